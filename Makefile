@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+# vramtrace: one non-recursive Makefile. `make help` lists the targets; CONTRIBUTING.md says how to add files.
+
+O ?= build
+PREFIX ?= /usr/local
+ifndef VENV
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vramtrace
+VENV := $(CACHE)/env-$(shell sha256sum tests/requirements.txt | cut -c1-12)
+endif
+PYTHON := $(VENV)/bin/python
+.DEFAULT_GOAL := all
+MAKEFLAGS += -j$(shell nproc)
+include rules.mk
+
+# ---- set-up: Debian packages, probes, CUDA headers, the Python environment -------------------
+# Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
+# the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
+GOALS := $(or $(MAKECMDGOALS),all)
+PYTHON_GOALS := demo test test-all test-gpu bench
+SETUP_GOALS := $(PYTHON_GOALS) setup check unit
+QUICK_GOALS := help clean uninstall venv
+
+$(O)/config.key: FORCE
+	$(call remember,$(CC) $(CUDA_HOME))
+
+$(O)/packages.ok: setup/packages.txt
+	$(Q)setup/packages.sh
+	$(Q)mkdir -p $(@D) && touch $@
+
+$(VENV)/.complete:
+	$(Q)setup/venv.sh '$(VENV)' tests/requirements.txt
+
+CONFIGURE := setup/configure.sh setup/cuda_files.sh setup/cuda_files.txt $(wildcard checks/have_*.c)
+
+$(O)/config.mk: $(O)/config.key $(CONFIGURE)
+	$(Q)CC='$(CC)' VENV='$(VENV)' setup/configure.sh '$(O)' >$@
+
+ifneq ($(filter $(SETUP_GOALS),$(GOALS)),)
+$(O)/config.mk: $(O)/packages.ok
+endif
+ifneq ($(filter $(PYTHON_GOALS),$(GOALS)),)
+$(O)/config.mk: | $(VENV)/.complete
+$(VENV)/.complete: | $(O)/packages.ok
+endif
+ifneq ($(filter-out $(QUICK_GOALS),$(GOALS)),)
+include $(O)/config.mk
+endif
+FLAGS_KEY := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(INSTRUMENT) $(CUDA_CFLAGS)
+
+## all: build the vramtrace command, its preload library and the simulated GPU (default)
+all: $(O)/vramtrace $(O)/libinterpose.so $(O)/simgpu/libcuda.so.1
+
+## setup: install missing Debian packages (as root, else say which) and find the CUDA headers
+setup: $(O)/packages.ok
+
+## venv: make the Python environment of demo and tests; VENV= names another (about 3 GB to download, once)
+venv: $(VENV)/.complete
+
+# ---- tracefmt: the format, its writer and reader ---------------------------------------------
+TFMT_SRC := $(wildcard tracefmt/*.c)
+
+$(O)/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/%.o)
+
+# The recorder has its own copy of the writer: hidden, initial-exec TLS, never instrumented.
+$(O)/preload/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/preload/%.o)
+
+# ---- libinterpose: preloaded into the traced program -----------------------------------------
+IP_SRC := $(wildcard libinterpose/*.c)
+
+# DT_NEEDED is the C library alone (checks/exports.sh): zstd is linked in, libunwind is opened at run time.
+$(O)/libinterpose.so: $(IP_SRC:%.c=$(O)/preload/%.o) $(O)/preload/libtracefmt.a $(O)/preload/exports.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libinterpose.so -o $@ $(filter %.o %.a,$^) $(LDFLAGS) \
+		$(PRELOAD_LDFLAGS) -Wl,--version-script=$(O)/preload/exports.map \
+		-l:libzstd.a -lpthread -ldl
+
+# The linker hides everything that exports.txt does not list.
+$(O)/preload/exports.map: libinterpose/exports.txt
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo '{ global:'; sed -n 's/^[A-Za-z_].*/&;/p' $<; echo 'local: *; };'; } >$@
+
+# ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
+include $(wildcard simgpu/*.mk analyzer/*.mk tests/*/*.mk)
+
+# ---- analyzer: the vramtrace command ---------------------------------------------------------
+AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/cmds/*.c analyzer/ui/*.c)
+AN_LIBS := -lzstd -ldw -lelf -ljson-c -lm -lpthread
+
+$(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC)))
+
+$(O)/vramtrace: $(O)/analyzer/main.o $(O)/libanalyzer.a $(O)/libtracefmt.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) $(AN_LIBS)
+
+# ---- examples: C ones are compiled, as their users would -------------------------------------
+CUDA_PROGRAM = $(CUDA_CFLAGS) $(CUDART) -Wl,-rpath,$(dir $(CUDART))
+EXAMPLES := $(patsubst %.c,$(O)/%,$(wildcard examples/*.c))
+
+# They link the shared CUDA runtime that came with the headers, as nvcc -cudart shared does.
+$(O)/examples/%: examples/%.c $(O)/flags.key
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) -O1 -g -fno-inline $(WARN) -o $@ $< $(CUDA_PROGRAM)
+
+examples: $(EXAMPLES)
+
+## demo: train a small GPT on the simulated GPU (on a real one if there is one), record it, print the report
+demo: all $(VENV)/.complete
+	$(Q)setup/demo.sh '$(O)' '$(PYTHON)'
+
+# ---- tests -----------------------------------------------------------------------------------
+# One program per tests/unit/test_*.c. test_ip_*.c look into the recorder: its objects, without its flags.
+UNIT := $(patsubst tests/%.c,$(O)/%,$(wildcard tests/unit/test_*.c))
+IP_OBJ := $(IP_SRC:%.c=$(O)/%.o)
+
+$(IP_OBJ): private CFLAGS += $(CUDA_CFLAGS)
+$(O)/libip.a: $(IP_OBJ)
+# A test's own definition of a function stands in for the recorder's.
+$(filter $(O)/unit/test_ip_%,$(UNIT)): UNIT_LIBS := $(O)/libip.a -Wl,-z,muldefs
+$(filter $(O)/unit/test_ip_%,$(UNIT)): $(O)/libip.a
+
+$(O)/unit/%: $(O)/tests/unit/%.o $(O)/libanalyzer.a $(O)/libtracefmt.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $< $(UNIT_LIBS) $(O)/libanalyzer.a $(O)/libtracefmt.a \
+		$(LDFLAGS) -lcmocka $(AN_LIBS) -ldl
+
+## unit: unit tests (cmocka)
+unit: $(UNIT)
+	$(if $(HAVE_CMOCKA),,$(error cmocka is missing: install libcmocka-dev, or let root run 'make setup'))
+	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; $$t || exit 1; done
+
+## check: unit tests and checks of the tree (exports, layers, README tables); needs no PyTorch, no environment
+check: all examples unit
+	$(Q)for c in checks/*.sh; do O='$(O)' $$c || exit 1; done
+
+# How tests compile C programs that use CUDA.
+$(O)/cuda.flags: FORCE
+	$(call remember,$(CUDA_PROGRAM))
+
+PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
+
+## test: set up everything, then run every test that needs no GPU (under 15 minutes on 2 cores); PYTEST_FLAGS=
+test: check $(O)/cuda.flags $(VENV)/.complete
+	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
+
+## test-all: test, and the long runs
+test-all: check $(O)/cuda.flags $(VENV)/.complete
+	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
+
+## test-gpu: the tests that need a real GPU; without one, says so and succeeds
+test-gpu: all examples $(O)/cuda.flags $(VENV)/.complete
+	$(Q)if setup/has_gpu.sh; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
+	else echo 'test-gpu: no NVIDIA GPU here, nothing to test'; fi
+
+## bench: the benchmarks of bench/
+bench: all $(VENV)/.complete
+	$(Q)export VRAMTRACE_BUILD='$(abspath $(O))'; \
+		for b in $(wildcard bench/bench_*.py); do $(PYTHON) $$b || exit 1; done
+
+# ---- install, uninstall: one list, of SOURCE:DESTINATION:MODE --------------------------------
+MAN_SRC := $(wildcard docs/man/*.1.scd)
+MAN := $(if $(shell command -v scdoc),$(MAN_SRC:docs/man/%.scd=$(O)/man/%))
+LIBDIR := $(PREFIX)/lib/vramtrace
+INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
+	$(O)/libinterpose.so:$(LIBDIR)/libinterpose.so:755 \
+	$(O)/simgpu/libsimgpu.so:$(LIBDIR)/simgpu/libsimgpu.so:755 \
+	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
+# The simulated driver and NVML go by the names that programs open.
+INSTALLED_LINKS := $(addprefix $(LIBDIR)/simgpu/,libcuda.so.1 libcuda.so libnvidia-ml.so.1)
+
+$(O)/man/%: docs/man/%.scd
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)
+	$(Q)scdoc <$< >$@
+
+## man: manual pages (needs scdoc)
+man: $(MAN)
+
+## install: install below PREFIX (/usr/local), staged in DESTDIR
+install: all man
+	$(Q)set -e; for f in $(INSTALLED); do \
+		IFS=:; set -- $$f; unset IFS; install -D -m $$3 $$1 '$(DESTDIR)'$$2; done
+	$(Q)for l in $(INSTALLED_LINKS); do ln -sf libsimgpu.so '$(DESTDIR)'$$l; done
+
+## uninstall: remove what install put there
+uninstall:
+	$(Q)for f in $(INSTALLED); do IFS=:; set -- $$f; unset IFS; rm -f '$(DESTDIR)'$$2; done
+	$(Q)rm -f $(addprefix '$(DESTDIR)',$(INSTALLED_LINKS))
+	$(Q)rmdir '$(DESTDIR)$(LIBDIR)/simgpu' '$(DESTDIR)$(LIBDIR)' 2>/dev/null || true
+
+## clean: remove the build folder; the Python environment, shared by clones, stays
+clean:
+	rm -rf '$(O)'
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z-]*\): /\1 /p' Makefile | while read -r t what; do \
+		printf '  %-10s %s\n' "$$t" "$$what"; done
+	@sed -n 's/^#: //p' Makefile
+
+#: 
+#: Variables:
+#:   O=build          build folder                       PREFIX=/usr/local DESTDIR=   where to install
+#:   V=1              show commands                      CC=clang                     another compiler
+#:   DEBUG=1          -O0                                COVERAGE=1                   gcov
+#:   SAN=address,undefined | SAN=thread                  sanitizers
+#:   VENV=DIR         Python environment of the tests    CUDA_HOME=DIR                a CUDA 13 toolkit
+#:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
+#: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
+
+.PHONY: all setup venv examples demo unit check test test-all test-gpu bench man install uninstall clean help
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
