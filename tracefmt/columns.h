@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events as columns: the payload of an EVENTS frame. An encoder collects events and lays them out when
+ * the frame is written; a decoder hands them out one by one. Neither knows what is live: a free's block
+ * arrives as alloc_ordinal and leaves as an age. Internal to tracefmt.
+ */
+#ifndef TFMT_COLUMNS_H
+#define TFMT_COLUMNS_H
+
+#include "tracefmt/tracefmt.h"
+#include "tracefmt/varint.h"
+
+/* Column ids in the payload. */
+enum tfmt_column {
+	TFMT_COLUMN_CLASSES = 1, /* the frame's dictionary of distinct (kind, device, flags, ...) */
+	TFMT_COLUMN_CLASS = 2,   /* per event from here on */
+	TFMT_COLUMN_TIME = 3,
+	TFMT_COLUMN_PYTHON = 4,
+	TFMT_COLUMN_NATIVE = 5,
+	TFMT_COLUMN_AGE = 6, /* frees only */
+	TFMT_COLUMN_ADDRESS = 7, /* from here on: all but matched frees */
+	TFMT_COLUMN_SIZE = 8,
+	TFMT_COLUMN_SHAPE = 9,
+	TFMT_COLUMN_AUX = 10, /* all events */
+	TFMT_NR_COLUMNS
+};
+
+/* What many events share; the frame stores each distinct one once. */
+struct tfmt_class {
+	uint64_t aux; /* of the class's latest event */
+	uint32_t thread;
+	uint16_t flags, function, stream;
+	uint8_t kind, device;
+};
+#define TFMT_NR_CLASSES 1024 /* most in one frame */
+
+struct tfmt_encoder {
+	uint8_t *column[TFMT_NR_COLUMNS]; /* TFMT_FRAME_RAW_MAX bytes each; not for ADDRESS and SIZE */
+	uint8_t *end[TFMT_NR_COLUMNS];
+	uint64_t *address, *size; /* of the events that carry them: encoded last, over their common power of two */
+	uint32_t nr_addresses;
+	uint64_t any_address, any_size; /* bits set in any of them */
+	uint64_t last_address;
+	bool used[TFMT_NR_COLUMNS]; /* a value other than 0 is in the column */
+	uint32_t nr_events;
+	uint32_t bytes; /* upper bound of the payload so far */
+	uint8_t time_shift;
+	uint64_t first_time, last_time; /* in units */
+	uint32_t nr_classes, last_class;
+	struct tfmt_class class[TFMT_NR_CLASSES];
+	uint16_t class_index[2 * TFMT_NR_CLASSES]; /* by hash: class + 1 */
+};
+
+/* Bytes of the memory tfmt_encoder_init() divides among the columns. */
+#define TFMT_ENCODER_MEMORY ((TFMT_NR_COLUMNS + 16) * (size_t)TFMT_FRAME_RAW_MAX)
+
+void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift);
+
+/* Add an event whose ordinal and alloc_ordinal are set; there is room until tfmt_encoder_is_full(). */
+void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev);
+
+/* True when only one more event is certain to fit. */
+bool tfmt_encoder_is_full(const struct tfmt_encoder *e);
+
+/* Lay out the payload at out (TFMT_FRAME_RAW_MAX bytes), empty the encoder, return the payload's length. */
+size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out);
+
+struct tfmt_decoder {
+	struct tfmt_cursor column[TFMT_NR_COLUMNS];
+	bool present[TFMT_NR_COLUMNS];
+	uint8_t address_shift, size_shift, time_shift;
+	uint32_t nr_events, index;
+	uint64_t ordinal, time, address;
+	uint32_t nr_classes;
+	struct tfmt_class class[TFMT_NR_CLASSES];
+};
+
+/*
+ * Begin with a payload of nr_events that stays valid while decoding. first_ordinal and first_time (in units
+ * of 1 << time_shift) come from the frame header. Returns 0 or TFMT_E_DAMAGED.
+ */
+int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
+		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift);
+
+/*
+ * The next event: 1, 0 at the end, TFMT_E_DAMAGED if a column ends early or holds what cannot be.
+ * alloc_ordinal is TFMT_NO_ORDINAL for all but matched frees; of those, address, size and shape are 0.
+ */
+int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev);
+
+#endif

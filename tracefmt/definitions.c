@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* What events refer to by id: stack nodes, code objects, modules, shapes, threads, devices, functions, infos. */
+#include "tracefmt/definitions.h"
+#include "tracefmt/index.h"
+#include "tracefmt/varint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_CHUNK_BYTES (64u << 10)
+#define NR_DIMS_MAX 64
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct tfmt_arena_chunk {
+	struct tfmt_arena_chunk *next;
+	size_t used, room;
+	uint64_t bytes[]; /* aligned for what is put in */
+};
+
+static void *arena_take(struct tfmt_definitions *d, size_t bytes)
+{
+	struct tfmt_arena_chunk *c = d->arena;
+	size_t room;
+	void *p;
+
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (!c || c->room - c->used < bytes) {
+		room = bytes > ARENA_CHUNK_BYTES ? bytes : ARENA_CHUNK_BYTES;
+		c = malloc(sizeof(*c) + room);
+		if (!c)
+			return NULL;
+		*c = (struct tfmt_arena_chunk){ .next = d->arena, .room = room };
+		d->arena = c;
+	}
+	p = (uint8_t *)c->bytes + c->used;
+	c->used += bytes;
+	return p;
+}
+
+/* A terminated copy of a string in the payload; NULL without memory. A string that ends early is "". */
+static const char *arena_string(struct tfmt_definitions *d, struct tfmt_cursor *c)
+{
+	const uint8_t *s;
+	size_t len;
+	char *copy;
+
+	if (!tfmt_string_get(c, &s, &len))
+		return "";
+	copy = arena_take(d, len + 1);
+	if (!copy)
+		return NULL;
+	memcpy(copy, s, len);
+	copy[len] = 0;
+	return copy;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static struct tfmt_table_entry *table_slot(const struct tfmt_table *t, uint32_t id)
+{
+	uint32_t i = tfmt_hash(id) & t->mask;
+
+	while (t->entry[i].value && t->entry[i].id != id)
+		i = (i + 1) & t->mask;
+	return &t->entry[i];
+}
+
+static int table_grow(struct tfmt_table *t)
+{
+	struct tfmt_table bigger = { .nr = t->nr, .mask = t->mask ? t->mask * 2 + 1 : 255 };
+	uint32_t i;
+
+	bigger.entry = calloc((size_t)bigger.mask + 1, sizeof(*bigger.entry));
+	if (!bigger.entry)
+		return TFMT_E_NOMEM;
+	for (i = 0; t->entry && i <= t->mask; i++) {
+		if (t->entry[i].value)
+			*table_slot(&bigger, t->entry[i].id) = t->entry[i];
+	}
+	free(t->entry);
+	*t = bigger;
+	return 0;
+}
+
+/* Later definitions of an id replace earlier ones. */
+static int table_set(struct tfmt_table *t, uint32_t id, const void *value)
+{
+	struct tfmt_table_entry *e;
+
+	if (!t->entry || t->nr > t->mask / 2) {
+		int err = table_grow(t);
+
+		if (err)
+			return err;
+	}
+	e = table_slot(t, id);
+	if (!e->value)
+		t->nr++;
+	*e = (struct tfmt_table_entry){ id, value };
+	return 0;
+}
+
+const void *tfmt_table_get(const struct tfmt_table *t, uint32_t id)
+{
+	return t->entry ? table_slot(t, id)->value : NULL;
+}
+
+static int list_add(struct tfmt_list *l, const void *value)
+{
+	if (l->nr == l->max) {
+		uint32_t max = l->max ? l->max * 2 : 64;
+		const void **grown = realloc(l->value, max * sizeof(*grown));
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		l->value = grown;
+		l->max = max;
+	}
+	l->value[l->nr++] = value;
+	return 0;
+}
+
+void tfmt_definitions_release(struct tfmt_definitions *d)
+{
+	struct tfmt_table *table[] = { &d->frames,  &d->codes,     &d->shapes,   &d->threads,
+				       &d->devices, &d->functions, &d->info_ids, &d->module_ids };
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
+		free(table[i]->entry);
+	free(d->modules.value);
+	free(d->infos.value);
+	free(d->partial);
+	while (d->arena) {
+		struct tfmt_arena_chunk *next = d->arena->next;
+
+		free(d->arena);
+		d->arena = next;
+	}
+}
+
+/* ---- one definition -------------------------------------------------------------------------- */
+
+static int add_frame(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_frame f, *copy;
+	int64_t b;
+
+	f.parent = tfmt_varint_get32(c);
+	f.kind = tfmt_varint_get32(c);
+	f.a = tfmt_varint_get(c);
+	b = tfmt_unzigzag(tfmt_varint_get(c));
+	f.b = (int32_t)b;
+	/* A parent that is not older could make a stack that never ends. */
+	if (c->bad || f.parent >= id || !f.kind || f.b != b)
+		return TFMT_E_DAMAGED;
+	copy = arena_take(d, sizeof(*copy));
+	if (!copy)
+		return TFMT_E_NOMEM;
+	*copy = f;
+	return table_set(&d->frames, id, copy);
+}
+
+static int add_code(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_code *k = arena_take(d, sizeof(*k));
+	uint8_t *table;
+
+	if (!k)
+		return TFMT_E_NOMEM;
+	k->table_kind = tfmt_varint_get32(c);
+	k->first_line = tfmt_varint_get32(c);
+	k->name = arena_string(d, c);
+	k->file = arena_string(d, c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	k->table_bytes = (size_t)(c->end - c->p);
+	table = arena_take(d, k->table_bytes + 1);
+	if (!k->name || !k->file || !table)
+		return TFMT_E_NOMEM;
+	memcpy(table, c->p, k->table_bytes);
+	k->table = table;
+	return table_set(&d->codes, id, k);
+}
+
+static int add_module(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_module *m = arena_take(d, sizeof(*m)), *before = (void *)tfmt_table_get(&d->module_ids, id);
+
+	if (!m)
+		return TFMT_E_NOMEM;
+	m->start = tfmt_varint_get(c);
+	m->end = tfmt_varint_get(c);
+	m->offset = tfmt_varint_get(c);
+	m->path = arena_string(d, c);
+	m->build_id = arena_string(d, c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	if (!m->path || !m->build_id)
+		return TFMT_E_NOMEM;
+	if (before) {
+		*before = *m;
+		return 0;
+	}
+	return table_set(&d->module_ids, id, m) ? TFMT_E_NOMEM : list_add(&d->modules, m);
+}
+
+static int add_shape(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_shape *s = arena_take(d, sizeof(*s));
+	uint64_t *dims;
+	uint32_t i;
+
+	if (!s)
+		return TFMT_E_NOMEM;
+	s->element_type = tfmt_varint_get32(c);
+	s->bytes = tfmt_varint_get(c);
+	s->nr_dims = tfmt_varint_get32(c);
+	if (c->bad || s->nr_dims > NR_DIMS_MAX)
+		return TFMT_E_DAMAGED;
+	dims = arena_take(d, (s->nr_dims + 1) * sizeof(*dims));
+	if (!dims)
+		return TFMT_E_NOMEM;
+	for (i = 0; i < s->nr_dims; i++)
+		dims[i] = tfmt_varint_get(c);
+	s->dims = dims;
+	return c->bad ? TFMT_E_DAMAGED : table_set(&d->shapes, id, s);
+}
+
+static int add_thread(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_thread *t = arena_take(d, sizeof(*t));
+
+	if (!t)
+		return TFMT_E_NOMEM;
+	t->tid = tfmt_varint_get32(c);
+	t->name = arena_string(d, c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	return t->name ? table_set(&d->threads, id, t) : TFMT_E_NOMEM;
+}
+
+static int add_device(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_device *v = arena_take(d, sizeof(*v));
+	uint32_t physical;
+
+	if (!v)
+		return TFMT_E_NOMEM;
+	v->capacity_bytes = tfmt_varint_get(c);
+	v->name = arena_string(d, c);
+	v->uuid = arena_string(d, c);
+	v->pci_bus_id = arena_string(d, c);
+	v->mig = tfmt_varint_get(c) != 0;
+	physical = tfmt_varint_get32(c);
+	v->physical_index = (int)(physical & 0x7fffffff) - 1;
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	return v->name && v->uuid && v->pci_bus_id ? table_set(&d->devices, id, v) : TFMT_E_NOMEM;
+}
+
+static int add_function(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	const char *name = arena_string(d, c);
+
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	return name ? table_set(&d->functions, id, name) : TFMT_E_NOMEM;
+}
+
+static int add_info(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_info *f = arena_take(d, sizeof(*f)), *before = (void *)tfmt_table_get(&d->info_ids, id);
+
+	if (!f)
+		return TFMT_E_NOMEM;
+	f->key = arena_string(d, c);
+	f->value = arena_string(d, c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	if (!f->key || !f->value)
+		return TFMT_E_NOMEM;
+	if (before) {
+		*before = *f;
+		return 0;
+	}
+	return table_set(&d->info_ids, id, f) ? TFMT_E_NOMEM : list_add(&d->infos, f);
+}
+
+int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+{
+	static int (*const add[])(struct tfmt_definitions *, uint32_t, struct tfmt_cursor *) = {
+		[TFMT_DEF_FRAME] = add_frame,       [TFMT_DEF_CODE] = add_code,
+		[TFMT_DEF_MODULE] = add_module,     [TFMT_DEF_SHAPE] = add_shape,
+		[TFMT_DEF_THREAD] = add_thread,     [TFMT_DEF_DEVICE] = add_device,
+		[TFMT_DEF_FUNCTION] = add_function, [TFMT_DEF_INFO] = add_info,
+	};
+	struct tfmt_cursor c = { payload, payload + len, false };
+
+	if (type >= sizeof(add) / sizeof(*add) || !add[type])
+		return 0;
+	return add[type](d, id, &c);
+}
+
+/* ---- a frame of them ------------------------------------------------------------------------- */
+
+/* A chunk of a definition that does not lie in one frame. */
+static int add_chunk(struct tfmt_definitions *d, uint32_t type, uint32_t id, uint64_t offset, uint64_t whole,
+		     const uint8_t *bytes, size_t len)
+{
+	if (offset && (type != d->partial_type || id != d->partial_id || offset != d->partial_bytes ||
+		       whole != d->partial_whole))
+		return 0; /* its beginning was lost with a damaged frame */
+	d->partial_type = type;
+	d->partial_id = id;
+	d->partial_whole = whole;
+	d->partial_bytes = offset;
+	if (d->partial_room < offset + len) {
+		size_t room = 2 * (offset + len);
+		uint8_t *grown = realloc(d->partial, room);
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		d->partial = grown;
+		d->partial_room = room;
+	}
+	if (len)
+		memcpy(d->partial + offset, bytes, len);
+	d->partial_bytes += len;
+	if (d->partial_bytes < whole)
+		return 0;
+	return tfmt_definitions_add(d, type, id, d->partial, whole);
+}
+
+int tfmt_definitions_add_frame(struct tfmt_definitions *d, const uint8_t *payload, size_t len, uint32_t nr)
+{
+	struct tfmt_cursor c = { payload, payload + len, false };
+	int result = 0;
+
+	while (nr--) {
+		uint32_t type = tfmt_varint_get32(&c), id = tfmt_varint_get32(&c);
+		uint64_t offset = tfmt_varint_get(&c), whole = tfmt_varint_get(&c), n = tfmt_varint_get(&c);
+		const uint8_t *bytes = tfmt_bytes_get(&c, n);
+		int err;
+
+		if (!bytes || offset > whole || n > whole - offset)
+			return TFMT_E_DAMAGED;
+		if (n == whole)
+			err = tfmt_definitions_add(d, type, id, bytes, n);
+		else
+			err = add_chunk(d, type, id, offset, whole, bytes, n);
+		if (err == TFMT_E_NOMEM)
+			return err;
+		if (err)
+			result = err;
+	}
+	return result;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader's definitions: decoded once, kept until the reader is closed, found by id. Hash tables, since
+ * ids from a file are not trusted to be dense. Internal to tracefmt; uses malloc.
+ */
+#ifndef TFMT_DEFINITIONS_H
+#define TFMT_DEFINITIONS_H
+
+#include "tracefmt/tracefmt.h"
+
+/* Pointers by id. */
+struct tfmt_table {
+	struct tfmt_table_entry {
+		uint32_t id;
+		const void *value; /* NULL: free */
+	} *entry;
+	uint32_t nr, mask; /* mask: entries - 1, 0 if none yet */
+};
+
+/* A growing list in order of definition. */
+struct tfmt_list {
+	const void **value;
+	uint32_t nr, max;
+};
+
+struct tfmt_info {
+	const char *key, *value;
+};
+
+struct tfmt_definitions {
+	struct tfmt_table frames, codes, shapes, threads, devices, functions, info_ids, module_ids;
+	struct tfmt_list modules, infos;
+	struct tfmt_arena_chunk *arena;
+	/* a definition of which chunks have come, in order, and more must follow */
+	uint32_t partial_type, partial_id;
+	uint8_t *partial;
+	size_t partial_bytes, partial_whole, partial_room;
+};
+
+void tfmt_definitions_release(struct tfmt_definitions *d);
+
+/*
+ * Take in one definition. Returns 0, TFMT_E_NOMEM, or TFMT_E_DAMAGED if the payload cannot be understood
+ * (nothing is changed then). Unknown types are skipped.
+ */
+int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload, size_t len);
+
+/* Take in the payload of a DEFINITIONS frame. Returns as tfmt_definitions_add() does. */
+int tfmt_definitions_add_frame(struct tfmt_definitions *d, const uint8_t *payload, size_t len, uint32_t nr);
+
+const void *tfmt_table_get(const struct tfmt_table *t, uint32_t id);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* What a trace's ring file still holds: copied, and joined behind the last frame. */
+#include "tracefmt/merge.h"
+#include "tracefmt/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES_MAX 64 /* how often a running process may have written a frame while its rings were read */
+
+/* ---- the ring file --------------------------------------------------------------------------- */
+
+char *tfmt_reader_ring_path(const struct tfmt_reader *r)
+{
+	size_t len = strlen(r->path);
+	char *path;
+
+	if (r->header.storage == TFMT_STORAGE_TEMPORARY)
+		return strdup(r->header.ring_path);
+	if (len >= 4 && !strcmp(r->path + len - 4, ".vtr"))
+		len -= 4;
+	path = malloc(len + sizeof(".ring"));
+	if (path) {
+		memcpy(path, r->path, len);
+		memcpy(path + len, ".ring", sizeof(".ring"));
+	}
+	return path;
+}
+
+static int map_file(const char *path, struct tfmt_ring_view *view)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	void *base;
+
+	if (fd < 0)
+		return TFMT_E_IO;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct tfmt_status)) {
+		close(fd);
+		return TFMT_E_DAMAGED;
+	}
+	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (base == MAP_FAILED)
+		return TFMT_E_DAMAGED;
+	*view = (struct tfmt_ring_view){ base, (size_t)st.st_size };
+	return 0;
+}
+
+int tfmt_reader_map_ring(const struct tfmt_reader *r, struct tfmt_ring_view *view, const char **what)
+{
+	char *path = tfmt_reader_ring_path(r);
+	const struct tfmt_status *s;
+	struct tfmt_geometry g;
+	int err;
+
+	if (!path)
+		return TFMT_E_NOMEM;
+	err = map_file(path, view);
+	free(path);
+	*what = "cannot be read";
+	if (err)
+		return err;
+	s = (const struct tfmt_status *)view->base;
+	*what = "makes no sense";
+	if (tfmt_view_geometry(view, &g))
+		err = TFMT_E_DAMAGED;
+	if (!err && (s->pid != r->header.pid || s->image_start_ns != r->header.image_start_ns)) {
+		*what = "belongs to another process";
+		err = TFMT_E_DAMAGED;
+	}
+	if (err)
+		munmap(view->base, view->bytes);
+	return err;
+}
+
+int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out, const struct tfmt_ring_view *view)
+{
+	uint64_t from[TFMT_NR_RINGS];
+	uint32_t i;
+
+	for (i = 0; i < r->at.nr_rings; i++)
+		from[i] = r->at.ring[i].to;
+	return tfmt_merge_open(out, view, r->at.order, from, r->at.nr_rings);
+}
+
+/* ---- copying --------------------------------------------------------------------------------- */
+
+static int joined_add_event(struct tfmt_joined *j, const struct tfmt_event *ev)
+{
+	if (j->nr_events == j->max_events) {
+		size_t max = j->max_events ? 2 * j->max_events : 4096;
+		struct tfmt_event *grown = realloc(j->event, max * sizeof(*grown));
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		j->event = grown;
+		j->max_events = max;
+	}
+	j->event[j->nr_events++] = *ev;
+	return 0;
+}
+
+static int joined_add_definition(struct tfmt_joined *j, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+{
+	uint32_t head[3] = { type, id, (uint32_t)len };
+	size_t bytes = j->definitions_bytes + sizeof(head) + len;
+
+	if (bytes > j->definitions_room) {
+		uint8_t *grown = realloc(j->definitions, 2 * bytes);
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		j->definitions = grown;
+		j->definitions_room = 2 * bytes;
+	}
+	memcpy(j->definitions + j->definitions_bytes, head, sizeof(head));
+	memcpy(j->definitions + j->definitions_bytes + sizeof(head), payload, len);
+	j->definitions_bytes = bytes;
+	return 0;
+}
+
+/*
+ * Events first, then definitions: each was published before the events that use it. Of a process that
+ * runs, a gap may still be filled, so nothing behind it is taken.
+ */
+static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
+{
+	uint64_t wait_ns = r->is_running ? UINT64_MAX / 2 : 0;
+	uint64_t position = r->at.definitions.to;
+	const uint8_t *payload;
+	struct tfmt_event ev;
+	uint32_t type, id;
+	size_t len;
+	int got;
+
+	while ((got = tfmt_merge_next(m, 1, wait_ns, &ev)) > 0) {
+		if (joined_add_event(&r->joined, &ev))
+			return TFMT_E_NOMEM;
+	}
+	while ((got = tfmt_merge_definition(m, &position, &type, &id, &payload, &len)) > 0) {
+		if (joined_add_definition(&r->joined, type, id, payload, len))
+			return TFMT_E_NOMEM;
+	}
+	if (got == TFMT_E_DAMAGED)
+		r->joined.damage = "has definitions that cannot be read";
+	return got == TFMT_E_NOMEM ? got : 0;
+}
+
+/* Copy what the ring file holds. Returns 0 (r->has_status tells whether there was one) or TFMT_E_NOMEM. */
+static int reader_copy_ring(struct tfmt_reader *r)
+{
+	struct tfmt_ring_view view;
+	struct tfmt_merge *m;
+	const char *what;
+	int err = tfmt_reader_map_ring(r, &view, &what);
+
+	if (err == TFMT_E_DAMAGED)
+		r->joined.damage = what;
+	if (err)
+		return err == TFMT_E_NOMEM ? err : 0;
+	err = tfmt_reader_merge(r, &m, &view);
+	if (!err)
+		err = joined_copy(r, m);
+	if (!err) {
+		if (tfmt_merge_is_cut(m))
+			r->joined.damage = "is cut short";
+		memcpy(&r->status, view.base, sizeof(r->status));
+		r->has_status = true;
+	}
+	tfmt_merge_close(m);
+	munmap(view.base, view.bytes);
+	return err == TFMT_E_NOMEM ? err : 0;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static bool trace_is_locked(const struct tfmt_reader *r)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return !fcntl(r->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* True if the file has changed since its end was reached; what was copied may have been reused then. */
+static bool trace_has_grown(struct tfmt_reader *r)
+{
+	struct stat st;
+
+	if (r->file_failed || fstat(r->fd, &st) || (uint64_t)st.st_size == r->file_bytes)
+		return false;
+	r->file_bytes = (uint64_t)st.st_size;
+	r->window_bytes = 0;
+	return true;
+}
+
+static void joined_forget(struct tfmt_joined *j)
+{
+	j->nr_events = j->definitions_bytes = 0;
+	j->damage = NULL;
+}
+
+static int joined_define(struct tfmt_reader *r)
+{
+	const uint8_t *p = r->joined.definitions, *end = p + r->joined.definitions_bytes;
+	uint32_t head[3];
+
+	while (p < end) {
+		int err;
+
+		memcpy(head, p, sizeof(head));
+		err = tfmt_definitions_add(&r->definitions, head[0], head[1], p + sizeof(head), head[2]);
+		if (err == TFMT_E_NOMEM)
+			return err;
+		if (err)
+			r->joined.damage = "has definitions that cannot be read";
+		p += sizeof(head) + head[2];
+	}
+	return 0;
+}
+
+/* Bytes behind the last good frame. A frame that a kill cut short is still in the ring file. */
+static int reader_judge_tail(struct tfmt_reader *r)
+{
+	unsigned long long offset = r->offset;
+	bool excused = r->is_running || (r->has_status && !r->has_end_frame && !r->joined.damage);
+
+	if (r->file_failed)
+		return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
+					    "the file cannot be read from offset %llu on", offset);
+	if (r->tail == TFMT_FRAME_GOOD || (r->tail == TFMT_FRAME_SHORT && excused))
+		return 0;
+	r->summary.damaged_bytes += r->file_bytes - r->offset;
+	if (r->tail == TFMT_FRAME_SHORT)
+		return tfmt_reader_complain(r, TFMT_E_CUT, r->offset,
+					    "the file ends inside the frame at offset %llu", offset);
+	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
+				    "no frame could be found in the file's last %llu bytes, from offset %llu on",
+				    (unsigned long long)(r->file_bytes - r->offset), offset);
+}
+
+int tfmt_reader_join(struct tfmt_reader *r)
+{
+	int err = 0;
+
+	if (!r->has_end_frame && !r->stops_at_ring) {
+		r->is_running = trace_is_locked(r);
+		err = reader_copy_ring(r);
+		if (!err && trace_has_grown(r)) {
+			joined_forget(&r->joined);
+			r->has_status = false;
+			if (r->joined.tries++ < TRIES_MAX)
+				return 0;
+		}
+	}
+	if (!err && r->joined.nr_events)
+		err = tfmt_ledger_use_addresses(&r->ledger);
+	if (!err)
+		err = joined_define(r);
+	if (err)
+		return err;
+	r->stage = TFMT_READER_JOINED;
+	return r->stops_at_ring ? 0 : reader_judge_tail(r);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* What is live at one point of the event stream: blocks, mappings, handle references, totals. */
+#include "tracefmt/ledger.h"
+#include "tracefmt/pages.h"
+
+#include <string.h>
+
+#define LEDGER_FIRST_SLOTS 1024
+
+int tfmt_ledger_init(struct tfmt_ledger *l, bool reader)
+{
+	l->use_ordinals = reader;
+	l->use_tensor_addresses = !reader;
+	l->max_slots = LEDGER_FIRST_SLOTS;
+	l->block = tfmt_pages_new(l->max_slots * sizeof(*l->block));
+	if (!l->block || tfmt_index_init(&l->by_address) || (reader && tfmt_index_init(&l->by_ordinal))) {
+		tfmt_ledger_release(l);
+		return TFMT_E_NOMEM;
+	}
+	return 0;
+}
+
+void tfmt_ledger_release(struct tfmt_ledger *l)
+{
+	tfmt_pages_free(l->block, l->max_slots * sizeof(*l->block));
+	l->block = NULL;
+	tfmt_index_release(&l->by_address);
+	tfmt_index_release(&l->by_ordinal);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static uint8_t ledger_group(unsigned space)
+{
+	static const uint8_t group[] = {
+		[TFMT_SPACE_DEVICE] = TFMT_GROUP_DEVICE,     [TFMT_SPACE_PINNED] = TFMT_GROUP_PINNED,
+		[TFMT_SPACE_MANAGED] = TFMT_GROUP_DEVICE,    [TFMT_SPACE_REGISTERED] = TFMT_GROUP_REGISTERED,
+		[TFMT_SPACE_HANDLE] = TFMT_GROUP_HANDLE,     [TFMT_SPACE_POOL] = TFMT_GROUP_DEVICE,
+		[TFMT_SPACE_ARRAY] = TFMT_GROUP_ARRAY,       [TFMT_SPACE_IPC] = TFMT_GROUP_DEVICE,
+		[TFMT_SPACE_RESERVED] = TFMT_GROUP_RESERVED,
+	};
+
+	return space < sizeof(group) ? group[space] : TFMT_GROUP_DEVICE;
+}
+
+/* The device is part of a tensor's key only: the driver hands out one address space for all devices. */
+static uint32_t block_hash(unsigned group, unsigned device, uint64_t address)
+{
+	uint64_t owner = group == TFMT_GROUP_TENSOR ? device << 4 : 0;
+
+	return tfmt_hash(address ^ (owner | group) << 52);
+}
+
+static bool block_has_address(const struct tfmt_ledger *l, const struct tfmt_block *b)
+{
+	return l->use_tensor_addresses || b->group != TFMT_GROUP_TENSOR;
+}
+
+static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
+			uint32_t *slot)
+{
+	uint32_t hash = block_hash(group, device, address);
+	uint64_t at = hash;
+
+	while (tfmt_index_next(&l->by_address, hash, &at, slot)) {
+		const struct tfmt_block *b = &l->block[*slot];
+
+		if (b->address == address && b->group == group &&
+		    (group != TFMT_GROUP_TENSOR || b->device == device))
+			return true;
+	}
+	return false;
+}
+
+static bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
+{
+	uint32_t hash = tfmt_hash(ordinal);
+	uint64_t at = hash;
+
+	while (tfmt_index_next(&l->by_ordinal, hash, &at, slot)) {
+		if (l->block[*slot].ordinal == ordinal)
+			return true;
+	}
+	return false;
+}
+
+/* The total that a block counts in, NULL if none. */
+static uint64_t *block_total(struct tfmt_ledger *l, const struct tfmt_block *b)
+{
+	if (b->group == TFMT_GROUP_PINNED)
+		return &l->totals.pinned;
+	if (b->device >= TFMT_NR_DEVICES)
+		return NULL;
+	switch (b->group) {
+	case TFMT_GROUP_TENSOR:
+		return &l->totals.allocated[b->device];
+	case TFMT_GROUP_HANDLE:
+	case TFMT_GROUP_ARRAY:
+		return &l->totals.driver[b->device];
+	case TFMT_GROUP_DEVICE:
+		if (b->space == TFMT_SPACE_MANAGED)
+			return &l->totals.managed[b->device];
+		return b->space == TFMT_SPACE_IPC ? NULL : &l->totals.driver[b->device];
+	default:
+		return NULL;
+	}
+}
+
+static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
+{
+	struct tfmt_block *b = &l->block[slot];
+	uint64_t *total = block_total(l, b);
+
+	if (total)
+		*total -= *total < b->size ? *total : b->size;
+	if (block_has_address(l, b))
+		tfmt_index_remove(&l->by_address, block_hash(b->group, b->device, b->address), slot);
+	if (l->use_ordinals)
+		tfmt_index_remove(&l->by_ordinal, tfmt_hash(b->ordinal), slot);
+	b->live = false;
+	b->next_unused = l->unused;
+	l->unused = slot + 1;
+}
+
+static int ledger_take_slot(struct tfmt_ledger *l, uint32_t *slot)
+{
+	if (l->unused) {
+		*slot = l->unused - 1;
+		l->unused = l->block[*slot].next_unused;
+		return 0;
+	}
+	if (l->nr_slots == l->max_slots) {
+		size_t bytes = l->max_slots * sizeof(*l->block);
+		void *grown;
+
+		if (l->max_slots > UINT32_MAX / 4)
+			return TFMT_E_NOMEM;
+		grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
+		if (!grown)
+			return TFMT_E_NOMEM;
+		l->block = grown;
+		l->max_slots *= 2;
+	}
+	*slot = l->nr_slots++;
+	return 0;
+}
+
+/* Make a block live; one believed live under the same key was freed unseen and is dropped. */
+static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
+{
+	uint64_t *total;
+	uint32_t slot;
+	int err;
+
+	if (block_has_address(l, b) && ledger_find(l, b->group, b->device, b->address, &slot))
+		ledger_drop(l, slot);
+	err = ledger_take_slot(l, &slot);
+	if (!err && block_has_address(l, b))
+		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), slot);
+	if (!err && l->use_ordinals)
+		err = tfmt_index_add(&l->by_ordinal, tfmt_hash(b->ordinal), slot);
+	if (err)
+		return err;
+	l->block[slot] = *b;
+	l->block[slot].live = true;
+	total = block_total(l, b);
+	if (total)
+		*total += b->size;
+	return 0;
+}
+
+int tfmt_ledger_use_addresses(struct tfmt_ledger *l)
+{
+	uint32_t i, other;
+	int err;
+
+	if (l->use_tensor_addresses)
+		return 0;
+	l->use_tensor_addresses = true;
+	for (i = 0; i < l->nr_slots; i++) {
+		const struct tfmt_block *b = &l->block[i];
+
+		if (!b->live || b->group != TFMT_GROUP_TENSOR)
+			continue;
+		if (ledger_find(l, b->group, b->device, b->address, &other)) {
+			if (l->block[other].ordinal > b->ordinal)
+				continue;
+			ledger_drop(l, other);
+		}
+		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), i);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	unsigned space = ev->flags & TFMT_SPACE_MASK;
+	struct tfmt_block b = {
+		.address = ev->address,
+		.size = ev->size,
+		.ordinal = ev->ordinal,
+		.shape = ev->shape,
+		.stream = ev->stream,
+		.device = ev->device,
+		.space = (uint8_t)space,
+		.references = 1,
+		.group = ev->kind == TFMT_TENSOR_ALLOC ? TFMT_GROUP_TENSOR : ledger_group(space),
+	};
+
+	return ledger_put(l, &b);
+}
+
+/* Fill a free with what it inherits from its block. */
+static void event_inherit(struct tfmt_event *ev, const struct tfmt_block *b)
+{
+	ev->address = b->address;
+	ev->size = b->size;
+	ev->shape = b->shape;
+	ev->device = b->device;
+	if (b->group == TFMT_GROUP_TENSOR)
+		ev->stream = b->stream;
+	else
+		ev->flags = (uint16_t)((ev->flags & ~TFMT_SPACE_MASK) | b->space);
+}
+
+static void ledger_unreference(struct tfmt_ledger *l, uint32_t slot)
+{
+	struct tfmt_block *b = &l->block[slot];
+
+	if (b->group == TFMT_GROUP_HANDLE && b->references > 1)
+		b->references--;
+	else
+		ledger_drop(l, slot);
+}
+
+static void ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+{
+	const struct tfmt_block *b = &l->block[slot];
+
+	event_inherit(ev, b);
+	ev->alloc_ordinal = b->ordinal;
+	if (ev->kind == TFMT_DRIVER_FREE) {
+		l->undo[l->next_undo++ % TFMT_NR_UNDO] = (struct tfmt_undo){
+			.ordinal = ev->ordinal, .thread = ev->thread, .valid = true, .block = *b
+		};
+	}
+	ledger_unreference(l, slot);
+}
+
+static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
+{
+	struct tfmt_block b = u->block;
+	uint32_t slot;
+
+	u->valid = false;
+	event_inherit(ev, &b);
+	ev->alloc_ordinal = u->ordinal;
+	if (b.group == TFMT_GROUP_HANDLE) {
+		if (ledger_find(l, b.group, b.device, b.address, &slot) &&
+		    l->block[slot].ordinal == b.ordinal) {
+			l->block[slot].references++;
+			return 0;
+		}
+		b.references = 1;
+	}
+	return ledger_put(l, &b);
+}
+
+static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	struct tfmt_block b = {
+		.address = ev->address,
+		.size = ev->size,
+		.ordinal = ev->ordinal,
+		.handle = ev->aux,
+		.device = ev->device,
+		.group = TFMT_GROUP_MAPPING,
+	};
+	uint32_t slot;
+
+	if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->aux, &slot))
+		l->block[slot].references++;
+	return ledger_put(l, &b);
+}
+
+/* Ends the mappings that lie side by side from ev->address on. */
+static void ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	uint64_t done = 0;
+	uint32_t slot;
+
+	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
+		const struct tfmt_block b = l->block[slot];
+
+		ledger_drop(l, slot);
+		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, b.handle, &slot))
+			ledger_unreference(l, slot);
+		if (!b.size)
+			break;
+		done += b.size;
+	}
+}
+
+/* A device was reset: its driver blocks are gone. Tensors stay until their allocator frees them. */
+static void ledger_reset(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->nr_slots; i++) {
+		const struct tfmt_block *b = &l->block[i];
+
+		if (b->live && b->device == ev->device && b->group != TFMT_GROUP_TENSOR)
+			ledger_drop(l, i);
+	}
+}
+
+/* Everything but frees, which writer and reader resolve differently. */
+static int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	uint32_t slot;
+
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+	case TFMT_DRIVER_ALLOC:
+		return ledger_alloc(l, ev);
+	case TFMT_HANDLE_RETAIN:
+		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->address, &slot))
+			l->block[slot].references++;
+		return 0;
+	case TFMT_MAP:
+		return ledger_map(l, ev);
+	case TFMT_UNMAP:
+		ledger_unmap(l, ev);
+		return 0;
+	case TFMT_RESET:
+		ledger_reset(l, ev);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static void ledger_note_reserved(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	if (ev->kind >= TFMT_TENSOR_ALLOC && ev->kind <= TFMT_TENSOR_OOM && ev->device < TFMT_NR_DEVICES)
+		l->totals.reserved[ev->device] = ev->aux;
+}
+
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+{
+	unsigned group = ev->kind == TFMT_TENSOR_FREE ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
+	uint32_t slot, i;
+
+	ev->ordinal = ordinal;
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	ledger_note_reserved(l, ev);
+	if (!tfmt_kind_is_free(ev->kind))
+		return ledger_apply(l, ev);
+	if (ev->kind != TFMT_FREE_FAILED) {
+		if (ledger_find(l, group, ev->device, ev->address, &slot))
+			ledger_free(l, ev, slot);
+		return 0;
+	}
+	for (i = 0; i < TFMT_NR_UNDO; i++) {
+		struct tfmt_undo *u = &l->undo[(l->next_undo - 1 - i) % TFMT_NR_UNDO];
+
+		if (u->valid && u->thread == ev->thread && u->block.group == group &&
+		    u->block.address == ev->address)
+			return ledger_undo(l, ev, u);
+	}
+	return 0;
+}
+
+int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+{
+	uint32_t slot, i;
+
+	ledger_note_reserved(l, ev);
+	if (!tfmt_kind_is_free(ev->kind))
+		return ledger_apply(l, ev);
+	if (ev->alloc_ordinal == TFMT_NO_ORDINAL)
+		return 0;
+	if (ev->kind != TFMT_FREE_FAILED) {
+		if (ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
+		    l->block[slot].group != TFMT_GROUP_MAPPING) {
+			ledger_free(l, ev, slot);
+			return 0;
+		}
+	} else {
+		for (i = 0; i < TFMT_NR_UNDO; i++) {
+			if (l->undo[i].valid && l->undo[i].ordinal == ev->alloc_ordinal)
+				return ledger_undo(l, ev, &l->undo[i]);
+		}
+	}
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	return 0;
+}

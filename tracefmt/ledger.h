@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ledger holds what is live at one point of the event stream: blocks of both ledgers, mappings of
+ * virtual memory, reference counts of handles, and the totals that frame headers carry. Writer and reader
+ * run the same ledger over the same events; FORMAT.md ("The ledger") is its specification.
+ *
+ * A *block* is one live allocation or mapping. The writer finds blocks by address, the reader by the
+ * ordinal of the event that made them. Memory from mmap; one thread. Internal to tracefmt.
+ */
+#ifndef TFMT_LEDGER_H
+#define TFMT_LEDGER_H
+
+#include "tracefmt/index.h"
+#include "tracefmt/tracefmt.h"
+
+/* Blocks of different groups may share an address. */
+enum tfmt_group {
+	TFMT_GROUP_TENSOR,
+	TFMT_GROUP_DEVICE, /* device, managed, pool and IPC memory: one call frees them all */
+	TFMT_GROUP_PINNED,
+	TFMT_GROUP_REGISTERED,
+	TFMT_GROUP_HANDLE,
+	TFMT_GROUP_ARRAY,
+	TFMT_GROUP_RESERVED,
+	TFMT_GROUP_MAPPING,
+};
+
+struct tfmt_block {
+	uint64_t address, size;
+	uint64_t ordinal;
+	uint64_t handle; /* of a mapping */
+	uint32_t shape;
+	uint32_t references; /* of a handle */
+	uint16_t stream;
+	uint8_t group; /* enum tfmt_group */
+	uint8_t device;
+	uint8_t space; /* enum tfmt_space */
+	bool live;
+	uint32_t next_unused; /* slot + 1 */
+};
+
+/* A driver free that a TFMT_FREE_FAILED may still undo. */
+struct tfmt_undo {
+	uint64_t ordinal; /* of the free */
+	uint32_t thread;
+	bool valid;
+	struct tfmt_block block;
+};
+#define TFMT_NR_UNDO 256
+
+struct tfmt_ledger {
+	struct tfmt_block *block;
+	uint32_t nr_slots, max_slots, unused; /* unused: slot + 1 of the first free slot */
+	struct tfmt_index by_address;
+	struct tfmt_index by_ordinal;
+	bool use_ordinals;         /* by_ordinal is kept */
+	bool use_tensor_addresses; /* by_address also holds the tensor group */
+	struct tfmt_totals totals;
+	struct tfmt_undo undo[TFMT_NR_UNDO];
+	uint32_t next_undo;
+};
+
+/* Prepare a zeroed ledger for a writer (by address) or a reader (by ordinal). Returns 0 or TFMT_E_NOMEM. */
+int tfmt_ledger_init(struct tfmt_ledger *l, bool reader);
+void tfmt_ledger_release(struct tfmt_ledger *l);
+
+/*
+ * From now on find blocks by address in a reader's ledger too, for events that come from a ring.
+ * Returns 0 or TFMT_E_NOMEM.
+ */
+int tfmt_ledger_use_addresses(struct tfmt_ledger *l);
+
+/*
+ * Apply a raw event by address. Sets ev->ordinal and, for a free, ev->alloc_ordinal; of a matched free or
+ * TFMT_FREE_FAILED also what it inherits (size, shape, stream, device, space). Returns 0 or TFMT_E_NOMEM.
+ */
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal);
+
+/*
+ * Apply a decoded event: ev->ordinal and ev->alloc_ordinal are set. A free whose block is not known gets
+ * alloc_ordinal = TFMT_NO_ORDINAL, else what it inherits and its address. Returns 0 or TFMT_E_NOMEM.
+ */
+int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev);
+
+static inline bool tfmt_kind_is_free(unsigned kind)
+{
+	return kind == TFMT_TENSOR_FREE || kind == TFMT_DRIVER_FREE || kind == TFMT_FREE_FAILED;
+}
+
+#endif

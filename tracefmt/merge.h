@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a merge, and the geometry of a ring file. Internal to tracefmt. */
+#ifndef TFMT_MERGE_H
+#define TFMT_MERGE_H
+
+#include "tracefmt/checkpoint.h"
+
+/* The sequence that an event's order counts in: a device number, or TFMT_DOMAIN_DRIVER. */
+static inline unsigned tfmt_domain(unsigned kind, unsigned device)
+{
+	bool tensor = kind >= TFMT_TENSOR_ALLOC && kind <= TFMT_TENSOR_OOM;
+
+	if ((tensor || kind == TFMT_LOST) && device < TFMT_NR_DEVICES)
+		return device;
+	return TFMT_DOMAIN_DRIVER;
+}
+
+/* Where things lie in a ring file: read from the status page once, checked, then trusted. */
+struct tfmt_geometry {
+	uint64_t definition_offset, definition_bytes;
+	uint64_t ring_offset, ring_stride;
+	uint64_t ring_capacity;
+};
+
+/* Returns 0, or TFMT_E_DAMAGED if the status page cannot be right. */
+int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *g);
+
+/* Ring i, or NULL if it does not lie within the mapped bytes. */
+const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g, uint32_t i);
+
+/* A ring that has records, and what must be known of its next one to choose among rings. */
+struct tfmt_merge_head {
+	uint64_t end; /* first position that was not there when the batch began */
+	uint64_t time, order;
+	uint32_t ring;
+	uint16_t domain;
+	uint8_t rank; /* at the same time, the lower goes first */
+};
+
+/* True if a ring that the status page counts lies beyond the mapped bytes, or holds a torn record. */
+bool tfmt_merge_is_cut(const struct tfmt_merge *m);
+
+/*
+ * Events come in batches: the records that were there when the batch began, so that what one thread
+ * publishes meanwhile does not overtake what another had published before.
+ */
+struct tfmt_merge {
+	const struct tfmt_ring_view *view;
+	struct tfmt_geometry geometry;
+	uint64_t order[TFMT_NR_DOMAINS];     /* next of each domain */
+	uint64_t gap_since[TFMT_NR_DOMAINS]; /* 0: no gap */
+	bool from_given;
+	uint32_t nr_given;     /* positions given by the caller */
+	uint32_t nr_positions; /* rings that have a position */
+	uint32_t nr_seen;      /* rings met in the view */
+	uint32_t nr_heads;
+	uint8_t *assembled; /* a definition put together from its entries */
+	size_t assembled_bytes;
+	bool ended[TFMT_NR_RINGS]; /* its next record is not whole */
+	uint64_t position[TFMT_NR_RINGS];
+	struct tfmt_merge_head head[TFMT_NR_RINGS];
+};
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames of a file to events and definitions, whatever state the file is in. */
+#include "tracefmt/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WINDOW_BYTES (1u << 20)
+_Static_assert(WINDOW_BYTES > TFMT_FRAME_MAX, "the largest frame fits the window");
+
+int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
+{
+	va_list args;
+
+	if (err == TFMT_E_CUT)
+		r->summary.cut = true;
+	else
+		r->summary.nr_damaged++;
+	if (r->summary.nr_damaged + r->summary.cut == 1)
+		r->summary.first_damage_offset = offset;
+	r->error_offset = offset;
+	va_start(args, format);
+	vsnprintf(r->message, sizeof(r->message), format, args);
+	va_end(args);
+	return err;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Fill the window from an offset on. Returns 0 or TFMT_E_IO. */
+static int window_fill(struct tfmt_reader *r, uint64_t offset)
+{
+	r->window_offset = offset;
+	r->window_bytes = 0;
+	while (r->window_bytes < WINDOW_BYTES) {
+		ssize_t n = pread(r->fd, r->window + r->window_bytes, WINDOW_BYTES - r->window_bytes,
+				  (off_t)(offset + r->window_bytes));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return TFMT_E_IO;
+		if (!n)
+			break;
+		r->window_bytes += (size_t)n;
+	}
+	return 0;
+}
+
+/*
+ * The bytes of the file from an offset on: enough for any frame unless the file ends. Valid until the next
+ * call. A file that cannot be read further counts as ending there.
+ */
+static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *available)
+{
+	uint64_t wanted = offset + TFMT_FRAME_MAX < r->file_bytes ? offset + TFMT_FRAME_MAX : r->file_bytes;
+
+	if (!r->file_failed &&
+	    (offset < r->window_offset || wanted > r->window_offset + r->window_bytes) && window_fill(r, offset))
+		r->file_failed = true;
+	if (offset < r->window_offset || offset >= r->window_offset + r->window_bytes) {
+		*available = 0;
+		return r->window;
+	}
+	*available = (size_t)(r->window_offset + r->window_bytes - offset);
+	return r->window + (offset - r->window_offset);
+}
+
+static int reader_init(struct tfmt_reader *r, const char *path)
+{
+	struct stat st;
+
+	r->path = strdup(path);
+	r->window = malloc(WINDOW_BYTES);
+	r->payload = malloc(TFMT_FRAME_RAW_MAX);
+	r->zstd = ZSTD_createDCtx();
+	if (!r->path || !r->window || !r->payload || !r->zstd || tfmt_ledger_init(&r->ledger, true))
+		return TFMT_E_NOMEM;
+	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (r->fd < 0 || fstat(r->fd, &st))
+		return TFMT_E_IO;
+	if (!S_ISREG(st.st_mode)) {
+		errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+		return TFMT_E_IO;
+	}
+	r->file_bytes = (uint64_t)st.st_size;
+	return window_fill(r, 0);
+}
+
+int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset)
+{
+	struct tfmt_reader *r = calloc(1, sizeof(*r));
+	uint64_t where = 0;
+	size_t header_bytes = 0;
+	int err, reason;
+
+	*out = NULL;
+	if (offset)
+		*offset = 0;
+	if (!r)
+		return TFMT_E_NOMEM;
+	r->fd = -1;
+	err = reader_init(r, path);
+	if (!err)
+		err = tfmt_header_get(&r->header, r->window, r->window_bytes, &header_bytes, &where);
+	if (err) {
+		reason = errno;
+		tfmt_reader_close(r);
+		if (offset)
+			*offset = where;
+		errno = reason;
+		return err;
+	}
+	r->offset = header_bytes;
+	*out = r;
+	return 0;
+}
+
+void tfmt_reader_close(struct tfmt_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	ZSTD_freeDCtx(r->zstd);
+	tfmt_ledger_release(&r->ledger);
+	tfmt_definitions_release(&r->definitions);
+	free(r->joined.event);
+	free(r->joined.definitions);
+	free(r->payload);
+	free(r->window);
+	free(r->path);
+	free(r);
+}
+
+/* ---- one frame ------------------------------------------------------------------------------- */
+
+static int frame_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored)
+{
+	size_t n;
+
+	if (core->compression == TFMT_COMPRESSION_NONE && core->stored_bytes == core->raw_bytes) {
+		memcpy(r->payload, stored, core->raw_bytes);
+		return 0;
+	}
+	if (core->compression != TFMT_COMPRESSION_ZSTD)
+		return TFMT_E_DAMAGED;
+	n = ZSTD_decompressDCtx(r->zstd, r->payload, TFMT_FRAME_RAW_MAX, stored, core->stored_bytes);
+	return ZSTD_isError(n) || n != core->raw_bytes ? TFMT_E_DAMAGED : 0;
+}
+
+static int frame_end(struct tfmt_reader *r, const uint8_t *payload, size_t len)
+{
+	struct tfmt_cursor c = { payload, payload + len, false };
+	struct tfmt_status s = { 0 };
+
+	s.end = tfmt_varint_get32(&c);
+	s.exit_status = (int32_t)tfmt_unzigzag(tfmt_varint_get(&c));
+	s.stop = tfmt_varint_get32(&c);
+	s.stop_errno = (int32_t)tfmt_unzigzag(tfmt_varint_get(&c));
+	s.stop_time_ns = tfmt_varint_get(&c);
+	s.lost_events = tfmt_varint_get(&c);
+	s.not_captured = tfmt_varint_get(&c);
+	s.unsupported_calls = tfmt_varint_get(&c);
+	if (c.bad)
+		return TFMT_E_DAMAGED;
+	r->status = s;
+	r->has_status = r->has_end_frame = true;
+	return 0;
+}
+
+/* Take in a good frame's payload. Returns 0, TFMT_E_NOMEM or TFMT_E_DAMAGED. */
+static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored)
+{
+	int err;
+
+	switch (core->type) {
+	case TFMT_TYPE_EVENTS:
+		r->next_ordinal = r->at.ordinal + core->nr_records;
+		err = frame_unpack(r, core, stored);
+		if (!err)
+			err = tfmt_decoder_begin(&r->decoder, r->payload, core->raw_bytes, core->nr_records,
+						 r->at.ordinal, r->at.time, r->header.time_shift);
+		if (err) {
+			r->decoder.nr_events = r->decoder.index = 0;
+			r->lost_in_damage += core->nr_records;
+		}
+		return err;
+	case TFMT_TYPE_DEFINITIONS:
+		err = frame_unpack(r, core, stored);
+		return err ? err : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
+							      core->nr_records);
+	case TFMT_TYPE_END:
+		err = frame_unpack(r, core, stored);
+		return err ? err : frame_end(r, r->payload, core->raw_bytes);
+	default:
+		return 0;
+	}
+}
+
+static void reader_accept(struct tfmt_reader *r, const struct tfmt_frame_core *core)
+{
+	memcpy(&r->at, &r->incoming, offsetof(struct tfmt_checkpoint, ring));
+	memcpy(r->at.ring, r->incoming.ring, r->incoming.nr_rings * sizeof(*r->at.ring));
+	r->ledger.totals = r->at.totals;
+	r->next_ordinal = r->at.ordinal;
+	r->next_sequence = core->sequence + 1;
+	r->summary.nr_frames++;
+}
+
+/*
+ * Take in the frame at r->offset, whose checksum holds, after `skipped` bytes that were none.
+ * Returns 1, or damage to report.
+ */
+static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct tfmt_frame_core *core,
+		       uint64_t skipped)
+{
+	uint64_t offset = r->offset, lost;
+	uint32_t missing;
+	int err;
+
+	r->offset += (uint64_t)core->header_bytes + core->stored_bytes;
+	if (tfmt_checkpoint_get(&r->incoming, bytes + TFMT_FRAME_CORE, core->header_bytes - TFMT_FRAME_CORE))
+		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
+					    "the header of the frame at offset %llu cannot be read; it was skipped",
+					    (unsigned long long)offset);
+	if (core->sequence < r->next_sequence || r->incoming.ordinal < r->next_ordinal)
+		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
+					    "the frame at offset %llu does not belong there; it was skipped",
+					    (unsigned long long)offset);
+	missing = core->sequence - r->next_sequence;
+	lost = r->incoming.ordinal - r->next_ordinal;
+	r->lost_in_damage += lost;
+	reader_accept(r, core);
+	err = frame_load(r, core, bytes + core->header_bytes);
+	if (err == TFMT_E_NOMEM)
+		return err;
+	if (err)
+		return tfmt_reader_complain(r, err, offset,
+					    "the frame at offset %llu cannot be decoded; what could not was skipped",
+					    (unsigned long long)offset);
+	if (skipped || missing || lost)
+		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset - skipped,
+					    "%llu bytes at offset %llu were skipped: %u frames with %llu events are missing",
+					    (unsigned long long)skipped, (unsigned long long)(offset - skipped),
+					    missing, (unsigned long long)lost);
+	return 1;
+}
+
+/* The next good frame behind damage: its offset in r->offset, or false. */
+static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_frame_core *core)
+{
+	size_t available;
+
+	for (;;) {
+		const uint8_t *bytes = window_at(r, from, &available), *found;
+
+		if (available < TFMT_FRAME_CORE)
+			return false;
+		found = memmem(bytes, available, TFMT_FRAME_MAGIC, TFMT_FRAME_MAGIC_BYTES);
+		if (!found) {
+			from += available - (TFMT_FRAME_MAGIC_BYTES - 1);
+			continue;
+		}
+		from += (uint64_t)(found - bytes);
+		bytes = window_at(r, from, &available);
+		if (available && tfmt_frame_check(bytes, available, core) == TFMT_FRAME_GOOD) {
+			r->offset = from;
+			return true;
+		}
+		from++;
+	}
+}
+
+/* Load the next frame. Returns 1, 0 when there is none, or damage to report. */
+static int reader_frame(struct tfmt_reader *r)
+{
+	struct tfmt_frame_core core;
+	uint64_t offset = r->offset;
+	size_t available;
+	const uint8_t *bytes = window_at(r, offset, &available);
+
+	r->tail = TFMT_FRAME_GOOD;
+	if (!available)
+		return 0;
+	r->tail = tfmt_frame_check(bytes, available, &core);
+	if (r->tail == TFMT_FRAME_GOOD)
+		return reader_take(r, bytes, &core, 0);
+	if (!reader_search(r, offset + 1, &core))
+		return 0;
+	r->tail = TFMT_FRAME_GOOD;
+	r->summary.damaged_bytes += r->offset - offset;
+	return reader_take(r, window_at(r, r->offset, &available), &core, r->offset - offset);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int reader_deliver(struct tfmt_reader *r, const struct tfmt_event *ev)
+{
+	r->summary.nr_events++;
+	if (ev->kind == TFMT_LOST)
+		r->lost_in_events += ev->size;
+	return 1;
+}
+
+static bool kind_is_known(unsigned kind)
+{
+	return kind > TFMT_NONE && kind < TFMT_NR_KINDS;
+}
+
+/* The rest of the frame cannot be decoded. */
+static int reader_abandon(struct tfmt_reader *r)
+{
+	struct tfmt_decoder *d = &r->decoder;
+	uint32_t lost = d->nr_events - d->index, of = d->nr_events;
+
+	r->lost_in_damage += lost;
+	d->nr_events = d->index = 0;
+	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
+				    "%u of %u events of the frame before offset %llu cannot be decoded", lost, of,
+				    (unsigned long long)r->offset);
+}
+
+/* The next event of the frames, 0 if there is none yet: a frame was loaded, or the stage has changed. */
+static int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
+{
+	int got;
+
+	do
+		got = tfmt_decoder_next(&r->decoder, ev);
+	while (got > 0 && !kind_is_known(ev->kind));
+	if (got < 0)
+		return reader_abandon(r);
+	if (got) {
+		got = tfmt_ledger_replay(&r->ledger, ev);
+		return got ? got : reader_deliver(r, ev);
+	}
+	got = reader_frame(r);
+	if (!got)
+		return tfmt_reader_join(r);
+	return got < 0 ? got : 0;
+}
+
+static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
+{
+	const char *damage = r->joined.damage;
+	int err;
+
+	if (damage) {
+		r->joined.damage = NULL;
+		return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
+					    "events not yet in the trace are lost: its ring file %s", damage);
+	}
+	if (r->joined.next == r->joined.nr_events) {
+		r->stage = TFMT_READER_DONE;
+		return 0;
+	}
+	*ev = r->joined.event[r->joined.next++];
+	ev->time_ns = ev->time_ns >> r->header.time_shift << r->header.time_shift;
+	err = tfmt_ledger_record(&r->ledger, ev, r->next_ordinal++);
+	r->summary.joined_events++;
+	return err ? err : reader_deliver(r, ev);
+}
+
+int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
+{
+	int got = 0;
+
+	while (!got && r->stage != TFMT_READER_DONE)
+		got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : reader_next_joined(r, ev);
+	if (got == TFMT_E_NOMEM) {
+		r->stage = TFMT_READER_DONE;
+		tfmt_reader_complain(r, got, r->offset, "there is not enough memory to read on");
+	}
+	if (got <= 0)
+		tfmt_reader_conclude(r);
+	return got;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a reader. Internal to tracefmt. */
+#ifndef TFMT_READER_H
+#define TFMT_READER_H
+
+#include "tracefmt/checkpoint.h"
+#include "tracefmt/columns.h"
+#include "tracefmt/definitions.h"
+#include "tracefmt/frame.h"
+#include "tracefmt/ledger.h"
+
+#include <zstd.h>
+
+enum tfmt_reader_stage {
+	TFMT_READER_FRAMES, /* events come from the decoder, then from the next frame */
+	TFMT_READER_JOINED, /* events come from what the ring file held */
+	TFMT_READER_DONE,
+};
+
+/* What was copied from a ring file: raw events, and definitions one after another. */
+struct tfmt_joined {
+	struct tfmt_event *event;
+	size_t nr_events, max_events, next;
+	uint8_t *definitions; /* type, id, length as uint32_t, then the payload */
+	size_t definitions_bytes, definitions_room;
+	const char *damage; /* what is wrong with the ring file, still to be reported; NULL: nothing */
+	unsigned tries;     /* how often the trace had grown meanwhile */
+};
+
+struct tfmt_reader {
+	int fd;
+	char *path;
+	enum tfmt_reader_stage stage;
+	struct tfmt_header header;
+	struct tfmt_summary summary;
+	uint64_t offset;     /* of the next frame */
+	uint64_t file_bytes; /* when last looked at */
+	uint8_t *window;     /* a part of the file */
+	uint64_t window_offset;
+	size_t window_bytes;
+	uint32_t next_sequence;
+	uint64_t next_ordinal;
+	struct tfmt_checkpoint at;       /* of the last good frame */
+	struct tfmt_checkpoint incoming; /* of the frame looked at */
+	struct tfmt_ledger ledger;
+	struct tfmt_definitions definitions;
+	struct tfmt_decoder decoder;
+	ZSTD_DCtx *zstd;
+	uint8_t *payload;
+	bool has_status;    /* from an END frame or a ring file's status page */
+	bool has_end_frame;
+	bool is_running;
+	bool stops_at_ring; /* leave the ring file alone: tfmt_seal() does that part */
+	bool file_failed;   /* the file could not be read on */
+	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
+	struct tfmt_status status;
+	uint64_t lost_in_damage, lost_in_events;
+	struct tfmt_joined joined;
+	uint64_t error_offset;
+	char message[512];
+};
+
+/* Record damage at a place for tfmt_reader_message(); returns err. */
+int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/*
+ * All frames are read: join the ring file. Returns 0 when the stage has changed (back to FRAMES if the
+ * file has grown meanwhile), or damage to report first.
+ */
+int tfmt_reader_join(struct tfmt_reader *r);
+
+/* The ring file's path for this trace, malloc'd; NULL without memory. */
+char *tfmt_reader_ring_path(const struct tfmt_reader *r);
+
+/*
+ * Map the trace's ring file for reading. Returns 0, TFMT_E_IO if there is none, or TFMT_E_DAMAGED if it is
+ * not this trace's or makes no sense (*what says so). Unmap with munmap().
+ */
+int tfmt_reader_map_ring(const struct tfmt_reader *r, struct tfmt_ring_view *view, const char **what);
+
+/* The merge of what a ring file holds beyond the last good frame. Returns as tfmt_merge_open() does. */
+int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out, const struct tfmt_ring_view *view);
+
+/* Set the summary's end and totals from what is known now. */
+void tfmt_reader_conclude(struct tfmt_reader *r);
+
+#endif

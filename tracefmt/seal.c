@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Completing the trace of a process that has ended, from its ring file. */
+#include "tracefmt/merge.h"
+#include "tracefmt/reader.h"
+#include "tracefmt/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SEAL_LEVEL 1
+
+/* Take the lock that a live recorder holds. Returns the descriptor, or -1 and errno. */
+static int seal_lock(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock)) {
+		close(fd);
+		errno = EAGAIN;
+		return -1;
+	}
+	return fd;
+}
+
+/* Read all frames, so that the reader knows where the stream stands. */
+static int seal_read(struct tfmt_reader *r)
+{
+	struct tfmt_event ev;
+	int got;
+
+	r->stops_at_ring = true;
+	do
+		got = tfmt_reader_next(r, &ev);
+	while (got > 0 || got == TFMT_E_DAMAGED || got == TFMT_E_CUT);
+	return r->file_failed ? TFMT_E_IO : got;
+}
+
+/* A writer that goes on behind the last good frame; an unfinished one there is cut off. */
+static int seal_resume(struct tfmt_reader *r, int fd, struct tfmt_writer **out)
+{
+	uint64_t end = r->tail == TFMT_FRAME_BAD ? r->file_bytes : r->offset;
+	struct tfmt_checkpoint at = r->at;
+	uint32_t i;
+	int err;
+
+	*out = NULL;
+	err = tfmt_ledger_use_addresses(&r->ledger);
+	if (err)
+		return err;
+	if (end < r->file_bytes && ftruncate(fd, (off_t)end))
+		return TFMT_E_IO;
+	at.ordinal = r->next_ordinal;
+	at.definitions.from = at.definitions.to;
+	for (i = 0; i < at.nr_rings; i++)
+		at.ring[i].from = at.ring[i].to;
+	err = tfmt_writer_resume(out, fd, end, r->next_sequence, r->header.time_shift, SEAL_LEVEL, &at, &r->ledger);
+	memset(&r->ledger, 0, sizeof(r->ledger));
+	return err;
+}
+
+/*
+ * Append the rings' definitions and events, as a drain would. TFMT_E_DAMAGED if the ring file does not hold
+ * all that it should: then the trace must not end as if it were complete.
+ */
+static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const struct tfmt_ring_view *view)
+{
+	uint64_t position = r->at.definitions.to;
+	const uint8_t *payload;
+	struct tfmt_merge *m;
+	struct tfmt_event ev;
+	uint32_t type, id;
+	size_t len;
+	int err = tfmt_reader_merge(r, &m, view), got = 0;
+
+	if (err)
+		return err;
+	while (err >= 0 && (got = tfmt_merge_definition(m, &position, &type, &id, &payload, &len)) > 0) {
+		err = tfmt_writer_definition(w, type, id, payload, len);
+		if (err > 0)
+			err = tfmt_writer_flush(w, m, position);
+	}
+	while (err >= 0 && tfmt_merge_next(m, 0, 0, &ev) > 0) {
+		err = tfmt_writer_event(w, &ev);
+		if (err > 0)
+			err = tfmt_writer_flush(w, m, position);
+	}
+	if (err >= 0)
+		err = tfmt_writer_flush(w, m, position);
+	if (!err && (got < 0 || tfmt_merge_is_cut(m)))
+		err = TFMT_E_DAMAGED;
+	tfmt_merge_close(m);
+	return err;
+}
+
+static int seal_append(struct tfmt_reader *r, int fd, const struct tfmt_ring_view *view, int signal)
+{
+	struct tfmt_status status = { 0 };
+	struct tfmt_writer *w;
+	int err = seal_resume(r, fd, &w);
+
+	if (err)
+		return err;
+	if (view->base) {
+		memcpy(&status, view->base, sizeof(status));
+		err = seal_drain(r, w, view);
+	}
+	if (status.end == TFMT_END_OPEN && signal) {
+		status.end = TFMT_END_SIGNAL;
+		status.exit_status = signal;
+	}
+	if (!err)
+		err = tfmt_writer_end(w, &status);
+	if (err == TFMT_E_IO)
+		errno = tfmt_writer_errno(w);
+	tfmt_writer_close(w);
+	return err;
+}
+
+/* The trace is complete and on disk: its ring file goes, if it is this trace's. */
+static int seal_finish(const struct tfmt_reader *r, int fd)
+{
+	struct tfmt_ring_view view;
+	const char *what;
+	char *path;
+
+	if (tfmt_reader_map_ring(r, &view, &what))
+		return 0;
+	munmap(view.base, view.bytes);
+	path = tfmt_reader_ring_path(r);
+	if (!path)
+		return TFMT_E_NOMEM;
+	if (!fdatasync(fd))
+		unlink(path);
+	free(path);
+	return 0;
+}
+
+static int seal_trace(struct tfmt_reader *r, int fd, int signal)
+{
+	struct tfmt_ring_view view = { 0 };
+	const char *what;
+	int err = seal_read(r);
+
+	if (err)
+		return err;
+	if (!r->has_end_frame) {
+		if (tfmt_reader_map_ring(r, &view, &what))
+			view.base = NULL;
+		if (!view.base && !signal)
+			return 0;
+		err = seal_append(r, fd, &view, signal);
+		if (view.base)
+			munmap(view.base, view.bytes);
+	}
+	return err ? err : seal_finish(r, fd);
+}
+
+int tfmt_seal(const char *path, int signal)
+{
+	struct tfmt_reader *r;
+	int err, reason, fd = seal_lock(path);
+
+	if (fd < 0)
+		return TFMT_E_IO;
+	err = tfmt_reader_open(&r, path, NULL);
+	if (!err)
+		err = seal_trace(r, fd, signal);
+	reason = errno;
+	tfmt_reader_close(r);
+	close(fd);
+	errno = reason;
+	return err;
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracefmt: the trace of one process on disk, its writer and its reader.
+ *
+ * This is the only header that the recorder (libinterpose) and the analyzer share. It knows nothing
+ * of CUDA or Python: addresses, functions, code objects and line tables are numbers and bytes here.
+ * FORMAT.md specifies every byte; this header is the C view of it.
+ *
+ * Vocabulary:
+ *   recording   a directory NAME.vtr/, one trace per process
+ *   trace       HOST.PID.START.vtr: a header, then frames; only ever appended to
+ *   frame       at most 64 KiB of events or definitions, compressed, checksummed, readable alone
+ *   ring file   HOST.PID.START.ring: shared memory in which hooks leave events and definitions; what the
+ *               drain has not yet moved into a frame is still there after a crash, and the reader joins it
+ *   event       one allocation, free, failure or sample; numbered from 0 (its ordinal) in file order
+ *   definition  a stack node, code object, module, shape, ... that events refer to by id
+ *   order       the sequence number of a record in its domain (one domain per device for tensor events,
+ *               one for all driver events); a domain has no gaps unless an event was lost
+ *
+ * Threading: a writer, a merge and a reader belong to one thread each. Ring producers follow the
+ * protocol stated at struct tfmt_ring. Nothing here prints. The writer and the merge allocate with
+ * mmap only and take no lock, so that they can run inside a traced process; the reader uses malloc.
+ * All integers on disk are little endian.
+ */
+#ifndef TFMT_TRACEFMT_H
+#define TFMT_TRACEFMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TFMT_VERSION 1
+#define TFMT_FRAME_RAW_MAX (64u << 10) /* bytes of a frame before compression */
+#define TFMT_NR_DEVICES 64             /* device ordinals 0..63; higher ones are counted as lost */
+#define TFMT_NO_ORDINAL UINT64_MAX
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+enum tfmt_err {
+	TFMT_OK = 0,
+	TFMT_E_IO = -1,        /* a system call failed; tfmt_*_errno() has the reason */
+	TFMT_E_EMPTY = -2,     /* the file has no bytes */
+	TFMT_E_NOT_TRACE = -3, /* does not begin as a trace does */
+	TFMT_E_VERSION = -4,   /* a format version this reader does not know */
+	TFMT_E_CUT = -5,       /* the file ends inside a header or frame */
+	TFMT_E_DAMAGED = -6,   /* a checksum or a length does not hold */
+	TFMT_E_NOMEM = -7,
+	TFMT_E_INVALID = -8,   /* the caller's argument cannot be right */
+};
+
+/* One lower-case sentence for an enum tfmt_err; never NULL. */
+const char *tfmt_strerror(int err);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum tfmt_kind {
+	TFMT_NONE = 0,
+	TFMT_TENSOR_ALLOC = 1,   /* a framework's allocator handed out a block; aux = reserved bytes it reported */
+	TFMT_TENSOR_FREE = 2,    /* ... took one back; aux = reserved bytes */
+	TFMT_TENSOR_OOM = 3,     /* ... gave up; size = bytes asked, address = allocated bytes, aux = reserved bytes */
+	TFMT_DRIVER_ALLOC = 4,   /* memory taken from the driver; flags hold its space; aux 0 */
+	TFMT_DRIVER_FREE = 5,    /* given back (recorded before the real call) */
+	TFMT_FREE_FAILED = 6,    /* the free of this address by this thread failed after all: undo it; aux = error code;
+	                            the reader sets alloc_ordinal to the ordinal of that free */
+	TFMT_ALLOC_FAILED = 7,   /* the driver refused; size = bytes asked, aux = error code */
+	TFMT_HANDLE_RETAIN = 8,  /* virtual memory: one more reference to the handle `address` */
+	TFMT_MAP = 9,            /* virtual memory: [address, address+size) now shows handle aux (one more reference) */
+	TFMT_UNMAP = 10,         /* virtual memory: [address, address+size) shows nothing any more */
+	TFMT_MEMORY_INFO = 11,   /* a sample of what the driver says: size = free bytes, aux = total bytes */
+	TFMT_LOST = 12,          /* size = number of events lost here; device 255 = unknown device or driver domain */
+	TFMT_RESET = 13,         /* everything of the device is gone (context destroyed or device reset) */
+	TFMT_NR_KINDS
+};
+
+/* Where driver memory lies: flags & TFMT_SPACE_MASK. */
+enum tfmt_space {
+	TFMT_SPACE_DEVICE = 0,     /* linear device memory */
+	TFMT_SPACE_PINNED = 1,     /* page-locked host memory allocated by the driver */
+	TFMT_SPACE_MANAGED = 2,
+	TFMT_SPACE_REGISTERED = 3, /* host memory of the program's own, page-locked */
+	TFMT_SPACE_HANDLE = 4,     /* a physical handle of virtual memory; address = the handle */
+	TFMT_SPACE_POOL = 5,       /* stream-ordered allocation from a memory pool */
+	TFMT_SPACE_ARRAY = 6,
+	TFMT_SPACE_IPC = 7,        /* memory of another process, imported: never counted as device memory */
+	TFMT_SPACE_RESERVED = 8,   /* an address range without memory */
+};
+#define TFMT_SPACE_MASK 0x000f
+#define TFMT_FLAG_TEARDOWN 0x0010  /* the interpreter is finalising: kept, but counts in no figure */
+#define TFMT_FLAG_CAPTURING 0x0020 /* recorded while the stream was being captured into a graph */
+#define TFMT_FLAG_MODELLED 0x0040  /* a simulated library's documented figure, not a real allocation */
+
+/* Reserved stack ids; ids from TFMT_STACK_FIRST on are defined by TFMT_DEF_FRAME. */
+#define TFMT_STACK_NOT_CAPTURED 0
+#define TFMT_STACK_NO_PYTHON 1 /* the thread runs no Python */
+#define TFMT_STACK_FIRST 2
+
+#define TFMT_STREAM_OTHER 0xffff /* a stream id that does not fit 16 bits */
+#define TFMT_DEVICE_NONE 0xff
+
+struct tfmt_event {
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the traced machine; writing rounds down to 1 << header.time_shift */
+	uint64_t address;
+	uint64_t size;
+	uint64_t aux;
+	uint64_t order;        /* in memory only: sequence number in its domain */
+	uint32_t python_stack; /* stack id, leaf node; or one of the reserved ids */
+	uint32_t native_stack;
+	uint32_t shape;  /* TFMT_DEF_SHAPE id, 0 = unknown */
+	uint32_t thread; /* TFMT_DEF_THREAD id */
+	uint16_t stream;
+	uint16_t function; /* TFMT_DEF_FUNCTION id of the outermost entry point; 0 = none */
+	uint16_t flags;
+	uint8_t kind;
+	uint8_t device;
+	/* filled in by the reader only */
+	uint64_t ordinal;
+	uint64_t alloc_ordinal; /* a free: the event it undoes, TFMT_NO_ORDINAL if that was not recorded. If it was, the
+	                           reader has set address, size and shape from it, for tensor frees stream, and for
+	                           driver frees device and space. TFMT_NO_ORDINAL in all other events. */
+};
+
+/* Bytes live at one point of the stream, as frame headers carry them. Modelled events count. */
+struct tfmt_totals {
+	uint64_t allocated[TFMT_NR_DEVICES]; /* tensor ledger */
+	uint64_t reserved[TFMT_NR_DEVICES];  /* as last reported with a tensor event */
+	uint64_t driver[TFMT_NR_DEVICES];    /* DEVICE + POOL + ARRAY, and HANDLE once until its last reference */
+	uint64_t managed[TFMT_NR_DEVICES];
+	uint64_t pinned; /* host memory: PINNED */
+};
+
+/* ---- definitions ----------------------------------------------------------------------------- */
+
+/*
+ * A definition is (type, id, payload). It precedes every event that uses it; a second definition of the
+ * same (type, id) replaces the first. Payloads are built from varints (LEB128), strings (varint length +
+ * bytes, UTF-8 but not checked) and raw bytes to the payload's end. tfmt_put_*() write them.
+ */
+enum tfmt_def_type {
+	TFMT_DEF_FRAME = 1,    /* stack node: parent id (smaller than its own), kind (enum tfmt_frame_kind), a, b zigzag (below) */
+	TFMT_DEF_CODE = 2,     /* code object: table kind, first line, string name, string file, table bytes to the end */
+	TFMT_DEF_MODULE = 3,   /* mapped file: start, end, file offset, string path, string build id in hex ("" if none) */
+	TFMT_DEF_SHAPE = 4,    /* element type, storage bytes, number of dimensions, that many sizes */
+	TFMT_DEF_THREAD = 5,   /* thread: system thread id, string name */
+	TFMT_DEF_DEVICE = 6,   /* id = ordinal: capacity bytes, string name, string uuid, string PCI bus id, mig 0|1, physical index + 1 (0 = unknown) */
+	TFMT_DEF_FUNCTION = 7, /* entry point: string name, as the program calls it */
+	TFMT_DEF_INFO = 8,     /* id = running number: string key, string value (keys: FORMAT.md) */
+	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
+	TFMT_NR_DEF_TYPES
+};
+
+enum tfmt_frame_kind {
+	TFMT_FRAME_PYTHON = 1, /* a = code id, b = position in code units (-1: not started) */
+	TFMT_FRAME_NATIVE = 2, /* a = instruction address (a return address but for the innermost), b = 0 */
+	TFMT_FRAME_CUT = 3,    /* stands for a = number of older frames left out */
+};
+
+/* How a code object's table maps positions to lines (facts: CPython 3.8-3.9, 3.10, 3.11 and later). */
+enum tfmt_line_table { TFMT_LINES_LNOTAB = 0, TFMT_LINES_PEP626 = 1, TFMT_LINES_PEP657 = 2 };
+
+/* Payload building: write at p, return the next byte. A varint takes at most 10 bytes. */
+uint8_t *tfmt_put_varint(uint8_t *p, uint64_t value);
+uint8_t *tfmt_put_zigzag(uint8_t *p, int64_t value);
+uint8_t *tfmt_put_string(uint8_t *p, const char *s, size_t len);
+
+/* ---- header ---------------------------------------------------------------------------------- */
+
+enum tfmt_storage {
+	TFMT_STORAGE_BESIDE = 0,    /* the ring file lies beside the trace: survives SIGKILL */
+	TFMT_STORAGE_TEMPORARY = 1, /* in the node's temporary folder (header.ring_path) */
+	TFMT_STORAGE_ANONYMOUS = 2, /* plain memory: what was not drained at a crash is gone */
+};
+
+struct tfmt_header {
+	uint32_t version;      /* set by the writer */
+	uint32_t pid;
+	uint64_t start_mono_ns; /* the two clocks, read together at the start of the recording */
+	uint64_t start_real_ns;
+	uint64_t image_start_ns; /* CLOCK_REALTIME start of the program image: START in the file's name */
+	uint64_t time_ns_inode;  /* of /proc/self/ns/time, 0 = unknown */
+	uint8_t boot_id[16];
+	uint8_t time_shift; /* times are stored in units of 1 << time_shift ns */
+	uint8_t storage;    /* enum tfmt_storage */
+	uint8_t simulated;  /* 1: the device is simulated */
+	uint8_t zero;
+	char host[256];      /* NUL-terminated */
+	char job[256];       /* the launcher's job id, or the one `run` made; "" = none */
+	char ring_path[512]; /* absolute if TEMPORARY, else "" */
+};
+
+/* ---- ring file ------------------------------------------------------------------------------- */
+
+/*
+ * Layout: status page | definition ring | ring 0 | ring 1 | ...   (offsets and sizes in the status page)
+ * The file is allocated in full (posix_fallocate) before it is mapped.
+ */
+#define TFMT_RING_MAGIC 0x31474e4952545656ull /* "VVTRING1" */
+#define TFMT_RECORD_BYTES 64
+
+/* One event as a hook leaves it. `valid` is stored last, with release: (uint32_t)(position + 1). */
+struct tfmt_record {
+	uint64_t time_ns, address, size, order, aux;
+	uint32_t python_stack, native_stack, shape;
+	uint16_t stream, function;
+	uint8_t kind, device;
+	uint16_t flags;
+	uint32_t valid;
+};
+_Static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
+
+/*
+ * A single-producer ring of records. Positions count records since the file was made; they are 64 bits
+ * and never reset; record i of position p is slot p & (capacity - 1). The producer writes the record,
+ * then its `valid`, then head = position + 1 (release). The drain advances tail only after a frame that
+ * covers the records has been written in full. A ring passes to another thread only when head == tail.
+ */
+struct tfmt_ring {
+	uint64_t head;           /* producer */
+	uint8_t pad0[56];
+	uint64_t tail;           /* drain */
+	uint8_t pad1[56];
+	uint32_t thread;         /* TFMT_DEF_THREAD id of the producer */
+	uint32_t owner;          /* enum tfmt_ring_owner */
+	uint8_t pad2[4096 - 136];
+	struct tfmt_record record[]; /* capacity of them */
+};
+enum tfmt_ring_owner { TFMT_RING_FREE = 0, TFMT_RING_TAKEN = 1, TFMT_RING_LEFT = 2 /* its thread has ended */ };
+
+enum tfmt_end {
+	TFMT_END_OPEN = 0,   /* nothing stored: running, killed or unknown */
+	TFMT_END_EXIT = 1,   /* exit_status holds */
+	TFMT_END_SIGNAL = 2, /* signal number in exit_status */
+	TFMT_END_EXEC = 3,   /* the image was replaced */
+};
+
+enum tfmt_stop {
+	TFMT_STOP_NONE = 0,
+	TFMT_STOP_DISK_FULL = 1, /* ENOSPC, EDQUOT, EFBIG */
+	TFMT_STOP_IO = 2,        /* any other failed write; stop_errno has it */
+	TFMT_STOP_NOMEM = 3,
+};
+
+/* The first page of a ring file. All counters are atomic; the recorder writes, readers only look. */
+struct tfmt_status {
+	uint64_t magic;
+	uint32_t version, pid;
+	uint64_t image_start_ns;
+	uint64_t definition_offset, definition_bytes; /* bytes: a power of two */
+	uint64_t ring_offset, ring_stride;            /* stride = sizeof(struct tfmt_ring) + capacity * 64 */
+	uint32_t ring_capacity;                       /* records per ring, a power of two */
+	uint32_t nr_rings;                            /* rings present; grows, store with release */
+	uint32_t end;                                 /* enum tfmt_end, stored once, after exit_status */
+	int32_t exit_status;
+	uint32_t stop;                                /* enum tfmt_stop */
+	int32_t stop_errno;
+	uint64_t stop_time_ns;        /* CLOCK_MONOTONIC when recording stopped early */
+	uint64_t lost_events;         /* dropped because a ring was full, or by the merge as a gap */
+	uint64_t not_captured;        /* events whose stack could not be captured or interned */
+	uint64_t unsupported_calls;   /* simulated device: calls answered with "not supported" */
+	uint64_t definition_head;     /* bytes ever written to the definition ring */
+	uint64_t definition_tail;
+	uint8_t pad[4096 - 128];
+};
+_Static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
+_Static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
+
+/*
+ * The definition ring is a byte stream with wrap-around at definition_bytes. Each entry:
+ *   u32 total bytes of this entry, padded to 8 | u32 payload bytes | u32 type | u32 id |
+ *   u32 offset of this chunk in the definition | u32 bytes of the whole definition | payload, padded to 8
+ * definition_head moves past an entry (release) after the entry is complete. Producers share the ring
+ * under a lock of their own. A definition larger than a quarter of the ring comes in several chunks, which
+ * follow one another with nothing in between; all of them together must fit into the ring.
+ */
+struct tfmt_definition_entry {
+	uint32_t entry_bytes, payload_bytes, type, id, offset, whole_bytes;
+};
+
+/*
+ * A mapped ring file: of the own process, or of one that has ended. A merge keeps the pointer to its view
+ * and looks at base and bytes anew in each call, so that a ring file that grew may be mapped again.
+ */
+struct tfmt_ring_view {
+	uint8_t *base;
+	size_t bytes; /* mapped; rings beyond it are not looked at */
+};
+
+/*
+ * Merges the rings of one view into one stream: each domain in gap-free order, domains by clock.
+ * A merge never writes to the view. Fields are private; positions are read through the calls below.
+ */
+struct tfmt_merge;
+
+/*
+ * Begin at the rings' tails and the given expectations. `order` (TFMT_NR_DEVICES + 1 numbers: the next
+ * order of each device's tensor domain, then of the driver domain) may be NULL for all 0; `from` may be
+ * NULL to begin at the tails, else nr_from positions, ring by ring. Memory comes from mmap.
+ * Returns 0, TFMT_E_NOMEM, or TFMT_E_DAMAGED if the status page cannot be right.
+ */
+int tfmt_merge_open(struct tfmt_merge **out, const struct tfmt_ring_view *view, const uint64_t *order,
+		    const uint64_t *from, uint32_t nr_from);
+void tfmt_merge_close(struct tfmt_merge *m);
+
+/*
+ * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain that has been waited for since
+ * before now_ns - gap_ns is given up: the event is then TFMT_LOST with size = the number missing.
+ * gap_ns 0 gives gaps up at once (the process is dead). The record stays in the ring until the caller
+ * advances the tail.
+ */
+int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev);
+
+/* Positions consumed so far, one per ring (nr of them returned), for coverage and for advancing tails. */
+uint32_t tfmt_merge_positions(const struct tfmt_merge *m, const uint64_t **positions);
+
+/*
+ * The next whole definition beyond *position (start with definition_tail, or what a frame covered):
+ * 1 and *type, *id, *payload, *len filled (valid until the next call) and *position advanced; 0 none.
+ * Never reads beyond definition_head; damaged entries end the stream (TFMT_E_DAMAGED).
+ */
+int tfmt_merge_definition(struct tfmt_merge *m, uint64_t *position, uint32_t *type, uint32_t *id,
+			  const uint8_t **payload, size_t *len);
+
+/* ---- writer ---------------------------------------------------------------------------------- */
+
+struct tfmt_writer;
+
+/*
+ * Begin a trace on fd (open for writing, empty; stays the caller's). Writes the header at once.
+ * level: zstd level, 1 is right for a live process. Returns 0, TFMT_E_IO or TFMT_E_NOMEM.
+ */
+int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header *header, int level);
+
+/*
+ * Add a definition or an event to the open frames. Returns 1 when a frame is full: the caller flushes
+ * before adding more (there is room for exactly one more call of each), 0 otherwise, or a negative error.
+ * Definitions of any length are taken (chunked). Both are buffered until tfmt_writer_flush(), except that
+ * definitions which do not fit the buffer are written at once, as covering nothing.
+ */
+int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload, size_t len);
+int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev);
+
+/*
+ * Write what is buffered: the definitions' frame, then the events' frame, each in one write(2) where the
+ * system allows (EINTR and short writes are continued). `merge` (may be NULL) and definition_position tell
+ * what of the ring file the frames cover. When a write fails the file is cut back to the last whole frame,
+ * TFMT_E_IO is returned, and every later call fails the same way.
+ */
+int tfmt_writer_flush(struct tfmt_writer *w, const struct tfmt_merge *merge, uint64_t definition_position);
+
+/* The last frame: how the process ended and the counters of its status page. Then only close is allowed. */
+int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
+
+/*
+ * Complete the trace of a process that has ended: append what its ring file holds beyond the last frame,
+ * then the last frame with the end state of the status page (TFMT_END_SIGNAL and `signal` if none is stored
+ * and signal is not 0), then remove the ring file. May be repeated, and killed at any point: the ring file
+ * goes last. Uses malloc. Returns 0 (also when there was nothing to do), TFMT_E_IO with errno set (EAGAIN:
+ * the process still writes), TFMT_E_DAMAGED if the ring file does not hold all that it should (what it holds
+ * is appended, and it stays), or what tfmt_reader_open() returns.
+ */
+int tfmt_seal(const char *path, int signal);
+
+int tfmt_writer_errno(const struct tfmt_writer *w);
+uint64_t tfmt_writer_bytes(const struct tfmt_writer *w); /* written so far */
+void tfmt_writer_close(struct tfmt_writer *w);           /* frees memory; does not close the descriptor */
+
+/* ---- reader ---------------------------------------------------------------------------------- */
+
+struct tfmt_reader;
+
+struct tfmt_frame {
+	uint32_t parent; /* next older node, 0 = root */
+	uint32_t kind;   /* enum tfmt_frame_kind; 0 = id not defined */
+	uint64_t a;
+	int32_t b;
+};
+struct tfmt_code {
+	const char *name, *file; /* NUL-terminated */
+	uint32_t first_line, table_kind;
+	const uint8_t *table;
+	size_t table_bytes;
+};
+struct tfmt_module {
+	uint64_t start, end, offset;
+	const char *path, *build_id;
+};
+struct tfmt_shape {
+	uint32_t element_type; /* PyTorch's ScalarType number */
+	uint32_t nr_dims;
+	uint64_t bytes; /* of storage, before the allocator's rounding */
+	const uint64_t *dims;
+};
+struct tfmt_thread {
+	uint32_t tid;
+	const char *name;
+};
+struct tfmt_device {
+	uint64_t capacity_bytes;
+	const char *name, *uuid, *pci_bus_id;
+	bool mig;
+	int physical_index; /* -1 = unknown */
+};
+
+/* How the recording of this process ended, as far as the trace and its ring file tell. */
+enum tfmt_process_end {
+	TFMT_PROCESS_EXIT,
+	TFMT_PROCESS_SIGNAL,
+	TFMT_PROCESS_EXEC,
+	TFMT_PROCESS_RUNNING, /* the drain still holds its lock on the trace */
+	TFMT_PROCESS_KILLED,  /* no end stored, no lock, and host and boot id are the reader's own */
+	TFMT_PROCESS_UNKNOWN,
+};
+
+struct tfmt_summary {
+	enum tfmt_process_end end;
+	int exit_status; /* EXIT: status; SIGNAL: signal number */
+	uint64_t nr_events;
+	uint64_t lost_events;  /* counted by the recorder, by gaps, and in damaged or missing frames */
+	uint64_t not_captured;
+	uint64_t nr_frames;
+	uint64_t nr_damaged;   /* places where bytes had to be skipped */
+	uint64_t damaged_bytes;
+	uint64_t joined_events; /* read from the ring file because no frame held them */
+	bool cut;               /* the file ends inside a frame */
+	bool complete;          /* nothing lost, cut or damaged, recording not stopped early */
+	uint32_t stop;          /* enum tfmt_stop */
+	int stop_errno;
+	uint64_t stop_time_ns;
+	uint64_t first_damage_offset;
+};
+
+/*
+ * Open a trace; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
+ * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first byte that
+ * could not be understood. tfmt_reader_close(NULL) is allowed.
+ */
+int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset);
+void tfmt_reader_close(struct tfmt_reader *r);
+
+/*
+ * The next event: 1 and *ev filled, 0 at the end. A negative value reports damage that has been skipped
+ * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on behind it.
+ * Definitions are taken in silently, before the events that use them.
+ */
+int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
+/*
+ * The totals before the next event. After damage they begin again with what the next frame's header says,
+ * so an analysis takes them over whenever tfmt_reader_next() has returned a negative value.
+ */
+void tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out);
+
+uint64_t tfmt_reader_offset(const struct tfmt_reader *r);
+const char *tfmt_reader_message(const struct tfmt_reader *r);
+
+const struct tfmt_header *tfmt_reader_header(const struct tfmt_reader *r);
+
+/* Final only after tfmt_reader_next() returned 0. */
+const struct tfmt_summary *tfmt_reader_summary(const struct tfmt_reader *r);
+
+/* Bytes of trace file consumed and in all, for a progress display. */
+void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t *total);
+
+/*
+ * Definitions by id. Pointers stay valid until the reader is closed, also when a definition is replaced.
+ * An unknown id gives false and a zeroed result (strings "").
+ */
+bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_frame *out);
+bool tfmt_reader_code(const struct tfmt_reader *r, uint32_t id, struct tfmt_code *out);
+bool tfmt_reader_shape(const struct tfmt_reader *r, uint32_t id, struct tfmt_shape *out);
+bool tfmt_reader_thread(const struct tfmt_reader *r, uint32_t id, struct tfmt_thread *out);
+bool tfmt_reader_device(const struct tfmt_reader *r, uint32_t ordinal, struct tfmt_device *out);
+const char *tfmt_reader_function(const struct tfmt_reader *r, uint32_t id); /* "" if unknown */
+
+/* Modules and infos in order of definition; false past the last. */
+bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt_module *out);
+bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **key, const char **value);
+
+/* The last value of an info key, NULL if absent. */
+const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key);
+
+#endif
