@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts: one primary context a device, others that programs create, and each thread's stack of them. */
+#include <stdlib.h>
+
+#include "simgpu/internal.h"
+
+enum { CONTEXT_MAGIC = 0x43545831, STACK_DEPTH = 64 };
+
+static struct sim_context primary[SIM_MAX_DEVICES];
+static unsigned long long last_id;
+/* A device's context memory is charged once, however many contexts there are: others share the code. */
+static bool charged[SIM_MAX_DEVICES];
+
+static __thread struct sim_context *stack[STACK_DEPTH];
+static __thread int depth;		/* stack[depth - 1] is current */
+
+struct sim_context *sim_context_primary(int device)
+{
+	struct sim_context *ctx = &primary[device];
+
+	ctx->magic = CONTEXT_MAGIC;
+	ctx->device = device;
+	ctx->primary = true;
+	return ctx;
+}
+
+static bool valid(const struct sim_context *ctx)
+{
+	return ctx && ctx->magic == CONTEXT_MAGIC;
+}
+
+struct sim_context *sim_context_current(void)
+{
+	return depth ? stack[depth - 1] : NULL;
+}
+
+int sim_device(void)
+{
+	struct sim_context *ctx = sim_context_current();
+
+	return ctx ? ctx->device : 0;
+}
+
+void sim_context_touch(int dev)
+{
+	struct sim_context *ctx = sim_context_primary(dev);
+
+	if (!charged[dev]) {
+		charged[dev] = true;
+		sim_charge(dev, sim_profile()->context_bytes);
+	}
+	if (!ctx->active) {
+		ctx->active = true;
+		ctx->id = ++last_id;
+	}
+}
+
+bool sim_context_active(int dev)
+{
+	return primary[dev].active;
+}
+
+CUresult sim_context_need(int *device)
+{
+	struct sim_context *ctx = sim_context_current();
+
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = ctx->device;
+	return CUDA_SUCCESS;
+}
+
+static void set_current(struct sim_context *ctx)
+{
+	if (depth)
+		stack[depth - 1] = ctx;
+	else if (ctx)
+		stack[depth++] = ctx;
+	if (depth == 1 && !ctx)
+		depth = 0;
+}
+
+/* ---- primary contexts ------------------------------------------------------------------------------- */
+
+static CUresult check_device(CUdevice dev)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return dev >= 0 && dev < sim_nr_devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	CUresult ret = check_device(dev);
+
+	if (ret || !pctx)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	sim_lock();
+	sim_context_touch(dev);
+	primary[dev].refs++;
+	*pctx = (CUcontext)&primary[dev];
+	sim_unlock();
+	return CUDA_SUCCESS;
+}
+
+/*
+ * The real driver destroys the context with the last reference. A simulated one stays: its memory is the
+ * program's exit away from being given back, and the runtime half never lets go of its reference either.
+ */
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	CUresult ret = check_device(dev);
+
+	if (ret)
+		return ret;
+	sim_lock();
+	if (primary[dev].refs)
+		primary[dev].refs--;
+	else
+		ret = CUDA_ERROR_INVALID_CONTEXT;
+	sim_unlock();
+	return ret;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	CUresult ret = check_device(dev);
+
+	if (ret || !flags || !active)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	*flags = primary[dev].flags;
+	*active = primary[dev].active;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	CUresult ret = check_device(dev);
+
+	if (!ret)
+		sim_context_primary(dev)->flags = flags;
+	return ret;
+}
+
+/* ---- contexts that programs create --------------------------------------------------------------------- */
+
+static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
+{
+	CUresult ret = check_device(dev);
+	struct sim_context *ctx;
+
+	if (ret || !pctx)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	if (depth == STACK_DEPTH)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	ctx = sim_zalloc(sizeof(*ctx));
+	ctx->magic = CONTEXT_MAGIC;
+	ctx->device = dev;
+	ctx->flags = flags;
+	ctx->active = true;
+	sim_lock();
+	ctx->id = ++last_id;
+	if (!charged[dev]) {
+		charged[dev] = true;
+		sim_charge(dev, sim_profile()->context_bytes);
+	}
+	sim_unlock();
+	stack[depth++] = ctx;
+	*pctx = (CUcontext)ctx;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int nr, unsigned int flags, CUdevice dev)
+{
+	(void)params;
+	(void)nr;
+	return create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
+{
+	(void)params;
+	return create(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle)
+{
+	struct sim_context *ctx = (struct sim_context *)handle;
+
+	if (!valid(ctx) || ctx->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (sim_context_current() == ctx)
+		depth--;
+	ctx->magic = 0;
+	free(ctx);
+	return CUDA_SUCCESS;
+}
+
+/* ---- the thread's stack --------------------------------------------------------------------------------- */
+
+CUresult cuCtxGetCurrent(CUcontext *pctx)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = (CUcontext)sim_context_current();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (handle && !valid((struct sim_context *)handle))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	set_current((struct sim_context *)handle);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!valid((struct sim_context *)handle) || depth == STACK_DEPTH)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	stack[depth++] = (struct sim_context *)handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!depth)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	depth--;
+	if (pctx)
+		*pctx = (CUcontext)stack[depth];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (!ret)
+		*device = dev;
+	return ret;
+}
+
+CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (!ret)
+		*flags = sim_context_current()->flags;
+	return ret;
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct sim_context *ctx = handle ? (struct sim_context *)handle : sim_context_current();
+
+	if (!valid(ctx) || !id)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	*id = ctx->id;
+	return CUDA_SUCCESS;
+}
+
+/* 3020 is the first version with 64-bit device pointers: what every context since then answers. */
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
+{
+	struct sim_context *ctx = handle ? (struct sim_context *)handle : sim_context_current();
+
+	if (!valid(ctx) || !version)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*version = 3020;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (ret)
+		return ret;
+	if (least)
+		*least = 0;
+	if (greatest)
+		*greatest = -5;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (!ret)
+		sim_synchronise();
+	return ret;
+}
+
+/* The CUDA 13 forms, which name a context: NULL is the current one. */
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
+{
+	if (!handle)
+		return cuCtxGetDevice(device);
+	if (!valid((struct sim_context *)handle) || !device)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = ((struct sim_context *)handle)->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	if (!handle)
+		return cuCtxSynchronize();
+	if (!valid((struct sim_context *)handle))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	sim_synchronise();
+	return CUDA_SUCCESS;
+}
+
+/* Peers: every pair of simulated devices reaches each other, as over NVLink. */
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
+{
+	CUresult ret = check_device(dev) ? check_device(dev) : check_device(peer);
+
+	if (!ret)
+		*can = dev != peer;
+	return ret;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+	(void)flags;
+	return valid((struct sim_context *)peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer)
+{
+	return valid((struct sim_context *)peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}

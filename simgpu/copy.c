@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies and memset. Copies of clean memory write zeros without touching the source. Copies to and within the
+ * device above CARRY_LIMIT move nothing: lengths, indices, masks and seeds are small, weights are not, and every
+ * byte carried would cost a byte of host memory. Copies to the host are always real.
+ */
+#include <string.h>
+
+#include "simgpu/internal.h"
+
+#define CARRY_LIMIT SIM_MIB(1)
+
+/* Rows of WIDTH bytes, the next one a pitch further. */
+struct rows {
+	void *p;
+	size_t pitch;
+};
+
+static char *row(const struct rows *rows, size_t i)
+{
+	return (char *)rows->p + i * rows->pitch;
+}
+
+/* One row, of a transfer of TOTAL bytes in all. */
+static void copy_row(char *dst, bool to_device, const char *src, bool from_device, size_t width, size_t total)
+{
+	if (from_device && sim_before_read)
+		sim_before_read(src, width);
+	if (from_device && !sim_is_dirty(src, width)) {
+		if (to_device)
+			sim_fresh(dst, width);
+		else
+			memset(dst, 0, width);
+		return;
+	}
+	if (to_device && sim_before_overwrite)
+		sim_before_overwrite(dst, width);
+	if (to_device && total > CARRY_LIMIT)
+		return;
+	memmove(dst, src, width);
+	if (to_device)
+		sim_dirty(dst, width);
+}
+
+static CUresult copy(struct rows dst, struct rows src, size_t width, size_t height)
+{
+	bool to_device, from_device;
+
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!width || !height)
+		return CUDA_SUCCESS;
+	if (!dst.p || !src.p)
+		return CUDA_ERROR_INVALID_VALUE;
+	to_device = sim_pointer_device(dst.p) >= 0;
+	from_device = sim_pointer_device(src.p) >= 0;
+	for (size_t i = 0; i < height; i++)
+		copy_row(row(&dst, i), to_device, row(&src, i), from_device, width, width * height);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_linear(void *dst, const void *src, size_t bytes)
+{
+	return copy((struct rows){ dst, 0 }, (struct rows){ (void *)(uintptr_t)src, 0 }, bytes, 1);
+}
+
+static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream stream)
+{
+	if (sim_capture_node(stream, SIM_NODE_MEMCPY))
+		return CUDA_SUCCESS;
+	return copy_linear(dst, src, bytes);
+}
+
+/* A synchronous copy waits for the device, as the caller may count on. */
+static CUresult copy_sync(void *dst, const void *src, size_t bytes)
+{
+	sim_synchronise();
+	return copy_linear(dst, src, bytes);
+}
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return copy_sync((void *)dst, (void *)src, bytes);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return copy_async((void *)dst, (void *)src, bytes, stream);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
+{
+	return copy_sync((void *)dst, src, bytes);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+{
+	return copy_async((void *)dst, src, bytes, stream);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
+{
+	return copy_sync(dst, (void *)src, bytes);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return copy_async(dst, (void *)src, bytes, stream);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return copy_sync((void *)dst, (void *)src, bytes);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return copy_async((void *)dst, (void *)src, bytes, stream);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes)
+{
+	(void)dst_ctx;
+	(void)src_ctx;
+	return copy_sync((void *)dst, (void *)src, bytes);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
+			   CUstream stream)
+{
+	(void)dst_ctx;
+	(void)src_ctx;
+	return copy_async((void *)dst, (void *)src, bytes, stream);
+}
+
+/* ---- rows and planes; CUDA arrays are not simulated ----------------------------------------------------------- */
+
+static CUresult endpoint(CUmemorytype type, const void *host, CUdeviceptr device, size_t offset, size_t pitch,
+			 struct rows *out)
+{
+	if (type == CU_MEMORYTYPE_ARRAY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	out->p = (char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device) + offset;
+	out->pitch = pitch;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *c)
+{
+	struct rows dst, src;
+	CUresult ret;
+
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcY * c->srcPitch + c->srcXInBytes,
+		       c->srcPitch, &src);
+	if (!ret)
+		ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstY * c->dstPitch + c->dstXInBytes,
+			       c->dstPitch, &dst);
+	return ret ? ret : copy(dst, src, c->WidthInBytes, c->Height);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c)
+{
+	sim_synchronise();
+	return copy_2d(c);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
+{
+	return cuMemcpy2D_v2(c);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+	return sim_capture_node(stream, SIM_NODE_MEMCPY) ? CUDA_SUCCESS : copy_2d(c);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *c)
+{
+	CUresult ret = c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	struct rows dst, src;
+
+	for (size_t z = 0; !ret && z < c->Depth; z++) {
+		ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice,
+			       ((c->srcZ + z) * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes, c->srcPitch, &src);
+		if (!ret)
+			ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
+				       ((c->dstZ + z) * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes,
+				       c->dstPitch, &dst);
+		if (!ret)
+			ret = copy(dst, src, c->WidthInBytes, c->Height);
+	}
+	return ret;
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
+{
+	sim_synchronise();
+	return copy_3d(c);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream)
+{
+	return sim_capture_node(stream, SIM_NODE_MEMCPY) ? CUDA_SUCCESS : copy_3d(c);
+}
+
+/* ---- memset ------------------------------------------------------------------------------------------------------ */
+
+/* HEIGHT rows of COUNT elements of UNIT bytes (1, 2 or 4) with the value VALUE. */
+static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height)
+{
+	struct rows dst = { (void *)dptr, pitch };
+	size_t width = unit * count;
+
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!width || !height)
+		return CUDA_SUCCESS;
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (value && width * height > CARRY_LIMIT)
+		return CUDA_SUCCESS;
+	for (size_t i = 0; i < height; i++) {
+		char *p = row(&dst, i);
+
+		if (!value && sim_pointer_device(p) >= 0) {
+			sim_fresh(p, width);
+			continue;
+		}
+		if (sim_before_overwrite)
+			sim_before_overwrite(p, width);
+		for (size_t at = 0; at < width; at += unit)
+			memcpy(p + at, &value, unit);
+		sim_dirty(p, width);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height,
+			  CUstream stream)
+{
+	if (sim_capture_node(stream, SIM_NODE_MEMSET))
+		return CUDA_SUCCESS;
+	return set(dptr, pitch, value, unit, count, height);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr dptr, unsigned char value, size_t n)
+{
+	return set(dptr, 0, value, 1, n, 1);
+}
+
+CUresult cuMemsetD16_v2(CUdeviceptr dptr, unsigned short value, size_t n)
+{
+	return set(dptr, 0, value, 2, n, 1);
+}
+
+CUresult cuMemsetD32_v2(CUdeviceptr dptr, unsigned int value, size_t n)
+{
+	return set(dptr, 0, value, 4, n, 1);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr dptr, unsigned char value, size_t n, CUstream stream)
+{
+	return set_async(dptr, 0, value, 1, n, 1, stream);
+}
+
+CUresult cuMemsetD16Async(CUdeviceptr dptr, unsigned short value, size_t n, CUstream stream)
+{
+	return set_async(dptr, 0, value, 2, n, 1, stream);
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr dptr, unsigned int value, size_t n, CUstream stream)
+{
+	return set_async(dptr, 0, value, 4, n, 1, stream);
+}
+
+CUresult cuMemsetD2D8_v2(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height)
+{
+	return set(dptr, pitch, value, 1, width, height);
+}
+
+CUresult cuMemsetD2D16_v2(CUdeviceptr dptr, size_t pitch, unsigned short value, size_t width, size_t height)
+{
+	return set(dptr, pitch, value, 2, width, height);
+}
+
+CUresult cuMemsetD2D32_v2(CUdeviceptr dptr, size_t pitch, unsigned int value, size_t width, size_t height)
+{
+	return set(dptr, pitch, value, 4, width, height);
+}
+
+CUresult cuMemsetD2D8Async(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height,
+			   CUstream stream)
+{
+	return set_async(dptr, pitch, value, 1, width, height, stream);
+}
+
+CUresult cuMemsetD2D16Async(CUdeviceptr dptr, size_t pitch, unsigned short value, size_t width, size_t height,
+			    CUstream stream)
+{
+	return set_async(dptr, pitch, value, 2, width, height, stream);
+}
+
+CUresult cuMemsetD2D32Async(CUdeviceptr dptr, size_t pitch, unsigned int value, size_t width, size_t height,
+			    CUstream stream)
+{
+	return set_async(dptr, pitch, value, 4, width, height, stream);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the driver half share among themselves, beyond simgpu.h: the address table, the unit
+ * allocator, mappings of host memory, and the objects behind CUDA's opaque handles.
+ */
+#ifndef SIMGPU_INTERNAL_H
+#define SIMGPU_INTERNAL_H
+
+#include "simgpu/simgpu.h"
+
+#define SIM_GRANULE SIM_MIB(2)		/* the driver takes and maps device memory in units of 2 MiB */
+
+static inline size_t sim_round_up(size_t n, size_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* ---- blocks: who owns an address (blocks.c) ------------------------------------------------------- */
+
+enum sim_kind {
+	SIM_LINEAR,		/* cuMemAlloc, its own mapping */
+	SIM_SLICE,		/* cuMemAlloc, a piece of a slab */
+	SIM_POOLED,		/* cuMemAllocAsync */
+	SIM_MAPPED,		/* cuMemMap */
+	SIM_IMPORTED,		/* cuIpcOpenMemHandle: charged to its owner */
+	SIM_GLOBAL,		/* a module's device variable: part of the context's memory */
+	SIM_MANAGED,
+	SIM_PINNED,
+	SIM_REGISTERED,
+	SIM_RESERVED,		/* cuMemAddressReserve, in its own table */
+};
+
+struct sim_block {
+	uintptr_t start;
+	size_t bytes;		/* charged and mapped: rounded as the driver rounds */
+	size_t requested_bytes;
+	enum sim_kind kind;
+	int device;
+	unsigned flags;		/* as the allocating call got them */
+	uint64_t id;		/* unique in the process: CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	void *owner;		/* slab, pool or physical handle */
+};
+
+/* A set of disjoint blocks, found by any address inside. Callers hold sim_lock(). */
+struct sim_blocks {
+	void *root;
+};
+
+extern struct sim_blocks sim_blocks;		/* every block of the process */
+
+/* Add a copy of BLOCK, with a fresh id; the returned entry stays valid until it is removed. */
+struct sim_block *sim_blocks_add(struct sim_blocks *set, const struct sim_block *block);
+
+/* The block that contains ADDRESS, or NULL. */
+struct sim_block *sim_blocks_find(const struct sim_blocks *set, uintptr_t address);
+
+/* Remove the block that starts at ADDRESS and copy it to *OUT; false when there is none. */
+bool sim_blocks_remove(struct sim_blocks *set, uintptr_t address, struct sim_block *out);
+
+/* Whether blocks of KIND are device memory. */
+bool sim_kind_is_device(enum sim_kind kind);
+
+/* ---- units: first-fit runs in a row of equal units (units.c) --------------------------------------- */
+
+struct sim_units {
+	uint64_t *used;		/* one bit a unit */
+	size_t nr;
+	size_t nr_used;
+	size_t first_free;	/* no free unit lies below */
+};
+
+/* Find and take COUNT adjacent units; grows the row when GROW, else returns SIZE_MAX when none fit. */
+size_t sim_units_take(struct sim_units *units, size_t count, bool grow);
+void sim_units_give(struct sim_units *units, size_t at, size_t count);
+void sim_units_release(struct sim_units *units);
+
+/* ---- host memory behind the device (host.c) ---------------------------------------------------------- */
+
+/* A fresh, zero, lazily committed mapping of BYTES at a multiple of ALIGN. Never fails: ends the process. */
+void *sim_map(size_t bytes, size_t align, int prot);
+void sim_unmap(void *p, size_t bytes);
+
+/* Device memory of a module's variable (memory.c): never freed, and not charged apart from the context. */
+CUdeviceptr sim_global_alloc(int device, size_t bytes);
+
+/* ---- contents (dirty.c) ------------------------------------------------------------------------------- */
+
+/* Whether any byte of [P, P + BYTES) was written by the host side since it was handed out. */
+bool sim_is_dirty(const void *p, size_t bytes);
+
+/* [P, P + BYTES) is gone: what is remembered of its contents goes too. */
+void sim_forget(const void *p, size_t bytes);
+
+/* ---- contexts (context.c) -------------------------------------------------------------------------- */
+
+struct sim_context {
+	uint32_t magic;
+	int device;
+	bool primary;
+	unsigned flags;
+	unsigned refs;		/* retains of a primary context */
+	bool active;
+	unsigned long long id;
+};
+
+/* The calling thread's current context, or NULL. */
+struct sim_context *sim_context_current(void);
+
+/* DEVICE's primary context, whether active or not. */
+struct sim_context *sim_context_primary(int device);
+
+/* CUDA_SUCCESS when this thread has a usable context; *DEVICE is its device then. */
+CUresult sim_context_need(int *device);
+
+/* Whether cuInit() was called, and the process is not the fork child of one that had called it. */
+bool sim_initialised(void);
+
+/* ---- pools (pool.c) --------------------------------------------------------------------------------- */
+
+/* A host thread has synchronised: pools return what lies above their release thresholds. */
+void sim_pools_synchronised(void);
+
+/* Release BLOCK, just removed from sim_blocks, to its pool; also cuMemFree's way. Locked. */
+void sim_pool_release(const struct sim_block *block);
+
+/* ---- streams and graphs (stream.c, graph.c) ------------------------------------------------------------ */
+
+struct sim_graph;
+
+enum sim_node_kind {
+	SIM_NODE_KERNEL = CU_GRAPH_NODE_TYPE_KERNEL,
+	SIM_NODE_MEMCPY = CU_GRAPH_NODE_TYPE_MEMCPY,
+	SIM_NODE_MEMSET = CU_GRAPH_NODE_TYPE_MEMSET,
+	SIM_NODE_HOST = CU_GRAPH_NODE_TYPE_HOST,
+	SIM_NODE_EMPTY = CU_GRAPH_NODE_TYPE_EMPTY,
+	SIM_NODE_EVENT_RECORD = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+	SIM_NODE_MEM_ALLOC = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+	SIM_NODE_MEM_FREE = CU_GRAPH_NODE_TYPE_MEM_FREE,
+};
+
+/* The graph STREAM is being captured into, or NULL. */
+struct sim_graph *sim_capture_graph(void *stream);
+
+/*
+ * Whether a call that may synchronise (cuMemAlloc ...) is prohibited now by a capture: then the captures
+ * concerned are invalidated and the caller returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+ */
+bool sim_capture_prohibits(void);
+
+/* When STREAM is capturing, add a node of KIND and return true: the caller has nothing to do then. */
+bool sim_capture_node(void *stream, enum sim_node_kind kind);
+
+struct sim_graph *sim_graph_new(void);
+void sim_graph_release(struct sim_graph *graph);
+void sim_graph_add(struct sim_graph *graph, enum sim_node_kind kind);
+
+/* Make the pool block at P part of GRAPH's memory, freed with it. */
+void sim_graph_own(struct sim_graph *graph, CUdeviceptr p);
+
+/* COUNT launches happened. */
+void sim_launched(unsigned long count);
+
+/* A host thread waits for the device: posted receives complete, pools trim. */
+void sim_synchronise(void);
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules and kernels: names without code. A launch counts, and does nothing. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "simgpu/internal.h"
+
+enum { MODULE_MAGIC = 0x4d4f4455, FUNCTION_MAGIC = 0x46554e43, DEFAULT_DYNAMIC_SHARED = 48 * 1024, REGISTERS = 32 };
+
+/* Also what a CUlibrary is. */
+struct module {
+	uint32_t magic;
+	struct function *functions;
+};
+
+/* Also what a CUkernel is. */
+struct function {
+	uint32_t magic;
+	struct module *module;
+	struct function *next;
+	int dynamic_shared_bytes;	/* the most a launch may ask for */
+	int carveout;
+	char name[];
+};
+
+static struct module *module_of(void *handle)
+{
+	struct module *m = handle;
+
+	return m && m->magic == MODULE_MAGIC ? m : NULL;
+}
+
+static struct function *function_of(void *handle)
+{
+	struct function *f = handle;
+
+	return f && f->magic == FUNCTION_MAGIC ? f : NULL;
+}
+
+/* ---- modules ------------------------------------------------------------------------------------------------- */
+
+static CUresult load(void **handle, const void *image)
+{
+	struct module *m;
+	int device;
+	CUresult ret = sim_context_need(&device);
+
+	if (ret)
+		return ret;
+	if (!handle || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	m = sim_zalloc(sizeof(*m));
+	m->magic = MODULE_MAGIC;
+	*handle = m;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	return load((void **)module, image);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nr, CUjit_option *options, void **values)
+{
+	(void)nr;
+	(void)options;
+	(void)values;
+	return load((void **)module, image);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	return load((void **)module, image);
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	if (!path || access(path, R_OK))
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	return load((void **)module, path);
+}
+
+CUresult cuModuleUnload(CUmodule handle)
+{
+	struct module *m = module_of(handle);
+	struct function *f, *next;
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (f = m->functions; f; f = next) {
+		next = f->next;
+		f->magic = 0;
+		free(f);
+	}
+	m->magic = 0;
+	free(m);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = CU_MODULE_LAZY_LOADING;
+	return CUDA_SUCCESS;
+}
+
+/* Any name exists: which ones an image defines is not looked at. */
+static CUresult get_function(void **handle, struct module *m, const char *name)
+{
+	struct function *f;
+
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!handle || !name || !*name)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_lock();
+	for (f = m->functions; f && strcmp(f->name, name); f = f->next)
+		;
+	if (!f) {
+		f = sim_zalloc(sizeof(*f) + strlen(name) + 1);
+		f->magic = FUNCTION_MAGIC;
+		f->module = m;
+		f->dynamic_shared_bytes = DEFAULT_DYNAMIC_SHARED;
+		strcpy(f->name, name);
+		f->next = m->functions;
+		m->functions = f;
+	}
+	sim_unlock();
+	*handle = f;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	return get_function((void **)function, module_of(module), name);
+}
+
+/* ---- libraries: modules that load by themselves ----------------------------------------------------------------- */
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned int nr_jit,
+			   CUlibraryOption *options, void **values, unsigned int nr)
+{
+	struct module *m;
+
+	(void)jit;
+	(void)jit_values;
+	(void)nr_jit;
+	(void)options;
+	(void)values;
+	(void)nr;
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!library || !code)
+		return CUDA_ERROR_INVALID_VALUE;
+	m = sim_zalloc(sizeof(*m));
+	m->magic = MODULE_MAGIC;
+	*library = (CUlibrary)m;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
+			       unsigned int nr_jit, CUlibraryOption *options, void **values, unsigned int nr)
+{
+	if (!path || access(path, R_OK))
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	return cuLibraryLoadData(library, path, jit, jit_values, nr_jit, options, values, nr);
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	return cuModuleUnload((CUmodule)library);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+	return get_function((void **)kernel, module_of(library), name);
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+	if (!module_of(library) || !module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*module = (CUmodule)library;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+	if (!function_of(kernel) || !function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*function = (CUfunction)kernel;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel kernel)
+{
+	struct function *f = function_of(kernel);
+
+	if (!f || !name)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*name = f->name;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction function)
+{
+	return cuKernelGetName(name, (CUkernel)function);
+}
+
+CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
+{
+	struct function *f = function_of(function);
+
+	if (!f || !module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*module = (CUmodule)f->module;
+	return CUDA_SUCCESS;
+}
+
+/* ---- attributes and occupancy -------------------------------------------------------------------------------------- */
+
+static CUresult get_attribute(int *value, CUfunction_attribute a, struct function *f)
+{
+	int architecture = sim_profile()->cc_major * 10 + sim_profile()->cc_minor;
+
+	if (!f || !value)
+		return CUDA_ERROR_INVALID_HANDLE;
+	switch (a) {
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+		*value = 1024;
+		break;
+	case CU_FUNC_ATTRIBUTE_NUM_REGS:
+		*value = REGISTERS;
+		break;
+	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+		*value = architecture;
+		break;
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		*value = f->dynamic_shared_bytes;
+		break;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		*value = f->carveout;
+		break;
+	default:
+		*value = 0;
+	}
+	return a >= 0 && a < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult set_attribute(CUfunction_attribute a, int value, struct function *f)
+{
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+		if (value < 0 || value > sim_profile()->smem_optin_bytes)
+			return CUDA_ERROR_INVALID_VALUE;
+		f->dynamic_shared_bytes = value;
+	} else if (a == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+		f->carveout = value;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction function)
+{
+	return get_attribute(value, a, function_of(function));
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute a, int value)
+{
+	return set_attribute(a, value, function_of(function));
+}
+
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute a, CUkernel kernel, CUdevice dev)
+{
+	(void)dev;
+	return get_attribute(value, a, function_of(kernel));
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel kernel, CUdevice dev)
+{
+	(void)dev;
+	return set_attribute(a, value, function_of(kernel));
+}
+
+/* Threads, blocks and dynamic shared memory bound it; registers and static shared memory are not known. */
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size, size_t shared)
+{
+	const struct sim_profile *p = sim_profile();
+	size_t by_shared = (size_t)p->smem_sm_bytes / (shared + 1024);
+	int n;
+
+	if (!blocks || block_size <= 0 || !function_of(function))
+		return CUDA_ERROR_INVALID_VALUE;
+	n = p->threads_per_sm / (int)sim_round_up((size_t)block_size, 32);
+	if (n > p->blocks_per_sm)
+		n = p->blocks_per_sm;
+	if (shared && by_shared < (size_t)n)
+		n = (int)by_shared;
+	*blocks = n;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int block_size,
+							      size_t shared, unsigned int flags)
+{
+	(void)flags;
+	return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
+					  size_t shared, int limit)
+{
+	int size = limit > 0 && limit < 1024 ? limit : 1024, per_sm;
+	CUresult ret = cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, function, size,
+								   shared_of ? shared_of(size) : shared);
+
+	if (ret || !grid || !block)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	*block = size;
+	*grid = (per_sm ? per_sm : 1) * sim_profile()->sms;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
+{
+	unsigned size = 1;
+
+	if (!clusters || !config || !function_of(function))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			size = config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
+			       config->attrs[i].value.clusterDim.z;
+	*clusters = sim_profile()->sms / (int)(size ? size : 1);
+	return CUDA_SUCCESS;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------ */
+
+static CUresult launch(struct function *f, unsigned long long grid, unsigned long long block, unsigned shared,
+		       CUstream stream)
+{
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!grid || !block || block > 1024 || shared > (unsigned)sim_profile()->smem_optin_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_launch(stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+			unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
+			void **extra)
+{
+	(void)params;
+	(void)extra;
+	return launch(function_of(function), (unsigned long long)gx * gy * gz, (unsigned long long)bx * by * bz, shared,
+		      stream);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
+{
+	(void)params;
+	(void)extra;
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch(function_of(function), (unsigned long long)c->gridDimX * c->gridDimY * c->gridDimZ,
+		      (unsigned long long)c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes, c->hStream);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+				   unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+				   CUstream stream, void **params)
+{
+	return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}

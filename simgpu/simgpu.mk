@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+# simgpu: the simulated GPU, one preload library under the names that programs look for.
+
+SIM_SRC := $(wildcard simgpu/*.c)
+SIM_OBJ := $(SIM_SRC:%.c=$(O)/preload/%.o)
+SIM_GEN := $(O)/simgpu/generated
+
+# Every documented function that no source defines gets a typed default, from the headers. Python writes them.
+$(SIM_GEN)/stubs.c: simgpu/gen_stubs.py simgpu/names.txt $(SIM_OBJ)
+	$(call say,GEN,$@)
+	$(Q)python3 simgpu/gen_stubs.py --cc '$(CC)' $(CUDA_INC:%=--include %) --names simgpu/names.txt \
+		--out $(SIM_GEN) $(SIM_OBJ)
+
+$(SIM_GEN)/symbol_table.c: $(SIM_GEN)/stubs.c ;
+
+$(SIM_GEN)/%.o: $(SIM_GEN)/%.c $(O)/flags.key
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PRELOAD_CFLAGS) $(CUDA_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The soname is the driver's, so that the runtime half finds itself when it looks for the driver, as it does on a
+# GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
+$(O)/simgpu/libsimgpu.so: $(SIM_OBJ) $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ $(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
+
+$(O)/simgpu/libcuda.so.1: $(O)/simgpu/libsimgpu.so
+	$(Q)for l in libcuda.so.1 libcuda.so libnvidia-ml.so.1; do ln -sf libsimgpu.so $(@D)/$$l; done
+	$(Q)touch -h $@

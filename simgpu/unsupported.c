@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts and reports the calls of functions that simgpu does not implement (RECORDING.md rule 21). */
+#include "simgpu/stub.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+void sim_stub_called(struct sim_stub *stub)
+{
+	if (__atomic_fetch_add(&stub->calls, 1, __ATOMIC_RELAXED) || !stub->unsupported || !stub->would_invent)
+		return;
+	fprintf(stderr, "simgpu: '%s' is not simulated: the call fails with its library's \"not supported\"\n",
+		stub->name);
+}
+
+const struct simgpu_report *simgpu_report(void)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static struct simgpu_report report = {
+		.struct_bytes = sizeof(report),
+		.names = sim_stub_report,
+	};
+
+	pthread_mutex_lock(&mutex);
+	report.nr_names = 0;
+	report.calls = 0;
+	for (size_t i = 0; i < sim_nr_stubs; i++) {
+		uint64_t calls = __atomic_load_n(&sim_stubs[i].calls, __ATOMIC_RELAXED);
+
+		if (!calls || !sim_stubs[i].unsupported)
+			continue;
+		sim_stub_report[report.nr_names++] = (struct simgpu_unsupported){ sim_stubs[i].name, calls };
+		report.calls += calls;
+	}
+	pthread_mutex_unlock(&mutex);
+	return &report;
+}

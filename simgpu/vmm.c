@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual memory management: physical handles, address reservations, mappings.
+ *
+ * A physical handle is an extent of its device's one memory file: thousands of handles need one descriptor,
+ * and neighbours that are mapped side by side are one mapping for the kernel. A handle is charged when it is
+ * created and given back when it is released and mapped nowhere.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "simgpu/internal.h"
+
+enum { PHYSICAL_MAGIC = 0x50485953, HOST_FILE = SIM_MAX_DEVICES };
+
+struct physical {
+	uint32_t magic;
+	unsigned refs;			/* handles to it and mappings of it */
+	size_t bytes;
+	size_t offset;			/* in the memory file */
+	int file;			/* a device, HOST_FILE, or -1: imported, with FD */
+	int fd;
+	CUmemAllocationProp prop;
+};
+
+static struct memory_file {
+	bool open;
+	int fd;
+	ino_t inode;
+	off_t bytes;
+	struct sim_units extents;
+} files[SIM_MAX_DEVICES + 1];
+
+static struct sim_blocks reservations;
+
+/* The descriptor of a memory file; a program that closes or reuses every descriptor ends here, not in its data. */
+static int file_descriptor(struct memory_file *f)
+{
+	struct stat st;
+
+	if (fstat(f->fd, &st) || st.st_ino != f->inode) {
+		errno = EBADF;
+		sim_host_limit("the program closed the descriptor of the simulated memory",
+			       "descriptors of others must stay open");
+	}
+	return f->fd;
+}
+
+static void file_open(struct memory_file *f)
+{
+	struct stat st;
+
+	f->fd = memfd_create("simgpu", MFD_CLOEXEC);
+	if (f->fd < 0 || fstat(f->fd, &st))
+		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
+	f->inode = st.st_ino;
+	f->open = true;
+}
+
+/* Take an extent of BYTES; its contents are zero. Locked. */
+static size_t extent_take(struct memory_file *f, size_t bytes)
+{
+	size_t offset;
+
+	if (!f->open)
+		file_open(f);
+	offset = sim_units_take(&f->extents, bytes / SIM_GRANULE, true) * SIM_GRANULE;
+	if ((off_t)(offset + bytes) > f->bytes) {
+		f->bytes = (off_t)(f->extents.nr * SIM_GRANULE);
+		if (ftruncate(file_descriptor(f), f->bytes))
+			sim_host_limit("growing the simulated memory file failed", "raise `ulimit -f` (file size)");
+	}
+	return offset;
+}
+
+static void extent_give(struct memory_file *f, size_t offset, size_t bytes)
+{
+	fallocate(file_descriptor(f), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+	sim_units_give(&f->extents, offset / SIM_GRANULE, bytes / SIM_GRANULE);
+}
+
+/* Drop one reference. Locked. */
+static void physical_put(struct physical *ph)
+{
+	if (--ph->refs)
+		return;
+	if (ph->file < 0) {
+		close(ph->fd);
+	} else {
+		extent_give(&files[ph->file], ph->offset, ph->bytes);
+		if (ph->file != HOST_FILE)
+			sim_uncharge(ph->file, ph->bytes);
+	}
+	ph->magic = 0;
+	free(ph);
+}
+
+static struct physical *physical_of(CUmemGenericAllocationHandle handle)
+{
+	struct physical *ph = (struct physical *)(uintptr_t)handle;
+
+	return ph && ph->magic == PHYSICAL_MAGIC ? ph : NULL;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+				       CUmemAllocationGranularity_flags option)
+{
+	(void)option;
+	if (!granularity || !prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	*granularity = SIM_GRANULE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+		     unsigned long long flags)
+{
+	int file = HOST_FILE;
+	struct physical *ph;
+
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!handle || !prop || flags || !bytes || bytes % SIM_GRANULE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+		file = prop->location.id;
+		if (file < 0 || file >= sim_nr_devices())
+			return CUDA_ERROR_INVALID_DEVICE;
+	}
+	sim_lock();
+	if (file != HOST_FILE && !sim_charge(file, bytes)) {
+		sim_unlock();
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	ph = sim_zalloc(sizeof(*ph));
+	ph->magic = PHYSICAL_MAGIC;
+	ph->refs = 1;
+	ph->bytes = bytes;
+	ph->file = file;
+	ph->offset = extent_take(&files[file], bytes);
+	ph->prop = *prop;
+	sim_unlock();
+	*handle = (uintptr_t)ph;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct physical *ph;
+
+	sim_lock();
+	ph = physical_of(handle);
+	if (ph)
+		physical_put(ph);
+	sim_unlock();
+	return ph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------- */
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t align, CUdeviceptr hint, unsigned long long flags)
+{
+	struct sim_block block = { .kind = SIM_RESERVED, .bytes = bytes, .requested_bytes = bytes };
+
+	(void)hint;
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ptr || !bytes || bytes % SIM_GRANULE || flags || (align & (align - 1)))
+		return CUDA_ERROR_INVALID_VALUE;
+	block.start = (uintptr_t)sim_map(bytes, align > SIM_GRANULE ? align : SIM_GRANULE, PROT_NONE);
+	sim_lock();
+	sim_blocks_add(&reservations, &block);
+	sim_unlock();
+	*ptr = block.start;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	struct sim_block *found, block;
+
+	sim_lock();
+	found = sim_blocks_find(&reservations, ptr);
+	if (found && found->bytes == bytes && sim_blocks_remove(&reservations, ptr, &block)) {
+		sim_unmap((void *)ptr, bytes);
+		ret = CUDA_SUCCESS;
+	}
+	sim_unlock();
+	return ret;
+}
+
+static bool reserved(CUdeviceptr ptr, size_t bytes)
+{
+	struct sim_block *r = sim_blocks_find(&reservations, ptr);
+
+	return r && bytes <= r->bytes && ptr - r->start <= r->bytes - bytes;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags)
+{
+	struct sim_block block = { .kind = SIM_MAPPED, .start = ptr, .bytes = bytes, .requested_bytes = bytes };
+	CUresult ret = CUDA_SUCCESS;
+	struct physical *ph;
+	int fd;
+
+	if (!bytes || bytes % SIM_GRANULE || ptr % SIM_GRANULE || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_lock();
+	ph = physical_of(handle);
+	if (!ph || offset > ph->bytes || bytes > ph->bytes - offset || !reserved(ptr, bytes) ||
+	    sim_blocks_find(&sim_blocks, ptr)) {
+		ret = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		fd = ph->file < 0 ? ph->fd : file_descriptor(&files[ph->file]);
+		if (mmap((void *)ptr, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+			 (off_t)(ph->offset + offset)) == MAP_FAILED)
+			sim_host_limit("mmap of simulated device memory failed", "raise vm.max_map_count");
+		ph->refs++;
+		block.owner = ph;
+		block.device = ph->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? ph->prop.location.id : 0;
+		sim_blocks_add(&sim_blocks, &block);
+	}
+	sim_unlock();
+	return ret;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
+{
+	int prot = PROT_NONE;
+
+	if (!desc || !count || !bytes || bytes % SIM_GRANULE)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		if (desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			prot |= PROT_READ | PROT_WRITE;
+		else if (desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			prot |= PROT_READ;
+	}
+	if (!mprotect((void *)ptr, bytes, prot))
+		return CUDA_SUCCESS;
+	if (errno == ENOMEM && sim_pointer_device((void *)ptr) >= 0)
+		sim_host_limit("mprotect of simulated device memory failed", "raise vm.max_map_count");
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	if (!flags || !location || sim_pointer_device((void *)ptr) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return CUDA_SUCCESS;
+}
+
+/* Whether mappings, and nothing else, fill [PTR, PTR + BYTES) from edge to edge. Locked. */
+static bool fully_mapped(CUdeviceptr ptr, size_t bytes)
+{
+	CUdeviceptr at = ptr, end = ptr + bytes;
+
+	while (at < end) {
+		struct sim_block *b = sim_blocks_find(&sim_blocks, at);
+
+		if (!b || b->kind != SIM_MAPPED || b->start != at)
+			return false;
+		at += b->bytes;
+	}
+	return at == end;
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+	struct sim_block block;
+
+	if (!bytes || bytes % SIM_GRANULE)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_lock();
+	if (!fully_mapped(ptr, bytes)) {
+		sim_unlock();
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_forget((void *)ptr, bytes);
+	if (mmap((void *)ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
+	    MAP_FAILED)
+		sim_host_limit("unmapping simulated device memory failed", "raise vm.max_map_count");
+	for (CUdeviceptr at = ptr; at < ptr + bytes; at += block.bytes) {
+		sim_blocks_remove(&sim_blocks, at, &block);
+		physical_put(block.owner);
+	}
+	sim_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+	struct sim_block *block;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_lock();
+	block = sim_blocks_find(&sim_blocks, (uintptr_t)address);
+	if (block && block->kind == SIM_MAPPED) {
+		((struct physical *)block->owner)->refs++;
+		*handle = (uintptr_t)block->owner;
+	} else {
+		block = NULL;
+	}
+	sim_unlock();
+	return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	struct physical *ph = physical_of(handle);
+
+	if (!ph || !prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	*prop = ph->prop;
+	return CUDA_SUCCESS;
+}
+
+/* ---- sharing with other processes ---------------------------------------------------------------------------- */
+
+/*
+ * The descriptor handed out is a memory file of its own, of the handle's size: contents are not shared, which
+ * is the same to a program whose kernels do not run, and the importer is not charged.
+ */
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+				      CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct physical *ph = physical_of(handle);
+	int fd;
+
+	if (!shareable || !ph || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	fd = memfd_create("simgpu-shared", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)ph->bytes))
+		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
+	*(int *)shareable = fd;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle,
+					CUmemAllocationHandleType type)
+{
+	int device, fd = (int)(intptr_t)os_handle;
+	CUresult ret = sim_context_need(&device);
+	struct physical *ph;
+	struct stat st;
+
+	if (ret)
+		return ret;
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!handle || fstat(fd, &st) || !st.st_size || st.st_size % (off_t)SIM_GRANULE)
+		return CUDA_ERROR_INVALID_VALUE;
+	ph = sim_zalloc(sizeof(*ph));
+	ph->magic = PHYSICAL_MAGIC;
+	ph->refs = 1;
+	ph->bytes = (size_t)st.st_size;
+	ph->file = -1;
+	ph->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (ph->fd < 0)
+		sim_host_limit("dup failed", "raise `ulimit -n` (open files)");
+	ph->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	ph->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	ph->prop.location.id = device;
+	*handle = (uintptr_t)ph;
+	return CUDA_SUCCESS;
+}
