@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The drain: one thread that moves events and definitions from the rings into the trace.
+ *
+ * It has a descriptor table of its own, blocks all signals, and takes no lock of the loader, of malloc or
+ * of Python. A ring's tail moves only after the frame that covers its records has been written in full, so
+ * a process killed at any instant loses nothing: the reader takes from the rings what no frame holds.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "info.h"
+#include "interpose.h"
+#include "lifecycle.h"
+#include "modules.h"
+#include "storage.h"
+
+#define NAP_MIN_NS 2000000ull     /* between rounds that found work */
+#define NAP_MAX_NS 200000000ull   /* between rounds that did not */
+#define FLUSH_NS 1000000000ull    /* the longest an event stays out of the trace */
+#define GAP_NS 1000000000ull      /* a sequence number missing for longer is lost */
+#define CLOCK_NS 10000000000ull   /* between clock pairs */
+#define SPARE_RINGS 2u
+
+static struct {
+	struct storage storage;
+	struct tfmt_ring_view view; /* the merge looks at it as long as it lives */
+	struct tfmt_writer *writer;
+	struct tfmt_merge *merge;
+	uint64_t definition_position;
+	uint64_t last_flush_ns, last_clock_ns;
+	bool pending; /* something is buffered in the writer */
+} drain;
+
+/* Our own descriptors, and none of the program's: it may close, reuse and count its own as it likes. */
+static void unshare_descriptors(void)
+{
+	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE)) {
+		unshare(CLONE_FILES);
+		for (int fd = 0, max = (int)sysconf(_SC_OPEN_MAX); fd < max && fd < 65536; fd++)
+			close(fd);
+	}
+	/* No trace file may ever be descriptor 0, 1 or 2. */
+	for (int fd = 0; fd < 3; fd++)
+		(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+/* Recording ends early: the program goes on, the status page says when and why. */
+static void stop(int err)
+{
+	struct tfmt_status *s = ip_recorder->status;
+
+	s->stop_time_ns = ip_now_ns();
+	s->stop_errno = err;
+	s->stop = err == ENOSPC || err == EDQUOT || err == EFBIG ? TFMT_STOP_DISK_FULL : TFMT_STOP_IO;
+	atomic_store(&ip_recorder->state, IP_STOPPED);
+}
+
+/* Write what is buffered; then, and only then, the producers may use that part of the rings again. */
+static bool flush(void)
+{
+	struct tfmt_status *s = ip_recorder->status;
+	const uint64_t *position;
+	uint32_t nr;
+
+	drain.last_flush_ns = ip_now_ns();
+	if (!drain.pending)
+		return true;
+	if (tfmt_writer_flush(drain.writer, drain.merge, drain.definition_position)) {
+		stop(tfmt_writer_errno(drain.writer));
+		return false;
+	}
+	drain.pending = false;
+	nr = tfmt_merge_positions(drain.merge, &position);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
+
+		__atomic_store_n(&r->tail, position[i], __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&s->definition_tail, drain.definition_position, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* A native frame outside all known modules: a library has been loaded since the last scan. */
+static void check_module(uint32_t type, const uint8_t *payload, size_t len)
+{
+	uint64_t value[3] = { 0 };
+	unsigned shift = 0, nr = 0;
+
+	if (type != TFMT_DEF_FRAME)
+		return;
+	for (size_t i = 0; i < len && nr < 3; i++) {
+		value[nr] |= (uint64_t)(payload[i] & 0x7f) << (shift < 64 ? shift : 0);
+		shift += 7;
+		if (!(payload[i] & 0x80)) {
+			nr++;
+			shift = 0;
+		}
+	}
+	if (value[1] == TFMT_FRAME_NATIVE && !modules_cover(value[2])) {
+		modules_scan(drain.writer);
+		info_update(drain.writer);
+	}
+}
+
+static bool take_definitions(void)
+{
+	const uint8_t *payload;
+	uint32_t type, id;
+	size_t len;
+
+	while (tfmt_merge_definition(drain.merge, &drain.definition_position, &type, &id, &payload, &len) == 1) {
+		check_module(type, payload, len);
+		drain.pending = true;
+		if (tfmt_writer_definition(drain.writer, type, id, payload, len) == 1 && !flush())
+			return false;
+	}
+	return true;
+}
+
+static bool definitions_wait(void)
+{
+	return __atomic_load_n(&ip_recorder->status->definition_head, __ATOMIC_ACQUIRE) != drain.definition_position;
+}
+
+/* One pass over everything that is ready. True if it found events; false also when recording has stopped. */
+static bool take_events(uint64_t gap_ns)
+{
+	struct tfmt_event ev;
+	bool found = false;
+
+	if (!take_definitions())
+		return false;
+	while (tfmt_merge_next(drain.merge, ip_now_ns(), gap_ns, &ev) == 1) {
+		found = true;
+		/* The event may use a definition that was committed after the last look. */
+		if (definitions_wait() && !take_definitions())
+			return false;
+		if (ev.kind == TFMT_LOST)
+			__atomic_fetch_add(&ip_recorder->status->lost_events, ev.size, __ATOMIC_RELAXED);
+		drain.pending = true;
+		if (tfmt_writer_event(drain.writer, &ev) == 1 && !flush())
+			return false;
+	}
+	return found;
+}
+
+/* Rings of ended threads go back to the pool; there are always a few to take. Returns the fullest ring's use. */
+static uint64_t tend_rings(void)
+{
+	struct tfmt_status *s = ip_recorder->status;
+	uint64_t fullest = 0;
+	unsigned spare = 0;
+
+	for (uint32_t i = 0; i < s->nr_rings; i++) {
+		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
+		uint64_t used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
+		uint32_t owner = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
+
+		if (owner == TFMT_RING_LEFT && !used) {
+			owner = TFMT_RING_FREE;
+			__atomic_store_n(&r->owner, owner, __ATOMIC_RELEASE);
+		}
+		spare += owner == TFMT_RING_FREE;
+		fullest = used > fullest ? used : fullest;
+	}
+	while (spare < SPARE_RINGS && storage_add_ring(&drain.storage))
+		spare++;
+	return fullest;
+}
+
+static void clock_pair(uint64_t now)
+{
+	if (now - drain.last_clock_ns < CLOCK_NS)
+		return;
+	drain.last_clock_ns = now;
+	info_clock(drain.writer);
+}
+
+static void run(void)
+{
+	uint64_t nap = NAP_MIN_NS;
+
+	while (!atomic_load_explicit(&ip_recorder->finish, memory_order_acquire)) {
+		uint32_t request = atomic_load_explicit(&ip_recorder->drain_request, memory_order_acquire);
+		uint64_t now;
+
+		nap = take_events(GAP_NS) ? NAP_MIN_NS : nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
+		if (ip_state() != IP_RECORDING)
+			return;
+		now = ip_now_ns();
+		if (drain.pending && (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4) &&
+		    !flush())
+			return;
+		tend_rings();
+		clock_pair(now);
+		atomic_store_explicit(&ip_recorder->drain_asleep, 1, memory_order_seq_cst);
+		if (!atomic_load_explicit(&ip_recorder->finish, memory_order_acquire))
+			ip_futex_wait(&ip_recorder->drain_request, request, nap);
+		atomic_store_explicit(&ip_recorder->drain_asleep, 0, memory_order_relaxed);
+	}
+}
+
+/* The process ends: everything that was recorded goes into the trace, which then needs no ring file. */
+static void finish(void)
+{
+	take_events(0);
+	info_update(drain.writer);
+	drain.pending = true;
+	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))
+		return;
+	storage_drop_ring_file(&drain.storage);
+}
+
+static bool open_trace(void)
+{
+	struct tfmt_header h = { 0 };
+
+	info_header(&h);
+	h.image_start_ns = ip_image_start_ns();
+	if (!storage_open(&drain.storage, ip_env.output, ip_env.job, ip_env.host, h.image_start_ns))
+		return false;
+	h.storage = (uint8_t)drain.storage.kind;
+	if (drain.storage.kind == TFMT_STORAGE_TEMPORARY)
+		snprintf(h.ring_path, sizeof(h.ring_path), "%.511s", drain.storage.ring_path);
+	drain.view.base = drain.storage.base;
+	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES + IP_RING_MAX * IP_RING_STRIDE;
+	ip_recorder->base = drain.storage.base;
+	ip_recorder->status = (struct tfmt_status *)drain.storage.base;
+	drain.definition_position = 0;
+	drain.last_clock_ns = drain.last_flush_ns = ip_now_ns();
+	if (tfmt_merge_open(&drain.merge, &drain.view, NULL, NULL, 0) ||
+	    tfmt_writer_open(&drain.writer, drain.storage.trace_fd, &h, 1))
+		goto fail;
+	info_begin(drain.writer, drain.storage.kind);
+	modules_scan(drain.writer);
+	info_update(drain.writer);
+	drain.pending = true;
+	if (flush())
+		return true;
+fail:
+	unlink(drain.storage.trace_path);
+	storage_drop_ring_file(&drain.storage);
+	storage_close(&drain.storage);
+	return false;
+}
+
+static void *drain_main(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_NAME, "vramtrace-drain");
+	unshare_descriptors();
+	while (ip_state() < IP_OPENING)
+		ip_futex_wait(&ip_recorder->drain_request, 0, 3600000000000u);
+	if (ip_state() == IP_OPENING) {
+		atomic_store(&ip_recorder->state, open_trace() ? IP_RECORDING : IP_OFF);
+		ip_futex_wake(&ip_recorder->state);
+	}
+	if (ip_state() == IP_RECORDING) {
+		run();
+		if (atomic_load(&ip_recorder->finish) && ip_state() != IP_STOPPED)
+			finish();
+	}
+	storage_close(&drain.storage);
+	atomic_store(&ip_recorder->drain_finished, 1);
+	ip_futex_wake(&ip_recorder->drain_finished);
+	return NULL;
+}
+
+bool ip_drain_start(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&thread, &attr, drain_main, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !err;
+}
+
+void ip_drain_ready(void)
+{
+	atomic_fetch_add(&ip_recorder->drain_request, 1);
+	ip_futex_wake(&ip_recorder->drain_request);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings from the environment and the launcher's facts; see env.h. */
+#include "env.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "interpose.h"
+
+struct ip_env ip_env;
+
+extern char **environ;
+
+static const char *const stacks_names[] = { "python", "full", "none" };
+
+const char *ip_stacks_name(enum ip_stacks s)
+{
+	return stacks_names[s];
+}
+
+/* Copy the first variable of the list that is set and not empty; false if none is. */
+static bool first_of(char *out, size_t size, const char *const *names)
+{
+	for (; *names; names++) {
+		const char *v = getenv(*names);
+
+		if (v && *v) {
+			snprintf(out, size, "%s", v);
+			return true;
+		}
+	}
+	out[0] = 0;
+	return false;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Options of the interpreter that take the next argument. */
+static bool takes_argument(const char *opt)
+{
+	return !strcmp(opt, "-W") || !strcmp(opt, "-X") || !strcmp(opt, "--check-hash-based-pycs");
+}
+
+/* program and script from the command line; arguments are nobody's business but the program's. */
+static void read_command_line(void)
+{
+	static char buf[16384];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, sizeof(buf) - 1);
+	const char *arg = buf, *end = buf + (n > 0 ? n : 0);
+
+	if (fd >= 0)
+		close(fd);
+	buf[end - buf] = 0;
+	snprintf(ip_env.program, sizeof(ip_env.program), "%.255s", base_name(arg));
+	if (strncmp(ip_env.program, "python", 6))
+		return;
+	for (arg += strlen(arg) + 1; arg < end; arg += strlen(arg) + 1) {
+		if (!strcmp(arg, "-m") && arg + 3 < end)
+			arg += 3;
+		else if (takes_argument(arg)) {
+			arg += strlen(arg) + 1;
+			continue;
+		} else if (arg[0] == '-')
+			continue;
+		snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", base_name(arg));
+		return;
+	}
+}
+
+/* The launcher's job id, or one of our own from the start time and pid. */
+static void choose_job(void)
+{
+	static const char *const schedulers[] = { "VRAMTRACE_JOB", "SLURM_JOB_ID", NULL };
+	static const char *const others[] = { "PBS_JOBID", "LSB_JOBID", NULL };
+	const char *elastic = getenv("TORCHELASTIC_RUN_ID"), *restart = getenv("TORCHELASTIC_RESTART_COUNT");
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (first_of(ip_env.job, sizeof(ip_env.job), schedulers))
+		return;
+	if (elastic && *elastic && strcmp(elastic, "none")) {
+		bool again = restart && atoi(restart) > 0;
+
+		snprintf(ip_env.job, sizeof(ip_env.job), again ? "%s.r%s" : "%s", elastic, restart);
+		return;
+	}
+	if (first_of(ip_env.job, sizeof(ip_env.job), others))
+		return;
+	/* UTC: localtime_r would read the time zone database through malloc. */
+	gmtime_r(&now, &tm);
+	snprintf(ip_env.job, sizeof(ip_env.job), "%04d%02d%02d-%02d%02d%02d-%d", tm.tm_year + 1900, tm.tm_mon + 1,
+		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)getpid());
+}
+
+/* Append to a bounded string. */
+static void append(char *out, size_t size, const char *text)
+{
+	size_t n = strlen(out);
+
+	snprintf(out + n, size - n, "%s", text);
+}
+
+/* %p pid, %h host, %j job, %r rank, %% itself. */
+static void expand(char *out, size_t size, const char *pattern)
+{
+	char one[2] = "", pid[16];
+
+	out[0] = 0;
+	for (; *pattern; pattern++) {
+		const char *with = one;
+
+		one[0] = *pattern;
+		if (*pattern == '%' && pattern[1]) {
+			switch (*++pattern) {
+			case 'p':
+				snprintf(pid, sizeof(pid), "%d", (int)getpid());
+				with = pid;
+				break;
+			case 'h':
+				with = ip_env.host;
+				break;
+			case 'j':
+				with = ip_env.job;
+				break;
+			case 'r':
+				with = ip_env.rank[0] ? ip_env.rank : "0";
+				break;
+			default:
+				one[0] = *pattern;
+				break;
+			}
+		}
+		append(out, size, with);
+	}
+}
+
+static void choose_output(void)
+{
+	const char *pattern = getenv("VRAMTRACE_OUTPUT");
+	char name[PATH_MAX], stem[256];
+
+	if (pattern && *pattern) {
+		expand(name, sizeof(name), pattern);
+	} else {
+		snprintf(stem, sizeof(stem), "%s", ip_env.script[0] ? ip_env.script : ip_env.program);
+		if (strlen(stem) > 3 && !strcmp(stem + strlen(stem) - 3, ".py"))
+			stem[strlen(stem) - 3] = 0;
+		snprintf(name, sizeof(name), "vramtrace-%s-%s.vtr", stem, ip_env.job);
+	}
+	ip_env.output[0] = 0;
+	if (name[0] != '/') {
+		if (!getcwd(ip_env.output, sizeof(ip_env.output)))
+			ip_env.output[0] = 0;
+		append(ip_env.output, sizeof(ip_env.output), "/");
+	}
+	append(ip_env.output, sizeof(ip_env.output), name);
+}
+
+/* Put NAME=value into the environment without malloc: a new array of pointers, and the text, in mapped memory. */
+static void export_variable(const char *name, const char *value)
+{
+	size_t n = 0, len = strlen(name) + strlen(value) + 2;
+	char **grown, *text;
+
+	if (getenv(name) && !strcmp(getenv(name), value))
+		return;
+	while (environ && environ[n])
+		n++;
+	/* Not ip_map(): a fork child needs its environment. */
+	grown = mmap(NULL, (n + 2) * sizeof(*grown) + len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (grown == MAP_FAILED)
+		return;
+	text = (char *)(grown + n + 2);
+	snprintf(text, len, "%s=%s", name, value);
+	grown[0] = text;
+	n = 1;
+	for (char **e = environ; e && *e; e++)
+		if (strncmp(*e, text, strlen(name) + 1))
+			grown[n++] = *e;
+	grown[n] = NULL;
+	environ = grown;
+}
+
+static void choose_stacks(void)
+{
+	const char *v = getenv("VRAMTRACE_STACKS");
+
+	if (!v || !*v)
+		return;
+	for (unsigned i = 0; i < sizeof(stacks_names) / sizeof(*stacks_names); i++)
+		if (!strcmp(v, stacks_names[i])) {
+			ip_env.stacks = (enum ip_stacks)i;
+			return;
+		}
+	snprintf(ip_env.note, sizeof(ip_env.note), "VRAMTRACE_STACKS='%s' is not python, full or none: python taken", v);
+}
+
+void ip_env_init(void)
+{
+	static const char *const rank[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", NULL };
+	static const char *const local[] = { "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
+	static const char *const world[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", NULL };
+	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
+	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
+	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
+
+	ip_env.exe[n > 0 ? n : 0] = 0;
+	if (gethostname(ip_env.host, sizeof(ip_env.host) - 1) || !ip_env.host[0])
+		snprintf(ip_env.host, sizeof(ip_env.host), "localhost");
+	read_command_line();
+	first_of(ip_env.rank, sizeof(ip_env.rank), rank);
+	first_of(ip_env.local_rank, sizeof(ip_env.local_rank), local);
+	first_of(ip_env.world_size, sizeof(ip_env.world_size), world);
+	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
+	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
+	choose_stacks();
+	choose_job();
+	choose_output();
+	export_variable("VRAMTRACE_JOB", ip_env.job);
+	export_variable("VRAMTRACE_OUTPUT", ip_env.output);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's own reports: the tensor ledger.
+ *
+ * libc10 exports the functions by which its caching allocator tells the profiler of every block it hands out
+ * and takes back, called under the device's mutex: their order is total. at::detail::empty_generic and
+ * empty_strided_generic, called just before on the same thread, know shape and type. All are C++ functions
+ * of stable names and C-compatible arguments; exceptions pass through the latter two (-fexceptions).
+ */
+#include "interpose.h"
+#include "resolve.h"
+#include "shapes.h"
+
+struct torch_device {
+	int8_t type, index;
+};
+#define TORCH_CUDA 1
+#define TORCH_HIP 6
+
+/* c10::cuda::getCurrentCUDAStream(int8_t): device and stream id in two registers; asks no driver. */
+struct torch_stream {
+	int64_t device, id;
+};
+
+/* A real function, looked up at the first call (by torch itself: its libraries are loaded then). */
+struct real_function {
+	const char *library, *symbol;
+	void *_Atomic address; /* NULL: not looked up yet, or absent */
+	_Atomic bool asked;
+};
+
+static IP_COLD void *resolve(struct real_function *f, const void *wrapper)
+{
+	int saved = errno;
+	void *real = ip_real_torch(f->library, f->symbol, wrapper);
+
+	atomic_store_explicit(&f->address, real, memory_order_relaxed);
+	atomic_store_explicit(&f->asked, true, memory_order_release);
+	errno = saved;
+	return real;
+}
+
+static inline void *real_of(struct real_function *f, const void *wrapper)
+{
+	if (__builtin_expect(!atomic_load_explicit(&f->asked, memory_order_acquire), 0))
+		return resolve(f, wrapper);
+	return atomic_load_explicit(&f->address, memory_order_relaxed);
+}
+
+static uint16_t current_stream(int8_t device)
+{
+	static struct real_function get = { "libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa", NULL, false };
+	struct torch_stream (*call)(int8_t) = (struct torch_stream(*)(int8_t))real_of(&get, NULL);
+	int64_t id = call ? call(device).id : 0;
+
+	return id >= 0 && id < TFMT_STREAM_OTHER ? (uint16_t)id : TFMT_STREAM_OTHER;
+}
+
+/* One report of the allocator, whose mutex is held: order and totals are those of the ledger. */
+static void tensor_event(uint8_t kind, struct torch_device device, uint64_t address, uint64_t bytes, uint64_t reserved)
+{
+	struct tfmt_record ev = {
+		.kind = kind,
+		.device = (uint8_t)device.index,
+		.address = address,
+		.size = bytes,
+		.aux = reserved,
+	};
+	int saved = errno;
+	struct ip_thread *t;
+
+	if (ip_state() != IP_RECORDING || (device.type != TORCH_CUDA && device.type != TORCH_HIP))
+		return;
+	t = device.index >= 0 && device.index < TFMT_NR_DEVICES ? ip_thread_get() : NULL;
+	if (!t) {
+		__atomic_fetch_add(&ip_recorder->status->lost_events, 1, __ATOMIC_RELAXED);
+	} else if (!t->busy) {
+		t->busy = true;
+		if (kind == TFMT_TENSOR_ALLOC) {
+			ev.shape = t->shape;
+			ev.stream = current_stream(device.index);
+		}
+		ip_record(t, &ev);
+		t->busy = false;
+	}
+	errno = saved;
+}
+
+static void memory_report(void *address, int64_t bytes, uint64_t reserved, struct torch_device device)
+{
+	if (bytes >= 0)
+		tensor_event(TFMT_TENSOR_ALLOC, device, (uintptr_t)address, (uint64_t)bytes, reserved);
+	else
+		tensor_event(TFMT_TENSOR_FREE, device, (uintptr_t)address, (uint64_t)-bytes, reserved);
+}
+
+/* c10::reportMemoryUsageToProfiler: torch 2.0 and later (mm), 1.10 to 1.13 (ll). */
+#define MEMORY_REPORT(name, unsigned_t)                                                                     \
+	IP_EXPORT void name(void *address, int64_t bytes, unsigned_t allocated, unsigned_t reserved,        \
+			    struct torch_device device);                                                    \
+	IP_EXPORT void name(void *address, int64_t bytes, unsigned_t allocated, unsigned_t reserved,        \
+			    struct torch_device device)                                                     \
+	{                                                                                                   \
+		static struct real_function f = { "libc10.so", #name, NULL, false };                               \
+		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+                                                                                                            \
+		memory_report(address, bytes, (uint64_t)reserved, device);                                  \
+		if (real)                                                                                   \
+			real(address, bytes, allocated, reserved, device);                                  \
+	}
+MEMORY_REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE, size_t)
+MEMORY_REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
+
+/* c10::reportOutOfMemoryToProfiler: 2.0 and later (lmm), one 2.x commit (mmm), 1.13 (lll). */
+#define OOM_REPORT(name, request_t, unsigned_t)                                                             \
+	IP_EXPORT void name(request_t bytes, unsigned_t allocated, unsigned_t reserved,                     \
+			    struct torch_device device);                                                    \
+	IP_EXPORT void name(request_t bytes, unsigned_t allocated, unsigned_t reserved,                     \
+			    struct torch_device device)                                                     \
+	{                                                                                                   \
+		static struct real_function f = { "libc10.so", #name, NULL, false };                               \
+		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+                                                                                                            \
+		tensor_event(TFMT_TENSOR_OOM, device, (uint64_t)allocated, (uint64_t)bytes, (uint64_t)reserved); \
+		if (real)                                                                                   \
+			real(bytes, allocated, reserved, device);                                           \
+	}
+OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, int64_t, size_t)
+OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE, size_t, size_t)
+OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t, int64_t)
+
+/* ---- shape and type of the tensor about to be allocated ---------------------------------------- */
+
+/* Set the thread's pending shape for the duration of a call; the end runs when an exception passes, too. */
+struct pending {
+	struct ip_thread *t;
+	uint32_t outer;
+};
+
+static void pending_end(struct pending *p)
+{
+	if (p->t)
+		p->t->shape = p->outer;
+}
+
+static struct pending pending_begin(int element_type, const int64_t *sizes, size_t nr_dims, const int64_t *strides)
+{
+	int saved = errno;
+	struct pending p = { NULL, 0 };
+	struct ip_thread *t;
+
+	if (ip_state() != IP_RECORDING)
+		return p;
+	t = ip_thread_get();
+	if (t && !t->busy) {
+		p.t = t;
+		p.outer = t->shape;
+		t->busy = true;
+		t->shape = shape_intern(t->shapes, element_type, sizes, nr_dims, strides);
+		t->busy = false;
+	}
+	errno = saved;
+	return p;
+}
+
+/* TensorBase at::detail::empty_generic(IntArrayRef, Allocator *, DispatchKeySet, ScalarType, optional<MemoryFormat>) */
+#define EMPTY_GENERIC(name)                                                                                 \
+	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, void *allocator,           \
+			     uint64_t keys, int8_t element_type, uint16_t format);                          \
+	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, void *allocator,           \
+			     uint64_t keys, int8_t element_type, uint16_t format)                           \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
+		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__attribute__((cleanup(pending_end), unused)) struct pending p =                                    \
+			pending_begin(element_type, sizes, nr_dims, NULL);                                  \
+                                                                                                            \
+		return real(result, sizes, nr_dims, allocator, keys, element_type, format);                 \
+	}
+EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeESt8optionalINS1_12MemoryFormatEE)
+EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeENS1_8optionalINS1_12MemoryFormatEEE)
+
+/* TensorBase at::detail::empty_strided_generic(IntArrayRef, IntArrayRef, Allocator *, DispatchKeySet, ScalarType) */
+#define EMPTY_STRIDED_GENERIC(name)                                                                         \
+	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, const int64_t *strides,    \
+			     size_t nr_strides, void *allocator, uint64_t keys, int8_t element_type);       \
+	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, const int64_t *strides,    \
+			     size_t nr_strides, void *allocator, uint64_t keys, int8_t element_type)        \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
+		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__attribute__((cleanup(pending_end), unused)) struct pending p =                                    \
+			pending_begin(element_type, sizes, nr_dims, nr_strides == nr_dims ? strides : NULL); \
+                                                                                                            \
+		return real(result, sizes, nr_dims, strides, nr_strides, allocator, keys, element_type);    \
+	}
+EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* What the trace says about its process; see info.h. */
+#include "info.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "callstack.h"
+#include "env.h"
+#include "interpose.h"
+#include "modules.h"
+#include "resolve.h"
+
+#define TIME_SHIFT 6 /* 64 ns: a third of the bytes per event of 1 ns (time is two thirds of a trace) */
+
+static struct {
+	uint32_t pid; /* whose facts have been written: a fork child begins anew */
+	bool torch;
+	const char *python;
+} written;
+
+void info_put(struct tfmt_writer *w, const char *key, const char *value)
+{
+	uint8_t payload[PATH_MAX + 128], *p = payload;
+	size_t len = value ? strlen(value) : 0;
+
+	if (!len || len > PATH_MAX)
+		return;
+	p = tfmt_put_string(p, key, strlen(key));
+	p = tfmt_put_string(p, value, len);
+	tfmt_writer_definition(w, TFMT_DEF_INFO, ip_next_id(TFMT_DEF_INFO), payload, (size_t)(p - payload));
+}
+
+static void put_functions(struct tfmt_writer *w)
+{
+	for (unsigned id = 1; id < FN_NR; id++) {
+		uint8_t payload[128], *p = payload;
+		const char *name = ip_hooks[id].name;
+
+		p = tfmt_put_string(p, name, strlen(name));
+		tfmt_writer_definition(w, TFMT_DEF_FUNCTION, id, payload, (size_t)(p - payload));
+	}
+}
+
+void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
+{
+	static const char *const storage[] = { "beside", "temporary", "anonymous" };
+
+	written.pid = ip_recorder->pid;
+	written.torch = false;
+	written.python = NULL;
+	put_functions(w);
+	info_put(w, "program", ip_env.program);
+	info_put(w, "script", ip_env.script);
+	info_put(w, "exe", ip_env.exe);
+	info_put(w, "allocator_conf", ip_env.allocator_conf);
+	info_put(w, "stacks", ip_stacks_name(ip_env.stacks));
+	info_put(w, "simulated", ip_env.simulate);
+	info_put(w, "storage", storage[kind]);
+	info_put(w, "rank", ip_env.rank);
+	info_put(w, "local_rank", ip_env.local_rank);
+	info_put(w, "world_size", ip_env.world_size);
+	info_put(w, "job", ip_env.job);
+	info_put(w, "note", ip_env.note);
+	if (!callstack_native_available())
+		info_put(w, "note", "libunwind.so.8 is not installed: no native stacks");
+	info_update(w);
+}
+
+/* The value of `__version__ = '...'` in torch/version.py, which lies one folder above libc10.so. */
+static bool torch_version(const char *libc10, char *version, size_t size)
+{
+	char path[PATH_MAX], text[2048], *at, quote;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s", libc10);
+	at = strrchr(path, '/');
+	if (!at || (size_t)(at - path) + sizeof("/../version.py") > sizeof(path))
+		return false;
+	strcpy(at, "/../version.py");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, "__version__ = ");
+	if (!at)
+		return false;
+	at += strlen("__version__ = ");
+	quote = *at++;
+	snprintf(version, size, "%.*s", (int)strcspn(at, (char[]){ quote, '\n', 0 }), at);
+	return true;
+}
+
+void info_update(struct tfmt_writer *w)
+{
+	const char *python = callstack_python_support(), *libc10 = modules_find("libc10.so");
+	char version[128];
+
+	if (!written.python || strcmp(written.python, python)) {
+		info_put(w, "python_frames", python);
+		written.python = python;
+	}
+	if (!written.torch && libc10 && torch_version(libc10, version, sizeof(version))) {
+		info_put(w, "torch", version);
+		written.torch = true;
+	}
+}
+
+void info_clock(struct tfmt_writer *w)
+{
+	uint8_t payload[32], *p = payload;
+	struct timespec real;
+	uint64_t mono = ip_now_ns();
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	p = tfmt_put_varint(p, mono);
+	p = tfmt_put_varint(p, (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec);
+	tfmt_writer_definition(w, TFMT_DEF_CLOCK, ip_next_id(TFMT_DEF_CLOCK), payload, (size_t)(p - payload));
+}
+
+static void read_boot_id(uint8_t id[16])
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), nr = 0;
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) < 36)
+		text[0] = 0;
+	close(fd);
+	for (const char *p = text; *p && p[1] && nr < 16; p++) {
+		char hex[3] = { p[0], p[1], 0 };
+
+		if (*p == '-')
+			continue;
+		id[nr++] = (uint8_t)strtoul(hex, NULL, 16);
+		p++;
+	}
+}
+
+void info_header(struct tfmt_header *h)
+{
+	struct timespec real;
+	struct stat st;
+
+	h->pid = (uint32_t)getpid();
+	h->start_mono_ns = ip_now_ns();
+	clock_gettime(CLOCK_REALTIME, &real);
+	h->start_real_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+	if (!stat("/proc/self/ns/time", &st))
+		h->time_ns_inode = st.st_ino;
+	read_boot_id(h->boot_id);
+	h->time_shift = TIME_SHIFT;
+	h->simulated = ip_env.simulate[0] != 0;
+	snprintf(h->host, sizeof(h->host), "%s", ip_env.host);
+	snprintf(h->job, sizeof(h->job), "%s", ip_env.job);
+}

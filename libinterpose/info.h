@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What the trace says about its process: key and value pairs, entry point names. Drain thread only. */
+#ifndef IP_INFO_H
+#define IP_INFO_H
+
+#include <stdbool.h>
+
+#include "tracefmt/tracefmt.h"
+
+/* One pair; keys are listed in FORMAT.md. An empty or NULL value is left out. */
+void info_put(struct tfmt_writer *w, const char *key, const char *value);
+
+/* Everything that is known when recording begins, and the names of all entry points. */
+void info_begin(struct tfmt_writer *w, enum tfmt_storage kind);
+
+/* What becomes known later (torch's version once it is loaded); cheap, called after each scan of modules. */
+void info_update(struct tfmt_writer *w);
+
+/* The two clocks, read together. */
+void info_clock(struct tfmt_writer *w);
+
+/* Fill in the facts of this boot and host. */
+void info_header(struct tfmt_header *h);
+
+#endif

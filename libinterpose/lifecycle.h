@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* How the recorder of a process begins and ends; see enum ip_state in interpose.h. */
+#ifndef IP_LIFECYCLE_H
+#define IP_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* CLOCK_REALTIME when this program image started; in a fork child, when its recorder was prepared. */
+uint64_t ip_image_start_ns(void);
+
+/* Note how the process is about to end without ending the recording (abort, exec): one store, undone by OPEN. */
+void ip_note_end(int end, int status);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory, time and waiting for code that may use neither the program's malloc nor its locks. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "interpose.h"
+
+void *ip_map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, bytes, MADV_DONTFORK);
+	return p;
+}
+
+void ip_unmap(void *p, size_t bytes)
+{
+	if (p)
+		munmap(p, bytes);
+}
+
+uint64_t ip_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+	struct timespec ts = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
+}
+
+void ip_futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* 0 free, 1 held, 2 held and somebody waits: the three-state futex lock of Drepper's "Futexes Are Tricky". */
+void ip_lock(_Atomic uint32_t *word)
+{
+	uint32_t free_word = 0;
+
+	if (atomic_compare_exchange_strong(word, &free_word, 1))
+		return;
+	while (atomic_exchange(word, 2) != 0)
+		ip_futex_wait(word, 2, 1000000000u);
+}
+
+void ip_unlock(_Atomic uint32_t *word)
+{
+	if (atomic_exchange(word, 0) == 2)
+		ip_futex_wake(word);
+}

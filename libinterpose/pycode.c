@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* Code objects by content: per-thread verified cache, shared table, definitions. */
+#include "pycode.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose.h"
+
+#define ARENA_BYTES (256u << 10)
+#define FIRST_SLOTS 1024u
+#define TEXT_MAX (1u << 20)   /* characters of a name */
+#define TABLE_MAX (16u << 20) /* bytes of a line table */
+#define TABLE_HEAD 32u        /* bytes of it that a cache hit compares */
+
+/* A distinct code object: never moves, never changes. Its payload is that of TFMT_DEF_CODE. */
+struct pycode {
+	uint64_t hash;
+	uint32_t id;
+	uint32_t name_bytes, file_bytes, table_bytes;
+	size_t payload_bytes;
+	const uint8_t *name, *file, *table; /* inside the payload */
+	uint8_t payload[];
+};
+
+static struct {
+	struct pycode **slot;
+	uint32_t nr_slots, nr_codes;
+	uint8_t *arena;
+	size_t arena_left, mapped_bytes;
+	uint8_t *scratch;
+	size_t scratch_bytes;
+	_Atomic uint32_t lock;
+} codes;
+
+/* ---- Python's strings ------------------------------------------------------------------------ */
+
+#define STR_COMPACT (1u << 5)
+#define STR_ASCII (1u << 6)
+#define STR_PLAIN (STR_COMPACT | STR_ASCII)
+
+struct pytext {
+	const uint8_t *data;
+	uint32_t length; /* characters */
+	uint8_t width;   /* bytes of each: 1, 2, 4 */
+	bool ascii;
+};
+
+static struct pytext text_of(const struct pylayout *l, const void *str)
+{
+	uint32_t state = (uint32_t)py_int(str, PY_STR_STATE);
+	int64_t length = py_long(str, PY_STR_LENGTH);
+	bool ascii = (state & STR_PLAIN) == STR_PLAIN;
+	struct pytext t = { .width = (uint8_t)(state >> 2 & 7), .ascii = ascii };
+
+	t.length = length < 0 ? 0 : length > TEXT_MAX ? TEXT_MAX : (uint32_t)length;
+	if (!(state & STR_COMPACT))
+		t.data = py_pointer(str, l->str_wide);
+	else
+		t.data = (const uint8_t *)str + (ascii ? l->str_ascii : l->str_wide);
+	if (!t.data || (t.width != 1 && t.width != 2 && t.width != 4))
+		t.length = 0;
+	return t;
+}
+
+/* Character i in UTF-8; what is no character (a lone surrogate) becomes U+FFFD. */
+static size_t utf8_of(const struct pytext *t, uint32_t i, uint8_t out[4])
+{
+	uint32_t c = t->width == 1 ? t->data[i] : t->width == 2 ? ((const uint16_t *)t->data)[i] :
+								  ((const uint32_t *)t->data)[i];
+
+	if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		c = 0xfffd;
+	if (c < 0x80) {
+		out[0] = (uint8_t)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (uint8_t)(0xc0 | c >> 6);
+		out[1] = (uint8_t)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | c >> 12);
+		out[1] = (uint8_t)(0x80 | (c >> 6 & 63));
+		out[2] = (uint8_t)(0x80 | (c & 63));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | c >> 18);
+	out[1] = (uint8_t)(0x80 | (c >> 12 & 63));
+	out[2] = (uint8_t)(0x80 | (c >> 6 & 63));
+	out[3] = (uint8_t)(0x80 | (c & 63));
+	return 4;
+}
+
+static size_t text_bytes(const struct pytext *t)
+{
+	size_t n = 0;
+	uint8_t c[4];
+
+	if (t->ascii)
+		return t->length;
+	for (uint32_t i = 0; i < t->length; i++)
+		n += utf8_of(t, i, c);
+	return n;
+}
+
+static uint8_t *put_text(uint8_t *p, const struct pytext *t)
+{
+	if (t->ascii) {
+		memcpy(p, t->data, t->length);
+		return p + t->length;
+	}
+	for (uint32_t i = 0; i < t->length; i++)
+		p += utf8_of(t, i, p);
+	return p;
+}
+
+static IP_COLD bool same_wide_text(const struct pylayout *l, const void *str, const uint8_t *utf8,
+				   uint32_t bytes)
+{
+	struct pytext t = text_of(l, str);
+	uint32_t at = 0;
+	uint8_t c[4];
+
+	for (uint32_t i = 0; i < t.length; i++) {
+		size_t n = utf8_of(&t, i, c);
+
+		if (at + n > bytes || memcmp(utf8 + at, c, n) != 0)
+			return false;
+		at += (uint32_t)n;
+	}
+	return at == bytes;
+}
+
+static inline bool same_text(const struct pylayout *l, const void *str, const uint8_t *utf8, uint32_t bytes)
+{
+	if (((uint32_t)py_int(str, PY_STR_STATE) & STR_PLAIN) != STR_PLAIN)
+		return same_wide_text(l, str, utf8, bytes);
+	return py_long(str, PY_STR_LENGTH) == bytes && !memcmp((const char *)str + l->str_ascii, utf8, bytes);
+}
+
+/* ---- the shared table ------------------------------------------------------------------------ */
+
+static void *take_memory(size_t bytes)
+{
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (bytes > codes.arena_left) {
+		size_t map = bytes > ARENA_BYTES ? bytes : ARENA_BYTES;
+		uint8_t *fresh;
+
+		if (codes.mapped_bytes + map > PYCODE_MAX_BYTES)
+			return NULL;
+		fresh = ip_map(map);
+		if (!fresh)
+			return NULL;
+		codes.mapped_bytes += map;
+		codes.arena = fresh;
+		codes.arena_left = map;
+	}
+	codes.arena += bytes;
+	codes.arena_left -= bytes;
+	return codes.arena - bytes;
+}
+
+static uint8_t *scratch_of(size_t bytes)
+{
+	size_t map = ARENA_BYTES;
+
+	if (codes.scratch_bytes >= bytes)
+		return codes.scratch;
+	while (map < bytes)
+		map *= 2;
+	if (codes.scratch)
+		ip_unmap(codes.scratch, codes.scratch_bytes);
+	codes.scratch = ip_map(map);
+	codes.scratch_bytes = codes.scratch ? map : 0;
+	return codes.scratch;
+}
+
+static uint64_t hash_of(const uint8_t *p, size_t len)
+{
+	uint64_t h = len * 0x9e3779b97f4a7c15ull, word;
+
+	for (; len >= 8; p += 8, len -= 8) {
+		memcpy(&word, p, 8);
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, p, len);
+	h = (h ^ word) * 0xc2b2ae3d27d4eb4full;
+	return h ^ h >> 29;
+}
+
+static struct pycode **slot_of(struct pycode **slot, uint32_t nr_slots, const struct pycode *key)
+{
+	uint32_t i = (uint32_t)key->hash & (nr_slots - 1);
+
+	while (slot[i] && (slot[i]->hash != key->hash || slot[i]->payload_bytes != key->payload_bytes ||
+			   memcmp(slot[i]->payload, key->payload, key->payload_bytes) != 0))
+		i = (i + 1) & (nr_slots - 1);
+	return &slot[i];
+}
+
+static bool grow(void)
+{
+	uint32_t nr_slots = codes.nr_slots ? codes.nr_slots * 2 : FIRST_SLOTS;
+	struct pycode **slot = ip_map(nr_slots * sizeof(*slot));
+
+	if (!slot)
+		return false;
+	for (uint32_t i = 0; i < codes.nr_slots; i++) {
+		if (codes.slot[i])
+			*slot_of(slot, nr_slots, codes.slot[i]) = codes.slot[i];
+	}
+	if (codes.slot)
+		ip_unmap(codes.slot, codes.nr_slots * sizeof(*slot));
+	codes.slot = slot;
+	codes.nr_slots = nr_slots;
+	return true;
+}
+
+/* The object's content in scratch memory, NULL without memory. */
+static struct pycode *read_code(const struct pylayout *l, const void *code)
+{
+	struct pytext name = text_of(l, py_pointer(code, l->code_name));
+	struct pytext file = text_of(l, py_pointer(code, l->code_file));
+	const void *table = py_pointer(code, l->code_table);
+	int64_t table_bytes = table ? py_long(table, PY_OB_SIZE) : 0;
+	int32_t line = py_int(code, l->code_line);
+	struct pycode *c;
+	uint8_t *p;
+
+	if (table_bytes < 0 || table_bytes > TABLE_MAX)
+		table_bytes = 0;
+	c = (struct pycode *)scratch_of(sizeof(*c) + 50 + 4 * ((size_t)name.length + file.length) +
+					(size_t)table_bytes);
+	if (!c)
+		return NULL;
+	c->name_bytes = (uint32_t)text_bytes(&name);
+	c->file_bytes = (uint32_t)text_bytes(&file);
+	c->table_bytes = (uint32_t)table_bytes;
+	p = tfmt_put_varint(c->payload, l->lines);
+	p = tfmt_put_varint(p, line < 0 ? 0 : (uint64_t)line);
+	p = tfmt_put_varint(p, c->name_bytes);
+	c->name = p;
+	p = put_text(p, &name);
+	p = tfmt_put_varint(p, c->file_bytes);
+	c->file = p;
+	p = put_text(p, &file);
+	c->table = p;
+	if (table_bytes)
+		memcpy(p, (const uint8_t *)table + PY_BYTES_DATA, (size_t)table_bytes);
+	c->payload_bytes = (size_t)(p + table_bytes - c->payload);
+	c->hash = hash_of(c->payload, c->payload_bytes);
+	return c;
+}
+
+/* A lasting copy of what lies in scratch memory, with an id that the trace knows. */
+static struct pycode *add(const struct pycode *read)
+{
+	size_t bytes = sizeof(*read) + read->payload_bytes;
+	struct pycode *c;
+
+	if (codes.nr_codes >= PYCODE_MAX || (codes.nr_codes >= codes.nr_slots / 2 && !grow()))
+		return NULL;
+	c = take_memory(bytes);
+	if (!c)
+		return NULL;
+	memcpy(c, read, bytes);
+	c->id = codes.nr_codes + 1;
+	c->name = c->payload + (read->name - read->payload);
+	c->file = c->payload + (read->file - read->payload);
+	c->table = c->payload + (read->table - read->payload);
+	if (!ip_define(TFMT_DEF_CODE, c->id, c->payload, c->payload_bytes)) {
+		bytes = (bytes + 15) & ~(size_t)15;
+		codes.arena -= bytes;
+		codes.arena_left += bytes;
+		return NULL;
+	}
+	codes.nr_codes++;
+	*slot_of(codes.slot, codes.nr_slots, c) = c;
+	return c;
+}
+
+static IP_COLD const struct pycode *intern(const struct pylayout *l, const void *code)
+{
+	const struct pycode *read, *known = NULL;
+
+	ip_lock(&codes.lock);
+	read = read_code(l, code);
+	if (read && codes.nr_slots)
+		known = *slot_of(codes.slot, codes.nr_slots, read);
+	if (read && !known)
+		known = add(read);
+	ip_unlock(&codes.lock);
+	return known;
+}
+
+void pycode_init(void)
+{
+	memset(&codes, 0, sizeof(codes));
+}
+
+/* ---- a thread's cache ------------------------------------------------------------------------ */
+
+static inline bool fixed_same(const struct pylayout *l, const void *code, const uint64_t *was)
+{
+	const uint64_t *now = (const uint64_t *)((const char *)code + l->code_fixed);
+	uint64_t different = 0;
+
+	for (int i = 0; i < PYLAYOUT_FIXED_WORDS; i++)
+		different |= (now[i] ^ was[i]) & l->fixed[i];
+	return different == 0;
+}
+
+/*
+ * Pointers and numbers alone are not enough to tell that an object was replaced by another one at the same
+ * address; a version number is, and so are the characters of name and file.
+ */
+static inline bool content_same(const struct pylayout *l, const void *code, const struct pycode *known)
+{
+	const void *table;
+
+	if (l->code_version >= 0 && py_int(code, l->code_version) != 0)
+		return true;
+	if (!same_text(l, py_pointer(code, l->code_name), known->name, known->name_bytes) ||
+	    !same_text(l, py_pointer(code, l->code_file), known->file, known->file_bytes))
+		return false;
+	table = py_pointer(code, l->code_table);
+	if (!table || py_long(table, PY_OB_SIZE) != known->table_bytes)
+		return false;
+	table = (const uint8_t *)table + PY_BYTES_DATA;
+	if (known->table_bytes < TABLE_HEAD)
+		return !memcmp(table, known->table, known->table_bytes);
+	return !memcmp(table, known->table, TABLE_HEAD);
+}
+
+static inline bool entry_holds(const struct pycode_entry *e, const struct pylayout *l, const void *code)
+{
+	return e->code == code && fixed_same(l, code, e->fixed) && content_same(l, code, e->known);
+}
+
+uint32_t pycode_id(struct pycode_cache *cache, const struct pylayout *l, const void *code)
+{
+	struct pycode_entry *set = cache->set[(uintptr_t)code * 0x9e3779b97f4a7c15ull >> 54], swap;
+	const struct pycode *known;
+
+	_Static_assert(PYCODE_SETS == 1u << 10, "the set number is the top 10 bits of the product");
+	if (entry_holds(&set[0], l, code))
+		return set[0].known->id;
+	if (entry_holds(&set[1], l, code)) {
+		swap = set[0];
+		set[0] = set[1];
+		set[1] = swap;
+		return set[0].known->id;
+	}
+	known = intern(l, code);
+	if (!known)
+		return 0;
+	if (set[0].code != code)
+		set[1] = set[0];
+	set[0].code = code;
+	set[0].known = known;
+	memcpy(set[0].fixed, (const char *)code + l->code_fixed, sizeof(set[0].fixed));
+	return known->id;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pycode: an id for each distinct Python code object, by content.
+ *
+ * A code object's address says nothing: programs that generate code reuse addresses nearly always. So each
+ * thread caches what it saw at an address and believes it only as long as the object still looks the same;
+ * else name, file and line table are read again and looked up by content. What is needed to show a line later
+ * is copied into the trace, nothing of Python is referred to afterwards.
+ *
+ * Threading: a cache belongs to one thread; the content table behind it is shared and has a lock.
+ */
+#ifndef IP_PYCODE_H
+#define IP_PYCODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pylayout.h"
+
+#define PYCODE_SETS 1024u
+#define PYCODE_MAX (1u << 20)            /* distinct code objects */
+#define PYCODE_MAX_BYTES (256u << 20)    /* of their copies; more are not captured */
+
+struct pycode;
+
+struct pycode_entry {
+	const void *code;
+	const struct pycode *known;
+	uint64_t fixed[PYLAYOUT_FIXED_WORDS]; /* the object's words when it was read */
+};
+
+/* Two ways of each set; way 0 is the one used last. */
+struct pycode_cache {
+	struct pycode_entry set[PYCODE_SETS][2];
+};
+
+/* Begin with an empty content table, dropping an inherited one untouched (fork child). One thread only. */
+void pycode_init(void);
+
+/*
+ * The id of a code object that is alive, 1 or more; its definition is committed. 0 if there is no room or
+ * the definition was not committed.
+ */
+uint32_t pycode_id(struct pycode_cache *cache, const struct pylayout *l, const void *code);
+
+#endif

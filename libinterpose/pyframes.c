@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the interpreter in this process and walks the calling thread's frames. */
+#include "pyframes.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+#define OWNER_GENERATOR 1
+#define WALK_MAX (1u << 20) /* no stack is deeper; a bound in case one cannot be what it seems */
+#define CUT_STEP 256u       /* frames are cut in steps, so that stacks of similar depth share their nodes */
+
+static struct {
+	const struct pylayout *layout;
+	const void *code_type;
+	void *(*thread_state)(void);
+	int (*is_initialized)(void);
+	int (*is_finalizing)(void);
+	bool was_initialized;
+	char support[128];
+} python = { .support = "no Python" };
+
+/* ---- finding the interpreter ----------------------------------------------------------------- */
+
+struct text {
+	char *at, *end;
+};
+
+static void text_put(struct text *t, const char *s)
+{
+	while (*s && t->at < t->end)
+		*t->at++ = *s++;
+	*t->at = '\0';
+}
+
+static void text_put_number(struct text *t, unsigned n)
+{
+	char digits[11], *p = digits + sizeof(digits);
+
+	*--p = '\0';
+	do
+		*--p = (char)('0' + n % 10);
+	while (n /= 10);
+	text_put(t, p);
+}
+
+/* "3.11.7" as major, minor, micro; false if it is something else. */
+static bool parse_version(const char *s, unsigned version[3])
+{
+	for (int i = 0; i < 3; i++) {
+		if (*s < '0' || *s > '9')
+			return false;
+		for (version[i] = 0; *s >= '0' && *s <= '9'; s++)
+			version[i] = version[i] * 10 + (unsigned)(*s - '0');
+		if (i < 2 && *s++ != '.')
+			return false;
+	}
+	return true;
+}
+
+/* Fetch what a walk needs. NULL, or why frames of this version cannot be read. */
+static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned minor)
+{
+	const char *finalizing = minor >= 13 ? "Py_IsFinalizing" : "_Py_IsFinalizing";
+	const void *runtime = NULL;
+
+	python.is_finalizing = (int (*)(void))dlsym(handle, finalizing);
+	python.thread_state = (void *(*)(void))dlsym(handle, "PyGILState_GetThisThreadState");
+	python.code_type = dlsym(handle, "PyCode_Type");
+	if (!python.thread_state || !python.code_type)
+		return "it does not export what is needed";
+	if (!l->tested)
+		return "which has not been tested yet";
+	if (minor >= 13)
+		runtime = dlsym(handle, "_PyRuntime");
+	return pylayout_check(l, minor, python.code_type, runtime);
+}
+
+/*
+ * Use the interpreter whose symbols `handle` leads to; false if it cannot be one. Asks only for names that
+ * are there: a failing dlsym would allocate, and leave a message for the program's next dlerror().
+ */
+static bool adopt(void *handle, bool must_run)
+{
+	const char *(*get_version)(void) = (const char *(*)(void))dlsym(handle, "Py_GetVersion");
+	int (*is_initialized)(void) = (int (*)(void))dlsym(handle, "Py_IsInitialized");
+	struct text text = { python.support, python.support + sizeof(python.support) - 1 };
+	const struct pylayout *layout = NULL;
+	const char *why = NULL;
+	unsigned version[3];
+
+	if (!get_version || !is_initialized || (must_run && !is_initialized()))
+		return false;
+	if (!parse_version(get_version(), version))
+		return false;
+
+	python.is_initialized = is_initialized;
+	if (version[0] == 3)
+		layout = pylayout_of(version[1]);
+	if (!layout)
+		why = "only 3.8 to 3.14 are known";
+	else
+		why = adopt_layout(handle, layout, version[1]);
+
+	text_put(&text, why ? "unsupported: Python " : "supported: ");
+	for (int i = 0; i < 3; i++) {
+		text_put(&text, i ? "." : "");
+		text_put_number(&text, version[i]);
+	}
+	if (why) {
+		text_put(&text, ", ");
+		text_put(&text, why);
+	}
+	__atomic_store_n(&python.layout, why ? NULL : layout, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The path of the nth loaded libpython is copied: dlopen must wait until the loader's list is released. */
+struct search {
+	unsigned nth;
+	char path[4096];
+};
+
+static int find_libpython(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *s = arg;
+	const char *base = strrchr(info->dlpi_name, '/');
+	size_t len = strlen(info->dlpi_name);
+
+	(void)size;
+	if (!base || strncmp(base, "/libpython", 10) != 0 || len >= sizeof(s->path))
+		return 0;
+	if (s->nth-- > 0)
+		return 0;
+	memcpy(s->path, info->dlpi_name, len + 1);
+	return 1;
+}
+
+/* A libpython that was loaded while the program ran. An idle copy beside a static interpreter is no good. */
+static void adopt_loaded(void)
+{
+	for (unsigned n = 0;; n++) {
+		struct search s = { .nth = n };
+		void *handle;
+
+		if (!dl_iterate_phdr(find_libpython, &s))
+			return;
+		handle = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD);
+		if (!handle)
+			continue;
+		if (adopt(handle, true))
+			return;
+		dlclose(handle);
+	}
+}
+
+/* NULL where the program was not linked with an interpreter. */
+extern int Py_IsInitialized(void) __attribute__((weak));
+
+void pyframes_init(bool retry)
+{
+	if (python.is_initialized)
+		return;
+	if (Py_IsInitialized && adopt(RTLD_DEFAULT, false))
+		return;
+	if (retry)
+		adopt_loaded();
+}
+
+const struct pylayout *pyframes_layout(void)
+{
+	return __atomic_load_n(&python.layout, __ATOMIC_ACQUIRE);
+}
+
+const char *pyframes_support(void)
+{
+	return python.support;
+}
+
+bool pyframes_finalizing(void)
+{
+	if (!python.is_initialized)
+		return false;
+	if (!python.is_initialized())
+		return __atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
+		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
+	return python.is_finalizing && python.is_finalizing();
+}
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+static inline int32_t frame_position(const struct pylayout *l, const void *frame, const void *code)
+{
+	int32_t at;
+
+	if (l->position == PYPOSITION_POINTER) {
+		const char *body = (const char *)code + l->code_body;
+
+		return (int32_t)(((const char *)py_pointer(frame, l->frame_position) - body) >> 1);
+	}
+	at = py_int(frame, l->frame_position);
+	return l->position == PYPOSITION_UNITS || at < 0 ? at : at >> 1;
+}
+
+/*
+ * The frame as Python itself would show it: 1 with *out filled; 0 for one that Python hides (a shim on the C
+ * stack, or a frame still being set up); -1 if it holds no code object, so that it cannot be trusted.
+ */
+static inline int read_frame(const struct pylayout *l, const void *frame, struct pyframe *out)
+{
+	uint8_t owner = 0;
+	const void *code;
+
+	if (l->frame_owner >= 0) {
+		owner = *((const uint8_t *)frame + l->frame_owner);
+		if (owner >= l->frame_shim)
+			return 0;
+	}
+	code = (const void *)((uintptr_t)py_pointer(frame, l->frame_code) & ~(uintptr_t)l->code_tag);
+	if (!code || py_pointer(code, PY_OB_TYPE) != python.code_type)
+		return -1;
+	out->code = code;
+	out->position = frame_position(l, frame, code);
+	if (l->code_traceable < 0 || owner == OWNER_GENERATOR)
+		return 1;
+	return out->position >= py_int(code, l->code_traceable);
+}
+
+static const void *newest_frame(const struct pylayout *l, const void *state)
+{
+	const void *frame = py_pointer(state, l->state_frame);
+
+	if (frame && l->cframe_frame >= 0)
+		frame = py_pointer(frame, l->cframe_frame);
+	return frame;
+}
+
+/*
+ * `total` frames were met: the first PYFRAMES_NEWEST are in place, `tail` holds the last PYFRAMES_OLDEST in
+ * slots total modulo their number. Appends the tail and cuts the middle out.
+ */
+static void keep_ends(struct pyframes *out, const struct pyframe *tail, uint32_t total)
+{
+	uint32_t nr_tail = total - PYFRAMES_NEWEST;
+	uint32_t nr_newest = PYFRAMES_NEWEST;
+
+	if (nr_tail > PYFRAMES_OLDEST) {
+		uint32_t missing = nr_tail - PYFRAMES_OLDEST;
+
+		out->nr_cut = (missing + CUT_STEP - 1) / CUT_STEP * CUT_STEP;
+		nr_newest -= out->nr_cut - missing;
+		nr_tail = PYFRAMES_OLDEST;
+	}
+	for (uint32_t i = 0; i < nr_tail; i++)
+		out->frame[nr_newest + i] = tail[(total - nr_tail + i) % PYFRAMES_OLDEST];
+	out->nr = nr_newest + nr_tail;
+}
+
+bool pyframes_capture(struct pyframes *out)
+{
+	const struct pylayout *l = pyframes_layout();
+	struct pyframe tail[PYFRAMES_OLDEST];
+	const void *state, *frame;
+	uint32_t total = 0;
+
+	out->nr = out->nr_cut = 0;
+	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
+	if (!l || !python.is_initialized())
+		return false;
+	state = python.thread_state();
+	if (!state)
+		return false;
+
+	frame = newest_frame(l, state);
+	for (; frame && total < WALK_MAX; frame = py_pointer(frame, l->frame_back)) {
+		struct pyframe f;
+		int shown = read_frame(l, frame, &f);
+
+		if (shown < 0)
+			break;
+		if (!shown)
+			continue;
+		if (total < PYFRAMES_NEWEST)
+			out->frame[total] = f;
+		else
+			tail[total % PYFRAMES_OLDEST] = f;
+		total++;
+	}
+	if (total > PYFRAMES_NEWEST)
+		keep_ends(out, tail, total);
+	else
+		out->nr = total;
+	return out->nr > 0;
+}

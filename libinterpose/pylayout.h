@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pylayout: where CPython keeps what a stack walk needs, one row per minor version.
+ *
+ * Offsets are bytes in release builds with a GIL on 64-bit machines; they have never moved within a minor
+ * version. Nobody has to believe them: pylayout_check() compares a row with what the running interpreter
+ * says about itself, and a row that disagrees in one number is not used.
+ */
+#ifndef IP_PYLAYOUT_H
+#define IP_PYLAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PYLAYOUT_OLDEST 8  /* 3.8 */
+#define PYLAYOUT_NEWEST 14 /* 3.14 */
+#define PYLAYOUT_FIXED_WORDS 16
+
+/* The same in every version. */
+#define PY_OB_TYPE 8
+#define PY_OB_SIZE 16
+#define PY_BYTES_DATA 32
+#define PY_STR_LENGTH 16
+#define PY_STR_STATE 32
+
+/* What a frame stores as its position. */
+enum pyposition {
+	PYPOSITION_BYTES,   /* int: bytes into the code, -1 = not started */
+	PYPOSITION_UNITS,   /* int: code units of two bytes, -1 = not started */
+	PYPOSITION_POINTER, /* pointer to an instruction in the code object */
+};
+
+struct pylayout {
+	int16_t state_frame;    /* thread state: its newest frame, or the cframe that knows it */
+	int16_t cframe_frame;   /* cframe: the newest frame; -1 = there is no cframe */
+	int16_t frame_back;     /* frame: the next older one */
+	int16_t frame_code;
+	int16_t frame_position;
+	int16_t frame_owner;    /* char; -1 = frames have no owner */
+	int16_t frame_shim;     /* owners from here on run no Python code */
+	int16_t str_ascii;      /* ASCII characters in a str */
+	int16_t str_wide;       /* other characters, or a pointer to them */
+	int16_t code_file;
+	int16_t code_name;      /* the qualified name from 3.11 on */
+	int16_t code_line;      /* int: first line */
+	int16_t code_table;     /* bytes: the line table */
+	int16_t code_body;      /* first instruction = size of the fixed part; -1 = they lie elsewhere */
+	int16_t code_traceable; /* int: code units before this one are set-up, not shown; -1 = none */
+	int16_t code_version;   /* u32: unique to the object unless 0; -1 = none */
+	int16_t code_fixed;     /* PYLAYOUT_FIXED_WORDS words that identify it begin here */
+	uint8_t position;       /* enum pyposition */
+	uint8_t lines;          /* enum tfmt_line_table */
+	uint8_t code_tag;       /* low bits of the code pointer that are not address */
+	bool tested;            /* the frame tests have run on this version */
+	const uint64_t *fixed;  /* of those words, the bits that never change */
+};
+
+/* The row of Python 3.minor, NULL if there is none. */
+const struct pylayout *pylayout_of(unsigned minor);
+
+/*
+ * Compare a row with the interpreter in this process: the members and size that code_type (PyCode_Type)
+ * declares and, from 3.13 on, the debug offsets at runtime (_PyRuntime; may be NULL before). Reads memory
+ * only. Returns NULL if all agree, else why the row cannot be used.
+ */
+const char *pylayout_check(const struct pylayout *l, unsigned minor, const void *code_type,
+			   const void *runtime);
+
+static inline const void *py_pointer(const void *base, long offset)
+{
+	return *(const void *const *)((const char *)base + offset);
+}
+
+static inline int32_t py_int(const void *base, long offset)
+{
+	return *(const int32_t *)((const char *)base + offset);
+}
+
+static inline int64_t py_long(const void *base, long offset)
+{
+	return *(const int64_t *)((const char *)base + offset);
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Shapes of tensors about to be allocated; see shapes.h. */
+#include "shapes.h"
+
+#include <string.h>
+
+#include "interpose.h"
+
+#define CACHE_SLOTS 1024u /* per thread, direct mapped; a training step has tens of distinct shapes */
+#define TABLE_SLOTS 65536u
+
+struct shape {
+	uint64_t hash, bytes;
+	uint32_t id;
+	uint8_t element_type, nr_dims;
+	int64_t sizes[SHAPE_DIMS_MAX];
+};
+
+struct shape_cache {
+	struct shape slot[CACHE_SLOTS];
+};
+
+/* All shapes of the process, open addressing; wiped with the recorder in a fork child. */
+static struct {
+	uint32_t pid;
+	uint32_t nr;
+	struct shape *slot;
+} table;
+
+struct shape_cache *shape_cache_new(void)
+{
+	return ip_map(sizeof(struct shape_cache));
+}
+
+void shape_cache_free(struct shape_cache *c)
+{
+	ip_unmap(c, sizeof(*c));
+}
+
+/* Bytes of one element by PyTorch's ScalarType number (c10/core/ScalarType.h); 0 = not a plain type. */
+static unsigned element_bytes(int element_type)
+{
+	static const uint8_t bytes[] = {
+		/* uint8 int8 int16 int32 int64 half float double */ 1, 1, 2, 4, 8, 2, 4, 8,
+		/* complex: half float double; bool */ 4, 8, 16, 1,
+		/* qint8 quint8 qint32 bfloat16 quint4x2 quint2x4 */ 1, 1, 4, 2, 1, 1,
+		/* bits: 1x8 2x4 4x2 8 16 */ 1, 1, 1, 1, 2,
+		/* float8: e5m2 e4m3fn e5m2fnuz e4m3fnuz */ 1, 1, 1, 1,
+		/* uint16 uint32 uint64 */ 2, 4, 8,
+	};
+
+	return element_type >= 0 && (size_t)element_type < sizeof(bytes) ? bytes[element_type] : 0;
+}
+
+/* Storage bytes as at::detail::computeStorageNbytes has it: from sizes and strides, offset 0. */
+static uint64_t storage_bytes(int element_type, const int64_t *sizes, size_t nr_dims, const int64_t *strides)
+{
+	uint64_t elements = 1;
+
+	for (size_t i = 0; i < nr_dims; i++) {
+		if (sizes[i] == 0)
+			return 0;
+		elements = strides ? elements + (uint64_t)(sizes[i] - 1) * (uint64_t)strides[i]
+				   : elements * (uint64_t)sizes[i];
+	}
+	return elements * element_bytes(element_type);
+}
+
+static bool same(const struct shape *a, const struct shape *b)
+{
+	return a->hash == b->hash && a->bytes == b->bytes && a->element_type == b->element_type &&
+	       a->nr_dims == b->nr_dims && !memcmp(a->sizes, b->sizes, a->nr_dims * sizeof(*a->sizes));
+}
+
+static bool define(const struct shape *s, uint32_t id)
+{
+	uint8_t payload[32 + SHAPE_DIMS_MAX * 10], *p = payload;
+
+	p = tfmt_put_varint(p, s->element_type);
+	p = tfmt_put_varint(p, s->bytes);
+	p = tfmt_put_varint(p, s->nr_dims);
+	for (unsigned i = 0; i < s->nr_dims; i++)
+		p = tfmt_put_varint(p, (uint64_t)s->sizes[i]);
+	return ip_define(TFMT_DEF_SHAPE, id, payload, (size_t)(p - payload));
+}
+
+/* The process's table, made anew in a fork child. Table lock held. */
+static bool table_ready(void)
+{
+	if (table.pid == ip_recorder->pid)
+		return table.slot;
+	table.slot = ip_map(TABLE_SLOTS * sizeof(*table.slot));
+	table.nr = 0;
+	table.pid = ip_recorder->pid;
+	return table.slot;
+}
+
+static IP_COLD uint32_t intern_slowly(const struct shape *s)
+{
+	uint32_t id = 0, i;
+
+	ip_lock(&ip_recorder->shape_lock);
+	if (!table_ready())
+		goto out;
+	for (i = s->hash & (TABLE_SLOTS - 1); table.slot[i].id; i = (i + 1) & (TABLE_SLOTS - 1))
+		if (same(&table.slot[i], s)) {
+			id = table.slot[i].id;
+			goto out;
+		}
+	if (table.nr >= TABLE_SLOTS / 4 * 3 || !define(s, table.nr + 1))
+		goto out;
+	id = ++table.nr;
+	table.slot[i] = *s;
+	table.slot[i].id = id;
+out:
+	ip_unlock(&ip_recorder->shape_lock);
+	return id;
+}
+
+uint32_t shape_intern(struct shape_cache *c, int element_type, const int64_t *sizes, size_t nr_dims,
+		      const int64_t *strides)
+{
+	uint64_t h = (uint64_t)element_type * 1000003u + nr_dims;
+	struct shape s, *hit;
+
+	if (nr_dims > SHAPE_DIMS_MAX || !element_bytes(element_type))
+		return 0;
+	s.bytes = storage_bytes(element_type, sizes, nr_dims, strides);
+	s.element_type = (uint8_t)element_type;
+	s.nr_dims = (uint8_t)nr_dims;
+	for (size_t i = 0; i < nr_dims; i++) {
+		s.sizes[i] = sizes[i];
+		h = (h ^ (uint64_t)sizes[i]) * 0x9e3779b97f4a7c15u;
+	}
+	h = (h ^ s.bytes) * 0x9e3779b97f4a7c15u;
+	s.hash = h ^ h >> 32;
+	hit = &c->slot[s.hash & (CACHE_SLOTS - 1)];
+	if (hit->id && same(hit, &s))
+		return hit->id;
+	s.id = intern_slowly(&s);
+	if (s.id) {
+		memcpy(hit, &s, offsetof(struct shape, sizes) + nr_dims * sizeof(*s.sizes));
+	}
+	return s.id;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a recording lies: its directory, its generation, the trace and the ring file of this process.
+ * Used by the drain thread alone, in its private descriptor table.
+ */
+#ifndef IP_STORAGE_H
+#define IP_STORAGE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tracefmt/tracefmt.h"
+
+struct storage {
+	int trace_fd;               /* locked while this process records */
+	int ring_fd;                /* -1: anonymous */
+	char trace_path[PATH_MAX];
+	char ring_path[PATH_MAX];   /* "" if anonymous */
+	uint8_t *base;              /* the mapping: room for IP_RING_MAX rings, nr_rings of them present */
+	enum tfmt_storage kind;
+};
+
+/*
+ * Join or create the recording directory `output` for job `job` and create this process's files in it,
+ * named HOST.PID.START. Maps the ring file with its first rings, status page and definition ring set up.
+ * False when no trace can be written at all; nothing is left behind then but an empty directory at most.
+ */
+bool storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns);
+
+/* One more ring at the end of the ring file; false at the limit or without space. */
+bool storage_add_ring(struct storage *s);
+
+/* The trace is whole without its ring file: remove that. The mapping stays for late hooks. */
+void storage_drop_ring_file(struct storage *s);
+
+void storage_close(struct storage *s);
+
+#endif
