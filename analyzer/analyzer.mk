@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# The one thing the analyzer takes from simgpu, at build time: the names that `run --simulate` knows.
+
+$(O)/gen/gpu_names.h: simgpu/profiles.def
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\).*/\t\1,/p' $< >$@
+
+# private: what flags.key remembers must not depend on who asked for it first.
+$(O)/analyzer/preload.o: private override CPPFLAGS += -I$(O)
+$(O)/analyzer/preload.o: $(O)/gen/gpu_names.h

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The books of one process, kept while its events pass by once.
+ *
+ * The *tensor ledger* of a device holds the blocks that the framework's caching allocator handed out, the *driver
+ * ledger* the memory that the process took from the driver; both are groups of blocks alike (same stack, shape, entry
+ * point). Memory follows the number of live blocks and of distinct groups, never the number of events.
+ */
+#ifndef VT_BOOKS_H
+#define VT_BOOKS_H
+
+#include "analyzer/groups.h"
+#include "analyzer/liveblocks.h"
+#include "analyzer/mapping.h"
+#include "analyzer/owner.h"
+#include "tracefmt/tracefmt.h"
+
+/* The device's totals at a mark. */
+struct books_moment {
+	bool reached;
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the traced machine */
+	uint64_t allocated_bytes, reserved_bytes, driver_bytes;
+};
+
+struct device_books {
+	bool present; /* some event names it */
+
+	uint64_t tensor_allocs, tensor_frees, tensor_ooms;
+	uint64_t allocated_bytes, allocated_peak_bytes;
+	uint64_t requested_bytes, requested_peak_bytes;
+	bool has_unshaped; /* some block's shape is unknown: what was requested is then not known exactly */
+	uint64_t oom_asked_bytes; /* the latest failed request */
+
+	uint64_t reserved_bytes, reserved_peak_bytes;
+	uint64_t allocated_at_reserved_peak_bytes;
+	uint64_t disagreements; /* reports that differ from the driver events since the report before */
+	bool reported;          /* the framework has reported what it has reserved at least once */
+	bool unconfirmed_peak;  /* the reserved peak was reached by a driver event, the report is still to come */
+
+	uint64_t driver_allocs, driver_frees, driver_refusals;
+	uint64_t driver_bytes, driver_peak_bytes;
+	uint64_t refused_bytes; /* the latest refused request */
+
+	uint64_t samples; /* of what the driver says is in use */
+	uint64_t sampled_total_bytes;
+	uint64_t residual_bytes, residual_peak_bytes, residual_at_driver_peak_bytes;
+
+	struct books_moment moment[NR_MARKS];
+	uint32_t mark[NR_MARKS]; /* how many of each so far */
+};
+
+/* What one thread freed last, in case the driver refuses the free. */
+struct undo;
+
+struct books {
+	const struct tfmt_reader *reader;
+	struct mapping *mapping;
+	uint64_t at_time_ns; /* MARK_TIME, CLOCK_MONOTONIC; UINT64_MAX = none */
+	bool time_marked;
+
+	struct device_books device[TFMT_NR_DEVICES + 1];
+	uint64_t pinned_bytes, pinned_peak_bytes;
+	uint64_t managed_bytes, managed_peak_bytes;
+	uint64_t teardown_events;  /* after the end of accounting */
+	uint64_t unmatched_frees;  /* of blocks whose allocation was not recorded */
+
+	struct groups groups;
+	struct blocks blocks;
+	struct owner_cache owners;
+	struct undo *undo; /* by thread id */
+	uint32_t nr_undos;
+};
+
+void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
+void books_release(struct books *books);
+
+/* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure (RECORDING.md, rule 13). */
+int books_apply(struct books *books, const struct tfmt_event *ev);
+
+/* After the last event: makes at[] of every group valid. */
+void books_settle(struct books *books);
+
+/* Who called the driver, by native stack; answers are kept. */
+struct owner_verdict books_owner(struct books *books, uint32_t native_stack);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The last lines of `run`. */
+#include "analyzer/closing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/analysis/holders.h"
+#include "analyzer/model.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+#include "tracefmt/tracefmt.h"
+
+#define DEVICES_SHOWN 4 /* with three holders and the other lines: at most twelve */
+#define HOLDERS_SHOWN 3
+
+/* ---- completing the traces ------------------------------------------------------------------- */
+
+struct sealing {
+	const struct launch_end *end;
+	char own_trace[PATH_MAX]; /* of the launched process itself, "" if it has none */
+};
+
+static void seal(const char *path, void *context)
+{
+	struct sealing *s = context;
+	bool is_own = output_trace_is_of(path, s->end->pid);
+	int err;
+
+	if (!output_trace_is_of(path, 0))
+		return;
+	if (is_own)
+		snprintf(s->own_trace, sizeof(s->own_trace), "%s", path);
+	err = tfmt_seal(path, is_own ? s->end->signal : 0);
+	if (err == TFMT_E_IO && errno != EAGAIN)
+		message_warn("cannot complete '%s': %s; its last events stay in the ring file", path, strerror(errno));
+}
+
+/* ---- the lines ------------------------------------------------------------------------------- */
+
+/* A path as one would type it here: relative below the working directory, quoted where a shell would split it. */
+static void path_to_type(const char *path, char *out, size_t size)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+	char here[PATH_MAX];
+	size_t len;
+
+	if (getcwd(here, sizeof(here))) {
+		len = strlen(here);
+		if (!strncmp(path, here, len) && path[len] == '/' && path[len + 1])
+			path += len + 1;
+	}
+	if (!path[strspn(path, plain)] && path[0] != '-')
+		snprintf(out, size, "%s", path);
+	else
+		snprintf(out, size, strchr(path, '\'') ? "\"%s\"" : "'%s'", path);
+}
+
+static int by_peak(const void *a, const void *b)
+{
+	const struct model_device *da = *(const struct model_device *const *)a;
+	const struct model_device *db = *(const struct model_device *const *)b;
+	uint64_t pa = da->books->allocated_peak_bytes, pb = db->books->allocated_peak_bytes;
+
+	if (pa != pb)
+		return pa < pb ? 1 : -1;
+	return da < db ? -1 : da > db;
+}
+
+static void device_line(const struct model *m, const struct model_device *d)
+{
+	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX] = "unknown size", who[96] = "";
+	const struct device_books *books = d->books;
+
+	if (d->capacity_bytes)
+		human_bytes(capacity, d->capacity_bytes);
+	if (d->process->rank >= 0)
+		snprintf(who, sizeof(who), "rank %lld, ", (long long)d->process->rank);
+	else if (m->nr_processes > 1)
+		snprintf(who, sizeof(who), "pid %u, ", d->process->header->pid);
+	if (d->has_tensors)
+		message_info("%sGPU %u%s: %speak %s allocated, %s reserved of %s", who, d->ordinal,
+			     m->simulated ? " (simulated)" : "", model_is_exact(d->process) ? "" : "at least ",
+			     human_bytes(allocated, books->allocated_peak_bytes),
+			     human_bytes(reserved, books->reserved_peak_bytes), capacity);
+	else
+		message_info("%sGPU %u%s: %speak %s taken from the driver of %s", who, d->ordinal,
+			     m->simulated ? " (simulated)" : "", model_is_exact(d->process) ? "" : "at least ",
+			     human_bytes(allocated, books->driver_peak_bytes), capacity);
+}
+
+/* The devices, largest peak first. */
+static void device_lines(const struct model *m)
+{
+	const struct model_device **order = calloc(m->nr_devices + 1, sizeof(*order));
+
+	if (!order)
+		return;
+	for (size_t i = 0; i < m->nr_devices; i++)
+		order[i] = &m->device[i];
+	qsort(order, m->nr_devices, sizeof(*order), by_peak);
+	for (size_t i = 0; i < m->nr_devices && i < DEVICES_SHOWN; i++)
+		device_line(m, order[i]);
+	if (m->nr_devices > DEVICES_SHOWN)
+		message_info("... and %zu more GPUs with lower peaks", m->nr_devices - DEVICES_SHOWN);
+	free(order);
+}
+
+static void holder_line(const struct model *m, struct model_process *p, const struct holder *h, struct stack *stack)
+{
+	struct stack_source source = model_stack_source(m, p);
+	char bytes[HUMAN_MAX], text[256] = "not captured";
+	int site;
+
+	if (stack_expand(stack, &source, h->largest->python_stack, h->largest->native_stack))
+		return;
+	site = stack_site(stack);
+	if (site >= 0)
+		stack_frame_text(text, sizeof(text), &stack->frame[site]);
+	message_info("  %9s  allocated at %s", human_bytes(bytes, h->figures.bytes), text);
+}
+
+/* What filled the device when the framework's allocator gave up. */
+static void out_of_memory_lines(const struct model *m, const struct model_device *d)
+{
+	struct holders_query query = {
+		.process = d->process,
+		.device = d->ordinal,
+		.of = HOLDERS_TENSORS,
+		.by = HOLDERS_BY_SITE,
+		.mark = MARK_OOM,
+	};
+	struct holders holders = HOLDERS_INIT;
+	struct stack stack = { 0 };
+	char asked[HUMAN_MAX];
+
+	human_bytes(asked, d->books->oom_asked_bytes);
+	if (!holders_find(&holders, m, &query)) {
+		message_info("out of memory on GPU %u: %s did not fit%s", d->ordinal, asked,
+			     holders.nr_holders ? "; the largest holders then:" : "");
+		for (uint32_t i = 0; i < holders.nr_holders && i < HOLDERS_SHOWN; i++)
+			holder_line(m, d->process, &holders.holder[i], &stack);
+	}
+	stack_release(&stack);
+	holders_release(&holders);
+}
+
+/* The device that ran out of memory last, if the program did not get over it. */
+static const struct model_device *fatal_device(const struct model *m, const struct launch_end *end)
+{
+	const struct model_device *last = NULL;
+
+	if (!end->signal && !end->exit_status)
+		return NULL;
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		const struct model_device *d = &m->device[i];
+
+		if (!d->books->tensor_ooms)
+			continue;
+		if (!last || model_time(d->process, d->books->moment[MARK_OOM].time_ns) >
+				     model_time(last->process, last->books->moment[MARK_OOM].time_ns))
+			last = d;
+	}
+	return last;
+}
+
+static void lines_of_model(const struct model *m, const struct launch_end *end)
+{
+	const struct model_device *fatal = fatal_device(m, end);
+	char count[HUMAN_MAX];
+
+	device_lines(m);
+	if (m->lost_events)
+		message_info("%s events were lost: peaks are at least what is said here",
+			     human_count(count, m->lost_events));
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		if (m->process[i].summary->stop == TFMT_STOP_DISK_FULL) {
+			message_info("the disk was full: the recording stops early");
+			break;
+		}
+	}
+	if (fatal)
+		out_of_memory_lines(m, fatal);
+}
+
+void closing_lines(const struct output *output, const struct launch_end *end, bool quiet)
+{
+	struct sealing sealing = { .end = end };
+	char dir[PATH_MAX], typed[PATH_MAX + 2], size[HUMAN_MAX], events[HUMAN_MAX];
+	struct model m = MODEL_INIT;
+	const char *subject = dir;
+
+	if (!output_find(output, dir)) {
+		if (!quiet)
+			message_info("nothing recorded: the program took no GPU memory");
+		return;
+	}
+	output_each_trace(dir, seal, &sealing);
+	if (quiet)
+		return;
+	/* Other ranks' launchers speak for themselves. */
+	if (sealing.own_trace[0] && job_is_shared())
+		subject = sealing.own_trace;
+	path_to_type(dir, typed, sizeof(typed));
+	if (!model_load(&m, subject, NULL)) {
+		message_info("recorded %s (%s, %s events)", typed, human_bytes(size, output_bytes(dir)),
+			     human_count(events, m.nr_events));
+		lines_of_model(&m, end);
+		message_info("next: vramtrace report %s", typed);
+	}
+	model_release(&m);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace dump: every event of a recording, process by process, in the order of its trace. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/command.h"
+#include "analyzer/element.h"
+#include "analyzer/eventname.h"
+#include "analyzer/options.h"
+#include "analyzer/recording.h"
+#include "analyzer/stack.h"
+#include "analyzer/traceview.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+struct dump_opts {
+	struct emit_opts emit;
+	const char *kind;
+	int64_t limit;
+	bool verbose;
+};
+
+static const struct opt dump_optv[] = {
+	OPT_STRING('k', "kind", struct dump_opts, kind, "KIND[,KIND]", "only events of these kinds: tensor_alloc, driver_free, ..."),
+	OPT_INT('n', "limit", struct dump_opts, limit, "N", "stop after N events"),
+	OPT_FLAG('v', "verbose", struct dump_opts, verbose, "with whole call stacks, innermost frame first"),
+	EMIT_JSON_OPTIONS(struct dump_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help dump_help = {
+	.command = "dump",
+	.purpose = "Print every event of a recording, one per line (JSON: one object per line).",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace dump --kind tensor_alloc -v train.vtr",
+	.options = dump_optv,
+};
+
+struct dump {
+	struct emit *e;
+	const struct dump_opts *opts;
+	uint64_t kinds; /* bit per kind wanted */
+	uint64_t left;  /* events still to print */
+	struct symbols *symbols;
+	struct stack stack;
+};
+
+/* --kind into bits; 0 after a message. */
+static uint64_t parse_kinds(const char *text)
+{
+	uint64_t kinds = 0;
+
+	if (!text)
+		return UINT64_MAX;
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		unsigned kind = TFMT_NONE + 1;
+
+		while (kind < TFMT_NR_KINDS && (strlen(event_kind_name(kind)) != len ||
+						strncmp(event_kind_name(kind), text, len)))
+			kind++;
+		if (kind == TFMT_NR_KINDS) {
+			opt_wrong(&dump_help, "'%.*s' is no kind of event", (int)len, text);
+			return 0;
+		}
+		kinds |= 1ull << kind;
+		text += len + (text[len] == ',');
+	}
+	if (!kinds)
+		opt_wrong(&dump_help, "'--kind' names no kind of event");
+	return kinds;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static void emit_frame(struct emit *e, const struct stack_frame *f)
+{
+	char text[512];
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "file", NULL, f->file);
+	emit_uint(e, "line", NULL, f->line);
+	emit_string(e, "function", NULL, f->function);
+	if (!f->python) {
+		emit_string(e, "module", NULL, f->module);
+		emit_uint(e, "offset", NULL, f->offset);
+	}
+	if (f->cut)
+		emit_uint(e, "cut", NULL, f->cut);
+	emit_object_end(e);
+	emit_text(e, "              %s", stack_frame_text(text, sizeof(text), f));
+}
+
+/* One of the two stacks of an event: a list of frames, or null if there is none. */
+static void emit_stack(struct dump *d, struct stack_source *source, const char *key, uint32_t python, uint32_t native)
+{
+	if (python < TFMT_STACK_FIRST && native < TFMT_STACK_FIRST) {
+		emit_null(d->e, key, NULL);
+		return;
+	}
+	emit_array_begin(d->e, key, NULL);
+	if (!stack_expand(&d->stack, source, python, native)) {
+		for (uint32_t i = 0; i < d->stack.nr_frames; i++)
+			emit_frame(d->e, &d->stack.frame[i]);
+	}
+	emit_array_end(d->e);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void emit_shape(struct emit *e, const struct tfmt_reader *reader, const struct tfmt_event *ev)
+{
+	struct tfmt_shape shape;
+
+	if (!ev->shape || !tfmt_reader_shape(reader, ev->shape, &shape)) {
+		emit_null(e, "shape", NULL);
+		emit_null(e, "dtype", NULL);
+		return;
+	}
+	emit_array_begin(e, "shape", NULL);
+	for (uint32_t i = 0; i < shape.nr_dims; i++)
+		emit_uint(e, NULL, NULL, shape.dims[i]);
+	emit_array_end(e);
+	emit_string(e, "dtype", NULL, element_name(shape.element_type));
+	emit_uint(e, "storage_bytes", NULL, shape.bytes);
+}
+
+static bool has_space(unsigned kind)
+{
+	return kind == TFMT_DRIVER_ALLOC || kind == TFMT_DRIVER_FREE || kind == TFMT_ALLOC_FAILED;
+}
+
+static void emit_flags(struct emit *e, const struct tfmt_event *ev)
+{
+	emit_bool(e, "teardown", NULL, ev->flags & TFMT_FLAG_TEARDOWN);
+	emit_bool(e, "capturing", NULL, ev->flags & TFMT_FLAG_CAPTURING);
+	emit_bool(e, "modelled", NULL, ev->flags & TFMT_FLAG_MODELLED);
+}
+
+static void emit_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
+{
+	const char *function = tfmt_reader_function(v->reader, ev->function), *aux = event_aux_name(ev->kind);
+	struct tfmt_thread thread;
+
+	emit_uint(e, "pid", NULL, v->header->pid);
+	emit_uint(e, "ordinal", NULL, ev->ordinal);
+	emit_ns(e, "time_ns", NULL, ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0);
+	emit_string(e, "kind", NULL, event_kind_name(ev->kind));
+	if (ev->device != TFMT_DEVICE_NONE)
+		emit_uint(e, "device", NULL, ev->device);
+	else
+		emit_null(e, "device", NULL);
+	emit_uint(e, "address", NULL, ev->address);
+	emit_uint(e, "size", NULL, ev->size);
+	if (aux)
+		emit_uint(e, aux, NULL, ev->aux);
+	if (has_space(ev->kind))
+		emit_string(e, "space", NULL, event_space_name(ev->flags & TFMT_SPACE_MASK));
+	if (ev->alloc_ordinal != TFMT_NO_ORDINAL)
+		emit_uint(e, "alloc_ordinal", NULL, ev->alloc_ordinal);
+	tfmt_reader_thread(v->reader, ev->thread, &thread);
+	emit_uint(e, "tid", NULL, thread.tid);
+	emit_uint(e, "stream", NULL, ev->stream);
+	emit_string(e, "call", NULL, *function ? function : NULL);
+	emit_shape(e, v->reader, ev);
+	emit_flags(e, ev);
+	emit_uint(e, "python_stack", NULL, ev->python_stack);
+	emit_uint(e, "native_stack", NULL, ev->native_stack);
+	emit_bool(e, "no_python", NULL, ev->python_stack == TFMT_STACK_NO_PYTHON);
+}
+
+/* The event as one line for people. */
+static void print_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
+{
+	const char *function = tfmt_reader_function(v->reader, ev->function), *aux = event_aux_name(ev->kind);
+	uint64_t time_ns = ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0;
+	char size[HUMAN_MAX], shape_buf[SHAPE_TEXT_MAX] = "", device[8] = "-", extra[128] = "";
+	struct tfmt_shape shape;
+	struct tfmt_thread thread;
+
+	if (ev->device != TFMT_DEVICE_NONE)
+		snprintf(device, sizeof(device), "%u", ev->device);
+	if (emit_is_raw(e))
+		snprintf(size, sizeof(size), "%" PRIu64, ev->size);
+	else
+		human_bytes(size, ev->size);
+	if (ev->shape && tfmt_reader_shape(v->reader, ev->shape, &shape))
+		shape_text(shape_buf, &shape);
+	if (aux)
+		snprintf(extra, sizeof(extra), " %s=%" PRIu64, aux, ev->aux);
+	else if (has_space(ev->kind))
+		snprintf(extra, sizeof(extra), " %s", event_space_name(ev->flags & TFMT_SPACE_MASK));
+	tfmt_reader_thread(v->reader, ev->thread, &thread);
+	emit_text(e, "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s gpu %-2s 0x%012" PRIx64 " %10s%s tid=%u%s%s%s%s%s",
+		  ev->ordinal, time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind), device, ev->address,
+		  size, extra, thread.tid, *function ? " " : "", function, *shape_buf ? "  " : "", shape_buf,
+		  ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
+}
+
+static void dump_event(struct dump *d, const struct traceview *v, struct stack_source *source,
+		       const struct tfmt_event *ev)
+{
+	emit_record_begin(d->e);
+	if (emit_is_text(d->e))
+		print_event(d->e, v, ev);
+	else
+		emit_event(d->e, v, ev);
+	if (d->opts->verbose) {
+		emit_stack(d, source, "python", ev->python_stack, 0);
+		emit_stack(d, source, "native", 0, ev->native_stack);
+	}
+	emit_record_end(d->e);
+}
+
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+static void dump_events(struct dump *d, struct traceview *v)
+{
+	struct mapping mapping;
+	struct stack_source source = { .reader = v->reader, .mapping = &mapping, .symbols = d->symbols };
+	struct tfmt_event ev;
+	int ret;
+
+	mapping_init(&mapping, v->reader);
+	while (d->left && (ret = traceview_next(v, &ev)) != 0) {
+		if (ret < 0 || !(d->kinds >> ev.kind & 1))
+			continue;
+		dump_event(d, v, &source, &ev);
+		d->left--;
+	}
+	mapping_release(&mapping);
+}
+
+/* Returns CMD_FINE, or CMD_TROUBLE after a message. */
+static int dump_trace(struct dump *d, const char *path, bool with_name)
+{
+	int status = CMD_FINE;
+	struct traceview v;
+
+	if (!traceview_open(&v, path)) {
+		if (with_name)
+			emit_heading(d->e, "%s", path);
+		dump_events(d, &v);
+	}
+	if (v.trouble[0])
+		status = message_error("%s", v.trouble);
+	traceview_close(&v);
+	return status;
+}
+
+static int dump_recording(struct dump *d, const char *path)
+{
+	struct recording r;
+	int status = CMD_FINE;
+	char why[2048];
+
+	if (recording_open(&r, path, why, sizeof(why)))
+		status = message_error("%s", why);
+	for (size_t i = 0; i < r.nr_traces && d->left; i++)
+		status |= dump_trace(d, r.trace[i], r.nr_traces > 1);
+	recording_release(&r);
+	return status;
+}
+
+int cmd_dump(int argc, const char **argv)
+{
+	struct dump_opts o = { .limit = INT64_MAX };
+	enum opt_result parsed = opt_parse(&dump_help, &argc, argv, &o);
+	struct dump d = { .opts = &o };
+	int status;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&dump_help, argc < 2 ? "no recording to read" : "one recording at a time");
+	if (o.limit < 0)
+		return opt_wrong(&dump_help, "'--limit' cannot be negative");
+	d.left = (uint64_t)o.limit;
+	d.kinds = parse_kinds(o.kind);
+	if (!d.kinds)
+		return CMD_TROUBLE;
+	d.symbols = symbols_new();
+	if (!d.symbols)
+		return message_error("out of memory");
+	d.e = emit_open(stdout, &o.emit, NULL);
+	status = dump_recording(&d, argv[1]);
+	stack_release(&d.stack);
+	symbols_free(d.symbols);
+	return emit_close(d.e) ? CMD_TROUBLE : status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace info: what a recording holds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyzer/command.h"
+#include "analyzer/options.h"
+#include "analyzer/recording.h"
+#include "analyzer/traceview.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/message.h"
+#include "analyzer/ui/progress.h"
+
+struct info_opts {
+	struct emit_opts emit;
+};
+
+static const struct opt info_optv[] = { EMIT_JSON_OPTIONS(struct info_opts, emit), OPT_END };
+
+static const struct opt_help info_help = {
+	.command = "info",
+	.purpose = "Say what a recording holds: its processes, their devices, how they ended and what was lost.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace info train.vtr",
+	.options = info_optv,
+};
+
+/* What a storage promises for what the recorder had not yet written when the process died. */
+static const struct {
+	const char *name, *promise;
+} storages[] = {
+	[TFMT_STORAGE_BESIDE] = { "beside", "ring file beside the trace: survives kill -9" },
+	[TFMT_STORAGE_TEMPORARY] = { "temporary", "ring file in the node's temporary folder: survives kill -9, read there" },
+	[TFMT_STORAGE_ANONYMOUS] = { "anonymous", "plain memory: up to a second of events is lost by kill -9" },
+};
+
+static const char *const stop_names[] = {
+	[TFMT_STOP_NONE] = NULL,
+	[TFMT_STOP_DISK_FULL] = "disk full",
+	[TFMT_STOP_IO] = "write failed",
+	[TFMT_STOP_NOMEM] = "out of memory",
+};
+
+/* Info values that have a line of their own; all are in JSON under "info". */
+static const struct {
+	const char *key, *label;
+} info_lines[] = {
+	{ "script", "script" },
+	{ "exe", "executable" },
+	{ "job", "job" },
+	{ "rank", "rank" },
+	{ "local_rank", "local rank" },
+	{ "world_size", "world size" },
+	{ "python", "Python" },
+	{ "python_frames", "Python frames" },
+	{ "torch", "PyTorch" },
+	{ "allocator_conf", "allocator settings" },
+	{ "stacks", "stacks" },
+	{ "simulated", "simulated GPU" },
+};
+
+/* ---- one process ----------------------------------------------------------------------------- */
+
+/* The values the recorder stored, as they are; notes may repeat and stand apart. */
+static void print_values(struct emit *e, const struct tfmt_reader *reader)
+{
+	const char *key, *value;
+
+	for (size_t i = 0; i < sizeof(info_lines) / sizeof(info_lines[0]); i++) {
+		value = tfmt_reader_info_value(reader, info_lines[i].key);
+		if (value && *value)
+			emit_string(e, NULL, info_lines[i].label, value);
+	}
+	emit_object_begin(e, "info", NULL);
+	for (uint32_t i = 0; tfmt_reader_info(reader, i, &key, &value); i++) {
+		/* Only the last of several counts, except for notes. */
+		if (strcmp(key, "note") && tfmt_reader_info_value(reader, key) == value)
+			emit_string(e, key, NULL, value);
+	}
+	emit_object_end(e);
+	emit_array_begin(e, "notes", NULL);
+	for (uint32_t i = 0; tfmt_reader_info(reader, i, &key, &value); i++) {
+		if (strcmp(key, "note"))
+			continue;
+		emit_string(e, NULL, "note", value);
+	}
+	emit_array_end(e);
+}
+
+static void print_devices(struct emit *e, const struct tfmt_reader *reader)
+{
+	struct tfmt_device d;
+
+	emit_array_begin(e, "devices", NULL);
+	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		if (!tfmt_reader_device(reader, i, &d))
+			continue;
+		emit_object_begin(e, NULL, NULL);
+		emit_uint(e, "device", NULL, i);
+		emit_string(e, "name", NULL, d.name);
+		emit_bytes(e, "capacity_bytes", NULL, d.capacity_bytes);
+		emit_string(e, "uuid", NULL, *d.uuid ? d.uuid : NULL);
+		emit_string(e, "pci_bus_id", NULL, *d.pci_bus_id ? d.pci_bus_id : NULL);
+		emit_bool(e, "mig", NULL, d.mig);
+		if (d.physical_index >= 0)
+			emit_int(e, "physical_index", NULL, d.physical_index);
+		else
+			emit_null(e, "physical_index", NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+	for (uint32_t i = 0; emit_is_text(e) && i < TFMT_NR_DEVICES; i++) {
+		char label[24];
+
+		if (!tfmt_reader_device(reader, i, &d))
+			continue;
+		snprintf(label, sizeof(label), "GPU %u", i);
+		emit_string(e, NULL, label, *d.name ? d.name : "unknown");
+		emit_bytes(e, NULL, "  capacity", d.capacity_bytes);
+	}
+}
+
+static void print_end(struct emit *e, const struct tfmt_summary *s)
+{
+	bool has_status = s->end == TFMT_PROCESS_EXIT || s->end == TFMT_PROCESS_SIGNAL;
+	const char *end = traceview_end_name(s->end);
+
+	emit_string(e, "end", NULL, end);
+	if (s->end == TFMT_PROCESS_EXIT)
+		emit_int(e, "exit_status", NULL, s->exit_status);
+	else
+		emit_null(e, "exit_status", NULL);
+	if (s->end == TFMT_PROCESS_SIGNAL)
+		emit_int(e, "signal", NULL, s->exit_status);
+	else
+		emit_null(e, "signal", NULL);
+	if (has_status)
+		emit_label(e, NULL, "end", "%s %d", end, s->exit_status);
+	else
+		emit_label(e, NULL, "end", "%s", end);
+}
+
+static void print_losses(struct emit *e, const struct tfmt_summary *s)
+{
+	const char *stop = s->stop < sizeof(stop_names) / sizeof(stop_names[0]) ? stop_names[s->stop] : "unknown";
+
+	emit_uint(e, "lost_events", s->lost_events ? "events lost" : NULL, s->lost_events);
+	emit_uint(e, "not_captured", s->not_captured ? "stacks missing" : NULL, s->not_captured);
+	emit_uint(e, "joined_events", s->joined_events ? "from ring file" : NULL, s->joined_events);
+	emit_uint(e, "damaged_places", s->nr_damaged ? "damaged places" : NULL, s->nr_damaged);
+	emit_bytes(e, "damaged_bytes", s->nr_damaged ? "damaged" : NULL, s->damaged_bytes);
+	emit_string(e, "stopped", NULL, stop);
+	if (stop && s->stop_errno > 0)
+		emit_label(e, NULL, "stopped early", "%s: %s", stop, strerror(s->stop_errno));
+	else if (stop)
+		emit_label(e, NULL, "stopped early", "%s", stop);
+	emit_bool(e, "complete", "complete", s->complete);
+}
+
+static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes)
+{
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+
+	emit_uint(e, "events", "events", s->nr_events);
+	emit_uint(e, "frames", "frames", s->nr_frames);
+	emit_bytes(e, "bytes", "trace file", bytes);
+	if (s->nr_events)
+		emit_double(e, "bytes_per_event", "bytes per event", (double)bytes / (double)s->nr_events);
+	else
+		emit_null(e, "bytes_per_event", NULL);
+}
+
+static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes)
+{
+	const struct tfmt_header *h = v->header;
+	const char *program = tfmt_reader_info_value(v->reader, "program");
+	size_t storage = h->storage < sizeof(storages) / sizeof(storages[0]) ? h->storage : TFMT_STORAGE_ANONYMOUS;
+
+	emit_string(e, "trace", "trace", v->path);
+	emit_string(e, "program", "program", program);
+	emit_string(e, "host", "host", h->host);
+	emit_int(e, "pid", "pid", h->pid);
+	emit_unix_ns(e, "start_unix_ns", "start", h->start_real_ns);
+	emit_ns(e, "duration_ns", "duration", v->last_ns - h->start_mono_ns);
+	print_end(e, tfmt_reader_summary(v->reader));
+	print_values(e, v->reader);
+	print_devices(e, v->reader);
+	print_volume(e, v, bytes);
+	emit_int(e, "format_version", NULL, h->version);
+	emit_bool(e, "simulated", NULL, h->simulated);
+	emit_string(e, "storage", NULL, storages[storage].name);
+	emit_string(e, "storage_promise", "storage", storages[storage].promise);
+	print_losses(e, tfmt_reader_summary(v->reader));
+}
+
+/* ---- the recording --------------------------------------------------------------------------- */
+
+struct totals {
+	uint64_t processes, events, lost_events, bytes;
+	bool complete;
+};
+
+static void read_through(struct traceview *v)
+{
+	struct tfmt_event ev;
+	uint64_t done, total, nr = 0;
+
+	progress_begin(v->path);
+	while (traceview_next(v, &ev)) {
+		if (++nr % 65536 == 0) {
+			tfmt_reader_progress(v->reader, &done, &total);
+			progress_update(done, total);
+		}
+	}
+	progress_end();
+}
+
+/* Returns CMD_FINE, or CMD_TROUBLE after a message: the trace is not whole, or not readable at all. */
+static int show_trace(struct emit *e, const char *path, struct totals *t)
+{
+	int status = CMD_FINE;
+	struct traceview v;
+	struct stat st;
+
+	emit_object_begin(e, NULL, NULL);
+	if (traceview_open(&v, path)) {
+		emit_string(e, "trace", NULL, path);
+		t->complete = false;
+	} else {
+		const struct tfmt_summary *s = tfmt_reader_summary(v.reader);
+		uint64_t bytes = stat(path, &st) ? 0 : (uint64_t)st.st_size;
+
+		read_through(&v);
+		if (t->processes)
+			emit_blank(e);
+		print_process(e, &v, bytes);
+		t->processes++;
+		t->events += s->nr_events;
+		t->lost_events += s->lost_events;
+		t->bytes += bytes;
+		t->complete &= s->complete;
+	}
+	emit_string(e, "error", NULL, v.trouble[0] ? v.trouble : NULL);
+	emit_object_end(e);
+	if (v.trouble[0])
+		status = message_error("%s", v.trouble);
+	traceview_close(&v);
+	return status;
+}
+
+static void print_totals(struct emit *e, const struct recording *r, const struct totals *t)
+{
+	emit_object_begin(e, "recording", NULL);
+	emit_string(e, "path", NULL, r->path);
+	emit_string(e, "folder", NULL, r->folder);
+	emit_uint(e, "processes", NULL, t->processes);
+	emit_uint(e, "events", NULL, t->events);
+	emit_uint(e, "lost_events", NULL, t->lost_events);
+	emit_bytes(e, "bytes", NULL, t->bytes);
+	emit_bool(e, "complete", NULL, t->complete);
+	emit_object_end(e);
+	if (t->processes > 1) {
+		emit_blank(e);
+		emit_uint(e, NULL, "processes", t->processes);
+		emit_uint(e, NULL, "events", t->events);
+		emit_bytes(e, NULL, "trace files", t->bytes);
+	}
+}
+
+int cmd_info(int argc, const char **argv)
+{
+	struct info_opts o = { 0 };
+	enum opt_result parsed = opt_parse(&info_help, &argc, argv, &o);
+	struct totals totals = { .complete = true };
+	struct recording r;
+	int status = CMD_FINE;
+	struct emit *e;
+	char why[2048];
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&info_help, argc < 2 ? "no recording to read" : "one recording at a time");
+	e = emit_open(stdout, &o.emit, "vramtrace/info/1");
+	if (recording_open(&r, argv[1], why, sizeof(why))) {
+		recording_release(&r);
+		return emit_fail(e, "%s", why);
+	}
+	emit_array_begin(e, "process_list", NULL);
+	for (size_t i = 0; i < r.nr_traces; i++)
+		status |= show_trace(e, r.trace[i], &totals);
+	emit_array_end(e);
+	print_totals(e, &r, &totals);
+	recording_release(&r);
+	return emit_close(e) ? CMD_TROUBLE : status;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace leaks: what was live at the end of accounting, grouped by the stack that allocated it. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_holders.h"
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/command.h"
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+struct leaks_opts {
+	uint64_t min_bytes;
+	int64_t top;
+	bool exit_code, verbose;
+	struct emit_opts emit;
+};
+
+static const struct opt leaks_optv[] = {
+	OPT_BYTES('m', "min-size", struct leaks_opts, min_bytes, "SIZE", "hide groups smaller than SIZE"),
+	OPT_INT('n', "top", struct leaks_opts, top, "N", "show the N largest groups of each device (text: 10, else all)"),
+	OPT_FLAG(0, "exit-code", struct leaks_opts, exit_code, "exit with 1 when a group is shown"),
+	OPT_FLAG('v', "verbose", struct leaks_opts, verbose, "whole stacks, whole paths"),
+	EMIT_OPTIONS(struct leaks_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help leaks_help = {
+	.command = "leaks",
+	.purpose = "List what was live at the end, grouped by call stack, largest first.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace leaks --min-size 1MiB train.vtr",
+	.options = leaks_optv,
+};
+
+/* One device's or one process's share of the result. */
+struct survivors {
+	struct holders_query query;
+	struct holders holders;
+};
+
+struct leaks {
+	struct survivors *part;
+	size_t nr_parts;
+	struct group_figures total;
+	uint64_t nr_groups, nr_shown;
+};
+
+static int leaks_add(struct leaks *l, const struct model *m, struct model_process *p, uint32_t device, enum holders_of of,
+		     uint64_t min_bytes)
+{
+	struct survivors *s = &l->part[l->nr_parts];
+	int err;
+
+	s->query = (struct holders_query){ p, device, of, HOLDERS_BY_STACK, MARK_END };
+	err = holders_find(&s->holders, m, &s->query);
+	l->nr_parts++;
+	l->total.bytes += s->holders.total.bytes;
+	l->total.blocks += s->holders.total.blocks;
+	l->nr_groups += s->holders.nr_holders;
+	for (uint32_t i = 0; i < s->holders.nr_holders; i++)
+		l->nr_shown += s->holders.holder[i].figures.bytes >= min_bytes;
+	return err;
+}
+
+/* Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where none does. */
+static int leaks_find(struct leaks *l, const struct model *m, uint64_t min_bytes)
+{
+	int err = 0;
+
+	l->part = calloc(m->nr_devices + m->nr_processes + 1, sizeof(*l->part));
+	if (!l->part)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < m->nr_devices && !err; i++)
+		err = leaks_add(l, m, m->device[i].process, m->device[i].ordinal,
+				m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, min_bytes);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		if (!m->process[i].torch)
+			err = leaks_add(l, m, &m->process[i], 0, HOLDERS_HOST, min_bytes);
+	return err;
+}
+
+static void leaks_release(struct leaks *l)
+{
+	for (size_t i = 0; i < l->nr_parts; i++)
+		holders_release(&l->part[i].holders);
+	free(l->part);
+}
+
+static const struct model_device *device_of(const struct model *m, const struct holders_query *q)
+{
+	for (size_t i = 0; i < m->nr_devices; i++)
+		if (m->device[i].process == q->process && m->device[i].ordinal == q->device)
+			return &m->device[i];
+	return NULL;
+}
+
+/* A line above the rows of a part, where there are several parts. */
+static void part_heading(struct emit *e, const struct model *m, const struct survivors *s)
+{
+	const struct model_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
+	char size[HUMAN_MAX], count[HUMAN_MAX], title[256];
+
+	emit_blank(e);
+	emit_heading(e, "%s live at the end in %s block%s: %s", human_bytes(size, s->holders.total.bytes),
+		     human_count(count, s->holders.total.blocks), s->holders.total.blocks == 1 ? "" : "s",
+		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");
+}
+
+static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l, const struct leaks_opts *o)
+{
+	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
+
+	for (size_t i = 0; i < l->nr_parts; i++) {
+		const struct survivors *s = &l->part[i];
+
+		if (!s->holders.nr_holders)
+			continue;
+		part_heading(e, m, s);
+		emit_blank(e);
+		print_holders_begin(e);
+		print_holders_rows(e, m, &s->query, &s->holders, &rows);
+		print_holders_end(e);
+		if (rows.top && s->holders.nr_holders > rows.top)
+			emit_text(e, "(%" PRIu64 " more groups: --top N)", s->holders.nr_holders - rows.top);
+	}
+}
+
+static int leaks_print(const struct leaks *l, const struct model *m, const struct leaks_opts *o)
+{
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
+	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
+
+	print_recording(e, m);
+	emit_object_begin(e, "totals", NULL);
+	emit_uint(e, "bytes", NULL, l->total.bytes);
+	emit_uint(e, "count", NULL, l->total.blocks);
+	emit_uint(e, "groups", NULL, l->nr_groups);
+	emit_object_end(e);
+	if (!l->total.blocks)
+		emit_text(e, "Nothing was live at the end.");
+	else if (emit_is_text(e))
+		leaks_print_text(e, m, l, o);
+	if (!emit_is_text(e)) {
+		print_holders_begin(e);
+		for (size_t i = 0; i < l->nr_parts; i++)
+			print_holders_rows(e, m, &l->part[i].query, &l->part[i].holders, &rows);
+		print_holders_end(e);
+	}
+	emit_array_begin(e, "findings", NULL);
+	emit_array_end(e);
+	return emit_close(e);
+}
+
+int cmd_leaks(int argc, const char **argv)
+{
+	struct leaks_opts o = { .top = -1 };
+	struct model m = MODEL_INIT;
+	struct leaks l = { 0 };
+	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
+	int ret;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+	if (o.top < 0)
+		o.top = o.emit.json || o.emit.csv ? 0 : 10;
+	ret = model_load(&m, argv[1], NULL);
+	if (!ret && leaks_find(&l, &m, o.min_bytes))
+		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
+	if (!ret) {
+		print_caveats(&m);
+		ret = leaks_print(&l, &m, &o);
+	}
+	if (!ret && o.exit_code && l.nr_shown)
+		ret = CMD_FINDING;
+	leaks_release(&l);
+	model_release(&m);
+	return ret;
+}

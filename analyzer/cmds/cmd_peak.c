@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace peak: who held memory when most of it was held, or at another moment. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_holders.h"
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/command.h"
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+struct peak_opts {
+	const char *at;
+	int64_t top;
+	bool verbose;
+	struct emit_opts emit;
+};
+
+static const struct opt peak_optv[] = {
+	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
+	OPT_INT('n', "top", struct peak_opts, top, "N", "show the N largest groups of each device (text: 10, else all)"),
+	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
+	EMIT_OPTIONS(struct peak_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help peak_help = {
+	.command = "peak",
+	.purpose = "List who held memory at the peak, grouped by call stack, largest first.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace peak train.vtr\nvramtrace peak --at oom train.vtr\nvramtrace peak --at 12.5s --top 3 -v train.vtr",
+	.options = peak_optv,
+};
+
+/* "12.5", "12.5s", "300ms", "40us", "1000ns", "2min". */
+static bool parse_time(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *suffix;
+		double ns;
+	} units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 }, { "min", 60e9 } };
+	char *end;
+	double number;
+
+	errno = 0;
+	if (strspn(text, "0123456789.") == 0)
+		return false;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(end, units[i].suffix) || errno || !(number * units[i].ns < 1e19))
+			continue;
+		/* Whole nanoseconds are beyond a double's exactness after 104 days. */
+		*ns = units[i].ns == 1 ? strtoull(text, NULL, 10) : (uint64_t)(number * units[i].ns + 0.5);
+		return true;
+	}
+	return false;
+}
+
+/* The moment of a device that the user asked for. */
+static enum group_mark mark_of(const struct model_device *d, const char *at)
+{
+	if (!at)
+		return d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK;
+	return !strcmp(at, "oom") ? MARK_OOM : !strcmp(at, "end") ? MARK_END : MARK_TIME;
+}
+
+static const char *mark_name(enum group_mark mark)
+{
+	static const char *const names[] = { "tensor_peak", "driver_peak", "oom", "time", "end" };
+
+	return names[mark];
+}
+
+static uint64_t mark_time(const struct model_device *d, enum group_mark mark)
+{
+	return mark == MARK_END ? d->process->last_ns : model_time(d->process, d->books->moment[mark].time_ns);
+}
+
+static void device_text(struct emit *e, const struct model *m, const struct model_device *d, enum group_mark mark,
+			const struct holders *h)
+{
+	static const char *const moments[] = { "at the peak", "at the peak", "when memory ran out", "then", "at the end" };
+	char title[256], size[HUMAN_MAX], time[HUMAN_MAX], share[HUMAN_MAX], capacity[HUMAN_MAX];
+
+	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
+	human_bytes(size, h->total.bytes);
+	if (d->capacity_bytes)
+		emit_text(e, "%s%s (%s of %s) %s %s, after %s", print_at_least(d->process), size,
+			  human_percent(share, (double)h->total.bytes, (double)d->capacity_bytes),
+			  human_bytes(capacity, d->capacity_bytes), d->has_tensors ? "held by tensors" : "taken from the driver",
+			  moments[mark], human_ns(time, mark_time(d, mark)));
+	else
+		emit_text(e, "%s%s %s %s, after %s", print_at_least(d->process), size,
+			  d->has_tensors ? "held by tensors" : "taken from the driver", moments[mark],
+			  human_ns(time, mark_time(d, mark)));
+	emit_blank(e);
+}
+
+static int device_print(struct emit *e, const struct model *m, const struct model_device *d, const struct peak_opts *o)
+{
+	enum group_mark mark = mark_of(d, o->at);
+	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
+				   HOLDERS_BY_STACK, mark };
+	struct print_holders_options rows = { .top = (uint64_t)o->top, .verbose = o->verbose };
+	struct holders h = HOLDERS_INIT;
+	int err = holders_find(&h, m, &q);
+
+	emit_object_begin(e, NULL, NULL);
+	print_device_identity(e, d);
+	emit_string(e, "ledger", NULL, d->has_tensors ? "tensor" : "driver");
+	emit_string(e, "moment", NULL, mark_name(mark));
+	emit_uint(e, "time_ns", NULL, mark_time(d, mark));
+	emit_uint(e, "bytes", NULL, h.total.bytes);
+	emit_uint(e, "count", NULL, h.total.blocks);
+	if (mark == MARK_OOM)
+		emit_uint(e, "asked_bytes", NULL, d->books->oom_asked_bytes);
+	else
+		emit_null(e, "asked_bytes", NULL);
+	device_text(e, m, d, mark, &h);
+	print_holders_begin(e);
+	print_holders_rows(e, m, &q, &h, &rows);
+	print_holders_end(e);
+	if (rows.top && h.nr_holders > rows.top)
+		emit_text(e, "(%" PRIu64 " more groups: --top N)", h.nr_holders - rows.top);
+	emit_blank(e);
+	emit_object_end(e);
+	holders_release(&h);
+	return err;
+}
+
+static bool device_is_wanted(const struct model_device *d, const struct peak_opts *o)
+{
+	enum group_mark mark = mark_of(d, o->at);
+
+	return mark == MARK_END || d->books->moment[mark].reached;
+}
+
+static int peak_print(const struct model *m, const struct peak_opts *o)
+{
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/peak/1");
+	size_t nr_shown = 0;
+	int err = 0;
+
+	print_recording(e, m);
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < m->nr_devices && !err; i++) {
+		if (!device_is_wanted(&m->device[i], o))
+			continue;
+		err = device_print(e, m, &m->device[i], o);
+		nr_shown++;
+	}
+	emit_array_end(e);
+	if (err)
+		return emit_fail(e, "cannot group the blocks of '%s': out of memory", m->recording.path);
+	if (!nr_shown)
+		emit_text(e, "%s", o->at && !strcmp(o->at, "oom") ? "Memory did not run out in this recording."
+								 : "No GPU memory was allocated in this recording.");
+	return emit_close(e);
+}
+
+int cmd_peak(int argc, const char **argv)
+{
+	struct peak_opts o = { .top = -1 };
+	struct model_options load = { 0 };
+	struct model m = MODEL_INIT;
+	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
+	int ret;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
+		load.has_at = true;
+		if (!parse_time(o.at, &load.at_ns))
+			return opt_wrong(&peak_help, "'%s' is not a moment: a time such as 12.5s, oom or end", o.at);
+	}
+	if (o.top < 0)
+		o.top = o.emit.json || o.emit.csv ? 0 : 10;
+	ret = model_load(&m, argv[1], &load);
+	if (!ret) {
+		print_caveats(&m);
+		ret = peak_print(&m, &o);
+	}
+	model_release(&m);
+	return ret;
+}

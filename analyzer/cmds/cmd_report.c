@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace report: the page to read first. The text is here, the JSON in print_report.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_holders.h"
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_report.h"
+#include "analyzer/command.h"
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+#define HOLDERS_SHOWN 4 /* two lines each; the page has 24 */
+#define DEVICES_SHOWN 6
+
+struct report_opts {
+	struct emit_opts emit;
+};
+
+static const struct opt report_optv[] = {
+	EMIT_JSON_OPTIONS(struct report_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help report_help = {
+	.command = "report",
+	.purpose = "One page: what filled the GPU memory, and who held it.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace report train.vtr\nvramtrace report --json train.vtr",
+	.options = report_optv,
+};
+
+/* What a device was filled to: what PyTorch reserved, else what the driver gave. */
+static uint64_t filled_bytes(const struct model_device *d)
+{
+	return d->has_tensors ? d->books->reserved_peak_bytes : d->books->driver_peak_bytes;
+}
+
+/* Out of memory beats fullness. */
+static bool is_worse(const struct model_device *a, const struct model_device *b)
+{
+	if (!a->books->tensor_ooms != !b->books->tensor_ooms)
+		return a->books->tensor_ooms;
+	return filled_bytes(a) > filled_bytes(b);
+}
+
+/* The device to explain: the one that ran out of memory, else the fullest. */
+static const struct model_device *worst_device(const struct model *m)
+{
+	const struct model_device *worst = m->nr_devices ? &m->device[0] : NULL;
+
+	for (size_t i = 1; i < m->nr_devices; i++)
+		if (is_worse(&m->device[i], worst))
+			worst = &m->device[i];
+	return worst;
+}
+
+/* Line 1 and 2: what ran, how it ended, how much was recorded. */
+static void text_run(struct emit *e, const struct model *m)
+{
+	static const char *const ends[] = { "ended by itself", "still running", "end unknown", "ended by a signal",
+					    "was killed" };
+	const struct model_process *p = &m->process[0];
+	char duration[HUMAN_MAX], events[HUMAN_MAX], processes[48] = "";
+
+	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
+		     p->torch ? ", torch " : "", p->torch ? p->torch : "", p->simulated ? ", simulated GPU " : "",
+		     p->simulated ? p->simulated : "");
+	if (m->nr_processes > 1)
+		snprintf(processes, sizeof(processes), "%zu processes, ", m->nr_processes);
+	if (m->end == MODEL_END_EXIT && p->summary->exit_status && m->nr_processes == 1)
+		snprintf(processes, sizeof(processes), "exit status %d, ", p->summary->exit_status);
+	emit_text(e, "%s%s after %s, %s events, %s", processes, ends[m->end], human_ns(duration, m->duration_ns),
+		  human_count(events, m->nr_events), m->complete ? "none lost" : "NOT ALL OF THEM KNOWN");
+}
+
+/* The sentence to remember. */
+static void text_verdict(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+	const struct books_moment *oom = &b->moment[MARK_OOM];
+	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
+
+	if (b->tensor_ooms) {
+		emit_heading(e, "Ran out of memory: %s more did not fit beside %s of tensors and %s cached.",
+			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
+			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
+							 oom->reserved_bytes - oom->allocated_bytes : 0));
+		return;
+	}
+	human_bytes(size, filled_bytes(d));
+	if (!d->capacity_bytes)
+		emit_heading(e, "It needed %s%s of GPU memory.", print_at_least(d->process), size);
+	else
+		emit_heading(e, "It fitted: %s%s of %s %s, %s of the GPU.", print_at_least(d->process), size,
+			     human_bytes(other, d->capacity_bytes),
+			     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
+			     human_percent(share, (double)filled_bytes(d), (double)d->capacity_bytes));
+}
+
+static void text_driver_owners(struct emit *e, const struct model_device *d)
+{
+	uint64_t owner[NR_OWNERS], libraries = 0;
+	const struct device_books *b = d->books;
+	char size[HUMAN_MAX], rest[HUMAN_MAX], total[HUMAN_MAX];
+
+	report_owners(d, owner);
+	for (int i = 0; i < NR_OWNERS; i++)
+		libraries += i == OWNER_TORCH ? 0 : owner[i];
+	if (b->samples)
+		emit_label(e, NULL, "outside PyTorch", "%8s   %s by libraries, %s context, code and others",
+			   human_bytes(total, libraries + b->residual_at_driver_peak_bytes), human_bytes(size, libraries),
+			   human_bytes(rest, b->residual_at_driver_peak_bytes));
+	else
+		emit_label(e, NULL, "outside PyTorch", "%8s   by libraries; context and code were not measured",
+			   human_bytes(size, libraries));
+}
+
+static void text_device(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+	char title[256], peak[HUMAN_MAX], end[HUMAN_MAX], time[HUMAN_MAX];
+
+	emit_object_begin(e, NULL, print_device_title(title, sizeof(title), m, d));
+	if (d->capacity_bytes)
+		emit_label(e, NULL, "capacity", "%8s", human_bytes(peak, d->capacity_bytes));
+	if (d->has_tensors) {
+		emit_label(e, NULL, "reserved", "%8s   peak; %s at the end", human_bytes(peak, b->reserved_peak_bytes),
+			   human_bytes(end, b->reserved_bytes));
+		emit_label(e, NULL, "allocated", "%8s   peak, after %s; %s at the end",
+			   human_bytes(peak, b->allocated_peak_bytes),
+			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
+			   human_bytes(end, b->allocated_bytes));
+		text_driver_owners(e, d);
+	} else {
+		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s at the end",
+			   human_bytes(peak, b->driver_peak_bytes),
+			   human_ns(time, model_time(d->process, b->moment[MARK_DRIVER_PEAK].time_ns)),
+			   human_bytes(end, b->driver_bytes));
+	}
+	emit_object_end(e);
+}
+
+/* Several devices: one row each. */
+static void text_devices(struct emit *e, const struct model *m)
+{
+	static const struct emit_column columns[] = {
+		{ "gpu", "GPU", EMIT_LEFT, true },	     { "capacity", "capacity", EMIT_RIGHT, true },
+		{ "reserved", "reserved", EMIT_RIGHT, true }, { "allocated", "allocated", EMIT_RIGHT, true },
+		{ "driver", "driver", EMIT_RIGHT, true },     { "ooms", "OOMs", EMIT_RIGHT, true },
+		{ NULL, NULL, EMIT_LEFT, false },
+	};
+	char text[256];
+
+	emit_table_begin(e, NULL, columns);
+	for (size_t i = 0; i < m->nr_devices && i < DEVICES_SHOWN; i++) {
+		const struct model_device *d = &m->device[i];
+
+		emit_row_begin(e);
+		snprintf(text, sizeof(text), "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal, d->process->header->pid);
+		emit_label(e, "gpu", NULL, "%s", text);
+		emit_label(e, "capacity", NULL, "%s", human_bytes(text, d->capacity_bytes));
+		emit_label(e, "reserved", NULL, "%s", human_bytes(text, d->books->reserved_peak_bytes));
+		emit_label(e, "allocated", NULL, "%s", human_bytes(text, d->books->allocated_peak_bytes));
+		emit_label(e, "driver", NULL, "%s", human_bytes(text, d->books->driver_peak_bytes));
+		emit_label(e, "ooms", NULL, "%" PRIu64, d->books->tensor_ooms);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	if (m->nr_devices > DEVICES_SHOWN)
+		emit_text(e, "(%zu more: --json)", m->nr_devices - DEVICES_SHOWN);
+}
+
+static int text_holders(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	bool oom = d->books->tensor_ooms > 0;
+	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
+				   HOLDERS_BY_SITE,
+				   oom ? MARK_OOM : d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK };
+	struct print_holders_options rows = { .top = oom || m->nr_devices > 1 ? 3 : HOLDERS_SHOWN, .by_site = true };
+	struct holders h = HOLDERS_INIT;
+	int err = holders_find(&h, m, &q);
+
+	if (!err && h.nr_holders) {
+		emit_heading(e, "largest holders %s%s", oom ? "when memory ran out" : "at the peak",
+			     m->nr_devices > 1 ? " of the fullest GPU" : "");
+		print_holders_begin(e);
+		print_holders_rows(e, m, &q, &h, &rows);
+		print_holders_end(e);
+	}
+	holders_release(&h);
+	return err;
+}
+
+static void text_next(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	const char *path = m->recording.path;
+
+	emit_blank(e);
+	if (d && d->books->tensor_ooms)
+		emit_text(e, "next: vramtrace peak --at oom %s", path);
+	else
+		emit_text(e, "next: vramtrace peak %s", path);
+	emit_text(e, "      vramtrace timeline %s", path);
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int report_text(struct emit *e, const struct model *m)
+{
+	const struct model_device *d = worst_device(m);
+	int err = 0;
+
+	text_run(e, m);
+	emit_blank(e);
+	if (!d) {
+		emit_text(e, "No GPU memory was allocated in this recording.");
+		return 0;
+	}
+	text_verdict(e, d);
+	emit_blank(e);
+	if (m->nr_devices > 1)
+		text_devices(e, m);
+	else
+		text_device(e, m, d);
+	emit_blank(e);
+	err = text_holders(e, m, d);
+	text_next(e, m, d);
+	return err;
+}
+
+int cmd_report(int argc, const char **argv)
+{
+	struct report_opts o = { 0 };
+	struct model m = MODEL_INIT;
+	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
+	struct emit *e;
+	int ret;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+	ret = model_load(&m, argv[1], NULL);
+	if (!ret) {
+		print_caveats(&m);
+		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
+		report_json(e, &m);
+		ret = emit_is_text(e) && report_text(e, &m)
+			      ? emit_fail(e, "cannot group the blocks of '%s': out of memory", argv[1])
+			      : emit_close(e);
+	}
+	model_release(&m);
+	return ret;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace timeline: memory over time, as a plot or as numbers. */
+#include <stdlib.h>
+
+#include "analyzer/analysis/timeline.h"
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/command.h"
+#include "analyzer/model.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+#include "analyzer/ui/plot.h"
+#include "analyzer/ui/term.h"
+
+#define PLOT_ROWS 14
+#define POINTS_DEFAULT 512
+
+struct timeline_opts {
+	int64_t points;
+	struct emit_opts emit;
+};
+
+static const struct opt timeline_optv[] = {
+	OPT_INT(0, "points", struct timeline_opts, points, "N", "points per device in JSON and CSV, each a maximum (512)"),
+	EMIT_OPTIONS(struct timeline_opts, emit),
+	OPT_END
+};
+
+static const struct opt_help timeline_help = {
+	.command = "timeline",
+	.purpose = "Show memory over time, one plot per device.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace timeline train.vtr\nvramtrace timeline --csv train.vtr > memory.csv",
+	.options = timeline_optv,
+};
+
+static const struct emit_column columns[] = {
+	{ "time_ns", NULL, EMIT_RIGHT, false },	       { "host", NULL, EMIT_LEFT, false },
+	{ "pid", NULL, EMIT_RIGHT, false },	       { "device", NULL, EMIT_RIGHT, false },
+	{ "allocated_bytes", NULL, EMIT_RIGHT, false }, { "reserved_bytes", NULL, EMIT_RIGHT, false },
+	{ "driver_bytes", NULL, EMIT_RIGHT, false },    { NULL, NULL, EMIT_LEFT, false },
+};
+
+static const struct timeline_track *track_of(const struct timeline *t, const struct model_device *d)
+{
+	for (size_t i = 0; i < t->nr_tracks; i++)
+		if (t->track[i].process == d->process && t->track[i].device == d->ordinal)
+			return &t->track[i];
+	return NULL;
+}
+
+static void print_points(struct emit *e, const struct model *m, const struct model_device *d,
+			 const struct timeline_values *values, uint32_t nr)
+{
+	if (emit_is_text(e))
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		emit_row_begin(e);
+		emit_uint(e, "time_ns", NULL, (uint64_t)((double)m->duration_ns * i / nr));
+		if (emit_is_csv(e)) {
+			emit_string(e, "host", NULL, d->process->header->host);
+			emit_uint(e, "pid", NULL, d->process->header->pid);
+			emit_uint(e, "device", NULL, d->ordinal);
+		}
+		emit_uint(e, "allocated_bytes", NULL, values[i].allocated);
+		emit_uint(e, "reserved_bytes", NULL, values[i].reserved);
+		emit_uint(e, "driver_bytes", NULL, values[i].driver);
+		emit_row_end(e);
+	}
+}
+
+static void print_legend(struct emit *e, const struct model_device *d, bool utf8)
+{
+	const struct device_books *b = d->books;
+	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX];
+	const char *at_least = print_at_least(d->process);
+	const char *of = d->capacity_bytes ? ", capacity " : "";
+
+	human_bytes(capacity, d->capacity_bytes);
+	if (d->has_tensors)
+		emit_text(e, "%s allocated, peak %s%s   %s reserved, peak %s%s%s%s", utf8 ? "█" : "#", at_least,
+			  human_bytes(allocated, b->allocated_peak_bytes), utf8 ? "░" : ".", at_least,
+			  human_bytes(reserved, b->reserved_peak_bytes), of, *of ? capacity : "");
+	else
+		emit_text(e, "%s taken from the driver, peak %s%s%s%s", utf8 ? "█" : "#", at_least,
+			  human_bytes(allocated, b->driver_peak_bytes), of, *of ? capacity : "");
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int print_plot(struct emit *e, const struct model *m, const struct model_device *d,
+		      const struct timeline_values *values, uint32_t nr)
+{
+	uint64_t *bytes = calloc(2 * (size_t)nr, sizeof(*bytes));
+	struct plot plot = { .solid = bytes, .shaded = bytes + nr, .columns = nr, .rows = PLOT_ROWS, .top_bytes = 1,
+			     .end_ns = m->duration_ns, .utf8 = term_has_utf8(), .colored = emit_is_colored(e) };
+	char title[256];
+
+	if (!bytes)
+		return TFMT_E_NOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		bytes[i] = d->has_tensors ? values[i].allocated : values[i].driver;
+		bytes[nr + i] = d->has_tensors ? values[i].reserved : values[i].driver;
+		if (bytes[nr + i] > plot.top_bytes)
+			plot.top_bytes = bytes[nr + i];
+	}
+	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
+	print_legend(e, d, plot.utf8);
+	emit_blank(e);
+	plot_print(stdout, &plot);
+	emit_blank(e);
+	free(bytes);
+	return 0;
+}
+
+static int print_device(struct emit *e, const struct model *m, const struct model_device *d, const struct timeline *t,
+			uint32_t nr)
+{
+	const struct timeline_track *track = track_of(t, d);
+	struct timeline_values *values = calloc(nr, sizeof(*values));
+	int err = 0;
+
+	if (!values)
+		return TFMT_E_NOMEM;
+	if (track)
+		timeline_resample(t, track, m->duration_ns, values, nr);
+	emit_object_begin(e, NULL, NULL);
+	print_device_identity(e, d);
+	if (emit_is_text(e))
+		err = print_plot(e, m, d, values, nr);
+	if (emit_is_json(e))
+		emit_table_begin(e, "points", columns);
+	print_points(e, m, d, values, nr);
+	if (emit_is_json(e))
+		emit_table_end(e);
+	emit_object_end(e);
+	free(values);
+	return err;
+}
+
+static int timeline_print(const struct model *m, const struct timeline *t, const struct timeline_opts *o)
+{
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/timeline/1");
+	int width = term_columns(stdout) - PLOT_MARGIN;
+	uint32_t nr = emit_is_text(e) ? (uint32_t)(width < 10 ? 10 : width) : (uint32_t)o->points;
+	int err = 0;
+
+	print_recording(e, m);
+	emit_array_begin(e, "devices", NULL);
+	if (emit_is_csv(e))
+		emit_table_begin(e, "points", columns);
+	for (size_t i = 0; i < m->nr_devices && !err; i++)
+		err = print_device(e, m, &m->device[i], t, nr);
+	if (emit_is_csv(e))
+		emit_table_end(e);
+	emit_array_end(e);
+	if (err)
+		return emit_fail(e, "cannot draw '%s': out of memory", m->recording.path);
+	if (!m->nr_devices)
+		emit_text(e, "No GPU memory was allocated in this recording.");
+	return emit_close(e);
+}
+
+int cmd_timeline(int argc, const char **argv)
+{
+	struct timeline_opts o = { .points = POINTS_DEFAULT };
+	struct timeline t;
+	struct model_options load = { .observe = timeline_observe, .ctx = &t };
+	struct model m = MODEL_INIT;
+	enum opt_result parsed = opt_parse(&timeline_help, &argc, argv, &o);
+	int ret;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&timeline_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
+				 argv[argc - 1]);
+	if (o.points < 1 || o.points > TIMELINE_STEPS)
+		return opt_wrong(&timeline_help, "--points takes 1 to %d", TIMELINE_STEPS);
+	timeline_init(&t);
+	ret = model_load(&m, argv[1], &load);
+	if (!ret && t.failed)
+		ret = message_error("cannot draw '%s': out of memory", argv[1]);
+	if (!ret) {
+		print_caveats(&m);
+		ret = timeline_print(&m, &t, &o);
+	}
+	timeline_release(&t);
+	model_release(&m);
+	return ret;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace verify: is a recording whole? */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyzer/command.h"
+#include "analyzer/options.h"
+#include "analyzer/recording.h"
+#include "analyzer/traceview.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/message.h"
+#include "analyzer/ui/progress.h"
+
+#define PLACES_SHOWN 100 /* damaged places listed per trace */
+
+struct verify_opts {
+	struct emit_opts emit;
+};
+
+static const struct opt verify_optv[] = { EMIT_JSON_OPTIONS(struct verify_opts, emit), OPT_END };
+
+static const struct opt_help verify_help = {
+	.command = "verify",
+	.purpose = "Say whether a recording is whole (exit 0), lacks events (1), or is cut off or damaged (2).",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace verify train.vtr",
+	.options = verify_optv,
+};
+
+enum verdict { WHOLE, INCOMPLETE, DAMAGED };
+static const char *const verdict_names[] = { "whole", "incomplete", "damaged" };
+_Static_assert((int)WHOLE == CMD_FINE && (int)INCOMPLETE == CMD_FINDING && (int)DAMAGED == CMD_TROUBLE,
+	       "a verdict is the exit status");
+
+static const char *stop_reason(const struct tfmt_summary *s)
+{
+	switch (s->stop) {
+	case TFMT_STOP_DISK_FULL:
+		return "the disk was full";
+	case TFMT_STOP_IO:
+		return s->stop_errno > 0 ? strerror(s->stop_errno) : "a write failed";
+	case TFMT_STOP_NOMEM:
+		return "memory ran out";
+	default:
+		return "reason unknown";
+	}
+}
+
+/* Something the recorder could not keep: said in text, counted in JSON by its caller. */
+static void problem(struct emit *e, enum verdict *verdict, const char *text)
+{
+	emit_string(e, NULL, NULL, text);
+	emit_text(e, "%s", text);
+	if (*verdict < INCOMPLETE)
+		*verdict = INCOMPLETE;
+}
+
+static void list_problems(struct emit *e, struct traceview *v, enum verdict *verdict)
+{
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+	char text[256];
+
+	if (traceview_lacks_end(v)) {
+		problem(e, verdict, "its end is missing");
+		if (v->header->storage != TFMT_STORAGE_ANONYMOUS)
+			*verdict = DAMAGED;
+	}
+	if (s->stop) {
+		snprintf(text, sizeof(text), "recording stopped early: %s", stop_reason(s));
+		problem(e, verdict, text);
+	}
+	if (s->lost_events) {
+		snprintf(text, sizeof(text), "%" PRIu64 " events lost", s->lost_events);
+		problem(e, verdict, text);
+	}
+}
+
+/* Read the trace through; its damaged places are one JSON object and one line each. */
+static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdict)
+{
+	struct tfmt_event ev;
+	uint64_t done, total, nr = 0;
+	int ret;
+
+	while ((ret = traceview_next(v, &ev)) != 0) {
+		if (++nr % 65536 == 0) {
+			tfmt_reader_progress(v->reader, &done, &total);
+			progress_update(done, total);
+		}
+		if (ret > 0)
+			continue;
+		*verdict = DAMAGED;
+		if (v->nr_damaged > PLACES_SHOWN)
+			continue;
+		emit_object_begin(e, NULL, NULL);
+		emit_uint(e, "offset", NULL, v->damaged_offset);
+		emit_string(e, "message", NULL, v->damage);
+		emit_object_end(e);
+		emit_text(e, "byte %" PRIu64 ": %s", v->damaged_offset, v->damage);
+	}
+	if (v->nr_damaged > PLACES_SHOWN)
+		emit_text(e, "... and %" PRIu64 " more places", v->nr_damaged - PLACES_SHOWN);
+	/* Running out of memory ends the reading without a place of its own. */
+	if (v->nr_damaged)
+		*verdict = DAMAGED;
+}
+
+static enum verdict verify_readable(struct emit *e, struct traceview *v)
+{
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+	enum verdict verdict = WHOLE;
+
+	emit_array_begin(e, "damage", NULL);
+	list_damage(e, v, &verdict);
+	emit_array_end(e);
+	emit_array_begin(e, "problems", NULL);
+	list_problems(e, v, &verdict);
+	emit_array_end(e);
+	emit_string(e, "end", NULL, traceview_end_name(s->end));
+	emit_uint(e, "events", NULL, s->nr_events);
+	emit_uint(e, "lost_events", NULL, s->lost_events);
+	emit_uint(e, "joined_events", NULL, s->joined_events);
+	emit_uint(e, "frames", NULL, s->nr_frames);
+	emit_uint(e, "damaged_places", NULL, s->nr_damaged);
+	emit_uint(e, "damaged_bytes", NULL, s->damaged_bytes);
+	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict], s->nr_events,
+		  s->nr_frames, traceview_end_name(s->end));
+	return verdict;
+}
+
+static enum verdict verify_trace(struct emit *e, const char *path)
+{
+	enum verdict verdict = DAMAGED;
+	struct traceview v;
+	struct stat st;
+
+	emit_object_begin(e, NULL, path);
+	emit_string(e, "trace", NULL, path);
+	emit_uint(e, "bytes", NULL, stat(path, &st) ? 0 : (uint64_t)st.st_size);
+	progress_begin(path);
+	if (!traceview_open(&v, path))
+		verdict = verify_readable(e, &v);
+	else
+		emit_text(e, "unreadable");
+	progress_end();
+	emit_string(e, "verdict", NULL, verdict_names[verdict]);
+	emit_string(e, "error", NULL, v.trouble[0] ? v.trouble : NULL);
+	emit_object_end(e);
+	if (v.trouble[0])
+		message_error("%s", v.trouble);
+	traceview_close(&v);
+	return verdict;
+}
+
+int cmd_verify(int argc, const char **argv)
+{
+	struct verify_opts o = { 0 };
+	enum opt_result parsed = opt_parse(&verify_help, &argc, argv, &o);
+	enum verdict worst = WHOLE;
+	struct recording r;
+	struct emit *e;
+	char why[2048];
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&verify_help, argc < 2 ? "no recording to read" : "one recording at a time");
+	e = emit_open(stdout, &o.emit, "vramtrace/verify/1");
+	if (recording_open(&r, argv[1], why, sizeof(why))) {
+		recording_release(&r);
+		return emit_fail(e, "%s", why);
+	}
+	emit_string(e, "path", NULL, argv[1]);
+	emit_array_begin(e, "traces", NULL);
+	for (size_t i = 0; i < r.nr_traces; i++) {
+		enum verdict verdict = verify_trace(e, r.trace[i]);
+
+		worst = verdict > worst ? verdict : worst;
+	}
+	emit_array_end(e);
+	emit_string(e, "verdict", NULL, verdict_names[worst]);
+	recording_release(&r);
+	return emit_close(e) ? CMD_TROUBLE : (int)worst;
+}

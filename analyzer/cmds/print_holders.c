@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Holders of memory as table rows: figures, shapes, and the stack that allocated them. */
+#include "analyzer/cmds/print_holders.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/element.h"
+#include "analyzer/ui/human.h"
+
+#define TEXT_MAX 1024
+#define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
+
+static const char *const space_names[16] = {
+	[TFMT_SPACE_DEVICE] = "device",		[TFMT_SPACE_PINNED] = "pinned",	  [TFMT_SPACE_MANAGED] = "managed",
+	[TFMT_SPACE_REGISTERED] = "registered", [TFMT_SPACE_HANDLE] = "virtual",  [TFMT_SPACE_POOL] = "pool",
+	[TFMT_SPACE_ARRAY] = "array",		[TFMT_SPACE_IPC] = "imported",	  [TFMT_SPACE_RESERVED] = "address range",
+};
+
+static const struct emit_column columns[] = {
+	{ "bytes", "bytes", EMIT_RIGHT, false },
+	{ "share", "share", EMIT_RIGHT, true },
+	{ "count", "blocks", EMIT_RIGHT, false },
+	{ "device", NULL, EMIT_RIGHT, false },
+	{ "pid", NULL, EMIT_RIGHT, false },
+	{ "what", "what", EMIT_LEFT, true },
+	{ "file", NULL, EMIT_LEFT, false },
+	{ "line", NULL, EMIT_RIGHT, false },
+	{ "function", NULL, EMIT_LEFT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+/* A frame in text: short file name unless verbose. Returns buf. */
+static const char *frame_text(char *buf, size_t size, const struct stack_frame *frame, bool verbose)
+{
+	struct stack_frame shown = *frame;
+
+	if (!verbose && shown.file)
+		shown.file = print_short_path(shown.file);
+	return stack_frame_text(buf, size, &shown);
+}
+
+/* Why a holder has no frames at all. */
+static const char *no_frames_text(char *buf, size_t size, const struct model_process *p, const struct group *g)
+{
+	struct tfmt_thread thread;
+
+	if (g->python_stack != TFMT_STACK_NO_PYTHON) {
+		snprintf(buf, size, "allocated at an unknown place: its stack was not captured");
+		return buf;
+	}
+	tfmt_reader_thread(p->reader, g->thread, &thread);
+	if (!strncmp(thread.name, "pt_autograd", strlen("pt_autograd")))
+		snprintf(buf, size, "allocated in PyTorch's backward (thread %s runs no Python)", thread.name);
+	else
+		snprintf(buf, size, "allocated on thread '%s', which runs no Python", thread.name);
+	return buf;
+}
+
+static bool expand(struct stack *stack, const struct model *m, struct model_process *p, const struct group *g)
+{
+	struct stack_source source = model_stack_source(m, p);
+
+	return !stack_expand(stack, &source, g->python_stack, g->native_stack);
+}
+
+const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p, const struct holder *h)
+{
+	struct stack stack = { 0 };
+	char frame[TEXT_MAX];
+	int site = expand(&stack, m, p, h->largest) ? stack_site(&stack) : -1;
+
+	if (site < 0)
+		no_frames_text(buf, size, p, h->largest);
+	else
+		snprintf(buf, size, "allocated at %s", frame_text(frame, sizeof(frame), &stack.frame[site], false));
+	stack_release(&stack);
+	return buf;
+}
+
+const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+{
+	struct tfmt_shape shape;
+	char text[SHAPE_TEXT_MAX];
+
+	if (!h->nr_shapes || !h->shape[0].shape || !tfmt_reader_shape(p->reader, h->shape[0].shape, &shape))
+		snprintf(buf, size, "%s", h->nr_shapes > 1 ? "various" : "");
+	else if (h->nr_shapes > 1)
+		snprintf(buf, size, "%s and %" PRIu32 " more", shape_text(text, &shape), h->nr_shapes - 1);
+	else
+		snprintf(buf, size, "%s", shape_text(text, &shape));
+	return buf;
+}
+
+/* What the blocks are: shape and type of tensors; entry point, kind of memory and caller of driver memory. */
+static const char *what_text(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+{
+	const struct group *g = h->largest;
+	const char *function = tfmt_reader_function(p->reader, g->function);
+
+	if (g->tensor)
+		return print_shapes(buf, size, p, h);
+	snprintf(buf, size, "%s%s%s%s%s", *function ? function : space_names[g->space & TFMT_SPACE_MASK],
+		 g->space == TFMT_SPACE_DEVICE ? "" : ", ",
+		 g->space == TFMT_SPACE_DEVICE ? "" : space_names[g->space & TFMT_SPACE_MASK],
+		 h->owner > OWNER_PROGRAM ? ", by " : "", h->owner > OWNER_PROGRAM ? owner_names[h->owner] : "");
+	return buf;
+}
+
+static void print_shape_list(struct emit *e, const struct model_process *p, const struct holder *h)
+{
+	emit_array_begin(e, "shapes", NULL);
+	for (uint32_t i = 0; i < h->nr_shapes; i++) {
+		const struct holder_shape *s = &h->shape[i];
+		struct tfmt_shape shape;
+
+		emit_object_begin(e, NULL, NULL);
+		if (s->shape && tfmt_reader_shape(p->reader, s->shape, &shape)) {
+			emit_string(e, "dtype", NULL, element_name(shape.element_type));
+			emit_array_begin(e, "dims", NULL);
+			for (uint32_t k = 0; k < shape.nr_dims; k++)
+				emit_uint(e, NULL, NULL, shape.dims[k]);
+			emit_array_end(e);
+			emit_uint(e, "storage_bytes", NULL, shape.bytes);
+		} else {
+			emit_null(e, "dtype", NULL);
+			emit_null(e, "dims", NULL);
+			emit_null(e, "storage_bytes", NULL);
+		}
+		emit_uint(e, "bytes", NULL, s->figures.bytes);
+		emit_uint(e, "count", NULL, s->figures.blocks);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+static void print_frame(struct emit *e, const struct stack_frame *f)
+{
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "language", NULL, f->cut ? NULL : f->python ? "python" : "native");
+	emit_string(e, "file", NULL, f->file);
+	if (f->line)
+		emit_uint(e, "line", NULL, f->line);
+	else
+		emit_null(e, "line", NULL);
+	emit_string(e, "function", NULL, f->function);
+	emit_string(e, "module", NULL, f->module);
+	if (f->python || f->cut)
+		emit_null(e, "offset", NULL);
+	else
+		emit_uint(e, "offset", NULL, f->offset);
+	emit_bool(e, "framework", NULL, f->framework);
+	emit_uint(e, "frames_left_out", NULL, f->cut);
+	emit_object_end(e);
+}
+
+static void print_site(struct emit *e, const struct stack *stack)
+{
+	int site = stack_site(stack);
+	const struct stack_frame *f = site < 0 ? NULL : &stack->frame[site];
+
+	emit_object_begin(e, "site", NULL);
+	emit_string(e, "file", NULL, f ? f->file : NULL);
+	if (f && f->line)
+		emit_uint(e, "line", NULL, f->line);
+	else
+		emit_null(e, "line", NULL);
+	emit_string(e, "function", NULL, f ? f->function : NULL);
+	emit_object_end(e);
+}
+
+static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
+{
+	if (folded && hidden)
+		emit_text(e, "(%" PRIu32 " frames of PyTorch and %" PRIu32 " more of the program: -v)", folded, hidden);
+	else if (hidden)
+		emit_text(e, "(%" PRIu32 " more frames: -v)", hidden);
+}
+
+/* The frames below a row: the site first, its callers, PyTorch's own folded. */
+static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
+{
+	int site = stack_site(stack);
+	uint32_t shown = 0, folded = 0, hidden = 0;
+	char text[TEXT_MAX];
+
+	for (uint32_t i = 0; i < stack->nr_frames; i++) {
+		const struct stack_frame *f = &stack->frame[i];
+		/* Native frames are the way from the interpreter to the driver: told by the Python ones. */
+		bool aside = f->framework || (!f->python && stack->frame[0].python);
+
+		if (!verbose && aside && (int)i != site) {
+			folded++;
+			continue;
+		}
+		if (!verbose && shown == FRAMES_SHOWN) {
+			hidden++;
+			continue;
+		}
+		emit_text(e, "%s %s", shown ? "          by" : "allocated at", frame_text(text, sizeof(text), f, verbose));
+		shown++;
+	}
+	frames_left_text(e, folded, hidden);
+}
+
+/* A row's machine-readable side: who, where, which shapes, the whole stack. */
+static void print_row_details(struct emit *e, const struct model_process *p, const struct holder *h,
+			      const struct stack *stack)
+{
+	const struct group *g = h->largest;
+	const char *function = tfmt_reader_function(p->reader, g->function);
+
+	emit_string(e, "host", NULL, p->header->host);
+	emit_uint(e, "pid", NULL, p->header->pid);
+	if (g->device == GROUP_HOST)
+		emit_null(e, "device", NULL);
+	else
+		emit_uint(e, "device", NULL, g->device);
+	emit_string(e, "kind", NULL, g->tensor ? "tensor" : space_names[g->space & TFMT_SPACE_MASK]);
+	emit_string(e, "call", NULL, *function ? function : NULL);
+	emit_string(e, "owner", NULL, owner_names[h->owner]);
+	emit_uint(e, "stacks", NULL, h->nr_stacks);
+	print_site(e, stack);
+	print_shape_list(e, p, h);
+	emit_array_begin(e, "frames", NULL);
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		print_frame(e, &stack->frame[i]);
+	emit_array_end(e);
+}
+
+/* A row of the CSV has its site in columns of its own; in JSON they are members of "site". */
+static void print_csv_site(struct emit *e, const struct stack *stack)
+{
+	int site = stack_site(stack);
+	const struct stack_frame *f = site < 0 ? NULL : &stack->frame[site];
+
+	if (!emit_is_csv(e) || !f)
+		return;
+	emit_string(e, "file", NULL, f->file);
+	emit_uint(e, "line", NULL, f->line);
+	emit_string(e, "function", NULL, f->function);
+}
+
+void print_holders_begin(struct emit *e)
+{
+	emit_table_begin(e, "groups", columns);
+}
+
+void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q, const struct holders *h,
+			const struct print_holders_options *o)
+{
+	struct stack stack = { 0 };
+	char text[TEXT_MAX];
+
+	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
+		const struct holder *holder = &h->holder[i];
+
+		if (holder->figures.bytes < o->min_bytes)
+			break;
+		if (!expand(&stack, m, q->process, holder->largest))
+			stack.nr_frames = 0;
+		emit_row_begin(e);
+		emit_bytes(e, "bytes", NULL, holder->figures.bytes);
+		emit_label(e, "share", NULL, "%s",
+			   human_percent(text, (double)holder->figures.bytes, (double)h->total.bytes));
+		emit_uint(e, "count", NULL, holder->figures.blocks);
+		emit_label(e, "what", NULL, "%s", what_text(text, sizeof(text), q->process, holder));
+		print_csv_site(e, &stack);
+		print_row_details(e, q->process, holder, &stack);
+		if (!stack.nr_frames)
+			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
+		else if (o->by_site)
+			emit_text(e, "%s", print_origin(text, sizeof(text), m, q->process, holder));
+		else
+			stack_text(e, &stack, o->verbose);
+		emit_row_end(e);
+	}
+	stack_release(&stack);
+}
+
+void print_holders_end(struct emit *e)
+{
+	emit_table_end(e);
+}

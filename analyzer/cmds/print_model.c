@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings, devices and what they lack, in text and JSON. */
+#include "analyzer/cmds/print_model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+void print_recording(struct emit *e, const struct model *m)
+{
+	emit_object_begin(e, "recording", NULL);
+	emit_string(e, "path", NULL, m->recording.path);
+	emit_bool(e, "simulated", NULL, m->simulated);
+	emit_uint(e, "processes", NULL, m->nr_processes);
+	emit_bool(e, "complete", NULL, m->complete);
+	emit_string(e, "end", NULL, model_end_names[m->end]);
+	emit_uint(e, "events", NULL, m->nr_events);
+	emit_uint(e, "lost_events", NULL, m->lost_events);
+	emit_uint(e, "duration_ns", NULL, m->duration_ns);
+	emit_object_end(e);
+}
+
+static void say_stop(const struct model_process *p)
+{
+	const char *reason = p->summary->stop == TFMT_STOP_DISK_FULL ? "the disk was full" :
+			     p->summary->stop == TFMT_STOP_NOMEM     ? "memory ran out" :
+								       strerror(p->summary->stop_errno);
+	char when[HUMAN_MAX];
+
+	message_warn("recording of process %" PRIu32 " stopped after %s because %s; what came later is missing",
+		     p->header->pid, human_ns(when, model_time(p, p->summary->stop_time_ns)), reason);
+}
+
+void print_caveats(const struct model *m)
+{
+	char count[HUMAN_MAX];
+
+	if (m->nr_unreadable)
+		message_warn("%zu of %zu traces could not be read; figures are of the others", m->nr_unreadable,
+			     m->recording.nr_traces);
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		const struct model_process *p = &m->process[i];
+
+		if (p->summary->stop)
+			say_stop(p);
+		if (p->lost_events)
+			message_warn("%s events of process %" PRIu32 " were lost; its peaks are \"at least\"",
+				     human_count(count, p->lost_events), p->header->pid);
+		if (p->summary->nr_damaged)
+			message_warn("the trace of process %" PRIu32 " is damaged in %" PRIu64
+				     " places, first at byte %" PRIu64 "; 'vramtrace verify' says more",
+				     p->header->pid, p->summary->nr_damaged, p->summary->first_damage_offset);
+		else if (p->summary->cut)
+			message_warn("the trace of process %" PRIu32 " is cut off in the middle of a frame", p->header->pid);
+	}
+}
+
+void print_optional(struct emit *e, const char *key, int64_t number)
+{
+	if (number < 0)
+		emit_null(e, key, NULL);
+	else
+		emit_int(e, key, NULL, number);
+}
+
+static void text_or_null(struct emit *e, const char *key, const char *text)
+{
+	emit_string(e, key, NULL, text && *text ? text : NULL);
+}
+
+void print_device_identity(struct emit *e, const struct model_device *d)
+{
+	const struct model_process *p = d->process;
+
+	emit_string(e, "host", NULL, p->header->host);
+	emit_uint(e, "pid", NULL, p->header->pid);
+	print_optional(e, "rank", p->rank);
+	print_optional(e, "local_rank", p->local_rank);
+	emit_uint(e, "device", NULL, d->ordinal);
+	print_optional(e, "physical_index", d->info.name && *d->info.name ? d->info.physical_index : -1);
+	text_or_null(e, "uuid", d->info.uuid);
+	text_or_null(e, "pci_bus_id", d->info.pci_bus_id);
+	emit_bool(e, "mig", NULL, d->info.mig);
+	text_or_null(e, "name", d->info.name);
+	if (d->capacity_bytes)
+		emit_uint(e, "capacity_bytes", NULL, d->capacity_bytes);
+	else
+		emit_null(e, "capacity_bytes", NULL);
+	emit_bool(e, "exact", NULL, model_is_exact(p));
+}
+
+const char *print_device_title(char *buf, size_t size, const struct model *m, const struct model_device *d)
+{
+	const struct model_process *p = d->process;
+	const char *name = d->info.name && *d->info.name ? d->info.name : "unknown device";
+	/* A simulated device may say so in its name already. */
+	const char *simulated = p->header->simulated && !strcasestr(name, "simulated") ? " (simulated)" : "";
+	int used = snprintf(buf, size, "GPU %" PRIu32 ", %s%s", d->ordinal, name, simulated);
+
+	if (m->nr_processes > 1 && used > 0 && (size_t)used < size) {
+		if (p->rank >= 0)
+			snprintf(buf + used, size - (size_t)used, ", rank %" PRId64 ", pid %" PRIu32, p->rank, p->header->pid);
+		else
+			snprintf(buf + used, size - (size_t)used, ", pid %" PRIu32, p->header->pid);
+	}
+	return buf;
+}
+
+const char *print_at_least(const struct model_process *p)
+{
+	return model_is_exact(p) ? "" : "at least ";
+}
+
+const char *print_short_path(const char *path)
+{
+	static const char *const roots[] = { "/site-packages/", "/dist-packages/" };
+	const char *short_path = path;
+	int slashes = 0;
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+		const char *found = strstr(path, roots[i]);
+
+		if (found)
+			return found + strlen(roots[i]);
+	}
+	for (const char *p = path + strlen(path); p > path; p--)
+		if (p[-1] == '/' && ++slashes == 2) {
+			short_path = p;
+			break;
+		}
+	return short_path;
+}

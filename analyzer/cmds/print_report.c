@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The JSON document of `report`. */
+#include "analyzer/cmds/print_report.h"
+
+#include <string.h>
+
+#include "analyzer/cmds/print_model.h"
+
+static const char *const categories[] = {
+	"parameter", "gradient",      "optimizer_state", "activation", "input",
+	"workspace", "communication", "temporary",	 "unknown",
+};
+#define NR_CATEGORIES (sizeof(categories) / sizeof(*categories))
+
+void report_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
+{
+	struct books *books = &d->process->books;
+
+	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (!g->tensor && g->device == d->ordinal && group_is_device_memory(g))
+			bytes[books_owner(books, g->native_stack).owner] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
+	}
+}
+
+static void json_process(struct emit *e, const struct model_process *p)
+{
+	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "host", NULL, p->header->host);
+	emit_uint(e, "pid", NULL, p->header->pid);
+	print_optional(e, "rank", p->rank);
+	print_optional(e, "local_rank", p->local_rank);
+	emit_string(e, "end", NULL, model_end_names[p->end]);
+	if (exited)
+		emit_int(e, "exit_status", NULL, p->summary->exit_status);
+	else
+		emit_null(e, "exit_status", NULL);
+	emit_bool(e, "complete", NULL, model_is_exact(p));
+	emit_uint(e, "lost_events", NULL, p->lost_events);
+	emit_uint(e, "start_unix_ns", NULL, p->header->start_real_ns);
+	emit_string(e, "torch_version", NULL, p->torch);
+	emit_string(e, "allocator_conf", NULL, p->allocator_conf);
+	emit_object_begin(e, "pinned", NULL);
+	emit_uint(e, "peak_bytes", NULL, p->books.pinned_peak_bytes);
+	emit_object_end(e);
+	emit_object_begin(e, "managed", NULL);
+	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
+	emit_object_end(e);
+	emit_object_end(e);
+}
+
+static void json_tensor(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+
+	emit_object_begin(e, "tensor", NULL);
+	emit_uint(e, "allocs", NULL, b->tensor_allocs);
+	emit_uint(e, "frees", NULL, b->tensor_frees);
+	emit_uint(e, "ooms", NULL, b->tensor_ooms);
+	emit_null(e, "alloc_retries", NULL);
+	emit_uint(e, "peak_bytes", NULL, b->allocated_peak_bytes);
+	if (b->has_unshaped)
+		emit_null(e, "requested_peak_bytes", NULL);
+	else
+		emit_uint(e, "requested_peak_bytes", NULL, b->requested_peak_bytes);
+	if (b->moment[MARK_TENSOR_PEAK].reached)
+		emit_uint(e, "peak_time_ns", NULL, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
+	else
+		emit_null(e, "peak_time_ns", NULL);
+	emit_uint(e, "live_at_end_bytes", NULL, b->allocated_bytes);
+	emit_object_end(e);
+}
+
+static void json_driver(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+	uint64_t owner[NR_OWNERS];
+
+	report_owners(d, owner);
+	emit_object_begin(e, "reserved", NULL);
+	emit_uint(e, "peak_bytes", NULL, b->reserved_peak_bytes);
+	emit_uint(e, "end_bytes", NULL, b->reserved_bytes);
+	emit_object_end(e);
+	emit_object_begin(e, "driver", NULL);
+	emit_uint(e, "allocs", NULL, b->driver_allocs);
+	emit_uint(e, "frees", NULL, b->driver_frees);
+	emit_uint(e, "peak_bytes", NULL, b->driver_peak_bytes);
+	emit_uint(e, "live_at_end_bytes", NULL, b->driver_bytes);
+	emit_object_begin(e, "by_owner_at_peak", NULL);
+	for (int i = 0; i < NR_OWNERS; i++)
+		if (owner[i] || i == OWNER_TORCH)
+			emit_uint(e, owner_names[i], NULL, owner[i]);
+	emit_object_end(e);
+	emit_object_end(e);
+}
+
+/* Of what is in use beyond the driver ledger only the sum is known: its parts are not told apart by a sample. */
+static void json_residual(struct emit *e, const struct device_books *b)
+{
+	static const char *const parts[] = { "context", "code", "local_memory", "other_processes" };
+
+	emit_object_begin(e, "residual", NULL);
+	emit_uint(e, "samples", NULL, b->samples);
+	if (b->samples)
+		emit_uint(e, "peak_bytes", NULL, b->residual_peak_bytes);
+	else
+		emit_null(e, "peak_bytes", NULL);
+	emit_object_begin(e, "at_driver_peak", NULL);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		emit_null(e, parts[i], NULL);
+	if (b->samples)
+		emit_uint(e, "unknown", NULL, b->residual_at_driver_peak_bytes);
+	else
+		emit_null(e, "unknown", NULL);
+	emit_object_end(e);
+	emit_object_end(e);
+}
+
+/* A category is a claim, and none is made without evidence: all of it is unknown. */
+static void json_categories(struct emit *e, const struct device_books *b)
+{
+	emit_object_begin(e, "categories_at_peak", NULL);
+	for (size_t i = 0; i < NR_CATEGORIES; i++)
+		emit_uint(e, categories[i], NULL, i == NR_CATEGORIES - 1 ? b->allocated_peak_bytes : 0);
+	emit_object_end(e);
+}
+
+static void json_device(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+
+	emit_object_begin(e, NULL, NULL);
+	print_device_identity(e, d);
+	json_tensor(e, d);
+	json_driver(e, d);
+	json_residual(e, b);
+	json_categories(e, b);
+	if (b->reserved_peak_bytes)
+		emit_double(e, "unused_at_peak", NULL,
+			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
+	else
+		emit_null(e, "unused_at_peak", NULL);
+	emit_object_begin(e, "steps", NULL);
+	emit_uint(e, "count", NULL, 0);
+	emit_null(e, "growth_bytes_per_step", NULL);
+	emit_null(e, "predicted_oom_step", NULL);
+	emit_object_end(e);
+	emit_object_end(e);
+}
+
+void report_json(struct emit *e, const struct model *m)
+{
+	print_recording(e, m);
+	emit_array_begin(e, "process_list", NULL);
+	for (size_t i = 0; i < m->nr_processes; i++)
+		json_process(e, &m->process[i]);
+	emit_array_end(e);
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		json_device(e, &m->device[i]);
+	emit_array_end(e);
+	emit_array_begin(e, "findings", NULL);
+	emit_array_end(e);
+}

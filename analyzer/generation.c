@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* What one generation of a recording looks like on disk. */
+#include "analyzer/generation.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/jobid.h"
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), n = strlen(suffix);
+
+	return len > n && !strcmp(name + len - n, suffix);
+}
+
+unsigned generation_number(const char *name)
+{
+	char *end;
+	unsigned long n;
+
+	if (name[0] != 'g' || !isdigit((unsigned char)name[1]) || name[1] == '0')
+		return 0;
+	n = strtoul(name + 1, &end, 10);
+	return !*end && n >= 2 && n <= UINT_MAX ? (unsigned)n : 0;
+}
+
+bool generation_is_trace(const char *name)
+{
+	return ends_with(name, ".vtr");
+}
+
+bool generation_is_file(const char *name)
+{
+	return generation_is_trace(name) || ends_with(name, ".ring") || !strcmp(name, "job");
+}
+
+int generation_join(char out[static PATH_MAX], const char *dir, const char *name)
+{
+	int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
+
+	return n > 0 && n < PATH_MAX ? 0 : -1;
+}
+
+bool generation_made_by(const char *dir, const char *job)
+{
+	char path[PATH_MAX], line[JOB_ID_MAX + 2] = "";
+	ssize_t n;
+	int fd;
+
+	if (generation_join(path, dir, "job"))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	line[n > 0 ? n : 0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	return !strcmp(line, job);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks alike: same ledger, device, stacks, shape and entry point, counted together.
+ *
+ * A *mark* is a moment of a device that analyses ask about afterwards: who was live when the peak was reached? Each
+ * group remembers its figures at the latest of each mark. That costs nothing per mark: the marks of a device are
+ * numbered, and a group whose number is behind still has, at its next change, the figures it had at the mark.
+ */
+#ifndef VT_GROUPS_H
+#define VT_GROUPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tracefmt/tracefmt.h"
+
+#define GROUP_HOST TFMT_NR_DEVICES /* pseudo device of host memory that names no device */
+
+enum group_mark {
+	MARK_TENSOR_PEAK, /* the first event that reached the most allocated by tensors */
+	MARK_DRIVER_PEAK, /* ... the most device memory taken from the driver */
+	MARK_OOM,         /* the latest failure of the framework's allocator */
+	MARK_TIME,        /* a time the user asked for */
+	NR_MARKS,
+	MARK_END = NR_MARKS, /* the end of accounting: not marked, the books as they stand at last */
+};
+
+struct group_figures {
+	uint64_t bytes, blocks;
+};
+
+/* Blocks alike. */
+struct group {
+	uint32_t python_stack, native_stack;
+	uint32_t shape;
+	uint32_t thread;   /* TFMT_DEF_THREAD id, only where no Python frame tells the place; else 0 */
+	uint16_t function; /* TFMT_DEF_FUNCTION id */
+	uint8_t device;    /* ordinal, or GROUP_HOST */
+	uint8_t space;     /* enum tfmt_space; meaningless for tensors */
+	bool tensor;       /* of the tensor ledger */
+	bool modelled;     /* not an allocation: a simulated library's documented figure */
+	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
+	struct group_figures live;
+	struct group_figures at[NR_MARKS];
+	uint32_t seen[NR_MARKS]; /* number of the mark that at[] holds */
+};
+
+struct groups {
+	struct group *group;
+	uint32_t nr_groups, room;
+	uint32_t *slot; /* hash table of indices + 1 */
+	uint32_t slots_room;
+};
+
+void groups_release(struct groups *t);
+
+/*
+ * The index of the group with the identity of *like (all fields above shape_bytes); if it is new, *like is added as
+ * it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ */
+int64_t groups_find(struct groups *t, const struct group *like);
+
+/* To be called before every change of a group: keep what it had at its device's marks since its last change. */
+void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
+
+/* Figures at a mark, or at the end of accounting (MARK_END). Needs group_keep_marks() after the last change. */
+struct group_figures group_figures_at(const struct group *g, enum group_mark mark);
+
+/* Does this group count as memory of a device (not of the host, not another process's)? */
+bool group_is_device_memory(const struct group *g);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocks that are live at one moment of a trace, by address: an open-addressing hash table whose size
+ * follows the number of live blocks, never the number of events.
+ */
+#ifndef VT_LIVEBLOCKS_H
+#define VT_LIVEBLOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Addresses of different spaces do not meet: a tensor may begin where its driver block begins. */
+enum block_space {
+	BLOCK_TENSOR = 1,
+	BLOCK_DRIVER,
+	BLOCK_HANDLE,  /* physical memory of a virtual memory handle; `references` holds */
+	BLOCK_MAPPING, /* a mapped range; `handle` holds */
+};
+
+struct block {
+	uint64_t address, size;
+	uint64_t handle;
+	uint32_t group;      /* index of the blocks alike (model.h) */
+	uint32_t references; /* of a handle: creation, retentions and mappings */
+	uint8_t space;       /* enum block_space; 0 = empty slot */
+};
+
+struct blocks {
+	struct block *slot;
+	uint64_t nr_blocks, room; /* room: a power of two, or 0 */
+};
+
+void blocks_release(struct blocks *b);
+
+/* The block at an address, NULL if there is none. Valid until the next insert or remove. */
+struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address);
+
+/* Add a block whose address is free in its space. false when memory runs out. */
+bool blocks_insert(struct blocks *b, const struct block *block);
+
+/* Remove a block that blocks_find() gave. */
+void blocks_remove(struct blocks *b, struct block *block);
+
+#endif

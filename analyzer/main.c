@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace: the table of commands, and what surrounds all of them. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/command.h"
+#include "analyzer/ui/message.h"
+
+#define VERSION "0.1.0"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, const char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+	{ "run",      cmd_run,      "record a program" },
+	{ "report",   cmd_report,   "the page to read first: capacity, peaks, who holds them" },
+	{ "peak",     cmd_peak,     "who held memory at the peak" },
+	{ "timeline", cmd_timeline, "memory over time, as a plot" },
+	{ "leaks",    cmd_leaks,    "what was live at the end, by call stack" },
+	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
+	{ "dump",     cmd_dump,     "every event of a recording" },
+	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },
+};
+#define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_overview(FILE *out)
+{
+	fprintf(out, "Find out where the GPU memory went.\n\n"
+		     "usage: vramtrace COMMAND [options] [RECORDING]\n\ncommands:\n");
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\n'vramtrace COMMAND -h' explains a command, 'vramtrace --version' names this version.\n\n"
+		     "example:\n"
+		     "  vramtrace run -o train.vtr -- python train.py\n"
+		     "  vramtrace report train.vtr\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < NR_COMMANDS; i++) {
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* Edits (insert, delete, replace, swap neighbours) from a to b; names longer than the table count as far. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	enum { MAX = 16 };
+	size_t d[MAX + 1][MAX + 1], la = strlen(a), lb = strlen(b);
+
+	if (la > MAX || lb > MAX)
+		return MAX;
+	for (size_t i = 0; i <= la; i++) {
+		for (size_t j = 0; j <= lb; j++) {
+			size_t best;
+
+			if (!i || !j) {
+				d[i][j] = i + j;
+				continue;
+			}
+			best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
+			best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
+		}
+	}
+	return d[la][lb];
+}
+
+static int unknown_command(const char *name)
+{
+	char near[256] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < NR_COMMANDS; i++) {
+		if (edit_distance(name, commands[i].name) <= 2 || !strncmp(name, commands[i].name, 3))
+			n += (size_t)snprintf(near + n, sizeof(near) - n, "%s'%s'", n ? " or " : "", commands[i].name);
+	}
+	if (n)
+		return message_error("unknown command '%s'; did you mean %s?", name, near);
+	return message_error("unknown command '%s'; 'vramtrace help' lists the commands", name);
+}
+
+static int dispatch(int argc, const char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	bool is_help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
+	const struct command *c;
+
+	if (argc < 2) {
+		print_overview(stderr);
+		return CMD_TROUBLE;
+	}
+	if (!strcmp(name, "--version")) {
+		puts("vramtrace " VERSION);
+		return CMD_FINE;
+	}
+	if (is_help && argc <= 2) {
+		print_overview(stdout);
+		return CMD_FINE;
+	}
+	if (is_help) {
+		const char *help_argv[] = { argv[2], "-h", NULL };
+
+		c = find_command(argv[2]);
+		return c ? c->run(2, help_argv) : unknown_command(argv[2]);
+	}
+	if (name[0] == '-')
+		return message_error("unknown option '%s'; 'vramtrace help' shows how to call it", name);
+	c = find_command(name);
+	return c ? c->run(argc - 1, argv + 1) : unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+	const char **words = calloc((size_t)argc + 1, sizeof(*words));
+	int status;
+
+	if (!words)
+		return message_error("out of memory");
+	memcpy(words, argv, (size_t)argc * sizeof(*words));
+	status = dispatch(argc, words);
+	free(words);
+
+	if (fflush(stdout) || ferror(stdout)) {
+		/* A reader that has seen enough (head) is no trouble worth a message. */
+		if (errno != EPIPE)
+			message_error("cannot write the result: %s", strerror(errno));
+		status = CMD_TROUBLE;
+	}
+	return status;
+}

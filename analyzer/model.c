@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading a recording: open its traces, align their clocks, enter their events. */
+#include "analyzer/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/command.h"
+#include "analyzer/ui/message.h"
+#include "analyzer/ui/progress.h"
+
+const char *const model_end_names[] = { "exit", "running", "unknown", "signal", "killed" };
+
+#define EVENTS_PER_PROGRESS 65536
+
+uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns)
+{
+	uint64_t start = p->header->start_mono_ns;
+
+	return p->start_ns + (monotonic_ns > start ? monotonic_ns - start : 0);
+}
+
+struct stack_source model_stack_source(const struct model *m, struct model_process *p)
+{
+	return (struct stack_source){ p->reader, &p->mapping, m->symbols };
+}
+
+bool model_is_exact(const struct model_process *p)
+{
+	return p->summary->complete && !p->lost_events;
+}
+
+/* Open one trace into *p. Returns 0 or an error that has been said. */
+static int process_open(struct model_process *p, const char *path)
+{
+	uint64_t offset = 0;
+	int err = tfmt_reader_open(&p->reader, path, &offset);
+
+	p->path = path;
+	if (err == TFMT_E_IO)
+		message_error("cannot open '%s': %s", path, strerror(errno));
+	else if (err)
+		message_error("cannot read '%s': %s (at byte %" PRIu64 ")", path, tfmt_strerror(err), offset);
+	if (!err) {
+		p->header = tfmt_reader_header(p->reader);
+		p->summary = tfmt_reader_summary(p->reader);
+	}
+	return err;
+}
+
+static int64_t info_number(const struct model_process *p, const char *key)
+{
+	const char *text = tfmt_reader_info_value(p->reader, key);
+	char *end;
+	int64_t number;
+
+	if (!text || !*text)
+		return -1;
+	number = strtoll(text, &end, 10);
+	return *end || number < 0 ? -1 : number;
+}
+
+static const char *info_text(const struct model_process *p, const char *key)
+{
+	const char *text = tfmt_reader_info_value(p->reader, key);
+
+	return text && *text ? text : NULL;
+}
+
+static bool same_clock(const struct tfmt_header *a, const struct tfmt_header *b)
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(a->boot_id, unknown, sizeof(unknown)) && !memcmp(a->boot_id, b->boot_id, sizeof(unknown)) &&
+	       a->time_ns_inode == b->time_ns_inode;
+}
+
+/* Place every process on one clock that starts with the earliest. */
+static void align_clocks(struct model *m)
+{
+	const struct tfmt_header *first = m->process[0].header;
+	int64_t earliest = 0;
+
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		struct model_process *p = &m->process[i];
+		int64_t start;
+
+		p->clock_estimated = !same_clock(first, p->header) && i > 0;
+		start = p->clock_estimated ? (int64_t)(p->header->start_real_ns - first->start_real_ns)
+					   : (int64_t)(p->header->start_mono_ns - first->start_mono_ns);
+		p->start_ns = (uint64_t)start;
+		if (start < earliest)
+			earliest = start;
+	}
+	for (size_t i = 0; i < m->nr_processes; i++)
+		m->process[i].start_ns -= (uint64_t)earliest;
+}
+
+static void show_progress(const struct model *m, size_t index)
+{
+	uint64_t done, total;
+
+	tfmt_reader_progress(m->process[index].reader, &done, &total);
+	/* Traces of one job are about equally long; per mille of all of them. */
+	progress_update(1000 * index + (total ? done * 1000 / total : 0), 1000 * m->nr_processes);
+}
+
+static enum model_end end_of(const struct tfmt_summary *s)
+{
+	switch (s->end) {
+	case TFMT_PROCESS_EXIT:
+	case TFMT_PROCESS_EXEC:
+		return MODEL_END_EXIT;
+	case TFMT_PROCESS_SIGNAL:
+		return MODEL_END_SIGNAL;
+	case TFMT_PROCESS_RUNNING:
+		return MODEL_END_RUNNING;
+	case TFMT_PROCESS_KILLED:
+		return MODEL_END_KILLED;
+	default:
+		return MODEL_END_UNKNOWN;
+	}
+}
+
+/* What is known of a process only after its last event. */
+static void process_finish(struct model_process *p)
+{
+	const char *program = info_text(p, "script");
+
+	books_settle(&p->books);
+	p->end = end_of(p->summary);
+	p->rank = info_number(p, "rank");
+	p->local_rank = info_number(p, "local_rank");
+	program = program ? program : info_text(p, "program");
+	p->program = program ? program : "";
+	p->torch = info_text(p, "torch");
+	p->allocator_conf = info_text(p, "allocator_conf");
+	p->simulated = info_text(p, "simulated");
+	p->lost_events = p->summary->lost_events;
+}
+
+static int process_read(struct model *m, size_t index, const struct model_options *o)
+{
+	struct model_process *p = &m->process[index];
+	struct tfmt_event ev;
+	uint64_t nr = 0;
+	int ret;
+
+	if (o->has_at)
+		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
+				       o->at_ns - p->start_ns + p->header->start_mono_ns;
+	while ((ret = tfmt_reader_next(p->reader, &ev)) != 0) {
+		if (ret == TFMT_E_NOMEM)
+			return ret;
+		if (ret < 0) /* damage, skipped; the summary counts it */
+			continue;
+		ret = books_apply(&p->books, &ev);
+		if (ret)
+			return ret;
+		p->last_ns = model_time(p, ev.time_ns);
+		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN))
+			o->observe(o->ctx, p, &ev, p->last_ns);
+		if (!o->quiet && ++nr % EVENTS_PER_PROGRESS == 0)
+			show_progress(m, index);
+	}
+	process_finish(p);
+	return 0;
+}
+
+static int add_devices(struct model *m, struct model_process *p)
+{
+	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		const struct device_books *books = &p->books.device[i];
+		struct model_device *device;
+
+		if (!books->present)
+			continue;
+		device = realloc(m->device, (m->nr_devices + 1) * sizeof(*device));
+		if (!device)
+			return TFMT_E_NOMEM;
+		m->device = device;
+		device += m->nr_devices++;
+		*device = (struct model_device){ .process = p, .ordinal = i, .books = books };
+		tfmt_reader_device(p->reader, i, &device->info);
+		device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
+								     : books->sampled_total_bytes;
+		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
+	}
+	return 0;
+}
+
+static int add_up(struct model *m)
+{
+	m->complete = !m->nr_unreadable;
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		struct model_process *p = &m->process[i];
+
+		if (add_devices(m, p))
+			return TFMT_E_NOMEM;
+		if (p->end > m->end)
+			m->end = p->end;
+		m->simulated |= p->header->simulated || p->simulated;
+		m->complete &= model_is_exact(p);
+		m->nr_events += p->summary->nr_events;
+		m->lost_events += p->lost_events;
+		if (p->last_ns > m->duration_ns)
+			m->duration_ns = p->last_ns;
+	}
+	return 0;
+}
+
+/* Open what can be opened; the error of the last failure if that is nothing. */
+static int open_all(struct model *m)
+{
+	int err = 0;
+
+	m->process = calloc(m->recording.nr_traces, sizeof(*m->process));
+	m->symbols = symbols_new();
+	if (!m->process || !m->symbols)
+		return message_error("cannot read '%s': out of memory", m->recording.path);
+	for (size_t i = 0; i < m->recording.nr_traces; i++) {
+		struct model_process *p = &m->process[m->nr_processes];
+
+		err = process_open(p, m->recording.trace[i]);
+		if (err) {
+			*p = (struct model_process){ 0 };
+			m->nr_unreadable++;
+			continue;
+		}
+		mapping_init(&p->mapping, p->reader);
+		books_init(&p->books, p->reader, &p->mapping);
+		m->nr_processes++;
+	}
+	return m->nr_processes ? 0 : CMD_TROUBLE;
+}
+
+int model_load(struct model *m, const char *path, const struct model_options *options)
+{
+	static const struct model_options defaults;
+	const struct model_options *o = options ? options : &defaults;
+	char text[4096];
+	int ret = 0;
+
+	if (recording_open(&m->recording, path, text, sizeof(text)))
+		return message_error("%s", text);
+	if (open_all(m))
+		return CMD_TROUBLE;
+	align_clocks(m);
+	if (!o->quiet) {
+		snprintf(text, sizeof(text), "reading %s", path);
+		progress_begin(text);
+	}
+	for (size_t i = 0; i < m->nr_processes && !ret; i++)
+		ret = process_read(m, i, o);
+	progress_end();
+	if (!ret)
+		ret = add_up(m);
+	return ret ? message_error("cannot read '%s': %s", path, tfmt_strerror(ret)) : CMD_FINE;
+}
+
+void model_release(struct model *m)
+{
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		books_release(&m->process[i].books);
+		mapping_release(&m->process[i].mapping);
+		tfmt_reader_close(m->process[i].reader);
+	}
+	symbols_free(m->symbols);
+	free(m->process);
+	free(m->device);
+	recording_release(&m->recording);
+	*m = (struct model){ 0 };
+}

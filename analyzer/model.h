@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording in memory: its processes, their books, and the devices they used.
+ *
+ * Loading reads every trace once, front to back. Afterwards the model is read-only; it keeps the traces open,
+ * because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process sees it.
+ * Times are nanoseconds since the start of the recording, that is of its earliest process; processes of one boot
+ * are aligned by the monotonic clock, others by the time of day.
+ */
+#ifndef VT_MODEL_H
+#define VT_MODEL_H
+
+#include "analyzer/books.h"
+#include "analyzer/recording.h"
+#include "analyzer/stack.h"
+
+/* How a process ended; of several, the greatest stands for the recording. */
+enum model_end { MODEL_END_EXIT, MODEL_END_RUNNING, MODEL_END_UNKNOWN, MODEL_END_SIGNAL, MODEL_END_KILLED };
+extern const char *const model_end_names[];
+
+struct model_process {
+	const char *path; /* of its trace */
+	struct tfmt_reader *reader;
+	const struct tfmt_header *header;
+	const struct tfmt_summary *summary;
+	struct mapping mapping;
+	struct books books;
+	enum model_end end;
+	int64_t rank, local_rank;         /* -1 = none */
+	const char *program;              /* as the recorder named it; "" if it did not */
+	const char *torch;                /* version, NULL = no PyTorch seen */
+	const char *allocator_conf;       /* NULL = none */
+	const char *simulated;            /* GPU profile, NULL = a real device */
+	uint64_t start_ns;                /* its start on the recording's clock */
+	uint64_t last_ns;                 /* its last event on the recording's clock */
+	uint64_t lost_events;
+	bool clock_estimated;             /* aligned by the time of day */
+};
+
+struct model_device {
+	struct model_process *process;
+	uint32_t ordinal;                 /* as the program numbers it */
+	const struct device_books *books;
+	struct tfmt_device info;          /* name "" if the recorder could not ask */
+	uint64_t capacity_bytes;          /* 0 = unknown */
+	bool has_tensors;                 /* a framework's allocator reported on it */
+};
+
+struct model {
+	struct recording recording;
+	struct model_process *process;
+	size_t nr_processes;
+	struct model_device *device;
+	size_t nr_devices;
+	size_t nr_unreadable; /* traces of the recording left out, each said on stderr while loading */
+	enum model_end end;
+	bool simulated, complete;
+	uint64_t nr_events, lost_events, duration_ns;
+	struct symbols *symbols;
+};
+#define MODEL_INIT { 0 }
+
+struct model_options {
+	bool has_at;
+	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
+	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
+	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+	void *ctx;
+	bool quiet; /* no progress line */
+};
+
+/*
+ * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
+ * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either way.
+ */
+int model_load(struct model *m, const char *path, const struct model_options *options);
+void model_release(struct model *m);
+
+/* A time of the traced process on the recording's clock; times before its start count as the start. */
+uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns);
+
+/* What stack_expand() needs for this process's stacks. */
+struct stack_source model_stack_source(const struct model *m, struct model_process *p);
+
+/* Is every figure of this process exact? Otherwise peaks are "at least". */
+bool model_is_exact(const struct model_process *p);
+
+#endif

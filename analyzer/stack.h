@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recorded stack as people read it: frames with file, line and function, innermost first.
+ *
+ * The *site* of a stack is the one frame that stands for it in a line of text: the innermost Python frame that is not
+ * PyTorch's own, else the innermost Python frame, else the innermost native frame outside the CUDA layer and, if there
+ * is one, outside PyTorch.
+ */
+#ifndef VT_STACK_H
+#define VT_STACK_H
+
+#include "analyzer/mapping.h"
+#include "analyzer/symbols.h"
+
+struct stack_frame {
+	bool python;
+	bool framework;       /* PyTorch's own, or the CUDA layer's: folded in text */
+	const char *file;     /* source file; NULL if unknown */
+	const char *function; /* NULL if unknown */
+	const char *module;   /* native: the mapped file's path; else NULL */
+	uint64_t offset;      /* native: file offset of the address in the module, or the address itself */
+	uint32_t line;        /* 0 if unknown */
+	uint64_t cut;         /* not 0: this stands for so many older frames that were not recorded */
+};
+
+/* A stack: filled by stack_expand(), reused by the next; zero it before the first. */
+struct stack {
+	struct stack_frame *frame;
+	uint32_t nr_frames, room;
+};
+
+/* Of one trace: its reader, its mapped files, and symbols (may be shared between traces). */
+struct stack_source {
+	const struct tfmt_reader *reader;
+	struct mapping *mapping;
+	struct symbols *symbols;
+};
+
+/*
+ * The Python frames of python_stack, then the native frames of native_stack; reserved ids have none.
+ * Returns 0 or TFMT_E_NOMEM. Strings belong to the source.
+ */
+int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack, uint32_t native_stack);
+void stack_release(struct stack *stack);
+
+/* Index of the site's frame, -1 if the stack is empty. */
+int stack_site(const struct stack *stack);
+
+/* "file.py:12 in function", "libfoo.so+0x1234", ... at most `size` bytes, NUL included; returns buf. */
+const char *stack_frame_text(char *buf, size_t size, const struct stack_frame *frame);
+
+#endif

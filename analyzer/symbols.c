@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Symbols through elfutils' libdw: one session per file, opened at the first address in it. */
+#include "analyzer/symbols.h"
+
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file on this machine, identified by path and build id. */
+struct symbol_file {
+	char *path, *build_id;
+	Dwfl *session; /* NULL: missing, or not the file that was mapped */
+	Dwfl_Module *module;
+	Elf *elf;
+	GElf_Addr bias;
+};
+
+struct symbol_answer {
+	uint64_t address;
+	uint32_t file; /* index + 1; 0 = empty slot */
+	struct symbol symbol;
+};
+
+struct symbols {
+	struct symbol_file *file;
+	uint32_t nr_files;
+	struct symbol_answer *answer; /* open addressing, a power of two of them */
+	uint32_t nr_answers, room;
+	char **text; /* demangled names, to be freed */
+	uint32_t nr_texts, texts_room;
+	void *cxx; /* the C++ runtime, for its demangler */
+	char *(*demangle)(const char *, char *, size_t *, int *);
+};
+
+static char *debuginfo_path; /* NULL: elfutils' own places below /usr/lib/debug */
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debuginfo_path,
+};
+
+struct symbols *symbols_new(void)
+{
+	struct symbols *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	/* The demangler comes with every C++ program; a machine without one shows mangled names. */
+	s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+	if (s->cxx)
+		*(void **)&s->demangle = dlsym(s->cxx, "__cxa_demangle");
+	return s;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->nr_files; i++) {
+		if (s->file[i].session)
+			dwfl_end(s->file[i].session);
+		free(s->file[i].path);
+		free(s->file[i].build_id);
+	}
+	for (uint32_t i = 0; i < s->nr_texts; i++)
+		free(s->text[i]);
+	if (s->cxx)
+		dlclose(s->cxx);
+	free(s->text);
+	free(s->file);
+	free(s->answer);
+	free(s);
+}
+
+static bool has_build_id(Dwfl_Module *module, const char *wanted)
+{
+	const unsigned char *bits;
+	GElf_Addr address;
+	char hex[129];
+	int len;
+
+	if (!*wanted)
+		return true;
+	len = dwfl_module_build_id(module, &bits, &address);
+	if (len <= 0 || len > 64)
+		return false;
+	for (int i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", bits[i]);
+	return !strcmp(hex, wanted);
+}
+
+static void file_open(struct symbol_file *f)
+{
+	f->session = dwfl_begin(&callbacks);
+	if (!f->session)
+		return;
+	dwfl_report_begin(f->session);
+	f->module = dwfl_report_offline(f->session, f->path, f->path, -1);
+	dwfl_report_end(f->session, NULL, NULL);
+	f->elf = f->module ? dwfl_module_getelf(f->module, &f->bias) : NULL;
+	if (!f->elf || !has_build_id(f->module, f->build_id)) {
+		dwfl_end(f->session);
+		f->session = NULL;
+	}
+}
+
+/* The index of the module's file, opened if it is new; -1 when memory runs out. */
+static int64_t file_index(struct symbols *s, const struct tfmt_module *module)
+{
+	struct symbol_file *file;
+
+	for (uint32_t i = 0; i < s->nr_files; i++)
+		if (!strcmp(s->file[i].path, module->path) && !strcmp(s->file[i].build_id, module->build_id))
+			return i;
+	file = realloc(s->file, (s->nr_files + 1) * sizeof(*file));
+	if (!file)
+		return -1;
+	s->file = file;
+	file += s->nr_files;
+	*file = (struct symbol_file){ .path = strdup(module->path), .build_id = strdup(module->build_id) };
+	if (!file->path || !file->build_id) {
+		free(file->path);
+		free(file->build_id);
+		return -1;
+	}
+	file_open(file);
+	return s->nr_files++;
+}
+
+/* The address inside the session of a byte of the file; 0 if no loaded segment holds it. */
+static GElf_Addr session_address(const struct symbol_file *f, uint64_t file_offset)
+{
+	size_t nr;
+
+	if (elf_getphdrnum(f->elf, &nr))
+		return 0;
+	for (size_t i = 0; i < nr; i++) {
+		GElf_Phdr ph;
+
+		if (gelf_getphdr(f->elf, (int)i, &ph) && ph.p_type == PT_LOAD && file_offset >= ph.p_offset &&
+		    file_offset - ph.p_offset < ph.p_filesz)
+			return ph.p_vaddr + (file_offset - ph.p_offset) + f->bias;
+	}
+	return 0;
+}
+
+/* Keep a string that the caller allocated; returns it, or the fallback when it cannot be kept. */
+static const char *keep_text(struct symbols *s, char *text, const char *fallback)
+{
+	if (s->nr_texts == s->texts_room) {
+		uint32_t room = s->texts_room ? 2 * s->texts_room : 64;
+		char **grown = realloc(s->text, room * sizeof(*grown));
+
+		if (!grown) {
+			free(text);
+			return fallback;
+		}
+		s->text = grown;
+		s->texts_room = room;
+	}
+	return s->text[s->nr_texts++] = text;
+}
+
+static const char *readable_name(struct symbols *s, const char *name)
+{
+	int status;
+	char *text;
+
+	if (!name || strncmp(name, "_Z", 2) || !s->demangle)
+		return name;
+	text = s->demangle(name, NULL, NULL, &status);
+	return text ? keep_text(s, text, name) : name;
+}
+
+/* The function of the innermost scope around the address, inlined ones included; NULL without DWARF. */
+static const char *dwarf_function(Dwfl_Module *module, GElf_Addr address)
+{
+	const char *name = NULL;
+	Dwarf_Addr bias;
+	Dwarf_Die *scopes, *unit = dwfl_module_addrdie(module, address, &bias);
+	int nr = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+
+	for (int i = 0; i < nr && !name; i++) {
+		int tag = dwarf_tag(&scopes[i]);
+		Dwarf_Attribute attribute;
+
+		if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+			continue;
+		if (dwarf_attr_integrate(&scopes[i], DW_AT_linkage_name, &attribute))
+			name = dwarf_formstring(&attribute);
+		if (!name)
+			name = dwarf_diename(&scopes[i]);
+	}
+	if (nr > 0)
+		free(scopes);
+	return name;
+}
+
+static struct symbol look_up(struct symbols *s, const struct symbol_file *f, uint64_t file_offset)
+{
+	struct symbol symbol = { 0 };
+	GElf_Addr address = f->session ? session_address(f, file_offset) : 0;
+	Dwfl_Line *line;
+	int number = 0;
+
+	if (!address)
+		return symbol;
+	symbol.function = dwarf_function(f->module, address);
+	if (!symbol.function) {
+		GElf_Off offset;
+		GElf_Sym sym;
+
+		symbol.function = dwfl_module_addrinfo(f->module, address, &offset, &sym, NULL, NULL, NULL);
+	}
+	symbol.function = readable_name(s, symbol.function);
+	line = dwfl_module_getsrc(f->module, address);
+	if (line)
+		symbol.file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+	symbol.line = number > 0 ? (uint32_t)number : 0;
+	return symbol;
+}
+
+static struct symbol_answer *answer_slot(const struct symbols *s, uint32_t file, uint64_t address)
+{
+	uint64_t hash = (address ^ (uint64_t)file << 40) * 0x9e3779b97f4a7c15ull;
+	uint32_t i = (uint32_t)(hash >> 32) & (s->room - 1);
+
+	while (s->answer[i].file && (s->answer[i].file != file || s->answer[i].address != address))
+		i = (i + 1) & (s->room - 1);
+	return &s->answer[i];
+}
+
+/* Make room for one more answer; false when memory runs out. */
+static bool answers_grow(struct symbols *s)
+{
+	uint32_t old_room = s->room;
+	struct symbol_answer *old = s->answer, *grown;
+
+	if (4 * (s->nr_answers + 1) <= 3 * s->room)
+		return true;
+	grown = calloc(old_room ? 2 * old_room : 1024, sizeof(*grown));
+	if (!grown)
+		return false;
+	s->answer = grown;
+	s->room = old_room ? 2 * old_room : 1024;
+	for (uint32_t i = 0; i < old_room; i++)
+		if (old[i].file)
+			*answer_slot(s, old[i].file, old[i].address) = old[i];
+	free(old);
+	return true;
+}
+
+struct symbol symbols_find(struct symbols *s, const struct tfmt_module *module, uint64_t address)
+{
+	struct symbol_answer *answer;
+	uint64_t file_offset;
+	int64_t file;
+
+	if (!module || !*module->path || address < module->start)
+		return (struct symbol){ 0 };
+	file = file_index(s, module);
+	if (file < 0 || !answers_grow(s))
+		return (struct symbol){ 0 };
+	file_offset = address - module->start + module->offset;
+	answer = answer_slot(s, (uint32_t)file + 1, file_offset);
+	if (!answer->file)
+		*answer = (struct symbol_answer){ file_offset, (uint32_t)file + 1,
+						  look_up(s, &s->file[file], file_offset) };
+	return answer->symbol;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* One trace read from front to back. */
+#include "analyzer/traceview.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *traceview_end_name(enum tfmt_process_end end)
+{
+	static const char *const names[] = {
+		[TFMT_PROCESS_EXIT] = "exit",       [TFMT_PROCESS_SIGNAL] = "signal", [TFMT_PROCESS_EXEC] = "exec",
+		[TFMT_PROCESS_RUNNING] = "running", [TFMT_PROCESS_KILLED] = "killed", [TFMT_PROCESS_UNKNOWN] = "unknown",
+	};
+
+	return names[end];
+}
+
+int traceview_open(struct traceview *v, const char *path)
+{
+	uint64_t offset = 0;
+	int err;
+
+	*v = (struct traceview){ .path = path };
+	err = tfmt_reader_open(&v->reader, path, &offset);
+	if (err == TFMT_E_IO)
+		snprintf(v->trouble, sizeof(v->trouble), "cannot open '%s': %s", path, strerror(errno));
+	else if (err)
+		snprintf(v->trouble, sizeof(v->trouble), "cannot read '%s': %s (at byte %" PRIu64 ")", path,
+			 tfmt_strerror(err), offset);
+	if (err) {
+		v->reader = NULL;
+		return err;
+	}
+	v->header = tfmt_reader_header(v->reader);
+	v->last_ns = v->header->start_mono_ns;
+	return 0;
+}
+
+void traceview_close(struct traceview *v)
+{
+	tfmt_reader_close(v->reader);
+	v->reader = NULL;
+}
+
+int traceview_next(struct traceview *v, struct tfmt_event *ev)
+{
+	int ret = tfmt_reader_next(v->reader, ev);
+
+	if (ret > 0) {
+		if (ev->time_ns > v->last_ns)
+			v->last_ns = ev->time_ns;
+		return 1;
+	}
+	if (!ret)
+		return 0;
+	v->nr_damaged++;
+	v->damaged_offset = tfmt_reader_offset(v->reader);
+	v->damage = tfmt_reader_message(v->reader);
+	if (!v->trouble[0])
+		snprintf(v->trouble, sizeof(v->trouble), "'%s' is not whole: %s (at byte %" PRIu64 ")", v->path, v->damage,
+			 v->damaged_offset);
+	return ret == TFMT_E_NOMEM ? 0 : -1;
+}
+
+/* Is there a ring file where the header says? */
+static bool has_ring(const struct traceview *v)
+{
+	size_t len = strlen(v->path);
+	char path[PATH_MAX];
+
+	if (v->header->storage == TFMT_STORAGE_TEMPORARY)
+		return !access(v->header->ring_path, F_OK);
+	if (v->header->storage != TFMT_STORAGE_BESIDE || len < 4 || len + 2 > sizeof(path))
+		return false;
+	snprintf(path, sizeof(path), "%.*s.ring", (int)len - 4, v->path);
+	return !access(path, F_OK);
+}
+
+bool traceview_lacks_end(struct traceview *v)
+{
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+	struct stat st;
+
+	if ((s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) || has_ring(v))
+		return false;
+	if (!v->trouble[0])
+		snprintf(v->trouble, sizeof(v->trouble), "'%s' ends without its last frame (at byte %jd), and its ring file %s",
+			 v->path, stat(v->path, &st) ? (intmax_t)0 : (intmax_t)st.st_size,
+			 v->header->storage == TFMT_STORAGE_ANONYMOUS ? "was memory only" : "is missing");
+	return true;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* A streaming JSON writer. */
+#include "analyzer/ui/jsonout.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/ui/term.h"
+
+static void put_escaped(FILE *out, const char *text)
+{
+	size_t len = strlen(text);
+
+	putc('"', out);
+	for (size_t i = 0; i < len;) {
+		uint32_t point;
+		int n = term_decode_utf8(text + i, len - i, &point);
+
+		if (!n) {
+			fputs("\\ufffd", out);
+			i++;
+			continue;
+		}
+		if (point == '"' || point == '\\')
+			fprintf(out, "\\%c", (char)point);
+		else if (point == '\n')
+			fputs("\\n", out);
+		else if (point == '\t')
+			fputs("\\t", out);
+		else if (point < 0x20 || point == 0x7f)
+			fprintf(out, "\\u%04x", (unsigned)point);
+		else
+			fwrite(text + i, 1, (size_t)n, out);
+		i += (size_t)n;
+	}
+	putc('"', out);
+}
+
+static void new_line(struct jsonout *j)
+{
+	if (!j->compact)
+		fprintf(j->out, "\n%*s", (int)(2 * j->depth), "");
+}
+
+static void begin_member(struct jsonout *j, const char *key)
+{
+	if (j->scope[j->depth].has_members)
+		fputs(j->compact ? ", " : ",", j->out);
+	j->scope[j->depth].has_members = true;
+	if (!j->depth)
+		return;
+	new_line(j);
+	if (!j->scope[j->depth].is_array) {
+		put_escaped(j->out, key);
+		fputs(": ", j->out);
+	}
+}
+
+void jsonout_begin(struct jsonout *j, const char *key, char bracket)
+{
+	begin_member(j, key);
+	putc(bracket, j->out);
+	if (j->depth == JSONOUT_DEPTH_MAX)
+		abort();
+	j->depth++;
+	j->scope[j->depth].is_array = bracket == '[';
+	j->scope[j->depth].has_members = false;
+}
+
+void jsonout_end(struct jsonout *j)
+{
+	bool is_array = j->scope[j->depth].is_array, had_members = j->scope[j->depth].has_members;
+
+	j->depth--;
+	if (had_members)
+		new_line(j);
+	putc(is_array ? ']' : '}', j->out);
+	if (!j->depth) {
+		putc('\n', j->out);
+		j->scope[0].has_members = false;
+	}
+}
+
+void jsonout_value(struct jsonout *j, const char *key, const char *json)
+{
+	begin_member(j, key);
+	fputs(json, j->out);
+}
+
+void jsonout_string(struct jsonout *j, const char *key, const char *text)
+{
+	begin_member(j, key);
+	if (text)
+		put_escaped(j->out, text);
+	else
+		fputs("null", j->out);
+}
+
+bool jsonout_in_array(const struct jsonout *j)
+{
+	return j->depth && j->scope[j->depth].is_array;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* One-line messages on stderr. */
+#include "analyzer/ui/message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/command.h"
+#include "analyzer/ui/progress.h"
+
+void message_line(const char *format, va_list args)
+{
+	char line[4096];
+
+	vsnprintf(line, sizeof(line), format, args);
+	for (char *p = line; *p; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	}
+	progress_hide();
+	fprintf(stderr, "vramtrace: %s\n", line);
+}
+
+int message_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	message_line(format, args);
+	va_end(args);
+	return CMD_TROUBLE;
+}
+
+void message_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	message_line(format, args);
+	va_end(args);
+}
+
+void message_info(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	message_line(format, args);
+	va_end(args);
+}
