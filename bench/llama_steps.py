@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Trains a Llama-shaped model (16 layers, bf16, batch 2 x 1024, AdamW) and prints how long each step took.
+
+usage: llama_steps.py STEPS [python|all]     the second argument turns PyTorch's own recorder on, with these stacks
+Prints one JSON object: step_ns, a list; events, the number of allocations and frees in a step.
+"""
+
+import gc
+import json
+import sys
+import time
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+WARM_UP_STEPS = 6
+HISTORY_ENTRIES = 200_000  # what `_record_memory_history` keeps in memory: about 16 steps of this job
+
+steps = int(sys.argv[1])
+torch.set_default_dtype(torch.bfloat16)
+with torch.device("cuda"):
+    model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=16))
+model.train()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+if len(sys.argv) > 2:
+    torch.cuda.memory._record_memory_history(max_entries=HISTORY_ENTRIES, stacks=sys.argv[2])
+
+
+def train_step():
+    tokens = torch.randint(0, 32000, (2, 1024), device="cuda")
+    loss = model(input_ids=tokens, labels=tokens).loss
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def nr_events():
+    stats = torch.cuda.memory_stats()
+    return stats["allocation.all.allocated"] + stats["allocation.all.freed"]
+
+
+for _ in range(WARM_UP_STEPS):
+    train_step()
+gc.collect()
+gc.disable()  # a collection in the middle of a step would be most of that step's time
+
+before = nr_events()
+step_ns = []
+for _ in range(steps):
+    start = time.perf_counter_ns()
+    train_step()
+    step_ns.append(time.perf_counter_ns() - start)
+print(json.dumps({"step_ns": step_ns, "events": (nr_events() - before) / steps}))

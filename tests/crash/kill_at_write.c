@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A preload library that kills its process at a chosen write to a trace.
+ *
+ * KILL_AT_WRITE=N counts writes to files whose name ends in ".vtr", from 0; at number N the process gets
+ * SIGKILL, as KILL_HOW says: `before` any byte is written, in the `middle` (half of the bytes are written),
+ * or `after` all of them are. The next `before` is thereby also the moment after the recorder has moved on.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The recorder's thread may have a descriptor table of its own: /proc/self would show another thread's. */
+static bool is_trace(int fd)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len < 4)
+		return false;
+	path[len] = '\0';
+	return strcmp(path + len - 4, ".vtr") == 0;
+}
+
+static bool is_the_one(int fd)
+{
+	static _Atomic long nr_writes;
+	const char *at = getenv("KILL_AT_WRITE");
+
+	return at && is_trace(fd) && atomic_fetch_add(&nr_writes, 1) == atol(at);
+}
+
+static bool killed_when(const char *how)
+{
+	const char *wanted = getenv("KILL_HOW");
+
+	return wanted && strcmp(wanted, how) == 0;
+}
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	bool here = is_the_one(fd);
+	ssize_t written;
+
+	if (here && killed_when("before"))
+		die();
+	if (here && killed_when("middle"))
+		bytes /= 2;
+	written = syscall(SYS_write, fd, data, bytes);
+	if (here)
+		die();
+	return written;
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
+{
+	bool here = is_the_one(fd);
+	ssize_t written;
+
+	if (here && killed_when("before"))
+		die();
+	if (here && killed_when("middle"))
+		bytes /= 2;
+	written = syscall(SYS_pwrite64, fd, data, bytes, offset);
+	if (here)
+		die();
+	return written;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+	return pwrite64(fd, data, bytes, offset);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int nr_parts)
+{
+	bool here = is_the_one(fd);
+	ssize_t written;
+
+	if (here && killed_when("before"))
+		die();
+	if (here && killed_when("middle"))
+		written = syscall(SYS_write, fd, parts[0].iov_base, parts[0].iov_len / 2);
+	else
+		written = syscall(SYS_writev, fd, parts, nr_parts);
+	if (here)
+		die();
+	return written;
+}

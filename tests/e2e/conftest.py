@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the end-to-end tests: the built vramtrace and recordings of the jobs.
+
+The tests run the tree's own build (folder $VRAMTRACE_BUILD, else build/) with the interpreter that runs pytest,
+always on the simulated GPU. Nothing here asserts a duration: the machines that run these tests are shared.
+"""
+
+import functools
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import LIMIT_S, TREE, Recorded, Vramtrace, program_environment, python
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: minutes; `make test-all` runs it, `make test` does not")
+    config.addinivalue_line("markers", "gpu: needs a real GPU; `make test-gpu` runs it")
+
+
+@pytest.fixture(scope="session")
+def vramtrace():
+    built = Vramtrace(Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute())
+    for part in (built.program, built.interpose, built.simgpu / "libcuda.so.1"):
+        if not part.exists():
+            pytest.exit(f"'{part}' is not built: run `make` first, or name the build folder in VRAMTRACE_BUILD", returncode=2)
+    return built
+
+
+@pytest.fixture(scope="session")
+def recorded(vramtrace, tmp_path_factory):
+    """recorded(job, *arguments): the recording of a job, made once for all tests that read it."""
+
+    @functools.cache
+    def record(job, *arguments):
+        output = tmp_path_factory.mktemp(Path(job).stem) / "job.vtr"
+        return vramtrace.record(output, python(job, *arguments))
+
+    return record
+
+
+@pytest.fixture(scope="session")
+def untraced(vramtrace):
+    """untraced(job, *arguments): the same job on the same simulated GPU, not recorded."""
+
+    @functools.cache
+    def run(job, *arguments):
+        done = subprocess.run(
+            [vramtrace.program, "run", "-q", "--no-record", "--simulate", "h100", "--", *python(job, *arguments)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            stdin=subprocess.DEVNULL,
+            env=program_environment(),
+        )
+        return Recorded(None, done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def record(vramtrace, tmp_path):
+    """record(job, *arguments, ...): a recording of this test's own, in its folder."""
+
+    def run(job, *arguments, name="job.vtr", **options):
+        return vramtrace.record(tmp_path / name, python(job, *arguments), **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def compile_c(tmp_path_factory):
+    """compile_c(source, *flags): build one C file with the system's compiler; returns the result's path."""
+    folder = tmp_path_factory.mktemp("compiled")
+
+    def build(source, *flags):
+        result = folder / (source.stem + (".so" if "-shared" in flags else ""))
+        command = [os.environ.get("CC", "cc"), "-g", "-O1", "-D_GNU_SOURCE", "-o", result, source, *flags]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return result
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def cuda_flags():
+    """Compiler flags for C programs that use the shared CUDA runtime, from torch's own wheels."""
+    home = Path(importlib.util.find_spec("nvidia.cu13").submodule_search_locations[0])
+    return ["-isystem", home / "include", f"-Wl,-rpath,{home / 'lib'}", home / "lib" / "libcudart.so.13"]

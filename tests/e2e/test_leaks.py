@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""`leaks` names the line that allocated what survives, in Python and in C, and counts it to the byte."""
+
+import re
+import subprocess
+
+from harness import EXAMPLES, program_environment
+
+
+def line_of(path, text):
+    """The number of the one line of a file that contains `text`."""
+    (number,) = [number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line]
+    return number
+
+
+def test_leak_loss_list(vramtrace, recorded):
+    done = recorded("leak_loss_list.py")
+    assert done.status == 0, done.stderr
+    count, size = map(int, re.fullmatch(r"kept (\d+) tensors, (\d+) bytes\n", done.stdout).groups())
+    source = EXAMPLES / "leak_loss_list.py"
+    allocated = line_of(source, "loss = functional.cross_entropy")
+    assert allocated != line_of(source, "losses.append")
+
+    leaks = vramtrace.json("leaks", done.path)
+    assert leaks["schema"] == "vramtrace/leaks/1"
+    (largest,) = [group for group in leaks["groups"] if group["site"]["file"] == str(source)]
+    assert largest["site"] == {"file": str(source), "line": allocated, "function": "train"}
+    assert (largest["count"], largest["bytes"]) == (count, size)
+    (device,) = vramtrace.json("report", done.path)["devices"]
+    assert sum(group["bytes"] for group in leaks["groups"]) == device["tensor"]["live_at_end_bytes"]
+
+    text = vramtrace.call("leaks", done.path).stdout
+    first = next(line for line in text.splitlines() if "leak_loss_list.py" in line)
+    assert "allocated at" in first and f"leak_loss_list.py:{allocated}" in first
+
+
+def test_leak_c(vramtrace, compile_c, cuda_flags, tmp_path):
+    source = EXAMPLES / "leak.c"
+    program = compile_c(source, "-fno-inline", *cuda_flags)
+    done = vramtrace.record(tmp_path / "leak.vtr", [program])
+    assert (done.status, done.stderr) == (0, "")
+    count, size = map(int, re.fullmatch(r"leaked (\d+) blocks, (\d+) bytes\n", done.stdout).groups())
+
+    (group,) = vramtrace.json("leaks", done.path)["groups"]
+    assert (group["count"], group["bytes"]) == (count, size)
+    functions = [frame["function"] for frame in group["frames"]]
+    assert functions[:3] == ["device_alloc", "remember_frame", "main"]

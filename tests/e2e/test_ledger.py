@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The report of an unmodified training script equals what PyTorch's own allocator counted, to the byte."""
+
+import pytest
+
+from allocator import explains, replay
+from harness import python
+
+# Job or example, and its arguments.
+TRAINING = ["mlp.py", "gpt.py", "resnet50.py", "llama7b.py", "train_gpt.py --stats"]
+ALL_JOBS = [*TRAINING, "threads.py", "data_loader.py", "fill_until_oom.py --catch"]
+
+SHAPED_SHARE = 0.99
+
+
+@pytest.mark.parametrize("job", ALL_JOBS)
+def test_report_equals_memory_stats(vramtrace, recorded, job):
+    done = recorded(*job.split())
+    assert done.status == 0, done.stderr
+    report = vramtrace.json("report", done.path)
+    assert report["schema"] == "vramtrace/report/1"
+    assert report["recording"]["end"] == "exit"
+    assert report["recording"]["complete"] and report["recording"]["simulated"]
+    assert report["recording"]["lost_events"] == 0
+    (device,) = report["devices"]
+    tensor = device["tensor"]
+    figures = {
+        "allocation.all.allocated": tensor["allocs"],
+        "allocation.all.freed": tensor["frees"],
+        "allocated_bytes.all.peak": tensor["peak_bytes"],
+        "allocated_bytes.all.current": tensor["live_at_end_bytes"],
+        "reserved_bytes.all.peak": device["reserved"]["peak_bytes"],
+        "reserved_bytes.all.current": device["reserved"]["end_bytes"],
+        "num_ooms": tensor["ooms"],
+    }
+    assert figures == {name: done.ledger[name] for name in figures}
+    assert tensor["alloc_retries"] in (None, done.ledger["num_alloc_retries"])
+    assert device["exact"]
+
+
+@pytest.mark.parametrize("job", ALL_JOBS)
+def test_recording_changes_nothing(recorded, untraced, job):
+    traced, plain = recorded(*job.split()), untraced(*job.split())
+    assert traced.status == plain.status == 0
+    assert traced.stderr == plain.stderr
+    if job == "threads.py":  # which thread reuses which block first is not fixed
+        assert traced.ledger["allocation.all.allocated"] == plain.ledger["allocation.all.allocated"]
+    else:
+        assert traced.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("job", ALL_JOBS)
+def test_every_allocation_has_its_stack(vramtrace, recorded, job):
+    done = recorded(*job.split())
+    script = str(python(*job.split())[1])
+    (process,) = vramtrace.json("report", done.path)["process_list"]
+    allocations = [event for event in vramtrace.events(done.path) if event["kind"].endswith("_alloc")]
+    assert allocations
+    for event in allocations:
+        files = [frame["file"] for frame in event["python"] or ()]
+        if event["tid"] == process["pid"]:
+            assert script in files, event
+        elif event["python"] is None:
+            assert event["no_python"], event
+        else:
+            assert event["python"][-1]["function"].endswith("_bootstrap"), event
+
+
+@pytest.mark.parametrize("job", TRAINING)
+def test_shapes_at_the_peak(vramtrace, recorded, job):
+    """Nearly all bytes at the peak have a shape, and each shape explains its block."""
+    done = recorded(*job.split())
+    peak, blocks = replay(vramtrace.events(done.path))
+    assert peak == done.ledger["allocated_bytes.all.peak"]
+    shaped = [block for block in blocks if block["shape"] is not None]
+    assert sum(block["size"] for block in shaped) >= SHAPED_SHARE * peak
+    for block in shaped:
+        assert explains(block["shape"], block["dtype"], block["size"]), block
+
+
+@pytest.mark.parametrize("job", TRAINING)
+def test_peak_lists_what_was_live(vramtrace, recorded, job):
+    """`peak` shows the same bytes and blocks as a replay of the events does."""
+    done = recorded(*job.split())
+    peak, blocks = replay(vramtrace.events(done.path))
+    printed = vramtrace.json("peak", done.path)
+    (device,) = printed["devices"]
+    assert sum(group["bytes"] for group in device["groups"]) == peak
+    assert sum(group["count"] for group in device["groups"]) == len(blocks)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Runs the programs of this folder under every Python interpreter found here.
+
+Each compares captured stacks with what the interpreter itself says and ends with "N checks, M bad".
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("VRAMTRACE_BUILD", os.path.join(HERE, "..", "..", "build"))
+PROBE = os.path.join(BUILD, "pyframes", "libstackprobe.so")
+PROGRAMS = ("frames", "reuse", "lifecycle", "native", "bench")
+
+
+def interpreters():
+    """One interpreter per version and kind of build: this one, the system's, and pyenv's."""
+    candidates = [sys.executable, "/usr/bin/python3"] + glob.glob("/usr/bin/python3.?") + \
+        glob.glob("/usr/bin/python3.??") + \
+        sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")))
+    found = {}
+    for path in candidates:
+        if not os.access(path, os.X_OK):
+            continue
+        version = subprocess.run([path, "--version"], stdout=subprocess.PIPE).stdout
+        numbers = re.match(rb"Python 3\.(\d+)\.", version)
+        if numbers and 8 <= int(numbers.group(1)) <= 13:
+            found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("python", interpreters())
+def test_frames_as_the_interpreter_shows_them(python, program):
+    run = subprocess.run([python, os.path.join(HERE, program + ".py")], stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, universal_newlines=True, timeout=300,
+                         env=dict(os.environ, PYFRAMES_LIBRARY=PROBE))
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout
+    if program != "bench":
+        checks = re.search(r"^(\d+) checks, 0 bad$", run.stdout, re.MULTILINE)
+        assert checks and int(checks.group(1)) > 100, run.stdout
+
+
+OLD = """
+import ctypes, sys
+probe = ctypes.PyDLL(sys.argv[1])
+probe.probe_support.restype = ctypes.c_char_p
+probe.probe_start()
+print(probe.probe_support().decode())
+print(probe.probe_python())
+"""
+
+
+def test_an_interpreter_too_old_is_named():
+    old = glob.glob(os.path.expanduser("~/.pyenv/versions/3.[67].*/bin/python3"))
+    if not old:
+        pytest.skip("no Python 3.6 or 3.7 here")
+    said = subprocess.run([old[0], "-c", OLD, PROBE], stdout=subprocess.PIPE, universal_newlines=True, check=True)
+    assert re.fullmatch(r"unsupported: Python 3\.[67]\.\d+, only 3\.8 to 3\.14 are known\n1\n", said.stdout)
