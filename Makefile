@@ -109,26 +109,20 @@ demo: all $(VENV)/.complete
 	$(Q)setup/demo.sh '$(O)' '$(PYTHON)'
 
 # ---- tests -----------------------------------------------------------------------------------
-# One program per tests/unit/test_*.c. test_ip_*.c look into the recorder: its objects, without its flags.
+# One program per tests/unit/test_*.c: the trace library and the analyzer. Tests of the parts that are loaded into
+# programs stand in folders with a fragment of their own, which adds them to `unit`.
 UNIT := $(patsubst tests/%.c,$(O)/%,$(wildcard tests/unit/test_*.c))
-IP_OBJ := $(IP_SRC:%.c=$(O)/%.o)
-
-$(IP_OBJ): private CFLAGS += $(CUDA_CFLAGS)
-$(O)/libip.a: $(IP_OBJ)
-# A test's own definition of a function stands in for the recorder's.
-$(filter $(O)/unit/test_ip_%,$(UNIT)): UNIT_LIBS := $(O)/libip.a -Wl,-z,muldefs
-$(filter $(O)/unit/test_ip_%,$(UNIT)): $(O)/libip.a
 
 $(O)/unit/%: $(O)/tests/unit/%.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $< $(UNIT_LIBS) $(O)/libanalyzer.a $(O)/libtracefmt.a \
+	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $< $(O)/libanalyzer.a $(O)/libtracefmt.a \
 		$(LDFLAGS) -lcmocka $(AN_LIBS) -ldl
 
 ## unit: unit tests (cmocka)
 unit: $(UNIT)
 	$(if $(HAVE_CMOCKA),,$(error cmocka is missing: install libcmocka-dev, or let root run 'make setup'))
-	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; $$t || exit 1; done
+	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; timeout 120 $$t || exit 1; done
 
 ## check: unit tests and checks of the tree (exports, layers, README tables); needs no PyTorch, no environment
 check: all examples unit

@@ -175,8 +175,9 @@ static uint64_t tend_rings(void)
 		spare += owner == TFMT_RING_FREE;
 		fullest = used > fullest ? used : fullest;
 	}
-	while (spare < SPARE_RINGS && storage_add_ring(&drain.storage))
+	while (spare < SPARE_RINGS + atomic_load(&ip_recorder->rings_wanted) && storage_add_ring(&drain.storage))
 		spare++;
+	atomic_store(&ip_recorder->rings_exhausted, spare == 0);
 	return fullest;
 }
 

@@ -69,7 +69,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	info_put(w, "job", ip_env.job);
 	info_put(w, "note", ip_env.note);
 	if (!callstack_native_available())
-		info_put(w, "note", "libunwind.so.8 is not installed: no native stacks");
+		info_put(w, "note", "no native stacks: the unwinder finds no callers");
 	info_update(w);
 }
 

@@ -69,6 +69,8 @@ struct ip_recorder {
 	_Atomic uint32_t drain_asleep;
 	_Atomic uint32_t drain_finished;     /* futex: 1 when the trace is closed */
 	_Atomic uint32_t finish;             /* the process is ending */
+	_Atomic uint32_t rings_wanted;       /* threads waiting for their first ring */
+	_Atomic bool rings_exhausted;        /* there can be no more: such threads do not wait */
 	_Atomic uint64_t driver_order;
 	uint64_t tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES];

@@ -46,29 +46,41 @@ static void define_thread(uint32_t id)
 	ip_define(TFMT_DEF_THREAD, id, payload, (size_t)(p - payload));
 }
 
-/* A ring nobody uses, or NULL: the drain keeps spare ones and is asked for more when there is none. */
+/* A ring nobody uses, or NULL. */
+static struct tfmt_ring *ring_find(void)
+{
+	uint32_t nr = __atomic_load_n(&ip_recorder->status->nr_rings, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct tfmt_ring *r =
+			(void *)(ip_recorder->base + ip_recorder->status->ring_offset + (size_t)i * IP_RING_STRIDE);
+		uint32_t owner = TFMT_RING_FREE;
+
+		if (__atomic_compare_exchange_n(&r->owner, &owner, TFMT_RING_TAKEN, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return r;
+	}
+	return NULL;
+}
+
+/* The drain keeps spare rings; when many threads begin at once they wait for it to make more. */
 static struct tfmt_ring *ring_claim(void)
 {
-	uint64_t until = ip_now_ns() + IP_WAIT_NS;
 	struct timespec pause = { 0, 100000 };
+	struct tfmt_ring *r = ring_find();
+	uint64_t until;
 
-	for (;;) {
-		uint32_t nr = __atomic_load_n(&ip_recorder->status->nr_rings, __ATOMIC_ACQUIRE);
-
-		for (uint32_t i = 0; i < nr; i++) {
-			struct tfmt_ring *r = (void *)(ip_recorder->base + ip_recorder->status->ring_offset +
-						       (size_t)i * IP_RING_STRIDE);
-			uint32_t owner = TFMT_RING_FREE;
-
-			if (__atomic_compare_exchange_n(&r->owner, &owner, TFMT_RING_TAKEN, false, __ATOMIC_ACQ_REL,
-							__ATOMIC_RELAXED))
-				return r;
-		}
-		if (ip_now_ns() > until)
-			return NULL;
+	if (r || atomic_load(&ip_recorder->rings_exhausted))
+		return r;
+	until = ip_now_ns() + IP_WAIT_NS;
+	atomic_fetch_add(&ip_recorder->rings_wanted, 1);
+	do {
 		ip_wake_drain();
 		nanosleep(&pause, NULL);
-	}
+		r = ring_find();
+	} while (!r && ip_now_ns() < until && !atomic_load(&ip_recorder->rings_exhausted));
+	atomic_fetch_sub(&ip_recorder->rings_wanted, 1);
+	return r;
 }
 
 static IP_COLD struct ip_thread *thread_new(void)
