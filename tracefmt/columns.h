@@ -69,6 +69,7 @@ struct tfmt_decoder {
 	struct tfmt_cursor column[TFMT_NR_COLUMNS];
 	bool present[TFMT_NR_COLUMNS];
 	uint8_t address_shift, size_shift, time_shift;
+	bool bad; /* a column ended early or held what cannot be */
 	uint32_t nr_events, index;
 	uint64_t ordinal, time, address;
 	uint32_t nr_classes;

@@ -80,29 +80,33 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 	return 0;
 }
 
+/* More than one byte, or none left. */
+static uint64_t decoder_get_long(struct tfmt_decoder *d, enum tfmt_column column)
+{
+	uint64_t value = tfmt_varint_get_long(&d->column[column]);
+
+	d->bad |= d->column[column].bad;
+	return value;
+}
+
 /* A column that is not there is all 0. */
 static inline uint64_t decoder_get(struct tfmt_decoder *d, enum tfmt_column column)
 {
-	return d->present[column] ? tfmt_varint_get(&d->column[column]) : 0;
+	struct tfmt_cursor *c = &d->column[column];
+
+	if (!d->present[column])
+		return 0;
+	if (c->p < c->end && *c->p < 0x80)
+		return *c->p++;
+	return decoder_get_long(d, column);
 }
 
 static inline uint32_t decoder_get32(struct tfmt_decoder *d, enum tfmt_column column)
 {
 	uint64_t value = decoder_get(d, column);
 
-	if (value > UINT32_MAX)
-		d->column[column].bad = true;
+	d->bad |= value > UINT32_MAX;
 	return (uint32_t)value;
-}
-
-static bool decoder_is_bad(const struct tfmt_decoder *d)
-{
-	bool bad = false;
-	unsigned i;
-
-	for (i = 0; i < TFMT_NR_COLUMNS; i++)
-		bad |= d->column[i].bad;
-	return bad;
 }
 
 int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
@@ -134,8 +138,7 @@ int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
 	};
 	if (tfmt_kind_is_free(c->kind))
 		age = decoder_get(d, TFMT_COLUMN_AGE);
-	if (age > ev->ordinal)
-		return TFMT_E_DAMAGED;
+	d->bad |= age > ev->ordinal;
 	if (age) {
 		ev->alloc_ordinal = ev->ordinal - age;
 	} else {
@@ -144,6 +147,8 @@ int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
 		ev->size = decoder_get(d, TFMT_COLUMN_SIZE) << d->size_shift;
 		ev->shape = decoder_get32(d, TFMT_COLUMN_SHAPE);
 	}
+	if (d->bad)
+		return TFMT_E_DAMAGED;
 	d->index++;
-	return decoder_is_bad(d) ? TFMT_E_DAMAGED : 1;
+	return 1;
 }

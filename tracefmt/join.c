@@ -207,10 +207,12 @@ static void joined_forget(struct tfmt_joined *j)
 
 static int joined_define(struct tfmt_reader *r)
 {
-	const uint8_t *p = r->joined.definitions, *end = p + r->joined.definitions_bytes;
+	const struct tfmt_joined *j = &r->joined;
 	uint32_t head[3];
+	size_t at;
 
-	while (p < end) {
+	for (at = 0; at < j->definitions_bytes; at += sizeof(head) + head[2]) {
+		const uint8_t *p = j->definitions + at;
 		int err;
 
 		memcpy(head, p, sizeof(head));
@@ -219,7 +221,6 @@ static int joined_define(struct tfmt_reader *r)
 			return err;
 		if (err)
 			r->joined.damage = "has definitions that cannot be read";
-		p += sizeof(head) + head[2];
 	}
 	return 0;
 }

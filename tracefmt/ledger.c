@@ -214,7 +214,7 @@ static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	return ledger_put(l, &b);
 }
 
-/* Fill a free with what it inherits from its block. */
+/* Fill a free, or the failure of one, with what it inherits from its block. */
 static void event_inherit(struct tfmt_event *ev, const struct tfmt_block *b)
 {
 	ev->address = b->address;
@@ -223,7 +223,7 @@ static void event_inherit(struct tfmt_event *ev, const struct tfmt_block *b)
 	ev->device = b->device;
 	if (b->group == TFMT_GROUP_TENSOR)
 		ev->stream = b->stream;
-	else
+	else if (b->group != TFMT_GROUP_MAPPING)
 		ev->flags = (uint16_t)((ev->flags & ~TFMT_SPACE_MASK) | b->space);
 }
 
@@ -237,6 +237,17 @@ static void ledger_unreference(struct tfmt_ledger *l, uint32_t slot)
 		ledger_drop(l, slot);
 }
 
+/* A driver free or unmap begins: it takes its thread's place. */
+static struct tfmt_undo *ledger_begin_undo(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	struct tfmt_undo *u = &l->undo[ev->thread % TFMT_NR_UNDO];
+
+	u->ordinal = ev->ordinal;
+	u->thread = ev->thread;
+	u->valid = false;
+	return u;
+}
+
 static void ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
 {
 	const struct tfmt_block *b = &l->block[slot];
@@ -244,30 +255,40 @@ static void ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t s
 	event_inherit(ev, b);
 	ev->alloc_ordinal = b->ordinal;
 	if (ev->kind == TFMT_DRIVER_FREE) {
-		l->undo[l->next_undo++ % TFMT_NR_UNDO] = (struct tfmt_undo){
-			.ordinal = ev->ordinal, .thread = ev->thread, .valid = true, .block = *b
-		};
+		struct tfmt_undo *u = ledger_begin_undo(l, ev);
+
+		u->valid = true;
+		u->block = *b;
 	}
 	ledger_unreference(l, slot);
 }
 
-static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
+/* Give a handle its reference back, and its life if that was the last. */
+static int ledger_restore_handle(struct tfmt_ledger *l, const struct tfmt_block *handle)
 {
-	struct tfmt_block b = u->block;
+	struct tfmt_block b = *handle;
 	uint32_t slot;
 
-	u->valid = false;
-	event_inherit(ev, &b);
-	ev->alloc_ordinal = u->ordinal;
-	if (b.group == TFMT_GROUP_HANDLE) {
-		if (ledger_find(l, b.group, b.device, b.address, &slot) &&
-		    l->block[slot].ordinal == b.ordinal) {
-			l->block[slot].references++;
-			return 0;
-		}
-		b.references = 1;
+	if (ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].ordinal == b.ordinal) {
+		l->block[slot].references++;
+		return 0;
 	}
+	b.references = 1;
 	return ledger_put(l, &b);
+}
+
+static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
+{
+	int err = 0;
+
+	u->valid = false;
+	event_inherit(ev, &u->block);
+	ev->alloc_ordinal = u->ordinal;
+	if (u->block.group == TFMT_GROUP_HANDLE)
+		return ledger_restore_handle(l, &u->block);
+	if (u->block.group == TFMT_GROUP_MAPPING && u->handle.group == TFMT_GROUP_HANDLE)
+		err = ledger_restore_handle(l, &u->handle);
+	return err ? err : ledger_put(l, &u->block);
 }
 
 static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
@@ -287,21 +308,25 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	return ledger_put(l, &b);
 }
 
-/* Ends the mappings that lie side by side from ev->address on. */
+/* Ends the mappings that lie side by side from ev->address on; if it is one alone, that can be undone. */
 static void ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
+	struct tfmt_undo *u = ledger_begin_undo(l, ev);
 	uint64_t done = 0;
 	uint32_t slot;
 
 	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
-		const struct tfmt_block b = l->block[slot];
-
+		u->valid = !done;
+		u->block = l->block[slot];
+		u->handle.group = TFMT_GROUP_MAPPING;
 		ledger_drop(l, slot);
-		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, b.handle, &slot))
+		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, u->block.handle, &slot)) {
+			u->handle = l->block[slot];
 			ledger_unreference(l, slot);
-		if (!b.size)
+		}
+		if (!u->block.size)
 			break;
-		done += b.size;
+		done += u->block.size;
 	}
 }
 
@@ -350,51 +375,55 @@ static void ledger_note_reserved(struct tfmt_ledger *l, const struct tfmt_event 
 		l->totals.reserved[ev->device] = ev->aux;
 }
 
+/* The free that a TFMT_FREE_FAILED says did not happen; NULL if it is not known. */
+static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	struct tfmt_undo *u = &l->undo[ev->thread % TFMT_NR_UNDO];
+
+	return u->valid && u->thread == ev->thread ? u : NULL;
+}
+
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
 {
 	unsigned group = ev->kind == TFMT_TENSOR_FREE ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
-	uint32_t slot, i;
+	struct tfmt_undo *u;
+	uint32_t slot;
 
 	ev->ordinal = ordinal;
 	ev->alloc_ordinal = TFMT_NO_ORDINAL;
 	ledger_note_reserved(l, ev);
 	if (!tfmt_kind_is_free(ev->kind))
 		return ledger_apply(l, ev);
-	if (ev->kind != TFMT_FREE_FAILED) {
-		if (ledger_find(l, group, ev->device, ev->address, &slot))
-			ledger_free(l, ev, slot);
-		return 0;
+	if (ev->kind == TFMT_FREE_FAILED) {
+		u = ledger_find_undo(l, ev);
+		return u && u->block.address == ev->address ? ledger_undo(l, ev, u) : 0;
 	}
-	for (i = 0; i < TFMT_NR_UNDO; i++) {
-		struct tfmt_undo *u = &l->undo[(l->next_undo - 1 - i) % TFMT_NR_UNDO];
-
-		if (u->valid && u->thread == ev->thread && u->block.group == group &&
-		    u->block.address == ev->address)
-			return ledger_undo(l, ev, u);
-	}
+	if (ledger_find(l, group, ev->device, ev->address, &slot))
+		ledger_free(l, ev, slot);
+	else if (ev->kind == TFMT_DRIVER_FREE)
+		ledger_begin_undo(l, ev);
 	return 0;
 }
 
 int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
-	uint32_t slot, i;
+	struct tfmt_undo *u;
+	uint32_t slot;
 
 	ledger_note_reserved(l, ev);
 	if (!tfmt_kind_is_free(ev->kind))
 		return ledger_apply(l, ev);
-	if (ev->alloc_ordinal == TFMT_NO_ORDINAL)
+	if (ev->kind == TFMT_FREE_FAILED) {
+		u = ledger_find_undo(l, ev);
+		if (u && u->ordinal == ev->alloc_ordinal)
+			return ledger_undo(l, ev, u);
+	} else if (ev->alloc_ordinal == TFMT_NO_ORDINAL) {
+		if (ev->kind == TFMT_DRIVER_FREE)
+			ledger_begin_undo(l, ev);
+	} else if (ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
+		   l->block[slot].group != TFMT_GROUP_MAPPING) {
+		ledger_free(l, ev, slot);
 		return 0;
-	if (ev->kind != TFMT_FREE_FAILED) {
-		if (ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
-		    l->block[slot].group != TFMT_GROUP_MAPPING) {
-			ledger_free(l, ev, slot);
-			return 0;
-		}
-	} else {
-		for (i = 0; i < TFMT_NR_UNDO; i++) {
-			if (l->undo[i].valid && l->undo[i].ordinal == ev->alloc_ordinal)
-				return ledger_undo(l, ev, &l->undo[i]);
-		}
 	}
 	ev->alloc_ordinal = TFMT_NO_ORDINAL;
 	return 0;

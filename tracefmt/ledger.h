@@ -39,12 +39,16 @@ struct tfmt_block {
 	uint32_t next_unused; /* slot + 1 */
 };
 
-/* A driver free that a TFMT_FREE_FAILED may still undo. */
+/*
+ * What a TFMT_FREE_FAILED may still undo: the latest driver free or unmap of a thread. Threads whose ids
+ * are equal modulo TFMT_NR_UNDO share a place; the later event has it.
+ */
 struct tfmt_undo {
-	uint64_t ordinal; /* of the free */
+	uint64_t ordinal; /* of the free or unmap */
 	uint32_t thread;
 	bool valid;
-	struct tfmt_block block;
+	struct tfmt_block block;  /* what it ended */
+	struct tfmt_block handle; /* of a mapping: the handle before, if it was live */
 };
 #define TFMT_NR_UNDO 256
 
@@ -57,7 +61,6 @@ struct tfmt_ledger {
 	bool use_tensor_addresses; /* by_address also holds the tensor group */
 	struct tfmt_totals totals;
 	struct tfmt_undo undo[TFMT_NR_UNDO];
-	uint32_t next_undo;
 };
 
 /* Prepare a zeroed ledger for a writer (by address) or a reader (by ordinal). Returns 0 or TFMT_E_NOMEM. */

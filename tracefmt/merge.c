@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-#define SEARCH_DEPTH 32 /* records searched in each ring for a missing one before it is given up */
+#define AGAIN 2                     /* nothing was taken, but there is more to look at */
+#define PRESSED_GAP_NS 10000000ull  /* longest wait for a gap while a ring runs full; hooks wait longer for room */
+#define SEARCH_DEPTH 32             /* records searched in each ring for a missing one before it is given up */
 
 int tfmt_merge_open(struct tfmt_merge **out, const struct tfmt_ring_view *view, const uint64_t *order,
 		    const uint64_t *from, uint32_t nr_from)
@@ -225,7 +227,6 @@ static void merge_give_up(struct tfmt_merge *m, unsigned domain, uint64_t lowest
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
 	m->order[domain] = lowest;
-	m->gap_since[domain] = 0;
 }
 
 /* ---- the stream ------------------------------------------------------------------------------ */
@@ -288,26 +289,42 @@ static bool merge_take(struct tfmt_merge *m, uint32_t i, struct tfmt_event *ev)
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
 	m->order[h->domain] = h->order + 1;
-	m->gap_since[h->domain] = 0;
 	merge_advance(m, i);
 	return true;
 }
 
-/* Nothing can be taken before the head that waits. Returns as tfmt_merge_next() does. */
-static int merge_gap(struct tfmt_merge *m, uint32_t waiting, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
+/* Whether the domain's gap has been waited for long enough. */
+static bool merge_has_waited(const struct tfmt_merge *m, unsigned domain, uint64_t now_ns, uint64_t gap_ns)
+{
+	uint64_t waited = now_ns - m->gap_since[domain];
+
+	return waited >= gap_ns || (waited >= PRESSED_GAP_NS && merge_is_pressed(m));
+}
+
+/*
+ * The head that waits is earlier than any that is due (-1: none). If its predecessor is among those, only
+ * its clock was read early. A gap noticed for the first time may be none: the rings' heads are not read at
+ * one instant, so they are read again. Returns as tfmt_merge_next() does, or AGAIN.
+ */
+static int merge_gap(struct tfmt_merge *m, uint32_t waiting, int due, uint64_t now_ns, uint64_t gap_ns,
+		     struct tfmt_event *ev)
 {
 	unsigned domain = m->head[waiting].domain;
-	uint64_t lowest;
+	uint64_t lowest = merge_lowest(m, domain);
 	int hidden;
 
-	if (!m->gap_since[domain])
-		m->gap_since[domain] = now_ns + !now_ns;
-	if (gap_ns && now_ns < m->gap_since[domain] + gap_ns && !merge_is_pressed(m))
+	if (due >= 0 && lowest == m->order[domain])
+		return merge_take(m, (uint32_t)due, ev) ? 1 : AGAIN;
+	if (m->gap_order[domain] != m->order[domain] + 1) {
+		m->gap_order[domain] = m->order[domain] + 1;
+		m->gap_since[domain] = now_ns;
+		return AGAIN;
+	}
+	if (!merge_has_waited(m, domain, now_ns, gap_ns))
 		return 0;
-	lowest = merge_lowest(m, domain);
 	hidden = merge_search(m, domain, lowest);
 	if (hidden >= 0)
-		return merge_take(m, (uint32_t)hidden, ev);
+		return merge_take(m, (uint32_t)hidden, ev) ? 1 : AGAIN;
 	merge_give_up(m, domain, lowest, m->head[waiting].time, ev);
 	return 1;
 }
@@ -315,7 +332,7 @@ static int merge_gap(struct tfmt_merge *m, uint32_t waiting, uint64_t now_ns, ui
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
 {
 	bool fresh = false;
-	int due, waiting;
+	int due, waiting, got;
 
 	for (;;) {
 		merge_choose(m, &due, &waiting);
@@ -326,7 +343,10 @@ int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, stru
 			merge_refresh(m);
 			fresh = true;
 		} else {
-			return waiting < 0 ? 0 : merge_gap(m, (uint32_t)waiting, now_ns, gap_ns, ev);
+			got = waiting < 0 ? 0 : merge_gap(m, (uint32_t)waiting, due, now_ns, gap_ns, ev);
+			if (got != AGAIN)
+				return got;
+			merge_refresh(m);
 		}
 	}
 }

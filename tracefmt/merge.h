@@ -48,7 +48,8 @@ struct tfmt_merge {
 	const struct tfmt_ring_view *view;
 	struct tfmt_geometry geometry;
 	uint64_t order[TFMT_NR_DOMAINS];     /* next of each domain */
-	uint64_t gap_since[TFMT_NR_DOMAINS]; /* 0: no gap */
+	uint64_t gap_order[TFMT_NR_DOMAINS]; /* missing + 1 when a gap was last noticed */
+	uint64_t gap_since[TFMT_NR_DOMAINS]; /* clock when it was noticed first */
 	bool from_given;
 	uint32_t nr_given;     /* positions given by the caller */
 	uint32_t nr_positions; /* rings that have a position */

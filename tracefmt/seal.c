@@ -79,11 +79,8 @@ static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const 
 
 	if (err)
 		return err;
-	while (err >= 0 && (got = tfmt_merge_definition(m, &position, &type, &id, &payload, &len)) > 0) {
+	while (!err && (got = tfmt_merge_definition(m, &position, &type, &id, &payload, &len)) > 0)
 		err = tfmt_writer_definition(w, type, id, payload, len);
-		if (err > 0)
-			err = tfmt_writer_flush(w, m, position);
-	}
 	while (err >= 0 && tfmt_merge_next(m, 0, 0, &ev) > 0) {
 		err = tfmt_writer_event(w, &ev);
 		if (err > 0)

@@ -303,7 +303,8 @@ void tfmt_merge_close(struct tfmt_merge *m);
 
 /*
  * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain that has been waited for since
- * before now_ns - gap_ns is given up: the event is then TFMT_LOST with size = the number missing.
+ * before now_ns - gap_ns is given up: the event is then TFMT_LOST with size = the number missing. While a
+ * ring is three quarters full, 10 ms are enough. A record that comes after it was given up is dropped.
  * gap_ns 0 gives gaps up at once (the process is dead). The record stays in the ring until the caller
  * advances the tail.
  */
@@ -331,10 +332,11 @@ struct tfmt_writer;
 int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header *header, int level);
 
 /*
- * Add a definition or an event to the open frames. Returns 1 when a frame is full: the caller flushes
- * before adding more (there is room for exactly one more call of each), 0 otherwise, or a negative error.
- * Definitions of any length are taken (chunked). Both are buffered until tfmt_writer_flush(), except that
- * definitions which do not fit the buffer are written at once, as covering nothing.
+ * Add a definition or an event to the open frames; both are buffered until tfmt_writer_flush().
+ * Definitions of any length are taken: what does not fit the buffer is written at once, in frames that
+ * cover nothing of a ring file. tfmt_writer_definition() returns 0 or a negative error.
+ * tfmt_writer_event() returns 1 when the frame is full: the caller flushes before adding another event
+ * (there is room for exactly one); 0 otherwise, or a negative error.
  */
 int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload, size_t len);
 int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev);

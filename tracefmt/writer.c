@@ -18,8 +18,6 @@
 #define CHUNK_HEADER_MAX 25
 /* With less room than this a chunk waits for the next frame. */
 #define CHUNK_LEAST 64
-/* A definitions' frame counts as full from here on, so that one more of a usual size fits. */
-#define DEFINITIONS_FULL (TFMT_FRAME_RAW_MAX / 4 * 3)
 
 struct tfmt_writer {
 	int fd;
@@ -309,7 +307,7 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 	} while (offset < len);
 	if (type < TFMT_NR_HIGHEST && w->written.highest[type] < (uint64_t)id + 1)
 		w->written.highest[type] = (uint64_t)id + 1;
-	return w->definitions_bytes > DEFINITIONS_FULL;
+	return 0;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

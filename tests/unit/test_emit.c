@@ -104,8 +104,8 @@ static void test_text(void **state)
 		   "\n"
 		   "Inner\n"
 		   "  ratio  0.1\n"
-		   "   bytes  allocated at      share\n"
-		   "2.00 KiB  train.py:12         50%\n"
+		   "   bytes  allocated at     share\n"
+		   "2.00 KiB  train.py:12        50%\n"
 		   "    in f\n"
 		   "     7 B  say \"hi\", twice    50%\n"
 		   "    in f\n"
@@ -220,7 +220,7 @@ static void test_json_escapes(void **state)
 		   "  \"c\": null,\n"
 		   "  \"d\": 18446744073709551615,\n"
 		   "  \"e\": -9223372036854775808,\n"
-		   "  \"f\": 0.333333333333333315,\n"
+		   "  \"f\": 0.3333333333333333,\n"
 		   "  \"g\": null\n"
 		   "}\n");
 }

@@ -126,7 +126,8 @@ static void test_parse_bytes(void **state)
 		{ "18446744073709551615", UINT64_MAX },
 	};
 	static const char *const bad[] = {
-		"", " ", "x", "-1", "+1", "1.", ".5", "1.5", "1.5B", "1Q", "1GiBs", "1 2", "16EiB", "18446744073709551616", "0x10", "1e3",
+		"",     " ",  "x",     "-1",  "+1",    "1.",                   ".5",   "1.5",
+		"1.5B", "1Q", "1GiBs", "1 2", "16EiB", "18446744073709551616", "0x10", "1e3",
 	};
 	uint64_t bytes;
 
@@ -145,7 +146,8 @@ static void test_parse_bytes(void **state)
 
 static void test_utf8(void **state)
 {
-	static const char *const bad[] = { "\x80", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff" };
+	static const char *const bad[] = { "\x80",		   "\xc0\x80", "\xed\xa0\x80",
+					   "\xf4\x90\x80\x80", "\xe2\x82", "\xff" };
 	uint32_t point;
 
 	(void)state;

@@ -39,7 +39,8 @@ static void it_agrees_with_an_array(void **state)
 			want->space = 0;
 			nr_live--;
 		} else {
-			*want = (struct block){ .address = address_of(i), .size = (uint64_t)random(), .space = space };
+			*want = (struct block){
+			    .address = address_of(i), .size = (uint64_t)random(), .space = space };
 			assert_true(blocks_insert(&table, want));
 			nr_live++;
 		}

@@ -109,7 +109,7 @@ static void test_every_form(void **state)
 	struct values v;
 
 	(void)state;
-	assert_int_equal(PARSE(&help, &v, "-aq", "-ofile", "--min-size", "20GiB", "--count=-5", "--format", "csv"), OPT_OK);
+	assert_int_equal(PARSE(&help, &v, "-aq", "-ofile", "--min-size", "20GiB", "--count=-5", "-fcsv"), OPT_OK);
 	assert_true(v.all && v.quiet);
 	assert_string_equal(v.name, "file");
 	assert_int_equal(v.bytes, 20ull << 30);
@@ -164,27 +164,26 @@ static void check_wrong(const char *const *argv, const char *message)
 	assert_string_equal(said, message);
 	assert_string_equal(shown, "");
 }
-#define CHECK_WRONG(message, ...) check_wrong((const char *const[]){ __VA_ARGS__, NULL }, message)
+#define SEE_HELP "; 'vramtrace thing -h' lists the options"
+#define CHECK_WRONG(message, ...) \
+	check_wrong((const char *const[]){ __VA_ARGS__, NULL }, "vramtrace: " message "\n")
 
 static void test_wrong(void **state)
 {
 	(void)state;
-	CHECK_WRONG("vramtrace: unknown option '--foo'; 'vramtrace thing -h' lists them\n", "--foo");
-	CHECK_WRONG("vramtrace: unknown option '--foo'; 'vramtrace thing -h' lists them\n", "--foo=1");
-	CHECK_WRONG("vramtrace: unknown option '--al'; 'vramtrace thing -h' lists them\n", "--al");
-	CHECK_WRONG("vramtrace: unknown option '-x'; 'vramtrace thing -h' lists them\n", "-ax");
-	CHECK_WRONG("vramtrace: option '--all' takes no value; 'vramtrace thing -h' lists the options\n", "--all=yes");
-	CHECK_WRONG("vramtrace: option '--output' needs a value; 'vramtrace thing -h' lists the options\n", "-o");
-	CHECK_WRONG("vramtrace: option '--output' needs a value; 'vramtrace thing -h' lists the options\n", "--output");
-	CHECK_WRONG("vramtrace: 'big' is not a size such as 20GiB for '--min-size'; 'vramtrace thing -h' lists the options\n",
-		    "-m", "big");
-	CHECK_WRONG("vramtrace: '1x' is not a whole number for '--count'; 'vramtrace thing -h' lists the options\n",
-		    "--count=1x");
-	CHECK_WRONG("vramtrace: '99999999999999999999' is not a whole number for '--count'; "
-		    "'vramtrace thing -h' lists the options\n", "--count", "99999999999999999999");
-	CHECK_WRONG("vramtrace: 'xml' is not one of table, json, csv for '--format'; 'vramtrace thing -h' lists the options\n",
-		    "-f", "xml");
-	CHECK_WRONG("vramtrace: unknown option '--?[31m'; 'vramtrace thing -h' lists them\n", "--\033[31m");
+	CHECK_WRONG("unknown option '--foo'; 'vramtrace thing -h' lists them", "--foo");
+	CHECK_WRONG("unknown option '--foo'; 'vramtrace thing -h' lists them", "--foo=1");
+	CHECK_WRONG("unknown option '--al'; 'vramtrace thing -h' lists them", "--al");
+	CHECK_WRONG("unknown option '-x'; 'vramtrace thing -h' lists them", "-ax");
+	CHECK_WRONG("unknown option '--?[31m'; 'vramtrace thing -h' lists them", "--\033[31m");
+	CHECK_WRONG("option '--all' takes no value" SEE_HELP, "--all=yes");
+	CHECK_WRONG("option '--output' needs a value" SEE_HELP, "-o");
+	CHECK_WRONG("option '--output' needs a value" SEE_HELP, "--output");
+	CHECK_WRONG("'big' is not a size such as 20GiB for '--min-size'" SEE_HELP, "-m", "big");
+	CHECK_WRONG("'1x' is not a whole number for '--count'" SEE_HELP, "--count=1x");
+	CHECK_WRONG("'99999999999999999999' is not a whole number for '--count'" SEE_HELP, "--count",
+		    "99999999999999999999");
+	CHECK_WRONG("'xml' is not one of table, json, csv for '--format'" SEE_HELP, "-f", "xml");
 }
 
 static void test_help(void **state)
@@ -222,8 +221,11 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_form), cmocka_unit_test(test_positional_arguments),
-		cmocka_unit_test(test_stop_at_the_program), cmocka_unit_test(test_wrong), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_every_form),
+		cmocka_unit_test(test_positional_arguments),
+		cmocka_unit_test(test_stop_at_the_program),
+		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line tables: what CPython 3.8, 3.10, 3.11 and 3.13 compiled one function to, and the line that each of these
- * interpreters itself gives for every code unit. The function has a loop, a condition over several lines, a
- * try/finally, a comprehension and a gap of more than 127 lines.
+ * Line tables: what CPython 3.8, 3.10, 3.11 and 3.13 compiled one function to, and the line that each of
+ * these interpreters itself gives for every code unit. The function has a loop, a condition over several
+ * lines, a try/finally, a comprehension and a gap of more than 127 lines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,9 +77,11 @@ static const uint16_t lines_313[] = {
 	1, 1, 1, 1, 151, 151, 151,
 };
 
-static void check_table(uint32_t kind, const uint8_t *table, size_t table_bytes, const uint16_t *lines, size_t nr_units)
+static void check_table(uint32_t kind, const uint8_t *table, size_t table_bytes, const uint16_t *lines,
+			size_t nr_units)
 {
-	struct tfmt_code code = { .first_line = 1, .table_kind = kind, .table = table, .table_bytes = table_bytes };
+	struct tfmt_code code = {
+	    .first_line = 1, .table_kind = kind, .table = table, .table_bytes = table_bytes };
 
 	for (size_t i = 0; i < nr_units; i++)
 		assert_int_equal(pylines_line(&code, (int32_t)i), lines[i]);
@@ -142,7 +144,8 @@ static void damaged_tables_are_not_read_beyond_their_end(void **state)
 
 		memcpy(copy, table_311, bytes);
 		for (uint32_t kind = TFMT_LINES_LNOTAB; kind <= TFMT_LINES_PEP657; kind++) {
-			struct tfmt_code code = { .first_line = 7, .table_kind = kind, .table = copy, .table_bytes = bytes };
+			struct tfmt_code code = {
+			    .first_line = 7, .table_kind = kind, .table = copy, .table_bytes = bytes };
 
 			for (int32_t position = 0; position < 100; position++)
 				pylines_line(&code, position);

@@ -104,7 +104,8 @@ static void another_build_of_the_file_is_not_believed(void **state)
 
 static void missing_files_and_modules_are_no_error(void **state)
 {
-	struct tfmt_module module = { .start = 0x1000, .end = 0x2000, .path = "/nowhere/lib.so", .build_id = "" };
+	struct tfmt_module module = {
+	    .start = 0x1000, .end = 0x2000, .path = "/nowhere/lib.so", .build_id = "" };
 	struct symbols *s = symbols_new();
 
 	(void)state;

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver ledger: owners, handles and mappings, refused frees, what is reserved, samples, host memory. */
+#include "synthetic.h"
+
+#include "analyzer/cmds/print_report.h"
+#include "analyzer/model.h"
+
+#define MiB (1ull << 20)
+#define TRACE "host.1.1.vtr"
+#define TORCH_STACK 11
+#define NCCL_STACK 13
+#define PROGRAM_STACK 15
+
+static struct synthetic s;
+static struct model m;
+static const struct model_options quiet = { .quiet = true };
+
+/* Three callers of the driver, each below the runtime library. */
+static void begin(void)
+{
+	struct tfmt_header header = synthetic_header(1);
+
+	synthetic_open(&s, TRACE, &header);
+	synthetic_module(&s, 0, 0x10000, 0x20000, "/x/libcudart.so.13");
+	synthetic_module(&s, 1, 0x20000, 0x30000, "/x/site-packages/torch/lib/libc10_cuda.so");
+	synthetic_module(&s, 2, 0x30000, 0x40000, "/x/libnccl.so.2");
+	synthetic_module(&s, 3, 0x40000, 0x50000, "/x/a.out");
+	for (uint32_t i = 0; i < 3; i++) {
+		synthetic_frame(&s, TORCH_STACK - 1 + 2 * i, 0, TFMT_FRAME_NATIVE,
+				0x20010 + 0x10000 * (uint64_t)i, 0);
+		synthetic_frame(&s, TORCH_STACK + 2 * i, TORCH_STACK - 1 + 2 * i, TFMT_FRAME_NATIVE, 0x10010,
+				0);
+	}
+	s.native_stack = PROGRAM_STACK;
+}
+
+static const struct device_books *load(void)
+{
+	synthetic_close(&s, 0);
+	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	return m.device[0].books;
+}
+
+static void driver(uint8_t kind, uint64_t address, uint64_t size, enum tfmt_space space)
+{
+	s.flags = (uint16_t)space;
+	synthetic_event(&s, kind, 0, address, size, 0);
+	s.flags = 0;
+}
+
+static void owners_at_the_peak_sum_to_it(void **state)
+{
+	uint64_t owner[NR_OWNERS], sum = 0;
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_DEVICE);
+	s.native_stack = NCCL_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x200000, 4 * MiB, TFMT_SPACE_DEVICE);
+	s.native_stack = PROGRAM_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x300000, 1 * MiB, TFMT_SPACE_POOL);
+	s.native_stack = TFMT_STACK_NOT_CAPTURED;
+	driver(TFMT_DRIVER_ALLOC, 0x400000, 2 * MiB, TFMT_SPACE_ARRAY);
+	driver(TFMT_DRIVER_FREE, 0x200000, 0, TFMT_SPACE_DEVICE);
+	b = load();
+	assert_int_equal(b->driver_allocs, 4);
+	assert_int_equal(b->driver_frees, 1);
+	assert_int_equal(b->driver_peak_bytes, 27 * MiB);
+	assert_int_equal(b->driver_bytes, 23 * MiB);
+	report_owners(&m.device[0], owner);
+	for (int i = 0; i < NR_OWNERS; i++)
+		sum += owner[i];
+	assert_int_equal(sum, b->driver_peak_bytes);
+	assert_int_equal(owner[OWNER_TORCH], 20 * MiB);
+	assert_int_equal(owner[OWNER_NCCL], 4 * MiB);
+	assert_int_equal(owner[OWNER_PROGRAM], 1 * MiB);
+	assert_int_equal(owner[OWNER_UNKNOWN], 2 * MiB);
+	model_release(&m);
+}
+
+static void handles_count_once_until_the_last_reference(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x100000, 2 * MiB, 0x55);
+	synthetic_event(&s, TFMT_MAP, 0, 0x800000, 2 * MiB, 0x55); /* shown twice, counted once */
+	synthetic_event(&s, TFMT_HANDLE_RETAIN, 0, 0x55, 0, 0);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE); /* for the retained reference */
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x100000, 2 * MiB, 0);
+	b = load();
+	assert_int_equal(b->driver_bytes, 2 * MiB); /* the second mapping still holds it */
+	assert_int_equal(b->driver_peak_bytes, 2 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	model_release(&m);
+
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_ALLOC, 0x56, 2 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x100000, 2 * MiB, 0x55);
+	synthetic_event(&s, TFMT_MAP, 0, 0x100000 + 2 * MiB, 2 * MiB, 0x56);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x56, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x100000, 4 * MiB, 0); /* both at once */
+	b = load();
+	assert_int_equal(b->driver_bytes, 0);
+	assert_int_equal(b->driver_frees, 2);
+	model_release(&m);
+}
+
+static void a_refused_free_is_undone(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.thread = 3;
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_DEVICE);
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_DEVICE);
+	s.thread = 4;
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x100000, 0, 1); /* another thread's: not meant */
+	s.thread = 3;
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x100000, 0, 1);
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x100000, 0, 1); /* only once */
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x55, 0, 1);
+	b = load();
+	assert_int_equal(b->driver_bytes, 22 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	assert_int_equal(b->driver_peak_bytes, 22 * MiB);
+	model_release(&m);
+}
+
+static void a_refused_unmap_is_undone(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x100000, 2 * MiB, 0x55);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x100000, 2 * MiB, 0);
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x100000, 0, 1);
+	b = load();
+	assert_int_equal(b->driver_bytes, 2 * MiB);
+	assert_int_equal(b->reserved_bytes, 2 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	model_release(&m);
+}
+
+/* PyTorch takes a segment, reports it, and gives it back without another report. */
+static void reserved_follows_the_driver_between_reports(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_DEVICE);
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x100000, 8 * MiB, 20 * MiB);
+	synthetic_event(&s, TFMT_TENSOR_FREE, 0, 0x100000, 0, 20 * MiB);
+	s.native_stack = NCCL_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x200000, 4 * MiB, TFMT_SPACE_DEVICE); /* not PyTorch's */
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_DEVICE);
+	b = load();
+	assert_int_equal(b->reserved_peak_bytes, 20 * MiB);
+	assert_int_equal(b->allocated_at_reserved_peak_bytes, 8 * MiB);
+	assert_int_equal(b->reserved_bytes, 0);
+	assert_int_equal(b->disagreements, 0);
+	model_release(&m);
+}
+
+static void reports_that_disagree_are_counted(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x100000, 8 * MiB, 20 * MiB);
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x900000, 8 * MiB,
+			40 * MiB); /* no driver event explains it */
+	synthetic_event(&s, TFMT_TENSOR_FREE, 0, 0x900000, 0, 40 * MiB);
+	b = load();
+	assert_int_equal(b->disagreements, 1);
+	assert_int_equal(b->reserved_peak_bytes, 40 * MiB);
+	model_release(&m);
+}
+
+static void mapped_handles_are_reserved(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x55, 20 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x100000, 20 * MiB, 0x55);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x100000, 8 * MiB, 20 * MiB);
+	synthetic_event(&s, TFMT_TENSOR_FREE, 0, 0x100000, 0, 20 * MiB);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x100000, 20 * MiB, 0);
+	b = load();
+	assert_int_equal(b->reserved_peak_bytes, 20 * MiB);
+	assert_int_equal(b->reserved_bytes, 0);
+	assert_int_equal(b->driver_bytes, 0);
+	assert_int_equal(b->driver_frees, 1);
+	assert_int_equal(b->disagreements, 0);
+	model_release(&m);
+}
+
+static void the_residual_is_what_the_ledger_does_not_explain(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_DEVICE);
+	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 500 * MiB, 1000 * MiB);
+	driver(TFMT_DRIVER_ALLOC, 0x200000, 10 * MiB, TFMT_SPACE_DEVICE);
+	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 480 * MiB, 1000 * MiB);
+	b = load();
+	assert_int_equal(b->samples, 2);
+	assert_int_equal(b->residual_peak_bytes, 490 * MiB);
+	assert_int_equal(b->residual_at_driver_peak_bytes, 480 * MiB);
+	assert_int_equal(m.device[0].capacity_bytes,
+			 1000 * MiB); /* no device definition: the driver's total */
+	model_release(&m);
+}
+
+static void host_memory_and_other_processes_memory_stay_apart(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 1 * MiB, TFMT_SPACE_DEVICE);
+	driver(TFMT_DRIVER_ALLOC, 0x200000, 2 * MiB, TFMT_SPACE_PINNED);
+	driver(TFMT_DRIVER_FREE, 0x200000, 0, TFMT_SPACE_PINNED);
+	driver(TFMT_DRIVER_ALLOC, 0x300000, 4 * MiB, TFMT_SPACE_MANAGED);
+	driver(TFMT_DRIVER_ALLOC, 0x400000, 8 * MiB, TFMT_SPACE_IPC);
+	driver(TFMT_DRIVER_ALLOC, 0x900000, 64 * MiB, TFMT_SPACE_RESERVED);
+	synthetic_event(&s, TFMT_ALLOC_FAILED, 0, 0, 99 * MiB, 2);
+	b = load();
+	assert_int_equal(b->driver_peak_bytes, 1 * MiB);
+	assert_int_equal(b->driver_allocs, 1);
+	assert_int_equal(b->driver_refusals, 1);
+	assert_int_equal(b->refused_bytes, 99 * MiB);
+	assert_int_equal(m.process[0].books.pinned_peak_bytes, 2 * MiB);
+	assert_int_equal(m.process[0].books.pinned_bytes, 0);
+	assert_int_equal(m.process[0].books.managed_peak_bytes, 4 * MiB);
+	model_release(&m);
+}
+
+static void a_reset_clears_the_device(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	for (uint64_t i = 1; i <= 3000; i++)
+		driver(TFMT_DRIVER_ALLOC, i << 20, 512, TFMT_SPACE_DEVICE);
+	synthetic_event(&s, TFMT_RESET, 0, 0, 0, 0);
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 1 * MiB, TFMT_SPACE_DEVICE);
+	b = load();
+	assert_int_equal(b->driver_bytes, 1 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	assert_int_equal(b->driver_peak_bytes, 3000 * 512);
+	model_release(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(owners_at_the_peak_sum_to_it),
+		cmocka_unit_test(handles_count_once_until_the_last_reference),
+		cmocka_unit_test(a_refused_free_is_undone),
+		cmocka_unit_test(a_refused_unmap_is_undone),
+		cmocka_unit_test(reserved_follows_the_driver_between_reports),
+		cmocka_unit_test(reports_that_disagree_are_counted),
+		cmocka_unit_test(mapped_handles_are_reserved),
+		cmocka_unit_test(the_residual_is_what_the_ledger_does_not_explain),
+		cmocka_unit_test(host_memory_and_other_processes_memory_stay_apart),
+		cmocka_unit_test(a_reset_clears_the_device),
+	};
+
+	return cmocka_run_group_tests(tests, synthetic_enter, synthetic_leave);
+}
