@@ -192,8 +192,9 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 }
 
 /* Dependencies are not tracked: a capture of completed work has none to report. */
-CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-				   const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *nr)
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+				   CUgraph *graph, const CUgraphNode **dependencies,
+				   const CUgraphEdgeData **edges, size_t *nr)
 {
 	struct sim_stream *s = sim_stream_of(stream);
 	struct sim_capture *capture = s ? capture_of(s) : NULL;
@@ -214,8 +215,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *statu
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-				   const CUgraphNode **dependencies, size_t *nr)
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+				   CUgraph *graph, const CUgraphNode **dependencies, size_t *nr)
 {
 	return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, NULL, nr);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream capture. A *capture* belongs to the stream it began on (its origin); other streams join it by waiting
- * for an event recorded in it, and all leave when it ends. Streams and events hold references: a capture that
- * has ended stays as an object until the last of them looks away.
+ * Stream capture. A *capture* belongs to the stream it began on (its origin); other streams join it by
+ * waiting for an event recorded in it, and all leave when it ends. Streams and events hold references: a
+ * capture that has ended stays as an object until the last of them looks away.
  */
 #ifndef SIMGPU_CAPTURE_H
 #define SIMGPU_CAPTURE_H

@@ -9,7 +9,8 @@ enum { CONTEXT_MAGIC = 0x43545831, STACK_DEPTH = 64 };
 static struct sim_context primary[SIM_MAX_DEVICES];
 static unsigned long long last_id;
 /* A device's context memory is charged once, however many contexts there are: others share the code. */
-static bool charged[SIM_MAX_DEVICES];
+static bool is_charged[SIM_MAX_DEVICES];
+static size_t charged_bytes[SIM_MAX_DEVICES];
 
 static __thread struct sim_context *stack[STACK_DEPTH];
 static __thread int depth;		/* stack[depth - 1] is current */
@@ -41,14 +42,23 @@ int sim_device(void)
 	return ctx ? ctx->device : 0;
 }
 
+/* Flagged first: sim_charge() wants a context and comes back here. Nothing where not even a context fits. */
+static void charge(int dev)
+{
+	size_t bytes = sim_profile()->context_bytes;
+
+	if (is_charged[dev])
+		return;
+	is_charged[dev] = true;
+	if (sim_charge(dev, bytes))
+		charged_bytes[dev] = bytes;
+}
+
 void sim_context_touch(int dev)
 {
 	struct sim_context *ctx = sim_context_primary(dev);
 
-	if (!charged[dev]) {
-		charged[dev] = true;
-		sim_charge(dev, sim_profile()->context_bytes);
-	}
+	charge(dev);
 	if (!ctx->active) {
 		ctx->active = true;
 		ctx->id = ++last_id;
@@ -82,7 +92,7 @@ static void set_current(struct sim_context *ctx)
 		depth = 0;
 }
 
-/* ---- primary contexts ------------------------------------------------------------------------------- */
+/* ---- primary contexts ------------------------------------------------------------------------ */
 
 static CUresult check_device(CUdevice dev)
 {
@@ -144,7 +154,25 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	return ret;
 }
 
-/* ---- contexts that programs create --------------------------------------------------------------------- */
+/* As documented: the context goes, with all that was allocated in it; the next call that needs one makes it
+ * anew. */
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	CUresult ret = check_device(dev);
+
+	if (ret)
+		return ret;
+	sim_lock();
+	sim_memory_reset(dev);
+	sim_uncharge(dev, charged_bytes[dev]);
+	charged_bytes[dev] = 0;
+	is_charged[dev] = false;
+	primary[dev].active = false;
+	sim_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* ---- contexts that programs create ----------------------------------------------------------- */
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
 {
@@ -162,10 +190,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	ctx->active = true;
 	sim_lock();
 	ctx->id = ++last_id;
-	if (!charged[dev]) {
-		charged[dev] = true;
-		sim_charge(dev, sim_profile()->context_bytes);
-	}
+	charge(dev);
 	sim_unlock();
 	stack[depth++] = ctx;
 	*pctx = (CUcontext)ctx;
@@ -177,7 +202,8 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	return create(pctx, flags, dev);
 }
 
-CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int nr, unsigned int flags, CUdevice dev)
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int nr, unsigned int flags,
+			CUdevice dev)
 {
 	(void)params;
 	(void)nr;
@@ -203,7 +229,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
-/* ---- the thread's stack --------------------------------------------------------------------------------- */
+/* ---- the thread's stack ---------------------------------------------------------------------- */
 
 CUresult cuCtxGetCurrent(CUcontext *pctx)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies and memset. Copies of clean memory write zeros without touching the source. Copies to and within the
- * device above CARRY_LIMIT move nothing: lengths, indices, masks and seeds are small, weights are not, and every
- * byte carried would cost a byte of host memory. Copies to the host are always real.
+ * device above CARRY_LIMIT move nothing: lengths, indices, masks and seeds are small, weights are not, and
+ * every byte carried would cost a byte of host memory. Copies to the host are always real.
  */
 #include <string.h>
 
@@ -125,15 +125,15 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcon
 	return copy_sync((void *)dst, (void *)src, bytes);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
-			   CUstream stream)
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+			   size_t bytes, CUstream stream)
 {
 	(void)dst_ctx;
 	(void)src_ctx;
 	return copy_async((void *)dst, (void *)src, bytes, stream);
 }
 
-/* ---- rows and planes; CUDA arrays are not simulated ----------------------------------------------------------- */
+/* ---- rows and planes; CUDA arrays are not simulated ------------------------------------------ */
 
 static CUresult endpoint(CUmemorytype type, const void *host, CUdeviceptr device, size_t offset, size_t pitch,
 			 struct rows *out)
@@ -155,8 +155,8 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c)
 	ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcY * c->srcPitch + c->srcXInBytes,
 		       c->srcPitch, &src);
 	if (!ret)
-		ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstY * c->dstPitch + c->dstXInBytes,
-			       c->dstPitch, &dst);
+		ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
+			       c->dstY * c->dstPitch + c->dstXInBytes, c->dstPitch, &dst);
 	return ret ? ret : copy(dst, src, c->WidthInBytes, c->Height);
 }
 
@@ -183,11 +183,13 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c)
 
 	for (size_t z = 0; !ret && z < c->Depth; z++) {
 		ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice,
-			       ((c->srcZ + z) * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes, c->srcPitch, &src);
+			       ((c->srcZ + z) * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes,
+			       c->srcPitch, &src);
 		if (!ret)
-			ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
-				       ((c->dstZ + z) * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes,
-				       c->dstPitch, &dst);
+			ret =
+			    endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
+				     ((c->dstZ + z) * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes,
+				     c->dstPitch, &dst);
 		if (!ret)
 			ret = copy(dst, src, c->WidthInBytes, c->Height);
 	}
@@ -205,7 +207,7 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream)
 	return sim_capture_node(stream, SIM_NODE_MEMCPY) ? CUDA_SUCCESS : copy_3d(c);
 }
 
-/* ---- memset ------------------------------------------------------------------------------------------------------ */
+/* ---- memset ---------------------------------------------------------------------------------- */
 
 /* HEIGHT rows of COUNT elements of UNIT bytes (1, 2 or 4) with the value VALUE. */
 static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height)
@@ -237,8 +239,8 @@ static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit,
 	return CUDA_SUCCESS;
 }
 
-static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height,
-			  CUstream stream)
+static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count,
+			  size_t height, CUstream stream)
 {
 	if (sim_capture_node(stream, SIM_NODE_MEMSET))
 		return CUDA_SUCCESS;

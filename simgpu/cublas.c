@@ -2,8 +2,8 @@
 /*
  * cuBLAS: the state of a handle. The routines themselves compute nothing and are generated (gen_stubs.py).
  *
- * The library's own workspace is not charged: PyTorch hands every handle a workspace from its caching allocator
- * (cublasSetWorkspace), and that one is counted there.
+ * The library's own workspace is not charged: PyTorch hands every handle a workspace from its caching
+ * allocator (cublasSetWorkspace), and that one is counted there.
  */
 #include "simgpu/library.h"
 
@@ -21,9 +21,9 @@ struct cublasContext {
 	int sm_target;
 };
 
-#define REQUIRE(handle)                                  \
-	do {                                             \
-		if (!(handle))                           \
+#define REQUIRE(handle)                                       \
+	do {                                                  \
+		if (!(handle))                                \
 			return CUBLAS_STATUS_NOT_INITIALIZED; \
 	} while (0)
 

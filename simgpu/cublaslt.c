@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuBLASLt: descriptors that keep their attributes, one heuristic answer, matrix products that compute nothing.
+ * cuBLASLt: descriptors that keep their attributes, one heuristic answer, matrix products that compute
+ * nothing.
  *
  * The program may hold a descriptor in a struct of its own (the *Init functions) and copy it as bytes, so its
- * attributes live inside the header's opaque struct, never behind a pointer: one record of a tag byte and a value
- * of 1, 4 or 8 bytes after the other, up to a tag of 0. All the attributes that can be set together fit.
+ * attributes live inside the header's opaque struct, never behind a pointer: one record of a tag byte and a
+ * value of 1, 4 or 8 bytes after the other, up to a tag of 0. All the attributes that can be set together
+ * fit.
  */
 #include "simgpu/library.h"
 
@@ -63,7 +65,9 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 static const size_t attr_size[] = { 1, 4, 8 };
 
-/* The record of ATTR among the BYTES at DATA, or where the next one would begin; NULL when there is no room. */
+/*
+ * The record of ATTR among the BYTES at DATA, or where the next one would begin; NULL when there is no room.
+ */
 static unsigned char *attr_find(void *data, size_t bytes, unsigned attr, bool *found)
 {
 	unsigned char *p = data, *end = p + bytes;
@@ -124,21 +128,21 @@ static cublasStatus_t attr_get(const void *data, size_t bytes, unsigned attr, vo
 }
 
 /* The functions of one kind of descriptor that differ in nothing but its name. */
-#define DESCRIPTOR(Kind, Attributes)                                                                            \
-	cublasStatus_t cublasLt##Kind##Destroy(cublasLt##Kind##_t desc)                                         \
-	{                                                                                                       \
-		free(desc);                                                                                     \
-		return CUBLAS_STATUS_SUCCESS;                                                                   \
-	}                                                                                                       \
-	cublasStatus_t cublasLt##Kind##SetAttribute(cublasLt##Kind##_t desc, Attributes attr, const void *buf,  \
-						    size_t sizeInBytes)                                         \
-	{                                                                                                       \
-		return attr_set(desc, sizeof(*desc), attr, buf, sizeInBytes);                                   \
-	}                                                                                                       \
-	cublasStatus_t cublasLt##Kind##GetAttribute(cublasLt##Kind##_t desc, Attributes attr, void *buf,        \
-						    size_t sizeInBytes, size_t *sizeWritten)                    \
-	{                                                                                                       \
-		return attr_get(desc, sizeof(*desc), attr, buf, sizeInBytes, sizeWritten);                      \
+#define DESCRIPTOR(Kind, Attributes)                                                                     \
+	cublasStatus_t cublasLt##Kind##Destroy(cublasLt##Kind##_t desc)                                  \
+	{                                                                                                \
+		free(desc);                                                                              \
+		return CUBLAS_STATUS_SUCCESS;                                                            \
+	}                                                                                                \
+	cublasStatus_t cublasLt##Kind##SetAttribute(cublasLt##Kind##_t desc, Attributes attr,            \
+						    const void *buf, size_t sizeInBytes)                 \
+	{                                                                                                \
+		return attr_set(desc, sizeof(*desc), attr, buf, sizeInBytes);                            \
+	}                                                                                                \
+	cublasStatus_t cublasLt##Kind##GetAttribute(cublasLt##Kind##_t desc, Attributes attr, void *buf, \
+						    size_t sizeInBytes, size_t *sizeWritten)             \
+	{                                                                                                \
+		return attr_get(desc, sizeof(*desc), attr, buf, sizeInBytes, sizeWritten);               \
 	}
 
 DESCRIPTOR(MatrixLayout, cublasLtMatrixLayoutAttribute_t)
@@ -146,8 +150,8 @@ DESCRIPTOR(MatmulDesc, cublasLtMatmulDescAttributes_t)
 DESCRIPTOR(MatrixTransformDesc, cublasLtMatrixTransformDescAttributes_t)
 DESCRIPTOR(MatmulPreference, cublasLtMatmulPreferenceAttributes_t)
 
-cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout, size_t size, cudaDataType type,
-						 uint64_t rows, uint64_t cols, int64_t ld)
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout, size_t size,
+						 cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
 {
 	int32_t layout_type = type, batch_count = 1;
 
@@ -156,7 +160,8 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayou
 	attr_set(matLayout, size, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, sizeof(rows));
 	attr_set(matLayout, size, CUBLASLT_MATRIX_LAYOUT_COLS, &cols, sizeof(cols));
 	attr_set(matLayout, size, CUBLASLT_MATRIX_LAYOUT_LD, &ld, sizeof(ld));
-	return attr_set(matLayout, size, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch_count, sizeof(batch_count));
+	return attr_set(matLayout, size, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch_count,
+			sizeof(batch_count));
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout, cudaDataType type, uint64_t rows,
@@ -183,13 +188,14 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *matmulDesc, cublas
 	return cublasLtMatmulDescInit_internal(*matmulDesc, sizeof(**matmulDesc), computeType, scaleType);
 }
 
-cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtMatrixTransformDesc_t transformDesc, size_t size,
-							cudaDataType scaleType)
+cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtMatrixTransformDesc_t transformDesc,
+							size_t size, cudaDataType scaleType)
 {
 	int32_t scale = scaleType;
 
 	memset(transformDesc, 0, size);
-	return attr_set(transformDesc, size, CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE, &scale, sizeof(scale));
+	return attr_set(transformDesc, size, CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE, &scale,
+			sizeof(scale));
 }
 
 cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t *transformDesc,
@@ -211,7 +217,9 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* An algorithm that needs no workspace: PyTorch passes its own, preallocated one whatever is asked for here. */
+/*
+ * An algorithm that needs no workspace: PyTorch passes its own, preallocated one whatever is asked for here.
+ */
 static void heuristic_result(cublasLtMatmulHeuristicResult_t *result)
 {
 	memset(result, 0, sizeof(*result));
@@ -219,7 +227,8 @@ static void heuristic_result(cublasLtMatmulHeuristicResult_t *result)
 	result->wavesCount = 1.0f;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
+					      cublasLtMatmulDesc_t operationDesc,
 					      cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
 					      cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
 					      cublasLtMatmulPreference_t preference, int requestedAlgoCount,
@@ -265,7 +274,8 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle, cublasComput
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
 				       cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
 				       cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
-				       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)
+				       const cublasLtMatmulAlgo_t *algo,
+				       cublasLtMatmulHeuristicResult_t *result)
 {
 	(void)lightHandle;
 	if (!operationDesc || !Adesc || !Bdesc || !Cdesc || !Ddesc || !algo)
@@ -276,8 +286,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
-						    cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf,
-						    size_t sizeInBytes)
+						    cublasLtMatmulAlgoConfigAttributes_t attr,
+						    const void *buf, size_t sizeInBytes)
 {
 	return attr_set(algo, sizeof(*algo), attr, buf, sizeInBytes);
 }
@@ -289,8 +299,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 	return attr_get(algo, sizeof(*algo), attr, buf, sizeInBytes, sizeWritten);
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void *alpha,
-			      const void *A, cublasLtMatrixLayout_t Adesc, const void *B,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc,
+			      const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc, const void *B,
 			      cublasLtMatrixLayout_t Bdesc, const void *beta, const void *C,
 			      cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
 			      const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes,
@@ -306,9 +316,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle, cublasLtMatrixTransformDesc_t transformDesc,
-				       const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
-				       const void *beta, const void *B, cublasLtMatrixLayout_t Bdesc, void *C,
+cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
+				       cublasLtMatrixTransformDesc_t transformDesc, const void *alpha,
+				       const void *A, cublasLtMatrixLayout_t Adesc, const void *beta,
+				       const void *B, cublasLtMatrixLayout_t Bdesc, void *C,
 				       cublasLtMatrixLayout_t Cdesc, cudaStream_t stream)
 {
 	(void)transformDesc, (void)alpha, (void)A, (void)Adesc;

@@ -142,8 +142,8 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int nbDims,
-					 const int dimA[], const int strideA[])
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
+					 int nbDims, const int dimA[], const int strideA[])
 {
 	if (!tensorDesc || nbDims < 1 || nbDims > CUDNN_DIM_MAX)
 		return CUDNN_STATUS_BAD_PARAM;
@@ -171,8 +171,9 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cud
 	return cudnnSetTensorNdDescriptorEx(tensorDesc, format, dataType, 4, (const int[]){ n, c, h, w });
 }
 
-cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int n,
-					   int c, int h, int w, int nStride, int cStride, int hStride, int wStride)
+cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType,
+					   int n, int c, int h, int w, int nStride, int cStride, int hStride,
+					   int wStride)
 {
 	return cudnnSetTensorNdDescriptor(tensorDesc, dataType, 4, (const int[]){ n, c, h, w },
 					  (const int[]){ nStride, cStride, hStride, wStride });
@@ -308,15 +309,16 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float dropout,
-					void *states, size_t stateSizeInBytes, unsigned long long seed)
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
+					float dropout, void *states, size_t stateSizeInBytes,
+					unsigned long long seed)
 {
 	sim_library_launch(handle);
 	return cudnnRestoreDropoutDescriptor(dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
 }
 
-cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float *dropout,
-					void **states, unsigned long long *seed)
+cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle,
+					float *dropout, void **states, unsigned long long *seed)
 {
 	(void)handle;
 	if (!dropoutDesc)

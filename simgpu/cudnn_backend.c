@@ -2,9 +2,10 @@
 /*
  * cuDNN's backend (graph) API: descriptors that keep their attributes.
  *
- * A descriptor is a bag of attributes. Those that hold other descriptors own a reference to each, so a program may
- * destroy a child before its parent. Every operation graph has one engine, which needs no workspace: the real
- * figure is the library's own and unknown (docs/simulated-libraries.md), so peaks are a lower bound there.
+ * A descriptor is a bag of attributes. Those that hold other descriptors own a reference to each, so a
+ * program may destroy a child before its parent. Every operation graph has one engine, which needs no
+ * workspace: the real figure is the library's own and unknown (docs/simulated-libraries.md), so peaks are a
+ * lower bound there.
  */
 #include "simgpu/cudnn_state.h"
 
@@ -95,8 +96,8 @@ static struct attribute *attribute_find(const struct descriptor *d, cudnnBackend
 	return NULL;
 }
 
-static void attribute_store(struct descriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-			    int64_t count, const void *elements)
+static void attribute_store(struct descriptor *d, cudnnBackendAttributeName_t name,
+			    cudnnBackendAttributeType_t type, int64_t count, const void *elements)
 {
 	struct attribute *a = attribute_find(d, name), old = { .elements = NULL };
 	size_t bytes = (size_t)count * element_bytes(type);
@@ -139,7 +140,8 @@ static void heuristic_answer(const struct descriptor *heur, struct descriptor *c
 	int64_t index = 0;
 
 	if (graph)
-		attribute_store(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->type, graph->count, graph->elements);
+		attribute_store(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->type, graph->count,
+				graph->elements);
 	attribute_store(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
 	attribute_store(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
 	descriptor_put(engine);
@@ -204,7 +206,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 	return descriptor ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t attributeName,
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+				       cudnnBackendAttributeName_t attributeName,
 				       cudnnBackendAttributeType_t attributeType, int64_t elementCount,
 				       const void *arrayOfElements)
 {
@@ -216,8 +219,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
 				       cudnnBackendAttributeName_t attributeName,
-				       cudnnBackendAttributeType_t attributeType, int64_t requestedElementCount,
-				       int64_t *elementCount, void *arrayOfElements)
+				       cudnnBackendAttributeType_t attributeType,
+				       int64_t requestedElementCount, int64_t *elementCount,
+				       void *arrayOfElements)
 {
 	const struct attribute *a;
 	int64_t count;

@@ -2,9 +2,9 @@
 /*
  * cuDNN's recurrent networks (RNN API v8): sizes and places that follow from a descriptor.
  *
- * The weight space, whose layout cuDNN keeps to itself but lets programs ask for, is laid out here as: for each
- * pseudo layer (layer x direction) its input matrices, recurrent matrices and projection, one per gate; after all
- * matrices the biases in the same order. Its total size is the sum of the parts, as on a GPU.
+ * The weight space, whose layout cuDNN keeps to itself but lets programs ask for, is laid out here as: for
+ * each pseudo layer (layer x direction) its input matrices, recurrent matrices and projection, one per gate;
+ * after all matrices the biases in the same order. Its total size is the sum of the parts, as on a GPU.
  */
 #include "simgpu/cudnn_state.h"
 
@@ -118,11 +118,12 @@ cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnnDesc)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo, cudnnRNNMode_t cellMode,
-				       cudnnRNNBiasMode_t biasMode, cudnnDirectionMode_t dirMode,
-				       cudnnRNNInputMode_t inputMode, cudnnDataType_t dataType,
-				       cudnnDataType_t mathPrec, cudnnMathType_t mathType, int32_t inputSize,
-				       int32_t hiddenSize, int32_t projSize, int32_t numLayers,
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo,
+				       cudnnRNNMode_t cellMode, cudnnRNNBiasMode_t biasMode,
+				       cudnnDirectionMode_t dirMode, cudnnRNNInputMode_t inputMode,
+				       cudnnDataType_t dataType, cudnnDataType_t mathPrec,
+				       cudnnMathType_t mathType, int32_t inputSize, int32_t hiddenSize,
+				       int32_t projSize, int32_t numLayers,
 				       cudnnDropoutDescriptor_t dropoutDesc, uint32_t auxFlags)
 {
 	(void)algo, (void)mathPrec, (void)mathType, (void)dropoutDesc, (void)auxFlags;
@@ -142,7 +143,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlg
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, size_t *weightSpaceSize)
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
+					 size_t *weightSpaceSize)
 {
 	struct place unused;
 
@@ -171,8 +173,8 @@ static void describe(const struct cudnnRNNStruct *r, const void *base, int64_t a
 /* PyTorch passes NULL for the descriptors and addresses that it does not want. */
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int32_t pseudoLayer,
 				      size_t weightSpaceSize, const void *weightSpace, int32_t linLayerID,
-				      cudnnTensorDescriptor_t mDesc, void **mAddr, cudnnTensorDescriptor_t bDesc,
-				      void **bAddr)
+				      cudnnTensorDescriptor_t mDesc, void **mAddr,
+				      cudnnTensorDescriptor_t bDesc, void **bAddr)
 {
 	struct place place;
 
@@ -198,8 +200,8 @@ cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc, cudnnDataType_t dataType,
-					cudnnRNNDataLayout_t layout, int maxSeqLength, int batchSize, int vectorSize,
-					const int seqLengthArray[], void *paddingFill)
+					cudnnRNNDataLayout_t layout, int maxSeqLength, int batchSize,
+					int vectorSize, const int seqLengthArray[], void *paddingFill)
 {
 	(void)dataType, (void)layout, (void)vectorSize, (void)seqLengthArray, (void)paddingFill;
 	if (!rnnDataDesc)
@@ -209,12 +211,13 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc, cu
 }
 
 /*
- * Model: the workspace holds the gates' activations of every layer, and the reserve space, which training keeps for
- * the backward pass, those and two states besides. The real figures are the library's and depend on the algorithm.
+ * Model: the workspace holds the gates' activations of every layer, and the reserve space, which training
+ * keeps for the backward pass, those and two states besides. The real figures are the library's and depend on
+ * the algorithm.
  */
-cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, cudnnForwardMode_t fwdMode,
-					cudnnRNNDataDescriptor_t xDesc, size_t *workSpaceSize,
-					size_t *reserveSpaceSize)
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
+					cudnnForwardMode_t fwdMode, cudnnRNNDataDescriptor_t xDesc,
+					size_t *workSpaceSize, size_t *reserveSpaceSize)
 {
 	size_t state;
 
@@ -226,6 +229,7 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
 	if (workSpaceSize)
 		*workSpaceSize = state * (size_t)nr_gates(rnnDesc);
 	if (reserveSpaceSize)
-		*reserveSpaceSize = fwdMode == CUDNN_FWD_MODE_TRAINING ? state * (size_t)(nr_gates(rnnDesc) + 2) : 0;
+		*reserveSpaceSize =
+			fwdMode == CUDNN_FWD_MODE_TRAINING ? state * (size_t)(nr_gates(rnnDesc) + 2) : 0;
 	return CUDNN_STATUS_SUCCESS;
 }

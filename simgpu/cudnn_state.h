@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuDNN's objects as simgpu keeps them. Descriptors remember what was set, because the program reads it back and
- * because sizes (tensor bytes, RNN parameters) follow from it.
+ * cuDNN's objects as simgpu keeps them. Descriptors remember what was set, because the program reads it back
+ * and because sizes (tensor bytes, RNN parameters) follow from it.
  */
 #ifndef SIMGPU_CUDNN_STATE_H
 #define SIMGPU_CUDNN_STATE_H

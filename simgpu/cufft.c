@@ -3,7 +3,8 @@
  * cuFFT: plans that know their work area's size. Transforms compute nothing.
  *
  * Model: the work area is one complex copy of the transformed volume. With automatic allocation, which is the
- * default, cuFFT takes that area from the driver when the plan is made, so it is charged to the device here too.
+ * default, cuFFT takes that area from the driver when the plan is made, so it is charged to the device here
+ * too.
  */
 #include "simgpu/driver_table.h"
 #include "simgpu/library.h"
@@ -105,8 +106,8 @@ static bool widen(int rank, const int *n, long long *wide)
 	return true;
 }
 
-static cufftResult plan_make(cufftHandle handle, int rank, const long long *n, long long batch, bool is_double,
-			     size_t *workSize)
+static cufftResult plan_make(cufftHandle handle, int rank, const long long *n, long long batch,
+			     bool is_double, size_t *workSize)
 {
 	struct plan *plan = plan_find(handle);
 
@@ -128,8 +129,9 @@ static cufftResult plan_make(cufftHandle handle, int rank, const long long *n, l
 	return CUFFT_SUCCESS;
 }
 
-cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, int istride, int idist, int *onembed,
-			      int ostride, int odist, cufftType type, int batch, size_t *workSize)
+cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, int istride, int idist,
+			      int *onembed, int ostride, int odist, cufftType type, int batch,
+			      size_t *workSize)
 {
 	long long wide[3];
 
@@ -141,8 +143,8 @@ cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, 
 
 cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long int *n, long long int *inembed,
 				long long int istride, long long int idist, long long int *onembed,
-				long long int ostride, long long int odist, cufftType type, long long int batch,
-				size_t *workSize)
+				long long int ostride, long long int odist, cufftType type,
+				long long int batch, size_t *workSize)
 {
 	(void)inembed, (void)istride, (void)idist, (void)onembed, (void)ostride, (void)odist;
 	return plan_make(plan, rank, n, batch, type_is_double(type), workSize);
@@ -175,7 +177,8 @@ cufftResult cufftMakePlan3d(cufftHandle plan, int nx, int ny, int nz, cufftType 
 }
 
 /* cufftPlan*: create and make in one call; a plan that cannot be made is not left behind. */
-static cufftResult plan_new(cufftHandle *handle, int rank, const long long *n, long long batch, cufftType type)
+static cufftResult plan_new(cufftHandle *handle, int rank, const long long *n, long long batch,
+			    cufftType type)
 {
 	cufftResult result = cufftCreate(handle);
 
@@ -202,8 +205,8 @@ cufftResult cufftPlan3d(cufftHandle *plan, int nx, int ny, int nz, cufftType typ
 	return plan_new(plan, 3, (const long long[]){ nx, ny, nz }, 1, type);
 }
 
-cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int istride, int idist, int *onembed,
-			  int ostride, int odist, cufftType type, int batch)
+cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int istride, int idist,
+			  int *onembed, int ostride, int odist, cufftType type, int batch)
 {
 	long long wide[3];
 
@@ -213,8 +216,8 @@ cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *inembed, int
 	return plan_new(plan, rank, wide, batch, type);
 }
 
-cufftResult cufftEstimateMany(int rank, int *n, int *inembed, int istride, int idist, int *onembed, int ostride,
-			      int odist, cufftType type, int batch, size_t *workSize)
+cufftResult cufftEstimateMany(int rank, int *n, int *inembed, int istride, int idist, int *onembed,
+			      int ostride, int odist, cufftType type, int batch, size_t *workSize)
 {
 	long long wide[3];
 
@@ -294,17 +297,17 @@ static cufftResult execute(cufftHandle handle)
 	return CUFFT_SUCCESS;
 }
 
-#define EXEC(Kind, in_t, out_t)                                                                         \
-	cufftResult cufftExec##Kind(cufftHandle plan, in_t *idata, out_t *odata)                        \
-	{                                                                                               \
-		(void)idata, (void)odata;                                                               \
-		return execute(plan);                                                                   \
+#define EXEC(Kind, in_t, out_t)                                                  \
+	cufftResult cufftExec##Kind(cufftHandle plan, in_t *idata, out_t *odata) \
+	{                                                                        \
+		(void)idata, (void)odata;                                        \
+		return execute(plan);                                            \
 	}
-#define EXEC_DIRECTED(Kind, type)                                                                       \
-	cufftResult cufftExec##Kind(cufftHandle plan, type *idata, type *odata, int direction)          \
-	{                                                                                               \
-		(void)idata, (void)odata, (void)direction;                                              \
-		return execute(plan);                                                                   \
+#define EXEC_DIRECTED(Kind, type)                                                              \
+	cufftResult cufftExec##Kind(cufftHandle plan, type *idata, type *odata, int direction) \
+	{                                                                                      \
+		(void)idata, (void)odata, (void)direction;                                     \
+		return execute(plan);                                                          \
 	}
 
 EXEC_DIRECTED(C2C, cufftComplex)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CUPTI: profilers may subscribe and enable what they like (gen_stubs.py answers that); no record is ever delivered
- * and no callback called, because there is no device activity to tell of.
+ * CUPTI: profilers may subscribe and enable what they like (gen_stubs.py answers that); no record is ever
+ * delivered and no callback called, because there is no device activity to tell of.
  */
 #include "simgpu/library.h"
 
@@ -121,7 +121,8 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
 		return CUPTI_ERROR_QUEUE_EMPTY;
 	correlation[kind].depth--;
 	if (lastId)
-		*lastId = correlation[kind].depth < CORRELATION_DEPTH ?
-			  correlation[kind].ids[correlation[kind].depth] : 0;
+		*lastId = correlation[kind].depth < CORRELATION_DEPTH
+				  ? correlation[kind].ids[correlation[kind].depth]
+				  : 0;
 	return CUPTI_SUCCESS;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cuSOLVER's dense part: the state of a handle. Its routines compute nothing and are generated (gen_stubs.py). */
+/*
+ * cuSOLVER's dense part: the state of a handle. Its routines compute nothing and are generated
+ * (gen_stubs.py).
+ */
 #include "simgpu/library.h"
 
 #include <stdlib.h>

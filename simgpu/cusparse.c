@@ -2,8 +2,8 @@
 /*
  * cuSPARSE: handle, matrix descriptors of the older API, sparse and dense descriptors of the generic one.
  *
- * The descriptors remember sizes and pointers, which programs read back. A product whose number of nonzeros only a
- * kernel could know (SpGEMM) has none, as every other kernel result reads 0.
+ * The descriptors remember sizes and pointers, which programs read back. A product whose number of nonzeros
+ * only a kernel could know (SpGEMM) has none, as every other kernel result reads 0.
  */
 #include "simgpu/library.h"
 
@@ -148,16 +148,16 @@ cusparseStatus_t cusparseDestroyMatDescr(cusparseMatDescr_t descrA)
 }
 
 /* A setter and a getter of one field of the older API's matrix descriptor. */
-#define FIELD(Name, field_t, field)                                                          \
-	cusparseStatus_t cusparseSetMat##Name(cusparseMatDescr_t descrA, field_t value)      \
-	{                                                                                    \
-		REQUIRE(descrA);                                                             \
-		descrA->field = value;                                                       \
-		return CUSPARSE_STATUS_SUCCESS;                                              \
-	}                                                                                    \
-	field_t cusparseGetMat##Name(const cusparseMatDescr_t descrA)                        \
-	{                                                                                    \
-		return descrA->field;                                                        \
+#define FIELD(Name, field_t, field)                                                     \
+	cusparseStatus_t cusparseSetMat##Name(cusparseMatDescr_t descrA, field_t value) \
+	{                                                                               \
+		REQUIRE(descrA);                                                        \
+		descrA->field = value;                                                  \
+		return CUSPARSE_STATUS_SUCCESS;                                         \
+	}                                                                               \
+	field_t cusparseGetMat##Name(const cusparseMatDescr_t descrA)                   \
+	{                                                                               \
+		return descrA->field;                                                   \
 	}
 
 FIELD(Type, cusparseMatrixType_t, type)
@@ -165,8 +165,8 @@ FIELD(FillMode, cusparseFillMode_t, fill_mode)
 FIELD(DiagType, cusparseDiagType_t, diag_type)
 FIELD(IndexBase, cusparseIndexBase_t, base)
 
-static cusparseStatus_t sparse_new(cusparseSpMatDescr_t *out, cusparseFormat_t format, int64_t rows, int64_t cols,
-				   int64_t nnz, void *values, cusparseIndexBase_t base)
+static cusparseStatus_t sparse_new(cusparseSpMatDescr_t *out, cusparseFormat_t format, int64_t rows,
+				   int64_t cols, int64_t nnz, void *values, cusparseIndexBase_t base)
 {
 	*out = sim_alloc(sizeof(**out));
 	**out = (struct cusparseSpMatDescr){
@@ -182,8 +182,9 @@ static cusparseStatus_t sparse_new(cusparseSpMatDescr_t *out, cusparseFormat_t f
 }
 
 cusparseStatus_t cusparseCreateCoo(cusparseSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
-				   void *cooRowInd, void *cooColInd, void *cooValues, cusparseIndexType_t cooIdxType,
-				   cusparseIndexBase_t idxBase, cudaDataType valueType)
+				   void *cooRowInd, void *cooColInd, void *cooValues,
+				   cusparseIndexType_t cooIdxType, cusparseIndexBase_t idxBase,
+				   cudaDataType valueType)
 {
 	(void)cooRowInd, (void)cooColInd, (void)cooIdxType, (void)valueType;
 	return sparse_new(spMatDescr, CUSPARSE_FORMAT_COO, rows, cols, nnz, cooValues, idxBase);
@@ -258,7 +259,8 @@ cusparseStatus_t cusparseSpMatGetStridedBatch(cusparseConstSpMatDescr_t spMatDes
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
-cusparseStatus_t cusparseCooSetStridedBatch(cusparseSpMatDescr_t spMatDescr, int batchCount, int64_t batchStride)
+cusparseStatus_t cusparseCooSetStridedBatch(cusparseSpMatDescr_t spMatDescr, int batchCount,
+					    int64_t batchStride)
 {
 	(void)batchStride;
 	REQUIRE(spMatDescr);
@@ -276,12 +278,13 @@ cusparseStatus_t cusparseCsrSetStridedBatch(cusparseSpMatDescr_t spMatDescr, int
 /* The two attributes there are, each an int-sized enumeration; NULL for another. */
 static void *sparse_attribute(struct cusparseSpMatDescr *d, cusparseSpMatAttribute_t attribute)
 {
-	return attribute == CUSPARSE_SPMAT_FILL_MODE ? (void *)&d->fill_mode :
-	       attribute == CUSPARSE_SPMAT_DIAG_TYPE ? (void *)&d->diag_type : NULL;
+	return attribute == CUSPARSE_SPMAT_FILL_MODE   ? (void *)&d->fill_mode
+	       : attribute == CUSPARSE_SPMAT_DIAG_TYPE ? (void *)&d->diag_type
+						       : NULL;
 }
 
-cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t spMatDescr, cusparseSpMatAttribute_t attribute,
-					   void *data, size_t dataSize)
+cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t spMatDescr,
+					   cusparseSpMatAttribute_t attribute, void *data, size_t dataSize)
 {
 	void *field;
 
@@ -293,8 +296,8 @@ cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t spMatDescr, cusp
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
-cusparseStatus_t cusparseSpMatGetAttribute(cusparseConstSpMatDescr_t spMatDescr, cusparseSpMatAttribute_t attribute,
-					   void *data, size_t dataSize)
+cusparseStatus_t cusparseSpMatGetAttribute(cusparseConstSpMatDescr_t spMatDescr,
+					   cusparseSpMatAttribute_t attribute, void *data, size_t dataSize)
 {
 	void *field;
 
@@ -333,7 +336,8 @@ cusparseStatus_t cusparseDnMatGet(cusparseDnMatDescr_t dnMatDescr, int64_t *rows
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
-cusparseStatus_t cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatDescr, int batchCount, int64_t batchStride)
+cusparseStatus_t cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatDescr, int batchCount,
+					      int64_t batchStride)
 {
 	REQUIRE(dnMatDescr);
 	dnMatDescr->nr_batches = batchCount;

@@ -83,7 +83,7 @@ static void choose_profile(void)
 	gpu.profile.capacity_bytes = number("SIMGPU_CAPACITY", 1ULL << 46, gpu.profile.capacity_bytes);
 }
 
-/* The physical index that one entry of CUDA_VISIBLE_DEVICES names, or -1: the list ends there, as documented. */
+/* The physical index that one entry of CUDA_VISIBLE_DEVICES names, or -1, where the list ends. */
 static int visible_index(const char *entry)
 {
 	char *end;
@@ -120,7 +120,8 @@ static void choose_visible(void)
 		return;
 	}
 	copy = strcpy(sim_alloc(strlen(list) + 1), list);
-	for (entry = strtok_r(copy, ",", &save); entry && gpu.nr < gpu.nr_physical; entry = strtok_r(NULL, ",", &save)) {
+	for (entry = strtok_r(copy, ",", &save); entry && gpu.nr < gpu.nr_physical;
+	     entry = strtok_r(NULL, ",", &save)) {
 		index = visible_index(entry);
 		if (index < 0)
 			break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which bytes of device memory are anything but 0. No kernel runs, so it is those that the host side wrote
- * ("dirty"). When a block is handed out afresh its dirty bytes become 0 again: a program may read a count or a
- * size from memory that, on a GPU, a kernel would have filled, and old bytes there would be nonsense.
+ * ("dirty"). When a block is handed out afresh its dirty bytes become 0 again: a program may read a count or
+ * a size from memory that, on a GPU, a kernel would have filled, and old bytes there would be nonsense.
  */
 #include <pthread.h>
 #include <string.h>

@@ -11,7 +11,7 @@ enum { DRIVER_VERSION = CUDA_VERSION };
 static bool initialised, forked;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* CUDA does not survive fork(): a child of an initialised process gets an error from every call, as on a GPU. */
+/* CUDA does not survive fork(): in a child of an initialised process every call fails, as on a GPU. */
 static void in_child(void)
 {
 	if (initialised)
@@ -241,6 +241,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a, CUdevice s
 
 	if (ret)
 		return ret;
-	*value = a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED || a == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+	*value = a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+		 a == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
 	return CUDA_SUCCESS;
 }

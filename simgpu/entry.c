@@ -37,7 +37,8 @@ static void *lookup(const char *name, int version, bool per_thread, CUdriverProc
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
 			     CUdriverProcAddressQueryResult *status)
 {
-	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const cuuint64_t known =
+	    CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	CUdriverProcAddressQueryResult unused;
 
 	if (!name || !function || flags & ~known)

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Write a typed default for every documented CUDA function that no object file of simgpu defines.
 
-The public headers, preprocessed, give each function's exact prototype; RULES below says what its default does.
-A function that no rule names is *unsupported*: it is counted, returns its library's not-supported code and writes
-nothing. So nothing that simgpu exports ever reports success for a size, handle or pointer it did not provide.
+The public headers, preprocessed, give each function's exact prototype; RULES below says what its default
+does. A function that no rule names is *unsupported*: it is counted, returns its library's not-supported code
+and writes nothing. So nothing that simgpu exports ever reports success for a size, handle or pointer that it
+did not provide.
 
 Output, in the folder given by --out:
   stubs.c         the defaults, and their counters (struct sim_stub, simgpu.h)
-  symbol_table.c  name -> address of all driver functions, and which version of a name belongs to which CUDA version
+  symbol_table.c  name -> address of all driver functions, and which version of a name belongs to which CUDA
   stubs.txt       one line a function: its name and what its default does, for people
 """
 
@@ -25,13 +26,16 @@ HEADERS = (
     "cusolverDn.h", "cusolverSp.h", "cusolverRf.h", "cusolverMg.h", "cusparse.h", "curand.h",
     "nccl.h",
     # cupti.h itself defines old structures that cuda.h has already: its parts, then.
-    "cupti_result.h", "cupti_version.h", "cupti_activity.h", "cupti_callbacks.h", "cupti_events.h", "cupti_metrics.h",
-    "cupti_profiler_target.h", "cupti_range_profiler.h", "cupti_pcsampling.h", "cupti_sass_metrics.h",
-    "cupti_pmsampling.h",
+    "cupti_result.h", "cupti_version.h", "cupti_activity.h", "cupti_callbacks.h", "cupti_events.h",
+    "cupti_metrics.h", "cupti_profiler_target.h", "cupti_range_profiler.h", "cupti_pcsampling.h",
+    "cupti_sass_metrics.h", "cupti_pmsampling.h",
 )
 
-# Return type -> (success, what an unsupported function returns). cuRAND and NCCL have no code of that meaning;
-# theirs are the ones their documentation gives for a call that cannot be served.
+# A toolkit need not have them all: a header that is missing leaves its functions to the library itself.
+INCLUDES = "".join("#if __has_include(<%s>)\n#include <%s>\n#endif\n" % (h, h) for h in HEADERS)
+
+# Return type -> (success, what an unsupported function returns). cuRAND and NCCL have no code of that
+# meaning; theirs are the ones that their documentation gives for a call that cannot be served.
 STATUS = {
     "CUresult": ("CUDA_SUCCESS", "CUDA_ERROR_NOT_SUPPORTED"),
     "cudaError_t": ("cudaSuccess", "sim_runtime_error(cudaErrorNotSupported)"),
@@ -48,6 +52,11 @@ STATUS = {
 # Names that come from names.txt because no header of the toolkit declares them: prefix -> not-supported code.
 UNTYPED = (("nvml", 3), ("cusparseLt", 10), ("nccl", 5), ("cupti", 27))
 
+# Refusals that callers count on, so nobody is told: many a real board does not support an NVML query, and
+# NVRTC asks for the driver's private tables but works without them (it crashes, though, when the function
+# itself is missing).
+EXPECTED = re.compile(r"nvml\w+|cu(da)?GetExportTable")
+
 # What a default may do.
 NOOP = "no-op"              # succeed: nothing to do where kernels compute nothing
 COMPUTE = "compute"         # succeed, and count a launch on the handle's stream
@@ -56,7 +65,7 @@ RELEASE = "release"         # succeed and free an opaque object
 PER_THREAD = "per-thread"   # the same function on the per-thread default stream
 UNSUPPORTED = "unsupported"
 
-# First match wins. A function that matches NOOP or COMPUTE but has an output that nobody writes is unsupported.
+# First match wins. A function of NOOP or COMPUTE with an output that nobody writes is unsupported nonetheless.
 RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     # Driver and runtime: hints, settings and notices without a visible effect on memory.
     (r"cu(da)?Mem(Prefetch|Advise)\w*", NOOP),
@@ -109,18 +118,19 @@ RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     (r"cupti(Unsubscribe|Finalize|SetThreadIdType)|cuptiActivitySetAttribute", NOOP),
 ))
 
-# Outputs by parameter name, for functions that NOOP or COMPUTE covers. The model of every workspace size is in
-# docs/simulated-libraries.md: elements where the library counts elements, bytes where it counts bytes.
+# Outputs by parameter name, for functions that NOOP or COMPUTE covers. docs/simulated-libraries.md has the model
+# of workspace sizes: elements where the library counts elements, bytes where it counts bytes.
 INTEGER = re.compile(r"(unsigned\s+)?(int|size_t|int32_t|int64_t|uint32_t|uint64_t|long|cusolver_int_t)")
 SIZE = re.compile(r"lwork(_bytes)?|p?bufferSize\w*|workSize|workspaceInBytes\w*|workspaceSize\w*|sizeInBytes|"
                   r"reserveSpaceSize\w*", re.I)
-DEVICE = re.compile(r"P|p|b[sc]c\w*|bsr\w*|c[so][cro]\w*|coloring|reordering|(d_|dev)info|(dev)?infoArray|d?ipiv|devIpiv|"
-                    r"nnzPerRow(Col)?|outputPtr|mantissaBitCount|valueSize", re.I)
-RESULT = re.compile(r"result|info|ncolors|h_meig|meig(64)?|h_err_sigma|h_R_nrmF|niters?|iter|nnzTotalDevHostPtr|nnz[A-Z]?|"
-                    r"bnnz\w*")
+DEVICE = re.compile(r"p|b[sc]c\w*|bsr\w*|c[so][cro]\w*|coloring|reordering|(d_|dev)info|(dev)?infoArray|"
+                    r"d?ipiv|devIpiv|nnzPerRow(Col)?|outputPtr|mantissaBitCount|valueSize", re.I)
+RESULT = re.compile(r"result|info|ncolors|h_meig|meig(64)?|h_err_sigma|h_R_nrmF|niters?|iter|"
+                    r"nnzTotalDevHostPtr|nnz[A-Z]?|bnnz\w*")
 PIVOT = re.compile(r"position")
-DATA = re.compile(r"(struct\s+)?(void|float|double|cu(Float|Double)?Complex|cuDoubleComplex|__half|char|signed char|"
-                  r"unsigned char|unsigned short|short|uint8_t|int8_t|CUtensorMap|CUpti_Activity\w+Config)")
+DATA = re.compile(r"(struct\s+)?(void|float|double|cu(Float|Double)?Complex|cuDoubleComplex|__half|char|"
+                  r"signed char|unsigned char|unsigned short|short|uint8_t|int8_t|CUtensorMap|"
+                  r"CUpti_Activity\w+Config)")
 
 Param = collections.namedtuple("Param", "text type name pointee")
 Function = collections.namedtuple("Function", "name result params")
@@ -132,11 +142,7 @@ def parse_param(text):
     callback = re.search(r"\(\s*\*\s*(\w+)\s*\)\s*\(", text)
     if callback:
         return Param(text, text, callback.group(1), None)
-    match = re.match(r"(.*?)(\w+)\s*((?:\[\s*\w*\s*\])*)\Z", text)
-    head, name, array = match.groups() if match else (text, "", "")
-    if not head.strip() or (not array and re.match(r"(const |unsigned |struct |enum )*\w+\Z", text)
-                            and "*" not in text and " " not in re.sub(r"\b(const|unsigned|struct|enum) ", "", text)):
-        return Param(text, text, "", None)          # unnamed
+    head, name, array = re.match(r"(.*?)(\w+)\s*((?:\[\s*\w*\s*\])*)\Z", text).groups()
     ctype = head.strip() + ("*" if array else "")
     pointee = None
     if ctype.endswith("*"):
@@ -169,20 +175,20 @@ def declarations(text):
         elif char == "}":
             depth -= 1
             if not depth:
-                # After a function body a new declaration begins; after a struct or enum body this one goes on.
-                start = match.end() if ")" in head.rsplit("=", 1)[-1].strip()[-1:] else start
+                # After a function body a new declaration begins; after a struct body this one goes on.
+                start = match.end() if head.rstrip().endswith(")") else start
         elif not depth:
             yield text[start:match.start()]
             start = match.end()
 
 
-PROTOTYPE = re.compile(r"\s*(?:extern\s+)?([\w\s*]+?)\b((?:__)?(?:cu[A-Z]|cuda|cublas|cudnn|cufft|cusparse|cusolver|curand|"
-                       r"nccl|nvml|cupti)\w+)\s*\((.*)\)\s*\Z", re.S)
+PROTOTYPE = re.compile(r"\s*(?:extern\s+)?([\w\s*]+?)\b((?:__)?(?:cu[A-Z]|cuda|cublas|cudnn|cufft|cusparse|"
+                       r"cusolver|curand|nccl|nvml|cupti)\w+)\s*\((.*)\)\s*\Z", re.S)
 
 
 def read_prototypes(cc, include):
     """Preprocess the public headers; returns {name: Function} and the set of names that are macros."""
-    source = "#define __CUDA_API_VERSION_INTERNAL 1\n" + "".join("#include <%s>\n" % h for h in HEADERS)
+    source = "#define __CUDA_API_VERSION_INTERNAL 1\n" + INCLUDES
     base = cc.split() + [flag for folder in include for flag in ("-isystem", folder)] + ["-x", "c", "-E"]
     text = subprocess.run(base + ["-P", "-"], input=source, stdout=subprocess.PIPE, check=True,
                           universal_newlines=True).stdout
@@ -209,8 +215,8 @@ def defined_names(objects):
 def outputs(function):
     """(param, statement) for what the program reads back; statement None: nobody knows what to write.
 
-    Matrices and the integers of DEVICE (pivots, indices) are device memory, which reads 0 without our doing. Any other
-    integer might be a size on the host: not knowing it makes the function unsupported.
+    Matrices and the integers of DEVICE (pivots, indices) are device memory, which reads 0 without our doing.
+    Any other integer might be a size on the host: not knowing it makes the function unsupported.
     """
     for param in function.params:
         if param.pointee is None:
@@ -239,7 +245,7 @@ def outputs(function):
 
 
 def may_return_something(function):
-    """Whether success would promise a value to the caller: it cannot be granted, so the refusal is worth a line."""
+    """Whether success would promise a value to the caller, so that the refusal is worth a line."""
     if function.result not in STATUS and function.result != "void":
         return True
     return any(p.pointee is not None and not DATA.fullmatch(p.pointee) for p in function.params)
@@ -281,9 +287,9 @@ def write_stubs(path, functions, untyped, macros, defined):
             invent = action == UNSUPPORTED and may_return_something(function)
             head = "%s %s(%s)" % (function.result, name, params)
         else:
-            # An NVML "not supported" is what many a real board answers: nothing to warn about.
-            action, statements, result, invent = UNSUPPORTED, [], str(untyped[name]), not name.startswith("nvml")
+            action, statements, result, invent = UNSUPPORTED, [], str(untyped[name]), True
             head = "SIM_EXPORT int %s(void);\nint %s(void)" % (name, name)
+        invent = invent and not EXPECTED.fullmatch(name)
         lines = ["sim_stub_called(&sim_stubs[%d]);" % len(rows)] + statements
         if result:
             lines.append("return %s;" % result)
@@ -291,16 +297,17 @@ def write_stubs(path, functions, untyped, macros, defined):
         bodies.append("%s%s\n{\n\t%s\n}\n" % (undef, head, "\n\t".join(lines)))
         rows.append((name, action, invent))
     with open(path, "w") as out:
-        out.write('/* Generated by simgpu/gen_stubs.py. */\n#include "simgpu/library.h"\n#include "simgpu/stub.h"\n\n')
+        out.write('/* Generated by simgpu/gen_stubs.py. */\n'
+                  '#include "simgpu/library.h"\n#include "simgpu/stub.h"\n\n')
         out.write("#include <stdlib.h>\n\n#pragma GCC visibility push(default)\n")
-        out.write("".join("#include <%s>\n" % header for header in HEADERS))
+        out.write(INCLUDES)
         out.write("#pragma GCC visibility pop\n\n"
                   '#pragma GCC diagnostic ignored "-Wmissing-prototypes"\n'      # some are declared name()
                   '#pragma GCC diagnostic ignored "-Wunused-parameter"\n'
                   '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n\n')
         out.write("struct sim_stub sim_stubs[] = {\n")
-        out.write("".join('\t{ "%s", 0, %s, %s },\n' % (name, str(invent).lower(), str(action == UNSUPPORTED).lower())
-                          for name, action, invent in rows))
+        for name, action, invent in rows:
+            out.write('\t{ "%s", 0, %s, %s },\n' % (name, str(invent).lower(), str(action == UNSUPPORTED).lower()))
         out.write("};\nconst size_t sim_nr_stubs = %d;\n" % len(rows))
         out.write("struct simgpu_unsupported sim_stub_report[%d];\n\n" % max(len(rows), 1))
         out.write("\n".join(bodies))
@@ -310,8 +317,9 @@ def write_stubs(path, functions, untyped, macros, defined):
 def versions(include):
     """(plain, since, symbol): the function behind PLAIN for programs written for CUDA SINCE or newer.
 
-    cudaTypedefs.h has one typedef for each version of a function's interface, in order: the first is the plain
-    name, the next NAME_v2 and so on. Where cuda.h maps the plain name to something else, that is the newest.
+    cudaTypedefs.h has one typedef for each version of a function's interface, in order: the first is the
+    plain name, the next NAME_v2 and so on. Where cuda.h maps the plain name to something else, that is the
+    newest.
     """
     def read(name):
         path = next(p for p in (os.path.join(folder, name) for folder in include) if os.path.exists(p))
@@ -334,7 +342,7 @@ def versions(include):
 
 
 def write_symbols(path, names, rows):
-    names = sorted(n for n in names if re.match(r"cu[A-Z]", n) and n != "cuGetExportTable")
+    names = sorted(n for n in names if re.match(r"cu[A-Z]", n))
     known = set(names)
     rows = [row for row in rows if row[2] in known]
     with open(path, "w") as out:
@@ -355,7 +363,7 @@ def read_names(path):
     for name in filter(None, names):
         code = next((code for prefix, code in UNTYPED if name.startswith(prefix)), None)
         if code is None:
-            sys.exit("gen_stubs.py: '%s' in %s belongs to no library of UNTYPED: add its not-supported code" % (name, path))
+            sys.exit("gen_stubs.py: '%s' in %s: no prefix in UNTYPED, add its not-supported code" % (name, path))
         out[name] = code
     return out
 
@@ -363,7 +371,7 @@ def read_names(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cc", default="cc", help="compiler that preprocesses the headers")
-    parser.add_argument("--include", action="append", required=True, help="a folder of CUDA headers; may be repeated")
+    parser.add_argument("--include", action="append", required=True, help="a folder of CUDA headers; repeatable")
     parser.add_argument("--names", required=True, help="names that no header declares, one a line")
     parser.add_argument("--out", required=True, help="folder for the generated files")
     parser.add_argument("objects", nargs="+", help="object files whose functions need no default")
@@ -371,11 +379,12 @@ def main():
 
     functions, macros = read_prototypes(options.cc, options.include)
     defined = defined_names(options.objects)
-    functions = {n: f for n, f in functions.items() if n not in defined and not n.endswith("GetExportTable")}
+    functions = {n: f for n, f in functions.items() if n not in defined}
     untyped = {n: c for n, c in read_names(options.names).items() if n not in defined and n not in functions}
     os.makedirs(options.out, exist_ok=True)
     rows = write_stubs(os.path.join(options.out, "stubs.c"), functions, untyped, macros, defined)
-    write_symbols(os.path.join(options.out, "symbol_table.c"), set(functions) | defined, versions(options.include))
+    write_symbols(os.path.join(options.out, "symbol_table.c"), set(functions) | defined,
+                  versions(options.include))
     with open(os.path.join(options.out, "stubs.txt"), "w") as out:
         out.write("".join("%s %s\n" % row[:2] for row in rows))
 

@@ -146,7 +146,8 @@ CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode *nodes, size_t *nr)
 	return cuGraphGetNodes(handle, nodes, nr);
 }
 
-CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *nr)
+CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
+			    size_t *nr)
 {
 	(void)from;
 	(void)to;
@@ -157,7 +158,8 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgraphNode *to, 
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *dependencies, CUgraphEdgeData *edges, size_t *nr)
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *dependencies, CUgraphEdgeData *edges,
+				       size_t *nr)
 {
 	(void)dependencies;
 	(void)edges;
@@ -193,7 +195,7 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int fla
 	return fclose(f) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-/* ---- instantiated graphs ---------------------------------------------------------------------------------------- */
+/* ---- instantiated graphs --------------------------------------------------------------------- */
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph, unsigned long long flags)
 {
@@ -212,9 +214,11 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph, unsigne
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec *handle, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+CUresult cuGraphInstantiateWithParams(CUgraphExec *handle, CUgraph graph,
+				      CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-	CUresult ret = params ? cuGraphInstantiateWithFlags(handle, graph, params->flags) : CUDA_ERROR_INVALID_VALUE;
+	CUresult ret =
+	    params ? cuGraphInstantiateWithFlags(handle, graph, params->flags) : CUDA_ERROR_INVALID_VALUE;
 
 	if (params) {
 		params->hErrNode_out = NULL;

@@ -13,8 +13,8 @@ enum { STATUS_TROUBLE = 125 };
 
 _Noreturn void sim_host_limit(const char *what, const char *remedy)
 {
-	dprintf(STDERR_FILENO, "simgpu: %s: %s (a limit of this machine, not of the simulated GPU; %s)\n", what,
-		strerror(errno), remedy);
+	dprintf(STDERR_FILENO, "simgpu: %s: %s (a limit of this machine, not of the simulated GPU; %s)\n",
+		what, strerror(errno), remedy);
 	_exit(STATUS_TROUBLE);
 }
 

@@ -15,7 +15,7 @@ static inline size_t sim_round_up(size_t n, size_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* ---- blocks: who owns an address (blocks.c) ------------------------------------------------------- */
+/* ---- blocks: who owns an address (blocks.c) -------------------------------------------------- */
 
 enum sim_kind {
 	SIM_LINEAR,		/* cuMemAlloc, its own mapping */
@@ -60,7 +60,7 @@ bool sim_blocks_remove(struct sim_blocks *set, uintptr_t address, struct sim_blo
 /* Whether blocks of KIND are device memory. */
 bool sim_kind_is_device(enum sim_kind kind);
 
-/* ---- units: first-fit runs in a row of equal units (units.c) --------------------------------------- */
+/* ---- units: first-fit runs in a row of equal units (units.c) --------------------------------- */
 
 struct sim_units {
 	uint64_t *used;		/* one bit a unit */
@@ -74,16 +74,19 @@ size_t sim_units_take(struct sim_units *units, size_t count, bool grow);
 void sim_units_give(struct sim_units *units, size_t at, size_t count);
 void sim_units_release(struct sim_units *units);
 
-/* ---- host memory behind the device (host.c) ---------------------------------------------------------- */
+/* ---- host memory behind the device (host.c) -------------------------------------------------- */
 
 /* A fresh, zero, lazily committed mapping of BYTES at a multiple of ALIGN. Never fails: ends the process. */
 void *sim_map(size_t bytes, size_t align, int prot);
 void sim_unmap(void *p, size_t bytes);
 
+/* Free every allocation of DEVICE but mappings, which their handles own, and what a module holds. Locked. */
+void sim_memory_reset(int device);
+
 /* Device memory of a module's variable (memory.c): never freed, and not charged apart from the context. */
 CUdeviceptr sim_global_alloc(int device, size_t bytes);
 
-/* ---- contents (dirty.c) ------------------------------------------------------------------------------- */
+/* ---- contents (dirty.c) ---------------------------------------------------------------------- */
 
 /* Whether any byte of [P, P + BYTES) was written by the host side since it was handed out. */
 bool sim_is_dirty(const void *p, size_t bytes);
@@ -91,7 +94,7 @@ bool sim_is_dirty(const void *p, size_t bytes);
 /* [P, P + BYTES) is gone: what is remembered of its contents goes too. */
 void sim_forget(const void *p, size_t bytes);
 
-/* ---- contexts (context.c) -------------------------------------------------------------------------- */
+/* ---- contexts (context.c) -------------------------------------------------------------------- */
 
 struct sim_context {
 	uint32_t magic;
@@ -115,7 +118,7 @@ CUresult sim_context_need(int *device);
 /* Whether cuInit() was called, and the process is not the fork child of one that had called it. */
 bool sim_initialised(void);
 
-/* ---- pools (pool.c) --------------------------------------------------------------------------------- */
+/* ---- pools (pool.c) -------------------------------------------------------------------------- */
 
 /* A host thread has synchronised: pools return what lies above their release thresholds. */
 void sim_pools_synchronised(void);
@@ -123,7 +126,7 @@ void sim_pools_synchronised(void);
 /* Release BLOCK, just removed from sim_blocks, to its pool; also cuMemFree's way. Locked. */
 void sim_pool_release(const struct sim_block *block);
 
-/* ---- streams and graphs (stream.c, graph.c) ------------------------------------------------------------ */
+/* ---- streams and graphs (stream.c, graph.c) -------------------------------------------------- */
 
 struct sim_graph;
 

@@ -3,8 +3,9 @@
  * What the simulated compute libraries (cuBLAS, cuDNN, cuFFT, cuSOLVER, cuSPARSE ...) share.
  *
  * Their kernels compute nothing, but their objects are real: a *library object* remembers what the program
- * stored in it, because the program reads it back and sizes its allocations by it. Every library object starts
- * with a struct sim_library, so that code knowing only "a handle" can find the stream its work goes to.
+ * stored in it, because the program reads it back and sizes its allocations by it. Every library object
+ * starts with a struct sim_library, so that code knowing only "a handle" can find the stream its work goes
+ * to.
  */
 #ifndef SIMGPU_LIBRARY_H
 #define SIMGPU_LIBRARY_H
@@ -28,12 +29,15 @@ struct sim_library {
 void *sim_library_new(size_t bytes);
 void *sim_library_opaque(void);
 
-/* A routine of HANDLE's library was called that launches kernels on the handle's stream. NULL: default stream. */
+/*
+ * A routine of HANDLE's library was called that launches kernels on the handle's stream. NULL: default
+ * stream.
+ */
 void sim_library_launch(const void *handle);
 
 /*
- * RESULT points to BYTES that a kernel would have written. In device memory they read 0 already; in host memory
- * this writes the 0 that the program would have read there. NULL is ignored.
+ * RESULT points to BYTES that a kernel would have written. In device memory they read 0 already; in host
+ * memory this writes the 0 that the program would have read there. NULL is ignored.
  */
 void sim_library_result(void *result, size_t bytes);
 

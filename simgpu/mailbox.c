@@ -1,55 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared-memory messages between the ranks of a simulated NCCL communicator (mailbox.h). */
-#include "simgpu/mailbox.h"
+/*
+ * Messages under way between the ranks of a simulated NCCL communicator (mailbox.h): queues, waiting,
+ * reductions.
+ */
+#include "simgpu/mailbox_ring.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23		/* Linux 5.14 */
-#endif
-
-#define NAME_PREFIX "simgpu-nccl-"
-#define STALE_SECONDS 3600		/* an object that nobody completed for so long belongs to a crashed job */
 #define POLL_NS 50000
 #define PATIENCE_SECONDS 60		/* before a wait is mentioned */
 #define FLUSH_SECONDS 5
-
-/* Written by one rank, read by another. Positions count bytes and never wrap. */
-struct ring {
-	_Atomic uint64_t head;
-	char pad0[56];
-	_Atomic uint64_t tail;
-	char pad1[56];
-	char data[2 * SIM_MESSAGE_MAX - 128];
-};
-
-struct shared {
-	_Atomic uint32_t nr_joined;
-	char pad[4092];
-	struct ring rings[];		/* [from * nr_ranks + to] */
-};
-
-struct sim_mailbox {
-	uint64_t id;
-	int nr_ranks, rank;
-	struct shared *shared;
-	size_t shared_bytes;
-	char name[48];
-	pid_t pid;			/* a fork child inherits the mailbox but is no rank */
-	bool *is_populated;		/* by peer: the ring to it has its memory */
-	struct sim_mailbox *next;
-};
 
 struct reduction {
 	int nr_missing;
@@ -67,7 +32,7 @@ struct message {
 	struct sim_mailbox *box;
 	int peer;
 	size_t bytes;
-	char *data;			/* send: a copy we own; receive: where to; NULL: nobody wants it any more */
+	char *data;			/* send: a copy we own; receive: where to, NULL if nobody wants it */
 	bool is_device;			/* receive into device memory */
 	bool is_late;			/* waited for in vain: no longer waited for */
 	struct reduction *reduction;
@@ -87,54 +52,10 @@ static struct message **list_end(struct message **list)
 	return list;
 }
 
-static struct ring *ring_of(const struct sim_mailbox *box, int from, int to)
-{
-	return &box->shared->rings[(size_t)from * (size_t)box->nr_ranks + (size_t)to];
-}
-
-static void ring_copy(struct ring *ring, uint64_t at, void *data, size_t bytes, bool in)
-{
-	size_t offset = at % sizeof(ring->data);
-	size_t first = sizeof(ring->data) - offset < bytes ? sizeof(ring->data) - offset : bytes;
-	char *p = data;
-
-	if (in) {
-		memcpy(ring->data + offset, p, first);
-		memcpy(ring->data, p + first, bytes - first);
-	} else {
-		memcpy(p, ring->data + offset, first);
-		memcpy(p + first, ring->data, bytes - first);
-	}
-}
-
-/* Give the ring its memory now: on a full /dev/shm a store into it would be a SIGBUS. */
-static void ring_populate(struct sim_mailbox *box, int peer)
-{
-	struct ring *ring = ring_of(box, box->rank, peer);
-	uintptr_t start = (uintptr_t)ring & ~(uintptr_t)4095;
-
-	if (box->is_populated[peer])
-		return;
-	box->is_populated[peer] = true;
-	if (madvise((void *)start, (uintptr_t)(ring + 1) - start, MADV_POPULATE_WRITE) && errno != EINVAL)
-		sim_host_limit("shared memory (/dev/shm)", "make it larger: docker run --shm-size, or mount -o size=");
-}
-
-/* Put MESSAGE into its ring if there is room: its length, then its bytes. */
+/* Put MESSAGE into its ring, if there is room. */
 static bool push(struct message *message)
 {
-	struct ring *ring = ring_of(message->box, message->box->rank, message->peer);
-	uint64_t length = message->bytes, head;
-
-	ring_populate(message->box, message->peer);
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	if (sizeof(ring->data) - (head - atomic_load_explicit(&ring->tail, memory_order_acquire)) <
-	    sizeof(length) + message->bytes)
-		return false;
-	ring_copy(ring, head, &length, sizeof(length), true);
-	ring_copy(ring, head + sizeof(length), message->data, message->bytes, true);
-	atomic_store_explicit(&ring->head, head + sizeof(length) + message->bytes, memory_order_release);
-	return true;
+	return mailbox_push(message->box, message->peer, message->data, message->bytes);
 }
 
 static void reduction_finish(struct reduction *reduction)
@@ -147,21 +68,11 @@ static void reduction_finish(struct reduction *reduction)
 	free(reduction);
 }
 
-/* Take the message that MESSAGE waits for out of its ring if it is there; what does not fit is cut off. */
+/* Take the message that MESSAGE waits for out of its ring, if it is there. */
 static bool pull(struct message *message)
 {
-	struct ring *ring = ring_of(message->box, message->peer, message->box->rank);
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed), length;
-	size_t bytes;
-
-	if (atomic_load_explicit(&ring->head, memory_order_acquire) == tail)
+	if (!mailbox_pull(message->box, message->peer, message->data, message->bytes))
 		return false;
-	ring_copy(ring, tail, &length, sizeof(length), false);
-	bytes = length < message->bytes ? length : message->bytes;
-	if (message->data)
-		ring_copy(ring, tail + sizeof(length), message->data, bytes, false);
-	atomic_store_explicit(&ring->tail, tail + sizeof(length) + length, memory_order_release);
-
 	if (message->data && message->is_device)
 		sim_dirty(message->data, message->bytes);
 	if (message->reduction && !--message->reduction->nr_missing)
@@ -253,9 +164,9 @@ static struct message *find_wanted(struct message *list, const struct wanted *w)
 }
 
 /*
- * Wait, with the mutex held, until nothing that W wants is under way. A peer that lets us wait for PATIENCE is
- * mentioned once and its messages no longer waited for: the program could have gone on without them on a GPU, where
- * a synchronisation waits for less than all that is posted here.
+ * Wait, with the mutex held, until nothing that W wants is under way. A peer that lets us wait for PATIENCE
+ * is mentioned once and its messages no longer waited for: the program could have gone on without them on a
+ * GPU, where a synchronisation waits for less than all that is posted here.
  */
 static void wait_for(const struct wanted *w, double patience)
 {
@@ -276,7 +187,9 @@ static void wait_for(const struct wanted *w, double patience)
 			start = seconds();
 		if (seconds() - start > patience) {
 			if (patience >= PATIENCE_SECONDS)
-				fprintf(stderr, "simgpu: rank %d of %d: nothing came from rank %d for %d s, going on\n",
+				fprintf(stderr,
+					"simgpu: rank %d of %d: nothing came from rank %d for %d s, going "
+					"on\n",
 					m->box->rank, m->box->nr_ranks, m->peer, PATIENCE_SECONDS);
 			for (m = receives; m; m = m->next)
 				m->is_late |= is_wanted(m, w);
@@ -316,8 +229,8 @@ void sim_mailbox_settle(const void *p, size_t bytes)
 }
 
 /*
- * [P, P + BYTES) gets other contents or goes away: a receive posted into it earlier still takes its message, but
- * must not write there any more.
+ * [P, P + BYTES) gets other contents or goes away: a receive posted into it earlier still takes its message,
+ * but must not write there any more.
  */
 static void on_overwrite(const void *p, size_t bytes)
 {
@@ -345,46 +258,15 @@ void sim_mailbox_group_end(void)
 	group = 0;
 }
 
-/* Unlink what crashed jobs of this user left while they were starting. */
-static void reap(void)
-{
-	DIR *dir = opendir("/dev/shm");
-	struct dirent *entry;
-	struct stat st;
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		if (!strncmp(entry->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) &&
-		    !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && st.st_uid == geteuid() &&
-		    time(NULL) - st.st_mtime > STALE_SECONDS)
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	closedir(dir);
-}
-
 struct sim_mailbox *sim_mailbox_open(uint64_t id, int nr_ranks, int rank)
 {
 	struct sim_mailbox *box = sim_zalloc(sizeof(*box));
-	void *map;
-	int fd;
 
 	box->id = id;
 	box->nr_ranks = nr_ranks;
 	box->rank = rank;
 	box->pid = getpid();
-	box->is_populated = sim_zalloc((size_t)nr_ranks * sizeof(*box->is_populated));
-	box->shared_bytes = sizeof(struct shared) + sizeof(struct ring) * (size_t)nr_ranks * (size_t)nr_ranks;
-	snprintf(box->name, sizeof(box->name), "/" NAME_PREFIX "%016llx", (unsigned long long)id);
-	reap();
-	/* Both steps do nothing when another rank was first: no rendezvous is needed. */
-	fd = shm_open(box->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, (off_t)box->shared_bytes))
-		sim_host_limit("shared memory (/dev/shm)", "check that /dev/shm is mounted and writable");
-	map = mmap(NULL, box->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		sim_host_limit("address space", "raise ulimit -v");
-	box->shared = map;
+	mailbox_attach(box);
 
 	pthread_mutex_lock(&mutex);
 	sim_progress = on_progress;
@@ -393,8 +275,6 @@ struct sim_mailbox *sim_mailbox_open(uint64_t id, int nr_ranks, int rank)
 	box->next = boxes;
 	boxes = box;
 	pthread_mutex_unlock(&mutex);
-	if (atomic_fetch_add(&box->shared->nr_joined, 1) + 1 == (uint32_t)nr_ranks)
-		shm_unlink(box->name);
 	return box;
 }
 
@@ -403,10 +283,11 @@ void sim_mailbox_join(struct sim_mailbox *box)
 	static const struct timespec pause = { .tv_nsec = POLL_NS };
 	double start = seconds();
 
-	while (atomic_load(&box->shared->nr_joined) < (uint32_t)box->nr_ranks) {
+	while (mailbox_nr_joined(box) < box->nr_ranks) {
 		if (start && seconds() - start > PATIENCE_SECONDS) {
-			fprintf(stderr, "simgpu: rank %d: %u of %d ranks have joined a communicator after %d s, waiting\n",
-				box->rank, atomic_load(&box->shared->nr_joined), box->nr_ranks, PATIENCE_SECONDS);
+			fprintf(stderr,
+				"simgpu: rank %d: %d of %d ranks have joined a communicator after %d s\n",
+				box->rank, mailbox_nr_joined(box), box->nr_ranks, PATIENCE_SECONDS);
 			start = 0;
 		}
 		nanosleep(&pause, NULL);
@@ -447,8 +328,7 @@ void sim_mailbox_close(struct sim_mailbox *box, bool flush)
 			break;
 		}
 	pthread_mutex_unlock(&mutex);
-	munmap(box->shared, box->shared_bytes);
-	free(box->is_populated);
+	mailbox_detach(box);
 	free(box);
 }
 
@@ -525,8 +405,8 @@ void sim_mailbox_receive_now(struct sim_mailbox *box, int peer, void *dst, size_
 	pthread_mutex_unlock(&mutex);
 }
 
-void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, size_t bytes, sim_combine_fn *combine,
-			uint64_t how)
+void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, size_t bytes,
+			sim_combine_fn *combine, uint64_t how)
 {
 	struct reduction *r = sim_alloc(sizeof(*r) + bytes * (size_t)box->nr_ranks);
 
@@ -549,7 +429,10 @@ void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, siz
 	pthread_mutex_unlock(&mutex);
 }
 
-/* A rank that ends without destroying its communicators still delivers what it sent, and leaves no name behind. */
+/*
+ * A rank that ends without destroying its communicators still delivers what it sent, and leaves no name
+ * behind.
+ */
 __attribute__((destructor)) static void finish(void)
 {
 	if (pthread_mutex_trylock(&mutex))
@@ -561,8 +444,7 @@ __attribute__((destructor)) static void finish(void)
 			continue;
 		drop(&receives, box, false);
 		wait_for(&own, FLUSH_SECONDS);
-		if (atomic_load(&box->shared->nr_joined) < (uint32_t)box->nr_ranks)
-			shm_unlink(box->name);
+		mailbox_unlink(box);
 	}
 	pthread_mutex_unlock(&mutex);
 }

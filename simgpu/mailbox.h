@@ -2,9 +2,10 @@
 /*
  * Messages between the ranks of a simulated NCCL communicator: a ring in shared memory for each ordered pair.
  *
- * Nothing blocks in the call that starts it. A send copies its data at once and goes out as the ring has room; a
- * receive is *posted* and completes at a host synchronisation, when somebody reads its destination, or as soon as
- * anything looks. Blocking earlier would deadlock legal programs, which post receives before the matching sends.
+ * Nothing blocks in the call that starts it. A send copies its data at once and goes out as the ring has
+ * room; a receive is *posted* and completes at a host synchronisation, when somebody reads its destination,
+ * or as soon as anything looks. Blocking earlier would deadlock legal programs, which post receives before
+ * the matching sends.
  *
  * Messages of one pair arrive in order, and each receive takes exactly one. All ranks must be on one host.
  * Every function may be called from any thread.
@@ -22,10 +23,16 @@ struct sim_mailbox;
 /* Combines what all ranks contributed, the contribution of rank i at ALL + i * BYTES, into DST of BYTES. */
 typedef void sim_combine_fn(void *dst, const void *all, size_t bytes, int nr_ranks, uint64_t how);
 
-/* Rank RANK's end of mailbox ID, which NR_RANKS processes (or threads) share. sim_mailbox_join() is its barrier. */
+/*
+ * Rank RANK's end of mailbox ID, which NR_RANKS processes (or threads) share. sim_mailbox_join() is its
+ * barrier.
+ */
 struct sim_mailbox *sim_mailbox_open(uint64_t id, int nr_ranks, int rank);
 
-/* Wait until all ranks have opened the mailbox. Its name disappears then: a crash later leaves nothing behind. */
+/*
+ * Wait until all ranks have opened the mailbox. Its name disappears then: a crash later leaves nothing
+ * behind.
+ */
 void sim_mailbox_join(struct sim_mailbox *box);
 
 /* Let go of BOX; if FLUSH, wait (for a while) for what is still under way, else drop it. */
@@ -46,11 +53,11 @@ void sim_mailbox_receive_now(struct sim_mailbox *box, int peer, void *dst, size_
 
 /*
  * Post a reduction: this rank contributes BYTES at OWN, every other rank sends as much, and when all is there
- * COMBINE writes BYTES of device memory at DST. Contributions are combined in order of rank, so that all ranks
- * compute the same to the last bit.
+ * COMBINE writes BYTES of device memory at DST. Contributions are combined in order of rank, so that all
+ * ranks compute the same to the last bit.
  */
-void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, size_t bytes, sim_combine_fn *combine,
-			uint64_t how);
+void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, size_t bytes,
+			sim_combine_fn *combine, uint64_t how);
 
 /*
  * Complete every posted receive that overlaps [P, P + BYTES), waiting for it, except those posted since

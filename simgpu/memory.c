@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Linear device memory, slabs for the small ones, and pinned, registered and managed host memory. */
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -98,7 +99,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 	if (sim_capture_prohibits())
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_lock();
-	p = bytes < SLAB_LIMIT ? slice_alloc(block.device, bytes, &block) : linear_alloc(block.device, bytes, &block);
+	p = bytes < SLAB_LIMIT ? slice_alloc(block.device, bytes, &block)
+			       : linear_alloc(block.device, bytes, &block);
 	if (p) {
 		block.start = (uintptr_t)p;
 		sim_blocks_add(&sim_blocks, &block);
@@ -108,7 +110,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 	return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
+			    unsigned int element)
 {
 	size_t row = sim_round_up(width, 512);
 
@@ -169,6 +172,34 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	return ret;
 }
 
+/* The walk over blocks has no room for an argument of ours: sim_lock() guards these two. */
+static int reset_device;
+static const struct sim_block *reset_block;
+
+static void find_to_reset(const void *node, VISIT visit, int depth)
+{
+	const struct sim_block *block = *(const struct sim_block *const *)node;
+
+	(void)depth;
+	if ((visit == postorder || visit == leaf) && block->device == reset_device &&
+	    block->kind != SIM_MAPPED && block->kind != SIM_REGISTERED && block->kind != SIM_GLOBAL)
+		reset_block = block;
+}
+
+void sim_memory_reset(int device)
+{
+	struct sim_block block;
+
+	reset_device = device;
+	for (;;) {
+		reset_block = NULL;
+		twalk(sim_blocks.root, find_to_reset);
+		if (!reset_block || !sim_blocks_remove(&sim_blocks, reset_block->start, &block))
+			break;
+		release(&block);
+	}
+}
+
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
 	int device;
@@ -209,7 +240,7 @@ CUdeviceptr sim_global_alloc(int device, size_t bytes)
 	return block.start;
 }
 
-/* ---- host memory ------------------------------------------------------------------------------------------ */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static CUresult host_alloc(void **pp, size_t bytes, enum sim_kind kind, unsigned flags)
 {

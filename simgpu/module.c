@@ -6,7 +6,12 @@
 
 #include "simgpu/internal.h"
 
-enum { MODULE_MAGIC = 0x4d4f4455, FUNCTION_MAGIC = 0x46554e43, DEFAULT_DYNAMIC_SHARED = 48 * 1024, REGISTERS = 32 };
+enum {
+	MODULE_MAGIC = 0x4d4f4455,
+	FUNCTION_MAGIC = 0x46554e43,
+	DEFAULT_DYNAMIC_SHARED = 48 * 1024,
+	REGISTERS = 32
+};
 
 /* Also what a CUlibrary is. */
 struct module {
@@ -38,7 +43,7 @@ static struct function *function_of(void *handle)
 	return f && f->magic == FUNCTION_MAGIC ? f : NULL;
 }
 
-/* ---- modules ------------------------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static CUresult load(void **handle, const void *image)
 {
@@ -61,7 +66,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	return load((void **)module, image);
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nr, CUjit_option *options, void **values)
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nr, CUjit_option *options,
+			    void **values)
 {
 	(void)nr;
 	(void)options;
@@ -137,10 +143,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 	return get_function((void **)function, module_of(module), name);
 }
 
-/* ---- libraries: modules that load by themselves ----------------------------------------------------------------- */
+/* ---- libraries: modules that load by themselves ---------------------------------------------- */
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned int nr_jit,
-			   CUlibraryOption *options, void **values, unsigned int nr)
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+			   unsigned int nr_jit, CUlibraryOption *options, void **values, unsigned int nr)
 {
 	struct module *m;
 
@@ -219,7 +225,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-/* ---- attributes and occupancy -------------------------------------------------------------------------------------- */
+/* ---- attributes and occupancy ---------------------------------------------------------------- */
 
 static CUresult get_attribute(int *value, CUfunction_attribute a, struct function *f)
 {
@@ -287,7 +293,8 @@ CUresult cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel kernel
 }
 
 /* Threads, blocks and dynamic shared memory bound it; registers and static shared memory are not known. */
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size, size_t shared)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size,
+						     size_t shared)
 {
 	const struct sim_profile *p = sim_profile();
 	size_t by_shared = (size_t)p->smem_sm_bytes / (shared + 1024);
@@ -304,15 +311,16 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 	return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int block_size,
-							      size_t shared, unsigned int flags)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function,
+							      int block_size, size_t shared,
+							      unsigned int flags)
 {
 	(void)flags;
 	return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
-					  size_t shared, int limit)
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+					  CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
 	int size = limit > 0 && limit < 1024 ? limit : 1024, per_sm;
 	CUresult ret = cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, function, size,
@@ -339,7 +347,7 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
 	return CUDA_SUCCESS;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static CUresult launch(struct function *f, unsigned long long grid, unsigned long long block, unsigned shared,
 		       CUstream stream)
@@ -354,14 +362,14 @@ static CUresult launch(struct function *f, unsigned long long grid, unsigned lon
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-			unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
-			void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+			CUstream stream, void **params, void **extra)
 {
 	(void)params;
 	(void)extra;
-	return launch(function_of(function), (unsigned long long)gx * gy * gz, (unsigned long long)bx * by * bz, shared,
-		      stream);
+	return launch(function_of(function), (unsigned long long)gx * gy * gz,
+		      (unsigned long long)bx * by * bz, shared, stream);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
@@ -371,7 +379,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **p
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
 	return launch(function_of(function), (unsigned long long)c->gridDimX * c->gridDimY * c->gridDimZ,
-		      (unsigned long long)c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes, c->hStream);
+		      (unsigned long long)c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes,
+		      c->hStream);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVML: the devices, their memory and this process on them. NVML counts physical devices, whatever
- * CUDA_VISIBLE_DEVICES hides. Sensors read as an idle board's; everything else is not supported, as on many boards.
+ * CUDA_VISIBLE_DEVICES hides. Sensors read as an idle board's; everything else is not supported, as on many
+ * boards.
  */
 #include "simgpu/simgpu.h"
 
@@ -29,10 +30,10 @@ static bool handle_index(nvmlDevice_t device, int *index)
 	return *index >= 0 && *index < sim_nr_physical();
 }
 
-#define INDEX_OR_RETURN(device, index)                      \
-	int index;                                          \
-	if (!handle_index(device, &index))                  \
-		return NVML_ERROR_INVALID_ARGUMENT
+#define INDEX_OR_RETURN(device, index)     \
+	int index;                         \
+	if (!handle_index(device, &index)) \
+	return NVML_ERROR_INVALID_ARGUMENT
 
 static nvmlReturn_t put_string(char *out, unsigned int length, const char *text)
 {
@@ -132,9 +133,9 @@ static void uuid_text(int index, char text[41])
 	unsigned char uuid[16];
 
 	sim_device_uuid(index, uuid);
-	snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0],
-		 uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11],
-		 uuid[12], uuid[13], uuid[14], uuid[15]);
+	snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9],
+		 uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
@@ -158,7 +159,8 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t
 {
 	unsigned int domain = 0, bus;
 
-	if (!pciBusId || (sscanf(pciBusId, "%x:%x:%*x", &domain, &bus) != 2 && sscanf(pciBusId, "%x:%*x", &bus) != 1))
+	if (!pciBusId ||
+	    (sscanf(pciBusId, "%x:%x:%*x", &domain, &bus) != 2 && sscanf(pciBusId, "%x:%*x", &bus) != 1))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < sim_nr_physical(); i++) {
 		if (domain || bus != (unsigned int)sim_device_pci_bus(i))
@@ -327,7 +329,8 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type
 	const struct sim_profile *profile = sim_profile();
 	INDEX_OR_RETURN(device, index);
 
-	*clock = (unsigned int)(type == NVML_CLOCK_MEM ? profile->memory_clock_khz : profile->clock_khz) / 1000;
+	*clock = (unsigned int)(type == NVML_CLOCK_MEM ? profile->memory_clock_khz : profile->clock_khz) /
+		 1000;
 	return NVML_SUCCESS;
 }
 
@@ -337,7 +340,8 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, u
 }
 
 /* The protocol of all process lists: too little room is answered with the room needed. */
-static nvmlReturn_t process_room(nvmlDevice_t device, unsigned int *infoCount, const void *infos, size_t *used)
+static nvmlReturn_t process_room(nvmlDevice_t device, unsigned int *infoCount, const void *infos,
+				 size_t *used)
 {
 	unsigned int room;
 	INDEX_OR_RETURN(device, index);

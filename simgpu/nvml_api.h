@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the documented NVML interface that simgpu answers with values. NVML's own header ships apart from
- * the CUDA toolkit's others, and simgpu builds without it; names.txt lists the functions that are only refused.
+ * The part of the documented NVML interface that simgpu answers with values. NVML's own header ships apart
+ * from the CUDA toolkit's others, and simgpu builds without it; names.txt lists the functions that are only
+ * refused.
  */
 #ifndef SIMGPU_NVML_API_H
 #define SIMGPU_NVML_API_H

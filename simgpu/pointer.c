@@ -119,7 +119,8 @@ static size_t attribute_bytes(CUpointer_attribute a)
 	}
 }
 
-CUresult cuPointerGetAttributes(unsigned int nr, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult cuPointerGetAttributes(unsigned int nr, CUpointer_attribute *attributes, void **data,
+				CUdeviceptr ptr)
 {
 	struct sim_block *block;
 
@@ -150,7 +151,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdevic
 	return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- IPC: the opener sees zeros at an address of its own; the owner alone is charged -------------------------- */
+/* ---- IPC: the opener sees zeros at an address of its own; the owner alone is charged --------- */
 
 struct ipc_handle {
 	char magic[8];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream-ordered pools. A pool's used bytes are exact, in units of 512 B; what it reserves grows in steps and is
- * trimmed at synchronisation down to its release threshold. How fragmented a real pool gets is not documented, so
- * reserved bytes are a lower bound.
+ * Stream-ordered pools. A pool's used bytes are exact, in units of 512 B; what it reserves grows in steps and
+ * is trimmed at synchronisation down to its release threshold. How fragmented a real pool gets is not
+ * documented, so reserved bytes are a lower bound.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +213,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 	return ret;
 }
 
-/* ---- pool objects -------------------------------------------------------------------------------------------- */
+/* ---- pool objects ---------------------------------------------------------------------------- */
 
 CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 {

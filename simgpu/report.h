@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a simulated run could not do, for whoever looks simgpu_report up by name (dlsym): the recorder, a test.
+ * What a simulated run could not do, for whoever looks simgpu_report up by name (dlsym): the recorder, a
+ * test.
  *
  * The struct is read across a library boundary by code that may be older or newer: fields are only ever added
  * at its end, and struct_bytes says how much of it is there.
@@ -23,8 +24,8 @@ struct simgpu_report {
 };
 
 /*
- * The state of this moment. The result belongs to simgpu and is overwritten by the next call. Allocates nothing
- * and takes no lock but its own; any thread may call it.
+ * The state of this moment. The result belongs to simgpu and is overwritten by the next call. Allocates
+ * nothing and takes no lock but its own; any thread may call it.
  */
 __attribute__((visibility("default"))) const struct simgpu_report *simgpu_report(void);
 

@@ -94,12 +94,14 @@ cudaError_t cudaDriverGetVersion(int *version)
 	/* As documented: without a driver or a device the version is still an answer. */
 	if (e == cudaErrorInsufficientDriver && version)
 		*version = 0;
-	return e && e != cudaErrorNoDevice ? sim_runtime_error(e)
-					   : sim_runtime_error((cudaError_t)table.cuDriverGetVersion(version));
+	return e && e != cudaErrorNoDevice
+		   ? sim_runtime_error(e)
+		   : sim_runtime_error((cudaError_t)table.cuDriverGetVersion(version));
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned int version,
-					     unsigned long long flags, enum cudaDriverEntryPointQueryResult *status)
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *status)
 {
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	cudaError_t e = sim_runtime_init();

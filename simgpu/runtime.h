@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime half: cuda* functions over driver functions that are looked up, never called by name. A preloaded
- * recorder that wraps dlsym or cuGetProcAddress therefore sees every call of this half, as with the real runtime.
+ * The runtime half: cuda* functions over driver functions that are looked up, never called by name. A
+ * preloaded recorder that wraps dlsym or cuGetProcAddress therefore sees every call of this half, as with the
+ * real runtime.
  */
 #ifndef SIMGPU_RUNTIME_H
 #define SIMGPU_RUNTIME_H

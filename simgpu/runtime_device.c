@@ -78,6 +78,14 @@ cudaError_t cudaDeviceSynchronize(void)
 	return RUNTIME(cuCtxSynchronize());
 }
 
+cudaError_t cudaDeviceReset(void)
+{
+	int device = 0;
+	cudaError_t e = cudaGetDevice(&device);
+
+	return e ? e : RUNTIME_NO_CONTEXT(cuDevicePrimaryCtxReset_v2(device));
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
 	return RUNTIME_NO_CONTEXT(cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
@@ -128,73 +136,125 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 	return sim_runtime_error(e ? e : (cudaError_t)sim_driver()->cuCtxDisablePeerAccess(ctx));
 }
 
-/* ---- properties: one struct for CUDA 13 programs, another for CUDA 12 ones ---------------------------------------- */
+/* ---- properties: one struct for CUDA 13 programs, another for CUDA 12 ones ------------------- */
 
-static int attribute(CUdevice_attribute a, int device)
+/* struct cudaDeviceProp of CUDA 12, which programs built for it receive through cudaGetDeviceProperties_v2.
+ */
+struct cuda12_properties {
+	char name[256];
+	cudaUUID_t uuid;
+	char luid[8];
+	unsigned int luidDeviceNodeMask;
+	size_t totalGlobalMem, sharedMemPerBlock;
+	int regsPerBlock, warpSize;
+	size_t memPitch;
+	int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
+	size_t totalConstMem;
+	int major, minor;
+	size_t textureAlignment, texturePitchAlignment;
+	int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory,
+	    computeMode;
+	int textureAndSurfaceLimits[40];
+	size_t surfaceAlignment;
+	int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount;
+	int unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize;
+	int maxThreadsPerMultiProcessor, streamPrioritiesSupported, globalL1CacheSupported,
+	    localL1CacheSupported;
+	size_t sharedMemPerMultiprocessor;
+	int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
+	    hostNativeAtomicSupported;
+	int singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess;
+	int computePreemptionSupported, canUseHostPointerForRegisteredMem, cooperativeLaunch;
+	int cooperativeMultiDeviceLaunch;
+	size_t sharedMemPerBlockOptin;
+	int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost,
+	    maxBlocksPerMultiProcessor;
+	int accessPolicyMaxWindowSize;
+	size_t reservedSharedMemPerBlock;
+	int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported;
+	int timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+	unsigned int gpuDirectRDMAFlushWritesOptions;
+	int gpuDirectRDMAWritesOrdering;
+	unsigned int memoryPoolSupportedHandleTypes;
+	int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers;
+	int reserved[63];
+};
+
+_Static_assert(offsetof(struct cuda12_properties, multiProcessorCount) == 388, "the layout of CUDA 12");
+_Static_assert(offsetof(struct cuda12_properties, l2CacheSize) == 616, "the layout of CUDA 12");
+_Static_assert(offsetof(struct cuda12_properties, maxThreadsPerMultiProcessor) == 624,
+	       "the layout of CUDA 12");
+_Static_assert(offsetof(struct cuda12_properties, sharedMemPerBlockOptin) == 696, "the layout of CUDA 12");
+_Static_assert(sizeof(struct cuda12_properties) == 1032, "the layout of CUDA 12");
+
+/* What both layouts have under the same name, and the attribute that it is. */
+static const struct field {
+	CUdevice_attribute attribute;
+	size_t offset, offset_cuda12;
+	size_t bytes;
+} fields[] = {
+#define FIELD(member, attribute_)                                                                            \
+	{ CU_DEVICE_ATTRIBUTE_##attribute_, offsetof(struct cudaDeviceProp, member),                         \
+	  offsetof(struct cuda12_properties, member), sizeof(((struct cudaDeviceProp *)0)->member) }
+	FIELD(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
+	FIELD(regsPerBlock, MAX_REGISTERS_PER_BLOCK),
+	FIELD(warpSize, WARP_SIZE),
+	FIELD(memPitch, MAX_PITCH),
+	FIELD(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK),
+	FIELD(maxThreadsDim[0], MAX_BLOCK_DIM_X),
+	FIELD(maxThreadsDim[1], MAX_BLOCK_DIM_Y),
+	FIELD(maxThreadsDim[2], MAX_BLOCK_DIM_Z),
+	FIELD(maxGridSize[0], MAX_GRID_DIM_X),
+	FIELD(maxGridSize[1], MAX_GRID_DIM_Y),
+	FIELD(maxGridSize[2], MAX_GRID_DIM_Z),
+	FIELD(totalConstMem, TOTAL_CONSTANT_MEMORY),
+	FIELD(major, COMPUTE_CAPABILITY_MAJOR),
+	FIELD(minor, COMPUTE_CAPABILITY_MINOR),
+	FIELD(textureAlignment, TEXTURE_ALIGNMENT),
+	FIELD(texturePitchAlignment, TEXTURE_PITCH_ALIGNMENT),
+	FIELD(multiProcessorCount, MULTIPROCESSOR_COUNT),
+	FIELD(canMapHostMemory, CAN_MAP_HOST_MEMORY),
+	FIELD(surfaceAlignment, SURFACE_ALIGNMENT),
+	FIELD(concurrentKernels, CONCURRENT_KERNELS),
+	FIELD(ECCEnabled, ECC_ENABLED),
+	FIELD(pciBusID, PCI_BUS_ID),
+	FIELD(asyncEngineCount, ASYNC_ENGINE_COUNT),
+	FIELD(unifiedAddressing, UNIFIED_ADDRESSING),
+	FIELD(memoryBusWidth, GLOBAL_MEMORY_BUS_WIDTH),
+	FIELD(l2CacheSize, L2_CACHE_SIZE),
+	FIELD(maxThreadsPerMultiProcessor, MAX_THREADS_PER_MULTIPROCESSOR),
+	FIELD(streamPrioritiesSupported, STREAM_PRIORITIES_SUPPORTED),
+	FIELD(globalL1CacheSupported, GLOBAL_L1_CACHE_SUPPORTED),
+	FIELD(localL1CacheSupported, LOCAL_L1_CACHE_SUPPORTED),
+	FIELD(sharedMemPerMultiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+	FIELD(regsPerMultiprocessor, MAX_REGISTERS_PER_MULTIPROCESSOR),
+	FIELD(managedMemory, MANAGED_MEMORY),
+	FIELD(computePreemptionSupported, COMPUTE_PREEMPTION_SUPPORTED),
+	FIELD(canUseHostPointerForRegisteredMem, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM),
+	FIELD(cooperativeLaunch, COOPERATIVE_LAUNCH),
+	FIELD(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+	FIELD(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR),
+	FIELD(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK),
+	FIELD(memoryPoolsSupported, MEMORY_POOLS_SUPPORTED),
+	FIELD(hostRegisterSupported, HOST_REGISTER_SUPPORTED),
+#undef FIELD
+};
+
+/* Store the attributes of DEVICE into PROP, a zeroed struct of either layout. */
+static void fill(void *prop, bool cuda12, int device)
 {
-	int value = 0;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		const struct field *f = &fields[i];
+		char *at = (char *)prop + (cuda12 ? f->offset_cuda12 : f->offset);
+		int value = 0;
 
-	sim_driver()->cuDeviceGetAttribute(&value, a, device);
-	return value;
+		sim_driver()->cuDeviceGetAttribute(&value, f->attribute, device);
+		if (f->bytes == sizeof(size_t))
+			*(size_t *)at = (size_t)value;
+		else
+			*(int *)at = value;
+	}
 }
-
-/* The fields that both layouts have under the same name. */
-#define FILL_PROPERTIES(p, device)                                                                            \
-	do {                                                                                                  \
-		sim_driver()->cuDeviceGetName((p)->name, sizeof((p)->name), device);                          \
-		sim_driver()->cuDeviceGetUuid_v2((CUuuid *)&(p)->uuid, device);                               \
-		sim_driver()->cuDeviceTotalMem_v2(&(p)->totalGlobalMem, device);                              \
-		(p)->sharedMemPerBlock = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device); \
-		(p)->regsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device);           \
-		(p)->warpSize = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE, device);                             \
-		(p)->memPitch = (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH, device);                     \
-		(p)->maxThreadsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);       \
-		(p)->maxThreadsDim[0] = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, device);               \
-		(p)->maxThreadsDim[1] = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, device);               \
-		(p)->maxThreadsDim[2] = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, device);               \
-		(p)->maxGridSize[0] = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, device);                  \
-		(p)->maxGridSize[1] = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, device);                  \
-		(p)->maxGridSize[2] = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, device);                  \
-		(p)->totalConstMem = (size_t)attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, device);    \
-		(p)->major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);                 \
-		(p)->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);                 \
-		(p)->textureAlignment = (size_t)attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, device);     \
-		(p)->texturePitchAlignment =                                                                  \
-			(size_t)attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, device);               \
-		(p)->multiProcessorCount = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);       \
-		(p)->canMapHostMemory = attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, device);           \
-		(p)->surfaceAlignment = (size_t)attribute(CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, device);     \
-		(p)->concurrentKernels = attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, device);           \
-		(p)->ECCEnabled = attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED, device);                         \
-		(p)->pciBusID = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device);                            \
-		(p)->asyncEngineCount = attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, device);            \
-		(p)->unifiedAddressing = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, device);           \
-		(p)->memoryBusWidth = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device);         \
-		(p)->l2CacheSize = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);                      \
-		(p)->maxThreadsPerMultiProcessor =                                                            \
-			attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);                \
-		(p)->streamPrioritiesSupported =                                                              \
-			attribute(CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, device);                   \
-		(p)->globalL1CacheSupported = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, device); \
-		(p)->localL1CacheSupported = attribute(CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, device); \
-		(p)->sharedMemPerMultiprocessor =                                                             \
-			(size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device);  \
-		(p)->regsPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, device); \
-		(p)->managedMemory = attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, device);                   \
-		(p)->computePreemptionSupported =                                                             \
-			attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, device);                  \
-		(p)->canUseHostPointerForRegisteredMem =                                                      \
-			attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device);       \
-		(p)->cooperativeLaunch = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, device);           \
-		(p)->sharedMemPerBlockOptin =                                                                 \
-			(size_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);     \
-		(p)->maxBlocksPerMultiProcessor =                                                             \
-			attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device);                 \
-		(p)->reservedSharedMemPerBlock =                                                              \
-			(size_t)attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, device);      \
-		(p)->memoryPoolsSupported = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);    \
-		(p)->hostRegisterSupported = attribute(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, device);  \
-	} while (0)
 
 static cudaError_t check(int device, const void *out)
 {
@@ -215,52 +275,12 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 	if (e)
 		return sim_runtime_error(e);
 	memset(prop, 0, sizeof(*prop));
-	FILL_PROPERTIES(prop, device);
+	sim_driver()->cuDeviceGetName(prop->name, sizeof(prop->name), device);
+	sim_driver()->cuDeviceGetUuid_v2((CUuuid *)&prop->uuid, device);
+	sim_driver()->cuDeviceTotalMem_v2(&prop->totalGlobalMem, device);
+	fill(prop, false, device);
 	return cudaSuccess;
 }
-
-/* struct cudaDeviceProp of CUDA 12, which programs built for it receive through cudaGetDeviceProperties_v2. */
-struct cuda12_properties {
-	char name[256];
-	cudaUUID_t uuid;
-	char luid[8];
-	unsigned int luidDeviceNodeMask;
-	size_t totalGlobalMem, sharedMemPerBlock;
-	int regsPerBlock, warpSize;
-	size_t memPitch;
-	int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
-	size_t totalConstMem;
-	int major, minor;
-	size_t textureAlignment, texturePitchAlignment;
-	int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory, computeMode;
-	int textureAndSurfaceLimits[40];
-	size_t surfaceAlignment;
-	int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount;
-	int unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize;
-	int maxThreadsPerMultiProcessor, streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
-	size_t sharedMemPerMultiprocessor;
-	int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported;
-	int singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess;
-	int computePreemptionSupported, canUseHostPointerForRegisteredMem, cooperativeLaunch;
-	int cooperativeMultiDeviceLaunch;
-	size_t sharedMemPerBlockOptin;
-	int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor;
-	int accessPolicyMaxWindowSize;
-	size_t reservedSharedMemPerBlock;
-	int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported;
-	int timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
-	unsigned int gpuDirectRDMAFlushWritesOptions;
-	int gpuDirectRDMAWritesOrdering;
-	unsigned int memoryPoolSupportedHandleTypes;
-	int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers;
-	int reserved[63];
-};
-
-_Static_assert(offsetof(struct cuda12_properties, multiProcessorCount) == 388, "the layout of CUDA 12");
-_Static_assert(offsetof(struct cuda12_properties, l2CacheSize) == 616, "the layout of CUDA 12");
-_Static_assert(offsetof(struct cuda12_properties, maxThreadsPerMultiProcessor) == 624, "the layout of CUDA 12");
-_Static_assert(offsetof(struct cuda12_properties, sharedMemPerBlockOptin) == 696, "the layout of CUDA 12");
-_Static_assert(sizeof(struct cuda12_properties) == 1032, "the layout of CUDA 12");
 
 SIM_EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cuda12_properties *prop, int device);
 
@@ -271,9 +291,12 @@ cudaError_t cudaGetDeviceProperties_v2(struct cuda12_properties *prop, int devic
 	if (e)
 		return sim_runtime_error(e);
 	memset(prop, 0, sizeof(*prop));
-	FILL_PROPERTIES(prop, device);
-	prop->clockRate = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device);
-	prop->memoryClockRate = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device);
-	prop->deviceOverlap = attribute(CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, device);
+	sim_driver()->cuDeviceGetName(prop->name, sizeof(prop->name), device);
+	sim_driver()->cuDeviceGetUuid_v2((CUuuid *)&prop->uuid, device);
+	sim_driver()->cuDeviceTotalMem_v2(&prop->totalGlobalMem, device);
+	fill(prop, true, device);
+	sim_driver()->cuDeviceGetAttribute(&prop->clockRate, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device);
+	sim_driver()->cuDeviceGetAttribute(&prop->memoryClockRate, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+					   device);
 	return cudaSuccess;
 }

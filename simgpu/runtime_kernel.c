@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels and variables of programs built by nvcc. They register at load time, PyTorch some 35,000 of them, so
- * registration only enters an address into a hash table; a library is loaded and a kernel named at its first use.
+ * Kernels and variables of programs built by nvcc. They register at load time, PyTorch some 35,000 of them,
+ * so registration only enters an address into a hash table; a library is loaded and a kernel named at its
+ * first use.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -90,10 +91,11 @@ static cudaError_t function_of(const void *host, CUfunction *function)
 		return cudaSuccess;
 	pthread_rwlock_wrlock(&lock);
 	if (!symbol.binary->library)
-		e = (cudaError_t)sim_driver()->cuLibraryLoadData(&symbol.binary->library, symbol.binary->image, NULL,
-								 NULL, 0, NULL, NULL, 0);
+		e = (cudaError_t)sim_driver()->cuLibraryLoadData(
+		    &symbol.binary->library, symbol.binary->image, NULL, NULL, 0, NULL, NULL, 0);
 	if (!e)
-		e = (cudaError_t)sim_driver()->cuLibraryGetKernel(&kernel, symbol.binary->library, symbol.name);
+		e = (cudaError_t)sim_driver()->cuLibraryGetKernel(&kernel, symbol.binary->library,
+								  symbol.name);
 	if (!e)
 		e = (cudaError_t)sim_driver()->cuKernelGetFunction(function, kernel);
 	if (!e)
@@ -102,21 +104,21 @@ static cudaError_t function_of(const void *host, CUfunction *function)
 	return e;
 }
 
-/* ---- registration: what code compiled by nvcc calls -------------------------------------------------------------- */
+/* ---- registration: what code compiled by nvcc calls ------------------------------------------ */
 
 SIM_EXPORT void **__cudaRegisterFatBinary(void *image);
 SIM_EXPORT void __cudaRegisterFatBinaryEnd(void **handle);
 SIM_EXPORT void __cudaUnregisterFatBinary(void **handle);
-SIM_EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
-				       void *tid, void *bid, void *block, void *grid, int *warp);
-SIM_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes,
-				  int constant, int global);
+SIM_EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+				       int limit, void *tid, void *bid, void *block, void *grid, int *warp);
+SIM_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
+				  size_t bytes, int constant, int global);
 SIM_EXPORT char __cudaInitModule(void **handle);
 SIM_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
 SIM_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 SIM_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
-SIM_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
-					  cudaStream_t stream);
+SIM_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+					  size_t shared, cudaStream_t stream);
 
 void **__cudaRegisterFatBinary(void *image)
 {
@@ -137,8 +139,8 @@ void __cudaUnregisterFatBinary(void **handle)
 	(void)handle;
 }
 
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid,
-			    void *bid, void *block, void *grid, int *warp)
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
+			    void *tid, void *bid, void *block, void *grid, int *warp)
 {
 	struct symbol symbol = { .host = host, .binary = (struct binary *)handle, .name = name };
 
@@ -152,8 +154,8 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 	enter(&symbol);
 }
 
-void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes, int constant,
-		       int global)
+void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes,
+		       int constant, int global)
 {
 	struct symbol symbol = { .host = host, .binary = (struct binary *)handle, .name = name,
 				 .bytes = bytes ? bytes : 1 };
@@ -171,9 +173,10 @@ char __cudaInitModule(void **handle)
 	return 1;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------------------- */
 
-/* The <<<>>> of a launch, from where it is written to the stub that launches: they nest only in template code. */
+/* The <<<>>> of a launch, from where it is written to the stub that launches: they nest only in template
+ * code. */
 static __thread struct configuration {
 	dim3 grid, block;
 	size_t shared;
@@ -204,15 +207,17 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 	return cudaSuccess;
 }
 
-static cudaError_t launch(CUfunction function, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+static cudaError_t launch(CUfunction function, dim3 grid, dim3 block, void **args, size_t shared,
+			  cudaStream_t stream)
 {
-	CUresult ret = sim_driver()->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-						    (unsigned)shared, stream, args, NULL);
+	CUresult ret = sim_driver()->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y,
+						    block.z, (unsigned)shared, stream, args, NULL);
 
 	return ret == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration : (cudaError_t)ret;
 }
 
-cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **args, size_t shared,
+			     cudaStream_t stream)
 {
 	CUfunction function;
 	cudaError_t e = function_of(host, &function);
@@ -256,7 +261,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 	return sim_runtime_error(e ? e : launch((CUfunction)kernel, grid, block, args, shared, stream));
 }
 
-/* ---- attributes and occupancy ---------------------------------------------------------------------------------------- */
+/* ---- attributes and occupancy ---------------------------------------------------------------- */
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *host)
 {
@@ -268,7 +273,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
 	if (e)
 		return sim_runtime_error(e);
 	memset(out, 0, sizeof(*out));
-	sim_driver()->cuFuncGetAttribute(&out->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f);
+	sim_driver()->cuFuncGetAttribute(&out->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+					 f);
 	sim_driver()->cuFuncGetAttribute(&out->numRegs, CU_FUNC_ATTRIBUTE_NUM_REGS, f);
 	sim_driver()->cuFuncGetAttribute(&out->ptxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION, f);
 	sim_driver()->cuFuncGetAttribute(&out->binaryVersion, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f);
@@ -296,17 +302,21 @@ cudaError_t cudaFuncGetName(const char **name, const void *host)
 	return sim_runtime_error(e ? e : (cudaError_t)sim_driver()->cuFuncGetName(name, f));
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_size,
-								   size_t shared, unsigned int flags)
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host,
+								   int block_size, size_t shared,
+								   unsigned int flags)
 {
 	CUfunction f;
 	cudaError_t e = function_of(host, &f);
 
-	return sim_runtime_error(e ? e : (cudaError_t)sim_driver()->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-						 blocks, f, block_size, shared, flags));
+	return sim_runtime_error(
+	    e ? e
+	      : (cudaError_t)sim_driver()->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		    blocks, f, block_size, shared, flags));
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size, size_t shared)
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size,
+							  size_t shared)
 {
 	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, block_size, shared, 0);
 }
@@ -323,10 +333,11 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host, cons
 		return sim_runtime_error(e);
 	config.attrs = (CUlaunchAttribute *)c->attrs;
 	config.numAttrs = c->numAttrs;
-	return sim_runtime_error((cudaError_t)sim_driver()->cuOccupancyMaxActiveClusters(clusters, f, &config));
+	return sim_runtime_error(
+	    (cudaError_t)sim_driver()->cuOccupancyMaxActiveClusters(clusters, f, &config));
 }
 
-/* ---- variables ---------------------------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 cudaError_t cudaGetSymbolAddress(void **address, const void *host)
 {
@@ -373,7 +384,8 @@ cudaError_t cudaMemcpyToSymbolAsync(const void *host, const void *src, size_t by
 	return e ? e : cudaMemcpyAsync((char *)address + offset, src, bytes, kind, stream);
 }
 
-cudaError_t cudaMemcpyToSymbol(const void *host, const void *src, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyToSymbol(const void *host, const void *src, size_t bytes, size_t offset,
+			       enum cudaMemcpyKind kind)
 {
 	void *address;
 	cudaError_t e = cudaGetSymbolAddress(&address, host);
@@ -390,7 +402,8 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *host, size_t bytes,
 	return e ? e : cudaMemcpyAsync(dst, (char *)address + offset, bytes, kind, stream);
 }
 
-cudaError_t cudaMemcpyFromSymbol(void *dst, const void *host, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyFromSymbol(void *dst, const void *host, size_t bytes, size_t offset,
+				 enum cudaMemcpyKind kind)
 {
 	void *address;
 	cudaError_t e = cudaGetSymbolAddress(&address, host);

@@ -4,7 +4,7 @@
 
 #include "simgpu/runtime.h"
 
-/* ---- device memory ---------------------------------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
@@ -42,7 +42,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 	return RUNTIME(cuMemGetInfo_v2(free_bytes, total_bytes));
 }
 
-/* ---- host and managed memory -------------------------------------------------------------------------------------- */
+/* ---- host and managed memory ----------------------------------------------------------------- */
 
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
@@ -116,7 +116,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 	return cudaSuccess;
 }
 
-/* ---- stream-ordered memory ------------------------------------------------------------------------------------------ */
+/* ---- stream-ordered memory ------------------------------------------------------------------- */
 
 #define ASYNC(suffix)                                                                                        \
 	cudaError_t cudaMallocAsync##suffix(void **p, size_t bytes, cudaStream_t stream)                     \
@@ -166,7 +166,8 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
 	return RUNTIME(cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)map, count));
 }
 
-cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *location)
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+				 struct cudaMemLocation *location)
 {
 	return RUNTIME(cuMemPoolGetAccess((CUmemAccess_flags *)flags, pool, (CUmemLocation *)location));
 }
@@ -186,7 +187,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 	return RUNTIME(cuDeviceSetMemPool(device, pool));
 }
 
-/* ---- IPC --------------------------------------------------------------------------------------------------------------- */
+/* ---- IPC ------------------------------------------------------------------------------------- */
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
 {
@@ -219,7 +220,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t hand
 	return RUNTIME(cuIpcOpenEventHandle(event, h));
 }
 
-/* ---- copies: the direction is in the pointers, so KIND says nothing new ------------------------------------------------- */
+/* ---- copies: the direction is in the pointers, so KIND says nothing new ---------------------- */
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
 {
@@ -227,7 +228,8 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpy
 	return RUNTIME(cuMemcpy((CUdeviceptr)dst, (CUdeviceptr)src, bytes));
 }
 
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
 {
 	(void)kind;
 	return RUNTIME(cuMemcpyAsync((CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream));
@@ -248,7 +250,8 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int 
 	return RUNTIME(cuMemcpyPeerAsync((CUdeviceptr)dst, NULL, (CUdeviceptr)src, NULL, bytes, stream));
 }
 
-static CUDA_MEMCPY2D rows(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height)
+static CUDA_MEMCPY2D rows(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+			  size_t height)
 {
 	return (CUDA_MEMCPY2D){
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (CUdeviceptr)src, .srcPitch = src_pitch,
@@ -257,8 +260,8 @@ static CUDA_MEMCPY2D rows(void *dst, size_t dst_pitch, const void *src, size_t s
 	};
 }
 
-cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
-			 enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+			 size_t height, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY2D c = rows(dst, dst_pitch, src, src_pitch, width, height);
 
@@ -290,7 +293,8 @@ cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t 
 	return RUNTIME(cuMemsetD2D8_v2((CUdeviceptr)p, pitch, (unsigned char)value, width, height));
 }
 
-cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height,
+			      cudaStream_t stream)
 {
 	return RUNTIME(cuMemsetD2D8Async((CUdeviceptr)p, pitch, (unsigned char)value, width, height, stream));
 }

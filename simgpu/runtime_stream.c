@@ -2,7 +2,7 @@
 /* Streams, events, capture and graphs of the runtime half. */
 #include "simgpu/runtime.h"
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream)
 {
@@ -59,7 +59,8 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 	return RUNTIME(cuStreamGetDevice(stream, device));
 }
 
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags)
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data,
+				  unsigned int flags)
 {
 	return RUNTIME(cuStreamAddCallback(stream, (CUstreamCallback)callback, data, flags));
 }
@@ -69,7 +70,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 	return RUNTIME(cuLaunchHostFunc(stream, function, data));
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
@@ -111,7 +112,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 	return RUNTIME(cuEventElapsedTime_v2(ms, start, end));
 }
 
-/* ---- capture ------------------------------------------------------------------------------------------------------- */
+/* ---- capture --------------------------------------------------------------------------------- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
@@ -128,22 +129,25 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 	return RUNTIME(cuStreamIsCapturing(stream, (CUstreamCaptureStatus *)status));
 }
 
-static cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-				cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-				const cudaGraphEdgeData **edges, size_t *nr)
+static cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+				unsigned long long *id, cudaGraph_t *graph,
+				const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+				size_t *nr)
 {
 	cuuint64_t capture_id = 0;
-	cudaError_t e = RUNTIME(cuStreamGetCaptureInfo_v3(stream, (CUstreamCaptureStatus *)status, &capture_id, graph,
-							  dependencies, (const CUgraphEdgeData **)edges, nr));
+	cudaError_t e =
+	    RUNTIME(cuStreamGetCaptureInfo_v3(stream, (CUstreamCaptureStatus *)status, &capture_id, graph,
+					      dependencies, (const CUgraphEdgeData **)edges, nr));
 
 	if (!e && id)
 		*id = capture_id;
 	return e;
 }
 
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-				     cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-				     const cudaGraphEdgeData **edges, size_t *nr)
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+				     unsigned long long *id, cudaGraph_t *graph,
+				     const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+				     size_t *nr)
 {
 	return capture_info(stream, status, id, graph, dependencies, edges, nr);
 }
@@ -154,19 +158,20 @@ SIM_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cud
 						   const cudaGraphNode_t **dependencies, size_t *nr);
 SIM_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
 						   unsigned long long *id, cudaGraph_t *graph,
-						   const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-						   size_t *nr);
+						   const cudaGraphNode_t **dependencies,
+						   const cudaGraphEdgeData **edges, size_t *nr);
 
 cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-					unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-					size_t *nr)
+					unsigned long long *id, cudaGraph_t *graph,
+					const cudaGraphNode_t **dependencies, size_t *nr)
 {
 	return capture_info(stream, status, id, graph, dependencies, NULL, nr);
 }
 
 cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-					unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-					const cudaGraphEdgeData **edges, size_t *nr)
+					unsigned long long *id, cudaGraph_t *graph,
+					const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+					size_t *nr)
 {
 	return capture_info(stream, status, id, graph, dependencies, edges, nr);
 }
@@ -176,7 +181,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 	return RUNTIME_NO_CONTEXT(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
 }
 
-/* ---- graphs -------------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
 {
@@ -203,8 +208,8 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 	return RUNTIME(cuGraphNodeGetType(node, (CUgraphNodeType *)type));
 }
 
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies, cudaGraphEdgeData *edges,
-					 size_t *nr)
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
+					 cudaGraphEdgeData *edges, size_t *nr)
 {
 	return RUNTIME(cuGraphNodeGetDependencies_v2(node, dependencies, (CUgraphEdgeData *)edges, nr));
 }

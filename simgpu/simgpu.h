@@ -7,13 +7,14 @@
  * virtual memory, a piece of a pool). To *charge* is to take bytes of a device's capacity. *Dirty* are the
  * device bytes that the host side wrote (copies, memset, received messages); all other device bytes read 0.
  *
- * Layers. The noun files (device, blocks, memory, vmm, pool, copy, stream, graph, module) are the driver half:
- * they define the cu* functions over one shared state. The runtime*.c files are the runtime half: they reach
- * the driver half only through the pointers in sim_driver(), looked up as the real runtime looks them up.
- * Libraries (cuBLAS, cuDNN, NCCL, NVML ...) use the functions below and never an exported CUDA name of ours.
+ * Layers. The noun files (device, blocks, memory, vmm, pool, copy, stream, graph, module) are the driver
+ * half: they define the cu* functions over one shared state. The runtime*.c files are the runtime half: they
+ * reach the driver half only through the pointers in sim_driver(), looked up as the real runtime looks them
+ * up. Libraries (cuBLAS, cuDNN, NCCL, NVML ...) use the functions below and never an exported CUDA name of
+ * ours.
  *
- * Threads. Every function may be called from any thread. sim_lock() guards devices, blocks and pools; functions
- * marked "locked" want it held, all others take it themselves and must not be called with it held.
+ * Threads. Every function may be called from any thread. sim_lock() guards devices, blocks and pools;
+ * functions marked "locked" want it held, all others take it themselves and must not be called with it held.
  */
 #ifndef SIMGPU_H
 #define SIMGPU_H
@@ -39,7 +40,7 @@
 #define SIM_MIB(n) ((size_t)(n) << 20)
 #define SIM_MAX_DEVICES 64
 
-/* ---- profiles and devices (device.c) ---------------------------------------------------------- */
+/* ---- profiles and devices (device.c) --------------------------------------------------------- */
 
 struct sim_profile {
 	const char *name;		/* as --simulate takes it: "h100" */
@@ -61,7 +62,8 @@ struct sim_profile {
 /* The profile of this process, from SIMGPU_PROFILE, with SIMGPU_CAPACITY applied. Never NULL. */
 const struct sim_profile *sim_profile(void);
 
-/* How many devices there are (SIMGPU_DEVICES; CUDA_VISIBLE_DEVICES restricts it as it does on a real machine). */
+/* How many devices there are (SIMGPU_DEVICES; CUDA_VISIBLE_DEVICES restricts it as it does on a real
+ * machine). */
 int sim_nr_devices(void);
 
 /* The calling thread's current device, as cudaGetDevice reports it. */
@@ -104,7 +106,7 @@ void *sim_alloc(size_t bytes);
 void *sim_zalloc(size_t bytes);
 void *sim_realloc(void *p, size_t bytes);
 
-/* ---- launches, streams and the end of waiting (stream.c) ---------------------------------------- */
+/* ---- launches, streams and the end of waiting (stream.c) ------------------------------------- */
 
 /*
  * A kernel (or a library routine that would launch some) was launched on STREAM, a CUstream or cudaStream_t:
@@ -133,7 +135,7 @@ extern void (*sim_before_read)(const void *p, size_t bytes);
  */
 extern void (*sim_before_overwrite)(const void *p, size_t bytes);
 
-/* ---- device memory contents (dirty.c, pointer.c) -------------------------------------------------------------- */
+/* ---- device memory contents (dirty.c, pointer.c) --------------------------------------------- */
 
 /* The host side wrote [P, P + BYTES) of device memory: it no longer reads 0 until it is handed out afresh. */
 void sim_dirty(const void *p, size_t bytes);
@@ -144,11 +146,11 @@ void sim_fresh(void *p, size_t bytes);
 /* Device of the block that contains P, or -1 when P is no device memory (host, pinned, unknown). */
 int sim_pointer_device(const void *p);
 
-/* ---- unsupported functions (unsupported.c) -------------------------------------------------------- */
+/* ---- unsupported functions (unsupported.c) --------------------------------------------------- */
 
 /*
- * One per generated function, in the table sim_stubs (stub.h): name, times called, and whether saying "fine" would
- * have meant inventing a size, a handle or a pointer.
+ * One per generated function, in the table sim_stubs (stub.h): name, times called, and whether saying "fine"
+ * would have meant inventing a size, a handle or a pointer.
  */
 struct sim_stub {
 	const char *name;
@@ -160,14 +162,14 @@ struct sim_stub {
 /* Count one call of STUB; the first call of one that would have to invent something prints a line. */
 void sim_stub_called(struct sim_stub *stub);
 
-/* ---- driver functions by name (symbol.c, over the table that gen_stubs.py writes) ----------------- */
+/* ---- driver functions by name (symbol.c, over the table that gen_stubs.py writes) ------------ */
 
 /* Address of the driver function NAME exactly as exported, or NULL. */
 void *sim_symbol_address(const char *name);
 
 /*
- * The exported name behind PLAIN for a program written for CUDA_VERSION: the newest that is not newer. NULL when
- * PLAIN has no versions (its exported name is PLAIN itself) or only newer ones.
+ * The exported name behind PLAIN for a program written for CUDA_VERSION: the newest that is not newer. NULL
+ * when PLAIN has no versions (its exported name is PLAIN itself) or only newer ones.
  */
 const char *sim_symbol_versioned(const char *plain, int cuda_version);
 

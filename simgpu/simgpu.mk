@@ -19,9 +19,12 @@ $(SIM_GEN)/%.o: $(SIM_GEN)/%.c $(O)/flags.key
 
 # The soname is the driver's, so that the runtime half finds itself when it looks for the driver, as it does on a
 # GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
-$(O)/simgpu/libsimgpu.so: $(SIM_OBJ) $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
+SIM_LINK := $(SIM_OBJ) $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
+
+$(O)/simgpu/libsimgpu.so: $(SIM_LINK) simgpu/simgpu.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ $(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=simgpu/simgpu.map -o $@ $(SIM_LINK) \
+		$(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
 
 $(O)/simgpu/libcuda.so.1: $(O)/simgpu/libsimgpu.so
 	$(Q)for l in libcuda.so.1 libcuda.so libnvidia-ml.so.1; do ln -sf libsimgpu.so $(@D)/$$l; done

@@ -41,8 +41,8 @@ void sim_synchronise(void)
 }
 
 /*
- * The stream behind a handle. The default streams have no object of their own: all work completes at once, and
- * they cannot be captured. A handle that is none gives NULL.
+ * The stream behind a handle. The default streams have no object of their own: all work completes at once,
+ * and they cannot be captured. A handle that is none gives NULL.
  */
 struct sim_stream *sim_stream_of(void *handle)
 {
@@ -59,7 +59,7 @@ void sim_launch(void *handle)
 		sim_launched(1);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
 {
@@ -209,7 +209,8 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 	return CUDA_SUCCESS;
 }
 
-/* A write to memory in stream order: at once. A wait is for a value that only a device would write: satisfied. */
+/* A write to memory in stream order: at once. A wait is for a value that only a device would write:
+ * satisfied. */
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
 {
 	(void)flags;
@@ -222,7 +223,7 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_
 	return cuMemcpyHtoDAsync_v2(address, &value, sizeof(value), stream);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static struct event *event_of(CUevent handle)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one interposed function that is not CUDA's: PyTorch's allocator reports each block it hands out, and that
- * block's memory then reads 0. Without it a recycled block would show a program old bytes where, on a GPU, a
- * kernel would have written a count or a size.
+ * The one interposed function that is not CUDA's: PyTorch's allocator reports each block it hands out, and
+ * that block's memory then reads 0. Without it a recycled block would show a program old bytes where, on a
+ * GPU, a kernel would have written a count or a size.
  */
 #include <dlfcn.h>
 
 #include "simgpu/simgpu.h"
 
-/* c10::reportMemoryUsageToProfiler(void *ptr, int64_t bytes, size_t allocated, size_t reserved, c10::Device device) */
+/* c10::reportMemoryUsageToProfiler(void *ptr, int64_t bytes, size_t allocated, size_t reserved, c10::Device
+ * device) */
 #define REPORT "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
 
 enum { DEVICE_TYPE_CUDA = 1 };
@@ -17,7 +18,8 @@ typedef void report_fn(void *p, int64_t bytes, size_t allocated, size_t reserved
 
 SIM_EXPORT report_fn sim_torch_report __asm__(REPORT);
 
-/* Next in the search order, else the defining library: RTLD_NEXT does not see one that was loaded RTLD_LOCAL. */
+/* Next in the search order, else the defining library: RTLD_NEXT does not see one that was loaded RTLD_LOCAL.
+ */
 static report_fn *next_report(void)
 {
 	report_fn *next = (report_fn *)dlsym(RTLD_NEXT, REPORT);

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts and reports the calls of functions that simgpu does not implement (RECORDING.md rule 21). */
+/*
+ * Counts and reports the calls of functions that simgpu does not implement (RECORDING.md rule 21).
+ *
+ * SIMGPU_TRACE_CALLS=PREFIX writes, when the process ends, PREFIX.PID: a line for each function that was
+ * called and has a generated body, with its number of calls and whether it is unsupported or a no-op by
+ * design.
+ */
 #include "simgpu/stub.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 void sim_stub_called(struct sim_stub *stub)
 {
-	if (__atomic_fetch_add(&stub->calls, 1, __ATOMIC_RELAXED) || !stub->unsupported || !stub->would_invent)
+	if (__atomic_fetch_add(&stub->calls, 1, __ATOMIC_RELAXED) || !stub->unsupported ||
+	    !stub->would_invent)
 		return;
-	fprintf(stderr, "simgpu: '%s' is not simulated: the call fails with its library's \"not supported\"\n",
+	fprintf(stderr,
+		"simgpu: '%s' is not simulated: the call fails with its library's \"not supported\"\n",
 		stub->name);
 }
 
@@ -34,4 +44,27 @@ const struct simgpu_report *simgpu_report(void)
 	}
 	pthread_mutex_unlock(&mutex);
 	return &report;
+}
+
+__attribute__((destructor)) static void trace_calls(void)
+{
+	const char *prefix = getenv("SIMGPU_TRACE_CALLS");
+	FILE *out = NULL;
+	char path[4096];
+
+	if (!prefix || !*prefix)
+		return;
+	snprintf(path, sizeof(path), "%s.%d", prefix, (int)getpid());
+	for (size_t i = 0; i < sim_nr_stubs; i++) {
+		if (!sim_stubs[i].calls)
+			continue;
+		if (!out && !(out = fopen(path, "w"))) {
+			fprintf(stderr, "simgpu: cannot write '%s': %m\n", path);
+			return;
+		}
+		fprintf(out, "%s %lu %s\n", sim_stubs[i].name, sim_stubs[i].calls,
+			sim_stubs[i].unsupported ? "unsupported" : "no-op");
+	}
+	if (out && fclose(out))
+		fprintf(stderr, "simgpu: cannot write '%s': %m\n", path);
 }

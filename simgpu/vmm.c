@@ -38,7 +38,8 @@ static struct memory_file {
 
 static struct sim_blocks reservations;
 
-/* The descriptor of a memory file; a program that closes or reuses every descriptor ends here, not in its data. */
+/* The descriptor of a memory file; a program that closes or reuses every descriptor ends here, not in its
+ * data. */
 static int file_descriptor(struct memory_file *f)
 {
 	struct stat st;
@@ -73,14 +74,16 @@ static size_t extent_take(struct memory_file *f, size_t bytes)
 	if ((off_t)(offset + bytes) > f->bytes) {
 		f->bytes = (off_t)(f->extents.nr * SIM_GRANULE);
 		if (ftruncate(file_descriptor(f), f->bytes))
-			sim_host_limit("growing the simulated memory file failed", "raise `ulimit -f` (file size)");
+			sim_host_limit("growing the simulated memory file failed",
+				       "raise `ulimit -f` (file size)");
 	}
 	return offset;
 }
 
 static void extent_give(struct memory_file *f, size_t offset, size_t bytes)
 {
-	fallocate(file_descriptor(f), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+	fallocate(file_descriptor(f), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		  (off_t)bytes);
 	sim_units_give(&f->extents, offset / SIM_GRANULE, bytes / SIM_GRANULE);
 }
 
@@ -161,9 +164,10 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	return ph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t align, CUdeviceptr hint, unsigned long long flags)
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t align, CUdeviceptr hint,
+			     unsigned long long flags)
 {
 	struct sim_block block = { .kind = SIM_RESERVED, .bytes = bytes, .requested_bytes = bytes };
 
@@ -205,7 +209,9 @@ static bool reserved(CUdeviceptr ptr, size_t bytes)
 CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {
-	struct sim_block block = { .kind = SIM_MAPPED, .start = ptr, .bytes = bytes, .requested_bytes = bytes };
+	struct sim_block block = {
+		.kind = SIM_MAPPED, .start = ptr, .bytes = bytes, .requested_bytes = bytes
+	};
 	CUresult ret = CUDA_SUCCESS;
 	struct physical *ph;
 	int fd;
@@ -224,7 +230,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
 			sim_host_limit("mmap of simulated device memory failed", "raise vm.max_map_count");
 		ph->refs++;
 		block.owner = ph;
-		block.device = ph->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? ph->prop.location.id : 0;
+		block.device =
+		    ph->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? ph->prop.location.id : 0;
 		sim_blocks_add(&sim_blocks, &block);
 	}
 	sim_unlock();
@@ -285,8 +292,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	sim_forget((void *)ptr, bytes);
-	if (mmap((void *)ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
-	    MAP_FAILED)
+	if (mmap((void *)ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+		 0) == MAP_FAILED)
 		sim_host_limit("unmapping simulated device memory failed", "raise vm.max_map_count");
 	for (CUdeviceptr at = ptr; at < ptr + bytes; at += block.bytes) {
 		sim_blocks_remove(&sim_blocks, at, &block);
@@ -314,7 +321,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 	return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						CUmemGenericAllocationHandle handle)
 {
 	struct physical *ph = physical_of(handle);
 
@@ -324,7 +332,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
 	return CUDA_SUCCESS;
 }
 
-/* ---- sharing with other processes ---------------------------------------------------------------------------- */
+/* ---- sharing with other processes ------------------------------------------------------------ */
 
 /*
  * The descriptor handed out is a memory file of its own, of the handle's size: contents are not shared, which
