@@ -29,7 +29,8 @@ struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
 static void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
 {
 	d->mark[which]++;
-	d->moment[which] = (struct books_moment){ true, time_ns, d->allocated_bytes, d->reserved_bytes, d->driver_bytes };
+	d->moment[which] =
+	    (struct books_moment){ true, time_ns, d->allocated_bytes, d->reserved_bytes, d->driver_bytes };
 }
 
 uint8_t books_device(const struct tfmt_event *ev)
@@ -50,12 +51,15 @@ int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tenso
 		.tensor = tensor,
 		.modelled = ev->flags & TFMT_FLAG_MODELLED,
 	};
+	uint32_t nr_groups = books->groups.nr_groups;
 	struct tfmt_shape shape;
+	int64_t index;
 
-	if (g.shape && tfmt_reader_shape(books->reader, g.shape, &shape))
-		g.shape_bytes = shape.bytes;
 	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
-	return groups_find(&books->groups, &g);
+	index = groups_find(&books->groups, &g);
+	if (index == nr_groups && g.shape && tfmt_reader_shape(books->reader, g.shape, &shape))
+		books->groups.group[index].shape_bytes = shape.bytes;
+	return index;
 }
 
 void books_reserved_add(struct device_books *d, int64_t bytes)
@@ -180,7 +184,8 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 static int tensor_alloc(struct books *books, const struct tfmt_event *ev)
 {
 	int64_t group = books_group(books, ev, true);
-	struct block b = { .address = ev->address, .size = ev->size, .group = (uint32_t)group, .space = BLOCK_TENSOR };
+	struct block b = {
+	    .address = ev->address, .size = ev->size, .group = (uint32_t)group, .space = BLOCK_TENSOR };
 	struct device_books *d = &books->device[books_device(ev)];
 
 	books_forget_stale(books, BLOCK_TENSOR, ev->address);

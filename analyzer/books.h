@@ -2,9 +2,10 @@
 /*
  * The books of one process, kept while its events pass by once.
  *
- * The *tensor ledger* of a device holds the blocks that the framework's caching allocator handed out, the *driver
- * ledger* the memory that the process took from the driver; both are groups of blocks alike (same stack, shape, entry
- * point). Memory follows the number of live blocks and of distinct groups, never the number of events.
+ * The *tensor ledger* of a device holds the blocks that the framework's caching allocator handed out, the
+ * *driver ledger* the memory that the process took from the driver; both are groups of blocks alike (same
+ * stack, shape, entry point). Memory follows the number of live blocks and of distinct groups, never the
+ * number of events.
  */
 #ifndef VT_BOOKS_H
 #define VT_BOOKS_H
@@ -35,7 +36,8 @@ struct device_books {
 	uint64_t allocated_at_reserved_peak_bytes;
 	uint64_t disagreements; /* reports that differ from the driver events since the report before */
 	bool reported;          /* the framework has reported what it has reserved at least once */
-	bool unconfirmed_peak;  /* the reserved peak was reached by a driver event, the report is still to come */
+	bool unconfirmed_peak; /* the reserved peak was reached by a driver event, the report is still to come
+				*/
 
 	uint64_t driver_allocs, driver_frees, driver_refusals;
 	uint64_t driver_bytes, driver_peak_bytes;
@@ -74,7 +76,7 @@ struct books {
 void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
 void books_release(struct books *books);
 
-/* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure (RECORDING.md, rule 13). */
+/* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure. */
 int books_apply(struct books *books, const struct tfmt_event *ev);
 
 /* After the last event: makes at[] of every group valid. */

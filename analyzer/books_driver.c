@@ -31,8 +31,11 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 {
 	int64_t group = books_group(books, ev, false);
 	bool handle = (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_HANDLE;
-	struct block b = { .address = ev->address, .size = ev->size, .group = (uint32_t)group, .references = 1,
-			   .space = handle ? BLOCK_HANDLE : BLOCK_DRIVER };
+	struct block b = { .address = ev->address,
+			  .size = ev->size,
+			  .group = (uint32_t)group,
+			  .references = 1,
+			  .space = handle ? BLOCK_HANDLE : BLOCK_DRIVER };
 	const struct group *g;
 
 	books_forget_stale(books, b.space, ev->address);
@@ -110,7 +113,8 @@ int books_handle_retain(struct books *books, const struct tfmt_event *ev)
 
 int books_range_map(struct books *books, const struct tfmt_event *ev)
 {
-	struct block b = { .address = ev->address, .size = ev->size, .handle = ev->aux, .space = BLOCK_MAPPING };
+	struct block b = {
+	    .address = ev->address, .size = ev->size, .handle = ev->aux, .space = BLOCK_MAPPING };
 	struct block *handle;
 
 	books_forget_stale(books, BLOCK_MAPPING, ev->address);
@@ -118,7 +122,8 @@ int books_range_map(struct books *books, const struct tfmt_event *ev)
 	if (handle)
 		handle->references++;
 	if (called_by_torch(books, ev))
-		books_reserved_add(handle ? device_of(books, handle) : &books->device[books_device(ev)], (int64_t)b.size);
+		books_reserved_add(handle ? device_of(books, handle) : &books->device[books_device(ev)],
+				   (int64_t)b.size);
 	return blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
 }
 
@@ -141,7 +146,8 @@ int books_range_unmap(struct books *books, const struct tfmt_event *ev)
 		if (handle)
 			u->handle = *handle;
 		if (torch_allocator)
-			books_reserved_add(handle ? device_of(books, handle) : &books->device[books_device(ev)],
+			books_reserved_add(handle ? device_of(books, handle)
+						  : &books->device[books_device(ev)],
 					   -(int64_t)b->size);
 		address += b->size;
 		u->was_last = books_unmap(books, b);

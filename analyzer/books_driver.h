@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the books: the changes that tensor and driver events have in common, and the functions behind driver events.
- * Only books.c and books_driver.c include this.
+ * Inside the books: the changes that tensor and driver events have in common, and the functions behind
+ * driver events. Only books.c and books_driver.c include this.
  */
 #ifndef VT_BOOKS_DRIVER_H
 #define VT_BOOKS_DRIVER_H
@@ -14,7 +14,10 @@ uint8_t books_device(const struct tfmt_event *ev);
 /* The group an allocation belongs to, made if new; -1 when memory runs out. */
 int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
 
-/* A block comes onto the books, or leaves them: totals, peaks and marks. The table of blocks is the caller's matter. */
+/*
+ * A block comes onto the books, or leaves them: totals, peaks and marks. The table of blocks is the
+ * caller's matter.
+ */
 void books_enter(struct books *books, const struct block *b, uint64_t time_ns);
 void books_leave(struct books *books, const struct block *b);
 
@@ -27,7 +30,7 @@ bool books_unmap(struct books *books, struct block *mapping);
 /* An address is handed out again without a recorded free: the old block is gone, whatever became of it. */
 void books_forget_stale(struct books *books, uint8_t space, uint64_t address);
 
-/* Reserved changes by a driver event of the framework's allocator (RECORDING.md, rule 18). */
+/* Reserved changes by a driver event of the framework's allocator. */
 void books_reserved_add(struct device_books *d, int64_t bytes);
 
 /* One function per kind of event; each returns 0 or TFMT_E_NOMEM. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/analysis/holders.h"
@@ -21,6 +22,7 @@
 
 struct sealing {
 	const struct launch_end *end;
+	bool quiet;
 	char own_trace[PATH_MAX]; /* of the launched process itself, "" if it has none */
 };
 
@@ -35,28 +37,39 @@ static void seal(const char *path, void *context)
 	if (is_own)
 		snprintf(s->own_trace, sizeof(s->own_trace), "%s", path);
 	err = tfmt_seal(path, is_own ? s->end->signal : 0);
-	if (err == TFMT_E_IO && errno != EAGAIN)
-		message_warn("cannot complete '%s': %s; its last events stay in the ring file", path, strerror(errno));
+	if (err == TFMT_E_IO && errno != EAGAIN && !s->quiet)
+		message_warn("cannot complete '%s': %s; its last events stay in the ring file", path,
+			     strerror(errno));
 }
 
 /* ---- the lines ------------------------------------------------------------------------------- */
 
-/* A path as one would type it here: relative below the working directory, quoted where a shell would split it. */
+/* A path as one would type it here: relative if it lies below, quoted if a shell would split it. */
 static void path_to_type(const char *path, char *out, size_t size)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
 	char here[PATH_MAX];
-	size_t len;
+	size_t len, n = 0;
 
 	if (getcwd(here, sizeof(here))) {
 		len = strlen(here);
 		if (!strncmp(path, here, len) && path[len] == '/' && path[len + 1])
 			path += len + 1;
 	}
-	if (!path[strspn(path, plain)] && path[0] != '-')
+	if (!path[strspn(path, plain)] && path[0] != '-') {
 		snprintf(out, size, "%s", path);
-	else
-		snprintf(out, size, strchr(path, '\'') ? "\"%s\"" : "'%s'", path);
+		return;
+	}
+	out[n++] = '\'';
+	for (; *path && n + 6 < size; path++) {
+		if (*path == '\'')
+			n += (size_t)snprintf(out + n, size - n, "'\\''");
+		else
+			out[n++] = *path;
+	}
+	out[n++] = '\'';
+	out[n] = 0;
 }
 
 static int by_peak(const void *a, const void *b)
@@ -83,12 +96,14 @@ static void device_line(const struct model *m, const struct model_device *d)
 		snprintf(who, sizeof(who), "pid %u, ", d->process->header->pid);
 	if (d->has_tensors)
 		message_info("%sGPU %u%s: %speak %s allocated, %s reserved of %s", who, d->ordinal,
-			     m->simulated ? " (simulated)" : "", model_is_exact(d->process) ? "" : "at least ",
+			     m->simulated ? " (simulated)" : "",
+			     model_is_exact(d->process) ? "" : "at least ",
 			     human_bytes(allocated, books->allocated_peak_bytes),
 			     human_bytes(reserved, books->reserved_peak_bytes), capacity);
 	else
 		message_info("%sGPU %u%s: %speak %s taken from the driver of %s", who, d->ordinal,
-			     m->simulated ? " (simulated)" : "", model_is_exact(d->process) ? "" : "at least ",
+			     m->simulated ? " (simulated)" : "",
+			     model_is_exact(d->process) ? "" : "at least ",
 			     human_bytes(allocated, books->driver_peak_bytes), capacity);
 }
 
@@ -109,7 +124,8 @@ static void device_lines(const struct model *m)
 	free(order);
 }
 
-static void holder_line(const struct model *m, struct model_process *p, const struct holder *h, struct stack *stack)
+static void holder_line(const struct model *m, struct model_process *p, const struct holder *h,
+			struct stack *stack)
 {
 	struct stack_source source = model_stack_source(m, p);
 	char bytes[HUMAN_MAX], text[256] = "not captured";
@@ -188,10 +204,12 @@ static void lines_of_model(const struct model *m, const struct launch_end *end)
 
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet)
 {
-	struct sealing sealing = { .end = end };
-	char dir[PATH_MAX], typed[PATH_MAX + 2], size[HUMAN_MAX], events[HUMAN_MAX];
+	struct sealing sealing = { .end = end, .quiet = quiet };
+	char dir[PATH_MAX], typed[2 * PATH_MAX], size[HUMAN_MAX], events[HUMAN_MAX];
 	struct model m = MODEL_INIT;
 	const char *subject = dir;
+	struct stat st;
+	uint64_t bytes;
 
 	if (!output_find(output, dir)) {
 		if (!quiet)
@@ -202,11 +220,14 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	if (quiet)
 		return;
 	/* Other ranks' launchers speak for themselves. */
-	if (sealing.own_trace[0] && job_is_shared())
+	bytes = output_bytes(dir);
+	if (sealing.own_trace[0] && job_is_shared() && !stat(sealing.own_trace, &st)) {
 		subject = sealing.own_trace;
+		bytes = (uint64_t)st.st_size;
+	}
 	path_to_type(dir, typed, sizeof(typed));
 	if (!model_load(&m, subject, NULL)) {
-		message_info("recorded %s (%s, %s events)", typed, human_bytes(size, output_bytes(dir)),
+		message_info("recorded %s (%s, %s events)", typed, human_bytes(size, bytes),
 			     human_count(events, m.nr_events));
 		lines_of_model(&m, end);
 		message_info("next: vramtrace report %s", typed);

@@ -7,8 +7,8 @@
 #include "analyzer/output.h"
 
 /*
- * Complete the traces that this job left (tfmt_seal) and print at most twelve lines on stderr, none when quiet.
- * Trouble is said and otherwise ignored: the program's own status is what counts.
+ * Complete the traces that this job left (tfmt_seal) and print at most twelve lines on stderr, none when
+ * quiet. Trouble is said and otherwise ignored: the program's own status is what counts.
  */
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet);
 

@@ -22,9 +22,11 @@ static const struct {
 };
 
 static const char *const spaces[] = {
-	[TFMT_SPACE_DEVICE] = "device",         [TFMT_SPACE_PINNED] = "pinned", [TFMT_SPACE_MANAGED] = "managed",
-	[TFMT_SPACE_REGISTERED] = "registered", [TFMT_SPACE_HANDLE] = "handle", [TFMT_SPACE_POOL] = "pool",
-	[TFMT_SPACE_ARRAY] = "array",           [TFMT_SPACE_IPC] = "ipc",       [TFMT_SPACE_RESERVED] = "reserved",
+	[TFMT_SPACE_DEVICE] = "device",     [TFMT_SPACE_PINNED] = "pinned",
+	[TFMT_SPACE_MANAGED] = "managed",   [TFMT_SPACE_REGISTERED] = "registered",
+	[TFMT_SPACE_HANDLE] = "handle",     [TFMT_SPACE_POOL] = "pool",
+	[TFMT_SPACE_ARRAY] = "array",       [TFMT_SPACE_IPC] = "ipc",
+	[TFMT_SPACE_RESERVED] = "reserved",
 };
 
 const char *event_kind_name(unsigned kind)

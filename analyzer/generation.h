@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one *generation* of a recording looks like on disk: a folder with a file `job` (the id of the job that made
- * it), traces (*.vtr) and, while a process runs or after a crash, ring files (*.ring). The recording's own folder
- * is the first generation; later ones are its subfolders g2, g3, ...
+ * What one *generation* of a recording looks like on disk: a folder with a file `job` (the id of the job that
+ * made it), traces (*.vtr) and, while a process runs or after a crash, ring files (*.ring). The recording's
+ * own folder is the first generation; later ones are its subfolders g2, g3, ...
  */
 #ifndef VT_GENERATION_H
 #define VT_GENERATION_H

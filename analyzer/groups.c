@@ -43,9 +43,10 @@ void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS])
 
 static bool same_group(const struct group *a, const struct group *b)
 {
-	return a->python_stack == b->python_stack && a->native_stack == b->native_stack && a->shape == b->shape &&
-	       a->thread == b->thread && a->function == b->function && a->device == b->device &&
-	       a->space == b->space && a->tensor == b->tensor && a->modelled == b->modelled;
+	return a->python_stack == b->python_stack && a->native_stack == b->native_stack &&
+	       a->shape == b->shape && a->thread == b->thread && a->function == b->function &&
+	       a->device == b->device && a->space == b->space && a->tensor == b->tensor &&
+	       a->modelled == b->modelled;
 }
 
 static uint32_t *group_slot(const struct groups *t, const struct group *g)
@@ -55,7 +56,8 @@ static uint32_t *group_slot(const struct groups *t, const struct group *g)
 
 	hash = (hash ^ g->native_stack) * 0xff51afd7ed558ccdull;
 	hash = (hash ^ hash >> 29 ^ g->shape) * 0xc4ceb9fe1a85ec53ull;
-	hash ^= (uint64_t)g->thread << 20 ^ g->function ^ (uint64_t)g->device << 16 ^ (uint64_t)g->space << 24;
+	hash ^=
+	    (uint64_t)g->thread << 20 ^ g->function ^ (uint64_t)g->device << 16 ^ (uint64_t)g->space << 24;
 	hash *= 0x9e3779b97f4a7c15ull;
 	i = (uint32_t)(hash >> 32) & (t->slots_room - 1);
 	while (t->slot[i] && !same_group(&t->group[t->slot[i] - 1], g))

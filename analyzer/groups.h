@@ -2,9 +2,10 @@
 /*
  * Blocks alike: same ledger, device, stacks, shape and entry point, counted together.
  *
- * A *mark* is a moment of a device that analyses ask about afterwards: who was live when the peak was reached? Each
- * group remembers its figures at the latest of each mark. That costs nothing per mark: the marks of a device are
- * numbered, and a group whose number is behind still has, at its next change, the figures it had at the mark.
+ * A *mark* is a moment of a device that analyses ask about afterwards: who was live when the peak was
+ * reached? Each group remembers its figures at the latest of each mark. That costs nothing per mark: the
+ * marks of a device are numbered, and a group whose number is behind still has, at its next change, the
+ * figures it had at the mark.
  */
 #ifndef VT_GROUPS_H
 #define VT_GROUPS_H
@@ -55,15 +56,21 @@ struct groups {
 void groups_release(struct groups *t);
 
 /*
- * The index of the group with the identity of *like (all fields above shape_bytes); if it is new, *like is added as
- * it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ * The index of the group with the identity of *like (all fields above shape_bytes); if it is new, *like is
+ * added as it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
  */
 int64_t groups_find(struct groups *t, const struct group *like);
 
-/* To be called before every change of a group: keep what it had at its device's marks since its last change. */
+/*
+ * To be called before every change of a group: keep what it had at its device's marks since its last
+ * change.
+ */
 void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
 
-/* Figures at a mark, or at the end of accounting (MARK_END). Needs group_keep_marks() after the last change. */
+/*
+ * Figures at a mark, or at the end of accounting (MARK_END). Needs group_keep_marks() after the last
+ * change.
+ */
 struct group_figures group_figures_at(const struct group *g, enum group_mark mark);
 
 /* Does this group count as memory of a device (not of the host, not another process's)? */

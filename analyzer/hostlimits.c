@@ -14,7 +14,7 @@
 
 /* PyTorch's CUDA libraries alone take some 10 GiB of addresses before the first allocation. */
 #define ADDRESS_BYTES_MIN (16ull << 30)
-#define NOFILE_MIN 16  /* one memfd per device, on top of what an interpreter has open */
+#define NOFILE_MIN 16 /* one memfd per device, on top of what an interpreter has open */
 #define NOFILE_LOW 64
 #define MAP_COUNT_LOW 32768
 
@@ -59,12 +59,15 @@ static int check_address_space(bool quiet)
 		return 0;
 	human_bytes(size, limit.rlim_cur);
 	if (limit.rlim_cur < (64ull << 20)) {
-		message_error("cannot simulate a GPU in %s of address space; raise the limit ('ulimit -v unlimited')", size);
+		message_error(
+			"cannot simulate a GPU in %s of address space; raise the limit ('ulimit -v unlimited')",
+			size);
 		return RUN_TROUBLE;
 	}
 	if (!quiet)
-		message_warn("address space is limited to %s ('ulimit -v'): simulated memory beyond it ends the program%s",
-			     size, limit.rlim_cur < ADDRESS_BYTES_MIN ? "; PyTorch needs more to start" : "");
+		message_warn(
+			"address space is limited to %s ('ulimit -v'): simulated memory beyond it ends the program%s",
+			size, limit.rlim_cur < ADDRESS_BYTES_MIN ? "; PyTorch needs more to start" : "");
 	return 0;
 }
 
@@ -96,10 +99,14 @@ int hostlimits_check(bool quiet)
 	if (status || quiet)
 		return status;
 	if (proc_number("/proc/sys/vm/overcommit_memory", 0) == 2 && (left = commit_left()) != UINT64_MAX)
-		message_warn("memory is strictly accounted (vm.overcommit_memory=2): simulated memory beyond %s ends the "
-			     "program; 'sysctl vm.overcommit_memory=1' lifts that", human_bytes(size, left));
+		message_warn(
+			"memory is strictly accounted (vm.overcommit_memory=2): simulated memory beyond %s ends the "
+			"program; 'sysctl vm.overcommit_memory=1' lifts that",
+			human_bytes(size, left));
 	if (maps < MAP_COUNT_LOW)
-		message_warn("a process may have only %" PRIu64 " mappings (vm.max_map_count): many small simulated "
-			     "allocations end the program; 'sysctl vm.max_map_count=65530' is usual", maps);
+		message_warn("a process may have only %" PRIu64
+			     " mappings (vm.max_map_count): many small simulated "
+			     "allocations end the program; 'sysctl vm.max_map_count=65530' is usual",
+			     maps);
 	return 0;
 }

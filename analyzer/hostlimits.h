@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of this machine that a simulated GPU would run into: a host limit must not look like CUDA running out of
- * memory (RECORDING.md, rule 20), so `run --simulate` names them before the program starts.
+ * Limits of this machine that a simulated GPU would run into: a host limit must not look like CUDA running
+ * out of memory (RECORDING.md, rule 20), so `run --simulate` names them before the program starts.
  */
 #ifndef VT_HOSTLIMITS_H
 #define VT_HOSTLIMITS_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * Print one line for each limit that may be too low (unless quiet). Returns 0, or RUN_TROUBLE after a message when the
- * simulated GPU cannot work at all.
+ * Print one line for each limit that may be too low (unless quiet). Returns 0, or RUN_TROUBLE after a message
+ * when the simulated GPU cannot work at all.
  */
 int hostlimits_check(bool quiet);
 

@@ -91,7 +91,8 @@ const char *job_rank(void)
 
 bool job_is_interactive(void)
 {
-	static const char *const launchers[] = { "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID", NULL };
+	static const char *const launchers[] = { "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PBS_JOBID",
+						 "LSB_JOBID", NULL };
 
 	return !first_of(launchers) && (isatty(STDIN_FILENO) || isatty(STDERR_FILENO));
 }
@@ -106,8 +107,8 @@ static const char *base_name(const char *path)
 }
 
 /*
- * What an interpreter is to run: the script or module among its arguments, NULL for -c CODE, standard input or
- * an interactive session.
+ * What an interpreter is to run: the script or module among its arguments, NULL for -c CODE, standard input
+ * or an interactive session.
  */
 static const char *python_script(const char *const *argv)
 {

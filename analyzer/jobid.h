@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `run` knows of the job it is part of: its id, this process's rank, the program's short name, and whether
- * a person is watching. The preloaded library derives id and name by the same rules when there is no `run`.
+ * What `run` knows of the job it is part of: its id, this process's rank, the program's short name, and
+ * whether a person is watching. The preloaded library derives id and name by the same rules when there is no
+ * `run`.
  */
 #ifndef VT_JOBID_H
 #define VT_JOBID_H
@@ -12,8 +13,8 @@
 #define JOB_ID_MAX 256
 
 /*
- * The job's id: VRAMTRACE_JOB of an outer run, else the launcher's (SLURM, torch elastic, PBS, LSF; a restart of
- * an elastic job has ".rN" appended), else start time and pid.
+ * The job's id: VRAMTRACE_JOB of an outer run, else the launcher's (SLURM, torch elastic, PBS, LSF; a restart
+ * of an elastic job has ".rN" appended), else start time and pid.
  */
 void job_id(char out[static JOB_ID_MAX]);
 
@@ -29,7 +30,7 @@ const char *job_rank(void);
  */
 void job_program_name(const char *const *argv, char *out, size_t size);
 
-/* Is a person there to answer? stdin or stderr is a terminal, and no job scheduler or launcher has started us. */
+/* Is a person there to answer? stdin or stderr is a terminal, and no scheduler or launcher has started us. */
 bool job_is_interactive(void);
 
 #endif

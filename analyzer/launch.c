@@ -16,7 +16,7 @@
 #include "analyzer/ui/message.h"
 
 /* Passed on to the program. The stopping ones are never acted upon here: we stop when the program has. */
-static const int passed_on[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+static const int passed_on[] = { SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
 				 SIGXCPU, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
 
 /* Our signal state as it was found: the program gets it back. */
@@ -63,7 +63,7 @@ static _Noreturn void become_program(const char *const *argv, pid_t parent, cons
 	pid_t seen;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* The launcher may have died before that call. 0: it lives in another pid namespace and cannot be seen. */
+	/* The launcher may have died before that call. 0: it cannot be seen, in another pid namespace. */
 	seen = getppid();
 	if (seen != parent && seen != 0)
 		raise(SIGKILL);
@@ -106,7 +106,7 @@ static bool reap(pid_t program, struct launch_end *end)
 		if (info.si_pid != program)
 			continue;
 		if (info.si_code == CLD_STOPPED) {
-			/* SIGSTOP was meant for the program alone; the others are the terminal's job control. */
+			/* SIGSTOP was meant for the program alone; the others are job control. */
 			if (info.si_status != SIGSTOP)
 				stop_like(info.si_status);
 		} else if (info.si_code != CLD_TRAPPED) {
@@ -118,8 +118,9 @@ static bool reap(pid_t program, struct launch_end *end)
 }
 
 /*
- * Has this signal reached the program without us? What is typed at the terminal (^C, ^\, ^Z) goes to the whole process
- * group, and so does a hang-up, unless we lead the session; what the program sent to its group must not come back.
+ * Has this signal reached the program without us? What is typed at the terminal (^C, ^\, ^Z) goes to the
+ * whole process group, and so does a hang-up, unless we lead the session; what the program sent to its group
+ * must not come back.
  */
 static bool reached_program(int signal, const siginfo_t *info, pid_t program)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace: the table of commands, and what surrounds all of them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
@@ -35,10 +37,11 @@ static void print_overview(FILE *out)
 		     "usage: vramtrace COMMAND [options] [RECORDING]\n\ncommands:\n");
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
-	fprintf(out, "\n'vramtrace COMMAND -h' explains a command, 'vramtrace --version' names this version.\n\n"
-		     "example:\n"
-		     "  vramtrace run -o train.vtr -- python train.py\n"
-		     "  vramtrace report train.vtr\n");
+	fputs("\n'vramtrace COMMAND -h' explains a command, 'vramtrace --version' names this version.\n\n"
+	      "example:\n"
+	      "  vramtrace run -o train.vtr -- python train.py\n"
+	      "  vramtrace report train.vtr\n",
+	      out);
 }
 
 static const struct command *find_command(const char *name)
@@ -69,7 +72,8 @@ static size_t edit_distance(const char *a, const char *b)
 			best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
 			best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
 			best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d[i - 2][j - 2] + 1 < best)
 				best = d[i - 2][j - 2] + 1;
 			d[i][j] = best;
 		}
@@ -84,7 +88,8 @@ static int unknown_command(const char *name)
 
 	for (size_t i = 0; i < NR_COMMANDS; i++) {
 		if (edit_distance(name, commands[i].name) <= 2 || !strncmp(name, commands[i].name, 3))
-			n += (size_t)snprintf(near + n, sizeof(near) - n, "%s'%s'", n ? " or " : "", commands[i].name);
+			n += (size_t)snprintf(near + n, sizeof(near) - n, "%s'%s'", n ? " or " : "",
+					      commands[i].name);
 	}
 	if (n)
 		return message_error("unknown command '%s'; did you mean %s?", name, near);
@@ -121,11 +126,24 @@ static int dispatch(int argc, const char **argv)
 	return c ? c->run(argc - 1, argv + 1) : unknown_command(name);
 }
 
+/*
+ * Where the caller has closed a standard stream, put something harmless in its place: no file opened later may
+ * take messages in. A program that `run` starts finds it closed as before.
+ */
+static void fill_closed_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			_exit(CMD_TROUBLE);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char **words = calloc((size_t)argc + 1, sizeof(*words));
 	int status;
 
+	fill_closed_streams();
 	if (!words)
 		return message_error("out of memory");
 	memcpy(words, argv, (size_t)argc * sizeof(*words));

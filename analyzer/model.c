@@ -74,8 +74,8 @@ static bool same_clock(const struct tfmt_header *a, const struct tfmt_header *b)
 {
 	static const uint8_t unknown[16];
 
-	return memcmp(a->boot_id, unknown, sizeof(unknown)) && !memcmp(a->boot_id, b->boot_id, sizeof(unknown)) &&
-	       a->time_ns_inode == b->time_ns_inode;
+	return memcmp(a->boot_id, unknown, sizeof(unknown)) &&
+	       !memcmp(a->boot_id, b->boot_id, sizeof(unknown)) && a->time_ns_inode == b->time_ns_inode;
 }
 
 /* Place every process on one clock that starts with the earliest. */

@@ -2,10 +2,10 @@
 /*
  * A recording in memory: its processes, their books, and the devices they used.
  *
- * Loading reads every trace once, front to back. Afterwards the model is read-only; it keeps the traces open,
- * because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process sees it.
- * Times are nanoseconds since the start of the recording, that is of its earliest process; processes of one boot
- * are aligned by the monotonic clock, others by the time of day.
+ * Loading reads every trace once, front to back. Afterwards the model is read-only; it keeps the traces
+ * open, because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process
+ * sees it. Times are nanoseconds since the start of the recording, that is of its earliest process;
+ * processes of one boot are aligned by the monotonic clock, others by the time of day.
  */
 #ifndef VT_MODEL_H
 #define VT_MODEL_H
@@ -64,14 +64,16 @@ struct model_options {
 	bool has_at;
 	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
 	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
-	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+			uint64_t time_ns);
 	void *ctx;
 	bool quiet; /* no progress line */
 };
 
 /*
  * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
- * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either way.
+ * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either
+ * way.
  */
 int model_load(struct model *m, const char *path, const struct model_options *options);
 void model_release(struct model *m);

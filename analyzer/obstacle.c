@@ -16,7 +16,7 @@
 #include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
 
-/* Who holds the lock on a trace: a pid, -1 = somebody unknown (open file description locks name nobody), 0 = nobody. */
+/* Who holds the lock on a trace: a pid, 0 = nobody, -1 = somebody (locks of open files name no process). */
 static pid_t locked_by(int dir, const char *name)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -33,7 +33,7 @@ static pid_t locked_by(int dir, const char *name)
 
 /* What another job has left in a recording directory. */
 struct remains {
-	unsigned nr_files;         /* traces, rings, job files */
+	unsigned nr_files;          /* traces, rings, job files */
 	char foreign[NAME_MAX + 1]; /* something that is no part of a recording, "" if nothing */
 	char running[NAME_MAX + 1]; /* a trace that is being written, "" if none */
 };
@@ -90,8 +90,8 @@ static bool trace_made_by(const char *path, const char *job)
 }
 
 /*
- * Remove the recording files of dir except those of the job: its other processes may have begun since we looked.
- * Returns 0 or an errno.
+ * Remove the recording files of dir except those of the job: its other processes may have begun since we
+ * looked. Returns 0 or an errno.
  */
 static int remove_remains(const char *path, DIR *d, bool is_top, const char *job)
 {
@@ -108,10 +108,12 @@ static int remove_remains(const char *path, DIR *d, bool is_top, const char *job
 		if (below) {
 			err = remove_remains(whole, below, false, job);
 			closedir(below);
-			if (!err && unlinkat(dirfd(d), name, AT_REMOVEDIR) && errno != ENOTEMPTY && errno != ENOENT)
+			if (!err && unlinkat(dirfd(d), name, AT_REMOVEDIR) && errno != ENOTEMPTY &&
+			    errno != ENOENT)
 				err = errno;
 		} else if (generation_is_file(name)) {
-			if ((generation_is_trace(name) && trace_made_by(whole, job)) || (!strcmp(name, "job") && generation_made_by(path, job)))
+			if ((generation_is_trace(name) && trace_made_by(whole, job)) ||
+			    (!strcmp(name, "job") && generation_made_by(path, job)))
 				continue;
 			if (unlinkat(dirfd(d), name, 0) && errno != ENOENT)
 				err = errno;
@@ -138,20 +140,25 @@ static int clear_directory(const struct output *o, DIR *d, bool force, bool is_i
 
 	look_around(d, true, &r);
 	if (r.foreign[0])
-		return in_the_way(is_interactive, "'%s' is not a recording: it holds '%s'; choose another output", o->path,
+		return in_the_way(is_interactive,
+				  "'%s' is not a recording: it holds '%s'; choose another output", o->path,
 				  r.foreign);
 	if (!r.nr_files || generation_made_by(o->path, o->job))
 		return 0;
 	if (!force && !is_interactive)
 		return 0;
 	if (!force)
-		return in_the_way(true, "'%s' exists; choose another output, or replace it with --force", o->path);
+		return in_the_way(true, "'%s' exists; choose another output, or replace it with --force",
+				  o->path);
 	if (r.running[0])
-		return in_the_way(is_interactive, "'%s' is still being recorded ('%s'); choose another output", o->path,
+		return in_the_way(is_interactive,
+				  "'%s' is still being recorded ('%s'); choose another output", o->path,
 				  r.running);
 	err = remove_remains(o->path, d, true, o->job);
 	if (err)
 		return in_the_way(is_interactive, "cannot replace '%s': %s", o->path, strerror(err));
+	/* Made again when there is something to record; not empty if others of this job have begun. */
+	rmdir(o->path);
 	return 0;
 }
 
@@ -166,13 +173,14 @@ static int check_parent(const struct output *o)
 	slash = strrchr(parent, '/');
 	slash[slash == parent] = 0;
 	if (stat(parent, &st)) {
-		message_error("cannot write '%s': folder '%s': %s; make it, or choose another output with '-o'", o->path,
-			      parent, strerror(errno));
+		message_error(
+			"cannot write '%s': folder '%s': %s; make it, or choose another output with '-o'",
+			o->path, parent, strerror(errno));
 		return RUN_TROUBLE;
 	}
 	if (access(parent, W_OK | X_OK)) {
-		message_error("cannot write '%s': folder '%s': %s; choose another output with '-o'", o->path, parent,
-			      S_ISDIR(st.st_mode) ? strerror(errno) : strerror(ENOTDIR));
+		message_error("cannot write '%s': folder '%s': %s; choose another output with '-o'", o->path,
+			      parent, S_ISDIR(st.st_mode) ? strerror(errno) : strerror(ENOTDIR));
 		return RUN_TROUBLE;
 	}
 	return 0;
@@ -184,12 +192,16 @@ int obstacle_clear(const struct output *o, bool force, bool is_interactive)
 	int status;
 	DIR *d;
 
+	if (stat(o->path, &st) && errno == ENOENT)
+		return check_parent(o);
 	if (stat(o->path, &st))
-		return errno == ENOENT ? check_parent(o) : in_the_way(true, "cannot write '%s': %s", o->path, strerror(errno));
+		return in_the_way(true, "cannot write '%s': %s", o->path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return in_the_way(is_interactive, "'%s' exists and is not a recording; choose another output", o->path);
+		return in_the_way(is_interactive, "'%s' exists and is not a recording; choose another output",
+				  o->path);
 	if (access(o->path, W_OK | X_OK) || !(d = opendir(o->path)))
-		return in_the_way(true, "cannot write '%s': %s; choose another output with '-o'", o->path, strerror(errno));
+		return in_the_way(true, "cannot write '%s': %s; choose another output with '-o'", o->path,
+				  strerror(errno));
 	status = clear_directory(o, d, force, is_interactive);
 	closedir(d);
 	return status;

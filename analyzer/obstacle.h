@@ -8,9 +8,9 @@
 #include "analyzer/output.h"
 
 /*
- * A missing or unwritable folder is trouble; so is, for an
- * interactive run, something that another job has left. With `force` another job's traces are removed, never one
- * that is being written. Returns 0 or RUN_TROUBLE after a message.
+ * A missing or unwritable folder is trouble; so is, for an interactive run, something that another job has
+ * left. With `force` another job's traces are removed, never one that is being written. Returns 0, or
+ * RUN_TROUBLE after a message.
  */
 int obstacle_clear(const struct output *o, bool force, bool is_interactive);
 

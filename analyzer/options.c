@@ -27,6 +27,8 @@ int opt_wrong(const struct opt_help *help, const char *format, ...)
 	return message_error("%s; 'vramtrace %s -h' lists the options", text, help->command);
 }
 
+#define HELP_WIDTH_MAX 32 /* a longer row has its help on the next line */
+
 /* ---- help ------------------------------------------------------------------------------------ */
 
 /* "  -m, --min-size SIZE" into `out`; a value list stands for the argument's name. */
@@ -52,7 +54,7 @@ void opt_print_help(const struct opt_help *help, FILE *out)
 
 	for (const struct opt *o = help->options; o->type; o++) {
 		describe_row(o, row, sizeof(row));
-		if ((int)strlen(row) > width && strlen(row) <= 30)
+		if ((int)strlen(row) > width && strlen(row) <= HELP_WIDTH_MAX)
 			width = (int)strlen(row);
 	}
 	fprintf(out, "%s\n\nusage: vramtrace %s %s\n\noptions:\n", help->purpose, help->command, help->usage);
@@ -82,7 +84,8 @@ struct parse {
 	const char **next; /* next word of the command line */
 };
 
-static enum opt_result wrong_value(const struct parse *p, const struct opt *o, const char *value, const char *want)
+static enum opt_result wrong_value(const struct parse *p, const struct opt *o, const char *value,
+				   const char *want)
 {
 	opt_wrong(p->help, "'%s' is not %s for '--%s'", value, want, o->name);
 	return OPT_WRONG;
@@ -103,7 +106,8 @@ static enum opt_result store_enum(const struct parse *p, const struct opt *o, co
 	return wrong_value(p, o, value, want);
 }
 
-static enum opt_result store_int(const struct parse *p, const struct opt *o, const char *value, int64_t *field)
+static enum opt_result store_int(const struct parse *p, const struct opt *o, const char *value,
+				 int64_t *field)
 {
 	char *end;
 	long long number;
@@ -128,7 +132,8 @@ static enum opt_result store(const struct parse *p, const struct opt *o, const c
 		*(const char **)field = value;
 		return OPT_OK;
 	case OPT_TYPE_BYTES:
-		return human_parse_bytes(value, field) ? OPT_OK : wrong_value(p, o, value, "a size such as 20GiB");
+		return human_parse_bytes(value, field) ? OPT_OK
+						       : wrong_value(p, o, value, "a size such as 20GiB");
 	case OPT_TYPE_INT:
 		return store_int(p, o, value, field);
 	case OPT_TYPE_ENUM:
@@ -165,7 +170,8 @@ static enum opt_result parse_long(struct parse *p, const char *word)
 			break;
 	}
 	if (!o->type) {
-		message_error("unknown option '--%.*s'; 'vramtrace %s -h' lists them", (int)len, name, p->help->command);
+		message_error("unknown option '--%.*s'; 'vramtrace %s -h' lists them", (int)len, name,
+			      p->help->command);
 		return OPT_WRONG;
 	}
 	if (o->type == OPT_TYPE_FLAG) {
@@ -194,7 +200,8 @@ static enum opt_result parse_letters(struct parse *p, const char *word)
 		while (o->type && o->letter != *letter)
 			o++;
 		if (!o->type) {
-			message_error("unknown option '-%c'; 'vramtrace %s -h' lists them", *letter, p->help->command);
+			message_error("unknown option '-%c'; 'vramtrace %s -h' lists them", *letter,
+				      p->help->command);
 			return OPT_WRONG;
 		}
 		if (o->type == OPT_TYPE_FLAG) {

@@ -6,7 +6,7 @@
  * struct, and a struct opt_help that describes itself:
  *
  *	static const struct opt leaks_optv[] = {
- *		OPT_BYTES('m', "min-size", struct leaks_opts, min_bytes, "SIZE", "hide groups smaller than SIZE"),
+ *		OPT_BYTES('m', "min-size", struct leaks_opts, min_bytes, "SIZE", "hide smaller groups"),
  *		EMIT_OPTIONS(struct leaks_opts, emit),	// --json, --csv, --raw, --color (ui/emit.h)
  *		OPT_END
  *	};
@@ -44,7 +44,7 @@ struct opt {
 	const char *name; /* without the dashes */
 	enum opt_type type;
 	size_t offset;             /* of the field in the command's struct */
-	const char *arg;           /* what the help calls the value; NULL for flags and for enums that list theirs */
+	const char *arg;           /* what the help calls the value; NULL for flags, and enums list theirs */
 	const char *const *values; /* OPT_ENUM: NULL-terminated names */
 	const char *help;          /* lower case, no full stop */
 };
@@ -90,7 +90,7 @@ enum opt_result opt_parse(const struct opt_help *help, int *argc, const char **a
 /* Exit status of an analysis command for a result other than OPT_OK. */
 int opt_status(enum opt_result result);
 
-/* Print a usage error as opt_parse() does ("vramtrace: MESSAGE; 'vramtrace COMMAND -h' ..."); returns CMD_TROUBLE. */
+/* Report a usage error as opt_parse() does ("MESSAGE; 'vramtrace COMMAND -h' ..."). Returns CMD_TROUBLE. */
 int opt_wrong(const struct opt_help *help, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Print the help text. */

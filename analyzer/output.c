@@ -95,14 +95,17 @@ int output_name(struct output *o, const char *pattern, const char *const *argv, 
 	}
 	if (name[0] != '/') {
 		if (!getcwd(o->path, sizeof(o->path))) {
-			message_error("cannot find the working directory: %s; give '-o' an absolute path", strerror(errno));
+			message_error("cannot find the working directory: %s; give '-o' an absolute path",
+				      strerror(errno));
 			return RUN_TROUBLE;
 		}
 		fits = fits && append(o->path, sizeof(o->path), strcmp(o->path, "/") ? "/" : "");
 	}
 	fits = fits && append(o->path, sizeof(o->path), name);
 	if (!fits) {
-		message_error("the name of the output is longer than %d bytes; choose a shorter one with '-o'", PATH_MAX);
+		message_error(
+			"the name of the output is longer than %d bytes; choose a shorter one with '-o'",
+			PATH_MAX);
 		return RUN_TROUBLE;
 	}
 	for (len = strlen(o->path); len > 1 && o->path[len - 1] == '/'; len--)
@@ -128,7 +131,8 @@ bool output_find(const struct output *o, char dir[static PATH_MAX])
 		unsigned number = generation_number(entries[i]->d_name);
 		char path[PATH_MAX];
 
-		if (number > newest && !generation_join(path, o->path, entries[i]->d_name) && generation_made_by(path, o->job)) {
+		if (number > newest && !generation_join(path, o->path, entries[i]->d_name) &&
+		    generation_made_by(path, o->job)) {
 			newest = number;
 			memcpy(dir, path, sizeof(path));
 		}
@@ -147,7 +151,8 @@ uint64_t output_bytes(const char *dir)
 	struct stat st;
 
 	while (d && (entry = readdir(d))) {
-		if (generation_is_file(entry->d_name) && !fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (generation_is_file(entry->d_name) &&
+		    !fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			total += (uint64_t)st.st_size;
 	}
 	if (d)
@@ -185,5 +190,6 @@ bool output_trace_is_of(const char *path, pid_t pid)
 	name = name ? name + 1 : path;
 	own_host(host, sizeof(host));
 	len = strlen(host);
-	return !strncmp(name, host, len) && name[len] == '.' && (!pid || strtol(name + len + 1, NULL, 10) == pid);
+	return !strncmp(name, host, len) && name[len] == '.' &&
+	       (!pid || strtol(name + len + 1, NULL, 10) == pid);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where `run` puts a recording: its name before the program starts, and finding it again afterwards. A job joins
- * what it has begun itself; where another job has been before, it makes a new generation (generation.h).
+ * Where `run` puts a recording: its name before the program starts, and finding it again afterwards. A job
+ * joins what it has begun itself; where another job has been before, it makes a new generation
+ * (generation.h).
  */
 #ifndef VT_OUTPUT_H
 #define VT_OUTPUT_H
@@ -20,9 +21,9 @@ struct output {
 };
 
 /*
- * Name the recording of argv (NULL-terminated) run as `pid`. pattern: -o's argument with %p pid, %h host, %j job,
- * %r rank and %% (anything else behind a % stays as it is); NULL = vramtrace-PROGRAM-JOB.vtr. o->job is set by the
- * caller. Returns 0, or RUN_TROUBLE after a message.
+ * Name the recording of argv (NULL-terminated) run as `pid`. pattern: -o's argument with %p pid, %h host, %j
+ * job, %r rank and %% (anything else behind a % stays as it is); NULL = vramtrace-PROGRAM-JOB.vtr. o->job is
+ * set by the caller. Returns 0, or RUN_TROUBLE after a message.
  */
 int output_name(struct output *o, const char *pattern, const char *const *argv, pid_t pid);
 

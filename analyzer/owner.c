@@ -47,6 +47,13 @@ bool owner_is_cuda_layer(const char *path)
 	return false;
 }
 
+bool owner_is_libc(const char *path)
+{
+	const char *name = mapping_base_name(path);
+
+	return !strncmp(name, "libc.so", strlen("libc.so")) || !strncmp(name, "ld-linux", strlen("ld-linux"));
+}
+
 static enum owner owner_of_file(const char *path)
 {
 	const char *name = mapping_base_name(path);
@@ -73,12 +80,13 @@ static struct owner_verdict judge(struct mapping *m, uint32_t native_stack)
 		id = frame.parent;
 		if (frame.kind != TFMT_FRAME_NATIVE)
 			continue;
-		module = mapping_find(m, frame.a - !innermost); /* a return address may be the first byte behind a call */
+		module = mapping_find(
+		    m, frame.a - !innermost); /* a return address may be the first byte behind a call */
 		if (module && owner_is_cuda_layer(module->path))
 			continue;
 		verdict.owner = module ? owner_of_file(module->path) : OWNER_PROGRAM;
 		verdict.torch_allocator =
-			module && !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
+		    module && !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
 		break;
 	}
 	return verdict;

@@ -26,7 +26,8 @@ extern const char *const owner_names[NR_OWNERS];
 
 struct owner_verdict {
 	enum owner owner;
-	bool torch_allocator; /* called by PyTorch's own allocator (libc10_cuda): counts in what it has reserved */
+	bool torch_allocator; /* called by PyTorch's own allocator (libc10_cuda): counts in what it has
+				 reserved */
 };
 
 /* Verdicts by native stack id, found once each. Zero before first use. */
@@ -42,5 +43,8 @@ struct owner_verdict owner_of_stack(struct owner_cache *c, struct mapping *m, ui
 
 /* Is this file part of the CUDA layer itself (driver, runtime, their simulation, the recorder)? */
 bool owner_is_cuda_layer(const char *path);
+
+/* Is it the C library, which starts programs and threads? */
+bool owner_is_libc(const char *path);
 
 #endif

@@ -49,8 +49,9 @@ static int find_part(const char *folder, const char *name, char out[static PATH_
 		return 0;
 	if (snprintf(out, PATH_MAX, places[1], prefix, folder, name) < PATH_MAX && !access(out, R_OK))
 		return 0;
-	message_error("cannot find '%s' beside vramtrace in '%s' nor in '%.*s/lib/vramtrace'; is the installation whole?",
-		      name, folder, prefix, folder);
+	message_error(
+		"cannot find '%s' beside vramtrace in '%s' nor in '%.*s/lib/vramtrace'; is the installation whole?",
+		name, folder, prefix, folder);
 	return RUN_TROUBLE;
 }
 
@@ -59,8 +60,9 @@ static int check_loadable(const char *path)
 {
 	if (!strpbrk(path, " :\t\n"))
 		return 0;
-	message_error("cannot preload '%s': the loader takes no path with a blank or a colon; install vramtrace elsewhere",
-		      path);
+	message_error(
+		"cannot preload '%s': the loader takes no path with a blank or a colon; install vramtrace elsewhere",
+		path);
 	return RUN_TROUBLE;
 }
 

@@ -17,22 +17,22 @@ struct preload {
 
 struct preload_plan {
 	bool is_recording;
-	const char *output;   /* recording directory, absolute; used when recording */
-	const char *job;      /* when recording */
-	const char *stacks;   /* NULL = as the environment has it */
-	const char *gpu;      /* profile of the simulated GPU, NULL = real GPU */
-	unsigned nr_gpus;     /* simulated */
+	const char *output; /* recording directory, absolute; used when recording */
+	const char *job;    /* when recording */
+	const char *stacks; /* NULL = as the environment has it */
+	const char *gpu;    /* profile of the simulated GPU, NULL = real GPU */
+	unsigned nr_gpus;   /* simulated */
 };
 
 /* Find what the plan needs. Returns 0, or RUN_TROUBLE after a message. */
 int preload_find(struct preload *p, const struct preload_plan *plan);
 
-/* Change this process's environment so that the next exec has the libraries. Returns 0, or RUN_TROUBLE after a message. */
+/* Change this process's environment for the program to be executed. 0, or RUN_TROUBLE after a message. */
 int preload_apply(const struct preload *p, const struct preload_plan *plan);
 
 /*
- * Understand --simulate's "GPU" or "NxGPU". Returns 0 with *gpu (points into text) and *nr set, or RUN_TROUBLE
- * after a message that lists the known ones.
+ * Understand --simulate's "GPU" or "NxGPU". Returns 0 with *gpu (points into text) and *nr set, or
+ * RUN_TROUBLE after a message that lists the known ones.
  */
 int preload_parse_gpu(const char *text, const char **gpu, unsigned *nr);
 

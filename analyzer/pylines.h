@@ -3,7 +3,8 @@
  * From a position in a Python code object to a line of its source, by the code object's own table.
  *
  * CPython has had three kinds of table (enum tfmt_line_table); each is a list of ranges of code units
- * (16-bit instructions) with the change of line that goes with them. The tables come from a trace and are not trusted.
+ * (16-bit instructions) with the change of line that goes with them. The tables come from a trace and are
+ * not trusted.
  */
 #ifndef VT_PYLINES_H
 #define VT_PYLINES_H

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/generation.h"
+
 static int failed(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int failed(char *why, size_t size, const char *format, ...)
 {
@@ -20,18 +22,6 @@ static int failed(char *why, size_t size, const char *format, ...)
 	vsnprintf(why, size, format, args);
 	va_end(args);
 	return -1;
-}
-
-/* The number of a generation's folder name, 0 if it is none. */
-static unsigned long generation_number(const char *name)
-{
-	char *end;
-	unsigned long number;
-
-	if (name[0] != 'g' || name[1] < '1' || name[1] > '9')
-		return 0;
-	number = strtoul(name + 1, &end, 10);
-	return *end ? 0 : number;
 }
 
 static bool is_folder(const char *path)
@@ -54,7 +44,7 @@ static char *join(const char *folder, const char *name)
 /* Take the newest generation in `path` as the folder, or path itself. Returns 0, or an errno. */
 static int find_generation(struct recording *r, const char *path)
 {
-	unsigned long newest = 0;
+	unsigned newest = 0;
 	struct dirent *entry;
 	DIR *dir = opendir(path);
 
@@ -62,7 +52,7 @@ static int find_generation(struct recording *r, const char *path)
 		return errno;
 	r->folder = strdup(path);
 	while ((entry = readdir(dir))) {
-		unsigned long number = generation_number(entry->d_name);
+		unsigned number = generation_number(entry->d_name);
 		char *candidate;
 
 		if (number <= newest)
@@ -108,10 +98,9 @@ static int find_traces(struct recording *r)
 	if (!dir)
 		return errno;
 	while (!err && (entry = readdir(dir))) {
-		size_t len = strlen(entry->d_name);
 		char *path;
 
-		if (len <= 4 || strcmp(entry->d_name + len - 4, ".vtr"))
+		if (!generation_is_trace(entry->d_name))
 			continue;
 		path = join(r->folder, entry->d_name);
 		if (path && is_folder(path))
@@ -146,7 +135,8 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 		return failed(why, size, "cannot open '%s': %s", path, strerror(err));
 	if (!r->nr_traces)
 		return failed(why, size,
-			      "'%s' holds no trace; give a recording made by 'vramtrace run' (NAME.vtr) or one trace in it",
+			      "'%s' holds no trace; give a recording made by 'vramtrace run' (NAME.vtr) or "
+			      "one trace in it",
 			      path);
 	return 0;
 }

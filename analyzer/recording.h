@@ -2,8 +2,8 @@
 /*
  * What a RECORDING argument names: one trace, or a directory NAME.vtr with the traces of a job.
  *
- * A job that found NAME.vtr taken wrote a *generation* of its own, NAME.vtr/gN (N >= 2); the directory means its
- * newest generation, that is the one with the highest number.
+ * A job that found NAME.vtr taken wrote a *generation* of its own, NAME.vtr/gN (N >= 2); the directory
+ * means its newest generation, that is the one with the highest number.
  */
 #ifndef VT_RECORDING_H
 #define VT_RECORDING_H

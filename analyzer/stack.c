@@ -34,7 +34,8 @@ static bool is_framework_code(const char *file)
 	       !strncmp(file, "<frozen ", 8);
 }
 
-static void fill_python(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
+static void fill_python(struct stack_frame *out, const struct stack_source *source,
+			const struct tfmt_frame *frame)
 {
 	struct tfmt_code code;
 
@@ -47,7 +48,8 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 	out->framework = is_framework_code(code.file);
 }
 
-static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address, bool innermost)
+static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
+			bool innermost)
 {
 	uint64_t inside = address - !innermost; /* a return address may be the first byte behind the call */
 	const struct tfmt_module *module = mapping_find(source->mapping, inside);
@@ -61,8 +63,10 @@ static void fill_native(struct stack_frame *out, const struct stack_source *sour
 		return;
 	out->module = module->path;
 	out->offset = address - module->start + module->offset;
-	out->framework = owner_is_cuda_layer(module->path) || strstr(module->path, "/site-packages/torch/") ||
-			 strstr(module->path, "/dist-packages/torch/");
+	out->framework = owner_is_cuda_layer(module->path) || owner_is_libc(module->path) ||
+			 strstr(module->path, "/site-packages/torch/") ||
+			 strstr(module->path, "/dist-packages/torch/") ||
+			 (symbol.function && !strcmp(symbol.function, "_start"));
 }
 
 static int expand_one(struct stack *stack, const struct stack_source *source, uint32_t leaf)
@@ -91,7 +95,8 @@ static int expand_one(struct stack *stack, const struct stack_source *source, ui
 	return 0;
 }
 
-int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack, uint32_t native_stack)
+int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
+		 uint32_t native_stack)
 {
 	int ret;
 

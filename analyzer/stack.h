@@ -2,9 +2,9 @@
 /*
  * A recorded stack as people read it: frames with file, line and function, innermost first.
  *
- * The *site* of a stack is the one frame that stands for it in a line of text: the innermost Python frame that is not
- * PyTorch's own, else the innermost Python frame, else the innermost native frame outside the CUDA layer and, if there
- * is one, outside PyTorch.
+ * The *site* of a stack is the one frame that stands for it in a line of text: the innermost Python frame
+ * that is not PyTorch's own, else the innermost Python frame, else the innermost native frame outside the
+ * CUDA layer and, if there is one, outside PyTorch and the C library.
  */
 #ifndef VT_STACK_H
 #define VT_STACK_H
@@ -14,7 +14,7 @@
 
 struct stack_frame {
 	bool python;
-	bool framework;       /* PyTorch's own, or the CUDA layer's: folded in text */
+	bool framework;       /* PyTorch's own, the CUDA layer's or the C library's: folded in text */
 	const char *file;     /* source file; NULL if unknown */
 	const char *function; /* NULL if unknown */
 	const char *module;   /* native: the mapped file's path; else NULL */
@@ -40,7 +40,8 @@ struct stack_source {
  * The Python frames of python_stack, then the native frames of native_stack; reserved ids have none.
  * Returns 0 or TFMT_E_NOMEM. Strings belong to the source.
  */
-int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack, uint32_t native_stack);
+int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
+		 uint32_t native_stack);
 void stack_release(struct stack *stack);
 
 /* Index of the site's frame, -1 if the stack is empty. */

@@ -269,8 +269,10 @@ struct symbol symbols_find(struct symbols *s, const struct tfmt_module *module, 
 		return (struct symbol){ 0 };
 	file_offset = address - module->start + module->offset;
 	answer = answer_slot(s, (uint32_t)file + 1, file_offset);
-	if (!answer->file)
+	if (!answer->file) {
 		*answer = (struct symbol_answer){ file_offset, (uint32_t)file + 1,
 						  look_up(s, &s->file[file], file_offset) };
+		s->nr_answers++;
+	}
 	return answer->symbol;
 }

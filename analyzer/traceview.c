@@ -13,8 +13,9 @@
 const char *traceview_end_name(enum tfmt_process_end end)
 {
 	static const char *const names[] = {
-		[TFMT_PROCESS_EXIT] = "exit",       [TFMT_PROCESS_SIGNAL] = "signal", [TFMT_PROCESS_EXEC] = "exec",
-		[TFMT_PROCESS_RUNNING] = "running", [TFMT_PROCESS_KILLED] = "killed", [TFMT_PROCESS_UNKNOWN] = "unknown",
+		[TFMT_PROCESS_EXIT] = "exit",     [TFMT_PROCESS_SIGNAL] = "signal",
+		[TFMT_PROCESS_EXEC] = "exec",     [TFMT_PROCESS_RUNNING] = "running",
+		[TFMT_PROCESS_KILLED] = "killed", [TFMT_PROCESS_UNKNOWN] = "unknown",
 	};
 
 	return names[end];
@@ -62,8 +63,8 @@ int traceview_next(struct traceview *v, struct tfmt_event *ev)
 	v->damaged_offset = tfmt_reader_offset(v->reader);
 	v->damage = tfmt_reader_message(v->reader);
 	if (!v->trouble[0])
-		snprintf(v->trouble, sizeof(v->trouble), "'%s' is not whole: %s (at byte %" PRIu64 ")", v->path, v->damage,
-			 v->damaged_offset);
+		snprintf(v->trouble, sizeof(v->trouble), "'%s' is not whole: %s (at byte %" PRIu64 ")",
+			 v->path, v->damage, v->damaged_offset);
 	return ret == TFMT_E_NOMEM ? 0 : -1;
 }
 
@@ -89,8 +90,9 @@ bool traceview_lacks_end(struct traceview *v)
 	if ((s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) || has_ring(v))
 		return false;
 	if (!v->trouble[0])
-		snprintf(v->trouble, sizeof(v->trouble), "'%s' ends without its last frame (at byte %jd), and its ring file %s",
-			 v->path, stat(v->path, &st) ? (intmax_t)0 : (intmax_t)st.st_size,
+		snprintf(v->trouble, sizeof(v->trouble),
+			 "'%s' ends without its last frame (at byte %jd), and its ring file %s", v->path,
+			 stat(v->path, &st) ? (intmax_t)0 : (intmax_t)st.st_size,
 			 v->header->storage == TFMT_STORAGE_ANONYMOUS ? "was memory only" : "is missing");
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One trace read from front to back by a command that shows it as it is (info, dump, verify), with what is wrong
- * with it put into words.
+ * One trace read from front to back by a command that shows it as it is (info, dump, verify), with what is
+ * wrong with it put into words.
  */
 #ifndef VT_TRACEVIEW_H
 #define VT_TRACEVIEW_H
@@ -23,8 +23,8 @@ struct traceview {
 const char *traceview_end_name(enum tfmt_process_end end);
 
 /*
- * Open the trace. Returns 0, or an error with v->trouble set. path must outlive the view. traceview_close() is needed
- * either way.
+ * Open the trace. Returns 0, or an error with v->trouble set. path must outlive the view. traceview_close()
+ * is needed either way.
  */
 int traceview_open(struct traceview *v, const char *path);
 void traceview_close(struct traceview *v);
@@ -33,8 +33,8 @@ void traceview_close(struct traceview *v);
 int traceview_next(struct traceview *v, struct tfmt_event *ev);
 
 /*
- * After the end: is the end of the trace missing, because neither a last frame nor a ring file is there? Adds to
- * v->trouble. A process that still runs misses nothing.
+ * After the end: is the end of the trace missing, because neither a last frame nor a ring file is there? Adds
+ * to v->trouble. A process that still runs misses nothing.
  */
 bool traceview_lacks_end(struct traceview *v);
 

@@ -102,7 +102,8 @@ static void add(struct group_figures *to, struct group_figures figures)
 }
 
 /* Take neighbours [from, to) as one holder; its shapes go to *shape. Returns the number of shapes. */
-static uint32_t merge(struct holder *out, const struct entry *from, const struct entry *to, struct holder_shape *shape)
+static uint32_t merge(struct holder *out, const struct entry *from, const struct entry *to,
+		      struct holder_shape *shape)
 {
 	const struct entry *largest = from;
 
@@ -171,8 +172,9 @@ int holders_find(struct holders *h, const struct model *m, const struct holders_
 		for (to = from + 1; to < nr && !compare_places(&entry[from], &entry[to]); to++)
 			;
 		nr_shapes += merge(holder, entry + from, entry + to, h->shapes + nr_shapes);
-		holder->owner = q->of == HOLDERS_TENSORS ? OWNER_TORCH
-							 : books_owner(&q->process->books, holder->largest->native_stack).owner;
+		holder->owner = q->of == HOLDERS_TENSORS
+				    ? OWNER_TORCH
+				    : books_owner(&q->process->books, holder->largest->native_stack).owner;
 		add(&h->total, holder->figures);
 	}
 	if (!err && h->nr_holders)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who held memory at a moment: the live blocks of one device (or of one process's host memory), grouped by the stack
- * or by the place in the source that allocated them, largest first.
+ * Who held memory at a moment: the live blocks of one device (or of one process's host memory), grouped by
+ * the stack or by the place in the source that allocated them, largest first.
  */
 #ifndef VT_HOLDERS_H
 #define VT_HOLDERS_H

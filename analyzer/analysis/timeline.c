@@ -28,7 +28,8 @@ static void raise_to(struct timeline_values *to, const struct timeline_values *v
 		to->driver = v->driver;
 }
 
-static struct timeline_track *find_track(struct timeline *t, const struct model_process *process, uint32_t device)
+static struct timeline_track *find_track(struct timeline *t, const struct model_process *process,
+					 uint32_t device)
 {
 	struct timeline_track *track;
 
@@ -74,7 +75,8 @@ static void fill_to(struct timeline_track *track, uint64_t step)
 		track->step[track->filled++] = track->now;
 }
 
-void timeline_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void timeline_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+		      uint64_t time_ns)
 {
 	struct timeline *t = ctx;
 	const struct device_books *books;
@@ -93,7 +95,8 @@ void timeline_observe(void *ctx, const struct model_process *process, const stru
 		halve(t);
 	step = time_ns / t->step_ns;
 	fill_to(track, step);
-	track->now = (struct timeline_values){ books->allocated_bytes, books->reserved_bytes, books->driver_bytes };
+	track->now =
+	    (struct timeline_values){ books->allocated_bytes, books->reserved_bytes, books->driver_bytes };
 	/* Events of one device are almost in time order; a late one counts in the step that is open. */
 	raise_to(&track->step[track->filled - 1], &track->now);
 }

@@ -24,9 +24,10 @@ struct dump_opts {
 };
 
 static const struct opt dump_optv[] = {
-	OPT_STRING('k', "kind", struct dump_opts, kind, "KIND[,KIND]", "only events of these kinds: tensor_alloc, driver_free, ..."),
+	OPT_STRING('k', "kind", struct dump_opts, kind, "KIND[,KIND]",
+		   "only these: tensor_alloc, driver_free, ..."),
 	OPT_INT('n', "limit", struct dump_opts, limit, "N", "stop after N events"),
-	OPT_FLAG('v', "verbose", struct dump_opts, verbose, "with whole call stacks, innermost frame first"),
+	OPT_FLAG('v', "verbose", struct dump_opts, verbose, "whole call stacks, innermost frame first"),
 	EMIT_JSON_OPTIONS(struct dump_opts, emit),
 	OPT_END
 };
@@ -59,8 +60,8 @@ static uint64_t parse_kinds(const char *text)
 		size_t len = strcspn(text, ",");
 		unsigned kind = TFMT_NONE + 1;
 
-		while (kind < TFMT_NR_KINDS && (strlen(event_kind_name(kind)) != len ||
-						strncmp(event_kind_name(kind), text, len)))
+		while (kind < TFMT_NR_KINDS &&
+		       (strlen(event_kind_name(kind)) != len || strncmp(event_kind_name(kind), text, len)))
 			kind++;
 		if (kind == TFMT_NR_KINDS) {
 			opt_wrong(&dump_help, "'%.*s' is no kind of event", (int)len, text);
@@ -95,7 +96,8 @@ static void emit_frame(struct emit *e, const struct stack_frame *f)
 }
 
 /* One of the two stacks of an event: a list of frames, or null if there is none. */
-static void emit_stack(struct dump *d, struct stack_source *source, const char *key, uint32_t python, uint32_t native)
+static void emit_stack(struct dump *d, struct stack_source *source, const char *key, uint32_t python,
+		       uint32_t native)
 {
 	if (python < TFMT_STACK_FIRST && native < TFMT_STACK_FIRST) {
 		emit_null(d->e, key, NULL);
@@ -140,6 +142,11 @@ static void emit_flags(struct emit *e, const struct tfmt_event *ev)
 	emit_bool(e, "modelled", NULL, ev->flags & TFMT_FLAG_MODELLED);
 }
 
+static uint64_t time_since_start(const struct traceview *v, const struct tfmt_event *ev)
+{
+	return ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0;
+}
+
 static void emit_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
 {
 	const char *function = tfmt_reader_function(v->reader, ev->function), *aux = event_aux_name(ev->kind);
@@ -147,7 +154,7 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 
 	emit_uint(e, "pid", NULL, v->header->pid);
 	emit_uint(e, "ordinal", NULL, ev->ordinal);
-	emit_ns(e, "time_ns", NULL, ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0);
+	emit_ns(e, "time_ns", NULL, time_since_start(v, ev));
 	emit_string(e, "kind", NULL, event_kind_name(ev->kind));
 	if (ev->device != TFMT_DEVICE_NONE)
 		emit_uint(e, "device", NULL, ev->device);
@@ -176,7 +183,7 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 static void print_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
 {
 	const char *function = tfmt_reader_function(v->reader, ev->function), *aux = event_aux_name(ev->kind);
-	uint64_t time_ns = ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0;
+	uint64_t time_ns = time_since_start(v, ev);
 	char size[HUMAN_MAX], shape_buf[SHAPE_TEXT_MAX] = "", device[8] = "-", extra[128] = "";
 	struct tfmt_shape shape;
 	struct tfmt_thread thread;
@@ -194,10 +201,12 @@ static void print_event(struct emit *e, const struct traceview *v, const struct 
 	else if (has_space(ev->kind))
 		snprintf(extra, sizeof(extra), " %s", event_space_name(ev->flags & TFMT_SPACE_MASK));
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
-	emit_text(e, "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s gpu %-2s 0x%012" PRIx64 " %10s%s tid=%u%s%s%s%s%s",
-		  ev->ordinal, time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind), device, ev->address,
-		  size, extra, thread.tid, *function ? " " : "", function, *shape_buf ? "  " : "", shape_buf,
-		  ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
+	emit_text(e,
+		  "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s gpu %-2s 0x%012" PRIx64
+		  " %10s%s tid=%u%s%s%s%s%s",
+		  ev->ordinal, time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind),
+		  device, ev->address, size, extra, thread.tid, *function ? " " : "", function,
+		  *shape_buf ? "  " : "", shape_buf, ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
 }
 
 static void dump_event(struct dump *d, const struct traceview *v, struct stack_source *source,

@@ -22,7 +22,7 @@ static const struct opt info_optv[] = { EMIT_JSON_OPTIONS(struct info_opts, emit
 
 static const struct opt_help info_help = {
 	.command = "info",
-	.purpose = "Say what a recording holds: its processes, their devices, how they ended and what was lost.",
+	.purpose = "Say what a recording holds: processes, devices, how they ended, what was lost.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace info train.vtr",
 	.options = info_optv,
@@ -33,8 +33,8 @@ static const struct {
 	const char *name, *promise;
 } storages[] = {
 	[TFMT_STORAGE_BESIDE] = { "beside", "ring file beside the trace: survives kill -9" },
-	[TFMT_STORAGE_TEMPORARY] = { "temporary", "ring file in the node's temporary folder: survives kill -9, read there" },
-	[TFMT_STORAGE_ANONYMOUS] = { "anonymous", "plain memory: up to a second of events is lost by kill -9" },
+	[TFMT_STORAGE_TEMPORARY] = { "temporary", "ring file in the node's own folder: survives kill -9" },
+	[TFMT_STORAGE_ANONYMOUS] = { "anonymous", "plain memory: kill -9 loses what was not yet written" },
 };
 
 static const char *const stop_names[] = {
@@ -145,7 +145,7 @@ static void print_end(struct emit *e, const struct tfmt_summary *s)
 
 static void print_losses(struct emit *e, const struct tfmt_summary *s)
 {
-	const char *stop = s->stop < sizeof(stop_names) / sizeof(stop_names[0]) ? stop_names[s->stop] : "unknown";
+	const char *stop = s->stop <= TFMT_STOP_NOMEM ? stop_names[s->stop] : "unknown";
 
 	emit_uint(e, "lost_events", s->lost_events ? "events lost" : NULL, s->lost_events);
 	emit_uint(e, "not_captured", s->not_captured ? "stacks missing" : NULL, s->not_captured);
@@ -177,7 +177,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 {
 	const struct tfmt_header *h = v->header;
 	const char *program = tfmt_reader_info_value(v->reader, "program");
-	size_t storage = h->storage < sizeof(storages) / sizeof(storages[0]) ? h->storage : TFMT_STORAGE_ANONYMOUS;
+	size_t storage = h->storage < TFMT_STORAGE_ANONYMOUS ? h->storage : TFMT_STORAGE_ANONYMOUS;
 
 	emit_string(e, "trace", "trace", v->path);
 	emit_string(e, "program", "program", program);
@@ -218,49 +218,58 @@ static void read_through(struct traceview *v)
 	progress_end();
 }
 
-/* Returns CMD_FINE, or CMD_TROUBLE after a message: the trace is not whole, or not readable at all. */
-static int show_trace(struct emit *e, const char *path, struct totals *t)
+/* A trace that can be read; "error" says what is wrong with it all the same. */
+static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
+{
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+	struct stat st;
+	uint64_t bytes = stat(v->path, &st) ? 0 : (uint64_t)st.st_size;
+
+	read_through(v);
+	if (t->processes)
+		emit_blank(e);
+	emit_object_begin(e, NULL, NULL);
+	print_process(e, v, bytes);
+	emit_string(e, "error", NULL, v->trouble[0] ? v->trouble : NULL);
+	emit_object_end(e);
+	t->processes++;
+	t->events += s->nr_events;
+	t->lost_events += s->lost_events;
+	t->bytes += bytes;
+	t->complete &= s->complete;
+}
+
+/* Returns CMD_FINE, or CMD_TROUBLE after a message for each trace that is not whole or not readable. */
+static int show_traces(struct emit *e, const struct recording *r, struct totals *t)
 {
 	int status = CMD_FINE;
 	struct traceview v;
-	struct stat st;
 
-	emit_object_begin(e, NULL, NULL);
-	if (traceview_open(&v, path)) {
-		emit_string(e, "trace", NULL, path);
-		t->complete = false;
-	} else {
-		const struct tfmt_summary *s = tfmt_reader_summary(v.reader);
-		uint64_t bytes = stat(path, &st) ? 0 : (uint64_t)st.st_size;
-
-		read_through(&v);
-		if (t->processes)
-			emit_blank(e);
-		print_process(e, &v, bytes);
-		t->processes++;
-		t->events += s->nr_events;
-		t->lost_events += s->lost_events;
-		t->bytes += bytes;
-		t->complete &= s->complete;
+	emit_array_begin(e, "process_list", NULL);
+	for (size_t i = 0; i < r->nr_traces; i++) {
+		if (!traceview_open(&v, r->trace[i]))
+			show_trace(e, &v, t);
+		if (v.trouble[0])
+			status = message_error("%s", v.trouble);
+		traceview_close(&v);
 	}
-	emit_string(e, "error", NULL, v.trouble[0] ? v.trouble : NULL);
-	emit_object_end(e);
-	if (v.trouble[0])
-		status = message_error("%s", v.trouble);
-	traceview_close(&v);
+	emit_array_end(e);
 	return status;
 }
 
 static void print_totals(struct emit *e, const struct recording *r, const struct totals *t)
 {
+	bool all_read = t->processes == r->nr_traces;
+
 	emit_object_begin(e, "recording", NULL);
 	emit_string(e, "path", NULL, r->path);
 	emit_string(e, "folder", NULL, r->folder);
 	emit_uint(e, "processes", NULL, t->processes);
+	emit_uint(e, "unreadable_traces", NULL, r->nr_traces - t->processes);
 	emit_uint(e, "events", NULL, t->events);
 	emit_uint(e, "lost_events", NULL, t->lost_events);
 	emit_bytes(e, "bytes", NULL, t->bytes);
-	emit_bool(e, "complete", NULL, t->complete);
+	emit_bool(e, "complete", NULL, all_read && t->complete);
 	emit_object_end(e);
 	if (t->processes > 1) {
 		emit_blank(e);
@@ -276,9 +285,9 @@ int cmd_info(int argc, const char **argv)
 	enum opt_result parsed = opt_parse(&info_help, &argc, argv, &o);
 	struct totals totals = { .complete = true };
 	struct recording r;
-	int status = CMD_FINE;
 	struct emit *e;
 	char why[2048];
+	int status;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
@@ -289,10 +298,7 @@ int cmd_info(int argc, const char **argv)
 		recording_release(&r);
 		return emit_fail(e, "%s", why);
 	}
-	emit_array_begin(e, "process_list", NULL);
-	for (size_t i = 0; i < r.nr_traces; i++)
-		status |= show_trace(e, r.trace[i], &totals);
-	emit_array_end(e);
+	status = show_traces(e, &r, &totals);
 	print_totals(e, &r, &totals);
 	recording_release(&r);
 	return emit_close(e) ? CMD_TROUBLE : status;

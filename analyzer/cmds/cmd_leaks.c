@@ -22,7 +22,7 @@ struct leaks_opts {
 
 static const struct opt leaks_optv[] = {
 	OPT_BYTES('m', "min-size", struct leaks_opts, min_bytes, "SIZE", "hide groups smaller than SIZE"),
-	OPT_INT('n', "top", struct leaks_opts, top, "N", "show the N largest groups of each device (text: 10, else all)"),
+	OPT_INT('n', "top", struct leaks_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG(0, "exit-code", struct leaks_opts, exit_code, "exit with 1 when a group is shown"),
 	OPT_FLAG('v', "verbose", struct leaks_opts, verbose, "whole stacks, whole paths"),
 	EMIT_OPTIONS(struct leaks_opts, emit),
@@ -50,8 +50,8 @@ struct leaks {
 	uint64_t nr_groups, nr_shown;
 };
 
-static int leaks_add(struct leaks *l, const struct model *m, struct model_process *p, uint32_t device, enum holders_of of,
-		     uint64_t min_bytes)
+static int leaks_add(struct leaks *l, const struct model *m, struct model_process *p, uint32_t device,
+		     enum holders_of of, uint64_t min_bytes)
 {
 	struct survivors *s = &l->part[l->nr_parts];
 	int err;
@@ -67,7 +67,10 @@ static int leaks_add(struct leaks *l, const struct model *m, struct model_proces
 	return err;
 }
 
-/* Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where none does. */
+/*
+ * Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where
+ * none does.
+ */
 static int leaks_find(struct leaks *l, const struct model *m, uint64_t min_bytes)
 {
 	int err = 0;
@@ -99,19 +102,20 @@ static const struct model_device *device_of(const struct model *m, const struct 
 	return NULL;
 }
 
-/* A line above the rows of a part, where there are several parts. */
+/* A line above the rows of a part. */
 static void part_heading(struct emit *e, const struct model *m, const struct survivors *s)
 {
 	const struct model_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
 	char size[HUMAN_MAX], count[HUMAN_MAX], title[256];
 
-	emit_blank(e);
-	emit_heading(e, "%s live at the end in %s block%s: %s", human_bytes(size, s->holders.total.bytes),
-		     human_count(count, s->holders.total.blocks), s->holders.total.blocks == 1 ? "" : "s",
+	emit_heading(e, "%s%s live at the end in %s block%s: %s", print_at_least(s->query.process),
+		     human_bytes(size, s->holders.total.bytes), human_count(count, s->holders.total.blocks),
+		     s->holders.total.blocks == 1 ? "" : "s",
 		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");
 }
 
-static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l, const struct leaks_opts *o)
+static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l,
+			     const struct leaks_opts *o)
 {
 	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
 
@@ -127,6 +131,7 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 		print_holders_end(e);
 		if (rows.top && s->holders.nr_holders > rows.top)
 			emit_text(e, "(%" PRIu64 " more groups: --top N)", s->holders.nr_holders - rows.top);
+		emit_blank(e);
 	}
 }
 
@@ -167,7 +172,8 @@ int cmd_leaks(int argc, const char **argv)
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
 	if (argc != 2)
-		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
+				 argv[argc - 1]);
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = model_load(&m, argv[1], NULL);

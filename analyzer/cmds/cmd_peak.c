@@ -24,7 +24,7 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
-	OPT_INT('n', "top", struct peak_opts, top, "N", "show the N largest groups of each device (text: 10, else all)"),
+	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
 	EMIT_OPTIONS(struct peak_opts, emit),
 	OPT_END
@@ -34,7 +34,9 @@ static const struct opt_help peak_help = {
 	.command = "peak",
 	.purpose = "List who held memory at the peak, grouped by call stack, largest first.",
 	.usage = "[options] RECORDING",
-	.example = "vramtrace peak train.vtr\nvramtrace peak --at oom train.vtr\nvramtrace peak --at 12.5s --top 3 -v train.vtr",
+	.example = "vramtrace peak train.vtr\n"
+		   "vramtrace peak --at oom train.vtr\n"
+		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
 	.options = peak_optv,
 };
 
@@ -79,13 +81,15 @@ static const char *mark_name(enum group_mark mark)
 
 static uint64_t mark_time(const struct model_device *d, enum group_mark mark)
 {
-	return mark == MARK_END ? d->process->last_ns : model_time(d->process, d->books->moment[mark].time_ns);
+	return mark == MARK_END ? d->process->last_ns
+				: model_time(d->process, d->books->moment[mark].time_ns);
 }
 
-static void device_text(struct emit *e, const struct model *m, const struct model_device *d, enum group_mark mark,
-			const struct holders *h)
+static void device_text(struct emit *e, const struct model *m, const struct model_device *d,
+			enum group_mark mark, const struct holders *h)
 {
-	static const char *const moments[] = { "at the peak", "at the peak", "when memory ran out", "then", "at the end" };
+	static const char *const moments[] = { "at the peak", "at the peak", "when memory ran out", "then",
+					      "at the end" };
 	char title[256], size[HUMAN_MAX], time[HUMAN_MAX], share[HUMAN_MAX], capacity[HUMAN_MAX];
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
@@ -93,8 +97,9 @@ static void device_text(struct emit *e, const struct model *m, const struct mode
 	if (d->capacity_bytes)
 		emit_text(e, "%s%s (%s of %s) %s %s, after %s", print_at_least(d->process), size,
 			  human_percent(share, (double)h->total.bytes, (double)d->capacity_bytes),
-			  human_bytes(capacity, d->capacity_bytes), d->has_tensors ? "held by tensors" : "taken from the driver",
-			  moments[mark], human_ns(time, mark_time(d, mark)));
+			  human_bytes(capacity, d->capacity_bytes),
+			  d->has_tensors ? "held by tensors" : "taken from the driver", moments[mark],
+			  human_ns(time, mark_time(d, mark)));
 	else
 		emit_text(e, "%s%s %s %s, after %s", print_at_least(d->process), size,
 			  d->has_tensors ? "held by tensors" : "taken from the driver", moments[mark],
@@ -102,7 +107,8 @@ static void device_text(struct emit *e, const struct model *m, const struct mode
 	emit_blank(e);
 }
 
-static int device_print(struct emit *e, const struct model *m, const struct model_device *d, const struct peak_opts *o)
+static int device_print(struct emit *e, const struct model *m, const struct model_device *d,
+			const struct peak_opts *o)
 {
 	enum group_mark mark = mark_of(d, o->at);
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
@@ -159,8 +165,9 @@ static int peak_print(const struct model *m, const struct peak_opts *o)
 	if (err)
 		return emit_fail(e, "cannot group the blocks of '%s': out of memory", m->recording.path);
 	if (!nr_shown)
-		emit_text(e, "%s", o->at && !strcmp(o->at, "oom") ? "Memory did not run out in this recording."
-								 : "No GPU memory was allocated in this recording.");
+		emit_text(e, "%s",
+			  o->at && !strcmp(o->at, "oom") ? "Memory did not run out in this recording."
+							 : "No GPU memory was allocated in this recording.");
 	return emit_close(e);
 }
 
@@ -175,11 +182,13 @@ int cmd_peak(int argc, const char **argv)
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
 	if (argc != 2)
-		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
+				 argv[argc - 1]);
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;
 		if (!parse_time(o.at, &load.at_ns))
-			return opt_wrong(&peak_help, "'%s' is not a moment: a time such as 12.5s, oom or end", o.at);
+			return opt_wrong(&peak_help, "'%s' is not a moment: a time such as 12.5s, oom or end",
+					 o.at);
 	}
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;

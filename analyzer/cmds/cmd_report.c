@@ -16,7 +16,7 @@
 #include "analyzer/ui/message.h"
 
 #define HOLDERS_SHOWN 4 /* two lines each; the page has 24 */
-#define DEVICES_SHOWN 6
+#define DEVICES_SHOWN 5
 
 struct report_opts {
 	struct emit_opts emit;
@@ -60,23 +60,39 @@ static const struct model_device *worst_device(const struct model *m)
 	return worst;
 }
 
-/* Line 1 and 2: what ran, how it ended, how much was recorded. */
+/*
+ * How it ended, of several processes the worst: "ended normally", "exit status 1", "signal 15
+ * (Terminated)".
+ */
+static const char *end_text(char *buf, size_t size, const struct model *m)
+{
+	static const char *const ends[] = { "ended normally", "still running", "its end is not known",
+					   "ended by a signal", "killed" };
+	const struct tfmt_summary *s = m->process[0].summary;
+
+	if (m->nr_processes == 1 && s->end == TFMT_PROCESS_EXIT && s->exit_status)
+		snprintf(buf, size, "exit status %d", s->exit_status);
+	else if (m->nr_processes == 1 && s->end == TFMT_PROCESS_SIGNAL)
+		snprintf(buf, size, "signal %d (%s)", s->exit_status, strsignal(s->exit_status));
+	else
+		snprintf(buf, size, "%s", ends[m->end]);
+	return buf;
+}
+
+/* Lines 1 and 2: what ran, how it ended, how much was recorded. */
 static void text_run(struct emit *e, const struct model *m)
 {
-	static const char *const ends[] = { "ended by itself", "still running", "end unknown", "ended by a signal",
-					    "was killed" };
 	const struct model_process *p = &m->process[0];
-	char duration[HUMAN_MAX], events[HUMAN_MAX], processes[48] = "";
+	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64], processes[48] = "";
 
 	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
-		     p->torch ? ", torch " : "", p->torch ? p->torch : "", p->simulated ? ", simulated GPU " : "",
-		     p->simulated ? p->simulated : "");
+		     p->torch ? ", torch " : "", p->torch ? p->torch : "",
+		     p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
 	if (m->nr_processes > 1)
 		snprintf(processes, sizeof(processes), "%zu processes, ", m->nr_processes);
-	if (m->end == MODEL_END_EXIT && p->summary->exit_status && m->nr_processes == 1)
-		snprintf(processes, sizeof(processes), "exit status %d, ", p->summary->exit_status);
-	emit_text(e, "%s%s after %s, %s events, %s", processes, ends[m->end], human_ns(duration, m->duration_ns),
-		  human_count(events, m->nr_events), m->complete ? "none lost" : "NOT ALL OF THEM KNOWN");
+	emit_text(e, "%s%s after %s; %s events, %s", processes, end_text(end, sizeof(end), m),
+		  human_ns(duration, m->duration_ns), human_count(events, m->nr_events),
+		  m->complete ? "none lost" : "the recording is not whole: figures are \"at least\"");
 }
 
 /* The sentence to remember. */
@@ -87,7 +103,7 @@ static void text_verdict(struct emit *e, const struct model_device *d)
 	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
 
 	if (b->tensor_ooms) {
-		emit_heading(e, "Ran out of memory: %s more did not fit beside %s of tensors and %s cached.",
+		emit_heading(e, "Out of memory: %s more did not fit; %s allocated, %s cached.",
 			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
 			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
 							 oom->reserved_bytes - oom->allocated_bytes : 0));
@@ -113,11 +129,13 @@ static void text_driver_owners(struct emit *e, const struct model_device *d)
 	for (int i = 0; i < NR_OWNERS; i++)
 		libraries += i == OWNER_TORCH ? 0 : owner[i];
 	if (b->samples)
-		emit_label(e, NULL, "outside PyTorch", "%8s   %s by libraries, %s context, code and others",
-			   human_bytes(total, libraries + b->residual_at_driver_peak_bytes), human_bytes(size, libraries),
-			   human_bytes(rest, b->residual_at_driver_peak_bytes));
+		emit_label(e, NULL, "outside PyTorch", "%8s   %s by libraries, %s %s",
+			   human_bytes(total, libraries + b->residual_at_driver_peak_bytes),
+			   human_bytes(size, libraries), human_bytes(rest, b->residual_at_driver_peak_bytes),
+			   d->process->header->simulated ? "context (simulated)" : "context, code, others");
 	else
-		emit_label(e, NULL, "outside PyTorch", "%8s   by libraries; context and code were not measured",
+		emit_label(e, NULL, "outside PyTorch",
+			   "%8s   by libraries; context and code were not measured",
 			   human_bytes(size, libraries));
 }
 
@@ -130,8 +148,8 @@ static void text_device(struct emit *e, const struct model *m, const struct mode
 	if (d->capacity_bytes)
 		emit_label(e, NULL, "capacity", "%8s", human_bytes(peak, d->capacity_bytes));
 	if (d->has_tensors) {
-		emit_label(e, NULL, "reserved", "%8s   peak; %s at the end", human_bytes(peak, b->reserved_peak_bytes),
-			   human_bytes(end, b->reserved_bytes));
+		emit_label(e, NULL, "reserved", "%8s   peak; %s at the end",
+			   human_bytes(peak, b->reserved_peak_bytes), human_bytes(end, b->reserved_bytes));
 		emit_label(e, NULL, "allocated", "%8s   peak, after %s; %s at the end",
 			   human_bytes(peak, b->allocated_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
@@ -162,7 +180,8 @@ static void text_devices(struct emit *e, const struct model *m)
 		const struct model_device *d = &m->device[i];
 
 		emit_row_begin(e);
-		snprintf(text, sizeof(text), "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal, d->process->header->pid);
+		snprintf(text, sizeof(text), "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal,
+			 d->process->header->pid);
 		emit_label(e, "gpu", NULL, "%s", text);
 		emit_label(e, "capacity", NULL, "%s", human_bytes(text, d->capacity_bytes));
 		emit_label(e, "reserved", NULL, "%s", human_bytes(text, d->books->reserved_peak_bytes));
@@ -182,7 +201,8 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_SITE,
 				   oom ? MARK_OOM : d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK };
-	struct print_holders_options rows = { .top = oom || m->nr_devices > 1 ? 3 : HOLDERS_SHOWN, .by_site = true };
+	struct print_holders_options rows = { .top = oom || m->nr_devices > 1 ? 3 : HOLDERS_SHOWN,
+					     .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
 
@@ -244,7 +264,8 @@ int cmd_report(int argc, const char **argv)
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
 	if (argc != 2)
-		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'", argv[argc - 1]);
+		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
+				 argv[argc - 1]);
 	ret = model_load(&m, argv[1], NULL);
 	if (!ret) {
 		print_caveats(&m);

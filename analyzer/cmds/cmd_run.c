@@ -24,10 +24,11 @@ struct run_opts {
 
 static const struct opt run_optv[] = {
 	OPT_STRING('o', "output", struct run_opts, output, "REC",
-		   "name of the recording; %p is the pid, %h the host, %j the job, %r the rank"),
+		   "name it (%p pid, %h host, %j job, %r rank)"),
 	OPT_FLAG(0, "force", struct run_opts, force, "replace the recording of another job"),
-	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "call stacks of tensors (full: Python and native)"),
-	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU", "run on a simulated GPU: h100, 2xh100, ..."),
+	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "stacks of tensors (full: with native)"),
+	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU",
+		   "run on a simulated GPU: h100, 2xh100, ..."),
 	OPT_FLAG(0, "no-record", struct run_opts, no_record, "only lend the simulated GPU"),
 	OPT_FLAG(0, "exec", struct run_opts, exec, "become the program: same pid, no closing lines"),
 	OPT_FLAG('q', "quiet", struct run_opts, quiet, "no closing lines"),

@@ -22,7 +22,7 @@ struct timeline_opts {
 };
 
 static const struct opt timeline_optv[] = {
-	OPT_INT(0, "points", struct timeline_opts, points, "N", "points per device in JSON and CSV, each a maximum (512)"),
+	OPT_INT(0, "points", struct timeline_opts, points, "N", "points per device in JSON and CSV (512)"),
 	EMIT_OPTIONS(struct timeline_opts, emit),
 	OPT_END
 };
@@ -79,9 +79,9 @@ static void print_legend(struct emit *e, const struct model_device *d, bool utf8
 
 	human_bytes(capacity, d->capacity_bytes);
 	if (d->has_tensors)
-		emit_text(e, "%s allocated, peak %s%s   %s reserved, peak %s%s%s%s", utf8 ? "█" : "#", at_least,
-			  human_bytes(allocated, b->allocated_peak_bytes), utf8 ? "░" : ".", at_least,
-			  human_bytes(reserved, b->reserved_peak_bytes), of, *of ? capacity : "");
+		emit_text(e, "%s allocated, peak %s%s   %s reserved, peak %s%s%s%s", utf8 ? "█" : "#",
+			  at_least, human_bytes(allocated, b->allocated_peak_bytes), utf8 ? "░" : ".",
+			  at_least, human_bytes(reserved, b->reserved_peak_bytes), of, *of ? capacity : "");
 	else
 		emit_text(e, "%s taken from the driver, peak %s%s%s%s", utf8 ? "█" : "#", at_least,
 			  human_bytes(allocated, b->driver_peak_bytes), of, *of ? capacity : "");
@@ -92,8 +92,14 @@ static int print_plot(struct emit *e, const struct model *m, const struct model_
 		      const struct timeline_values *values, uint32_t nr)
 {
 	uint64_t *bytes = calloc(2 * (size_t)nr, sizeof(*bytes));
-	struct plot plot = { .solid = bytes, .shaded = bytes + nr, .columns = nr, .rows = PLOT_ROWS, .top_bytes = 1,
-			     .end_ns = m->duration_ns, .utf8 = term_has_utf8(), .colored = emit_is_colored(e) };
+	struct plot plot = { .solid = bytes,
+			    .shaded = bytes + nr,
+			    .columns = nr,
+			    .rows = PLOT_ROWS,
+			    .top_bytes = 1,
+			    .end_ns = m->duration_ns,
+			    .utf8 = term_has_utf8(),
+			    .colored = emit_is_colored(e) };
 	char title[256];
 
 	if (!bytes)
@@ -113,8 +119,8 @@ static int print_plot(struct emit *e, const struct model *m, const struct model_
 	return 0;
 }
 
-static int print_device(struct emit *e, const struct model *m, const struct model_device *d, const struct timeline *t,
-			uint32_t nr)
+static int print_device(struct emit *e, const struct model *m, const struct model_device *d,
+			const struct timeline *t, uint32_t nr)
 {
 	const struct timeline_track *track = track_of(t, d);
 	struct timeline_values *values = calloc(nr, sizeof(*values));

@@ -23,7 +23,7 @@ static const struct opt verify_optv[] = { EMIT_JSON_OPTIONS(struct verify_opts, 
 
 static const struct opt_help verify_help = {
 	.command = "verify",
-	.purpose = "Say whether a recording is whole (exit 0), lacks events (1), or is cut off or damaged (2).",
+	.purpose = "Say whether a recording is whole (exit 0), lacks events (1) or is damaged (2).",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace verify train.vtr",
 	.options = verify_optv,
@@ -125,9 +125,24 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	emit_uint(e, "frames", NULL, s->nr_frames);
 	emit_uint(e, "damaged_places", NULL, s->nr_damaged);
 	emit_uint(e, "damaged_bytes", NULL, s->damaged_bytes);
-	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict], s->nr_events,
-		  s->nr_frames, traceview_end_name(s->end));
+	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
+		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
 	return verdict;
+}
+
+/* The same members without values. */
+static void show_unreadable(struct emit *e)
+{
+	static const char *const members[] = { "end",    "events",         "lost_events",  "joined_events",
+					       "frames", "damaged_places", "damaged_bytes" };
+
+	emit_array_begin(e, "damage", NULL);
+	emit_array_end(e);
+	emit_array_begin(e, "problems", NULL);
+	emit_array_end(e);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		emit_null(e, members[i], NULL);
+	emit_text(e, "unreadable");
 }
 
 static enum verdict verify_trace(struct emit *e, const char *path)
@@ -143,7 +158,7 @@ static enum verdict verify_trace(struct emit *e, const char *path)
 	if (!traceview_open(&v, path))
 		verdict = verify_readable(e, &v);
 	else
-		emit_text(e, "unreadable");
+		show_unreadable(e);
 	progress_end();
 	emit_string(e, "verdict", NULL, verdict_names[verdict]);
 	emit_string(e, "error", NULL, v.trouble[0] ? v.trouble : NULL);

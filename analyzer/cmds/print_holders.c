@@ -12,11 +12,18 @@
 
 #define TEXT_MAX 1024
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
+#define ORIGIN_WIDTH 62 /* of a frame on the first page, so that its line has 80 columns */
 
 static const char *const space_names[16] = {
-	[TFMT_SPACE_DEVICE] = "device",		[TFMT_SPACE_PINNED] = "pinned",	  [TFMT_SPACE_MANAGED] = "managed",
-	[TFMT_SPACE_REGISTERED] = "registered", [TFMT_SPACE_HANDLE] = "virtual",  [TFMT_SPACE_POOL] = "pool",
-	[TFMT_SPACE_ARRAY] = "array",		[TFMT_SPACE_IPC] = "imported",	  [TFMT_SPACE_RESERVED] = "address range",
+	[TFMT_SPACE_DEVICE] = "device",
+	[TFMT_SPACE_PINNED] = "pinned",
+	[TFMT_SPACE_MANAGED] = "managed",
+	[TFMT_SPACE_REGISTERED] = "registered",
+	[TFMT_SPACE_HANDLE] = "virtual",
+	[TFMT_SPACE_POOL] = "pool",
+	[TFMT_SPACE_ARRAY] = "array",
+	[TFMT_SPACE_IPC] = "imported",
+	[TFMT_SPACE_RESERVED] = "address range",
 };
 
 static const struct emit_column columns[] = {
@@ -43,7 +50,8 @@ static const char *frame_text(char *buf, size_t size, const struct stack_frame *
 }
 
 /* Why a holder has no frames at all. */
-static const char *no_frames_text(char *buf, size_t size, const struct model_process *p, const struct group *g)
+static const char *no_frames_text(char *buf, size_t size, const struct model_process *p,
+				  const struct group *g)
 {
 	struct tfmt_thread thread;
 
@@ -53,7 +61,8 @@ static const char *no_frames_text(char *buf, size_t size, const struct model_pro
 	}
 	tfmt_reader_thread(p->reader, g->thread, &thread);
 	if (!strncmp(thread.name, "pt_autograd", strlen("pt_autograd")))
-		snprintf(buf, size, "allocated in PyTorch's backward (thread %s runs no Python)", thread.name);
+		snprintf(buf, size, "allocated in PyTorch's backward (thread %s runs no Python)",
+			 thread.name);
 	else
 		snprintf(buf, size, "allocated on thread '%s', which runs no Python", thread.name);
 	return buf;
@@ -66,16 +75,24 @@ static bool expand(struct stack *stack, const struct model *m, struct model_proc
 	return !stack_expand(stack, &source, g->python_stack, g->native_stack);
 }
 
-const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p, const struct holder *h)
+const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+			 const struct holder *h)
 {
 	struct stack stack = { 0 };
-	char frame[TEXT_MAX];
+	char text[TEXT_MAX];
 	int site = expand(&stack, m, p, h->largest) ? stack_site(&stack) : -1;
+	struct stack_frame *frame = site < 0 ? NULL : &stack.frame[site];
 
-	if (site < 0)
+	if (!frame) {
 		no_frames_text(buf, size, p, h->largest);
-	else
-		snprintf(buf, size, "allocated at %s", frame_text(frame, sizeof(frame), &stack.frame[site], false));
+	} else {
+		frame_text(text, sizeof(text), frame, false);
+		if (strlen(text) > ORIGIN_WIDTH && frame->file) {
+			frame->file = mapping_base_name(frame->file);
+			frame_text(text, sizeof(text), frame, true);
+		}
+		snprintf(buf, size, "allocated at %s", text);
+	}
 	stack_release(&stack);
 	return buf;
 }
@@ -85,12 +102,15 @@ const char *print_shapes(char *buf, size_t size, const struct model_process *p, 
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];
 
-	if (!h->nr_shapes || !h->shape[0].shape || !tfmt_reader_shape(p->reader, h->shape[0].shape, &shape))
-		snprintf(buf, size, "%s", h->nr_shapes > 1 ? "various" : "");
-	else if (h->nr_shapes > 1)
-		snprintf(buf, size, "%s and %" PRIu32 " more", shape_text(text, &shape), h->nr_shapes - 1);
+	if (h->nr_shapes && h->shape[0].shape && tfmt_reader_shape(p->reader, h->shape[0].shape, &shape))
+		shape_text(text, &shape);
 	else
-		snprintf(buf, size, "%s", shape_text(text, &shape));
+		snprintf(text, sizeof(text), "without a shape"); /* workspaces, mostly */
+	if (h->nr_shapes > 1)
+		snprintf(buf, size, "%s, and %" PRIu32 " other%s", text, h->nr_shapes - 1,
+			 h->nr_shapes > 2 ? "s" : "");
+	else
+		snprintf(buf, size, "%s", text);
 	return buf;
 }
 
@@ -105,7 +125,8 @@ static const char *what_text(char *buf, size_t size, const struct model_process 
 	snprintf(buf, size, "%s%s%s%s%s", *function ? function : space_names[g->space & TFMT_SPACE_MASK],
 		 g->space == TFMT_SPACE_DEVICE ? "" : ", ",
 		 g->space == TFMT_SPACE_DEVICE ? "" : space_names[g->space & TFMT_SPACE_MASK],
-		 h->owner > OWNER_PROGRAM ? ", by " : "", h->owner > OWNER_PROGRAM ? owner_names[h->owner] : "");
+		 h->owner > OWNER_PROGRAM ? ", by " : "",
+		 h->owner > OWNER_PROGRAM ? owner_names[h->owner] : "");
 	return buf;
 }
 
@@ -174,7 +195,8 @@ static void print_site(struct emit *e, const struct stack *stack)
 static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
 {
 	if (folded && hidden)
-		emit_text(e, "(%" PRIu32 " frames of PyTorch and %" PRIu32 " more of the program: -v)", folded, hidden);
+		emit_text(e, "(%" PRIu32 " frames of PyTorch and %" PRIu32 " more of the program: -v)",
+			  folded, hidden);
 	else if (hidden)
 		emit_text(e, "(%" PRIu32 " more frames: -v)", hidden);
 }
@@ -183,6 +205,8 @@ static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
 static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 {
 	int site = stack_site(stack);
+	/* Which part of PyTorch it was: the innermost frame, where that is not the site itself. */
+	const struct stack_frame *inside = site > 0 && stack->frame[0].python ? &stack->frame[0] : NULL;
 	uint32_t shown = 0, folded = 0, hidden = 0;
 	char text[TEXT_MAX];
 
@@ -199,8 +223,10 @@ static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 			hidden++;
 			continue;
 		}
-		emit_text(e, "%s %s", shown ? "          by" : "allocated at", frame_text(text, sizeof(text), f, verbose));
-		shown++;
+		emit_text(e, "%s %s", shown ? "          by" : "allocated at",
+			  frame_text(text, sizeof(text), f, verbose));
+		if (!shown++ && inside && !verbose)
+			emit_text(e, "     through %s", frame_text(text, sizeof(text), inside, false));
 	}
 	frames_left_text(e, folded, hidden);
 }
@@ -248,8 +274,8 @@ void print_holders_begin(struct emit *e)
 	emit_table_begin(e, "groups", columns);
 }
 
-void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q, const struct holders *h,
-			const struct print_holders_options *o)
+void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
+			const struct holders *h, const struct print_holders_options *o)
 {
 	struct stack stack = { 0 };
 	char text[TEXT_MAX];

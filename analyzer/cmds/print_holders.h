@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Holders of memory (analysis/holders.h) as rows of a table: figures, shapes, and the stack that allocated them. */
+/*
+ * Holders of memory (analysis/holders.h) as rows of a table: figures, shapes, and the stack that allocated
+ * them.
+ */
 #ifndef VT_PRINT_HOLDERS_H
 #define VT_PRINT_HOLDERS_H
 
@@ -8,12 +11,13 @@
 #include "analyzer/ui/emit.h"
 
 /*
- * Where the blocks of a holder come from, in words: "allocated at train.py:31 in __init__", or why that is not known.
- * Returns buf.
+ * Where the blocks of a holder come from, in words: "allocated at train.py:31 in __init__", or why that is
+ * not known. Returns buf.
  */
-const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p, const struct holder *h);
+const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+			 const struct holder *h);
 
-/* "float32 [32, 1024]", "float32 [32, 1024] and 2 more", "" when no shape is known; returns buf. */
+/* "float32 [32, 1024]", "float32 [32, 1024], and 2 others", "without a shape"; returns buf. */
 const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h);
 
 struct print_holders_options {
@@ -25,8 +29,8 @@ struct print_holders_options {
 
 /* Begin, fill and end the table "groups"; rows of several processes and devices may follow one another. */
 void print_holders_begin(struct emit *e);
-void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q, const struct holders *h,
-			const struct print_holders_options *o);
+void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
+			const struct holders *h, const struct print_holders_options *o);
 void print_holders_end(struct emit *e);
 
 #endif

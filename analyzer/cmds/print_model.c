@@ -30,7 +30,8 @@ static void say_stop(const struct model_process *p)
 								       strerror(p->summary->stop_errno);
 	char when[HUMAN_MAX];
 
-	message_warn("recording of process %" PRIu32 " stopped after %s because %s; what came later is missing",
+	message_warn("recording of process %" PRIu32
+		     " stopped after %s because %s; what came later is missing",
 		     p->header->pid, human_ns(when, model_time(p, p->summary->stop_time_ns)), reason);
 }
 
@@ -39,8 +40,8 @@ void print_caveats(const struct model *m)
 	char count[HUMAN_MAX];
 
 	if (m->nr_unreadable)
-		message_warn("%zu of %zu traces could not be read; figures are of the others", m->nr_unreadable,
-			     m->recording.nr_traces);
+		message_warn("%zu of %zu traces could not be read; figures are of the others",
+			     m->nr_unreadable, m->recording.nr_traces);
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		const struct model_process *p = &m->process[i];
 
@@ -54,7 +55,8 @@ void print_caveats(const struct model *m)
 				     " places, first at byte %" PRIu64 "; 'vramtrace verify' says more",
 				     p->header->pid, p->summary->nr_damaged, p->summary->first_damage_offset);
 		else if (p->summary->cut)
-			message_warn("the trace of process %" PRIu32 " is cut off in the middle of a frame", p->header->pid);
+			message_warn("the trace of process %" PRIu32 " is cut off in the middle of a frame",
+				     p->header->pid);
 	}
 }
 
@@ -102,7 +104,8 @@ const char *print_device_title(char *buf, size_t size, const struct model *m, co
 
 	if (m->nr_processes > 1 && used > 0 && (size_t)used < size) {
 		if (p->rank >= 0)
-			snprintf(buf + used, size - (size_t)used, ", rank %" PRId64 ", pid %" PRIu32, p->rank, p->header->pid);
+			snprintf(buf + used, size - (size_t)used, ", rank %" PRId64 ", pid %" PRIu32, p->rank,
+				 p->header->pid);
 		else
 			snprintf(buf + used, size - (size_t)used, ", pid %" PRIu32, p->header->pid);
 	}

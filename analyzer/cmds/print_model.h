@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What several commands print alike: the recording they read, the device a figure belongs to, and what is missing
- * from the recording.
+ * What several commands print alike: the recording they read, the device a figure belongs to, and what is
+ * missing from the recording.
  */
 #ifndef VT_PRINT_MODEL_H
 #define VT_PRINT_MODEL_H
@@ -18,7 +18,10 @@ void print_caveats(const struct model *m);
 /* The JSON members that name a device: host, pid, rank, local_rank, device, ..., capacity_bytes, exact. */
 void print_device_identity(struct emit *e, const struct model_device *d);
 
-/* "GPU 0, NVIDIA H100 (simulated)", with pid and rank when the recording has several processes; returns buf. */
+/*
+ * "GPU 0, NVIDIA H100 (simulated)", with pid and rank when the recording has several processes; returns
+ * buf.
+ */
 const char *print_device_title(char *buf, size_t size, const struct model *m, const struct model_device *d);
 
 /* "at least " when an event of the process was lost, else "". */
@@ -28,8 +31,8 @@ const char *print_at_least(const struct model_process *p);
 void print_optional(struct emit *e, const char *key, int64_t number);
 
 /*
- * A source file as short as it stays recognisable: from its package on ("transformers/models/..."), else its last two
- * components. Points into the path.
+ * A source file as short as it stays recognisable: from its package on ("transformers/models/..."), else
+ * its last two components. Points into the path.
  */
 const char *print_short_path(const char *path);
 

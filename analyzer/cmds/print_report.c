@@ -21,7 +21,8 @@ void report_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS
 		const struct group *g = &books->groups.group[i];
 
 		if (!g->tensor && g->device == d->ordinal && group_is_device_memory(g))
-			bytes[books_owner(books, g->native_stack).owner] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
+			bytes[books_owner(books, g->native_stack).owner] +=
+			    group_figures_at(g, MARK_DRIVER_PEAK).bytes;
 	}
 }
 
@@ -68,7 +69,8 @@ static void json_tensor(struct emit *e, const struct model_device *d)
 	else
 		emit_uint(e, "requested_peak_bytes", NULL, b->requested_peak_bytes);
 	if (b->moment[MARK_TENSOR_PEAK].reached)
-		emit_uint(e, "peak_time_ns", NULL, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
+		emit_uint(e, "peak_time_ns", NULL,
+			  model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
 	else
 		emit_null(e, "peak_time_ns", NULL);
 	emit_uint(e, "live_at_end_bytes", NULL, b->allocated_bytes);
@@ -98,7 +100,10 @@ static void json_driver(struct emit *e, const struct model_device *d)
 	emit_object_end(e);
 }
 
-/* Of what is in use beyond the driver ledger only the sum is known: its parts are not told apart by a sample. */
+/*
+ * Of what is in use beyond the driver ledger only the sum is known: its parts are not told apart by a
+ * sample.
+ */
 static void json_residual(struct emit *e, const struct device_books *b)
 {
 	static const char *const parts[] = { "context", "code", "local_memory", "other_processes" };

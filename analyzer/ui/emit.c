@@ -29,10 +29,10 @@ struct emit {
 	unsigned depth;  /* open objects and arrays */
 	uint64_t titled; /* bit d: the scope at depth d has a title and is indented */
 
-	struct table *table;  /* open table, text and CSV only */
+	struct table *table;               /* open table, text and CSV only */
 	const struct emit_column *columns; /* of the open table, any format */
 	bool in_row;
-	unsigned row_depth;   /* scopes open inside the row */
+	unsigned row_depth; /* scopes open inside the row */
 	unsigned nr_tables;
 };
 
@@ -300,7 +300,8 @@ void emit_bool(struct emit *e, const char *key, const char *label, bool yes)
 {
 	if (wants_json(e, key))
 		jsonout_value(&e->json, key, yes ? "true" : "false");
-	show(e, key, label, e->format == TEXT ? (yes ? "yes" : "no") : (yes ? "true" : "false"), yes ? "yes" : "no");
+	show(e, key, label, e->format == TEXT ? (yes ? "yes" : "no") : (yes ? "true" : "false"),
+	     yes ? "yes" : "no");
 }
 
 void emit_bytes(struct emit *e, const char *key, const char *label, uint64_t bytes)

@@ -25,12 +25,13 @@
  *
  * Rules
  *   JSON   the top is an object whose first member is "schema". Values need a key inside an object and take
- *          none (NULL) inside an array. Integers are exact. Strings are escaped; bytes that are not UTF-8 become
+ *          none (NULL) inside an array. Integers are exact. Strings are escaped; what is not UTF-8 becomes
  *          U+FFFD. A double that is not finite becomes null. Two blanks of indentation.
- *   text   a value with a label is a line "label   value", labels of consecutive lines aligned; without a label it
- *          is not shown. Bytes and times are human ("1.50 GiB"), exact with --raw. Control characters show as '?'.
- *   CSV    only tables are printed: a header line of column keys, one line per row, exact numbers; a second table
- *          follows after an empty line. Fields are quoted as RFC 4180 has it.
+ *   text   a value with a label is a line "label   value", labels of consecutive lines aligned; without a
+ *          label it is not shown. Counts have commas, bytes and times are human ("1.50 GiB"); all exact with
+ *          --raw. Control characters show as '?', but for colour sequences where output is coloured.
+ *   CSV    only tables are printed: a header line of column keys, one line per row, exact numbers; a second
+ *          table follows after an empty line. Fields are quoted as RFC 4180 has it.
  *
  * All functions may be called in every format; those that do not apply to it do nothing. Single-threaded.
  * Memory running out ends the process with a message and CMD_TROUBLE.
@@ -78,12 +79,12 @@ struct emit *emit_open(FILE *out, const struct emit_opts *opts, const char *sche
 int emit_close(struct emit *e);
 
 /*
- * End a document with trouble: the message goes to stderr (message_error) and, in JSON, into a member "error" of
- * the top object, so that the document stays valid. Closes and frees. Returns CMD_TROUBLE.
+ * End a document with trouble: the message goes to stderr (message_error) and, in JSON, into a member "error"
+ * of the top object, so that the document stays valid. Closes and frees. Returns CMD_TROUBLE.
  */
 int emit_fail(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For printers whose text is not made of lines and tables (a plot): which format is it, and are there colours? */
+/* For printers whose text is no lines and tables (a plot): which format is it, and are there colours? */
 bool emit_is_text(const struct emit *e);
 bool emit_is_json(const struct emit *e);
 bool emit_is_csv(const struct emit *e);
@@ -96,7 +97,7 @@ void emit_object_end(struct emit *e);
 void emit_array_begin(struct emit *e, const char *key, const char *title);
 void emit_array_end(struct emit *e);
 
-/* Values. label NULL = JSON only; key NULL inside an object = text only. A NULL string is JSON null, text "-". */
+/* Values. label NULL: JSON only; key NULL inside an object: text only. A NULL string is null, as text "-". */
 void emit_string(struct emit *e, const char *key, const char *label, const char *value);
 void emit_uint(struct emit *e, const char *key, const char *label, uint64_t value);
 void emit_int(struct emit *e, const char *key, const char *label, int64_t value);
@@ -107,11 +108,11 @@ void emit_ns(struct emit *e, const char *key, const char *label, uint64_t ns);  
 void emit_unix_ns(struct emit *e, const char *key, const char *label, uint64_t ns);   /* a point in time */
 void emit_null(struct emit *e, const char *key, const char *label);                   /* text: - */
 
-/* A value whose text differs from its JSON: emit it first without a label, then this. In a row, key names a column. */
+/* The text of a value whose JSON is emitted apart, without a label. In a row, key names the column. */
 void emit_label(struct emit *e, const char *key, const char *label, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Text only. emit_text() is a line of prose (in a row: an indented line below it), emit_heading() a bold one. */
+/* Text only: a line of prose (in a row: an indented line below it), and a bold one. */
 void emit_text(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_heading(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_blank(struct emit *e); /* an empty line */

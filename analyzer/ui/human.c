@@ -13,6 +13,12 @@
 static const char *const binary_units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 #define NR_UNITS ((int)(sizeof(binary_units) / sizeof(binary_units[0])))
 
+/* Decimals that make three significant digits. */
+static int decimals(double value)
+{
+	return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
 const char *human_bytes(char buf[static HUMAN_MAX], uint64_t bytes)
 {
 	double value = (double)bytes;
@@ -27,7 +33,7 @@ const char *human_bytes(char buf[static HUMAN_MAX], uint64_t bytes)
 		value /= 1024;
 		unit++;
 	}
-	snprintf(buf, HUMAN_MAX, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, binary_units[unit]);
+	snprintf(buf, HUMAN_MAX, "%.*f %s", decimals(value), value, binary_units[unit]);
 	return buf;
 }
 
@@ -57,11 +63,12 @@ const char *human_ns(char buf[static HUMAN_MAX], uint64_t ns)
 			value /= 1000;
 			unit++;
 		}
-		snprintf(buf, HUMAN_MAX, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
+		snprintf(buf, HUMAN_MAX, "%.*f %s", decimals(value), value, units[unit]);
 	} else if (seconds < 3600) {
 		snprintf(buf, HUMAN_MAX, "%u min %02u s", (unsigned)(seconds / 60), (unsigned)(seconds % 60));
 	} else if (seconds < 86400) {
-		snprintf(buf, HUMAN_MAX, "%u h %02u min", (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60));
+		snprintf(buf, HUMAN_MAX, "%u h %02u min", (unsigned)(seconds / 3600),
+			 (unsigned)(seconds / 60 % 60));
 	} else {
 		snprintf(buf, HUMAN_MAX, "%llu d %02u h", (unsigned long long)(seconds / 86400),
 			 (unsigned)(seconds / 3600 % 24));

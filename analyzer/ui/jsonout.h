@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A streaming JSON writer: commas, indentation and escaping. It cannot write an invalid document as long as begin
- * and end calls match and keys are given inside objects. Single-threaded; write errors stay in the FILE (ferror).
+ * A streaming JSON writer: commas, indentation and escaping. It cannot write an invalid document as long as
+ * begin and end calls match and keys are given inside objects. Single-threaded; write errors stay in the FILE
+ * (ferror).
  */
 #ifndef VT_JSONOUT_H
 #define VT_JSONOUT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What vramtrace says on stderr: one line each, prefixed "vramtrace: ", lower case, subject quoted, what to do next.
- * A progress line on the terminal is wiped first. Control characters in the text are shown as '?'. Single-threaded.
+ * What vramtrace says on stderr: one line each, prefixed "vramtrace: ", lower case, subject quoted, what to
+ * do next. A progress line on the terminal is wiped first. Control characters in the text are shown as '?'.
+ * Single-threaded.
  */
 #ifndef VT_MESSAGE_H
 #define VT_MESSAGE_H

@@ -37,7 +37,8 @@ static void print_row(FILE *out, const struct plot *p, uint32_t row)
 	enum term_style style = TERM_PLAIN;
 
 	for (uint32_t i = 0; i < p->columns; i++) {
-		int solid = filled_eighths(p, p->solid[i], row), shaded = filled_eighths(p, p->shaded[i], row);
+		int solid = filled_eighths(p, p->solid[i], row),
+		    shaded = filled_eighths(p, p->shaded[i], row);
 		enum term_style wanted = solid ? TERM_CYAN : shaded ? TERM_DIM : TERM_PLAIN;
 
 		if (p->colored && wanted != style) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plot of two quantities over time in the terminal: one drawn solid, the other, which is never less, shaded above it.
- * Block characters give eighths of a row; without UTF-8 the plot is ASCII.
+ * A plot of two quantities over time in the terminal: one drawn solid, the other, which is never less,
+ * shaded above it. Block characters give eighths of a row; without UTF-8 the plot is ASCII.
  */
 #ifndef VT_PLOT_H
 #define VT_PLOT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One progress line on stderr for long work: shown only when stderr is a terminal (and TERM is not "dumb") and the
- * work has lasted half a second, redrawn at most ten times a second, wiped at the end. Cheap enough to call per
- * frame read; not per event. One at a time, single-threaded.
+ * One progress line on stderr for long work: shown only when stderr is a terminal (and TERM is not "dumb")
+ * and the work has lasted half a second, redrawn at most ten times a second, wiped at the end. Cheap enough
+ * to call per frame read; not per event. One at a time, single-threaded.
  */
 #ifndef VT_PROGRESS_H
 #define VT_PROGRESS_H

@@ -25,9 +25,9 @@ bool term_wants_color(FILE *out, int color)
 const char *term_style(enum term_style style, bool colored)
 {
 	static const char *const sequences[] = {
-		[TERM_PLAIN] = "\033[0m",   [TERM_BOLD] = "\033[1m",  [TERM_DIM] = "\033[2m",
-		[TERM_RED] = "\033[31m",    [TERM_GREEN] = "\033[32m", [TERM_YELLOW] = "\033[33m",
-		[TERM_BLUE] = "\033[34m",   [TERM_MAGENTA] = "\033[35m", [TERM_CYAN] = "\033[36m",
+		[TERM_PLAIN] = "\033[0m", [TERM_BOLD] = "\033[1m",     [TERM_DIM] = "\033[2m",
+		[TERM_RED] = "\033[31m",  [TERM_GREEN] = "\033[32m",   [TERM_YELLOW] = "\033[33m",
+		[TERM_BLUE] = "\033[34m", [TERM_MAGENTA] = "\033[35m", [TERM_CYAN] = "\033[36m",
 	};
 
 	return colored ? sequences[style] : "";
@@ -73,7 +73,7 @@ bool term_has_utf8(void)
 	return false;
 }
 
-/* Wide characters of East Asian scripts and emoji: two columns. A coarse table serves file names well enough. */
+/* East Asian characters and emoji take two columns. A coarse table serves file names well enough. */
 static int code_point_width(uint32_t c)
 {
 	if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f))
@@ -99,6 +99,16 @@ int term_text_width(const char *text, size_t len)
 	return width;
 }
 
+/* Bytes of the sequence that this byte begins, 0 if none does. */
+static int sequence_length(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first < 0xc0 || first >= 0xf8)
+		return 0;
+	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
 int term_decode_utf8(const char *text, size_t len, uint32_t *point)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -107,8 +117,7 @@ int term_decode_utf8(const char *text, size_t len, uint32_t *point)
 
 	if (!len)
 		return 0;
-	n = s[0] < 0x80 ? 1 : s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xc0 && s[0] < 0xe0 ? 2 : 0;
+	n = sequence_length(s[0]);
 	if (!n || (size_t)n > len)
 		return 0;
 	*point = n == 1 ? s[0] : s[0] & (0x7fu >> n);

@@ -13,7 +13,17 @@
 enum term_color { TERM_COLOR_AUTO, TERM_COLOR_ALWAYS, TERM_COLOR_NEVER };
 extern const char *const term_color_names[]; /* for OPT_ENUM */
 
-enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_GREEN, TERM_YELLOW, TERM_BLUE, TERM_MAGENTA, TERM_CYAN };
+enum term_style {
+	TERM_PLAIN,
+	TERM_BOLD,
+	TERM_DIM,
+	TERM_RED,
+	TERM_GREEN,
+	TERM_YELLOW,
+	TERM_BLUE,
+	TERM_MAGENTA,
+	TERM_CYAN
+};
 
 /* Should output to `out` be coloured? `color` is an enum term_color. */
 bool term_wants_color(FILE *out, int color);
@@ -28,7 +38,7 @@ int term_rows(FILE *out);
 /* Can the terminal behind `out` draw Unicode (UTF-8 locale by LC_ALL, LC_CTYPE, LANG)? */
 bool term_has_utf8(void);
 
-/* One code point of UTF-8: its length in bytes and *point, or 0 if the bytes are none (overlong, surrogate, cut). */
+/* One code point of UTF-8: its length and *point, or 0 if the bytes are none (overlong, surrogate, cut). */
 int term_decode_utf8(const char *text, size_t len, uint32_t *point);
 
 /* Columns that `len` bytes of UTF-8 text take on a terminal; an invalid byte counts 1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of text: prose at once, "label   value" pairs held back until something else follows, because the labels of
- * consecutive ones are aligned. Used by emit.c only. Memory running out ends the process.
+ * Lines of text: prose at once, "label   value" pairs held back until something else follows, because the
+ * labels of consecutive ones are aligned. Used by emit.c only. Memory running out ends the process.
  */
 #ifndef VT_TEXTOUT_H
 #define VT_TEXTOUT_H
@@ -34,8 +34,8 @@ void textout_flush(struct textout *t);
 void textout_release(struct textout *t);
 
 /*
- * Names come from traces: what could drive the terminal, and bytes that are no UTF-8, become '?'. Colour sequences
- * stay when output is coloured.
+ * Names come from traces: what could drive the terminal, and bytes that are no UTF-8, become '?'. Colour
+ * sequences stay when output is coloured.
  */
 void textout_make_printable(char *text, bool colored);
 
