@@ -16,9 +16,9 @@ losses = []
 def train(steps, batch):
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    samples = torch.randn(batch, 64).cuda()
+    labels = torch.randint(10, (batch,)).cuda()
     for _ in range(steps):
-        samples = torch.randn(batch, 64).cuda()
-        labels = torch.randint(10, (batch,)).cuda()
         scores = model(samples)
         loss = functional.cross_entropy(scores, labels, reduction="none")
         optimizer.zero_grad()
@@ -29,8 +29,8 @@ def train(steps, batch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=8192)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=131072)
     args = parser.parse_args()
 
     train(args.steps, args.batch)

@@ -43,6 +43,12 @@ def recorded(vramtrace, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def events_of(vramtrace):
+    """events_of(recording): its events, one dictionary each, with whole stacks; read once for all tests."""
+    return functools.cache(vramtrace.events)
+
+
+@pytest.fixture(scope="session")
 def untraced(vramtrace):
     """untraced(job, *arguments): the same job on the same simulated GPU, not recorded."""
 

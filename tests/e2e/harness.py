@@ -49,11 +49,18 @@ class Vramtrace:
         assert done.returncode == 0, f"vramtrace {command} ended with {done.returncode}: {done.stderr}"
         return json.loads(done.stdout)
 
-    def events(self, *arguments):
-        """The recording's events, one dictionary each, with whole stacks."""
-        done = self.call("dump", "--json", "-v", *arguments)
-        assert done.returncode == 0, f"vramtrace dump ended with {done.returncode}: {done.stderr}"
-        return [json.loads(line) for line in done.stdout.splitlines()]
+    def events(self, recording):
+        """The recording's events, one dictionary each, with whole Python stacks (one object per distinct stack)."""
+        command = [self.program, "dump", "--json", "-v", recording]
+        events, stacks = [], {}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+            for line in process.stdout:
+                event = json.loads(line)
+                del event["native"]
+                event["python"] = stacks.setdefault((event["pid"], event["python_stack"]), event["python"])
+                events.append(event)
+        assert process.returncode == 0, f"vramtrace dump ended with {process.returncode}"
+        return events
 
     def run_argv(self, output, program, *, gpu="h100", options=()):
         return [self.program, "run", "-q", "--simulate", gpu, "-o", output, *options, "--", *program]

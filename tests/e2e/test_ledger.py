@@ -7,8 +7,8 @@ from allocator import explains, replay
 from harness import python
 
 # Job or example, and its arguments.
-TRAINING = ["mlp.py", "gpt.py", "resnet50.py", "llama7b.py", "train_gpt.py --stats"]
-ALL_JOBS = [*TRAINING, "threads.py", "data_loader.py", "fill_until_oom.py --catch"]
+TRAINING = ["mlp.py", "gpt.py", "resnet50.py", "llama7b.py"]
+ALL_JOBS = [*TRAINING, "train_gpt.py --stats", "threads.py", "data_loader.py", "fill_until_oom.py --catch"]
 
 SHAPED_SHARE = 0.99
 
@@ -43,18 +43,19 @@ def test_recording_changes_nothing(recorded, untraced, job):
     traced, plain = recorded(*job.split()), untraced(*job.split())
     assert traced.status == plain.status == 0
     assert traced.stderr == plain.stderr
-    if job == "threads.py":  # which thread reuses which block first is not fixed
-        assert traced.ledger["allocation.all.allocated"] == plain.ledger["allocation.all.allocated"]
-    else:
-        assert traced.stdout == plain.stdout
+    # Which thread reuses which block first is not fixed, nor at which addresses segments lie, and so how they split.
+    fixed = ["allocation.all.allocated", "allocation.all.freed", "num_ooms"]
+    fixed += ["allocated_bytes.all.peak", "reserved_bytes.all.peak"] if job != "threads.py" else []
+    assert {name: traced.ledger[name] for name in fixed} == {name: plain.ledger[name] for name in fixed}
+    assert traced.stdout.splitlines()[:-1] == plain.stdout.splitlines()[:-1]
 
 
 @pytest.mark.parametrize("job", ALL_JOBS)
-def test_every_allocation_has_its_stack(vramtrace, recorded, job):
+def test_every_allocation_has_its_stack(vramtrace, recorded, events_of, job):
     done = recorded(*job.split())
     script = str(python(*job.split())[1])
     (process,) = vramtrace.json("report", done.path)["process_list"]
-    allocations = [event for event in vramtrace.events(done.path) if event["kind"].endswith("_alloc")]
+    allocations = [event for event in events_of(done.path) if event["kind"].endswith("_alloc")]
     assert allocations
     for event in allocations:
         files = [frame["file"] for frame in event["python"] or ()]
@@ -67,10 +68,10 @@ def test_every_allocation_has_its_stack(vramtrace, recorded, job):
 
 
 @pytest.mark.parametrize("job", TRAINING)
-def test_shapes_at_the_peak(vramtrace, recorded, job):
+def test_shapes_at_the_peak(recorded, events_of, job):
     """Nearly all bytes at the peak have a shape, and each shape explains its block."""
     done = recorded(*job.split())
-    peak, blocks = replay(vramtrace.events(done.path))
+    peak, blocks = replay(events_of(done.path))
     assert peak == done.ledger["allocated_bytes.all.peak"]
     shaped = [block for block in blocks if block["shape"] is not None]
     assert sum(block["size"] for block in shaped) >= SHAPED_SHARE * peak
@@ -79,11 +80,21 @@ def test_shapes_at_the_peak(vramtrace, recorded, job):
 
 
 @pytest.mark.parametrize("job", TRAINING)
-def test_peak_lists_what_was_live(vramtrace, recorded, job):
+def test_peak_lists_what_was_live(vramtrace, recorded, events_of, job):
     """`peak` shows the same bytes and blocks as a replay of the events does."""
     done = recorded(*job.split())
-    peak, blocks = replay(vramtrace.events(done.path))
+    peak, blocks = replay(events_of(done.path))
     printed = vramtrace.json("peak", done.path)
     (device,) = printed["devices"]
     assert sum(group["bytes"] for group in device["groups"]) == peak
     assert sum(group["count"] for group in device["groups"]) == len(blocks)
+
+
+@pytest.mark.parametrize("job", ALL_JOBS)
+def test_first_screen(vramtrace, recorded, job):
+    """The page to read first fits the first screen of any terminal."""
+    done = vramtrace.call("report", recorded(*job.split()).path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert [line for line in lines if len(line) > 80 and str(recorded(*job.split()).path) not in line] == []

@@ -157,6 +157,15 @@ def test_closed_stderr_changes_no_status(run):
     assert done.returncode == 3
 
 
+def test_closed_streams_stay_closed(vramtrace, tmp_path):
+    """And nothing that `run` opens takes their place."""
+    script = f"'{vramtrace.program}' run -o x.vtr -- sh -c 'ls /proc/self/fd >fds; exit 4' <&- >&- 2>&-"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=program_environment(), timeout=WAIT_S)
+    assert done.returncode == 4
+    # ls has what it writes to, and the folder it reads.
+    assert (tmp_path / "fds").read_text().split() == ["0", "1"]
+
+
 def test_program_inherits_no_descriptors(run):
     done = run(["sh", "-c", "ls /proc/self/fd"], "-q")
     assert len(done.stdout.split()) == 4  # 0, 1, 2, and the one that ls reads the folder with

@@ -82,7 +82,7 @@ def outcome(program):
 
 
 def finalisation():
-    for _ in range(30):
+    for _ in range(12):
         check("daemon threads at the end", outcome(DAEMONS), (0, b""))
     check("freed in finalisation", outcome(LATE), (0, b"1 %d" % decode.NO_PYTHON))
 

@@ -14,6 +14,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("VRAMTRACE_BUILD", os.path.join(HERE, "..", "..", "build"))
 PROBE = os.path.join(BUILD, "pyframes", "libstackprobe.so")
+EMBEDDER = os.path.join(BUILD, "pyframes", "embedder")
 PROGRAMS = ("frames", "reuse", "lifecycle", "native", "bench")
 
 
@@ -60,5 +61,18 @@ def test_an_interpreter_too_old_is_named():
     old = glob.glob(os.path.expanduser("~/.pyenv/versions/3.[67].*/bin/python3"))
     if not old:
         pytest.skip("no Python 3.6 or 3.7 here")
-    said = subprocess.run([old[0], "-c", OLD, PROBE], stdout=subprocess.PIPE, universal_newlines=True, check=True)
+    said = subprocess.run([old[0], "-c", OLD, PROBE], stdout=subprocess.PIPE, universal_newlines=True,
+                          check=True)
     assert re.fullmatch(r"unsupported: Python 3\.[67]\.\d+, only 3\.8 to 3\.14 are known\n1\n", said.stdout)
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_a_private_interpreter_is_found(python):
+    """Loaded with RTLD_LOCAL after the recorder; only shared builds can be."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
+    libraries = glob.glob(os.path.join(prefix, "lib", "libpython3.*.so.1.0"))
+    if not libraries:
+        pytest.skip("no shared library of this interpreter")
+    said = subprocess.run([EMBEDDER, libraries[0], PROBE], stdout=subprocess.PIPE, universal_newlines=True,
+                          env=dict(os.environ, PYTHONHOME=prefix), check=True)
+    assert re.fullmatch(r"supported: 3\.\d+\.\d+\n2 frames\n", said.stdout)

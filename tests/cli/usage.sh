@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# Usage errors: one line, exit 2; of run: 125, 126, 127.
+try()
+{
+	"$V" "$@" >printed 2>&1
+	status=$?
+	sed -e "s|$PWD|HERE|g" -e 's/ knows .*/ knows .../' printed
+	echo "status $status"
+}
+try info
+try info a b
+try info --no-such a
+try info --json=yes a
+try info --color red a
+try verify
+try dump --limit
+try dump --limit x a
+try dump --limit -1 a
+try dump --kind tensor a
+try dump --kind , a
+try run
+try run --stacks all -- true
+try run --no-record -- true
+try run --simulate h1000 -- true
+try run --simulate 65xh100 -- true
+try run -o missing/x.vtr -- true
+try run -o '' -- true
+try run -- ./missing
+try run -- .

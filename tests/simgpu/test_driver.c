@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* The simulated GPU's rules for memory, capture and entry points, through its own public functions. */
+#define __CUDA_API_VERSION_INTERNAL 1
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#define MIB(n) ((size_t)(n) << 20)
+#define CAPACITY MIB(1024)
+
+static size_t free_bytes(void)
+{
+	size_t available = 0, total = 0;
+
+	assert_int_equal(cuMemGetInfo_v2(&available, &total), CUDA_SUCCESS);
+	assert_int_equal(total, CAPACITY);
+	return available;
+}
+
+static void allocations_end_at_the_capacity(void **state)
+{
+	size_t before = free_bytes();
+	CUdeviceptr p = 0, q = 0;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, before + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc_v2(&p, SIZE_MAX - 5), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(free_bytes(), before);
+	assert_int_equal(cuMemAlloc_v2(&p, before), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), 0);
+	assert_int_equal(cuMemAlloc_v2(&q, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before);
+	assert_int_equal(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFree_v2(0), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void small_allocations_share_a_granule(void **state)
+{
+	size_t before = free_bytes();
+	CUdeviceptr p[4096];
+
+	(void)state;
+	for (int i = 0; i < 4096; i++) {
+		assert_int_equal(cuMemAlloc_v2(&p[i], 100), CUDA_SUCCESS);
+		assert_int_equal(free_bytes(), before - MIB(2));
+	}
+	assert_int_equal(p[1] - p[0], 512);
+	assert_int_equal(cuMemFree_v2(p[7]), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&p[7], 512), CUDA_SUCCESS);
+	assert_int_equal(p[7] - p[0], 7 * 512);
+	for (int i = 0; i < 4096; i++)
+		assert_int_equal(cuMemFree_v2(p[i]), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before);
+}
+
+static void contents_are_what_the_host_wrote_and_else_zero(void **state)
+{
+	char out[5000], in[5000];
+	CUdeviceptr p, q;
+
+	(void)state;
+	memset(in, 7, sizeof(in));
+	memset(out, 1, sizeof(out));
+	assert_int_equal(cuMemAlloc_v2(&p, MIB(4)), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&q, MIB(4)), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH_v2(out, p, sizeof(out)), CUDA_SUCCESS);
+	assert_int_equal(out[0] | out[4999], 0);
+	assert_int_equal(cuMemcpyHtoD_v2(p + 100, in, sizeof(in)), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoD_v2(q, p + 100, sizeof(in)), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH_v2(out, q, sizeof(out)), CUDA_SUCCESS);
+	assert_memory_equal(in, out, sizeof(in));
+	assert_int_equal(cuMemsetD32_v2(q, 0, 1000), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH_v2(out, q, sizeof(out)), CUDA_SUCCESS);
+	assert_int_equal(out[3999], 0);
+	assert_int_equal(out[4000], 7);
+	assert_int_equal(cuMemcpyDtoD_v2(q, p + MIB(1), 4500), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH_v2(out, q, sizeof(out)), CUDA_SUCCESS);
+	assert_int_equal(out[4499], 0);
+	assert_int_equal(out[4500], 7);
+	cuMemFree_v2(p);
+	cuMemFree_v2(q);
+}
+
+static void physical_memory_is_charged_until_released_and_unmapped(void **state)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle handle, retained;
+	size_t before = free_bytes();
+	CUdeviceptr p;
+	char byte = 9;
+
+	(void)state;
+	assert_int_equal(cuMemAddressReserve(&p, MIB(64), 0, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemCreate(&handle, MIB(64) + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemCreate(&handle, 2 * CAPACITY, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&handle, MIB(8), &prop, 0), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before - MIB(8));
+	assert_int_equal(cuMemMap(p + MIB(60), MIB(8), 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMap(p, MIB(8), 0, handle, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemMap(p, MIB(8), 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMap(p + MIB(8), MIB(2), MIB(6), handle, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemSetAccess(p, MIB(10), &access, 1), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyHtoD_v2(p + MIB(7), &byte, 1), CUDA_SUCCESS);
+	/* Two mappings of the same bytes; not through a copy, which trusts that it knows who wrote. */
+	assert_int_equal(*(char *)(p + MIB(9)), 9);
+	assert_int_equal(cuMemRetainAllocationHandle(&retained, (void *)(p + MIB(3))), CUDA_SUCCESS);
+	assert_int_equal(retained, handle);
+	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(cuMemUnmap(p, MIB(4)), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemUnmap(p, MIB(8)), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before - MIB(8));
+	assert_int_equal(cuMemUnmap(p + MIB(8), MIB(2)), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before);
+	assert_int_equal(cuMemAddressFree(p, MIB(64)), CUDA_SUCCESS);
+	assert_int_equal(cuMemAddressFree(p, MIB(64)), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void many_handles_need_few_descriptors(void **state)
+{
+	enum { NR = 200 };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	struct rlimit old, few = { 32, 32 };
+	CUmemGenericAllocationHandle handles[NR];
+	size_t before = free_bytes();
+	CUdeviceptr p;
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &old);
+	few.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &few);
+	assert_int_equal(cuMemAddressReserve(&p, NR * MIB(2), 0, 0, 0), CUDA_SUCCESS);
+	for (int i = 0; i < NR; i++) {
+		assert_int_equal(cuMemCreate(&handles[i], MIB(2), &prop, 0), CUDA_SUCCESS);
+		assert_int_equal(cuMemMap(p + i * MIB(2), MIB(2), 0, handles[i], 0), CUDA_SUCCESS);
+		assert_int_equal(cuMemRelease(handles[i]), CUDA_SUCCESS);
+	}
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(cuMemSetAccess(p, NR * MIB(2), &access, 1), CUDA_SUCCESS);
+	for (int i = 0; i < NR; i++)
+		assert_int_equal(*(int *)(p + i * MIB(2)), 0);
+	assert_int_equal(cuMemUnmap(p, NR * MIB(2)), CUDA_SUCCESS);
+	assert_int_equal(cuMemAddressFree(p, NR * MIB(2)), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before);
+}
+
+static cuuint64_t pool_bytes(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+	cuuint64_t value = 0;
+
+	assert_int_equal(cuMemPoolGetAttribute(pool, attribute, &value), CUDA_SUCCESS);
+	return value;
+}
+
+static void pools_keep_what_their_threshold_says(void **state)
+{
+	cuuint64_t threshold = MIB(40);
+	size_t before = free_bytes();
+	CUmemoryPool pool;
+	CUdeviceptr p, q;
+
+	(void)state;
+	assert_int_equal(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
+	assert_int_equal(cuMemAllocAsync(&p, 1000, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemAllocAsync(&q, MIB(60), NULL), CUDA_SUCCESS);
+	assert_int_equal(pool_bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), MIB(60) + 1024);
+	assert_int_equal(pool_bytes(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), MIB(64));
+	assert_int_equal(free_bytes(), before - MIB(64));
+	assert_int_equal(cuMemFreeAsync(q, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before - MIB(64));
+	assert_int_equal(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before - MIB(40));
+	assert_int_equal(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+	assert_int_equal(free_bytes(), before);
+	assert_int_equal(pool_bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), MIB(60) + 1024);
+	assert_int_equal(cuMemAllocAsync(&p, 2 * CAPACITY, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void capture_counts_nodes_and_prohibits_allocation(void **state)
+{
+	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUstreamCaptureStatus status;
+	CUstream origin, other;
+	CUgraphExec exec;
+	CUdeviceptr p, q;
+	CUevent event;
+	CUgraph graph;
+	size_t nr = 0;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, 4096), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	assert_int_equal(cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	assert_int_equal(cuThreadExchangeStreamCaptureMode(&relaxed), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&q, 4096), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(q), CUDA_SUCCESS);
+	assert_int_equal(cuThreadExchangeStreamCaptureMode(&relaxed), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD8Async(p, 5, 10, origin), CUDA_SUCCESS);
+	assert_int_equal(cuEventRecord(event, origin), CUDA_SUCCESS);
+	assert_int_equal(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoDAsync_v2(p, p + 100, 10, other), CUDA_SUCCESS);
+	assert_int_equal(cuStreamEndCapture(other, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+	assert_int_equal(cuStreamEndCapture(origin, &graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphGetNodes(graph, NULL, &nr), CUDA_SUCCESS);
+	assert_int_equal(nr, 2);
+	assert_int_equal(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+	assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphLaunch(exec, origin), CUDA_SUCCESS);
+	assert_int_equal(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	assert_int_equal(cuStreamIsCapturing(other, &status), CUDA_SUCCESS);
+	assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+
+	assert_int_equal(cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&q, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	assert_int_equal(cuStreamEndCapture(origin, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	assert_int_equal(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+			 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	assert_int_equal(cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(origin), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(other), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+}
+
+static void entry_points_follow_the_asked_version(void **state)
+{
+	CUdriverProcAddressQueryResult status;
+	void *f = NULL;
+
+	(void)state;
+	assert_int_equal(cuGetProcAddress_v2("cuMemAlloc", &f, 12000, 0, &status), CUDA_SUCCESS);
+	assert_ptr_equal(f, cuMemAlloc_v2);
+	assert_int_equal(cuGetProcAddress_v2("cuGetProcAddress", &f, 11030, 0, NULL), CUDA_SUCCESS);
+	assert_ptr_equal(f, cuGetProcAddress);
+	assert_int_equal(cuGetProcAddress_v2("cuGetProcAddress", &f, 12000, 0, NULL), CUDA_SUCCESS);
+	assert_ptr_equal(f, cuGetProcAddress_v2);
+	assert_int_equal(cuGetProcAddress_v2("cuMemAllocAsync", &f, 10000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	assert_int_equal(cuGetProcAddress_v2("cuGetExportTable", &f, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+	assert_null(f);
+	assert_int_equal(cuGetProcAddress_v2("", &f, 0, 0, NULL), CUDA_ERROR_NOT_FOUND);
+}
+
+static void runtime_errors_stay_until_asked_for(void **state)
+{
+	void *p = (void *)1;
+
+	(void)state;
+	assert_int_equal(cudaMalloc(&p, 2 * CAPACITY), cudaErrorMemoryAllocation);
+	assert_int_equal(cudaMalloc(&p, 0), cudaSuccess);
+	assert_null(p);
+	assert_int_equal(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
+	assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+	assert_int_equal(cudaGetLastError(), cudaSuccess);
+	assert_int_equal(cudaFree(&p), cudaErrorInvalidValue);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
+	assert_string_equal(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+}
+
+static void reset_frees_what_the_device_held(void **state)
+{
+	size_t before = free_bytes();
+	void *p, *q;
+
+	(void)state;
+	assert_int_equal(cudaMalloc(&p, MIB(5)), cudaSuccess);
+	assert_int_equal(cudaMalloc(&q, 5), cudaSuccess);
+	assert_int_equal(cudaDeviceReset(), cudaSuccess);
+	assert_int_equal(cudaFree(p), cudaErrorInvalidValue);
+	cudaGetLastError();
+	assert_int_equal(cudaMalloc(&q, 5), cudaSuccess);
+	assert_int_equal(cudaFree(q), cudaSuccess);
+	assert_int_equal(free_bytes(), before);
+}
+
+static void a_fork_child_gets_errors(void **state)
+{
+	int status = -1;
+	pid_t child = fork();
+	void *p;
+
+	(void)state;
+	if (!child)
+		_exit(cudaMalloc(&p, 100) == cudaErrorInitializationError ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static int set_up(void **state)
+{
+	void *p;
+
+	(void)state;
+	return cudaMalloc(&p, 1) || cudaFree(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(allocations_end_at_the_capacity),
+		cmocka_unit_test(small_allocations_share_a_granule),
+		cmocka_unit_test(contents_are_what_the_host_wrote_and_else_zero),
+		cmocka_unit_test(physical_memory_is_charged_until_released_and_unmapped),
+		cmocka_unit_test(many_handles_need_few_descriptors),
+		cmocka_unit_test(pools_keep_what_their_threshold_says),
+		cmocka_unit_test(capture_counts_nodes_and_prohibits_allocation),
+		cmocka_unit_test(entry_points_follow_the_asked_version),
+		cmocka_unit_test(runtime_errors_stay_until_asked_for),
+		cmocka_unit_test(reset_frees_what_the_device_held),
+		cmocka_unit_test(a_fork_child_gets_errors),
+	};
+
+	setenv("SIMGPU_CAPACITY", "1073741824", 1);
+	setenv("SIMGPU_PROFILE", "h100", 1);
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}

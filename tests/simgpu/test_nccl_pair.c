@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Two processes exchange data through NCCL: collectives, receives posted before the sends, a split. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+/* A rank runs in a child, where a failed cmocka assertion would be lost. */
+#define CHECK(condition)                           \
+	do {                                       \
+		if (!(condition))                  \
+			_exit(__LINE__ % 250 + 1); \
+	} while (0)
+
+static void *device_alloc(const void *from, size_t bytes)
+{
+	void *p = NULL;
+
+	CHECK(cudaMalloc(&p, bytes) == cudaSuccess);
+	if (from)
+		CHECK(cudaMemcpy(p, from, bytes, cudaMemcpyHostToDevice) == cudaSuccess);
+	return p;
+}
+
+static void fetch(void *to, const void *from, size_t bytes)
+{
+	CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+}
+
+static void reduce(ncclComm_t comm, int rank)
+{
+	float mine[2] = { 1.5f * (float)(rank + 1), (float)rank }, sum[2];
+	int64_t value = rank ? 3 : 5, most;
+	void *a = device_alloc(mine, sizeof(mine)), *b = device_alloc(&value, sizeof(value));
+
+	CHECK(ncclAllReduce(a, a, 2, ncclFloat32, ncclSum, comm, 0) == ncclSuccess);
+	CHECK(ncclAllReduce(b, b, 1, ncclInt64, ncclMax, comm, 0) == ncclSuccess);
+	fetch(sum, a, sizeof(sum));
+	fetch(&most, b, sizeof(most));
+	CHECK(sum[0] == 4.5f && sum[1] == 1.0f && most == 5);
+}
+
+static void gather(ncclComm_t comm, int rank)
+{
+	int32_t mine = 10 + rank, all[2] = { 0 };
+	void *a = device_alloc(&mine, sizeof(mine)), *b = device_alloc(NULL, sizeof(all));
+
+	CHECK(ncclAllGather(a, b, 1, ncclInt32, comm, 0) == ncclSuccess);
+	fetch(all, b, sizeof(all));
+	CHECK(all[0] == 10 && all[1] == 11);
+}
+
+/* Both ranks post the receive first and send more than a ring holds before they wait. */
+static void pass_around(ncclComm_t comm, int rank)
+{
+	enum { BYTES = 200 * 1024, ROUNDS = 8 };
+	char *text = malloc(BYTES);
+	void *in = device_alloc(NULL, (size_t)BYTES * ROUNDS), *out;
+
+	memset(text, 'a' + rank, BYTES);
+	out = device_alloc(text, BYTES);
+	for (int i = 0; i < ROUNDS; i++) {
+		CHECK(ncclRecv((char *)in + (size_t)i * BYTES, BYTES, ncclInt8, !rank, comm, 0) ==
+		      ncclSuccess);
+		CHECK(ncclSend(out, BYTES, ncclInt8, !rank, comm, 0) == ncclSuccess);
+	}
+	CHECK(cudaDeviceSynchronize() == cudaSuccess);
+	fetch(text, (char *)in + (size_t)(ROUNDS - 1) * BYTES, BYTES);
+	CHECK(text[0] == 'a' + !rank && text[BYTES - 1] == 'a' + !rank);
+	free(text);
+}
+
+/* A receive whose memory was freed meanwhile takes its message and writes nowhere. */
+static void forget(ncclComm_t comm, int rank)
+{
+	int32_t value = 42;
+	void *in = device_alloc(NULL, 4 << 20), *out = device_alloc(&value, sizeof(value));
+
+	CHECK(ncclRecv(in, 1, ncclInt32, !rank, comm, 0) == ncclSuccess);
+	CHECK(cudaFree(in) == cudaSuccess);
+	CHECK(ncclSend(out, 1, ncclInt32, !rank, comm, 0) == ncclSuccess);
+	CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
+static void split(ncclComm_t comm, int rank)
+{
+	ncclComm_t half, reversed;
+	int count, new_rank;
+
+	CHECK(ncclCommSplit(comm, rank, 0, &half, NULL) == ncclSuccess);
+	CHECK(ncclCommCount(half, &count) == ncclSuccess && count == 1);
+	CHECK(ncclCommSplit(comm, 0, -rank, &reversed, NULL) == ncclSuccess);
+	CHECK(ncclCommUserRank(reversed, &new_rank) == ncclSuccess && new_rank == !rank);
+	reduce(reversed, rank);
+	CHECK(ncclCommDestroy(reversed) == ncclSuccess && ncclCommDestroy(half) == ncclSuccess);
+}
+
+static void rank_main(const ncclUniqueId *id, int rank)
+{
+	ncclComm_t comm;
+
+	CHECK(cudaSetDevice(0) == cudaSuccess);
+	CHECK(ncclCommInitRank(&comm, 2, *id, rank) == ncclSuccess);
+	reduce(comm, rank);
+	gather(comm, rank);
+	pass_around(comm, rank);
+	forget(comm, rank);
+	split(comm, rank);
+	CHECK(ncclCommDestroy(comm) == ncclSuccess);
+	_exit(0);
+}
+
+static void test_pair(void **state)
+{
+	ncclUniqueId id;
+	pid_t ranks[2];
+
+	(void)state;
+	assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+	for (int rank = 0; rank < 2; rank++) {
+		ranks[rank] = fork();
+		assert_true(ranks[rank] >= 0);
+		if (!ranks[rank])
+			rank_main(&id, rank);
+	}
+	for (int rank = 0; rank < 2; rank++) {
+		int status = 0;
+
+		assert_int_equal(waitpid(ranks[rank], &status, 0), ranks[rank]);
+		assert_int_equal(status, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pair),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
