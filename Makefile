@@ -48,7 +48,7 @@ endif
 FLAGS_KEY := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(INSTRUMENT) $(CUDA_CFLAGS)
 
 ## all: build the vramtrace command, its preload library and the simulated GPU (default)
-all: $(O)/vramtrace $(O)/libinterpose.so $(O)/simgpu/libcuda.so.1
+all: $(O)/vramtrace $(O)/libinterpose.so $(O)/simgpu/libcuda.so.1 $(O)/cuda.flags
 
 ## setup: install missing Debian packages (as root, else say which) and find the CUDA headers
 setup: $(O)/packages.ok
@@ -67,7 +67,7 @@ $(O)/preload/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/preload/%.o)
 # ---- libinterpose: preloaded into the traced program -----------------------------------------
 IP_SRC := $(wildcard libinterpose/*.c)
 
-# DT_NEEDED is the C library alone (checks/exports.sh): zstd is linked in, libunwind is opened at run time.
+# DT_NEEDED is the C library alone (checks/exports.sh): zstd and the unwinder of libgcc are linked in.
 $(O)/libinterpose.so: $(IP_SRC:%.c=$(O)/preload/%.o) $(O)/preload/libtracefmt.a $(O)/preload/exports.map
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libinterpose.so -o $@ $(filter %.o %.a,$^) $(LDFLAGS) \
@@ -135,15 +135,15 @@ $(O)/cuda.flags: FORCE
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 
 ## test: set up everything, then run every test that needs no GPU (under 15 minutes on 2 cores); PYTEST_FLAGS=
-test: check $(O)/cuda.flags $(VENV)/.complete
+test: check $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, and the long runs
-test-all: check $(O)/cuda.flags $(VENV)/.complete
+test-all: check $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-gpu: the tests that need a real GPU; without one, says so and succeeds
-test-gpu: all examples $(O)/cuda.flags $(VENV)/.complete
+test-gpu: all examples $(VENV)/.complete
 	$(Q)if setup/has_gpu.sh; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
 	else echo 'test-gpu: no NVIDIA GPU here, nothing to test'; fi
 

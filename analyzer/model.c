@@ -99,6 +99,24 @@ static void align_clocks(struct model *m)
 		m->process[i].start_ns -= (uint64_t)earliest;
 }
 
+bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls)
+{
+	static const char prefix[] = "unsupported.";
+	const char *key, *value;
+
+	for (uint32_t i = 0; tfmt_reader_info(p->reader, i, &key, &value); i++) {
+		/* The count is written again as it grows: the last one holds. */
+		if (strncmp(key, prefix, sizeof(prefix) - 1) || tfmt_reader_info_value(p->reader, key) != value)
+			continue;
+		if (nth-- == 0) {
+			*name = key + sizeof(prefix) - 1;
+			*calls = strtoull(value, NULL, 10);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void show_progress(const struct model *m, size_t index)
 {
 	uint64_t done, total;
@@ -155,8 +173,12 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	while ((ret = tfmt_reader_next(p->reader, &ev)) != 0) {
 		if (ret == TFMT_E_NOMEM)
 			return ret;
-		if (ret < 0) /* damage, skipped; the summary counts it */
+		if (ret < 0) { /* skipped; the summary counts it */
+			if (!*p->damage)
+				snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")",
+					 tfmt_reader_message(p->reader), tfmt_reader_offset(p->reader));
 			continue;
+		}
 		ret = books_apply(&p->books, &ev);
 		if (ret)
 			return ret;

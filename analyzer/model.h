@@ -34,6 +34,7 @@ struct model_process {
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
 	uint64_t lost_events;
+	char damage[256]; /* the first damaged place, in words with its offset; "" = none */
 	bool clock_estimated;             /* aligned by the time of day */
 };
 
@@ -69,6 +70,12 @@ struct model_options {
 	void *ctx;
 	bool quiet; /* no progress line */
 };
+
+/*
+ * The nth function, in order of name, that the simulated device was asked for and does not support: true, its
+ * name (valid as long as the model) and how often it was called.
+ */
+bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls);
 
 /*
  * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the

@@ -77,6 +77,7 @@ static bool flush(void)
 	drain.last_flush_ns = ip_now_ns();
 	if (!drain.pending)
 		return true;
+	info_unsupported(drain.writer);
 	if (tfmt_writer_flush(drain.writer, drain.merge, drain.definition_position)) {
 		stop(tfmt_writer_errno(drain.writer));
 		return false;

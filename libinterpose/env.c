@@ -192,6 +192,19 @@ static void export_variable(const char *name, const char *value)
 	environ = grown;
 }
 
+/* A name as a pattern that expands to it. */
+static void double_percent(char *out, size_t size, const char *name)
+{
+	size_t n = 0;
+
+	for (; *name && n + 2 < size; name++) {
+		if (*name == '%')
+			out[n++] = '%';
+		out[n++] = *name;
+	}
+	out[n] = 0;
+}
+
 static void choose_stacks(void)
 {
 	const char *v = getenv("VRAMTRACE_STACKS");
@@ -213,6 +226,7 @@ void ip_env_init(void)
 	static const char *const world[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", NULL };
 	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
+	char name[2 * PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
 
 	ip_env.exe[n > 0 ? n : 0] = 0;
@@ -228,5 +242,6 @@ void ip_env_init(void)
 	choose_job();
 	choose_output();
 	export_variable("VRAMTRACE_JOB", ip_env.job);
-	export_variable("VRAMTRACE_OUTPUT", ip_env.output);
+	double_percent(name, sizeof(name), ip_env.output);
+	export_variable("VRAMTRACE_OUTPUT", name);
 }

@@ -70,9 +70,9 @@ static void alloc_on_device(uint16_t function, int error, unsigned space, unsign
 		ip_begin();
 	t = event_thread();
 	if (t && device < TFMT_NR_DEVICES && !error && address) {
-		ip_device_define(t, device);
+		ip_driver_define_device(t, device);
 		record(t, TFMT_DRIVER_ALLOC, function, device, space, address, bytes, 0);
-		ip_device_sample(t, device);
+		ip_driver_sample(t, device);
 	} else if (t && error == OUT_OF_MEMORY) {
 		record(t, TFMT_ALLOC_FAILED, function, device, space, 0, bytes, (uint64_t)error);
 	}
@@ -82,7 +82,7 @@ static void alloc_on_device(uint16_t function, int error, unsigned space, unsign
 void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t address, uint64_t bytes)
 {
 	int saved = errno;
-	unsigned device = ip_device_current();
+	unsigned device = ip_driver_device();
 
 	errno = saved;
 	alloc_on_device(function, error, space, device == TFMT_DEVICE_NONE ? 0 : device, address, bytes);
@@ -95,7 +95,7 @@ static bool free_kind(uint8_t kind, uint16_t function, unsigned space, uint64_t 
 	unsigned device;
 
 	if (t) {
-		device = ip_device_current();
+		device = ip_driver_device();
 		record(t, kind, function, device == TFMT_DEVICE_NONE ? 0 : device, space, address, bytes, 0);
 	}
 	errno = saved;
@@ -197,7 +197,7 @@ static void record_reference(uint8_t kind, uint16_t function, uint64_t address, 
 {
 	int saved = errno;
 	struct ip_thread *t = (reached(), event_thread());
-	unsigned device = t ? ip_device_current() : 0;
+	unsigned device = t ? ip_driver_device() : 0;
 
 	if (t)
 		record(t, kind, function, device == TFMT_DEVICE_NONE ? 0 : device, TFMT_SPACE_HANDLE, address, bytes,

@@ -56,6 +56,39 @@ static uint16_t current_stream(int8_t device)
 	return id >= 0 && id < TFMT_STREAM_OTHER ? (uint16_t)id : TFMT_STREAM_OTHER;
 }
 
+/* ---- shape and type of the tensor about to be allocated ---------------------------------------- */
+
+/*
+ * Shown to the allocator's report by address, for the duration of the call, and interned only then: most calls
+ * are for tensors on the host. The end runs when an exception passes, too.
+ */
+struct pending_tensor {
+	const int64_t *sizes, *strides; /* strides NULL = contiguous */
+	size_t nr_dims;
+	int element_type;
+	const struct pending_tensor *outer;
+};
+
+static inline void pending_begin(struct pending_tensor *p)
+{
+	p->outer = ip_tls.tensor;
+	ip_tls.tensor = p;
+}
+
+static void pending_end(struct pending_tensor *p)
+{
+	ip_tls.tensor = p->outer;
+}
+
+static uint32_t pending_shape(struct ip_thread *t)
+{
+	const struct pending_tensor *p = ip_tls.tensor;
+
+	return p ? shape_intern(t->shapes, p->element_type, p->sizes, p->nr_dims, p->strides) : 0;
+}
+
+/* ---- reports of the allocator ------------------------------------------------------------------ */
+
 /* One report of the allocator, whose mutex is held: order and totals are those of the ledger. */
 static void tensor_event(uint8_t kind, struct torch_device device, uint64_t address, uint64_t bytes, uint64_t reserved)
 {
@@ -77,7 +110,7 @@ static void tensor_event(uint8_t kind, struct torch_device device, uint64_t addr
 	} else if (!t->busy) {
 		t->busy = true;
 		if (kind == TFMT_TENSOR_ALLOC) {
-			ev.shape = t->shape;
+			ev.shape = pending_shape(t);
 			ev.stream = current_stream(device.index);
 		}
 		ip_record(t, &ev);
@@ -129,39 +162,7 @@ OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, int64_t, size_t)
 OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE, size_t, size_t)
 OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t, int64_t)
 
-/* ---- shape and type of the tensor about to be allocated ---------------------------------------- */
-
-/* Set the thread's pending shape for the duration of a call; the end runs when an exception passes, too. */
-struct pending {
-	struct ip_thread *t;
-	uint32_t outer;
-};
-
-static void pending_end(struct pending *p)
-{
-	if (p->t)
-		p->t->shape = p->outer;
-}
-
-static struct pending pending_begin(int element_type, const int64_t *sizes, size_t nr_dims, const int64_t *strides)
-{
-	int saved = errno;
-	struct pending p = { NULL, 0 };
-	struct ip_thread *t;
-
-	if (ip_state() != IP_RECORDING)
-		return p;
-	t = ip_thread_get();
-	if (t && !t->busy) {
-		p.t = t;
-		p.outer = t->shape;
-		t->busy = true;
-		t->shape = shape_intern(t->shapes, element_type, sizes, nr_dims, strides);
-		t->busy = false;
-	}
-	errno = saved;
-	return p;
-}
+/* ---- tensors about to be allocated -------------------------------------------------------------- */
 
 /* TensorBase at::detail::empty_generic(IntArrayRef, Allocator *, DispatchKeySet, ScalarType, optional<MemoryFormat>) */
 #define EMPTY_GENERIC(name)                                                                                 \
@@ -172,9 +173,10 @@ static struct pending pending_begin(int element_type, const int64_t *sizes, size
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
 		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
-		__attribute__((cleanup(pending_end), unused)) struct pending p =                                    \
-			pending_begin(element_type, sizes, nr_dims, NULL);                                  \
+		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims,    \
+										  element_type, NULL };    \
                                                                                                             \
+		pending_begin(&p);                                                                          \
 		return real(result, sizes, nr_dims, allocator, keys, element_type, format);                 \
 	}
 EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeESt8optionalINS1_12MemoryFormatEE)
@@ -189,9 +191,10 @@ EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
 		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
-		__attribute__((cleanup(pending_end), unused)) struct pending p =                                    \
-			pending_begin(element_type, sizes, nr_dims, nr_strides == nr_dims ? strides : NULL); \
+		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, strides, nr_dims, \
+										  element_type, NULL };    \
                                                                                                             \
+		pending_begin(&p);                                                                          \
 		return real(result, sizes, nr_dims, strides, nr_strides, allocator, keys, element_type);    \
 	}
 EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE)

@@ -23,6 +23,7 @@ static struct {
 	uint32_t pid; /* whose facts have been written: a fork child begins anew */
 	bool torch;
 	const char *python;
+	uint64_t unsupported_calls;
 } written;
 
 void info_put(struct tfmt_writer *w, const char *key, const char *value)
@@ -55,6 +56,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	written.pid = ip_recorder->pid;
 	written.torch = false;
 	written.python = NULL;
+	written.unsupported_calls = 0;
 	put_functions(w);
 	info_put(w, "program", ip_env.program);
 	info_put(w, "script", ip_env.script);
@@ -113,6 +115,34 @@ void info_update(struct tfmt_writer *w)
 		info_put(w, "torch", version);
 		written.torch = true;
 	}
+}
+
+/* As the simulated device publishes it under the name simgpu_report; a real driver has no such symbol. */
+struct unsupported_report {
+	uint32_t struct_bytes, nr_names;
+	const struct {
+		const char *name;
+		uint64_t calls;
+	} *names;
+	uint64_t calls;
+};
+
+void info_unsupported(struct tfmt_writer *w)
+{
+	const struct unsupported_report *(*get)(void) = ip_simulated_report();
+	const struct unsupported_report *r = get ? get() : NULL;
+
+	if (!r || r->struct_bytes < sizeof(*r) || r->calls == written.unsupported_calls)
+		return;
+	for (uint32_t i = 0; i < r->nr_names; i++) {
+		char key[160], calls[24];
+
+		snprintf(key, sizeof(key), "unsupported.%.128s", r->names[i].name);
+		snprintf(calls, sizeof(calls), "%llu", (unsigned long long)r->names[i].calls);
+		info_put(w, key, calls);
+	}
+	written.unsupported_calls = r->calls;
+	__atomic_store_n(&ip_recorder->status->unsupported_calls, r->calls, __ATOMIC_RELAXED);
 }
 
 void info_clock(struct tfmt_writer *w)

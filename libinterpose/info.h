@@ -16,6 +16,9 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind);
 /* What becomes known later (torch's version once it is loaded); cheap, called after each scan of modules. */
 void info_update(struct tfmt_writer *w);
 
+/* What the simulated device was asked for and could not do, one pair "unsupported.NAME" = calls a function. */
+void info_unsupported(struct tfmt_writer *w);
+
 /* The two clocks, read together. */
 void info_clock(struct tfmt_writer *w);
 

@@ -44,13 +44,15 @@ struct ip_thread {
 	struct shape_cache *shapes;
 	uint64_t head;       /* ring->head, the producer's own copy */
 	uint64_t stuck_tail; /* ring->tail at the last wait that found no room; UINT64_MAX = none */
-	uint32_t shape;      /* of the tensor that this thread is about to allocate; 0 = unknown */
 	bool busy;           /* inside a hook: calls made by the hook itself are not recorded */
 };
 
-/* All thread-local data of the library, initial-exec, 16 bytes. */
+struct pending_tensor;
+
+/* All thread-local data of the library, initial-exec, 24 bytes. */
 struct ip_tls {
 	struct ip_thread *thread;
+	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
 	uint32_t pid;     /* whose state `thread` is: a fork child inherits the pointer, not the memory */
 	uint16_t origin;  /* function id of the outermost runtime call in progress, 0 = none */
 	bool driver_seen; /* ... which has reached a driver hook */
@@ -130,7 +132,7 @@ void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t addr
 bool ip_driver_free(uint16_t function, unsigned space, uint64_t address);
 void ip_driver_free_failed(uint16_t function, int error, unsigned space, uint64_t address);
 
-/* ---- memory and time (memory.c) ---- */
+/* ---- memory and time (system.c) ---- */
 
 void *ip_map(size_t bytes);                /* zeroed anonymous memory, not inherited by fork; NULL on failure */
 void ip_unmap(void *p, size_t bytes);
@@ -145,15 +147,15 @@ void ip_unlock(_Atomic uint32_t *word);
 bool ip_drain_start(void);                 /* the thread; true when it runs */
 void ip_drain_ready(void);                 /* have it open the trace */
 
-/* ---- device.c ---- */
+/* ---- driver_query.c ---- */
 
 /* Define the device at its first event: name, capacity, ids. Asks the driver (needs no context). */
-void ip_device_define(struct ip_thread *t, unsigned device);
+void ip_driver_define_device(struct ip_thread *t, unsigned device);
 
 /* The device of the calling thread's current context; TFMT_DEVICE_NONE without one. */
-unsigned ip_device_current(void);
+unsigned ip_driver_device(void);
 
 /* Record what the driver says is free on the current device. */
-void ip_device_sample(struct ip_thread *t, unsigned device);
+void ip_driver_sample(struct ip_thread *t, unsigned device);
 
 #endif

@@ -11,6 +11,7 @@
 #include "callstack.h"
 #include "env.h"
 #include "interpose.h"
+#include "resolve.h"
 
 #define FINISH_NS 2000000000ull /* the longest an ending process waits for its trace */
 #define OPEN_NS 2000000000ull   /* the longest the first allocation waits for the files */
@@ -71,6 +72,7 @@ void ip_prepare(void)
 		return;
 	ip_recorder->pid = (uint32_t)getpid();
 	callstack_start();
+	ip_resolve_prepare();
 	/* The drain looks at the state first thing: it must find PREPARED or later. */
 	atomic_store(&ip_recorder->state, IP_PREPARED);
 	if (!ip_drain_start())

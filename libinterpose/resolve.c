@@ -102,6 +102,18 @@ void *ip_real_libc(const char *symbol)
 	return real_dlsym(RTLD_NEXT, symbol);
 }
 
+static void *simulated_report;
+
+void ip_resolve_prepare(void)
+{
+	simulated_report = real_dlsym(RTLD_DEFAULT, "simgpu_report");
+}
+
+void *ip_simulated_report(void)
+{
+	return simulated_report;
+}
+
 /* ---- the runtime of a caller ------------------------------------------------------------------ */
 
 struct runtime_of {

@@ -54,6 +54,13 @@ void *ip_wrap(const char *base, int version, int per_thread, void *found);
 /* A symbol of a torch library: the next definition in the global scope, else that of the loaded `library`. */
 void *ip_real_torch(const char *library, const char *symbol, const void *wrapper);
 
+/*
+ * The simulated device's list of calls that it does not support, NULL on a real one. Looked up when recording is
+ * prepared (ip_resolve_prepare), so that the drain need not.
+ */
+void *ip_simulated_report(void);
+void ip_resolve_prepare(void);
+
 /* The next definition of a libc function. */
 void *ip_real_libc(const char *symbol);
 

@@ -65,7 +65,8 @@ RELEASE = "release"         # succeed and free an opaque object
 PER_THREAD = "per-thread"   # the same function on the per-thread default stream
 UNSUPPORTED = "unsupported"
 
-# First match wins. A function of NOOP or COMPUTE with an output that nobody writes is unsupported nonetheless.
+# First match wins. A function of NOOP or COMPUTE with an output that nobody writes is unsupported all the
+# same.
 RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     # Driver and runtime: hints, settings and notices without a visible effect on memory.
     (r"cu(da)?Mem(Prefetch|Advise)\w*", NOOP),
@@ -118,8 +119,8 @@ RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     (r"cupti(Unsubscribe|Finalize|SetThreadIdType)|cuptiActivitySetAttribute", NOOP),
 ))
 
-# Outputs by parameter name, for functions that NOOP or COMPUTE covers. docs/simulated-libraries.md has the model
-# of workspace sizes: elements where the library counts elements, bytes where it counts bytes.
+# Outputs by parameter name, for functions that NOOP or COMPUTE covers. docs/simulated-libraries.md has the
+# model of workspace sizes: elements where the library counts elements, bytes where it counts bytes.
 INTEGER = re.compile(r"(unsigned\s+)?(int|size_t|int32_t|int64_t|uint32_t|uint64_t|long|cusolver_int_t)")
 SIZE = re.compile(r"lwork(_bytes)?|p?bufferSize\w*|workSize|workspaceInBytes\w*|workspaceSize\w*|sizeInBytes|"
                   r"reserveSpaceSize\w*", re.I)
@@ -307,7 +308,8 @@ def write_stubs(path, functions, untyped, macros, defined):
                   '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n\n')
         out.write("struct sim_stub sim_stubs[] = {\n")
         for name, action, invent in rows:
-            out.write('\t{ "%s", 0, %s, %s },\n' % (name, str(invent).lower(), str(action == UNSUPPORTED).lower()))
+            flags = [str(flag).lower() for flag in (invent, action == UNSUPPORTED)]
+            out.write('\t{ "%s", 0, %s, %s },\n' % (name, *flags))
         out.write("};\nconst size_t sim_nr_stubs = %d;\n" % len(rows))
         out.write("struct simgpu_unsupported sim_stub_report[%d];\n\n" % max(len(rows), 1))
         out.write("\n".join(bodies))
@@ -363,7 +365,7 @@ def read_names(path):
     for name in filter(None, names):
         code = next((code for prefix, code in UNTYPED if name.startswith(prefix)), None)
         if code is None:
-            sys.exit("gen_stubs.py: '%s' in %s: no prefix in UNTYPED, add its not-supported code" % (name, path))
+            sys.exit("gen_stubs.py: '%s' in %s: UNTYPED has no prefix for it, add one" % (name, path))
         out[name] = code
     return out
 
@@ -371,7 +373,7 @@ def read_names(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cc", default="cc", help="compiler that preprocesses the headers")
-    parser.add_argument("--include", action="append", required=True, help="a folder of CUDA headers; repeatable")
+    parser.add_argument("--include", action="append", required=True, help="folder of CUDA headers (repeat)")
     parser.add_argument("--names", required=True, help="names that no header declares, one a line")
     parser.add_argument("--out", required=True, help="folder for the generated files")
     parser.add_argument("objects", nargs="+", help="object files whose functions need no default")

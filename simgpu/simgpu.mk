@@ -21,9 +21,9 @@ $(SIM_GEN)/%.o: $(SIM_GEN)/%.c $(O)/flags.key
 # GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
 SIM_LINK := $(SIM_OBJ) $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
 
-$(O)/simgpu/libsimgpu.so: $(SIM_LINK) simgpu/simgpu.map
+$(O)/simgpu/libsimgpu.so: $(SIM_LINK)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=simgpu/simgpu.map -o $@ $(SIM_LINK) \
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $(SIM_LINK) \
 		$(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
 
 $(O)/simgpu/libcuda.so.1: $(O)/simgpu/libsimgpu.so

@@ -293,13 +293,6 @@ static bool merge_take(struct tfmt_merge *m, uint32_t i, struct tfmt_event *ev)
 	return true;
 }
 
-/* Whether the domain's gap has been waited for long enough. */
-static bool merge_has_waited(const struct tfmt_merge *m, unsigned domain, uint64_t now_ns, uint64_t gap_ns)
-{
-	uint64_t waited = now_ns - m->gap_since[domain];
-
-	return waited >= gap_ns || (waited >= PRESSED_GAP_NS && merge_is_pressed(m));
-}
 
 /*
  * The head that waits is earlier than any that is due (-1: none). If its predecessor is among those, only
@@ -310,8 +303,9 @@ static int merge_gap(struct tfmt_merge *m, uint32_t waiting, int due, uint64_t n
 		     struct tfmt_event *ev)
 {
 	unsigned domain = m->head[waiting].domain;
-	uint64_t lowest = merge_lowest(m, domain);
+	uint64_t lowest = merge_lowest(m, domain), waited;
 	int hidden;
+	bool pressed;
 
 	if (due >= 0 && lowest == m->order[domain])
 		return merge_take(m, (uint32_t)due, ev) ? 1 : AGAIN;
@@ -320,8 +314,12 @@ static int merge_gap(struct tfmt_merge *m, uint32_t waiting, int due, uint64_t n
 		m->gap_since[domain] = now_ns;
 		return AGAIN;
 	}
-	if (!merge_has_waited(m, domain, now_ns, gap_ns))
-		return 0;
+	pressed = merge_is_pressed(m);
+	waited = now_ns - m->gap_since[domain];
+	if (waited < gap_ns && (waited < PRESSED_GAP_NS || !pressed)) {
+		/* Better out of order by clock than a full ring, in which what is missing may find no room. */
+		return due >= 0 && pressed && merge_take(m, (uint32_t)due, ev);
+	}
 	hidden = merge_search(m, domain, lowest);
 	if (hidden >= 0)
 		return merge_take(m, (uint32_t)hidden, ev) ? 1 : AGAIN;

@@ -118,6 +118,7 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 			     const struct leaks_opts *o)
 {
 	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
+	char size[HUMAN_MAX];
 
 	for (size_t i = 0; i < l->nr_parts; i++) {
 		const struct survivors *s = &l->part[i];
@@ -126,6 +127,11 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 			continue;
 		part_heading(e, m, s);
 		emit_blank(e);
+		if (s->holders.holder[0].figures.bytes < o->min_bytes) {
+			emit_text(e, "(no group of %s or more)", human_bytes(size, o->min_bytes));
+			emit_blank(e);
+			continue;
+		}
 		print_holders_begin(e);
 		print_holders_rows(e, m, &s->query, &s->holders, &rows);
 		print_holders_end(e);
@@ -167,7 +173,7 @@ int cmd_leaks(int argc, const char **argv)
 	struct model m = MODEL_INIT;
 	struct leaks l = { 0 };
 	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
-	int ret;
+	int ret, damaged = CMD_FINE;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
@@ -180,12 +186,12 @@ int cmd_leaks(int argc, const char **argv)
 	if (!ret && leaks_find(&l, &m, o.min_bytes))
 		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
 	if (!ret) {
-		print_caveats(&m);
+		damaged = print_caveats(&m);
 		ret = leaks_print(&l, &m, &o);
 	}
 	if (!ret && o.exit_code && l.nr_shown)
 		ret = CMD_FINDING;
 	leaks_release(&l);
 	model_release(&m);
-	return ret;
+	return damaged ? damaged : ret;
 }

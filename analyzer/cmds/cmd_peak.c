@@ -177,7 +177,7 @@ int cmd_peak(int argc, const char **argv)
 	struct model_options load = { 0 };
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
-	int ret;
+	int ret, damaged = CMD_FINE;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
@@ -194,9 +194,9 @@ int cmd_peak(int argc, const char **argv)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = model_load(&m, argv[1], &load);
 	if (!ret) {
-		print_caveats(&m);
+		damaged = print_caveats(&m);
 		ret = peak_print(&m, &o);
 	}
 	model_release(&m);
-	return ret;
+	return ret == CMD_FINE ? damaged : ret;
 }

@@ -60,39 +60,41 @@ static const struct model_device *worst_device(const struct model *m)
 	return worst;
 }
 
-/*
- * How it ended, of several processes the worst: "ended normally", "exit status 1", "signal 15
- * (Terminated)".
- */
+/* How it ended: "ended normally", "exit status 1", "2 of 8 processes failed", of several the worst. */
 static const char *end_text(char *buf, size_t size, const struct model *m)
 {
 	static const char *const ends[] = { "ended normally", "still running", "its end is not known",
-					   "ended by a signal", "killed" };
+					    "ended by a signal", "killed" };
 	const struct tfmt_summary *s = m->process[0].summary;
+	size_t nr_failed = 0;
 
-	if (m->nr_processes == 1 && s->end == TFMT_PROCESS_EXIT && s->exit_status)
+	for (size_t i = 0; i < m->nr_processes; i++)
+		nr_failed += m->process[i].end == MODEL_END_EXIT && m->process[i].summary->exit_status;
+	if (m->nr_processes == 1 && nr_failed)
 		snprintf(buf, size, "exit status %d", s->exit_status);
 	else if (m->nr_processes == 1 && s->end == TFMT_PROCESS_SIGNAL)
 		snprintf(buf, size, "signal %d (%s)", s->exit_status, strsignal(s->exit_status));
+	else if (m->end == MODEL_END_EXIT && nr_failed)
+		snprintf(buf, size, "%zu of %zu processes failed", nr_failed, m->nr_processes);
+	else if (m->nr_processes > 1)
+		snprintf(buf, size, "%zu processes, %s", m->nr_processes, ends[m->end]);
 	else
 		snprintf(buf, size, "%s", ends[m->end]);
 	return buf;
 }
 
-/* Lines 1 and 2: what ran, how it ended, how much was recorded. */
-static void text_run(struct emit *e, const struct model *m)
+/* Lines 1 and 2: what ran (of several, on the device explained), how it ended, how much was recorded. */
+static void text_run(struct emit *e, const struct model *m, const struct model_device *d)
 {
-	const struct model_process *p = &m->process[0];
-	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64], processes[48] = "";
+	const struct model_process *p = d ? d->process : &m->process[0];
+	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64];
 
 	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
 		     p->torch ? ", torch " : "", p->torch ? p->torch : "",
 		     p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
-	if (m->nr_processes > 1)
-		snprintf(processes, sizeof(processes), "%zu processes, ", m->nr_processes);
-	emit_text(e, "%s%s after %s; %s events, %s", processes, end_text(end, sizeof(end), m),
+	emit_text(e, "%s after %s; %s events, %s", end_text(end, sizeof(end), m),
 		  human_ns(duration, m->duration_ns), human_count(events, m->nr_events),
-		  m->complete ? "none lost" : "the recording is not whole: figures are \"at least\"");
+		  m->complete ? "none lost" : "not whole: figures are \"at least\"");
 }
 
 /* The sentence to remember. */
@@ -205,10 +207,13 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 					     .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
+	char whose[64] = "";
 
 	if (!err && h.nr_holders) {
-		emit_heading(e, "largest holders %s%s", oom ? "when memory ran out" : "at the peak",
-			     m->nr_devices > 1 ? " of the fullest GPU" : "");
+		if (m->nr_devices > 1)
+			snprintf(whose, sizeof(whose), "of GPU %" PRIu32 " (pid %" PRIu32 ") ", d->ordinal,
+				 d->process->header->pid);
+		emit_heading(e, "largest holders %s%s", whose, oom ? "when memory ran out" : "at the peak");
 		print_holders_begin(e);
 		print_holders_rows(e, m, &q, &h, &rows);
 		print_holders_end(e);
@@ -235,7 +240,7 @@ static int report_text(struct emit *e, const struct model *m)
 	const struct model_device *d = worst_device(m);
 	int err = 0;
 
-	text_run(e, m);
+	text_run(e, m, d);
 	emit_blank(e);
 	if (!d) {
 		emit_text(e, "No GPU memory was allocated in this recording.");
@@ -259,7 +264,7 @@ int cmd_report(int argc, const char **argv)
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
-	int ret;
+	int ret, damaged = CMD_FINE;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
@@ -268,7 +273,7 @@ int cmd_report(int argc, const char **argv)
 				 argv[argc - 1]);
 	ret = model_load(&m, argv[1], NULL);
 	if (!ret) {
-		print_caveats(&m);
+		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
 		report_json(e, &m);
 		ret = emit_is_text(e) && report_text(e, &m)
@@ -276,5 +281,5 @@ int cmd_report(int argc, const char **argv)
 			      : emit_close(e);
 	}
 	model_release(&m);
-	return ret;
+	return ret == CMD_FINE ? damaged : ret;
 }

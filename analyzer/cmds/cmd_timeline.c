@@ -174,7 +174,7 @@ int cmd_timeline(int argc, const char **argv)
 	struct model_options load = { .observe = timeline_observe, .ctx = &t };
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&timeline_help, &argc, argv, &o);
-	int ret;
+	int ret, damaged = CMD_FINE;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
@@ -188,10 +188,10 @@ int cmd_timeline(int argc, const char **argv)
 	if (!ret && t.failed)
 		ret = message_error("cannot draw '%s': out of memory", argv[1]);
 	if (!ret) {
-		print_caveats(&m);
+		damaged = print_caveats(&m);
 		ret = timeline_print(&m, &t, &o);
 	}
 	timeline_release(&t);
 	model_release(&m);
-	return ret;
+	return ret == CMD_FINE ? damaged : ret;
 }

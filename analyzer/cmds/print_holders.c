@@ -56,10 +56,12 @@ static const char *no_frames_text(char *buf, size_t size, const struct model_pro
 	struct tfmt_thread thread;
 
 	if (g->python_stack != TFMT_STACK_NO_PYTHON) {
-		snprintf(buf, size, "allocated at an unknown place: its stack was not captured");
+		snprintf(buf, size, "allocated at an unknown place: its stack was not %s",
+			 g->python_stack >= TFMT_STACK_FIRST ? "found in the trace" : "captured");
 		return buf;
 	}
-	tfmt_reader_thread(p->reader, g->thread, &thread);
+	if (!tfmt_reader_thread(p->reader, g->thread, &thread))
+		thread.name = "unknown";
 	if (!strncmp(thread.name, "pt_autograd", strlen("pt_autograd")))
 		snprintf(buf, size, "allocated in PyTorch's backward (thread %s runs no Python)",
 			 thread.name);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/command.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -35,29 +36,38 @@ static void say_stop(const struct model_process *p)
 		     p->header->pid, human_ns(when, model_time(p, p->summary->stop_time_ns)), reason);
 }
 
-void print_caveats(const struct model *m)
+/* Functions that the program called and the simulated device does not have: what follows may differ there. */
+static void say_unsupported(const struct model_process *p)
 {
+	const char *name;
+	uint64_t calls;
+
+	for (size_t i = 0; model_unsupported(p, i, &name, &calls); i++)
+		message_warn("the simulated GPU does not support '%s' (called %" PRIu64 " times); on a real one the "
+			     "program may go another way", name, calls);
+}
+
+int print_caveats(const struct model *m)
+{
+	int status = CMD_FINE;
 	char count[HUMAN_MAX];
 
 	if (m->nr_unreadable)
-		message_warn("%zu of %zu traces could not be read; figures are of the others",
-			     m->nr_unreadable, m->recording.nr_traces);
+		status = message_error("%zu of %zu traces could not be read; figures are of the others",
+				       m->nr_unreadable, m->recording.nr_traces);
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		const struct model_process *p = &m->process[i];
 
+		if (*p->damage)
+			status = message_error("'%s' is not whole: %s", p->path, p->damage);
 		if (p->summary->stop)
 			say_stop(p);
+		say_unsupported(p);
 		if (p->lost_events)
 			message_warn("%s events of process %" PRIu32 " were lost; its peaks are \"at least\"",
 				     human_count(count, p->lost_events), p->header->pid);
-		if (p->summary->nr_damaged)
-			message_warn("the trace of process %" PRIu32 " is damaged in %" PRIu64
-				     " places, first at byte %" PRIu64 "; 'vramtrace verify' says more",
-				     p->header->pid, p->summary->nr_damaged, p->summary->first_damage_offset);
-		else if (p->summary->cut)
-			message_warn("the trace of process %" PRIu32 " is cut off in the middle of a frame",
-				     p->header->pid);
 	}
+	return status;
 }
 
 void print_optional(struct emit *e, const char *key, int64_t number)

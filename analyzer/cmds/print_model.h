@@ -12,8 +12,11 @@
 /* The JSON member "recording". */
 void print_recording(struct emit *e, const struct model *m);
 
-/* On stderr: one line for each way in which the recording is not whole. */
-void print_caveats(const struct model *m);
+/*
+ * On stderr: one line for each way in which the recording is not whole. Returns CMD_TROUBLE if a trace is
+ * cut off, damaged or unreadable, which is to be the exit status although the rest is shown; else CMD_FINE.
+ */
+int print_caveats(const struct model *m);
 
 /* The JSON members that name a device: host, pid, rank, local_rank, device, ..., capacity_bytes, exact. */
 void print_device_identity(struct emit *e, const struct model_device *d);

@@ -26,6 +26,18 @@ void report_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS
 	}
 }
 
+/* Calls that the simulated device refused: { "function": calls }. */
+static void json_unsupported(struct emit *e, const struct model_process *p)
+{
+	const char *name;
+	uint64_t calls;
+
+	emit_object_begin(e, "unsupported", NULL);
+	for (size_t i = 0; model_unsupported(p, i, &name, &calls); i++)
+		emit_uint(e, name, NULL, calls);
+	emit_object_end(e);
+}
+
 static void json_process(struct emit *e, const struct model_process *p)
 {
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
@@ -51,6 +63,7 @@ static void json_process(struct emit *e, const struct model_process *p)
 	emit_object_begin(e, "managed", NULL);
 	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
 	emit_object_end(e);
+	json_unsupported(e, p);
 	emit_object_end(e);
 }
 

@@ -3,20 +3,17 @@
 #include "analyzer/ui/message.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/progress.h"
+#include "analyzer/ui/textout.h"
 
 void message_line(const char *format, va_list args)
 {
 	char line[4096];
 
 	vsnprintf(line, sizeof(line), format, args);
-	for (char *p = line; *p; p++) {
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
-	}
+	textout_make_printable(line, false);
 	progress_hide();
 	fprintf(stderr, "vramtrace: %s\n", line);
 }

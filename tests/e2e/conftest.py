@@ -6,7 +6,6 @@ always on the simulated GPU. Nothing here asserts a duration: the machines that 
 """
 
 import functools
-import importlib.util
 import os
 import subprocess
 from pathlib import Path
@@ -93,7 +92,6 @@ def compile_c(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def cuda_flags():
-    """Compiler flags for C programs that use the shared CUDA runtime, from torch's own wheels."""
-    home = Path(importlib.util.find_spec("nvidia.cu13").submodule_search_locations[0])
-    return ["-isystem", home / "include", f"-Wl,-rpath,{home / 'lib'}", home / "lib" / "libcudart.so.13"]
+def cuda_flags(vramtrace):
+    """Compiler flags for C programs that use the shared CUDA runtime, as the build found it."""
+    return (vramtrace.program.parent / "cuda.flags").read_text().split()

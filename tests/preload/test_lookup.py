@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-BUILD = pathlib.Path(os.environ.get("O", HERE.parent.parent / "build")).absolute()
+BUILD = pathlib.Path(os.environ.get("VRAMTRACE_BUILD", HERE.parent.parent / "build")).absolute()
 PRELOAD = BUILD / "libinterpose.so"
 
 WITHOUT_DRIVER = """\

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Native stacks, compared with those of the C library's own unwinder."""
+"""Native stacks, compared with those of libunwind (or backtrace() where that is not installed)."""
 import ctypes
 import sys
 import threading

@@ -4,7 +4,7 @@
 
 PYFRAMES := $(O)/pyframes/libstackprobe.so $(O)/pyframes/embedder
 PYFRAMES_UNIT := $(O)/pyframes/test_stacks
-INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/stacktree.o libinterpose/memory.o \
+INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/stacktree.o libinterpose/system.o \
 	tracefmt/varint.o
 CAPTURE := libinterpose/pyframes.o libinterpose/unwind.o libinterpose/callstack.o
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -551,6 +552,7 @@ static void record_for_ever(void)
 	uint8_t buf[64];
 	unsigned i;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	recorder_start(&rec);
 	fcntl(rec.fd, F_OFD_SETLK, &lock);
 	for (i = 0;; i++) {

@@ -41,7 +41,7 @@ static void look_up(void)
 	atomic_store_explicit(&driver.asked, driver.ctx_get_device != NULL, memory_order_release);
 }
 
-unsigned ip_device_current(void)
+unsigned ip_driver_device(void)
 {
 	CUdevice device = 0;
 
@@ -88,7 +88,7 @@ static void define(unsigned ordinal)
 	ip_define(TFMT_DEF_DEVICE, ordinal, payload, (size_t)(p - payload));
 }
 
-void ip_device_define(struct ip_thread *t, unsigned device)
+void ip_driver_define_device(struct ip_thread *t, unsigned device)
 {
 	uint32_t unknown = 0;
 
@@ -102,7 +102,7 @@ void ip_device_define(struct ip_thread *t, unsigned device)
 }
 
 /* Once a device, after its first allocation: what the context and other processes hold shows in the total. */
-void ip_device_sample(struct ip_thread *t, unsigned device)
+void ip_driver_sample(struct ip_thread *t, unsigned device)
 {
 	struct tfmt_record ev = { .kind = TFMT_MEMORY_INFO, .device = (uint8_t)device };
 	uint32_t known = 1;
@@ -110,7 +110,7 @@ void ip_device_sample(struct ip_thread *t, unsigned device)
 
 	if (!atomic_compare_exchange_strong(&ip_recorder->device_known[device], &known, 2))
 		return;
-	if (!driver.mem_get_info || ip_device_current() != device)
+	if (!driver.mem_get_info || ip_driver_device() != device)
 		return;
 	t->busy = true;
 	if (!driver.mem_get_info(&free_bytes, &total_bytes)) {
