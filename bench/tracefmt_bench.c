@@ -43,7 +43,7 @@ static double now_s(void)
 
 /* One step as a script: at each place allocate a size, or free the block of an earlier place. */
 struct place {
-	int frees;          /* place whose block is freed, -1: this place allocates */
+	int frees; /* place whose block is freed, -1: this place allocates */
 	unsigned size_class;
 	uint32_t python_stack, shape;
 };
@@ -108,7 +108,8 @@ static struct tfmt_event *make_events(unsigned steps)
 			if (p->frees < 0) {
 				ev->kind = TFMT_TENSOR_ALLOC;
 				ev->shape = p->shape;
-				ev->address = nr_free[size_class] ? pool[size_class][--nr_free[size_class]] : next_address;
+				ev->address = nr_free[size_class] ? pool[size_class][--nr_free[size_class]]
+								  : next_address;
 				if (ev->address == next_address)
 					next_address += ev->size;
 				block[i] = ev->address;
@@ -184,8 +185,9 @@ int main(int argc, char **argv)
 		best_read = t < best_read ? t : best_read;
 		close(fd);
 	}
-	printf("%zu events, level %d: %.2f bytes/event, write %.1f ns/event, read %.1f ns/event of CPU (best of 5)\n", nr, level,
-	       (double)bytes / (double)nr, best_write / (double)nr * 1e9, best_read / (double)nr * 1e9);
+	printf("%zu events, level %d: %.2f bytes/event, CPU ns/event: write %.1f, read %.1f\n",
+	       nr, level, (double)bytes / (double)nr, best_write / (double)nr * 1e9,
+	       best_read / (double)nr * 1e9);
 	free(events);
 	return 0;
 }

@@ -18,12 +18,12 @@ struct tfmt_span {
 };
 
 struct tfmt_checkpoint {
-	uint64_t ordinal; /* of the frame's first event, or of the next one */
-	uint64_t time;    /* of the first event, in units of 1 << time_shift ns */
-	uint64_t order[TFMT_NR_DOMAINS]; /* next order of each domain behind the frame */
+	uint64_t ordinal;                  /* of the frame's first event, or of the next one */
+	uint64_t time;                     /* of the first event, in units of 1 << time_shift ns */
+	uint64_t order[TFMT_NR_DOMAINS];   /* next order of each domain behind the frame */
 	uint64_t highest[TFMT_NR_HIGHEST]; /* highest id + 1 of each definition type, this frame's included */
-	struct tfmt_totals totals;       /* before the frame */
-	struct tfmt_span definitions;    /* bytes of the definition ring that the frame covers */
+	struct tfmt_totals totals;         /* before the frame */
+	struct tfmt_span definitions;      /* bytes of the definition ring that the frame covers */
 	uint32_t nr_rings;
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };

@@ -17,7 +17,7 @@ enum tfmt_column {
 	TFMT_COLUMN_TIME = 3,
 	TFMT_COLUMN_PYTHON = 4,
 	TFMT_COLUMN_NATIVE = 5,
-	TFMT_COLUMN_AGE = 6, /* frees only */
+	TFMT_COLUMN_AGE = 6,     /* frees only */
 	TFMT_COLUMN_ADDRESS = 7, /* from here on: all but matched frees */
 	TFMT_COLUMN_SIZE = 8,
 	TFMT_COLUMN_SHAPE = 9,
@@ -37,7 +37,8 @@ struct tfmt_class {
 struct tfmt_encoder {
 	uint8_t *column[TFMT_NR_COLUMNS]; /* TFMT_FRAME_RAW_MAX bytes each; not for ADDRESS and SIZE */
 	uint8_t *end[TFMT_NR_COLUMNS];
-	uint64_t *address, *size; /* of the events that carry them: encoded last, over their common power of two */
+	uint64_t *address; /* of the events that carry one: encoded last, over their common power of two */
+	uint64_t *size;    /* likewise */
 	uint32_t nr_addresses;
 	uint64_t any_address, any_size; /* bits set in any of them */
 	uint64_t last_address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What events refer to by id: stack nodes, code objects, modules, shapes, threads, devices, functions, infos. */
+/* What events refer to by id: stack nodes, code objects, modules, shapes, threads, devices and so on. */
 #include "tracefmt/definitions.h"
 #include "tracefmt/index.h"
 #include "tracefmt/varint.h"
@@ -186,7 +186,8 @@ static int add_code(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor 
 
 static int add_module(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
 {
-	struct tfmt_module *m = arena_take(d, sizeof(*m)), *before = (void *)tfmt_table_get(&d->module_ids, id);
+	struct tfmt_module *before = (void *)tfmt_table_get(&d->module_ids, id);
+	struct tfmt_module *m = arena_take(d, sizeof(*m));
 
 	if (!m)
 		return TFMT_E_NOMEM;
@@ -288,7 +289,8 @@ static int add_info(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor 
 	return table_set(&d->info_ids, id, f) ? TFMT_E_NOMEM : list_add(&d->infos, f);
 }
 
-int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload,
+			 size_t len)
 {
 	static int (*const add[])(struct tfmt_definitions *, uint32_t, struct tfmt_cursor *) = {
 		[TFMT_DEF_FRAME] = add_frame,       [TFMT_DEF_CODE] = add_code,

@@ -43,7 +43,8 @@ void tfmt_definitions_release(struct tfmt_definitions *d);
  * Take in one definition. Returns 0, TFMT_E_NOMEM, or TFMT_E_DAMAGED if the payload cannot be understood
  * (nothing is changed then). Unknown types are skipped.
  */
-int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload, size_t len);
+int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload,
+			 size_t len);
 
 /* Take in the payload of a DEFINITIONS frame. Returns as tfmt_definitions_add() does. */
 int tfmt_definitions_add_frame(struct tfmt_definitions *d, const uint8_t *payload, size_t len, uint32_t nr);

@@ -66,8 +66,12 @@ static uint32_t encoder_class(struct tfmt_encoder *e, const struct tfmt_event *e
 	e->class_index[i % (2 * TFMT_NR_CLASSES)] = (uint16_t)(e->nr_classes + 1);
 	c = &e->class[e->nr_classes];
 	*c = (struct tfmt_class){
-		.kind = ev->kind, .device = ev->device, .flags = ev->flags,
-		.function = ev->function, .stream = ev->stream, .thread = ev->thread,
+		.kind = ev->kind,
+		.device = ev->device,
+		.flags = ev->flags,
+		.function = ev->function,
+		.stream = ev->stream,
+		.thread = ev->thread,
 	};
 	e->bytes += 2 + 2 + 3 + 3 + 3 + 5; /* kind, device: varints too, hence two bytes */
 	return e->last_class = e->nr_classes++;

@@ -101,7 +101,8 @@ static bool header_fields(struct tfmt_header *h, const uint8_t *p, size_t bytes)
 	return !c.bad && h->time_shift < 32;
 }
 
-int tfmt_header_get(struct tfmt_header *h, const uint8_t *p, size_t available, size_t *bytes, uint64_t *offset)
+int tfmt_header_get(struct tfmt_header *h, const uint8_t *p, size_t available, size_t *bytes,
+		    uint64_t *offset)
 {
 	size_t i;
 

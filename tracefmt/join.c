@@ -106,7 +106,8 @@ static int joined_add_event(struct tfmt_joined *j, const struct tfmt_event *ev)
 	return 0;
 }
 
-static int joined_add_definition(struct tfmt_joined *j, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+static int joined_add_definition(struct tfmt_joined *j, uint32_t type, uint32_t id, const uint8_t *payload,
+				 size_t len)
 {
 	uint32_t head[3] = { type, id, (uint32_t)len };
 	size_t bytes = j->definitions_bytes + sizeof(head) + len;
@@ -240,9 +241,10 @@ static int reader_judge_tail(struct tfmt_reader *r)
 	if (r->tail == TFMT_FRAME_SHORT)
 		return tfmt_reader_complain(r, TFMT_E_CUT, r->offset,
 					    "the file ends inside the frame at offset %llu", offset);
-	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
-				    "no frame could be found in the file's last %llu bytes, from offset %llu on",
-				    (unsigned long long)(r->file_bytes - r->offset), offset);
+	return tfmt_reader_complain(
+		r, TFMT_E_DAMAGED, r->offset,
+		"no frame could be found in the file's last %llu bytes, from offset %llu on",
+		(unsigned long long)(r->file_bytes - r->offset), offset);
 }
 
 int tfmt_reader_join(struct tfmt_reader *r)

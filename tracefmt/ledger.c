@@ -385,7 +385,8 @@ static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tf
 
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
 {
-	unsigned group = ev->kind == TFMT_TENSOR_FREE ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
+	bool tensor = ev->kind == TFMT_TENSOR_FREE;
+	unsigned group = tensor ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
 	struct tfmt_undo *u;
 	uint32_t slot;
 

@@ -5,9 +5,12 @@
 
 #include <string.h>
 
-#define AGAIN 2                     /* nothing was taken, but there is more to look at */
-#define PRESSED_GAP_NS 10000000ull  /* longest wait for a gap while a ring runs full; hooks wait longer for room */
-#define SEARCH_DEPTH 32             /* records searched in each ring for a missing one before it is given up */
+/* Records searched in each ring for a missing one before it is given up. */
+#define SEARCH_DEPTH 32
+/* The longest wait for a gap while a ring runs full: hooks wait longer than this for room. */
+#define PRESSED_GAP_NS 15000000ull
+/* Nothing was taken, but there is more to look at. */
+#define AGAIN 2
 
 int tfmt_merge_open(struct tfmt_merge **out, const struct tfmt_ring_view *view, const uint64_t *order,
 		    const uint64_t *from, uint32_t nr_from)
@@ -81,16 +84,19 @@ static uint8_t record_rank(unsigned kind)
 	}
 }
 
-/* Copy the record at a position; false if it is not whole. */
+/*
+ * Copy the record at a position; false if it is not whole. Nobody overwrites it meanwhile: its slot is free
+ * only when the tail has passed it, and a reader of a process that runs looks whether that has happened.
+ */
 static bool merge_read(const struct tfmt_merge *m, const struct tfmt_ring *ring, uint64_t position,
 		       struct tfmt_record *rec)
 {
 	const struct tfmt_record *slot = &ring->record[position & (m->geometry.ring_capacity - 1)];
-	uint32_t valid = __atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE);
 
+	if (__atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE) != (uint32_t)(position + 1))
+		return false;
 	memcpy(rec, slot, sizeof(*rec));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return valid == (uint32_t)(position + 1) && valid == __atomic_load_n(&slot->valid, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* Look at a head's next record of a known kind; false if the ring has no more for this batch. */
@@ -293,7 +299,6 @@ static bool merge_take(struct tfmt_merge *m, uint32_t i, struct tfmt_event *ev)
 	return true;
 }
 
-
 /*
  * The head that waits is earlier than any that is due (-1: none). If its predecessor is among those, only
  * its clock was read early. A gap noticed for the first time may be none: the rings' heads are not read at
@@ -317,7 +322,7 @@ static int merge_gap(struct tfmt_merge *m, uint32_t waiting, int due, uint64_t n
 	pressed = merge_is_pressed(m);
 	waited = now_ns - m->gap_since[domain];
 	if (waited < gap_ns && (waited < PRESSED_GAP_NS || !pressed)) {
-		/* Better out of order by clock than a full ring, in which what is missing may find no room. */
+		/* Better out of order by clock than a full ring, where what is missing may find no room. */
 		return due >= 0 && pressed && merge_take(m, (uint32_t)due, ev);
 	}
 	hidden = merge_search(m, domain, lowest);

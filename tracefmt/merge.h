@@ -26,7 +26,8 @@ struct tfmt_geometry {
 int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *g);
 
 /* Ring i, or NULL if it does not lie within the mapped bytes. */
-const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g, uint32_t i);
+const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g,
+				       uint32_t i);
 
 /* A ring that has records, and what must be known of its next one to choose among rings. */
 struct tfmt_merge_head {

@@ -61,8 +61,8 @@ static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *
 {
 	uint64_t wanted = offset + TFMT_FRAME_MAX < r->file_bytes ? offset + TFMT_FRAME_MAX : r->file_bytes;
 
-	if (!r->file_failed &&
-	    (offset < r->window_offset || wanted > r->window_offset + r->window_bytes) && window_fill(r, offset))
+	if (!r->file_failed && (offset < r->window_offset || wanted > r->window_offset + r->window_bytes) &&
+	    window_fill(r, offset))
 		r->file_failed = true;
 	if (offset < r->window_offset || offset >= r->window_offset + r->window_bytes) {
 		*available = 0;
@@ -194,8 +194,9 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		return err;
 	case TFMT_TYPE_DEFINITIONS:
 		err = frame_unpack(r, core, stored);
-		return err ? err : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
-							      core->nr_records);
+		return err ? err
+			   : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
+							core->nr_records);
 	case TFMT_TYPE_END:
 		err = frame_unpack(r, core, stored);
 		return err ? err : frame_end(r, r->payload, core->raw_bytes);
@@ -227,9 +228,10 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 
 	r->offset += (uint64_t)core->header_bytes + core->stored_bytes;
 	if (tfmt_checkpoint_get(&r->incoming, bytes + TFMT_FRAME_CORE, core->header_bytes - TFMT_FRAME_CORE))
-		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
-					    "the header of the frame at offset %llu cannot be read; it was skipped",
-					    (unsigned long long)offset);
+		return tfmt_reader_complain(
+			r, TFMT_E_DAMAGED, offset,
+			"the header of the frame at offset %llu cannot be read; it was skipped",
+			(unsigned long long)offset);
 	if (core->sequence < r->next_sequence || r->incoming.ordinal < r->next_ordinal)
 		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
 					    "the frame at offset %llu does not belong there; it was skipped",
@@ -242,14 +244,16 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 	if (err == TFMT_E_NOMEM)
 		return err;
 	if (err)
-		return tfmt_reader_complain(r, err, offset,
-					    "the frame at offset %llu cannot be decoded; what could not was skipped",
-					    (unsigned long long)offset);
+		return tfmt_reader_complain(
+			r, err, offset,
+			"the frame at offset %llu cannot be decoded; what could not was skipped",
+			(unsigned long long)offset);
 	if (skipped || missing || lost)
-		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset - skipped,
-					    "%llu bytes at offset %llu were skipped: %u frames with %llu events are missing",
-					    (unsigned long long)skipped, (unsigned long long)(offset - skipped),
-					    missing, (unsigned long long)lost);
+		return tfmt_reader_complain(
+			r, TFMT_E_DAMAGED, offset - skipped,
+			"%llu bytes at offset %llu were skipped: %u frames with %llu events are missing",
+			(unsigned long long)skipped, (unsigned long long)(offset - skipped), missing,
+			(unsigned long long)lost);
 	return 1;
 }
 
@@ -323,8 +327,8 @@ static int reader_abandon(struct tfmt_reader *r)
 	r->lost_in_damage += lost;
 	d->nr_events = d->index = 0;
 	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
-				    "%u of %u events of the frame before offset %llu cannot be decoded", lost, of,
-				    (unsigned long long)r->offset);
+				    "%u of %u events of the frame before offset %llu cannot be decoded", lost,
+				    of, (unsigned long long)r->offset);
 }
 
 /* The next event of the frames, 0 if there is none yet: a frame was loaded, or the stage has changed. */

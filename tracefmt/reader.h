@@ -47,11 +47,11 @@ struct tfmt_reader {
 	struct tfmt_decoder decoder;
 	ZSTD_DCtx *zstd;
 	uint8_t *payload;
-	bool has_status;    /* from an END frame or a ring file's status page */
+	bool has_status; /* from an END frame or a ring file's status page */
 	bool has_end_frame;
 	bool is_running;
-	bool stops_at_ring; /* leave the ring file alone: tfmt_seal() does that part */
-	bool file_failed;   /* the file could not be read on */
+	bool stops_at_ring;         /* leave the ring file alone: tfmt_seal() does that part */
+	bool file_failed;           /* the file could not be read on */
 	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
 	struct tfmt_status status;
 	uint64_t lost_in_damage, lost_in_events;
@@ -80,7 +80,8 @@ char *tfmt_reader_ring_path(const struct tfmt_reader *r);
 int tfmt_reader_map_ring(const struct tfmt_reader *r, struct tfmt_ring_view *view, const char **what);
 
 /* The merge of what a ring file holds beyond the last good frame. Returns as tfmt_merge_open() does. */
-int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out, const struct tfmt_ring_view *view);
+int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out,
+		      const struct tfmt_ring_view *view);
 
 /* Set the summary's end and totals from what is known now. */
 void tfmt_reader_conclude(struct tfmt_reader *r);

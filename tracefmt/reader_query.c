@@ -84,8 +84,10 @@ void tfmt_reader_conclude(struct tfmt_reader *r)
 	if (r->stage != TFMT_READER_DONE)
 		return;
 	s->end = reader_end(r);
-	s->exit_status = s->end == TFMT_PROCESS_EXIT || s->end == TFMT_PROCESS_SIGNAL ? r->status.exit_status : 0;
-	s->complete = (r->has_status || r->is_running) && !s->lost_events && !s->cut && !s->nr_damaged && !s->stop;
+	s->exit_status =
+		s->end == TFMT_PROCESS_EXIT || s->end == TFMT_PROCESS_SIGNAL ? r->status.exit_status : 0;
+	s->complete =
+		(r->has_status || r->is_running) && !s->lost_events && !s->cut && !s->nr_damaged && !s->stop;
 }
 
 const struct tfmt_summary *tfmt_reader_summary(const struct tfmt_reader *r)
@@ -159,7 +161,8 @@ bool tfmt_reader_device(const struct tfmt_reader *r, uint32_t ordinal, struct tf
 {
 	const struct tfmt_device *d = tfmt_table_get(&r->definitions.devices, ordinal);
 
-	*out = d ? *d : (struct tfmt_device){ .name = "", .uuid = "", .pci_bus_id = "", .physical_index = -1 };
+	*out = d ? *d
+		 : (struct tfmt_device){ .name = "", .uuid = "", .pci_bus_id = "", .physical_index = -1 };
 	return d != NULL;
 }
 

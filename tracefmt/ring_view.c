@@ -21,9 +21,9 @@ int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *
 		.ring_stride = s->ring_stride,
 		.ring_capacity = s->ring_capacity,
 	};
-	if (g->definition_offset < sizeof(*s) || g->definition_offset % 8 || g->definition_offset > view->bytes ||
-	    g->definition_bytes < 64 || g->definition_bytes > DEFINITION_BYTES_MAX ||
-	    (g->definition_bytes & (g->definition_bytes - 1)))
+	if (g->definition_offset < sizeof(*s) || g->definition_offset % 8 ||
+	    g->definition_offset > view->bytes || g->definition_bytes < 64 ||
+	    g->definition_bytes > DEFINITION_BYTES_MAX || (g->definition_bytes & (g->definition_bytes - 1)))
 		return TFMT_E_DAMAGED;
 	if (g->ring_offset < sizeof(*s) || g->ring_offset % TFMT_RECORD_BYTES || !g->ring_capacity ||
 	    g->ring_capacity > RING_CAPACITY_MAX || (g->ring_capacity & (g->ring_capacity - 1)) ||
@@ -32,7 +32,8 @@ int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *
 	return 0;
 }
 
-const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g, uint32_t i)
+const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g,
+				       uint32_t i)
 {
 	if (view->bytes < g->ring_offset || (view->bytes - g->ring_offset) / g->ring_stride <= i)
 		return NULL;

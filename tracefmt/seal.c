@@ -58,7 +58,8 @@ static int seal_resume(struct tfmt_reader *r, int fd, struct tfmt_writer **out)
 	at.definitions.from = at.definitions.to;
 	for (i = 0; i < at.nr_rings; i++)
 		at.ring[i].from = at.ring[i].to;
-	err = tfmt_writer_resume(out, fd, end, r->next_sequence, r->header.time_shift, SEAL_LEVEL, &at, &r->ledger);
+	err = tfmt_writer_resume(out, fd, end, r->next_sequence, r->header.time_shift, SEAL_LEVEL, &at,
+				 &r->ledger);
 	memset(&r->ledger, 0, sizeof(r->ledger));
 	return err;
 }

@@ -39,7 +39,7 @@
 
 enum tfmt_err {
 	TFMT_OK = 0,
-	TFMT_E_IO = -1,        /* a system call failed; tfmt_*_errno() has the reason */
+	TFMT_E_IO = -1,        /* a system call failed; errno or tfmt_writer_errno() has the reason */
 	TFMT_E_EMPTY = -2,     /* the file has no bytes */
 	TFMT_E_NOT_TRACE = -3, /* does not begin as a trace does */
 	TFMT_E_VERSION = -4,   /* a format version this reader does not know */
@@ -56,20 +56,20 @@ const char *tfmt_strerror(int err);
 
 enum tfmt_kind {
 	TFMT_NONE = 0,
-	TFMT_TENSOR_ALLOC = 1,   /* a framework's allocator handed out a block; aux = reserved bytes it reported */
-	TFMT_TENSOR_FREE = 2,    /* ... took one back; aux = reserved bytes */
-	TFMT_TENSOR_OOM = 3,     /* ... gave up; size = bytes asked, address = allocated bytes, aux = reserved bytes */
-	TFMT_DRIVER_ALLOC = 4,   /* memory taken from the driver; flags hold its space; aux 0 */
-	TFMT_DRIVER_FREE = 5,    /* given back (recorded before the real call) */
-	TFMT_FREE_FAILED = 6,    /* the free of this address by this thread failed after all: undo it; aux = error code;
-	                            the reader sets alloc_ordinal to the ordinal of that free */
-	TFMT_ALLOC_FAILED = 7,   /* the driver refused; size = bytes asked, aux = error code */
-	TFMT_HANDLE_RETAIN = 8,  /* virtual memory: one more reference to the handle `address` */
-	TFMT_MAP = 9,            /* virtual memory: [address, address+size) now shows handle aux (one more reference) */
-	TFMT_UNMAP = 10,         /* virtual memory: [address, address+size) shows nothing any more */
-	TFMT_MEMORY_INFO = 11,   /* a sample of what the driver says: size = free bytes, aux = total bytes */
-	TFMT_LOST = 12,          /* size = number of events lost here; device 255 = unknown device or driver domain */
-	TFMT_RESET = 13,         /* everything of the device is gone (context destroyed or device reset) */
+	TFMT_TENSOR_ALLOC = 1,  /* a framework's allocator handed out a block; aux = reserved bytes */
+	TFMT_TENSOR_FREE = 2,   /* ... took one back; aux = reserved bytes */
+	TFMT_TENSOR_OOM = 3,    /* ... gave up; size = bytes asked, address = allocated, aux = reserved */
+	TFMT_DRIVER_ALLOC = 4,  /* memory taken from the driver; flags hold its space; aux 0 */
+	TFMT_DRIVER_FREE = 5,   /* given back (recorded before the real call) */
+	TFMT_FREE_FAILED = 6,   /* this thread's latest DRIVER_FREE or UNMAP failed after all: undo it; aux =
+	                           error code; the reader sets alloc_ordinal to the ordinal of that event */
+	TFMT_ALLOC_FAILED = 7,  /* the driver refused; size = bytes asked, aux = error code */
+	TFMT_HANDLE_RETAIN = 8, /* virtual memory: one more reference to the handle `address` */
+	TFMT_MAP = 9,           /* virtual memory: [address, address+size) shows handle aux: a reference */
+	TFMT_UNMAP = 10,        /* virtual memory: [address, address+size) shows nothing any more */
+	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes */
+	TFMT_LOST = 12,         /* size = number of events lost here; device 255 = driver domain or unknown */
+	TFMT_RESET = 13,        /* everything of the device is gone (context destroyed or device reset) */
 	TFMT_NR_KINDS
 };
 
@@ -99,7 +99,7 @@ enum tfmt_space {
 #define TFMT_DEVICE_NONE 0xff
 
 struct tfmt_event {
-	uint64_t time_ns; /* CLOCK_MONOTONIC of the traced machine; writing rounds down to 1 << header.time_shift */
+	uint64_t time_ns; /* CLOCK_MONOTONIC; writing rounds down to 1 << header.time_shift */
 	uint64_t address;
 	uint64_t size;
 	uint64_t aux;
@@ -115,16 +115,19 @@ struct tfmt_event {
 	uint8_t device;
 	/* filled in by the reader only */
 	uint64_t ordinal;
-	uint64_t alloc_ordinal; /* a free: the event it undoes, TFMT_NO_ORDINAL if that was not recorded. If it was, the
-	                           reader has set address, size and shape from it, for tensor frees stream, and for
-	                           driver frees device and space. TFMT_NO_ORDINAL in all other events. */
+	/*
+	 * A free: the event it undoes, TFMT_NO_ORDINAL if that was not recorded. If it was, the reader has
+	 * set address, size and shape from it, for tensor frees stream, and for driver frees device and
+	 * space. TFMT_NO_ORDINAL in all other events.
+	 */
+	uint64_t alloc_ordinal;
 };
 
 /* Bytes live at one point of the stream, as frame headers carry them. Modelled events count. */
 struct tfmt_totals {
 	uint64_t allocated[TFMT_NR_DEVICES]; /* tensor ledger */
 	uint64_t reserved[TFMT_NR_DEVICES];  /* as last reported with a tensor event */
-	uint64_t driver[TFMT_NR_DEVICES];    /* DEVICE + POOL + ARRAY, and HANDLE once until its last reference */
+	uint64_t driver[TFMT_NR_DEVICES];    /* DEVICE, POOL, ARRAY; HANDLE once until its last reference */
 	uint64_t managed[TFMT_NR_DEVICES];
 	uint64_t pinned; /* host memory: PINNED */
 };
@@ -137,12 +140,13 @@ struct tfmt_totals {
  * bytes, UTF-8 but not checked) and raw bytes to the payload's end. tfmt_put_*() write them.
  */
 enum tfmt_def_type {
-	TFMT_DEF_FRAME = 1,    /* stack node: parent id (smaller than its own), kind (enum tfmt_frame_kind), a, b zigzag (below) */
-	TFMT_DEF_CODE = 2,     /* code object: table kind, first line, string name, string file, table bytes to the end */
-	TFMT_DEF_MODULE = 3,   /* mapped file: start, end, file offset, string path, string build id in hex ("" if none) */
+	TFMT_DEF_FRAME = 1,    /* stack node: parent id (below its own), enum tfmt_frame_kind, a, b zigzag */
+	TFMT_DEF_CODE = 2,     /* code object: table kind, first line, string name, string file, the table */
+	TFMT_DEF_MODULE = 3,   /* mapped file: start, end, file offset, string path, string build id in hex */
 	TFMT_DEF_SHAPE = 4,    /* element type, storage bytes, number of dimensions, that many sizes */
 	TFMT_DEF_THREAD = 5,   /* thread: system thread id, string name */
-	TFMT_DEF_DEVICE = 6,   /* id = ordinal: capacity bytes, string name, string uuid, string PCI bus id, mig 0|1, physical index + 1 (0 = unknown) */
+	TFMT_DEF_DEVICE = 6,   /* id = ordinal: capacity bytes, string name, string uuid, string PCI bus id,
+	                          mig 0|1, physical index + 1 (0 = unknown) */
 	TFMT_DEF_FUNCTION = 7, /* entry point: string name, as the program calls it */
 	TFMT_DEF_INFO = 8,     /* id = running number: string key, string value (keys: FORMAT.md) */
 	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
@@ -224,7 +228,11 @@ struct tfmt_ring {
 	uint8_t pad2[4096 - 136];
 	struct tfmt_record record[]; /* capacity of them */
 };
-enum tfmt_ring_owner { TFMT_RING_FREE = 0, TFMT_RING_TAKEN = 1, TFMT_RING_LEFT = 2 /* its thread has ended */ };
+enum tfmt_ring_owner {
+	TFMT_RING_FREE = 0,
+	TFMT_RING_TAKEN = 1,
+	TFMT_RING_LEFT = 2, /* its thread has ended */
+};
 
 enum tfmt_end {
 	TFMT_END_OPEN = 0,   /* nothing stored: running, killed or unknown */
@@ -304,7 +312,7 @@ void tfmt_merge_close(struct tfmt_merge *m);
 /*
  * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain that has been waited for since
  * before now_ns - gap_ns is given up: the event is then TFMT_LOST with size = the number missing. While a
- * ring is three quarters full, 10 ms are enough. A record that comes after it was given up is dropped.
+ * ring is three quarters full, 15 ms are enough. A record that comes after it was given up is dropped.
  * gap_ns 0 gives gaps up at once (the process is dead). The record stays in the ring until the caller
  * advances the tail.
  */
@@ -338,7 +346,8 @@ int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header 
  * tfmt_writer_event() returns 1 when the frame is full: the caller flushes before adding another event
  * (there is room for exactly one); 0 otherwise, or a negative error.
  */
-int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload, size_t len);
+int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload,
+			   size_t len);
 int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev);
 
 /*
@@ -433,15 +442,15 @@ struct tfmt_summary {
 
 /*
  * Open a trace; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
- * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first byte that
- * could not be understood. tfmt_reader_close(NULL) is allowed.
+ * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first
+ * byte that could not be understood; on TFMT_E_IO errno is set. tfmt_reader_close(NULL) is allowed.
  */
 int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset);
 void tfmt_reader_close(struct tfmt_reader *r);
 
 /*
  * The next event: 1 and *ev filled, 0 at the end. A negative value reports damage that has been skipped
- * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on behind it.
+ * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on behind.
  * Definitions are taken in silently, before the events that use them.
  */
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);

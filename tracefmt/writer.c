@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events and definitions to frames in a file. Runs inside a traced process: memory from mmap, no lock, no stdio. */
+/* Events and definitions to frames in a file. Runs inside a traced process: memory from mmap, no lock, no
+ * stdio. */
 #include "tracefmt/writer.h"
 #include "tracefmt/columns.h"
 #include "tracefmt/frame.h"
@@ -25,10 +26,10 @@ struct tfmt_writer {
 	int level;
 	uint64_t bytes; /* of whole frames in the file */
 	uint32_t sequence;
-	struct tfmt_checkpoint written; /* as of the last frame: what the next one's header says */
-	uint64_t order[TFMT_NR_DOMAINS];   /* with the buffered events */
-	uint64_t next_ordinal;             /* with the buffered events */
-	uint8_t *definitions;              /* payload of the next definitions' frame */
+	struct tfmt_checkpoint written;  /* as of the last frame: what the next one's header says */
+	uint64_t order[TFMT_NR_DOMAINS]; /* with the buffered events */
+	uint64_t next_ordinal;           /* with the buffered events */
+	uint8_t *definitions;            /* payload of the next definitions' frame */
 	uint32_t definitions_bytes, nr_definitions;
 	uint8_t *raw;   /* events' payload before compression */
 	uint8_t *frame; /* a frame as it goes to the file */
@@ -46,7 +47,8 @@ static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 {
 	size_t zstd_bytes = (ZSTD_estimateCCtxSize(level) + 63) & ~(size_t)63;
 	size_t self_bytes = (sizeof(struct tfmt_writer) + 63) & ~(size_t)63;
-	size_t bytes = self_bytes + zstd_bytes + TFMT_ENCODER_MEMORY + 2 * TFMT_FRAME_RAW_MAX + TFMT_FRAME_MAX;
+	size_t bytes =
+		self_bytes + zstd_bytes + TFMT_ENCODER_MEMORY + 2 * TFMT_FRAME_RAW_MAX + TFMT_FRAME_MAX;
 	struct tfmt_writer *w = tfmt_pages_new(bytes);
 	uint8_t *p = (uint8_t *)w;
 
@@ -116,8 +118,9 @@ int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header 
 	return 0;
 }
 
-int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32_t sequence, uint8_t time_shift,
-		       int level, const struct tfmt_checkpoint *at, struct tfmt_ledger *ledger)
+int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32_t sequence,
+		       uint8_t time_shift, int level, const struct tfmt_checkpoint *at,
+		       struct tfmt_ledger *ledger)
 {
 	struct tfmt_writer *w = writer_new(fd, level, time_shift);
 
@@ -266,8 +269,8 @@ int tfmt_writer_flush(struct tfmt_writer *w, const struct tfmt_merge *merge, uin
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-static void writer_add_chunk(struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload, size_t whole,
-			     size_t offset, size_t len)
+static void writer_add_chunk(struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload,
+			     size_t whole, size_t offset, size_t len)
 {
 	uint8_t *start = w->definitions + w->definitions_bytes, *p = start;
 
@@ -291,7 +294,8 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 	if (len > UINT32_MAX)
 		return TFMT_E_INVALID;
 	do {
-		size_t room = TFMT_FRAME_RAW_MAX - w->definitions_bytes - CHUNK_HEADER_MAX, chunk = len - offset;
+		size_t room = TFMT_FRAME_RAW_MAX - w->definitions_bytes - CHUNK_HEADER_MAX,
+		       chunk = len - offset;
 
 		if (chunk > room)
 			chunk = room;

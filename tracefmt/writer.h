@@ -11,7 +11,8 @@
  * at); the ledger is by address and passes to the writer, also when this fails.
  * Returns 0 or TFMT_E_NOMEM.
  */
-int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32_t sequence, uint8_t time_shift,
-		       int level, const struct tfmt_checkpoint *at, struct tfmt_ledger *ledger);
+int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32_t sequence,
+		       uint8_t time_shift, int level, const struct tfmt_checkpoint *at,
+		       struct tfmt_ledger *ledger);
 
 #endif

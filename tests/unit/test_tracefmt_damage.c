@@ -310,8 +310,8 @@ static void test_not_a_trace(void **state)
 /* ---- a later version's additions -------------------------------------------------------------- */
 
 /* Append a frame to *out with its core changed as wished; the checksum is made to hold. */
-static size_t put_frame(uint8_t *out, const uint8_t *header, size_t header_len, const uint8_t *payload, size_t len,
-			struct tfmt_frame_core core)
+static size_t put_frame(uint8_t *out, const uint8_t *header, size_t header_len, const uint8_t *payload,
+			size_t len, struct tfmt_frame_core core)
 {
 	memcpy(out, header, header_len);
 	memcpy(out + header_len, payload, len);
@@ -329,7 +329,8 @@ static size_t unpack(const uint8_t *frame, const struct tfmt_frame_core *core, u
 		memcpy(raw, stored, core->raw_bytes);
 		return core->raw_bytes;
 	}
-	assert_int_equal(ZSTD_decompress(raw, TFMT_FRAME_RAW_MAX, stored, core->stored_bytes), core->raw_bytes);
+	assert_int_equal(ZSTD_decompress(raw, TFMT_FRAME_RAW_MAX, stored, core->stored_bytes),
+			 core->raw_bytes);
 	return core->raw_bytes;
 }
 
@@ -516,16 +517,11 @@ static void test_full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_a_trace),
-		cmocka_unit_test(test_cut_anywhere),
-		cmocka_unit_test(test_flip_every_bit),
-		cmocka_unit_test(test_garbage_between_frames),
-		cmocka_unit_test(test_repeated_frames),
-		cmocka_unit_test(test_totals_after_damage),
-		cmocka_unit_test(test_unknown_additions),
-		cmocka_unit_test(test_unknown_event_kinds),
-		cmocka_unit_test(test_hostile_frames),
-		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_not_a_trace),       cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_flip_every_bit),    cmocka_unit_test(test_garbage_between_frames),
+		cmocka_unit_test(test_repeated_frames),   cmocka_unit_test(test_totals_after_damage),
+		cmocka_unit_test(test_unknown_additions), cmocka_unit_test(test_unknown_event_kinds),
+		cmocka_unit_test(test_hostile_frames),    cmocka_unit_test(test_full_disk),
 	};
 
 	return cmocka_run_group_tests_name("tracefmt damage", tests, NULL, NULL);

@@ -108,8 +108,12 @@ static void test_free_failed(void **state)
 	const char *path = stream_path("failed.vtr");
 	int fd = stream_create(path);
 	struct tfmt_writer *w = open_writer(fd, 0);
-	struct tfmt_event alloc = { .kind = TFMT_DRIVER_ALLOC, .address = 0x1000, .size = 4096, .device = 1,
-				    .flags = TFMT_SPACE_MANAGED, .alloc_ordinal = TFMT_NO_ORDINAL };
+	struct tfmt_event alloc = { .kind = TFMT_DRIVER_ALLOC,
+				    .address = 0x1000,
+				    .size = 4096,
+				    .device = 1,
+				    .flags = TFMT_SPACE_MANAGED,
+				    .alloc_ordinal = TFMT_NO_ORDINAL };
 	struct tfmt_event freed = { .kind = TFMT_DRIVER_FREE, .address = 0x1000, .thread = 5 };
 	struct tfmt_event failed = { .kind = TFMT_FREE_FAILED, .address = 0x1000, .thread = 5, .aux = 999 };
 	struct tfmt_totals totals;
@@ -150,6 +154,43 @@ static void test_free_failed(void **state)
 	unlink(path);
 }
 
+/* An unmap that failed: mapping and handle are back, although it had taken the handle's last reference. */
+static void test_unmap_failed(void **state)
+{
+	const char *path = stream_path("unmap.vtr");
+	const struct tfmt_event events[] = {
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 7, .size = 4096, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_MAP, .address = 0x10000, .size = 4096, .aux = 7 },
+		{ .kind = TFMT_DRIVER_FREE, .address = 7, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_UNMAP, .address = 0x10000, .size = 4096 },
+		{ .kind = TFMT_FREE_FAILED, .address = 0x10000 },
+		{ .kind = TFMT_UNMAP, .address = 0x10000, .size = 4096 },
+	};
+	static const uint64_t want_driver[] = { 4096, 4096, 4096, 0, 4096, 0 };
+	int fd = stream_create(path);
+	struct tfmt_writer *w = open_writer(fd, 0);
+	struct tfmt_totals totals;
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 6; i++)
+		write_event(w, &events[i]);
+	finish(w);
+	close(fd);
+	assert_int_equal(tfmt_reader_open(&r, path, NULL), 0);
+	for (i = 0; i < 6; i++) {
+		assert_int_equal(tfmt_reader_next(r, &ev), 1);
+		tfmt_reader_totals(r, &totals);
+		assert_int_equal(totals.driver[0], want_driver[i]);
+		assert_int_equal(ev.address, events[i].address);
+		assert_int_equal(ev.alloc_ordinal, i == 2 ? 0 : i == 4 ? 3 : TFMT_NO_ORDINAL);
+	}
+	tfmt_reader_close(r);
+	unlink(path);
+}
+
 /* An address handed out twice without a free in between: the second block is the live one. */
 static void test_replaced_block(void **state)
 {
@@ -158,13 +199,16 @@ static void test_replaced_block(void **state)
 	struct tfmt_writer *w = open_writer(fd, 0);
 	struct tfmt_event alloc = { .kind = TFMT_TENSOR_ALLOC, .address = 512, .size = 512 };
 	struct tfmt_event freed = { .kind = TFMT_TENSOR_FREE, .address = 512, .size = 512 };
-	struct tfmt_event other_device = { .kind = TFMT_TENSOR_FREE, .address = 512, .size = 512, .device = 1 };
+	struct tfmt_event other_device = {
+		.kind = TFMT_TENSOR_FREE, .address = 512, .size = 512, .device = 1
+	};
 	struct tfmt_event reset = { .kind = TFMT_RESET, .device = 0 };
 	struct tfmt_event driver = { .kind = TFMT_DRIVER_ALLOC, .address = 512, .size = 77 };
 	struct tfmt_event ev;
 	struct tfmt_reader *r;
-	const uint64_t want[] = { TFMT_NO_ORDINAL, TFMT_NO_ORDINAL, TFMT_NO_ORDINAL, TFMT_NO_ORDINAL,
-				  TFMT_NO_ORDINAL, 1, TFMT_NO_ORDINAL };
+	const uint64_t want[] = { TFMT_NO_ORDINAL, TFMT_NO_ORDINAL, TFMT_NO_ORDINAL,
+				  TFMT_NO_ORDINAL, TFMT_NO_ORDINAL, 1,
+				  TFMT_NO_ORDINAL };
 	unsigned i;
 
 	(void)state;
@@ -190,7 +234,8 @@ static void test_replaced_block(void **state)
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-static void define(struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload, const uint8_t *end)
+static void define(struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload,
+		   const uint8_t *end)
 {
 	int full = tfmt_writer_definition(w, type, id, payload, (size_t)(end - payload));
 
@@ -365,10 +410,11 @@ static void test_header(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),     cmocka_unit_test(test_random_streams),
-		cmocka_unit_test(test_any_value),   cmocka_unit_test(test_free_failed),
-		cmocka_unit_test(test_replaced_block), cmocka_unit_test(test_definitions),
-		cmocka_unit_test(test_long_definitions), cmocka_unit_test(test_header),
+		cmocka_unit_test(test_nothing),      cmocka_unit_test(test_random_streams),
+		cmocka_unit_test(test_any_value),    cmocka_unit_test(test_free_failed),
+		cmocka_unit_test(test_unmap_failed), cmocka_unit_test(test_replaced_block),
+		cmocka_unit_test(test_definitions),  cmocka_unit_test(test_long_definitions),
+		cmocka_unit_test(test_header),
 	};
 
 	return cmocka_run_group_tests_name("tracefmt round trip", tests, NULL, NULL);

@@ -257,7 +257,8 @@ static inline bool stream_virtual(struct stream *s, struct tfmt_event *ev)
 		stream_unreference(s, (unsigned)i);
 		return true;
 	}
-	if (!b || b->alloc.kind != TFMT_DRIVER_ALLOC || (b->alloc.flags & TFMT_SPACE_MASK) != TFMT_SPACE_HANDLE)
+	if (!b || b->alloc.kind != TFMT_DRIVER_ALLOC ||
+	    (b->alloc.flags & TFMT_SPACE_MASK) != TFMT_SPACE_HANDLE)
 		return false;
 	b->references++;
 	if (stream_below(s, 4) || s->nr_mappings == STREAM_MAX_LIVE) {
@@ -271,8 +272,7 @@ static inline bool stream_virtual(struct stream *s, struct tfmt_event *ev)
 	ev->size = b->alloc.size;
 	ev->aux = b->alloc.address;
 	s->next_address += (ev->size + 511) / 512 * 512 + 512;
-	s->mapping[s->nr_mappings++] =
-		(struct stream_mapping){ ev->address, ev->size, ev->aux };
+	s->mapping[s->nr_mappings++] = (struct stream_mapping){ ev->address, ev->size, ev->aux };
 	return true;
 }
 
@@ -361,8 +361,15 @@ static inline int stream_create(const char *path)
 static inline struct tfmt_header stream_header(unsigned time_shift)
 {
 	struct tfmt_header h = {
-		.pid = 4711, .start_mono_ns = 5, .start_real_ns = 6, .image_start_ns = 1234567, .time_ns_inode = 8,
-		.boot_id = { 1, 2, 3 }, .time_shift = (uint8_t)time_shift, .host = "some-host", .job = "j1",
+		.pid = 4711,
+		.start_mono_ns = 5,
+		.start_real_ns = 6,
+		.image_start_ns = 1234567,
+		.time_ns_inode = 8,
+		.boot_id = { 1, 2, 3 },
+		.time_shift = (uint8_t)time_shift,
+		.host = "some-host",
+		.job = "j1",
 	};
 
 	return h;
