@@ -99,8 +99,8 @@ def table_row(result, mode):
 
 def print_table(result, rounds, steps):
     events = result[BASE][0]["events"]
-    print(f"Llama-shaped job, {events:.0f} allocations and frees a step, on a simulated GPU (no kernel runs: the worst case).")
-    print(f"Medians of {rounds} rounds of {steps} steps; load of the machine now: {os.getloadavg()[0]:.1f} of {os.cpu_count()} CPUs.")
+    print(f"Llama-shaped job, {events:.0f} allocations and frees a step, on a simulated GPU: no kernel runs, the worst case.")
+    print(f"Medians of {rounds} rounds of {steps} steps; load now {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.")
     print()
     rows = [table_row(result, mode) for mode in MODES]
     print("| " + " | ".join(rows[0]) + " |")

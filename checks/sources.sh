@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every source file names its licence and leaves no work undone; no two headers have the same name.
+# Every source file names its licence and leaves no work undone, and no two C files have the same name.
 set -eu
 dirs='tracefmt libinterpose simgpu analyzer tests bench examples setup checks'
 sources=$(find $dirs -name '*.[ch]' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.def' | sort)
@@ -14,9 +14,9 @@ if grep -nwE 'TODO|FIXME|XXX|HACK' $sources | grep -v '^checks/sources.sh:'; the
 	echo "sources: finish it or file an issue" >&2
 	exit 1
 fi
-twice=$(echo "$sources" | grep '\.h$' | sed 's,.*/,,' | sort | uniq -d)
+twice=$(echo "$sources" | grep '\.[ch]$' | sed 's,.*/,,' | sort | uniq -d)
 if [ -n "$twice" ]; then
-	echo "sources: more than one header is named" $twice >&2
+	echo "sources: more than one file is named" $twice >&2
 	exit 1
 fi
 echo "sources: $(echo "$sources" | wc -l) files"

@@ -25,7 +25,7 @@ def vramtrace():
     built = Vramtrace(Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute())
     for part in (built.program, built.interpose, built.simgpu / "libcuda.so.1"):
         if not part.exists():
-            pytest.exit(f"'{part}' is not built: run `make` first, or name the build folder in VRAMTRACE_BUILD", returncode=2)
+            pytest.exit(f"'{part}' is not built: run `make`, or set VRAMTRACE_BUILD to its build folder", returncode=2)
     return built
 
 

@@ -2,12 +2,14 @@
 """kill -9 at any instant: the trace reads, says so, and holds every allocation that the program had counted."""
 
 import concurrent.futures
+import ctypes
 import mmap
 import os
 import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ CRASH = TREE / "tests" / "crash"
 SEED = 20240601
 KILLS_OF_GPT = 20
 WAIT_S = 120
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 class SharedCounts:
@@ -53,33 +56,38 @@ def kill_once(vramtrace, folder, program, options, delay_s):
     try:
         counts.wait_for_first(process)
         time.sleep(delay_s)
+        children = children_of(process.pid)
     finally:
         process.kill()
         process.wait()
-    wait_for_end(counts.path)
+    for child in children:
+        wait_for_orphan(child)
     counted = counts[0]
     report = vramtrace.json("report", folder / "job.vtr")
     verified = vramtrace.call("verify", folder / "job.vtr")
     return counted, report, verified
 
 
-def wait_for_end(counter_path):
-    """A supervised program dies with its launcher, but not in the same instant: wait until nobody maps the file."""
+@pytest.fixture
+def adopts_orphans():
+    """A supervised program dies with its launcher, but not in the same instant: this process must wait for it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def children_of(pid):
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for children in tasks for child in children.read_text().split()]
+
+
+def wait_for_orphan(pid):
+    """Wait for the last thread of a process whose parent has been killed."""
     end = time.monotonic() + WAIT_S
-    while any_process_maps(counter_path):
+    while not os.waitpid(pid, os.WNOHANG)[0]:
         assert time.monotonic() < end, "the program outlived its killed launcher"
         time.sleep(0.01)
-
-
-def any_process_maps(path):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/maps") as maps:
-                if int(pid) != os.getpid() and str(path) in maps.read():
-                    return True
-        except OSError:
-            continue
-    return False
 
 
 def check_killed(report):
@@ -89,7 +97,7 @@ def check_killed(report):
     assert report["devices"][0]["exact"]
 
 
-def test_gpt_killed_twenty_times(vramtrace, tmp_path):
+def test_gpt_killed_twenty_times(vramtrace, adopts_orphans, tmp_path):
     """Half of the kills hit the program itself (--exec), half its launcher, with which it dies."""
     rng = random.Random(SEED)
     delays = [rng.uniform(0, 2) for _ in range(KILLS_OF_GPT)]

@@ -35,8 +35,7 @@ int cuMemAlloc_v2(uint64_t *out, size_t bytes)
 {
 	if (bytes > 1u << 30)
 		return 2;
-	*out = next_address;
-	next_address += (bytes + 511) & ~(size_t)511;
+	*out = __atomic_fetch_add(&next_address, (bytes + 511) & ~(size_t)511, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -14,7 +14,8 @@ for index in range(WORKERS):
     child = os.fork()
     if child == 0:
         kept = [torch.empty(1 << 18, device="cuda") for _ in range(10 * (index + 1))]
-        print(json.dumps({"pid": os.getpid(), "bytes": torch.cuda.memory_allocated(), "blocks": len(kept)}), flush=True)
+        line = {"pid": os.getpid(), "bytes": torch.cuda.memory_allocated(), "blocks": len(kept)}
+        print(json.dumps(line), flush=True)
         os._exit(0)
     children.append(child)
 sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
