@@ -32,6 +32,7 @@
 #define GAP_NS 1000000000ull      /* a sequence number missing for longer is lost */
 #define CLOCK_NS 10000000000ull   /* between clock pairs */
 #define SPARE_RINGS 2u
+#define STACK_BYTES (1u << 20)    /* whatever the program's limit is */
 
 static struct {
 	struct storage storage;
@@ -41,19 +42,25 @@ static struct {
 	uint64_t definition_position;
 	uint64_t last_flush_ns, last_clock_ns;
 	bool pending; /* something is buffered in the writer */
+	bool leaving; /* a ring of an ended thread waits for a flush */
 } drain;
 
-/* Our own descriptors, and none of the program's: it may close, reuse and count its own as it likes. */
-static void unshare_descriptors(void)
+/*
+ * Our own descriptors, and none of the program's: it may close, reuse and count its own as it likes. False where
+ * the system forbids that (an old kernel under a strict seccomp filter): then there is nowhere safe to write.
+ */
+static bool unshare_descriptors(void)
 {
 	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE)) {
-		unshare(CLONE_FILES);
+		if (unshare(CLONE_FILES))
+			return false;
 		for (int fd = 0, max = (int)sysconf(_SC_OPEN_MAX); fd < max && fd < 65536; fd++)
 			close(fd);
 	}
 	/* No trace file may ever be descriptor 0, 1 or 2. */
 	for (int fd = 0; fd < 3; fd++)
 		(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
+	return true;
 }
 
 /* Recording ends early: the program goes on, the status page says when and why. */
@@ -63,7 +70,10 @@ static void stop(int err)
 
 	s->stop_time_ns = ip_now_ns();
 	s->stop_errno = err;
-	s->stop = err == ENOSPC || err == EDQUOT || err == EFBIG ? TFMT_STOP_DISK_FULL : TFMT_STOP_IO;
+	if (err == ENOSPC || err == EDQUOT || err == EFBIG)
+		s->stop = TFMT_STOP_DISK_FULL;
+	else
+		s->stop = err == ENOMEM ? TFMT_STOP_NOMEM : TFMT_STOP_IO;
 	atomic_store(&ip_recorder->state, IP_STOPPED);
 }
 
@@ -115,19 +125,34 @@ static void check_module(uint32_t type, const uint8_t *payload, size_t len)
 	}
 }
 
+/*
+ * The writer or the merge has failed. What is buffered is not flushed: it would cover ring positions whose
+ * records it does not hold. They stay in the ring file.
+ */
+static bool give_up(int err)
+{
+	int reason = tfmt_writer_errno(drain.writer);
+
+	stop(reason ? reason : err == TFMT_E_NOMEM ? ENOMEM : EIO);
+	return false;
+}
+
 static bool take_definitions(void)
 {
 	const uint8_t *payload;
 	uint32_t type, id;
 	size_t len;
+	int got, err = 0;
 
-	while (tfmt_merge_definition(drain.merge, &drain.definition_position, &type, &id, &payload, &len) == 1) {
+	while (!err && (got = tfmt_merge_definition(drain.merge, &drain.definition_position, &type, &id, &payload,
+						    &len)) != 0) {
+		if (got < 0)
+			return give_up(got);
 		check_module(type, payload, len);
 		drain.pending = true;
-		if (tfmt_writer_definition(drain.writer, type, id, payload, len) == 1 && !flush())
-			return false;
+		err = tfmt_writer_definition(drain.writer, type, id, payload, len);
 	}
-	return true;
+	return err ? give_up(err) : true;
 }
 
 static bool definitions_wait(void)
@@ -135,11 +160,58 @@ static bool definitions_wait(void)
 	return __atomic_load_n(&ip_recorder->status->definition_head, __ATOMIC_ACQUIRE) != drain.definition_position;
 }
 
+/* Rings of ended threads go back to the pool. Counts those in it and returns the fullest ring's use. */
+static uint64_t count_rings(unsigned *spare)
+{
+	struct tfmt_status *s = ip_recorder->status;
+	uint64_t fullest = 0;
+
+	*spare = 0;
+	drain.leaving = false;
+	for (uint32_t i = 0; i < s->nr_rings; i++) {
+		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
+		/* In this order: the head of a ring that was left before it is read does not move any more. */
+		uint32_t owner = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
+		uint64_t used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
+
+		if (owner == TFMT_RING_LEFT && !used) {
+			owner = TFMT_RING_FREE;
+			__atomic_store_n(&r->owner, owner, __ATOMIC_RELEASE);
+		}
+		drain.leaving |= owner == TFMT_RING_LEFT;
+		*spare += owner == TFMT_RING_FREE;
+		fullest = used > fullest ? used : fullest;
+	}
+	return fullest;
+}
+
+/*
+ * See that there are always a few rings to take. With many short threads a flush gives back those of the ended
+ * ones: cheaper than a new megabyte. Returns the fullest ring's use.
+ */
+static uint64_t tend_rings(void)
+{
+	unsigned spare, wanted = SPARE_RINGS + atomic_load(&ip_recorder->rings_wanted);
+	uint64_t fullest = count_rings(&spare);
+
+	if (spare < wanted && drain.leaving && drain.pending && flush())
+		fullest = count_rings(&spare);
+	/* All in one: with many threads the kernel's lock on the address space is what takes time. */
+	if (spare < wanted && storage_add_rings(&drain.storage, wanted - spare))
+		spare = wanted;
+	while (spare < wanted && storage_add_rings(&drain.storage, 1))
+		spare++;
+	atomic_store(&ip_recorder->rings_missing_since, 0);
+	atomic_store(&ip_recorder->rings_exhausted, spare == 0);
+	return fullest;
+}
+
 /* One pass over everything that is ready. True if it found events; false also when recording has stopped. */
 static bool take_events(uint64_t gap_ns)
 {
 	struct tfmt_event ev;
 	bool found = false;
+	int err;
 
 	if (!take_definitions())
 		return false;
@@ -151,35 +223,16 @@ static bool take_events(uint64_t gap_ns)
 		if (ev.kind == TFMT_LOST)
 			__atomic_fetch_add(&ip_recorder->status->lost_events, ev.size, __ATOMIC_RELAXED);
 		drain.pending = true;
-		if (tfmt_writer_event(drain.writer, &ev) == 1 && !flush())
-			return false;
+		err = tfmt_writer_event(drain.writer, &ev);
+		if (err < 0)
+			return give_up(err);
+		if (err == 1) {
+			if (!flush())
+				return false;
+			tend_rings(); /* the pass can be long: new threads need rings meanwhile */
+		}
 	}
 	return found;
-}
-
-/* Rings of ended threads go back to the pool; there are always a few to take. Returns the fullest ring's use. */
-static uint64_t tend_rings(void)
-{
-	struct tfmt_status *s = ip_recorder->status;
-	uint64_t fullest = 0;
-	unsigned spare = 0;
-
-	for (uint32_t i = 0; i < s->nr_rings; i++) {
-		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
-		uint64_t used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
-		uint32_t owner = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
-
-		if (owner == TFMT_RING_LEFT && !used) {
-			owner = TFMT_RING_FREE;
-			__atomic_store_n(&r->owner, owner, __ATOMIC_RELEASE);
-		}
-		spare += owner == TFMT_RING_FREE;
-		fullest = used > fullest ? used : fullest;
-	}
-	while (spare < SPARE_RINGS + atomic_load(&ip_recorder->rings_wanted) && storage_add_ring(&drain.storage))
-		spare++;
-	atomic_store(&ip_recorder->rings_exhausted, spare == 0);
-	return fullest;
 }
 
 static void clock_pair(uint64_t now)
@@ -260,16 +313,20 @@ fail:
 
 static void *drain_main(void *arg)
 {
+	bool private;
+
 	(void)arg;
 	prctl(PR_SET_NAME, "vramtrace-drain");
-	unshare_descriptors();
+	private = unshare_descriptors();
 	while (ip_state() < IP_OPENING)
 		ip_futex_wait(&ip_recorder->drain_request, 0, 3600000000000u);
 	if (ip_state() == IP_OPENING) {
-		atomic_store(&ip_recorder->state, open_trace() ? IP_RECORDING : IP_OFF);
+		atomic_store(&ip_recorder->state, private && open_trace() ? IP_RECORDING : IP_OFF);
 		ip_futex_wake(&ip_recorder->state);
 	}
-	if (ip_state() == IP_RECORDING) {
+	if (ip_state() == IP_RECORDING || ip_state() == IP_CLOSED) {
+		__atomic_fetch_add(&ip_recorder->status->lost_events, atomic_load(&ip_recorder->lost_before_open),
+				   __ATOMIC_RELAXED);
 		run();
 		if (atomic_load(&ip_recorder->finish) && ip_state() != IP_STOPPED)
 			finish();
@@ -291,6 +348,7 @@ bool ip_drain_start(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	err = pthread_create(&thread, &attr, drain_main, NULL);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -66,6 +66,8 @@ static void read_command_line(void)
 	if (strncmp(ip_env.program, "python", 6))
 		return;
 	for (arg += strlen(arg) + 1; arg < end; arg += strlen(arg) + 1) {
+		if (!strcmp(arg, "-c")) /* what follows is code, not a name */
+			return;
 		if (!strcmp(arg, "-m") && arg + 3 < end)
 			arg += 3;
 		else if (takes_argument(arg)) {
@@ -227,12 +229,16 @@ void ip_env_init(void)
 	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
 	char name[2 * PATH_MAX];
+	const char *temporary = getenv("TMPDIR");
 	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
 
 	ip_env.exe[n > 0 ? n : 0] = 0;
 	if (gethostname(ip_env.host, sizeof(ip_env.host) - 1) || !ip_env.host[0])
 		snprintf(ip_env.host, sizeof(ip_env.host), "localhost");
 	read_command_line();
+	/* Here, for the drain cannot: the program's setenv() may be moving the environment just then. */
+	snprintf(ip_env.temporary, sizeof(ip_env.temporary), "%s",
+		 temporary && temporary[0] == '/' && strlen(temporary) < sizeof(ip_env.temporary) ? temporary : "/tmp");
 	first_of(ip_env.rank, sizeof(ip_env.rank), rank);
 	first_of(ip_env.local_rank, sizeof(ip_env.local_rank), local);
 	first_of(ip_env.world_size, sizeof(ip_env.world_size), world);

@@ -16,6 +16,7 @@ struct ip_env {
 	char program[256];        /* base name of argv[0] */
 	char script[256];         /* the Python script or module, "" if none */
 	char exe[PATH_MAX];
+	char temporary[512];      /* folder for a ring file that cannot lie beside its trace */
 	char rank[32], local_rank[32], world_size[32]; /* "" if not launched as a rank */
 	char allocator_conf[512];
 	char simulate[64];        /* profile of the simulated GPU, "" on a real one */

@@ -24,17 +24,16 @@ static void reached(void)
 		atomic_store_explicit(&ip_recorder->driver_hooked, true, memory_order_relaxed);
 }
 
-/* The thread's state for one event, or NULL: not recording, or a call that a hook itself makes. */
+/* The thread's state for one event, or NULL: not recording, or a signal handler's call in the middle of a hook. */
 static struct ip_thread *event_thread(void)
 {
 	struct ip_thread *t;
 
-	if (ip_state() != IP_RECORDING)
-		return NULL;
-	t = ip_thread_get();
-	if (!t)
-		__atomic_fetch_add(&ip_recorder->status->lost_events, 1, __ATOMIC_RELAXED);
-	return t && !t->busy ? t : NULL;
+	t = ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+	if (t && !t->busy)
+		return t;
+	ip_lost();
+	return NULL;
 }
 
 static uint16_t entry_point(uint16_t function)
@@ -64,16 +63,19 @@ static void alloc_on_device(uint16_t function, int error, unsigned space, unsign
 			    uint64_t bytes)
 {
 	int saved = errno;
+	bool worked = !error && address;
 	struct ip_thread *t;
 
-	if (!error && address)
+	if (worked)
 		ip_begin();
-	t = event_thread();
-	if (t && device < TFMT_NR_DEVICES && !error && address) {
+	t = worked || error == OUT_OF_MEMORY ? event_thread() : NULL;
+	if (t && worked && device >= TFMT_NR_DEVICES) {
+		ip_lost();
+	} else if (t && worked) {
 		ip_driver_define_device(t, device);
 		record(t, TFMT_DRIVER_ALLOC, function, device, space, address, bytes, 0);
 		ip_driver_sample(t, device);
-	} else if (t && error == OUT_OF_MEMORY) {
+	} else if (t) {
 		record(t, TFMT_ALLOC_FAILED, function, device, space, 0, bytes, (uint64_t)error);
 	}
 	errno = saved;

@@ -102,12 +102,14 @@ static void tensor_event(uint8_t kind, struct torch_device device, uint64_t addr
 	int saved = errno;
 	struct ip_thread *t;
 
-	if (ip_state() != IP_RECORDING || (device.type != TORCH_CUDA && device.type != TORCH_HIP))
+	if (device.type != TORCH_CUDA && device.type != TORCH_HIP)
 		return;
-	t = device.index >= 0 && device.index < TFMT_NR_DEVICES ? ip_thread_get() : NULL;
-	if (!t) {
-		__atomic_fetch_add(&ip_recorder->status->lost_events, 1, __ATOMIC_RELAXED);
-	} else if (!t->busy) {
+	t = NULL;
+	if (ip_state() == IP_RECORDING && device.index >= 0 && device.index < TFMT_NR_DEVICES)
+		t = ip_thread_get();
+	if (!t || t->busy) {
+		ip_lost();
+	} else {
 		t->busy = true;
 		if (kind == TFMT_TENSOR_ALLOC) {
 			ev.shape = pending_shape(t);

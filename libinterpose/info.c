@@ -20,7 +20,6 @@
 #define TIME_SHIFT 6 /* 64 ns: a third of the bytes per event of 1 ns (time is two thirds of a trace) */
 
 static struct {
-	uint32_t pid; /* whose facts have been written: a fork child begins anew */
 	bool torch;
 	const char *python;
 	uint64_t unsupported_calls;
@@ -53,7 +52,6 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 {
 	static const char *const storage[] = { "beside", "temporary", "anonymous" };
 
-	written.pid = ip_recorder->pid;
 	written.torch = false;
 	written.python = NULL;
 	written.unsupported_calls = 0;

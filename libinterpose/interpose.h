@@ -32,6 +32,7 @@
 #define IP_RING_MAX 512u                    /* threads recording at one time */
 #define IP_DEFINITION_BYTES (1u << 20)
 #define IP_WAIT_NS 20000000ull              /* the longest a hook waits for room in a ring */
+#define IP_STUCK_NS 500000000ull            /* a drain that has not moved for so long is not waited for */
 
 enum ip_state { IP_IDLE = 0, IP_PREPARING, IP_PREPARED, IP_OPENING, IP_RECORDING, IP_STOPPED, IP_CLOSED, IP_OFF };
 
@@ -43,8 +44,9 @@ struct ip_thread {
 	struct callstack *stacks;
 	struct shape_cache *shapes;
 	uint64_t head;       /* ring->head, the producer's own copy */
-	uint64_t stuck_tail; /* ring->tail at the last wait that found no room; UINT64_MAX = none */
-	bool busy;           /* inside a hook: calls made by the hook itself are not recorded */
+	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
+	unsigned nr_waits;   /* for which it did not move */
+	bool busy;           /* inside a hook: what a signal handler does meanwhile is counted as lost */
 };
 
 struct pending_tensor;
@@ -53,9 +55,9 @@ struct pending_tensor;
 struct ip_tls {
 	struct ip_thread *thread;
 	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
-	uint32_t pid;     /* whose state `thread` is: a fork child inherits the pointer, not the memory */
-	uint16_t origin;  /* function id of the outermost runtime call in progress, 0 = none */
-	bool driver_seen; /* ... which has reached a driver hook */
+	uint32_t generation; /* whose state `thread` is: a fork child inherits the pointer, not the memory */
+	uint16_t origin;     /* function id of the outermost runtime call in progress, 0 = none */
+	bool driver_seen;    /* ... which has reached a driver hook */
 };
 extern __thread struct ip_tls ip_tls;
 
@@ -63,6 +65,7 @@ extern __thread struct ip_tls ip_tls;
 struct ip_recorder {
 	_Atomic uint32_t state;
 	uint32_t pid;
+	uint32_t generation;                 /* of this process among its ancestors that recorded; pids can repeat */
 	uint8_t *base;                       /* the mapped ring file: status, definitions, rings */
 	struct tfmt_status *status;
 	_Atomic uint32_t definition_lock, shape_lock;
@@ -72,7 +75,10 @@ struct ip_recorder {
 	_Atomic uint32_t drain_finished;     /* futex: 1 when the trace is closed */
 	_Atomic uint32_t finish;             /* the process is ending */
 	_Atomic uint32_t rings_wanted;       /* threads waiting for their first ring */
-	_Atomic bool rings_exhausted;        /* there can be no more: such threads do not wait */
+	_Atomic bool rings_exhausted;        /* there can be no more, or not soon: such threads do not wait */
+	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
+	_Atomic uint64_t lost_before_open;   /* events while the trace was being opened for too long */
+	uint64_t definition_stuck;           /* definition_tail + 1 at the last wait that found no room; under the lock */
 	_Atomic uint64_t driver_order;
 	uint64_t tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES];
@@ -117,6 +123,9 @@ void ip_record(struct ip_thread *t, struct tfmt_record *ev);
 /* Commit a definition before its id is used; false = not committed (no ring, or full for too long). */
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len);
 
+/* Count one event that cannot be recorded. */
+void ip_lost(void);
+
 /* A fresh id of a definition type, starting at 1. */
 uint32_t ip_next_id(enum tfmt_def_type type);
 
@@ -137,6 +146,7 @@ void ip_driver_free_failed(uint16_t function, int error, unsigned space, uint64_
 void *ip_map(size_t bytes);                /* zeroed anonymous memory, not inherited by fork; NULL on failure */
 void ip_unmap(void *p, size_t bytes);
 uint64_t ip_now_ns(void);                  /* CLOCK_MONOTONIC */
+void ip_pause(uint64_t ns);                /* sleep, at most so long (less than a second) */
 void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void ip_futex_wake(_Atomic uint32_t *word);
 void ip_lock(_Atomic uint32_t *word);      /* a small lock; held only over a few stores */

@@ -22,6 +22,7 @@ struct ip_recorder *ip_recorder = &before_constructor;
 
 static uint64_t image_start_ns;
 static uint32_t image_pid;
+static uint32_t nr_generations; /* not wiped: a fork child counts on from its parent's */
 
 static uint64_t realtime_ns(void)
 {
@@ -33,10 +34,6 @@ static uint64_t realtime_ns(void)
 
 uint64_t ip_image_start_ns(void)
 {
-	if (image_pid != ip_recorder->pid) {
-		image_pid = ip_recorder->pid;
-		image_start_ns = realtime_ns();
-	}
 	return image_start_ns;
 }
 
@@ -58,6 +55,7 @@ static __attribute__((constructor)) void constructor(void)
 	image_start_ns = realtime_ns();
 	image_pid = (uint32_t)getpid();
 	ip_env_init();
+	ip_process_init();
 	ip_thread_init();
 	callstack_init();
 	on_exit(at_exit, NULL);
@@ -71,6 +69,9 @@ void ip_prepare(void)
 	if (ip_state() != IP_IDLE || !atomic_compare_exchange_strong(&ip_recorder->state, &idle, IP_PREPARING))
 		return;
 	ip_recorder->pid = (uint32_t)getpid();
+	ip_recorder->generation = ++nr_generations;
+	if (ip_recorder->pid != image_pid || nr_generations > 1)
+		image_start_ns = realtime_ns();
 	callstack_start();
 	ip_resolve_prepare();
 	/* The drain looks at the state first thing: it must find PREPARED or later. */
@@ -79,7 +80,7 @@ void ip_prepare(void)
 		atomic_store(&ip_recorder->state, IP_OFF);
 }
 
-/* The first allocation: have the drain open the trace, and wait for it. */
+/* The first allocation: have the drain open the trace, and wait for it; nobody waits after a wait in vain. */
 static IP_COLD bool begin(void)
 {
 	uint64_t until = ip_now_ns() + OPEN_NS;
@@ -90,7 +91,7 @@ static IP_COLD bool begin(void)
 		ip_drain_ready();
 	for (;;) {
 		state = ip_state();
-		if (state >= IP_RECORDING || ip_now_ns() > until)
+		if (state >= IP_RECORDING || atomic_load(&ip_recorder->lost_before_open) || ip_now_ns() > until)
 			return state == IP_RECORDING;
 		ip_futex_wait(&ip_recorder->state, state, OPEN_NS / 20);
 	}
@@ -122,13 +123,15 @@ void ip_note_end(int end, int status)
 void ip_finish(enum tfmt_end end, int status)
 {
 	uint64_t until = ip_now_ns() + FINISH_NS;
+	uint32_t recording = IP_RECORDING;
 
 	ip_note_end((int)end, status);
 	if (ip_state() != IP_RECORDING || !is_this_process())
 		return;
 	atomic_store(&ip_recorder->finish, 1);
+	/* Other threads may go on until the process is gone: what they do after the trace's end is not recorded. */
+	atomic_compare_exchange_strong(&ip_recorder->state, &recording, IP_CLOSED);
 	ip_drain_ready();
 	while (!atomic_load(&ip_recorder->drain_finished) && ip_now_ns() < until)
 		ip_futex_wait(&ip_recorder->drain_finished, 0, FINISH_NS / 20);
-	atomic_store(&ip_recorder->state, IP_CLOSED);
 }

@@ -9,6 +9,9 @@
 /* CLOCK_REALTIME when this program image started; in a fork child, when its recorder was prepared. */
 uint64_t ip_image_start_ns(void);
 
+/* Find the real functions of hooks_process.c, once: those wrappers run in vfork children and signal handlers. */
+void ip_process_init(void);
+
 /* Note how the process is about to end without ending the recording (abort, exec): one store, undone by OPEN. */
 void ip_note_end(int end, int status);
 

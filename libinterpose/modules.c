@@ -21,18 +21,19 @@ struct module {
 };
 
 static struct {
-	uint32_t pid; /* whose modules these are: a fork child begins anew */
+	uint32_t generation; /* whose modules these are: a fork child begins anew */
 	unsigned nr;
 	struct module *module;
 	char *paths;
 	size_t paths_used;
 } modules;
 
+/* The tables of this process; those that a fork child inherits the pointers of are not mapped there. */
 static bool modules_ready(void)
 {
-	if (modules.pid == ip_recorder->pid)
+	if (modules.generation == ip_recorder->generation)
 		return modules.module && modules.paths;
-	modules.pid = ip_recorder->pid;
+	modules.generation = ip_recorder->generation;
 	modules.nr = 0;
 	modules.paths_used = 0;
 	modules.module = ip_map(MODULE_MAX * sizeof(*modules.module));
@@ -42,6 +43,8 @@ static bool modules_ready(void)
 
 bool modules_cover(uint64_t address)
 {
+	if (!modules_ready())
+		return false;
 	for (unsigned i = 0; i < modules.nr; i++)
 		if (address - modules.module[i].start < modules.module[i].end - modules.module[i].start)
 			return true;
@@ -50,6 +53,8 @@ bool modules_cover(uint64_t address)
 
 const char *modules_find(const char *name)
 {
+	if (!modules_ready())
+		return NULL;
 	for (unsigned i = 0; i < modules.nr; i++) {
 		const char *slash = strrchr(modules.module[i].path, '/');
 

@@ -77,12 +77,15 @@ static void *remember(enum ip_fn fn, void *real)
 void *ip_real_driver(enum ip_fn fn)
 {
 	void *real = atomic_load_explicit(&real_driver[fn], memory_order_acquire);
+	int saved;
 
 	if (real)
 		return real;
+	saved = errno;
 	real = real_dlsym(RTLD_NEXT, ip_hooks[fn].name);
 	if (!real || real == ip_hooks[fn].wrapper)
 		real = ip_driver_symbol(ip_hooks[fn].name);
+	errno = saved;
 	return remember(fn, real);
 }
 
@@ -116,11 +119,14 @@ void *ip_simulated_report(void)
 
 /* ---- the runtime of a caller ------------------------------------------------------------------ */
 
-struct runtime_of {
-	const struct link_map *caller;
-	void *handle; /* its libcudart, NULL if it has none */
-	struct runtime_of *next;
+/* One place in a program that calls the runtime, and where that call goes. */
+struct call_site {
+	const void *caller;
+	void *real;
+	enum ip_fn fn;
+	const struct call_site *next;
 };
+#define SITE_BUCKETS 256u
 
 /* The first libcudart among the DT_NEEDED entries of a loaded object, as a handle; NULL if there is none. */
 static void *needed_runtime(const struct link_map *map)
@@ -147,45 +153,75 @@ static void *any_runtime(void)
 	return h;
 }
 
-static void *runtime_handle(const void *caller)
+/* Memory for a call site, never given back: a program has some tens of them. */
+static struct call_site *site_new(void)
 {
-	static struct runtime_of *_Atomic list;
-	struct link_map *map = NULL;
-	struct runtime_of *r;
-	Dl_info info;
+	static struct call_site site[1024];
+	static _Atomic unsigned nr;
+	unsigned i = atomic_load_explicit(&nr, memory_order_relaxed);
 
-	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-		return any_runtime();
-	for (r = atomic_load_explicit(&list, memory_order_acquire); r; r = r->next)
-		if (r->caller == map)
-			return r->handle;
-	r = ip_map(sizeof(*r));
-	if (!r)
-		return any_runtime();
-	r->caller = map;
-	r->handle = needed_runtime(map);
-	if (!r->handle)
-		r->handle = any_runtime();
-	r->next = atomic_load(&list);
-	while (!atomic_compare_exchange_weak(&list, &r->next, r))
+	while (i < sizeof(site) / sizeof(*site) && !atomic_compare_exchange_weak(&nr, &i, i + 1))
 		;
-	return r->handle;
+	return i < sizeof(site) / sizeof(*site) ? &site[i] : NULL;
 }
 
+static bool is_in_runtime(void *function)
+{
+	const char *base;
+	Dl_info info;
+
+	if (!dladdr(function, &info) || !info.dli_fname)
+		return false;
+	base = strrchr(info.dli_fname, '/');
+	return !strncmp(base ? base + 1 : info.dli_fname, "libcudart.so", 12);
+}
+
+/* Another interposer, the simulated GPU among them, goes first; then the caller's own libcudart; then any. */
+static void *find_runtime(enum ip_fn fn, const void *caller)
+{
+	void *next = real_dlsym(RTLD_NEXT, ip_hooks[fn].name), *h = NULL, *real;
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	if (next == ip_hooks[fn].wrapper)
+		next = NULL;
+	if (next && !is_in_runtime(next))
+		return next;
+	if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
+		h = needed_runtime(map);
+	real = h ? real_dlsym(h, ip_hooks[fn].name) : NULL;
+	if (real || next)
+		return real ? real : next;
+	h = any_runtime();
+	return h ? real_dlsym(h, ip_hooks[fn].name) : NULL;
+}
+
+/*
+ * Remembered for each call site: lookups take the loader's lock and, where they fail, the program's malloc. The
+ * memory is inherited by fork children, which go on using the list.
+ */
 void *ip_real_runtime(enum ip_fn fn, const void *caller)
 {
-	static void *_Atomic next_in_scope[FN_NR];
-	void *real = atomic_load_explicit(&next_in_scope[fn], memory_order_acquire), *h;
+	static const struct call_site *_Atomic bucket[SITE_BUCKETS];
+	uintptr_t hash = (uintptr_t)caller >> 2 ^ (uintptr_t)caller >> 10;
+	const struct call_site *_Atomic *list = &bucket[hash % SITE_BUCKETS];
+	const struct call_site *s;
+	struct call_site *fresh;
+	int saved = errno;
+	void *real;
 
-	if (real)
-		return real;
-	real = real_dlsym(RTLD_NEXT, ip_hooks[fn].name);
-	if (real && real != ip_hooks[fn].wrapper) {
-		atomic_store_explicit(&next_in_scope[fn], real, memory_order_release);
-		return real;
+	for (s = atomic_load_explicit(list, memory_order_acquire); s; s = s->next)
+		if (s->caller == caller && s->fn == fn)
+			return s->real;
+	real = find_runtime(fn, caller);
+	fresh = real ? site_new() : NULL;
+	if (fresh) {
+		*fresh = (struct call_site){ .caller = caller, .real = real, .fn = fn, .next = atomic_load(list) };
+		while (!atomic_compare_exchange_weak(list, &fresh->next, fresh))
+			;
 	}
-	h = runtime_handle(caller);
-	return h ? real_dlsym(h, ip_hooks[fn].name) : NULL;
+	errno = saved;
+	return real;
 }
 
 /* ---- lookups by name -------------------------------------------------------------------------- */

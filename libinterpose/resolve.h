@@ -36,9 +36,9 @@ extern const struct ip_hook ip_hooks[FN_NR]; /* [FN_NONE] is empty */
 void *ip_real_driver(enum ip_fn fn);
 
 /*
- * The real runtime function for a caller at this return address: the next definition in the global scope, else
- * that of the libcudart the caller's own library was linked with (two of them can be in one process, each with
- * its own error state). NULL when there is none. Cached per calling library.
+ * The real runtime function for a caller at this return address: that of another interposer in the global scope,
+ * else of the libcudart that the caller's own library was linked with (two of them can be in one process, each
+ * with its own error state), else of any. NULL when there is none. Cached per call site.
  */
 void *ip_real_runtime(enum ip_fn fn, const void *caller);
 

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The producers' side of the ring file: events of one thread, definitions of all. */
 #include <string.h>
-#include <time.h>
 
 #include "callstack.h"
 #include "env.h"
 #include "interpose.h"
+
+/* Between looks whether there is room: longer each time, for many threads that look take the drain's time. */
+#define PAUSE_MIN_NS 50000u
+#define PAUSE_MAX_NS 1600000u
+#define WAITS_MAX (IP_STUCK_NS / IP_WAIT_NS)
+
+static uint64_t pause_longer(uint64_t ns)
+{
+	ip_pause(ns);
+	return ns < PAUSE_MAX_NS ? ns * 2 : ns;
+}
 
 void ip_wake_drain(void)
 {
@@ -19,31 +29,42 @@ static void count(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+void ip_lost(void)
+{
+	uint32_t state = ip_state();
+
+	if (state == IP_RECORDING)
+		count(&ip_recorder->status->lost_events);
+	else if (state == IP_OPENING)
+		atomic_fetch_add_explicit(&ip_recorder->lost_before_open, 1, memory_order_relaxed);
+}
+
 /*
- * Room for one record: at once in nearly every call. When a wait has found none, later events are dropped
- * without waiting until the drain has moved again, so that a stuck disk costs the program 20 ms once.
+ * Room for one record: at once in nearly every call. Waiting gives the drain the processor, which threads that
+ * drop their events at full speed would keep from it. When it has not moved for several waits, later events are
+ * dropped without waiting until it has, so that a stuck disk costs a thread half a second once.
  */
 static IP_COLD bool wait_for_room(struct ip_thread *t)
 {
-	struct timespec pause = { 0, 50000 };
 	uint64_t tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-	uint64_t until;
+	uint64_t until, pause = PAUSE_MIN_NS;
 
 	if (t->head - tail < IP_RING_CAPACITY)
 		return true;
-	if (tail == t->stuck_tail)
+	if (tail != t->stuck_tail)
+		t->nr_waits = 0;
+	if (t->nr_waits == WAITS_MAX)
 		return false;
+	t->stuck_tail = tail;
+	t->nr_waits++;
 	until = ip_now_ns() + IP_WAIT_NS;
 	do {
 		ip_wake_drain();
-		nanosleep(&pause, NULL);
+		pause = pause_longer(pause);
 		tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-		if (t->head - tail < IP_RING_CAPACITY) {
-			t->stuck_tail = UINT64_MAX;
+		if (t->head - tail < IP_RING_CAPACITY)
 			return true;
-		}
 	} while (ip_now_ns() < until);
-	t->stuck_tail = tail;
 	return false;
 }
 
@@ -73,13 +94,14 @@ void ip_record(struct ip_thread *t, struct tfmt_record *ev)
 	struct tfmt_record *slot;
 
 	if (used >= IP_RING_CAPACITY && !wait_for_room(t)) {
-		count(&ip_recorder->status->lost_events);
+		ip_lost();
 		return;
 	}
-	ev->time_ns = ip_now_ns();
 	capture_stacks(t, ev);
 	if (callstack_finalizing())
 		ev->flags |= TFMT_FLAG_TEARDOWN;
+	/* Close to the order: the merge is quick where both agree. */
+	ev->time_ns = ip_now_ns();
 	if (is_tensor(ev->kind))
 		ev->order = ip_recorder->tensor_order[ev->device]++;
 	else
@@ -114,18 +136,22 @@ static void put_bytes(uint64_t position, const void *bytes, size_t len)
 static bool wait_for_definition_room(size_t entry_bytes)
 {
 	struct tfmt_status *s = ip_recorder->status;
-	struct timespec pause = { 0, 50000 };
-	uint64_t until = 0;
+	uint64_t until = 0, pause = PAUSE_MIN_NS, tail;
 
-	while (s->definition_head + entry_bytes - __atomic_load_n(&s->definition_tail, __ATOMIC_ACQUIRE) >
-	       IP_DEFINITION_BYTES) {
+	while (tail = __atomic_load_n(&s->definition_tail, __ATOMIC_ACQUIRE),
+	       s->definition_head + entry_bytes - tail > IP_DEFINITION_BYTES) {
+		if (ip_recorder->definition_stuck == tail + 1)
+			return false;
 		if (!until)
 			until = ip_now_ns() + IP_WAIT_NS;
-		else if (ip_now_ns() > until)
+		else if (ip_now_ns() > until) {
+			ip_recorder->definition_stuck = tail + 1;
 			return false;
+		}
 		ip_wake_drain();
-		nanosleep(&pause, NULL);
+		pause = pause_longer(pause);
 	}
+	ip_recorder->definition_stuck = 0;
 	return true;
 }
 

@@ -22,7 +22,7 @@ struct shape_cache {
 
 /* All shapes of the process, open addressing; wiped with the recorder in a fork child. */
 static struct {
-	uint32_t pid;
+	uint32_t generation; /* whose table it is: a fork child begins anew */
 	uint32_t nr;
 	struct shape *slot;
 } table;
@@ -87,11 +87,11 @@ static bool define(const struct shape *s, uint32_t id)
 /* The process's table, made anew in a fork child. Table lock held. */
 static bool table_ready(void)
 {
-	if (table.pid == ip_recorder->pid)
+	if (table.generation == ip_recorder->generation)
 		return table.slot;
 	table.slot = ip_map(TABLE_SLOTS * sizeof(*table.slot));
 	table.nr = 0;
-	table.pid = ip_recorder->pid;
+	table.generation = ip_recorder->generation;
 	return table.slot;
 }
 

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "env.h"
 #include "interpose.h"
 
 #define FIRST_RINGS 4u
@@ -116,17 +116,14 @@ static int ring_file_create(const char *path)
 
 static void choose_ring_file(struct storage *s, const char *dir, const char *name)
 {
-	const char *temporary = getenv("TMPDIR");
-
 	s->kind = TFMT_STORAGE_BESIDE;
 	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s.ring", dir, name);
 	s->ring_fd = keeps_shared_mappings(dir) ? ring_file_create(s->ring_path) : -1;
 	if (s->ring_fd >= 0)
 		return;
 	s->kind = TFMT_STORAGE_TEMPORARY;
-	temporary = temporary && temporary[0] == '/' ? temporary : "/tmp";
-	snprintf(s->ring_path, sizeof(s->ring_path), "%s/vramtrace-%s.ring", temporary, name);
-	s->ring_fd = keeps_shared_mappings(temporary) ? ring_file_create(s->ring_path) : -1;
+	snprintf(s->ring_path, sizeof(s->ring_path), "%s/vramtrace-%s.ring", ip_env.temporary, name);
+	s->ring_fd = keeps_shared_mappings(ip_env.temporary) ? ring_file_create(s->ring_path) : -1;
 	if (s->ring_fd >= 0)
 		return;
 	s->kind = TFMT_STORAGE_ANONYMOUS;
@@ -193,15 +190,14 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	return true;
 }
 
-bool storage_add_ring(struct storage *s)
+bool storage_add_rings(struct storage *s, unsigned nr)
 {
 	struct tfmt_status *st = (struct tfmt_status *)s->base;
-	uint32_t nr = st->nr_rings;
-	size_t from = ring_file_bytes(nr), to = ring_file_bytes(nr + 1);
+	size_t from = ring_file_bytes(st->nr_rings), to = ring_file_bytes(st->nr_rings + nr);
 
-	if (nr >= IP_RING_MAX || (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)) || !map_part(s, from, to))
+	if (nr > IP_RING_MAX - st->nr_rings || (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)) || !map_part(s, from, to))
 		return false;
-	__atomic_store_n(&st->nr_rings, nr + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&st->nr_rings, st->nr_rings + nr, __ATOMIC_RELEASE);
 	return true;
 }
 

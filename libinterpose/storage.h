@@ -28,8 +28,8 @@ struct storage {
  */
 bool storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns);
 
-/* One more ring at the end of the ring file; false at the limit or without space. */
-bool storage_add_ring(struct storage *s);
+/* So many more rings at the end of the ring file; false, and none, at the limit or without space for all. */
+bool storage_add_rings(struct storage *s, unsigned nr);
 
 /* The trace is whole without its ring file: remove that. The mapping stays for late hooks. */
 void storage_drop_ring_file(struct storage *s);

@@ -33,6 +33,14 @@ uint64_t ip_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Not nanosleep(3): that is a cancellation point, and a hook must not be one. */
+void ip_pause(uint64_t ns)
+{
+	struct timespec ts = { 0, (long)ns };
+
+	syscall(SYS_nanosleep, &ts, NULL);
+}
+
 void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
 	struct timespec ts = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };

@@ -5,12 +5,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "callstack.h"
 #include "interpose.h"
 #include "shapes.h"
+
+#define PAUSE_NS 100000u /* between looks for a ring */
 
 __thread struct ip_tls ip_tls;
 static pthread_key_t at_thread_end;
@@ -20,7 +21,7 @@ static void thread_end(void *arg)
 {
 	struct ip_thread *t = arg;
 
-	if (ip_state() < IP_RECORDING || ip_tls.pid != ip_recorder->pid || ip_tls.thread != t)
+	if (ip_state() < IP_RECORDING || ip_tls.generation != ip_recorder->generation || ip_tls.thread != t)
 		return;
 	ip_tls.thread = NULL;
 	if (t->ring)
@@ -63,10 +64,19 @@ static struct tfmt_ring *ring_find(void)
 	return NULL;
 }
 
+/* A wait for a ring was in vain. When that goes on, nobody waits again until the drain has had a look. */
+static void ring_missed(void)
+{
+	uint64_t now = ip_now_ns(), since = 0;
+
+	if (!atomic_compare_exchange_strong(&ip_recorder->rings_missing_since, &since, now) &&
+	    now - since > IP_STUCK_NS)
+		atomic_store(&ip_recorder->rings_exhausted, true);
+}
+
 /* The drain keeps spare rings; when many threads begin at once they wait for it to make more. */
 static struct tfmt_ring *ring_claim(void)
 {
-	struct timespec pause = { 0, 100000 };
 	struct tfmt_ring *r = ring_find();
 	uint64_t until;
 
@@ -76,9 +86,11 @@ static struct tfmt_ring *ring_claim(void)
 	atomic_fetch_add(&ip_recorder->rings_wanted, 1);
 	do {
 		ip_wake_drain();
-		nanosleep(&pause, NULL);
+		ip_pause(PAUSE_NS);
 		r = ring_find();
 	} while (!r && ip_now_ns() < until && !atomic_load(&ip_recorder->rings_exhausted));
+	if (!r)
+		ring_missed();
 	atomic_fetch_sub(&ip_recorder->rings_wanted, 1);
 	return r;
 }
@@ -92,10 +104,16 @@ static IP_COLD struct ip_thread *thread_new(void)
 		return NULL;
 	t->busy = true;
 	t->stuck_tail = UINT64_MAX;
+	/* A signal handler that calls CUDA from here on finds a busy thread: it takes none of our locks twice. */
+	ip_tls.thread = t;
+	ip_tls.generation = ip_recorder->generation;
+	atomic_signal_fence(memory_order_seq_cst);
 	t->stacks = callstack_thread_new();
 	t->shapes = shape_cache_new();
 	t->ring = ring_claim();
 	if (!t->stacks || !t->shapes || !t->ring) {
+		ip_tls.thread = NULL;
+		atomic_signal_fence(memory_order_seq_cst);
 		if (t->ring)
 			__atomic_store_n(&t->ring->owner, TFMT_RING_FREE, __ATOMIC_RELEASE);
 		callstack_thread_free(t->stacks);
@@ -107,14 +125,12 @@ static IP_COLD struct ip_thread *thread_new(void)
 	define_thread(id);
 	t->ring->thread = id;
 	t->head = t->ring->head;
-	t->busy = false;
-	ip_tls.thread = t;
-	ip_tls.pid = ip_recorder->pid;
 	pthread_setspecific(at_thread_end, t);
+	t->busy = false;
 	return t;
 }
 
 struct ip_thread *ip_thread_get(void)
 {
-	return ip_tls.thread && ip_tls.pid == ip_recorder->pid ? ip_tls.thread : thread_new();
+	return ip_tls.thread && ip_tls.generation == ip_recorder->generation ? ip_tls.thread : thread_new();
 }

@@ -119,6 +119,7 @@ static void do_exec(void)
 static void *forker(void *arg)
 {
 	pid_t child;
+	int status;
 
 	(void)arg;
 	pairs(10);
@@ -128,7 +129,8 @@ static void *forker(void *arg)
 		pairs(25);
 		exit(0);
 	}
-	waitpid(child, NULL, 0);
+	if (waitpid(child, &status, 0) != child || status)
+		printf("child: status %x\n", status);
 	return NULL;
 }
 

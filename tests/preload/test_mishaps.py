@@ -116,6 +116,7 @@ def test_a_failed_exec_changes_nothing(programs, tmp_path):
 
 def test_fork_children_have_traces_of_their_own(programs, tmp_path):
     result, found = mishap(programs, tmp_path, "children")
+    assert "child: status" not in result.stdout
     assert len(list((tmp_path / "o.vtr").glob("*.vtr"))) == 7
     assert not list((tmp_path / "o.vtr").glob("*.ring"))
     assert found["recording"]["complete"]
