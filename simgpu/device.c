@@ -10,11 +10,11 @@
 
 static const struct sim_profile profiles[] = {
 #define PROFILE(name_, product_, capacity_, context_mib_, sms_, cc_, optin_kib_, sm_kib_, threads_, blocks_,  \
-		l2_mib_, bus_, clock_mhz_, memory_mhz_, watts_)                                             \
+		l2_kib_, bus_, clock_mhz_, memory_mhz_, watts_)                                             \
 	{ .name = (name_), .product = (product_), .capacity_bytes = (capacity_),                            \
 	  .context_bytes = SIM_MIB(context_mib_), .sms = (sms_), .cc_major = (cc_) / 10,                    \
 	  .cc_minor = (cc_) % 10, .smem_optin_bytes = (optin_kib_) * 1024, .smem_sm_bytes = (sm_kib_) * 1024, \
-	  .threads_per_sm = (threads_), .blocks_per_sm = (blocks_), .l2_bytes = (l2_mib_) * 1024 * 1024,    \
+	  .threads_per_sm = (threads_), .blocks_per_sm = (blocks_), .l2_bytes = (l2_kib_) * 1024,           \
 	  .bus_bits = (bus_), .clock_khz = (clock_mhz_) * 1000, .memory_clock_khz = (memory_mhz_) * 1000,   \
 	  .watts = (watts_) },
 #include "simgpu/profiles.def"

@@ -173,7 +173,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
-	{ CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024 },
 	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072 },
 	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072 },
 	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536 },
@@ -208,12 +207,14 @@ static int attribute(CUdevice_attribute a, CUdevice dev)
 		return p->memory_clock_khz;
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
 		return sim_device_pci_bus(sim_device_physical(dev));
+	case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+		return p->cc_major >= 8 ? 1024 : 0;
 	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		return p->cc_major >= 9;
 	case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
 		return p->cc_major >= 9;
 	case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
-		return p->cc_minor ? 64 : 2;
+		return p->cc_minor || p->cc_major == 12 ? 64 : 2;
 	default:
 		break;
 	}

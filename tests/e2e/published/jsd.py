@@ -17,12 +17,11 @@ class JensenShannon(torch.nn.Module):
         self.beta = beta
 
     def forward(self, log_q, log_p):
-        log_p, log_q = log_p.to(torch.float), log_q.to(torch.float)
         mean = torch.lerp(torch.exp(log_p), torch.exp(log_q), self.beta)
         # The mean's logarithm is taken for each side: the figure includes both copies.
-        return self.beta * self.divergence(torch.log(mean), log_p) + (1 - self.beta) * self.divergence(
-            torch.log(mean), log_q
-        )
+        from_p = self.divergence(torch.log(mean), log_p)
+        from_q = self.divergence(torch.log(mean), log_q)
+        return self.beta * from_p + (1 - self.beta) * from_q
 
 
 def prepare(vocabulary):
