@@ -328,8 +328,10 @@ static void *drain_main(void *arg)
 		__atomic_fetch_add(&ip_recorder->status->lost_events, atomic_load(&ip_recorder->lost_before_open),
 				   __ATOMIC_RELAXED);
 		run();
-		if (atomic_load(&ip_recorder->finish) && ip_state() != IP_STOPPED)
-			finish();
+		/* The lock on the trace says that the process lives; it ends with this thread. */
+		while (ip_state() == IP_STOPPED)
+			ip_futex_wait(&ip_recorder->state, IP_STOPPED, 3600000000000u);
+		finish();
 	}
 	storage_close(&drain.storage);
 	atomic_store(&ip_recorder->drain_finished, 1);

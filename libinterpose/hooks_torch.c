@@ -146,6 +146,23 @@ static void memory_report(void *address, int64_t bytes, uint64_t reserved, struc
 MEMORY_REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE, size_t)
 MEMORY_REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
 
+/*
+ * torch 1.6 to 1.9 (no totals): the pointer is the allocator's own bookkeeping, not an address on the device, and
+ * nothing is said of reserved memory. Passed on, and the trace says that such tensors are not recorded.
+ */
+#define OLD_REPORT _ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE
+#define OLD_REPORT_NAME "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE"
+IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device);
+IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device)
+{
+	static struct real_function f = { "libc10.so", OLD_REPORT_NAME, NULL, false };
+	__typeof__(&OLD_REPORT) real = (__typeof__(&OLD_REPORT))real_of(&f, (const void *)OLD_REPORT);
+
+	atomic_store_explicit(&ip_recorder->torch_too_old, true, memory_order_relaxed);
+	if (real)
+		real(block, bytes, device);
+}
+
 /* c10::reportOutOfMemoryToProfiler: 2.0 and later (lmm), one 2.x commit (mmm), 1.13 (lll). */
 #define OOM_REPORT(name, request_t, unsigned_t)                                                             \
 	IP_EXPORT void name(request_t bytes, unsigned_t allocated, unsigned_t reserved,                     \

@@ -20,7 +20,7 @@
 #define TIME_SHIFT 6 /* 64 ns: a third of the bytes per event of 1 ns (time is two thirds of a trace) */
 
 static struct {
-	bool torch;
+	bool torch, torch_too_old;
 	const char *python;
 	uint64_t unsupported_calls;
 } written;
@@ -52,7 +52,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 {
 	static const char *const storage[] = { "beside", "temporary", "anonymous" };
 
-	written.torch = false;
+	written.torch = written.torch_too_old = false;
 	written.python = NULL;
 	written.unsupported_calls = 0;
 	put_functions(w);
@@ -108,6 +108,10 @@ void info_update(struct tfmt_writer *w)
 	if (!written.python || strcmp(written.python, python)) {
 		info_put(w, "python_frames", python);
 		written.python = python;
+	}
+	if (!written.torch_too_old && atomic_load(&ip_recorder->torch_too_old)) {
+		info_put(w, "note", "PyTorch older than 1.10 reports no addresses: its tensors are not recorded");
+		written.torch_too_old = true;
 	}
 	if (!written.torch && libc10 && torch_version(libc10, version, sizeof(version))) {
 		info_put(w, "torch", version);

@@ -82,6 +82,7 @@ struct ip_recorder {
 	_Atomic uint64_t driver_order;
 	uint64_t tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES];
+	_Atomic bool torch_too_old;          /* its allocator's reports have no addresses */
 	_Atomic bool driver_hooked;          /* a driver wrapper has been reached: runtime wrappers only tag */
 };
 
