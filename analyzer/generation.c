@@ -36,7 +36,7 @@ bool generation_is_trace(const char *name)
 
 bool generation_is_file(const char *name)
 {
-	return generation_is_trace(name) || ends_with(name, ".ring") || !strcmp(name, "job");
+	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") || !strcmp(name, "job");
 }
 
 int generation_join(char out[static PATH_MAX], const char *dir, const char *name)

@@ -302,12 +302,10 @@ static bool open_trace(void)
 	modules_scan(drain.writer);
 	info_update(drain.writer);
 	drain.pending = true;
-	if (flush())
+	if (flush() && storage_publish(&drain.storage))
 		return true;
 fail:
-	unlink(drain.storage.trace_path);
-	storage_drop_ring_file(&drain.storage);
-	storage_close(&drain.storage);
+	storage_discard(&drain.storage);
 	return false;
 }
 

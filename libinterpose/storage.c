@@ -16,6 +16,7 @@
 
 #define FIRST_RINGS 4u
 #define GENERATION_MAX 10000
+#define UNPUBLISHED ".new"
 
 /* Does the directory belong to this job? Writes the job id into a directory that has none. */
 static bool directory_is_ours(const char *dir, const char *job)
@@ -174,16 +175,14 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	if (!directory_open(dir, sizeof(dir), output, job))
 		return false;
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
-	snprintf(s->trace_path, sizeof(s->trace_path), "%s/%s.vtr", dir, name);
+	snprintf(s->trace_path, sizeof(s->trace_path), "%s/%s.vtr" UNPUBLISHED, dir, name);
 	s->trace_fd = open(s->trace_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->trace_fd < 0)
 		return false;
 	lock_trace(s->trace_fd);
 	choose_ring_file(s, dir, name);
 	if (!map_rings(s)) {
-		unlink(s->trace_path);
-		storage_drop_ring_file(s);
-		storage_close(s);
+		storage_discard(s);
 		return false;
 	}
 	status_init((struct tfmt_status *)s->base, start_ns);
@@ -199,6 +198,24 @@ bool storage_add_rings(struct storage *s, unsigned nr)
 		return false;
 	__atomic_store_n(&st->nr_rings, st->nr_rings + nr, __ATOMIC_RELEASE);
 	return true;
+}
+
+bool storage_publish(struct storage *s)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(s->trace_path) - strlen(UNPUBLISHED)), s->trace_path);
+	if (rename(s->trace_path, name))
+		return false;
+	snprintf(s->trace_path, sizeof(s->trace_path), "%s", name);
+	return true;
+}
+
+void storage_discard(struct storage *s)
+{
+	unlink(s->trace_path);
+	storage_drop_ring_file(s);
+	storage_close(s);
 }
 
 void storage_drop_ring_file(struct storage *s)

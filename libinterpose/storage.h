@@ -15,7 +15,7 @@
 struct storage {
 	int trace_fd;               /* locked while this process records */
 	int ring_fd;                /* -1: anonymous */
-	char trace_path[PATH_MAX];
+	char trace_path[PATH_MAX];  /* ends in .vtr.new until it is published */
 	char ring_path[PATH_MAX];   /* "" if anonymous */
 	uint8_t *base;              /* the mapping: room for IP_RING_MAX rings, nr_rings of them present */
 	enum tfmt_storage kind;
@@ -30,6 +30,13 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 
 /* So many more rings at the end of the ring file; false, and none, at the limit or without space for all. */
 bool storage_add_rings(struct storage *s, unsigned nr);
+
+/*
+ * Give the trace its name, now that it has a header: nobody ever finds one that cannot be read. False if that fails;
+ * then, and where the trace never got so far, storage_discard() leaves no file behind.
+ */
+bool storage_publish(struct storage *s);
+void storage_discard(struct storage *s);
 
 /* The trace is whole without its ring file: remove that. The mapping stays for late hooks. */
 void storage_drop_ring_file(struct storage *s);

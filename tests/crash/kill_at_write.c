@@ -26,10 +26,11 @@ static bool is_trace(int fd)
 
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	len = readlink(link, path, sizeof(path) - 1);
-	if (len < 4)
+	if (len < 8)
 		return false;
 	path[len] = '\0';
-	return strcmp(path + len - 4, ".vtr") == 0;
+	/* A trace has the first name until its header and first definitions are in it. */
+	return strcmp(path + len - 8, ".vtr.new") == 0 || strcmp(path + len - 4, ".vtr") == 0;
 }
 
 static bool is_the_one(int fd)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import TREE, offset_in, program_environment, python
+from harness import TREE, program_environment, python
 
 CRASH = TREE / "tests" / "crash"
 SEED = 20240601
@@ -189,10 +189,10 @@ def test_killed_at_a_write(vramtrace, driver_loop, kill_at_write, tmp_path, writ
     )
     done = subprocess.run([driver_loop, counts.path, "3000000"], env=env, timeout=WAIT_S)
     assert done.returncode == -signal.SIGKILL, "the recorder never made that write"
-    if write == 0 and how != "after":
-        # Killed inside its first allocation, while the header was being written: there is no trace yet to read.
-        assert counts[0] == 0
+    if not list((tmp_path / "job.vtr").glob("*.vtr")):
+        # Killed inside its first allocation, before the trace had a header and thus a name: nothing was counted.
+        assert write < 2 and counts[0] == 0
         check = vramtrace.call("report", tmp_path / "job.vtr")
-        assert check.returncode == 2 and offset_in(check.stderr) is not None
+        assert check.returncode == 2 and "no trace" in check.stderr
     else:
         check_driver_counts(vramtrace, tmp_path / "job.vtr", counts)
