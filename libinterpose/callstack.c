@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Captured frames become tree nodes root first. Each thread remembers its previous stack: as long as frames
- * equal those, their nodes are known, and only what changed since is looked up.
+ * equal those, their nodes are known, and only what changed since is looked up. Native stacks change by some
+ * twenty frames from event to event, but few are new: a hash of the whole stack mostly knows its id.
  */
 #include "callstack.h"
 
@@ -11,7 +12,7 @@
 #include "stacktree.h"
 #include "unwind.h"
 
-#define NATIVE_MAX 512u
+#define MEMO_BITS 12
 
 struct level {
 	uint64_t a;
@@ -28,11 +29,30 @@ struct path {
 	struct level level[PYFRAMES_MAX + 1];
 };
 
+struct native_level {
+	uint64_t ip;
+	uint64_t hash; /* of the stack down to here */
+	uint32_t node; /* 0 = nobody has asked for it */
+};
+
+/* The previous native stack, root first, and ids of stacks by hash. */
+struct native_path {
+	uint32_t nr;
+	bool cut;
+	struct native_level level[UNWIND_MAX];
+	struct {
+		uint64_t hash;
+		uint32_t id; /* 0 = none here */
+	} memo[1 << MEMO_BITS];
+};
+
 struct callstack {
-	struct path python_path, native_path;
+	struct path python_path;
+	struct native_path native_path;
 	struct pycode_cache codes;
 	struct pyframes frames;
-	uint64_t ip[NATIVE_MAX];
+	struct unwind_thread unwinding;
+	uint64_t ip[UNWIND_MAX];
 };
 
 void callstack_init(void)
@@ -121,21 +141,67 @@ uint32_t callstack_python(struct callstack *cs)
 	return path_end(p, ok);
 }
 
+/* The id of the stack in p, out of the tree; 0 if it has none. */
+static IP_COLD uint32_t native_lookup(struct native_path *p)
+{
+	uint32_t i = p->nr, node = STACKTREE_ROOT;
+
+	while (i && !p->level[i - 1].node)
+		i--;
+	if (i)
+		node = p->level[i - 1].node;
+	else if (p->cut && !(node = stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, 0, 0)))
+		return 0;
+	for (; i < p->nr; i++) {
+		node = stacktree_child(node, TFMT_FRAME_NATIVE, p->level[i].ip, 0);
+		if (!node)
+			return 0;
+		p->level[i].node = node;
+	}
+	return node;
+}
+
+/* The id of n frames, innermost first; 0 if it has none. */
+static uint32_t native_id(struct native_path *p, const uint64_t *ip, uint32_t n, bool cut)
+{
+	const uint64_t *root = ip + n - 1;
+	uint32_t i = 0, slot;
+	uint64_t hash;
+
+	if (cut != p->cut)
+		p->nr = 0;
+	p->cut = cut;
+	while (i < p->nr && i < n && p->level[i].ip == root[-(int64_t)i])
+		i++;
+	hash = i ? p->level[i - 1].hash : cut;
+	for (; i < n; i++) {
+		hash = (hash ^ root[-(int64_t)i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 32;
+		p->level[i] = (struct native_level){ .ip = root[-(int64_t)i], .hash = hash };
+	}
+	p->nr = n;
+	slot = (uint32_t)(hash >> (64 - MEMO_BITS));
+	if (p->level[n - 1].node)
+		return p->level[n - 1].node;
+	if (!p->memo[slot].id || p->memo[slot].hash != hash) {
+		p->memo[slot].hash = hash;
+		p->memo[slot].id = native_lookup(p);
+	}
+	p->level[n - 1].node = p->memo[slot].id;
+	return p->memo[slot].id;
+}
+
 uint32_t callstack_native(struct callstack *cs)
 {
-	struct path *p = &cs->native_path;
-	bool cut, ok = true;
-	uint32_t n = unwind_capture(cs->ip, NATIVE_MAX, &cut);
+	uint32_t n, id;
+	bool cut;
 
+	n = unwind_capture(&cs->unwinding, cs->ip, UNWIND_MAX, &cut);
 	if (!n)
 		return TFMT_STACK_NOT_CAPTURED;
 	cs->ip[0]--;
-	path_begin(p);
-	if (cut)
-		ok = path_add(p, TFMT_FRAME_CUT, 0, 0);
-	for (uint32_t i = n; ok && i-- > 0;)
-		ok = path_add(p, TFMT_FRAME_NATIVE, cs->ip[i], 0);
-	return path_end(p, ok);
+	id = native_id(&cs->native_path, cs->ip, n, cut);
+	return id ? id : TFMT_STACK_NOT_CAPTURED;
 }
 
 bool callstack_finalizing(void)

@@ -16,12 +16,13 @@
 #include "interpose.h"
 #include "modules.h"
 #include "resolve.h"
+#include "unwind.h"
 
 #define TIME_SHIFT 6 /* 64 ns: a third of the bytes per event of 1 ns (time is two thirds of a trace) */
 
 static struct {
 	bool torch, torch_too_old;
-	const char *python;
+	const char *python, *unwinder;
 	uint64_t unsupported_calls;
 } written;
 
@@ -53,7 +54,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	static const char *const storage[] = { "beside", "temporary", "anonymous" };
 
 	written.torch = written.torch_too_old = false;
-	written.python = NULL;
+	written.python = written.unwinder = NULL;
 	written.unsupported_calls = 0;
 	put_functions(w);
 	info_put(w, "program", ip_env.program);
@@ -102,12 +103,17 @@ static bool torch_version(const char *libc10, char *version, size_t size)
 
 void info_update(struct tfmt_writer *w)
 {
-	const char *python = callstack_python_support(), *libc10 = modules_find("libc10.so");
+	const char *python = callstack_python_support(), *unwinder = unwind_method();
+	const char *libc10 = modules_find("libc10.so");
 	char version[128];
 
 	if (!written.python || strcmp(written.python, python)) {
 		info_put(w, "python_frames", python);
 		written.python = python;
+	}
+	if (written.unwinder != unwinder) {
+		info_put(w, "unwinder", unwinder);
+		written.unwinder = unwinder;
 	}
 	if (!written.torch_too_old && atomic_load(&ip_recorder->torch_too_old)) {
 		info_put(w, "note", "PyTorch older than 1.10 reports no addresses: its tensors are not recorded");

@@ -3,10 +3,12 @@
 # Both name the objects they link: the recorder's archive also holds its hooks of exit, abort and dlsym.
 
 PYFRAMES := $(O)/pyframes/libstackprobe.so $(O)/pyframes/embedder
-PYFRAMES_UNIT := $(O)/pyframes/test_stacks
+PYFRAMES_UNIT := $(O)/pyframes/test_stacks $(O)/pyframes/test_unwind
+PLUGINS := $(O)/pyframes/plugin1.so $(O)/pyframes/plugin2.so
 INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/stacktree.o libinterpose/system.o \
 	tracefmt/varint.o
-CAPTURE := libinterpose/pyframes.o libinterpose/unwind.o libinterpose/callstack.o
+UNWINDING := libinterpose/unwind_table.o libinterpose/unwind_rules.o
+CAPTURE := libinterpose/pyframes.o libinterpose/callstack.o libinterpose/unwind.o $(UNWINDING)
 
 $(O)/pyframes/libstackprobe.so: $(addprefix $(O)/preload/,tests/pyframes/stackprobe.o $(CAPTURE) $(INTERNING))
 	@mkdir -p $(@D)
@@ -18,13 +20,23 @@ $(O)/pyframes/embedder: $(O)/tests/pyframes/embedder.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) -ldl
 
-$(PYFRAMES_UNIT): $(addprefix $(O)/,tests/pyframes/test_stacks.o $(INTERNING))
+$(O)/pyframes/test_stacks: $(addprefix $(O)/,$(INTERNING))
+$(O)/pyframes/test_unwind: $(addprefix $(O)/,$(UNWINDING)) | $(PLUGINS)
+
+$(PYFRAMES_UNIT): $(O)/pyframes/%: $(O)/tests/pyframes/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) -lcmocka -lpthread
+	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) -lcmocka -lpthread -ldl
+
+# One library with two sizes of frames; the code is otherwise the same.
+$(O)/pyframes/plugin%.so: tests/pyframes/plugin.c $(O)/flags.key
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS) -O1 -fomit-frame-pointer -fPIC $(WARN) -DROOM='(16 + 32 * $*)' -shared \
+		-Wl,-soname,plugin.so -o $@ $<
 
 pyframes-unit: $(PYFRAMES_UNIT)
-	$(Q)echo '  TEST  $<'; $<
+	$(Q)for t in $^; do echo "  TEST  $$t"; $$t || exit 1; done
 
 unit: pyframes-unit
 test test-all: $(PYFRAMES)

@@ -17,9 +17,10 @@ HELD = ctypes.PyDLL(PATH)     # the GIL is kept
 trace = decode.Trace(HELD)
 for library in (RELEASED, HELD):
     library.probe_support.restype = ctypes.c_char_p
+    library.probe_native_method.restype = ctypes.c_char_p
     library.probe_bench.restype = ctypes.c_double
     for name in ("python", "python_later", "python_foreign", "native", "native_twice", "native_signal",
-                 "capsule_stack", "count"):
+                 "native_compared", "capsule_stack", "count"):
         getattr(library, "probe_" + name).restype = ctypes.c_uint32
 HELD.probe_start()
 

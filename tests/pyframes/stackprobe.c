@@ -14,6 +14,7 @@
 
 #include "libinterpose/callstack.h"
 #include "libinterpose/interpose.h"
+#include "libinterpose/unwind.h"
 
 #define DEFINITIONS_MAX (1u << 20)
 
@@ -63,6 +64,8 @@ IP_EXPORT uint32_t probe_python_foreign(void);
 IP_EXPORT uint32_t probe_native(void);
 IP_EXPORT uint32_t probe_native_twice(uint64_t *ip, uint32_t max, uint32_t *nr);
 IP_EXPORT uint32_t probe_native_signal(uint64_t *ip, uint32_t max, uint32_t *nr);
+IP_EXPORT const char *probe_native_method(void);
+IP_EXPORT uint32_t probe_native_compared(void);
 IP_EXPORT void probe_call(void (*fn)(void));
 IP_EXPORT double probe_bench(int native, unsigned reps);
 IP_EXPORT void probe_spin(void);
@@ -184,7 +187,7 @@ uint32_t probe_native_twice(uint64_t *ip, uint32_t max, uint32_t *nr)
 	return id;
 }
 
-static struct {
+static __thread struct {
 	uint64_t *ip;
 	uint32_t max, *nr, id;
 } signalled;
@@ -198,15 +201,25 @@ static void on_signal(int number)
 /* The same in a signal handler that interrupted raise(). */
 uint32_t probe_native_signal(uint64_t *ip, uint32_t max, uint32_t *nr)
 {
-	struct sigaction action = { .sa_handler = on_signal }, old;
+	struct sigaction action = { .sa_handler = on_signal };
 
 	signalled.ip = ip;
 	signalled.max = max;
 	signalled.nr = nr;
-	sigaction(SIGUSR2, &action, &old);
+	sigaction(SIGUSR2, &action, NULL); /* for good: other threads do the same meanwhile */
 	raise(SIGUSR2);
-	sigaction(SIGUSR2, &old, NULL);
 	return signalled.id;
+}
+
+const char *probe_native_method(void)
+{
+	return unwind_method();
+}
+
+/* Native captures of which libgcc's walk was the second opinion. */
+uint32_t probe_native_compared(void)
+{
+	return unwind_nr_compared();
 }
 
 void probe_call(void (*fn)(void))

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call frame information (DWARF 5, section 6.4, as the System V ABI stores it in .eh_frame) of one address,
+ * condensed to a rule. Only rsp, rbp and the return address are followed: nothing else leads to a caller.
+ */
+#include "unwind_rules.h"
+
+#ifdef __x86_64__
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+enum { REG_RBP = 6, REG_RSP = 7, REG_RA = 16 };
+
+enum { PE_ABSOLUTE = 0x00, PE_ULEB128 = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
+       PE_SLEB128 = 0x09, PE_SDATA2 = 0x0a, PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
+       PE_FORMAT = 0x0f, PE_RELATION = 0x70, PE_PC_RELATIVE = 0x10, PE_INDIRECT = 0x80, PE_TABLE = 0x3b };
+
+enum { OP_BREG6 = 0x76, OP_DEREF = 0x06 };
+
+#define NOTES_MAX 1024     /* bytes */
+#define SMALL_FUNCTIONS 32 /* of a small object */
+#define SMALL_BYTES 1024   /* of its descriptions, as they lie in .eh_frame's beginning */
+#define REMEMBERED 8 /* nested DW_CFA_remember_state; compilers need one */
+
+/* Bytes being read; `bad` sticks when they end too early or mean something unknown. */
+struct cursor {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+static uint64_t take(struct cursor *c, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	if ((uint64_t)(c->end - c->at) < bytes) {
+		c->bad = true;
+		c->at = c->end;
+		return 0;
+	}
+	memcpy(&v, c->at, bytes);
+	c->at += bytes;
+	return v;
+}
+
+static uint64_t take_uleb(struct cursor *c)
+{
+	uint64_t v = 0, byte;
+	unsigned shift = 0;
+
+	do {
+		byte = take(c, 1);
+		if (shift < 64)
+			v |= (byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	return v;
+}
+
+static int64_t take_sleb(struct cursor *c)
+{
+	uint64_t v = 0, byte;
+	unsigned shift = 0;
+
+	do {
+		byte = take(c, 1);
+		if (shift < 64)
+			v |= (byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (shift < 64 && (byte & 0x40))
+		v |= ~0ull << shift;
+	return (int64_t)v;
+}
+
+static uint64_t take_pointer(struct cursor *c, unsigned encoding)
+{
+	uint64_t place = (uintptr_t)c->at, v = 0;
+
+	switch (encoding & PE_FORMAT) {
+	case PE_ABSOLUTE:
+	case PE_UDATA8:
+	case PE_SDATA8:
+		v = take(c, 8);
+		break;
+	case PE_UDATA2:
+		v = take(c, 2);
+		break;
+	case PE_UDATA4:
+		v = take(c, 4);
+		break;
+	case PE_SDATA2:
+		v = (uint64_t)(int64_t)(int16_t)take(c, 2);
+		break;
+	case PE_SDATA4:
+		v = (uint64_t)(int64_t)(int32_t)take(c, 4);
+		break;
+	case PE_ULEB128:
+		v = take_uleb(c);
+		break;
+	case PE_SLEB128:
+		v = (uint64_t)take_sleb(c);
+		break;
+	default:
+		c->bad = true;
+	}
+	if ((encoding & PE_RELATION) == PE_PC_RELATIVE)
+		v += place;
+	else if (encoding & (PE_RELATION | PE_INDIRECT))
+		c->bad = true;
+	return v;
+}
+
+static void skip(struct cursor *c, uint64_t bytes)
+{
+	if (bytes > (uint64_t)(c->end - c->at)) {
+		c->bad = true;
+		c->at = c->end;
+	} else {
+		c->at += bytes;
+	}
+}
+
+/* ---- the frame description of an address ------------------------------------------------------- */
+
+struct common { /* a CIE: what frame descriptions share */
+	uint64_t code_align;
+	int64_t data_align;
+	unsigned encoding; /* of addresses */
+	bool augmented;
+	struct cursor program;
+};
+
+/* An entry of .eh_frame, without its length. 64-bit entries are no compiler's. */
+static struct cursor entry_at(const struct unwind_object *o, const uint8_t *at)
+{
+	struct cursor c = { .bad = true };
+	const uint8_t *end = (const uint8_t *)(uintptr_t)(o->start + o->bytes);
+	uint32_t len;
+
+	if ((uintptr_t)at < o->start || at + 8 > end)
+		return c;
+	memcpy(&len, at, 4);
+	if (len < 4 || len == UINT32_MAX || len > (uint64_t)(end - at) - 4)
+		return c;
+	return (struct cursor){ .at = at + 4, .end = at + 4 + len };
+}
+
+static bool parse_common(struct cursor c, struct common *common)
+{
+	const char *augmentation;
+	unsigned version, personality;
+	struct cursor data;
+	uint64_t bytes;
+
+	if (c.bad || take(&c, 4) != 0)
+		return false;
+	version = (unsigned)take(&c, 1);
+	augmentation = (const char *)c.at;
+	while (take(&c, 1))
+		;
+	if (version != 1 && version != 3)
+		return false;
+	*common = (struct common){ .code_align = take_uleb(&c), .data_align = take_sleb(&c) };
+	if ((version == 1 ? take(&c, 1) : take_uleb(&c)) != REG_RA || c.bad)
+		return false;
+	if (*augmentation) {
+		if (*augmentation++ != 'z')
+			return false;
+		bytes = take_uleb(&c);
+		data = c;
+		skip(&c, bytes);
+		common->augmented = true;
+	}
+	for (; *augmentation; augmentation++) {
+		switch (*augmentation) {
+		case 'R':
+			common->encoding = (unsigned)take(&data, 1);
+			break;
+		case 'P': /* a personality routine, which only exceptions need */
+			personality = (unsigned)take(&data, 1);
+			take_pointer(&data, personality & PE_FORMAT);
+			break;
+		case 'L':
+			take(&data, 1);
+			break;
+		default: /* among them 'S': a signal's frame, whose address is not behind a call */
+			return false;
+		}
+	}
+	common->program = c;
+	return !c.bad && (!common->augmented || !data.bad);
+}
+
+/* Finds pc's frame description by the table of .eh_frame_hdr, sorted pairs of offsets from the header. */
+static const uint8_t *description_of(const struct unwind_object *o, uint64_t pc)
+{
+	const uint8_t *h = o->header;
+	const int32_t *table = (const int32_t *)(const void *)(h + 12);
+	int64_t key = (int64_t)(pc - (uintptr_t)h);
+	uint32_t low = 0, high;
+
+	memcpy(&high, h + 8, 4);
+	if (!high || key < table[0])
+		return NULL;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table[2 * (size_t)middle] <= key)
+			low = middle;
+		else
+			high = middle;
+	}
+	return h + table[2 * (size_t)low + 1];
+}
+
+/* ---- running it ---------------------------------------------------------------------------------- */
+
+enum where { UNCHANGED, ON_CFA, ON_RBP, UNDEFINED, ELSEWHERE };
+
+struct place {
+	enum where where;
+	int64_t offset;
+};
+
+struct frame {
+	enum unwind_kind cfa;
+	int64_t cfa_offset;
+	struct place rbp, rsp, ra;
+};
+
+static void set(struct frame *f, uint64_t reg, enum where where, int64_t offset)
+{
+	struct place *p = reg == REG_RBP ? &f->rbp : reg == REG_RSP ? &f->rsp : reg == REG_RA ? &f->ra : NULL;
+
+	if (p)
+		*p = (struct place){ where, offset };
+}
+
+static void restore(struct frame *f, uint64_t reg, const struct frame *initial)
+{
+	if (reg == REG_RBP)
+		f->rbp = initial->rbp;
+	else if (reg == REG_RSP)
+		f->rsp = initial->rsp;
+	else if (reg == REG_RA)
+		f->ra = initial->ra;
+}
+
+static void set_cfa_register(struct frame *f, uint64_t reg)
+{
+	f->cfa = reg == REG_RSP ? UNWIND_RSP : reg == REG_RBP ? UNWIND_RBP : UNWIND_OTHER;
+}
+
+/* An expression that is rbp + offset, or what is stored there. */
+static bool take_expression(struct cursor *c, bool stored, int64_t *offset)
+{
+	uint64_t bytes = take_uleb(c);
+	struct cursor e = *c;
+
+	skip(c, bytes);
+	if (c->bad)
+		return false;
+	e.end = c->at;
+	if (take(&e, 1) != OP_BREG6)
+		return false;
+	*offset = take_sleb(&e);
+	if (stored && take(&e, 1) != OP_DEREF)
+		return false;
+	return !e.bad && e.at == e.end;
+}
+
+/* Instructions with the operation in the whole byte but those that advance or remember. False: unknown. */
+static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const struct common *common,
+			  const struct frame *initial)
+{
+	int64_t offset = 0;
+	uint64_t reg;
+
+	switch (op) {
+	case 0x00: /* nop */
+		return true;
+	case 0x0c: /* def_cfa */
+		set_cfa_register(f, take_uleb(c));
+		f->cfa_offset = (int64_t)take_uleb(c);
+		return true;
+	case 0x0d: /* def_cfa_register */
+		set_cfa_register(f, take_uleb(c));
+		return true;
+	case 0x0e: /* def_cfa_offset */
+		f->cfa_offset = (int64_t)take_uleb(c);
+		return true;
+	case 0x12: /* def_cfa_sf */
+		set_cfa_register(f, take_uleb(c));
+		f->cfa_offset = take_sleb(c) * common->data_align;
+		return true;
+	case 0x13: /* def_cfa_offset_sf */
+		f->cfa_offset = take_sleb(c) * common->data_align;
+		return true;
+	case 0x0f: /* def_cfa_expression */
+		f->cfa = take_expression(c, true, &offset) ? UNWIND_SAVED : UNWIND_OTHER;
+		f->cfa_offset = offset;
+		return true;
+	case 0x2e: /* GNU_args_size */
+		take_uleb(c);
+		return true;
+	}
+	reg = take_uleb(c);
+	switch (op) {
+	case 0x05: /* offset_extended */
+		set(f, reg, ON_CFA, (int64_t)take_uleb(c) * common->data_align);
+		return true;
+	case 0x11: /* offset_extended_sf */
+		set(f, reg, ON_CFA, take_sleb(c) * common->data_align);
+		return true;
+	case 0x06: /* restore_extended */
+		restore(f, reg, initial);
+		return true;
+	case 0x07: /* undefined */
+		set(f, reg, UNDEFINED, 0);
+		return true;
+	case 0x08: /* same_value */
+		set(f, reg, UNCHANGED, 0);
+		return true;
+	case 0x09: /* register */
+	case 0x14: /* val_offset */
+		take_uleb(c);
+		set(f, reg, ELSEWHERE, 0);
+		return true;
+	case 0x15: /* val_offset_sf */
+		take_sleb(c);
+		set(f, reg, ELSEWHERE, 0);
+		return true;
+	case 0x10: /* expression */
+		set(f, reg, take_expression(c, false, &offset) ? ON_RBP : ELSEWHERE, offset);
+		return true;
+	case 0x16: /* val_expression */
+		take_expression(c, false, &offset);
+		set(f, reg, ELSEWHERE, 0);
+		return true;
+	}
+	return false;
+}
+
+/* Runs a program from address `from` as far as it concerns pc. False: not understood. */
+static bool run(struct frame *f, struct cursor c, const struct common *common, uint64_t from, uint64_t pc,
+		const struct frame *initial)
+{
+	struct frame remembered[REMEMBERED];
+	unsigned nr_remembered = 0;
+
+	while (c.at < c.end && !c.bad) {
+		unsigned op = (unsigned)take(&c, 1), low = op & 0x3f;
+
+		if (op >> 6 == 1)
+			from += low * common->code_align;
+		else if (op >> 6 == 2)
+			set(f, low, ON_CFA, (int64_t)take_uleb(&c) * common->data_align);
+		else if (op >> 6 == 3)
+			restore(f, low, initial);
+		else if (op == 0x01) /* set_loc */
+			from = take_pointer(&c, common->encoding);
+		else if (op >= 0x02 && op <= 0x04) /* advance_loc1, 2, 4 */
+			from += take(&c, 1u << (op - 2)) * common->code_align;
+		else if (op == 0x0a && nr_remembered < REMEMBERED) /* remember_state */
+			remembered[nr_remembered++] = *f;
+		else if (op == 0x0b && nr_remembered) /* restore_state */
+			*f = remembered[--nr_remembered];
+		else if (!run_operation(f, op, &c, common, initial))
+			return false;
+		if (from > pc)
+			break;
+	}
+	return !c.bad;
+}
+
+static bool fits(int64_t offset, unsigned bits)
+{
+	int64_t limit = 1ll << (bits - 1);
+
+	return !(offset & 7) && offset / 8 >= -limit && offset / 8 < limit;
+}
+
+static uint32_t condense(const struct frame *f)
+{
+	uint32_t rule = f->cfa;
+
+	if (f->ra.where == UNDEFINED)
+		return UNWIND_END;
+	if (f->cfa == UNWIND_OTHER || f->rsp.where != UNCHANGED || f->ra.where != ON_CFA || f->ra.offset != -8 ||
+	    !fits(f->cfa_offset, 17))
+		return UNWIND_OTHER;
+	if (f->rbp.where == ON_CFA || f->rbp.where == ON_RBP) {
+		if (!fits(f->rbp.offset, 5))
+			return UNWIND_OTHER;
+		rule |= 1u << 3 | (uint32_t)(f->rbp.where == ON_RBP) << 4 | ((uint32_t)(f->rbp.offset / 8) & 0x1f) << 5;
+	} else if (f->rbp.where != UNCHANGED) {
+		return UNWIND_OTHER;
+	}
+	return rule | ((uint32_t)(f->cfa_offset / 8) & 0x1ffff) << 10;
+}
+
+uint32_t unwind_rule(const struct unwind_object *object, uint64_t pc)
+{
+	struct frame f = { .cfa = UNWIND_OTHER, .ra = { .where = ELSEWHERE } }, initial;
+	const uint8_t *at = description_of(object, pc);
+	struct common common;
+	struct cursor c;
+	uint64_t start, bytes;
+	int32_t back;
+
+	if (!at)
+		return UNWIND_OTHER;
+	c = entry_at(object, at);
+	back = (int32_t)take(&c, 4);
+	if (c.bad || !parse_common(entry_at(object, at + 4 - back), &common))
+		return UNWIND_OTHER;
+	start = take_pointer(&c, common.encoding);
+	bytes = take_pointer(&c, common.encoding & PE_FORMAT);
+	if (common.augmented)
+		skip(&c, take_uleb(&c));
+	if (c.bad || pc - start >= bytes || !run(&f, common.program, &common, start, UINT64_MAX, &f))
+		return UNWIND_OTHER;
+	initial = f;
+	return run(&f, c, &common, start, pc, &initial) ? condense(&f) : UNWIND_OTHER;
+}
+
+/* ---- objects --------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t v)
+{
+	hash = (hash ^ v) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+static uint64_t mix_bytes(uint64_t hash, const uint8_t *at, uint64_t bytes)
+{
+	uint64_t v;
+
+	for (; bytes >= 8; at += 8, bytes -= 8) {
+		memcpy(&v, at, 8);
+		hash = mix(hash, v);
+	}
+	return hash;
+}
+
+/* Notes hold the build id. */
+static uint64_t mix_image(uint64_t hash, const struct unwind_object *o)
+{
+	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)(uintptr_t)o->start;
+	const ElfW(Phdr) *p;
+	uint64_t base = 0;
+
+	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phentsize != sizeof(*p))
+		return hash;
+	p = (const ElfW(Phdr) *)(uintptr_t)(o->start + e->e_phoff);
+	for (unsigned i = 0; i < e->e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_offset == 0)
+			base = o->start - p[i].p_vaddr;
+	for (unsigned i = 0; i < e->e_phnum; i++)
+		if (p[i].p_type == PT_NOTE && p[i].p_filesz <= NOTES_MAX)
+			hash = mix_bytes(hash, (const uint8_t *)(uintptr_t)(base + p[i].p_vaddr), p[i].p_filesz);
+	return hash;
+}
+
+/*
+ * What compilers make at run time may lack a build id and be alike in all sizes, but it is small: so its frame
+ * descriptions themselves are part of what it is.
+ */
+static uint64_t mix_descriptions(uint64_t hash, const struct unwind_object *o)
+{
+	uint64_t end = o->start + o->bytes, at;
+	uint32_t functions;
+	int32_t distance;
+
+	memcpy(&distance, o->header + 4, 4);
+	memcpy(&functions, o->header + 8, 4);
+	at = (uintptr_t)o->header + 4 + (uint64_t)(int64_t)distance;
+	if (functions > SMALL_FUNCTIONS || at < o->start || at >= end)
+		return hash;
+	return mix_bytes(hash, (const uint8_t *)(uintptr_t)at, end - at < SMALL_BYTES ? end - at : SMALL_BYTES);
+}
+
+/* Fills the object but for its place. The header must be the one that every linker writes. */
+static bool describe(struct unwind_object *o, const void *header, uint64_t map)
+{
+	static const uint8_t usual[4] = { 1, PE_PC_RELATIVE | PE_SDATA4, PE_UDATA4, PE_TABLE };
+	uint64_t sizes; /* where .eh_frame is and how many functions it describes */
+
+	if (!header || memcmp(header, usual, 4))
+		return false;
+	o->header = header;
+	memcpy(&sizes, o->header + 4, 8);
+	o->identity = mix(mix(mix(o->start, o->bytes), map), sizes);
+	o->identity = mix_descriptions(mix_image(mix(o->identity, (uintptr_t)header), o), o);
+	return true;
+}
+
+#if __GLIBC_PREREQ(2, 35)
+
+bool unwind_object_find(uint64_t address, struct unwind_object *object)
+{
+	struct dl_find_object found;
+
+	if (_dl_find_object((void *)(uintptr_t)address, &found))
+		return false;
+	object->start = (uintptr_t)found.dlfo_map_start;
+	object->bytes = (uintptr_t)found.dlfo_map_end - object->start;
+	return describe(object, found.dlfo_eh_frame, (uintptr_t)found.dlfo_link_map);
+}
+
+#else
+
+struct search {
+	uint64_t address;
+	struct unwind_object *object;
+};
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *s = arg;
+	const void *header = NULL;
+	uint64_t start = UINT64_MAX, end = 0;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type == PT_GNU_EH_FRAME)
+			header = (const void *)(uintptr_t)at;
+		if (p->p_type != PT_LOAD)
+			continue;
+		start = at < start ? at : start;
+		end = at + p->p_memsz > end ? at + p->p_memsz : end;
+	}
+	if (s->address < start || s->address >= end)
+		return 0;
+	s->object->start = start;
+	s->object->bytes = end - start;
+	return describe(s->object, header, (uintptr_t)info->dlpi_phdr ^ info->dlpi_subs << 48) ? 1 : -1;
+}
+
+/* Under a lock of the loader, as libgcc does with such a C library at every frame. */
+bool unwind_object_find(uint64_t address, struct unwind_object *object)
+{
+	struct search s = { address, object };
+
+	return dl_iterate_phdr(search_object, &s) > 0;
+}
+
+#endif
+#endif
