@@ -178,13 +178,25 @@ static const char *readable_name(struct symbols *s, const char *name)
 	return text ? keep_text(s, text, name) : name;
 }
 
-/* The function of the innermost scope around the address, inlined ones included; NULL without DWARF. */
-static const char *dwarf_function(Dwfl_Module *module, GElf_Addr address)
+/* The compilation unit of an address. clang writes no .debug_aranges: then every unit is asked. NULL without DWARF. */
+static Dwarf_Die *unit_of(Dwfl_Module *module, GElf_Addr address, Dwarf_Addr *bias)
+{
+	Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
+
+	if (unit)
+		return unit;
+	while ((unit = dwfl_module_nextcu(module, unit, bias)))
+		if (dwarf_haspc(unit, address - *bias) > 0)
+			return unit;
+	return NULL;
+}
+
+/* The function of the innermost scope around the address, inlined ones included; NULL if there is none. */
+static const char *dwarf_function(Dwarf_Die *unit, Dwarf_Addr address)
 {
 	const char *name = NULL;
-	Dwarf_Addr bias;
-	Dwarf_Die *scopes, *unit = dwfl_module_addrdie(module, address, &bias);
-	int nr = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+	Dwarf_Die *scopes;
+	int nr = dwarf_getscopes(unit, address, &scopes);
 
 	for (int i = 0; i < nr && !name; i++) {
 		int tag = dwarf_tag(&scopes[i]);
@@ -206,12 +218,18 @@ static struct symbol look_up(struct symbols *s, const struct symbol_file *f, uin
 {
 	struct symbol symbol = { 0 };
 	GElf_Addr address = f->session ? session_address(f, file_offset) : 0;
-	Dwfl_Line *line;
+	Dwarf_Line *line = NULL;
+	Dwarf_Addr bias;
+	Dwarf_Die *unit;
 	int number = 0;
 
 	if (!address)
 		return symbol;
-	symbol.function = dwarf_function(f->module, address);
+	unit = unit_of(f->module, address, &bias);
+	if (unit) {
+		symbol.function = dwarf_function(unit, address - bias);
+		line = dwarf_getsrc_die(unit, address - bias);
+	}
 	if (!symbol.function) {
 		GElf_Off offset;
 		GElf_Sym sym;
@@ -219,9 +237,10 @@ static struct symbol look_up(struct symbols *s, const struct symbol_file *f, uin
 		symbol.function = dwfl_module_addrinfo(f->module, address, &offset, &sym, NULL, NULL, NULL);
 	}
 	symbol.function = readable_name(s, symbol.function);
-	line = dwfl_module_getsrc(f->module, address);
-	if (line)
-		symbol.file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+	if (line) {
+		symbol.file = dwarf_linesrc(line, NULL, NULL);
+		dwarf_lineno(line, &number);
+	}
 	symbol.line = number > 0 ? (uint32_t)number : 0;
 	return symbol;
 }

@@ -113,7 +113,8 @@ static __attribute__((noinline)) struct unwind_trace walk_by_both(struct unwind_
 	return by_libgcc;
 }
 
-__attribute__((noinline)) uint32_t unwind_capture(struct unwind_thread *u, uint64_t *ip, uint32_t max, bool *cut)
+__attribute__((noinline)) uint32_t unwind_capture(struct unwind_thread *u, uint64_t *ip, uint32_t max,
+						  bool *cut)
 {
 	/* This function's own frame, which asking for its address gives the classic shape. */
 	const uint64_t *frame = __builtin_frame_address(0);
