@@ -11,6 +11,8 @@ TRAINING = ["mlp.py", "gpt.py", "resnet50.py", "llama7b.py"]
 ALL_JOBS = [*TRAINING, "train_gpt.py --stats", "threads.py", "data_loader.py", "fill_until_oom.py --catch"]
 
 SHAPED_SHARE = 0.99
+# The other jobs hold workspaces, which have no shape, of more than one per cent of a small peak.
+SHAPED = [*TRAINING, "fill_until_oom.py --catch"]
 
 
 @pytest.mark.parametrize("job", ALL_JOBS)
@@ -67,7 +69,7 @@ def test_every_allocation_has_its_stack(vramtrace, recorded, events_of, job):
             assert event["python"][-1]["function"].endswith("_bootstrap"), event
 
 
-@pytest.mark.parametrize("job", TRAINING)
+@pytest.mark.parametrize("job", SHAPED)
 def test_shapes_at_the_peak(recorded, events_of, job):
     """Nearly all bytes at the peak have a shape, and each shape explains its block."""
     done = recorded(*job.split())
@@ -79,7 +81,7 @@ def test_shapes_at_the_peak(recorded, events_of, job):
         assert explains(block["shape"], block["dtype"], block["size"]), block
 
 
-@pytest.mark.parametrize("job", TRAINING)
+@pytest.mark.parametrize("job", SHAPED)
 def test_peak_lists_what_was_live(vramtrace, recorded, events_of, job):
     """`peak` shows the same bytes and blocks as a replay of the events does."""
     done = recorded(*job.split())
