@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +134,8 @@ static enum model_end end_of(const struct tfmt_summary *s)
 	case TFMT_PROCESS_EXEC:
 		return MODEL_END_EXIT;
 	case TFMT_PROCESS_SIGNAL:
-		return MODEL_END_SIGNAL;
+		/* kill -9 has one name, whether `run` lived to see it or the trace just stops. */
+		return s->exit_status == SIGKILL ? MODEL_END_KILLED : MODEL_END_SIGNAL;
 	case TFMT_PROCESS_RUNNING:
 		return MODEL_END_RUNNING;
 	case TFMT_PROCESS_KILLED:
