@@ -162,6 +162,16 @@ struct sim_stub {
 /* Count one call of STUB; the first call of one that would have to invent something prints a line. */
 void sim_stub_called(struct sim_stub *stub);
 
+/* ---- who listens to the simulation (listener.c; report.h has the other side) ----------------- */
+
+/*
+ * OWNER, a constant string, would have taken BYTES of DEV here, or given them back; the host read a value that
+ * a kernel would have computed. Not to be called with sim_lock() held: the listener takes its own stack.
+ */
+void sim_tell_modelled_alloc(int dev, const char *owner, uint64_t address, uint64_t bytes);
+void sim_tell_modelled_free(int dev, const char *owner, uint64_t address, uint64_t bytes);
+void sim_tell_value_read(int dev, const void *p, size_t bytes);
+
 /* ---- driver functions by name (symbol.c, over the table that gen_stubs.py writes) ------------ */
 
 /* Address of the driver function NAME exactly as exported, or NULL. */
