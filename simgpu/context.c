@@ -2,7 +2,7 @@
 /* Contexts: one primary context a device, others that programs create, and each thread's stack of them. */
 #include <stdlib.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 
 enum { CONTEXT_MAGIC = 0x43545831, STACK_DEPTH = 64 };
 
@@ -62,6 +62,7 @@ void sim_context_touch(int dev)
 	if (!ctx->active) {
 		ctx->active = true;
 		ctx->id = ++last_id;
+		sim_tell_created(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, ctx, NULL);
 	}
 }
 
@@ -162,6 +163,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 	if (ret)
 		return ret;
+	if (primary[dev].active)
+		sim_tell_destroying(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &primary[dev], NULL);
 	sim_lock();
 	sim_memory_reset(dev);
 	sim_uncharge(dev, charged_bytes[dev]);
@@ -194,6 +197,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	sim_unlock();
 	stack[depth++] = ctx;
 	*pctx = (CUcontext)ctx;
+	sim_tell_created(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, ctx, NULL);
 	return CUDA_SUCCESS;
 }
 
@@ -222,6 +226,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 
 	if (!valid(ctx) || ctx->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	sim_tell_destroying(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, ctx, NULL);
 	if (sim_context_current() == ctx)
 		depth--;
 	ctx->magic = 0;
@@ -333,9 +338,11 @@ CUresult cuCtxSynchronize(void)
 	int dev;
 	CUresult ret = sim_context_need(&dev);
 
-	if (!ret)
-		sim_synchronise();
-	return ret;
+	if (ret)
+		return ret;
+	sim_synchronise();
+	sim_tell_synchronised(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED, NULL);
+	return CUDA_SUCCESS;
 }
 
 /* The CUDA 13 forms, which name a context: NULL is the current one. */

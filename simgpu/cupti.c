@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * CUPTI: profilers may subscribe and enable what they like (gen_stubs.py answers that); no record is ever
- * delivered and no callback called, because there is no device activity to tell of.
- */
-#include "simgpu/library.h"
-
-#include <stdlib.h>
-#include <time.h>
-
-#pragma GCC visibility push(default)
-#include <cupti_result.h>
-#include <cupti_version.h>
-#include <cupti_activity.h>
-#include <cupti_callbacks.h>
-#pragma GCC visibility pop
+/* CUPTI's identity, error texts, ids of objects and external correlation ids. */
+#include "simgpu/callback.h"
+#include "simgpu/driver_table.h"
 
 /* External correlation ids are a stack for each thread and kind; programs check what they pop. */
 #define CORRELATION_DEPTH 64
@@ -29,37 +17,33 @@ CUptiResult cuptiGetVersion(uint32_t *version)
 	return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	*timestamp = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return CUPTI_SUCCESS;
-}
-
 CUptiResult cuptiGetResultString(CUptiResult result, const char **str)
 {
-	switch (result) {
-	case CUPTI_SUCCESS:
-		*str = "CUPTI_SUCCESS";
-		break;
-	case CUPTI_ERROR_INVALID_PARAMETER:
-		*str = "CUPTI_ERROR_INVALID_PARAMETER";
-		break;
-	case CUPTI_ERROR_MAX_LIMIT_REACHED:
-		*str = "CUPTI_ERROR_MAX_LIMIT_REACHED";
-		break;
-	case CUPTI_ERROR_QUEUE_EMPTY:
-		*str = "CUPTI_ERROR_QUEUE_EMPTY";
-		break;
-	case CUPTI_ERROR_NOT_SUPPORTED:
-		*str = "CUPTI_ERROR_NOT_SUPPORTED";
-		break;
-	default:
-		*str = "<unknown CUptiResult>";
-		break;
-	}
+	static const struct {
+		CUptiResult result;
+		const char *text;
+	} texts[] = {
+#define TEXT(result) { result, #result }
+		TEXT(CUPTI_SUCCESS),
+		TEXT(CUPTI_ERROR_INVALID_PARAMETER),
+		TEXT(CUPTI_ERROR_INVALID_DEVICE),
+		TEXT(CUPTI_ERROR_INVALID_CONTEXT),
+		TEXT(CUPTI_ERROR_INVALID_STREAM),
+		TEXT(CUPTI_ERROR_INVALID_OPERATION),
+		TEXT(CUPTI_ERROR_INVALID_KIND),
+		TEXT(CUPTI_ERROR_MAX_LIMIT_REACHED),
+		TEXT(CUPTI_ERROR_QUEUE_EMPTY),
+		TEXT(CUPTI_ERROR_NOT_SUPPORTED),
+		TEXT(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED),
+#undef TEXT
+	};
+
+	if (!str)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*str = "<unknown CUptiResult>";
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (texts[i].result == result)
+			*str = texts[i].text;
 	return CUPTI_SUCCESS;
 }
 
@@ -70,36 +54,6 @@ CUptiResult cuptiGetErrorMessage(CUptiResult result, const char **str)
 
 CUptiResult cuptiGetLastError(void)
 {
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata)
-{
-	(void)callback, (void)userdata;
-	if (!subscriber)
-		return CUPTI_ERROR_INVALID_PARAMETER;
-	*subscriber = sim_library_opaque();
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
-{
-	free(subscriber);
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t validBufferSizeBytes, CUpti_Activity **record)
-{
-	(void)buffer, (void)validBufferSizeBytes;
-	if (record)
-		*record = NULL;
-	return CUPTI_ERROR_MAX_LIMIT_REACHED;
-}
-
-CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t streamId, size_t *dropped)
-{
-	(void)context, (void)streamId;
-	*dropped = 0;
 	return CUPTI_SUCCESS;
 }
 
@@ -125,4 +79,48 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
 				  ? correlation[kind].ids[correlation[kind].depth]
 				  : 0;
 	return CUPTI_SUCCESS;
+}
+
+/* ---- ids of objects -------------------------------------------------------------------------- */
+
+CUptiResult cuptiGetContextId(CUcontext context, uint32_t *id)
+{
+	const struct sim_context *ctx = context ? (struct sim_context *)context : sim_context_current();
+
+	if (!ctx)
+		return CUPTI_ERROR_INVALID_CONTEXT;
+	if (!id)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*id = (uint32_t)ctx->id;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *id)
+{
+	const struct sim_context *ctx = context ? (struct sim_context *)context : sim_context_current();
+
+	if (!ctx)
+		return CUPTI_ERROR_INVALID_CONTEXT;
+	if (!id)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*id = (uint32_t)ctx->device;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *id)
+{
+	unsigned long long stream_id;
+
+	(void)context;
+	if (!id)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (sim_driver()->cuStreamGetId(stream, &stream_id))
+		return CUPTI_ERROR_INVALID_STREAM;
+	*id = (uint32_t)stream_id;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread, uint32_t *id)
+{
+	return cuptiGetStreamId(context, stream ? stream : per_thread ? CU_STREAM_PER_THREAD : stream, id);
 }

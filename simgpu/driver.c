@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 
 enum { DRIVER_VERSION = CUDA_VERSION };
 
@@ -37,6 +37,8 @@ CUresult cuInit(unsigned int flags)
 	if (!sim_nr_devices())
 		return CUDA_ERROR_NO_DEVICE;
 	pthread_once(&fork_once, watch_fork);
+	if (!initialised)
+		sim_tell_created(CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, NULL, NULL);
 	initialised = true;
 	return CUDA_SUCCESS;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 
 /*
  * The driver takes memory in granules of 2 MiB. Requests below 1 MiB share a granule (a slab), in slices of
@@ -107,7 +107,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 		*dptr = (CUdeviceptr)p;
 	}
 	sim_unlock();
-	return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, &block, NULL, 0);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
@@ -169,6 +172,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	else
 		release(&block);
 	sim_unlock();
+	if (!ret)
+		sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, &block, NULL, 0);
 	return ret;
 }
 
@@ -257,6 +262,7 @@ static CUresult host_alloc(void **pp, size_t bytes, enum sim_kind kind, unsigned
 	sim_lock();
 	sim_blocks_add(&sim_blocks, &block);
 	sim_unlock();
+	sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, &block, NULL, 0);
 	return CUDA_SUCCESS;
 }
 
@@ -292,6 +298,7 @@ CUresult cuMemFreeHost(void *p)
 	}
 	release(&block);
 	sim_unlock();
+	sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, &block, NULL, 0);
 	return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules and kernels: names without code. A launch counts, and does nothing. */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 
 enum {
 	MODULE_MAGIC = 0x4d4f4455,
@@ -16,6 +17,7 @@ enum {
 /* Also what a CUlibrary is. */
 struct module {
 	uint32_t magic;
+	uint32_t id;
 	struct function *functions;
 };
 
@@ -45,20 +47,56 @@ static struct function *function_of(void *handle)
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
+/*
+ * Bytes of an image in memory: a cubin is an ELF file, whose section headers come last; else it is PTX, a
+ * string. 0 for fat binaries, whose layout no header tells.
+ */
+static size_t image_bytes(const char *image)
+{
+	Elf64_Ehdr elf;
+
+	if (*image == '\x7f') {
+		memcpy(&elf, image, sizeof(elf));
+		return memcmp(elf.e_ident, ELFMAG, SELFMAG) ? 0 : elf.e_shoff + elf.e_shnum * elf.e_shentsize;
+	}
+	for (const char *p = image; *p; p++)
+		if ((unsigned char)*p >= 0x80)
+			return 0;
+	return strlen(image) + 1;
+}
+
+static CUresult module_new(void **handle, const void *image, size_t bytes)
+{
+	static uint32_t last_id;
+	struct module *m;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	m = sim_zalloc(sizeof(*m));
+	m->magic = MODULE_MAGIC;
+	m->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	*handle = m;
+	sim_tell_module_loaded(m->id, image, bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult module_from_file(void **handle, const char *path)
+{
+	struct stat st;
+
+	if (!path || stat(path, &st))
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	return module_new(handle, NULL, (size_t)st.st_size);
+}
+
 static CUresult load(void **handle, const void *image)
 {
-	struct module *m;
 	int device;
 	CUresult ret = sim_context_need(&device);
 
 	if (ret)
 		return ret;
-	if (!handle || !image)
-		return CUDA_ERROR_INVALID_VALUE;
-	m = sim_zalloc(sizeof(*m));
-	m->magic = MODULE_MAGIC;
-	*handle = m;
-	return CUDA_SUCCESS;
+	return image ? module_new(handle, image, image_bytes(image)) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -82,9 +120,10 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-	if (!path || access(path, R_OK))
-		return CUDA_ERROR_FILE_NOT_FOUND;
-	return load((void **)module, path);
+	int device;
+	CUresult ret = sim_context_need(&device);
+
+	return ret ? ret : module_from_file((void **)module, path);
 }
 
 CUresult cuModuleUnload(CUmodule handle)
@@ -94,6 +133,7 @@ CUresult cuModuleUnload(CUmodule handle)
 
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
+	sim_tell_module_unloading(m->id);
 	for (f = m->functions; f; f = next) {
 		next = f->next;
 		f->magic = 0;
@@ -148,8 +188,6 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
 			   unsigned int nr_jit, CUlibraryOption *options, void **values, unsigned int nr)
 {
-	struct module *m;
-
 	(void)jit;
 	(void)jit_values;
 	(void)nr_jit;
@@ -158,20 +196,21 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	(void)nr;
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!library || !code)
-		return CUDA_ERROR_INVALID_VALUE;
-	m = sim_zalloc(sizeof(*m));
-	m->magic = MODULE_MAGIC;
-	*library = (CUlibrary)m;
-	return CUDA_SUCCESS;
+	return code ? module_new((void **)library, code, image_bytes(code)) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
 			       unsigned int nr_jit, CUlibraryOption *options, void **values, unsigned int nr)
 {
-	if (!path || access(path, R_OK))
-		return CUDA_ERROR_FILE_NOT_FOUND;
-	return cuLibraryLoadData(library, path, jit, jit_values, nr_jit, options, values, nr);
+	(void)jit;
+	(void)jit_values;
+	(void)nr_jit;
+	(void)options;
+	(void)values;
+	(void)nr;
+	if (!sim_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return module_from_file((void **)library, path);
 }
 
 CUresult cuLibraryUnload(CUlibrary library)

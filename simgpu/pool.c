@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 
 #define POOL_UNIT 512
 #define POOL_STEP SIM_MIB(32)
@@ -63,6 +63,20 @@ static struct sim_pool *pool_of(CUmemoryPool handle)
 	struct sim_pool *pool = (struct sim_pool *)handle;
 
 	return pool && pool->magic == POOL_MAGIC ? pool : NULL;
+}
+
+static struct sim_pool_state state_of(const struct sim_pool *pool)
+{
+	return (struct sim_pool_state){ .address = (uintptr_t)pool, .threshold = pool->threshold,
+					.reserved = pool->reserved, .used = pool->used };
+}
+
+static uint32_t stream_number(CUstream stream)
+{
+	unsigned long long id = 0;
+
+	cuStreamGetId(stream, &id);
+	return (uint32_t)id;
 }
 
 /* Give back what lies above KEEP and what is in use. */
@@ -138,6 +152,7 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 	struct sim_block block = { .kind = SIM_POOLED, .requested_bytes = bytes, .owner = pool,
 				   .bytes = sim_round_up(bytes, POOL_UNIT) };
 	struct sim_graph *graph = sim_capture_graph(stream);
+	struct sim_pool_state state;
 
 	if (!dptr || !bytes || block.bytes < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -149,8 +164,12 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 	block.device = pool->device < 0 ? 0 : pool->device;
 	block.start = (uintptr_t)sim_map(block.bytes, 4096, PROT_READ | PROT_WRITE);
 	sim_blocks_add(&sim_blocks, &block);
+	state = state_of(pool);
 	sim_unlock();
 	*dptr = block.start;
+	if (sim_cupti_on)
+		sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, &block, &state,
+				  stream_number(stream));
 	if (graph) {
 		sim_graph_add(graph, SIM_NODE_MEM_ALLOC);
 		sim_graph_own(graph, *dptr);
@@ -186,8 +205,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool h
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 {
 	struct sim_graph *graph = sim_capture_graph(stream);
-	CUresult ret = CUDA_SUCCESS;
 	struct sim_block *found, block;
+	struct sim_pool_state state;
 
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -201,22 +220,29 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 	sim_lock();
 	found = sim_blocks_find(&sim_blocks, dptr);
 	if (!found || found->start != dptr) {
-		ret = CUDA_ERROR_INVALID_VALUE;
-	} else if (found->kind == SIM_POOLED) {
-		sim_blocks_remove(&sim_blocks, dptr, &block);
-		sim_pool_release(&block);
-	} else {
+		sim_unlock();
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (found->kind != SIM_POOLED) {
 		sim_unlock();
 		return cuMemFree_v2(dptr);
 	}
+	sim_blocks_remove(&sim_blocks, dptr, &block);
+	state = state_of(block.owner);
+	sim_pool_release(&block);
 	sim_unlock();
-	return ret;
+	state.used -= block.bytes;
+	if (sim_cupti_on)
+		sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, &block, &state,
+				  stream_number(stream));
+	return CUDA_SUCCESS;
 }
 
 /* ---- pool objects ---------------------------------------------------------------------------- */
 
 CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 {
+	struct sim_pool_state state;
 	struct sim_pool *pool;
 	int device = -1;
 
@@ -234,39 +260,49 @@ CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 	pool->props = *props;
 	sim_lock();
 	pool_init(pool, device);
+	state = state_of(pool);
 	sim_unlock();
 	*handle = (CUmemoryPool)pool;
+	sim_record_pool(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED, device, &state, 0);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
 	struct sim_pool *pool = pool_of(handle);
+	struct sim_pool_state state;
+	int device;
 
 	if (!pool || !pool->user || pool->dying)
 		return CUDA_ERROR_INVALID_VALUE;
+	device = pool->device;
 	sim_lock();
 	for (int i = 0; i < SIM_MAX_DEVICES; i++)
 		if (current_pools[i] == pool)
 			current_pools[i] = NULL;
 	trim(pool, 0);
+	state = state_of(pool);
 	if (pool->used)
 		pool->dying = true;
 	else
 		unlink_pool(pool);
 	sim_unlock();
+	sim_record_pool(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED, device, &state, 0);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
 	struct sim_pool *pool = pool_of(handle);
+	struct sim_pool_state state;
 
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_lock();
 	trim(pool, keep);
+	state = state_of(pool);
 	sim_unlock();
+	sim_record_pool(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED, pool->device, &state, keep);
 	return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,19 @@ SIM_SRC := $(wildcard simgpu/*.c)
 SIM_OBJ := $(SIM_SRC:%.c=$(O)/preload/%.o)
 SIM_GEN := $(O)/simgpu/generated
 
+# CUPTI sees the functions that sources define through wrappers: the definitions get other names.
+SIM_BODY := $(SIM_SRC:simgpu/%.c=$(O)/simgpu/bodies/%.o)
+
+$(SIM_GEN)/callbacks.c: simgpu/gen_callbacks.py simgpu/gen_stubs.py $(SIM_OBJ)
+	$(call say,GEN,$@)
+	$(Q)python3 simgpu/gen_callbacks.py --cc '$(CC)' $(CUDA_INC:%=--include %) --out $(SIM_GEN) $(SIM_OBJ)
+
+$(SIM_GEN)/renames.txt: $(SIM_GEN)/callbacks.c ;
+
+$(O)/simgpu/bodies/%.o: $(O)/preload/simgpu/%.o $(SIM_GEN)/renames.txt
+	$(Q)mkdir -p $(@D)
+	$(Q)objcopy --redefine-syms=$(SIM_GEN)/renames.txt $< $@
+
 # Every documented function that no source defines gets a typed default, from the headers. Python writes them.
 $(SIM_GEN)/stubs.c: simgpu/gen_stubs.py simgpu/names.txt $(SIM_OBJ)
 	$(call say,GEN,$@)
@@ -19,7 +32,7 @@ $(SIM_GEN)/%.o: $(SIM_GEN)/%.c $(O)/flags.key
 
 # The soname is the driver's, so that the runtime half finds itself when it looks for the driver, as it does on a
 # GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
-SIM_LINK := $(SIM_OBJ) $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
+SIM_LINK := $(SIM_BODY) $(SIM_GEN)/callbacks.o $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
 
 $(O)/simgpu/libsimgpu.so: $(SIM_LINK)
 	$(call say,LD,$@)

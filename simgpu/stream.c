@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simgpu/callback.h"
 #include "simgpu/capture.h"
 
 enum { STREAM_MAGIC = 0x5354524d, EVENT_MAGIC = 0x45564e54 };
@@ -78,6 +79,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 	s->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
 	s->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	*stream = (CUstream)s;
+	sim_tell_created(CUPTI_CBID_RESOURCE_STREAM_CREATED, s->context, s);
 	return CUDA_SUCCESS;
 }
 
@@ -92,6 +94,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 	if (!s || s == &null_stream)
 		return CUDA_ERROR_INVALID_HANDLE;
+	sim_tell_destroying(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, s->context, s);
 	sim_capture_leave(s);
 	s->magic = 0;
 	free(s);
@@ -109,10 +112,12 @@ static CUresult wait_for(CUstream stream, bool wait)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sim_capture_spoil(s))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if (wait)
+	if (wait) {
 		sim_synchronise();
-	else if (sim_progress)
+		sim_tell_synchronised(CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED, stream);
+	} else if (sim_progress) {
 		sim_progress(false);
+	}
 	return CUDA_SUCCESS;
 }
 
