@@ -81,7 +81,6 @@ RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     (r"cu(da)?Graph(Exec)?\w*Set(Params|Enabled|Attribute)\w*", NOOP),
     (r"cu(da)?GraphUpload", NOOP),
     (r"cuTensorMap(Encode|Replace)\w*", NOOP),
-    (r"cu(da)?Logs(Register|Unregister)Callback", UNSUPPORTED),
 
     (r"cublas(Lt)?(Logger|SetLogger)\w*|cublasXerbla", NOOP),
     (r"cublasSet(Fixed|Emul)\w*|cublasLtHeuristicsCacheSetCapacity", NOOP),

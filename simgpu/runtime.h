@@ -15,6 +15,9 @@ cudaError_t sim_runtime_init(void);
 /* As sim_runtime_init(), and make the primary context of this thread's device current if no context is. */
 cudaError_t sim_runtime_context(void);
 
+/* Let programs launch FUNCTION by HANDLE, a cudaKernel_t, as they launch kernels by their host addresses. */
+void sim_runtime_kernel(const void *handle, CUfunction function);
+
 /* CALL of the driver table with a context, or without; the error is remembered and returned. */
 #define RUNTIME(call) RUNTIME_AFTER(sim_runtime_context(), call)
 #define RUNTIME_NO_CONTEXT(call) RUNTIME_AFTER(sim_runtime_init(), call)

@@ -104,6 +104,11 @@ static cudaError_t function_of(const void *host, CUfunction *function)
 	return e;
 }
 
+void sim_runtime_kernel(const void *handle, CUfunction function)
+{
+	enter(&(struct symbol){ .host = handle, .function = function });
+}
+
 /* ---- registration: what code compiled by nvcc calls ------------------------------------------ */
 
 SIM_EXPORT void **__cudaRegisterFatBinary(void *image);
