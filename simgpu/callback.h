@@ -31,6 +31,7 @@ struct sim_call {
 	const char *name;
 	const void *params;		/* its arguments, as the generated *_params struct of CUPTI's headers */
 	void *result;
+	const char *symbol;		/* the kernel that a launch launches, else NULL */
 	CUpti_CallbackDomain domain;
 	CUpti_CallbackId cbid;
 	uint32_t correlation;		/* a driver call below a runtime call has the runtime call's */
@@ -40,6 +41,13 @@ struct sim_call {
 
 void sim_call_enter(struct sim_call *call);
 void sim_call_exit(struct sim_call *call);
+
+/*
+ * The name of a driver's function or kernel (module.c), and of what a program launches through the runtime
+ * (runtime_kernel.c); NULL when it is none. Unlike CUDA's functions for that, no call that CUPTI tells of.
+ */
+const char *sim_function_name(CUfunction function);
+const char *sim_kernel_name(const void *host);
 
 /* Correlation id of this thread's current call, 0 when there is none. */
 uint32_t sim_call_correlation(void);

@@ -3,14 +3,15 @@
 #include <stdlib.h>
 
 #include "simgpu/callback.h"
+#include "simgpu/memory_model.h"
+#include "simgpu/taken.h"
 
 enum { CONTEXT_MAGIC = 0x43545831, STACK_DEPTH = 64 };
 
 static struct sim_context primary[SIM_MAX_DEVICES];
 static unsigned long long last_id;
-/* A device's context memory is charged once, however many contexts there are: others share the code. */
+/* A device's context memory is taken once, however many contexts there are: others share the code. */
 static bool is_charged[SIM_MAX_DEVICES];
-static size_t charged_bytes[SIM_MAX_DEVICES];
 
 static __thread struct sim_context *stack[STACK_DEPTH];
 static __thread int depth;		/* stack[depth - 1] is current */
@@ -42,28 +43,35 @@ int sim_device(void)
 	return ctx ? ctx->device : 0;
 }
 
-/* Flagged first: sim_charge() wants a context and comes back here. Nothing where not even a context fits. */
-static void charge(int dev)
+/* Flagged first: sim_charge() wants a context and comes back here. False where not even a context fits. */
+static bool charge(int dev)
 {
-	size_t bytes = sim_profile()->context_bytes;
+	uint64_t context;
 
 	if (is_charged[dev])
-		return;
+		return true;
 	is_charged[dev] = true;
-	if (sim_charge(dev, bytes))
-		charged_bytes[dev] = bytes;
+	context = sim_take_locked(dev, "context", sim_model()->context_bytes);
+	is_charged[dev] = context && sim_take_locked(dev, "code", sim_model()->code_bytes);
+	if (!is_charged[dev])
+		sim_give_locked(context);
+	return is_charged[dev];
 }
 
-void sim_context_touch(int dev)
+bool sim_context_touch(int dev)
 {
 	struct sim_context *ctx = sim_context_primary(dev);
 
-	charge(dev);
+	if (!charge(dev)) {
+		ctx->active = false;
+		return false;
+	}
 	if (!ctx->active) {
 		ctx->active = true;
 		ctx->id = ++last_id;
 		sim_tell_created(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, ctx, NULL);
 	}
+	return true;
 }
 
 bool sim_context_active(int dev)
@@ -109,11 +117,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	if (ret || !pctx)
 		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
 	sim_lock();
-	sim_context_touch(dev);
-	primary[dev].refs++;
-	*pctx = (CUcontext)&primary[dev];
+	if (sim_context_touch(dev)) {
+		primary[dev].refs++;
+		*pctx = (CUcontext)&primary[dev];
+	} else {
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	sim_unlock();
-	return CUDA_SUCCESS;
+	return ret;
 }
 
 /*
@@ -167,10 +178,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		sim_tell_destroying(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &primary[dev], NULL);
 	sim_lock();
 	sim_memory_reset(dev);
-	sim_uncharge(dev, charged_bytes[dev]);
-	charged_bytes[dev] = 0;
+	sim_taken_reset(dev);
 	is_charged[dev] = false;
 	primary[dev].active = false;
+	primary[dev].peers = 0;
 	sim_unlock();
 	return CUDA_SUCCESS;
 }
@@ -193,8 +204,13 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	ctx->active = true;
 	sim_lock();
 	ctx->id = ++last_id;
-	charge(dev);
+	if (!charge(dev))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	sim_unlock();
+	if (ret) {
+		free(ctx);
+		return ret;
+	}
 	stack[depth++] = ctx;
 	*pctx = (CUcontext)ctx;
 	sim_tell_created(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, ctx, NULL);
@@ -376,13 +392,37 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return ret;
 }
 
+/* The current context, when HANDLE is a context of another device; *BIT is that device's in its peers. */
+static struct sim_context *peer_of(CUcontext handle, uint64_t *bit)
+{
+	struct sim_context *ctx = sim_context_current(), *peer = (struct sim_context *)handle;
+
+	if (!ctx || !valid(peer) || peer->device == ctx->device)
+		return NULL;
+	*bit = 1ULL << peer->device;
+	return ctx;
+}
+
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-	(void)flags;
-	return valid((struct sim_context *)peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	uint64_t bit;
+	struct sim_context *ctx = peer_of(peer, &bit);
+
+	if (!ctx || flags)
+		return ctx ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+	if (__atomic_fetch_or(&ctx->peers, bit, __ATOMIC_RELAXED) & bit)
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
-	return valid((struct sim_context *)peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	uint64_t bit;
+	struct sim_context *ctx = peer_of(peer, &bit);
+
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!(__atomic_fetch_and(&ctx->peers, ~bit, __ATOMIC_RELAXED) & bit))
+		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return CUDA_SUCCESS;
 }

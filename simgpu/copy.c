@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies and memset. Copies of clean memory write zeros without touching the source. Copies to and within the
- * device above CARRY_LIMIT move nothing: lengths, indices, masks and seeds are small, weights are not, and
- * every byte carried would cost a byte of host memory. Copies to the host are always real.
+ * Copies and memset. Copies of clean memory write zeros without touching the source. Copies to and within
+ * the device above CARRY_LIMIT move nothing: lengths, indices, masks and seeds are small, weights are not,
+ * and every byte carried would cost a byte of host memory: their destination reads 0. Copies to the host
+ * are always real. A small one of something that a kernel would have computed is told to the listener:
+ * whatever the program decides by it, it may decide differently on a GPU.
  */
 #include <string.h>
 
 #include "simgpu/internal.h"
 
 #define CARRY_LIMIT SIM_MIB(1)
+#define DECISION_BYTES 64	/* larger copies are data: results, weights on their way to a file */
 
 /* Rows of WIDTH bytes, the next one a pitch further. */
 struct rows {
@@ -31,20 +34,40 @@ static void copy_row(char *dst, bool to_device, const char *src, bool from_devic
 			sim_fresh(dst, width);
 		else
 			memset(dst, 0, width);
+	} else if (to_device && total > CARRY_LIMIT) {
+		sim_fresh(dst, width);
 		return;
+	} else {
+		if (to_device && sim_before_overwrite)
+			sim_before_overwrite(dst, width);
+		memmove(dst, src, width);
+		if (to_device)
+			sim_dirty(dst, width);
 	}
-	if (to_device && sim_before_overwrite)
-		sim_before_overwrite(dst, width);
-	if (to_device && total > CARRY_LIMIT)
-		return;
-	memmove(dst, src, width);
-	if (to_device)
-		sim_dirty(dst, width);
+	if (to_device && from_device)
+		sim_known_copy(dst, src, width);
+}
+
+/* The host reads BYTES of DEV at SRC into DST. Returns true when what belongs there was written instead. */
+static bool read_value(int dev, void *dst, const void *src, size_t bytes)
+{
+	bool is_known, is_answered;
+
+	if (bytes > DECISION_BYTES)
+		return false;
+	if (sim_before_read)
+		sim_before_read(src, bytes);
+	is_known = sim_is_known(src, bytes);
+	is_answered = !is_known && sim_values_answer(dst, bytes, &is_known);
+	if (!is_known)
+		sim_tell_value_read(dev, src, bytes);
+	return is_answered;
 }
 
 static CUresult copy(struct rows dst, struct rows src, size_t width, size_t height)
 {
 	bool to_device, from_device;
+	int dev;
 
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -52,8 +75,13 @@ static CUresult copy(struct rows dst, struct rows src, size_t width, size_t heig
 		return CUDA_SUCCESS;
 	if (!dst.p || !src.p)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (dst.p == src.p)
+		return CUDA_SUCCESS;
+	dev = sim_pointer_device(src.p);
 	to_device = sim_pointer_device(dst.p) >= 0;
-	from_device = sim_pointer_device(src.p) >= 0;
+	from_device = dev >= 0;
+	if (from_device && !to_device && height == 1 && read_value(dev, dst.p, src.p, width))
+		return CUDA_SUCCESS;
 	for (size_t i = 0; i < height; i++)
 		copy_row(row(&dst, i), to_device, row(&src, i), from_device, width, width * height);
 	return CUDA_SUCCESS;
@@ -221,13 +249,12 @@ static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit,
 		return CUDA_SUCCESS;
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (value && width * height > CARRY_LIMIT)
-		return CUDA_SUCCESS;
 	for (size_t i = 0; i < height; i++) {
 		char *p = row(&dst, i);
 
-		if (!value && sim_pointer_device(p) >= 0) {
+		if (sim_pointer_device(p) >= 0 && (!value || width * height > CARRY_LIMIT)) {
 			sim_fresh(p, width);
+			sim_known(p, width, !value);
 			continue;
 		}
 		if (sim_before_overwrite)

@@ -2,12 +2,12 @@
 /*
  * cuBLAS: the state of a handle. The routines themselves compute nothing and are generated (gen_stubs.py).
  *
- * The library's own workspace is not charged: PyTorch hands every handle a workspace from its caching
- * allocator (cublasSetWorkspace), and that one is counted there.
+ * The library's own workspace is charged where a routine runs on a handle without one. PyTorch gives every
+ * handle a workspace from its caching allocator (cublasSetWorkspace), and that one is counted there.
  */
 #include "simgpu/library.h"
-
-#include <stdlib.h>
+#include "simgpu/memory_model.h"
+#include "simgpu/taken.h"
 
 #pragma GCC visibility push(default)
 #include <cublas_v2.h>
@@ -19,26 +19,39 @@ struct cublasContext {
 	cublasAtomicsMode_t atomics_mode;
 	cublasMath_t math_mode;
 	int sm_target;
+	uint64_t workspace; /* sim_take(): the handle's own */
 };
 
-#define REQUIRE(handle)                                       \
-	do {                                                  \
-		if (!(handle))                                \
-			return CUBLAS_STATUS_NOT_INITIALIZED; \
+#define REQUIRE(handle)                                                                                      \
+	do {                                                                                                 \
+		if (!(handle))                                                                               \
+			return CUBLAS_STATUS_NOT_INITIALIZED;                                                \
 	} while (0)
+
+/* A routine runs before the program has set a workspace. Where none fits, none is charged. */
+static void take_workspace(void *p)
+{
+	struct cublasContext *handle = p;
+
+	handle->workspace = sim_take(sim_device(), "cublas", sim_model()->cublas_workspace_bytes);
+}
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
 	if (!handle)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	*handle = sim_library_new(sizeof(**handle));
+	*handle = sim_library_handle(sizeof(**handle), "cublas", sim_model()->cublas_handle_bytes);
+	if (!*handle)
+		return CUBLAS_STATUS_ALLOC_FAILED;
+	(*handle)->lib.before_launch = take_workspace;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
 	REQUIRE(handle);
-	free(handle);
+	sim_give(handle->workspace);
+	sim_library_handle_free(handle);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -65,13 +78,17 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, siz
 	(void)workspace;
 	(void)workspaceSizeInBytes;
 	REQUIRE(handle);
+	handle->lib.before_launch = NULL;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+/* As documented, this goes back to the handle's own workspace. */
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId)
 {
 	REQUIRE(handle);
 	handle->lib.stream = streamId;
+	if (!handle->workspace)
+		handle->lib.before_launch = take_workspace;
 	return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* cuDNN: handle, versions, and the tensor, filter and dropout descriptors. */
 #include "simgpu/cudnn_state.h"
+#include "simgpu/memory_model.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * The version of the cuDNN that the program brings, which it compares with the one it was built for. That
+ * library is loaded, though our functions go first: its own answer is the right one, and asks no GPU.
+ */
+static size_t version(void)
+{
+	void *library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
+	void *real = library ? dlsym(library, "cudnnGetVersion") : NULL;
+
+	if (!real || real == (void *)cudnnGetVersion)
+		return CUDNN_VERSION;
+	return ((size_t(*)(void))real)();
+}
+
 size_t cudnnGetVersion(void)
 {
-	return CUDNN_VERSION;
+	return version();
 }
 
 size_t cudnnGetMaxDeviceVersion(void)
@@ -23,7 +39,7 @@ size_t cudnnGetCudartVersion(void)
 
 cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int *value)
 {
-	sim_library_property(type, CUDNN_VERSION, 10000, 100, value);
+	sim_library_property(type, version(), 10000, 100, value);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -63,13 +79,13 @@ cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t *rstatu
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
-	*handle = sim_library_new(sizeof(**handle));
-	return CUDNN_STATUS_SUCCESS;
+	*handle = sim_library_handle(sizeof(**handle), "cudnn", sim_model()->cudnn_handle_bytes);
+	return *handle ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
-	free(handle);
+	sim_library_handle_free(handle);
 	return CUDNN_STATUS_SUCCESS;
 }
 

@@ -3,28 +3,14 @@
  * cuDNN's backend (graph) API: descriptors that keep their attributes.
  *
  * A descriptor is a bag of attributes. Those that hold other descriptors own a reference to each, so a
- * program may destroy a child before its parent. Every operation graph has one engine, which needs no
- * workspace: the real figure is the library's own and unknown (docs/simulated-libraries.md), so peaks are a
- * lower bound there.
+ * program may destroy a child before its parent. Every operation graph has one engine. Its workspace is what
+ * a calibration says (cudnn_question.h), else none: the real figure is the library's own and unknown
+ * (docs/simulated-libraries.md), so peaks are a lower bound there.
  */
-#include "simgpu/cudnn_state.h"
+#include "simgpu/cudnn_question.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct attribute {
-	cudnnBackendAttributeName_t name;
-	cudnnBackendAttributeType_t type;
-	int64_t count;
-	void *elements;
-};
-
-struct descriptor {
-	int refs;
-	cudnnBackendDescriptorType_t type;
-	struct attribute *attributes;
-	unsigned nr_attributes;
-};
 
 static size_t element_bytes(cudnnBackendAttributeType_t type)
 {
@@ -88,7 +74,7 @@ static struct descriptor *descriptor_new(cudnnBackendDescriptorType_t type)
 	return d;
 }
 
-static struct attribute *attribute_find(const struct descriptor *d, cudnnBackendAttributeName_t name)
+struct attribute *cudnn_attribute(const struct descriptor *d, cudnnBackendAttributeName_t name)
 {
 	for (unsigned i = 0; i < d->nr_attributes; i++)
 		if (d->attributes[i].name == name)
@@ -99,7 +85,7 @@ static struct attribute *attribute_find(const struct descriptor *d, cudnnBackend
 static void attribute_store(struct descriptor *d, cudnnBackendAttributeName_t name,
 			    cudnnBackendAttributeType_t type, int64_t count, const void *elements)
 {
-	struct attribute *a = attribute_find(d, name), old = { .elements = NULL };
+	struct attribute *a = cudnn_attribute(d, name), old = { .elements = NULL };
 	size_t bytes = (size_t)count * element_bytes(type);
 
 	if (a) {
@@ -132,16 +118,19 @@ static void descriptor_copy(struct descriptor *dst, const struct descriptor *src
 	}
 }
 
-/* The one engine configuration that the heuristics of HEUR offer. */
+/* The one engine configuration that the heuristics of HEUR offer. The engine keeps their mode. */
 static void heuristic_answer(const struct descriptor *heur, struct descriptor *config)
 {
-	const struct attribute *graph = attribute_find(heur, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	const struct attribute *graph = cudnn_attribute(heur, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+	const struct attribute *mode = cudnn_attribute(heur, CUDNN_ATTR_ENGINEHEUR_MODE);
 	struct descriptor *engine = descriptor_new(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
 	int64_t index = 0;
 
 	if (graph)
 		attribute_store(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph->type, graph->count,
 				graph->elements);
+	if (mode)
+		attribute_store(engine, mode->name, mode->type, mode->count, mode->elements);
 	attribute_store(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
 	attribute_store(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
 	descriptor_put(engine);
@@ -152,8 +141,6 @@ static const struct {
 	cudnnBackendAttributeName_t name;
 	int64_t value;
 } computed[] = {
-	{ CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0 },
-	{ CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0 },
 	{ CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, 0 },
 	{ CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 1 },
 	{ CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0 },
@@ -168,6 +155,13 @@ static int64_t computed_answer(const struct descriptor *d, cudnnBackendAttribute
 
 		if (requested > 0 && configs && configs[0])
 			heuristic_answer(d, configs[0]);
+		return 1;
+	}
+	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) {
+		int64_t bytes = (int64_t)cudnn_workspace_bytes(d);
+
+		if (requested > 0 && elements)
+			memcpy(elements, &bytes, element_bytes(type));
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof(computed) / sizeof(computed[0]); i++) {
@@ -228,7 +222,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 
 	if (!descriptor)
 		return CUDNN_STATUS_BAD_PARAM;
-	a = attribute_find(descriptor, attributeName);
+	a = cudnn_attribute(descriptor, attributeName);
 	if (!a) {
 		count = computed_answer(descriptor, attributeName, attributeType, requestedElementCount,
 					arrayOfElements);

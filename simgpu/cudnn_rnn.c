@@ -6,8 +6,10 @@
  * each pseudo layer (layer x direction) its input matrices, recurrent matrices and projection, one per gate;
  * after all matrices the biases in the same order. Its total size is the sum of the parts, as on a GPU.
  */
+#include "simgpu/answers.h"
 #include "simgpu/cudnn_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,12 @@ struct cudnnRNNStruct {
 	cudnnRNNInputMode_t input_mode;
 	cudnnDataType_t type;
 	int32_t input, hidden, projected, layers;
+	/* What only the real library's scratch memory depends on. */
+	cudnnRNNAlgo_t algo;
+	cudnnDataType_t math_precision;
+	cudnnMathType_t math_type;
+	bool drops_out;
+	uint32_t flags;
 };
 
 struct cudnnRNNDataStruct {
@@ -126,7 +134,6 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlg
 				       int32_t projSize, int32_t numLayers,
 				       cudnnDropoutDescriptor_t dropoutDesc, uint32_t auxFlags)
 {
-	(void)algo, (void)mathPrec, (void)mathType, (void)dropoutDesc, (void)auxFlags;
 	if (!rnnDesc)
 		return CUDNN_STATUS_BAD_PARAM;
 	*rnnDesc = (struct cudnnRNNStruct){
@@ -139,6 +146,11 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlg
 		.hidden = hiddenSize,
 		.projected = projSize,
 		.layers = numLayers,
+		.algo = algo,
+		.math_precision = mathPrec,
+		.math_type = mathType,
+		.drops_out = dropoutDesc && dropoutDesc->dropout > 0,
+		.flags = auxFlags,
 	};
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -210,6 +222,21 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc, cu
 	return CUDNN_STATUS_SUCCESS;
 }
 
+/* Answer KIND of question about R in MODE with data X: a calibration's, else OTHERWISE. */
+static size_t answer(const char *kind, const struct cudnnRNNStruct *r, cudnnForwardMode_t mode,
+		     const struct cudnnRNNDataStruct *x, size_t otherwise)
+{
+	char question[256];
+
+	if (!sim_answers_wanted())
+		return otherwise;
+	snprintf(question, sizeof(question), "%s %d %d %d %d %d %d %d %d %d %d %d %d %u %d %d %d %d", kind,
+		 r->algo, r->mode, r->bias, r->direction, r->input_mode, r->type, r->math_precision,
+		 r->math_type, r->input, r->hidden, r->projected, r->layers, r->flags, r->drops_out, mode,
+		 x->max_length, x->batch);
+	return sim_answer(question, otherwise);
+}
+
 /*
  * Model: the workspace holds the gates' activations of every layer, and the reserve space, which training
  * keeps for the backward pass, those and two states besides. The real figures are the library's and depend on
@@ -227,9 +254,11 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
 	state = (size_t)xDesc->max_length * (size_t)xDesc->batch * (size_t)rnnDesc->hidden *
 		(size_t)(rnnDesc->layers * nr_directions(rnnDesc)) * cudnn_type_bytes(rnnDesc->type);
 	if (workSpaceSize)
-		*workSpaceSize = state * (size_t)nr_gates(rnnDesc);
+		*workSpaceSize = answer("cudnn-rnn-workspace", rnnDesc, fwdMode, xDesc,
+					state * (size_t)nr_gates(rnnDesc));
 	if (reserveSpaceSize)
-		*reserveSpaceSize =
-			fwdMode == CUDNN_FWD_MODE_TRAINING ? state * (size_t)(nr_gates(rnnDesc) + 2) : 0;
+		*reserveSpaceSize = answer(
+			"cudnn-rnn-reserve", rnnDesc, fwdMode, xDesc,
+			fwdMode == CUDNN_FWD_MODE_TRAINING ? state * (size_t)(nr_gates(rnnDesc) + 2) : 0);
 	return CUDNN_STATUS_SUCCESS;
 }

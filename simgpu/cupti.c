@@ -13,6 +13,8 @@ static __thread struct {
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
+	if (!version)
+		return CUPTI_ERROR_INVALID_PARAMETER;
 	*version = CUPTI_API_VERSION;
 	return CUPTI_SUCCESS;
 }
@@ -59,7 +61,7 @@ CUptiResult cuptiGetLastError(void)
 
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
 {
-	if (kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
+	if (kind == CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (correlation[kind].depth < CORRELATION_DEPTH)
 		correlation[kind].ids[correlation[kind].depth] = id;
@@ -69,7 +71,7 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
 
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t *lastId)
 {
-	if (kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
+	if (kind == CUPTI_EXTERNAL_CORRELATION_KIND_INVALID || kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (!correlation[kind].depth)
 		return CUPTI_ERROR_QUEUE_EMPTY;

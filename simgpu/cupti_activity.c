@@ -43,6 +43,12 @@ bool sim_records_wanted(void)
 static void keep(const union record *record)
 {
 	pthread_mutex_lock(&lock);
+	/* Nobody to hand them to: they must not fill the memory. */
+	if (!activity.complete && activity.nr >= MANY_RECORDS) {
+		__atomic_add_fetch(&activity.dropped, 1, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&lock);
+		return;
+	}
 	if (activity.nr == activity.room) {
 		activity.room = 2 * activity.room + 64;
 		activity.records = sim_realloc(activity.records, activity.room * sizeof(*record));

@@ -12,7 +12,7 @@
 #include "simgpu/cupti_names.h"
 
 #define NR_CBIDS 2048		/* per domain; today's headers end below 900 */
-#define NR_NOTICES 16		/* objects made within one call: more are not told of */
+#define NR_NOTICES 16		/* objects that one call makes: more are not told of */
 
 /* Opaque to the client: there is never another one. */
 static struct CUpti_Subscriber_st {
@@ -65,6 +65,7 @@ static void tell_call(struct sim_call *call, CUpti_ApiCallbackSite site)
 		.functionName = call->name,
 		.functionParams = call->params,
 		.functionReturnValue = site == CUPTI_API_EXIT ? call->result : NULL,
+		.symbolName = call->symbol,
 		.context = (CUcontext)ctx,
 		.contextUid = ctx ? (uint32_t)ctx->id : 0,
 		.correlationData = &call->data,
@@ -85,9 +86,8 @@ void sim_call_enter(struct sim_call *call)
 	tell_call(call, CUPTI_API_ENTER);
 }
 
-void sim_call_exit(struct sim_call *call)
+static void tell_notices(void)
 {
-	/* A callback may make calls, and they objects: those are dropped, as the calls are. */
 	for (unsigned i = 0; i < thread.nr_notices; i++) {
 		struct notice *n = &thread.notices[i];
 
@@ -96,6 +96,13 @@ void sim_call_exit(struct sim_call *call)
 		tell(CUPTI_CB_DOMAIN_RESOURCE, n->what, &n->data);
 	}
 	thread.nr_notices = 0;
+}
+
+void sim_call_exit(struct sim_call *call)
+{
+	/* A callback may make calls, and they objects: those are not told of, and what waits is not theirs. */
+	if (!thread.in_callback)
+		tell_notices();
 	tell_call(call, CUPTI_API_EXIT);
 	thread.call = call->outer;
 	if (!thread.call)
@@ -290,5 +297,7 @@ CUptiResult cuptiFinalize(void)
 
 	if (s)
 		cuptiUnsubscribe(s);
+	cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY2);
+	cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 	return CUPTI_SUCCESS;
 }

@@ -4,8 +4,7 @@
  * (gen_stubs.py).
  */
 #include "simgpu/library.h"
-
-#include <stdlib.h>
+#include "simgpu/memory_model.h"
 
 #pragma GCC visibility push(default)
 #include <cusolverDn.h>
@@ -30,14 +29,16 @@ cusolverStatus_t cusolverGetProperty(libraryPropertyType type, int *value)
 
 cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *handle)
 {
-	*handle = sim_library_new(sizeof(**handle));
+	*handle = sim_library_handle(sizeof(**handle), "cusolver", sim_model()->cusolver_handle_bytes);
+	if (!*handle)
+		return CUSOLVER_STATUS_ALLOC_FAILED;
 	(*handle)->deterministic = CUSOLVER_DETERMINISTIC_RESULTS;
 	return CUSOLVER_STATUS_SUCCESS;
 }
 
 cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t handle)
 {
-	free(handle);
+	sim_library_handle_free(handle);
 	return CUSOLVER_STATUS_SUCCESS;
 }
 

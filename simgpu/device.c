@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices: their profile, how many there are, and what is taken of their capacity. */
+/* The devices: their profile, how many there are, and what is left of their capacity. */
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,9 @@
 #include <unistd.h>
 
 #include "simgpu/internal.h"
+#include "simgpu/memory_model.h"
+#include "simgpu/shared_device.h"
+#include "simgpu/taken.h"
 
 static const struct sim_profile profiles[] = {
 #define PROFILE(name_, product_, capacity_, context_mib_, sms_, cc_, optin_kib_, sm_kib_, threads_, blocks_,  \
@@ -25,10 +29,10 @@ enum { NR_PROFILES = sizeof(profiles) / sizeof(*profiles), STATUS_TROUBLE = 125 
 
 static struct {
 	struct sim_profile profile;
+	bool is_unlimited;
 	int nr_physical;
 	int nr;				/* after CUDA_VISIBLE_DEVICES */
 	int physical[SIM_MAX_DEVICES];
-	size_t used_bytes[SIM_MAX_DEVICES], peak_bytes[SIM_MAX_DEVICES];
 } gpu;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +46,7 @@ void sim_lock(void)
 void sim_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
+	sim_taken_tell();
 }
 
 static _Noreturn void unusable(const char *variable, const char *value, const char *expected)
@@ -54,7 +59,8 @@ static _Noreturn void unusable(const char *variable, const char *value, const ch
 	_exit(STATUS_TROUBLE);
 }
 
-static unsigned long long number(const char *variable, unsigned long long max, unsigned long long otherwise)
+static unsigned long long number(const char *variable, unsigned long long max, unsigned long long otherwise,
+				 const char *expected)
 {
 	const char *value = getenv(variable);
 	unsigned long long n;
@@ -63,9 +69,20 @@ static unsigned long long number(const char *variable, unsigned long long max, u
 	if (!value || !*value)
 		return otherwise;
 	n = strtoull(value, &end, 10);
-	if (*end || !n || n > max || *value == '-')
-		unusable(variable, value, "expected a positive number in its range");
+	if (*end || !n || n > max || !isdigit((unsigned char)*value))
+		unusable(variable, value, expected);
 	return n;
+}
+
+static void choose_capacity(void)
+{
+	const char *value = getenv("SIMGPU_CAPACITY");
+
+	gpu.is_unlimited = value && !strcmp(value, "unlimited");
+	gpu.profile.capacity_bytes =
+	    gpu.is_unlimited ? SIM_UNLIMITED_TOTAL
+			     : number("SIMGPU_CAPACITY", SIM_CAPACITY_MAX, gpu.profile.capacity_bytes,
+				      "expected a number of bytes, up to 64 TiB, or 'unlimited'");
 }
 
 static void choose_profile(void)
@@ -80,68 +97,59 @@ static void choose_profile(void)
 	if (i == NR_PROFILES)
 		unusable("SIMGPU_PROFILE", name, "the known ones are");
 	gpu.profile = profiles[i];
-	gpu.profile.capacity_bytes = number("SIMGPU_CAPACITY", 1ULL << 46, gpu.profile.capacity_bytes);
-}
-
-/* The physical index that one entry of CUDA_VISIBLE_DEVICES names, or -1, where the list ends. */
-static int visible_index(const char *entry)
-{
-	char *end;
-	long n = strtol(entry, &end, 10);
-
-	if (!strncmp(entry, "GPU-", 4)) {
-		unsigned char uuid[16];
-		char text[48];
-
-		for (int i = 0; i < gpu.nr_physical; i++) {
-			int at = snprintf(text, sizeof(text), "GPU-");
-
-			sim_device_uuid(i, uuid);
-			for (int b = 0; b < 16; b++)
-				at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%02x",
-					       b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", uuid[b]);
-			if (!strcmp(text, entry))
-				return i;
-		}
-		return -1;
-	}
-	return end == entry || *end || n < 0 || n >= gpu.nr_physical ? -1 : (int)n;
+	sim_model_load(&gpu.profile);
+	choose_capacity();
 }
 
 static void choose_visible(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
-	char *copy, *save, *entry;
-	int index;
 
-	if (!list) {
-		for (gpu.nr = 0; gpu.nr < gpu.nr_physical; gpu.nr++)
-			gpu.physical[gpu.nr] = gpu.nr;
+	if (list) {
+		gpu.nr = sim_visible_devices(list, gpu.nr_physical, gpu.physical);
 		return;
 	}
-	copy = strcpy(sim_alloc(strlen(list) + 1), list);
-	for (entry = strtok_r(copy, ",", &save); entry && gpu.nr < gpu.nr_physical;
-	     entry = strtok_r(NULL, ",", &save)) {
-		index = visible_index(entry);
-		if (index < 0)
-			break;
-		gpu.physical[gpu.nr++] = index;
-	}
-	free(copy);
+	for (gpu.nr = 0; gpu.nr < gpu.nr_physical; gpu.nr++)
+		gpu.physical[gpu.nr] = gpu.nr;
+}
+
+/* In the order in which all others take the two locks. */
+static void before_fork(void)
+{
+	sim_lock();
+	sim_shared_before_fork();
+}
+
+static void after_fork(void)
+{
+	sim_shared_after_fork(false);
+	sim_unlock();
+}
+
+static void after_fork_in_child(void)
+{
+	sim_shared_after_fork(true);
+	sim_unlock();
 }
 
 static void set_up(void)
 {
 	choose_profile();
-	gpu.nr_physical = (int)number("SIMGPU_DEVICES", SIM_MAX_DEVICES, 1);
+	gpu.nr_physical = (int)number("SIMGPU_DEVICES", SIM_MAX_DEVICES, 1, "expected a number from 1 to 64");
 	choose_visible();
-	pthread_atfork(sim_lock, sim_unlock, sim_unlock);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 const struct sim_profile *sim_profile(void)
 {
 	pthread_once(&once, set_up);
 	return &gpu.profile;
+}
+
+bool sim_is_unlimited(void)
+{
+	pthread_once(&once, set_up);
+	return gpu.is_unlimited;
 }
 
 int sim_nr_devices(void)
@@ -178,26 +186,24 @@ bool sim_charge(int dev, size_t bytes)
 {
 	size_t capacity = sim_profile()->capacity_bytes;
 
-	sim_context_touch(dev);
-	if (bytes > capacity || gpu.used_bytes[dev] > capacity - bytes)
+	if (!sim_context_touch(dev))
 		return false;
-	gpu.used_bytes[dev] += bytes;
-	if (gpu.used_bytes[dev] > gpu.peak_bytes[dev])
-		gpu.peak_bytes[dev] = gpu.used_bytes[dev];
-	return true;
+	if (gpu.is_unlimited)
+		capacity = bytes <= SIM_CAPACITY_MAX ? SIZE_MAX : 0;
+	return sim_shared_take(gpu.physical[dev], bytes, capacity);
 }
 
 void sim_uncharge(int dev, size_t bytes)
 {
-	gpu.used_bytes[dev] -= bytes;
+	sim_shared_give(gpu.physical[dev], bytes);
 }
 
-size_t sim_used_bytes(int dev)
+struct sim_memory sim_device_memory(int index)
 {
-	return gpu.used_bytes[dev];
-}
+	struct sim_memory memory = { .total_bytes = sim_profile()->capacity_bytes,
+				     .used_bytes = sim_shared_used(index) };
 
-size_t sim_used_peak_bytes(int dev)
-{
-	return gpu.peak_bytes[dev];
+	if (memory.used_bytes < memory.total_bytes)
+		memory.free_bytes = memory.total_bytes - memory.used_bytes;
+	return memory;
 }

@@ -40,6 +40,7 @@ CUresult cuInit(unsigned int flags)
 	if (!initialised)
 		sim_tell_created(CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, NULL, NULL);
 	initialised = true;
+	sim_values_start();
 	return CUDA_SUCCESS;
 }
 

@@ -14,8 +14,10 @@ static void *lookup(const char *name, int version, bool per_thread, CUdriverProc
 
 	*status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	/* The private tables are not offered. For dlsym the function exists and refuses: NVRTC needs that. */
-	if (!strcmp(name, "cuGetExportTable"))
+	if (!strcmp(name, "cuGetExportTable")) {
+		sim_private_tables_asked();
 		return NULL;
+	}
 	if (!symbol && sim_symbol_versioned(name, 1 << 30)) {
 		*status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 		return NULL;

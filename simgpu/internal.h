@@ -15,6 +15,16 @@ static inline size_t sim_round_up(size_t n, size_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
+/* ---- who asks for what is not offered (static_runtime.c) ------------------------------------- */
+
+/* Somebody looked up the driver's private tables: say so once if it is a statically linked CUDA runtime. */
+void sim_private_tables_asked(void);
+
+/* ---- which devices a process sees (visible.c) ------------------------------------------------ */
+
+/* Physical indices that LIST, a value of CUDA_VISIBLE_DEVICES, names, in its order; returns how many. */
+int sim_visible_devices(const char *list, int nr_physical, int physical[SIM_MAX_DEVICES]);
+
 /* ---- blocks: who owns an address (blocks.c) -------------------------------------------------- */
 
 enum sim_kind {
@@ -67,6 +77,7 @@ struct sim_units {
 	size_t nr;
 	size_t nr_used;
 	size_t first_free;	/* no free unit lies below */
+	size_t too_long;	/* so long a run is known not to be there; 0: nothing is known */
 };
 
 /* Find and take COUNT adjacent units; grows the row when GROW, else returns SIZE_MAX when none fit. */
@@ -102,6 +113,7 @@ struct sim_context {
 	bool primary;
 	unsigned flags;
 	unsigned refs;		/* retains of a primary context */
+	uint64_t peers;		/* a bit for each device whose memory it was given access to */
 	bool active;
 	unsigned long long id;
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects, launches and results common to the simulated compute libraries. */
 #include "simgpu/library.h"
+#include "simgpu/taken.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Larger than any stateless object needs; programs only ever hold its address. */
@@ -17,10 +19,36 @@ void *sim_library_opaque(void)
 	return sim_zalloc(OPAQUE_BYTES);
 }
 
+void *sim_library_handle(size_t bytes, const char *owner, size_t taken)
+{
+	uint64_t address = taken ? sim_take(sim_device(), owner, taken) : 0;
+	struct sim_library *lib;
+
+	if (taken && !address)
+		return NULL;
+	lib = sim_library_new(bytes);
+	lib->taken = address;
+	return lib;
+}
+
+void sim_library_handle_free(void *handle)
+{
+	struct sim_library *lib = handle;
+
+	if (lib)
+		sim_give(lib->taken);
+	free(lib);
+}
+
 void sim_library_launch(const void *handle)
 {
-	const struct sim_library *lib = handle;
+	struct sim_library *lib = (struct sim_library *)handle;
+	void (*before)(void *) = lib ? lib->before_launch : NULL;
 
+	if (before) {
+		lib->before_launch = NULL;
+		before(lib);
+	}
 	sim_launch(lib ? lib->stream : NULL);
 }
 

@@ -16,6 +16,8 @@
 
 struct sim_library {
 	cudaStream_t stream;
+	uint64_t taken;				/* by the handle itself: sim_library_handle() */
+	void (*before_launch)(void *handle);	/* called once, at the next launch, when set */
 };
 
 /* What a library reports as scratch memory where the real figure is unknown (docs/simulated-libraries.md). */
@@ -28,6 +30,13 @@ struct sim_library {
  */
 void *sim_library_new(size_t bytes);
 void *sim_library_opaque(void);
+
+/*
+ * A handle of BYTES whose library would take TAKEN bytes of the current device with it, told as OWNER's; NULL
+ * when they do not fit. sim_library_handle_free() gives all back; NULL is ignored.
+ */
+void *sim_library_handle(size_t bytes, const char *owner, size_t taken);
+void sim_library_handle_free(void *handle);
 
 /*
  * A routine of HANDLE's library was called that launches kernels on the handle's stream. NULL: default

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "simgpu/simgpu.h"
+#include "simgpu/taken.h"
 
 static _Atomic(const struct simgpu_listener *) listener;
 
@@ -13,6 +14,11 @@ static _Atomic(const struct simgpu_listener *) listener;
 #define LISTENING(l, member)                                                                             \
 	((l) && (l)->struct_bytes >= offsetof(struct simgpu_listener, member) + sizeof((l)->member) &&   \
 	 (l)->member)
+
+bool sim_is_listening(void)
+{
+	return atomic_load(&listener);
+}
 
 void sim_tell_modelled_alloc(int dev, const char *owner, uint64_t address, uint64_t bytes)
 {
@@ -40,5 +46,8 @@ void sim_tell_value_read(int dev, const void *p, size_t bytes)
 
 void simgpu_listen(const struct simgpu_listener *new)
 {
+	sim_lock();
 	atomic_store(&listener, new);
+	sim_taken_repeat();
+	sim_unlock();
 }

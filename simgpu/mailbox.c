@@ -4,25 +4,26 @@
  * reductions.
  */
 #include "simgpu/mailbox_ring.h"
+#include "simgpu/patience.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 50000
-#define PATIENCE_SECONDS 60		/* before a wait is mentioned */
-#define FLUSH_SECONDS 5
+#define TIMEOUT_SECONDS 600
+#define FLUSH_SECONDS 60
 
 struct reduction {
 	int nr_missing;
 	void *dst;
-	size_t bytes;
+	size_t dst_bytes;
+	size_t bytes;			/* of each contribution */
 	int nr_ranks;
 	sim_combine_fn *combine;
 	uint64_t how;
+	bool is_known;			/* by this rank's contribution: the ranks are taken to be alike */
 	char all[];
 };
 
@@ -45,6 +46,16 @@ static struct message *sends, *receives;	/* oldest first */
 static unsigned last_group;
 static __thread unsigned group;			/* 0: not in a group */
 
+static int name_of(const struct sim_mailbox *box, int rank)
+{
+	return box->names ? box->names[rank] : rank;
+}
+
+static int nr_named(const struct sim_mailbox *box)
+{
+	return box->names ? box->nr_named : box->nr_ranks;
+}
+
 static struct message **list_end(struct message **list)
 {
 	while (*list)
@@ -63,7 +74,8 @@ static void reduction_finish(struct reduction *reduction)
 	if (reduction->dst) {
 		reduction->combine(reduction->dst, reduction->all, reduction->bytes, reduction->nr_ranks,
 				   reduction->how);
-		sim_dirty(reduction->dst, reduction->bytes);
+		sim_dirty(reduction->dst, reduction->dst_bytes);
+		sim_known(reduction->dst, reduction->dst_bytes, reduction->is_known);
 	}
 	free(reduction);
 }
@@ -125,19 +137,11 @@ static bool progress(void)
 	return advance(&receives, pull) || sent;
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Where a receive's result goes, for somebody who reads memory. */
 static bool writes_to(const struct message *m, const void *p, size_t bytes)
 {
 	if (m->reduction)
-		return m->reduction->dst && overlaps(m->reduction->dst, m->reduction->bytes, p, bytes);
+		return m->reduction->dst && overlaps(m->reduction->dst, m->reduction->dst_bytes, p, bytes);
 	return m->data && m->is_device && overlaps(m->data, m->bytes, p, bytes);
 }
 
@@ -156,51 +160,87 @@ static bool is_wanted(const struct message *m, const struct wanted *w)
 	       (!w->not_group || m->group != w->not_group);
 }
 
-static struct message *find_wanted(struct message *list, const struct wanted *w)
+/* The oldest message that W wants, or NULL. */
+static struct message *find_wanted(const struct wanted *w)
 {
-	while (list && !is_wanted(list, w))
-		list = list->next;
-	return list;
+	for (struct message *m = receives; m; m = m->next)
+		if (is_wanted(m, w))
+			return m;
+	for (struct message *m = w->sends ? sends : NULL; m; m = m->next)
+		if (is_wanted(m, w))
+			return m;
+	return NULL;
+}
+
+static double timeout_seconds(void)
+{
+	const char *text = getenv("SIMGPU_NCCL_TIMEOUT");
+	double value = text ? strtod(text, NULL) : 0;
+
+	return value > 0 ? value : TIMEOUT_SECONDS;
+}
+
+/* Nobody waits any more for the messages of LIST that W wants; if BOX is given, for those of its rank PEER. */
+static void give_up(struct message *list, const struct wanted *w, const struct sim_mailbox *box, int peer)
+{
+	for (struct message *m = list; m; m = m->next) {
+		if (box ? m->box != box || m->peer != peer : !is_wanted(m, w))
+			continue;
+		m->is_late = true;
+		__atomic_store_n(&m->box->is_failed, true, __ATOMIC_RELAXED);
+	}
+}
+
+/* M, which W no longer waits for, is the first of its mailbox. What is left at the end is no news. */
+static void say_given_up(const struct message *m, const struct wanted *w, const char *why)
+{
+	if (!m->box->is_failed && !w->sends)
+		fprintf(stderr, "simgpu: rank %d of %d: rank %d %s: its messages are no longer waited for\n",
+			name_of(m->box, m->box->rank), nr_named(m->box), name_of(m->box, m->peer), why);
 }
 
 /*
- * Wait, with the mutex held, until nothing that W wants is under way. A peer that lets us wait for PATIENCE
- * is mentioned once and its messages no longer waited for: the program could have gone on without them on a
- * GPU, where a synchronisation waits for less than all that is posted here.
+ * Wait, with the mutex held, until nothing that W wants is under way, or LIMIT seconds have passed in which
+ * nothing moved. A wait that is given up fails its mailbox.
  */
-static void wait_for(const struct wanted *w, double patience)
+static void wait_for(const struct wanted *w, double limit)
 {
-	static const struct timespec pause = { .tv_nsec = POLL_NS };
-	double start = 0;
+	struct patience patience = { 0 };
 
 	for (;;) {
 		struct message *m;
+		bool check;
 
 		while (progress())
-			start = 0;
-		m = find_wanted(receives, w);
-		if (!m && w->sends)
-			m = find_wanted(sends, w);
+			patience = (struct patience){ 0 };
+		m = find_wanted(w);
 		if (!m)
 			return;
-		if (!start)
-			start = seconds();
-		if (seconds() - start > patience) {
-			if (patience >= PATIENCE_SECONDS)
-				fprintf(stderr,
-					"simgpu: rank %d of %d: nothing came from rank %d for %d s, going "
-					"on\n",
-					m->box->rank, m->box->nr_ranks, m->peer, PATIENCE_SECONDS);
-			for (m = receives; m; m = m->next)
-				m->is_late |= is_wanted(m, w);
-			if (w->sends)
-				return;
-			continue;
-		}
 		pthread_mutex_unlock(&mutex);
-		nanosleep(&pause, NULL);
+		check = patience_pause(&patience);
 		pthread_mutex_lock(&mutex);
+		/* Another thread may have moved messages meanwhile: look for M only where it still is. */
+		if (!check || progress() || find_wanted(w) != m)
+			continue;
+		if (patience_mention(&patience))
+			fprintf(stderr, "simgpu: rank %d of %d: waiting for rank %d since %d s\n",
+				name_of(m->box, m->box->rank), nr_named(m->box), name_of(m->box, m->peer),
+				PATIENCE_MENTION_SECONDS);
+		if (mailbox_has_ended(m->box, m->peer) && !progress()) {
+			say_given_up(m, w, "has ended");
+			give_up(receives, NULL, m->box, m->peer);
+			give_up(sends, NULL, m->box, m->peer);
+		} else if (patience_over(&patience, limit)) {
+			say_given_up(m, w, "does not answer");
+			give_up(receives, w, NULL, 0);
+			give_up(sends, w, NULL, 0);
+		}
 	}
+}
+
+bool sim_mailbox_failed(const struct sim_mailbox *box)
+{
+	return __atomic_load_n(&box->is_failed, __ATOMIC_RELAXED);
 }
 
 static void on_progress(bool wait)
@@ -211,7 +251,7 @@ static void on_progress(bool wait)
 		return;
 	pthread_mutex_lock(&mutex);
 	if (wait)
-		wait_for(&all, PATIENCE_SECONDS);
+		wait_for(&all, timeout_seconds());
 	else
 		progress();
 	pthread_mutex_unlock(&mutex);
@@ -224,7 +264,7 @@ void sim_mailbox_settle(const void *p, size_t bytes)
 	if (!__atomic_load_n(&receives, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&mutex);
-	wait_for(&into, PATIENCE_SECONDS);
+	wait_for(&into, timeout_seconds());
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -278,20 +318,25 @@ struct sim_mailbox *sim_mailbox_open(uint64_t id, int nr_ranks, int rank)
 	return box;
 }
 
-void sim_mailbox_join(struct sim_mailbox *box)
+bool sim_mailbox_join(struct sim_mailbox *box)
 {
-	static const struct timespec pause = { .tv_nsec = POLL_NS };
-	double start = seconds();
+	struct patience patience = { 0 };
+	double limit = timeout_seconds();
+	int nr_joined;
 
-	while (mailbox_nr_joined(box) < box->nr_ranks) {
-		if (start && seconds() - start > PATIENCE_SECONDS) {
-			fprintf(stderr,
-				"simgpu: rank %d: %d of %d ranks have joined a communicator after %d s\n",
-				box->rank, mailbox_nr_joined(box), box->nr_ranks, PATIENCE_SECONDS);
-			start = 0;
-		}
-		nanosleep(&pause, NULL);
+	while ((nr_joined = mailbox_nr_joined(box)) < box->nr_ranks) {
+		if (!patience_pause(&patience))
+			continue;
+		for (int peer = 0; peer < box->nr_ranks; peer++)
+			if (mailbox_has_ended(box, peer))
+				return mailbox_nr_joined(box) == box->nr_ranks;
+		if (patience_mention(&patience))
+			fprintf(stderr, "simgpu: rank %d: %d of %d ranks have joined after %d s\n", name_of(box, box->rank),
+				nr_joined, box->nr_ranks, PATIENCE_MENTION_SECONDS);
+		if (patience_over(&patience, limit))
+			return false;
 	}
+	return true;
 }
 
 /* Forget the messages of BOX in LIST. */
@@ -342,6 +387,12 @@ int sim_mailbox_nr_ranks(const struct sim_mailbox *box)
 	return box->nr_ranks;
 }
 
+void sim_mailbox_name(struct sim_mailbox *box, const int *names, int nr)
+{
+	box->names = names;
+	box->nr_named = nr;
+}
+
 uint64_t sim_mailbox_id(const struct sim_mailbox *box)
 {
 	return box->id;
@@ -388,24 +439,24 @@ void sim_mailbox_receive(struct sim_mailbox *box, int peer, void *dst, size_t by
 	pthread_mutex_unlock(&mutex);
 }
 
-/* The caller's memory is only ours until we return, so this waits as long as it takes. */
-void sim_mailbox_receive_now(struct sim_mailbox *box, int peer, void *dst, size_t bytes)
+/* The caller's memory is only ours until we return: what comes later is dropped. */
+bool sim_mailbox_receive_now(struct sim_mailbox *box, int peer, void *dst, size_t bytes)
 {
 	const struct wanted own = { .box = box };
 	struct message *mine, *m;
 
 	pthread_mutex_lock(&mutex);
 	mine = post(box, peer, dst, bytes, false);
-	do {
-		mine->is_late = false;
-		wait_for(&own, PATIENCE_SECONDS);
-		for (m = receives; m && m != mine; m = m->next)
-			;
-	} while (m);
+	wait_for(&own, timeout_seconds());
+	for (m = receives; m && m != mine; m = m->next)
+		;
+	if (m)
+		m->data = NULL;
 	pthread_mutex_unlock(&mutex);
+	return !m;
 }
 
-void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, size_t bytes,
+void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, size_t dst_bytes, const void *own, size_t bytes,
 			sim_combine_fn *combine, uint64_t how)
 {
 	struct reduction *r = sim_alloc(sizeof(*r) + bytes * (size_t)box->nr_ranks);
@@ -413,10 +464,12 @@ void sim_mailbox_reduce(struct sim_mailbox *box, void *dst, const void *own, siz
 	*r = (struct reduction){
 		.nr_missing = box->nr_ranks - 1,
 		.dst = dst,
+		.dst_bytes = dst_bytes,
 		.bytes = bytes,
 		.nr_ranks = box->nr_ranks,
 		.combine = combine,
 		.how = how,
+		.is_known = sim_is_known(own, bytes),
 	};
 	memcpy(r->all + bytes * (size_t)box->rank, own, bytes);
 	pthread_mutex_lock(&mutex);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rings in shared memory between the ranks of a simulated NCCL communicator (mailbox_ring.h). */
 #include "simgpu/mailbox_ring.h"
+#include "simgpu/process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,15 +31,32 @@ struct ring {
 	char data[2 * SIM_MESSAGE_MAX - 128];
 };
 
+enum presence { AWAITED, ATTACHED, DETACHED };
+
+struct member {
+	struct sim_process process;	/* once ATTACHED */
+	_Atomic uint32_t presence;
+};
+
+/* Followed, on the next page, by the rings: [from * nr_ranks + to]. */
 struct mailbox_shared {
 	_Atomic uint32_t nr_joined;
-	char pad[4092];
-	struct ring rings[];		/* [from * nr_ranks + to] */
+	uint32_t nr_ranks;
+	struct member members[];	/* by rank */
 };
+
+static size_t rings_offset(const struct sim_mailbox *box)
+{
+	size_t bytes = sizeof(struct mailbox_shared) + sizeof(struct member) * (size_t)box->nr_ranks;
+
+	return (bytes + 4095) & ~(size_t)4095;
+}
 
 static struct ring *ring_of(const struct sim_mailbox *box, int from, int to)
 {
-	return &box->shared->rings[(size_t)from * (size_t)box->nr_ranks + (size_t)to];
+	struct ring *rings = (struct ring *)((char *)box->shared + rings_offset(box));
+
+	return &rings[(size_t)from * (size_t)box->nr_ranks + (size_t)to];
 }
 
 static void ring_copy(struct ring *ring, uint64_t at, void *data, size_t bytes, bool in)
@@ -100,6 +118,28 @@ bool mailbox_pull(struct sim_mailbox *box, int peer, void *data, size_t bytes)
 	return true;
 }
 
+/* Whether mailbox NAME can never be complete: one of the ranks that joined has ended. */
+static bool lacks_a_rank(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct mailbox_shared head;
+	struct member member;
+	bool lacks = false;
+
+	if (fd < 0)
+		return false;
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head))
+		head.nr_ranks = 0;
+	for (uint32_t i = 0; i < head.nr_ranks && !lacks; i++) {
+		off_t at = (off_t)(sizeof(head) + i * sizeof(member));
+
+		lacks = pread(fd, &member, sizeof(member), at) == sizeof(member) &&
+			member.presence == ATTACHED && sim_process_ended(&member.process);
+	}
+	close(fd);
+	return lacks;
+}
+
 /* Unlink what crashed jobs of this user left while they were starting. */
 static void reap(void)
 {
@@ -112,7 +152,7 @@ static void reap(void)
 	while ((entry = readdir(dir)))
 		if (!strncmp(entry->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) &&
 		    !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && st.st_uid == geteuid() &&
-		    time(NULL) - st.st_mtime > STALE_SECONDS)
+		    (time(NULL) - st.st_mtime > STALE_SECONDS || lacks_a_rank(dirfd(dir), entry->d_name)))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 }
@@ -120,28 +160,33 @@ static void reap(void)
 void mailbox_attach(struct sim_mailbox *box)
 {
 	size_t nr_rings = (size_t)box->nr_ranks * (size_t)box->nr_ranks;
-	void *map;
+	struct mailbox_shared *map;
 	int fd;
 
 	box->is_populated = sim_zalloc((size_t)box->nr_ranks * sizeof(*box->is_populated));
-	box->shared_bytes = sizeof(struct mailbox_shared) + sizeof(struct ring) * nr_rings;
+	box->shared_bytes = rings_offset(box) + sizeof(struct ring) * nr_rings;
 	snprintf(box->name, sizeof(box->name), "/" NAME_PREFIX "%016llx", (unsigned long long)box->id);
 	reap();
 	/* Both steps do nothing when another rank was first: no rendezvous is needed. */
 	fd = shm_open(box->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, (off_t)box->shared_bytes))
+	if (fd < 0 || ftruncate(fd, (off_t)box->shared_bytes) ||
+	    (errno = posix_fallocate(fd, 0, (off_t)rings_offset(box))))
 		sim_host_limit("shared memory (/dev/shm)", "check that /dev/shm is mounted and writable");
 	map = mmap(NULL, box->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
 		sim_host_limit("address space", "raise ulimit -v");
 	box->shared = map;
+	map->nr_ranks = (uint32_t)box->nr_ranks;
+	map->members[box->rank].process = sim_process_self();
+	atomic_store(&map->members[box->rank].presence, ATTACHED);
 	if (atomic_fetch_add(&box->shared->nr_joined, 1) + 1 == (uint32_t)box->nr_ranks)
 		shm_unlink(box->name);
 }
 
 void mailbox_detach(struct sim_mailbox *box)
 {
+	atomic_store(&box->shared->members[box->rank].presence, DETACHED);
 	munmap(box->shared, box->shared_bytes);
 	free(box->is_populated);
 }
@@ -149,6 +194,20 @@ void mailbox_detach(struct sim_mailbox *box)
 int mailbox_nr_joined(const struct sim_mailbox *box)
 {
 	return (int)atomic_load(&box->shared->nr_joined);
+}
+
+bool mailbox_has_ended(const struct sim_mailbox *box, int peer)
+{
+	const struct member *member = &box->shared->members[peer];
+
+	switch (atomic_load(&member->presence)) {
+	case ATTACHED:
+		return sim_process_ended(&member->process);
+	case DETACHED:
+		return true;
+	default:
+		return false;
+	}
 }
 
 void mailbox_unlink(struct sim_mailbox *box)

@@ -13,11 +13,14 @@
 struct sim_mailbox {
 	uint64_t id;
 	int nr_ranks, rank;
+	const int *names;		/* what messages to the user call the ranks; NULL: as they are */
+	int nr_named;
 	pid_t pid;			/* a fork child inherits the mailbox but is no rank */
 	struct mailbox_shared *shared;
 	size_t shared_bytes;
 	char name[48];
 	bool *is_populated;		/* by peer: the ring to it has its memory */
+	bool is_failed;			/* sim_mailbox_failed() */
 	struct sim_mailbox *next;
 };
 
@@ -27,6 +30,12 @@ void mailbox_detach(struct sim_mailbox *box);
 
 /* How many ranks have attached. */
 int mailbox_nr_joined(const struct sim_mailbox *box);
+
+/*
+ * Whether rank PEER has detached or its process has ended: what it sent is in its ring, and no more will come.
+ * False for one that has not attached yet. Takes some ten microseconds.
+ */
+bool mailbox_has_ended(const struct sim_mailbox *box, int peer);
 
 /* Remove the name of BOX if not all ranks have attached; else it is gone already. */
 void mailbox_unlink(struct sim_mailbox *box);

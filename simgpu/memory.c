@@ -207,6 +207,7 @@ void sim_memory_reset(int device)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
+	struct sim_memory memory;
 	int device;
 	CUresult ret = sim_context_need(&device);
 
@@ -214,8 +215,9 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 		return ret;
 	if (!free_bytes || !total_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	*total_bytes = sim_profile()->capacity_bytes;
-	*free_bytes = *total_bytes - sim_used_bytes(device);
+	memory = sim_device_memory(sim_device_physical(device));
+	*total_bytes = memory.total_bytes;
+	*free_bytes = memory.free_bytes;
 	return CUDA_SUCCESS;
 }
 

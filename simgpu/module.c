@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "simgpu/callback.h"
+#include "simgpu/image.h"
 
 enum {
 	MODULE_MAGIC = 0x4d4f4455,
@@ -18,6 +19,7 @@ enum {
 struct module {
 	uint32_t magic;
 	uint32_t id;
+	int architecture, compiled;	/* what the image was made for, and what of it runs */
 	struct function *functions;
 };
 
@@ -68,12 +70,16 @@ static size_t image_bytes(const char *image)
 static CUresult module_new(void **handle, const void *image, size_t bytes)
 {
 	static uint32_t last_id;
+	const int cc = sim_profile()->cc_major * 10 + sim_profile()->cc_minor;
 	struct module *m;
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = sim_zalloc(sizeof(*m));
 	m->magic = MODULE_MAGIC;
+	m->architecture = m->compiled = cc;
+	if (image)
+		m->architecture = sim_image_architecture(image, cc, &m->compiled);
 	m->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	*handle = m;
 	sim_tell_module_loaded(m->id, image, bytes);
@@ -249,6 +255,13 @@ CUresult cuKernelGetName(const char **name, CUkernel kernel)
 	return CUDA_SUCCESS;
 }
 
+const char *sim_function_name(CUfunction function)
+{
+	struct function *f = function_of(function);
+
+	return f ? f->name : NULL;
+}
+
 CUresult cuFuncGetName(const char **name, CUfunction function)
 {
 	return cuKernelGetName(name, (CUkernel)function);
@@ -268,8 +281,6 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 
 static CUresult get_attribute(int *value, CUfunction_attribute a, struct function *f)
 {
-	int architecture = sim_profile()->cc_major * 10 + sim_profile()->cc_minor;
-
 	if (!f || !value)
 		return CUDA_ERROR_INVALID_HANDLE;
 	switch (a) {
@@ -280,8 +291,10 @@ static CUresult get_attribute(int *value, CUfunction_attribute a, struct functio
 		*value = REGISTERS;
 		break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+		*value = f->module->architecture;
+		break;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-		*value = architecture;
+		*value = f->module->compiled;
 		break;
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
 		*value = f->dynamic_shared_bytes;

@@ -4,8 +4,7 @@
  *
  * Collectives of at most 256 KiB a rank move real data, because programs exchange sizes, flags and pickled
  * objects that way. Larger ones move nothing: what they would carry is kernel results, which the simulation
- * does not have, and both sides know the size. Reductions of 8- and 16-bit floating point leave each rank its
- * own contribution.
+ * does not have, and both sides know the size.
  */
 #include "simgpu/nccl_state.h"
 
@@ -35,6 +34,7 @@ static void keep(void *dst, const void *src, size_t bytes)
 		return;
 	memmove(dst, src, bytes);
 	sim_dirty(dst, bytes);
+	sim_known_copy(dst, src, bytes);
 }
 
 static void *at(const void *base, int rank, size_t bytes)
@@ -48,14 +48,24 @@ static void *at(const void *base, int rank, size_t bytes)
 			return ncclInvalidArgument; \
 	} while (0)
 
+/* The first operation of a communicator takes memory. */
+#define CONNECT(comm)                                      \
+	do {                                               \
+		ncclResult_t connected = nccl_connect(comm); \
+                                                           \
+		if (connected != ncclSuccess)              \
+			return connected;                  \
+	} while (0)
+
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
 		      cudaStream_t stream)
 {
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm && peer >= 0 && peer < comm->nr_ranks);
+	CONNECT(comm);
 	if (begin(bytes, sendbuff, bytes, stream))
-		sim_mailbox_send(comm->box, peer, sendbuff, bytes);
+		nccl_send(comm, peer, sendbuff, bytes);
 	return ncclSuccess;
 }
 
@@ -65,8 +75,9 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm && peer >= 0 && peer < comm->nr_ranks);
+	CONNECT(comm);
 	if (begin(bytes, NULL, 0, stream))
-		sim_mailbox_receive(comm->box, peer, recvbuff, bytes);
+		nccl_receive(comm, peer, recvbuff, bytes);
 	return ncclSuccess;
 }
 
@@ -76,15 +87,19 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, n
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm && root >= 0 && root < comm->nr_ranks);
+	CONNECT(comm);
+	if (comm->rank != root)
+		sendbuff = recvbuff;	/* all that a stand-in for the root has */
+	root = nccl_root(&comm->presence, root);
 	if (!begin(bytes, comm->rank == root ? sendbuff : NULL, bytes, stream))
 		return ncclSuccess;
 	if (comm->rank != root) {
-		sim_mailbox_receive(comm->box, root, recvbuff, bytes);
+		nccl_receive(comm, root, recvbuff, bytes);
 		return ncclSuccess;
 	}
 	for (int peer = 0; peer < comm->nr_ranks; peer++)
 		if (peer != root)
-			sim_mailbox_send(comm->box, peer, sendbuff, bytes);
+			nccl_send(comm, peer, sendbuff, bytes);
 	keep(recvbuff, sendbuff, bytes);
 	return ncclSuccess;
 }
@@ -100,15 +115,20 @@ static void send_all(ncclComm_t comm, const void *src, size_t bytes, bool parts)
 {
 	for (int peer = 0; peer < comm->nr_ranks; peer++)
 		if (peer != comm->rank)
-			sim_mailbox_send(comm->box, peer, parts ? at(src, peer, bytes) : src, bytes);
+			nccl_send(comm, peer, parts ? at(src, peer, bytes) : src, bytes);
 }
 
-/* Receive BYTES from every other rank, in order of rank, into DST. */
-static void receive_all(ncclComm_t comm, void *dst, size_t bytes)
+/* Receive BYTES from every other rank, in order of rank, into DST, which gets this rank's own at OWN. */
+static void receive_all(ncclComm_t comm, void *dst, const void *own, size_t bytes)
 {
+	if (comm->presence.place) {
+		nccl_receive_all(comm, dst, own, bytes);
+		return;
+	}
+	keep(at(dst, comm->rank, bytes), own, bytes);
 	for (int peer = 0; peer < comm->nr_ranks; peer++)
 		if (peer != comm->rank)
-			sim_mailbox_receive(comm->box, peer, at(dst, peer, bytes), bytes);
+			nccl_receive(comm, peer, at(dst, peer, bytes), bytes);
 }
 
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
@@ -117,12 +137,9 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, n
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes, stream))
 		return ncclSuccess;
-	if (!nccl_type_is_reduced(datatype)) {
-		keep(recvbuff, sendbuff, bytes);
-		return ncclSuccess;
-	}
 	send_all(comm, sendbuff, bytes, false);
 	nccl_reduce_into(comm, recvbuff, sendbuff, bytes, datatype, op);
 	return ncclSuccess;
@@ -134,16 +151,13 @@ ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, nccl
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm && root >= 0 && root < comm->nr_ranks);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes, stream))
 		return ncclSuccess;
-	if (!nccl_type_is_reduced(datatype)) {
-		if (comm->rank == root)
-			keep(recvbuff, sendbuff, bytes);
-	} else if (comm->rank == root) {
+	if (comm->rank == root)
 		nccl_reduce_into(comm, recvbuff, sendbuff, bytes, datatype, op);
-	} else {
-		sim_mailbox_send(comm->box, root, sendbuff, bytes);
-	}
+	else
+		nccl_send(comm, root, sendbuff, bytes);
 	return ncclSuccess;
 }
 
@@ -153,12 +167,9 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
 	size_t bytes = recvcount * nccl_type_bytes(datatype);
 
 	REQUIRE(comm);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes * (size_t)comm->nr_ranks, stream))
 		return ncclSuccess;
-	if (!nccl_type_is_reduced(datatype)) {
-		keep(recvbuff, at(sendbuff, comm->rank, bytes), bytes);
-		return ncclSuccess;
-	}
 	send_all(comm, sendbuff, bytes, true);
 	nccl_reduce_into(comm, recvbuff, at(sendbuff, comm->rank, bytes), bytes, datatype, op);
 	return ncclSuccess;
@@ -170,12 +181,22 @@ ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcoun
 	size_t bytes = sendcount * nccl_type_bytes(datatype);
 
 	REQUIRE(comm);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes, stream))
 		return ncclSuccess;
 	send_all(comm, sendbuff, bytes, false);
-	keep(at(recvbuff, comm->rank, bytes), sendbuff, bytes);
-	receive_all(comm, recvbuff, bytes);
+	receive_all(comm, recvbuff, sendbuff, bytes);
 	return ncclSuccess;
+}
+
+/* Receive from every other rank its part of BYTES for this one; what absent ranks have for us is as our own. */
+static void exchange(ncclComm_t comm, void *dst, const void *own, size_t bytes)
+{
+	for (int peer = 0; peer < comm->nr_ranks; peer++)
+		if (peer == comm->rank || nccl_place(&comm->presence, peer) < 0)
+			keep(at(dst, peer, bytes), own, bytes);
+		else
+			nccl_receive(comm, peer, at(dst, peer, bytes), bytes);
 }
 
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
@@ -184,11 +205,11 @@ ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, nc
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes * (size_t)comm->nr_ranks, stream))
 		return ncclSuccess;
 	send_all(comm, sendbuff, bytes, true);
-	keep(at(recvbuff, comm->rank, bytes), at(sendbuff, comm->rank, bytes), bytes);
-	receive_all(comm, recvbuff, bytes);
+	exchange(comm, recvbuff, at(sendbuff, comm->rank, bytes), bytes);
 	return ncclSuccess;
 }
 
@@ -198,14 +219,14 @@ ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, nccl
 	size_t bytes = count * nccl_type_bytes(datatype);
 
 	REQUIRE(comm && root >= 0 && root < comm->nr_ranks);
+	CONNECT(comm);
 	if (!begin(bytes, sendbuff, bytes, stream))
 		return ncclSuccess;
 	if (comm->rank != root) {
-		sim_mailbox_send(comm->box, root, sendbuff, bytes);
+		nccl_send(comm, root, sendbuff, bytes);
 		return ncclSuccess;
 	}
-	keep(at(recvbuff, root, bytes), sendbuff, bytes);
-	receive_all(comm, recvbuff, bytes);
+	receive_all(comm, recvbuff, sendbuff, bytes);
 	return ncclSuccess;
 }
 
@@ -216,11 +237,12 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncc
 	bool is_root;
 
 	REQUIRE(comm && root >= 0 && root < comm->nr_ranks);
+	CONNECT(comm);
 	is_root = comm->rank == root;
 	if (!begin(bytes, is_root ? sendbuff : NULL, bytes * (size_t)comm->nr_ranks, stream))
 		return ncclSuccess;
 	if (!is_root) {
-		sim_mailbox_receive(comm->box, root, recvbuff, bytes);
+		nccl_receive(comm, root, recvbuff, bytes);
 		return ncclSuccess;
 	}
 	send_all(comm, sendbuff, bytes, true);

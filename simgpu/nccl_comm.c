@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* NCCL: communicators, groups, memory and names. */
 #include "simgpu/driver_table.h"
+#include "simgpu/memory_model.h"
 #include "simgpu/nccl_state.h"
+#include "simgpu/taken.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,32 +19,59 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return a ^ a >> 33;
 }
 
-/*
- * The real call returns when all ranks are there, so this one does. In a group one thread opens several
- * ranks, and nobody could wait there.
- */
-static ncclResult_t comm_new(ncclComm_t *comm, uint64_t id, int nr_ranks, int rank, bool join)
-{
-	if (!comm || nr_ranks < 1 || rank < 0 || rank >= nr_ranks)
-		return ncclInvalidArgument;
-	*comm = sim_zalloc(sizeof(**comm));
-	(*comm)->rank = rank;
-	(*comm)->nr_ranks = nr_ranks;
-	(*comm)->device = sim_device();
-	(*comm)->box = sim_mailbox_open(id, nr_ranks, rank);
-	if (join && !group_depth)
-		sim_mailbox_join((*comm)->box);
-	return ncclSuccess;
-}
-
 static ncclResult_t comm_free(ncclComm_t comm, bool flush)
 {
 	if (!comm)
 		return ncclInvalidArgument;
 	sim_mailbox_close(comm->box, flush);
+	sim_give(comm->taken_at_init);
+	sim_give(comm->taken_at_use);
+	nccl_presence_release(&comm->presence);
 	free(comm->scales);
 	free(comm);
 	return ncclSuccess;
+}
+
+/*
+ * The real call returns when all ranks are there, so this one does. In a group one thread opens several
+ * ranks, and nobody could wait there.
+ */
+static ncclResult_t comm_new(ncclComm_t *comm, uint64_t id, int nr_ranks, int rank, int device, bool join,
+			     const ncclConfig_t *config)
+{
+	uint64_t taken;
+
+	if (!comm || nr_ranks < 1 || rank < 0 || rank >= nr_ranks)
+		return ncclInvalidArgument;
+	taken = sim_take(device, "nccl", sim_model_nccl_init(nr_ranks));
+	if (!taken)
+		return ncclUnhandledCudaError;
+	*comm = sim_zalloc(sizeof(**comm));
+	(*comm)->taken_at_init = taken;
+	(*comm)->rank = rank;
+	(*comm)->nr_ranks = nr_ranks;
+	(*comm)->device = device;
+	if (join)
+		nccl_presence_init(&(*comm)->presence, nr_ranks, rank, config);
+	else
+		(*comm)->presence.nr_present = nr_ranks;
+	(*comm)->box = sim_mailbox_open(id, (*comm)->presence.nr_present, nccl_place(&(*comm)->presence, rank));
+	sim_mailbox_name((*comm)->box, (*comm)->presence.present, nr_ranks);
+	if (join && !group_depth && !sim_mailbox_join((*comm)->box)) {
+		comm_free(*comm, false);
+		*comm = NULL;
+		return ncclRemoteError;
+	}
+	return ncclSuccess;
+}
+
+ncclResult_t nccl_connect(ncclComm_t comm)
+{
+	if (sim_mailbox_failed(comm->box))
+		return ncclRemoteError;
+	if (!comm->taken_at_use)
+		comm->taken_at_use = sim_take(comm->device, "nccl", sim_model_nccl_first(comm->nr_ranks));
+	return comm->taken_at_use ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 static uint64_t unique_id(const ncclUniqueId *id)
@@ -71,23 +101,21 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
-	return comm_new(comm, unique_id(&commId), nranks, rank, true);
+	return ncclCommInitRankConfig(comm, nranks, commId, rank, NULL);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
 				    ncclConfig_t *config)
 {
-	(void)config;
-	return ncclCommInitRank(comm, nranks, commId, rank);
+	return comm_new(comm, unique_id(&commId), nranks, rank, sim_device(), true, config);
 }
 
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
 				      ncclUniqueId *commIds, ncclConfig_t *config)
 {
-	(void)config;
 	if (nId < 1 || !commIds)
 		return ncclInvalidArgument;
-	return ncclCommInitRank(newcomm, nranks, commIds[0], myrank);
+	return ncclCommInitRankConfig(newcomm, nranks, commIds[0], myrank, config);
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
@@ -96,32 +124,32 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 	ncclResult_t result = ncclGetUniqueId(&id);
 
 	for (int rank = 0; rank < ndev && result == ncclSuccess; rank++) {
-		result = comm_new(&comm[rank], unique_id(&id), ndev, rank, false);
-		if (result == ncclSuccess)
-			comm[rank]->device = devlist ? devlist[rank] : rank;
+		int device = devlist ? devlist[rank] : rank;
+
+		if (device < 0 || device >= sim_nr_devices())
+			return ncclInvalidArgument;
+		result = comm_new(&comm[rank], unique_id(&id), ndev, rank, device, false, NULL);
 	}
 	return result;
 }
 
 /*
- * All ranks tell each other their colour and key; those of one colour form a communicator, in order of key.
+ * All ranks tell each other their colour and key; those of one colour form a communicator, in order of key: the
+ * caller's place in it and its size. False when one of them has ended.
  */
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+static bool exchange_colors(ncclComm_t comm, int color, int key, int *out_rank, int *out_nr_ranks)
 {
 	struct choice {
 		int color, key;
 	} mine = { color, key }, *all;
 	int nr_ranks = 0, rank = 0;
-	uint64_t id;
+	bool is_complete = true;
 
-	(void)config;
-	if (!comm || !newcomm)
-		return ncclInvalidArgument;
 	all = sim_zalloc(sizeof(*all) * (size_t)comm->nr_ranks);
 	for (int peer = 0; peer < comm->nr_ranks; peer++)
 		sim_mailbox_send(comm->box, peer, &mine, sizeof(mine));
 	for (int peer = 0; peer < comm->nr_ranks; peer++)
-		sim_mailbox_receive_now(comm->box, peer, &all[peer], sizeof(mine));
+		is_complete &= sim_mailbox_receive_now(comm->box, peer, &all[peer], sizeof(mine));
 	for (int peer = 0; peer < comm->nr_ranks; peer++) {
 		if (all[peer].color != color)
 			continue;
@@ -129,11 +157,33 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newc
 		rank += all[peer].key < key || (all[peer].key == key && peer < comm->rank);
 	}
 	free(all);
+	*out_rank = rank;
+	*out_nr_ranks = nr_ranks;
+	return is_complete;
+}
+
+/*
+ * What absent ranks would choose nobody can say here. PyTorch's choice is known: its key is the rank in the new
+ * communicator, whose size the configuration states (nccl_absent.h).
+ */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	int nr_ranks = nccl_stated_size(config), rank = key;
+	uint64_t id;
+
+	if (!comm || !newcomm)
+		return ncclInvalidArgument;
 	id = mix(mix(sim_mailbox_id(comm->box), ++comm->nr_splits), (uint64_t)color);
+	if (!comm->presence.place && !exchange_colors(comm, color, key, &rank, &nr_ranks))
+		return ncclRemoteError;
 	*newcomm = NULL;
 	if (color == NCCL_SPLIT_NOCOLOR)
 		return ncclSuccess;
-	return comm_new(newcomm, id, nr_ranks, rank, true);
+	if (!nr_ranks) {
+		fprintf(stderr, "simgpu: ncclCommSplit: which absent ranks would join is not known\n");
+		return ncclInvalidUsage;
+	}
+	return comm_new(newcomm, id, nr_ranks, rank, comm->device, true, config);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
@@ -155,7 +205,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
 	if (!comm || !asyncError)
 		return ncclInvalidArgument;
-	*asyncError = ncclSuccess;
+	*asyncError = sim_mailbox_failed(comm->box) ? ncclRemoteError : ncclSuccess;
 	return ncclSuccess;
 }
 
@@ -259,7 +309,14 @@ ncclResult_t ncclGroupEnd(void)
 {
 	if (!group_depth)
 		return ncclInvalidUsage;
-	if (!--group_depth)
+	if (!--group_depth) {
 		sim_mailbox_group_end();
+		nccl_group_complete();
+	}
 	return ncclSuccess;
+}
+
+bool nccl_in_group(void)
+{
+	return group_depth > 0;
 }

@@ -4,6 +4,7 @@
 #define SIMGPU_NCCL_STATE_H
 
 #include "simgpu/mailbox.h"
+#include "simgpu/nccl_absent.h"
 
 #pragma GCC visibility push(default)
 #include <nccl.h>
@@ -16,17 +17,25 @@ ncclResult_t ncclGroupEnd(void);
 struct ncclComm {
 	struct sim_mailbox *box;
 	int rank, nr_ranks;
+	struct nccl_presence presence;	/* the mailbox has the present ranks */
 	int device;
+	uint64_t taken_at_init, taken_at_use;	/* sim_take(): what NCCL would hold of the device */
 	uint64_t nr_splits;		/* the same on all ranks: part of a split's identity */
 	double *scales;			/* of operations made by ncclRedOpCreatePreMulSum */
 	int nr_scales;
 };
 
+/*
+ * Take what COMM would take of its device at its first operation, if it has not yet; ncclRemoteError when a rank
+ * of it was given up.
+ */
+ncclResult_t nccl_connect(ncclComm_t comm);
+
+/* Whether the calling thread is between ncclGroupStart() and ncclGroupEnd(). */
+bool nccl_in_group(void);
+
 /* Bytes of one element. */
 size_t nccl_type_bytes(ncclDataType_t type);
-
-/* Whether elements of TYPE are combined at all: not floating point of 8 and 16 bits. */
-bool nccl_type_is_reduced(ncclDataType_t type);
 
 /* Post the reduction with OP of BYTES that every rank contributes, this one's at OWN, into DST. */
 void nccl_reduce_into(ncclComm_t comm, void *dst, const void *own, size_t bytes, ncclDataType_t type,

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVML: the devices, their memory and this process on them. NVML counts physical devices, whatever
+ * NVML: the devices, their memory and the processes on them. NVML counts physical devices, whatever
  * CUDA_VISIBLE_DEVICES hides. Sensors read as an idle board's; everything else is not supported, as on many
  * boards.
  */
-#include "simgpu/simgpu.h"
-
 #include "simgpu/nvml_api.h"
+#include "simgpu/shared_device.h"
+#include "simgpu/simgpu.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define DRIVER_VERSION "580.00"
 #define IDLE_CELSIUS 30
@@ -128,24 +127,14 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device
 	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-static void uuid_text(int index, char text[41])
-{
-	unsigned char uuid[16];
-
-	sim_device_uuid(index, uuid);
-	snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9],
-		 uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
-}
-
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-	char text[41];
+	char text[SIM_UUID_TEXT];
 
 	if (!uuid)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < sim_nr_physical(); i++) {
-		uuid_text(i, text);
+		sim_device_uuid_text(i, text);
 		if (strcasecmp(text, uuid))
 			continue;
 		*device = handle_of(i);
@@ -198,10 +187,10 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
-	char text[41];
+	char text[SIM_UUID_TEXT];
 	INDEX_OR_RETURN(device, index);
 
-	uuid_text(index, text);
+	sim_device_uuid_text(index, text);
 	return put_string(uuid, length, text);
 }
 
@@ -226,33 +215,26 @@ nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	return nvmlDeviceGetPciInfo_v3(device, pci);
 }
 
-/* Bytes in use on physical device INDEX: by this process, the only one the simulation knows. */
-static size_t used_bytes(int index)
-{
-	for (int dev = 0; dev < sim_nr_devices(); dev++)
-		if (sim_device_physical(dev) == index)
-			return sim_used_bytes(dev);
-	return 0;
-}
-
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
+	struct sim_memory now;
 	INDEX_OR_RETURN(device, index);
 
-	memory->total = sim_profile()->capacity_bytes;
-	memory->used = used_bytes(index);
-	memory->free = memory->total - memory->used;
+	now = sim_device_memory(index);
+	*memory = (nvmlMemory_t){ .total = now.total_bytes, .used = now.used_bytes, .free = now.free_bytes };
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
+	struct sim_memory now;
 	INDEX_OR_RETURN(device, index);
 
-	memory->total = sim_profile()->capacity_bytes;
+	now = sim_device_memory(index);
+	memory->total = now.total_bytes;
 	memory->reserved = 0;
-	memory->used = used_bytes(index);
-	memory->free = memory->total - memory->used;
+	memory->used = now.used_bytes;
+	memory->free = now.free_bytes;
 	return NVML_SUCCESS;
 }
 
@@ -339,27 +321,29 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, u
 	return nvmlDeviceGetMaxClockInfo(device, type, clock);
 }
 
-/* The protocol of all process lists: too little room is answered with the room needed. */
-static nvmlReturn_t process_room(nvmlDevice_t device, unsigned int *infoCount, const void *infos,
-				 size_t *used)
+/*
+ * The processes on DEVICE, as the caller has ROOM for. The protocol of all process lists: too little room is
+ * answered with the room needed.
+ */
+static nvmlReturn_t holders(nvmlDevice_t device, unsigned int *infoCount, const void *infos,
+			    struct sim_holder found[SIM_SHARED_PROCESSES])
 {
 	unsigned int room;
 	INDEX_OR_RETURN(device, index);
 
-	*used = used_bytes(index);
-	room = *infoCount;
-	*infoCount = *used ? 1 : 0;
-	return room < *infoCount || (*infoCount && !infos) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+	room = infos ? *infoCount : 0;
+	*infoCount = (unsigned int)sim_shared_holders(index, found, SIM_SHARED_PROCESSES);
+	return room < *infoCount ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
 						     nvmlProcessInfo_t *infos)
 {
-	size_t used;
-	nvmlReturn_t result = process_room(device, infoCount, infos, &used);
+	struct sim_holder found[SIM_SHARED_PROCESSES];
+	nvmlReturn_t result = holders(device, infoCount, infos, found);
 
-	if (result == NVML_SUCCESS && *infoCount)
-		infos[0] = (nvmlProcessInfo_t){ (unsigned int)getpid(), used, NO_INSTANCE, NO_INSTANCE };
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < *infoCount; i++)
+		infos[i] = (nvmlProcessInfo_t){ found[i].pid, found[i].bytes, NO_INSTANCE, NO_INSTANCE };
 	return result;
 }
 
@@ -372,11 +356,11 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
 						  nvmlProcessInfo_v1_t *infos)
 {
-	size_t used;
-	nvmlReturn_t result = process_room(device, infoCount, infos, &used);
+	struct sim_holder found[SIM_SHARED_PROCESSES];
+	nvmlReturn_t result = holders(device, infoCount, infos, found);
 
-	if (result == NVML_SUCCESS && *infoCount)
-		infos[0] = (nvmlProcessInfo_v1_t){ (unsigned int)getpid(), used };
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < *infoCount; i++)
+		infos[i] = (nvmlProcessInfo_v1_t){ found[i].pid, found[i].bytes };
 	return result;
 }
 

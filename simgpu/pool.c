@@ -13,11 +13,9 @@
 #define POOL_UNIT 512
 #define POOL_STEP SIM_MIB(32)
 
-enum { POOL_MAGIC = 0x504f4f4c };
-
 struct sim_pool {
-	uint32_t magic;
 	struct sim_pool *next;
+	bool initialised;
 	int device;			/* -1: host memory, not charged */
 	bool user;			/* made by cuMemPoolCreate */
 	bool dying;			/* destroyed, but some of its blocks live */
@@ -33,7 +31,7 @@ static struct sim_pool *current_pools[SIM_MAX_DEVICES];
 
 static void pool_init(struct sim_pool *pool, int device)
 {
-	pool->magic = POOL_MAGIC;
+	pool->initialised = true;
 	pool->device = device;
 	for (int i = 0; i < 4; i++)
 		pool->settings[i] = 1;
@@ -44,7 +42,7 @@ static void pool_init(struct sim_pool *pool, int device)
 /* Locked. */
 static struct sim_pool *default_pool(int device)
 {
-	if (!default_pools[device].magic) {
+	if (!default_pools[device].initialised) {
 		pool_init(&default_pools[device], device);
 		default_pools[device].props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		default_pools[device].props.location.id = device;
@@ -58,11 +56,16 @@ static struct sim_pool *current_pool(int device)
 	return current_pools[device] ? current_pools[device] : default_pool(device);
 }
 
+/* What HANDLE stands for, or NULL: it was destroyed, or never was a pool. */
 static struct sim_pool *pool_of(CUmemoryPool handle)
 {
-	struct sim_pool *pool = (struct sim_pool *)handle;
+	struct sim_pool *pool;
 
-	return pool && pool->magic == POOL_MAGIC ? pool : NULL;
+	sim_lock();
+	for (pool = pools; pool && pool != (struct sim_pool *)handle; pool = pool->next)
+		;
+	sim_unlock();
+	return pool;
 }
 
 static struct sim_pool_state state_of(const struct sim_pool *pool)
@@ -130,7 +133,6 @@ static void unlink_pool(struct sim_pool *pool)
 	while (*link != pool)
 		link = &(*link)->next;
 	*link = pool->next;
-	pool->magic = 0;
 	free(pool);
 }
 
@@ -157,7 +159,7 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 	if (!dptr || !bytes || block.bytes < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_lock();
-	if (bytes > sim_profile()->capacity_bytes || !grow(pool, block.bytes)) {
+	if (bytes > SIM_CAPACITY_MAX || !grow(pool, block.bytes)) {
 		sim_unlock();
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -21,6 +21,7 @@ struct simgpu_report {
 	uint32_t nr_names;		/* functions called that are not supported, in order of name */
 	const struct simgpu_unsupported *names;
 	uint64_t calls;			/* sum over names */
+	uint32_t is_unlimited;		/* SIMGPU_CAPACITY=unlimited: the driver's total means nothing */
 };
 
 /*

@@ -116,23 +116,32 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 	return RUNTIME_NO_CONTEXT(cuDeviceCanAccessPeer(can, device, peer));
 }
 
+/* The primary context of PEER, a device other than the current one. */
+static cudaError_t peer_context(CUcontext *ctx, int peer)
+{
+	cudaError_t e = sim_runtime_context();
+	CUdevice own = -1;
+
+	if (!e)
+		e = (cudaError_t)sim_driver()->cuCtxGetDevice(&own);
+	if (!e && own == peer)
+		e = cudaErrorInvalidDevice;
+	return e ? e : (cudaError_t)sim_driver()->cuDevicePrimaryCtxRetain(ctx, peer);
+}
+
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
 	CUcontext ctx = NULL;
-	cudaError_t e = sim_runtime_context();
+	cudaError_t e = peer_context(&ctx, peer);
 
-	if (!e)
-		e = (cudaError_t)sim_driver()->cuDevicePrimaryCtxRetain(&ctx, peer);
 	return sim_runtime_error(e ? e : (cudaError_t)sim_driver()->cuCtxEnablePeerAccess(ctx, flags));
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer)
 {
 	CUcontext ctx = NULL;
-	cudaError_t e = sim_runtime_context();
+	cudaError_t e = peer_context(&ctx, peer);
 
-	if (!e)
-		e = (cudaError_t)sim_driver()->cuDevicePrimaryCtxRetain(&ctx, peer);
 	return sim_runtime_error(e ? e : (cudaError_t)sim_driver()->cuCtxDisablePeerAccess(ctx));
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/callback.h"
 #include "simgpu/runtime.h"
 
 /* What __cudaRegisterFatBinary returns: a module of the program. */
@@ -107,6 +107,15 @@ static cudaError_t function_of(const void *host, CUfunction *function)
 void sim_runtime_kernel(const void *handle, CUfunction function)
 {
 	enter(&(struct symbol){ .host = handle, .function = function });
+}
+
+const char *sim_kernel_name(const void *host)
+{
+	struct symbol symbol;
+
+	if (!find(host, &symbol) || symbol.bytes)
+		return NULL;
+	return symbol.name ? symbol.name : sim_function_name(symbol.function);
 }
 
 /* ---- registration: what code compiled by nvcc calls ------------------------------------------ */

@@ -59,6 +59,16 @@ struct sim_profile {
 	int watts;			/* board power limit, for NVML */
 };
 
+/*
+ * Under SIMGPU_CAPACITY=unlimited no allocation fails. Programs divide, multiply and reserve addresses by the
+ * total, so it reads as a number that they can bear, and what is in use may exceed it.
+ */
+#define SIM_UNLIMITED_TOTAL ((size_t)4 << 40)
+bool sim_is_unlimited(void);
+
+/* The largest capacity, and the largest request that an unlimited device grants: there are 2^47 B of addresses. */
+#define SIM_CAPACITY_MAX ((size_t)64 << 40)
+
 /* The profile of this process, from SIMGPU_PROFILE, with SIMGPU_CAPACITY applied. Never NULL. */
 const struct sim_profile *sim_profile(void);
 
@@ -73,23 +83,30 @@ int sim_device(void);
 int sim_device_physical(int dev);
 int sim_nr_physical(void);
 
-/* Identity of physical device INDEX. */
+/* Identity of physical device INDEX; the text is "GPU-01234567-89ab-...", as nvidia-smi has it. */
+#define SIM_UUID_TEXT 41
 void sim_device_uuid(int index, unsigned char uuid[16]);
+void sim_device_uuid_text(int index, char text[SIM_UUID_TEXT]);
 int sim_device_pci_bus(int index);
 
 /*
- * Take BYTES of DEV's capacity, creating its context first if there is none; false when it does not fit, and
- * then nothing is taken. sim_uncharge() gives back. Both locked.
+ * Take BYTES of DEV's capacity, creating its context first if there is none; false when they or the context do
+ * not fit, and then nothing is taken. sim_uncharge() gives back. Both locked.
  */
 bool sim_charge(int dev, size_t bytes);
 void sim_uncharge(int dev, size_t bytes);
 
-/* Bytes in use on DEV, its context included, and the most that ever was. Not locked: a moment's reading. */
-size_t sim_used_bytes(int dev);
-size_t sim_used_peak_bytes(int dev);
+/*
+ * What physical device INDEX has in all and has left, as cudaMemGetInfo and NVML tell it: contexts and what
+ * other processes hold (shared_device.h) are taken. Not locked: a moment's reading.
+ */
+struct sim_memory {
+	size_t total_bytes, used_bytes, free_bytes;
+};
+struct sim_memory sim_device_memory(int index);
 
-/* Create DEV's primary context if there is none. Locked. */
-void sim_context_touch(int dev);
+/* Create DEV's primary context if there is none; false when it does not fit. Locked. */
+bool sim_context_touch(int dev);
 bool sim_context_active(int dev);
 
 void sim_lock(void);
@@ -137,14 +154,37 @@ extern void (*sim_before_overwrite)(const void *p, size_t bytes);
 
 /* ---- device memory contents (dirty.c, pointer.c) --------------------------------------------- */
 
-/* The host side wrote [P, P + BYTES) of device memory: it no longer reads 0 until it is handed out afresh. */
+/*
+ * The host side wrote [P, P + BYTES) of device memory: it no longer reads 0 until it is handed out afresh, and
+ * it is known to hold what it would hold on a GPU.
+ */
 void sim_dirty(const void *p, size_t bytes);
+
+/* Say that [P, P + BYTES) holds what it would hold on a GPU, or that it may not: kernels would have written it. */
+void sim_known(const void *p, size_t bytes, bool is_known);
+
+/* Whether all of [P, P + BYTES) is known. */
+bool sim_is_known(const void *p, size_t bytes);
+
+/* BYTES were copied within device memory: DST is known where SRC is. The two do not overlap. */
+void sim_known_copy(const void *dst, const void *src, size_t bytes);
 
 /* [P, P + BYTES) is handed out afresh: what was dirty in it reads 0 again. */
 void sim_fresh(void *p, size_t bytes);
 
 /* Device of the block that contains P, or -1 when P is no device memory (host, pinned, unknown). */
 int sim_pointer_device(const void *p);
+
+/* ---- values that kernels would have computed (values.c) -------------------------------------- */
+
+/* The process begins to use a device: if it is a Python program with PyTorch, compute small values from now on. */
+void sim_values_start(void);
+
+/*
+ * The host reads BYTES that no one wrote. If what a kernel would have put there is expected, write it to DST, say
+ * in *IS_KNOWN whether a GPU would have got the same, and return true.
+ */
+bool sim_values_answer(void *dst, size_t bytes, bool *is_known);
 
 /* ---- unsupported functions (unsupported.c) --------------------------------------------------- */
 
@@ -168,6 +208,7 @@ void sim_stub_called(struct sim_stub *stub);
  * OWNER, a constant string, would have taken BYTES of DEV here, or given them back; the host read a value that
  * a kernel would have computed. Not to be called with sim_lock() held: the listener takes its own stack.
  */
+bool sim_is_listening(void);
 void sim_tell_modelled_alloc(int dev, const char *owner, uint64_t address, uint64_t bytes);
 void sim_tell_modelled_free(int dev, const char *owner, uint64_t address, uint64_t bytes);
 void sim_tell_value_read(int dev, const void *p, size_t bytes);

@@ -30,6 +30,9 @@ $(SIM_GEN)/%.o: $(SIM_GEN)/%.c $(O)/flags.key
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PRELOAD_CFLAGS) $(CUDA_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The assembler puts the value shadow's Python source into this object.
+$(O)/preload/simgpu/values.o: simgpu/values.py
+
 # The soname is the driver's, so that the runtime half finds itself when it looks for the driver, as it does on a
 # GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
 SIM_LINK := $(SIM_BODY) $(SIM_GEN)/callbacks.o $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
@@ -39,6 +42,13 @@ $(O)/simgpu/libsimgpu.so: $(SIM_LINK)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $(SIM_LINK) \
 		$(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
 
-$(O)/simgpu/libcuda.so.1: $(O)/simgpu/libsimgpu.so
+# What is loaded into Python, not compiled.
+SIM_PYTHON := $(patsubst simgpu/%,$(O)/simgpu/%,$(wildcard simgpu/python/*.py simgpu/python/*/*.py))
+
+$(O)/simgpu/python/%.py: simgpu/python/%.py
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(O)/simgpu/libcuda.so.1: $(O)/simgpu/libsimgpu.so $(SIM_PYTHON)
 	$(Q)for l in libcuda.so.1 libcuda.so libnvidia-ml.so.1; do ln -sf libsimgpu.so $(@D)/$$l; done
 	$(Q)touch -h $@

@@ -58,11 +58,16 @@ static size_t find_run(const struct sim_units *units, size_t from, size_t count,
 
 size_t sim_units_take(struct sim_units *units, size_t count, bool grow)
 {
-	size_t length, at = find_run(units, units->first_free, count, &length);
+	size_t length, at;
 
+	if (units->too_long && count >= units->too_long && !grow)
+		return SIZE_MAX;
+	at = find_run(units, units->first_free, count, &length);
 	if (length < count) {
-		if (!grow)
+		if (!grow) {
+			units->too_long = count;
 			return SIZE_MAX;
+		}
 		grow_to(units, at + count);
 	}
 	mark(units, at, count, true);
@@ -75,6 +80,7 @@ size_t sim_units_take(struct sim_units *units, size_t count, bool grow)
 void sim_units_give(struct sim_units *units, size_t at, size_t count)
 {
 	mark(units, at, count, false);
+	units->too_long = 0;
 	units->nr_used -= count;
 	if (at < units->first_free)
 		units->first_free = at;

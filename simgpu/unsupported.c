@@ -32,6 +32,7 @@ const struct simgpu_report *simgpu_report(void)
 	};
 
 	pthread_mutex_lock(&mutex);
+	report.is_unlimited = sim_is_unlimited();
 	report.nr_names = 0;
 	report.calls = 0;
 	for (size_t i = 0; i < sim_nr_stubs; i++) {

@@ -16,15 +16,15 @@
 
 #include "simgpu/internal.h"
 
-enum { PHYSICAL_MAGIC = 0x50485953, HOST_FILE = SIM_MAX_DEVICES };
+enum { HOST_FILE = SIM_MAX_DEVICES };
 
 struct physical {
-	uint32_t magic;
 	unsigned refs;			/* handles to it and mappings of it */
 	size_t bytes;
 	size_t offset;			/* in the memory file */
 	int file;			/* a device, HOST_FILE, or -1: imported, with FD */
 	int fd;
+	uintptr_t shown_at;		/* its first mapping, 0 when there was none */
 	CUmemAllocationProp prop;
 };
 
@@ -37,6 +37,7 @@ static struct memory_file {
 } files[SIM_MAX_DEVICES + 1];
 
 static struct sim_blocks reservations;
+static struct sim_blocks handles;	/* a block of one byte for each struct physical, at its address */
 
 /* The descriptor of a memory file; a program that closes or reuses every descriptor ends here, not in its
  * data. */
@@ -90,6 +91,8 @@ static void extent_give(struct memory_file *f, size_t offset, size_t bytes)
 /* Drop one reference. Locked. */
 static void physical_put(struct physical *ph)
 {
+	struct sim_block entry;
+
 	if (--ph->refs)
 		return;
 	if (ph->file < 0) {
@@ -99,15 +102,28 @@ static void physical_put(struct physical *ph)
 		if (ph->file != HOST_FILE)
 			sim_uncharge(ph->file, ph->bytes);
 	}
-	ph->magic = 0;
+	sim_blocks_remove(&handles, (uintptr_t)ph, &entry);
 	free(ph);
 }
 
+/* A handle that programs may use, with one reference. Locked. */
+static struct physical *physical_new(size_t bytes, int file, const CUmemAllocationProp *prop)
+{
+	struct physical *ph = sim_zalloc(sizeof(*ph));
+	struct sim_block entry = { .kind = SIM_RESERVED, .start = (uintptr_t)ph, .bytes = 1 };
+
+	ph->refs = 1;
+	ph->bytes = bytes;
+	ph->file = file;
+	ph->prop = *prop;
+	sim_blocks_add(&handles, &entry);
+	return ph;
+}
+
+/* What HANDLE stands for, or NULL: it was released, or never was one. Locked. */
 static struct physical *physical_of(CUmemGenericAllocationHandle handle)
 {
-	struct physical *ph = (struct physical *)(uintptr_t)handle;
-
-	return ph && ph->magic == PHYSICAL_MAGIC ? ph : NULL;
+	return sim_blocks_find(&handles, (uintptr_t)handle) ? (struct physical *)(uintptr_t)handle : NULL;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -140,13 +156,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 		sim_unlock();
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	ph = sim_zalloc(sizeof(*ph));
-	ph->magic = PHYSICAL_MAGIC;
-	ph->refs = 1;
-	ph->bytes = bytes;
-	ph->file = file;
+	ph = physical_new(bytes, file, prop);
 	ph->offset = extent_take(&files[file], bytes);
-	ph->prop = *prop;
 	sim_unlock();
 	*handle = (uintptr_t)ph;
 	return CUDA_SUCCESS;
@@ -206,6 +217,21 @@ static bool reserved(CUdeviceptr ptr, size_t bytes)
 	return r && bytes <= r->bytes && ptr - r->start <= r->bytes - bytes;
 }
 
+/*
+ * What was written is remembered by address: where memory has several, or another process may write it, all of
+ * them count as written, and reading them reads the memory itself.
+ */
+static void show(struct physical *ph, uintptr_t at, size_t bytes)
+{
+	if (!ph->shown_at && ph->file >= 0) {
+		ph->shown_at = at;
+		return;
+	}
+	if (ph->shown_at)
+		sim_dirty((void *)ph->shown_at, bytes);
+	sim_dirty((void *)at, bytes);
+}
+
 CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {
@@ -233,6 +259,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
 		block.device =
 		    ph->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? ph->prop.location.id : 0;
 		sim_blocks_add(&sim_blocks, &block);
+		show(ph, ptr, bytes);
 	}
 	sim_unlock();
 	return ret;
@@ -297,6 +324,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 		sim_host_limit("unmapping simulated device memory failed", "raise vm.max_map_count");
 	for (CUdeviceptr at = ptr; at < ptr + bytes; at += block.bytes) {
 		sim_blocks_remove(&sim_blocks, at, &block);
+		if (((struct physical *)block.owner)->shown_at == at)
+			((struct physical *)block.owner)->shown_at = 0;
 		physical_put(block.owner);
 	}
 	sim_unlock();
@@ -324,12 +353,14 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 						CUmemGenericAllocationHandle handle)
 {
-	struct physical *ph = physical_of(handle);
+	struct physical *ph;
 
-	if (!ph || !prop)
-		return CUDA_ERROR_INVALID_VALUE;
-	*prop = ph->prop;
-	return CUDA_SUCCESS;
+	sim_lock();
+	ph = physical_of(handle);
+	if (ph && prop)
+		*prop = ph->prop;
+	sim_unlock();
+	return ph && prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- sharing with other processes ------------------------------------------------------------ */
@@ -341,15 +372,20 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 				      CUmemAllocationHandleType type, unsigned long long flags)
 {
-	struct physical *ph = physical_of(handle);
+	struct physical *ph;
+	size_t bytes;
 	int fd;
 
-	if (!shareable || !ph || flags)
+	sim_lock();
+	ph = physical_of(handle);
+	bytes = ph ? ph->bytes : 0;
+	sim_unlock();
+	if (!shareable || !bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	fd = memfd_create("simgpu-shared", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)ph->bytes))
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
 		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
 	*(int *)shareable = fd;
 	return CUDA_SUCCESS;
@@ -359,6 +395,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 					CUmemAllocationHandleType type)
 {
 	int device, fd = (int)(intptr_t)os_handle;
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
 	CUresult ret = sim_context_need(&device);
 	struct physical *ph;
 	struct stat st;
@@ -369,17 +407,14 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!handle || fstat(fd, &st) || !st.st_size || st.st_size % (off_t)SIM_GRANULE)
 		return CUDA_ERROR_INVALID_VALUE;
-	ph = sim_zalloc(sizeof(*ph));
-	ph->magic = PHYSICAL_MAGIC;
-	ph->refs = 1;
-	ph->bytes = (size_t)st.st_size;
-	ph->file = -1;
-	ph->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (ph->fd < 0)
+	prop.location.id = device;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
 		sim_host_limit("dup failed", "raise `ulimit -n` (open files)");
-	ph->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	ph->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	ph->prop.location.id = device;
+	sim_lock();
+	ph = physical_new((size_t)st.st_size, -1, &prop);
+	ph->fd = fd;
+	sim_unlock();
 	*handle = (uintptr_t)ph;
 	return CUDA_SUCCESS;
 }

@@ -35,7 +35,7 @@ struct told {
 	size_t bytes;
 	const void *address, *stream;
 	uint32_t module;
-	char name[48];
+	char name[48], symbol[48];
 };
 
 static struct told told[MOST];
@@ -47,6 +47,8 @@ static void note_call(struct told *t, const CUpti_CallbackData *data)
 	t->site = data->callbackSite;
 	t->correlation = data->correlationId;
 	strncpy(t->name, data->functionName, sizeof(t->name) - 1);
+	if (data->symbolName)
+		strncpy(t->symbol, data->symbolName, sizeof(t->symbol) - 1);
 	if (t->site == CUPTI_API_ENTER)
 		*data->correlationData = 1000 + nr_told;
 	else
@@ -144,6 +146,11 @@ static void names_of_the_holder(void **state)
 	assert_int_equal(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API,
 					      CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, &name), CUPTI_SUCCESS);
 	assert_string_equal(name, "cudaMalloc");
+	/* An older version of a function keeps its number. */
+	assert_int_equal(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API,
+					      CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceProperties_v3020, &name),
+			 CUPTI_SUCCESS);
+	assert_string_equal(name, "cudaGetDeviceProperties");
 	assert_int_equal(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RESOURCE, 1, &name), CUPTI_ERROR_INVALID_PARAMETER);
 }
 
@@ -189,6 +196,44 @@ static void calls_are_told_around(void **state)
 	assert_int_equal(cuptiUnsubscribe(handle), CUPTI_SUCCESS);
 	assert_int_equal(cudaFree(NULL), cudaSuccess);
 	assert_int_equal(nr_told, 2);
+}
+
+/* As code that nvcc 13 compiled declares it. */
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
+			       cudaStream_t stream);
+
+static void launches_name_their_kernel(void **state)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+				  ".visible .entry add()\n{\n\tret;\n}\n";
+	CUpti_SubscriberHandle handle;
+	cudaLibrary_t library;
+	cudaKernel_t kernel;
+	dim3 one = { 1, 1, 1 };
+
+	(void)state;
+	assert_int_equal(cudaLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0), cudaSuccess);
+	assert_int_equal(cudaLibraryGetKernel(&kernel, library, "add"), cudaSuccess);
+	handle = subscribe();
+	assert_int_equal(cuptiEnableDomain(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API), CUPTI_SUCCESS);
+	assert_int_equal(cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_DRIVER_API,
+					     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), CUPTI_SUCCESS);
+	assert_int_equal(cudaLaunchKernel(kernel, one, one, NULL, 0, NULL), cudaSuccess);
+	assert_int_equal(__cudaLaunchKernel(kernel, one, one, NULL, 0, NULL), cudaSuccess);
+	assert_int_equal(cudaLaunchKernel(&one, one, one, NULL, 0, NULL), cudaErrorInvalidDeviceFunction);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidDeviceFunction);
+
+	assert_int_equal(nr_told, 12);
+	assert_string_equal(told[0].name, "cudaLaunchKernel");
+	assert_string_equal(told[1].name, "cuLaunchKernel");
+	assert_int_equal(told[4].cbid, CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000);
+	assert_string_equal(told[5].name, "cuLaunchKernel");
+	for (unsigned i = 0; i < 8; i++)
+		assert_string_equal(told[i].symbol, "add");
+	for (unsigned i = 8; i < 12; i++)
+		assert_string_equal(told[i].symbol, "");
+	assert_int_equal(cuptiUnsubscribe(handle), CUPTI_SUCCESS);
+	assert_int_equal(cudaLibraryUnload(library), cudaSuccess);
 }
 
 static void objects_are_told(void **state)
@@ -325,6 +370,7 @@ int main(void)
 		cmocka_unit_test(one_subscriber_at_a_time),
 		cmocka_unit_test(names_of_the_holder),
 		cmocka_unit_test(calls_are_told_around),
+		cmocka_unit_test(launches_name_their_kernel),
 		cmocka_unit_test(objects_are_told),
 		cmocka_unit_test(memory_is_recorded),
 	};

@@ -2,6 +2,7 @@
 /* The simulated GPU's rules for memory, capture and entry points, through its own public functions. */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,6 +45,75 @@ static void allocations_end_at_the_capacity(void **state)
 	assert_int_equal(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuMemFree_v2(0), CUDA_SUCCESS);
 	assert_int_equal(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void frees_of_what_is_not_allocated_are_errors(void **state)
+{
+	CUdeviceptr p, small;
+	char host[64];
+	void *pinned;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, MIB(4)), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&small, 100), CUDA_SUCCESS);
+	assert_int_equal(cuMemHostAlloc(&pinned, 100, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p + 512), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFree_v2((CUdeviceptr)host), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFree_v2((CUdeviceptr)pinned), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFreeHost((void *)p), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFreeAsync((CUdeviceptr)host, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemHostUnregister(host), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFree_v2(small), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(small), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFreeHost(pinned), CUDA_SUCCESS);
+	assert_int_equal(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cudaFree(host), cudaErrorInvalidValue);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+static void handles_that_are_none_are_errors(void **state)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	CUmemPoolProps pool_props = { .allocType = prop.type, .location = prop.location };
+	CUmemGenericAllocationHandle physical;
+	CUmemoryPool pool;
+	char host[64];
+
+	(void)state;
+	assert_int_equal(cuMemCreate(&physical, MIB(2), &prop, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemRelease(physical), CUDA_SUCCESS);
+	assert_int_equal(cuMemRelease(physical), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemRelease(0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemRelease(0x1234), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemGetAllocationPropertiesFromHandle(&prop, physical), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemPoolCreate(&pool, &pool_props), CUDA_SUCCESS);
+	assert_int_equal(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemPoolDestroy((CUmemoryPool)host), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemPoolTrimTo(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void a_host_access_to_freed_memory_faults(void **state)
+{
+	CUdeviceptr p;
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, MIB(4)), CUDA_SUCCESS);
+	assert_int_equal(*(volatile char *)p, 0);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	child = fork();
+	if (!child) {
+		signal(SIGSEGV, SIG_DFL);
+		_exit(*(volatile char *)p);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }
 
 static void small_allocations_share_a_granule(void **state)
@@ -318,6 +388,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocations_end_at_the_capacity),
+		cmocka_unit_test(frees_of_what_is_not_allocated_are_errors),
+		cmocka_unit_test(handles_that_are_none_are_errors),
+		cmocka_unit_test(a_host_access_to_freed_memory_faults),
 		cmocka_unit_test(small_allocations_share_a_granule),
 		cmocka_unit_test(contents_are_what_the_host_wrote_and_else_zero),
 		cmocka_unit_test(physical_memory_is_charged_until_released_and_unmapped),

@@ -49,6 +49,29 @@ static void reduce(ncclComm_t comm, int rank)
 	CHECK(sum[0] == 4.5f && sum[1] == 1.0f && most == 5);
 }
 
+/* 1.5 + 3 in each small type; in the last, 4.5 lies between two numbers. */
+static void reduce_small(ncclComm_t comm, int rank)
+{
+	static const struct {
+		ncclDataType_t type;
+		uint16_t mine[2], sum;
+	} rows[] = {
+		{ ncclFloat16, { 0x3e00, 0x4200 }, 0x4480 },
+		{ ncclBfloat16, { 0x3fc0, 0x4040 }, 0x4090 },
+		{ ncclFloat8e4m3, { 0x3c, 0x44 }, 0x49 },
+		{ ncclFloat8e5m2, { 0x3e, 0x42 }, 0x44 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		void *p = device_alloc(&rows[i].mine[rank], 2);
+		uint16_t sum = 0;
+
+		CHECK(ncclAllReduce(p, p, 1, rows[i].type, ncclSum, comm, 0) == ncclSuccess);
+		fetch(&sum, p, i < 2 ? 2 : 1);
+		CHECK(sum == rows[i].sum);
+	}
+}
+
 static void gather(ncclComm_t comm, int rank)
 {
 	int32_t mine = 10 + rank, all[2] = { 0 };
@@ -104,13 +127,21 @@ static void split(ncclComm_t comm, int rank)
 	CHECK(ncclCommDestroy(reversed) == ncclSuccess && ncclCommDestroy(half) == ncclSuccess);
 }
 
-static void rank_main(const ncclUniqueId *id, int rank)
+static ncclComm_t join(const ncclUniqueId *id, int rank)
 {
 	ncclComm_t comm;
 
 	CHECK(cudaSetDevice(0) == cudaSuccess);
 	CHECK(ncclCommInitRank(&comm, 2, *id, rank) == ncclSuccess);
+	return comm;
+}
+
+static void rank_main(const ncclUniqueId *id, int rank)
+{
+	ncclComm_t comm = join(id, rank);
+
 	reduce(comm, rank);
+	reduce_small(comm, rank);
 	gather(comm, rank);
 	pass_around(comm, rank);
 	forget(comm, rank);
@@ -119,18 +150,43 @@ static void rank_main(const ncclUniqueId *id, int rank)
 	_exit(0);
 }
 
-static void test_pair(void **state)
+/* Rank 1 ends after a message of two: what it has sent arrives, then rank 0 is told. */
+static void bereaved_main(const ncclUniqueId *id, int rank)
+{
+	ncclComm_t comm = join(id, rank);
+	ncclResult_t error;
+	int32_t value = 7;
+	void *p = device_alloc(rank ? &value : NULL, sizeof(value));
+
+	if (rank) {
+		CHECK(ncclSend(p, 1, ncclInt32, 0, comm, 0) == ncclSuccess);
+		CHECK(cudaDeviceSynchronize() == cudaSuccess);
+		_exit(0);
+	}
+	for (int i = 0; i < 2; i++)
+		CHECK(ncclRecv((char *)p + i * 4, 1, ncclInt32, 1, comm, 0) == ncclSuccess);
+	CHECK(ncclCommGetAsyncError(comm, &error) == ncclSuccess && error == ncclSuccess);
+	CHECK(cudaDeviceSynchronize() == cudaSuccess);
+	value = 0;
+	fetch(&value, p, sizeof(value));
+	CHECK(value == 7);
+	CHECK(ncclCommGetAsyncError(comm, &error) == ncclSuccess && error == ncclRemoteError);
+	CHECK(ncclSend(p, 1, ncclInt32, 1, comm, 0) == ncclRemoteError);
+	CHECK(ncclCommAbort(comm) == ncclSuccess);
+	_exit(0);
+}
+
+static void run_pair(void (*main_of)(const ncclUniqueId *id, int rank))
 {
 	ncclUniqueId id;
 	pid_t ranks[2];
 
-	(void)state;
 	assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
 	for (int rank = 0; rank < 2; rank++) {
 		ranks[rank] = fork();
 		assert_true(ranks[rank] >= 0);
 		if (!ranks[rank])
-			rank_main(&id, rank);
+			main_of(&id, rank);
 	}
 	for (int rank = 0; rank < 2; rank++) {
 		int status = 0;
@@ -140,10 +196,23 @@ static void test_pair(void **state)
 	}
 }
 
+static void test_pair(void **state)
+{
+	(void)state;
+	run_pair(rank_main);
+}
+
+static void test_a_rank_that_ends(void **state)
+{
+	(void)state;
+	run_pair(bereaved_main);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pair),
+		cmocka_unit_test(test_a_rank_that_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* image: which of the architectures that a program's kernels were compiled for a device would run. */
+#ifndef SIMGPU_IMAGE_H
+#define SIMGPU_IMAGE_H
+
+/*
+ * The architecture (10 x major + minor) of the code in IMAGE that a device of compute capability CC runs: the
+ * newest binary of its major version that is not newer than CC, else the newest PTX not newer. *COMPILED says
+ * what runs: the same, or CC where PTX is compiled by the driver. An image that is no fat binary, or of an
+ * unknown layout, counts as made for CC. One that has nothing for CC counts as its oldest code: a GPU would
+ * refuse it, but what a program takes there can be simulated all the same. Pure; any thread.
+ */
+int sim_image_architecture(const void *image, int cc, int *compiled);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Says why a program's CUDA calls fail when the CUDA runtime was linked into it (nvcc's default for
+ * programs): such a runtime asks the driver for its private tables, which are not offered, and gives up.
+ */
+#include <execinfo.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "simgpu/internal.h"
+
+#define FRAMES 16
+
+/* The runtime's documented names of errors are in it as text; whoever only calls it has none of them. */
+static const char marker[] = "cudaErrorInsufficientDriver";
+
+struct module {
+	uintptr_t address;		/* inside it */
+	bool has_runtime;
+	char path[4096];
+};
+
+static bool contains(const struct dl_phdr_info *info, const ElfW(Phdr) *segment, uintptr_t address)
+{
+	uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+	return segment->p_type == PT_LOAD && address >= start && address - start < segment->p_memsz;
+}
+
+/* memmem(), without what AddressSanitizer makes of it in programs: it minds the gaps between their objects. */
+static bool holds_marker(const volatile char *p, size_t bytes)
+{
+	for (size_t i = 0; i + sizeof(marker) <= bytes; i++) {
+		size_t matched = 0;
+
+		while (matched < sizeof(marker) && p[i + matched] == marker[matched])
+			matched++;
+		if (matched == sizeof(marker))
+			return true;
+	}
+	return false;
+}
+
+static int look_into(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct module *m = data;
+	bool is_it = false;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		is_it |= contains(info, &info->dlpi_phdr[i], m->address);
+	for (int i = 0; is_it && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *s = &info->dlpi_phdr[i];
+
+		if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && !(s->p_flags & PF_W))
+			m->has_runtime |= holds_marker((const char *)(info->dlpi_addr + s->p_vaddr),
+						       s->p_filesz);
+	}
+	if (is_it)
+		snprintf(m->path, sizeof(m->path), "%s", info->dlpi_name);
+	return is_it;
+}
+
+static void name_program(struct module *m)
+{
+	ssize_t n = *m->path ? 0 : readlink("/proc/self/exe", m->path, sizeof(m->path) - 1);
+
+	if (n > 0)
+		m->path[n] = 0;
+}
+
+void sim_private_tables_asked(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	struct module self = { .address = (uintptr_t)&sim_private_tables_asked }, m;
+	void *frames[FRAMES];
+	int nr;
+
+	if (atomic_flag_test_and_set(&said))
+		return;
+	dl_iterate_phdr(look_into, &self);
+	/* A recorder may stand between the runtime and us. */
+	nr = backtrace(frames, FRAMES);
+	for (int i = 0; i < nr; i++) {
+		m = (struct module){ .address = (uintptr_t)frames[i] };
+		dl_iterate_phdr(look_into, &m);
+		if (!m.has_runtime || !strcmp(m.path, self.path))
+			continue;
+		name_program(&m);
+		fprintf(stderr,
+			"simgpu: the CUDA runtime is linked into '%s', which the simulated GPU cannot serve "
+			"(it needs undocumented tables of the driver): its CUDA calls fail; link it with "
+			"'-cudart shared'\n",
+			m.path);
+		return;
+	}
+}

@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: MIT
+"""Small integer and boolean results, computed on the host: no kernel runs on a simulated GPU.
+
+Part of libsimgpu: values.c runs this text once, in a namespace of its own that has the functions `expect`, `memory`,
+`known`, `written`, `cleared`, `unknown`, `install` and `switch_off` (values.h documents them). It puts a dispatch mode
+under all modes of the program. For each operator that has a *rule* here, the rule gets the arguments and returns None,
+or a generator that yields None where the operator itself is to be called, and (arguments, keywords) where the same is
+to be called on the host; it is sent the results. The operator itself always runs: what it allocates is not changed.
+
+Device memory is host memory here, so a CPU tensor over the same bytes is all it takes to read or write it. Nothing is
+allocated or copied on the device. A result is *known* when all that it was computed from is known: written by the
+host, or computed here from what was. What is not known is computed as well, from zeros, so that it fits together.
+"""
+
+import os
+import sys
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+LIMIT = 1 << 20  # elements: a batch of tokens, or what says which of them each expert gets; larger ones are data
+WATCHED = 16  # elements of a floating-point tensor that a program may read to decide something
+
+Tensor = torch.Tensor
+ITEM_BYTES = {torch.int64: 8, torch.int32: 4, torch.int16: 2, torch.int8: 1, torch.uint8: 1, torch.bool: 1}
+MASKS = (torch.bool, torch.uint8)
+CPU = torch.device("cpu")
+strided = torch.strided
+capturing = torch._C._cuda_isCurrentStreamCapturing
+nr_modes = torch._C._len_torch_dispatch_stack
+program_defined = torch._library.custom_ops.OPDEFS  # operators that a program has written in Python
+
+# ---- device memory as host tensors -----------------------------------------------------------
+
+
+def host(t):
+    """A CPU tensor over the memory of device tensor `t`."""
+    sizes, strides = t.shape, t.stride()
+    span = 1
+    for size, stride in zip(sizes, strides):
+        if not size:
+            return torch.empty(sizes, dtype=t.dtype, device=CPU)
+        span += (size - 1) * stride
+    flat = torch.frombuffer(memory(t.data_ptr(), span * ITEM_BYTES[t.dtype]), dtype=t.dtype)
+    return flat.as_strided(sizes, strides)
+
+
+def place(t):
+    """What `known`, `written` and `unknown` want to be told of a tensor."""
+    return t.data_ptr(), t.element_size(), t.shape, t.stride()
+
+
+def is_small(t):
+    return t.dtype in ITEM_BYTES and t.layout is strided and t.numel() <= LIMIT
+
+
+def are_known(tensors):
+    return all(known(*place(t)) for t in tensors if t.is_cuda)
+
+
+def tensors_in(args, keywords):
+    """The tensors among an operator's arguments, and in lists among them: they nest no deeper."""
+    found = []
+    for value in (*args, *keywords.values()):
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif type(value) in (list, tuple):
+            found += [one for one in value if isinstance(one, Tensor)]
+    return found
+
+
+def on_host(args, keywords, copies=None):
+    """The arguments for the host: device tensors by their memory, or by what `copies` has for their ids."""
+
+    def one(value):
+        if isinstance(value, Tensor):
+            if copies and id(value) in copies:
+                return copies[id(value)]
+            return host(value) if value.is_cuda and is_small(value) else value
+        if type(value) in (list, tuple):
+            return [one(each) for each in value]
+        return CPU if isinstance(value, torch.device) else value
+
+    keywords = {name: one(value) for name, value in keywords.items() if name != "pin_memory"}
+    return tuple(one(value) for value in args), keywords
+
+
+def store(results, values, is_true):
+    """Write the host's `values` to where the operator's `results` are."""
+    if isinstance(results, Tensor):
+        results, values = [results], [values]
+    if type(results) not in (list, tuple) or type(values) not in (list, tuple):
+        return
+    for result, value in zip(results, values):
+        if not isinstance(result, Tensor) or not isinstance(value, Tensor) or not is_small(result):
+            continue
+        if result.shape != value.shape or result.dtype != value.dtype or not result.numel():
+            continue
+        if result.is_cuda:
+            host(result).copy_(value)
+            written(*place(result), is_true)
+        else:
+            result.copy_(value)
+
+
+def is_computing(device):
+    """Whether operators on that device do now what they say, instead of being traced or captured."""
+    return device.type == "cuda" and not nr_modes() and not capturing()
+
+
+def are_for_us(tensors, keywords):
+    """Whether there is something to compute from these arguments."""
+    if not all(map(is_small, tensors)):
+        return False
+    device = keywords.get("device")
+    for t in tensors:
+        if t.is_cuda:
+            device = t.device
+    return device is not None and is_computing(device)
+
+
+# ---- what rules do ---------------------------------------------------------------------------
+
+
+def compute(args, keywords, tensors, reads=()):
+    """Run the operator, whose results' shapes are known then: small arguments may have large results."""
+    is_true = are_known(tensors)
+    expect(*(reads or (is_true,)))
+    results = yield None
+    outputs = [results] if isinstance(results, Tensor) else results
+    if type(outputs) not in (list, tuple):
+        return
+    outputs = [t for t in outputs if isinstance(t, Tensor)]
+    if any(t.numel() > LIMIT for t in outputs) or not any(t.dtype in ITEM_BYTES for t in outputs):
+        return
+    values = yield on_host(args, keywords)
+    if values is not None:
+        store(results, values, is_true)
+
+
+def overwrite(args, keywords, sources, targets, reads=()):
+    """Compute what is written to `targets` before the operator runs: a copy inside it may write there already."""
+    is_true = are_known(sources)
+    copies = {id(t): host(t).clone() if t.is_cuda else t.clone() for t in targets}
+    values = yield on_host(args, keywords, copies)
+    expect(*(reads or (is_true,)))
+    yield None
+    if values is not None:
+        for t in targets:
+            store(t, copies[id(t)], is_true)
+
+
+def only_read(reads):
+    """The operator's results are not ours to compute, but it reads what we know."""
+    expect(*reads)
+    yield None
+
+
+# ---- rules -----------------------------------------------------------------------------------
+
+
+def first_of(args):
+    """The first tensor among positional arguments, if it is the first of them."""
+    first = args[0] if args else None
+    if type(first) in (list, tuple):
+        first = first[0] if first else None
+    return first if isinstance(first, Tensor) else None
+
+
+def pure(args, keywords, reads=()):
+    """An operator that writes nothing but its results."""
+    first = first_of(args)
+    if first is not None and (first.dtype not in ITEM_BYTES or not (first.is_cuda or "device" in keywords)):
+        return None
+    tensors = tensors_in(args, keywords)
+    return compute(args, keywords, tensors, reads) if are_for_us(tensors, keywords) else None
+
+
+def writing(schema):
+    """The rule of an operator that writes some of its arguments."""
+    writes = [(at, a) for at, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+    positions = [at for at, a in writes if not a.kwarg_only]
+    names = [a.name for at, a in writes if a.kwarg_only]
+    is_replacing = not positions or schema.name in ("aten::copy_", "aten::fill_")  # whatever was there before
+
+    def rule(args, keywords, reads=()):
+        targets = [args[at] for at in positions if at < len(args)] + [keywords[n] for n in names if n in keywords]
+        first = targets[0] if targets else None
+        if not isinstance(first, Tensor) or first.layout is not strided:
+            return None
+        if first.dtype not in ITEM_BYTES:
+            if first.is_cuda and first.numel() <= WATCHED and is_computing(first.device):
+                unknown(*place(first))
+            return None
+        tensors = tensors_in(args, keywords)
+        if are_for_us(tensors, keywords):
+            sources = [t for t in tensors if not any(t is one for one in targets)] if is_replacing else tensors
+            return overwrite(args, keywords, sources, targets, reads)
+        if first.is_cuda and (first.is_contiguous() or first.numel() <= LIMIT) and is_computing(first.device):
+            unknown(*place(first))
+        return None
+
+    return rule
+
+
+def clearing(args, keywords):
+    """Zeros of any type: device memory reads 0 anyway, where nobody wrote."""
+    like = first_of(args)
+    device = keywords.get("device") or (like.device if like is not None else None)
+    return clear() if device is not None and is_computing(device) else None
+
+
+def clear():
+    result = yield None
+    if result.layout is strided and (result.is_contiguous() or result.numel() <= LIMIT):
+        cleared(*place(result))
+
+
+def filling(value_of):
+    """The rule of an operator whose result is one value everywhere, whatever it is given for its shape."""
+
+    def fill(args, keywords):
+        result = yield None
+        if is_small(result) and result.numel():
+            host(result).fill_(value_of(args))
+            written(*place(result), True)
+
+    def rule(args, keywords):
+        dtype, device, like = keywords.get("dtype"), keywords.get("device"), first_of(args)
+        if like is not None:
+            dtype, device = dtype or like.dtype, device or like.device
+        elif dtype is None:  # of full(): by the value
+            dtype = torch.result_type(torch.empty((), dtype=torch.bool), value_of(args))
+        if device is None or not is_computing(device):
+            return None
+        if not value_of(args):
+            return clear()
+        return fill(args, keywords) if dtype in ITEM_BYTES else None
+
+    return rule
+
+
+def counting(count, rule):
+    """An operator that reads from the device how large its result is: what `count` says of the host's arguments."""
+
+    def counted(args, keywords):
+        first = first_of(args)
+        if first is None or not first.is_cuda or not is_small(first) or not is_computing(first.device):
+            return None
+        sources = [t for t in tensors_in(args, {}) if is_small(t)]
+        reads = are_known(sources), *(int(value) for value in count(*on_host(args, keywords)[0]))
+        return rule(args, keywords, reads) or only_read(reads)
+
+    return counted
+
+
+def masking(rule):
+    """Indexing: boolean masks among the indices are expanded by nonzero inside the operator."""
+
+    def masked(args, keywords):
+        masks = [t for t in args[1] if isinstance(t, Tensor) and t.dtype in MASKS and t.is_cuda]
+        if not masks or not all(map(is_small, masks)) or not is_computing(masks[0].device):
+            return rule(args, keywords)
+        reads = are_known(masks), *(int(host(mask).count_nonzero()) for mask in masks)
+        return rule(args, keywords, reads) or only_read(reads)
+
+    return masked
+
+
+def selecting(args, keywords):
+    """masked_select: the mask and the tensor are broadcast to each other."""
+    t, mask = args[:2]
+    if not mask.is_cuda or not is_small(mask) or not mask.numel() or not is_computing(mask.device):
+        return None
+    times = torch.broadcast_shapes(t.shape, mask.shape).numel() // mask.numel()
+    reads = are_known([mask]), int(host(mask).count_nonzero()) * times
+    return pure(args, keywords, reads) or only_read(reads)
+
+
+def coalescing(args, keywords):
+    """Sparse tensors: how many there are of different indices."""
+    t = args[0]
+    if t.layout is not torch.sparse_coo or not t.is_cuda or not is_computing(t.device):
+        return None
+    indices = t._indices()
+    return coalesce(indices) if is_small(indices) else None
+
+
+def coalesce(indices):
+    is_true = are_known([indices])
+    unique = torch.unique(host(indices), dim=1)
+    expect(is_true, unique.shape[1])
+    result = yield None
+    store(result._indices(), unique, is_true)
+
+
+def histogram(args, keywords):
+    """histc, which the CPU does not have for integers: mixtures of experts count their tokens with it."""
+    t, bins, low, high = (*args, *(100, 0, 0)[len(args) - 1 :])
+    if not isinstance(t, Tensor) or not t.is_cuda or not is_small(t) or not is_computing(t.device) or keywords:
+        return None
+    return count_bins(t, bins, low, high)
+
+
+def count_bins(t, bins, low, high):
+    is_true, values = are_known([t]), host(t)
+    expect(is_true, *([int(values.min()), int(values.max())] if low == high and values.numel() else []))
+    result = yield None
+    store(result, values.double().histc(bins, low, high).to(t.dtype), is_true)
+
+
+sampler = torch.Generator(device=CPU)
+
+
+def sampling(sample):
+    """
+    Random integers: a sample like any other, never known. It is the same in every run, and when a program sets the
+    device's generator back, as recomputation does.
+    """
+
+    def draw(generator, args):
+        # Its last eight bytes count the numbers drawn since it was seeded. The seed is not always the program's.
+        drawn = int.from_bytes(bytes(generator.get_state()[8:].tolist()), "little")
+        result = yield None
+        if is_small(result) and result.numel():
+            sampler.manual_seed(drawn)
+            store(result, sample(torch.empty(result.shape, dtype=result.dtype, device=CPU), *args), False)
+
+    def rule(args, keywords):
+        like = first_of(args)
+        device = keywords.get("device") or (like.device if like is not None else None)
+        if device is None or not is_computing(device):
+            return None
+        index = torch.cuda.current_device() if device.index is None else device.index
+        return draw(keywords.get("generator") or torch.cuda.default_generators[index], args)
+
+    return rule
+
+
+def sample_range(t, *bounds):
+    """`bounds`: what random_ takes."""
+    return t.random_(*bounds, generator=sampler)
+
+
+below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Python)
+
+
+def reentering(function):
+    """An operator that a program defines in Python: the operators that it calls come here, too."""
+
+    def enter(mode, keys, args, keywords):
+        torch._C._push_on_torch_dispatch_stack(mode)
+        try:
+            yield function._handle.redispatch_boxed, (keys, *args), keywords
+        finally:
+            torch._C._pop_torch_dispatch_stack(None)
+
+    def rule(args, keywords):
+        keys = None
+        for t in tensors_in(args, keywords):
+            keys = torch._C._dispatch_keys(t) if keys is None else keys | torch._C._dispatch_keys(t)
+        return enter(modes[0], keys & below, args, keywords) if keys is not None and not nr_modes() else None
+
+    return rule
+
+
+# ---- which operator has which rule -----------------------------------------------------------
+
+# Nothing but floating-point tensors, or nothing that has a value: the frequent ones.
+WITHOUT = """_local_scalar_dense record_stream set_ resize_ resize_as_ is_pinned _pin_memory lift_fresh
+mm addmm bmm baddbmm linear convolution _convolution native_layer_norm native_batch_norm cudnn_batch_norm
+native_group_norm _fused_rms_norm embedding gelu silu relu relu_ sigmoid tanh exp log sqrt rsqrt sin cos _softmax
+_log_softmax native_dropout nll_loss_forward nll_loss2d_forward mse_loss normal_ uniform_ bernoulli_ multinomial
+_fused_adamw_ _fused_adam_ _fused_sgd_""".split()
+WITHOUT_PREFIX = ("empty", "new_empty", "_scaled_dot_product", "_foreach_", "_cudnn_", "_thnn_", "rand", "_amp_")
+
+FILLING = {
+    "ones": lambda args: 1,
+    "ones_like": lambda args: 1,
+    "new_ones": lambda args: 1,
+    "full": lambda args: args[1],
+    "full_like": lambda args: args[1],
+    "new_full": lambda args: args[2],
+}
+
+SAMPLING = {
+    "randint": lambda t, *args: sample_range(t, *((0, args[0]) if len(args) < 3 else args[:2])),
+    "randint_like": lambda t, *args: sample_range(t, *((0, args[1]) if len(args) < 3 else args[1:3])),
+    "randperm": lambda t, n: torch.randperm(n, generator=sampler, dtype=t.dtype),
+    "random_": lambda t, *args: sample_range(t, *args[1:]),
+}
+
+
+def different(t, *_):
+    """Of booleans, the operator reads how many are true."""
+    return [t.count_nonzero() if t.dtype is torch.bool else t.unique().numel()]
+
+
+def consecutive(t, dim):
+    return [t.unique_consecutive(dim=dim).shape[dim or 0]]
+
+
+COUNTING = {
+    "nonzero": lambda t: [t.count_nonzero()],
+    "_to_sparse": lambda t, *_: [t.count_nonzero()],
+    "_unique": different,
+    "_unique2": different,
+    "unique_dim": lambda t, dim, *_: [t.unique(dim=dim).shape[dim]],
+    "unique_consecutive": lambda t, inverse=False, counts=False, dim=None: consecutive(t, dim),
+    "bincount": lambda t, *_: [] if not t.numel() else [t.max()] if t.dtype is torch.uint8 else [t.min(), t.max()],
+    "repeat_interleave": lambda repeats, *_: [repeats.sum(), (repeats >= 0).all()],
+    "isin": lambda t, among, *_: [t.unique().numel(), among.unique().numel()],
+    "equal": lambda t, other: [torch.equal(t, other)],
+}
+
+
+SPECIAL = {
+    "zeros": clearing,
+    "zeros_like": clearing,
+    "new_zeros": clearing,
+    "zero_": clearing,
+    "_coalesce": coalescing,
+    "histc": histogram,
+    "masked_select": selecting,
+}
+
+
+def rule_of(base, schema):
+    if base in WITHOUT or base.endswith("_backward"):
+        return None
+    if base in SAMPLING:
+        return sampling(SAMPLING[base])
+    if base in FILLING:
+        return filling(FILLING[base])
+    if base.startswith(WITHOUT_PREFIX):
+        return None
+    if base in SPECIAL:
+        return SPECIAL[base]
+    writes = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+    if not writes and any(r.alias_info is not None for r in schema.returns):
+        return None  # a view
+    rule = writing(schema) if writes else pure
+    if base in COUNTING:
+        return counting(COUNTING[base], rule)
+    if base in ("index", "_unsafe_index", "index_put", "_unsafe_index_put", "index_put_", "_index_put_impl_"):
+        return masking(rule)
+    return rule if writes or any("Tensor" in str(r.type) for r in schema.returns) else None
+
+
+def classify(function):
+    """(what to call for it, its rule or None, whether to keep torch function modes from seeing it)."""
+    if not isinstance(function, torch._ops.OpOverload):
+        return function, None, False
+    schema = function._schema
+    if schema.name in program_defined:
+        return function._op, reentering(function), False
+    if not schema.name.startswith("aten::"):
+        return function._op, None, False
+    return function._op, rule_of(schema.name[6:], schema), True
+
+
+def mend(function, args, error_type, error):
+    """Arguments with tensors for the numbers where the operator wants tensors, if that is what it says."""
+    if error_type is not RuntimeError or "Expected a value of type 'Tensor" not in str(error):
+        return None
+    wanted = [isinstance(a.type, torch.TensorType) for a in function._schema.arguments]
+    return tuple(
+        torch.tensor(value) if want and isinstance(value, (bool, int, float, complex)) else value
+        for value, want in zip(args, wanted)
+    )
+
+
+# ---- on and off ------------------------------------------------------------------------------
+
+
+class Values(TorchDispatchMode):
+    supports_higher_order_operators = True
+
+
+def stack():
+    return [torch._C._get_dispatch_stack_at(at) for at in range(nr_modes())]
+
+
+def under_the_others(change):
+    """Take the program's modes off, change what lies under them, and put them back in their order."""
+    taken = []
+    for top in reversed(stack()):
+        if isinstance(top, Values) or getattr(top, "_mode_key", None) is not None:
+            break
+        taken.append(torch._C._pop_torch_dispatch_stack(None))
+    change()
+    for mode in reversed(taken):
+        torch._C._push_on_torch_dispatch_stack(mode)
+
+
+modes = []  # ours, once it is there
+
+
+def switch_on():
+    mode = Values()
+    modes.append(mode)
+    mode.__torch_dispatch__ = install(
+        classify, mode, torch._C._len_torch_function_stack, torch._C.DisableTorchFunction, Tensor, mend
+    )
+    under_the_others(lambda: torch._C._push_on_torch_dispatch_stack(mode))
+
+
+def take_off():
+    """Take the mode off this thread; true when it is not there any more."""
+    if any(isinstance(mode, Values) for mode in stack()):
+        under_the_others(lambda: torch._C._pop_torch_dispatch_stack(None))
+    return True
+
+
+def replace_everywhere(old, new):
+    """Replace a function in the modules of torch.compile's front end that have it by whatever name."""
+    names = ("torch._dynamo.eval_frame", "torch._dynamo.decorators")
+    for module in (torch._C._dynamo.eval_frame, *map(sys.modules.get, names)):
+        for name, value in list(vars(module).items()) if module else ():
+            if value is old:
+                setattr(module, name, new)
+
+
+def watch_compile():
+    """torch.compile compiles nothing under a dispatch mode: at the first call of anything compiled, we are gone."""
+    original = torch._C._dynamo.eval_frame.set_eval_frame
+
+    def set_eval_frame(callback):
+        if callback is not None:
+            switch_off()
+            take_off()
+            replace_everywhere(set_eval_frame, original)
+        return original(callback)
+
+    replace_everywhere(original, set_eval_frame)
+
+
+if getattr(sys, "_is_gil_enabled", lambda: True)():  # the tables of values_dispatch.c are guarded by it
+    watch_compile()
+    switch_on()
+    os.register_at_fork(after_in_child=take_off)
