@@ -3,8 +3,8 @@
 
 O ?= build
 PREFIX ?= /usr/local
-ifndef VENV
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vramtrace
+ifndef VENV
 VENV := $(CACHE)/env-$(shell sha256sum tests/requirements.txt | cut -c1-12)
 endif
 PYTHON := $(VENV)/bin/python
@@ -30,7 +30,7 @@ $(O)/packages.ok: setup/packages.txt
 $(VENV)/.complete:
 	$(Q)setup/venv.sh '$(VENV)' tests/requirements.txt
 
-CONFIGURE := setup/configure.sh setup/cuda_files.sh setup/cuda_files.txt $(wildcard checks/have_*.c)
+CONFIGURE := setup/configure.sh setup/cuda_files.sh setup/cuda_files.txt $(wildcard checks/have_*.c checks/have_*.cc)
 
 $(O)/config.mk: $(O)/config.key $(CONFIGURE)
 	$(Q)CC='$(CC)' VENV='$(VENV)' setup/configure.sh '$(O)' >$@
@@ -83,10 +83,10 @@ $(O)/preload/exports.map: libinterpose/exports.txt
 include $(wildcard simgpu/*.mk analyzer/*.mk tests/*/*.mk)
 
 # ---- analyzer: the vramtrace command ---------------------------------------------------------
-AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/cmds/*.c analyzer/ui/*.c)
-AN_LIBS := -lzstd -ldw -lelf -ljson-c -lm -lpthread
+AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/ui/*.c)
+AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
 
-$(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC)))
+$(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC))) $(O)/analyzer/toml.o
 
 $(O)/vramtrace: $(O)/analyzer/main.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 	$(call say,LD,$@)
@@ -142,6 +142,10 @@ test: check $(VENV)/.complete
 test-all: check $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
 
+## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
+test-matrix: all examples
+	$(Q)tests/matrix/run.sh '$(abspath $(O))' '$(CACHE)'
+
 ## test-gpu: the tests that need a real GPU; without one, says so and succeeds
 test-gpu: all examples $(VENV)/.complete
 	$(Q)if setup/has_gpu.sh; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
@@ -159,6 +163,7 @@ LIBDIR := $(PREFIX)/lib/vramtrace
 INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libinterpose.so:$(LIBDIR)/libinterpose.so:755 \
 	$(O)/simgpu/libsimgpu.so:$(LIBDIR)/simgpu/libsimgpu.so:755 \
+	$(foreach p,$(SIM_PYTHON),$(p):$(p:$(O)/%=$(LIBDIR)/%):644) \
 	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
 # The simulated driver and NVML go by the names that programs open.
 INSTALLED_LINKS := $(addprefix $(LIBDIR)/simgpu/,libcuda.so.1 libcuda.so libnvidia-ml.so.1)
@@ -181,6 +186,7 @@ install: all man
 uninstall:
 	$(Q)for f in $(INSTALLED); do IFS=:; set -- $$f; unset IFS; rm -f '$(DESTDIR)'$$2; done
 	$(Q)rm -f $(addprefix '$(DESTDIR)',$(INSTALLED_LINKS))
+	$(Q)rm -rf '$(DESTDIR)$(LIBDIR)/simgpu/python'
 	$(Q)rmdir '$(DESTDIR)$(LIBDIR)/simgpu' '$(DESTDIR)$(LIBDIR)' 2>/dev/null || true
 
 ## clean: remove the build folder; the Python environment, shared by clones, stays
@@ -203,5 +209,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-all test-gpu bench man install uninstall clean help
+.PHONY: all setup venv examples demo unit check test test-all test-matrix test-gpu bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

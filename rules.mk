@@ -14,6 +14,10 @@ WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla -W
 override CPPFLAGS += -I. -D_GNU_SOURCE
 override CFLAGS += -std=gnu11 -fvisibility=hidden $(WARN) $(if $(CI),-Werror)
 
+# C++ is for toml++ alone (analyzer/toml.cc); the C compiler compiles it, so that CC= chooses for both.
+CXXFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
+override CXXFLAGS += -std=c++17 -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(CI),-Werror)
+
 # Sanitizers and coverage: for the analyzer and the unit tests. What is preloaded into somebody else's program
 # is never instrumented, because the sanitizers' runtimes and gcov want to be there first.
 INSTRUMENT := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
@@ -36,6 +40,11 @@ $(O)/%.o: %.c $(O)/flags.key
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(INSTRUMENT) -MMD -MP -c -o $@ $<
+
+$(O)/%.o: %.cc $(O)/flags.key
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CXXFLAGS) $(INSTRUMENT) -MMD -MP -c -o $@ $<
 
 $(O)/preload/%.o: %.c $(O)/flags.key
 	@mkdir -p $(@D)

@@ -9,3 +9,7 @@ $(O)/gen/gpu_names.h: simgpu/profiles.def
 # private: what flags.key remembers must not depend on who asked for it first.
 $(O)/analyzer/preload.o: private override CPPFLAGS += -I$(O)
 $(O)/analyzer/preload.o: $(O)/gen/gpu_names.h
+
+# calibrate calls NVIDIA's libraries, which it opens at run time, through their headers.
+CALIBRATE_SRC := $(wildcard analyzer/calibrate/*.c) analyzer/cmds/cmd_calibrate.c
+$(CALIBRATE_SRC:%.c=$(O)/%.o): private override CFLAGS += $(CUDA_CFLAGS)

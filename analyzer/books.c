@@ -17,6 +17,7 @@ void books_release(struct books *books)
 	blocks_release(&books->blocks);
 	groups_release(&books->groups);
 	owner_cache_release(&books->owners);
+	value_reads_release(&books->value_reads);
 	free(books->undo);
 	*books = (struct books){ 0 };
 }
@@ -24,6 +25,11 @@ void books_release(struct books *books)
 struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
 {
 	return owner_of_stack(&books->owners, books->mapping, native_stack);
+}
+
+enum owner books_group_owner(struct books *books, const struct group *g)
+{
+	return g->modelled ? (enum owner)g->owner : books_owner(books, g->native_stack).owner;
 }
 
 static void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
@@ -55,6 +61,8 @@ int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tenso
 	struct tfmt_shape shape;
 	int64_t index;
 
+	if (g.modelled)
+		g.owner = (uint8_t)owner_named(tfmt_reader_function(books->reader, g.function));
 	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
 	index = groups_find(&books->groups, &g);
 	if (index == nr_groups && g.shape && tfmt_reader_shape(books->reader, g.shape, &shape))
@@ -88,6 +96,14 @@ static void books_reserved_report(struct device_books *d, uint64_t bytes)
 	}
 }
 
+static void residual_changed(struct device_books *d)
+{
+	uint64_t residual = d->context_bytes + d->unknown_bytes;
+
+	if (residual > d->residual_peak_bytes)
+		d->residual_peak_bytes = residual;
+}
+
 /* Driver totals, up or down, by the space of the group. */
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
@@ -105,9 +121,12 @@ static void driver_add(struct books *books, const struct group *g, int64_t bytes
 		d->driver_bytes += (uint64_t)bytes;
 		if (d->driver_bytes > d->driver_peak_bytes) {
 			d->driver_peak_bytes = d->driver_bytes;
-			d->residual_at_driver_peak_bytes = d->residual_bytes;
+			d->unknown_at_driver_peak_bytes = d->unknown_bytes;
 			books_mark(d, MARK_DRIVER_PEAK, time_ns);
 		}
+	} else if (g->modelled) {
+		d->context_bytes += (uint64_t)bytes;
+		residual_changed(d);
 	}
 }
 
@@ -181,7 +200,7 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 	blocks_remove(&books->blocks, stale);
 }
 
-static int tensor_alloc(struct books *books, const struct tfmt_event *ev)
+int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	int64_t group = books_group(books, ev, true);
 	struct block b = {
@@ -193,7 +212,8 @@ static int tensor_alloc(struct books *books, const struct tfmt_event *ev)
 		return TFMT_E_NOMEM;
 	d->tensor_allocs++;
 	books_enter(books, &b, ev->time_ns);
-	books_reserved_report(d, ev->aux);
+	if (reported)
+		books_reserved_report(d, ev->aux);
 	if (d->allocated_bytes > d->allocated_peak_bytes) {
 		d->allocated_peak_bytes = d->allocated_bytes;
 		books_mark(d, MARK_TENSOR_PEAK, ev->time_ns);
@@ -201,10 +221,10 @@ static int tensor_alloc(struct books *books, const struct tfmt_event *ev)
 	return 0;
 }
 
-static int tensor_free(struct books *books, const struct tfmt_event *ev)
+int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+		      bool reported)
 {
 	struct block *b = blocks_find(&books->blocks, BLOCK_TENSOR, ev->address);
-	struct device_books *d = &books->device[books_device(ev)];
 
 	d->tensor_frees++;
 	if (b) {
@@ -213,17 +233,19 @@ static int tensor_free(struct books *books, const struct tfmt_event *ev)
 	} else {
 		books->unmatched_frees++;
 	}
-	books_reserved_report(d, ev->aux);
+	if (reported)
+		books_reserved_report(d, ev->aux);
 	return 0;
 }
 
-static int tensor_oom(struct books *books, const struct tfmt_event *ev)
+int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	d->tensor_ooms++;
 	d->oom_asked_bytes = ev->size;
-	books_reserved_report(d, ev->aux);
+	if (reported)
+		books_reserved_report(d, ev->aux);
 	books_mark(d, MARK_OOM, ev->time_ns);
 	return 0;
 }
@@ -249,13 +271,13 @@ static int memory_info(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 	uint64_t used = ev->aux > ev->size ? ev->aux - ev->size : 0;
+	uint64_t known = d->driver_bytes + d->context_bytes;
 
 	/* A sample taken while another thread was in the driver may lie below the ledger. */
-	d->residual_bytes = used > d->driver_bytes ? used - d->driver_bytes : 0;
-	if (d->residual_bytes > d->residual_peak_bytes)
-		d->residual_peak_bytes = d->residual_bytes;
+	d->unknown_bytes = used > known ? used - known : 0;
+	residual_changed(d);
 	if (!d->samples++)
-		d->residual_at_driver_peak_bytes = d->residual_bytes;
+		d->unknown_at_driver_peak_bytes = d->unknown_bytes;
 	d->sampled_total_bytes = ev->aux;
 	return 0;
 }
@@ -280,11 +302,11 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	d->present |= ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
-		return tensor_alloc(books, ev);
+		return books_tensor_alloc(books, ev, true);
 	case TFMT_TENSOR_FREE:
-		return tensor_free(books, ev);
+		return books_tensor_free(books, ev, d, true);
 	case TFMT_TENSOR_OOM:
-		return tensor_oom(books, ev);
+		return books_tensor_oom(books, ev, true);
 	case TFMT_DRIVER_ALLOC:
 		return books_driver_alloc(books, ev);
 	case TFMT_DRIVER_FREE:
@@ -292,9 +314,7 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	case TFMT_FREE_FAILED:
 		return books_free_failed(books, ev);
 	case TFMT_ALLOC_FAILED:
-		d->driver_refusals++;
-		d->refused_bytes = ev->size;
-		return 0;
+		return books_driver_refused(books, ev);
 	case TFMT_HANDLE_RETAIN:
 		return books_handle_retain(books, ev);
 	case TFMT_MAP:
@@ -305,6 +325,8 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		return memory_info(books, ev);
 	case TFMT_RESET:
 		return device_reset(books, ev);
+	case TFMT_VALUE_READ:
+		return value_reads_add(&books->value_reads, ev);
 	default: /* lost events are counted by the reader; unknown kinds are skippable */
 		return 0;
 	}

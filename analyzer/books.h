@@ -14,6 +14,7 @@
 #include "analyzer/liveblocks.h"
 #include "analyzer/mapping.h"
 #include "analyzer/owner.h"
+#include "analyzer/valuereads.h"
 #include "tracefmt/tracefmt.h"
 
 /* The device's totals at a mark. */
@@ -31,6 +32,8 @@ struct device_books {
 	uint64_t requested_bytes, requested_peak_bytes;
 	bool has_unshaped; /* some block's shape is unknown: what was requested is then not known exactly */
 	uint64_t oom_asked_bytes; /* the latest failed request */
+	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
+	uint32_t pool_refused_thread; /* ... on this thread */
 
 	uint64_t reserved_bytes, reserved_peak_bytes;
 	uint64_t allocated_at_reserved_peak_bytes;
@@ -43,9 +46,15 @@ struct device_books {
 	uint64_t driver_bytes, driver_peak_bytes;
 	uint64_t refused_bytes; /* the latest refused request */
 
+	/*
+	 * What is in use beside the driver ledger: what a simulated device models of the driver itself (context,
+	 * code), and the unknown rest of what the driver says is in use.
+	 */
 	uint64_t samples; /* of what the driver says is in use */
 	uint64_t sampled_total_bytes;
-	uint64_t residual_bytes, residual_peak_bytes, residual_at_driver_peak_bytes;
+	uint64_t context_bytes; /* context and code, modelled */
+	uint64_t unknown_bytes, unknown_at_driver_peak_bytes;
+	uint64_t residual_peak_bytes; /* of both together */
 
 	struct books_moment moment[NR_MARKS];
 	uint32_t mark[NR_MARKS]; /* how many of each so far */
@@ -69,6 +78,7 @@ struct books {
 	struct groups groups;
 	struct blocks blocks;
 	struct owner_cache owners;
+	struct value_reads value_reads;
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
 };
@@ -84,5 +94,8 @@ void books_settle(struct books *books);
 
 /* Who called the driver, by native stack; answers are kept. */
 struct owner_verdict books_owner(struct books *books, uint32_t native_stack);
+
+/* Whose memory a group of the driver ledger is. */
+enum owner books_group_owner(struct books *books, const struct group *g);
 
 #endif

@@ -22,9 +22,63 @@ static struct device_books *device_of(struct books *books, const struct block *b
 	return &books->device[books->groups.group[b->group].device];
 }
 
+/* What a library is modelled to take while PyTorch's allocator is on the stack is not PyTorch's. */
 static bool called_by_torch(struct books *books, const struct tfmt_event *ev)
 {
-	return books_owner(books, ev->native_stack).torch_allocator;
+	return !(ev->flags & TFMT_FLAG_MODELLED) && books_owner(books, ev->native_stack).torch_allocator;
+}
+
+/* Is it memory of the device that a call took? What is modelled was taken by none. */
+static bool is_counted(const struct group *g)
+{
+	return group_is_device_memory(g) && !g->modelled;
+}
+
+/*
+ * PyTorch takes memory of the driver's pools only with backend:cudaMallocAsync: one piece for each tensor,
+ * and nothing is reported to the profiler then.
+ */
+static bool is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
+{
+	return (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_POOL && called_by_torch(books, ev);
+}
+
+/*
+ * Newer PyTorch asks the pool once more before it raises an out-of-memory: the same request on the same
+ * thread, with no other in between. Both are one; if the second works there was none.
+ */
+static bool is_asked_again(struct device_books *d, const struct tfmt_event *ev)
+{
+	bool again = d->pool_refused_bytes == ev->size && d->pool_refused_thread == ev->thread;
+
+	d->pool_refused_bytes = 0;
+	return again;
+}
+
+static int pooled_tensor_alloc(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	if (is_asked_again(d, ev))
+		d->tensor_ooms--;
+	return books_tensor_alloc(books, ev, false);
+}
+
+static int pooled_tensor_refused(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	if (is_asked_again(d, ev))
+		return 0;
+	d->pool_refused_bytes = ev->size;
+	d->pool_refused_thread = ev->thread;
+	return books_tensor_oom(books, ev, false);
+}
+
+static int pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d)
+{
+	d->pool_refused_bytes = 0;
+	return books_tensor_free(books, ev, d, false);
 }
 
 int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
@@ -42,13 +96,22 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	if (group < 0 || !blocks_insert(&books->blocks, &b))
 		return TFMT_E_NOMEM;
 	g = &books->groups.group[group];
-	if (group_is_device_memory(g))
+	if (is_counted(g))
 		books->device[g->device].driver_allocs++;
 	/* Reserved first: the driver's peak shall see it. Handles count as reserved when they are mapped. */
 	if (!handle && group_is_device_memory(g) && called_by_torch(books, ev))
 		books_reserved_add(&books->device[g->device], (int64_t)ev->size);
 	books_enter(books, &b, ev->time_ns);
-	return 0;
+	return is_pooled_tensor(books, ev) ? pooled_tensor_alloc(books, ev) : 0;
+}
+
+int books_driver_refused(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	d->driver_refusals++;
+	d->refused_bytes = ev->size;
+	return is_pooled_tensor(books, ev) ? pooled_tensor_refused(books, ev) : 0;
 }
 
 /* The thread's memory of its latest free; NULL if there is none to be had. */
@@ -91,7 +154,7 @@ int books_driver_free(struct books *books, const struct tfmt_event *ev)
 		return 0;
 	}
 	d = device_of(books, b);
-	if (group_is_device_memory(&books->groups.group[b->group])) {
+	if (is_counted(&books->groups.group[b->group])) {
 		d->driver_frees++;
 		u->torch_allocator = called_by_torch(books, ev);
 		if (u->torch_allocator)
@@ -99,7 +162,7 @@ int books_driver_free(struct books *books, const struct tfmt_event *ev)
 	}
 	books_leave(books, b);
 	blocks_remove(&books->blocks, b);
-	return 0;
+	return is_pooled_tensor(books, ev) ? pooled_tensor_free(books, ev, d) : 0;
 }
 
 int books_handle_retain(struct books *books, const struct tfmt_event *ev)
@@ -196,7 +259,7 @@ int books_free_failed(struct books *books, const struct tfmt_event *ev)
 	if (!blocks_insert(&books->blocks, &was.block))
 		return TFMT_E_NOMEM;
 	d = device_of(books, &was.block);
-	if (group_is_device_memory(&books->groups.group[was.block.group]))
+	if (is_counted(&books->groups.group[was.block.group]))
 		d->driver_frees--;
 	if (was.torch_allocator)
 		books_reserved_add(d, (int64_t)was.block.size);

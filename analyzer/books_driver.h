@@ -33,9 +33,19 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address);
 /* Reserved changes by a driver event of the framework's allocator. */
 void books_reserved_add(struct device_books *d, int64_t bytes);
 
+/*
+ * Tensor events: the framework's reports, which tell what it has reserved (`reported`), or pool memory
+ * that it takes from the driver for one tensor each.
+ */
+int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
+int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+		      bool reported);
+int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
+
 /* One function per kind of event; each returns 0 or TFMT_E_NOMEM. */
 int books_driver_alloc(struct books *books, const struct tfmt_event *ev);
 int books_driver_free(struct books *books, const struct tfmt_event *ev);
+int books_driver_refused(struct books *books, const struct tfmt_event *ev);
 int books_handle_retain(struct books *books, const struct tfmt_event *ev);
 int books_range_map(struct books *books, const struct tfmt_event *ev);
 int books_range_unmap(struct books *books, const struct tfmt_event *ev);

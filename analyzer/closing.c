@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/analysis/holders.h"
+#include "analyzer/generation.h"
 #include "analyzer/model.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -90,6 +91,8 @@ static void device_line(const struct model *m, const struct model_device *d)
 
 	if (d->capacity_bytes)
 		human_bytes(capacity, d->capacity_bytes);
+	else if (d->is_unlimited)
+		snprintf(capacity, sizeof(capacity), "unlimited memory");
 	if (d->process->rank >= 0)
 		snprintf(who, sizeof(who), "rank %lld, ", (long long)d->process->rank);
 	else if (m->nr_processes > 1)
@@ -201,6 +204,62 @@ static void lines_of_model(const struct model *m, const struct launch_end *end)
 	if (fatal)
 		out_of_memory_lines(m, fatal);
 }
+
+/* ---- a repeated job --------------------------------------------------------------------------- */
+
+static const char *end_text(char *buf, size_t size, const struct launch_end *end)
+{
+	if (end->signal)
+		snprintf(buf, size, "signal %d (%s)", end->signal, strsignal(end->signal));
+	else if (end->exit_status)
+		snprintf(buf, size, "exit status %d", end->exit_status);
+	else
+		snprintf(buf, size, "ended normally");
+	return buf;
+}
+
+void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,
+		 bool quiet)
+{
+	static const struct model_options silent = { .quiet = true };
+	struct sealing sealing = { .end = end, .quiet = quiet };
+	struct model m = MODEL_INIT;
+	char dir[PATH_MAX], how[96];
+	bool found = output_find(output, dir);
+
+	if (found) {
+		output_each_trace(dir, seal, &sealing);
+		if (!model_load(&m, dir, &silent) && repeat_add(r, &m, number))
+			message_warn("run %u is not compared: out of memory", number);
+		generation_set_largest_run(dir, r->largest);
+	}
+	if (!quiet)
+		message_info("run %u: %s%s", number, end_text(how, sizeof(how), end),
+			     found ? "" : "; nothing recorded");
+	model_release(&m);
+}
+
+void closing_repeat(const struct output *output, const struct repeat *r)
+{
+	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX];
+
+	if (!r->nr_runs) {
+		message_info("nothing recorded: the program took no GPU memory");
+		return;
+	}
+	path_to_type(output->path, typed, sizeof(typed));
+	message_info("recorded %s (%u runs; 'vramtrace report' shows the largest, run %u)", typed, r->nr_runs,
+		     r->largest);
+	for (size_t i = 0; i < r->nr_devices && i < DEVICES_SHOWN; i++)
+		message_info("%s: peak %s%s%s", repeat_device_name(name, sizeof(name), r, &r->device[i]),
+			     r->exact ? "" : "at least ", repeat_text(peaks, r, &r->device[i]),
+			     repeat_is_stable(r, &r->device[i]) ? "" : ": depends on thread timing");
+	if (r->nr_devices > DEVICES_SHOWN)
+		message_info("... and %zu more GPUs", r->nr_devices - DEVICES_SHOWN);
+	message_info("next: vramtrace report %s", typed);
+}
+
+/* ---- a single run ------------------------------------------------------------------------------ */
 
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet)
 {

@@ -5,11 +5,20 @@
 
 #include "analyzer/launch.h"
 #include "analyzer/output.h"
+#include "analyzer/repeat.h"
 
 /*
  * Complete the traces that this job left (tfmt_seal) and print at most twelve lines on stderr, none when
  * quiet. Trouble is said and otherwise ignored: the program's own status is what counts.
  */
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet);
+
+/*
+ * The same for a job that was repeated: after each run, complete its traces, enter them into *r and say how it
+ * went; after all, at most twelve lines about the range of the peaks.
+ */
+void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,
+		 bool quiet);
+void closing_repeat(const struct output *output, const struct repeat *r);
 
 #endif

@@ -32,5 +32,6 @@ int cmd_leaks(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);
+int cmd_calibrate(int argc, const char **argv);
 
 #endif

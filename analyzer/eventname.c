@@ -19,6 +19,7 @@ static const struct {
 	[TFMT_MEMORY_INFO] = { "memory_info", "total_bytes" },
 	[TFMT_LOST] = { "lost", NULL },
 	[TFMT_RESET] = { "reset", NULL },
+	[TFMT_VALUE_READ] = { "value_read", NULL },
 };
 
 static const char *const spaces[] = {

@@ -36,7 +36,8 @@ bool generation_is_trace(const char *name)
 
 bool generation_is_file(const char *name)
 {
-	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") || !strcmp(name, "job");
+	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") ||
+	       !strcmp(name, "job") || !strcmp(name, "largest");
 }
 
 int generation_join(char out[static PATH_MAX], const char *dir, const char *name)
@@ -46,20 +47,54 @@ int generation_join(char out[static PATH_MAX], const char *dir, const char *name
 	return n > 0 && n < PATH_MAX ? 0 : -1;
 }
 
-bool generation_made_by(const char *dir, const char *job)
+/* The first line of dir/name, without its end; false if there is none. */
+static bool read_line(const char *dir, const char *name, char *line, size_t size)
 {
-	char path[PATH_MAX], line[JOB_ID_MAX + 2] = "";
+	char path[PATH_MAX];
 	ssize_t n;
 	int fd;
 
-	if (generation_join(path, dir, "job"))
+	if (generation_join(path, dir, name))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	n = read(fd, line, sizeof(line) - 1);
+	n = read(fd, line, size - 1);
 	close(fd);
 	line[n > 0 ? n : 0] = 0;
 	line[strcspn(line, "\n")] = 0;
-	return !strcmp(line, job);
+	return n > 0;
+}
+
+bool generation_job(const char *dir, char job[static JOB_ID_MAX])
+{
+	return read_line(dir, "job", job, JOB_ID_MAX);
+}
+
+bool generation_made_by(const char *dir, const char *job)
+{
+	char made_by[JOB_ID_MAX];
+
+	return generation_job(dir, made_by) && !strcmp(made_by, job);
+}
+
+unsigned generation_largest_run(const char *dir)
+{
+	char line[16];
+
+	return read_line(dir, "largest", line, sizeof(line)) ? (unsigned)strtoul(line, NULL, 10) : 0;
+}
+
+void generation_set_largest_run(const char *dir, unsigned run)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (generation_join(path, dir, "largest"))
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	dprintf(fd, "%u\n", run);
+	close(fd);
 }

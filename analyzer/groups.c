@@ -15,6 +15,8 @@ bool group_is_device_memory(const struct group *g)
 {
 	if (g->tensor)
 		return true;
+	if (g->modelled && owner_is_driver(g->owner))
+		return false;
 	switch (g->space) {
 	case TFMT_SPACE_DEVICE:
 	case TFMT_SPACE_HANDLE:

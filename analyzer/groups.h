@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyzer/owner.h"
 #include "tracefmt/tracefmt.h"
 
 #define GROUP_HOST TFMT_NR_DEVICES /* pseudo device of host memory that names no device */
@@ -39,7 +40,8 @@ struct group {
 	uint8_t device;    /* ordinal, or GROUP_HOST */
 	uint8_t space;     /* enum tfmt_space; meaningless for tensors */
 	bool tensor;       /* of the tensor ledger */
-	bool modelled;     /* not an allocation: a simulated library's documented figure */
+	bool modelled;     /* not a call: a simulated library's figure; function names the owner */
+	uint8_t owner;     /* enum owner, of modelled memory only */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
 	struct group_figures live;
 	struct group_figures at[NR_MARKS];
@@ -56,8 +58,8 @@ struct groups {
 void groups_release(struct groups *t);
 
 /*
- * The index of the group with the identity of *like (all fields above shape_bytes); if it is new, *like is
- * added as it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ * The index of the group with the identity of *like (all fields above owner); if it is new, *like is added
+ * as it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
  */
 int64_t groups_find(struct groups *t, const struct group *like);
 
@@ -73,7 +75,10 @@ void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
  */
 struct group_figures group_figures_at(const struct group *g, enum group_mark mark);
 
-/* Does this group count as memory of a device (not of the host, not another process's)? */
+/*
+ * Does this group count as memory of a device that was taken from its driver (not of the host, not another
+ * process's, not what the driver took for itself)?
+ */
 bool group_is_device_memory(const struct group *g);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits of this machine that a simulated GPU would run into. */
+/* Limits of this machine that a simulated GPU would run into, and a real GPU that it hides. */
 #include "analyzer/hostlimits.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/human.h"
@@ -17,6 +20,7 @@
 #define NOFILE_MIN 16 /* one memfd per device, on top of what an interpreter has open */
 #define NOFILE_LOW 64
 #define MAP_COUNT_LOW 32768
+#define NODES_LOOKED_AT 16 /* a container may have been given any one of a machine's boards */
 
 /* The number in a one-line file of /proc; `missing` if there is none. */
 static uint64_t proc_number(const char *path, uint64_t missing)
@@ -88,6 +92,24 @@ static int check_descriptors(bool quiet)
 	return 0;
 }
 
+bool hostlimits_has_gpu(const char *root)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	for (int i = 0; i < NODES_LOOKED_AT; i++)
+		if (snprintf(path, sizeof(path), "%s/dev/nvidia%d", root, i) < (int)sizeof(path) && !access(path, F_OK))
+			return true;
+	if (snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root) >= (int)sizeof(path) || !(dir = opendir(path)))
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.';
+	closedir(dir);
+	return found;
+}
+
 int hostlimits_check(bool quiet)
 {
 	uint64_t maps = proc_number("/proc/sys/vm/max_map_count", UINT64_MAX), left;
@@ -98,6 +120,8 @@ int hostlimits_check(bool quiet)
 		status = check_descriptors(quiet);
 	if (status || quiet)
 		return status;
+	if (hostlimits_has_gpu(""))
+		message_info("this machine has a GPU, which the program will not see: it runs on the simulated one");
 	if (proc_number("/proc/sys/vm/overcommit_memory", 0) == 2 && (left = commit_left()) != UINT64_MAX)
 		message_warn(
 			"memory is strictly accounted (vm.overcommit_memory=2): simulated memory beyond %s ends the "

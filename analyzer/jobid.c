@@ -74,6 +74,25 @@ void job_id(char out[static JOB_ID_MAX])
 	make_file_name(out);
 }
 
+void job_id_of_run(char out[static JOB_ID_MAX], const char *job, unsigned run, unsigned of)
+{
+	char end[40];
+	size_t len = (size_t)snprintf(end, sizeof(end), ".run%uof%u", run, of);
+
+	snprintf(out, JOB_ID_MAX, "%.*s%s", (int)(JOB_ID_MAX - 1 - len), job, end);
+}
+
+bool job_run(const char *id, size_t *len, unsigned *run, unsigned *of)
+{
+	const char *end = strrchr(id, '.');
+	int used = 0;
+
+	if (!end || sscanf(end, ".run%9uof%9u%n", run, of, &used) != 2 || end[used] || !*run || *run > *of)
+		return false;
+	*len = (size_t)(end - id);
+	return true;
+}
+
 bool job_is_shared(void)
 {
 	char id[JOB_ID_MAX];

@@ -18,6 +18,13 @@
  */
 void job_id(char out[static JOB_ID_MAX]);
 
+/*
+ * The id of run RUN of OF of a job that is repeated: ".runRofO" is appended to it. job_run() takes that apart: true
+ * with the length of the job's own id, the run and how many were wanted, if the id has such an end.
+ */
+void job_id_of_run(char out[static JOB_ID_MAX], const char *job, unsigned run, unsigned of);
+bool job_run(const char *id, size_t *len, unsigned *run, unsigned *of);
+
 /* Did somebody else give the id, so that other `run`s may share it? */
 bool job_is_shared(void);
 

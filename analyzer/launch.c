@@ -13,16 +13,18 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/launch_parts.h"
 #include "analyzer/ui/message.h"
 
 /* Passed on to the program. The stopping ones are never acted upon here: we stop when the program has. */
 static const int passed_on[] = { SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
 				 SIGXCPU, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
 
-/* Our signal state as it was found: the program gets it back. */
+/* Our signal state as it was found before the first launch: the program gets it back. */
 struct inherited {
+	bool known;
 	sigset_t mask;
-	struct sigaction child_action;
+	struct sigaction child_action, pipe_action;
 };
 
 static sigset_t watched_signals(void)
@@ -71,6 +73,7 @@ static _Noreturn void become_program(const char *const *argv, pid_t parent, cons
 	failure.status = prepare(getpid(), context);
 	if (!failure.status) {
 		sigaction(SIGCHLD, &in->child_action, NULL);
+		sigaction(SIGPIPE, &in->pipe_action, NULL);
 		sigprocmask(SIG_SETMASK, &in->mask, NULL);
 		execvp(argv[0], (char *const *)argv);
 		failure.err = errno;
@@ -82,8 +85,7 @@ static _Noreturn void become_program(const char *const *argv, pid_t parent, cons
 
 /* ---- supervising ----------------------------------------------------------------------------- */
 
-/* Stop as the program was stopped, so that the shell that waits for us sees it; returns when continued. */
-static void stop_like(int signal)
+void launch_stop_like(int signal)
 {
 	sigset_t set;
 
@@ -108,7 +110,7 @@ static bool reap(pid_t program, struct launch_end *end)
 		if (info.si_code == CLD_STOPPED) {
 			/* SIGSTOP was meant for the program alone; the others are job control. */
 			if (info.si_status != SIGSTOP)
-				stop_like(info.si_status);
+				launch_stop_like(info.si_status);
 		} else if (info.si_code != CLD_TRAPPED) {
 			end->signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
 			end->exit_status = info.si_code == CLD_EXITED ? info.si_status : 0;
@@ -117,12 +119,7 @@ static bool reap(pid_t program, struct launch_end *end)
 	}
 }
 
-/*
- * Has this signal reached the program without us? What is typed at the terminal (^C, ^\, ^Z) goes to the
- * whole process group, and so does a hang-up, unless we lead the session; what the program sent to its group
- * must not come back.
- */
-static bool reached_program(int signal, const siginfo_t *info, pid_t program)
+bool launch_reached(int signal, const siginfo_t *info, pid_t program)
 {
 	if (info->si_code <= 0)
 		return info->si_pid == program;
@@ -141,6 +138,11 @@ static bool reached_program(int signal, const siginfo_t *info, pid_t program)
 	}
 }
 
+bool launch_asks_to_leave(int signal)
+{
+	return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
+}
+
 /* Wait for the program's end, passing signals on. */
 static void supervise(pid_t program, const sigset_t *watched, struct launch_end *end)
 {
@@ -152,9 +154,12 @@ static void supervise(pid_t program, const sigset_t *watched, struct launch_end 
 		if (signal == SIGCHLD) {
 			if (reap(program, end))
 				return;
-		} else if (signal > 0 && !reached_program(signal, &info, program)) {
-			kill(program, signal);
+			continue;
 		}
+		/* What the program itself sends to its group is not meant for us. */
+		end->interrupted |= launch_asks_to_leave(signal) && (info.si_code > 0 || info.si_pid != program);
+		if (signal > 0 && !launch_reached(signal, &info, program))
+			kill(program, signal);
 	}
 }
 
@@ -219,11 +224,33 @@ static int await_exec(int pipe_fd, const char *program)
 	return failure.status ? failure.status : cannot_run(program, failure.err);
 }
 
-int launch_supervised(const char *const *argv, launch_prepare *prepare, void *context, struct launch_end *end)
+static struct inherited inherited;
+
+void launch_watch(sigset_t *watched)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
-	sigset_t watched = watched_signals();
-	struct inherited in;
+
+	if (!inherited.known) {
+		sigaction(SIGCHLD, NULL, &inherited.child_action);
+		sigaction(SIGPIPE, NULL, &inherited.pipe_action);
+		sigprocmask(SIG_BLOCK, NULL, &inherited.mask);
+		inherited.known = true;
+	}
+	*watched = watched_signals();
+	/* An ignored SIGCHLD would take the program's status away from us. */
+	sigaction(SIGCHLD, &plain, NULL);
+	sigprocmask(SIG_BLOCK, watched, NULL);
+}
+
+void launch_unwatch(const struct launch_end *end)
+{
+	if (end)
+		hurry_on_signal(end);
+	sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
+
+int launch_start(const char *const *argv, launch_prepare *prepare, void *context, pid_t *pid)
+{
 	pid_t self = getpid();
 	int fds[2], status;
 
@@ -231,26 +258,31 @@ int launch_supervised(const char *const *argv, launch_prepare *prepare, void *co
 		message_error("cannot start '%s': %s", argv[0], strerror(errno));
 		return RUN_TROUBLE;
 	}
-	/* An ignored SIGCHLD would take the program's status away from us. */
-	sigaction(SIGCHLD, &plain, &in.child_action);
-	sigprocmask(SIG_BLOCK, &watched, &in.mask);
-	end->pid = fork();
-	if (!end->pid)
-		become_program(argv, self, &in, prepare, context, fds[1]);
+	*pid = fork();
+	if (!*pid)
+		become_program(argv, self, &inherited, prepare, context, fds[1]);
 	close(fds[1]);
-	if (end->pid < 0) {
+	if (*pid < 0) {
 		message_error("cannot start '%s': %s", argv[0], strerror(errno));
 		status = RUN_TROUBLE;
 	} else {
 		status = await_exec(fds[0], argv[0]);
-		if (!status) {
-			supervise(end->pid, &watched, end);
-			hurry_on_signal(end);
-		} else {
-			waitpid(end->pid, NULL, 0);
-		}
+		if (status)
+			waitpid(*pid, NULL, 0);
 	}
 	close(fds[0]);
-	sigprocmask(SIG_SETMASK, &in.mask, NULL);
+	return status;
+}
+
+int launch_supervised(const char *const *argv, launch_prepare *prepare, void *context, struct launch_end *end)
+{
+	sigset_t watched;
+	int status;
+
+	launch_watch(&watched);
+	status = launch_start(argv, prepare, context, &end->pid);
+	if (!status)
+		supervise(end->pid, &watched, end);
+	launch_unwatch(status ? NULL : end);
 	return status;
 }

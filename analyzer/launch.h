@@ -9,6 +9,7 @@
 #ifndef VT_LAUNCH_H
 #define VT_LAUNCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* How the program ended. */
@@ -16,13 +17,14 @@ struct launch_end {
 	pid_t pid;
 	int exit_status; /* valid when signal is 0 */
 	int signal;      /* that killed it, or 0 */
+	bool interrupted; /* we were asked to leave meanwhile: SIGHUP, SIGINT, SIGQUIT, SIGTERM */
 };
 
 /* Called in the child just before exec, to set its environment. Returns 0, or the status to leave with. */
 typedef int launch_prepare(pid_t pid, void *context);
 
 /*
- * Run argv (NULL-terminated, looked up in PATH) and wait for its end. Returns 0 and fills *end, or one of
+ * Run argv (NULL-terminated, looked up in PATH) and wait for its end; may be called again. Returns 0 and fills *end, or one of
  * RUN_TROUBLE, RUN_NOT_EXECUTABLE, RUN_NOT_FOUND after a message: then the program did not start. Once it has
  * ended, a signal that asks us to leave makes us end as it did, at once: what is still to do is not worth
  * waiting for.

@@ -154,6 +154,8 @@ static void process_finish(struct model_process *p)
 	p->end = end_of(p->summary);
 	p->rank = info_number(p, "rank");
 	p->local_rank = info_number(p, "local_rank");
+	p->world_size = info_number(p, "world_size");
+	p->ranks_run = info_text(p, "ranks_run");
 	program = program ? program : info_text(p, "program");
 	p->program = program ? program : "";
 	p->torch = info_text(p, "torch");
@@ -209,8 +211,10 @@ static int add_devices(struct model *m, struct model_process *p)
 		device += m->nr_devices++;
 		*device = (struct model_device){ .process = p, .ordinal = i, .books = books };
 		tfmt_reader_device(p->reader, i, &device->info);
-		device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
-								     : books->sampled_total_bytes;
+		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
+		if (!device->is_unlimited)
+			device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
+									     : books->sampled_total_bytes;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
 	return 0;

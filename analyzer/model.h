@@ -27,6 +27,8 @@ struct model_process {
 	struct books books;
 	enum model_end end;
 	int64_t rank, local_rank;         /* -1 = none */
+	int64_t world_size;               /* ranks of the job; -1 = not known */
+	const char *ranks_run;            /* "0,17": the only ranks of it that ran; NULL = all */
 	const char *program;              /* as the recorder named it; "" if it did not */
 	const char *torch;                /* version, NULL = no PyTorch seen */
 	const char *allocator_conf;       /* NULL = none */
@@ -43,7 +45,8 @@ struct model_device {
 	uint32_t ordinal;                 /* as the program numbers it */
 	const struct device_books *books;
 	struct tfmt_device info;          /* name "" if the recorder could not ask */
-	uint64_t capacity_bytes;          /* 0 = unknown */
+	uint64_t capacity_bytes;          /* 0 = unknown, or unlimited */
+	bool is_unlimited;                /* a simulated device that never runs out */
 	bool has_tensors;                 /* a framework's allocator reported on it */
 };
 

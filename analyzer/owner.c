@@ -10,7 +10,24 @@ const char *const owner_names[NR_OWNERS] = {
 	[OWNER_NCCL] = "nccl",         [OWNER_CUBLAS] = "cublas",     [OWNER_CUDNN] = "cudnn",
 	[OWNER_CUFFT] = "cufft",       [OWNER_CUSOLVER] = "cusolver", [OWNER_CUSPARSE] = "cusparse",
 	[OWNER_CURAND] = "curand",     [OWNER_NVSHMEM] = "nvshmem",   [OWNER_TRITON] = "triton",
+	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
 };
+
+const char *const owner_titles[NR_OWNERS] = {
+	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "the program", [OWNER_TORCH] = "PyTorch",
+	[OWNER_NCCL] = "NCCL",         [OWNER_CUBLAS] = "cuBLAS",       [OWNER_CUDNN] = "cuDNN",
+	[OWNER_CUFFT] = "cuFFT",       [OWNER_CUSOLVER] = "cuSOLVER",   [OWNER_CUSPARSE] = "cuSPARSE",
+	[OWNER_CURAND] = "cuRAND",     [OWNER_NVSHMEM] = "NVSHMEM",     [OWNER_TRITON] = "Triton",
+	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
+};
+
+enum owner owner_named(const char *name)
+{
+	for (int i = 0; i < NR_OWNERS; i++)
+		if (!strcmp(owner_names[i], name))
+			return (enum owner)i;
+	return OWNER_UNKNOWN;
+}
 
 /* File names that begin so belong to ...; the first match counts. */
 static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who took memory from the driver: the library that made the call, by the file names on its native stack.
+ * Who took memory from the driver: the library that made the call, by the file names on its native stack; of memory
+ * that a simulated device models, the owner that it names.
  */
 #ifndef VT_OWNER_H
 #define VT_OWNER_H
@@ -20,9 +21,21 @@ enum owner {
 	OWNER_CURAND,
 	OWNER_NVSHMEM,
 	OWNER_TRITON,
+	OWNER_CONTEXT, /* modelled only: what the driver takes for itself, and for loaded code */
+	OWNER_CODE,
 	NR_OWNERS
 };
-extern const char *const owner_names[NR_OWNERS];
+extern const char *const owner_names[NR_OWNERS];  /* for programs: "nccl" */
+extern const char *const owner_titles[NR_OWNERS]; /* for people: "NCCL" */
+
+/* The owner that a modelled allocation names; OWNER_UNKNOWN if it is none of the above. */
+enum owner owner_named(const char *name);
+
+/* Is it the driver itself? Its memory is in no ledger: it is context and code, on a real device unseen. */
+static inline bool owner_is_driver(enum owner owner)
+{
+	return owner == OWNER_CONTEXT || owner == OWNER_CODE;
+}
 
 struct owner_verdict {
 	enum owner owner;

@@ -4,15 +4,18 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
-#define SIMGPU_MAX_DEVICES 64
+#define SIMGPU_MIN_CAPACITY (1ull << 20) /* less is a forgotten unit */
+#define SIMGPU_MAX_CAPACITY (64ull << 40)
 
 /* Made from simgpu/profiles.def by analyzer.mk: names only, the analyzer knows nothing else of simgpu. */
 static const char *const gpu_names[] = {
@@ -156,7 +159,12 @@ static bool apply_gpu(const struct preload *p, const struct preload_plan *plan)
 	snprintf(count, sizeof(count), "%u", plan->nr_gpus);
 	done = !setenv("LD_LIBRARY_PATH", path, 1) && !setenv("TRITON_LIBCUDA_PATH", p->simgpu, 1) &&
 	       !setenv("SIMGPU_PROFILE", plan->gpu, 1) && !setenv("SIMGPU_DEVICES", count, 1) &&
-	       !setenv("VRAMTRACE_SIMULATE", plan->gpu, 1);
+	       !setenv("SIMGPU_SHARE", plan->share.path, 1) &&
+	       (!*plan->capacity || !setenv("SIMGPU_CAPACITY", plan->capacity, 1)) &&
+	       !setenv("VRAMTRACE_SIMULATE", plan->name ? plan->name : plan->gpu, 1) &&
+	       !(plan->model ? setenv("SIMGPU_MODEL", plan->model, 1) : unsetenv("SIMGPU_MODEL")) &&
+	       (!plan->questions || !setenv("SIMGPU_QUESTIONS", plan->questions, 1)) &&
+	       (!plan->values || !setenv("SIMGPU_VALUES", plan->values, 1));
 	free(path);
 	return done;
 }
@@ -178,18 +186,36 @@ int preload_apply(const struct preload *p, const struct preload_plan *plan)
 
 /* ---- --simulate ------------------------------------------------------------------------------ */
 
-static int unknown_gpu(const char *name)
+const char *preload_gpu_names(void)
 {
-	char list[2048] = "";
+	static char list[2048];
 	size_t n = 0;
 
 	for (size_t i = 0; gpu_names[i] && n < sizeof(list); i++)
 		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", gpu_names[i]);
-	message_error("unknown GPU '%s'; '--simulate' knows %s", name, list);
+	return list;
+}
+
+bool preload_knows_gpu(const char *name)
+{
+	for (size_t i = 0; gpu_names[i]; i++) {
+		if (!strcmp(name, gpu_names[i]))
+			return true;
+	}
+	return false;
+}
+
+int preload_check_count(const char *text, unsigned long count, unsigned max, unsigned *nr)
+{
+	*nr = (unsigned)count;
+	if (count >= 1 && count <= max)
+		return 0;
+	message_error("cannot simulate '%s': 1 to %u GPUs%s", text, max,
+		      count && max <= PRELOAD_MAX_DEVICES ? "; '--ranks' runs some ranks of a larger job" : "");
 	return RUN_TROUBLE;
 }
 
-int preload_parse_gpu(const char *text, const char **gpu, unsigned *nr)
+int preload_parse_gpu(const char *text, unsigned max, const char **gpu, unsigned *nr)
 {
 	const char *name = text;
 	unsigned long count = 1;
@@ -202,16 +228,30 @@ int preload_parse_gpu(const char *text, const char **gpu, unsigned *nr)
 		else
 			count = 1;
 	}
-	if (count < 1 || count > SIMGPU_MAX_DEVICES) {
-		message_error("cannot simulate '%s': 1 to %d GPUs", text, SIMGPU_MAX_DEVICES);
+	if (preload_check_count(text, count, max, nr))
+		return RUN_TROUBLE;
+	*gpu = name;
+	if (preload_knows_gpu(name))
+		return 0;
+	message_error("unknown GPU '%s'; '--simulate' knows %s, and files that end in .toml", name,
+		      preload_gpu_names());
+	return RUN_TROUBLE;
+}
+
+int preload_parse_capacity(const char *text, struct preload_plan *plan)
+{
+	uint64_t bytes;
+
+	if (!strcmp(text, "unlimited")) {
+		snprintf(plan->capacity, sizeof(plan->capacity), "%s", text);
+		return 0;
+	}
+	if (!human_parse_bytes(text, &bytes) || bytes < SIMGPU_MIN_CAPACITY || bytes > SIMGPU_MAX_CAPACITY) {
+		message_error("cannot simulate a capacity of '%s'; expected a size such as 24GiB, 1MiB to 64TiB, "
+			      "or 'unlimited'",
+			      text);
 		return RUN_TROUBLE;
 	}
-	for (size_t i = 0; gpu_names[i]; i++) {
-		if (!strcmp(name, gpu_names[i])) {
-			*gpu = name;
-			*nr = (unsigned)count;
-			return 0;
-		}
-	}
-	return unknown_gpu(name);
+	snprintf(plan->capacity, sizeof(plan->capacity), "%" PRIu64, bytes);
+	return 0;
 }

@@ -10,6 +10,10 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "analyzer/gpushare.h"
+
+#define PRELOAD_MAX_DEVICES 64 /* of one simulated machine */
+
 struct preload {
 	char interpose[PATH_MAX]; /* libinterpose.so */
 	char simgpu[PATH_MAX];    /* folder of the simulated GPU's libraries */
@@ -21,7 +25,13 @@ struct preload_plan {
 	const char *job;    /* when recording */
 	const char *stacks; /* NULL = as the environment has it */
 	const char *gpu;    /* profile of the simulated GPU, NULL = real GPU */
+	const char *name;   /* what recordings call it; NULL = as the profile */
+	const char *model;  /* SIMGPU_MODEL, NULL = as the profile says */
+	const char *questions; /* SIMGPU_QUESTIONS, NULL = nobody wants them */
+	const char *values; /* SIMGPU_VALUES, NULL = as the environment has it */
 	unsigned nr_gpus;   /* simulated */
+	char capacity[24];  /* of each in bytes, or "unlimited"; "" = the profile's */
+	struct gpu_share share;
 };
 
 /* Find what the plan needs. Returns 0, or RUN_TROUBLE after a message. */
@@ -32,8 +42,21 @@ int preload_apply(const struct preload *p, const struct preload_plan *plan);
 
 /*
  * Understand --simulate's "GPU" or "NxGPU". Returns 0 with *gpu (points into text) and *nr set, or
- * RUN_TROUBLE after a message that lists the known ones.
+ * RUN_TROUBLE after a message that lists the known ones. N may be up to max: PRELOAD_MAX_DEVICES for one
+ * machine.
  */
-int preload_parse_gpu(const char *text, const char **gpu, unsigned *nr);
+int preload_parse_gpu(const char *text, unsigned max, const char **gpu, unsigned *nr);
+
+/* Whether NAME is a profile of simgpu. */
+bool preload_knows_gpu(const char *name);
+
+/* The profiles' names, separated by commas, in a buffer that stays. */
+const char *preload_gpu_names(void);
+
+/* Check COUNT, which --simulate's TEXT asks for. Returns 0 with *nr set, or RUN_TROUBLE after a message. */
+int preload_check_count(const char *text, unsigned long count, unsigned max, unsigned *nr);
+
+/* Understand --simulate-capacity's SIZE or "unlimited". Returns 0, or RUN_TROUBLE after a message. */
+int preload_parse_capacity(const char *text, struct preload_plan *plan);
 
 #endif

@@ -3,7 +3,8 @@
  * What a RECORDING argument names: one trace, or a directory NAME.vtr with the traces of a job.
  *
  * A job that found NAME.vtr taken wrote a *generation* of its own, NAME.vtr/gN (N >= 2); the directory
- * means its newest generation, that is the one with the highest number.
+ * means its newest generation, that is the one with the highest number. NAME.vtr/g1 is the first alone. Runs
+ * of one repeated job are generations, too: where the newest is such a run, the directory means the largest.
  */
 #ifndef VT_RECORDING_H
 #define VT_RECORDING_H
@@ -15,6 +16,11 @@ struct recording {
 	char *folder;  /* where the traces lie; NULL when the argument is a single trace */
 	char **trace;  /* paths, sorted by name */
 	size_t nr_traces;
+	char **run;            /* the runs of a repeated job, as recording_open() takes them; else none */
+	unsigned *run_number;  /* of each: 1 is the first */
+	size_t nr_runs;
+	unsigned run_shown;    /* the number of the run whose traces these are; 0 = it is none */
+	unsigned runs_wanted;  /* how many there were to be; some may have no recording */
 };
 
 /*

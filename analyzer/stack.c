@@ -34,6 +34,16 @@ static bool is_framework_code(const char *file)
 	       !strncmp(file, "<frozen ", 8);
 }
 
+/* The simulated device's own code, and the part of PyTorch through which that is entered. */
+static bool is_simulation_code(const char *file)
+{
+	static const char dispatch[] = "/torch/utils/_python_dispatch.py";
+	size_t len = strlen(file);
+
+	return !strcmp(file, "<simgpu values>") ||
+	       (len >= sizeof(dispatch) - 1 && !strcmp(file + len - (sizeof(dispatch) - 1), dispatch));
+}
+
 static void fill_python(struct stack_frame *out, const struct stack_source *source,
 			const struct tfmt_frame *frame)
 {
@@ -45,7 +55,8 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 	out->file = code.file;
 	out->function = code.name;
 	out->line = pylines_line(&code, frame->b);
-	out->framework = is_framework_code(code.file);
+	out->simulation = is_simulation_code(code.file);
+	out->framework = out->simulation || is_framework_code(code.file);
 }
 
 static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
@@ -116,7 +127,7 @@ static int innermost_frame(const struct stack *stack, bool python, bool own_only
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {
 		const struct stack_frame *f = &stack->frame[i];
 
-		if (f->cut || f->python != python || (own_only && f->framework))
+		if (f->cut || f->simulation || f->python != python || (own_only && f->framework))
 			continue;
 		return (int)i;
 	}

@@ -4,7 +4,8 @@
  *
  * The *site* of a stack is the one frame that stands for it in a line of text: the innermost Python frame
  * that is not PyTorch's own, else the innermost Python frame, else the innermost native frame outside the
- * CUDA layer and, if there is one, outside PyTorch and the C library.
+ * CUDA layer and, if there is one, outside PyTorch and the C library. What a simulated device puts between the
+ * program and PyTorch to compute values is passed over.
  */
 #ifndef VT_STACK_H
 #define VT_STACK_H
@@ -15,6 +16,7 @@
 struct stack_frame {
 	bool python;
 	bool framework;       /* PyTorch's own, the CUDA layer's or the C library's: folded in text */
+	bool simulation;      /* of a simulated device, between the program and the allocation: never a site */
 	const char *file;     /* source file; NULL if unknown */
 	const char *function; /* NULL if unknown */
 	const char *module;   /* native: the mapped file's path; else NULL */

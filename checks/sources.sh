@@ -3,7 +3,7 @@
 # Every source file names its licence and leaves no work undone, and no two C files have the same name.
 set -eu
 dirs='tracefmt libinterpose simgpu analyzer tests bench examples setup checks'
-sources=$(find $dirs -name '*.[ch]' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.def' | sort)
+sources=$(find $dirs -name '*.[ch]' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.def' | sort)
 
 bare=$(grep -L 'SPDX-License-Identifier: MIT' $sources || true)
 if [ -n "$bare" ]; then

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "info.h"
 #include "interpose.h"
 #include "resolve.h"
 
@@ -79,7 +80,7 @@ static void define(unsigned ordinal)
 		uuid_text(&id, uuid, sizeof(uuid));
 	if (driver.get_pci)
 		driver.get_pci(pci, sizeof(pci), device);
-	p = tfmt_put_varint(p, capacity);
+	p = tfmt_put_varint(p, info_is_capacity_unlimited() ? TFMT_CAPACITY_UNLIMITED : capacity);
 	p = tfmt_put_string(p, name, strlen(name));
 	p = tfmt_put_string(p, uuid, strlen(uuid));
 	p = tfmt_put_string(p, pci, strlen(pci));

@@ -228,6 +228,7 @@ void ip_env_init(void)
 	static const char *const world[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", NULL };
 	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
+	static const char *const ranks_run[] = { "SIMGPU_RANKS", NULL };
 	char name[2 * PATH_MAX];
 	const char *temporary = getenv("TMPDIR");
 	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
@@ -242,6 +243,7 @@ void ip_env_init(void)
 	first_of(ip_env.rank, sizeof(ip_env.rank), rank);
 	first_of(ip_env.local_rank, sizeof(ip_env.local_rank), local);
 	first_of(ip_env.world_size, sizeof(ip_env.world_size), world);
+	first_of(ip_env.ranks_run, sizeof(ip_env.ranks_run), ranks_run);
 	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
 	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
 	choose_stacks();

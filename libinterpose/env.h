@@ -18,6 +18,7 @@ struct ip_env {
 	char exe[PATH_MAX];
 	char temporary[512];      /* folder for a ring file that cannot lie beside its trace */
 	char rank[32], local_rank[32], world_size[32]; /* "" if not launched as a rank */
+	char ranks_run[4000];     /* of a simulated job: "0,17", the only ranks that run; "" = all */
 	char allocator_conf[512];
 	char simulate[64];        /* profile of the simulated GPU, "" on a real one */
 	char note[256];           /* a setting that could not be understood, for the trace */

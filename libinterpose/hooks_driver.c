@@ -24,18 +24,6 @@ static void reached(void)
 		atomic_store_explicit(&ip_recorder->driver_hooked, true, memory_order_relaxed);
 }
 
-/* The thread's state for one event, or NULL: not recording, or a signal handler's call in the middle of a hook. */
-static struct ip_thread *event_thread(void)
-{
-	struct ip_thread *t;
-
-	t = ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
-	if (t && !t->busy)
-		return t;
-	ip_lost();
-	return NULL;
-}
-
 static uint16_t entry_point(uint16_t function)
 {
 	return ip_tls.origin ? ip_tls.origin : function;
@@ -68,7 +56,7 @@ static void alloc_on_device(uint16_t function, int error, unsigned space, unsign
 
 	if (worked)
 		ip_begin();
-	t = worked || error == OUT_OF_MEMORY ? event_thread() : NULL;
+	t = worked || error == OUT_OF_MEMORY ? ip_event_thread() : NULL;
 	if (t && worked && device >= TFMT_NR_DEVICES) {
 		ip_lost();
 	} else if (t && worked) {
@@ -93,7 +81,7 @@ void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t addr
 static bool free_kind(uint8_t kind, uint16_t function, unsigned space, uint64_t address, uint64_t bytes)
 {
 	int saved = errno;
-	struct ip_thread *t = address ? event_thread() : NULL;
+	struct ip_thread *t = address ? ip_event_thread() : NULL;
 	unsigned device;
 
 	if (t) {
@@ -112,7 +100,7 @@ bool ip_driver_free(uint16_t function, unsigned space, uint64_t address)
 void ip_driver_free_failed(uint16_t function, int error, unsigned space, uint64_t address)
 {
 	int saved = errno;
-	struct ip_thread *t = event_thread();
+	struct ip_thread *t = ip_event_thread();
 
 	if (t)
 		record(t, TFMT_FREE_FAILED, function, 0, space, address, 0, (uint64_t)error);
@@ -198,7 +186,7 @@ IP_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t
 static void record_reference(uint8_t kind, uint16_t function, uint64_t address, uint64_t bytes, uint64_t handle)
 {
 	int saved = errno;
-	struct ip_thread *t = (reached(), event_thread());
+	struct ip_thread *t = (reached(), ip_event_thread());
 	unsigned device = t ? ip_driver_device() : 0;
 
 	if (t)

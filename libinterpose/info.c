@@ -67,6 +67,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	info_put(w, "rank", ip_env.rank);
 	info_put(w, "local_rank", ip_env.local_rank);
 	info_put(w, "world_size", ip_env.world_size);
+	info_put(w, "ranks_run", ip_env.ranks_run);
 	info_put(w, "job", ip_env.job);
 	info_put(w, "note", ip_env.note);
 	if (!callstack_native_available())
@@ -133,14 +134,23 @@ struct unsupported_report {
 		uint64_t calls;
 	} *names;
 	uint64_t calls;
+	uint32_t is_unlimited;
 };
+
+bool info_is_capacity_unlimited(void)
+{
+	const struct unsupported_report *(*get)(void) = ip_simulated_report();
+	const struct unsupported_report *r = get ? get() : NULL;
+
+	return r && r->struct_bytes >= sizeof(*r) && r->is_unlimited;
+}
 
 void info_unsupported(struct tfmt_writer *w)
 {
 	const struct unsupported_report *(*get)(void) = ip_simulated_report();
 	const struct unsupported_report *r = get ? get() : NULL;
 
-	if (!r || r->struct_bytes < sizeof(*r) || r->calls == written.unsupported_calls)
+	if (!r || r->struct_bytes < offsetof(struct unsupported_report, is_unlimited) || r->calls == written.unsupported_calls)
 		return;
 	for (uint32_t i = 0; i < r->nr_names; i++) {
 		char key[160], calls[24];

@@ -19,6 +19,9 @@ void info_update(struct tfmt_writer *w);
 /* What the simulated device was asked for and could not do, one pair "unsupported.NAME" = calls a function. */
 void info_unsupported(struct tfmt_writer *w);
 
+/* Whether the device is a simulated one that never runs out: its total is no capacity. Any thread. */
+bool info_is_capacity_unlimited(void);
+
 /* The two clocks, read together. */
 void info_clock(struct tfmt_writer *w);
 

@@ -68,7 +68,8 @@ struct ip_recorder {
 	uint32_t generation;                 /* of this process among its ancestors that recorded; pids can repeat */
 	uint8_t *base;                       /* the mapped ring file: status, definitions, rings */
 	struct tfmt_status *status;
-	_Atomic uint32_t definition_lock, shape_lock;
+	_Atomic uint32_t definition_lock, shape_lock, owner_lock;
+	_Atomic bool listening;              /* the simulated device has been told to talk to us */
 	_Atomic uint32_t nr_definitions[TFMT_NR_DEF_TYPES];
 	_Atomic uint32_t drain_request;      /* bumped to ask the drain for a round; futex */
 	_Atomic uint32_t drain_asleep;
@@ -113,6 +114,12 @@ void ip_finish(enum tfmt_end end, int status);
 struct ip_thread *ip_thread_get(void);
 void ip_thread_init(void); /* constructor */
 
+/*
+ * The state for recording one event; NULL when that cannot be: not recording, no ring, or a signal handler's call
+ * in the middle of a hook. What is missed while recording counts as lost.
+ */
+struct ip_thread *ip_event_thread(void);
+
 /* ---- ring.c ---- */
 
 /*
@@ -141,6 +148,11 @@ void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t addr
 /* A free about to be made. True when it was recorded, and ip_driver_free_failed() may be owed. */
 bool ip_driver_free(uint16_t function, unsigned space, uint64_t address);
 void ip_driver_free_failed(uint16_t function, int error, unsigned space, uint64_t address);
+
+/* ---- simulation.c ---- */
+
+/* Have the simulated device tell what it models and what is read of it. Nothing on a real one. Recording. */
+void ip_simulation_listen(void);
 
 /* ---- memory and time (system.c) ---- */
 

@@ -101,7 +101,11 @@ bool ip_begin(void)
 {
 	uint32_t state = ip_state();
 
-	return state == IP_RECORDING || (state < IP_RECORDING && begin());
+	if (state != IP_RECORDING && (state > IP_RECORDING || !begin()))
+		return false;
+	if (!atomic_load_explicit(&ip_recorder->listening, memory_order_relaxed))
+		ip_simulation_listen();
+	return true;
 }
 
 /* A vfork child shares our memory, but it is not us. */

@@ -105,16 +105,22 @@ void *ip_real_libc(const char *symbol)
 	return real_dlsym(RTLD_NEXT, symbol);
 }
 
-static void *simulated_report;
+static void *simulated_report, *simulated_listen;
 
 void ip_resolve_prepare(void)
 {
 	simulated_report = real_dlsym(RTLD_DEFAULT, "simgpu_report");
+	simulated_listen = real_dlsym(RTLD_DEFAULT, "simgpu_listen");
 }
 
 void *ip_simulated_report(void)
 {
 	return simulated_report;
+}
+
+void *ip_simulated_listen(void)
+{
+	return simulated_listen;
 }
 
 /* ---- the runtime of a caller ------------------------------------------------------------------ */

@@ -55,10 +55,11 @@ void *ip_wrap(const char *base, int version, int per_thread, void *found);
 void *ip_real_torch(const char *library, const char *symbol, const void *wrapper);
 
 /*
- * The simulated device's list of calls that it does not support, NULL on a real one. Looked up when recording is
- * prepared (ip_resolve_prepare), so that the drain need not.
+ * The simulated device's list of calls that it does not support, and where it takes a listener; NULL on a real one.
+ * Looked up when recording is prepared (ip_resolve_prepare), so that the drain and hooks need not.
  */
 void *ip_simulated_report(void);
+void *ip_simulated_listen(void);
 void ip_resolve_prepare(void);
 
 /* The next definition of a libc function. */

@@ -75,7 +75,8 @@ static bool is_tensor(uint8_t kind)
 
 static void capture_stacks(struct ip_thread *t, struct tfmt_record *ev)
 {
-	bool tensor = is_tensor(ev->kind);
+	/* Reads of values come as often as tensors, and like those are the program's doing, not a library's. */
+	bool tensor = is_tensor(ev->kind) || ev->kind == TFMT_VALUE_READ;
 
 	ev->python_stack = TFMT_STACK_NOT_CAPTURED;
 	ev->native_stack = TFMT_STACK_NOT_CAPTURED;

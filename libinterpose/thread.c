@@ -134,3 +134,13 @@ struct ip_thread *ip_thread_get(void)
 {
 	return ip_tls.thread && ip_tls.generation == ip_recorder->generation ? ip_tls.thread : thread_new();
 }
+
+struct ip_thread *ip_event_thread(void)
+{
+	struct ip_thread *t = ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+
+	if (t && !t->busy)
+		return t;
+	ip_lost();
+	return NULL;
+}

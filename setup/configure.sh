@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # configure.sh BUILD: ask this machine what it has. Prints make variables on stdout, what it found on stderr.
-# Each checks/have_X.c is compiled and linked as its second line says:
+# Each checks/have_X.c (or .cc) is compiled and linked as its second line says:
 #	/* what it is for. package: NAME link: FLAGS needed|optional */
 set -eu
 build=$1
@@ -10,8 +10,8 @@ missing=
 trap 'rm -f "$build/probe"' EXIT
 mkdir -p "$build"
 
-for probe in checks/have_*.c; do
-	name=$(basename "$probe" .c)
+for probe in checks/have_*.c checks/have_*.cc; do
+	name=$(basename "${probe%.*}")
 	line=$(sed -n 2p "$probe")
 	what=$(echo "$line" | sed 's,^/\* ,,; s,\. package:.*,,')
 	package=$(echo "$line" | sed 's,.*package: \([^ ]*\).*,\1,')

@@ -70,6 +70,8 @@ enum tfmt_kind {
 	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes */
 	TFMT_LOST = 12,         /* size = number of events lost here; device 255 = driver domain or unknown */
 	TFMT_RESET = 13,        /* everything of the device is gone (context destroyed or device reset) */
+	TFMT_VALUE_READ = 14,   /* the host read what a kernel of a simulated device would have computed: size
+	                           bytes at the device's address */
 	TFMT_NR_KINDS
 };
 
@@ -88,7 +90,8 @@ enum tfmt_space {
 #define TFMT_SPACE_MASK 0x000f
 #define TFMT_FLAG_TEARDOWN 0x0010  /* the interpreter is finalising: kept, but counts in no figure */
 #define TFMT_FLAG_CAPTURING 0x0020 /* recorded while the stream was being captured into a graph */
-#define TFMT_FLAG_MODELLED 0x0040  /* a simulated library's documented figure, not a real allocation */
+#define TFMT_FLAG_MODELLED 0x0040  /* a simulated library's figure, not a call; function names its owner */
+#define TFMT_MODELLED_ADDRESS (1ull << 63) /* set in the address of modelled memory, and of no other */
 
 /* Reserved stack ids; ids from TFMT_STACK_FIRST on are defined by TFMT_DEF_FRAME. */
 #define TFMT_STACK_NOT_CAPTURED 0
@@ -147,7 +150,7 @@ enum tfmt_def_type {
 	TFMT_DEF_THREAD = 5,   /* thread: system thread id, string name */
 	TFMT_DEF_DEVICE = 6,   /* id = ordinal: capacity bytes, string name, string uuid, string PCI bus id,
 	                          mig 0|1, physical index + 1 (0 = unknown) */
-	TFMT_DEF_FUNCTION = 7, /* entry point: string name, as the program calls it */
+	TFMT_DEF_FUNCTION = 7, /* entry point: string name, as the program calls it; or a modelled owner's name */
 	TFMT_DEF_INFO = 8,     /* id = running number: string key, string value (keys: FORMAT.md) */
 	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
 	TFMT_NR_DEF_TYPES
@@ -405,8 +408,9 @@ struct tfmt_thread {
 	uint32_t tid;
 	const char *name;
 };
+#define TFMT_CAPACITY_UNLIMITED UINT64_MAX /* a simulated device that never runs out */
 struct tfmt_device {
-	uint64_t capacity_bytes;
+	uint64_t capacity_bytes; /* 0 = unknown */
 	const char *name, *uuid, *pci_bus_id;
 	bool mig;
 	int physical_index; /* -1 = unknown */

@@ -174,7 +174,7 @@ int holders_find(struct holders *h, const struct model *m, const struct holders_
 		nr_shapes += merge(holder, entry + from, entry + to, h->shapes + nr_shapes);
 		holder->owner = q->of == HOLDERS_TENSORS
 				    ? OWNER_TORCH
-				    : books_owner(&q->process->books, holder->largest->native_stack).owner;
+				    : books_group_owner(&q->process->books, holder->largest);
 		add(&h->total, holder->figures);
 	}
 	if (!err && h->nr_holders)

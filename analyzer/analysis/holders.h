@@ -24,7 +24,7 @@ struct holder_shape {
 struct holder {
 	struct group_figures figures;
 	const struct group *largest; /* the group with most bytes: its stack stands for the holder */
-	enum owner owner;            /* who called the driver; of tensors: OWNER_TORCH */
+	enum owner owner;            /* who called the driver, or is modelled; of tensors: OWNER_TORCH */
 	struct holder_shape *shape;  /* largest first */
 	uint32_t nr_shapes;
 	uint32_t nr_stacks; /* different stacks; 1 when grouped by stack */

@@ -54,6 +54,7 @@ static const struct {
 	{ "rank", "rank" },
 	{ "local_rank", "local rank" },
 	{ "world_size", "world size" },
+	{ "ranks_run", "ranks that ran" },
 	{ "python", "Python" },
 	{ "python_frames", "Python frames" },
 	{ "torch", "PyTorch" },
@@ -101,7 +102,11 @@ static void print_devices(struct emit *e, const struct tfmt_reader *reader)
 		emit_object_begin(e, NULL, NULL);
 		emit_uint(e, "device", NULL, i);
 		emit_string(e, "name", NULL, d.name);
-		emit_bytes(e, "capacity_bytes", NULL, d.capacity_bytes);
+		if (d.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
+			emit_null(e, "capacity_bytes", NULL);
+		else
+			emit_bytes(e, "capacity_bytes", NULL, d.capacity_bytes);
+		emit_bool(e, "capacity_unlimited", NULL, d.capacity_bytes == TFMT_CAPACITY_UNLIMITED);
 		emit_string(e, "uuid", NULL, *d.uuid ? d.uuid : NULL);
 		emit_string(e, "pci_bus_id", NULL, *d.pci_bus_id ? d.pci_bus_id : NULL);
 		emit_bool(e, "mig", NULL, d.mig);
@@ -119,7 +124,10 @@ static void print_devices(struct emit *e, const struct tfmt_reader *reader)
 			continue;
 		snprintf(label, sizeof(label), "GPU %u", i);
 		emit_string(e, NULL, label, *d.name ? d.name : "unknown");
-		emit_bytes(e, NULL, "  capacity", d.capacity_bytes);
+		if (d.capacity_bytes == TFMT_CAPACITY_UNLIMITED)
+			emit_string(e, NULL, "  capacity", "unlimited");
+		else
+			emit_bytes(e, NULL, "  capacity", d.capacity_bytes);
 	}
 }
 
@@ -160,11 +168,12 @@ static void print_losses(struct emit *e, const struct tfmt_summary *s)
 	emit_bool(e, "complete", "complete", s->complete);
 }
 
-static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes)
+static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes, uint64_t value_reads)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
 	emit_uint(e, "events", "events", s->nr_events);
+	emit_uint(e, "value_reads", value_reads ? "values read" : NULL, value_reads);
 	emit_uint(e, "frames", "frames", s->nr_frames);
 	emit_bytes(e, "bytes", "trace file", bytes);
 	if (s->nr_events)
@@ -173,7 +182,7 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 		emit_null(e, "bytes_per_event", NULL);
 }
 
-static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes)
+static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes, uint64_t value_reads)
 {
 	const struct tfmt_header *h = v->header;
 	const char *program = tfmt_reader_info_value(v->reader, "program");
@@ -188,7 +197,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 	print_end(e, tfmt_reader_summary(v->reader));
 	print_values(e, v->reader);
 	print_devices(e, v->reader);
-	print_volume(e, v, bytes);
+	print_volume(e, v, bytes, value_reads);
 	emit_int(e, "format_version", NULL, h->version);
 	emit_bool(e, "simulated", NULL, h->simulated);
 	emit_string(e, "storage", NULL, storages[storage].name);
@@ -203,19 +212,23 @@ struct totals {
 	bool complete;
 };
 
-static void read_through(struct traceview *v)
+/* Returns how many of its events say that the host read what a simulated device did not compute. */
+static uint64_t read_through(struct traceview *v)
 {
+	uint64_t done, total, nr = 0, value_reads = 0;
 	struct tfmt_event ev;
-	uint64_t done, total, nr = 0;
+	int ret;
 
 	progress_begin(v->path);
-	while (traceview_next(v, &ev)) {
+	while ((ret = traceview_next(v, &ev)) != 0) {
+		value_reads += ret > 0 && ev.kind == TFMT_VALUE_READ;
 		if (++nr % 65536 == 0) {
 			tfmt_reader_progress(v->reader, &done, &total);
 			progress_update(done, total);
 		}
 	}
 	progress_end();
+	return value_reads;
 }
 
 /* A trace that can be read; "error" says what is wrong with it all the same. */
@@ -224,12 +237,12 @@ static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
 	uint64_t bytes = stat(v->path, &st) ? 0 : (uint64_t)st.st_size;
+	uint64_t value_reads = read_through(v);
 
-	read_through(v);
 	if (t->processes)
 		emit_blank(e);
 	emit_object_begin(e, NULL, NULL);
-	print_process(e, v, bytes);
+	print_process(e, v, bytes, value_reads);
 	emit_string(e, "error", NULL, v->trouble[0] ? v->trouble : NULL);
 	emit_object_end(e);
 	t->processes++;
@@ -264,6 +277,7 @@ static void print_totals(struct emit *e, const struct recording *r, const struct
 	emit_object_begin(e, "recording", NULL);
 	emit_string(e, "path", NULL, r->path);
 	emit_string(e, "folder", NULL, r->folder);
+	emit_uint(e, "runs", r->nr_runs > 1 ? "runs" : NULL, r->nr_runs ? r->nr_runs : 1);
 	emit_uint(e, "processes", NULL, t->processes);
 	emit_uint(e, "unreadable_traces", NULL, r->nr_traces - t->processes);
 	emit_uint(e, "events", NULL, t->events);

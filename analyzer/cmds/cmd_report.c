@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_facts.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_report.h"
@@ -15,14 +16,20 @@
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
-#define HOLDERS_SHOWN 4 /* two lines each; the page has 24 */
+#define PAGE_LINES 24
+#define HOLDERS_SHOWN 4 /* two lines each */
 #define DEVICES_SHOWN 5
+/* Lines of the page besides devices, facts and holders: heads, empty lines, what to type next. */
+#define OTHER_LINES 11
 
 struct report_opts {
+	bool verbose;
 	struct emit_opts emit;
 };
 
 static const struct opt report_optv[] = {
+	OPT_FLAG('v', "verbose", struct report_opts, verbose,
+		 "also all data-dependent places, modelled memory and runs"),
 	EMIT_JSON_OPTIONS(struct report_opts, emit),
 	OPT_END
 };
@@ -121,34 +128,18 @@ static void text_verdict(struct emit *e, const struct model_device *d)
 			     human_percent(share, (double)filled_bytes(d), (double)d->capacity_bytes));
 }
 
-static void text_driver_owners(struct emit *e, const struct model_device *d)
+/* Returns its lines. */
+static unsigned text_device(struct emit *e, const struct model *m, const struct model_device *d)
 {
-	uint64_t owner[NR_OWNERS], libraries = 0;
-	const struct device_books *b = d->books;
-	char size[HUMAN_MAX], rest[HUMAN_MAX], total[HUMAN_MAX];
-
-	report_owners(d, owner);
-	for (int i = 0; i < NR_OWNERS; i++)
-		libraries += i == OWNER_TORCH ? 0 : owner[i];
-	if (b->samples)
-		emit_label(e, NULL, "outside PyTorch", "%8s   %s by libraries, %s %s",
-			   human_bytes(total, libraries + b->residual_at_driver_peak_bytes),
-			   human_bytes(size, libraries), human_bytes(rest, b->residual_at_driver_peak_bytes),
-			   d->process->header->simulated ? "context (simulated)" : "context, code, others");
-	else
-		emit_label(e, NULL, "outside PyTorch",
-			   "%8s   by libraries; context and code were not measured",
-			   human_bytes(size, libraries));
-}
-
-static void text_device(struct emit *e, const struct model *m, const struct model_device *d)
-{
+	unsigned lines = 2 + (d->capacity_bytes != 0);
 	const struct device_books *b = d->books;
 	char title[256], peak[HUMAN_MAX], end[HUMAN_MAX], time[HUMAN_MAX];
 
 	emit_object_begin(e, NULL, print_device_title(title, sizeof(title), m, d));
 	if (d->capacity_bytes)
 		emit_label(e, NULL, "capacity", "%8s", human_bytes(peak, d->capacity_bytes));
+	else if (d->is_unlimited)
+		emit_string(e, NULL, "capacity", "unlimited");
 	if (d->has_tensors) {
 		emit_label(e, NULL, "reserved", "%8s   peak; %s at the end",
 			   human_bytes(peak, b->reserved_peak_bytes), human_bytes(end, b->reserved_bytes));
@@ -156,7 +147,7 @@ static void text_device(struct emit *e, const struct model *m, const struct mode
 			   human_bytes(peak, b->allocated_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
 			   human_bytes(end, b->allocated_bytes));
-		text_driver_owners(e, d);
+		lines += 1 + print_outside(e, d);
 	} else {
 		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s at the end",
 			   human_bytes(peak, b->driver_peak_bytes),
@@ -164,10 +155,11 @@ static void text_device(struct emit *e, const struct model *m, const struct mode
 			   human_bytes(end, b->driver_bytes));
 	}
 	emit_object_end(e);
+	return lines;
 }
 
-/* Several devices: one row each. */
-static void text_devices(struct emit *e, const struct model *m)
+/* Several devices: one row each. Returns its lines. */
+static unsigned text_devices(struct emit *e, const struct model *m)
 {
 	static const struct emit_column columns[] = {
 		{ "gpu", "GPU", EMIT_LEFT, true },	     { "capacity", "capacity", EMIT_RIGHT, true },
@@ -185,7 +177,8 @@ static void text_devices(struct emit *e, const struct model *m)
 		snprintf(text, sizeof(text), "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal,
 			 d->process->header->pid);
 		emit_label(e, "gpu", NULL, "%s", text);
-		emit_label(e, "capacity", NULL, "%s", human_bytes(text, d->capacity_bytes));
+		emit_label(e, "capacity", NULL, "%s",
+			   d->is_unlimited ? "unlimited" : human_bytes(text, d->capacity_bytes));
 		emit_label(e, "reserved", NULL, "%s", human_bytes(text, d->books->reserved_peak_bytes));
 		emit_label(e, "allocated", NULL, "%s", human_bytes(text, d->books->allocated_peak_bytes));
 		emit_label(e, "driver", NULL, "%s", human_bytes(text, d->books->driver_peak_bytes));
@@ -195,16 +188,19 @@ static void text_devices(struct emit *e, const struct model *m)
 	emit_table_end(e);
 	if (m->nr_devices > DEVICES_SHOWN)
 		emit_text(e, "(%zu more: --json)", m->nr_devices - DEVICES_SHOWN);
+	return 1 + (unsigned)(m->nr_devices > DEVICES_SHOWN ? DEVICES_SHOWN + 1 : m->nr_devices);
 }
 
-static int text_holders(struct emit *e, const struct model *m, const struct model_device *d)
+/* The largest holders, as many as the rest of the page leaves room for, at least one. */
+static int text_holders(struct emit *e, const struct model *m, const struct model_device *d, unsigned lines)
 {
 	bool oom = d->books->tensor_ooms > 0;
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_SITE,
 				   oom ? MARK_OOM : d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK };
-	struct print_holders_options rows = { .top = oom || m->nr_devices > 1 ? 3 : HOLDERS_SHOWN,
-					     .by_site = true };
+	unsigned room = lines + 4 > PAGE_LINES ? 1 : (PAGE_LINES - lines) / 2;
+	unsigned most = oom || m->nr_devices > 1 ? HOLDERS_SHOWN - 1 : HOLDERS_SHOWN;
+	struct print_holders_options rows = { .top = room < most ? room : most, .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
 	char whose[64] = "";
@@ -235,9 +231,10 @@ static void text_next(struct emit *e, const struct model *m, const struct model_
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int report_text(struct emit *e, const struct model *m)
+static int report_text(struct emit *e, const struct model *m, const struct facts *f, bool verbose)
 {
 	const struct model_device *d = worst_device(m);
+	unsigned lines = OTHER_LINES;
 	int err = 0;
 
 	text_run(e, m, d);
@@ -249,11 +246,14 @@ static int report_text(struct emit *e, const struct model *m)
 	text_verdict(e, d);
 	emit_blank(e);
 	if (m->nr_devices > 1)
-		text_devices(e, m);
+		lines += text_devices(e, m) + print_modelled_outside(e, d);
 	else
-		text_device(e, m, d);
+		lines += text_device(e, m, d);
+	lines += print_facts(e, m, d, f);
 	emit_blank(e);
-	err = text_holders(e, m, d);
+	err = text_holders(e, m, d, lines);
+	if (verbose)
+		print_facts_whole(e, m, f);
 	text_next(e, m, d);
 	return err;
 }
@@ -262,6 +262,7 @@ int cmd_report(int argc, const char **argv)
 {
 	struct report_opts o = { 0 };
 	struct model m = MODEL_INIT;
+	struct facts facts = FACTS_INIT;
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
 	int ret, damaged = CMD_FINE;
@@ -275,11 +276,14 @@ int cmd_report(int argc, const char **argv)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
-		report_json(e, &m);
-		ret = emit_is_text(e) && report_text(e, &m)
-			      ? emit_fail(e, "cannot group the blocks of '%s': out of memory", argv[1])
-			      : emit_close(e);
+		ret = facts_find(&facts, &m);
+		ret = ret ? ret : report_json(e, &m, &facts.repeat);
+		if (!ret && emit_is_text(e))
+			ret = report_text(e, &m, &facts, o.verbose);
+		ret = ret ? emit_fail(e, "cannot group the events of '%s': out of memory", argv[1])
+			  : emit_close(e);
 	}
+	facts_release(&facts);
 	model_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

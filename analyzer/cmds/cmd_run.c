@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace run: record a program. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/closing.h"
 #include "analyzer/command.h"
+#include "analyzer/gpufile.h"
 #include "analyzer/hostlimits.h"
 #include "analyzer/launch.h"
+#include "analyzer/modelfile.h"
 #include "analyzer/obstacle.h"
 #include "analyzer/options.h"
 #include "analyzer/output.h"
 #include "analyzer/preload.h"
+#include "analyzer/ranks.h"
 #include "analyzer/ui/message.h"
 
+#define REPEAT_MAX 1000
+
 static const char *const stacks_names[] = { "python", "full", "none", NULL };
+static const char *const values_names[] = { "auto", "off", NULL };
 
 struct run_opts {
-	const char *output, *simulate;
+	const char *output, *simulate, *capacity, *questions;
 	int stacks; /* index into stacks_names, -1 = as the environment has it */
+	int values; /* index into values_names, the same */
+	const char *ranks;
+	int64_t gpus_per_node; /* 0 = as usual */
+	int64_t repeat;
 	bool force, no_record, exec, quiet;
 };
 
@@ -28,8 +41,18 @@ static const struct opt run_optv[] = {
 	OPT_FLAG(0, "force", struct run_opts, force, "replace the recording of another job"),
 	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "stacks of tensors (full: with native)"),
 	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU",
-		   "run on a simulated GPU: h100, 2xh100, ..."),
+		   "run on a simulated GPU: h100, 2xh100, my-gpu.toml"),
+	OPT_STRING(0, "simulate-capacity", struct run_opts, capacity, "SIZE",
+		   "its memory: 24GiB, ... or unlimited"),
+	OPT_ENUM(0, "simulate-values", struct run_opts, values, values_names,
+		 "compute small integers and booleans"),
+	OPT_STRING(0, "questions", struct run_opts, questions, "FILE",
+		   "add what libraries are asked, for calibrate"),
+	OPT_STRING(0, "ranks", struct run_opts, ranks, "LIST",
+		   "only these of the job's ranks: 0,17"),
+	OPT_INT(0, "gpus-per-node", struct run_opts, gpus_per_node, "N", "GPUs of one machine of that job"),
 	OPT_FLAG(0, "no-record", struct run_opts, no_record, "only lend the simulated GPU"),
+	OPT_INT(0, "repeat", struct run_opts, repeat, "N", "run it N times, show between what the peaks lie"),
 	OPT_FLAG(0, "exec", struct run_opts, exec, "become the program: same pid, no closing lines"),
 	OPT_FLAG('q', "quiet", struct run_opts, quiet, "no closing lines"),
 	OPT_END
@@ -40,7 +63,8 @@ static const struct opt_help run_help = {
 	.purpose = "Run a program and record its GPU memory.",
 	.usage = "[options] [--] PROGRAM [ARGUMENT ...]",
 	.example = "vramtrace run -o train.vtr -- python train.py --epochs 3\n"
-		   "vramtrace run --simulate h100 -- python train.py",
+		   "vramtrace run --simulate h100 -- python train.py\n"
+		   "vramtrace run --simulate 512xh100 --ranks 0,17 -- python train.py",
 	.options = run_optv,
 	.stop_at_positional = true,
 };
@@ -50,8 +74,13 @@ struct run {
 	struct run_opts opts;
 	const char *const *program; /* NULL-terminated */
 	struct output output;
+	char job[JOB_ID_MAX]; /* of a repeated one, without what names the run */
 	struct preload preload;
 	struct preload_plan plan;
+	struct ranks ranks; /* of --ranks */
+	struct gpufile gpu; /* of --simulate FILE.toml */
+	struct modelfile model;
+	char questions[PATH_MAX];
 };
 
 /* -o, else what an outer `run` or the user's environment has chosen, else NULL: the default name. */
@@ -64,28 +93,131 @@ static const char *output_pattern(const struct run *r)
 	return pattern && *pattern ? pattern : NULL;
 }
 
+/* Options that do not go together. Returns 0 or RUN_TROUBLE after a message. */
+static int check_options(const struct run_opts *o)
+{
+	const char *wrong = NULL;
+
+	if (o->no_record && !o->simulate)
+		wrong = "'--no-record' without '--simulate' leaves nothing to do";
+	else if (o->capacity && !o->simulate)
+		wrong = "'--simulate-capacity' needs '--simulate'";
+	else if (o->values >= 0 && !o->simulate)
+		wrong = "'--simulate-values' needs '--simulate'";
+	else if (o->questions && !o->simulate)
+		wrong = "'--questions' needs '--simulate'";
+	else if (o->ranks && !o->simulate)
+		wrong = "'--ranks' needs '--simulate NxGPU', the GPUs of the whole job";
+	else if (o->ranks && o->exec)
+		wrong = "'--ranks' and '--exec' exclude each other: a program that has replaced 'run' is one rank";
+	else if (o->gpus_per_node && !o->ranks)
+		wrong = "'--gpus-per-node' needs '--ranks'";
+	else if (o->repeat < 1 || o->repeat > REPEAT_MAX)
+		wrong = "'--repeat' takes a number from 1 to 1000";
+	else if (o->repeat > 1 && o->exec)
+		wrong = "'--repeat' and '--exec' exclude each other: a program that has replaced 'run' ends it";
+	else if (o->repeat > 1 && o->no_record)
+		wrong = "'--repeat' and '--no-record' exclude each other: there is nothing to compare";
+	if (wrong)
+		opt_wrong(&run_help, "%s", wrong);
+	return wrong ? RUN_TROUBLE : 0;
+}
+
+/* Each run of a repeated job is a job of its own: it records into a generation of its own. */
+static void name_run(struct run *r, unsigned number)
+{
+	job_id_of_run(r->output.job, r->job, number, (unsigned)r->opts.repeat);
+}
+
+/* --simulate FILE.toml, after its count. An outer run's GPUs are others. */
+static int take_gpu_file(struct run *r, const char *path)
+{
+	if (gpufile_read(&r->gpu, path) || modelfile_make(&r->model, &r->gpu, r->opts.exec))
+		return RUN_TROUBLE;
+	r->plan.gpu = r->gpu.base;
+	r->plan.name = r->gpu.name;
+	r->plan.model = r->model.path;
+	unsetenv("SIMGPU_SHARE");
+	return 0;
+}
+
+/* --ranks and --gpus-per-node; the devices of a process are those of its machine. */
+static int take_ranks(struct run *r)
+{
+	int status = ranks_parse(&r->ranks, r->opts.ranks, r->plan.nr_gpus, r->opts.gpus_per_node);
+
+	if (!status)
+		status = ranks_understand_launcher(&r->ranks, r->program, r->opts.gpus_per_node != 0);
+	if (status)
+		return status;
+	if (r->ranks.program)
+		r->program = r->ranks.program;
+	r->plan.nr_gpus = ranks_node_gpus(&r->ranks);
+	return 0;
+}
+
+/* --questions: a name that holds in any folder, of a file that can be written. */
+static int take_questions(struct run *r)
+{
+	int fd = open(r->opts.questions, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+	if (fd < 0 || !realpath(r->opts.questions, r->questions)) {
+		message_error("cannot write '%s': %s", r->opts.questions, strerror(errno));
+		return RUN_TROUBLE;
+	}
+	close(fd);
+	r->plan.questions = r->questions;
+	return 0;
+}
+
+/* --simulate. */
+static int take_gpu(struct run *r)
+{
+	unsigned long count;
+	const char *path = gpufile_named(r->opts.simulate, &count);
+	unsigned max = r->opts.ranks ? RANKS_MAX_WORLD : PRELOAD_MAX_DEVICES;
+
+	if (!path)
+		return preload_parse_gpu(r->opts.simulate, max, &r->plan.gpu, &r->plan.nr_gpus);
+	if (preload_check_count(r->opts.simulate, count, max, &r->plan.nr_gpus))
+		return RUN_TROUBLE;
+	return take_gpu_file(r, path);
+}
+
 /* Everything that can go wrong before the program starts. Returns 0 or an exit status. */
 static int prepare(struct run *r)
 {
-	int status = 0;
+	int status = check_options(&r->opts);
 
 	r->plan.is_recording = !r->opts.no_record;
 	r->plan.stacks = r->opts.stacks >= 0 ? stacks_names[r->opts.stacks] : NULL;
-	if (r->opts.no_record && !r->opts.simulate) {
-		opt_wrong(&run_help, "'--no-record' without '--simulate' leaves nothing to do");
-		return RUN_TROUBLE;
-	}
-	if (r->opts.simulate)
-		status = preload_parse_gpu(r->opts.simulate, &r->plan.gpu, &r->plan.nr_gpus);
+	r->plan.values = r->opts.values >= 0 ? values_names[r->opts.values] : NULL;
+	if (!status && r->opts.simulate)
+		status = take_gpu(r);
+	if (!status && r->opts.ranks)
+		status = take_ranks(r);
+	if (!status && r->opts.questions)
+		status = take_questions(r);
+	if (!status && r->opts.capacity)
+		status = preload_parse_capacity(r->opts.capacity, &r->plan);
 	if (!status)
 		status = preload_find(&r->preload, &r->plan);
 	if (!status && r->plan.gpu)
 		status = hostlimits_check(r->opts.quiet);
+	if (!status && r->plan.gpu)
+		gpushare_choose(&r->plan.share, r->plan.gpu, r->plan.nr_gpus);
 	if (status || !r->plan.is_recording)
 		return status;
 
 	job_id(r->output.job);
 	status = output_name(&r->output, output_pattern(r), r->program, getpid());
+	/* All runs and all ranks go to one recording: its %p is our own pid. */
+	if (r->opts.repeat > 1 || r->opts.ranks)
+		r->output.is_per_process = false;
+	if (r->opts.repeat > 1) {
+		memcpy(r->job, r->output.job, sizeof(r->job));
+		name_run(r, 1);
+	}
 	if (!status)
 		status = obstacle_clear(&r->output, r->opts.force, job_is_interactive());
 	return status;
@@ -104,18 +236,49 @@ static int enter(pid_t pid, void *context)
 	return status ? status : preload_apply(&r->preload, &r->plan);
 }
 
+static int enter_rank(pid_t pid, unsigned rank, void *context)
+{
+	struct run *r = context;
+	int status = ranks_enter(&r->ranks, rank, &r->preload, &r->plan,
+				 r->plan.is_recording ? r->output.job : NULL);
+
+	return status ? status : enter(pid, r);
+}
+
+/* Run it once, as a program or as the ranks of a job. */
+static int launch(struct run *r, struct launch_end *end)
+{
+	int status;
+
+	if (!r->opts.ranks) {
+		status = launch_supervised(r->program, enter, r, end);
+		gpushare_remove(&r->plan.share);
+		return status;
+	}
+	status = ranks_reserve_port(&r->ranks);
+	if (!status)
+		status = ranks_supervised(&r->ranks, r->program, enter_rank, r, end);
+	ranks_release_port(&r->ranks);
+	ranks_remove_shares(&r->ranks, &r->plan.share);
+	return status;
+}
+
 static int run_replacing(struct run *r)
 {
 	int status = enter(getpid(), r);
 
-	return status ? status : launch_replacing(r->program);
+	if (!status)
+		status = launch_replacing(r->program);
+	modelfile_remove(&r->model);
+	return status;
 }
 
 static int run_supervised(struct run *r)
 {
 	struct launch_end end = { 0 };
-	int status = launch_supervised(r->program, enter, r, &end);
+	int status = launch(r, &end);
 
+	modelfile_remove(&r->model);
 	if (status)
 		return status;
 	if (r->plan.is_recording && r->output.is_per_process)
@@ -125,9 +288,38 @@ static int run_supervised(struct run *r)
 	launch_end_as(&end);
 }
 
+/* Run it again and again, until a signal ends it or us; the first run that failed decides the exit status. */
+static int run_repeated(struct run *r)
+{
+	struct launch_end end = { 0 }, failure = { 0 };
+	struct repeat repeat = REPEAT_INIT;
+	bool stopped = false;
+
+	for (unsigned number = 1; number <= r->opts.repeat && !stopped; number++) {
+		int status;
+
+		name_run(r, number);
+		end = (struct launch_end){ 0 };
+		status = launch(r, &end);
+		if (status) {
+			modelfile_remove(&r->model);
+			return status;
+		}
+		closing_run(&r->output, &end, &repeat, number, r->opts.quiet);
+		if (!failure.signal && !failure.exit_status)
+			failure = end;
+		stopped = end.interrupted || end.signal;
+	}
+	modelfile_remove(&r->model);
+	if (!r->opts.quiet)
+		closing_repeat(&r->output, &repeat);
+	repeat_release(&repeat);
+	launch_end_as(&failure);
+}
+
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1 } };
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .repeat = 1 }, .ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
 	int status;
 
@@ -139,7 +331,12 @@ int cmd_run(int argc, const char **argv)
 	}
 	r.program = argv + 1;
 	status = prepare(&r);
-	if (status)
+	if (status) {
+		modelfile_remove(&r.model);
+		ranks_release(&r.ranks);
 		return status;
-	return r.opts.exec ? run_replacing(&r) : run_supervised(&r);
+	}
+	if (r.opts.exec)
+		return run_replacing(&r);
+	return r.opts.repeat > 1 ? run_repeated(&r) : run_supervised(&r);
 }

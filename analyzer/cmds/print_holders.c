@@ -124,6 +124,10 @@ static const char *what_text(char *buf, size_t size, const struct model_process 
 
 	if (g->tensor)
 		return print_shapes(buf, size, p, h);
+	if (g->modelled) {
+		snprintf(buf, size, "%s (modelled)", *function ? function : owner_titles[h->owner]);
+		return buf;
+	}
 	snprintf(buf, size, "%s%s%s%s%s", *function ? function : space_names[g->space & TFMT_SPACE_MASK],
 		 g->space == TFMT_SPACE_DEVICE ? "" : ", ",
 		 g->space == TFMT_SPACE_DEVICE ? "" : space_names[g->space & TFMT_SPACE_MASK],
@@ -179,21 +183,6 @@ static void print_frame(struct emit *e, const struct stack_frame *f)
 	emit_object_end(e);
 }
 
-static void print_site(struct emit *e, const struct stack *stack)
-{
-	int site = stack_site(stack);
-	const struct stack_frame *f = site < 0 ? NULL : &stack->frame[site];
-
-	emit_object_begin(e, "site", NULL);
-	emit_string(e, "file", NULL, f ? f->file : NULL);
-	if (f && f->line)
-		emit_uint(e, "line", NULL, f->line);
-	else
-		emit_null(e, "line", NULL);
-	emit_string(e, "function", NULL, f ? f->function : NULL);
-	emit_object_end(e);
-}
-
 static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
 {
 	if (folded && hidden)
@@ -203,12 +192,21 @@ static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
 		emit_text(e, "(%" PRIu32 " more frames: -v)", hidden);
 }
 
+/* Which part of PyTorch it was: the innermost frame, where that is Python and not the site itself. */
+static const struct stack_frame *innermost_part(const struct stack *stack, int site)
+{
+	int i = 0;
+
+	while (i < site && stack->frame[i].simulation)
+		i++;
+	return i < site && stack->frame[i].python ? &stack->frame[i] : NULL;
+}
+
 /* The frames below a row: the site first, its callers, PyTorch's own folded. */
 static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 {
 	int site = stack_site(stack);
-	/* Which part of PyTorch it was: the innermost frame, where that is not the site itself. */
-	const struct stack_frame *inside = site > 0 && stack->frame[0].python ? &stack->frame[0] : NULL;
+	const struct stack_frame *inside = innermost_part(stack, site);
 	uint32_t shown = 0, folded = 0, hidden = 0;
 	char text[TEXT_MAX];
 
@@ -239,6 +237,7 @@ static void print_row_details(struct emit *e, const struct model_process *p, con
 {
 	const struct group *g = h->largest;
 	const char *function = tfmt_reader_function(p->reader, g->function);
+	int site = stack_site(stack);
 
 	emit_string(e, "host", NULL, p->header->host);
 	emit_uint(e, "pid", NULL, p->header->pid);
@@ -249,8 +248,9 @@ static void print_row_details(struct emit *e, const struct model_process *p, con
 	emit_string(e, "kind", NULL, g->tensor ? "tensor" : space_names[g->space & TFMT_SPACE_MASK]);
 	emit_string(e, "call", NULL, *function ? function : NULL);
 	emit_string(e, "owner", NULL, owner_names[h->owner]);
+	emit_bool(e, "modelled", NULL, g->modelled);
 	emit_uint(e, "stacks", NULL, h->nr_stacks);
-	print_site(e, stack);
+	print_site_of(e, site < 0 ? NULL : &stack->frame[site]);
 	print_shape_list(e, p, h);
 	emit_array_begin(e, "frames", NULL);
 	for (uint32_t i = 0; i < stack->nr_frames; i++)

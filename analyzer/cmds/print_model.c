@@ -4,11 +4,60 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+
+static int64_t nr_listed(const char *list)
+{
+	int64_t nr = 1;
+
+	for (; *list; list++)
+		nr += *list == ',';
+	return nr;
+}
+
+const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_absent)
+{
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		const struct model_process *p = &m->process[i];
+
+		*nr_absent = p->ranks_run ? p->world_size - nr_listed(p->ranks_run) : 0;
+		if (*nr_absent > 0)
+			return p;
+	}
+	return NULL;
+}
+
+/* Which ranks of the job ran; null when all did, or it had none. */
+static void print_ranks(struct emit *e, const struct model *m)
+{
+	int64_t nr_absent;
+	const struct model_process *p = print_some_ranks(m, &nr_absent);
+	const char *text = p ? p->ranks_run : NULL;
+
+	if (!p) {
+		emit_null(e, "ranks", NULL);
+		return;
+	}
+	emit_object_begin(e, "ranks", NULL);
+	emit_uint(e, "world_size", NULL, (uint64_t)p->world_size);
+	emit_array_begin(e, "ran", NULL);
+	while (*text) {
+		char *end;
+
+		emit_uint(e, NULL, NULL, strtoul(text, &end, 10));
+		if (end == text)
+			break;
+		text = end + (*end == ',');
+	}
+	emit_array_end(e);
+	emit_uint(e, "assumed_alike", NULL, (uint64_t)nr_absent);
+	emit_object_end(e);
+}
 
 void print_recording(struct emit *e, const struct model *m)
 {
@@ -16,6 +65,7 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_string(e, "path", NULL, m->recording.path);
 	emit_bool(e, "simulated", NULL, m->simulated);
 	emit_uint(e, "processes", NULL, m->nr_processes);
+	print_ranks(e, m);
 	emit_bool(e, "complete", NULL, m->complete);
 	emit_string(e, "end", NULL, model_end_names[m->end]);
 	emit_uint(e, "events", NULL, m->nr_events);
@@ -101,6 +151,7 @@ void print_device_identity(struct emit *e, const struct model_device *d)
 		emit_uint(e, "capacity_bytes", NULL, d->capacity_bytes);
 	else
 		emit_null(e, "capacity_bytes", NULL);
+	emit_bool(e, "capacity_unlimited", NULL, d->is_unlimited);
 	emit_bool(e, "exact", NULL, model_is_exact(p));
 }
 
@@ -125,6 +176,18 @@ const char *print_device_title(char *buf, size_t size, const struct model *m, co
 const char *print_at_least(const struct model_process *p)
 {
 	return model_is_exact(p) ? "" : "at least ";
+}
+
+void print_site_of(struct emit *e, const struct stack_frame *f)
+{
+	emit_object_begin(e, "site", NULL);
+	emit_string(e, "file", NULL, f ? f->file : NULL);
+	if (f && f->line)
+		emit_uint(e, "line", NULL, f->line);
+	else
+		emit_null(e, "line", NULL);
+	emit_string(e, "function", NULL, f ? f->function : NULL);
+	emit_object_end(e);
 }
 
 const char *print_short_path(const char *path)

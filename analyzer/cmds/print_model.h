@@ -9,6 +9,12 @@
 #include "analyzer/model.h"
 #include "analyzer/ui/emit.h"
 
+/*
+ * The process that says which ranks of a simulated job ran, and how many did not (at least 1); NULL when all ran, or
+ * it was no such job.
+ */
+const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_absent);
+
 /* The JSON member "recording". */
 void print_recording(struct emit *e, const struct model *m);
 
@@ -18,7 +24,7 @@ void print_recording(struct emit *e, const struct model *m);
  */
 int print_caveats(const struct model *m);
 
-/* The JSON members that name a device: host, pid, rank, local_rank, device, ..., capacity_bytes, exact. */
+/* The JSON members that name a device: host, pid, rank, local_rank, device, ..., exact. */
 void print_device_identity(struct emit *e, const struct model_device *d);
 
 /*
@@ -32,6 +38,9 @@ const char *print_at_least(const struct model_process *p);
 
 /* A number that may be missing: -1 is null. */
 void print_optional(struct emit *e, const char *key, int64_t number);
+
+/* The member "site": file, line and function of a frame, null where they are not known; NULL = no frame. */
+void print_site_of(struct emit *e, const struct stack_frame *f);
 
 /*
  * A source file as short as it stays recognisable: from its package on ("transformers/models/..."), else

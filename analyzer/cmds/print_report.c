@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analyzer/analysis/places.h"
 #include "analyzer/cmds/print_model.h"
 
 static const char *const categories[] = {
@@ -21,9 +22,30 @@ void report_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS
 		const struct group *g = &books->groups.group[i];
 
 		if (!g->tensor && g->device == d->ordinal && group_is_device_memory(g))
-			bytes[books_owner(books, g->native_stack).owner] +=
-			    group_figures_at(g, MARK_DRIVER_PEAK).bytes;
+			bytes[books_group_owner(books, g)] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
 	}
+}
+
+bool report_modelled(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
+{
+	const struct books *books = &d->process->books;
+	bool any = false;
+
+	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (!g->modelled || g->device != d->ordinal)
+			continue;
+		bytes[g->owner] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
+		any = true;
+	}
+	return any;
+}
+
+uint64_t report_context_bytes(const uint64_t modelled[static NR_OWNERS])
+{
+	return modelled[OWNER_CONTEXT] + modelled[OWNER_CODE];
 }
 
 /* Calls that the simulated device refused: { "function": calls }. */
@@ -38,8 +60,31 @@ static void json_unsupported(struct emit *e, const struct model_process *p)
 	emit_object_end(e);
 }
 
-static void json_process(struct emit *e, const struct model_process *p)
+/* Where what the program did depended on values that no kernel computed. Returns 0 or TFMT_E_NOMEM. */
+static int json_places(struct emit *e, const struct model *m, struct model_process *p)
 {
+	struct places places = PLACES_INIT;
+	int err = places_find(&places, m, p);
+
+	emit_array_begin(e, "data_dependent", NULL);
+	for (size_t i = 0; i < places.nr_places && !err; i++) {
+		const struct place *place = &places.place[i];
+
+		emit_object_begin(e, NULL, NULL);
+		print_site_of(e, place->known ? &place->site : NULL);
+		emit_uint(e, "reads", NULL, place->reads);
+		emit_uint(e, "bytes", NULL, place->bytes);
+		emit_uint(e, "first_time_ns", NULL, place->first_ns);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+	places_release(&places);
+	return err;
+}
+
+static int json_process(struct emit *e, const struct model *m, struct model_process *p)
+{
+	int err;
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
 
 	emit_object_begin(e, NULL, NULL);
@@ -64,7 +109,9 @@ static void json_process(struct emit *e, const struct model_process *p)
 	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
 	emit_object_end(e);
 	json_unsupported(e, p);
+	err = json_places(e, m, p);
 	emit_object_end(e);
+	return err;
 }
 
 static void json_tensor(struct emit *e, const struct model_device *d)
@@ -113,27 +160,44 @@ static void json_driver(struct emit *e, const struct model_device *d)
 	emit_object_end(e);
 }
 
-/*
- * Of what is in use beyond the driver ledger only the sum is known: its parts are not told apart by a
- * sample.
- */
-static void json_residual(struct emit *e, const struct device_books *b)
+/* What a simulated device says that libraries and driver of a real one would have taken, at the driver's peak. */
+static void json_modelled(struct emit *e, const uint64_t modelled[static NR_OWNERS])
 {
-	static const char *const parts[] = { "context", "code", "local_memory", "other_processes" };
+	emit_object_begin(e, "modelled", NULL);
+	for (int i = 0; i < NR_OWNERS; i++)
+		if (modelled[i])
+			emit_uint(e, owner_names[i], NULL, modelled[i]);
+	emit_object_end(e);
+}
 
+static void number_or_null(struct emit *e, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		emit_uint(e, key, NULL, value);
+	else
+		emit_null(e, key, NULL);
+}
+
+/*
+ * What is in use beyond the driver ledger. A sample gives its sum alone; a simulated device that models context
+ * and code tells them apart, and leaves of the sum what is not theirs.
+ */
+static void json_residual(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+	uint64_t modelled[NR_OWNERS];
+	bool is_modelled = report_modelled(d, modelled);
+
+	json_modelled(e, modelled);
 	emit_object_begin(e, "residual", NULL);
 	emit_uint(e, "samples", NULL, b->samples);
-	if (b->samples)
-		emit_uint(e, "peak_bytes", NULL, b->residual_peak_bytes);
-	else
-		emit_null(e, "peak_bytes", NULL);
+	number_or_null(e, "peak_bytes", b->samples, b->residual_peak_bytes);
 	emit_object_begin(e, "at_driver_peak", NULL);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		emit_null(e, parts[i], NULL);
-	if (b->samples)
-		emit_uint(e, "unknown", NULL, b->residual_at_driver_peak_bytes);
-	else
-		emit_null(e, "unknown", NULL);
+	number_or_null(e, "context", is_modelled, modelled[OWNER_CONTEXT]);
+	number_or_null(e, "code", is_modelled, modelled[OWNER_CODE]);
+	emit_null(e, "local_memory", NULL);
+	emit_null(e, "other_processes", NULL);
+	number_or_null(e, "unknown", b->samples, b->unknown_at_driver_peak_bytes);
 	emit_object_end(e);
 	emit_object_end(e);
 }
@@ -155,7 +219,7 @@ static void json_device(struct emit *e, const struct model_device *d)
 	print_device_identity(e, d);
 	json_tensor(e, d);
 	json_driver(e, d);
-	json_residual(e, b);
+	json_residual(e, d);
 	json_categories(e, b);
 	if (b->reserved_peak_bytes)
 		emit_double(e, "unused_at_peak", NULL,
@@ -170,12 +234,52 @@ static void json_device(struct emit *e, const struct model_device *d)
 	emit_object_end(e);
 }
 
-void report_json(struct emit *e, const struct model *m)
+static void json_range(struct emit *e, const char *key, struct repeat_range range)
 {
+	emit_object_begin(e, key, NULL);
+	emit_uint(e, "min", NULL, range.min);
+	emit_uint(e, "max", NULL, range.max);
+	emit_object_end(e);
+}
+
+/* Of a recording that is one run alone: null. */
+static void json_repeat(struct emit *e, const struct model *m, const struct repeat *r)
+{
+	if (m->recording.nr_runs < 2) {
+		emit_null(e, "repeat", NULL);
+		return;
+	}
+	emit_object_begin(e, "repeat", NULL);
+	emit_uint(e, "runs", NULL, r->nr_runs);
+	emit_uint(e, "runs_wanted", NULL, m->recording.runs_wanted);
+	emit_uint(e, "largest_run", NULL, r->largest);
+	emit_bool(e, "exact", NULL, r->exact);
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < r->nr_devices; i++) {
+		const struct repeat_device *d = &r->device[i];
+
+		emit_object_begin(e, NULL, NULL);
+		print_optional(e, "rank", d->rank);
+		emit_uint(e, "device", NULL, d->ordinal);
+		emit_uint(e, "runs", NULL, d->nr_runs);
+		json_range(e, "tensor_peak_bytes", d->allocated);
+		json_range(e, "reserved_peak_bytes", d->reserved);
+		json_range(e, "driver_peak_bytes", d->driver);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
+int report_json(struct emit *e, const struct model *m, const struct repeat *r)
+{
+	int err = 0;
+
 	print_recording(e, m);
+	json_repeat(e, m, r);
 	emit_array_begin(e, "process_list", NULL);
-	for (size_t i = 0; i < m->nr_processes; i++)
-		json_process(e, &m->process[i]);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		err = json_process(e, m, &m->process[i]);
 	emit_array_end(e);
 	emit_array_begin(e, "devices", NULL);
 	for (size_t i = 0; i < m->nr_devices; i++)
@@ -183,4 +287,5 @@ void report_json(struct emit *e, const struct model *m)
 	emit_array_end(e);
 	emit_array_begin(e, "findings", NULL);
 	emit_array_end(e);
+	return err;
 }

@@ -31,7 +31,7 @@ struct synthetic {
 	uint64_t order[TFMT_NR_DEVICES + 1]; /* by device; the last is the driver's */
 	uint32_t nr_infos;
 	uint32_t thread, python_stack, native_stack, shape; /* of the events that follow */
-	uint16_t flags;
+	uint16_t flags, function;
 };
 
 static inline struct tfmt_header synthetic_header(uint32_t pid)
@@ -145,6 +145,13 @@ static inline void synthetic_code(struct synthetic *s, uint32_t id, const char *
 	synthetic_define(s, TFMT_DEF_CODE, id, buf, p + sizeof(table));
 }
 
+static inline void synthetic_function(struct synthetic *s, uint32_t id, const char *name)
+{
+	uint8_t buf[128], *p = tfmt_put_string(buf, name, strlen(name));
+
+	synthetic_define(s, TFMT_DEF_FUNCTION, id, buf, p);
+}
+
 static inline void synthetic_shape(struct synthetic *s, uint32_t id, uint32_t type, uint64_t bytes,
 				   uint64_t dim)
 {
@@ -171,6 +178,7 @@ static inline void synthetic_event(struct synthetic *s, uint8_t kind, uint8_t de
 				.shape = s->shape,
 				.thread = s->thread,
 				.flags = s->flags,
+				.function = s->function,
 				.kind = kind,
 				.device = device };
 	int ret = tfmt_writer_event(s->writer, &ev);

@@ -80,6 +80,35 @@ static void owners_at_the_peak_sum_to_it(void **state)
 	model_release(&m);
 }
 
+static void pool_memory_of_torch_is_a_tensor_each(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_DRIVER_ALLOC, 0x2000000, 4 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_POOL);
+	driver(TFMT_ALLOC_FAILED, 0, 5 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_DRIVER_ALLOC, 0x6000000, 5 * MiB, TFMT_SPACE_POOL); /* asked again, and granted */
+	driver(TFMT_DRIVER_FREE, 0x6000000, 0, TFMT_SPACE_POOL);
+	driver(TFMT_ALLOC_FAILED, 0, 999 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_ALLOC_FAILED, 0, 999 * MiB, TFMT_SPACE_POOL); /* asked again */
+	s.native_stack = PROGRAM_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x4000000, 8 * MiB, TFMT_SPACE_POOL); /* the program's own: no tensor */
+	b = load();
+	assert_int_equal(b->tensor_allocs, 3);
+	assert_int_equal(b->tensor_frees, 2);
+	assert_int_equal(b->tensor_ooms, 1);
+	assert_int_equal(b->oom_asked_bytes, 999 * MiB);
+	assert_int_equal(b->allocated_peak_bytes, 24 * MiB);
+	assert_int_equal(b->allocated_bytes, 4 * MiB);
+	assert_int_equal(b->reserved_bytes, 4 * MiB);
+	assert_int_equal(b->driver_bytes, 12 * MiB);
+	model_release(&m);
+}
+
 static void handles_count_once_until_the_last_reference(void **state)
 {
 	const struct device_books *b;
@@ -230,7 +259,7 @@ static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 	b = load();
 	assert_int_equal(b->samples, 2);
 	assert_int_equal(b->residual_peak_bytes, 490 * MiB);
-	assert_int_equal(b->residual_at_driver_peak_bytes, 480 * MiB);
+	assert_int_equal(b->unknown_at_driver_peak_bytes, 480 * MiB);
 	assert_int_equal(m.device[0].capacity_bytes,
 			 1000 * MiB); /* no device definition: the driver's total */
 	model_release(&m);
@@ -281,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(owners_at_the_peak_sum_to_it),
+		cmocka_unit_test(pool_memory_of_torch_is_a_tensor_each),
 		cmocka_unit_test(handles_count_once_until_the_last_reference),
 		cmocka_unit_test(a_refused_free_is_undone),
 		cmocka_unit_test(a_refused_unmap_is_undone),
