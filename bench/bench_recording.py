@@ -41,7 +41,8 @@ def run_series(build, mode, steps):
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "bench.vtr"
         output = [] if "--no-record" in options else ["-o", recording]
-        command = [build / "vramtrace", "run", "-q", "--simulate", "h100", *options, *output, "--"]
+        simulation = ["--simulate", "h100", "--simulate-values", "off"]  # what is measured is the recorder
+        command = [build / "vramtrace", "run", "-q", *simulation, *options, *output, "--"]
         command += [sys.executable, JOB, steps, *arguments]
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)

@@ -36,6 +36,20 @@ def explains(shape, dtype, block_bytes):
     return rest == 0 or (wanted > SMALL_POOL_MAX and 0 < rest <= UNSPLIT_REST_MAX)
 
 
+def counters(device):
+    """A device of `report --json` in the words of torch.cuda.memory_stats()."""
+    tensor, reserved = device["tensor"], device["reserved"]
+    return {
+        "allocation.all.allocated": tensor["allocs"],
+        "allocation.all.freed": tensor["frees"],
+        "allocated_bytes.all.peak": tensor["peak_bytes"],
+        "allocated_bytes.all.current": tensor["live_at_end_bytes"],
+        "reserved_bytes.all.peak": reserved["peak_bytes"],
+        "reserved_bytes.all.current": reserved["end_bytes"],
+        "num_ooms": tensor["ooms"],
+    }
+
+
 def replay(events):
     """Apply tensor events in order; returns peak bytes and the allocation events live at the first such moment."""
     live, allocated, peak, at_peak = {}, 0, 0, []
