@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_holders.h"
 #include "analyzer/generation.h"
 #include "analyzer/model.h"
 #include "analyzer/ui/human.h"
@@ -131,15 +132,18 @@ static void holder_line(const struct model *m, struct model_process *p, const st
 			struct stack *stack)
 {
 	struct stack_source source = model_stack_source(m, p);
-	char bytes[HUMAN_MAX], text[256] = "not captured";
+	char bytes[HUMAN_MAX], text[256];
 	int site;
 
 	if (stack_expand(stack, &source, h->largest->python_stack, h->largest->native_stack))
 		return;
+	human_bytes(bytes, h->figures.bytes);
 	site = stack_site(stack);
 	if (site >= 0)
-		stack_frame_text(text, sizeof(text), &stack->frame[site]);
-	message_info("  %9s  allocated at %s", human_bytes(bytes, h->figures.bytes), text);
+		message_info("  %9s  allocated at %s", bytes,
+			     stack_frame_text(text, sizeof(text), &stack->frame[site]));
+	else
+		message_info("  %9s  %s", bytes, print_origin(text, sizeof(text), m, p, h));
 }
 
 /* What filled the device when the framework's allocator gave up. */
