@@ -158,6 +158,16 @@ static unsigned text_device(struct emit *e, const struct model *m, const struct 
 	return lines;
 }
 
+/* "0 (rank 17)": a device among several, by the rank of its process, or its pid. Returns buf. */
+static const char *which_gpu(char *buf, size_t size, const struct model_device *d)
+{
+	if (d->process->rank >= 0)
+		snprintf(buf, size, "%" PRIu32 " (rank %" PRId64 ")", d->ordinal, (int64_t)d->process->rank);
+	else
+		snprintf(buf, size, "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal, d->process->header->pid);
+	return buf;
+}
+
 /* Several devices: one row each. Returns its lines. */
 static unsigned text_devices(struct emit *e, const struct model *m)
 {
@@ -174,9 +184,7 @@ static unsigned text_devices(struct emit *e, const struct model *m)
 		const struct model_device *d = &m->device[i];
 
 		emit_row_begin(e);
-		snprintf(text, sizeof(text), "%" PRIu32 " (pid %" PRIu32 ")", d->ordinal,
-			 d->process->header->pid);
-		emit_label(e, "gpu", NULL, "%s", text);
+		emit_label(e, "gpu", NULL, "%s", which_gpu(text, sizeof(text), d));
 		emit_label(e, "capacity", NULL, "%s",
 			   d->is_unlimited ? "unlimited" : human_bytes(text, d->capacity_bytes));
 		emit_label(e, "reserved", NULL, "%s", human_bytes(text, d->books->reserved_peak_bytes));
@@ -203,13 +211,14 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	struct print_holders_options rows = { .top = room < most ? room : most, .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
-	char whose[64] = "";
+	const char *when = oom ? "when memory ran out" : "at the peak";
+	char which[64];
 
 	if (!err && h.nr_holders) {
 		if (m->nr_devices > 1)
-			snprintf(whose, sizeof(whose), "of GPU %" PRIu32 " (pid %" PRIu32 ") ", d->ordinal,
-				 d->process->header->pid);
-		emit_heading(e, "largest holders %s%s", whose, oom ? "when memory ran out" : "at the peak");
+			emit_heading(e, "largest holders of GPU %s %s", which_gpu(which, sizeof(which), d), when);
+		else
+			emit_heading(e, "largest holders %s", when);
 		print_holders_begin(e);
 		print_holders_rows(e, m, &q, &h, &rows);
 		print_holders_end(e);
