@@ -28,15 +28,15 @@ ALIKE = (
     "alike_messages",
 )
 REPLICATED = (
-    "ddp",
-    "ddp_find_unused_parameters",
-    "ddp_sync_batch_norm",
     "fsdp1",
     "fsdp1_mixed_precision",
     "fsdp2",
     "fsdp2_mixed_precision",
     "fsdp2_reshard_to_two",
     "fsdp2_activation_checkpointing",
+    "ddp_sync_batch_norm",
+    "ddp",
+    "ddp_find_unused_parameters",
 )
 SPLIT = (
     "tensor_parallel",
