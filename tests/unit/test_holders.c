@@ -19,8 +19,8 @@ static void write_trace(void)
 	struct synthetic s;
 
 	synthetic_open(&s, TRACE, &header);
-	synthetic_code(&s, 1, "main", "/home/x/train.py", 10);
-	synthetic_code(&s, 2, "make", "/home/x/model.py", 20);
+	synthetic_code(&s, 1, "main", "/src/train.py", 10);
+	synthetic_code(&s, 2, "make", "/src/model.py", 20);
 	synthetic_code(&s, 3, "empty", "/venv/site-packages/torch/functional.py", 30);
 	synthetic_frame(&s, 3, 0, TFMT_FRAME_PYTHON, 1, 0);
 	synthetic_frame(&s, 4, 3, TFMT_FRAME_PYTHON, 2, 0);
@@ -113,7 +113,7 @@ static void the_site_is_the_innermost_frame_outside_pytorch(void **state)
 	assert_true(stack.frame[0].framework);
 	assert_int_equal(stack_site(&stack), 1);
 	assert_string_equal(stack_frame_text(text, sizeof(text), &stack.frame[1]),
-			    "/home/x/model.py:20 in make");
+			    "/src/model.py:20 in make");
 	assert_int_equal(stack_expand(&stack, &source, TFMT_STACK_NO_PYTHON, TFMT_STACK_NOT_CAPTURED), 0);
 	assert_int_equal(stack_site(&stack), -1);
 	stack_release(&stack);

@@ -146,7 +146,7 @@ static void modelled_memory_is_a_holder_of_its_own(void **state)
 /* train.py calls step.py from two positions; the value shadow and PyTorch's dispatch lie above that. */
 static void write_stacks(void)
 {
-	static const char *const files[] = { "/home/x/train.py", "/home/x/step.py",
+	static const char *const files[] = { "/src/train.py", "/src/step.py",
 					     "/venv/site-packages/torch/_tensor.py",
 					     "/venv/site-packages/torch/utils/_python_dispatch.py", "<simgpu values>" };
 
@@ -176,7 +176,7 @@ static void the_shadow_is_nobodys_site(void **state)
 	assert_int_equal(stack_expand(&stack, &source, 14, 0), 0);
 	assert_int_equal(stack.nr_frames, 5);
 	assert_true(stack.frame[0].simulation);
-	assert_string_equal(stack.frame[stack_site(&stack)].file, "/home/x/step.py");
+	assert_string_equal(stack.frame[stack_site(&stack)].file, "/src/step.py");
 	assert_int_equal(stack_expand(&stack, &source, 32, 0), 0);
 	assert_string_equal(stack.frame[stack_site(&stack)].file, "/venv/site-packages/torch/_tensor.py");
 	stack_release(&stack);
@@ -209,11 +209,11 @@ static void reads_are_counted_by_place(void **state)
 	assert_int_equal(places_find(&p, &m, &m.process[0]), 0);
 	assert_int_equal(p.nr_places, 3);
 	assert_int_equal(p.reads, 1003);
-	assert_string_equal(p.place[0].site.file, "/home/x/train.py");
+	assert_string_equal(p.place[0].site.file, "/src/train.py");
 	assert_int_equal(p.place[0].reads, 1);
 	assert_int_equal(p.place[0].bytes, 8);
 	assert_int_equal(p.place[0].first_ns, 0);
-	assert_string_equal(p.place[1].site.file, "/home/x/step.py");
+	assert_string_equal(p.place[1].site.file, "/src/step.py");
 	assert_int_equal(p.place[1].reads, 1001);
 	assert_int_equal(p.place[1].bytes, 4004);
 	assert_int_equal(p.place[1].first_ns, SYNTHETIC_STEP);
@@ -230,7 +230,7 @@ static void many_stacks_are_kept_apart(void **state)
 	(void)state;
 	begin();
 	for (uint32_t i = 0; i < 500; i++) {
-		synthetic_code(&s, 1 + i, "f", "/home/x/train.py", i + 1);
+		synthetic_code(&s, 1 + i, "f", "/src/train.py", i + 1);
 		synthetic_frame(&s, 10 + i, 0, TFMT_FRAME_PYTHON, 1 + i, 0);
 	}
 	s.native_stack = TFMT_STACK_NOT_CAPTURED;

@@ -1,16 +1,36 @@
 # SPDX-License-Identifier: MIT
 """What the cases of the distributed jobs share: how one is marked, the model they train, and how."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import torch
 from torch import nn
 
 WIDTH, BLOCKS, STEPS = 512, 4, 2
 
 
+@dataclass
+class Place:
+    """Where a case runs."""
+
+    rank: int
+    world: int
+    device: torch.device
+    folder: Path  # for what a case writes: the same on all ranks
+
+
 def case(function):
     """Mark a function of a Place as a case that worker.py can run."""
     function.is_case = True
     return function
+
+
+def cases_of(*modules):
+    """{name: case} of all that these modules mark."""
+    return {
+        name: found for module in modules for name, found in vars(module).items() if getattr(found, "is_case", False)
+    }
 
 
 def make_model(device="cuda", width=WIDTH, blocks=BLOCKS, dtype=None):

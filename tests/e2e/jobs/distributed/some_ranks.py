@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,20 +20,9 @@ import alike
 import data_parallel
 import model_parallel
 import sharded
+from case import Place, cases_of
 
-CASES = {}
-for module in (data_parallel, sharded, model_parallel, alike):
-    CASES |= {name: case for name, case in vars(module).items() if getattr(case, "is_case", False)}
-
-
-@dataclass
-class Place:
-    """Where a case runs."""
-
-    rank: int
-    world: int
-    device: torch.device
-    folder: Path  # for what a case writes: the same on all ranks
+CASES = cases_of(data_parallel, sharded, model_parallel, alike)
 
 
 def settle():

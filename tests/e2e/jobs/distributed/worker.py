@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,23 +20,12 @@ import data_parallel
 import endings
 import model_parallel
 import sharded
+from case import Place, cases_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from ledger import COUNTERS
 
-CASES = {}
-for module in (data_parallel, sharded, model_parallel, collectives, endings):
-    CASES |= {name: case for name, case in vars(module).items() if getattr(case, "is_case", False)}
-
-
-@dataclass
-class Place:
-    """Where a case runs."""
-
-    rank: int
-    world: int
-    device: torch.device
-    folder: Path  # for what a case writes: the same on all ranks
+CASES = cases_of(data_parallel, sharded, model_parallel, collectives, endings)
 
 
 def events_so_far():
