@@ -16,7 +16,7 @@ include rules.mk
 # Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
 # the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
 GOALS := $(or $(MAKECMDGOALS),all)
-PYTHON_GOALS := demo test test-all test-gpu bench
+PYTHON_GOALS := demo test test-all test-gpu test-aarch64 bench
 SETUP_GOALS := $(PYTHON_GOALS) setup check unit
 QUICK_GOALS := help clean uninstall venv
 
@@ -61,7 +61,7 @@ TFMT_SRC := $(wildcard tracefmt/*.c)
 
 $(O)/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/%.o)
 
-# The recorder has its own copy of the writer: hidden, initial-exec TLS, never instrumented.
+# The recorder has its own copy of the writer: hidden, initial-exec TLS, not instrumented (but for `sanitized`).
 $(O)/preload/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/preload/%.o)
 
 # ---- libinterpose: preloaded into the traced program -----------------------------------------
@@ -74,10 +74,15 @@ $(O)/libinterpose.so: $(IP_SRC:%.c=$(O)/preload/%.o) $(O)/preload/libtracefmt.a 
 		$(PRELOAD_LDFLAGS) -Wl,--version-script=$(O)/preload/exports.map \
 		-l:libzstd.a -lpthread -ldl
 
-# The linker hides everything that exports.txt does not list.
-$(O)/preload/exports.map: libinterpose/exports.txt
+# What is exported: the rows of hooks.def, and what exports.txt adds. The linker hides everything else.
+$(O)/exports.wanted: libinterpose/exports.txt libinterpose/hooks.def
 	$(Q)mkdir -p $(@D)
-	$(Q){ echo '{ global:'; sed -n 's/^[A-Za-z_].*/&;/p' $<; echo 'local: *; };'; } >$@
+	$(Q){ sed -n 's/^[A-Za-z_].*/&/p' $<; sed -n 's/^\(DRIVER\|RUNTIME\)(\([A-Za-z0-9_]*\),.*/\2/p' \
+		libinterpose/hooks.def; } | LC_ALL=C sort >$@
+
+$(O)/preload/exports.map: $(O)/exports.wanted
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };'; } >$@
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk tests/*/*.mk)
@@ -138,13 +143,35 @@ PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 test: check $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
-## test-all: test, and the long runs
-test-all: check $(VENV)/.complete
+## test-all: test, the long runs, and test-aarch64
+test-all: check $(VENV)/.complete test-aarch64
 	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
 test-matrix: all examples
 	$(Q)tests/matrix/run.sh '$(abspath $(O))' '$(CACHE)'
+
+# The other architecture: the same Makefile with a cross compiler, in a build folder of its own.
+AARCH64 = $(CACHE)/aarch64-$(shell { cat setup/aarch64.sh; grep -e -dev setup/packages.txt; } | sha256sum | cut -c1-12)
+
+$(AARCH64)/.complete: setup/packages-aarch64.txt
+	$(Q)setup/packages.sh setup/packages-aarch64.txt
+	$(Q)setup/aarch64.sh '$(@D)'
+
+## test-aarch64: cross-build for aarch64; run unit tests and those of lookups under qemu (installs compiler and qemu)
+test-aarch64: $(AARCH64)/.complete $(VENV)/.complete
+	+$(Q)MAKEFLAGS= $(MAKE) --no-print-directory V='$(V)' CI='$(CI)' O='$(O)/aarch64' VENV='$(VENV)' \
+		CC='aarch64-linux-gnu-gcc --sysroot=$(AARCH64)/root' AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy \
+		EMULATOR='qemu-aarch64-static -L $(AARCH64)/root' emulated
+
+# simgpu is left out: it is for machines without a GPU, and qemu's processes share memory in other ways than real ones.
+emulated: $(O)/vramtrace $(O)/libinterpose.so $(O)/cuda.flags $(UNIT) $(PYFRAMES_UNIT) $(PRELOAD_UNIT)
+	$(Q)for t in $(UNIT) $(PYFRAMES_UNIT) $(PRELOAD_UNIT); do echo "  TEST  $$t"; timeout 300 $(EMULATOR) $$t || exit 1; done
+	$(Q)CC='$(CC)' VRAMTRACE_EMULATOR='$(EMULATOR)' $(PYTEST) $(PYTEST_FLAGS) \
+		tests/preload/test_lookup.py tests/preload/test_lookup_all.py tests/preload/test_scenes.py
+
+## sanitized: the recorder once more, instrumented, for the tests that preload it into instrumented programs
+# (tests/preload/sanitized.mk)
 
 ## test-gpu: the tests that need a real GPU; without one, says so and succeeds
 test-gpu: all examples $(VENV)/.complete
@@ -195,8 +222,8 @@ clean:
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z-]*\): /\1 /p' Makefile | while read -r t what; do \
-		printf '  %-10s %s\n' "$$t" "$$what"; done
+	@sed -n 's/^## \([a-z0-9-]*\): /\1 /p' Makefile | while read -r t what; do \
+		printf '  %-12s %s\n' "$$t" "$$what"; done
 	@sed -n 's/^#: //p' Makefile
 
 #: 
@@ -209,5 +236,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-all test-matrix test-gpu bench man install uninstall clean help
+.PHONY: all setup venv examples demo unit check test test-all test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -8,6 +8,7 @@ say = @printf '  %-5s %s\n' $(1) $(2)
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+OBJCOPY ?= objcopy
 CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla -Wpointer-arith -Wwrite-strings

@@ -6,30 +6,40 @@
 #include <string.h>
 
 #include "analyzer/books_driver.h"
+#include "analyzer/books_range.h"
 
 void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping)
 {
 	*books = (struct books){ .reader = reader, .mapping = mapping, .at_time_ns = UINT64_MAX };
+	ranges_init(&books->ranges, reader);
+	books->phases.reader = reader;
 }
 
 void books_release(struct books *books)
 {
 	blocks_release(&books->blocks);
+	phases_release(&books->phases);
+	free(books->told_threads.short_of_memory);
 	groups_release(&books->groups);
+	groups_release(&books->by_range);
+	ranges_release(&books->ranges);
 	owner_cache_release(&books->owners);
+	communicators_release(&books->communicators);
 	value_reads_release(&books->value_reads);
-	free(books->undo);
+	books_undo_release(books);
 	*books = (struct books){ 0 };
 }
 
 struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
 {
-	return owner_of_stack(&books->owners, books->mapping, native_stack);
+	return owner_of_call(&books->owners, books->mapping, native_stack, 0);
 }
 
 enum owner books_group_owner(struct books *books, const struct group *g)
 {
-	return g->modelled ? (enum owner)g->owner : books_owner(books, g->native_stack).owner;
+	if (g->modelled)
+		return (enum owner)g->owner;
+	return owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack).owner;
 }
 
 static void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
@@ -44,7 +54,7 @@ uint8_t books_device(const struct tfmt_event *ev)
 	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
 }
 
-int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
+static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
 {
 	struct group g = {
 		.python_stack = ev->python_stack,
@@ -56,13 +66,19 @@ int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tenso
 		.space = ev->flags & TFMT_SPACE_MASK,
 		.tensor = tensor,
 		.modelled = ev->flags & TFMT_FLAG_MODELLED,
+		.phase = (uint8_t)books->phase,
+		.graph_pool = graph_pool,
 	};
 	uint32_t nr_groups = books->groups.nr_groups;
 	struct tfmt_shape shape;
 	int64_t index;
 
-	if (g.modelled)
-		g.owner = (uint8_t)owner_named(tfmt_reader_function(books->reader, g.function));
+	if (g.modelled) {
+		const char *name = tfmt_reader_function(books->reader, g.function);
+
+		/* A name that damage has taken may be the context's: then no call took it. */
+		g.owner = (uint8_t)(*name ? owner_named(name) : OWNER_CONTEXT);
+	}
 	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
 	index = groups_find(&books->groups, &g);
 	if (index == nr_groups && g.shape && tfmt_reader_shape(books->reader, g.shape, &shape))
@@ -70,12 +86,22 @@ int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tenso
 	return index;
 }
 
+int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
+{
+	return find_group(books, ev, tensor, false);
+}
+
+int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev)
+{
+	return find_group(books, ev, false, true);
+}
+
 void books_reserved_add(struct device_books *d, int64_t bytes)
 {
 	d->reserved_bytes += (uint64_t)bytes;
 	if ((int64_t)d->reserved_bytes < 0) /* freed more than was recorded */
 		d->reserved_bytes = 0;
-	if (d->reserved_bytes > d->reserved_peak_bytes) {
+	if (d->reserved_bytes > d->reserved_peak_bytes && !d->driver_unsure) {
 		d->reserved_peak_bytes = d->reserved_bytes;
 		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
 		d->unconfirmed_peak = true;
@@ -96,37 +122,33 @@ static void books_reserved_report(struct device_books *d, uint64_t bytes)
 	}
 }
 
-static void residual_changed(struct device_books *d)
-{
-	uint64_t residual = d->context_bytes + d->unknown_bytes;
-
-	if (residual > d->residual_peak_bytes)
-		d->residual_peak_bytes = residual;
-}
-
 /* Driver totals, up or down, by the space of the group. */
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
 	struct device_books *d = &books->device[g->device];
+	/* Only what grows makes a peak: behind damage a total may fall below 0 for a while. */
+	bool may_peak = bytes > 0 && !d->driver_unsure;
 
-	if (g->space == TFMT_SPACE_PINNED || g->space == TFMT_SPACE_REGISTERED) {
+	if (group_is_page_locked(g)) {
 		books->pinned_bytes += (uint64_t)bytes;
-		if (books->pinned_bytes > books->pinned_peak_bytes)
+		if (may_peak && books->pinned_bytes > books->pinned_peak_bytes)
 			books->pinned_peak_bytes = books->pinned_bytes;
 	} else if (g->space == TFMT_SPACE_MANAGED) {
 		books->managed_bytes += (uint64_t)bytes;
-		if (books->managed_bytes > books->managed_peak_bytes)
+		if (may_peak && books->managed_bytes > books->managed_peak_bytes)
 			books->managed_peak_bytes = books->managed_bytes;
 	} else if (group_is_device_memory(g)) {
 		d->driver_bytes += (uint64_t)bytes;
-		if (d->driver_bytes > d->driver_peak_bytes) {
+		residual_ledger(&d->residual, g->space, bytes);
+		if (may_peak && (int64_t)d->driver_bytes > (int64_t)d->driver_peak_bytes) {
 			d->driver_peak_bytes = d->driver_bytes;
-			d->unknown_at_driver_peak_bytes = d->unknown_bytes;
+			residual_peak(&d->residual, time_ns);
+			d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+			d->driver_peak_is_new = true;
 			books_mark(d, MARK_DRIVER_PEAK, time_ns);
 		}
 	} else if (g->modelled) {
-		d->context_bytes += (uint64_t)bytes;
-		residual_changed(d);
+		residual_modelled(&d->residual, g->owner == OWNER_CODE, bytes);
 	}
 }
 
@@ -138,6 +160,7 @@ void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 	group_keep_marks(g, d->mark);
 	g->live.bytes += b->size;
 	g->live.blocks++;
+	books_range_enter(books, b, g);
 	if (!g->tensor) {
 		driver_add(books, g, (int64_t)b->size, time_ns);
 		return;
@@ -146,7 +169,7 @@ void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 	d->requested_bytes += g->shape_bytes;
 	if (!g->shape_bytes)
 		d->has_unshaped = true;
-	if (d->requested_bytes > d->requested_peak_bytes)
+	if (d->requested_bytes > d->requested_peak_bytes && !d->allocated_unsure)
 		d->requested_peak_bytes = d->requested_bytes;
 }
 
@@ -158,6 +181,7 @@ void books_leave(struct books *books, const struct block *b)
 	group_keep_marks(g, d->mark);
 	g->live.bytes -= b->size;
 	g->live.blocks--;
+	books_range_leave(books, b, g);
 	if (g->tensor) {
 		d->allocated_bytes -= b->size;
 		d->requested_bytes -= g->shape_bytes;
@@ -166,29 +190,9 @@ void books_leave(struct books *books, const struct block *b)
 	}
 }
 
-bool books_put(struct books *books, struct block *b)
-{
-	if (--b->references)
-		return false;
-	books->device[books->groups.group[b->group].device].driver_frees++;
-	books_leave(books, b);
-	blocks_remove(&books->blocks, b);
-	return true;
-}
-
-bool books_unmap(struct books *books, struct block *mapping)
-{
-	uint64_t address = mapping->handle;
-	struct block *handle;
-
-	blocks_remove(&books->blocks, mapping);
-	handle = blocks_find(&books->blocks, BLOCK_HANDLE, address);
-	return handle && books_put(books, handle);
-}
-
 void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 {
-	struct block *stale = blocks_find(&books->blocks, space, address);
+	struct block *stale = blocks_find(&books->blocks, space, address), gone;
 
 	if (!stale)
 		return;
@@ -196,15 +200,56 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 		books_unmap(books, stale);
 		return;
 	}
+	gone = *stale;
 	books_leave(books, stale);
 	blocks_remove(&books->blocks, stale);
+	if (books->damage.any)
+		books_damage_stale(books, &gone);
+}
+
+/* The most that tensors have held, if this is it. */
+static void tensor_peak(struct device_books *d, uint64_t time_ns)
+{
+	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
+		return;
+	d->allocated_peak_bytes = d->allocated_bytes;
+	books_mark(d, MARK_TENSOR_PEAK, time_ns);
+}
+
+int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
+{
+	struct device_books *d = &books->device[device];
+	struct group like = { .device = device, .tensor = tensor, .unrecorded = true }, *g;
+	int64_t index;
+
+	if (!bytes)
+		return 0;
+	memcpy(like.seen, d->mark, sizeof(like.seen));
+	index = groups_find(&books->groups, &like);
+	if (index < 0)
+		return TFMT_E_NOMEM;
+	g = &books->groups.group[index];
+	group_keep_marks(g, d->mark);
+	g->live.bytes += (uint64_t)bytes;
+	if (!tensor) {
+		driver_add(books, g, bytes, time_ns);
+		return 0;
+	}
+	d->allocated_bytes += (uint64_t)bytes;
+	d->has_unshaped = true;
+	if (bytes > 0)
+		tensor_peak(d, time_ns);
+	return 0;
 }
 
 int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	int64_t group = books_group(books, ev, true);
-	struct block b = {
-	    .address = ev->address, .size = ev->size, .group = (uint32_t)group, .space = BLOCK_TENSOR };
+	struct block b = { .address = ev->address,
+			   .size = ev->size,
+			   .group = (uint32_t)group,
+			   .range = books_range(books, ev, true),
+			   .space = BLOCK_TENSOR };
 	struct device_books *d = &books->device[books_device(ev)];
 
 	books_forget_stale(books, BLOCK_TENSOR, ev->address);
@@ -212,12 +257,12 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 		return TFMT_E_NOMEM;
 	d->tensor_allocs++;
 	books_enter(books, &b, ev->time_ns);
+	if (d->driver_peak_is_new)
+		d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+	d->driver_peak_is_new = false;
 	if (reported)
 		books_reserved_report(d, ev->aux);
-	if (d->allocated_bytes > d->allocated_peak_bytes) {
-		d->allocated_peak_bytes = d->allocated_bytes;
-		books_mark(d, MARK_TENSOR_PEAK, ev->time_ns);
-	}
+	tensor_peak(d, ev->time_ns);
 	return 0;
 }
 
@@ -227,11 +272,13 @@ int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct d
 	struct block *b = blocks_find(&books->blocks, BLOCK_TENSOR, ev->address);
 
 	d->tensor_frees++;
+	d->driver_peak_is_new = false;
 	if (b) {
 		books_leave(books, b);
 		blocks_remove(&books->blocks, b);
 	} else {
 		books->unmatched_frees++;
+		books_damage_unmatched(books, books_device(ev), true);
 	}
 	if (reported)
 		books_reserved_report(d, ev->aux);
@@ -250,36 +297,47 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 	return 0;
 }
 
-/* The context was destroyed: what the device held is gone, but nobody freed it. */
-static int device_reset(struct books *books, const struct tfmt_event *ev)
+/* Does this block end with a context of the device? Physical memory and address ranges belong to none. */
+static bool ends_with_context(const struct books *books, const struct block *b, uint8_t device, uint64_t context)
+{
+	switch (b->space) {
+	case BLOCK_DRIVER:
+	case BLOCK_PINNED:
+	case BLOCK_REGISTERED:
+	case BLOCK_ARRAY:
+	case BLOCK_GRAPH_POOL:
+		return b->context == context && books->groups.group[b->group].device == device;
+	default:
+		return false;
+	}
+}
+
+/* A context was destroyed: what was allocated in it is gone, but nobody freed it. */
+static int context_reset(struct books *books, const struct tfmt_event *ev)
 {
 	uint8_t device = books_device(ev);
 
 	for (uint64_t i = 0; i < books->blocks.room; i++) {
 		/* Removal may move another block into this slot. */
-		while (books->blocks.slot[i].space && books->blocks.slot[i].space != BLOCK_MAPPING &&
-		       books->groups.group[books->blocks.slot[i].group].device == device) {
+		while (ends_with_context(books, &books->blocks.slot[i], device, ev->aux)) {
 			books_leave(books, &books->blocks.slot[i]);
 			blocks_remove(&books->blocks, &books->blocks.slot[i]);
 		}
 	}
-	books->device[device].reserved_bytes = 0;
+	if (!ev->aux)
+		books->device[device].reserved_bytes = 0;
 	return 0;
 }
 
-static int memory_info(struct books *books, const struct tfmt_event *ev)
+static int object_event(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
-	uint64_t used = ev->aux > ev->size ? ev->aux - ev->size : 0;
-	uint64_t known = d->driver_bytes + d->context_bytes;
-
-	/* A sample taken while another thread was in the driver may lie below the ledger. */
-	d->unknown_bytes = used > known ? used - known : 0;
-	residual_changed(d);
-	if (!d->samples++)
-		d->unknown_at_driver_peak_bytes = d->unknown_bytes;
-	d->sampled_total_bytes = ev->aux;
-	return 0;
+	if ((ev->flags & TFMT_SPACE_MASK) == TFMT_OBJECT_COMMUNICATOR && ev->kind == TFMT_OBJECT_NEW)
+		return communicators_event(&books->communicators, ev, tfmt_reader_function(books->reader, ev->function));
+	if ((ev->flags & TFMT_SPACE_MASK) != TFMT_OBJECT_GRAPH)
+		return 0;
+	if (ev->kind == TFMT_OBJECT_NEW)
+		return books_graph_new(books, ev);
+	return ev->kind == TFMT_OBJECT_GONE ? books_graph_gone(books, ev) : 0;
 }
 
 static void mark_time(struct books *books)
@@ -289,16 +347,11 @@ static void mark_time(struct books *books)
 		books_mark(&books->device[i], MARK_TIME, books->at_time_ns);
 }
 
-int books_apply(struct books *books, const struct tfmt_event *ev)
+/* An event that counts. */
+static int books_event(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
-	if (ev->flags & TFMT_FLAG_TEARDOWN) {
-		books->teardown_events++;
-		return 0;
-	}
-	if (ev->time_ns > books->at_time_ns && !books->time_marked)
-		mark_time(books);
 	d->present |= ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
@@ -313,7 +366,11 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		return books_driver_free(books, ev);
 	case TFMT_FREE_FAILED:
 		return books_free_failed(books, ev);
+	case TFMT_ALLOCATOR:
+		books_told(books, ev);
+		return 0;
 	case TFMT_ALLOC_FAILED:
+		books_told(books, ev);
 		return books_driver_refused(books, ev);
 	case TFMT_HANDLE_RETAIN:
 		return books_handle_retain(books, ev);
@@ -322,14 +379,52 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	case TFMT_UNMAP:
 		return books_range_unmap(books, ev);
 	case TFMT_MEMORY_INFO:
-		return memory_info(books, ev);
+	case TFMT_PROCESS_INFO:
+		residual_event(&d->residual, ev);
+		return 0;
 	case TFMT_RESET:
-		return device_reset(books, ev);
+		residual_event(&d->residual, ev);
+		return context_reset(books, ev);
+	case TFMT_OBJECT_NEW:
+	case TFMT_OBJECT_GONE:
+	case TFMT_OBJECT_SET:
+		residual_event(&d->residual, ev);
+		return object_event(books, ev);
+	case TFMT_GRAPH_LAUNCH:
+		return books_graph_launch(books, ev);
+	case TFMT_POOL_INFO:
+		residual_event(&d->residual, ev);
+		return ev->address ? 0 : books_graph_reserved(books, ev);
 	case TFMT_VALUE_READ:
 		return value_reads_add(&books->value_reads, ev);
+	case TFMT_UNHOOKED:
+		unhooked_add(&books->unhooked, ev);
+		return 0;
 	default: /* lost events are counted by the reader; unknown kinds are skippable */
 		return 0;
 	}
+}
+
+int books_apply(struct books *books, const struct tfmt_event *ev)
+{
+	int err = ranges_apply(&books->ranges, ev);
+
+	if (err)
+		return err;
+	books->phase = phases_next(&books->phases, ev);
+	if (ev->flags & TFMT_FLAG_TEARDOWN) {
+		books->teardown_events++;
+		return 0;
+	}
+	if (books->damage.any)
+		err = books_damage_before(books, ev->time_ns);
+	if (ev->time_ns > books->at_time_ns && !books->time_marked)
+		mark_time(books);
+	if (!err)
+		err = books_event(books, ev);
+	if (!err && books->damage.any)
+		err = books_damage_after(books, ev);
+	return err;
 }
 
 void books_settle(struct books *books)
@@ -338,4 +433,6 @@ void books_settle(struct books *books)
 		mark_time(books);
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
+	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)
+		group_keep_marks(&books->by_range.group[i], books->device[books->by_range.group[i].device].mark);
 }

@@ -10,10 +10,16 @@
 #ifndef VT_BOOKS_H
 #define VT_BOOKS_H
 
+#include "analyzer/communicators.h"
+#include "analyzer/books_tracker.h"
 #include "analyzer/groups.h"
 #include "analyzer/liveblocks.h"
 #include "analyzer/mapping.h"
 #include "analyzer/owner.h"
+#include "analyzer/residual.h"
+#include "analyzer/phases.h"
+#include "analyzer/ranges.h"
+#include "analyzer/unhooked.h"
 #include "analyzer/valuereads.h"
 #include "tracefmt/tracefmt.h"
 
@@ -43,18 +49,20 @@ struct device_books {
 				*/
 
 	uint64_t driver_allocs, driver_frees, driver_refusals;
+	uint32_t launched_graph; /* group + 1 of the latest launched graph that holds memory */
 	uint64_t driver_bytes, driver_peak_bytes;
 	uint64_t refused_bytes; /* the latest refused request */
 
-	/*
-	 * What is in use beside the driver ledger: what a simulated device models of the driver itself (context,
-	 * code), and the unknown rest of what the driver says is in use.
-	 */
-	uint64_t samples; /* of what the driver says is in use */
-	uint64_t sampled_total_bytes;
-	uint64_t context_bytes; /* context and code, modelled */
-	uint64_t unknown_bytes, unknown_at_driver_peak_bytes;
-	uint64_t residual_peak_bytes; /* of both together */
+	struct residual residual; /* what is in use beside the driver ledger */
+	/* Of the driver's peak: by the tensor event that follows, for which the memory was taken. */
+	uint64_t allocated_at_driver_peak_bytes;
+	bool driver_peak_is_new; /* ... is still to come */
+
+	/* Behind damage: the total may be too high, and makes no peak, until a frame's header tells it. */
+	bool allocated_unsure, driver_unsure;
+	bool context_missed; /* its modelled context may be missing: what headers say of the driver includes it */
+
+	struct told_books told; /* by the framework's allocator itself */
 
 	struct books_moment moment[NR_MARKS];
 	uint32_t mark[NR_MARKS]; /* how many of each so far */
@@ -62,6 +70,15 @@ struct device_books {
 
 /* What one thread freed last, in case the driver refuses the free. */
 struct undo;
+
+/* Events that are missing (books_damage.c). */
+struct books_damage {
+	bool any;
+	bool is_new;   /* no event was entered since */
+	bool stale;    /* the event being entered is at the address of a block that was freed unseen */
+	uint64_t read; /* bytes of the trace read so far: changes with each frame */
+	struct tfmt_totals totals; /* if is_new: what the reader says is live before the next event */
+};
 
 struct books {
 	const struct tfmt_reader *reader;
@@ -75,12 +92,20 @@ struct books {
 	uint64_t teardown_events;  /* after the end of accounting */
 	uint64_t unmatched_frees;  /* of blocks whose allocation was not recorded */
 
+	struct told_threads told_threads;
+	struct phases phases;
+	enum phase phase; /* of the event being entered */
 	struct groups groups;
+	struct ranges ranges;
+	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;
 	struct owner_cache owners;
+	struct communicators communicators; /* that were made, NCCL's */
 	struct value_reads value_reads;
+	struct unhooked unhooked;
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
+	struct books_damage damage;
 };
 
 void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
@@ -88,6 +113,12 @@ void books_release(struct books *books);
 
 /* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure. */
 int books_apply(struct books *books, const struct tfmt_event *ev);
+
+/*
+ * The reader has reported damage: totals go on from what the next header tells, and the difference to what is known
+ * block by block is in groups of its own (group.unrecorded).
+ */
+void books_damaged(struct books *books);
 
 /* After the last event: makes at[] of every group valid. */
 void books_settle(struct books *books);

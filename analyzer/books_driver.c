@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Entering driver events: blocks, handles and their mappings, and frees that the driver refused. */
 #include "analyzer/books_driver.h"
+#include "analyzer/books_range.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A block that a free or an unmap took off the books, or took a reference from: as it was before. */
+struct ended {
+	struct block block;
+	struct block handle;  /* of a mapping; space 0 = none was live */
+	bool was_last;        /* the block, or the mapping's handle, left the books */
+	bool torch_allocator; /* it counted in what PyTorch has reserved */
+};
+
 /* What one thread freed or unmapped last. */
 struct undo {
-	uint8_t kind;       /* TFMT_DRIVER_FREE or TFMT_UNMAP; 0 = nothing to undo */
-	bool was_last;      /* the block left the books (a handle may have more references) */
-	bool torch_allocator;
 	uint64_t address;
-	struct block block;  /* what was freed or unmapped, as it was before */
-	struct block handle; /* of an unmapped range */
+	uint32_t nr, room; /* nr 0 = nothing to undo */
+	struct ended *ended;
 };
 
 #define THREADS_MAX (1u << 20) /* ids come from a trace: a damaged one must not make us allocate by them */
@@ -20,6 +26,33 @@ struct undo {
 static struct device_books *device_of(struct books *books, const struct block *b)
 {
 	return &books->device[books->groups.group[b->group].device];
+}
+
+static uint8_t space_of(const struct tfmt_event *ev)
+{
+	return ev->flags & TFMT_SPACE_MASK;
+}
+
+/* Where the addresses of a space are looked for: blocks that one call frees share a table. */
+static uint8_t block_space(uint8_t space)
+{
+	switch (space) {
+	case TFMT_SPACE_PINNED:
+		return BLOCK_PINNED;
+	case TFMT_SPACE_REGISTERED:
+		return BLOCK_REGISTERED;
+	case TFMT_SPACE_ARRAY:
+		return BLOCK_ARRAY;
+	case TFMT_SPACE_RESERVED:
+		return BLOCK_RESERVED;
+	case TFMT_SPACE_HANDLE:
+	case TFMT_SPACE_HANDLE_HOST:
+	case TFMT_SPACE_HANDLE_IMPORTED:
+	case TFMT_SPACE_MULTICAST:
+		return BLOCK_HANDLE;
+	default:
+		return BLOCK_DRIVER;
+	}
 }
 
 /* What a library is modelled to take while PyTorch's allocator is on the stack is not PyTorch's. */
@@ -36,11 +69,12 @@ static bool is_counted(const struct group *g)
 
 /*
  * PyTorch takes memory of the driver's pools only with backend:cudaMallocAsync: one piece for each tensor,
- * and nothing is reported to the profiler then.
+ * and nothing is reported to the profiler then. While it captures a graph the pieces are the graph's.
  */
 static bool is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
 {
-	return (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_POOL && called_by_torch(books, ev);
+	return (space_of(ev) == TFMT_SPACE_POOL || space_of(ev) == TFMT_SPACE_GRAPH) &&
+	       called_by_torch(books, ev);
 }
 
 /*
@@ -84,14 +118,22 @@ static int pooled_tensor_free(struct books *books, const struct tfmt_event *ev, 
 int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 {
 	int64_t group = books_group(books, ev, false);
-	bool handle = (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_HANDLE;
 	struct block b = { .address = ev->address,
-			  .size = ev->size,
-			  .group = (uint32_t)group,
-			  .references = 1,
-			  .space = handle ? BLOCK_HANDLE : BLOCK_DRIVER };
+			   .size = ev->size,
+			   .group = (uint32_t)group,
+			   .references = 1,
+			   .context = (uint32_t)ev->aux,
+			   .range = books_range(books, ev, false),
+			   .space = block_space(space_of(ev)) };
+	struct block *live = blocks_find(&books->blocks, b.space, b.address);
 	const struct group *g;
 
+	/* Memory of another process keeps its address however often it is opened. */
+	if (space_of(ev) == TFMT_SPACE_IPC && live &&
+	    books->groups.group[live->group].space == TFMT_SPACE_IPC) {
+		live->references++;
+		return 0;
+	}
 	books_forget_stale(books, b.space, ev->address);
 	if (group < 0 || !blocks_insert(&books->blocks, &b))
 		return TFMT_E_NOMEM;
@@ -99,7 +141,7 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	if (is_counted(g))
 		books->device[g->device].driver_allocs++;
 	/* Reserved first: the driver's peak shall see it. Handles count as reserved when they are mapped. */
-	if (!handle && group_is_device_memory(g) && called_by_torch(books, ev))
+	if (b.space != BLOCK_HANDLE && group_is_device_memory(g) && called_by_torch(books, ev))
 		books_reserved_add(&books->device[g->device], (int64_t)ev->size);
 	books_enter(books, &b, ev->time_ns);
 	return is_pooled_tensor(books, ev) ? pooled_tensor_alloc(books, ev) : 0;
@@ -114,54 +156,98 @@ int books_driver_refused(struct books *books, const struct tfmt_event *ev)
 	return is_pooled_tensor(books, ev) ? pooled_tensor_refused(books, ev) : 0;
 }
 
-/* The thread's memory of its latest free; NULL if there is none to be had. */
-static struct undo *undo_of(struct books *books, uint32_t thread)
+/* ---- what a thread ended last ------------------------------------------------------------------ */
+
+void books_undo_release(struct books *books)
+{
+	for (uint32_t i = 0; i < books->nr_undos; i++)
+		free(books->undo[i].ended);
+	free(books->undo);
+}
+
+/* A free or unmap begins: the thread's memory of it, empty; NULL if there is none to be had. */
+static struct undo *undo_begin(struct books *books, const struct tfmt_event *ev)
 {
 	uint32_t room = books->nr_undos ? books->nr_undos : 64;
 	struct undo *grown;
 
-	if (thread < books->nr_undos)
-		return &books->undo[thread];
-	if (thread >= THREADS_MAX)
+	if (ev->thread >= THREADS_MAX)
 		return NULL;
-	while (room <= thread)
+	while (room <= ev->thread)
 		room *= 2;
-	grown = realloc(books->undo, room * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	memset(grown + books->nr_undos, 0, (room - books->nr_undos) * sizeof(*grown));
-	books->undo = grown;
-	books->nr_undos = room;
-	return &grown[thread];
+	if (room > books->nr_undos) {
+		grown = realloc(books->undo, room * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + books->nr_undos, 0, (room - books->nr_undos) * sizeof(*grown));
+		books->undo = grown;
+		books->nr_undos = room;
+	}
+	books->undo[ev->thread].nr = 0;
+	books->undo[ev->thread].address = ev->address;
+	return &books->undo[ev->thread];
+}
+
+static int undo_add(struct undo *u, const struct ended *ended)
+{
+	if (!u)
+		return 0;
+	if (u->nr == u->room) {
+		uint32_t room = u->room ? 2 * u->room : 4;
+		struct ended *grown = realloc(u->ended, room * sizeof(*grown));
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		u->ended = grown;
+		u->room = room;
+	}
+	u->ended[u->nr++] = *ended;
+	return 0;
+}
+
+/* One reference less; true if it was the last, which takes the block off the books. */
+static bool block_put(struct books *books, struct block *b)
+{
+	if (--b->references)
+		return false;
+	if (is_counted(&books->groups.group[b->group]))
+		device_of(books, b)->driver_frees++;
+	books_leave(books, b);
+	blocks_remove(&books->blocks, b);
+	return true;
+}
+
+bool books_unmap(struct books *books, struct block *mapping)
+{
+	uint64_t address = mapping->handle;
+	struct block *handle;
+
+	blocks_remove(&books->blocks, mapping);
+	handle = blocks_find(&books->blocks, BLOCK_HANDLE, address);
+	return handle && block_put(books, handle);
 }
 
 int books_driver_free(struct books *books, const struct tfmt_event *ev)
 {
-	bool handle = (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_HANDLE;
-	struct block *b = blocks_find(&books->blocks, handle ? BLOCK_HANDLE : BLOCK_DRIVER, ev->address);
-	struct undo scratch, *u = undo_of(books, ev->thread);
+	struct block *b = blocks_find(&books->blocks, block_space(space_of(ev)), ev->address);
+	struct undo *u = undo_begin(books, ev);
+	struct ended ended = { 0 };
 	struct device_books *d;
 
-	u = u ? u : &scratch;
-	u->kind = 0;
 	if (!b) {
 		books->unmatched_frees++;
-		return 0;
-	}
-	*u = (struct undo){ .kind = TFMT_DRIVER_FREE, .was_last = true, .address = ev->address, .block = *b };
-	if (handle) {
-		u->was_last = books_put(books, b);
+		books_damage_unmatched(books, books_device(ev), false);
 		return 0;
 	}
 	d = device_of(books, b);
-	if (is_counted(&books->groups.group[b->group])) {
-		d->driver_frees++;
-		u->torch_allocator = called_by_torch(books, ev);
-		if (u->torch_allocator)
-			books_reserved_add(d, -(int64_t)b->size);
-	}
-	books_leave(books, b);
-	blocks_remove(&books->blocks, b);
+	ended.block = *b;
+	ended.torch_allocator = b->space != BLOCK_HANDLE && is_counted(&books->groups.group[b->group]) &&
+				called_by_torch(books, ev);
+	if (ended.torch_allocator)
+		books_reserved_add(d, -(int64_t)b->size);
+	ended.was_last = block_put(books, b);
+	if (undo_add(u, &ended))
+		return TFMT_E_NOMEM;
 	return is_pooled_tensor(books, ev) ? pooled_tensor_free(books, ev, d) : 0;
 }
 
@@ -174,10 +260,18 @@ int books_handle_retain(struct books *books, const struct tfmt_event *ev)
 	return 0;
 }
 
+/* The device on which a mapping of this handle counts as reserved. */
+static struct device_books *mapped_device(struct books *books, const struct block *handle,
+					  const struct tfmt_event *ev)
+{
+	return handle ? device_of(books, handle) : &books->device[books_device(ev)];
+}
+
 int books_range_map(struct books *books, const struct tfmt_event *ev)
 {
 	struct block b = {
-	    .address = ev->address, .size = ev->size, .handle = ev->aux, .space = BLOCK_MAPPING };
+		.address = ev->address, .size = ev->size, .handle = ev->aux, .space = BLOCK_MAPPING
+	};
 	struct block *handle;
 
 	books_forget_stale(books, BLOCK_MAPPING, ev->address);
@@ -185,85 +279,79 @@ int books_range_map(struct books *books, const struct tfmt_event *ev)
 	if (handle)
 		handle->references++;
 	if (called_by_torch(books, ev))
-		books_reserved_add(handle ? device_of(books, handle) : &books->device[books_device(ev)],
-				   (int64_t)b.size);
+		books_reserved_add(mapped_device(books, handle, ev), (int64_t)b.size);
 	return blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
 }
 
 int books_range_unmap(struct books *books, const struct tfmt_event *ev)
 {
 	bool torch_allocator = called_by_torch(books, ev);
-	struct undo scratch, *u = undo_of(books, ev->thread);
+	struct undo *u = undo_begin(books, ev);
 	uint64_t address = ev->address, end = ev->address + ev->size;
 
-	u = u ? u : &scratch;
-	/* One call may undo several neighbouring mappings; should it fail, only the last is put back. */
+	/* One call may undo several neighbouring mappings. */
 	while (address < end) {
 		struct block *b = blocks_find(&books->blocks, BLOCK_MAPPING, address);
 		struct block *handle = b ? blocks_find(&books->blocks, BLOCK_HANDLE, b->handle) : NULL;
+		struct ended ended = { .torch_allocator = torch_allocator };
 
 		if (!b || !b->size)
 			break;
-		*u = (struct undo){ .kind = TFMT_UNMAP, .torch_allocator = torch_allocator,
-				    .address = ev->address, .block = *b };
+		ended.block = *b;
 		if (handle)
-			u->handle = *handle;
+			ended.handle = *handle;
 		if (torch_allocator)
-			books_reserved_add(handle ? device_of(books, handle)
-						  : &books->device[books_device(ev)],
-					   -(int64_t)b->size);
+			books_reserved_add(mapped_device(books, handle, ev), -(int64_t)b->size);
 		address += b->size;
-		u->was_last = books_unmap(books, b);
+		ended.was_last = books_unmap(books, b);
+		if (undo_add(u, &ended))
+			return TFMT_E_NOMEM;
 	}
 	return 0;
 }
 
-/* A handle that was put is taken again; one that had left the books comes back as it was. */
-static int handle_restore(struct books *books, const struct block *before, bool was_last, uint64_t time_ns)
+/* A block that a reference was taken from has it again; one that had left the books comes back as it was. */
+static int block_restore(struct books *books, const struct block *before, bool was_last, uint64_t time_ns)
 {
-	struct block *b = blocks_find(&books->blocks, BLOCK_HANDLE, before->address);
+	struct block *b = blocks_find(&books->blocks, before->space, before->address);
+	struct block again = *before;
 
 	if (!was_last) {
 		if (b)
 			b->references++;
 		return 0;
 	}
-	if (b || !blocks_insert(&books->blocks, before))
+	again.references = 1;
+	if (b || !blocks_insert(&books->blocks, &again))
 		return b ? 0 : TFMT_E_NOMEM;
-	device_of(books, before)->driver_frees--;
-	books_enter(books, before, time_ns);
+	if (is_counted(&books->groups.group[before->group]))
+		device_of(books, before)->driver_frees--;
+	books_enter(books, &again, time_ns);
 	return 0;
+}
+
+static int ended_restore(struct books *books, const struct ended *e, const struct tfmt_event *ev)
+{
+	bool mapping = e->block.space == BLOCK_MAPPING;
+	const struct block *memory = !mapping ? &e->block : e->handle.space ? &e->handle : NULL;
+
+	if (mapping && !blocks_insert(&books->blocks, &e->block))
+		return TFMT_E_NOMEM;
+	if (e->torch_allocator)
+		books_reserved_add(mapped_device(books, memory, ev), (int64_t)e->block.size);
+	return memory ? block_restore(books, memory, e->was_last, ev->time_ns) : 0;
 }
 
 /* The driver refused what this thread's latest free or unmap asked for. */
 int books_free_failed(struct books *books, const struct tfmt_event *ev)
 {
-	struct undo *u = undo_of(books, ev->thread);
-	struct device_books *d;
-	struct undo was;
+	struct undo *u = ev->thread < books->nr_undos ? &books->undo[ev->thread] : NULL;
+	int err = 0;
 
-	if (!u || !u->kind || u->address != ev->address)
+	if (!u || !u->nr || u->address != ev->address)
 		return 0;
-	was = *u;
-	u->kind = 0;
-	if (was.kind == TFMT_UNMAP) {
-		d = was.handle.space ? device_of(books, &was.handle) : &books->device[books_device(ev)];
-		if (!blocks_insert(&books->blocks, &was.block))
-			return TFMT_E_NOMEM;
-		if (was.torch_allocator)
-			books_reserved_add(d, (int64_t)was.block.size);
-		return was.handle.space ? handle_restore(books, &was.handle, was.was_last, ev->time_ns) : 0;
-	}
-	if (was.block.space == BLOCK_HANDLE)
-		return handle_restore(books, &was.block, was.was_last, ev->time_ns);
-	if (!blocks_insert(&books->blocks, &was.block))
-		return TFMT_E_NOMEM;
-	d = device_of(books, &was.block);
-	if (is_counted(&books->groups.group[was.block.group]))
-		d->driver_frees--;
-	if (was.torch_allocator)
-		books_reserved_add(d, (int64_t)was.block.size);
-	books_enter(books, &was.block, ev->time_ns);
-	return 0;
+	for (uint32_t i = 0; !err && i < u->nr; i++)
+		err = ended_restore(books, &u->ended[i], ev);
+	u->nr = 0;
+	return err;
 }
-

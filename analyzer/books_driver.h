@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the books: the changes that tensor and driver events have in common, and the functions behind
- * driver events. Only books.c and books_driver.c include this.
+ * driver events. Only the books' own files include this.
  */
 #ifndef VT_BOOKS_DRIVER_H
 #define VT_BOOKS_DRIVER_H
@@ -14,6 +14,9 @@ uint8_t books_device(const struct tfmt_event *ev);
 /* The group an allocation belongs to, made if new; -1 when memory runs out. */
 int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
 
+/* Likewise, of what is reserved for graphs that were made at the event's place. */
+int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
+
 /*
  * A block comes onto the books, or leaves them: totals, peaks and marks. The table of blocks is the
  * caller's matter.
@@ -21,8 +24,18 @@ int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tenso
 void books_enter(struct books *books, const struct block *b, uint64_t time_ns);
 void books_leave(struct books *books, const struct block *b);
 
-/* One reference to a handle less; true if it was the last, which takes the handle's memory off the books. */
-bool books_put(struct books *books, struct block *handle);
+/* A total of a device changes by `bytes` that belong to no block that is known. Returns 0 or TFMT_E_NOMEM. */
+int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns);
+
+/* Behind damage, before and after each event that counts (books_damage.c). They return 0 or TFMT_E_NOMEM. */
+int books_damage_before(struct books *books, uint64_t time_ns);
+int books_damage_after(struct books *books, const struct tfmt_event *ev);
+
+/* A block that is found to have been freed unseen has left the books: the totals have known it before. */
+void books_damage_stale(struct books *books, const struct block *stale);
+
+/* A free behind damage whose block is not known. */
+void books_damage_unmatched(struct books *books, uint8_t device, bool tensor);
 
 /* A range shows nothing any more; true if that was the last reference to its handle. */
 bool books_unmap(struct books *books, struct block *mapping);
@@ -50,5 +63,13 @@ int books_handle_retain(struct books *books, const struct tfmt_event *ev);
 int books_range_map(struct books *books, const struct tfmt_event *ev);
 int books_range_unmap(struct books *books, const struct tfmt_event *ev);
 int books_free_failed(struct books *books, const struct tfmt_event *ev);
+
+void books_undo_release(struct books *books);
+
+/* Graphs that hold memory, and what the driver has reserved for them (books_graph.c). */
+int books_graph_new(struct books *books, const struct tfmt_event *ev);
+int books_graph_gone(struct books *books, const struct tfmt_event *ev);
+int books_graph_launch(struct books *books, const struct tfmt_event *ev);
+int books_graph_reserved(struct books *books, const struct tfmt_event *ev);
 
 #endif

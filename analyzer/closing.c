@@ -13,6 +13,7 @@
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/generation.h"
 #include "analyzer/model.h"
+#include "analyzer/obstacle.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
@@ -28,17 +29,28 @@ struct sealing {
 	char own_trace[PATH_MAX]; /* of the launched process itself, "" if it has none */
 };
 
+/* A process has as many traces as it has had images, named for their starts: how it ended is the last one's end. */
+static void find_own(const char *path, void *context)
+{
+	struct sealing *s = context;
+
+	if (output_trace_is_of(path, s->end->pid) && strcmp(path, s->own_trace) > 0)
+		snprintf(s->own_trace, sizeof(s->own_trace), "%s", path);
+}
+
 static void seal(const char *path, void *context)
 {
 	struct sealing *s = context;
-	bool is_own = output_trace_is_of(path, s->end->pid);
-	int err;
+	enum tfmt_end end = TFMT_END_OPEN;
+	int err, status = 0;
 
 	if (!output_trace_is_of(path, 0))
 		return;
-	if (is_own)
-		snprintf(s->own_trace, sizeof(s->own_trace), "%s", path);
-	err = tfmt_seal(path, is_own ? s->end->signal : 0);
+	if (!strcmp(path, s->own_trace)) {
+		end = s->end->signal ? TFMT_END_SIGNAL : TFMT_END_EXIT;
+		status = s->end->signal ? s->end->signal : s->end->exit_status;
+	}
+	err = tfmt_seal(path, end, status);
 	if (err == TFMT_E_IO && errno != EAGAIN && !s->quiet)
 		message_warn("cannot complete '%s': %s; its last events stay in the ring file", path,
 			     strerror(errno));
@@ -139,7 +151,7 @@ static void holder_line(const struct model *m, struct model_process *p, const st
 		return;
 	human_bytes(bytes, h->figures.bytes);
 	site = stack_site(stack);
-	if (site >= 0)
+	if (site >= 0 && !stack_node(stack))
 		message_info("  %9s  allocated at %s", bytes,
 			     stack_frame_text(text, sizeof(text), &stack->frame[site]));
 	else
@@ -222,6 +234,17 @@ static const char *end_text(char *buf, size_t size, const struct launch_end *end
 	return buf;
 }
 
+/* That the recorder could not write is said even to those who want it quiet: they expect a recording. */
+static void nothing_recorded(const struct output *output, bool quiet)
+{
+	int err = obstacle_left(output);
+
+	if (err)
+		message_warn("nothing recorded: cannot write '%s': %s", output->path, strerror(err));
+	else if (!quiet)
+		message_info("nothing recorded: the program took no GPU memory");
+}
+
 void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,
 		 bool quiet)
 {
@@ -232,6 +255,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 	bool found = output_find(output, dir);
 
 	if (found) {
+		output_each_trace(dir, find_own, &sealing);
 		output_each_trace(dir, seal, &sealing);
 		if (!model_load(&m, dir, &silent) && repeat_add(r, &m, number))
 			message_warn("run %u is not compared: out of memory", number);
@@ -245,13 +269,16 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 
 void closing_repeat(const struct output *output, const struct repeat *r)
 {
-	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX];
+	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX], dir[PATH_MAX];
 
+	path_to_type(output->path, typed, sizeof(typed));
 	if (!r->nr_runs) {
-		message_info("nothing recorded: the program took no GPU memory");
+		if (output_find(output, dir)) /* but no run could be read; what is wrong has been said */
+			message_info("recorded %s", typed);
+		else
+			nothing_recorded(output, false);
 		return;
 	}
-	path_to_type(output->path, typed, sizeof(typed));
 	message_info("recorded %s (%u runs; 'vramtrace report' shows the largest, run %u)", typed, r->nr_runs,
 		     r->largest);
 	for (size_t i = 0; i < r->nr_devices && i < DEVICES_SHOWN; i++)
@@ -275,10 +302,10 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	uint64_t bytes;
 
 	if (!output_find(output, dir)) {
-		if (!quiet)
-			message_info("nothing recorded: the program took no GPU memory");
+		nothing_recorded(output, quiet);
 		return;
 	}
+	output_each_trace(dir, find_own, &sealing);
 	output_each_trace(dir, seal, &sealing);
 	if (quiet)
 		return;
@@ -289,9 +316,11 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 		bytes = (uint64_t)st.st_size;
 	}
 	path_to_type(dir, typed, sizeof(typed));
-	if (!model_load(&m, subject, NULL)) {
-		message_info("recorded %s (%s, %s events)", typed, human_bytes(size, bytes),
-			     human_count(events, m.nr_events));
+	human_bytes(size, bytes);
+	if (model_load(&m, subject, NULL)) { /* it has said why; the recording is there all the same */
+		message_info("recorded %s (%s)", typed, size);
+	} else {
+		message_info("recorded %s (%s, %s events)", typed, size, human_count(events, m.nr_events));
 		lines_of_model(&m, end);
 		message_info("next: vramtrace report %s", typed);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of event kinds and memory spaces, as dump prints and --kind takes them. */
+/* Names of event kinds, memory spaces and objects, as dump prints and --kind takes them. */
 #ifndef VT_EVENTNAME_H
 #define VT_EVENTNAME_H
 
@@ -10,6 +10,9 @@ const char *event_kind_name(unsigned kind);
 
 /* "device", "pinned", ...; "unknown" likewise. */
 const char *event_space_name(unsigned space);
+
+/* What TFMT_OBJECT_* speak of: "context", "module", ...; "unknown" likewise. */
+const char *event_object_name(unsigned object);
 
 /* What the event's aux holds, as a JSON key ("reserved_bytes", "error", ...); NULL if it holds nothing. */
 const char *event_aux_name(unsigned kind);

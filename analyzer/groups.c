@@ -17,6 +17,8 @@ bool group_is_device_memory(const struct group *g)
 		return true;
 	if (g->modelled && owner_is_driver(g->owner))
 		return false;
+	if (g->graph_pool)
+		return true;
 	switch (g->space) {
 	case TFMT_SPACE_DEVICE:
 	case TFMT_SPACE_HANDLE:
@@ -26,6 +28,12 @@ bool group_is_device_memory(const struct group *g)
 	default:
 		return false;
 	}
+}
+
+bool group_is_page_locked(const struct group *g)
+{
+	return !g->tensor && (g->space == TFMT_SPACE_PINNED || g->space == TFMT_SPACE_REGISTERED ||
+			      g->space == TFMT_SPACE_POOL_HOST || g->space == TFMT_SPACE_HANDLE_HOST);
 }
 
 struct group_figures group_figures_at(const struct group *g, enum group_mark mark)
@@ -48,7 +56,8 @@ static bool same_group(const struct group *a, const struct group *b)
 	return a->python_stack == b->python_stack && a->native_stack == b->native_stack &&
 	       a->shape == b->shape && a->thread == b->thread && a->function == b->function &&
 	       a->device == b->device && a->space == b->space && a->tensor == b->tensor &&
-	       a->modelled == b->modelled;
+	       a->modelled == b->modelled && a->graph_pool == b->graph_pool &&
+	       a->unrecorded == b->unrecorded;
 }
 
 static uint32_t *group_slot(const struct groups *t, const struct group *g)

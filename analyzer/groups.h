@@ -29,6 +29,7 @@ enum group_mark {
 
 struct group_figures {
 	uint64_t bytes, blocks;
+	uint32_t range; /* range group (books_range.h) of the newest block; 0 = none */
 };
 
 /* Blocks alike. */
@@ -41,7 +42,10 @@ struct group {
 	uint8_t space;     /* enum tfmt_space; meaningless for tensors */
 	bool tensor;       /* of the tensor ledger */
 	bool modelled;     /* not a call: a simulated library's figure; function names the owner */
+	bool graph_pool;   /* not a call: what the driver says it has reserved for graphs */
+	bool unrecorded;   /* no blocks: by how much lost events have changed a total; bytes are signed */
 	uint8_t owner;     /* enum owner, of modelled memory only */
+	uint8_t phase;        /* enum phase of the first block's allocation */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
 	struct group_figures live;
 	struct group_figures at[NR_MARKS];
@@ -80,5 +84,8 @@ struct group_figures group_figures_at(const struct group *g, enum group_mark mar
  * process's, not what the driver took for itself)?
  */
 bool group_is_device_memory(const struct group *g);
+
+/* Is it host memory that the driver keeps in place, its own or the program's? */
+bool group_is_page_locked(const struct group *g);
 
 #endif

@@ -12,16 +12,24 @@
 /* Addresses of different spaces do not meet: a tensor may begin where its driver block begins. */
 enum block_space {
 	BLOCK_TENSOR = 1,
-	BLOCK_DRIVER,
-	BLOCK_HANDLE,  /* physical memory of a virtual memory handle; `references` holds */
+	BLOCK_DRIVER, /* device, managed, pool, imported and graph memory: one call frees them all */
+	BLOCK_PINNED,
+	BLOCK_REGISTERED,
+	BLOCK_ARRAY,
+	BLOCK_HANDLE,  /* physical memory of a virtual memory handle */
 	BLOCK_MAPPING, /* a mapped range; `handle` holds */
+	BLOCK_RESERVED, /* a range of addresses */
+	BLOCK_GRAPH,      /* an executable graph; its group is that of the memory it makes the driver reserve */
+	BLOCK_GRAPH_POOL, /* what graphs have reserved of a device; address = the device's ordinal */
 };
 
 struct block {
 	uint64_t address, size;
 	uint64_t handle;
 	uint32_t group;      /* index of the blocks alike (model.h) */
-	uint32_t references; /* of a handle: creation, retentions and mappings */
+	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */
+	uint32_t range;      /* range group (books_range.h); 0 = none */
+	uint32_t context;    /* number of the context that it ends with; 0 = the primary one, or none */
 	uint8_t space;       /* enum block_space; 0 = empty slot */
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/owner_rules.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
@@ -181,6 +182,7 @@ static int process_read(struct model *m, size_t index, const struct model_option
 			if (!*p->damage)
 				snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")",
 					 tfmt_reader_message(p->reader), tfmt_reader_offset(p->reader));
+			books_damaged(&p->books);
 			continue;
 		}
 		ret = books_apply(&p->books, &ev);
@@ -214,7 +216,7 @@ static int add_devices(struct model *m, struct model_process *p)
 		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
 		if (!device->is_unlimited)
 			device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
-									     : books->sampled_total_bytes;
+									     : books->residual.last.total;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
 	return 0;
@@ -260,6 +262,7 @@ static int open_all(struct model *m)
 		}
 		mapping_init(&p->mapping, p->reader);
 		books_init(&p->books, p->reader, &p->mapping);
+		p->books.owners.symbols = m->symbols;
 		m->nr_processes++;
 	}
 	return m->nr_processes ? 0 : CMD_TROUBLE;
@@ -272,6 +275,8 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 	char text[4096];
 	int ret = 0;
 
+	if (owner_rules_load())
+		return CMD_TROUBLE;
 	if (recording_open(&m->recording, path, text, sizeof(text)))
 		return message_error("%s", text);
 	if (open_all(m))

@@ -192,6 +192,8 @@ int obstacle_clear(const struct output *o, bool force, bool is_interactive)
 	int status;
 	DIR *d;
 
+	if (stat(o->path, &st) && errno == ENOENT && !lstat(o->path, &st))
+		return in_the_way(is_interactive, "'%s' is a link to nothing; choose another output", o->path);
 	if (stat(o->path, &st) && errno == ENOENT)
 		return check_parent(o);
 	if (stat(o->path, &st))
@@ -205,4 +207,19 @@ int obstacle_clear(const struct output *o, bool force, bool is_interactive)
 	status = clear_directory(o, d, force, is_interactive);
 	closedir(d);
 	return status;
+}
+
+int obstacle_left(const struct output *o)
+{
+	struct stat st;
+
+	if (!mkdir(o->path, 0777)) {
+		rmdir(o->path);
+		return 0;
+	}
+	if (errno != EEXIST || stat(o->path, &st))
+		return errno;
+	if (!S_ISDIR(st.st_mode))
+		return ENOTDIR;
+	return access(o->path, W_OK | X_OK) ? errno : 0;
 }

@@ -14,4 +14,7 @@
  */
 int obstacle_clear(const struct output *o, bool force, bool is_interactive);
 
+/* After a run without a trace: an errno that says why none could be written, 0 if one could have been. */
+int obstacle_left(const struct output *o);
+
 #endif

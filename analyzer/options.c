@@ -43,7 +43,10 @@ static void describe_row(const struct opt *o, char *out, size_t size)
 	if (o->arg)
 		snprintf(out + n, size - (size_t)n, " %s", o->arg);
 	for (int i = 0; o->values && o->values[i]; i++)
-		n += snprintf(out + n, size - (size_t)n, "%s%s", i ? "|" : " ", o->values[i]);
+		n += snprintf(out + n, size - (size_t)n, "%s%s",
+			      i ? "|" : o->type == OPT_TYPE_CHOICE ? "[=" : " ", o->values[i]);
+	if (o->type == OPT_TYPE_CHOICE)
+		snprintf(out + n, size - (size_t)n, "]");
 }
 
 void opt_print_help(const struct opt_help *help, FILE *out)
@@ -137,6 +140,7 @@ static enum opt_result store(const struct parse *p, const struct opt *o, const c
 	case OPT_TYPE_INT:
 		return store_int(p, o, value, field);
 	case OPT_TYPE_ENUM:
+	case OPT_TYPE_CHOICE:
 		return store_enum(p, o, value, field);
 	case OPT_TYPE_END:
 		break;
@@ -181,6 +185,8 @@ static enum opt_result parse_long(struct parse *p, const char *word)
 		}
 		return store(p, o, NULL);
 	}
+	if (o->type == OPT_TYPE_CHOICE)
+		return store(p, o, equals ? equals + 1 : o->values[0]);
 	value = take_value(p, o, equals ? equals + 1 : NULL);
 	return value ? store(p, o, value) : OPT_WRONG;
 }
@@ -204,8 +210,8 @@ static enum opt_result parse_letters(struct parse *p, const char *word)
 				      p->help->command);
 			return OPT_WRONG;
 		}
-		if (o->type == OPT_TYPE_FLAG) {
-			ret = store(p, o, NULL);
+		if (o->type == OPT_TYPE_FLAG || o->type == OPT_TYPE_CHOICE) {
+			ret = store(p, o, o->values ? o->values[0] : NULL);
 			continue;
 		}
 		value = take_value(p, o, letter[1] ? letter + 1 : NULL);

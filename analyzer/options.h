@@ -37,6 +37,7 @@ enum opt_type {
 	OPT_TYPE_BYTES,  /* uint64_t: "20GiB", "512M", "4096" (human_parse_bytes) */
 	OPT_TYPE_INT,    /* int64_t: decimal */
 	OPT_TYPE_ENUM,   /* int: index into values */
+	OPT_TYPE_CHOICE, /* the same, the value only as in --name=VALUE; without it, the first of values */
 };
 
 struct opt {
@@ -45,7 +46,7 @@ struct opt {
 	enum opt_type type;
 	size_t offset;             /* of the field in the command's struct */
 	const char *arg;           /* what the help calls the value; NULL for flags, and enums list theirs */
-	const char *const *values; /* OPT_ENUM: NULL-terminated names */
+	const char *const *values; /* OPT_ENUM and OPT_CHOICE: NULL-terminated names */
 	const char *help;          /* lower case, no full stop */
 };
 
@@ -64,6 +65,8 @@ struct opt {
 	OPT_ROW(letter, name, OPT_TYPE_INT, int64_t, type, field, arg, NULL, help)
 #define OPT_ENUM(letter, name, type, field, values, help) \
 	OPT_ROW(letter, name, OPT_TYPE_ENUM, int, type, field, NULL, values, help)
+#define OPT_CHOICE(letter, name, type, field, values, help) \
+	OPT_ROW(letter, name, OPT_TYPE_CHOICE, int, type, field, NULL, values, help)
 #define OPT_END { 0, NULL, OPT_TYPE_END, 0, NULL, NULL, NULL }
 
 struct opt_help {

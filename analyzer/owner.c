@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of library names behind enum owner. */
+/* Owners by name, and judging stacks by the rules. */
 #include "analyzer/owner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const char *const owner_names[NR_OWNERS] = {
+#include "analyzer/owner_rules.h"
+#include "analyzer/symbols.h"
+
+const char *owner_names[NR_OWNERS] = {
 	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "program",   [OWNER_TORCH] = "torch",
 	[OWNER_NCCL] = "nccl",         [OWNER_CUBLAS] = "cublas",     [OWNER_CUDNN] = "cudnn",
 	[OWNER_CUFFT] = "cufft",       [OWNER_CUSOLVER] = "cusolver", [OWNER_CUSPARSE] = "cusparse",
@@ -13,7 +16,7 @@ const char *const owner_names[NR_OWNERS] = {
 	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
 };
 
-const char *const owner_titles[NR_OWNERS] = {
+const char *owner_titles[NR_OWNERS] = {
 	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "the program", [OWNER_TORCH] = "PyTorch",
 	[OWNER_NCCL] = "NCCL",         [OWNER_CUBLAS] = "cuBLAS",       [OWNER_CUDNN] = "cuDNN",
 	[OWNER_CUFFT] = "cuFFT",       [OWNER_CUSOLVER] = "cuSOLVER",   [OWNER_CUSPARSE] = "cuSPARSE",
@@ -23,30 +26,13 @@ const char *const owner_titles[NR_OWNERS] = {
 
 enum owner owner_named(const char *name)
 {
-	for (int i = 0; i < NR_OWNERS; i++)
-		if (!strcmp(owner_names[i], name))
+	size_t len = strcspn(name, ",");
+
+	for (int i = 0; i < OWNER_OTHERS; i++)
+		if (!strncmp(owner_names[i], name, len) && !owner_names[i][len])
 			return (enum owner)i;
 	return OWNER_UNKNOWN;
 }
-
-/* File names that begin so belong to ...; the first match counts. */
-static const struct {
-	const char *prefix;
-	enum owner owner;
-} libraries[] = {
-	{ "libc10", OWNER_TORCH },
-	{ "libtorch", OWNER_TORCH },
-	{ "libcaffe2", OWNER_TORCH },
-	{ "libnccl", OWNER_NCCL },
-	{ "libcublas", OWNER_CUBLAS },
-	{ "libcudnn", OWNER_CUDNN },
-	{ "libcufft", OWNER_CUFFT },
-	{ "libcusolver", OWNER_CUSOLVER },
-	{ "libcusparse", OWNER_CUSPARSE },
-	{ "libcurand", OWNER_CURAND },
-	{ "libnvshmem", OWNER_NVSHMEM },
-	{ "libtriton", OWNER_TRITON },
-};
 
 /* The layer below whoever asked; libcuda.so.1 is a link to libsimgpu.so when the device is simulated. */
 static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpose.so", "libsimgpu.so" };
@@ -71,81 +57,132 @@ bool owner_is_libc(const char *path)
 	return !strncmp(name, "libc.so", strlen("libc.so")) || !strncmp(name, "ld-linux", strlen("ld-linux"));
 }
 
-static enum owner owner_of_file(const char *path)
-{
-	const char *name = mapping_base_name(path);
+/* A native frame, for rules that ask for its function. */
+struct place {
+	struct symbols *symbols;
+	const struct tfmt_module *module;
+	uint64_t address;
+};
 
-	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
-		if (!strncmp(name, libraries[i].prefix, strlen(libraries[i].prefix)))
-			return libraries[i].owner;
-	/* Triton's launchers and drivers are compiled into its cache folder. */
-	return strstr(path, "/triton/") || strstr(path, "/.triton/") ? OWNER_TRITON : OWNER_PROGRAM;
+static const char *function_at(void *ctx)
+{
+	const struct place *p = ctx;
+
+	return p->symbols ? symbols_find(p->symbols, p->module, p->address).function : NULL;
 }
 
-static struct owner_verdict judge(struct mapping *m, uint32_t native_stack)
+/* The owner of a native frame, OWNER_PASS_OVER, or OWNER_NO_RULE where no file is known or no rule names it. */
+static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t address,
+			   struct owner_verdict *verdict)
+{
+	const struct tfmt_module *module = mapping_find(m, address);
+	struct place place = { c->symbols, module, address };
+
+	if (!module)
+		return OWNER_NO_RULE;
+	if (owner_is_cuda_layer(module->path))
+		return OWNER_PASS_OVER;
+	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
+	verdict->torch_allocator |=
+	    !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
+	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &place);
+}
+
+static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
+{
+	struct tfmt_code code;
+
+	return tfmt_reader_code(m->reader, (uint32_t)frame->a, &code) ? owner_rules_match(code.file, NULL, NULL)
+								     : OWNER_NO_RULE;
+}
+
+/*
+ * The innermost frame that is not passed over decides: by its rule, else it is the program's. OWNER_PASS_OVER in
+ * verdict->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
+ */
+static struct owner_verdict judge(struct owner_cache *c, struct mapping *m, uint32_t leaf)
 {
 	struct owner_verdict verdict = { OWNER_UNKNOWN, false };
-	struct tfmt_frame frame;
-	uint32_t id = native_stack;
+	uint32_t id = leaf;
+	bool innermost = true;
 
 	for (int depth = 0; depth < STACK_DEPTH_MAX; depth++) {
-		const struct tfmt_module *module;
-		bool innermost = depth == 0;
+		struct tfmt_frame frame;
+		int owner;
 
 		if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame))
 			break;
 		id = frame.parent;
-		if (frame.kind != TFMT_FRAME_NATIVE)
+		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte behind a call */
+			owner = owner_of_native(c, m, frame.a - !innermost, &verdict);
+		else if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
+			owner = owner_of_python(m, &frame);
+		else
 			continue;
-		module = mapping_find(
-		    m, frame.a - !innermost); /* a return address may be the first byte behind a call */
-		if (module && owner_is_cuda_layer(module->path))
-			continue;
-		verdict.owner = module ? owner_of_file(module->path) : OWNER_PROGRAM;
-		verdict.torch_allocator =
-		    module && !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
-		break;
+		innermost = false;
+		verdict.owner = owner == OWNER_NO_RULE ? OWNER_PROGRAM : (enum owner)owner;
+		if (owner != OWNER_PASS_OVER)
+			break;
 	}
 	return verdict;
 }
 
-void owner_cache_release(struct owner_cache *c)
+static void answers_release(struct owner_answers *a)
 {
-	free(c->verdict);
-	free(c->known);
-	*c = (struct owner_cache){ 0 };
+	free(a->verdict);
+	free(a->known);
+	*a = (struct owner_answers){ 0 };
 }
 
-static bool cache_grow(struct owner_cache *c, uint32_t wanted)
+void owner_cache_release(struct owner_cache *c)
 {
-	uint32_t room = c->room ? c->room : 256;
+	answers_release(&c->native);
+	answers_release(&c->python);
+}
+
+static bool answers_grow(struct owner_answers *a, uint32_t wanted)
+{
+	uint32_t room = a->room ? a->room : 256;
 	struct owner_verdict *verdict;
 	bool *known;
 
 	while (room <= wanted)
 		room *= 2;
-	verdict = realloc(c->verdict, room * sizeof(*verdict));
+	verdict = realloc(a->verdict, room * sizeof(*verdict));
 	if (!verdict)
 		return false;
-	c->verdict = verdict;
-	known = realloc(c->known, room * sizeof(*known));
+	a->verdict = verdict;
+	known = realloc(a->known, room * sizeof(*known));
 	if (!known)
 		return false;
-	c->known = known;
-	memset(known + c->room, 0, (room - c->room) * sizeof(*known));
-	c->room = room;
+	a->known = known;
+	memset(known + a->room, 0, (room - a->room) * sizeof(*known));
+	a->room = room;
 	return true;
 }
 
-struct owner_verdict owner_of_stack(struct owner_cache *c, struct mapping *m, uint32_t native_stack)
+static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
+				       uint32_t leaf)
 {
-	if (native_stack < TFMT_STACK_FIRST)
+	if (leaf < TFMT_STACK_FIRST)
 		return (struct owner_verdict){ OWNER_UNKNOWN, false };
-	if (native_stack >= CACHED_MAX || (native_stack >= c->room && !cache_grow(c, native_stack)))
-		return judge(m, native_stack);
-	if (!c->known[native_stack]) {
-		c->verdict[native_stack] = judge(m, native_stack);
-		c->known[native_stack] = true;
+	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
+		return judge(c, m, leaf);
+	if (!a->known[leaf]) {
+		a->verdict[leaf] = judge(c, m, leaf);
+		a->known[leaf] = true;
 	}
-	return c->verdict[native_stack];
+	return a->verdict[leaf];
+}
+
+struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
+				   uint32_t python_stack)
+{
+	struct owner_verdict native = judge_once(c, &c->native, m, native_stack), python;
+
+	if (native.owner != (enum owner)OWNER_PASS_OVER)
+		return native;
+	python = judge_once(c, &c->python, m, python_stack);
+	native.owner = python.owner < NR_OWNERS && python.owner != OWNER_UNKNOWN ? python.owner : OWNER_PROGRAM;
+	return native;
 }

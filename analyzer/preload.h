@@ -24,6 +24,9 @@ struct preload_plan {
 	const char *output; /* recording directory, absolute; used when recording */
 	const char *job;    /* when recording */
 	const char *stacks; /* NULL = as the environment has it */
+	const char *only;   /* VRAMTRACE_FILTER; the same */
+	const char *cupti;  /* the same */
+	bool tracker;       /* have the framework's allocator tell of itself */
 	const char *gpu;    /* profile of the simulated GPU, NULL = real GPU */
 	const char *name;   /* what recordings call it; NULL = as the profile */
 	const char *model;  /* SIMGPU_MODEL, NULL = as the profile says */

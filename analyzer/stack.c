@@ -16,11 +16,15 @@ static struct stack_frame *stack_push(struct stack *stack)
 {
 	if (stack->nr_frames == stack->room) {
 		uint32_t room = stack->room ? 2 * stack->room : 64;
-		struct stack_frame *frame = realloc(stack->frame, room * sizeof(*frame));
+		struct stack_frame *frame = realloc(stack->frame, room * sizeof(*frame)), *spare;
 
 		if (!frame)
 			return NULL;
 		stack->frame = frame;
+		spare = realloc(stack->spare, room * sizeof(*spare));
+		if (!spare)
+			return NULL;
+		stack->spare = spare;
 		stack->room = room;
 	}
 	stack->frame[stack->nr_frames] = (struct stack_frame){ 0 };
@@ -80,11 +84,17 @@ static void fill_native(struct stack_frame *out, const struct stack_source *sour
 			 (symbol.function && !strcmp(symbol.function, "_start"));
 }
 
+static void fill_node(struct stack_frame *out, const struct stack_source *source, const struct tfmt_frame *frame)
+{
+	out->node = true;
+	out->function = tfmt_reader_string(source->reader, (uint32_t)frame->a);
+}
+
 static int expand_one(struct stack *stack, const struct stack_source *source, uint32_t leaf)
 {
 	struct tfmt_frame frame;
 	uint32_t id = leaf;
-	bool innermost = true;
+	bool innermost = true, from_forward = false;
 
 	for (int depth = 0; depth < STACK_DEPTH_MAX; depth++) {
 		struct stack_frame *out;
@@ -94,30 +104,88 @@ static int expand_one(struct stack *stack, const struct stack_source *source, ui
 		out = stack_push(stack);
 		if (!out)
 			return TFMT_E_NOMEM;
-		if (frame.kind == TFMT_FRAME_PYTHON)
+		out->from_forward = from_forward;
+		out->entry = frame.kind == TFMT_FRAME_PYTHON_ENTRY;
+		out->runs_python = frame.kind == TFMT_FRAME_NATIVE && frame.b == 1;
+		if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
 			fill_python(out, source, &frame);
+		else if (frame.kind == TFMT_FRAME_NODE)
+			fill_node(out, source, &frame);
 		else if (frame.kind == TFMT_FRAME_NATIVE)
 			fill_native(out, source, frame.a, innermost);
 		else
-			out->cut = frame.a ? frame.a : 1;
+			out->cut = frame.a ? frame.a : STACK_CUT_UNKNOWN;
+		from_forward |= frame.kind == TFMT_FRAME_NODE && frame.b;
 		innermost = false;
 		id = frame.parent;
 	}
 	return 0;
 }
 
+/* Frames from `first` on, up to and including one that native code called; 0 if there is none. */
+static uint32_t group_frames(const struct stack *stack, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++)
+		if (stack->frame[i].entry)
+			return i + 1 - first;
+	return 0;
+}
+
+/* How many Python frames, innermost first, are called by frames of the native stack, as far as both were recorded. */
+static uint32_t nr_called(const struct stack *stack, uint32_t nr_python)
+{
+	uint32_t i = 0;
+
+	while (i < nr_python && !stack->frame[i].cut && !stack->frame[i].from_forward &&
+	       !(stack->frame[i].node && i + 1 < nr_python && stack->frame[i + 1].from_forward))
+		i++;
+	return i;
+}
+
+/*
+ * The first nr_python frames are Python's, the others native. Each native frame that runs Python takes its group from
+ * the innermost that are left. Where groups and such frames do not match, the stacks tell different stories and stay apart.
+ */
+static void weave(struct stack *stack, uint32_t nr_python)
+{
+	uint32_t called = nr_called(stack, nr_python), taken = 0, n = 0;
+	bool cut = stack->frame[stack->nr_frames - 1].cut;
+
+	for (uint32_t i = nr_python; i < stack->nr_frames; i++) {
+		uint32_t group = stack->frame[i].runs_python ? group_frames(stack, taken, called) : 0;
+
+		if (stack->frame[i].runs_python && !group && called == nr_python)
+			return;
+		for (; group; group--)
+			stack->spare[n++] = stack->frame[taken++];
+		stack->spare[n++] = stack->frame[i];
+	}
+	if (taken < called && !cut)
+		return;
+	while (taken < nr_python)
+		stack->spare[n++] = stack->frame[taken++];
+	memcpy(stack->frame, stack->spare, n * sizeof(*stack->frame));
+}
+
 int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
 		 uint32_t native_stack)
 {
+	uint32_t nr_python;
 	int ret;
 
 	stack->nr_frames = 0;
 	ret = expand_one(stack, source, python_stack);
-	return ret ? ret : expand_one(stack, source, native_stack);
+	nr_python = stack->nr_frames;
+	if (!ret)
+		ret = expand_one(stack, source, native_stack);
+	if (!ret && nr_python && stack->nr_frames > nr_python)
+		weave(stack, nr_python);
+	return ret;
 }
 
 void stack_release(struct stack *stack)
 {
+	free(stack->spare);
 	free(stack->frame);
 	*stack = (struct stack){ 0 };
 }
@@ -127,7 +195,7 @@ static int innermost_frame(const struct stack *stack, bool python, bool own_only
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {
 		const struct stack_frame *f = &stack->frame[i];
 
-		if (f->cut || f->simulation || f->python != python || (own_only && f->framework))
+		if (f->cut || f->node || f->simulation || f->python != python || (own_only && f->framework))
 			continue;
 		return (int)i;
 	}
@@ -147,12 +215,25 @@ int stack_site(const struct stack *stack)
 	return site;
 }
 
+const struct stack_frame *stack_node(const struct stack *stack)
+{
+	for (uint32_t i = 0; i < stack->nr_frames; i++) {
+		if (stack->frame[i].node)
+			return &stack->frame[i];
+	}
+	return NULL;
+}
+
 const char *stack_frame_text(char *buf, size_t size, const struct stack_frame *f)
 {
 	const char *function = f->function ? f->function : "?";
 
-	if (f->cut)
+	if (f->cut == STACK_CUT_UNKNOWN)
+		snprintf(buf, size, "(older frames not recorded)");
+	else if (f->cut)
 		snprintf(buf, size, "(%" PRIu64 " older frames not recorded)", f->cut);
+	else if (f->node)
+		snprintf(buf, size, "in backward of %s", function);
 	else if (f->file && f->line)
 		snprintf(buf, size, "%s:%" PRIu32 " in %s", f->file, f->line, function);
 	else if (f->python)

@@ -2,6 +2,8 @@
 /* Symbols through elfutils' libdw: one session per file, opened at the first address in it. */
 #include "analyzer/symbols.h"
 
+#include "analyzer/symboltable.h"
+
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -17,6 +19,7 @@ struct symbol_file {
 	Dwfl_Module *module;
 	Elf *elf;
 	GElf_Addr bias;
+	struct symbol_table functions; /* made at the first address that DWARF knows nothing of */
 };
 
 struct symbol_answer {
@@ -28,6 +31,8 @@ struct symbol_answer {
 struct symbols {
 	struct symbol_file *file;
 	uint32_t nr_files;
+	uint32_t *slot; /* hash table of files, index + 1: open addressing, a power of two of them */
+	uint32_t slots_room;
 	struct symbol_answer *answer; /* open addressing, a power of two of them */
 	uint32_t nr_answers, room;
 	char **text; /* demangled names, to be freed */
@@ -63,6 +68,7 @@ void symbols_free(struct symbols *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->nr_files; i++) {
+		symbol_table_release(&s->file[i].functions);
 		if (s->file[i].session)
 			dwfl_end(s->file[i].session);
 		free(s->file[i].path);
@@ -74,6 +80,7 @@ void symbols_free(struct symbols *s)
 		dlclose(s->cxx);
 	free(s->text);
 	free(s->file);
+	free(s->slot);
 	free(s->answer);
 	free(s);
 }
@@ -110,19 +117,63 @@ static void file_open(struct symbol_file *f)
 	}
 }
 
+static uint64_t text_hash(uint64_t hash, const char *text)
+{
+	while (*text)
+		hash = (hash ^ (unsigned char)*text++) * 0x100000001b3ull;
+	return hash;
+}
+
+/* The slot of a file, empty if it is not known. */
+static uint32_t *file_slot(const struct symbols *s, const char *path, const char *build_id)
+{
+	uint64_t hash = text_hash(text_hash(0xcbf29ce484222325ull, build_id), path);
+	uint32_t i = (uint32_t)(hash >> 32 ^ hash) & (s->slots_room - 1);
+
+	for (; s->slot[i]; i = (i + 1) & (s->slots_room - 1)) {
+		const struct symbol_file *f = &s->file[s->slot[i] - 1];
+
+		if (!strcmp(f->path, path) && !strcmp(f->build_id, build_id))
+			break;
+	}
+	return &s->slot[i];
+}
+
+/* Make room for one more file; false when memory runs out. */
+static bool files_grow(struct symbols *s)
+{
+	uint32_t room = s->slots_room ? 2 * s->slots_room : 256, *slot;
+	struct symbol_file *file;
+
+	if (2 * (s->nr_files + 1) <= s->slots_room)
+		return true;
+	slot = calloc(room, sizeof(*slot));
+	file = slot ? realloc(s->file, room / 2 * sizeof(*file)) : NULL;
+	if (!file) {
+		free(slot);
+		return false;
+	}
+	free(s->slot);
+	s->file = file;
+	s->slot = slot;
+	s->slots_room = room;
+	for (uint32_t i = 0; i < s->nr_files; i++)
+		*file_slot(s, s->file[i].path, s->file[i].build_id) = i + 1;
+	return true;
+}
+
 /* The index of the module's file, opened if it is new; -1 when memory runs out. */
 static int64_t file_index(struct symbols *s, const struct tfmt_module *module)
 {
 	struct symbol_file *file;
+	uint32_t *slot;
 
-	for (uint32_t i = 0; i < s->nr_files; i++)
-		if (!strcmp(s->file[i].path, module->path) && !strcmp(s->file[i].build_id, module->build_id))
-			return i;
-	file = realloc(s->file, (s->nr_files + 1) * sizeof(*file));
-	if (!file)
+	if (!files_grow(s))
 		return -1;
-	s->file = file;
-	file += s->nr_files;
+	slot = file_slot(s, module->path, module->build_id);
+	if (*slot)
+		return *slot - 1;
+	file = &s->file[s->nr_files];
 	*file = (struct symbol_file){ .path = strdup(module->path), .build_id = strdup(module->build_id) };
 	if (!file->path || !file->build_id) {
 		free(file->path);
@@ -130,7 +181,8 @@ static int64_t file_index(struct symbols *s, const struct tfmt_module *module)
 		return -1;
 	}
 	file_open(file);
-	return s->nr_files++;
+	*slot = ++s->nr_files;
+	return *slot - 1;
 }
 
 /* The address inside the session of a byte of the file; 0 if no loaded segment holds it. */
@@ -214,7 +266,7 @@ static const char *dwarf_function(Dwarf_Die *unit, Dwarf_Addr address)
 	return name;
 }
 
-static struct symbol look_up(struct symbols *s, const struct symbol_file *f, uint64_t file_offset)
+static struct symbol look_up(struct symbols *s, struct symbol_file *f, uint64_t file_offset)
 {
 	struct symbol symbol = { 0 };
 	GElf_Addr address = f->session ? session_address(f, file_offset) : 0;
@@ -229,6 +281,11 @@ static struct symbol look_up(struct symbols *s, const struct symbol_file *f, uin
 	if (unit) {
 		symbol.function = dwarf_function(unit, address - bias);
 		line = dwarf_getsrc_die(unit, address - bias);
+	}
+	if (!symbol.function) {
+		if (!f->functions.made)
+			symbol_table_make(&f->functions, f->module);
+		symbol.function = symbol_table_find(&f->functions, address);
 	}
 	if (!symbol.function) {
 		GElf_Off offset;

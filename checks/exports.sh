@@ -1,22 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The preload library brings nothing into the program but its hooks: its exported symbols are those of
-# libinterpose/exports.txt, and the C library and its loader are all it needs.
+# libinterpose/hooks.def and exports.txt, and the C library and its loader are all it needs.
 set -eu
 O=${O:-build}
 lib=$O/libinterpose.so
 wanted=$O/exports.wanted found=$O/exports.found
 
-for f in "$lib" libinterpose/exports.txt; do
+for f in "$lib" "$wanted"; do
 	if [ ! -e "$f" ]; then
 		echo "exports: cannot open '$f': build first" >&2
 		exit 1
 	fi
 done
-sed 's/#.*//; s/[ 	]//g; /^$/d' libinterpose/exports.txt | sort >"$wanted"
-nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$found"
+nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | LC_ALL=C sort >"$found"
 if ! diff -u "$wanted" "$found"; then
-	echo "exports: $lib and libinterpose/exports.txt differ (+ is too many, - is missing)" >&2
+	echo "exports: $lib and $wanted differ (+ is too many, - is missing)" >&2
 	exit 1
 fi
 

@@ -1,58 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Captured frames become tree nodes root first. Each thread remembers its previous stack: as long as frames
- * equal those, their nodes are known, and only what changed since is looked up. Native stacks change by some
- * twenty frames from event to event, but few are new: a hash of the whole stack mostly knows its id.
+ * Captured frames become tree nodes. Each thread remembers its previous stacks as *paths*: of what has not
+ * changed since, hash and node are known. Stacks change by some frames from event to event, but few are
+ * new: a hash of the whole stack mostly knows its id, and the nodes between are looked up only when
+ * somebody needs them.
  */
 #include "callstack.h"
 
 #include "interpose.h"
+#include "pychain.h"
 #include "pycode.h"
 #include "pyframes.h"
+#include "pywatch.h"
 #include "stacktree.h"
-#include "unwind.h"
 
-#define MEMO_BITS 12
+#define MEMO_BITS 10
+#define MEMO_WAYS 4
+#define PATH_MAX_STEPS (PYFRAMES_MAX + 1)
 
-struct level {
+_Static_assert(PATH_MAX_STEPS > PYCHAIN_MAX && PATH_MAX_STEPS > UNWIND_MAX, "every stack fits");
+
+/* A frame of a path. Those that are not shown have kind 0 and are what the step before them is. */
+struct step {
+	uint64_t hash; /* of the path down to here */
 	uint64_t a;
 	int32_t b;
-	uint32_t kind; /* enum tfmt_frame_kind */
-	uint32_t node;
+	uint32_t kind : 8; /* enum tfmt_frame_kind */
+	uint32_t node : 24; /* 0 = nobody has asked for it */
 };
 
-/* A stack, root first: that of the previous capture, being overwritten by the current one. */
+_Static_assert(STACKTREE_MAX + TFMT_STACK_FIRST < 1u << 24, "a node fits");
+
+/* A stack, root first. */
 struct path {
-	uint32_t nr;    /* levels that hold the previous stack */
-	uint32_t depth; /* levels of the current one */
-	bool same;      /* so far they are equal */
-	struct level level[PYFRAMES_MAX + 1];
-};
-
-struct native_level {
-	uint64_t ip;
-	uint64_t hash; /* of the stack down to here */
-	uint32_t node; /* 0 = nobody has asked for it */
-};
-
-/* The previous native stack, root first, and ids of stacks by hash. */
-struct native_path {
-	uint32_t nr;
-	bool cut;
-	struct native_level level[UNWIND_MAX];
-	struct {
-		uint64_t hash;
-		uint32_t id; /* 0 = none here */
-	} memo[1 << MEMO_BITS];
+	uint32_t base; /* the node that it stands on: STACKTREE_ROOT, the caller's, or a cut */
+	struct step step[PATH_MAX_STEPS];
 };
 
 struct callstack {
-	struct path python_path;
-	struct native_path native_path;
+	struct path python, native;
 	struct pycode_cache codes;
+	struct pychain chain;
 	struct pyframes frames;
 	struct unwind_thread unwinding;
-	uint64_t ip[UNWIND_MAX];
+	uint32_t native_leaf; /* the step whose address is one into its call */
+	struct memo {
+		uint64_t hash;
+		uint32_t id; /* 0 = none here */
+	} memo[1 << MEMO_BITS][MEMO_WAYS];
 };
 
 void callstack_init(void)
@@ -65,6 +60,8 @@ void callstack_start(void)
 	pycode_init();
 	stacktree_init();
 	pyframes_init(true);
+	if (pyframes_layout())
+		pywatch_begin(pyframes_code_type());
 	unwind_init();
 }
 
@@ -79,128 +76,193 @@ void callstack_thread_free(struct callstack *cs)
 		ip_unmap(cs, sizeof(*cs));
 }
 
-static void path_begin(struct path *p)
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+/*
+ * Step i is this frame; the steps before it are in place. A polynomial: the frames' terms need not wait for
+ * each other.
+ */
+static inline void path_set(struct path *p, uint32_t i, uint32_t kind, uint64_t a, int32_t b)
 {
-	p->depth = 0;
-	p->same = true;
+	uint64_t before = i ? p->step[i - 1].hash : p->base;
+	uint64_t term = a + ((uint64_t)kind << 32 | (uint32_t)b) * 0xc2b2ae3d27d4eb4full;
+
+	p->step[i] = (struct step){ .a = a, .b = b, .kind = kind & 0xff, .hash = before };
+	if (kind)
+		p->step[i].hash = (before + term) * 0x9e3779b97f4a7c15ull;
 }
 
-/* The node of the current stack so far. */
-static uint32_t path_node(const struct path *p)
+/* The node of the first n steps, out of the tree; 0 if there is none. */
+static IP_COLD uint32_t path_lookup(struct path *p, uint32_t n)
 {
-	return p->depth ? p->level[p->depth - 1].node : STACKTREE_ROOT;
-}
+	uint32_t i = n, node = p->base;
 
-/* One frame further from the root; false if it has no node. */
-static bool path_add(struct path *p, enum tfmt_frame_kind kind, uint64_t a, int32_t b)
-{
-	struct level *l = &p->level[p->depth];
-	uint32_t node;
-
-	if (p->same && p->depth < p->nr && l->a == a && l->b == b && l->kind == kind) {
-		p->depth++;
-		return true;
-	}
-	p->same = false;
-	node = stacktree_child(path_node(p), kind, a, b);
-	if (!node)
-		return false;
-	*l = (struct level){ .a = a, .b = b, .kind = kind, .node = node };
-	p->depth++;
-	return true;
-}
-
-/* The finished stack's id. What was reached stays as the previous stack, finished or not. */
-static uint32_t path_end(struct path *p, bool complete)
-{
-	p->nr = p->depth;
-	return complete ? path_node(p) : TFMT_STACK_NOT_CAPTURED;
-}
-
-uint32_t callstack_python(struct callstack *cs)
-{
-	const struct pylayout *l = pyframes_layout();
-	struct pyframes *f = &cs->frames;
-	struct path *p = &cs->python_path;
-	uint32_t cut_at = 0;
-	bool ok = true;
-
-	if (!pyframes_capture(f))
-		return TFMT_STACK_NO_PYTHON;
-	if (f->nr_cut)
-		cut_at = f->nr - PYFRAMES_OLDEST;
-
-	path_begin(p);
-	for (uint32_t i = f->nr; ok && i-- > 0;) {
-		uint32_t id = pycode_id(&cs->codes, l, f->frame[i].code);
-
-		ok = id && path_add(p, TFMT_FRAME_PYTHON, id, f->frame[i].position);
-		if (ok && cut_at && i == cut_at)
-			ok = path_add(p, TFMT_FRAME_CUT, f->nr_cut, 0);
-	}
-	return path_end(p, ok);
-}
-
-/* The id of the stack in p, out of the tree; 0 if it has none. */
-static IP_COLD uint32_t native_lookup(struct native_path *p)
-{
-	uint32_t i = p->nr, node = STACKTREE_ROOT;
-
-	while (i && !p->level[i - 1].node)
+	while (i && !p->step[i - 1].node)
 		i--;
 	if (i)
-		node = p->level[i - 1].node;
-	else if (p->cut && !(node = stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, 0, 0)))
-		return 0;
-	for (; i < p->nr; i++) {
-		node = stacktree_child(node, TFMT_FRAME_NATIVE, p->level[i].ip, 0);
-		if (!node)
+		node = p->step[i - 1].node;
+	for (; i < n; i++) {
+		struct step *s = &p->step[i];
+
+		if (s->kind)
+			node = stacktree_child(node, (enum tfmt_frame_kind)s->kind, s->a, s->b);
+		if (s->kind && !node)
 			return 0;
-		p->level[i].node = node;
+		s->node = node & 0xffffff;
 	}
 	return node;
 }
 
-/* The id of n frames, innermost first; 0 if it has none. */
-static uint32_t native_id(struct native_path *p, const uint64_t *ip, uint32_t n, bool cut)
+/* The same by its hash. */
+static inline uint32_t path_id(struct callstack *cs, struct path *p, uint32_t n)
 {
-	const uint64_t *root = ip + n - 1;
-	uint32_t i = 0, slot;
-	uint64_t hash;
+	struct step *last = &p->step[n - 1];
+	struct memo *set = cs->memo[last->hash >> (64 - MEMO_BITS)], *m = set;
 
-	if (cut != p->cut)
-		p->nr = 0;
-	p->cut = cut;
-	while (i < p->nr && i < n && p->level[i].ip == root[-(int64_t)i])
-		i++;
-	hash = i ? p->level[i - 1].hash : cut;
-	for (; i < n; i++) {
-		hash = (hash ^ root[-(int64_t)i]) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 32;
-		p->level[i] = (struct native_level){ .ip = root[-(int64_t)i], .hash = hash };
+	if (last->node)
+		return last->node;
+	while (m < set + MEMO_WAYS && m->id && m->hash != last->hash)
+		m++;
+	if (m == set + MEMO_WAYS) /* full: any may go */
+		m = &set[last->hash % MEMO_WAYS];
+	if (!m->id || m->hash != last->hash) {
+		m->hash = last->hash;
+		m->id = path_lookup(p, n);
 	}
-	p->nr = n;
-	slot = (uint32_t)(hash >> (64 - MEMO_BITS));
-	if (p->level[n - 1].node)
-		return p->level[n - 1].node;
-	if (!p->memo[slot].id || p->memo[slot].hash != hash) {
-		p->memo[slot].hash = hash;
-		p->memo[slot].id = native_lookup(p);
-	}
-	p->level[n - 1].node = p->memo[slot].id;
-	return p->memo[slot].id;
+	last->node = m->id & 0xffffff;
+	return m->id;
 }
 
-uint32_t callstack_native(struct callstack *cs)
-{
-	uint32_t n, id;
-	bool cut;
+/* ---- Python ------------------------------------------------------------------------------------ */
 
-	n = unwind_capture(&cs->unwinding, cs->ip, UNWIND_MAX, &cut);
-	if (!n)
+static inline uint32_t python_kind(bool entry)
+{
+	return entry ? TFMT_FRAME_PYTHON_ENTRY : TFMT_FRAME_PYTHON;
+}
+
+/* What the chain has learned. The path's steps, 0 if code could not be interned. */
+static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t kept)
+{
+	for (uint32_t i = kept; i < c->nr; i++) {
+		const struct pylevel *level = &c->level[i];
+
+		if (level->flags & PYLEVEL_HIDDEN)
+			path_set(p, i, 0, 0, 0);
+		else if (level->id)
+			path_set(p, i, python_kind(level->flags & PYLEVEL_ENTRY), level->id, level->position);
+		else
+			return 0;
+	}
+	return c->nr;
+}
+
+/*
+ * All frames anew: of code that is not watched, or too many. The path's steps, 0 if code could not be
+ * interned.
+ */
+static uint32_t path_of_frames(struct callstack *cs, const struct pyframes *f)
+{
+	uint32_t cut_at = f->nr_cut ? f->nr - PYFRAMES_OLDEST : UINT32_MAX, n = 0;
+
+	for (uint32_t i = f->nr; i-- > 0;) {
+		const struct pyframe *frame = &f->frame[i];
+		uint32_t id = pycode_id(&cs->codes, pyframes_layout(), frame->code);
+
+		if (!id)
+			return 0;
+		path_set(&cs->python, n++, python_kind(frame->entry), id, frame->position);
+		if (i == cut_at)
+			path_set(&cs->python, n++, TFMT_FRAME_CUT, f->nr_cut, 0);
+	}
+	return n;
+}
+
+uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until)
+{
+	const void *newest = from ? from : pyframes_newest();
+	uint32_t none = base ? base : TFMT_STACK_NO_PYTHON, n, id;
+	struct pychain *c = &cs->chain;
+	struct path *p = &cs->python;
+	bool same_base = p->base == base;
+
+	if (!newest || newest == until)
+		return none;
+	p->base = base;
+	if (pywatch_code_type() && pychain_update(c, &cs->codes, pyframes_layout(), newest, until)) {
+		n = path_of_chain(p, c, same_base ? c->kept : 0);
+	} else {
+		c->nr = 0;
+		if (!pyframes_capture(&cs->frames, newest, until))
+			return none;
+		n = path_of_frames(cs, &cs->frames);
+	}
+	if (n && p->step[n - 1].hash == base) /* no frame to show yet */
+		return none;
+	id = n ? path_id(cs, p, n) : 0;
+	if (!id)
+		c->nr = 0; /* the path is not whole */
+	return id ? id : TFMT_STACK_NOT_CAPTURED;
+}
+
+uint32_t callstack_python(struct callstack *cs)
+{
+	return callstack_python_from(cs, STACKTREE_ROOT, NULL, NULL);
+}
+
+/* ---- native ------------------------------------------------------------------------------------ */
+
+/* What is remembered of a return address. */
+enum mark { MARK_NONE, MARK_OWN, MARK_PLAIN, MARK_RUNS_PYTHON };
+
+static IP_COLD enum mark mark_of(const struct unwind_thread *u, uint32_t i)
+{
+	const struct unwind_level *l = &u->level[i];
+	uint64_t high = i ? l[-1].sp : l->sp;
+
+	if (unwind_is_own(l->ip))
+		return MARK_OWN;
+	return pyframes_run_in(l->ip, l->sp, high) ? MARK_RUNS_PYTHON : MARK_PLAIN;
+}
+
+/* The path's steps for the levels from `from` on. What a level is to us is a matter of its address alone. */
+static void path_of_levels(struct path *p, struct unwind_thread *u, uint32_t from)
+{
+	for (uint32_t i = from; i < u->nr; i++) {
+		const struct unwind_level *l = &u->level[i];
+		struct unwind_address *known = &u->address[l->address];
+		enum mark mark = (enum mark)known->mark;
+
+		if (mark == MARK_NONE) {
+			mark = mark_of(u, i);
+			if (l->address)
+				known->mark = mark & 7u;
+		}
+		path_set(p, i, mark == MARK_OWN ? 0 : TFMT_FRAME_NATIVE, l->ip, mark == MARK_RUNS_PYTHON);
+	}
+}
+
+uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller)
+{
+	struct unwind_registers at = caller ? *caller : UNWIND_CALLER();
+	struct unwind_thread *u = &cs->unwinding;
+	struct path *p = &cs->native;
+	bool whole = unwind_capture(u, at);
+	uint32_t base = whole ? STACKTREE_ROOT : stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, 0, 0);
+	uint32_t kept = u->kept < cs->native_leaf ? u->kept : cs->native_leaf, n = u->nr, id;
+
+	if (p->base != base)
+		kept = 0;
+	p->base = base;
+	path_of_levels(p, u, kept);
+	while (n && !p->step[n - 1].kind)
+		n--;
+	if (!n) {
+		cs->native_leaf = 0;
 		return TFMT_STACK_NOT_CAPTURED;
-	cs->ip[0]--;
-	id = native_id(&cs->native_path, cs->ip, n, cut);
+	}
+	cs->native_leaf = n - 1;
+	path_set(p, n - 1, TFMT_FRAME_NATIVE, p->step[n - 1].a - 1, p->step[n - 1].b);
+	id = path_id(cs, p, n);
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
 }
 

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "unwind.h"
+
 struct callstack;
 
 /* In the library's constructor: finds the interpreter that the program is linked with. */
@@ -23,7 +25,7 @@ void callstack_init(void);
  */
 void callstack_start(void);
 
-/* A thread's caches, about half a MiB of which little is touched; NULL without memory. From ip_map. */
+/* A thread's caches, two thirds of a MiB of which little is touched; NULL without memory. From ip_map. */
 struct callstack *callstack_thread_new(void);
 void callstack_thread_free(struct callstack *cs); /* NULL allowed */
 
@@ -34,11 +36,20 @@ void callstack_thread_free(struct callstack *cs); /* NULL allowed */
 uint32_t callstack_python(struct callstack *cs);
 
 /*
- * The current native stack up to the thread's first function, without frames of this library: id of the
- * function that called the hook. All addresses are return addresses but the innermost, which is moved into
- * the call instruction. A stack of more than 512 frames has a TFMT_FRAME_CUT of 0 (number unknown) as root.
+ * The same with the stack `base` (STACKTREE_ROOT = 0: none) in place of the older frames: only those from
+ * `from` (NULL: the newest) to the one before `until` (NULL: the oldest) are walked, both met by
+ * pyframes_newest() further up this thread's stack. Without any, `base` itself.
  */
-uint32_t callstack_native(struct callstack *cs);
+uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until);
+
+/*
+ * The current native stack from `caller` (NULL: from here) up to the thread's first function, without
+ * frames of this library: id of the innermost one. All addresses are return addresses but the innermost,
+ * which is moved into the call instruction; b = 1 marks frames that run Python. Where frames further out
+ * are missing, because there are more than UNWIND_MAX or they cannot be found, a TFMT_FRAME_CUT of 0
+ * (number unknown) is the root.
+ */
+uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller);
 
 /* The interpreter is finalising or finalised: what happens now is no longer the program's own doing. */
 bool callstack_finalizing(void);

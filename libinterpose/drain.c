@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti.h"
 #include "env.h"
 #include "info.h"
 #include "interpose.h"
@@ -29,8 +30,9 @@
 #define NAP_MIN_NS 2000000ull     /* between rounds that found work */
 #define NAP_MAX_NS 200000000ull   /* between rounds that did not */
 #define FLUSH_NS 1000000000ull    /* the longest an event stays out of the trace */
-#define GAP_NS 1000000000ull      /* a sequence number missing for longer is lost */
+#define GAP_NS 100000000ull       /* a sequence number missing for longer is no longer waited for */
 #define CLOCK_NS 10000000000ull   /* between clock pairs */
+#define SCAN_NS 50000000ull       /* between scans of what is loaded */
 #define SPARE_RINGS 2u
 #define STACK_BYTES (1u << 20)    /* whatever the program's limit is */
 
@@ -40,9 +42,10 @@ static struct {
 	struct tfmt_writer *writer;
 	struct tfmt_merge *merge;
 	uint64_t definition_position;
-	uint64_t last_flush_ns, last_clock_ns;
-	bool pending; /* something is buffered in the writer */
-	bool leaving; /* a ring of an ended thread waits for a flush */
+	uint64_t last_flush_ns, last_clock_ns, last_scan_ns;
+	bool pending;   /* something is buffered in the writer */
+	bool leaving;   /* a ring of an ended thread waits for a flush */
+	bool scan_owed; /* a native frame lies in no known module */
 } drain;
 
 /*
@@ -85,9 +88,11 @@ static bool flush(void)
 	uint32_t nr;
 
 	drain.last_flush_ns = ip_now_ns();
+	__atomic_fetch_add(&s->lost_events, atomic_exchange(&ip_recorder->lost_before_open, 0), __ATOMIC_RELAXED);
 	if (!drain.pending)
 		return true;
 	info_unsupported(drain.writer);
+	ip_cupti_info(drain.writer, false);
 	if (tfmt_writer_flush(drain.writer, drain.merge, drain.definition_position)) {
 		stop(tfmt_writer_errno(drain.writer));
 		return false;
@@ -103,7 +108,22 @@ static bool flush(void)
 	return true;
 }
 
-/* A native frame outside all known modules: a library has been loaded since the last scan. */
+static void scan(uint64_t now)
+{
+	drain.scan_owed = false;
+	drain.last_scan_ns = now;
+	modules_scan(drain.writer);
+	info_update(drain.writer);
+}
+
+/* Code made at run time is in no module: looking for it again and again would take all of the drain's time. */
+static void scan_if_owed(uint64_t now)
+{
+	if (drain.scan_owed && now - drain.last_scan_ns > SCAN_NS)
+		scan(now);
+}
+
+/* A native frame outside all known modules: a library has been loaded since the last scan, or in place of another. */
 static void check_module(uint32_t type, const uint8_t *payload, size_t len)
 {
 	uint64_t value[3] = { 0 };
@@ -119,10 +139,13 @@ static void check_module(uint32_t type, const uint8_t *payload, size_t len)
 			shift = 0;
 		}
 	}
-	if (value[1] == TFMT_FRAME_NATIVE && !modules_cover(value[2])) {
-		modules_scan(drain.writer);
-		info_update(drain.writer);
-	}
+	if (value[1] != TFMT_FRAME_NATIVE)
+		return;
+	if (atomic_exchange(&ip_recorder->library_unloaded, false))
+		scan(ip_now_ns());
+	else if (!modules_cover(value[2]))
+		drain.scan_owed = true;
+	scan_if_owed(ip_now_ns());
 }
 
 /*
@@ -153,6 +176,12 @@ static bool take_definitions(void)
 		err = tfmt_writer_definition(drain.writer, type, id, payload, len);
 	}
 	return err ? give_up(err) : true;
+}
+
+/* What has been taken still fills the ring until it has been written. */
+static bool definitions_high(void)
+{
+	return drain.definition_position - ip_recorder->status->definition_tail >= IP_DEFINITION_HIGH;
 }
 
 static bool definitions_wait(void)
@@ -191,13 +220,13 @@ static uint64_t count_rings(unsigned *spare)
  */
 static uint64_t tend_rings(void)
 {
-	unsigned spare, wanted = SPARE_RINGS + atomic_load(&ip_recorder->rings_wanted);
+	unsigned spare, wanted = SPARE_RINGS + atomic_exchange(&ip_recorder->rings_wanted, 0);
 	uint64_t fullest = count_rings(&spare);
 
 	if (spare < wanted && drain.leaving && drain.pending && flush())
 		fullest = count_rings(&spare);
-	/* All in one: with many threads the kernel's lock on the address space is what takes time. */
-	if (spare < wanted && storage_add_rings(&drain.storage, wanted - spare))
+	/* Twice what is missing: where threads wait, more are on their way. */
+	if (spare < wanted && storage_add_rings(&drain.storage, 2 * (wanted - spare)))
 		spare = wanted;
 	while (spare < wanted && storage_add_rings(&drain.storage, 1))
 		spare++;
@@ -220,8 +249,6 @@ static bool take_events(uint64_t gap_ns)
 		/* The event may use a definition that was committed after the last look. */
 		if (definitions_wait() && !take_definitions())
 			return false;
-		if (ev.kind == TFMT_LOST)
-			__atomic_fetch_add(&ip_recorder->status->lost_events, ev.size, __ATOMIC_RELAXED);
 		drain.pending = true;
 		err = tfmt_writer_event(drain.writer, &ev);
 		if (err < 0)
@@ -241,6 +268,7 @@ static void clock_pair(uint64_t now)
 		return;
 	drain.last_clock_ns = now;
 	info_clock(drain.writer);
+	ip_cupti_info(drain.writer, true);
 }
 
 static void run(void)
@@ -252,14 +280,19 @@ static void run(void)
 		uint64_t now;
 
 		nap = take_events(GAP_NS) ? NAP_MIN_NS : nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
-		if (ip_state() != IP_RECORDING)
+		if (ip_state() == IP_STOPPED)
 			return;
 		now = ip_now_ns();
-		if (drain.pending && (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4) &&
+		if (drain.pending &&
+		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 || definitions_high()) &&
 		    !flush())
 			return;
+		scan_if_owed(now);
 		tend_rings();
 		clock_pair(now);
+		while (nap > NAP_MIN_NS && atomic_load(&ip_recorder->drain_request) == request &&
+		       storage_populate(&drain.storage))
+			;
 		atomic_store_explicit(&ip_recorder->drain_asleep, 1, memory_order_seq_cst);
 		if (!atomic_load_explicit(&ip_recorder->finish, memory_order_acquire))
 			ip_futex_wait(&ip_recorder->drain_request, request, nap);
@@ -271,7 +304,12 @@ static void run(void)
 static void finish(void)
 {
 	take_events(0);
+	if (ip_state() == IP_STOPPED)
+		return;
+	if (drain.scan_owed)
+		modules_scan(drain.writer);
 	info_update(drain.writer);
+	ip_cupti_info(drain.writer, true);
 	drain.pending = true;
 	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))
 		return;
@@ -293,6 +331,8 @@ static bool open_trace(void)
 	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES + IP_RING_MAX * IP_RING_STRIDE;
 	ip_recorder->base = drain.storage.base;
 	ip_recorder->status = (struct tfmt_status *)drain.storage.base;
+	while (storage_populate(&drain.storage))
+		;
 	drain.definition_position = 0;
 	drain.last_clock_ns = drain.last_flush_ns = ip_now_ns();
 	if (tfmt_merge_open(&drain.merge, &drain.view, NULL, NULL, 0) ||
@@ -323,8 +363,6 @@ static void *drain_main(void *arg)
 		ip_futex_wake(&ip_recorder->state);
 	}
 	if (ip_state() == IP_RECORDING || ip_state() == IP_CLOSED) {
-		__atomic_fetch_add(&ip_recorder->status->lost_events, atomic_load(&ip_recorder->lost_before_open),
-				   __ATOMIC_RELAXED);
 		run();
 		/* The lock on the trace says that the process lives; it ends with this thread. */
 		while (ip_state() == IP_STOPPED)

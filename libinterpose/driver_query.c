@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the recorder asks the driver itself: which device is current, what it is, what is free on it.
+ * What the recorder asks the driver itself: which device is current, and what it is.
  * Real functions only, on the program's own thread, never from the drain (whose descriptors are not the
  * driver's). cuCtxGetDevice reads the thread's context and nothing else.
  */
@@ -12,13 +12,13 @@
 #include "env.h"
 #include "info.h"
 #include "interpose.h"
+#include "nvml_query.h"
 #include "resolve.h"
 
-/* Looked up once; `asked` is set last. A process has one driver. */
+/* Looked up once in a driver's life; `asked` is set last, to its epoch and 1. A process has one driver at a time. */
 static struct {
-	_Atomic bool asked;
+	_Atomic uint32_t asked;
 	CUresult (*ctx_get_device)(CUdevice *);
-	CUresult (*mem_get_info)(size_t *, size_t *);
 	CUresult (*device_get)(CUdevice *, int);
 	CUresult (*get_name)(char *, int, CUdevice);
 	CUresult (*total_mem)(size_t *, CUdevice);
@@ -28,10 +28,11 @@ static struct {
 
 static void look_up(void)
 {
-	if (atomic_load_explicit(&driver.asked, memory_order_acquire))
+	uint32_t epoch = ip_driver_epoch() + 1;
+
+	if (atomic_load_explicit(&driver.asked, memory_order_acquire) == epoch)
 		return;
 	driver.ctx_get_device = (CUresult(*)(CUdevice *))ip_driver_symbol("cuCtxGetDevice");
-	driver.mem_get_info = (CUresult(*)(size_t *, size_t *))ip_driver_symbol("cuMemGetInfo_v2");
 	driver.device_get = (CUresult(*)(CUdevice *, int))ip_driver_symbol("cuDeviceGet");
 	driver.get_name = (CUresult(*)(char *, int, CUdevice))ip_driver_symbol("cuDeviceGetName");
 	driver.total_mem = (CUresult(*)(size_t *, CUdevice))ip_driver_symbol("cuDeviceTotalMem_v2");
@@ -39,7 +40,7 @@ static void look_up(void)
 	if (!driver.get_uuid)
 		driver.get_uuid = (CUresult(*)(CUuuid *, CUdevice))ip_driver_symbol("cuDeviceGetUuid");
 	driver.get_pci = (CUresult(*)(char *, int, CUdevice))ip_driver_symbol("cuDeviceGetPCIBusId");
-	atomic_store_explicit(&driver.asked, driver.ctx_get_device != NULL, memory_order_release);
+	atomic_store_explicit(&driver.asked, epoch, memory_order_release);
 }
 
 unsigned ip_driver_device(void)
@@ -61,17 +62,21 @@ static void uuid_text(const CUuuid *uuid, char *out, size_t size)
 		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* Ask with t->busy set: whatever the driver calls is not the program's doing. */
-static void define(unsigned ordinal)
+/*
+ * False if there was no room for it. Ask with t->busy set: whatever the driver calls is not the program's
+ * doing.
+ */
+static bool define(unsigned ordinal)
 {
 	char name[128] = "", pci[32] = "", uuid[48] = "";
 	uint8_t payload[320], *p = payload;
+	struct ip_nvml_identity nvml;
 	size_t capacity = 0;
 	CUdevice device;
 	CUuuid id;
 
 	if (!driver.device_get || driver.device_get(&device, (int)ordinal))
-		return;
+		return true;
 	if (driver.get_name)
 		driver.get_name(name, sizeof(name), device);
 	if (driver.total_mem)
@@ -80,44 +85,45 @@ static void define(unsigned ordinal)
 		uuid_text(&id, uuid, sizeof(uuid));
 	if (driver.get_pci)
 		driver.get_pci(pci, sizeof(pci), device);
+	nvml = ip_nvml_find(ordinal, uuid, pci);
 	p = tfmt_put_varint(p, info_is_capacity_unlimited() ? TFMT_CAPACITY_UNLIMITED : capacity);
 	p = tfmt_put_string(p, name, strlen(name));
 	p = tfmt_put_string(p, uuid, strlen(uuid));
 	p = tfmt_put_string(p, pci, strlen(pci));
-	p = tfmt_put_varint(p, 0);
-	p = tfmt_put_varint(p, 0);
-	ip_define(TFMT_DEF_DEVICE, ordinal, payload, (size_t)(p - payload));
+	p = tfmt_put_varint(p, nvml.mig);
+	p = tfmt_put_varint(p, (uint64_t)(nvml.physical_index + 1));
+	return ip_define(TFMT_DEF_DEVICE, ordinal, payload, (size_t)(p - payload));
+}
+
+enum device_known { UNKNOWN = 0, BEING_DEFINED, DEFINED };
+
+/* An event of the device must not come before its definition: wait for the thread that is making it. */
+static void wait_until_defined(_Atomic uint32_t *known)
+{
+	uint64_t since = ip_now_ns();
+
+	while (atomic_load_explicit(known, memory_order_acquire) == BEING_DEFINED &&
+	       ip_now_ns() - since < IP_WAIT_NS)
+		ip_pause(IP_WAIT_NS / 1000);
+	ip_waited(since);
 }
 
 void ip_driver_define_device(struct ip_thread *t, unsigned device)
 {
-	uint32_t unknown = 0;
+	_Atomic uint32_t *known = &ip_recorder->device_known[device];
+	uint32_t state = UNKNOWN;
+	bool done;
 
-	if (atomic_load_explicit(&ip_recorder->device_known[device], memory_order_relaxed) ||
-	    !atomic_compare_exchange_strong(&ip_recorder->device_known[device], &unknown, 1))
+	if (atomic_load_explicit(known, memory_order_acquire) == DEFINED)
 		return;
+	if (!atomic_compare_exchange_strong(known, &state, BEING_DEFINED)) {
+		if (state == BEING_DEFINED)
+			wait_until_defined(known);
+		return;
+	}
 	t->busy = true;
 	look_up();
-	define(device);
-	t->busy = false;
-}
-
-/* Once a device, after its first allocation: what the context and other processes hold shows in the total. */
-void ip_driver_sample(struct ip_thread *t, unsigned device)
-{
-	struct tfmt_record ev = { .kind = TFMT_MEMORY_INFO, .device = (uint8_t)device };
-	uint32_t known = 1;
-	size_t free_bytes, total_bytes;
-
-	if (!atomic_compare_exchange_strong(&ip_recorder->device_known[device], &known, 2))
-		return;
-	if (!driver.mem_get_info || ip_driver_device() != device)
-		return;
-	t->busy = true;
-	if (!driver.mem_get_info(&free_bytes, &total_bytes)) {
-		ev.size = free_bytes;
-		ev.aux = total_bytes;
-		ip_record(t, &ev);
-	}
+	done = define(device);
+	atomic_store_explicit(known, done ? DEFINED : UNKNOWN, memory_order_release);
 	t->busy = false;
 }

@@ -2,7 +2,6 @@
 /* Settings from the environment and the launcher's facts; see env.h. */
 #include "env.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "interpose.h"
 
 struct ip_env ip_env;
@@ -17,6 +17,8 @@ struct ip_env ip_env;
 extern char **environ;
 
 static const char *const stacks_names[] = { "python", "full", "none" };
+static const char *const tracker_names[] = { "off", "on" };
+static const char *const cupti_names[] = { "auto", "on", "off" };
 
 const char *ip_stacks_name(enum ip_stacks s)
 {
@@ -52,30 +54,23 @@ static bool takes_argument(const char *opt)
 }
 
 /* program and script from the command line; arguments are nobody's business but the program's. */
-static void read_command_line(void)
+static void read_command_line(int argc, char **argv)
 {
-	static char buf[16384];
-	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, buf, sizeof(buf) - 1);
-	const char *arg = buf, *end = buf + (n > 0 ? n : 0);
-
-	if (fd >= 0)
-		close(fd);
-	buf[end - buf] = 0;
-	snprintf(ip_env.program, sizeof(ip_env.program), "%.255s", base_name(arg));
+	snprintf(ip_env.program, sizeof(ip_env.program), "%.255s", argc > 0 ? base_name(argv[0]) : "");
 	if (strncmp(ip_env.program, "python", 6))
 		return;
-	for (arg += strlen(arg) + 1; arg < end; arg += strlen(arg) + 1) {
-		if (!strcmp(arg, "-c")) /* what follows is code, not a name */
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-c")) /* what follows is code, not a name */
 			return;
-		if (!strcmp(arg, "-m") && arg + 3 < end)
-			arg += 3;
-		else if (takes_argument(arg)) {
-			arg += strlen(arg) + 1;
+		if (!strcmp(argv[i], "-m") && i + 1 < argc) {
+			i++;
+		} else if (takes_argument(argv[i])) {
+			i++;
 			continue;
-		} else if (arg[0] == '-')
+		} else if (argv[i][0] == '-') {
 			continue;
-		snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", base_name(arg));
+		}
+		snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", base_name(argv[i]));
 		return;
 	}
 }
@@ -89,8 +84,13 @@ static void choose_job(void)
 	time_t now = time(NULL);
 	struct tm tm;
 
-	if (first_of(ip_env.job, sizeof(ip_env.job), schedulers))
+	if (first_of(ip_env.job, sizeof(ip_env.job), schedulers)) {
+		/* It is a line in the recording's file of that name. */
+		for (char *c = ip_env.job; *c; c++)
+			if (*c == '\n')
+				*c = '_';
 		return;
+	}
 	if (elastic && *elastic && strcmp(elastic, "none")) {
 		bool again = restart && atoi(restart) > 0;
 
@@ -138,8 +138,10 @@ static void expand(char *out, size_t size, const char *pattern)
 			case 'r':
 				with = ip_env.rank[0] ? ip_env.rank : "0";
 				break;
-			default:
-				one[0] = *pattern;
+			case '%':
+				break;
+			default: /* nothing that we know: as it is */
+				pattern--;
 				break;
 			}
 		}
@@ -162,15 +164,17 @@ static void choose_output(void)
 	}
 	ip_env.output[0] = 0;
 	if (name[0] != '/') {
-		if (!getcwd(ip_env.output, sizeof(ip_env.output)))
+		if (!getcwd(ip_env.output, sizeof(ip_env.output))) { /* deleted: there is nowhere to write */
 			ip_env.output[0] = 0;
+			return;
+		}
 		append(ip_env.output, sizeof(ip_env.output), "/");
 	}
 	append(ip_env.output, sizeof(ip_env.output), name);
 }
 
-/* Put NAME=value into the environment without malloc: a new array of pointers, and the text, in mapped memory. */
-static void export_variable(const char *name, const char *value)
+/* A new array of pointers, and the text, in mapped memory. */
+void ip_env_export(const char *name, const char *value)
 {
 	size_t n = 0, len = strlen(name) + strlen(value) + 2;
 	char **grown, *text;
@@ -207,21 +211,32 @@ static void double_percent(char *out, size_t size, const char *name)
 	out[n] = 0;
 }
 
-static void choose_stacks(void)
+/* VRAMTRACE_SAMPLE_MIB: a number; 0 takes no samples. */
+static void choose_samples(void)
 {
-	const char *v = getenv("VRAMTRACE_STACKS");
+	const char *v = getenv("VRAMTRACE_SAMPLE_MIB");
+	unsigned long mib = 64;
+	char *end;
 
-	if (!v || !*v)
-		return;
-	for (unsigned i = 0; i < sizeof(stacks_names) / sizeof(*stacks_names); i++)
-		if (!strcmp(v, stacks_names[i])) {
-			ip_env.stacks = (enum ip_stacks)i;
-			return;
+	if (v && *v) {
+		mib = strtoul(v, &end, 10);
+		if (*v < '0' || *v > '9' || *end || mib > 1u << 24) {
+			ip_env_note("VRAMTRACE_SAMPLE_MIB='%.60s' is no number of MiB: 64 taken", v);
+			mib = 64;
 		}
-	snprintf(ip_env.note, sizeof(ip_env.note), "VRAMTRACE_STACKS='%s' is not python, full or none: python taken", v);
+	}
+	ip_env.sample_bytes = (uint64_t)mib << 20;
 }
 
-void ip_env_init(void)
+bool ip_env_is_chosen(void)
+{
+	const char *filter = getenv("VRAMTRACE_FILTER");
+	const char *const names[] = { ip_env.program, ip_env.script, base_name(ip_env.exe) };
+
+	return !filter || ip_filter_admits(filter, names, sizeof(names) / sizeof(names[0]));
+}
+
+void ip_env_init(int argc, char **argv)
 {
 	static const char *const rank[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", NULL };
 	static const char *const local[] = { "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
@@ -236,7 +251,7 @@ void ip_env_init(void)
 	ip_env.exe[n > 0 ? n : 0] = 0;
 	if (gethostname(ip_env.host, sizeof(ip_env.host) - 1) || !ip_env.host[0])
 		snprintf(ip_env.host, sizeof(ip_env.host), "localhost");
-	read_command_line();
+	read_command_line(argc, argv);
 	/* Here, for the drain cannot: the program's setenv() may be moving the environment just then. */
 	snprintf(ip_env.temporary, sizeof(ip_env.temporary), "%s",
 		 temporary && temporary[0] == '/' && strlen(temporary) < sizeof(ip_env.temporary) ? temporary : "/tmp");
@@ -246,10 +261,14 @@ void ip_env_init(void)
 	first_of(ip_env.ranks_run, sizeof(ip_env.ranks_run), ranks_run);
 	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
 	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
-	choose_stacks();
+	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
+	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);
+	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_AUTO);
+	choose_samples();
 	choose_job();
 	choose_output();
-	export_variable("VRAMTRACE_JOB", ip_env.job);
+	ip_env_export("VRAMTRACE_JOB", ip_env.job);
+	ip_env_check_names();
 	double_percent(name, sizeof(name), ip_env.output);
-	export_variable("VRAMTRACE_OUTPUT", name);
+	ip_env_export("VRAMTRACE_OUTPUT", name);
 }

@@ -6,8 +6,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define IP_ENV_NOTES 8u
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
+enum ip_cupti_mode { IP_CUPTI_AUTO, IP_CUPTI_ON, IP_CUPTI_OFF }; /* AUTO: where no profiler can be hurt by it */
 
 struct ip_env {
 	char output[PATH_MAX];    /* recording directory, absolute, expanded */
@@ -21,8 +25,12 @@ struct ip_env {
 	char ranks_run[4000];     /* of a simulated job: "0,17", the only ranks that run; "" = all */
 	char allocator_conf[512];
 	char simulate[64];        /* profile of the simulated GPU, "" on a real one */
-	char note[256];           /* a setting that could not be understood, for the trace */
+	char note[IP_ENV_NOTES][256]; /* settings that could not be understood, for the trace */
+	unsigned nr_notes;
 	enum ip_stacks stacks;
+	enum ip_cupti_mode cupti;
+	bool tracker;             /* have PyTorch's allocator tell of itself */
+	uint64_t sample_bytes;    /* allocated between two samples of what the driver has in use; 0 = none are taken */
 };
 
 extern struct ip_env ip_env;
@@ -31,7 +39,26 @@ extern struct ip_env ip_env;
  * Read settings and process facts. Makes VRAMTRACE_JOB and VRAMTRACE_OUTPUT part of the environment, so that
  * child processes join this recording; uses no malloc. Constructor only (single thread).
  */
-void ip_env_init(void);
+void ip_env_init(int argc, char **argv);
+
+/* Whether this process is one of those that VRAMTRACE_FILTER names. After ip_env_init(). */
+bool ip_env_is_chosen(void);
+
+/*
+ * Make NAME=value part of the environment, of this process and its children, without malloc. Constructor only.
+ */
+void ip_env_export(const char *name, const char *value);
+
+/* ---- env_check.c; constructor only ---- */
+
+/* Note for the trace what could not be understood; beyond IP_ENV_NOTES nothing is kept. */
+void ip_env_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Which of the values a variable has; `otherwise` if it is not set, and, with a note, if it has another. */
+unsigned ip_env_choose(const char *variable, const char *const *values, unsigned nr, unsigned otherwise);
+
+/* Note the variables that begin like ours and mean nothing. */
+void ip_env_check_names(void);
 
 /* The setting as text, for the trace. */
 const char *ip_stacks_name(enum ip_stacks s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways out of a process that run no destructors, and exec, which replaces the image. */
+#include <alloca.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,10 +10,10 @@
 #include "lifecycle.h"
 #include "resolve.h"
 
-enum { EXIT_NOW, QUICK_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, NR_REAL };
+enum { EXIT_NOW, QUICK_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, NR_REAL };
 
 static const char *const real_name[NR_REAL] = {
-	"_exit", "quick_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve",
+	"_exit", "quick_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve", "execveat",
 };
 static void *_Atomic real_function[NR_REAL];
 
@@ -26,10 +28,19 @@ static void *real_of(unsigned which)
 	return real;
 }
 
+static int quick_status;
+
+/* Registered first, so that it runs last. */
+static void at_quick_end(void)
+{
+	ip_finish(TFMT_END_EXIT, quick_status & 0xff);
+}
+
 void ip_process_init(void)
 {
 	for (unsigned i = 0; i < NR_REAL; i++)
 		real_of(i);
+	at_quick_exit(at_quick_end);
 }
 
 IP_EXPORT void _exit(int status)
@@ -50,7 +61,7 @@ IP_EXPORT void quick_exit(int status)
 {
 	void (*real)(int) = (void (*)(int))real_of(QUICK_EXIT);
 
-	ip_finish(TFMT_END_EXIT, status & 0xff);
+	quick_status = status;
 	real(status);
 	__builtin_unreachable();
 }
@@ -72,6 +83,10 @@ IP_EXPORT void abort(void)
 		int(*real) params = (int(*) params)real_of(which);                                          \
 		int result;                                                                                 \
                                                                                                             \
+		if (!real) {                                                                                \
+			errno = ENOSYS;                                                                     \
+			return -1;                                                                          \
+		}                                                                                           \
 		ip_note_end(TFMT_END_EXEC, 0);                                                              \
 		result = real args;                                                                         \
 		ip_note_end(TFMT_END_OPEN, 0);                                                              \
@@ -83,3 +98,55 @@ EXEC(EXECV, execv, (const char *path, char *const argv[]), (path, argv))
 EXEC(EXECVP, execvp, (const char *file, char *const argv[]), (file, argv))
 EXEC(EXECVPE, execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
 EXEC(FEXECVE, fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
+EXEC(EXECVEAT, execveat, (int fd, const char *path, char *const argv[], char *const envp[], int flags),
+     (fd, path, argv, envp, flags))
+
+/* The arguments of execl() and its like, as an array on the caller's stack: a vfork child may use nothing else. */
+#define COLLECT(argv, list, first)                                                                          \
+	do {                                                                                                \
+		size_t nr = 1;                                                                              \
+		va_list counted;                                                                            \
+                                                                                                            \
+		va_copy(counted, list);                                                                     \
+		while (va_arg(counted, char *))                                                             \
+			nr++;                                                                               \
+		va_end(counted);                                                                            \
+		argv = alloca((nr + 1) * sizeof(char *));                                                   \
+		argv[0] = (char *)(uintptr_t)(first);                                                       \
+		for (size_t i = 1; i <= nr; i++)                                                            \
+			argv[i] = va_arg(list, char *);                                                     \
+	} while (0)
+
+IP_EXPORT int execl(const char *path, const char *arg, ...)
+{
+	char **argv;
+	va_list list;
+
+	va_start(list, arg);
+	COLLECT(argv, list, arg);
+	va_end(list);
+	return execv(path, argv);
+}
+
+IP_EXPORT int execlp(const char *file, const char *arg, ...)
+{
+	char **argv;
+	va_list list;
+
+	va_start(list, arg);
+	COLLECT(argv, list, arg);
+	va_end(list);
+	return execvp(file, argv);
+}
+
+IP_EXPORT int execle(const char *path, const char *arg, ...)
+{
+	char **argv, **envp;
+	va_list list;
+
+	va_start(list, arg);
+	COLLECT(argv, list, arg);
+	envp = va_arg(list, char **);
+	va_end(list);
+	return execve(path, argv, envp);
+}

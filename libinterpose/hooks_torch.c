@@ -7,9 +7,14 @@
  * empty_strided_generic, called just before on the same thread, know shape and type. All are C++ functions
  * of stable names and C-compatible arguments; exceptions pass through the latter two (-fexceptions).
  */
-#include "interpose.h"
+#include "hooks_torch.h"
+
+#include "arch.h"
+#include "env.h"
 #include "resolve.h"
 #include "shapes.h"
+#include "unwind_rules.h"
+#include "tracker.h"
 
 struct torch_device {
 	int8_t type, index;
@@ -22,14 +27,7 @@ struct torch_stream {
 	int64_t device, id;
 };
 
-/* A real function, looked up at the first call (by torch itself: its libraries are loaded then). */
-struct real_function {
-	const char *library, *symbol;
-	void *_Atomic address; /* NULL: not looked up yet, or absent */
-	_Atomic bool asked;
-};
-
-static IP_COLD void *resolve(struct real_function *f, const void *wrapper)
+IP_COLD void *torch_function_resolve(struct real_function *f, const void *wrapper)
 {
 	int saved = errno;
 	void *real = ip_real_torch(f->library, f->symbol, wrapper);
@@ -40,17 +38,10 @@ static IP_COLD void *resolve(struct real_function *f, const void *wrapper)
 	return real;
 }
 
-static inline void *real_of(struct real_function *f, const void *wrapper)
-{
-	if (__builtin_expect(!atomic_load_explicit(&f->asked, memory_order_acquire), 0))
-		return resolve(f, wrapper);
-	return atomic_load_explicit(&f->address, memory_order_relaxed);
-}
-
 static uint16_t current_stream(int8_t device)
 {
 	static struct real_function get = { "libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa", NULL, false };
-	struct torch_stream (*call)(int8_t) = (struct torch_stream(*)(int8_t))real_of(&get, NULL);
+	struct torch_stream (*call)(int8_t) = (struct torch_stream(*)(int8_t))torch_function(&get, NULL);
 	int64_t id = call ? call(device).id : 0;
 
 	return id >= 0 && id < TFMT_STREAM_OTHER ? (uint16_t)id : TFMT_STREAM_OTHER;
@@ -90,7 +81,8 @@ static uint32_t pending_shape(struct ip_thread *t)
 /* ---- reports of the allocator ------------------------------------------------------------------ */
 
 /* One report of the allocator, whose mutex is held: order and totals are those of the ledger. */
-static void tensor_event(uint8_t kind, struct torch_device device, uint64_t address, uint64_t bytes, uint64_t reserved)
+static void tensor_event(const struct unwind_registers *caller, uint8_t kind, struct torch_device device,
+			 uint64_t address, uint64_t bytes, uint64_t reserved)
 {
 	struct tfmt_record ev = {
 		.kind = kind,
@@ -98,6 +90,7 @@ static void tensor_event(uint8_t kind, struct torch_device device, uint64_t addr
 		.address = address,
 		.size = bytes,
 		.aux = reserved,
+		.flags = ip_tls.node ? TFMT_FLAG_BACKWARD : 0,
 	};
 	int saved = errno;
 	struct ip_thread *t;
@@ -115,18 +108,21 @@ static void tensor_event(uint8_t kind, struct torch_device device, uint64_t addr
 			ev.shape = pending_shape(t);
 			ev.stream = current_stream(device.index);
 		}
+		t->caller = caller;
 		ip_record(t, &ev);
+		t->caller = NULL;
 		t->busy = false;
 	}
 	errno = saved;
 }
 
-static void memory_report(void *address, int64_t bytes, uint64_t reserved, struct torch_device device)
+static void memory_report(const struct unwind_registers *caller, void *address, int64_t bytes, uint64_t reserved,
+			  struct torch_device device)
 {
 	if (bytes >= 0)
-		tensor_event(TFMT_TENSOR_ALLOC, device, (uintptr_t)address, (uint64_t)bytes, reserved);
+		tensor_event(caller, TFMT_TENSOR_ALLOC, device, (uintptr_t)address, (uint64_t)bytes, reserved);
 	else
-		tensor_event(TFMT_TENSOR_FREE, device, (uintptr_t)address, (uint64_t)-bytes, reserved);
+		tensor_event(caller, TFMT_TENSOR_FREE, device, (uintptr_t)address, (uint64_t)-bytes, reserved);
 }
 
 /* c10::reportMemoryUsageToProfiler: torch 2.0 and later (mm), 1.10 to 1.13 (ll). */
@@ -137,9 +133,10 @@ static void memory_report(void *address, int64_t bytes, uint64_t reserved, struc
 			    struct torch_device device)                                                     \
 	{                                                                                                   \
 		static struct real_function f = { "libc10.so", #name, NULL, false };                               \
-		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);                \
+		struct unwind_registers caller = UNWIND_CALLER();                                           \
                                                                                                             \
-		memory_report(address, bytes, (uint64_t)reserved, device);                                  \
+		memory_report(&caller, address, bytes, (uint64_t)reserved, device);                         \
 		if (real)                                                                                   \
 			real(address, bytes, allocated, reserved, device);                                  \
 	}
@@ -156,7 +153,7 @@ IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device
 IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device)
 {
 	static struct real_function f = { "libc10.so", OLD_REPORT_NAME, NULL, false };
-	__typeof__(&OLD_REPORT) real = (__typeof__(&OLD_REPORT))real_of(&f, (const void *)OLD_REPORT);
+	__typeof__(&OLD_REPORT) real = (__typeof__(&OLD_REPORT))torch_function(&f, (const void *)OLD_REPORT);
 
 	atomic_store_explicit(&ip_recorder->torch_too_old, true, memory_order_relaxed);
 	if (real)
@@ -171,9 +168,11 @@ IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device
 			    struct torch_device device)                                                     \
 	{                                                                                                   \
 		static struct real_function f = { "libc10.so", #name, NULL, false };                               \
-		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);                \
+		struct unwind_registers caller = UNWIND_CALLER();                                           \
                                                                                                             \
-		tensor_event(TFMT_TENSOR_OOM, device, (uint64_t)allocated, (uint64_t)bytes, (uint64_t)reserved); \
+		tensor_event(&caller, TFMT_TENSOR_OOM, device, (uint64_t)allocated, (uint64_t)bytes,        \
+			     (uint64_t)reserved);                                                           \
 		if (real)                                                                                   \
 			real(bytes, allocated, reserved, device);                                           \
 	}
@@ -185,35 +184,49 @@ OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t, int64_t
 
 /* TensorBase at::detail::empty_generic(IntArrayRef, Allocator *, DispatchKeySet, ScalarType, optional<MemoryFormat>) */
 #define EMPTY_GENERIC(name)                                                                                 \
-	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, void *allocator,           \
-			     uint64_t keys, int8_t element_type, uint16_t format);                          \
-	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, void *allocator,           \
-			     uint64_t keys, int8_t element_type, uint16_t format)                           \
+	ARCH_OBJECT_ENTRY(name)                                                                             \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, const int64_t *sizes, size_t nr_dims,    \
+						      void *allocator, uint64_t keys, int8_t element_type,  \
+						      uint16_t format);                                     \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, const int64_t *sizes, size_t nr_dims,    \
+						      void *allocator, uint64_t keys, int8_t element_type,  \
+						      uint16_t format)                                      \
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
-		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
+			(__typeof__(real))torch_function(&f, (const void *)name);                           \
 		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims,    \
 										  element_type, NULL };    \
                                                                                                             \
+		if (ip_env.tracker)                                                                         \
+			ip_tracker_try(allocator);                                                          \
 		pending_begin(&p);                                                                          \
-		return real(result, sizes, nr_dims, allocator, keys, element_type, format);                 \
+		return ARCH_OBJECT_CALL6(real, place, sizes, nr_dims, allocator, keys, element_type,        \
+					 format);                                                           \
 	}
 EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeESt8optionalINS1_12MemoryFormatEE)
 EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeENS1_8optionalINS1_12MemoryFormatEEE)
 
 /* TensorBase at::detail::empty_strided_generic(IntArrayRef, IntArrayRef, Allocator *, DispatchKeySet, ScalarType) */
 #define EMPTY_STRIDED_GENERIC(name)                                                                         \
-	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, const int64_t *strides,    \
-			     size_t nr_strides, void *allocator, uint64_t keys, int8_t element_type);       \
-	IP_EXPORT void *name(void *result, const int64_t *sizes, size_t nr_dims, const int64_t *strides,    \
-			     size_t nr_strides, void *allocator, uint64_t keys, int8_t element_type)        \
+	ARCH_OBJECT_ENTRY(name)                                                                             \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, const int64_t *sizes, size_t nr_dims,    \
+						      const int64_t *strides, size_t nr_strides,            \
+						      void *allocator, uint64_t keys, int8_t element_type); \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, const int64_t *sizes, size_t nr_dims,    \
+						      const int64_t *strides, size_t nr_strides,            \
+						      void *allocator, uint64_t keys, int8_t element_type)  \
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
-		__typeof__(&name) real = (__typeof__(&name))real_of(&f, (const void *)name);                \
+		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
+			(__typeof__(real))torch_function(&f, (const void *)name);                           \
 		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, strides, nr_dims, \
 										  element_type, NULL };    \
                                                                                                             \
+		if (ip_env.tracker)                                                                         \
+			ip_tracker_try(allocator);                                                          \
 		pending_begin(&p);                                                                          \
-		return real(result, sizes, nr_dims, strides, nr_strides, allocator, keys, element_type);    \
+		return ARCH_OBJECT_CALL7(real, place, sizes, nr_dims, strides, nr_strides, allocator, keys, \
+					 element_type);                                                     \
 	}
 EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE)

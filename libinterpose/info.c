@@ -14,16 +14,20 @@
 #include "callstack.h"
 #include "env.h"
 #include "interpose.h"
+#include "lookup.h"
 #include "modules.h"
+#include "nvtx.h"
 #include "resolve.h"
+#include "tracker.h"
 #include "unwind.h"
 
 #define TIME_SHIFT 6 /* 64 ns: a third of the bytes per event of 1 ns (time is two thirds of a trace) */
 
 static struct {
 	bool torch, torch_too_old;
-	const char *python, *unwinder;
+	const char *python, *unwinder, *nvtx, *tracker;
 	uint64_t unsupported_calls;
+	bool load_note[IP_LOAD_NOTES];
 } written;
 
 void info_put(struct tfmt_writer *w, const char *key, const char *value)
@@ -49,27 +53,48 @@ static void put_functions(struct tfmt_writer *w)
 	}
 }
 
+/* A profile's name is worth nothing without the simulated device. */
+static bool is_simulated(void)
+{
+	return ip_env.simulate[0] && ip_simulated_report();
+}
+
+static void put_simulated(struct tfmt_writer *w)
+{
+	char note[160];
+
+	if (is_simulated()) {
+		info_put(w, "simulated", ip_env.simulate);
+	} else if (ip_env.simulate[0]) {
+		snprintf(note, sizeof(note), "VRAMTRACE_SIMULATE='%s' alone simulates nothing: the GPU is real",
+			 ip_env.simulate);
+		info_put(w, "note", note);
+	}
+}
+
 void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 {
 	static const char *const storage[] = { "beside", "temporary", "anonymous" };
 
 	written.torch = written.torch_too_old = false;
-	written.python = written.unwinder = NULL;
+	written.python = written.unwinder = written.nvtx = written.tracker = NULL;
 	written.unsupported_calls = 0;
+	memset(written.load_note, 0, sizeof(written.load_note));
 	put_functions(w);
 	info_put(w, "program", ip_env.program);
 	info_put(w, "script", ip_env.script);
 	info_put(w, "exe", ip_env.exe);
 	info_put(w, "allocator_conf", ip_env.allocator_conf);
 	info_put(w, "stacks", ip_stacks_name(ip_env.stacks));
-	info_put(w, "simulated", ip_env.simulate);
+	put_simulated(w);
 	info_put(w, "storage", storage[kind]);
 	info_put(w, "rank", ip_env.rank);
 	info_put(w, "local_rank", ip_env.local_rank);
 	info_put(w, "world_size", ip_env.world_size);
 	info_put(w, "ranks_run", ip_env.ranks_run);
 	info_put(w, "job", ip_env.job);
-	info_put(w, "note", ip_env.note);
+	for (unsigned i = 0; i < ip_env.nr_notes; i++)
+		info_put(w, "note", ip_env.note[i]);
 	if (!callstack_native_available())
 		info_put(w, "note", "no native stacks: the unwinder finds no callers");
 	info_update(w);
@@ -102,12 +127,25 @@ static bool torch_version(const char *libc10, char *version, size_t size)
 	return true;
 }
 
+static void put_load_notes(struct tfmt_writer *w)
+{
+	char text[256];
+
+	for (unsigned i = 0; i < IP_LOAD_NOTES; i++)
+		if (!written.load_note[i] && ip_load_note(i, text, sizeof(text))) {
+			info_put(w, "note", text);
+			written.load_note[i] = true;
+		}
+}
+
 void info_update(struct tfmt_writer *w)
 {
 	const char *python = callstack_python_support(), *unwinder = unwind_method();
+	const char *nvtx = nvtx_support(), *tracker = ip_tracker_support();
 	const char *libc10 = modules_find("libc10.so");
 	char version[128];
 
+	put_load_notes(w);
 	if (!written.python || strcmp(written.python, python)) {
 		info_put(w, "python_frames", python);
 		written.python = python;
@@ -115,6 +153,14 @@ void info_update(struct tfmt_writer *w)
 	if (written.unwinder != unwinder) {
 		info_put(w, "unwinder", unwinder);
 		written.unwinder = unwinder;
+	}
+	if (written.tracker != tracker) {
+		info_put(w, "tracker", tracker);
+		written.tracker = tracker;
+	}
+	if (written.nvtx != nvtx) {
+		info_put(w, "nvtx", nvtx);
+		written.nvtx = nvtx;
 	}
 	if (!written.torch_too_old && atomic_load(&ip_recorder->torch_too_old)) {
 		info_put(w, "note", "PyTorch older than 1.10 reports no addresses: its tensors are not recorded");
@@ -208,7 +254,7 @@ void info_header(struct tfmt_header *h)
 		h->time_ns_inode = st.st_ino;
 	read_boot_id(h->boot_id);
 	h->time_shift = TIME_SHIFT;
-	h->simulated = ip_env.simulate[0] != 0;
+	h->simulated = is_simulated();
 	snprintf(h->host, sizeof(h->host), "%s", ip_env.host);
 	snprintf(h->job, sizeof(h->job), "%s", ip_env.job);
 }

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "driver_state.h"
 #include "tracefmt/tracefmt.h"
 
 #define IP_EXPORT __attribute__((visibility("default")))
@@ -29,37 +30,98 @@
 
 #define IP_RING_CAPACITY 16384u             /* records: 1 MiB */
 #define IP_RING_STRIDE (sizeof(struct tfmt_ring) + (size_t)IP_RING_CAPACITY * TFMT_RECORD_BYTES)
+#define IP_RING_HIGH (IP_RING_CAPACITY / 4 * 3) /* from here on a hook waits for the drain */
 #define IP_RING_MAX 512u                    /* threads recording at one time */
 #define IP_DEFINITION_BYTES (1u << 20)
-#define IP_WAIT_NS 20000000ull              /* the longest a hook waits for room in a ring */
+#define IP_DEFINITION_HIGH (IP_DEFINITION_BYTES / 2) /* from here on the drain makes room at once */
+#define IP_DEFINITION_MAX (IP_DEFINITION_BYTES / 4 * 3) /* of one payload */
+#define IP_WAIT_NS 20000000ull              /* the longest a hook waits for the drain, but a thread's first */
 #define IP_STUCK_NS 500000000ull            /* a drain that has not moved for so long is not waited for */
 
 enum ip_state { IP_IDLE = 0, IP_PREPARING, IP_PREPARED, IP_OPENING, IP_RECORDING, IP_STOPPED, IP_CLOSED, IP_OFF };
 
+struct autograd_table;
 struct callstack;
+struct ip_cupti;
+struct ip_strings;
+struct nvtx_copy;
+struct nvtx_process;
+struct nvtx_thread;
+struct running_node;
+struct unwind_registers;
 
-/* A thread that has recorded: its ring, its stack caches, and whether it is inside a hook. */
+/*
+ * A thread that has recorded: its ring, its stack caches, and whether it is inside a hook. What a signal handler
+ * does in the middle of a hook has a state of its own, `nested`: a handler may also jump out of the hook, and then
+ * that one stays busy for ever, as it was left.
+ */
 struct ip_thread {
 	struct tfmt_ring *ring;
 	struct callstack *stacks;
 	struct shape_cache *shapes;
+	uint64_t torch_thread; /* PyTorch's own number of it, 0 = not asked for yet */
+	uint32_t made_stack;   /* with which it made its latest autograd node, 0 = none */
 	uint64_t head;       /* ring->head, the producer's own copy */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
 	unsigned nr_waits;   /* for which it did not move */
-	bool busy;           /* inside a hook: what a signal handler does meanwhile is counted as lost */
+	uint64_t nr_dropped; /* events for which there was no room, since the last that was recorded */
+	const void *frame;   /* of the call that made it busy */
+	const struct unwind_registers *caller; /* where native stacks begin; NULL = wherever they are asked for */
+	bool busy;           /* inside a hook */
+	bool is_elsewhere;   /* records what happened elsewhere: its own stack would say nothing */
+	bool left;           /* a jump has left that hook: counted */
+	struct ip_thread *nested;
 };
 
 struct pending_tensor;
 
-/* All thread-local data of the library, initial-exec, 24 bytes. */
+/* How many allocations and refusals driver hooks have recorded on this thread. */
+struct ip_taken {
+	uint32_t nr, nr_refused;
+};
+
+/* What a driver hook is freeing, 0 = nothing, and by the call for which kind of memory. */
+struct ip_freeing {
+	uint64_t address;
+	unsigned space;
+};
+
+/* All thread-local data of the library, initial-exec. */
 struct ip_tls {
 	struct ip_thread *thread;
 	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
+	struct running_node *node;           /* the innermost autograd node that runs on this thread, or NULL */
 	uint32_t generation; /* whose state `thread` is: a fork child inherits the pointer, not the memory */
 	uint16_t origin;     /* function id of the outermost runtime call in progress, 0 = none */
+	uint16_t calling;    /* of the driver hook whose call CUPTI has not told the end of, 0 = none; cupti.h */
+	uint16_t nccl;       /* the call into NCCL in progress (hooks_nccl.c), 0 = none */
+	uint16_t nccl_group; /* the communicator used since ncclGroupStart(), 0 = none yet, NCCL_SEVERAL */
+	uint8_t nccl_depth;  /* of open groups */
 	bool driver_seen;    /* ... which has reached a driver hook */
+	bool ring_missed;    /* this thread has waited for its ring in vain */
+	bool reset_seen;     /* ... which has recorded the end of a context */
+	bool nvtx_busy;      /* inside nvtx_open.c */
+	struct ip_taken taken, entered;    /* until now; until the innermost driver hook was entered */
+	uint64_t taken_address, taken_end; /* the latest allocation, 0 = freed */
+	struct ip_freeing freeing;
+	struct nvtx_thread *nvtx;          /* its ranges while there is no trace yet, or NULL */
+	uint64_t module_bytes;             /* of code that CUPTI has told of during that call */
+	const struct nvtx_copy *nvtx_copy; /* the copy of NVTX that another tool is being let into, or NULL */
 };
 extern __thread struct ip_tls ip_tls;
+
+/* Of one device: when it was sampled last, and when it may be again (CLOCK_MONOTONIC). See samples.h. */
+struct ip_sampled {
+	_Atomic uint64_t grown_bytes; /* allocated since then */
+	_Atomic uint64_t last_ns, next_ns, next_processes_ns; /* last: 0 = never */
+};
+
+#define IP_CACHE_LINE 64
+
+/* The number of a device's next event. Every event writes it: no other thread's work is in its cache line. */
+struct ip_order {
+	_Alignas(IP_CACHE_LINE) uint64_t next;
+};
 
 /* All mutable state of the recorder; one MADV_WIPEONFORK mapping, so a fork child starts at IDLE. */
 struct ip_recorder {
@@ -68,23 +130,39 @@ struct ip_recorder {
 	uint32_t generation;                 /* of this process among its ancestors that recorded; pids can repeat */
 	uint8_t *base;                       /* the mapped ring file: status, definitions, rings */
 	struct tfmt_status *status;
-	_Atomic uint32_t definition_lock, shape_lock, owner_lock;
+	_Atomic uint32_t definition_lock, shape_lock, string_lock;
+	struct ip_strings *_Atomic strings;
+	_Atomic uint32_t nvtx_lock;
+	struct nvtx_process *_Atomic nvtx;
+	struct ip_cupti *cupti;              /* made once, before anything is recorded; NULL = none */
+	_Atomic bool cupti_on;               /* hooks say where they are: cupti.h */
+	struct autograd_table *_Atomic autograd;
 	_Atomic bool listening;              /* the simulated device has been told to talk to us */
 	_Atomic uint32_t nr_definitions[TFMT_NR_DEF_TYPES];
 	_Atomic uint32_t drain_request;      /* bumped to ask the drain for a round; futex */
 	_Atomic uint32_t drain_asleep;
 	_Atomic uint32_t drain_finished;     /* futex: 1 when the trace is closed */
-	_Atomic uint32_t finish;             /* the process is ending */
-	_Atomic uint32_t rings_wanted;       /* threads waiting for their first ring */
+	_Atomic uint32_t finisher;           /* system id of the thread that ends the process */
+	_Atomic uint32_t finish;             /* the drain is to write what there is, and to end the trace */
+	_Atomic uint64_t hold_until_ns;      /* ... and the others wait for that, at most so long */
+	_Atomic uint32_t rings_wanted;       /* threads that have begun to wait for a ring since the drain looked */
 	_Atomic bool rings_exhausted;        /* there can be no more, or not soon: such threads do not wait */
 	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
-	_Atomic uint64_t lost_before_open;   /* events while the trace was being opened for too long */
+	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
+	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */
 	uint64_t definition_stuck;           /* definition_tail + 1 at the last wait that found no room; under the lock */
-	_Atomic uint64_t driver_order;
-	uint64_t tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
-	_Atomic uint32_t device_known[TFMT_NR_DEVICES];
+	_Atomic uint32_t device_known[TFMT_NR_DEVICES]; /* driver_query.c */
+	_Atomic bool library_unloaded;       /* another may lie in its place: the modules are to be looked at again */
 	_Atomic bool torch_too_old;          /* its allocator's reports have no addresses */
+	_Atomic uint32_t captures;           /* stream captures that are open */
+	_Atomic uint32_t sampling;           /* 1: some thread is taking a sample */
+	struct ip_sampled sampled[TFMT_NR_DEVICES];
 	_Atomic bool driver_hooked;          /* a driver wrapper has been reached: runtime wrappers only tag */
+	struct ip_contexts contexts;
+	struct ip_pools pools;
+	struct ip_graphs graphs;
+	_Alignas(IP_CACHE_LINE) _Atomic uint64_t driver_order;
+	struct ip_order tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
 };
 
 extern struct ip_recorder *ip_recorder; /* set by the constructor, never NULL afterwards */
@@ -108,15 +186,26 @@ bool ip_begin(void);
  */
 void ip_finish(enum tfmt_end end, int status);
 
+/*
+ * The recording has been closed, and the process is about to end: what a thread does now would be missing from a
+ * trace that says it is complete. Keeps every thread but the one that ends the process from doing it: returns when
+ * the process should have ended, which it mostly does not live to see. Returns at once in that thread.
+ */
+IP_COLD void ip_hold(void);
+
 /* ---- thread.c ---- */
 
-/* This thread's state, made at first use; NULL when there is no ring or no memory for it. */
-struct ip_thread *ip_thread_get(void);
 void ip_thread_init(void); /* constructor */
 
+/* Define the calling thread anew: it has got a name. Recording, t busy. */
+void ip_thread_define(struct ip_thread *t);
+
+/* A state of this thread that is not busy, made at first use; NULL when there is no ring or no memory for it. */
+struct ip_thread *ip_thread_get(void);
+
 /*
- * The state for recording one event; NULL when that cannot be: not recording, no ring, or a signal handler's call
- * in the middle of a hook. What is missed while recording counts as lost.
+ * The same for recording one event: NULL also when nothing is being recorded. What is missed while recording counts
+ * as lost. May wait, see ip_hold().
  */
 struct ip_thread *ip_event_thread(void);
 
@@ -124,15 +213,19 @@ struct ip_thread *ip_event_thread(void);
 
 /*
  * Record one event of this thread: fills time, order, stacks and flags, and publishes it. ev holds what the
- * hook knows. Called with t->busy set. Waits at most IP_WAIT_NS for room, then counts the event as lost.
+ * hook knows. Called with t->busy set. Waits at most IP_WAIT_NS while the ring is nearly full; when it is full
+ * then, drops the event and counts it, there and by a TFMT_LOST before the thread's next event.
  */
 void ip_record(struct ip_thread *t, struct tfmt_record *ev);
 
-/* Commit a definition before its id is used; false = not committed (no ring, or full for too long). */
+/* Commit a definition before its id is used; false = not committed: no ring, full for too long, or too large. */
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len);
 
 /* Count one event that cannot be recorded. */
 void ip_lost(void);
+
+/* Note that a hook has waited for the drain since then (ip_now_ns). */
+void ip_waited(uint64_t since_ns);
 
 /* A fresh id of a definition type, starting at 1. */
 uint32_t ip_next_id(enum tfmt_def_type type);
@@ -140,7 +233,7 @@ uint32_t ip_next_id(enum tfmt_def_type type);
 /* Wake the drain if it sleeps. */
 void ip_wake_drain(void);
 
-/* ---- hooks_driver.c ---- */
+/* ---- driver_event.c ---- */
 
 /* An allocation that worked, or (error not 0) was refused; reached from driver and runtime wrappers. */
 void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t address, uint64_t bytes);
@@ -148,6 +241,11 @@ void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t addr
 /* A free about to be made. True when it was recorded, and ip_driver_free_failed() may be owed. */
 bool ip_driver_free(uint16_t function, unsigned space, uint64_t address);
 void ip_driver_free_failed(uint16_t function, int error, unsigned space, uint64_t address);
+
+/* ---- hooks_context.c ---- */
+
+/* A device's primary context has been reset by the runtime, past the driver's wrappers. */
+void ip_context_reset(uint16_t function, unsigned device);
 
 /* ---- simulation.c ---- */
 
@@ -162,7 +260,11 @@ uint64_t ip_now_ns(void);                  /* CLOCK_MONOTONIC */
 void ip_pause(uint64_t ns);                /* sleep, at most so long (less than a second) */
 void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void ip_futex_wake(_Atomic uint32_t *word);
-void ip_lock(_Atomic uint32_t *word);      /* a small lock; held only over a few stores */
+/*
+ * A small lock, held only over a few stores. The holder's signals wait meanwhile, and so does its cancellation: a
+ * handler can neither find the lock held by its own thread nor jump away with it.
+ */
+void ip_lock(_Atomic uint32_t *word);
 void ip_unlock(_Atomic uint32_t *word);
 
 /* ---- drain.c ---- */
@@ -177,8 +279,5 @@ void ip_driver_define_device(struct ip_thread *t, unsigned device);
 
 /* The device of the calling thread's current context; TFMT_DEVICE_NONE without one. */
 unsigned ip_driver_device(void);
-
-/* Record what the driver says is free on the current device. */
-void ip_driver_sample(struct ip_thread *t, unsigned device);
 
 #endif

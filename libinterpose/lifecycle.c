@@ -2,19 +2,30 @@
 /* How the recorder of a process begins and ends. */
 #include "lifecycle.h"
 
+#include <linux/membarrier.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "callstack.h"
+#include "cupti.h"
 #include "env.h"
 #include "interpose.h"
+#include "lookup.h"
+#include "nvtx.h"
 #include "resolve.h"
+#include "samples.h"
 
 #define FINISH_NS 2000000000ull /* the longest an ending process waits for its trace */
 #define OPEN_NS 2000000000ull   /* the longest the first allocation waits for the files */
+#define HOLD_NS 2500000000ull   /* the longest that other threads wait for the process's end */
+#define HOLD_PAUSE_NS 5000000u
 
 /* Before the constructor has run (another library's constructor calls CUDA) nothing can be recorded. */
 static struct ip_recorder before_constructor = { .state = IP_OFF };
@@ -43,21 +54,46 @@ static void at_exit(int status, void *arg)
 	ip_finish(TFMT_END_EXIT, status & 0xff);
 }
 
-static __attribute__((constructor)) void constructor(void)
+/*
+ * Loaded before the program's own libraries? Otherwise this is a process that is not traced, and NVTX has loaded us
+ * because it inherited the variable that names us. What is loaded at the start is listed by distance: preloaded
+ * libraries come before the C library.
+ */
+static bool is_preloaded(void)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	if (!dladdr1((void *)is_preloaded, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return false;
+	while ((map = map->l_next) != NULL) {
+		const char *base = strrchr(map->l_name, '/');
+
+		if (base && !strncmp(base, "/libc.so", 8))
+			return true;
+	}
+	return false;
+}
+
+/* The C library hands constructors what it hands main(). */
+static __attribute__((constructor)) void constructor(int argc, char **argv)
 {
 	struct ip_recorder *r;
 
-	if (getauxval(AT_SECURE))
+	if (getauxval(AT_SECURE) || !is_preloaded())
+		return;
+	ip_process_init();
+	ip_env_init(argc, argv);
+	if (!ip_env_is_chosen())
 		return;
 	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r == MAP_FAILED || madvise(r, sizeof(*r), MADV_WIPEONFORK))
 		return;
 	image_start_ns = realtime_ns();
 	image_pid = (uint32_t)getpid();
-	ip_env_init();
-	ip_process_init();
 	ip_thread_init();
 	callstack_init();
+	nvtx_init();
 	on_exit(at_exit, NULL);
 	ip_recorder = r;
 }
@@ -65,6 +101,7 @@ static __attribute__((constructor)) void constructor(void)
 void ip_prepare(void)
 {
 	uint32_t idle = IP_IDLE;
+	bool is_kept;
 
 	if (ip_state() != IP_IDLE || !atomic_compare_exchange_strong(&ip_recorder->state, &idle, IP_PREPARING))
 		return;
@@ -72,28 +109,39 @@ void ip_prepare(void)
 	ip_recorder->generation = ++nr_generations;
 	if (ip_recorder->pid != image_pid || nr_generations > 1)
 		image_start_ns = realtime_ns();
+	is_kept = ip_dlerror_keep();
 	callstack_start();
 	ip_resolve_prepare();
+	ip_samples_prepare();
+	ip_cupti_start();
+	ip_dlerror_give_back(is_kept);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	/* The drain looks at the state first thing: it must find PREPARED or later. */
 	atomic_store(&ip_recorder->state, IP_PREPARED);
 	if (!ip_drain_start())
 		atomic_store(&ip_recorder->state, IP_OFF);
+	ip_futex_wake(&ip_recorder->state);
 }
 
-/* The first allocation: have the drain open the trace, and wait for it; nobody waits after a wait in vain. */
+/* The first allocation: have the drain open the trace, and wait for it, as others do; not after a wait in vain. */
 static IP_COLD bool begin(void)
 {
 	uint64_t until = ip_now_ns() + OPEN_NS;
-	uint32_t prepared = IP_PREPARED, state;
+	uint32_t state;
 
 	ip_prepare();
-	if (atomic_compare_exchange_strong(&ip_recorder->state, &prepared, IP_OPENING))
-		ip_drain_ready();
 	for (;;) {
+		/* Another thread may only now have prepared. */
+		state = IP_PREPARED;
+		if (atomic_compare_exchange_strong(&ip_recorder->state, &state, IP_OPENING))
+			ip_drain_ready();
 		state = ip_state();
-		if (state >= IP_RECORDING || atomic_load(&ip_recorder->lost_before_open) || ip_now_ns() > until)
+		if (state >= IP_RECORDING || atomic_load(&ip_recorder->open_is_slow))
 			return state == IP_RECORDING;
-		ip_futex_wait(&ip_recorder->state, state, OPEN_NS / 20);
+		if (ip_now_ns() > until)
+			atomic_store(&ip_recorder->open_is_slow, true);
+		else
+			ip_futex_wait(&ip_recorder->state, state, OPEN_NS / 20);
 	}
 }
 
@@ -124,18 +172,42 @@ void ip_note_end(int end, int status)
 	__atomic_store_n(&ip_recorder->status->end, (uint32_t)end, __ATOMIC_RELEASE);
 }
 
+/*
+ * From now on hooks hold their threads instead of returning. A hook looks at the state behind its publication, with
+ * nothing between the two but the order of its instructions; the barrier does the rest in all threads at once: what
+ * was published before it is seen by the drain's last pass, and what is published after it finds the state closed.
+ */
+static void close_recording(void)
+{
+	uint32_t recording = IP_RECORDING, nobody = 0;
+
+	if (!atomic_compare_exchange_strong(&ip_recorder->finisher, &nobody, (uint32_t)syscall(SYS_gettid)))
+		return;
+	atomic_store(&ip_recorder->hold_until_ns, ip_now_ns() + HOLD_NS);
+	atomic_compare_exchange_strong(&ip_recorder->state, &recording, IP_CLOSED);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	atomic_store(&ip_recorder->finish, 1);
+	ip_drain_ready();
+}
+
+void ip_hold(void)
+{
+	uint64_t until = atomic_load(&ip_recorder->hold_until_ns);
+
+	if (atomic_load(&ip_recorder->finisher) == (uint32_t)syscall(SYS_gettid) || !is_this_process())
+		return;
+	while (ip_now_ns() < until)
+		ip_pause(HOLD_PAUSE_NS);
+}
+
 void ip_finish(enum tfmt_end end, int status)
 {
 	uint64_t until = ip_now_ns() + FINISH_NS;
-	uint32_t recording = IP_RECORDING;
 
 	ip_note_end((int)end, status);
-	if (ip_state() != IP_RECORDING || !is_this_process())
+	if ((ip_state() != IP_RECORDING && ip_state() != IP_CLOSED) || !is_this_process())
 		return;
-	atomic_store(&ip_recorder->finish, 1);
-	/* Other threads may go on until the process is gone: what they do after the trace's end is not recorded. */
-	atomic_compare_exchange_strong(&ip_recorder->state, &recording, IP_CLOSED);
-	ip_drain_ready();
+	close_recording();
 	while (!atomic_load(&ip_recorder->drain_finished) && ip_now_ns() < until)
 		ip_futex_wait(&ip_recorder->drain_finished, 0, FINISH_NS / 20);
 }

@@ -18,6 +18,7 @@
 struct module {
 	uint64_t start, end, offset;
 	const char *path;
+	bool mapped; /* found by the last scan */
 };
 
 static struct {
@@ -46,7 +47,8 @@ bool modules_cover(uint64_t address)
 	if (!modules_ready())
 		return false;
 	for (unsigned i = 0; i < modules.nr; i++)
-		if (address - modules.module[i].start < modules.module[i].end - modules.module[i].start)
+		if (modules.module[i].mapped &&
+		    address - modules.module[i].start < modules.module[i].end - modules.module[i].start)
 			return true;
 	return false;
 }
@@ -118,28 +120,34 @@ out:
 	close(fd);
 }
 
-/* Is this mapping known? A known address range with another file has been reused: replaced in place. */
-static struct module *module_slot(const struct module *found)
+/*
+ * Where a mapping is to be noted; NULL if it is known, or there is no room. A known address range with another file
+ * has been reused: replaced in place.
+ */
+static struct module *module_slot(const struct module *found, bool has_room)
 {
 	for (unsigned i = 0; i < modules.nr; i++) {
 		struct module *m = &modules.module[i];
 
-		if (m->start < found->end && found->start < m->end)
-			return m->start == found->start && m->end == found->end && !strcmp(m->path, found->path) ? NULL : m;
+		if (m->start >= found->end || found->start >= m->end)
+			continue;
+		m->mapped = m->start == found->start && m->end == found->end && !strcmp(m->path, found->path);
+		return m->mapped || !has_room ? NULL : m;
 	}
-	return modules.nr < MODULE_MAX ? &modules.module[modules.nr++] : NULL;
+	return has_room && modules.nr < MODULE_MAX ? &modules.module[modules.nr++] : NULL;
 }
 
 static void module_define(struct tfmt_writer *w, const struct module *found)
 {
 	uint8_t payload[PATH_MAX + 128], *p = payload;
 	size_t len = strlen(found->path) + 1;
-	struct module *m = module_slot(found);
+	struct module *m = module_slot(found, modules.paths_used + len <= PATHS_BYTES);
 	char build_id[128];
 
-	if (!m || modules.paths_used + len > PATHS_BYTES)
+	if (!m)
 		return;
 	*m = *found;
+	m->mapped = true;
 	m->path = memcpy(modules.paths + modules.paths_used, found->path, len);
 	modules.paths_used += len;
 	read_build_id(m->path, build_id, sizeof(build_id));
@@ -180,6 +188,8 @@ void modules_scan(struct tfmt_writer *w)
 
 	if (fd < 0)
 		return;
+	for (unsigned i = 0; modules_ready() && i < modules.nr; i++)
+		modules.module[i].mapped = false;
 	while (modules_ready() && (n = read(fd, buf + used, sizeof(buf) - 1 - used)) > 0) {
 		char *line = buf, *end;
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects by content: per-thread verified cache, shared table, definitions. */
+/* Code objects by content: per-thread caches, shared table, definitions. */
 #include "pycode.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "interpose.h"
+#include "pywatch.h"
 
 #define ARENA_BYTES (256u << 10)
 #define FIRST_SLOTS 1024u
-#define TEXT_MAX (1u << 20)   /* characters of a name */
-#define TABLE_MAX (16u << 20) /* bytes of a line table */
+#define TEXT_MAX (16u << 10)    /* characters of a name */
+#define TABLE_MAX (512u << 10)  /* bytes of a line table; a longer one (some 100,000 lines) is left out */
 #define TABLE_HEAD 32u        /* bytes of it that a cache hit compares */
 
 /* A distinct code object: never moves, never changes. Its payload is that of TFMT_DEF_CODE. */
@@ -342,12 +343,17 @@ static inline bool entry_holds(const struct pycode_entry *e, const struct pylayo
 	return e->code == code && fixed_same(l, code, e->fixed) && content_same(l, code, e->known);
 }
 
+static inline size_t set_of(const void *code)
+{
+	_Static_assert(PYCODE_SETS == 1u << 10, "the set number is the top 10 bits of the product");
+	return (uintptr_t)code * 0x9e3779b97f4a7c15ull >> 54;
+}
+
 uint32_t pycode_id(struct pycode_cache *cache, const struct pylayout *l, const void *code)
 {
-	struct pycode_entry *set = cache->set[(uintptr_t)code * 0x9e3779b97f4a7c15ull >> 54], swap;
+	struct pycode_entry *set = cache->set[set_of(code)], swap;
 	const struct pycode *known;
 
-	_Static_assert(PYCODE_SETS == 1u << 10, "the set number is the top 10 bits of the product");
 	if (entry_holds(&set[0], l, code))
 		return set[0].known->id;
 	if (entry_holds(&set[1], l, code)) {
@@ -365,4 +371,42 @@ uint32_t pycode_id(struct pycode_cache *cache, const struct pylayout *l, const v
 	set[0].known = known;
 	memcpy(set[0].fixed, (const char *)code + l->code_fixed, sizeof(set[0].fixed));
 	return known->id;
+}
+
+/* ---- watched objects ----------------------------------------------------------------------------- */
+
+static IP_COLD bool see_first(struct pycode_seen *set, const struct pylayout *l, const void *code,
+			      struct pycode_seen *out)
+{
+	const struct pycode *known;
+
+	if (!code || py_pointer(code, PY_OB_TYPE) != pywatch_code_type())
+		return false;
+	*out = (struct pycode_seen){ .code = code, .deaths = pywatch_deaths_at(code), .traceable = INT32_MIN };
+	if (l->code_traceable >= 0)
+		out->traceable = py_int(code, l->code_traceable);
+	known = intern(l, code);
+	if (!known)
+		return true;
+	out->id = known->id;
+	if (set[0].code != code)
+		set[1] = set[0];
+	set[0] = *out;
+	return true;
+}
+
+bool pycode_see(struct pycode_cache *cache, const struct pylayout *l, const void *code, struct pycode_seen *out)
+{
+	struct pycode_seen *set = cache->seen[set_of(code)], swap;
+	uint32_t deaths = pywatch_deaths_at(code);
+
+	if (set[1].code == code && set[1].deaths == deaths) {
+		swap = set[0];
+		set[0] = set[1];
+		set[1] = swap;
+	}
+	if (set[0].code != code || set[0].deaths != deaths)
+		return see_first(set, l, code, out);
+	*out = set[0];
+	return true;
 }

@@ -2,10 +2,12 @@
 /*
  * pycode: an id for each distinct Python code object, by content.
  *
- * A code object's address says nothing: programs that generate code reuse addresses nearly always. So each
- * thread caches what it saw at an address and believes it only as long as the object still looks the same;
- * else name, file and line table are read again and looked up by content. What is needed to show a line later
- * is copied into the trace, nothing of Python is referred to afterwards.
+ * A code object's address says nothing by itself: programs that generate code reuse addresses nearly
+ * always. Where code objects are watched (pywatch.h), an address stands for the object that was seen there
+ * as long as none has died in its place; a file name that is changed meanwhile (_imp._fix_co_filename)
+ * stays the one that was seen. Elsewhere a thread believes what it saw at an address only as long as the
+ * object still looks the same. Else name, file and line table are read again and looked up by content. What
+ * is needed to show a line later is copied into the trace, nothing of Python is referred to afterwards.
  *
  * Threading: a cache belongs to one thread; the content table behind it is shared and has a lock.
  */
@@ -29,8 +31,17 @@ struct pycode_entry {
 	uint64_t fixed[PYLAYOUT_FIXED_WORDS]; /* the object's words when it was read */
 };
 
+/* A watched code object. */
+struct pycode_seen {
+	const void *code;
+	uint32_t deaths;   /* pywatch_deaths_at() then */
+	uint32_t id;       /* 0 = could not be had */
+	int32_t traceable; /* frames that stand before it are still being set up */
+};
+
 /* Two ways of each set; way 0 is the one used last. */
 struct pycode_cache {
+	struct pycode_seen seen[PYCODE_SETS][2];
 	struct pycode_entry set[PYCODE_SETS][2];
 };
 
@@ -42,5 +53,8 @@ void pycode_init(void);
  * the definition was not committed.
  */
 uint32_t pycode_id(struct pycode_cache *cache, const struct pylayout *l, const void *code);
+
+/* As pycode_id() for a watched object that a frame names as its code. False if it is no code object. */
+bool pycode_see(struct pycode_cache *cache, const struct pylayout *l, const void *code, struct pycode_seen *out);
 
 #endif

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <string.h>
 
-#define OWNER_GENERATOR 1
 #define WALK_MAX (1u << 20) /* no stack is deeper; a bound in case one cannot be what it seems */
+#define STATE_BYTES 4096u   /* more than a thread state has */
 #define CUT_STEP 256u       /* frames are cut in steps, so that stacks of similar depth share their nodes */
 
 static struct {
 	const struct pylayout *layout;
-	const void *code_type;
+	void *code_type;
+	const char *eval, *eval_end; /* _PyEval_EvalFrameDefault, as far as it is in one piece */
 	void *(*thread_state)(void);
 	int (*is_initialized)(void);
-	int (*is_finalizing)(void);
 	bool was_initialized;
 	char support[128];
 } python = { .support = "no Python" };
@@ -59,15 +59,25 @@ static bool parse_version(const char *s, unsigned version[3])
 	return true;
 }
 
+static void find_eval(const void *function)
+{
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	if (!function || !dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+		return;
+	python.eval = function;
+	python.eval_end = python.eval + symbol->st_size;
+}
+
 /* Fetch what a walk needs. NULL, or why frames of this version cannot be read. */
 static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned minor)
 {
-	const char *finalizing = minor >= 13 ? "Py_IsFinalizing" : "_Py_IsFinalizing";
 	const void *runtime = NULL;
 
-	python.is_finalizing = (int (*)(void))dlsym(handle, finalizing);
 	python.thread_state = (void *(*)(void))dlsym(handle, "PyGILState_GetThisThreadState");
 	python.code_type = dlsym(handle, "PyCode_Type");
+	find_eval(dlsym(handle, "_PyEval_EvalFrameDefault"));
 	if (!python.thread_state || !python.code_type)
 		return "it does not export what is needed";
 	if (!l->tested)
@@ -173,11 +183,17 @@ const struct pylayout *pyframes_layout(void)
 	return __atomic_load_n(&python.layout, __ATOMIC_ACQUIRE);
 }
 
+void *pyframes_code_type(void)
+{
+	return python.code_type;
+}
+
 const char *pyframes_support(void)
 {
 	return python.support;
 }
 
+/* Py_FinalizeEx ends the state of being initialised in the moment in which it begins to finalise. */
 bool pyframes_finalizing(void)
 {
 	if (!python.is_initialized)
@@ -186,23 +202,10 @@ bool pyframes_finalizing(void)
 		return __atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED);
 	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
 		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
-	return python.is_finalizing && python.is_finalizing();
+	return false;
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
-
-static inline int32_t frame_position(const struct pylayout *l, const void *frame, const void *code)
-{
-	int32_t at;
-
-	if (l->position == PYPOSITION_POINTER) {
-		const char *body = (const char *)code + l->code_body;
-
-		return (int32_t)(((const char *)py_pointer(frame, l->frame_position) - body) >> 1);
-	}
-	at = py_int(frame, l->frame_position);
-	return l->position == PYPOSITION_UNITS || at < 0 ? at : at >> 1;
-}
 
 /*
  * The frame as Python itself would show it: 1 with *out filled; 0 for one that Python hides (a shim on the C
@@ -210,20 +213,19 @@ static inline int32_t frame_position(const struct pylayout *l, const void *frame
  */
 static inline int read_frame(const struct pylayout *l, const void *frame, struct pyframe *out)
 {
-	uint8_t owner = 0;
+	uint8_t owner = pyframe_owner(l, frame);
 	const void *code;
 
-	if (l->frame_owner >= 0) {
-		owner = *((const uint8_t *)frame + l->frame_owner);
-		if (owner >= l->frame_shim)
-			return 0;
-	}
-	code = (const void *)((uintptr_t)py_pointer(frame, l->frame_code) & ~(uintptr_t)l->code_tag);
+	out->entry = true;
+	if (pyframe_is_shim(l, owner))
+		return 0;
+	out->entry = pyframe_is_entry(l, frame);
+	code = pyframe_code(l, frame);
 	if (!code || py_pointer(code, PY_OB_TYPE) != python.code_type)
 		return -1;
 	out->code = code;
-	out->position = frame_position(l, frame, code);
-	if (l->code_traceable < 0 || owner == OWNER_GENERATOR)
+	out->position = pyframe_position(l, frame, code);
+	if (l->code_traceable < 0 || owner == PYFRAME_OWNER_GENERATOR)
 		return 1;
 	return out->position >= py_int(code, l->code_traceable);
 }
@@ -258,34 +260,40 @@ static void keep_ends(struct pyframes *out, const struct pyframe *tail, uint32_t
 	out->nr = nr_newest + nr_tail;
 }
 
-bool pyframes_capture(struct pyframes *out)
+const void *pyframes_newest(void)
 {
 	const struct pylayout *l = pyframes_layout();
-	struct pyframe tail[PYFRAMES_OLDEST];
-	const void *state, *frame;
+	const void *state;
+
+	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
+	if (!l || !python.is_initialized())
+		return NULL;
+	state = python.thread_state();
+	return state ? newest_frame(l, state) : NULL;
+}
+
+bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
+{
+	const struct pylayout *l = pyframes_layout();
+	const void *frame = from ? from : pyframes_newest();
+	struct pyframe tail[PYFRAMES_OLDEST], *last = NULL;
 	uint32_t total = 0;
 
 	out->nr = out->nr_cut = 0;
-	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
-	if (!l || !python.is_initialized())
-		return false;
-	state = python.thread_state();
-	if (!state)
-		return false;
-
-	frame = newest_frame(l, state);
-	for (; frame && total < WALK_MAX; frame = py_pointer(frame, l->frame_back)) {
+	for (; frame && frame != until && total < WALK_MAX; frame = py_pointer(frame, l->frame_back)) {
 		struct pyframe f;
 		int shown = read_frame(l, frame, &f);
 
 		if (shown < 0)
 			break;
-		if (!shown)
+		if (!shown) {
+			/* What native code has entered is shown by the oldest frame above it. */
+			if (f.entry && last)
+				last->entry = true;
 			continue;
-		if (total < PYFRAMES_NEWEST)
-			out->frame[total] = f;
-		else
-			tail[total % PYFRAMES_OLDEST] = f;
+		}
+		last = total < PYFRAMES_NEWEST ? &out->frame[total] : &tail[total % PYFRAMES_OLDEST];
+		*last = f;
 		total++;
 	}
 	if (total > PYFRAMES_NEWEST)
@@ -293,4 +301,40 @@ bool pyframes_capture(struct pyframes *out)
 	else
 		out->nr = total;
 	return out->nr > 0;
+}
+
+/* ---- native frames that run Python ----------------------------------------------------------------- */
+
+static inline bool within(const void *p, uint64_t low, uint64_t high)
+{
+	return (uintptr_t)p >= low && (uintptr_t)p < high;
+}
+
+/*
+ * A call of the interpreter's loop keeps a record of its own on the C stack: a cframe, or a shim among the
+ * frames.
+ */
+bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high)
+{
+	const struct pylayout *l = pyframes_layout();
+	const void *frame = pyframes_newest(), *anchor;
+
+	if (!frame)
+		return false;
+	if (within((const void *)(uintptr_t)ip, (uintptr_t)python.eval, (uintptr_t)python.eval_end))
+		return true;
+	if (l->state_anchor >= 0) {
+		/* The last one is part of the thread state, and leads nowhere. */
+		uint64_t state = (uintptr_t)python.thread_state();
+
+		anchor = py_pointer((const void *)(uintptr_t)state, l->state_anchor);
+		for (; anchor && !within(anchor, state, state + STATE_BYTES); anchor = py_pointer(anchor, l->anchor_back))
+			if (within(anchor, low, high))
+				return true;
+		return false;
+	}
+	for (; frame && l->frame_owner >= 0; frame = py_pointer(frame, l->frame_back))
+		if (pyframe_is_shim(l, pyframe_owner(l, frame)) && within(frame, low, high))
+			return true;
+	return false;
 }

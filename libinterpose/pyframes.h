@@ -21,6 +21,7 @@
 struct pyframe {
 	const void *code; /* PyCodeObject; alive for as long as the frame is */
 	int32_t position; /* code units of two bytes; -1 = not started */
+	bool entry;       /* native code has entered the interpreter here: newer frames run in the same native one */
 };
 
 /* A captured chain, innermost frame first. */
@@ -39,16 +40,72 @@ void pyframes_init(bool retry);
 /* The layout in use, NULL if Python frames cannot be read in this process. */
 const struct pylayout *pyframes_layout(void);
 
+/* PyCode_Type of the interpreter in use. */
+void *pyframes_code_type(void);
+
 /*
- * Fill *out with the calling thread's frames. False, and nr = 0, if the thread runs no Python, or there is
- * no (supported) interpreter, or it is not initialised or no longer so.
+ * Whether the native frame of the calling thread that returns to ip, and lies on the stack from `low` to
+ * below `high`, is one that runs Python frames.
  */
-bool pyframes_capture(struct pyframes *out);
+bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high);
+
+/*
+ * The calling thread's newest frame (an object of the interpreter's), NULL where pyframes_capture() finds
+ * none.
+ */
+const void *pyframes_newest(void);
+
+/*
+ * Fill *out with the calling thread's frames, from `from` (NULL: the newest) to the one before `until`
+ * (NULL: the oldest), both met by pyframes_newest() further up this thread's stack. False, and nr = 0, if
+ * there is none, or the thread runs no Python, or there is no (supported) interpreter, or it is not
+ * initialised or no longer so.
+ */
+bool pyframes_capture(struct pyframes *out, const void *from, const void *until);
 
 /* The interpreter is finalising, or was initialised and is so no more. */
 bool pyframes_finalizing(void);
 
 /* "supported: 3.11.7", "unsupported: Python 3.7.1 ...", "no Python". Static storage. */
 const char *pyframes_support(void);
+
+/* ---- a frame's parts, for walks ------------------------------------------------------------------ */
+
+#define PYFRAME_OWNER_GENERATOR 1
+
+static inline const void *pyframe_code(const struct pylayout *l, const void *frame)
+{
+	return (const void *)((uintptr_t)py_pointer(frame, l->frame_code) & ~(uintptr_t)l->code_tag);
+}
+
+static inline uint8_t pyframe_owner(const struct pylayout *l, const void *frame)
+{
+	return l->frame_owner < 0 ? 0 : *((const uint8_t *)frame + l->frame_owner);
+}
+
+/* Runs no Python code: it stands on the C stack where native code has entered the interpreter. */
+static inline bool pyframe_is_shim(const struct pylayout *l, uint8_t owner)
+{
+	return l->frame_owner >= 0 && owner >= l->frame_shim;
+}
+
+/* Native code has entered the interpreter here, as far as the frame itself says so. */
+static inline bool pyframe_is_entry(const struct pylayout *l, const void *frame)
+{
+	return l->frame_owner < 0 || (l->frame_entry >= 0 && *((const uint8_t *)frame + l->frame_entry));
+}
+
+static inline int32_t pyframe_position(const struct pylayout *l, const void *frame, const void *code)
+{
+	int32_t at;
+
+	if (l->position == PYPOSITION_POINTER) {
+		const char *body = (const char *)code + l->code_body;
+
+		return (int32_t)(((const char *)py_pointer(frame, l->frame_position) - body) >> 1);
+	}
+	at = py_int(frame, l->frame_position);
+	return l->position == PYPOSITION_UNITS || at < 0 ? at : at >> 1;
+}
 
 #endif

@@ -22,6 +22,7 @@
 #define PY_BYTES_DATA 32
 #define PY_STR_LENGTH 16
 #define PY_STR_STATE 32
+#define PY_TYPE_DEALLOC 48
 
 /* What a frame stores as its position. */
 enum pyposition {
@@ -38,6 +39,9 @@ struct pylayout {
 	int16_t frame_position;
 	int16_t frame_owner;    /* char; -1 = frames have no owner */
 	int16_t frame_shim;     /* owners from here on run no Python code */
+	int16_t frame_entry;    /* bool: native code entered the interpreter here; -1 = a shim below it says so */
+	int16_t state_anchor;   /* thread state: the newest cframe, which lies on the C stack; -1 = shims do */
+	int16_t anchor_back;    /* cframe: the next older one */
 	int16_t str_ascii;      /* ASCII characters in a str */
 	int16_t str_wide;       /* other characters, or a pointer to them */
 	int16_t code_file;

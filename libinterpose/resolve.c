@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Real functions and lookups by name; see resolve.h. */
+/* The real functions behind the wrappers; see resolve.h. */
 #include "resolve.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <string.h>
 
 #include "interpose.h"
+#include "objects.h"
 
 #define DRIVER(symbol, base, version, stream, records) extern char symbol[];
 #define RUNTIME(symbol, records) extern char symbol[];
@@ -27,90 +26,74 @@ const struct ip_hook ip_hooks[FN_NR] = {
 /* What each driver wrapper forwards to; written once with the first real function seen. */
 static void *_Atomic real_driver[FN_NR];
 
-/* Used by the dlsym entry in arch_*.c: it jumps there with the caller's own return address. */
-extern void *(*ip_real_dlsym)(void *, const char *);
-void *(*ip_real_dlsym)(void *, const char *);
+static _Atomic uint32_t driver_epoch;
 
-static void find_real_dlsym(void)
+/*
+ * An interposer that the program began with goes before what a lookup found in the driver, so that a wrapper
+ * forwards to the same function whichever way it was reached.
+ */
+void *ip_remember_driver(enum ip_fn fn, void *found)
 {
-	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
+	void *real = atomic_load_explicit(&real_driver[fn], memory_order_acquire), *next;
 
-	for (unsigned i = 0; !ip_real_dlsym && i < sizeof(versions) / sizeof(*versions); i++)
-		ip_real_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-}
-
-static void *real_dlsym(void *handle, const char *name)
-{
-	if (!ip_real_dlsym)
-		find_real_dlsym();
-	return ip_real_dlsym ? ip_real_dlsym(handle, name) : NULL;
-}
-
-static void *driver_handle(void)
-{
-	static void *_Atomic handle;
-	void *h = atomic_load_explicit(&handle, memory_order_acquire);
-
-	if (!h) {
-		h = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-		atomic_store_explicit(&handle, h, memory_order_release);
-	}
-	return h;
+	if (real || !found)
+		return real;
+	next = ip_symbol_next(ip_hooks[fn].name);
+	if (atomic_compare_exchange_strong(&real_driver[fn], &real, next ? next : found))
+		return next ? next : found;
+	return real;
 }
 
 void *ip_driver_symbol(const char *name)
 {
-	void *h = driver_handle();
-
-	return h ? real_dlsym(h, name) : NULL;
+	return ip_symbol_of(IP_DRIVER_OBJECT, name);
 }
 
-static void *remember(enum ip_fn fn, void *real)
+static IP_COLD void *find_driver(enum ip_fn fn)
 {
-	void *none = NULL;
+	void *next = ip_symbol_next(ip_hooks[fn].name);
 
-	if (real && real != ip_hooks[fn].wrapper)
-		atomic_compare_exchange_strong(&real_driver[fn], &none, real);
-	return atomic_load_explicit(&real_driver[fn], memory_order_acquire);
+	return ip_remember_driver(fn, next ? next : ip_driver_symbol(ip_hooks[fn].name));
 }
 
 void *ip_real_driver(enum ip_fn fn)
 {
 	void *real = atomic_load_explicit(&real_driver[fn], memory_order_acquire);
-	int saved;
 
-	if (real)
-		return real;
-	saved = errno;
-	real = real_dlsym(RTLD_NEXT, ip_hooks[fn].name);
-	if (!real || real == ip_hooks[fn].wrapper)
-		real = ip_driver_symbol(ip_hooks[fn].name);
-	errno = saved;
-	return remember(fn, real);
+	return real ? real : find_driver(fn);
+}
+
+int ip_no_driver(void)
+{
+	return ip_object_loaded(IP_DRIVER_OBJECT) ? 500 : 303;
+}
+
+uint32_t ip_driver_epoch(void)
+{
+	return atomic_load_explicit(&driver_epoch, memory_order_relaxed);
 }
 
 void *ip_real_torch(const char *library, const char *symbol, const void *wrapper)
 {
-	void *real = real_dlsym(RTLD_NEXT, symbol), *h;
+	void *next = ip_symbol_next(symbol);
 
-	if (real && real != wrapper)
-		return real;
-	h = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-	real = h ? real_dlsym(h, symbol) : NULL;
-	return real == wrapper ? NULL : real;
+	if (next && next != wrapper)
+		return next;
+	next = ip_symbol_of(library, symbol);
+	return next ? next : ip_symbol_elsewhere(symbol);
 }
 
 void *ip_real_libc(const char *symbol)
 {
-	return real_dlsym(RTLD_NEXT, symbol);
+	return dlsym(RTLD_NEXT, symbol);
 }
 
 static void *simulated_report, *simulated_listen;
 
 void ip_resolve_prepare(void)
 {
-	simulated_report = real_dlsym(RTLD_DEFAULT, "simgpu_report");
-	simulated_listen = real_dlsym(RTLD_DEFAULT, "simgpu_listen");
+	simulated_report = ip_symbol_next("simgpu_report");
+	simulated_listen = ip_symbol_next("simgpu_listen");
 }
 
 void *ip_simulated_report(void)
@@ -123,179 +106,115 @@ void *ip_simulated_listen(void)
 	return simulated_listen;
 }
 
-/* ---- the runtime of a caller ------------------------------------------------------------------ */
+/* ---- for each caller its own --------------------------------------------------------------------- */
 
-/* One place in a program that calls the runtime, and where that call goes. */
+/* One place in a program that calls the runtime or NCCL, and where that call goes. */
 struct call_site {
 	const void *caller;
-	void *real;
-	enum ip_fn fn;
+	void *_Atomic real; /* NULL: forgotten */
+	unsigned what;
 	const struct call_site *next;
 };
 #define SITE_BUCKETS 256u
+#define SITE_MAX 1024u
 
-/* The first libcudart among the DT_NEEDED entries of a loaded object, as a handle; NULL if there is none. */
-static void *needed_runtime(const struct link_map *map)
-{
-	const char *strings = NULL;
-
-	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
-		if (d->d_tag == DT_STRTAB)
-			strings = (const char *)d->d_un.d_ptr;
-	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++)
-		if (d->d_tag == DT_NEEDED && !strncmp(strings + d->d_un.d_val, "libcudart.so", 12))
-			return dlopen(strings + d->d_un.d_val, RTLD_LAZY | RTLD_NOLOAD);
-	return NULL;
-}
-
-/* A caller without a libcudart of its own got ours through another library: take the first one loaded. */
-static void *any_runtime(void)
-{
-	static const char *const names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
-	void *h = NULL;
-
-	for (unsigned i = 0; !h && i < sizeof(names) / sizeof(*names); i++)
-		h = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
-	return h;
-}
+static struct call_site sites[SITE_MAX];
+static _Atomic unsigned nr_sites;
 
 /* Memory for a call site, never given back: a program has some tens of them. */
 static struct call_site *site_new(void)
 {
-	static struct call_site site[1024];
-	static _Atomic unsigned nr;
-	unsigned i = atomic_load_explicit(&nr, memory_order_relaxed);
+	unsigned i = atomic_load_explicit(&nr_sites, memory_order_relaxed);
 
-	while (i < sizeof(site) / sizeof(*site) && !atomic_compare_exchange_weak(&nr, &i, i + 1))
+	while (i < SITE_MAX && !atomic_compare_exchange_weak(&nr_sites, &i, i + 1))
 		;
-	return i < sizeof(site) / sizeof(*site) ? &site[i] : NULL;
+	return i < SITE_MAX ? &sites[i] : NULL;
 }
 
-static bool is_in_runtime(void *function)
+static bool is_in_runtime(const void *function)
 {
-	const char *base;
-	Dl_info info;
+	char name[64];
 
-	if (!dladdr(function, &info) || !info.dli_fname)
-		return false;
-	base = strrchr(info.dli_fname, '/');
-	return !strncmp(base ? base + 1 : info.dli_fname, "libcudart.so", 12);
-}
-
-/* Another interposer, the simulated GPU among them, goes first; then the caller's own libcudart; then any. */
-static void *find_runtime(enum ip_fn fn, const void *caller)
-{
-	void *next = real_dlsym(RTLD_NEXT, ip_hooks[fn].name), *h = NULL, *real;
-	struct link_map *map = NULL;
-	Dl_info info;
-
-	if (next == ip_hooks[fn].wrapper)
-		next = NULL;
-	if (next && !is_in_runtime(next))
-		return next;
-	if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
-		h = needed_runtime(map);
-	real = h ? real_dlsym(h, ip_hooks[fn].name) : NULL;
-	if (real || next)
-		return real ? real : next;
-	h = any_runtime();
-	return h ? real_dlsym(h, ip_hooks[fn].name) : NULL;
+	return ip_object_name(function, name, sizeof(name)) &&
+	       !strncmp(name, IP_RUNTIME_OBJECT, strlen(IP_RUNTIME_OBJECT));
 }
 
 /*
- * Remembered for each call site: lookups take the loader's lock and, where they fail, the program's malloc. The
- * memory is inherited by fork children, which go on using the list.
+ * Another interposer, the simulated GPU among them, goes first; then the caller's own libcudart; then that which
+ * the program was linked with; then any.
  */
-void *ip_real_runtime(enum ip_fn fn, const void *caller)
+static void *find_runtime(unsigned fn, const void *caller)
+{
+	const char *symbol = ip_hooks[fn].name;
+	void *next = ip_symbol_next(symbol), *own;
+
+	if (next && !is_in_runtime(next))
+		return next;
+	own = ip_symbol_needed(caller, IP_RUNTIME_OBJECT, symbol);
+	if (own || next)
+		return own ? own : next;
+	return ip_symbol_of(IP_RUNTIME_OBJECT, symbol);
+}
+
+/* Remembered for each call site. The memory is inherited by fork children, which go on using the list. */
+void *ip_real_at(unsigned what, const void *caller, void *(*find)(unsigned what, const void *caller))
 {
 	static const struct call_site *_Atomic bucket[SITE_BUCKETS];
 	uintptr_t hash = (uintptr_t)caller >> 2 ^ (uintptr_t)caller >> 10;
 	const struct call_site *_Atomic *list = &bucket[hash % SITE_BUCKETS];
 	const struct call_site *s;
 	struct call_site *fresh;
-	int saved = errno;
 	void *real;
 
-	for (s = atomic_load_explicit(list, memory_order_acquire); s; s = s->next)
-		if (s->caller == caller && s->fn == fn)
-			return s->real;
-	real = find_runtime(fn, caller);
+	for (s = atomic_load_explicit(list, memory_order_acquire); s; s = s->next) {
+		real = atomic_load_explicit(&s->real, memory_order_relaxed);
+		if (s->caller == caller && s->what == what && real)
+			return real;
+	}
+	real = find(what, caller);
 	fresh = real ? site_new() : NULL;
 	if (fresh) {
-		*fresh = (struct call_site){ .caller = caller, .real = real, .fn = fn, .next = atomic_load(list) };
+		fresh->caller = caller;
+		fresh->real = real;
+		fresh->what = what;
+		fresh->next = atomic_load(list);
 		while (!atomic_compare_exchange_weak(list, &fresh->next, fresh))
 			;
 	}
-	errno = saved;
 	return real;
 }
 
-/* ---- lookups by name -------------------------------------------------------------------------- */
-
-/* The driver, its helpers and other tools look up the real functions: they must find them. */
-static bool is_exempt(const void *caller)
+void *ip_real_runtime(enum ip_fn fn, const void *caller)
 {
-	static const char *const prefix[] = { "libcuda.so", "libnvidia-", "libcupti.so", "libnvperf", "libinterpose.so" };
-	const char *base;
-	Dl_info info;
-
-	if (!dladdr(caller, &info) || !info.dli_fname)
-		return false;
-	base = strrchr(info.dli_fname, '/');
-	base = base ? base + 1 : info.dli_fname;
-	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
-		if (!strncmp(base, prefix[i], strlen(prefix[i])))
-			return true;
-	return false;
+	return ip_real_at(fn, caller, find_runtime);
 }
 
-static enum ip_fn driver_hook(const char *name)
+/* ---- libraries that leave ---------------------------------------------------------------------- */
+
+static bool is_loaded(const void *address)
 {
-	for (unsigned fn = 1; fn < FN_NR; fn++)
-		if (ip_hooks[fn].stream != STREAM_RUNTIME && !strcmp(ip_hooks[fn].name, name))
-			return (enum ip_fn)fn;
-	return FN_NONE;
+	return ip_same_object(address, address);
 }
 
-/* For the dlsym entry: NULL = not ours, jump to the real dlsym; DLSYM_NOT_FOUND = answer NULL; else the answer. */
-#define DLSYM_NOT_FOUND ((void *)1)
-void *ip_dlsym_hook(void *handle, const char *name, const void *caller);
-void *ip_dlsym_hook(void *handle, const char *name, const void *caller)
+void ip_forget_unloaded(void)
 {
-	enum ip_fn fn;
-	void *real;
-
-	if (!ip_real_dlsym)
-		find_real_dlsym();
-	if (handle == RTLD_NEXT || !name || name[0] != 'c' || name[1] != 'u')
-		return NULL;
-	fn = driver_hook(name);
-	if (fn == FN_NONE || is_exempt(caller))
-		return NULL;
-	real = real_dlsym(handle, name);
-	if (real == ip_hooks[fn].wrapper) /* the global scope: what would be there without us? */
-		real = real_dlsym(RTLD_NEXT, name);
-	if (!real)
-		return DLSYM_NOT_FOUND;
-	remember(fn, real);
-	return ip_hooks[fn].wrapper;
-}
-
-void *ip_wrap(const char *base, int version, int per_thread, void *found)
-{
-	enum ip_fn best = FN_NONE;
+	unsigned nr = atomic_load(&nr_sites);
+	bool driver_left = false;
 
 	for (unsigned fn = 1; fn < FN_NR; fn++) {
-		const struct ip_hook *h = &ip_hooks[fn];
+		void *real = atomic_load_explicit(&real_driver[fn], memory_order_relaxed);
 
-		if (h->stream == STREAM_RUNTIME || h->version > version || strcmp(h->base, base) ||
-		    h->stream == (per_thread ? STREAM_LEGACY : STREAM_PER_THREAD))
-			continue;
-		if (best == FN_NONE || h->version > ip_hooks[best].version)
-			best = (enum ip_fn)fn;
+		if (real && !is_loaded(real)) {
+			atomic_store(&real_driver[fn], NULL);
+			driver_left = true;
+		}
 	}
-	if (best == FN_NONE || found == ip_hooks[best].wrapper)
-		return found;
-	remember(best, found);
-	return ip_hooks[best].wrapper;
+	for (unsigned i = 0; i < nr && i < SITE_MAX; i++) {
+		void *real = atomic_load_explicit(&sites[i].real, memory_order_relaxed);
+
+		if (real && (!is_loaded(real) || !is_loaded(sites[i].caller)))
+			atomic_store(&sites[i].real, NULL);
+	}
+	if (driver_left)
+		atomic_fetch_add(&driver_epoch, 1);
 }

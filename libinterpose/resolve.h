@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which real function a wrapper forwards to, and how callers that look functions up by name get the wrapper.
- *
- * libcudart, NCCL, cuBLAS and PyTorch reach the driver through dlsym and cuGetProcAddress: both are wrapped,
- * call the real lookup first, and replace only what it found, matched by exact name and ABI version.
+ * Which real function a wrapper forwards to: that of another interposer which the program began with, after us;
+ * else the library's own. Found without the loader's functions (objects.h) and remembered; what lies in a library
+ * that the program unloads is forgotten (ip_forget_unloaded). How callers that look functions up by name get the
+ * wrapper is in lookup.h.
  */
 #ifndef IP_RESOLVE_H
 #define IP_RESOLVE_H
@@ -32,8 +32,30 @@ struct ip_hook {
 
 extern const struct ip_hook ip_hooks[FN_NR]; /* [FN_NONE] is empty */
 
-/* The real driver function, or NULL when no driver is in the process. Cached. */
+/* The names of NVIDIA's objects begin so, whatever version follows. */
+#define IP_DRIVER_OBJECT "libcuda.so"
+#define IP_RUNTIME_OBJECT "libcudart"
+
+/* The real driver function; NULL when no driver is in the process, or one too old for it. Cached. */
 void *ip_real_driver(enum ip_fn fn);
+
+/*
+ * A lookup by name has found a driver function: what the wrapper forwards to from now on, unless it has been
+ * reached before. Returns what it forwards to.
+ */
+void *ip_remember_driver(enum ip_fn fn, void *found);
+
+/*
+ * The CUresult of a call of a driver function that does not exist: CUDA_ERROR_SHARED_OBJECT_INIT_FAILED without
+ * a driver, CUDA_ERROR_NOT_FOUND (documented for "driver function names") when it is too old.
+ */
+int ip_no_driver(void);
+
+/* Changes when a driver has left the process: function pointers into it that were kept are to be looked up again. */
+uint32_t ip_driver_epoch(void);
+
+/* After an object was unloaded: forget the functions that went with it. */
+void ip_forget_unloaded(void);
 
 /*
  * The real runtime function for a caller at this return address: that of another interposer in the global scope,
@@ -42,16 +64,19 @@ void *ip_real_driver(enum ip_fn fn);
  */
 void *ip_real_runtime(enum ip_fn fn, const void *caller);
 
+/*
+ * What a call from one place goes on to, remembered until either end is unloaded. `what` tells functions apart: those
+ * of hooks.def by their number, others by numbers from FN_NR on. `find` is asked when it is not known.
+ */
+void *ip_real_at(unsigned what, const void *caller, void *(*find)(unsigned what, const void *caller));
+
 /* A driver function that is not hooked, by its exported name; NULL if absent. */
 void *ip_driver_symbol(const char *name);
 
 /*
- * Replace what a lookup of `base` at `version` found by our wrapper of the same ABI; `found` itself when it is
- * none of ours. per_thread: the lookup asked for the per-thread default stream variant.
+ * A symbol of a torch library: the next definition in the global scope, else that of the loaded `library`, else any,
+ * for torch may be linked into a library of another name.
  */
-void *ip_wrap(const char *base, int version, int per_thread, void *found);
-
-/* A symbol of a torch library: the next definition in the global scope, else that of the loaded `library`. */
 void *ip_real_torch(const char *library, const char *symbol, const void *wrapper);
 
 /*
@@ -62,7 +87,7 @@ void *ip_simulated_report(void);
 void *ip_simulated_listen(void);
 void ip_resolve_prepare(void);
 
-/* The next definition of a libc function. */
+/* The next definition of a libc function, by the loader: for constructors. */
 void *ip_real_libc(const char *symbol);
 
 #endif

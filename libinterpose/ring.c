@@ -2,6 +2,7 @@
 /* The producers' side of the ring file: events of one thread, definitions of all. */
 #include <string.h>
 
+#include "autograd.h"
 #include "callstack.h"
 #include "env.h"
 #include "interpose.h"
@@ -39,38 +40,54 @@ void ip_lost(void)
 		atomic_fetch_add_explicit(&ip_recorder->lost_before_open, 1, memory_order_relaxed);
 }
 
+void ip_waited(uint64_t since_ns)
+{
+	uint64_t waited = ip_now_ns() - since_ns;
+	uint64_t *longest = &ip_recorder->status->longest_wait_ns;
+	uint64_t known = __atomic_load_n(longest, __ATOMIC_RELAXED);
+
+	count(&ip_recorder->status->waits);
+	while (known < waited && !__atomic_compare_exchange_n(longest, &known, waited, true, __ATOMIC_RELAXED,
+							      __ATOMIC_RELAXED))
+		;
+}
+
 /*
- * Room for one record: at once in nearly every call. Waiting gives the drain the processor, which threads that
- * drop their events at full speed would keep from it. When it has not moved for several waits, later events are
- * dropped without waiting until it has, so that a stuck disk costs a thread half a second once.
+ * The ring is nearly full. Waiting gives the drain the processor, which threads at full speed would keep from it;
+ * it begins before the ring is full, because a thread that has filled its own in one turn stands behind all others'
+ * events, which can take the drain longer than one wait. When the drain has not moved for several waits, nobody
+ * waits until it has, so that a stuck disk costs a thread half a second once. True if there is room for the event,
+ * and for the word that some were dropped.
  */
 static IP_COLD bool wait_for_room(struct ip_thread *t)
 {
 	uint64_t tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-	uint64_t until, pause = PAUSE_MIN_NS;
+	uint64_t since = ip_now_ns(), pause = PAUSE_MIN_NS;
 
-	if (t->head - tail < IP_RING_CAPACITY)
-		return true;
 	if (tail != t->stuck_tail)
 		t->nr_waits = 0;
-	if (t->nr_waits == WAITS_MAX)
-		return false;
-	t->stuck_tail = tail;
-	t->nr_waits++;
-	until = ip_now_ns() + IP_WAIT_NS;
-	do {
-		ip_wake_drain();
-		pause = pause_longer(pause);
-		tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-		if (t->head - tail < IP_RING_CAPACITY)
-			return true;
-	} while (ip_now_ns() < until);
-	return false;
+	if (t->nr_waits < WAITS_MAX) {
+		t->stuck_tail = tail;
+		t->nr_waits++;
+		do {
+			ip_wake_drain();
+			pause = pause_longer(pause);
+			tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
+		} while (t->head - tail >= IP_RING_HIGH && ip_now_ns() - since < IP_WAIT_NS);
+		ip_waited(since);
+	}
+	return t->head - tail + (t->nr_dropped > 0) < IP_RING_CAPACITY;
 }
 
 static bool is_tensor(uint8_t kind)
 {
 	return kind >= TFMT_TENSOR_ALLOC && kind <= TFMT_TENSOR_OOM;
+}
+
+/* Samples, ranges and phases come from wherever the program happens to be: their stacks would say nothing. */
+static bool has_stacks(uint8_t kind)
+{
+	return kind != TFMT_MEMORY_INFO && (kind < TFMT_POOL_INFO || kind > TFMT_ALLOCATOR);
 }
 
 static void capture_stacks(struct ip_thread *t, struct tfmt_record *ev)
@@ -80,41 +97,77 @@ static void capture_stacks(struct ip_thread *t, struct tfmt_record *ev)
 
 	ev->python_stack = TFMT_STACK_NOT_CAPTURED;
 	ev->native_stack = TFMT_STACK_NOT_CAPTURED;
-	if (tensor && ip_env.stacks == IP_STACKS_NONE)
+	if (!has_stacks(ev->kind) || t->is_elsewhere || (tensor && ip_env.stacks == IP_STACKS_NONE))
 		return;
-	ev->python_stack = callstack_python(t->stacks);
+	ev->python_stack = autograd_python_stack(t->stacks);
 	if (!tensor || ip_env.stacks == IP_STACKS_FULL)
-		ev->native_stack = callstack_native(t->stacks);
+		ev->native_stack = callstack_native(t->stacks, t->caller);
+	if (ev->kind == TFMT_TENSOR_ALLOC && ev->python_stack >= TFMT_STACK_FIRST && ev->python_stack == t->made_stack)
+		ev->flags |= TFMT_FLAG_FORWARD;
 	if (ev->python_stack == TFMT_STACK_NOT_CAPTURED)
 		count(&ip_recorder->status->not_captured);
+}
+
+/* Number a record, put it into the ring, and let the drain see it. */
+static void publish(struct ip_thread *t, struct tfmt_record *ev)
+{
+	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
+
+	/* Close to the order: the merge is quick where both agree. */
+	ev->time_ns = ip_now_ns();
+	if (is_tensor(ev->kind))
+		ev->order = ip_recorder->tensor_order[ev->device].next++;
+	else
+		ev->order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
+	memcpy(slot, ev, offsetof(struct tfmt_record, valid));
+	t->head++;
+	__atomic_store_n(&slot->valid, (uint32_t)t->head, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
+}
+
+/* Where events are missing, now that there is room again. */
+static IP_COLD void publish_dropped(struct ip_thread *t)
+{
+	struct tfmt_record lost = { .kind = TFMT_LOST, .device = TFMT_DEVICE_NONE, .size = t->nr_dropped };
+
+	t->nr_dropped = 0;
+	publish(t, &lost);
+}
+
+/* Threads wait for rings, that is, for the drain: leave it the processor a little. */
+static IP_COLD void make_way(void)
+{
+	uint64_t since = ip_now_ns();
+
+	ip_wake_drain();
+	ip_pause(PAUSE_MIN_NS);
+	ip_waited(since);
 }
 
 void ip_record(struct ip_thread *t, struct tfmt_record *ev)
 {
 	uint64_t used = t->head - __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-	struct tfmt_record *slot;
 
-	if (used >= IP_RING_CAPACITY && !wait_for_room(t)) {
+	if (used >= IP_RING_HIGH && !wait_for_room(t)) {
+		t->nr_dropped++;
 		ip_lost();
 		return;
 	}
+	if (t->nr_dropped)
+		publish_dropped(t);
 	capture_stacks(t, ev);
 	if (callstack_finalizing())
 		ev->flags |= TFMT_FLAG_TEARDOWN;
-	/* Close to the order: the merge is quick where both agree. */
-	ev->time_ns = ip_now_ns();
-	if (is_tensor(ev->kind))
-		ev->order = ip_recorder->tensor_order[ev->device]++;
-	else
-		ev->order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
-
-	slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
-	memcpy(slot, ev, offsetof(struct tfmt_record, valid));
-	t->head++;
-	__atomic_store_n(&slot->valid, (uint32_t)t->head, __ATOMIC_RELEASE);
-	__atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
+	publish(t, ev);
 	if (used == IP_RING_CAPACITY / 2)
 		ip_wake_drain();
+	if (atomic_load_explicit(&ip_recorder->rings_wanted, memory_order_relaxed) &&
+	    !atomic_load_explicit(&ip_recorder->rings_exhausted, memory_order_relaxed))
+		make_way();
+	/* Behind the publication: see close_recording() in lifecycle.c. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (ip_state() == IP_CLOSED)
+		ip_hold();
 }
 
 uint32_t ip_next_id(enum tfmt_def_type type)
@@ -137,57 +190,61 @@ static void put_bytes(uint64_t position, const void *bytes, size_t len)
 static bool wait_for_definition_room(size_t entry_bytes)
 {
 	struct tfmt_status *s = ip_recorder->status;
-	uint64_t until = 0, pause = PAUSE_MIN_NS, tail;
+	uint64_t since = 0, pause = PAUSE_MIN_NS, tail;
+	bool room = true;
 
 	while (tail = __atomic_load_n(&s->definition_tail, __ATOMIC_ACQUIRE),
 	       s->definition_head + entry_bytes - tail > IP_DEFINITION_BYTES) {
-		if (ip_recorder->definition_stuck == tail + 1)
-			return false;
-		if (!until)
-			until = ip_now_ns() + IP_WAIT_NS;
-		else if (ip_now_ns() > until) {
+		if (ip_recorder->definition_stuck == tail + 1) {
+			room = false;
+			break;
+		}
+		if (!since)
+			since = ip_now_ns();
+		else if (ip_now_ns() - since > IP_WAIT_NS) {
 			ip_recorder->definition_stuck = tail + 1;
-			return false;
+			room = false;
+			break;
 		}
 		ip_wake_drain();
 		pause = pause_longer(pause);
 	}
-	ip_recorder->definition_stuck = 0;
-	return true;
+	if (room)
+		ip_recorder->definition_stuck = 0;
+	if (since)
+		ip_waited(since);
+	return room;
 }
 
+/* An entry is published whole: half of one would keep the drain from what comes after it. */
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 {
 	static const uint8_t zero[8];
-	const size_t chunk_max = IP_DEFINITION_BYTES / 4;
 	struct tfmt_status *s = ip_recorder->status;
-	bool committed = true;
-	size_t offset = 0;
+	size_t padded = (len + 7) & ~(size_t)7;
+	struct tfmt_definition_entry e = {
+		.entry_bytes = (uint32_t)(sizeof(e) + padded),
+		.payload_bytes = (uint32_t)len,
+		.type = type,
+		.id = id,
+		.whole_bytes = (uint32_t)len,
+	};
+	uint64_t used;
+	bool committed;
 
-	if (ip_state() != IP_RECORDING)
+	if (ip_state() != IP_RECORDING || len > IP_DEFINITION_MAX)
 		return false;
 	ip_lock(&ip_recorder->definition_lock);
-	do {
-		size_t chunk = len - offset < chunk_max ? len - offset : chunk_max;
-		size_t padded = (chunk + 7) & ~(size_t)7;
-		struct tfmt_definition_entry e = {
-			.entry_bytes = (uint32_t)(sizeof(e) + padded),
-			.payload_bytes = (uint32_t)chunk,
-			.type = type,
-			.id = id,
-			.offset = (uint32_t)offset,
-			.whole_bytes = (uint32_t)len,
-		};
-
-		committed = wait_for_definition_room(e.entry_bytes);
-		if (!committed)
-			break;
+	committed = wait_for_definition_room(e.entry_bytes);
+	if (committed) {
 		put_bytes(s->definition_head, &e, sizeof(e));
-		put_bytes(s->definition_head + sizeof(e), (const uint8_t *)payload + offset, chunk);
-		put_bytes(s->definition_head + sizeof(e) + chunk, zero, padded - chunk);
+		put_bytes(s->definition_head + sizeof(e), payload, len);
+		put_bytes(s->definition_head + sizeof(e) + len, zero, padded - len);
+		used = s->definition_head - __atomic_load_n(&s->definition_tail, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->definition_head, s->definition_head + e.entry_bytes, __ATOMIC_RELEASE);
-		offset += chunk;
-	} while (offset < len);
+		if (used < IP_DEFINITION_HIGH && used + e.entry_bytes >= IP_DEFINITION_HIGH)
+			ip_wake_drain();
+	}
 	ip_unlock(&ip_recorder->definition_lock);
 	return committed;
 }

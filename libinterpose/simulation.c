@@ -6,11 +6,11 @@
  */
 #include <string.h>
 
+#include "hooks_nccl.h"
 #include "interpose.h"
 #include "resolve.h"
-
-#define OWNERS_MAX 16
-#define OWNER_NAME_MAX 32
+#include "samples.h"
+#include "strings.h"
 
 /* As the simulated device takes it under the name simgpu_listen. */
 struct listener {
@@ -20,39 +20,10 @@ struct listener {
 	void (*value_read)(int device, const void *p, uint64_t bytes);
 };
 
-/* Owners seen so far, each with the function id FN_NR + index. Under owner_lock. */
-static struct {
-	uint32_t generation; /* whose they are: a fork child's trace begins without them */
-	uint32_t nr;
-	char name[OWNERS_MAX][OWNER_NAME_MAX];
-} owners;
-
-/* The function id that names this owner, defined in the trace; 0 = not to be had. */
-static uint16_t owner_id(const char *name)
+/* The owner's name; of what NCCL takes, with the communicator. */
+static uint16_t function_of(const char *owner)
 {
-	size_t len = strnlen(name, OWNER_NAME_MAX);
-	uint8_t payload[OWNER_NAME_MAX + 8], *p = payload;
-	uint32_t i = 0;
-
-	if (len == OWNER_NAME_MAX)
-		return 0;
-	ip_lock(&ip_recorder->owner_lock);
-	if (owners.generation != ip_recorder->generation) {
-		owners.generation = ip_recorder->generation;
-		owners.nr = 0;
-	}
-	while (i < owners.nr && strcmp(owners.name[i], name))
-		i++;
-	p = tfmt_put_string(p, name, len);
-	if (i == OWNERS_MAX ||
-	    (i == owners.nr && !ip_define(TFMT_DEF_FUNCTION, FN_NR + i, payload, (size_t)(p - payload)))) {
-		ip_unlock(&ip_recorder->owner_lock);
-		return 0;
-	}
-	if (i == owners.nr)
-		memcpy(owners.name[owners.nr++], name, len + 1);
-	ip_unlock(&ip_recorder->owner_lock);
-	return (uint16_t)(FN_NR + i);
+	return ip_tls.nccl && !strcmp(owner, "nccl") ? ip_nccl_named(owner) : ip_function_named(owner);
 }
 
 static void record(struct tfmt_record *ev, int device, const char *owner)
@@ -66,9 +37,12 @@ static void record(struct tfmt_record *ev, int device, const char *owner)
 		ev->device = (uint8_t)device;
 		ip_driver_define_device(t, ev->device);
 		t->busy = true;
-		ev->function = owner ? owner_id(owner) : 0;
+		ev->function = owner ? function_of(owner) : 0;
 		ip_record(t, ev);
 		t->busy = false;
+		/* A context comes in the middle of a call whose own memory is not recorded yet. */
+		if (ev->kind == TFMT_DRIVER_ALLOC && strcmp(owner, "context") != 0 && strcmp(owner, "code") != 0)
+			ip_sample_grown(t, ev->device, ev->size);
 	}
 	errno = saved;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -17,34 +18,72 @@
 #define FIRST_RINGS 4u
 #define GENERATION_MAX 10000
 #define UNPUBLISHED ".new"
+#define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
 
-/* Does the directory belong to this job? Writes the job id into a directory that has none. */
-static bool directory_is_ours(const char *dir, const char *job)
+/* Whatever the program's umask is: it must be able to use what is its own. */
+static int own_open(const char *path, int flags)
 {
-	char path[PATH_MAX], temporary[PATH_MAX], found[256] = "";
+	int fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd >= 0)
+		fchmod(fd, 0600);
+	return fd;
+}
+
+enum owner { OURS, OTHERS, UNKNOWN };
+
+/* Some file systems have no links: there a rename that replaces nothing does the same. */
+static void name_once(const char *from, const char *to)
+{
+	if (link(from, to) && errno != EEXIST)
+		syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+/* The job id is complete before it gets its name: another rank never reads half of it. */
+static void write_job(const char *dir, const char *path, const char *job)
+{
+	char temporary[PATH_MAX];
+	int fd;
+
+	/* Process ids are not enough: containers that share the directory each count from 1. */
+	snprintf(temporary, sizeof(temporary), "%s/job.%s.%d.%llx", dir, ip_env.host, (int)getpid(),
+		 (unsigned long long)ip_now_ns());
+	fd = own_open(temporary, O_WRONLY);
+	if (fd < 0)
+		return;
+	if (dprintf(fd, "%s\n", job) == (int)strlen(job) + 1)
+		name_once(temporary, path);
+	close(fd);
+	unlink(temporary);
+}
+
+/* Whose is the directory? Writes the job id into one that has none. */
+static enum owner owner_of(const char *dir, const char *job)
+{
+	char path[PATH_MAX], found[256] = "";
 	int fd;
 	ssize_t n;
 
-	/* The id is complete before it gets its name: another rank never reads half of it. */
 	snprintf(path, sizeof(path), "%s/job", dir);
-	snprintf(temporary, sizeof(temporary), "%s/job.%d", dir, (int)getpid());
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0) {
-		bool whole = dprintf(fd, "%s\n", job) == (int)strlen(job) + 1;
-
-		close(fd);
-		if (whole)
-			(void)!link(temporary, path);
-		unlink(temporary);
-	}
+	if (access(path, F_OK))
+		write_job(dir, path, job);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return false;
+		return UNKNOWN;
 	n = read(fd, found, sizeof(found) - 1);
 	close(fd);
-	found[n > 0 ? n : 0] = 0;
+	if (n <= 0)
+		return UNKNOWN;
+	found[n] = 0;
 	found[strcspn(found, "\n")] = 0;
-	return !strcmp(found, job);
+	return strcmp(found, job) ? OTHERS : OURS;
+}
+
+static bool own_mkdir(const char *dir)
+{
+	if (!mkdir(dir, 0700))
+		return !chmod(dir, 0700);
+	return errno == EEXIST;
 }
 
 /* The generation of the recording that is this job's, made if need be; false if none can be had. */
@@ -52,10 +91,10 @@ static bool directory_open(char *dir, size_t size, const char *output, const cha
 {
 	snprintf(dir, size, "%s", output);
 	for (int generation = 2; generation < GENERATION_MAX; generation++) {
-		if (mkdir(dir, 0700) && errno != EEXIST)
-			return false;
-		if (directory_is_ours(dir, job))
-			return true;
+		enum owner owner = own_mkdir(dir) ? owner_of(dir, job) : UNKNOWN;
+
+		if (owner != OTHERS)
+			return owner == OURS;
 		if (access(dir, W_OK))
 			return false;
 		snprintf(dir, size, "%s/g%d", output, generation);
@@ -104,7 +143,7 @@ static bool allocate(int fd, size_t from, size_t to)
 /* Create the ring file under this name with its first rings; -1 if it cannot be had in full. */
 static int ring_file_create(const char *path)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = own_open(path, O_RDWR);
 
 	if (fd < 0)
 		return -1;
@@ -115,41 +154,47 @@ static int ring_file_create(const char *path)
 	return -1;
 }
 
+/* A ring file in this folder, under this name; false if it cannot be had there. */
+static bool take_ring_file(struct storage *s, const char *folder, const char *prefix, const char *name)
+{
+	if (!keeps_shared_mappings(folder))
+		return false;
+	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
+	s->ring_folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	s->ring_fd = s->ring_folder_fd < 0 ? -1 : ring_file_create(s->ring_path);
+	if (s->ring_fd >= 0)
+		return true;
+	if (s->ring_folder_fd >= 0)
+		close(s->ring_folder_fd);
+	s->ring_folder_fd = -1;
+	s->ring_path[0] = 0;
+	return false;
+}
+
 static void choose_ring_file(struct storage *s, const char *dir, const char *name)
 {
-	s->kind = TFMT_STORAGE_BESIDE;
-	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s.ring", dir, name);
-	s->ring_fd = keeps_shared_mappings(dir) ? ring_file_create(s->ring_path) : -1;
-	if (s->ring_fd >= 0)
-		return;
-	s->kind = TFMT_STORAGE_TEMPORARY;
-	snprintf(s->ring_path, sizeof(s->ring_path), "%s/vramtrace-%s.ring", ip_env.temporary, name);
-	s->ring_fd = keeps_shared_mappings(ip_env.temporary) ? ring_file_create(s->ring_path) : -1;
-	if (s->ring_fd >= 0)
-		return;
-	s->kind = TFMT_STORAGE_ANONYMOUS;
-	s->ring_path[0] = 0;
+	if (take_ring_file(s, dir, "", name))
+		s->kind = TFMT_STORAGE_BESIDE;
+	else if (take_ring_file(s, ip_env.temporary, "vramtrace-", name))
+		s->kind = TFMT_STORAGE_TEMPORARY;
+	else
+		s->kind = TFMT_STORAGE_ANONYMOUS;
 }
 
-/* Map [from, to) of the ring file into the reserved range. */
-static bool map_part(struct storage *s, size_t from, size_t to)
-{
-	int flags = MAP_FIXED | MAP_POPULATE | (s->ring_fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-	void *p = mmap(s->base + from, to - from, PROT_READ | PROT_WRITE, flags, s->ring_fd, (off_t)from);
-
-	if (p == MAP_FAILED)
-		return false;
-	madvise(p, to - from, MADV_DONTFORK);
-	return true;
-}
-
+/*
+ * All rings at once, also those that the file has yet to grow by: with many threads the kernel's lock on the address
+ * space is what takes time, and threads that wait for a ring wait for us. Nobody touches a ring that status->nr_rings
+ * does not count. Pages come when they are touched, or before, by storage_populate().
+ */
 static bool map_rings(struct storage *s)
 {
-	s->base = mmap(NULL, ring_file_bytes(IP_RING_MAX), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int flags = s->ring_fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+
+	s->base = mmap(NULL, ring_file_bytes(IP_RING_MAX), PROT_READ | PROT_WRITE, flags, s->ring_fd, 0);
 	if (s->base == MAP_FAILED)
 		return false;
 	madvise(s->base, ring_file_bytes(IP_RING_MAX), MADV_DONTFORK);
-	return map_part(s, 0, ring_file_bytes(FIRST_RINGS));
+	return true;
 }
 
 static void status_init(struct tfmt_status *st, uint64_t start_ns)
@@ -171,12 +216,12 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	char dir[PATH_MAX - 512], name[400];
 
 	memset(s, 0, sizeof(*s));
-	s->trace_fd = s->ring_fd = -1;
+	s->trace_fd = s->ring_fd = s->ring_folder_fd = -1;
 	if (!directory_open(dir, sizeof(dir), output, job))
 		return false;
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
 	snprintf(s->trace_path, sizeof(s->trace_path), "%s/%s.vtr" UNPUBLISHED, dir, name);
-	s->trace_fd = open(s->trace_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	s->trace_fd = own_open(s->trace_path, O_WRONLY);
 	if (s->trace_fd < 0)
 		return false;
 	lock_trace(s->trace_fd);
@@ -194,9 +239,21 @@ bool storage_add_rings(struct storage *s, unsigned nr)
 	struct tfmt_status *st = (struct tfmt_status *)s->base;
 	size_t from = ring_file_bytes(st->nr_rings), to = ring_file_bytes(st->nr_rings + nr);
 
-	if (nr > IP_RING_MAX - st->nr_rings || (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)) || !map_part(s, from, to))
+	if (nr > IP_RING_MAX - st->nr_rings || (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)))
 		return false;
 	__atomic_store_n(&st->nr_rings, st->nr_rings + nr, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool storage_populate(struct storage *s)
+{
+	size_t end = ring_file_bytes(((struct tfmt_status *)s->base)->nr_rings), left = end - s->populated_bytes;
+
+	if (!left)
+		return false;
+	left = left < POPULATE_BYTES ? left : POPULATE_BYTES;
+	madvise(s->base + s->populated_bytes, left, MADV_POPULATE_WRITE);
+	s->populated_bytes += left;
 	return true;
 }
 
@@ -221,7 +278,7 @@ void storage_discard(struct storage *s)
 void storage_drop_ring_file(struct storage *s)
 {
 	if (s->ring_path[0])
-		unlink(s->ring_path);
+		unlinkat(s->ring_folder_fd, strrchr(s->ring_path, '/') + 1, 0);
 	s->ring_path[0] = 0;
 }
 
@@ -231,5 +288,7 @@ void storage_close(struct storage *s)
 		close(s->ring_fd);
 	if (s->trace_fd >= 0)
 		close(s->trace_fd);
-	s->ring_fd = s->trace_fd = -1;
+	if (s->ring_folder_fd >= 0)
+		close(s->ring_folder_fd);
+	s->ring_fd = s->trace_fd = s->ring_folder_fd = -1;
 }

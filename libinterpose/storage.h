@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tracefmt/tracefmt.h"
@@ -15,10 +16,12 @@
 struct storage {
 	int trace_fd;               /* locked while this process records */
 	int ring_fd;                /* -1: anonymous */
+	int ring_folder_fd;         /* its folder: the program may change its root */
 	char trace_path[PATH_MAX];  /* ends in .vtr.new until it is published */
 	char ring_path[PATH_MAX];   /* "" if anonymous */
 	uint8_t *base;              /* the mapping: room for IP_RING_MAX rings, nr_rings of them present */
 	enum tfmt_storage kind;
+	size_t populated_bytes;     /* of the mapping: these have their pages */
 };
 
 /*
@@ -30,6 +33,9 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 
 /* So many more rings at the end of the ring file; false, and none, at the limit or without space for all. */
 bool storage_add_rings(struct storage *s, unsigned nr);
+
+/* Give some more of the rings their pages, so that hooks need not. False when all have theirs. */
+bool storage_populate(struct storage *s);
 
 /*
  * Give the trace its name, now that it has a header: nobody ever finds one that cannot be read. False if that fails;

@@ -2,6 +2,7 @@
 /* Memory, time and waiting for code that may use neither the program's malloc nor its locks. */
 #include <limits.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -53,11 +54,27 @@ void ip_futex_wake(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* The calling thread's locks, and its signal mask before the first. */
+static __thread struct {
+	unsigned nr;
+	uint64_t mask;
+} held;
+
+/* The system call itself: the C library's keeps its own two signals out, and one of them cancels threads. */
+static void mask_signals(const uint64_t *mask, uint64_t *old)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, old, sizeof(*mask));
+}
+
 /* 0 free, 1 held, 2 held and somebody waits: the three-state futex lock of Drepper's "Futexes Are Tricky". */
 void ip_lock(_Atomic uint32_t *word)
 {
+	static const uint64_t all = UINT64_MAX;
 	uint32_t free_word = 0;
 
+	if (!held.nr)
+		mask_signals(&all, &held.mask);
+	held.nr++;
 	if (atomic_compare_exchange_strong(word, &free_word, 1))
 		return;
 	while (atomic_exchange(word, 2) != 0)
@@ -68,4 +85,6 @@ void ip_unlock(_Atomic uint32_t *word)
 {
 	if (atomic_exchange(word, 0) == 2)
 		ip_futex_wake(word);
+	if (!--held.nr)
+		mask_signals(&held.mask, NULL);
 }

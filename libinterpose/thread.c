@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's state of each thread: made at its first event, given back when the thread ends. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -9,26 +10,43 @@
 
 #include "callstack.h"
 #include "interpose.h"
+#include "nvtx.h"
 #include "shapes.h"
 
 #define PAUSE_NS 100000u /* between looks for a ring */
+#define NESTED_MAX 8     /* states of one thread: each but the last inside a hook, or left by a jump out of one */
+#define FORGOTTEN_MAX 128u /* such states in a process */
 
 __thread struct ip_tls ip_tls;
 static pthread_key_t at_thread_end;
 
-/* pthread runs this when a thread that has recorded ends; in a fork child the state is another process's. */
-static void thread_end(void *arg)
+static void thread_free(struct ip_thread *t)
 {
-	struct ip_thread *t = arg;
-
-	if (ip_state() < IP_RECORDING || ip_tls.generation != ip_recorder->generation || ip_tls.thread != t)
-		return;
-	ip_tls.thread = NULL;
-	if (t->ring)
-		__atomic_store_n(&t->ring->owner, TFMT_RING_LEFT, __ATOMIC_RELEASE);
 	callstack_thread_free(t->stacks);
 	shape_cache_free(t->shapes);
 	ip_unmap(t, sizeof(*t));
+}
+
+/*
+ * pthread runs this when a thread that has recorded ends; in a fork child the state is another process's. A state
+ * that is busy was inside a hook when the thread was cancelled or jumped: that event is missing.
+ */
+static void thread_end(void *arg)
+{
+	struct ip_thread *t = ip_tls.thread, *nested;
+
+	(void)arg;
+	if (ip_state() < IP_RECORDING || ip_tls.generation != ip_recorder->generation)
+		return;
+	ip_tls.thread = NULL;
+	for (; t; t = nested) {
+		nested = t->nested;
+		if (t->busy && !t->left)
+			ip_lost();
+		if (t->ring)
+			__atomic_store_n(&t->ring->owner, TFMT_RING_LEFT, __ATOMIC_RELEASE);
+		thread_free(t);
+	}
 }
 
 void ip_thread_init(void)
@@ -38,13 +56,20 @@ void ip_thread_init(void)
 
 static void define_thread(uint32_t id)
 {
-	uint8_t payload[64], *p = payload;
-	char name[17] = "";
+	uint8_t payload[NVTX_THREAD_BYTES + 20], *p = payload;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	char name[NVTX_THREAD_BYTES] = "";
 
 	prctl(PR_GET_NAME, name);
-	p = tfmt_put_varint(p, (uint64_t)syscall(SYS_gettid));
+	nvtx_thread_name(tid, name);
+	p = tfmt_put_varint(p, tid);
 	p = tfmt_put_string(p, name, strlen(name));
 	ip_define(TFMT_DEF_THREAD, id, payload, (size_t)(p - payload));
+}
+
+void ip_thread_define(struct ip_thread *t)
+{
+	define_thread(t->ring->thread);
 }
 
 /* A ring nobody uses, or NULL. */
@@ -69,33 +94,41 @@ static void ring_missed(void)
 {
 	uint64_t now = ip_now_ns(), since = 0;
 
+	ip_tls.ring_missed = true;
 	if (!atomic_compare_exchange_strong(&ip_recorder->rings_missing_since, &since, now) &&
 	    now - since > IP_STUCK_NS)
 		atomic_store(&ip_recorder->rings_exhausted, true);
 }
 
-/* The drain keeps spare rings; when many threads begin at once they wait for it to make more. */
+/*
+ * The drain keeps spare rings; when many threads begin at once they wait for it to make more, the first time longer:
+ * as the process's first event waits for the files.
+ */
 static struct tfmt_ring *ring_claim(void)
 {
+	uint64_t since, longest = ip_tls.ring_missed ? IP_WAIT_NS : IP_STUCK_NS;
 	struct tfmt_ring *r = ring_find();
-	uint64_t until;
 
 	if (r || atomic_load(&ip_recorder->rings_exhausted))
 		return r;
-	until = ip_now_ns() + IP_WAIT_NS;
+	since = ip_now_ns();
 	atomic_fetch_add(&ip_recorder->rings_wanted, 1);
 	do {
 		ip_wake_drain();
 		ip_pause(PAUSE_NS);
 		r = ring_find();
-	} while (!r && ip_now_ns() < until && !atomic_load(&ip_recorder->rings_exhausted));
+	} while (!r && ip_now_ns() - since < longest && !atomic_load(&ip_recorder->rings_exhausted));
 	if (!r)
 		ring_missed();
-	atomic_fetch_sub(&ip_recorder->rings_wanted, 1);
+	ip_waited(since);
 	return r;
 }
 
-static IP_COLD struct ip_thread *thread_new(void)
+/*
+ * A new state, hung up at *where. A signal handler that calls CUDA from here on finds it busy, and takes none of our
+ * locks twice: it gets a nested one.
+ */
+static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void *frame)
 {
 	struct ip_thread *t = ip_map(sizeof(*t));
 	uint32_t id;
@@ -104,43 +137,89 @@ static IP_COLD struct ip_thread *thread_new(void)
 		return NULL;
 	t->busy = true;
 	t->stuck_tail = UINT64_MAX;
-	/* A signal handler that calls CUDA from here on finds a busy thread: it takes none of our locks twice. */
-	ip_tls.thread = t;
+	t->frame = frame;
 	ip_tls.generation = ip_recorder->generation;
+	*where = t;
 	atomic_signal_fence(memory_order_seq_cst);
 	t->stacks = callstack_thread_new();
 	t->shapes = shape_cache_new();
-	t->ring = ring_claim();
-	if (!t->stacks || !t->shapes || !t->ring) {
-		ip_tls.thread = NULL;
+	t->ring = t->stacks && t->shapes ? ring_claim() : NULL;
+	if (!t->ring) {
+		*where = t->nested;
 		atomic_signal_fence(memory_order_seq_cst);
-		if (t->ring)
-			__atomic_store_n(&t->ring->owner, TFMT_RING_FREE, __ATOMIC_RELEASE);
-		callstack_thread_free(t->stacks);
-		shape_cache_free(t->shapes);
-		ip_unmap(t, sizeof(*t));
+		thread_free(t);
 		return NULL;
 	}
 	id = ip_next_id(TFMT_DEF_THREAD);
 	define_thread(id);
 	t->ring->thread = id;
 	t->head = t->ring->head;
-	pthread_setspecific(at_thread_end, t);
+	if (where == &ip_tls.thread)
+		pthread_setspecific(at_thread_end, t);
+	nvtx_replay(t);
 	t->busy = false;
 	return t;
 }
 
+/* A handler on a stack of its own: where that lies says nothing of what it has interrupted. */
+static bool on_signal_stack(void)
+{
+	stack_t stack;
+
+	return !sigaltstack(NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
+}
+
+/*
+ * A busy state whose call came from no higher up the stack than ours: its frame is gone, a handler has jumped out of
+ * the hook, and its event is missing. Its memory and its ring are left alone for ever, for on another stack, that of
+ * a coroutine, it may yet go on. True if it is to be forgotten; so many that it would hurt are not.
+ */
+static bool is_left(struct ip_thread *t, const void *frame)
+{
+	static _Atomic unsigned nr_forgotten;
+
+	if (!t->left && t->frame <= frame && !on_signal_stack()) {
+		t->left = true;
+		ip_lost();
+	}
+	return t->left && atomic_load(&nr_forgotten) < FORGOTTEN_MAX && atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
+}
+
 struct ip_thread *ip_thread_get(void)
 {
-	return ip_tls.thread && ip_tls.generation == ip_recorder->generation ? ip_tls.thread : thread_new();
+	const void *frame = __builtin_frame_address(0);
+	struct ip_thread **where = &ip_tls.thread;
+
+	if (ip_tls.generation != ip_recorder->generation)
+		ip_tls.thread = NULL;
+	for (unsigned depth = 0; depth < NESTED_MAX; depth++) {
+		struct ip_thread *t = *where ? *where : thread_new(where, frame);
+
+		if (!t)
+			return NULL;
+		if (!t->busy) {
+			t->frame = frame;
+			return t;
+		}
+		if (is_left(t, frame))
+			*where = t->nested;
+		else
+			where = &t->nested;
+	}
+	return NULL;
 }
 
 struct ip_thread *ip_event_thread(void)
 {
-	struct ip_thread *t = ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+	uint32_t state = ip_state();
+	struct ip_thread *t;
 
-	if (t && !t->busy)
-		return t;
-	ip_lost();
-	return NULL;
+	if (state == IP_OPENING && ip_begin())
+		state = IP_RECORDING;
+	if (state == IP_CLOSED)
+		ip_hold();
+	t = state == IP_RECORDING ? ip_thread_get() : NULL;
+	if (!t)
+		ip_lost();
+	return t;
 }

@@ -8,12 +8,10 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 #include <unwind.h>
 
 #define COMPARED_FIRST 1000u /* captures of a process that libgcc judges */
 #define COMPARED_EVERY 4096u /* and later one of so many in each thread */
-#define STEP_MAX (1u << 20)  /* bytes from frame to frame on one stack */
 
 enum method { BY_LIBGCC, BY_TABLE, TABLE_DISAGREED };
 
@@ -38,60 +36,54 @@ static void find_own_code(void)
 	}
 }
 
-/* A walk of libgcc, and what it shows of the stack. */
+bool unwind_is_own(uint64_t ip)
+{
+	return ip >= own_start && ip <= own_end;
+}
+
+/* ---- libgcc's walk --------------------------------------------------------------------------------- */
+
+/* Frames outside this library, innermost first. */
 struct walk {
-	struct unwind_trace trace;
-	uint64_t high;   /* rsp of the outermost frame so far, 0 = none */
-	bool plain;      /* on one stack as it seems: no signal's frame, no large step */
+	struct unwind_level *frame;
+	uint32_t nr, max;
+	uint64_t from; /* nothing below this sp */
+	bool ended;    /* at the thread's first function */
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
 {
 	struct walk *w = arg;
 	int interrupted = 0;
-	uint64_t ip = _Unwind_GetIPInfo(context, &interrupted), rsp = _Unwind_GetCFA(context);
+	uint64_t ip = _Unwind_GetIPInfo(context, &interrupted), sp = _Unwind_GetCFA(context);
 
 	/* The walk ends in a zero where the thread's first function marks it. */
-	if (!ip)
+	w->ended = !ip;
+	if (!ip || sp < w->from || unwind_is_own(ip))
 		return _URC_NO_REASON;
-	if (interrupted || (w->high && rsp - w->high > STEP_MAX))
-		w->plain = false;
-	w->high = rsp;
-	return unwind_trace_add(&w->trace, ip) ? _URC_NO_REASON : _URC_NORMAL_STOP;
+	if (w->nr == w->max)
+		return _URC_NORMAL_STOP;
+	w->frame[w->nr++] = (struct unwind_level){ .ip = ip, .sp = sp };
+	return _URC_NO_REASON;
 }
 
-static struct unwind_trace trace_into(uint64_t *ip, uint32_t max)
+/* False if frames further out are missing. */
+static __attribute__((noinline)) bool walk_by_libgcc(struct walk *w)
 {
-	return (struct unwind_trace){ .ip = ip, .max = max, .skip_start = own_start, .skip_end = own_end };
+	_Unwind_Backtrace(add_frame, w);
+	return w->ended;
 }
 
-/* What of the table is not for this capture is left to libgcc; the table learns the stack from that. */
-static __attribute__((noinline)) struct unwind_trace walk_by_libgcc(struct unwind_thread *u, uint64_t rsp,
-								    uint64_t *ip, uint32_t max)
+static bool capture_by_libgcc(struct unwind_thread *u, uint64_t from)
 {
-	struct walk w = { .trace = trace_into(ip, max), .plain = true };
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from };
+	bool whole = walk_by_libgcc(&w);
 
-	_Unwind_Backtrace(add_frame, &w);
-#ifdef __x86_64__
-	if (u && w.plain && w.high > rsp)
-		unwind_table_learn(u, rsp, w.high);
-#else
-	(void)u;
-	(void)rsp;
-#endif
-	return w.trace;
+	unwind_table_set(u, w.nr);
+	return whole;
 }
 
-#ifdef __x86_64__
-
-/* A table that has told a stack otherwise than libgcc is not asked again. */
-static void compare(const struct unwind_trace *by_table, const struct unwind_trace *by_libgcc)
-{
-	atomic_fetch_add_explicit(&nr_compared, 1, memory_order_relaxed);
-	if (by_table->nr != by_libgcc->nr || by_table->cut != by_libgcc->cut ||
-	    memcmp(by_table->ip, by_libgcc->ip, by_table->nr * sizeof(*by_table->ip)))
-		atomic_store_explicit(&method, TABLE_DISAGREED, memory_order_relaxed);
-}
+/* ---- the judge ------------------------------------------------------------------------------------- */
 
 static bool is_compared(const struct unwind_thread *u)
 {
@@ -99,60 +91,61 @@ static bool is_compared(const struct unwind_thread *u)
 	       u->nr_captures % COMPARED_EVERY == 0;
 }
 
-static __attribute__((noinline)) struct unwind_trace walk_by_both(struct unwind_thread *u,
-								  struct unwind_registers at, uint64_t *ip,
-								  uint32_t max)
+static bool agree(const struct unwind_thread *u, const struct walk *w)
 {
-	uint64_t judged[UNWIND_MAX];
-	struct unwind_trace by_table = trace_into(judged, max), by_libgcc;
-	bool done = max <= UNWIND_MAX && unwind_table_walk(u, at, &by_table);
+	uint32_t n = 0;
 
-	by_libgcc = walk_by_libgcc(u, at.rsp, ip, max);
-	if (done)
-		compare(&by_table, &by_libgcc);
-	return by_libgcc;
+	for (uint32_t i = u->nr; i-- > 0;) {
+		if (unwind_is_own(u->level[i].ip))
+			continue;
+		if (n == w->nr || u->level[i].ip != w->frame[n].ip)
+			return false;
+		n++;
+	}
+	return n == w->nr;
 }
 
-__attribute__((noinline)) uint32_t unwind_capture(struct unwind_thread *u, uint64_t *ip, uint32_t max,
-						  bool *cut)
+/*
+ * The table has walked a stack to its root. When libgcc sees another one, that holds, and the table is done
+ * with.
+ */
+static __attribute__((noinline)) bool judge(struct unwind_thread *u, uint64_t from)
 {
-	/* This function's own frame, which asking for its address gives the classic shape. */
-	const uint64_t *frame = __builtin_frame_address(0);
-	struct unwind_registers at = { .ip = frame[1], .rsp = (uintptr_t)(frame + 2), .rbp = frame[0] };
-	struct unwind_trace trace = trace_into(ip, max);
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from };
+	bool whole = walk_by_libgcc(&w);
+
+	atomic_fetch_add_explicit(&nr_compared, 1, memory_order_relaxed);
+	if (agree(u, &w) && whole)
+		return true;
+	atomic_store_explicit(&method, TABLE_DISAGREED, memory_order_relaxed);
+	unwind_table_set(u, w.nr);
+	return whole;
+}
+
+bool unwind_capture(struct unwind_thread *u, struct unwind_registers at)
+{
+	enum unwind_end end;
 
 	if (atomic_load_explicit(&method, memory_order_relaxed) != BY_TABLE)
-		trace = walk_by_libgcc(NULL, at.rsp, ip, max);
-	else if (is_compared(u))
-		trace = walk_by_both(u, at, ip, max);
-	else if (!unwind_table_walk(u, at, &trace))
-		trace = walk_by_libgcc(u, at.rsp, ip, max);
-	*cut = trace.cut;
-	return trace.nr;
+		return capture_by_libgcc(u, at.sp);
+	end = unwind_table_walk(u, at);
+	if (end == UNWIND_UNKNOWN)
+		return capture_by_libgcc(u, at.sp);
+	if (end == UNWIND_ROOT && is_compared(u))
+		return judge(u, at.sp);
+	return end == UNWIND_ROOT;
 }
-
-#else
-
-uint32_t unwind_capture(struct unwind_thread *u, uint64_t *ip, uint32_t max, bool *cut)
-{
-	struct unwind_trace trace = walk_by_libgcc(u, 0, ip, max);
-
-	*cut = trace.cut;
-	return trace.nr;
-}
-
-#endif
 
 void unwind_init(void)
 {
-	uint64_t ip[4];
+	struct unwind_level few[4];
+	struct walk w = { .frame = few, .max = 4 };
 
 	find_own_code();
-	available = walk_by_libgcc(NULL, 0, ip, 4).nr > 0;
-#ifdef __x86_64__
+	walk_by_libgcc(&w);
+	available = w.nr > 0;
 	atomic_store(&nr_compared, 0);
 	atomic_store(&method, BY_TABLE);
-#endif
 }
 
 bool unwind_available(void)

@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Call frame information (DWARF 5, section 6.4, as the System V ABI stores it in .eh_frame) of one address,
- * condensed to a rule. Only rsp, rbp and the return address are followed: nothing else leads to a caller.
+ * condensed to a rule. Only stack and frame pointer and return address are followed: nothing else leads to
+ * a caller.
  */
 #include "unwind_rules.h"
-
-#ifdef __x86_64__
 
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
-enum { REG_RBP = 6, REG_RSP = 7, REG_RA = 16 };
-
 enum { PE_ABSOLUTE = 0x00, PE_ULEB128 = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
        PE_SLEB128 = 0x09, PE_SDATA2 = 0x0a, PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
        PE_FORMAT = 0x0f, PE_RELATION = 0x70, PE_PC_RELATIVE = 0x10, PE_INDIRECT = 0x80, PE_TABLE = 0x3b };
 
-enum { OP_BREG6 = 0x76, OP_DEREF = 0x06 };
+enum { OP_BREG_FP = 0x70 + ARCH_REG_FP, OP_DEREF = 0x06 };
 
 #define NOTES_MAX 1024     /* bytes */
 #define SMALL_FUNCTIONS 32 /* of a small object */
-#define SMALL_BYTES 1024   /* of its descriptions, as they lie in .eh_frame's beginning */
 #define REMEMBERED 8 /* nested DW_CFA_remember_state; compilers need one */
 
 /* Bytes being read; `bad` sticks when they end too early or mean something unknown. */
@@ -163,7 +159,7 @@ static bool parse_common(struct cursor c, struct common *common)
 	if (version != 1 && version != 3)
 		return false;
 	*common = (struct common){ .code_align = take_uleb(&c), .data_align = take_sleb(&c) };
-	if ((version == 1 ? take(&c, 1) : take_uleb(&c)) != REG_RA || c.bad)
+	if ((version == 1 ? take(&c, 1) : take_uleb(&c)) != ARCH_REG_RA || c.bad)
 		return false;
 	if (*augmentation) {
 		if (*augmentation++ != 'z')
@@ -184,6 +180,8 @@ static bool parse_common(struct cursor c, struct common *common)
 			break;
 		case 'L':
 			take(&data, 1);
+			break;
+		case 'B': /* aarch64: with which key return addresses are signed */
 			break;
 		default: /* among them 'S': a signal's frame, whose address is not behind a call */
 			return false;
@@ -217,7 +215,7 @@ static const uint8_t *description_of(const struct unwind_object *o, uint64_t pc)
 
 /* ---- running it ---------------------------------------------------------------------------------- */
 
-enum where { UNCHANGED, ON_CFA, ON_RBP, UNDEFINED, ELSEWHERE };
+enum where { UNCHANGED, ON_CFA, ON_FP, UNDEFINED, ELSEWHERE };
 
 struct place {
 	enum where where;
@@ -227,33 +225,39 @@ struct place {
 struct frame {
 	enum unwind_kind cfa;
 	int64_t cfa_offset;
-	struct place rbp, rsp, ra;
+	struct place fp, sp, ra;
 };
 
 static void set(struct frame *f, uint64_t reg, enum where where, int64_t offset)
 {
-	struct place *p = reg == REG_RBP ? &f->rbp : reg == REG_RSP ? &f->rsp : reg == REG_RA ? &f->ra : NULL;
+	struct place *p = NULL;
 
+	if (reg == ARCH_REG_FP)
+		p = &f->fp;
+	else if (reg == ARCH_REG_SP)
+		p = &f->sp;
+	else if (reg == ARCH_REG_RA)
+		p = &f->ra;
 	if (p)
 		*p = (struct place){ where, offset };
 }
 
 static void restore(struct frame *f, uint64_t reg, const struct frame *initial)
 {
-	if (reg == REG_RBP)
-		f->rbp = initial->rbp;
-	else if (reg == REG_RSP)
-		f->rsp = initial->rsp;
-	else if (reg == REG_RA)
+	if (reg == ARCH_REG_FP)
+		f->fp = initial->fp;
+	else if (reg == ARCH_REG_SP)
+		f->sp = initial->sp;
+	else if (reg == ARCH_REG_RA)
 		f->ra = initial->ra;
 }
 
 static void set_cfa_register(struct frame *f, uint64_t reg)
 {
-	f->cfa = reg == REG_RSP ? UNWIND_RSP : reg == REG_RBP ? UNWIND_RBP : UNWIND_OTHER;
+	f->cfa = reg == ARCH_REG_SP ? UNWIND_SP : reg == ARCH_REG_FP ? UNWIND_FP : UNWIND_OTHER;
 }
 
-/* An expression that is rbp + offset, or what is stored there. */
+/* An expression that is fp + offset, or what is stored there. */
 static bool take_expression(struct cursor *c, bool stored, int64_t *offset)
 {
 	uint64_t bytes = take_uleb(c);
@@ -263,7 +267,7 @@ static bool take_expression(struct cursor *c, bool stored, int64_t *offset)
 	if (c->bad)
 		return false;
 	e.end = c->at;
-	if (take(&e, 1) != OP_BREG6)
+	if (take(&e, 1) != OP_BREG_FP)
 		return false;
 	*offset = take_sleb(&e);
 	if (stored && take(&e, 1) != OP_DEREF)
@@ -280,6 +284,7 @@ static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const 
 
 	switch (op) {
 	case 0x00: /* nop */
+	case 0x2d: /* AARCH64_negate_ra_state: return addresses are signed from here on, or no longer */
 		return true;
 	case 0x0c: /* def_cfa */
 		set_cfa_register(f, take_uleb(c));
@@ -333,7 +338,7 @@ static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const 
 		set(f, reg, ELSEWHERE, 0);
 		return true;
 	case 0x10: /* expression */
-		set(f, reg, take_expression(c, false, &offset) ? ON_RBP : ELSEWHERE, offset);
+		set(f, reg, take_expression(c, false, &offset) ? ON_FP : ELSEWHERE, offset);
 		return true;
 	case 0x16: /* val_expression */
 		take_expression(c, false, &offset);
@@ -382,26 +387,32 @@ static bool fits(int64_t offset, unsigned bits)
 	return !(offset & 7) && offset / 8 >= -limit && offset / 8 < limit;
 }
 
-static uint32_t condense(const struct frame *f)
+static struct unwind_rule other(void)
 {
-	uint32_t rule = f->cfa;
-
-	if (f->ra.where == UNDEFINED)
-		return UNWIND_END;
-	if (f->cfa == UNWIND_OTHER || f->rsp.where != UNCHANGED || f->ra.where != ON_CFA || f->ra.offset != -8 ||
-	    !fits(f->cfa_offset, 17))
-		return UNWIND_OTHER;
-	if (f->rbp.where == ON_CFA || f->rbp.where == ON_RBP) {
-		if (!fits(f->rbp.offset, 5))
-			return UNWIND_OTHER;
-		rule |= 1u << 3 | (uint32_t)(f->rbp.where == ON_RBP) << 4 | ((uint32_t)(f->rbp.offset / 8) & 0x1f) << 5;
-	} else if (f->rbp.where != UNCHANGED) {
-		return UNWIND_OTHER;
-	}
-	return rule | ((uint32_t)(f->cfa_offset / 8) & 0x1ffff) << 10;
+	return (struct unwind_rule){ .kind = UNWIND_OTHER };
 }
 
-uint32_t unwind_rule(const struct unwind_object *object, uint64_t pc)
+static struct unwind_rule condense(const struct frame *f)
+{
+	struct unwind_rule rule = { .kind = f->cfa, .cfa_offset = f->cfa_offset / 8, .ra_offset = f->ra.offset / 8 };
+
+	if (f->ra.where == UNDEFINED)
+		return (struct unwind_rule){ .kind = UNWIND_END };
+	if (f->cfa == UNWIND_OTHER || f->sp.where != UNCHANGED || f->ra.where != ON_CFA || !fits(f->ra.offset, 12) ||
+	    !fits(f->cfa_offset, 20))
+		return other();
+	if (f->fp.where == ON_CFA || f->fp.where == ON_FP) {
+		if (!fits(f->fp.offset, 12))
+			return other();
+		rule.fp_where = f->fp.where == ON_CFA ? UNWIND_FP_ON_CFA : UNWIND_FP_ON_FP;
+		rule.fp_offset = f->fp.offset / 8;
+	} else if (f->fp.where != UNCHANGED) {
+		return other();
+	}
+	return rule;
+}
+
+struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc)
 {
 	struct frame f = { .cfa = UNWIND_OTHER, .ra = { .where = ELSEWHERE } }, initial;
 	const uint8_t *at = description_of(object, pc);
@@ -411,19 +422,19 @@ uint32_t unwind_rule(const struct unwind_object *object, uint64_t pc)
 	int32_t back;
 
 	if (!at)
-		return UNWIND_OTHER;
+		return other();
 	c = entry_at(object, at);
 	back = (int32_t)take(&c, 4);
 	if (c.bad || !parse_common(entry_at(object, at + 4 - back), &common))
-		return UNWIND_OTHER;
+		return other();
 	start = take_pointer(&c, common.encoding);
 	bytes = take_pointer(&c, common.encoding & PE_FORMAT);
 	if (common.augmented)
 		skip(&c, take_uleb(&c));
 	if (c.bad || pc - start >= bytes || !run(&f, common.program, &common, start, UINT64_MAX, &f))
-		return UNWIND_OTHER;
+		return other();
 	initial = f;
-	return run(&f, c, &common, start, pc, &initial) ? condense(&f) : UNWIND_OTHER;
+	return run(&f, c, &common, start, pc, &initial) ? condense(&f) : other();
 }
 
 /* ---- objects --------------------------------------------------------------------------------------- */
@@ -451,35 +462,40 @@ static uint64_t mix_image(uint64_t hash, const struct unwind_object *o)
 	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)(uintptr_t)o->start;
 	const ElfW(Phdr) *p;
 	uint64_t base = 0;
+	bool mapped = false;
 
 	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phentsize != sizeof(*p))
 		return hash;
 	p = (const ElfW(Phdr) *)(uintptr_t)(o->start + e->e_phoff);
 	for (unsigned i = 0; i < e->e_phnum; i++)
-		if (p[i].p_type == PT_LOAD && p[i].p_offset == 0)
+		if (p[i].p_type == PT_LOAD && p[i].p_offset == 0) {
 			base = o->start - p[i].p_vaddr;
-	for (unsigned i = 0; i < e->e_phnum; i++)
+			mapped = true;
+		}
+	for (unsigned i = 0; mapped && i < e->e_phnum; i++)
 		if (p[i].p_type == PT_NOTE && p[i].p_filesz <= NOTES_MAX)
 			hash = mix_bytes(hash, (const uint8_t *)(uintptr_t)(base + p[i].p_vaddr), p[i].p_filesz);
 	return hash;
 }
 
 /*
- * What compilers make at run time may lack a build id and be alike in all sizes, but it is small: so its frame
- * descriptions themselves are part of what it is.
+ * What compilers make at run time may lack a build id and be alike in all sizes, but it is small: so its
+ * frame descriptions themselves are part of what it is.
  */
 static uint64_t mix_descriptions(uint64_t hash, const struct unwind_object *o)
 {
-	uint64_t end = o->start + o->bytes, at;
+	const int32_t *table = (const int32_t *)(const void *)(o->header + 12);
 	uint32_t functions;
-	int32_t distance;
 
-	memcpy(&distance, o->header + 4, 4);
 	memcpy(&functions, o->header + 8, 4);
-	at = (uintptr_t)o->header + 4 + (uint64_t)(int64_t)distance;
-	if (functions > SMALL_FUNCTIONS || at < o->start || at >= end)
-		return hash;
-	return mix_bytes(hash, (const uint8_t *)(uintptr_t)at, end - at < SMALL_BYTES ? end - at : SMALL_BYTES);
+	for (uint32_t i = 0; functions <= SMALL_FUNCTIONS && i < functions; i++) {
+		struct cursor c = entry_at(o, o->header + table[2 * i + 1]);
+
+		hash = mix(hash, (uint64_t)(int64_t)table[2 * i]);
+		if (!c.bad)
+			hash = mix_bytes(hash, c.at, (uint64_t)(c.end - c.at));
+	}
+	return hash;
 }
 
 /* Fills the object but for its place. The header must be the one that every linker writes. */
@@ -550,5 +566,4 @@ bool unwind_object_find(uint64_t address, struct unwind_object *object)
 	return dl_iterate_phdr(search_object, &s) > 0;
 }
 
-#endif
 #endif

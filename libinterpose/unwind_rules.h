@@ -2,11 +2,11 @@
 /*
  * unwind_rules: how to get from a function to its caller, out of the .eh_frame of the object it lies in.
  *
- * A *rule* is a number of UNWIND_RULE_BITS bits. It says where, seen from a return address's registers, the
- * canonical frame address (CFA) is, and where the caller's rbp. The caller's rsp is the CFA, the next return
- * address lies at CFA - 8. Whatever does not fit that is UNWIND_OTHER: of code by compilers, next to nothing.
+ * A *rule* says where, seen from the registers at a return address, the canonical frame address (CFA) is,
+ * and where the return address and the caller's frame pointer lie. The caller's stack pointer is the CFA.
+ * Whatever does not fit that is UNWIND_OTHER: of code by compilers, next to nothing.
  *
- * Threading: anywhere. No lock where glibc has _dl_find_object (2.35), no allocation. x86-64 only.
+ * Threading: anywhere. No lock where glibc has _dl_find_object (2.35), no allocation.
  */
 #ifndef IP_UNWIND_RULES_H
 #define IP_UNWIND_RULES_H
@@ -14,19 +14,49 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UNWIND_RULE_BITS 27
+#include "arch.h"
 
-/* The lowest three bits of a rule. */
+/* Of one frame: behind its call, and with the stack as it is to the function that made it. */
+struct unwind_registers {
+	uint64_t ip, sp, fp;
+};
+
+/* The caller of the function that says this, which thereby keeps a frame pointer. */
+#define UNWIND_CALLER()                                                                             \
+	({                                                                                          \
+		const uint64_t *frame_ = __builtin_frame_address(0);                                \
+		(struct unwind_registers){ arch_code_address(frame_[1]), ARCH_CALLER_SP(frame_), frame_[0] }; \
+	})
+
 enum unwind_kind {
-	UNWIND_NONE,  /* no rule: the number 0 */
-	UNWIND_RSP,   /* CFA = rsp + offset */
-	UNWIND_RBP,   /* CFA = rbp + offset */
-	UNWIND_SAVED, /* CFA = *(rbp + offset): a function that has aligned its stack */
+	UNWIND_NONE,  /* no rule */
+	UNWIND_SP,    /* CFA = sp + offset */
+	UNWIND_FP,    /* CFA = fp + offset */
+	UNWIND_SAVED, /* CFA = *(fp + offset): a function that has aligned its stack */
 	UNWIND_END,   /* the thread's first function: no caller */
 	UNWIND_OTHER,
 };
 
-/* A loaded object: where it is mapped and what tells it from others that may be mapped there at other times. */
+/* The caller's frame pointer. */
+enum unwind_fp {
+	UNWIND_FP_SAME,   /* is this one's */
+	UNWIND_FP_ON_CFA, /* lies at CFA + offset */
+	UNWIND_FP_ON_FP,  /* lies at this one's + offset */
+};
+
+/* Offsets are in words of eight bytes. */
+struct unwind_rule {
+	int64_t cfa_offset : 20;
+	int64_t ra_offset : 12; /* of the return address from the CFA */
+	int64_t fp_offset : 12;
+	uint64_t kind : 3;      /* enum unwind_kind */
+	uint64_t fp_where : 2;  /* enum unwind_fp */
+};
+
+/*
+ * A loaded object: where it is mapped and what tells it from others that may be mapped there at other
+ * times.
+ */
 struct unwind_object {
 	uint64_t start, bytes;
 	const uint8_t *header; /* its .eh_frame_hdr */
@@ -37,33 +67,6 @@ struct unwind_object {
 bool unwind_object_find(uint64_t address, struct unwind_object *object);
 
 /* The rule that holds at pc, an address in a call instruction within the object. Never UNWIND_NONE. */
-uint32_t unwind_rule(const struct unwind_object *object, uint64_t pc);
-
-static inline enum unwind_kind unwind_rule_kind(uint32_t rule)
-{
-	return (enum unwind_kind)(rule & 7);
-}
-
-/* Bytes from rsp or rbp. */
-static inline int64_t unwind_rule_offset(uint32_t rule)
-{
-	return (int64_t)((int32_t)(rule << (32 - UNWIND_RULE_BITS)) >> 15) * 8;
-}
-
-/* The caller's rbp is in memory: at unwind_rule_rbp_offset() from the CFA or, if ..._on_rbp(), from rbp. */
-static inline bool unwind_rule_rbp_saved(uint32_t rule)
-{
-	return rule >> 3 & 1;
-}
-
-static inline bool unwind_rule_rbp_on_rbp(uint32_t rule)
-{
-	return rule >> 4 & 1;
-}
-
-static inline int64_t unwind_rule_rbp_offset(uint32_t rule)
-{
-	return (int64_t)((int32_t)(rule << 22) >> 27) * 8;
-}
+struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc);
 
 #endif

@@ -1,80 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where rules are remembered. A word of the table is one rule with what is left of its key once the bucket is
- * known, so that it is written and read in one piece: no lock, and threads that fill it at once do no harm.
- * A bucket is one cache line; when it is full a new rule takes the place of another, which comes back.
+ * The walk. What it costs are cache lines: so a rule and its key are sixteen bytes, lie in the order in
+ * which they were met first, and mostly name the next one, which takes the hash table off the way from
+ * frame to frame.
  */
 #include "unwind_table.h"
 
-#ifdef __x86_64__
-
+#include <errno.h>
 #include <stdatomic.h>
-#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#define ADDRESS_BITS 47 /* of user space */
-#define BUCKET_BITS 10
-#define BUCKET_WORDS 8
-#define TAG_BITS (ADDRESS_BITS - BUCKET_BITS)
+#define PAGE 4096u
+#define STEP_MAX (64ull << 20) /* bytes from one frame to the next; also of a stack's growth at once */
 
-_Static_assert(TAG_BITS + UNWIND_RULE_BITS == 64, "a rule and its tag are one word");
+static _Atomic uint32_t generation;
 
-static _Atomic uint64_t table[1 << BUCKET_BITS][BUCKET_WORDS] __attribute__((aligned(64)));
-
-/* The multiplication is a permutation of addresses: bucket and tag tell each from every other. */
-static inline uint64_t spread(uint64_t ip)
+void unwind_objects_changed(void)
 {
-	return (ip * 0x9e3779b97f4a7c15ull) & ((1ull << ADDRESS_BITS) - 1);
+	atomic_fetch_add(&generation, 1);
 }
 
-static __attribute__((noinline)) uint32_t fill(_Atomic uint64_t *bucket, uint64_t tag, uint64_t ip,
-					       const struct unwind_object *o)
-{
-	uint32_t rule = unwind_rule(o, ip - 1);
-	unsigned i = 0;
-
-	while (i < BUCKET_WORDS && atomic_load_explicit(&bucket[i], memory_order_relaxed))
-		i++;
-	if (i == BUCKET_WORDS)
-		i = tag % BUCKET_WORDS;
-	atomic_store_explicit(&bucket[i], tag << UNWIND_RULE_BITS | rule, memory_order_relaxed);
-	return rule;
-}
-
-static inline uint32_t rule_of(uint64_t ip, const struct unwind_object *o)
-{
-	uint64_t key = spread(ip), tag = (key ^ o->identity) & ((1ull << TAG_BITS) - 1);
-	_Atomic uint64_t *bucket = table[key >> TAG_BITS];
-
-	for (unsigned i = 0; i < BUCKET_WORDS; i++) {
-		uint64_t word = atomic_load_explicit(&bucket[i], memory_order_relaxed);
-
-		if (word >> UNWIND_RULE_BITS == tag && word)
-			return (uint32_t)word & ((1u << UNWIND_RULE_BITS) - 1);
-		if (!word)
-			break;
-	}
-	return fill(bucket, tag, ip, o);
-}
-
-/* The object of an address, looked up lately; NULL if there is none. */
-static const struct unwind_object *object_of(struct unwind_thread *u, uint64_t ip)
-{
-	struct unwind_known *k = u->known, *end = u->known + u->nr_known;
-
-	while (k < end && ip - k->object.start >= k->object.bytes)
-		k++;
-	if (k < end && u->nr_captures - k->looked_up < UNWIND_OBJECT_LIFE)
-		return &k->object;
-	if (k == end && u->nr_known == UNWIND_OBJECTS)
-		k = &u->known[u->nr_captures % UNWIND_OBJECTS];
-	else if (k == end)
-		u->nr_known++;
-	k->looked_up = u->nr_captures;
-	if (unwind_object_find(ip, &k->object))
-		return &k->object;
-	k->object.bytes = 0;
-	return NULL;
-}
+/* ---- memory of the stack --------------------------------------------------------------------------- */
 
 /* A word of the thread's stack, which no sanitizer needs to approve of. */
 __attribute__((no_sanitize("address", "thread"))) static inline uint64_t load(uint64_t address)
@@ -82,67 +30,279 @@ __attribute__((no_sanitize("address", "thread"))) static inline uint64_t load(ui
 	return *(const volatile uint64_t *)(uintptr_t)address;
 }
 
-/* From a frame to its caller's, reading nothing below its rsp nor above high. */
-static inline bool step(uint32_t rule, struct unwind_registers *r, uint64_t high)
+/* The kernel reads the word, then finds that it knows no such operation. Costs a tenth of a microsecond. */
+static bool page_readable(uint64_t address)
 {
-	enum unwind_kind kind = unwind_rule_kind(rule);
-	uint64_t cfa = (kind == UNWIND_RSP ? r->rsp : r->rbp) + (uint64_t)unwind_rule_offset(rule), slot;
+	int saved = errno;
+	bool readable = syscall(SYS_rt_sigprocmask, -1, address, NULL, 8) == 0 || errno != EFAULT;
 
-	if (kind == UNWIND_OTHER)
+	errno = saved;
+	return readable;
+}
+
+/* Every page from `from` to the one of `to`. */
+static bool readable(uint64_t from, uint64_t to)
+{
+	for (uint64_t page = from & ~(PAGE - 1ull); page <= to; page += PAGE)
+		if (!page_readable(page))
+			return false;
+	return true;
+}
+
+/* The word at an address beyond what is known to be readable. */
+static __attribute__((noinline)) bool grow_up(struct unwind_thread *u, uint64_t address)
+{
+	if (address - u->high > STEP_MAX || !readable(u->high, address))
 		return false;
-	if (kind == UNWIND_SAVED) {
-		if (cfa < r->rsp || cfa > high - 8 || (cfa & 7))
+	u->high = (address & ~(PAGE - 1ull)) + PAGE;
+	return true;
+}
+
+/*
+ * The stack goes deeper than ever, or is another one (a fiber's, a signal handler's): what was known to be readable
+ * may belong to what is gone.
+ */
+static __attribute__((noinline)) void find_stack(struct unwind_thread *u, uint64_t sp)
+{
+	u->low = sp & ~(PAGE - 1ull);
+	u->high = u->low + PAGE;
+	u->reusable = false;
+}
+
+/* A word that may hold something of a frame which begins at sp. */
+static inline bool in_stack(struct unwind_thread *u, uint64_t sp, uint64_t address)
+{
+	if (address < sp || (address & 7))
+		return false;
+	return address < u->high || grow_up(u, address);
+}
+
+/* ---- return addresses ------------------------------------------------------------------------------ */
+
+static void forget(struct unwind_thread *u)
+{
+	memset(u->index, 0, sizeof(u->index));
+	memset(u->address, 0, u->nr_addresses * sizeof(*u->address));
+	u->nr_addresses = 1;
+	u->nr_objects = 0;
+	u->top = 0;
+	u->reusable = false;
+}
+
+static bool is_full(const struct unwind_thread *u)
+{
+	return u->nr_addresses == UNWIND_ADDRESSES || u->nr_objects == UNWIND_OBJECTS;
+}
+
+static const struct unwind_object *object_of(struct unwind_thread *u, uint64_t ip)
+{
+	struct unwind_object *o = u->object;
+
+	for (; o < u->object + u->nr_objects; o++)
+		if (ip - o->start < o->bytes)
+			return o;
+	if (u->nr_objects == UNWIND_OBJECTS || !unwind_object_find(ip, o))
+		return NULL;
+	u->nr_objects++;
+	return o;
+}
+
+static bool is_there(const struct unwind_object *known)
+{
+	struct unwind_object now;
+
+	return unwind_object_find(known->start, &now) && now.identity == known->identity;
+}
+
+static inline uint32_t slot_of(uint64_t ip)
+{
+	return (uint32_t)(ip * 0x9e3779b97f4a7c15ull >> 32) % (2 * UNWIND_ADDRESSES);
+}
+
+/* The address's number; 0 if it lies in no object, or the table is full until the next recheck. */
+static __attribute__((noinline)) uint32_t find_address(struct unwind_thread *u, uint64_t ip)
+{
+	const struct unwind_object *o;
+	uint32_t i = slot_of(ip), number;
+
+	while ((number = u->index[i]) != 0) {
+		if (u->address[number].ip == ip)
+			return number;
+		i = (i + 1) % (2 * UNWIND_ADDRESSES);
+	}
+	o = object_of(u, ip - 1);
+	if (!o || u->nr_addresses == UNWIND_ADDRESSES)
+		return 0;
+	if (!is_there(o)) {
+		u->generation--; /* the next capture forgets all */
+		return 0;
+	}
+	number = u->nr_addresses++;
+	u->address[number] = (struct unwind_address){ .ip = ip, .rule = unwind_rule(o, ip - 1) };
+	u->index[i] = (uint16_t)number;
+	return number;
+}
+
+/* One object in turn: if something else is there now, nothing that is remembered can be relied on. */
+static __attribute__((noinline)) void recheck(struct unwind_thread *u)
+{
+	if (is_full(u))
+		forget(u);
+	if (!u->nr_objects)
+		return;
+	if (!is_there(&u->object[u->nr_captures / UNWIND_RECHECK % u->nr_objects]))
+		forget(u);
+}
+
+/* ---- the walk -------------------------------------------------------------------------------------- */
+
+/* From a frame to its caller's: false if that cannot be one. Notes in the level where the way lay. */
+static inline bool step(struct unwind_thread *u, struct unwind_level *l, struct unwind_rule rule,
+			struct unwind_registers *r)
+{
+	uint64_t cfa = (rule.kind == UNWIND_SP ? r->sp : r->fp) + (uint64_t)(rule.cfa_offset * 8);
+	uint64_t sp = r->sp, ra_slot, fp_slot = UNWIND_NO_SLOT, slot;
+
+	l->by_rule = rule.kind == UNWIND_SAVED;
+	if (rule.kind == UNWIND_SAVED) {
+		if (!in_stack(u, sp, cfa))
 			return false;
 		cfa = load(cfa);
 	}
-	if (cfa <= r->rsp || cfa > high || (cfa & 7))
+	slot = cfa + (uint64_t)(rule.ra_offset * 8);
+	if (cfa <= sp || cfa - sp > STEP_MAX || !in_stack(u, sp, slot))
 		return false;
-	if (unwind_rule_rbp_saved(rule)) {
-		slot = (unwind_rule_rbp_on_rbp(rule) ? r->rbp : cfa) + (uint64_t)unwind_rule_rbp_offset(rule);
-		if (slot < r->rsp || slot > high - 8 || (slot & 7))
+	r->ip = arch_code_address(load(slot));
+	ra_slot = (slot - sp) / 8;
+	if (rule.fp_where != UNWIND_FP_SAME) {
+		slot = (rule.fp_where == UNWIND_FP_ON_FP ? r->fp : cfa) + (uint64_t)(rule.fp_offset * 8);
+		if (!in_stack(u, sp, slot) || slot - sp > STEP_MAX)
 			return false;
-		r->rbp = load(slot);
+		r->fp = load(slot);
+		fp_slot = (slot - sp) / 8;
+		l->by_rule |= fp_slot >= UNWIND_NO_SLOT;
 	}
-	r->ip = load(cfa - 8);
-	r->rsp = cfa;
+	l->by_rule |= ra_slot > UINT16_MAX;
+	l->ra_slot = (uint16_t)ra_slot;
+	l->fp_slot = (uint16_t)fp_slot;
+	r->sp = cfa;
 	return true;
 }
 
-bool unwind_table_walk(struct unwind_thread *u, struct unwind_registers at, struct unwind_trace *t)
+/* The oldest level to which the words on the stack still lead from level j, by each level between. */
+static inline uint32_t still_leads_to(const struct unwind_level *level, uint32_t j)
 {
-	const struct unwind_object *o = NULL;
+	for (; j > 0; j--) {
+		const struct unwind_level *l = &level[j];
 
-	u->nr_captures++;
-	if (at.rsp < u->low || at.rsp >= u->high)
-		return false;
-	while (unwind_trace_add(t, at.ip)) {
-		uint32_t rule;
+		if (l->by_rule || arch_code_address(load(l->sp + 8u * l->ra_slot)) != l[-1].ip)
+			break;
+		if (l->fp_slot != UNWIND_NO_SLOT && load(l->sp + 8u * l->fp_slot) != l[-1].fp)
+			break;
+	}
+	return j;
+}
 
+void unwind_table_set(struct unwind_thread *u, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		u->level[i] = u->fresh[nr - 1 - i];
+	u->nr = nr;
+	u->kept = 0;
+	u->reusable = false;
+}
+
+static void join(struct unwind_thread *u, uint32_t kept, uint32_t nr_fresh)
+{
+	for (uint32_t i = 0; i < nr_fresh; i++)
+		u->level[kept + i] = u->fresh[nr_fresh - 1 - i];
+	u->kept = kept;
+	u->nr = kept + nr_fresh;
+}
+
+static inline bool same_place(const struct unwind_level *l, const struct unwind_registers *r)
+{
+	return l->sp == r->sp && l->ip == r->ip && l->fp == r->fp;
+}
+
+/* The walk, with `old` levels to look for. *kept of them remain, *nr_fresh frames are new. */
+static enum unwind_end walk(struct unwind_thread *u, struct unwind_registers at, uint32_t old, uint32_t *kept,
+			    uint32_t *nr_fresh)
+{
+	const struct unwind_level *level = u->level;
+	uint32_t n = 0, j = old, number = u->top;
+
+	*kept = 0;
+	if (u->address[number].ip != at.ip)
+		number = u->top = find_address(u, at.ip);
+	for (;;) {
+		struct unwind_level *l = &u->fresh[n];
+		uint32_t next;
+
+		while (j && level[j - 1].sp < at.sp)
+			j--;
+		if (j && same_place(&level[j - 1], &at)) {
+			uint32_t to = still_leads_to(level, j - 1);
+
+			if (!to) {
+				*kept = j;
+				*nr_fresh = n;
+				return UNWIND_ROOT;
+			}
+			for (; j > to + 1 && n < UNWIND_MAX - 1; j--)
+				u->fresh[n++] = level[j - 1];
+			l = &u->fresh[n];
+			at = (struct unwind_registers){ level[j - 1].ip, level[j - 1].sp, level[j - 1].fp };
+			number = level[j - 1].address;
+			j--;
+		}
+		l->ip = at.ip;
+		l->sp = at.sp;
+		l->fp = at.fp;
+		l->address = (uint16_t)number;
+		*nr_fresh = ++n;
+		if (u->address[number].rule.kind == UNWIND_END)
+			return UNWIND_ROOT;
+		if (!number && !is_full(u))
+			return UNWIND_LOST;
+		if (!number || u->address[number].rule.kind == UNWIND_OTHER)
+			return UNWIND_UNKNOWN;
+		if (!step(u, l, u->address[number].rule, &at))
+			return UNWIND_LOST;
 		if (!at.ip) /* how some threads mark their first function's caller */
-			return true;
-		if (!o || at.ip - o->start >= o->bytes)
-			o = object_of(u, at.ip - 1);
-		if (!o)
-			return false;
-		rule = rule_of(at.ip, o);
-		if (unwind_rule_kind(rule) == UNWIND_END)
-			return true;
-		if (!step(rule, &at, u->high))
-			return false;
+			return UNWIND_ROOT;
+		if (n == UNWIND_MAX)
+			return UNWIND_TOO_DEEP;
+		next = (uint32_t)u->address[number].next;
+		if (u->address[next].ip != at.ip) {
+			next = find_address(u, at.ip);
+			u->address[number].next = next & 0x1fff;
+		}
+		number = next;
 	}
-	return true;
 }
 
-void unwind_table_learn(struct unwind_thread *u, uint64_t low, uint64_t high)
+enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)
 {
-	low &= ~4095ull; /* the rest of a page is as readable */
-	if (low <= u->high && u->low <= high) {
-		u->low = low < u->low ? low : u->low;
-		u->high = high > u->high ? high : u->high;
-	} else {
-		u->low = low;
-		u->high = high;
-	}
-}
+	uint32_t now = atomic_load_explicit(&generation, memory_order_acquire), kept, nr_fresh;
+	enum unwind_end end;
+	uint64_t high;
 
-#endif
+	if (now != u->generation || !u->nr_addresses)
+		forget(u);
+	else if (u->nr_captures % UNWIND_RECHECK == 0)
+		recheck(u);
+	u->generation = now;
+	u->nr_captures++;
+	if (at.sp < u->low || at.sp >= u->high)
+		find_stack(u, at.sp);
+	high = u->high;
+	end = walk(u, at, u->reusable ? u->nr : 0, &kept, &nr_fresh);
+	if (kept + nr_fresh > UNWIND_MAX)
+		end = walk(u, at, 0, &kept, &nr_fresh);
+	join(u, kept, nr_fresh);
+	u->reusable = end == UNWIND_ROOT;
+	if (end == UNWIND_LOST)
+		u->high = high; /* a frame that leads nowhere may have led beyond the stack */
+	return end;
+}

@@ -2,9 +2,14 @@
 /*
  * unwind_table: native stack walks by remembered rules (unwind_rules.h), a few nanoseconds a frame.
  *
- * Rules are remembered per return address and identity of the object it lies in, filled in at first sight:
- * the same addresses in a library that is loaded later are others. A thread looks its objects up again at
- * least every UNWIND_OBJECT_LIFE captures. Stacks are read only where libgcc has walked them before.
+ * A thread remembers the rule of every return address that it has met, which rule came next last time, and
+ * its previous stack as *levels*, root first. A level is a frame: where it stands and where it stores the
+ * way to its caller. Where a walk meets a frame with the registers of a level, and every word that the
+ * older levels lead to their callers by still holds what it held, the rest of the stack is the same: a rule
+ * depends on nothing else.
+ *
+ * The stack is read word by word, upwards only, and no further than its memory is known to be readable:
+ * frames that lead nowhere end a walk, they do not end the program.
  *
  * Threading: walks anywhere; a struct unwind_thread belongs to one thread. No lock, no allocation.
  */
@@ -16,55 +21,64 @@
 
 #include "unwind_rules.h"
 
-#define UNWIND_OBJECTS 32    /* remembered per thread */
-#define UNWIND_OBJECT_LIFE 16 /* captures */
+#define UNWIND_MAX 512u        /* frames of the longest stack */
+#define UNWIND_ADDRESSES 4096u /* return addresses that a thread remembers */
+#define UNWIND_OBJECTS 64u     /* objects that these lie in */
+#define UNWIND_RECHECK 128u    /* captures between looks whether one of them, in turn, is still there */
+#define UNWIND_NO_SLOT 0xffffu
 
-/* Return addresses being collected, innermost first, without those of this library. */
-struct unwind_trace {
-	uint64_t *ip;
-	uint32_t nr, max;
-	bool cut;                      /* there are more than max */
-	uint64_t skip_start, skip_end; /* this library's code */
+/* Plain fields: parts of a word, stored one by one and read as a whole, would cost more than all else. */
+struct unwind_level {
+	uint64_t ip, sp, fp;
+	uint16_t ra_slot; /* where the return address to the older level lies, in words above sp */
+	uint16_t fp_slot; /* where its fp does; UNWIND_NO_SLOT = it is this one's */
+	uint16_t address; /* of ip in the thread's table */
+	bool by_rule;     /* leads to its caller by more than these two words, or they are further away */
 };
 
-/* False when the trace is full. */
-static inline bool unwind_trace_add(struct unwind_trace *t, uint64_t ip)
-{
-	if (!ip || (ip >= t->skip_start && ip <= t->skip_end))
-		return true;
-	if (t->nr == t->max) {
-		t->cut = true;
-		return false;
-	}
-	t->ip[t->nr++] = ip;
-	return true;
-}
+/* What the user of the table wants to remember of a return address; 0 at first. */
+enum { UNWIND_MARK_BITS = 3 };
 
-struct unwind_known {
-	struct unwind_object object;
-	uint64_t looked_up; /* nr_captures then */
+struct unwind_address {
+	uint64_t ip : 48;
+	uint64_t next : 13; /* the address that came next last time */
+	uint64_t mark : UNWIND_MARK_BITS;
+	struct unwind_rule rule;
 };
 
-/* What a thread knows of its stack and of the objects on it. All zero: nothing. */
+/* How a walk ended. */
+enum unwind_end {
+	UNWIND_ROOT,     /* at the thread's first function */
+	UNWIND_TOO_DEEP, /* at UNWIND_MAX frames */
+	UNWIND_LOST,     /* at a frame whose caller is nowhere: code made at run time, a corrupted stack */
+	UNWIND_UNKNOWN,  /* at a frame that no rule describes, such as a signal's */
+};
+
+/* All zero: nothing known. */
 struct unwind_thread {
-	uint64_t low, high; /* readable stack: libgcc's walks of it, joined */
+	uint32_t nr;             /* levels of the last stack */
+	uint32_t kept;           /* of these, unchanged since the stack before */
+	bool reusable;           /* they can be found again */
+	uint32_t nr_addresses, nr_objects, top;
 	uint64_t nr_captures;
-	uint32_t nr_known;
-	struct unwind_known known[UNWIND_OBJECTS];
-};
-
-/* Of one frame: behind its call, and with the stack as the caller's own. */
-struct unwind_registers {
-	uint64_t ip, rsp, rbp;
+	uint64_t low, high;      /* stack that is known to be readable */
+	uint32_t generation;     /* of the process's objects, see unwind_objects_changed() */
+	struct unwind_level level[UNWIND_MAX], fresh[UNWIND_MAX];
+	struct unwind_object object[UNWIND_OBJECTS];
+	uint16_t index[2 * UNWIND_ADDRESSES]; /* hash of ip -> address[] */
+	struct unwind_address address[UNWIND_ADDRESSES]; /* 0 is nobody's */
 };
 
 /*
- * Collects the frames from `at` outwards. False if that needs libgcc: the stack is another than the thread's
- * known one, or a frame has no rule; then the trace holds nothing of use.
+ * Walks from the frame `at` outwards and replaces the levels. After UNWIND_UNKNOWN they hold the frames up
+ * to the one without a rule, too.
  */
-bool unwind_table_walk(struct unwind_thread *u, struct unwind_registers at, struct unwind_trace *t);
+enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at);
 
-/* libgcc has walked this stack without a gap: from rsp `low` to the outermost frame's rsp `high`. */
-void unwind_table_learn(struct unwind_thread *u, uint64_t low, uint64_t high);
+/* Replace the levels by u->fresh[0..nr), innermost first, of which ip and sp are known. */
+void unwind_table_set(struct unwind_thread *u, uint32_t nr);
+
+/* An object has been unloaded, or is about to be: rules of its addresses hold no longer. Any thread. */
+void unwind_objects_changed(void);
 
 #endif

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install the Debian packages of setup/packages.txt that are missing: as root by apt, else say how and stop.
+# packages.sh [LIST]: install the Debian packages of LIST (setup/packages.txt) that are missing: as root by apt, else
+# say how and stop.
 # On a system without dpkg nothing is installed; the probes (checks/have_*.c) then tell what is missing.
 set -eu
 cd "$(dirname "$0")/.."
+list=${1:-setup/packages.txt}
 
 command -v dpkg-query >/dev/null || exit 0
 
@@ -19,7 +21,7 @@ available() {
 }
 
 missing=
-for p in $(sed -n 's/^\([a-z][^ ]*\).*/\1/p' setup/packages.txt); do
+for p in $(sed -n 's/^\([a-z][^ ]*\).*/\1/p' "$list"); do
 	installed "$p" || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0

@@ -36,6 +36,7 @@ struct sim_call {
 	CUpti_CallbackId cbid;
 	uint32_t correlation;		/* a driver call below a runtime call has the runtime call's */
 	uint64_t data;			/* the client's, from enter to exit */
+	uint64_t timestamp;		/* of its begin, on the client's clock; 0 when nobody wants records */
 	struct sim_call *outer;
 };
 
@@ -49,8 +50,9 @@ void sim_call_exit(struct sim_call *call);
 const char *sim_function_name(CUfunction function);
 const char *sim_kernel_name(const void *host);
 
-/* Correlation id of this thread's current call, 0 when there is none. */
+/* Correlation id and time of this thread's current call, 0 when there is none. */
 uint32_t sim_call_correlation(void);
+uint64_t sim_call_timestamp(void);
 
 /*
  * A context, stream or module has come into being. Told when this thread's current call is about to return,

@@ -177,7 +177,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	if (primary[dev].active)
 		sim_tell_destroying(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &primary[dev], NULL);
 	sim_lock();
-	sim_memory_reset(dev);
+	sim_memory_reset(dev, NULL);
 	sim_taken_reset(dev);
 	is_charged[dev] = false;
 	primary[dev].active = false;
@@ -245,8 +245,42 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	sim_tell_destroying(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, ctx, NULL);
 	if (sim_context_current() == ctx)
 		depth--;
+	sim_lock();
+	sim_memory_reset(ctx->device, ctx);
+	sim_unlock();
 	ctx->magic = 0;
 	free(ctx);
+	return CUDA_SUCCESS;
+}
+
+/* ---- limits: kept, and without an effect: what they size belongs to kernels ---------------------- */
+
+static size_t limits[SIM_MAX_DEVICES][CU_LIMIT_MAX];
+static bool has_limit[SIM_MAX_DEVICES][CU_LIMIT_MAX];
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (ret || (unsigned)limit >= CU_LIMIT_MAX)
+		return ret ? ret : CUDA_ERROR_UNSUPPORTED_LIMIT;
+	limits[dev][limit] = value;
+	has_limit[dev][limit] = true;
+	return CUDA_SUCCESS;
+}
+
+/* Before they are set: 1 KiB of stack, as kernels have without a need of their own; the rest is not known. */
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (ret || !value)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	if ((unsigned)limit >= CU_LIMIT_MAX || (!has_limit[dev][limit] && limit != CU_LIMIT_STACK_SIZE))
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	*value = has_limit[dev][limit] ? limits[dev][limit] : 1024;
 	return CUDA_SUCCESS;
 }
 

@@ -83,7 +83,7 @@ void sim_record_memory(CUpti_ActivityMemoryOperationType what, const struct sim_
 	r.memory.correlationId = sim_call_correlation();
 	r.memory.address = block->start;
 	r.memory.bytes = block->requested_bytes;
-	cuptiGetTimestamp(&r.memory.timestamp);
+	r.memory.timestamp = sim_call_timestamp();
 	r.memory.processId = (uint32_t)getpid();
 	r.memory.deviceId = (uint32_t)block->device;
 	r.memory.contextId = ctx ? (uint32_t)ctx->id : CUPTI_INVALID_CONTEXT_ID;
@@ -116,7 +116,7 @@ void sim_record_pool(CUpti_ActivityMemoryPoolOperationType what, int device, con
 	r.pool.address = pool->address;
 	r.pool.size = pool->reserved;
 	r.pool.releaseThreshold = pool->threshold;
-	cuptiGetTimestamp(&r.pool.timestamp);
+	r.pool.timestamp = sim_call_timestamp();
 	r.pool.utilizedSize = pool->used;
 	keep(&r);
 }

@@ -34,7 +34,7 @@ struct notice {
 
 static __thread struct {
 	struct sim_call *call;
-	bool in_callback;
+	bool in_callback, in_clock;
 	unsigned nr_notices;
 	struct notice notices[NR_NOTICES];
 } thread;
@@ -82,6 +82,12 @@ void sim_call_enter(struct sim_call *call)
 	call->outer = thread.call;
 	call->correlation = call->outer ? call->outer->correlation
 					: __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
+	/* Here, where nothing of ours is locked: the clock may be the client's, and make calls. */
+	if (sim_records_wanted() && !thread.in_clock) {
+		thread.in_clock = true;
+		cuptiGetTimestamp(&call->timestamp);
+		thread.in_clock = false;
+	}
 	thread.call = call;
 	tell_call(call, CUPTI_API_ENTER);
 }
@@ -112,6 +118,11 @@ void sim_call_exit(struct sim_call *call)
 uint32_t sim_call_correlation(void)
 {
 	return thread.call ? thread.call->correlation : 0;
+}
+
+uint64_t sim_call_timestamp(void)
+{
+	return thread.call ? thread.call->timestamp : 0;
 }
 
 static void note(const struct notice *notice)

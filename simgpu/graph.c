@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: how many nodes of which kind, and the memory that their allocation nodes own. */
+/* Graphs: how many nodes of which kind, and what their launches do to the memory of allocation nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 
 enum { GRAPH_MAGIC = 0x47524150, EXEC_MAGIC = 0x45584543 };
 
-/* Memory of allocation nodes: shared by a graph and what was instantiated from it. */
+/* What launches do to the memory of allocation nodes: shared by a graph and what was instantiated from it. */
 struct memory {
 	unsigned refs;
 	size_t nr, room;
-	CUdeviceptr *v;
+	struct sim_graph_step *steps;
 };
 
 struct node {
@@ -28,7 +28,9 @@ struct sim_graph {
 struct exec {
 	uint32_t magic;
 	unsigned long launches;		/* kernel nodes */
+	bool auto_free;
 	struct memory *memory;
+	size_t nr_steps;		/* of memory's, when it was instantiated */
 };
 
 static struct memory *memory_get(struct memory *m)
@@ -39,20 +41,14 @@ static struct memory *memory_get(struct memory *m)
 
 static void memory_put(struct memory *m)
 {
-	struct sim_block block;
-
 	if (__atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	sim_lock();
-	for (size_t i = 0; i < m->nr; i++) {
-		struct sim_block *found = sim_blocks_find(&sim_blocks, m->v[i]);
-
-		/* The program may have freed it since, with cuMemFree. */
-		if (found && found->kind == SIM_POOLED && sim_blocks_remove(&sim_blocks, m->v[i], &block))
-			sim_pool_release(&block);
-	}
+	for (size_t i = 0; i < m->nr; i++)
+		if (!m->steps[i].is_free)
+			sim_graph_memory_put(m->steps[i].address);
 	sim_unlock();
-	free(m->v);
+	free(m->steps);
 	free(m);
 }
 
@@ -88,17 +84,38 @@ void sim_graph_add(struct sim_graph *g, enum sim_node_kind kind)
 	sim_unlock();
 }
 
-void sim_graph_own(struct sim_graph *g, CUdeviceptr p)
+static void memory_add(struct memory *m, CUdeviceptr address, bool is_free)
 {
-	struct memory *m = g->memory;
-
 	sim_lock();
 	if (m->nr == m->room) {
 		m->room = 2 * m->room + 16;
-		m->v = sim_realloc(m->v, m->room * sizeof(*m->v));
+		m->steps = sim_realloc(m->steps, m->room * sizeof(*m->steps));
 	}
-	m->v[m->nr++] = p;
+	m->steps[m->nr++] = (struct sim_graph_step){ address, is_free };
 	sim_unlock();
+}
+
+CUdeviceptr sim_graph_add_alloc(struct sim_graph *g, int device, size_t bytes)
+{
+	CUdeviceptr p = sim_graph_memory_new(device, bytes);
+
+	sim_graph_add(g, SIM_NODE_MEM_ALLOC);
+	memory_add(g->memory, p, false);
+	return p;
+}
+
+CUresult sim_graph_add_free(struct sim_graph *g, CUdeviceptr address)
+{
+	bool is_node;
+
+	sim_lock();
+	is_node = sim_graph_memory_is(address);
+	sim_unlock();
+	if (!is_node)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_graph_add(g, SIM_NODE_MEM_FREE);
+	memory_add(g->memory, address, true);
+	return CUDA_SUCCESS;
 }
 
 static struct sim_graph *graph_of(CUgraph handle)
@@ -195,6 +212,73 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int fla
 	return fclose(f) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
+/* ---- nodes that programs add by themselves --------------------------------------------------- */
+
+static CUgraphNode latest_node(const struct sim_graph *g)
+{
+	return (CUgraphNode)g->nodes[g->nr - 1];
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t nr,
+				CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+	struct sim_graph *g = graph_of(graph);
+
+	(void)dependencies;
+	(void)nr;
+	if (!g || !node || !params || !params->bytesize || params->bytesize > SIM_CAPACITY_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    params->poolProps.location.id < 0 || params->poolProps.location.id >= sim_nr_devices())
+		return CUDA_ERROR_INVALID_VALUE;
+	params->dptr = sim_graph_add_alloc(g, params->poolProps.location.id, params->bytesize);
+	*node = latest_node(g);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t nr,
+			       CUdeviceptr dptr)
+{
+	struct sim_graph *g = graph_of(graph);
+	CUresult ret = g && node ? sim_graph_add_free(g, dptr) : CUDA_ERROR_INVALID_VALUE;
+
+	(void)dependencies;
+	(void)nr;
+	if (!ret)
+		*node = latest_node(g);
+	return ret;
+}
+
+/* Nodes of memory, and those that do nothing here; copies and host functions have to be captured. */
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+			   const CUgraphEdgeData *edges, size_t nr, CUgraphNodeParams *params)
+{
+	struct sim_graph *g = graph_of(graph);
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc = { 0 };
+	CUresult ret;
+
+	(void)edges;
+	if (!g || !node || !params)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (params->type) {
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		alloc.poolProps = params->alloc.poolProps;
+		alloc.bytesize = params->alloc.bytesize;
+		ret = cuGraphAddMemAllocNode(node, graph, dependencies, nr, &alloc);
+		params->alloc.dptr = alloc.dptr;
+		return ret;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return cuGraphAddMemFreeNode(node, graph, dependencies, nr, params->free.dptr);
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		sim_graph_add(g, (enum sim_node_kind)params->type);
+		*node = latest_node(g);
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 /* ---- instantiated graphs --------------------------------------------------------------------- */
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph, unsigned long long flags)
@@ -202,12 +286,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph, unsigne
 	struct sim_graph *g = graph_of(graph);
 	struct exec *e;
 
-	(void)flags;
 	if (!g || !handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	e = sim_zalloc(sizeof(*e));
 	e->magic = EXEC_MAGIC;
+	e->auto_free = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	e->memory = memory_get(g->memory);
+	e->nr_steps = g->memory->nr;
 	for (size_t i = 0; i < g->nr; i++)
 		e->launches += g->nodes[i]->kind == SIM_NODE_KERNEL;
 	*handle = (CUgraphExec)e;
@@ -249,39 +334,20 @@ CUresult cuGraphExecDestroy(CUgraphExec handle)
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
 	struct exec *e = exec_of(handle);
+	CUresult ret;
 
 	if (!e)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_capturing(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	sim_launched(e->launches);
-	return CUDA_SUCCESS;
+	ret = e->nr_steps ? sim_graph_memory_launch(e->memory->steps, e->nr_steps, e->auto_free) : CUDA_SUCCESS;
+	if (!ret)
+		sim_launched(e->launches);
+	return ret;
 }
 
 CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 {
 	(void)stream;
 	return exec_of(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Graph memory comes from the device's default pool here, and nothing of it is kept beyond the graph. */
-CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-	return device >= 0 && device < sim_nr_devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-	(void)attribute;
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	*(cuuint64_t *)value = 0;
-	return device >= 0 && device < sim_nr_devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-	(void)attribute;
-	(void)value;
-	return device >= 0 && device < sim_nr_devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

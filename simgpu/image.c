@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the architectures out of a fat binary.
+ * Reading the architectures and the size of its code out of an image: a cubin, PTX or a fat binary.
  *
  * CUB, in PyTorch's kernels among others, asks the architecture of a kernel's code and picks its parameters
  * by it; an architecture that the program was not compiled for is an error to it. The wrapper is declared in
@@ -9,8 +9,7 @@
  */
 #include "simgpu/image.h"
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <elf.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,7 +19,8 @@
 enum {
 	KIND_PTX = 1,
 	KIND_BINARY = 2,
-	ENTRIES_MAX = 1000	/* a container has about ten */
+	ENTRIES_MAX = 1000,	/* a container has about ten */
+	WHOLE_BYTES_AT = 56	/* in the head of an entry: the bytes of compressed code when it is not */
 };
 
 struct wrapper {
@@ -65,30 +65,107 @@ static bool runs_binary(int architecture, int cc)
 	return architecture / 10 == cc / 10 && architecture <= cc;
 }
 
-int sim_image_architecture(const void *image, int cc, int *compiled)
+struct part {
+	int architecture;	/* 0: there is none */
+	const char *head;
+	size_t head_bytes, bytes;
+};
+
+/* The binary and the PTX that a device of CC would take, and the oldest code of all. */
+static void look(const void *image, int cc, struct part *binary, struct part *ptx, struct part *oldest)
 {
 	const struct container *c = container_of(image);
 	const char *at = c ? (const char *)c + c->header_bytes : NULL, *end = c ? at + c->bytes : NULL;
-	int architecture, binary = 0, ptx = 0, oldest = 0;
+	struct part p;
 	struct entry e;
 
+	*binary = *ptx = *oldest = (struct part){ 0 };
 	for (int i = 0; i < ENTRIES_MAX && at && end - at >= (ptrdiff_t)sizeof(e); i++) {
 		memcpy(&e, at, sizeof(e));
 		if (e.header_bytes < sizeof(e) || e.architecture > 999 || e.bytes > (uint64_t)(end - at))
 			break;
-		architecture = (int)e.architecture;
-		if (e.kind == KIND_BINARY && runs_binary(architecture, cc) && architecture > binary)
-			binary = architecture;
-		else if (e.kind == KIND_PTX && architecture <= cc && architecture > ptx)
-			ptx = architecture;
-		if (architecture && (!oldest || architecture < oldest))
-			oldest = architecture;
+		p = (struct part){ (int)e.architecture, at, e.header_bytes, e.bytes };
+		if (e.kind == KIND_BINARY && runs_binary(p.architecture, cc) &&
+		    p.architecture > binary->architecture)
+			*binary = p;
+		else if (e.kind == KIND_PTX && p.architecture <= cc && p.architecture > ptx->architecture)
+			*ptx = p;
+		if (p.architecture && (!oldest->architecture || p.architecture < oldest->architecture))
+			*oldest = p;
 		at += e.header_bytes + e.bytes;
 	}
-	*compiled = binary ? binary : cc;
-	if (binary)
-		return binary;
-	if (ptx)
-		return ptx;
-	return oldest ? oldest : cc;
+}
+
+int sim_image_architecture(const void *image, int cc, int *compiled)
+{
+	struct part binary, ptx, oldest;
+
+	look(image, cc, &binary, &ptx, &oldest);
+	*compiled = binary.architecture ? binary.architecture : cc;
+	if (binary.architecture)
+		return binary.architecture;
+	if (ptx.architecture)
+		return ptx.architecture;
+	return oldest.architecture ? oldest.architecture : cc;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A cubin is an ELF file that ends with its tables; else it is PTX, a string. 0: neither. */
+static size_t code_bytes(const char *code, size_t most)
+{
+	Elf64_Ehdr elf;
+	size_t n = 0;
+
+	if (most >= sizeof(elf) && *code == ELFMAG[0]) {
+		memcpy(&elf, code, sizeof(elf));
+		return memcmp(elf.e_ident, ELFMAG, SELFMAG)
+			       ? 0
+			       : larger(elf.e_shoff + (size_t)elf.e_shnum * elf.e_shentsize,
+					elf.e_phoff + (size_t)elf.e_phnum * elf.e_phentsize);
+	}
+	while (n < most && code[n] && (unsigned char)code[n] < 0x80)
+		n++;
+	return n < most && code[n] ? 0 : n + (n < most);
+}
+
+static size_t part_bytes(const struct part *p)
+{
+	uint64_t whole = 0;
+
+	if (p->head_bytes >= WHOLE_BYTES_AT + sizeof(whole))
+		memcpy(&whole, p->head + WHOLE_BYTES_AT, sizeof(whole));
+	return whole ? whole : code_bytes(p->head + p->head_bytes, p->bytes);
+}
+
+size_t sim_image_bytes(const void *image, int cc)
+{
+	struct part binary, ptx, oldest;
+
+	if (!container_of(image))
+		return code_bytes(image, SIZE_MAX);
+	look(image, cc, &binary, &ptx, &oldest);
+	if (!binary.architecture)
+		binary = ptx.architecture ? ptx : oldest;
+	return binary.architecture ? part_bytes(&binary) : 0;
+}
+
+bool sim_image_is_cubin(const void *image)
+{
+	return *(const char *)image == ELFMAG[0];
+}
+
+size_t sim_image_binary_bytes(const void *image, int cc)
+{
+	struct part binary, ptx, oldest;
+
+	if (sim_image_is_cubin(image))
+		return code_bytes(image, SIZE_MAX);
+	look(image, cc, &binary, &ptx, &oldest);
+	return binary.architecture ? part_bytes(&binary) : 0;
 }

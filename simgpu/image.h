@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* image: which of the architectures that a program's kernels were compiled for a device would run. */
+/*
+ * image: which of the architectures that a program's kernels were compiled for a device would run, and its
+ * size.
+ */
 #ifndef SIMGPU_IMAGE_H
 #define SIMGPU_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /*
  * The architecture (10 x major + minor) of the code in IMAGE that a device of compute capability CC runs: the
@@ -11,5 +17,20 @@
  * refuse it, but what a program takes there can be simulated all the same. Pure; any thread.
  */
 int sim_image_architecture(const void *image, int cc, int *compiled);
+
+/*
+ * Bytes of that code, uncompressed: of the cubin, or of the PTX with its NUL. 0 when that cannot be told,
+ * as of the images of link-time optimisation.
+ */
+size_t sim_image_bytes(const void *image, int cc);
+
+/*
+ * The same if that is a binary; 0 if it is PTX, of which what the driver makes has a size that is not
+ * known.
+ */
+size_t sim_image_binary_bytes(const void *image, int cc);
+
+/* Is it one binary by itself, not a collection of them for several architectures? */
+bool sim_image_is_cubin(const void *image);
 
 #endif

@@ -31,6 +31,7 @@ enum sim_kind {
 	SIM_LINEAR,		/* cuMemAlloc, its own mapping */
 	SIM_SLICE,		/* cuMemAlloc, a piece of a slab */
 	SIM_POOLED,		/* cuMemAllocAsync */
+	SIM_GRAPH_MEMORY,	/* of a graph's allocation node, whether it has memory or not */
 	SIM_MAPPED,		/* cuMemMap */
 	SIM_IMPORTED,		/* cuIpcOpenMemHandle: charged to its owner */
 	SIM_GLOBAL,		/* a module's device variable: part of the context's memory */
@@ -48,7 +49,8 @@ struct sim_block {
 	int device;
 	unsigned flags;		/* as the allocating call got them */
 	uint64_t id;		/* unique in the process: CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	void *owner;		/* slab, pool or physical handle */
+	void *owner;		/* slab, pool, physical handle or allocation node */
+	struct sim_context *context;	/* that it is destroyed with; NULL = of none, or the primary one */
 };
 
 /* A set of disjoint blocks, found by any address inside. Callers hold sim_lock(). */
@@ -91,8 +93,11 @@ void sim_units_release(struct sim_units *units);
 void *sim_map(size_t bytes, size_t align, int prot);
 void sim_unmap(void *p, size_t bytes);
 
-/* Free every allocation of DEVICE but mappings, which their handles own, and what a module holds. Locked. */
-void sim_memory_reset(int device);
+/*
+ * Free what was allocated in CONTEXT; NULL stands for DEVICE's primary context: every allocation of DEVICE then but
+ * mappings, which their handles own, what a module holds, and what other contexts do. Locked.
+ */
+void sim_memory_reset(int device, const struct sim_context *context);
 
 /* Device memory of a module's variable (memory.c): never freed, and not charged apart from the context. */
 CUdeviceptr sim_global_alloc(int device, size_t bytes);
@@ -138,6 +143,12 @@ void sim_pools_synchronised(void);
 /* Release BLOCK, just removed from sim_blocks, to its pool; also cuMemFree's way. Locked. */
 void sim_pool_release(const struct sim_block *block);
 
+/* ---- physical memory (vmm.c) ------------------------------------------------------------------ */
+
+/* One reference to a handle's memory more, false if it is none; one less. Locked. */
+bool sim_physical_get(CUmemGenericAllocationHandle handle);
+void sim_physical_put(CUmemGenericAllocationHandle handle);
+
 /* ---- streams and graphs (stream.c, graph.c) -------------------------------------------------- */
 
 struct sim_graph;
@@ -169,8 +180,37 @@ struct sim_graph *sim_graph_new(void);
 void sim_graph_release(struct sim_graph *graph);
 void sim_graph_add(struct sim_graph *graph, enum sim_node_kind kind);
 
-/* Make the pool block at P part of GRAPH's memory, freed with it. */
-void sim_graph_own(struct sim_graph *graph, CUdeviceptr p);
+/* Add a node to GRAPH that allocates BYTES on DEVICE, at an address of its own, or one that frees ADDRESS. */
+CUdeviceptr sim_graph_add_alloc(struct sim_graph *graph, int device, size_t bytes);
+CUresult sim_graph_add_free(struct sim_graph *graph, CUdeviceptr address);
+
+/* ---- memory of allocation nodes (graph_memory.c) --------------------------------------------- */
+
+/* What a launch does to it, in order. */
+struct sim_graph_step {
+	CUdeviceptr address;
+	bool is_free;
+};
+
+/* A fresh address for a node, held once. */
+CUdeviceptr sim_graph_memory_new(int device, size_t bytes);
+
+/* All locked. Is P such an address? One holder more, one less: the last takes the address along. */
+bool sim_graph_memory_is(CUdeviceptr p);
+void sim_graph_memory_hold(CUdeviceptr p);
+void sim_graph_memory_put(CUdeviceptr p);
+
+/* The memory behind P is freed outside its graph; invalid value if there is none. Locked. */
+CUresult sim_graph_memory_free(CUdeviceptr p);
+
+/* BLOCK, just removed from sim_blocks, goes with its device. Locked. */
+void sim_graph_memory_release(const struct sim_block *block);
+
+/* Launch a graph with these steps. AUTO_FREE: what an earlier launch left allocated is freed first, no error. */
+CUresult sim_graph_memory_launch(const struct sim_graph_step *steps, size_t nr, bool auto_free);
+
+/* Give back what DEVICE keeps reserved and nobody uses. Locked. */
+void sim_graph_memory_trim(int device);
 
 /* COUNT launches happened. */
 void sim_launched(unsigned long count);

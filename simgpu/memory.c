@@ -86,6 +86,14 @@ static void *linear_alloc(int device, size_t bytes, struct sim_block *block)
 	return sim_map(block->bytes, SIM_GRANULE, PROT_READ | PROT_WRITE);
 }
 
+/* The current context if a program created it: what is allocated in it is destroyed with it. */
+static struct sim_context *program_context(void)
+{
+	struct sim_context *current = sim_context_current();
+
+	return current && !current->primary ? current : NULL;
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 {
 	struct sim_block block = { .requested_bytes = bytes };
@@ -103,6 +111,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 			       : linear_alloc(block.device, bytes, &block);
 	if (p) {
 		block.start = (uintptr_t)p;
+		block.context = program_context();
 		sim_blocks_add(&sim_blocks, &block);
 		*dptr = (CUdeviceptr)p;
 	}
@@ -146,11 +155,21 @@ static void release(const struct sim_block *block)
 	case SIM_POOLED:
 		sim_pool_release(block);
 		break;
+	case SIM_GRAPH_MEMORY:
+		sim_graph_memory_release(block);
+		break;
 	default:
 		sim_forget((void *)block->start, block->bytes);
 		sim_unmap((void *)block->start, block->bytes);
 		break;
 	}
+}
+
+/* What another process's pool gave is freed like one's own; what an IPC handle opened is closed instead. */
+static bool can_free(const struct sim_block *b)
+{
+	return b->kind == SIM_LINEAR || b->kind == SIM_SLICE || b->kind == SIM_POOLED || b->kind == SIM_MANAGED ||
+	       (b->kind == SIM_IMPORTED && b->owner);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr)
@@ -166,8 +185,12 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_lock();
 	found = sim_blocks_find(&sim_blocks, dptr);
-	if (!found || (found->kind != SIM_LINEAR && found->kind != SIM_SLICE && found->kind != SIM_POOLED &&
-		       found->kind != SIM_MANAGED) || !sim_blocks_remove(&sim_blocks, dptr, &block))
+	if (found && found->kind == SIM_GRAPH_MEMORY) {
+		ret = sim_graph_memory_free(dptr);
+		sim_unlock();
+		return ret;
+	}
+	if (!found || !can_free(found) || !sim_blocks_remove(&sim_blocks, dptr, &block))
 		ret = CUDA_ERROR_INVALID_VALUE;
 	else
 		release(&block);
@@ -179,6 +202,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 /* The walk over blocks has no room for an argument of ours: sim_lock() guards these two. */
 static int reset_device;
+static const struct sim_context *reset_context;
 static const struct sim_block *reset_block;
 
 static void find_to_reset(const void *node, VISIT visit, int depth)
@@ -187,22 +211,26 @@ static void find_to_reset(const void *node, VISIT visit, int depth)
 
 	(void)depth;
 	if ((visit == postorder || visit == leaf) && block->device == reset_device &&
-	    block->kind != SIM_MAPPED && block->kind != SIM_REGISTERED && block->kind != SIM_GLOBAL)
+	    block->context == reset_context && block->kind != SIM_MAPPED && block->kind != SIM_GLOBAL)
 		reset_block = block;
 }
 
-void sim_memory_reset(int device)
+void sim_memory_reset(int device, const struct sim_context *context)
 {
 	struct sim_block block;
 
 	reset_device = device;
+	reset_context = context;
 	for (;;) {
 		reset_block = NULL;
 		twalk(sim_blocks.root, find_to_reset);
 		if (!reset_block || !sim_blocks_remove(&sim_blocks, reset_block->start, &block))
 			break;
-		release(&block);
+		if (block.kind != SIM_REGISTERED)
+			release(&block);
 	}
+	if (!context)
+		sim_graph_memory_trim(device);
 }
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
@@ -261,6 +289,7 @@ static CUresult host_alloc(void **pp, size_t bytes, enum sim_kind kind, unsigned
 		return CUDA_ERROR_INVALID_VALUE;
 	*pp = sim_map(block.bytes, kind == SIM_MANAGED ? SIM_GRANULE : 4096, PROT_READ | PROT_WRITE);
 	block.start = (uintptr_t)*pp;
+	block.context = program_context();
 	sim_lock();
 	sim_blocks_add(&sim_blocks, &block);
 	sim_unlock();
@@ -323,6 +352,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 		return ret;
 	if (!p || !bytes || block.start + bytes < block.start)
 		return CUDA_ERROR_INVALID_VALUE;
+	block.context = program_context();
 	sim_lock();
 	if (overlaps(block.start, bytes))
 		ret = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules and kernels: names without code. A launch counts, and does nothing. */
-#include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "simgpu/callback.h"
 #include "simgpu/image.h"
+#include "simgpu/taken.h"
 
 enum {
 	MODULE_MAGIC = 0x4d4f4455,
@@ -21,6 +22,8 @@ struct module {
 	uint32_t id;
 	int architecture, compiled;	/* what the image was made for, and what of it runs */
 	struct function *functions;
+	size_t code_bytes;		/* of a device's memory, where it is loaded */
+	uint64_t taken[SIM_MAX_DEVICES];	/* ... as sim_take() has them; 0: not loaded there */
 };
 
 /* Also what a CUkernel is. */
@@ -49,34 +52,51 @@ static struct function *function_of(void *handle)
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-/*
- * Bytes of an image in memory: a cubin is an ELF file, whose section headers come last; else it is PTX, a
- * string. 0 for fat binaries, whose layout no header tells.
- */
-static size_t image_bytes(const char *image)
+static int compute_capability(void)
 {
-	Elf64_Ehdr elf;
-
-	if (*image == '\x7f') {
-		memcpy(&elf, image, sizeof(elf));
-		return memcmp(elf.e_ident, ELFMAG, SELFMAG) ? 0 : elf.e_shoff + elf.e_shnum * elf.e_shentsize;
-	}
-	for (const char *p = image; *p; p++)
-		if ((unsigned char)*p >= 0x80)
-			return 0;
-	return strlen(image) + 1;
+	return sim_profile()->cc_major * 10 + sim_profile()->cc_minor;
 }
 
-static CUresult module_new(void **handle, const void *image, size_t bytes)
+static size_t image_bytes(const void *image)
+{
+	return sim_image_bytes(image, compute_capability());
+}
+
+/* Load M's code on DEV, once. */
+static CUresult load_on(struct module *m, int dev)
+{
+	CUresult ret = CUDA_SUCCESS;
+
+	sim_lock();
+	if (m->code_bytes && !m->taken[dev]) {
+		__atomic_store_n(&m->taken[dev], sim_take_locked(dev, "code", m->code_bytes), __ATOMIC_RELAXED);
+		ret = m->taken[dev] ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	sim_unlock();
+	return ret;
+}
+
+/* A library's code is loaded where it is first used. */
+static CUresult load_here(struct module *m)
+{
+	int dev;
+
+	if (!m->code_bytes || sim_context_need(&dev) || __atomic_load_n(&m->taken[dev], __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	return load_on(m, dev);
+}
+
+static CUresult module_new(void **handle, const void *image, size_t bytes, size_t code_bytes)
 {
 	static uint32_t last_id;
-	const int cc = sim_profile()->cc_major * 10 + sim_profile()->cc_minor;
+	const int cc = compute_capability();
 	struct module *m;
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = sim_zalloc(sizeof(*m));
 	m->magic = MODULE_MAGIC;
+	m->code_bytes = code_bytes;
 	m->architecture = m->compiled = cc;
 	if (image)
 		m->architecture = sim_image_architecture(image, cc, &m->compiled);
@@ -86,28 +106,67 @@ static CUresult module_new(void **handle, const void *image, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-static CUresult module_from_file(void **handle, const char *path)
+/* The file's content, with a NUL behind it; NULL if it cannot be read. */
+static char *read_image(const char *path, size_t *bytes)
 {
+	FILE *f = path ? fopen(path, "re") : NULL;
+	char *content = NULL;
 	struct stat st;
 
-	if (!path || stat(path, &st))
-		return CUDA_ERROR_FILE_NOT_FOUND;
-	return module_new(handle, NULL, (size_t)st.st_size);
+	if (f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode)) {
+		content = sim_zalloc((size_t)st.st_size + 1);
+		*bytes = fread(content, 1, (size_t)st.st_size, f);
+	}
+	if (f)
+		fclose(f);
+	return content;
 }
 
-static CUresult load(void **handle, const void *image)
+/* Of an image by itself, and of a collection only as a module: what is linked into programs counts as context. */
+static size_t taken_by(const void *image, bool is_library)
 {
-	int device;
-	CUresult ret = sim_context_need(&device);
+	return is_library && !sim_image_is_cubin(image) ? 0 : sim_image_binary_bytes(image, compute_capability());
+}
+
+static CUresult module_load(void **handle, const void *image)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (ret || !image)
+		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+	ret = module_new(handle, image, image_bytes(image), taken_by(image, false));
+	if (ret)
+		return ret;
+	ret = load_on(module_of(*handle), dev);
+	if (ret)
+		cuModuleUnload(*handle);
+	return ret;
+}
+
+/* From a file: CUPTI is told of no image, for this one goes when the call returns. */
+static CUresult load_file(void **handle, const char *path, bool is_library)
+{
+	size_t bytes = 0;
+	int dev = 0;
+	CUresult ret = is_library ? CUDA_SUCCESS : sim_context_need(&dev);
+	char *image;
 
 	if (ret)
 		return ret;
-	return image ? module_new(handle, image, image_bytes(image)) : CUDA_ERROR_INVALID_VALUE;
+	image = read_image(path, &bytes);
+	if (!image)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	ret = module_new(handle, NULL, bytes, taken_by(image, is_library));
+	free(image);
+	if (!ret && !is_library)
+		ret = load_on(module_of(*handle), dev);
+	return ret;
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-	return load((void **)module, image);
+	return module_load((void **)module, image);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nr, CUjit_option *options,
@@ -116,20 +175,17 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nr
 	(void)nr;
 	(void)options;
 	(void)values;
-	return load((void **)module, image);
+	return module_load((void **)module, image);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
-	return load((void **)module, image);
+	return module_load((void **)module, image);
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-	int device;
-	CUresult ret = sim_context_need(&device);
-
-	return ret ? ret : module_from_file((void **)module, path);
+	return load_file((void **)module, path, false);
 }
 
 CUresult cuModuleUnload(CUmodule handle)
@@ -145,6 +201,8 @@ CUresult cuModuleUnload(CUmodule handle)
 		f->magic = 0;
 		free(f);
 	}
+	for (int dev = 0; dev < SIM_MAX_DEVICES && m->code_bytes; dev++)
+		sim_give(m->taken[dev]);
 	m->magic = 0;
 	free(m);
 	return CUDA_SUCCESS;
@@ -202,7 +260,9 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	(void)nr;
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return code ? module_new((void **)library, code, image_bytes(code)) : CUDA_ERROR_INVALID_VALUE;
+	if (!code)
+		return CUDA_ERROR_INVALID_VALUE;
+	return module_new((void **)library, code, image_bytes(code), taken_by(code, true));
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
@@ -216,7 +276,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 	(void)nr;
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return module_from_file((void **)library, path);
+	return load_file((void **)library, path, true);
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
@@ -234,7 +294,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 	if (!module_of(library) || !module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*module = (CUmodule)library;
-	return CUDA_SUCCESS;
+	return load_here(module_of(library));
 }
 
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
@@ -242,7 +302,7 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 	if (!function_of(kernel) || !function)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*function = (CUfunction)kernel;
-	return CUDA_SUCCESS;
+	return load_here(function_of(kernel)->module);
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel)
@@ -404,14 +464,18 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
 static CUresult launch(struct function *f, unsigned long long grid, unsigned long long block, unsigned shared,
 		       CUstream stream)
 {
+	CUresult ret;
+
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!grid || !block || block > 1024 || shared > (unsigned)sim_profile()->smem_optin_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	sim_launch(stream);
-	return CUDA_SUCCESS;
+	ret = load_here(f->module); /* a kernel of a library may be launched as it is */
+	if (!ret)
+		sim_launch(stream);
+	return ret;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,

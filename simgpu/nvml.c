@@ -264,6 +264,14 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice)
+{
+	INDEX_OR_RETURN(device, index);
+
+	*isMigDevice = 0;
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
 	INDEX_OR_RETURN(device, index);

@@ -158,6 +158,11 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 
 	if (!dptr || !bytes || block.bytes < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph && bytes <= SIM_CAPACITY_MAX) {
+		/* A node: it has memory when the graph is launched. */
+		*dptr = sim_graph_add_alloc(graph, pool->device < 0 ? 0 : pool->device, bytes);
+		return CUDA_SUCCESS;
+	}
 	sim_lock();
 	if (bytes > SIM_CAPACITY_MAX || !grow(pool, block.bytes)) {
 		sim_unlock();
@@ -172,10 +177,6 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 	if (sim_cupti_on)
 		sim_record_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, &block, &state,
 				  stream_number(stream));
-	if (graph) {
-		sim_graph_add(graph, SIM_NODE_MEM_ALLOC);
-		sim_graph_own(graph, *dptr);
-	}
 	return CUDA_SUCCESS;
 }
 
@@ -214,11 +215,8 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!dptr)
 		return CUDA_SUCCESS;
-	if (graph) {
-		/* A node: the block stays the graph's until the graph goes. */
-		sim_graph_add(graph, SIM_NODE_MEM_FREE);
-		return CUDA_SUCCESS;
-	}
+	if (graph)
+		return sim_graph_add_free(graph, dptr);
 	sim_lock();
 	found = sim_blocks_find(&sim_blocks, dptr);
 	if (!found || found->start != dptr) {
@@ -420,4 +418,44 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 	current_pools[dev] = pool;
 	sim_unlock();
 	return CUDA_SUCCESS;
+}
+
+/* The pools of other places than a device: which is current is remembered, and asked for by nothing here. */
+static struct sim_pool *other_pools[CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT + 1];
+
+static bool is_device_location(const CUmemLocation *location, CUmemAllocationType type)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool handle)
+{
+	struct sim_pool *pool = pool_of(handle);
+
+	if (!location || !pool || (unsigned)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (is_device_location(location, type))
+		return cuDeviceSetMemPool(location->id, handle);
+	sim_lock();
+	other_pools[location->type] = pool;
+	sim_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *handle, CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!handle || !location || (unsigned)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (is_device_location(location, type))
+		return cuDeviceGetMemPool(handle, location->id);
+	*handle = (CUmemoryPool)other_pools[location->type];
+	return *handle ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *handle, CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!handle || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	return is_device_location(location, type) ? cuDeviceGetDefaultMemPool(handle, location->id)
+						  : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -86,6 +86,16 @@ cudaError_t cudaDeviceReset(void)
 	return e ? e : RUNTIME_NO_CONTEXT(cuDevicePrimaryCtxReset_v2(device));
 }
 
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
+	return RUNTIME(cuCtxSetLimit((CUlimit)limit, value));
+}
+
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
+{
+	return RUNTIME(cuCtxGetLimit(value, (CUlimit)limit));
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
 	return RUNTIME_NO_CONTEXT(cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));

@@ -187,6 +187,44 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 	return RUNTIME(cuDeviceSetMemPool(device, pool));
 }
 
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t pool)
+{
+	return RUNTIME(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type, pool));
+}
+
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *pool, struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+	return RUNTIME(cuMemGetMemPool(pool, (CUmemLocation *)location, (CUmemAllocationType)type));
+}
+
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *pool, struct cudaMemLocation *location,
+				     enum cudaMemAllocationType type)
+{
+	return RUNTIME(cuMemGetDefaultMemPool(pool, (CUmemLocation *)location, (CUmemAllocationType)type));
+}
+
+cudaError_t cudaMemPoolExportToShareableHandle(void *handle, cudaMemPool_t pool,
+					       enum cudaMemAllocationHandleType type, unsigned int flags)
+{
+	return RUNTIME(cuMemPoolExportToShareableHandle(handle, pool, (CUmemAllocationHandleType)type, flags));
+}
+
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *handle,
+						 enum cudaMemAllocationHandleType type, unsigned int flags)
+{
+	return RUNTIME(cuMemPoolImportFromShareableHandle(pool, handle, (CUmemAllocationHandleType)type, flags));
+}
+
+cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *data, void *p)
+{
+	return RUNTIME(cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, (CUdeviceptr)p));
+}
+
+cudaError_t cudaMemPoolImportPointer(void **p, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data)
+{
+	return RUNTIME(cuMemPoolImportPointer((CUdeviceptr *)p, pool, (CUmemPoolPtrExportData *)data));
+}
+
 /* ---- IPC ------------------------------------------------------------------------------------- */
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)

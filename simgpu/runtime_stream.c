@@ -229,6 +229,36 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
 	return RUNTIME(cuGraphInstantiateWithFlags(exec, graph, flags));
 }
 
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
+					   cudaGraphInstantiateParams *params)
+{
+	return RUNTIME(cuGraphInstantiateWithParams(exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params));
+}
+
+/* The runtime's structures are the driver's under other names. */
+_Static_assert(offsetof(struct cudaMemAllocNodeParams, dptr) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
+	       offsetof(struct cudaGraphNodeParams, alloc.dptr) == offsetof(CUgraphNodeParams, alloc.dptr),
+	       "the same layout");
+
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+				     size_t nr, struct cudaMemAllocNodeParams *params)
+{
+	return RUNTIME(cuGraphAddMemAllocNode(node, graph, dependencies, nr, (CUDA_MEM_ALLOC_NODE_PARAMS *)params));
+}
+
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+				    size_t nr, void *p)
+{
+	return RUNTIME(cuGraphAddMemFreeNode(node, graph, dependencies, nr, (CUdeviceptr)p));
+}
+
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+			     const cudaGraphEdgeData *edges, size_t nr, struct cudaGraphNodeParams *params)
+{
+	return RUNTIME(cuGraphAddNode_v2(node, graph, dependencies, (const CUgraphEdgeData *)edges, nr,
+					 (CUgraphNodeParams *)params));
+}
+
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
 	return RUNTIME(cuGraphExecDestroy(exec));

@@ -16,7 +16,7 @@ $(SIM_GEN)/renames.txt: $(SIM_GEN)/callbacks.c ;
 
 $(O)/simgpu/bodies/%.o: $(O)/preload/simgpu/%.o $(SIM_GEN)/renames.txt
 	$(Q)mkdir -p $(@D)
-	$(Q)objcopy --redefine-syms=$(SIM_GEN)/renames.txt $< $@
+	$(Q)$(OBJCOPY) --redefine-syms=$(SIM_GEN)/renames.txt $< $@
 
 # Every documented function that no source defines gets a typed default, from the headers. Python writes them.
 $(SIM_GEN)/stubs.c: simgpu/gen_stubs.py simgpu/names.txt $(SIM_OBJ)

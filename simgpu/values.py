@@ -496,6 +496,18 @@ def under_the_others(change):
 modes = []  # ours, once it is there
 
 
+registered = []
+
+
+def leave_record_function_alone():
+    """A range that record_function begins must not end with the range that PyTorch draws around our mode."""
+    profiler = torch.library.Library("profiler", "IMPL")
+    registered.append(profiler)  # what it registers goes when it does
+    for name in ("_record_function_enter", "_record_function_enter_new", "_record_function_exit",
+                 "_record_function_exit._RecordFunction"):
+        profiler.impl(name, torch.library.fallthrough_kernel, "Python")
+
+
 def switch_on():
     mode = Values()
     modes.append(mode)
@@ -537,5 +549,6 @@ def watch_compile():
 
 if getattr(sys, "_is_gil_enabled", lambda: True)():  # the tables of values_dispatch.c are guarded by it
     watch_compile()
+    leave_record_function_alone()
     switch_on()
     os.register_at_fork(after_in_child=take_off)

@@ -126,6 +126,20 @@ static struct physical *physical_of(CUmemGenericAllocationHandle handle)
 	return sim_blocks_find(&handles, (uintptr_t)handle) ? (struct physical *)(uintptr_t)handle : NULL;
 }
 
+bool sim_physical_get(CUmemGenericAllocationHandle handle)
+{
+	struct physical *ph = physical_of(handle);
+
+	if (ph)
+		ph->refs++;
+	return ph;
+}
+
+void sim_physical_put(CUmemGenericAllocationHandle handle)
+{
+	physical_put((struct physical *)(uintptr_t)handle);
+}
+
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
 {

@@ -16,14 +16,7 @@ enum tfmt_field {
 	TFMT_FIELD_DEFINITIONS = 7,
 };
 
-enum tfmt_quantity {
-	TFMT_QUANTITY_ALLOCATED = 0,
-	TFMT_QUANTITY_RESERVED = 1,
-	TFMT_QUANTITY_DRIVER = 2,
-	TFMT_QUANTITY_MANAGED = 3,
-	TFMT_QUANTITY_PINNED = 4,
-	TFMT_NR_DEVICE_QUANTITIES = TFMT_QUANTITY_PINNED,
-};
+#define TFMT_NR_QUANTITIES 6
 
 /*
  * Lengths of fields are varints of exactly three bytes, so that they can be filled in behind the content
@@ -45,32 +38,31 @@ static uint8_t *field_close(uint8_t *content, uint8_t *end)
 	return end;
 }
 
-static uint64_t *totals_row(struct tfmt_totals *t, unsigned quantity)
+/* A quantity's totals, one for each device; page-locked host memory has a single one. */
+static uint64_t *totals_row(struct tfmt_totals *t, unsigned quantity, unsigned *nr)
 {
-	uint64_t *row[] = { t->allocated, t->reserved, t->driver, t->managed };
+	uint64_t *row[TFMT_NR_QUANTITIES] = {
+		t->allocated, t->reserved, t->driver, t->managed, &t->pinned, t->graph,
+	};
 
+	*nr = row[quantity] == &t->pinned ? 1 : TFMT_NR_DEVICES;
 	return row[quantity];
 }
 
 static uint8_t *totals_put(uint8_t *p, const struct tfmt_totals *t)
 {
-	unsigned quantity, device;
+	unsigned quantity, device, nr;
 
-	for (quantity = 0; quantity < TFMT_NR_DEVICE_QUANTITIES; quantity++) {
-		const uint64_t *row = totals_row((struct tfmt_totals *)t, quantity);
+	for (quantity = 0; quantity < TFMT_NR_QUANTITIES; quantity++) {
+		const uint64_t *row = totals_row((struct tfmt_totals *)t, quantity, &nr);
 
-		for (device = 0; device < TFMT_NR_DEVICES; device++) {
+		for (device = 0; device < nr; device++) {
 			if (!row[device])
 				continue;
 			*p++ = (uint8_t)quantity;
 			*p++ = (uint8_t)device;
 			p = tfmt_varint_put(p, row[device]);
 		}
-	}
-	if (t->pinned) {
-		*p++ = TFMT_QUANTITY_PINNED;
-		*p++ = 0;
-		p = tfmt_varint_put(p, t->pinned);
 	}
 	return p;
 }
@@ -81,11 +73,11 @@ static void totals_get(struct tfmt_totals *t, struct tfmt_cursor *c)
 		uint64_t quantity = tfmt_varint_get(c);
 		uint64_t device = tfmt_varint_get(c);
 		uint64_t value = tfmt_varint_get(c);
+		unsigned nr = 0;
+		uint64_t *row = quantity < TFMT_NR_QUANTITIES ? totals_row(t, (unsigned)quantity, &nr) : NULL;
 
-		if (quantity == TFMT_QUANTITY_PINNED)
-			t->pinned = value;
-		else if (quantity < TFMT_NR_DEVICE_QUANTITIES && device < TFMT_NR_DEVICES)
-			totals_row(t, (unsigned)quantity)[device] = value;
+		if (device < nr)
+			row[device] = value;
 	}
 }
 

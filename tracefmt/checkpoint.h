@@ -28,7 +28,7 @@ struct tfmt_checkpoint {
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };
 
-/* Bytes that tfmt_checkpoint_put() may need: 2048 rings of 20 bytes, 257 totals of 12, and the rest. */
+/* Bytes that tfmt_checkpoint_put() may need: 2048 rings of 20 bytes, 321 totals of 12, and the rest. */
 #define TFMT_CHECKPOINT_MAX (48u << 10)
 
 /* Write the checkpoint's fields at p; returns the byte behind them. */

@@ -124,7 +124,7 @@ static int list_add(struct tfmt_list *l, const void *value)
 void tfmt_definitions_release(struct tfmt_definitions *d)
 {
 	struct tfmt_table *table[] = { &d->frames,  &d->codes,     &d->shapes,   &d->threads,
-				       &d->devices, &d->functions, &d->info_ids, &d->module_ids };
+				       &d->devices, &d->functions, &d->strings, &d->info_ids, &d->module_ids };
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
@@ -261,13 +261,24 @@ static int add_device(struct tfmt_definitions *d, uint32_t id, struct tfmt_curso
 	return v->name && v->uuid && v->pci_bus_id ? table_set(&d->devices, id, v) : TFMT_E_NOMEM;
 }
 
-static int add_function(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+/* A definition that is one string. */
+static int add_text(struct tfmt_definitions *d, struct tfmt_table *to, uint32_t id, struct tfmt_cursor *c)
 {
-	const char *name = arena_string(d, c);
+	const char *text = arena_string(d, c);
 
 	if (c->bad)
 		return TFMT_E_DAMAGED;
-	return name ? table_set(&d->functions, id, name) : TFMT_E_NOMEM;
+	return text ? table_set(to, id, text) : TFMT_E_NOMEM;
+}
+
+static int add_function(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	return add_text(d, &d->functions, id, c);
+}
+
+static int add_string(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	return add_text(d, &d->strings, id, c);
 }
 
 static int add_info(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
@@ -297,6 +308,7 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_MODULE] = add_module,     [TFMT_DEF_SHAPE] = add_shape,
 		[TFMT_DEF_THREAD] = add_thread,     [TFMT_DEF_DEVICE] = add_device,
 		[TFMT_DEF_FUNCTION] = add_function, [TFMT_DEF_INFO] = add_info,
+		[TFMT_DEF_STRING] = add_string,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
 

@@ -28,7 +28,7 @@ struct tfmt_info {
 };
 
 struct tfmt_definitions {
-	struct tfmt_table frames, codes, shapes, threads, devices, functions, info_ids, module_ids;
+	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, info_ids, module_ids;
 	struct tfmt_list modules, infos;
 	struct tfmt_arena_chunk *arena;
 	/* a definition of which chunks have come, in order, and more must follow */

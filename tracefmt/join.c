@@ -153,14 +153,24 @@ static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
 	return got == TFMT_E_NOMEM ? got : 0;
 }
 
-/* Copy what the ring file holds. Returns 0 (r->has_status tells whether there was one) or TFMT_E_NOMEM. */
-static int reader_copy_ring(struct tfmt_reader *r)
+static void joined_forget(struct tfmt_joined *j)
+{
+	j->nr_events = j->definitions_bytes = 0;
+	j->damage = NULL;
+}
+
+/*
+ * Copy what the ring file holds, as it is now. Returns 0 (r->has_status tells whether there was one) or TFMT_E_NOMEM.
+ * *is_cut: rings that the status page counts are not in it.
+ */
+static int ring_copy_once(struct tfmt_reader *r, bool *is_cut)
 {
 	struct tfmt_ring_view view;
 	struct tfmt_merge *m;
 	const char *what;
 	int err = tfmt_reader_map_ring(r, &view, &what);
 
+	*is_cut = false;
 	if (err == TFMT_E_DAMAGED)
 		r->joined.damage = what;
 	if (err)
@@ -169,7 +179,8 @@ static int reader_copy_ring(struct tfmt_reader *r)
 	if (!err)
 		err = joined_copy(r, m);
 	if (!err) {
-		if (tfmt_merge_is_cut(m))
+		*is_cut = tfmt_merge_is_cut(m);
+		if (*is_cut)
 			r->joined.damage = "is cut short";
 		memcpy(&r->status, view.base, sizeof(r->status));
 		r->has_status = true;
@@ -177,6 +188,19 @@ static int reader_copy_ring(struct tfmt_reader *r)
 	tfmt_merge_close(m);
 	munmap(view.base, view.bytes);
 	return err == TFMT_E_NOMEM ? err : 0;
+}
+
+/* A running process adds rings, which are not in what was mapped before: they are there when it is mapped again. */
+static int reader_copy_ring(struct tfmt_reader *r)
+{
+	bool is_cut;
+	int err = ring_copy_once(r, &is_cut);
+
+	for (unsigned tries = 0; !err && is_cut && r->is_running && tries < TRIES_MAX; tries++) {
+		joined_forget(&r->joined);
+		err = ring_copy_once(r, &is_cut);
+	}
+	return err;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -198,12 +222,6 @@ static bool trace_has_grown(struct tfmt_reader *r)
 	r->file_bytes = (uint64_t)st.st_size;
 	r->window_bytes = 0;
 	return true;
-}
-
-static void joined_forget(struct tfmt_joined *j)
-{
-	j->nr_events = j->definitions_bytes = 0;
-	j->damage = NULL;
 }
 
 static int joined_define(struct tfmt_reader *r)

@@ -26,6 +26,10 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 	l->block = NULL;
 	tfmt_index_release(&l->by_address);
 	tfmt_index_release(&l->by_ordinal);
+	for (unsigned i = 0; i < TFMT_NR_UNDO; i++) {
+		tfmt_pages_free(l->undo[i].ended, l->undo[i].room * sizeof(struct tfmt_ended));
+		l->undo[i] = (struct tfmt_undo){ 0 };
+	}
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -37,7 +41,10 @@ static uint8_t ledger_group(unsigned space)
 		[TFMT_SPACE_MANAGED] = TFMT_GROUP_DEVICE,    [TFMT_SPACE_REGISTERED] = TFMT_GROUP_REGISTERED,
 		[TFMT_SPACE_HANDLE] = TFMT_GROUP_HANDLE,     [TFMT_SPACE_POOL] = TFMT_GROUP_DEVICE,
 		[TFMT_SPACE_ARRAY] = TFMT_GROUP_ARRAY,       [TFMT_SPACE_IPC] = TFMT_GROUP_DEVICE,
-		[TFMT_SPACE_RESERVED] = TFMT_GROUP_RESERVED,
+		[TFMT_SPACE_RESERVED] = TFMT_GROUP_RESERVED, [TFMT_SPACE_GRAPH] = TFMT_GROUP_DEVICE,
+		[TFMT_SPACE_MULTICAST] = TFMT_GROUP_HANDLE,  [TFMT_SPACE_POOL_HOST] = TFMT_GROUP_DEVICE,
+		[TFMT_SPACE_HANDLE_HOST] = TFMT_GROUP_HANDLE,
+		[TFMT_SPACE_HANDLE_IMPORTED] = TFMT_GROUP_HANDLE,
 	};
 
 	return space < sizeof(group) ? group[space] : TFMT_GROUP_DEVICE;
@@ -87,22 +94,28 @@ static bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, u
 /* The total that a block counts in, NULL if none. */
 static uint64_t *block_total(struct tfmt_ledger *l, const struct tfmt_block *b)
 {
-	if (b->group == TFMT_GROUP_PINNED)
+	bool has_device = b->device < TFMT_NR_DEVICES;
+
+	if (b->group == TFMT_GROUP_TENSOR)
+		return has_device ? &l->totals.allocated[b->device] : NULL;
+	if (b->group == TFMT_GROUP_MAPPING)
+		return NULL;
+	switch (b->space) {
+	case TFMT_SPACE_PINNED:
+	case TFMT_SPACE_REGISTERED:
+	case TFMT_SPACE_POOL_HOST:
+	case TFMT_SPACE_HANDLE_HOST:
 		return &l->totals.pinned;
-	if (b->device >= TFMT_NR_DEVICES)
+	case TFMT_SPACE_MANAGED:
+		return has_device ? &l->totals.managed[b->device] : NULL;
+	case TFMT_SPACE_IPC:
+	case TFMT_SPACE_RESERVED:
+	case TFMT_SPACE_GRAPH:
+	case TFMT_SPACE_MULTICAST:
+	case TFMT_SPACE_HANDLE_IMPORTED:
 		return NULL;
-	switch (b->group) {
-	case TFMT_GROUP_TENSOR:
-		return &l->totals.allocated[b->device];
-	case TFMT_GROUP_HANDLE:
-	case TFMT_GROUP_ARRAY:
-		return &l->totals.driver[b->device];
-	case TFMT_GROUP_DEVICE:
-		if (b->space == TFMT_SPACE_MANAGED)
-			return &l->totals.managed[b->device];
-		return b->space == TFMT_SPACE_IPC ? NULL : &l->totals.driver[b->device];
 	default:
-		return NULL;
+		return has_device ? &l->totals.driver[b->device] : NULL;
 	}
 }
 
@@ -208,9 +221,20 @@ static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		.device = ev->device,
 		.space = (uint8_t)space,
 		.references = 1,
-		.group = ev->kind == TFMT_TENSOR_ALLOC ? TFMT_GROUP_TENSOR : ledger_group(space),
+		.group = TFMT_GROUP_TENSOR,
 	};
+	uint32_t slot;
 
+	if (ev->kind == TFMT_DRIVER_ALLOC) {
+		b.group = ledger_group(space);
+		b.context = (uint32_t)ev->aux;
+	}
+	/* Memory of another process keeps its address however often it is opened. */
+	if (b.group == TFMT_GROUP_DEVICE && space == TFMT_SPACE_IPC &&
+	    ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].space == TFMT_SPACE_IPC) {
+		l->block[slot].references++;
+		return 0;
+	}
 	return ledger_put(l, &b);
 }
 
@@ -231,7 +255,7 @@ static void ledger_unreference(struct tfmt_ledger *l, uint32_t slot)
 {
 	struct tfmt_block *b = &l->block[slot];
 
-	if (b->group == TFMT_GROUP_HANDLE && b->references > 1)
+	if (b->references > 1)
 		b->references--;
 	else
 		ledger_drop(l, slot);
@@ -244,29 +268,49 @@ static struct tfmt_undo *ledger_begin_undo(struct tfmt_ledger *l, const struct t
 
 	u->ordinal = ev->ordinal;
 	u->thread = ev->thread;
-	u->valid = false;
+	u->nr = 0;
 	return u;
 }
 
-static void ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+/* Remember a block that is about to end. Returns 0 or TFMT_E_NOMEM. */
+static int undo_add(struct tfmt_undo *u, const struct tfmt_block *block, const struct tfmt_block *handle)
+{
+	if (u->nr == u->room) {
+		uint32_t room = u->room ? 2 * u->room : 4096 / sizeof(*u->ended);
+		size_t bytes = room * sizeof(*u->ended);
+		void *grown = u->room ? tfmt_pages_grow(u->ended, u->room * sizeof(*u->ended), bytes)
+				      : tfmt_pages_new(bytes);
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		u->ended = grown;
+		u->room = room;
+	}
+	u->ended[u->nr].block = *block;
+	u->ended[u->nr].handle.live = handle;
+	if (handle)
+		u->ended[u->nr].handle = *handle;
+	u->nr++;
+	return 0;
+}
+
+static int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
 {
 	const struct tfmt_block *b = &l->block[slot];
+	int err = 0;
 
 	event_inherit(ev, b);
 	ev->alloc_ordinal = b->ordinal;
-	if (ev->kind == TFMT_DRIVER_FREE) {
-		struct tfmt_undo *u = ledger_begin_undo(l, ev);
-
-		u->valid = true;
-		u->block = *b;
-	}
+	if (ev->kind == TFMT_DRIVER_FREE)
+		err = undo_add(ledger_begin_undo(l, ev), b, NULL);
 	ledger_unreference(l, slot);
+	return err;
 }
 
-/* Give a handle its reference back, and its life if that was the last. */
-static int ledger_restore_handle(struct tfmt_ledger *l, const struct tfmt_block *handle)
+/* Give a block its reference back, and its life if that was the last. */
+static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
 {
-	struct tfmt_block b = *handle;
+	struct tfmt_block b = *ended;
 	uint32_t slot;
 
 	if (ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].ordinal == b.ordinal) {
@@ -281,14 +325,20 @@ static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt
 {
 	int err = 0;
 
-	u->valid = false;
-	event_inherit(ev, &u->block);
+	event_inherit(ev, &u->ended[0].block);
 	ev->alloc_ordinal = u->ordinal;
-	if (u->block.group == TFMT_GROUP_HANDLE)
-		return ledger_restore_handle(l, &u->block);
-	if (u->block.group == TFMT_GROUP_MAPPING && u->handle.group == TFMT_GROUP_HANDLE)
-		err = ledger_restore_handle(l, &u->handle);
-	return err ? err : ledger_put(l, &u->block);
+	for (uint32_t i = 0; !err && i < u->nr; i++) {
+		const struct tfmt_ended *e = &u->ended[i];
+
+		if (i)
+			ev->size += e->block.size;
+		if (e->handle.live)
+			err = ledger_restore(l, &e->handle);
+		if (!err)
+			err = ledger_restore(l, &e->block);
+	}
+	u->nr = 0;
+	return err;
 }
 
 static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
@@ -308,39 +358,49 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	return ledger_put(l, &b);
 }
 
-/* Ends the mappings that lie side by side from ev->address on; if it is one alone, that can be undone. */
-static void ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
+/* Ends the mappings that lie side by side from ev->address on. */
+static int ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	struct tfmt_undo *u = ledger_begin_undo(l, ev);
 	uint64_t done = 0;
-	uint32_t slot;
+	uint32_t slot, handle;
 
 	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
-		u->valid = !done;
-		u->block = l->block[slot];
-		u->handle.group = TFMT_GROUP_MAPPING;
+		const struct tfmt_block mapping = l->block[slot];
+		bool has_handle = ledger_find(l, TFMT_GROUP_HANDLE, 0, mapping.handle, &handle);
+		int err = undo_add(u, &mapping, has_handle ? &l->block[handle] : NULL);
+
+		if (err)
+			return err;
 		ledger_drop(l, slot);
-		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, u->block.handle, &slot)) {
-			u->handle = l->block[slot];
-			ledger_unreference(l, slot);
-		}
-		if (!u->block.size)
+		if (has_handle)
+			ledger_unreference(l, handle);
+		if (!mapping.size)
 			break;
-		done += u->block.size;
+		done += mapping.size;
 	}
+	return 0;
 }
 
-/* A device was reset: its driver blocks are gone. Tensors stay until their allocator frees them. */
+/*
+ * A context is gone, and what was allocated in it. Physical memory and address ranges belong to no context.
+ * Tensors stay until their allocator frees them.
+ */
 static void ledger_reset(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
+	static const bool ends[] = { [TFMT_GROUP_DEVICE] = true, [TFMT_GROUP_PINNED] = true,
+				     [TFMT_GROUP_REGISTERED] = true, [TFMT_GROUP_ARRAY] = true,
+				     [TFMT_GROUP_MAPPING] = false };
 	uint32_t i;
 
 	for (i = 0; i < l->nr_slots; i++) {
 		const struct tfmt_block *b = &l->block[i];
 
-		if (b->live && b->device == ev->device && b->group != TFMT_GROUP_TENSOR)
+		if (b->live && b->device == ev->device && b->context == ev->aux && ends[b->group])
 			ledger_drop(l, i);
 	}
+	if (!ev->aux && ev->device < TFMT_NR_DEVICES)
+		l->totals.graph[ev->device] = 0;
 }
 
 /* Everything but frees, which writer and reader resolve differently. */
@@ -359,10 +419,13 @@ static int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	case TFMT_MAP:
 		return ledger_map(l, ev);
 	case TFMT_UNMAP:
-		ledger_unmap(l, ev);
-		return 0;
+		return ledger_unmap(l, ev);
 	case TFMT_RESET:
 		ledger_reset(l, ev);
+		return 0;
+	case TFMT_POOL_INFO:
+		if (!ev->address && ev->device < TFMT_NR_DEVICES)
+			l->totals.graph[ev->device] = ev->size;
 		return 0;
 	default:
 		return 0;
@@ -380,7 +443,7 @@ static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tf
 {
 	struct tfmt_undo *u = &l->undo[ev->thread % TFMT_NR_UNDO];
 
-	return u->valid && u->thread == ev->thread ? u : NULL;
+	return u->nr && u->thread == ev->thread ? u : NULL;
 }
 
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
@@ -397,11 +460,11 @@ int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t or
 		return ledger_apply(l, ev);
 	if (ev->kind == TFMT_FREE_FAILED) {
 		u = ledger_find_undo(l, ev);
-		return u && u->block.address == ev->address ? ledger_undo(l, ev, u) : 0;
+		return u && u->ended[0].block.address == ev->address ? ledger_undo(l, ev, u) : 0;
 	}
 	if (ledger_find(l, group, ev->device, ev->address, &slot))
-		ledger_free(l, ev, slot);
-	else if (ev->kind == TFMT_DRIVER_FREE)
+		return ledger_free(l, ev, slot);
+	if (ev->kind == TFMT_DRIVER_FREE)
 		ledger_begin_undo(l, ev);
 	return 0;
 }
@@ -423,8 +486,7 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 			ledger_begin_undo(l, ev);
 	} else if (ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
 		   l->block[slot].group != TFMT_GROUP_MAPPING) {
-		ledger_free(l, ev, slot);
-		return 0;
+		return ledger_free(l, ev, slot);
 	}
 	ev->alloc_ordinal = TFMT_NO_ORDINAL;
 	return 0;

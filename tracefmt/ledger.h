@@ -16,7 +16,7 @@
 /* Blocks of different groups may share an address. */
 enum tfmt_group {
 	TFMT_GROUP_TENSOR,
-	TFMT_GROUP_DEVICE, /* device, managed, pool and IPC memory: one call frees them all */
+	TFMT_GROUP_DEVICE, /* device, managed, pool, IPC and graph memory: one call frees them all */
 	TFMT_GROUP_PINNED,
 	TFMT_GROUP_REGISTERED,
 	TFMT_GROUP_HANDLE,
@@ -30,13 +30,19 @@ struct tfmt_block {
 	uint64_t ordinal;
 	uint64_t handle; /* of a mapping */
 	uint32_t shape;
-	uint32_t references; /* of a handle */
+	uint32_t references; /* of a handle, and of memory of another process: how often it was opened */
+	uint32_t context;    /* number of the one that it ends with; 0 = the primary context, or none */
 	uint16_t stream;
 	uint8_t group; /* enum tfmt_group */
 	uint8_t device;
 	uint8_t space; /* enum tfmt_space */
 	bool live;
 	uint32_t next_unused; /* slot + 1 */
+};
+
+/* A block that a free or an unmap ended; of a mapping also its handle as it was, if that was live. */
+struct tfmt_ended {
+	struct tfmt_block block, handle;
 };
 
 /*
@@ -46,9 +52,8 @@ struct tfmt_block {
 struct tfmt_undo {
 	uint64_t ordinal; /* of the free or unmap */
 	uint32_t thread;
-	bool valid;
-	struct tfmt_block block;  /* what it ended */
-	struct tfmt_block handle; /* of a mapping: the handle before, if it was live */
+	uint32_t nr, room;        /* nr 0: nothing to undo */
+	struct tfmt_ended *ended; /* in the order in which they ended */
 };
 #define TFMT_NR_UNDO 256
 

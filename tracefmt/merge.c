@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* Records searched in each ring for a missing one before it is given up. */
+/* Records searched in each ring for a missing one. */
 #define SEARCH_DEPTH 32
-/* The longest wait for a gap while a ring runs full: hooks wait longer than this for room. */
-#define PRESSED_GAP_NS 15000000ull
+/* The longest wait for a gap while a ring runs full: hooks wait 20 times as long for room. */
+#define PRESSED_GAP_NS 1000000ull
 /* Nothing was taken, but there is more to look at. */
 #define AGAIN 2
 
@@ -99,34 +99,75 @@ static bool merge_read(const struct tfmt_merge *m, const struct tfmt_ring *ring,
 	return true;
 }
 
-/* Look at a head's next record of a known kind; false if the ring has no more for this batch. */
-static bool merge_load_head(struct tfmt_merge *m, struct tfmt_merge_head *h)
-{
-	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, h->ring);
-	struct tfmt_record rec;
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-	for (; ring && m->position[h->ring] < h->end; m->position[h->ring]++) {
-		if (!merge_read(m, ring, m->position[h->ring], &rec)) {
-			m->ended[h->ring] = true;
-			return false;
-		}
-		if (rec.kind == TFMT_NONE || rec.kind >= TFMT_NR_KINDS)
-			continue;
-		h->time = rec.time_ns;
-		h->order = rec.order;
-		h->domain = (uint16_t)tfmt_domain(rec.kind, rec.device);
-		h->rank = record_rank(rec.kind);
-		return true;
+static uint16_t queue_meld(struct tfmt_merge *m, uint16_t a, uint16_t b)
+{
+	uint16_t first = a, second = b;
+
+	if (a == TFMT_RING_NONE || b == TFMT_RING_NONE)
+		return a == TFMT_RING_NONE ? b : a;
+	if (m->head[b].record.order < m->head[a].record.order) {
+		first = b;
+		second = a;
 	}
-	return false;
+	m->head[second].sibling = m->head[first].child;
+	m->head[first].child = second;
+	return first;
 }
 
-/* The head's record is done with. */
-static void merge_advance(struct tfmt_merge *m, uint32_t i)
+/* What is left of a queue without its first ring: its children, melded in pairs, then all pairs. */
+static uint16_t queue_rest(struct tfmt_merge *m, uint16_t first)
 {
-	m->position[m->head[i].ring]++;
-	if (!merge_load_head(m, &m->head[i]))
-		m->head[i] = m->head[--m->nr_heads];
+	uint16_t next = m->head[first].child, pairs = TFMT_RING_NONE, rest = TFMT_RING_NONE;
+
+	while (next != TFMT_RING_NONE) {
+		uint16_t a = next, b = m->head[a].sibling;
+
+		next = b == TFMT_RING_NONE ? b : m->head[b].sibling;
+		a = queue_meld(m, a, b);
+		m->head[a].sibling = pairs;
+		pairs = a;
+	}
+	while (pairs != TFMT_RING_NONE) {
+		next = m->head[pairs].sibling;
+		rest = queue_meld(m, rest, pairs);
+		pairs = next;
+	}
+	return rest;
+}
+
+static void queue_add(struct tfmt_merge *m, uint16_t i)
+{
+	unsigned domain = tfmt_domain(m->head[i].record.kind, m->head[i].record.device);
+	struct tfmt_merge_queue *q = &m->queue[domain];
+
+	if (!q->is_listed) {
+		q->is_listed = true;
+		q->first = TFMT_RING_NONE;
+		m->listed[m->nr_listed++] = (uint8_t)domain;
+	}
+	m->head[i].child = m->head[i].sibling = TFMT_RING_NONE;
+	q->first = queue_meld(m, q->first, i);
+}
+
+/* Queue a ring by its next record of a known kind; it has none, or no more in this batch, and is left out. */
+static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
+{
+	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+	struct tfmt_merge_head *h = &m->head[i];
+
+	for (; ring && m->position[i] < h->end; m->position[i]++) {
+		if (!merge_read(m, ring, m->position[i], &h->record)) {
+			m->ended[i] = true;
+			return;
+		}
+		if (h->record.kind == TFMT_NONE || h->record.kind >= TFMT_NR_KINDS)
+			continue;
+		h->rank = record_rank(h->record.kind);
+		queue_add(m, i);
+		return;
+	}
 }
 
 /* Give a ring met for the first time its position. */
@@ -146,23 +187,24 @@ static void merge_refresh(struct tfmt_merge *m)
 	uint32_t nr = __atomic_load_n(&status->nr_rings, __ATOMIC_ACQUIRE);
 	uint32_t i;
 
-	m->nr_heads = 0;
+	while (m->nr_listed)
+		m->queue[m->listed[--m->nr_listed]].is_listed = false;
 	for (i = 0; i < nr && i < TFMT_NR_RINGS; i++) {
 		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
-		struct tfmt_merge_head *h = &m->head[m->nr_heads];
+		struct tfmt_merge_head *h = &m->head[i];
 
 		if (!ring)
 			break;
 		if (i >= m->nr_seen)
 			merge_adopt(m, ring, i);
-		h->ring = i;
 		h->end = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 		if (m->ended[i] || h->end <= m->position[i])
 			continue;
-		if (h->end - m->position[i] > m->geometry.ring_capacity)
+		if (h->end - m->position[i] > m->geometry.ring_capacity) {
+			m->overwritten += h->end - m->position[i] - m->geometry.ring_capacity;
 			m->position[i] = h->end - m->geometry.ring_capacity;
-		if (merge_load_head(m, h))
-			m->nr_heads++;
+		}
+		merge_queue_ring(m, (uint16_t)i);
 	}
 }
 
@@ -173,11 +215,25 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 {
 	uint32_t i;
 
-	for (i = 0; i < m->nr_heads; i++) {
-		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, m->head[i].ring);
+	for (i = 0; i < m->nr_seen; i++) {
+		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
 
-		if (ring && m->head[i].end - __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) >=
-				    m->geometry.ring_capacity / 4 * 3)
+		if (ring && !m->ended[i] &&
+		    m->head[i].end - __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) >= m->geometry.ring_capacity / 4 * 3)
+			return true;
+	}
+	return false;
+}
+
+/* Whether ring i holds a missing record of the domain a little behind its next one. */
+static bool merge_hides(const struct tfmt_merge *m, uint32_t i, unsigned domain, uint64_t before)
+{
+	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+	struct tfmt_record rec;
+	uint64_t p;
+
+	for (p = m->position[i]; ring && p < m->head[i].end && p < m->position[i] + SEARCH_DEPTH; p++) {
+		if (merge_read(m, ring, p, &rec) && tfmt_domain(rec.kind, rec.device) == domain && rec.order < before)
 			return true;
 	}
 	return false;
@@ -185,151 +241,134 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 
 /*
  * A missing record may lie in this batch behind one of another domain whose clock was read late. Returns
- * the head to take first, or -1.
+ * the domain whose first record is to be taken to get there, or -1.
  */
 static int merge_search(const struct tfmt_merge *m, unsigned domain, uint64_t before)
 {
-	struct tfmt_record rec;
-	uint64_t p;
 	uint32_t i;
 
-	for (i = 0; i < m->nr_heads; i++) {
-		const struct tfmt_merge_head *h = &m->head[i];
-		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, h->ring);
+	for (i = 0; i < m->nr_listed; i++) {
+		const struct tfmt_merge_queue *q = &m->queue[m->listed[i]];
 
-		if (!ring || h->order != m->order[h->domain])
-			continue;
-		for (p = m->position[h->ring]; p < h->end && p < m->position[h->ring] + SEARCH_DEPTH; p++) {
-			if (merge_read(m, ring, p, &rec) && tfmt_domain(rec.kind, rec.device) == domain &&
-			    rec.order >= m->order[domain] && rec.order < before)
-				return (int)i;
-		}
+		if (q->first != TFMT_RING_NONE && m->head[q->first].record.order <= m->order[m->listed[i]] &&
+		    merge_hides(m, q->first, domain, before))
+			return m->listed[i];
 	}
 	return -1;
-}
-
-/* The lowest order that a head of the domain has. */
-static uint64_t merge_lowest(const struct tfmt_merge *m, unsigned domain)
-{
-	uint64_t lowest = UINT64_MAX;
-	uint32_t i;
-
-	for (i = 0; i < m->nr_heads; i++) {
-		if (m->head[i].domain == domain && m->head[i].order < lowest)
-			lowest = m->head[i].order;
-	}
-	return lowest;
-}
-
-static void merge_give_up(struct tfmt_merge *m, unsigned domain, uint64_t lowest, uint64_t time,
-			  struct tfmt_event *ev)
-{
-	*ev = (struct tfmt_event){
-		.kind = TFMT_LOST,
-		.time_ns = time,
-		.order = m->order[domain],
-		.size = lowest - m->order[domain],
-		.device = domain == TFMT_DOMAIN_DRIVER ? TFMT_DEVICE_NONE : (uint8_t)domain,
-		.alloc_ordinal = TFMT_NO_ORDINAL,
-	};
-	m->order[domain] = lowest;
 }
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
 static bool head_is_before(const struct tfmt_merge_head *a, const struct tfmt_merge_head *b)
 {
-	return a->time != b->time ? a->time < b->time : a->rank < b->rank;
+	return a->record.time_ns != b->record.time_ns ? a->record.time_ns < b->record.time_ns : a->rank < b->rank;
+}
+
+static const struct tfmt_merge_head *first_of(const struct tfmt_merge *m, int domain)
+{
+	return &m->head[m->queue[domain].first];
 }
 
 /*
- * Choose the earliest head whose order is due (*due), and the earliest that still waits for another
- * (*waiting); -1 if there is none. Records given up before are dropped: they are counted as lost.
+ * Choose the domain with the earliest record that is due (*due), and the one with the earliest that still waits
+ * for another (*waiting); -1 if there is none. A record that was passed over when it was missing is due at once.
  */
 static void merge_choose(struct tfmt_merge *m, int *due, int *waiting)
 {
 	uint32_t i = 0;
 
 	*due = *waiting = -1;
-	while (i < m->nr_heads) {
-		const struct tfmt_merge_head *h = &m->head[i];
-		uint64_t next = m->order[h->domain];
-		int *best = h->order == next ? due : waiting;
+	while (i < m->nr_listed) {
+		int domain = m->listed[i];
+		int *best;
 
-		if (h->order < next) {
-			merge_advance(m, i);
+		if (m->queue[domain].first == TFMT_RING_NONE) {
+			m->queue[domain].is_listed = false;
+			m->listed[i] = m->listed[--m->nr_listed];
 			continue;
 		}
-		if (*best < 0 || head_is_before(h, &m->head[*best]))
-			*best = (int)i;
+		best = first_of(m, domain)->record.order <= m->order[domain] ? due : waiting;
+		if (*best < 0 || head_is_before(first_of(m, domain), first_of(m, *best)))
+			*best = domain;
 		i++;
 	}
 }
 
-static bool merge_take(struct tfmt_merge *m, uint32_t i, struct tfmt_event *ev)
+static void merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev)
 {
-	struct tfmt_merge_head *h = &m->head[i];
-	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, h->ring);
-	struct tfmt_record rec;
+	uint16_t i = m->queue[domain].first;
+	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+	const struct tfmt_record *rec = &m->head[i].record;
 
-	if (!ring || !merge_read(m, ring, m->position[h->ring], &rec)) {
-		m->ended[h->ring] = true;
-		*h = m->head[--m->nr_heads];
-		return false;
-	}
 	*ev = (struct tfmt_event){
-		.time_ns = rec.time_ns,
-		.address = rec.address,
-		.size = rec.size,
-		.aux = rec.aux,
-		.order = rec.order,
-		.python_stack = rec.python_stack,
-		.native_stack = rec.native_stack,
-		.shape = rec.shape,
-		.thread = ring->thread,
-		.stream = rec.stream,
-		.function = rec.function,
-		.flags = rec.flags,
-		.kind = rec.kind,
-		.device = rec.device,
+		.time_ns = rec->time_ns,
+		.address = rec->address,
+		.size = rec->size,
+		.aux = rec->aux,
+		.order = rec->order,
+		.python_stack = rec->python_stack,
+		.native_stack = rec->native_stack,
+		.shape = rec->shape,
+		.thread = ring ? ring->thread : 0,
+		.stream = rec->stream,
+		.function = rec->function,
+		.flags = rec->flags,
+		.kind = rec->kind,
+		.device = rec->device,
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
-	m->order[h->domain] = h->order + 1;
-	merge_advance(m, i);
-	return true;
+	if (m->order[domain] <= rec->order)
+		m->order[domain] = rec->order + 1;
+	m->queue[domain].first = queue_rest(m, i);
+	m->position[i]++;
+	merge_queue_ring(m, i);
 }
 
 /*
- * The head that waits is earlier than any that is due (-1: none). If its predecessor is among those, only
- * its clock was read early. A gap noticed for the first time may be none: the rings' heads are not read at
- * one instant, so they are read again. Returns as tfmt_merge_next() does, or AGAIN.
+ * The earliest record waits, and none that is due is earlier. What is missing has been numbered by a thread that
+ * has not yet published it: it will, and be due then. A gap noticed for the first time may be none: the rings'
+ * heads are not read at one instant, so they are read again. Returns as tfmt_merge_next() does, or AGAIN.
  */
-static int merge_gap(struct tfmt_merge *m, uint32_t waiting, int due, uint64_t now_ns, uint64_t gap_ns,
-		     struct tfmt_event *ev)
+static int merge_gap(struct tfmt_merge *m, int domain, int due, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
 {
-	unsigned domain = m->head[waiting].domain;
-	uint64_t lowest = merge_lowest(m, domain), waited;
-	int hidden;
+	uint64_t lowest = first_of(m, domain)->record.order, waited;
+	int hiding;
 	bool pressed;
 
-	if (due >= 0 && lowest == m->order[domain])
-		return merge_take(m, (uint32_t)due, ev) ? 1 : AGAIN;
 	if (m->gap_order[domain] != m->order[domain] + 1) {
 		m->gap_order[domain] = m->order[domain] + 1;
 		m->gap_since[domain] = now_ns;
 		return AGAIN;
 	}
+	hiding = merge_search(m, (unsigned)domain, lowest);
+	if (hiding >= 0) {
+		merge_take(m, hiding, ev);
+		return 1;
+	}
 	pressed = merge_is_pressed(m);
 	waited = now_ns - m->gap_since[domain];
-	if (waited < gap_ns && (waited < PRESSED_GAP_NS || !pressed)) {
-		/* Better out of order by clock than a full ring, where what is missing may find no room. */
-		return due >= 0 && pressed && merge_take(m, (uint32_t)due, ev);
+	if (waited >= gap_ns || (pressed && waited >= PRESSED_GAP_NS)) {
+		m->order[domain] = lowest;
+		return AGAIN;
 	}
-	hidden = merge_search(m, domain, lowest);
-	if (hidden >= 0)
-		return merge_take(m, (uint32_t)hidden, ev) ? 1 : AGAIN;
-	merge_give_up(m, domain, lowest, m->head[waiting].time, ev);
+	/* Better out of order by clock than a full ring, where what is missing may find no room. */
+	if (due < 0 || !pressed)
+		return 0;
+	merge_take(m, due, ev);
 	return 1;
+}
+
+static void merge_tell_overwritten(struct tfmt_merge *m, uint64_t now_ns, struct tfmt_event *ev)
+{
+	*ev = (struct tfmt_event){
+		.kind = TFMT_LOST,
+		.time_ns = now_ns,
+		.order = m->order[TFMT_DOMAIN_DRIVER],
+		.size = m->overwritten,
+		.device = TFMT_DEVICE_NONE,
+		.alloc_ordinal = TFMT_NO_ORDINAL,
+	};
+	m->overwritten = 0;
 }
 
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
@@ -339,17 +378,22 @@ int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, stru
 
 	for (;;) {
 		merge_choose(m, &due, &waiting);
-		if (due >= 0 && (waiting < 0 || !head_is_before(&m->head[waiting], &m->head[due]))) {
-			if (merge_take(m, (uint32_t)due, ev))
-				return 1;
-		} else if (!fresh) {
+		if (due >= 0 && (waiting < 0 || !head_is_before(first_of(m, waiting), first_of(m, due)))) {
+			merge_take(m, due, ev);
+			return 1;
+		}
+		if (!fresh) {
 			merge_refresh(m);
 			fresh = true;
-		} else {
-			got = waiting < 0 ? 0 : merge_gap(m, (uint32_t)waiting, due, now_ns, gap_ns, ev);
-			if (got != AGAIN)
-				return got;
-			merge_refresh(m);
+			if (m->overwritten) {
+				merge_tell_overwritten(m, now_ns, ev);
+				return 1;
+			}
+			continue;
 		}
+		got = waiting < 0 ? 0 : merge_gap(m, waiting, due, now_ns, gap_ns, ev);
+		if (got != AGAIN)
+			return got;
+		merge_refresh(m);
 	}
 }

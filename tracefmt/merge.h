@@ -29,13 +29,21 @@ int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *
 const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g,
 				       uint32_t i);
 
-/* A ring that has records, and what must be known of its next one to choose among rings. */
+/* No ring, where one of a queue is named. */
+#define TFMT_RING_NONE UINT16_MAX
+
+/* A ring that has records: its next one, and its place in the queue of that record's domain. */
 struct tfmt_merge_head {
 	uint64_t end; /* first position that was not there when the batch began */
-	uint64_t time, order;
-	uint32_t ring;
-	uint16_t domain;
+	struct tfmt_record record;
+	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */
+};
+
+/* The rings whose next record is of one domain, as a pairing heap by order. */
+struct tfmt_merge_queue {
+	uint16_t first;
+	bool is_listed; /* among the domains that have a queue */
 };
 
 /* True if a ring that the status page counts lies beyond the mapped bytes, or holds a torn record. */
@@ -55,11 +63,14 @@ struct tfmt_merge {
 	uint32_t nr_given;     /* positions given by the caller */
 	uint32_t nr_positions; /* rings that have a position */
 	uint32_t nr_seen;      /* rings met in the view */
-	uint32_t nr_heads;
+	uint32_t nr_listed;
+	uint64_t overwritten; /* records that were gone when the merge came, and nobody has been told of */
 	uint8_t *assembled; /* a definition put together from its entries */
 	size_t assembled_bytes;
 	bool ended[TFMT_NR_RINGS]; /* its next record is not whole */
 	uint64_t position[TFMT_NR_RINGS];
+	uint8_t listed[TFMT_NR_DOMAINS];
+	struct tfmt_merge_queue queue[TFMT_NR_DOMAINS];
 	struct tfmt_merge_head head[TFMT_NR_RINGS];
 };
 

@@ -168,6 +168,10 @@ static int frame_end(struct tfmt_reader *r, const uint8_t *payload, size_t len)
 	s.lost_events = tfmt_varint_get(&c);
 	s.not_captured = tfmt_varint_get(&c);
 	s.unsupported_calls = tfmt_varint_get(&c);
+	if (c.p < c.end) {
+		s.waits = tfmt_varint_get(&c);
+		s.longest_wait_ns = tfmt_varint_get(&c);
+	}
 	if (c.bad)
 		return TFMT_E_DAMAGED;
 	r->status = s;

@@ -77,6 +77,8 @@ void tfmt_reader_conclude(struct tfmt_reader *r)
 	s->lost_events = reader_lost(r);
 	if (r->has_status) {
 		s->not_captured = r->status.not_captured;
+		s->waits = r->status.waits;
+		s->longest_wait_ns = r->status.longest_wait_ns;
 		s->stop = r->status.stop;
 		s->stop_errno = r->status.stop_errno;
 		s->stop_time_ns = r->status.stop_time_ns;
@@ -164,6 +166,13 @@ bool tfmt_reader_device(const struct tfmt_reader *r, uint32_t ordinal, struct tf
 	*out = d ? *d
 		 : (struct tfmt_device){ .name = "", .uuid = "", .pci_bus_id = "", .physical_index = -1 };
 	return d != NULL;
+}
+
+const char *tfmt_reader_string(const struct tfmt_reader *r, uint32_t id)
+{
+	const char *text = tfmt_table_get(&r->definitions.strings, id);
+
+	return text ? text : "";
 }
 
 const char *tfmt_reader_function(const struct tfmt_reader *r, uint32_t id)

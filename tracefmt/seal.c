@@ -95,7 +95,8 @@ static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const 
 	return err;
 }
 
-static int seal_append(struct tfmt_reader *r, int fd, const struct tfmt_ring_view *view, int signal)
+static int seal_append(struct tfmt_reader *r, int fd, const struct tfmt_ring_view *view, enum tfmt_end end,
+		       int exit_status)
 {
 	struct tfmt_status status = { 0 };
 	struct tfmt_writer *w;
@@ -107,9 +108,9 @@ static int seal_append(struct tfmt_reader *r, int fd, const struct tfmt_ring_vie
 		memcpy(&status, view->base, sizeof(status));
 		err = seal_drain(r, w, view);
 	}
-	if (status.end == TFMT_END_OPEN && signal) {
-		status.end = TFMT_END_SIGNAL;
-		status.exit_status = signal;
+	if (status.end == TFMT_END_OPEN) {
+		status.end = end;
+		status.exit_status = exit_status;
 	}
 	if (!err)
 		err = tfmt_writer_end(w, &status);
@@ -138,7 +139,7 @@ static int seal_finish(const struct tfmt_reader *r, int fd)
 	return 0;
 }
 
-static int seal_trace(struct tfmt_reader *r, int fd, int signal)
+static int seal_trace(struct tfmt_reader *r, int fd, enum tfmt_end end, int exit_status)
 {
 	struct tfmt_ring_view view = { 0 };
 	const char *what;
@@ -149,16 +150,16 @@ static int seal_trace(struct tfmt_reader *r, int fd, int signal)
 	if (!r->has_end_frame) {
 		if (tfmt_reader_map_ring(r, &view, &what))
 			view.base = NULL;
-		if (!view.base && !signal)
+		if (!view.base && end != TFMT_END_SIGNAL)
 			return 0;
-		err = seal_append(r, fd, &view, signal);
+		err = seal_append(r, fd, &view, end, exit_status);
 		if (view.base)
 			munmap(view.base, view.bytes);
 	}
 	return err ? err : seal_finish(r, fd);
 }
 
-int tfmt_seal(const char *path, int signal)
+int tfmt_seal(const char *path, enum tfmt_end end, int status)
 {
 	struct tfmt_reader *r;
 	int err, reason, fd = seal_lock(path);
@@ -167,7 +168,7 @@ int tfmt_seal(const char *path, int signal)
 		return TFMT_E_IO;
 	err = tfmt_reader_open(&r, path, NULL);
 	if (!err)
-		err = seal_trace(r, fd, signal);
+		err = seal_trace(r, fd, end, status);
 	reason = errno;
 	tfmt_reader_close(r);
 	close(fd);

@@ -59,21 +59,83 @@ enum tfmt_kind {
 	TFMT_TENSOR_ALLOC = 1,  /* a framework's allocator handed out a block; aux = reserved bytes */
 	TFMT_TENSOR_FREE = 2,   /* ... took one back; aux = reserved bytes */
 	TFMT_TENSOR_OOM = 3,    /* ... gave up; size = bytes asked, address = allocated, aux = reserved */
-	TFMT_DRIVER_ALLOC = 4,  /* memory taken from the driver; flags hold its space; aux 0 */
+	TFMT_DRIVER_ALLOC = 4,  /* memory taken from the driver; flags hold its space; aux = its context (RESET) */
 	TFMT_DRIVER_FREE = 5,   /* given back (recorded before the real call) */
 	TFMT_FREE_FAILED = 6,   /* this thread's latest DRIVER_FREE or UNMAP failed after all: undo it; aux =
 	                           error code; the reader sets alloc_ordinal to the ordinal of that event */
-	TFMT_ALLOC_FAILED = 7,  /* the driver refused; size = bytes asked, aux = error code */
+	TFMT_ALLOC_FAILED = 7,  /* the driver refused; size = bytes asked (0: not told), aux = error code */
 	TFMT_HANDLE_RETAIN = 8, /* virtual memory: one more reference to the handle `address` */
 	TFMT_MAP = 9,           /* virtual memory: [address, address+size) shows handle aux: a reference */
 	TFMT_UNMAP = 10,        /* virtual memory: [address, address+size) shows nothing any more */
 	TFMT_MEMORY_INFO = 11,  /* a sample of what the driver says: size = free bytes, aux = total bytes */
-	TFMT_LOST = 12,         /* size = number of events lost here; device 255 = driver domain or unknown */
-	TFMT_RESET = 13,        /* everything of the device is gone (context destroyed or device reset) */
+	TFMT_LOST = 12,         /* size = number of events that this thread dropped since its last one; device 255 */
+	TFMT_RESET = 13,        /* a context of the device is gone with all that was allocated in it; aux = its number,
+	                           0 = the primary context, whose end takes the pools' memory along */
 	TFMT_VALUE_READ = 14,   /* the host read what a kernel of a simulated device would have computed: size
 	                           bytes at the device's address */
+	TFMT_OBJECT_NEW = 15,   /* what holds memory without being an allocation came to be; flags: enum tfmt_object;
+	                           address = its handle, size = bytes known of it (0 = not known) */
+	TFMT_OBJECT_GONE = 16,  /* ... and ended */
+	TFMT_OBJECT_SET = 17,   /* a limit, attribute or trim of it: aux = which (the driver's number), size = value */
+	TFMT_GRAPH_LAUNCH = 18, /* of one with allocation nodes: address = the executable graph; aux = 1 if only uploaded */
+	TFMT_POOL_INFO = 19,    /* a sample of a memory pool: address = pool (0 = the device's graph memory), size =
+	                           bytes reserved, aux = bytes used */
+	TFMT_PROCESS_INFO = 20, /* a sample by process: size = bytes of this process, aux = bytes of all others */
+	TFMT_RANGE_PUSH = 21,   /* this thread entered a range: address = TFMT_DEF_STRING id of its name, size =
+	                           that of its domain (0 = default), aux = category */
+	TFMT_RANGE_POP = 22,    /* ... and left it; size = domain */
+	TFMT_RANGE_START = 23,  /* a range that may end on another thread: as RANGE_PUSH, aux = its id */
+	TFMT_RANGE_END = 24,    /* aux = its id */
+	TFMT_MARK = 25,         /* a moment with a name: as RANGE_PUSH */
+	TFMT_PHASE_BEGIN = 26,  /* address = enum tfmt_phase, aux = how deep it is nested (0 = outermost) */
+	TFMT_PHASE_END = 27,
+	TFMT_ALLOCATOR = 28,    /* the framework's allocator tells of itself: aux = enum tfmt_allocator_action, and
+	                           TFMT_ALLOCATOR_IN_TENSOR; no stacks */
+	TFMT_UNHOOKED = 29,     /* a memory call that a profiling interface saw and no hook did; aux = enum tfmt_unhooked */
 	TFMT_NR_KINDS
 };
+
+/* What TFMT_OBJECT_* speak of: flags & TFMT_SPACE_MASK. */
+enum tfmt_object {
+	TFMT_OBJECT_CONTEXT = 0,
+	TFMT_OBJECT_GREEN_CONTEXT = 1,
+	TFMT_OBJECT_MODULE = 2,   /* size = bytes of its device code */
+	TFMT_OBJECT_LIBRARY = 3,
+	TFMT_OBJECT_POOL = 4,
+	TFMT_OBJECT_GRAPH = 5,    /* an executable graph */
+	TFMT_OBJECT_EXTERNAL = 6, /* memory of another interface, imported */
+	TFMT_OBJECT_MULTICAST = 7,
+	TFMT_OBJECT_EXPORT = 8,   /* memory `address` has been given to other processes */
+	TFMT_OBJECT_COMMUNICATOR = 9, /* size = number of ranks, aux = the own one */
+};
+
+enum tfmt_phase {
+	TFMT_PHASE_BACKWARD = 1,
+	TFMT_PHASE_OPTIMIZER = 2,
+	TFMT_PHASE_ZERO_GRAD = 3,
+	TFMT_PHASE_FORWARD = 4,
+};
+
+/* What a TFMT_UNHOOKED call did: its aux. */
+enum tfmt_unhooked {
+	TFMT_UNHOOKED_ALLOC = 0,
+	TFMT_UNHOOKED_FREE = 1,
+	TFMT_UNHOOKED_OTHER = 2, /* mapped, retained, trimmed, ... */
+};
+
+/* PyTorch's TraceEntry::Action. */
+enum tfmt_allocator_action {
+	TFMT_ALLOCATOR_ALLOC = 0,
+	TFMT_ALLOCATOR_FREE_REQUESTED = 1,
+	TFMT_ALLOCATOR_FREE_COMPLETED = 2,
+	TFMT_ALLOCATOR_SEGMENT_ALLOC = 3,
+	TFMT_ALLOCATOR_SEGMENT_FREE = 4,
+	TFMT_ALLOCATOR_SEGMENT_MAP = 5,
+	TFMT_ALLOCATOR_SEGMENT_UNMAP = 6,
+	TFMT_ALLOCATOR_SNAPSHOT = 7,
+	TFMT_ALLOCATOR_OOM = 8,
+};
+#define TFMT_ALLOCATOR_IN_TENSOR 0x100 /* while a tensor was being made: not because somebody emptied the cache */
 
 /* Where driver memory lies: flags & TFMT_SPACE_MASK. */
 enum tfmt_space {
@@ -86,11 +148,21 @@ enum tfmt_space {
 	TFMT_SPACE_ARRAY = 6,
 	TFMT_SPACE_IPC = 7,        /* memory of another process, imported: never counted as device memory */
 	TFMT_SPACE_RESERVED = 8,   /* an address range without memory */
+	TFMT_SPACE_GRAPH = 9,      /* of a graph's allocation node: memory only while the graph has it, never counted */
+	TFMT_SPACE_MULTICAST = 10, /* a multicast object's handle: shows memory of others, never counted */
+	TFMT_SPACE_POOL_HOST = 11, /* from a memory pool on the host: page-locked, freed as device memory is */
+	TFMT_SPACE_HANDLE_HOST = 12,     /* a physical handle on the host: page-locked */
+	TFMT_SPACE_HANDLE_IMPORTED = 13, /* a physical handle of another process, never counted */
 };
 #define TFMT_SPACE_MASK 0x000f
 #define TFMT_FLAG_TEARDOWN 0x0010  /* the interpreter is finalising: kept, but counts in no figure */
 #define TFMT_FLAG_CAPTURING 0x0020 /* recorded while the stream was being captured into a graph */
 #define TFMT_FLAG_MODELLED 0x0040  /* a simulated library's figure, not a call; function names its owner */
+#define TFMT_FLAG_BACKWARD 0x0080  /* a tensor event inside an autograd node */
+#define TFMT_FLAG_FORWARD 0x0200   /* a tensor allocation of a call that has made an autograd node */
+#define TFMT_FLAG_ESTIMATED 0x0100 /* the size is computed: the driver does not tell what an array takes */
+#define TFMT_TILE_ADDRESS (1ull << 62) /* set in the address of a mapping that is no range of addresses (tiles of a
+					   sparse array, what a multicast object shows) */
 #define TFMT_MODELLED_ADDRESS (1ull << 63) /* set in the address of modelled memory, and of no other */
 
 /* Reserved stack ids; ids from TFMT_STACK_FIRST on are defined by TFMT_DEF_FRAME. */
@@ -132,7 +204,8 @@ struct tfmt_totals {
 	uint64_t reserved[TFMT_NR_DEVICES];  /* as last reported with a tensor event */
 	uint64_t driver[TFMT_NR_DEVICES];    /* DEVICE, POOL, ARRAY; HANDLE once until its last reference */
 	uint64_t managed[TFMT_NR_DEVICES];
-	uint64_t pinned; /* host memory: PINNED */
+	uint64_t graph[TFMT_NR_DEVICES]; /* reserved for graphs' allocations, as last sampled; apart from driver */
+	uint64_t pinned; /* page-locked host memory: PINNED, REGISTERED, POOL_HOST, HANDLE_HOST */
 };
 
 /* ---- definitions ----------------------------------------------------------------------------- */
@@ -153,13 +226,18 @@ enum tfmt_def_type {
 	TFMT_DEF_FUNCTION = 7, /* entry point: string name, as the program calls it; or a modelled owner's name */
 	TFMT_DEF_INFO = 8,     /* id = running number: string key, string value (keys: FORMAT.md) */
 	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
+	TFMT_DEF_STRING = 10,  /* string: names of ranges, of their domains, of autograd nodes */
 	TFMT_NR_DEF_TYPES
 };
 
 enum tfmt_frame_kind {
 	TFMT_FRAME_PYTHON = 1, /* a = code id, b = position in code units (-1: not started) */
-	TFMT_FRAME_NATIVE = 2, /* a = instruction address (a return address but for the innermost), b = 0 */
-	TFMT_FRAME_CUT = 3,    /* stands for a = number of older frames left out */
+	TFMT_FRAME_NATIVE = 2, /* a = instruction address (a return address but for the innermost), b = 1: runs Python */
+	TFMT_FRAME_CUT = 3,    /* stands for a = number of older frames left out, 0 = nobody knows how many */
+	TFMT_FRAME_NODE = 4,   /* an autograd node that runs: a = TFMT_DEF_STRING id of its class; b = 1: older frames
+	                          are those of the forward call that made the node; 0: of what runs it */
+	TFMT_FRAME_PYTHON_ENTRY = 5, /* as PYTHON; native code called the interpreter here: it and the newer frames up
+	                          to the next such one run in one native frame of b = 1 */
 };
 
 /* How a code object's table maps positions to lines (facts: CPython 3.8-3.9, 3.10, 3.11 and later). */
@@ -265,12 +343,14 @@ struct tfmt_status {
 	uint32_t stop;                                /* enum tfmt_stop */
 	int32_t stop_errno;
 	uint64_t stop_time_ns;        /* CLOCK_MONOTONIC when recording stopped early */
-	uint64_t lost_events;         /* dropped because a ring was full, or by the merge as a gap */
+	uint64_t lost_events;         /* dropped because there was no room, or a hook was left by a jump */
 	uint64_t not_captured;        /* events whose stack could not be captured or interned */
 	uint64_t unsupported_calls;   /* simulated device: calls answered with "not supported" */
 	uint64_t definition_head;     /* bytes ever written to the definition ring */
 	uint64_t definition_tail;
-	uint8_t pad[4096 - 128];
+	uint64_t waits;               /* how often a hook waited for the drain */
+	uint64_t longest_wait_ns;
+	uint8_t pad[4096 - 144];
 };
 _Static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
 _Static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
@@ -313,11 +393,11 @@ int tfmt_merge_open(struct tfmt_merge **out, const struct tfmt_ring_view *view, 
 void tfmt_merge_close(struct tfmt_merge *m);
 
 /*
- * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain that has been waited for since
- * before now_ns - gap_ns is given up: the event is then TFMT_LOST with size = the number missing. While a
- * ring is three quarters full, 15 ms are enough. A record that comes after it was given up is dropped.
- * gap_ns 0 gives gaps up at once (the process is dead). The record stays in the ring until the caller
- * advances the tail.
+ * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain is a record that its thread has
+ * numbered and not yet published. It is waited for since it was noticed for gap_ns, while a ring is three quarters
+ * full for 1 ms; then the stream goes on without it, and it follows when it comes, out of order. gap_ns 0 waits for
+ * none (the process is dead). Records that were overwritten before they could be read are one TFMT_LOST event.
+ * The record stays in the ring until the caller advances the tail.
  */
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev);
 
@@ -366,13 +446,13 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
 
 /*
  * Complete the trace of a process that has ended: append what its ring file holds beyond the last frame,
- * then the last frame with the end state of the status page (TFMT_END_SIGNAL and `signal` if none is stored
- * and signal is not 0), then remove the ring file. May be repeated, and killed at any point: the ring file
+ * then the last frame with the end state of the status page (`end` and `status`, where the caller knows them, if
+ * none is stored: else TFMT_END_OPEN, 0), then remove the ring file. May be repeated, and killed at any point: that
  * goes last. Uses malloc. Returns 0 (also when there was nothing to do), TFMT_E_IO with errno set (EAGAIN:
  * the process still writes), TFMT_E_DAMAGED if the ring file does not hold all that it should (what it holds
  * is appended, and it stays), or what tfmt_reader_open() returns.
  */
-int tfmt_seal(const char *path, int signal);
+int tfmt_seal(const char *path, enum tfmt_end end, int status);
 
 int tfmt_writer_errno(const struct tfmt_writer *w);
 uint64_t tfmt_writer_bytes(const struct tfmt_writer *w); /* written so far */
@@ -432,6 +512,8 @@ struct tfmt_summary {
 	uint64_t nr_events;
 	uint64_t lost_events;  /* counted by the recorder, by gaps, and in damaged or missing frames */
 	uint64_t not_captured;
+	uint64_t waits;           /* how often a hook waited for the drain, and the longest time */
+	uint64_t longest_wait_ns;
 	uint64_t nr_frames;
 	uint64_t nr_damaged;   /* places where bytes had to be skipped */
 	uint64_t damaged_bytes;
@@ -485,6 +567,7 @@ bool tfmt_reader_shape(const struct tfmt_reader *r, uint32_t id, struct tfmt_sha
 bool tfmt_reader_thread(const struct tfmt_reader *r, uint32_t id, struct tfmt_thread *out);
 bool tfmt_reader_device(const struct tfmt_reader *r, uint32_t ordinal, struct tfmt_device *out);
 const char *tfmt_reader_function(const struct tfmt_reader *r, uint32_t id); /* "" if unknown */
+const char *tfmt_reader_string(const struct tfmt_reader *r, uint32_t id);   /* "" if unknown */
 
 /* Modules and infos in order of definition; false past the last. */
 bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt_module *out);

@@ -319,7 +319,6 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
 {
 	unsigned domain = tfmt_domain(ev->kind, ev->device);
-	uint64_t behind = ev->order + (ev->kind == TFMT_LOST ? ev->size : 1);
 	struct tfmt_event copy = *ev;
 	int err;
 
@@ -328,8 +327,8 @@ int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
 	err = tfmt_ledger_record(&w->ledger, &copy, w->next_ordinal);
 	if (err)
 		return err;
-	if (w->order[domain] < behind)
-		w->order[domain] = behind;
+	if (w->order[domain] <= ev->order)
+		w->order[domain] = ev->order + 1;
 	if (copy.alloc_ordinal != TFMT_NO_ORDINAL && copy.kind == TFMT_TENSOR_FREE)
 		copy.stream = 0; /* the reader knows it from the allocation */
 	tfmt_encoder_add(&w->encoder, &copy);
@@ -354,5 +353,7 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *s)
 	p = tfmt_varint_put(p, s->lost_events);
 	p = tfmt_varint_put(p, s->not_captured);
 	p = tfmt_varint_put(p, s->unsupported_calls);
+	p = tfmt_varint_put(p, s->waits);
+	p = tfmt_varint_put(p, s->longest_wait_ns);
 	return writer_frame(w, TFMT_TYPE_END, w->raw, (size_t)(p - w->raw), 1);
 }

@@ -10,6 +10,7 @@ struct entry {
 	const struct group *group;
 	struct group_figures figures;
 	const char *file, *function; /* of the site; NULL = group by stack */
+	const char *node;            /* class of the autograd node that ran there; "" = none */
 	uint32_t line;
 };
 
@@ -21,7 +22,7 @@ static bool is_wanted(const struct group *g, const struct holders_query *q)
 	case HOLDERS_DRIVER:
 		return !g->tensor && g->device == q->device && group_is_device_memory(g);
 	default:
-		return !g->tensor && (g->space == TFMT_SPACE_PINNED || g->space == TFMT_SPACE_MANAGED);
+		return group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED);
 	}
 }
 
@@ -32,6 +33,7 @@ static int resolve_site(struct entry *e, struct stack *stack, const struct stack
 	if (err)
 		return err;
 	site = stack_site(stack);
+	e->node = stack_node(stack) ? stack_node(stack)->function : "";
 	if (site >= 0 && stack->frame[site].file && stack->frame[site].line) {
 		e->file = stack->frame[site].file;
 		e->function = stack->frame[site].function ? stack->frame[site].function : "";
@@ -52,6 +54,8 @@ static int compare_places(const struct entry *a, const struct entry *b)
 	int order = compare_numbers(g->space, h->space);
 
 	if (!order)
+		order = compare_numbers(g->unrecorded, h->unrecorded);
+	if (!order)
 		order = compare_numbers(g->function, h->function);
 	if (!order)
 		order = compare_numbers(!!a->file, !!b->file);
@@ -61,7 +65,10 @@ static int compare_places(const struct entry *a, const struct entry *b)
 		order = compare_numbers(a->line, b->line);
 		if (!order)
 			order = strcmp(a->file, b->file);
-		return order ? order : strcmp(a->function, b->function);
+		if (!order)
+			order = strcmp(a->function, b->function);
+		/* What a line's forward call allocated is one holder, what its gradient does another. */
+		return order ? order : strcmp(a->node, b->node);
 	}
 	order = compare_numbers(g->python_stack, h->python_stack);
 	if (!order)
@@ -90,7 +97,8 @@ static int compare_shapes(const void *va, const void *vb)
 static int compare_holders(const void *va, const void *vb)
 {
 	const struct holder *a = va, *b = vb;
-	int order = compare_numbers(b->figures.bytes, a->figures.bytes);
+	int64_t x = (int64_t)a->figures.bytes, y = (int64_t)b->figures.bytes; /* below 0: struct group.unrecorded */
+	int order = (x < y) - (x > y);
 
 	return order ? order : compare_numbers((uintptr_t)a->largest, (uintptr_t)b->largest);
 }
@@ -140,7 +148,7 @@ static int collect(struct entry **out, uint32_t *nr, const struct model *m, cons
 		const struct group *g = &books->groups.group[i];
 		struct group_figures figures = group_figures_at(g, q->mark);
 
-		if (!figures.blocks || !is_wanted(g, q))
+		if ((!figures.blocks && !(g->unrecorded && figures.bytes)) || !is_wanted(g, q))
 			continue;
 		entry[*nr] = (struct entry){ .group = g, .figures = figures };
 		if (q->by == HOLDERS_BY_SITE)

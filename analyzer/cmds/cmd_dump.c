@@ -9,6 +9,8 @@
 #include "analyzer/element.h"
 #include "analyzer/eventname.h"
 #include "analyzer/options.h"
+#include "analyzer/phases.h"
+#include "analyzer/ranges.h"
 #include "analyzer/recording.h"
 #include "analyzer/stack.h"
 #include "analyzer/traceview.h"
@@ -47,6 +49,7 @@ struct dump {
 	uint64_t left;  /* events still to print */
 	struct symbols *symbols;
 	struct stack stack;
+	struct phases phases; /* of the trace being printed */
 };
 
 /* --kind into bits; 0 after a message. */
@@ -85,14 +88,20 @@ static void emit_frame(struct emit *e, const struct stack_frame *f)
 	emit_string(e, "file", NULL, f->file);
 	emit_uint(e, "line", NULL, f->line);
 	emit_string(e, "function", NULL, f->function);
-	if (!f->python) {
+	if (f->node)
+		emit_bool(e, "node", NULL, true);
+	else if (!f->python && !f->cut) {
 		emit_string(e, "module", NULL, f->module);
 		emit_uint(e, "offset", NULL, f->offset);
 	}
-	if (f->cut)
+	if (f->cut == STACK_CUT_UNKNOWN)
+		emit_null(e, "cut", NULL);
+	else if (f->cut)
 		emit_uint(e, "cut", NULL, f->cut);
+	if (f->from_forward)
+		emit_bool(e, "from_forward", NULL, true);
 	emit_object_end(e);
-	emit_text(e, "              %s", stack_frame_text(text, sizeof(text), f));
+	emit_text(e, "              %s%s", f->from_forward ? "from forward " : "", stack_frame_text(text, sizeof(text), f));
 }
 
 /* One of the two stacks of an event: a list of frames, or null if there is none. */
@@ -135,11 +144,23 @@ static bool has_space(unsigned kind)
 	return kind == TFMT_DRIVER_ALLOC || kind == TFMT_DRIVER_FREE || kind == TFMT_ALLOC_FAILED;
 }
 
+/* Ranges and marks: address and size are ids of their texts. */
+static bool is_named(unsigned kind)
+{
+	return kind == TFMT_RANGE_PUSH || kind == TFMT_RANGE_START || kind == TFMT_MARK;
+}
+
+static bool is_range(unsigned kind)
+{
+	return is_named(kind) || kind == TFMT_RANGE_POP || kind == TFMT_RANGE_END;
+}
+
 static void emit_flags(struct emit *e, const struct tfmt_event *ev)
 {
 	emit_bool(e, "teardown", NULL, ev->flags & TFMT_FLAG_TEARDOWN);
 	emit_bool(e, "capturing", NULL, ev->flags & TFMT_FLAG_CAPTURING);
 	emit_bool(e, "modelled", NULL, ev->flags & TFMT_FLAG_MODELLED);
+	emit_bool(e, "estimated", NULL, ev->flags & TFMT_FLAG_ESTIMATED);
 }
 
 static uint64_t time_since_start(const struct traceview *v, const struct tfmt_event *ev)
@@ -147,7 +168,7 @@ static uint64_t time_since_start(const struct traceview *v, const struct tfmt_ev
 	return ev->time_ns > v->header->start_mono_ns ? ev->time_ns - v->header->start_mono_ns : 0;
 }
 
-static void emit_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
+static void emit_event(struct emit *e, const struct traceview *v, const struct tfmt_event *ev, enum phase phase)
 {
 	const char *function = tfmt_reader_function(v->reader, ev->function), *aux = event_aux_name(ev->kind);
 	struct tfmt_thread thread;
@@ -156,6 +177,7 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 	emit_uint(e, "ordinal", NULL, ev->ordinal);
 	emit_ns(e, "time_ns", NULL, time_since_start(v, ev));
 	emit_string(e, "kind", NULL, event_kind_name(ev->kind));
+	emit_string(e, "phase", NULL, phase_names[phase]);
 	if (ev->device != TFMT_DEVICE_NONE)
 		emit_uint(e, "device", NULL, ev->device);
 	else
@@ -164,8 +186,14 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 	emit_uint(e, "size", NULL, ev->size);
 	if (aux)
 		emit_uint(e, aux, NULL, ev->aux);
+	if (is_named(ev->kind))
+		emit_string(e, "name", NULL, tfmt_reader_string(v->reader, (uint32_t)ev->address));
+	if (is_named(ev->kind) || ev->kind == TFMT_RANGE_POP)
+		emit_string(e, "domain", NULL, ev->size ? tfmt_reader_string(v->reader, (uint32_t)ev->size) : NULL);
 	if (has_space(ev->kind))
 		emit_string(e, "space", NULL, event_space_name(ev->flags & TFMT_SPACE_MASK));
+	if (ev->kind >= TFMT_OBJECT_NEW && ev->kind <= TFMT_OBJECT_SET)
+		emit_string(e, "object", NULL, event_object_name(ev->flags & TFMT_SPACE_MASK));
 	if (ev->alloc_ordinal != TFMT_NO_ORDINAL)
 		emit_uint(e, "alloc_ordinal", NULL, ev->alloc_ordinal);
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
@@ -177,6 +205,27 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 	emit_uint(e, "python_stack", NULL, ev->python_stack);
 	emit_uint(e, "native_stack", NULL, ev->native_stack);
 	emit_bool(e, "no_python", NULL, ev->python_stack == TFMT_STACK_NO_PYTHON);
+}
+
+/* A range or mark as one line for people. */
+static void print_range(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
+{
+	struct range range = { is_named(ev->kind) ? (uint32_t)ev->address : 0, (uint32_t)ev->size };
+	uint64_t time_ns = time_since_start(v, ev);
+	const char *aux = event_aux_name(ev->kind);
+	char text[512] = "", extra[64] = "";
+	struct tfmt_thread thread;
+
+	if (is_named(ev->kind))
+		range_label(text, sizeof(text), v->reader, range);
+	else if (ev->size)
+		snprintf(text, sizeof(text), "%s", tfmt_reader_string(v->reader, range.domain));
+	if (aux && ev->aux)
+		snprintf(extra, sizeof(extra), "%s=%" PRIu64 " ", aux, ev->aux);
+	tfmt_reader_thread(v->reader, ev->thread, &thread);
+	emit_text(e, "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s %stid=%u%s%s%s", ev->ordinal,
+		  time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind), extra, thread.tid,
+		  *text ? "  " : "", text, ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
 }
 
 /* The event as one line for people. */
@@ -196,10 +245,12 @@ static void print_event(struct emit *e, const struct traceview *v, const struct 
 		human_bytes(size, ev->size);
 	if (ev->shape && tfmt_reader_shape(v->reader, ev->shape, &shape))
 		shape_text(shape_buf, &shape);
-	if (aux)
-		snprintf(extra, sizeof(extra), " %s=%" PRIu64, aux, ev->aux);
-	else if (has_space(ev->kind))
+	if (has_space(ev->kind))
 		snprintf(extra, sizeof(extra), " %s", event_space_name(ev->flags & TFMT_SPACE_MASK));
+	else if (ev->kind >= TFMT_OBJECT_NEW && ev->kind <= TFMT_OBJECT_SET)
+		snprintf(extra, sizeof(extra), " %s", event_object_name(ev->flags & TFMT_SPACE_MASK));
+	if (aux && (ev->aux || !*extra))
+		snprintf(extra + strlen(extra), sizeof(extra) - strlen(extra), " %s=%" PRIu64, aux, ev->aux);
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
 	emit_text(e,
 		  "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s gpu %-2s 0x%012" PRIx64
@@ -210,13 +261,15 @@ static void print_event(struct emit *e, const struct traceview *v, const struct 
 }
 
 static void dump_event(struct dump *d, const struct traceview *v, struct stack_source *source,
-		       const struct tfmt_event *ev)
+		       const struct tfmt_event *ev, enum phase phase)
 {
 	emit_record_begin(d->e);
-	if (emit_is_text(d->e))
+	if (emit_is_text(d->e) && is_range(ev->kind))
+		print_range(d->e, v, ev);
+	else if (emit_is_text(d->e))
 		print_event(d->e, v, ev);
 	else
-		emit_event(d->e, v, ev);
+		emit_event(d->e, v, ev, phase);
 	if (d->opts->verbose) {
 		emit_stack(d, source, "python", ev->python_stack, 0);
 		emit_stack(d, source, "native", 0, ev->native_stack);
@@ -229,17 +282,25 @@ static void dump_event(struct dump *d, const struct traceview *v, struct stack_s
 static void dump_events(struct dump *d, struct traceview *v)
 {
 	struct mapping mapping;
+	enum phase phase;
 	struct stack_source source = { .reader = v->reader, .mapping = &mapping, .symbols = d->symbols };
 	struct tfmt_event ev;
 	int ret;
 
+	d->phases.reader = v->reader;
 	mapping_init(&mapping, v->reader);
 	while (d->left && (ret = traceview_next(v, &ev)) != 0) {
-		if (ret < 0 || !(d->kinds >> ev.kind & 1))
+		if (ret < 0) {
+			phases_damaged(&d->phases);
 			continue;
-		dump_event(d, v, &source, &ev);
+		}
+		phase = phases_next(&d->phases, &ev);
+		if (!(d->kinds >> ev.kind & 1))
+			continue;
+		dump_event(d, v, &source, &ev, phase);
 		d->left--;
 	}
+	phases_release(&d->phases);
 	mapping_release(&mapping);
 }
 

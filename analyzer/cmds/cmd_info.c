@@ -8,11 +8,13 @@
 
 #include "analyzer/command.h"
 #include "analyzer/options.h"
+#include "analyzer/ranges.h"
 #include "analyzer/recording.h"
 #include "analyzer/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
+#include "analyzer/unhooked.h"
 
 struct info_opts {
 	struct emit_opts emit;
@@ -57,9 +59,13 @@ static const struct {
 	{ "ranks_run", "ranks that ran" },
 	{ "python", "Python" },
 	{ "python_frames", "Python frames" },
+	{ "unwinder", "native frames" },
 	{ "torch", "PyTorch" },
 	{ "allocator_conf", "allocator settings" },
 	{ "stacks", "stacks" },
+	{ "nvtx", "NVTX" },
+	{ "cupti", "CUPTI" },
+	{ "tracker", "tracker" },
 	{ "simulated", "simulated GPU" },
 };
 
@@ -156,6 +162,11 @@ static void print_losses(struct emit *e, const struct tfmt_summary *s)
 	const char *stop = s->stop <= TFMT_STOP_NOMEM ? stop_names[s->stop] : "unknown";
 
 	emit_uint(e, "lost_events", s->lost_events ? "events lost" : NULL, s->lost_events);
+	emit_uint(e, "waits", NULL, s->waits);
+	emit_uint(e, "longest_wait_ns", NULL, s->longest_wait_ns);
+	if (s->waits)
+		emit_label(e, NULL, "waits", "%" PRIu64 " for the drain, the longest %.1f ms", s->waits,
+			   (double)s->longest_wait_ns / 1e6);
 	emit_uint(e, "not_captured", s->not_captured ? "stacks missing" : NULL, s->not_captured);
 	emit_uint(e, "joined_events", s->joined_events ? "from ring file" : NULL, s->joined_events);
 	emit_uint(e, "damaged_places", s->nr_damaged ? "damaged places" : NULL, s->nr_damaged);
@@ -168,12 +179,40 @@ static void print_losses(struct emit *e, const struct tfmt_summary *s)
 	emit_bool(e, "complete", "complete", s->complete);
 }
 
-static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes, uint64_t value_reads)
+/* What is counted by reading a trace through. */
+struct counted {
+	uint64_t value_reads; /* of what a simulated device did not compute */
+	struct ranges ranges;
+	struct unhooked unhooked;
+};
+
+static void print_unhooked(struct emit *e, const struct traceview *v, const struct unhooked *u)
+{
+	char text[160];
+
+	if (unhooked_text(text, sizeof(text), u, v->reader))
+		emit_label(e, NULL, "past the hooks", "%s", text);
+	unhooked_json(e, u);
+}
+
+static void print_ranges(struct emit *e, const struct traceview *v, const struct ranges *r)
+{
+	emit_uint(e, "ranges", r->nr_ranges ? "ranges" : NULL, r->nr_ranges);
+	emit_uint(e, "marks", r->nr_marks ? "marks" : NULL, r->nr_marks);
+	emit_array_begin(e, "range_domains", NULL);
+	for (uint32_t i = 0; i < r->nr_domains; i++)
+		emit_string(e, NULL, "range domain", tfmt_reader_string(v->reader, r->domain[i]));
+	emit_array_end(e);
+}
+
+static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes, const struct counted *counted)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
 	emit_uint(e, "events", "events", s->nr_events);
-	emit_uint(e, "value_reads", value_reads ? "values read" : NULL, value_reads);
+	emit_uint(e, "value_reads", counted->value_reads ? "values read" : NULL, counted->value_reads);
+	print_ranges(e, v, &counted->ranges);
+	print_unhooked(e, v, &counted->unhooked);
 	emit_uint(e, "frames", "frames", s->nr_frames);
 	emit_bytes(e, "bytes", "trace file", bytes);
 	if (s->nr_events)
@@ -182,7 +221,7 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 		emit_null(e, "bytes_per_event", NULL);
 }
 
-static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes, uint64_t value_reads)
+static void print_process(struct emit *e, const struct traceview *v, uint64_t bytes, const struct counted *counted)
 {
 	const struct tfmt_header *h = v->header;
 	const char *program = tfmt_reader_info_value(v->reader, "program");
@@ -197,7 +236,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 	print_end(e, tfmt_reader_summary(v->reader));
 	print_values(e, v->reader);
 	print_devices(e, v->reader);
-	print_volume(e, v, bytes, value_reads);
+	print_volume(e, v, bytes, counted);
 	emit_int(e, "format_version", NULL, h->version);
 	emit_bool(e, "simulated", NULL, h->simulated);
 	emit_string(e, "storage", NULL, storages[storage].name);
@@ -212,37 +251,45 @@ struct totals {
 	bool complete;
 };
 
-/* Returns how many of its events say that the host read what a simulated device did not compute. */
-static uint64_t read_through(struct traceview *v)
+/* *counted is the caller's to release, also after a failure. */
+static int read_through(struct traceview *v, struct counted *counted)
 {
-	uint64_t done, total, nr = 0, value_reads = 0;
+	uint64_t done, total, nr = 0;
 	struct tfmt_event ev;
-	int ret;
+	int ret, err = 0;
 
+	*counted = (struct counted){ 0 };
+	ranges_init(&counted->ranges, v->reader);
 	progress_begin(v->path);
-	while ((ret = traceview_next(v, &ev)) != 0) {
-		value_reads += ret > 0 && ev.kind == TFMT_VALUE_READ;
+	while (!err && (ret = traceview_next(v, &ev)) != 0) {
+		if (ret > 0) {
+			counted->value_reads += ev.kind == TFMT_VALUE_READ;
+			err = ranges_apply(&counted->ranges, &ev);
+			if (ev.kind == TFMT_UNHOOKED)
+				unhooked_add(&counted->unhooked, &ev);
+		}
 		if (++nr % 65536 == 0) {
 			tfmt_reader_progress(v->reader, &done, &total);
 			progress_update(done, total);
 		}
 	}
 	progress_end();
-	return value_reads;
+	return err;
 }
 
-/* A trace that can be read; "error" says what is wrong with it all the same. */
-static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
+/* A trace that can be read; "error" says what is wrong with it all the same. Returns 0 or TFMT_E_NOMEM. */
+static int show_trace(struct emit *e, struct traceview *v, struct totals *t)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
 	uint64_t bytes = stat(v->path, &st) ? 0 : (uint64_t)st.st_size;
-	uint64_t value_reads = read_through(v);
+	struct counted counted;
+	int err = read_through(v, &counted);
 
 	if (t->processes)
 		emit_blank(e);
 	emit_object_begin(e, NULL, NULL);
-	print_process(e, v, bytes, value_reads);
+	print_process(e, v, bytes, &counted);
 	emit_string(e, "error", NULL, v->trouble[0] ? v->trouble : NULL);
 	emit_object_end(e);
 	t->processes++;
@@ -250,6 +297,8 @@ static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	t->lost_events += s->lost_events;
 	t->bytes += bytes;
 	t->complete &= s->complete;
+	ranges_release(&counted.ranges);
+	return err;
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message for each trace that is not whole or not readable. */
@@ -260,8 +309,8 @@ static int show_traces(struct emit *e, const struct recording *r, struct totals 
 
 	emit_array_begin(e, "process_list", NULL);
 	for (size_t i = 0; i < r->nr_traces; i++) {
-		if (!traceview_open(&v, r->trace[i]))
-			show_trace(e, &v, t);
+		if (!traceview_open(&v, r->trace[i]) && show_trace(e, &v, t))
+			status = message_error("out of memory");
 		if (v.trouble[0])
 			status = message_error("%s", v.trouble);
 		traceview_close(&v);

@@ -13,6 +13,8 @@
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
+#define TOP_USUAL INT64_MIN /* --top was not given */
+
 struct leaks_opts {
 	uint64_t min_bytes;
 	int64_t top;
@@ -63,7 +65,7 @@ static int leaks_add(struct leaks *l, const struct model *m, struct model_proces
 	l->total.blocks += s->holders.total.blocks;
 	l->nr_groups += s->holders.nr_holders;
 	for (uint32_t i = 0; i < s->holders.nr_holders; i++)
-		l->nr_shown += s->holders.holder[i].figures.bytes >= min_bytes;
+		l->nr_shown += s->holders.holder[i].figures.blocks && s->holders.holder[i].figures.bytes >= min_bytes;
 	return err;
 }
 
@@ -169,7 +171,7 @@ static int leaks_print(const struct leaks *l, const struct model *m, const struc
 
 int cmd_leaks(int argc, const char **argv)
 {
-	struct leaks_opts o = { .top = -1 };
+	struct leaks_opts o = { .top = TOP_USUAL };
 	struct model m = MODEL_INIT;
 	struct leaks l = { 0 };
 	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
@@ -180,6 +182,8 @@ int cmd_leaks(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
+	if (o.top < 0 && o.top != TOP_USUAL)
+		return opt_wrong(&leaks_help, "'--top' cannot be negative");
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = model_load(&m, argv[1], NULL);

@@ -8,6 +8,7 @@
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_ranges.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
@@ -15,8 +16,11 @@
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
+#define TOP_USUAL INT64_MIN /* --top was not given */
+
 struct peak_opts {
 	const char *at;
+	const char *by;
 	int64_t top;
 	bool verbose;
 	struct emit_opts emit;
@@ -24,6 +28,7 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
+	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default) or by NVTX range"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
 	EMIT_OPTIONS(struct peak_opts, emit),
@@ -32,10 +37,11 @@ static const struct opt peak_optv[] = {
 
 static const struct opt_help peak_help = {
 	.command = "peak",
-	.purpose = "List who held memory at the peak, grouped by call stack, largest first.",
+	.purpose = "List who held memory at the peak, grouped by call stack or NVTX range, largest first.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace peak train.vtr\n"
 		   "vramtrace peak --at oom train.vtr\n"
+		   "vramtrace peak --by range train.vtr\n"
 		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
 	.options = peak_optv,
 };
@@ -107,6 +113,31 @@ static void device_text(struct emit *e, const struct model *m, const struct mode
 	emit_blank(e);
 }
 
+static void stacks_print(struct emit *e, const struct model *m, const struct holders_query *q,
+			 const struct holders *h, const struct print_holders_options *rows)
+{
+	print_holders_begin(e);
+	print_holders_rows(e, m, q, h, rows);
+	print_holders_end(e);
+	if (rows->top && h->nr_holders > rows->top)
+		emit_text(e, "(%" PRIu64 " more groups: --top N)", h->nr_holders - rows->top);
+}
+
+static int ranges_print(struct emit *e, const struct holders_query *q, const struct holders *h,
+			const struct print_holders_options *rows)
+{
+	struct print_ranges_query by_range = {
+		.books = &q->process->books,
+		.device = q->device,
+		.tensors = q->of == HOLDERS_TENSORS,
+		.mark = q->mark,
+		.total = h->total,
+		.top = rows->top,
+	};
+
+	return print_ranges(e, &by_range);
+}
+
 static int device_print(struct emit *e, const struct model *m, const struct model_device *d,
 			const struct peak_opts *o)
 {
@@ -129,11 +160,10 @@ static int device_print(struct emit *e, const struct model *m, const struct mode
 	else
 		emit_null(e, "asked_bytes", NULL);
 	device_text(e, m, d, mark, &h);
-	print_holders_begin(e);
-	print_holders_rows(e, m, &q, &h, &rows);
-	print_holders_end(e);
-	if (rows.top && h.nr_holders > rows.top)
-		emit_text(e, "(%" PRIu64 " more groups: --top N)", h.nr_holders - rows.top);
+	if (o->by && !strcmp(o->by, "range"))
+		err = err ? err : ranges_print(e, &q, &h, &rows);
+	else
+		stacks_print(e, m, &q, &h, &rows);
 	emit_blank(e);
 	emit_object_end(e);
 	holders_release(&h);
@@ -173,7 +203,7 @@ static int peak_print(const struct model *m, const struct peak_opts *o)
 
 int cmd_peak(int argc, const char **argv)
 {
-	struct peak_opts o = { .top = -1 };
+	struct peak_opts o = { .top = TOP_USUAL };
 	struct model_options load = { 0 };
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
@@ -184,12 +214,16 @@ int cmd_peak(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
+	if (o.by && strcmp(o.by, "stack") && strcmp(o.by, "range"))
+		return opt_wrong(&peak_help, "cannot group by '%s': stack or range", o.by);
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;
 		if (!parse_time(o.at, &load.at_ns))
 			return opt_wrong(&peak_help, "'%s' is not a moment: a time such as 12.5s, oom or end",
 					 o.at);
 	}
+	if (o.top < 0 && o.top != TOP_USUAL)
+		return opt_wrong(&peak_help, "'--top' cannot be negative");
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = model_load(&m, argv[1], &load);

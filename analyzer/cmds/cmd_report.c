@@ -8,6 +8,7 @@
 #include "analyzer/cmds/print_facts.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_outside.h"
 #include "analyzer/cmds/print_report.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
@@ -29,7 +30,7 @@ struct report_opts {
 
 static const struct opt report_optv[] = {
 	OPT_FLAG('v', "verbose", struct report_opts, verbose,
-		 "also all data-dependent places, modelled memory and runs"),
+		 "also all that is in use on each GPU, data-dependent places and runs"),
 	EMIT_JSON_OPTIONS(struct report_opts, emit),
 	OPT_END
 };
@@ -129,7 +130,8 @@ static void text_verdict(struct emit *e, const struct model_device *d)
 }
 
 /* Returns its lines. */
-static unsigned text_device(struct emit *e, const struct model *m, const struct model_device *d)
+static unsigned text_device(struct emit *e, const struct model *m, const struct model_device *d,
+			    const struct outside *o)
 {
 	unsigned lines = 2 + (d->capacity_bytes != 0);
 	const struct device_books *b = d->books;
@@ -147,13 +149,14 @@ static unsigned text_device(struct emit *e, const struct model *m, const struct 
 			   human_bytes(peak, b->allocated_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
 			   human_bytes(end, b->allocated_bytes));
-		lines += 1 + print_outside(e, d);
+		lines++;
 	} else {
 		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s at the end",
 			   human_bytes(peak, b->driver_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_DRIVER_PEAK].time_ns)),
 			   human_bytes(end, b->driver_bytes));
 	}
+	lines += print_outside(e, d, o);
 	emit_object_end(e);
 	return lines;
 }
@@ -239,12 +242,41 @@ static void text_next(struct emit *e, const struct model *m, const struct model_
 	emit_text(e, "      vramtrace timeline %s", path);
 }
 
+/* Each device in all its parts. Returns 0 or TFMT_E_NOMEM. */
+static int text_parts(struct emit *e, const struct model *m)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < m->nr_devices && !err; i++) {
+		struct outside o;
+
+		err = outside_find(&o, &m->device[i]);
+		if (!err)
+			print_outside_whole(e, m, &m->device[i], &o);
+		outside_release(&o);
+	}
+	return err;
+}
+
+/* The device to explain, or all in a table, and what is PyTorch's of it. Returns its lines, or TFMT_E_NOMEM. */
+static int text_memory(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	struct outside o;
+	int ret = outside_find(&o, d);
+
+	if (!ret && m->nr_devices > 1)
+		ret = (int)(text_devices(e, m) + print_outside_of(e, d, &o));
+	else if (!ret)
+		ret = (int)text_device(e, m, d, &o);
+	outside_release(&o);
+	return ret;
+}
+
 /* Returns 0 or TFMT_E_NOMEM. */
 static int report_text(struct emit *e, const struct model *m, const struct facts *f, bool verbose)
 {
 	const struct model_device *d = worst_device(m);
-	unsigned lines = OTHER_LINES;
-	int err = 0;
+	int lines, err;
 
 	text_run(e, m, d);
 	emit_blank(e);
@@ -254,15 +286,16 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 	}
 	text_verdict(e, d);
 	emit_blank(e);
-	if (m->nr_devices > 1)
-		lines += text_devices(e, m) + print_modelled_outside(e, d);
-	else
-		lines += text_device(e, m, d);
-	lines += print_facts(e, m, d, f);
+	lines = text_memory(e, m, d);
+	if (lines < 0)
+		return lines;
+	lines += OTHER_LINES + (int)print_facts(e, m, d, f);
 	emit_blank(e);
-	err = text_holders(e, m, d, lines);
+	err = text_holders(e, m, d, (unsigned)lines);
 	if (verbose)
-		print_facts_whole(e, m, f);
+		print_facts_whole(e, f);
+	if (verbose && !err)
+		err = text_parts(e, m);
 	text_next(e, m, d);
 	return err;
 }

@@ -24,22 +24,27 @@
 
 static const char *const stacks_names[] = { "python", "full", "none", NULL };
 static const char *const values_names[] = { "auto", "off", NULL };
+static const char *const cupti_names[] = { "on", "auto", "off", NULL };
 
 struct run_opts {
-	const char *output, *simulate, *capacity, *questions;
+	const char *output, *simulate, *capacity, *questions, *only;
 	int stacks; /* index into stacks_names, -1 = as the environment has it */
 	int values; /* index into values_names, the same */
+	int cupti;  /* index into cupti_names, the same */
 	const char *ranks;
 	int64_t gpus_per_node; /* 0 = as usual */
 	int64_t repeat;
-	bool force, no_record, exec, quiet;
+	bool force, no_record, exec, quiet, tracker;
 };
 
 static const struct opt run_optv[] = {
 	OPT_STRING('o', "output", struct run_opts, output, "REC",
 		   "name it (%p pid, %h host, %j job, %r rank)"),
 	OPT_FLAG(0, "force", struct run_opts, force, "replace the recording of another job"),
-	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "stacks of tensors (full: with native)"),
+	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "of tensors; default python, full adds native"),
+	OPT_STRING(0, "only", struct run_opts, only, "LIST", "record only these programs: python*,!torchrun"),
+	OPT_CHOICE(0, "cupti", struct run_opts, cupti, cupti_names, "let CUPTI check what was recorded"),
+	OPT_FLAG(0, "tracker", struct run_opts, tracker, "have PyTorch's allocator tell more of itself"),
 	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU",
 		   "run on a simulated GPU: h100, 2xh100, my-gpu.toml"),
 	OPT_STRING(0, "simulate-capacity", struct run_opts, capacity, "SIZE",
@@ -190,8 +195,11 @@ static int prepare(struct run *r)
 	int status = check_options(&r->opts);
 
 	r->plan.is_recording = !r->opts.no_record;
+	r->plan.only = r->opts.only;
 	r->plan.stacks = r->opts.stacks >= 0 ? stacks_names[r->opts.stacks] : NULL;
 	r->plan.values = r->opts.values >= 0 ? values_names[r->opts.values] : NULL;
+	r->plan.tracker = r->opts.tracker;
+	r->plan.cupti = r->opts.cupti >= 0 ? cupti_names[r->opts.cupti] : NULL;
 	if (!status && r->opts.simulate)
 		status = take_gpu(r);
 	if (!status && r->opts.ranks)
@@ -319,7 +327,7 @@ static int run_repeated(struct run *r)
 
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1, .values = -1, .repeat = 1 }, .ranks = RANKS_INIT };
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .repeat = 1 }, .ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
 	int status;
 

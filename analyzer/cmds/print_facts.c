@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analyzer/cmds/print_model.h"
-#include "analyzer/cmds/print_report.h"
 #include "analyzer/ui/human.h"
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
@@ -92,6 +91,19 @@ static void print_each_device(struct emit *e, const struct repeat *r)
 			  repeat_text(text, r, &r->device[i]));
 }
 
+/* Of several processes the first that has some. */
+static unsigned print_unhooked(struct emit *e, const struct model *m)
+{
+	char text[96];
+
+	for (size_t i = 0; i < m->nr_processes; i++)
+		if (unhooked_text(text, sizeof(text), &m->process[i].books.unhooked, m->process[i].reader)) {
+			emit_text(e, "past the hooks: %s", text);
+			return 1;
+		}
+	return 0;
+}
+
 /* ---- data-dependent places ------------------------------------------------------------------- */
 
 static const char *place_text(char *buf, size_t size, const struct place *p)
@@ -147,110 +159,6 @@ static void print_each_place(struct emit *e, const struct places *p)
 	emit_table_end(e);
 }
 
-/* ---- modelled memory ------------------------------------------------------------------------- */
-
-/* "NCCL 1.20 GiB, context 500 MiB", "4 libraries 1.25 GiB, context 500 MiB". */
-static const char *modelled_text(char *buf, size_t size, const uint64_t modelled[static NR_OWNERS])
-{
-	uint64_t context = report_context_bytes(modelled), libraries = 0;
-	char bytes[HUMAN_MAX], count[32] = "";
-	int nr = 0, one = 0, used = 0;
-
-	for (int i = 0; i < NR_OWNERS; i++) {
-		if (!modelled[i] || owner_is_driver((enum owner)i))
-			continue;
-		libraries += modelled[i];
-		one = i;
-		nr++;
-	}
-	snprintf(count, sizeof(count), "%d libraries", nr);
-	if (nr)
-		used = snprintf(buf, size, "%s %s, ", nr == 1 ? owner_titles[one] : count,
-				human_bytes(bytes, libraries));
-	snprintf(buf + used, size - (size_t)used, "context %s", human_bytes(bytes, context));
-	return buf;
-}
-
-static unsigned print_outside_modelled(struct emit *e, const struct model_device *d,
-				       const uint64_t modelled[static NR_OWNERS], uint64_t libraries)
-{
-	const struct device_books *b = d->books;
-	uint64_t context = report_context_bytes(modelled), others = libraries;
-	char total[HUMAN_MAX], real[HUMAN_MAX], unknown[HUMAN_MAX], text[96];
-
-	for (int i = 0; i < NR_OWNERS; i++)
-		others -= owner_is_driver((enum owner)i) ? 0 : modelled[i];
-	emit_label(e, NULL, "outside PyTorch", "%8s   %s (modelled)",
-		   human_bytes(total, libraries + context + b->unknown_at_driver_peak_bytes),
-		   modelled_text(text, sizeof(text), modelled));
-	if (!others && !b->unknown_at_driver_peak_bytes)
-		return 1;
-	human_bytes(real, others);
-	human_bytes(unknown, b->unknown_at_driver_peak_bytes);
-	if (others && b->unknown_at_driver_peak_bytes)
-		emit_label(e, NULL, "", "%8s   %s taken by libraries, %s unknown", "", real, unknown);
-	else
-		emit_label(e, NULL, "", "%8s   %s %s", "", others ? real : unknown,
-			   others ? "taken by libraries" : "unknown");
-	return 2;
-}
-
-unsigned print_outside(struct emit *e, const struct model_device *d)
-{
-	uint64_t owner[NR_OWNERS], modelled[NR_OWNERS], libraries = 0;
-	char size[HUMAN_MAX], rest[HUMAN_MAX], total[HUMAN_MAX];
-	const struct device_books *b = d->books;
-
-	report_owners(d, owner);
-	for (int i = 0; i < NR_OWNERS; i++)
-		libraries += i == OWNER_TORCH ? 0 : owner[i];
-	if (report_modelled(d, modelled))
-		return print_outside_modelled(e, d, modelled, libraries);
-	if (b->samples)
-		emit_label(e, NULL, "outside PyTorch", "%8s   %s by libraries, %s %s",
-			   human_bytes(total, libraries + b->unknown_at_driver_peak_bytes),
-			   human_bytes(size, libraries), human_bytes(rest, b->unknown_at_driver_peak_bytes),
-			   d->process->header->simulated ? "context (simulated)" : "context, code, others");
-	else
-		emit_label(e, NULL, "outside PyTorch", "%8s   by libraries; context and code were not measured",
-			   human_bytes(size, libraries));
-	return 1;
-}
-
-unsigned print_modelled_outside(struct emit *e, const struct model_device *d)
-{
-	uint64_t modelled[NR_OWNERS];
-	char text[96];
-
-	if (!report_modelled(d, modelled))
-		return 0;
-	emit_text(e, "outside PyTorch on GPU %" PRIu32 ": %s (modelled)", d->ordinal,
-		  modelled_text(text, sizeof(text), modelled));
-	return 1;
-}
-
-static void print_modelled(struct emit *e, const struct model *m)
-{
-	uint64_t modelled[NR_OWNERS];
-	char title[256], size[HUMAN_MAX];
-	bool any = false;
-
-	for (size_t i = 0; i < m->nr_devices; i++) {
-		if (!report_modelled(&m->device[i], modelled))
-			continue;
-		if (!any) {
-			emit_blank(e);
-			emit_heading(e, "modelled: what libraries and driver would have taken, at the peak");
-		}
-		any = true;
-		emit_object_begin(e, NULL, print_device_title(title, sizeof(title), m, &m->device[i]));
-		for (int k = 0; k < NR_OWNERS; k++)
-			if (modelled[k])
-				emit_label(e, NULL, owner_titles[k], "%8s", human_bytes(size, modelled[k]));
-		emit_object_end(e);
-	}
-}
-
 /* ---- all ------------------------------------------------------------------------------------- */
 
 unsigned print_facts(struct emit *e, const struct model *m, const struct model_device *d,
@@ -259,15 +167,14 @@ unsigned print_facts(struct emit *e, const struct model *m, const struct model_d
 	unsigned lines = print_ranks(e, m);
 
 	lines += print_samples(e, m, d, &f->repeat);
-
+	lines += print_unhooked(e, m);
 	return lines + print_places(e, &f->places);
 }
 
-void print_facts_whole(struct emit *e, const struct model *m, const struct facts *f)
+void print_facts_whole(struct emit *e, const struct facts *f)
 {
 	if (f->repeat.nr_runs > 1)
 		print_each_device(e, &f->repeat);
 	if (f->places.nr_places)
 		print_each_place(e, &f->places);
-	print_modelled(e, m);
 }

@@ -26,12 +26,6 @@ unsigned print_facts(struct emit *e, const struct model *m, const struct model_d
 		     const struct facts *f);
 
 /* All of it, for -v. */
-void print_facts_whole(struct emit *e, const struct model *m, const struct facts *f);
-
-/* The label "outside PyTorch" of a device: libraries, context and code, what is modelled; returns its lines. */
-unsigned print_outside(struct emit *e, const struct model_device *d);
-
-/* Of one of several devices: what is modelled there, if anything; returns its lines. */
-unsigned print_modelled_outside(struct emit *e, const struct model_device *d);
+void print_facts_whole(struct emit *e, const struct facts *f);
 
 #endif

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_ranges.h"
 #include "analyzer/element.h"
 #include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
 #define ORIGIN_WIDTH 62 /* of a frame on the first page, so that its line has 80 columns */
+#define ORIGIN_LINE (ORIGIN_WIDTH + 13) /* of all that is said of it */
 
 static const char *const space_names[16] = {
 	[TFMT_SPACE_DEVICE] = "device",
@@ -23,6 +25,11 @@ static const char *const space_names[16] = {
 	[TFMT_SPACE_POOL] = "pool",
 	[TFMT_SPACE_ARRAY] = "array",
 	[TFMT_SPACE_IPC] = "imported",
+	[TFMT_SPACE_GRAPH] = "graph",
+	[TFMT_SPACE_MULTICAST] = "multicast",
+	[TFMT_SPACE_POOL_HOST] = "pool on the host",
+	[TFMT_SPACE_HANDLE_HOST] = "virtual, on the host",
+	[TFMT_SPACE_HANDLE_IMPORTED] = "imported",
 	[TFMT_SPACE_RESERVED] = "address range",
 };
 
@@ -55,6 +62,10 @@ static const char *no_frames_text(char *buf, size_t size, const struct model_pro
 {
 	struct tfmt_thread thread;
 
+	if (g->unrecorded) {
+		snprintf(buf, size, "by how much events that the damaged trace lacks have changed the total");
+		return buf;
+	}
 	if (g->python_stack != TFMT_STACK_NO_PYTHON) {
 		snprintf(buf, size, "allocated at an unknown place: its stack was not %s",
 			 g->python_stack >= TFMT_STACK_FIRST ? "found in the trace" : "captured");
@@ -77,6 +88,34 @@ static bool expand(struct stack *stack, const struct model *m, struct model_proc
 	return !stack_expand(stack, &source, g->python_stack, g->native_stack);
 }
 
+/* A frame in at most so many characters, if leaving out folders does it. Returns buf. */
+static const char *narrow_frame_text(char *buf, size_t size, struct stack_frame *frame, size_t width)
+{
+	frame_text(buf, size, frame, false);
+	if (strlen(buf) > width && frame->file) {
+		frame->file = mapping_base_name(frame->file);
+		frame_text(buf, size, frame, true);
+	}
+	return buf;
+}
+
+/* What a node of backward allocated: the node, and the line of forward that made it where both fit. */
+static void backward_origin(char *buf, size_t size, const struct stack_frame *node, struct stack_frame *site)
+{
+	char text[TEXT_MAX];
+
+	if (!site) {
+		snprintf(buf, size, "in backward of %s", node->function);
+		return;
+	}
+	narrow_frame_text(text, sizeof(text), site, ORIGIN_WIDTH);
+	snprintf(buf, size, "%s, from forward %s", node->function, text);
+	if (strlen(buf) > ORIGIN_LINE)
+		snprintf(buf, size, "in backward, from forward %s", text);
+	if (strlen(buf) > ORIGIN_LINE)
+		snprintf(buf, size, "from forward %s", text);
+}
+
 const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
 			 const struct holder *h)
 {
@@ -84,17 +123,14 @@ const char *print_origin(char *buf, size_t size, const struct model *m, struct m
 	char text[TEXT_MAX];
 	int site = expand(&stack, m, p, h->largest) ? stack_site(&stack) : -1;
 	struct stack_frame *frame = site < 0 ? NULL : &stack.frame[site];
+	const struct stack_frame *node = stack_node(&stack);
 
-	if (!frame) {
+	if (node && (!frame || frame->from_forward || !frame->python))
+		backward_origin(buf, size, node, frame && frame->from_forward ? frame : NULL);
+	else if (!frame)
 		no_frames_text(buf, size, p, h->largest);
-	} else {
-		frame_text(text, sizeof(text), frame, false);
-		if (strlen(text) > ORIGIN_WIDTH && frame->file) {
-			frame->file = mapping_base_name(frame->file);
-			frame_text(text, sizeof(text), frame, true);
-		}
-		snprintf(buf, size, "allocated at %s", text);
-	}
+	else
+		snprintf(buf, size, "allocated at %s", narrow_frame_text(text, sizeof(text), frame, ORIGIN_WIDTH));
 	stack_release(&stack);
 	return buf;
 }
@@ -122,6 +158,10 @@ static const char *what_text(char *buf, size_t size, const struct model_process 
 	const struct group *g = h->largest;
 	const char *function = tfmt_reader_function(p->reader, g->function);
 
+	if (g->unrecorded) {
+		snprintf(buf, size, "not recorded");
+		return buf;
+	}
 	if (g->tensor)
 		return print_shapes(buf, size, p, h);
 	if (g->modelled) {
@@ -166,7 +206,7 @@ static void print_shape_list(struct emit *e, const struct model_process *p, cons
 static void print_frame(struct emit *e, const struct stack_frame *f)
 {
 	emit_object_begin(e, NULL, NULL);
-	emit_string(e, "language", NULL, f->cut ? NULL : f->python ? "python" : "native");
+	emit_string(e, "language", NULL, f->cut ? NULL : f->node ? "autograd" : f->python ? "python" : "native");
 	emit_string(e, "file", NULL, f->file);
 	if (f->line)
 		emit_uint(e, "line", NULL, f->line);
@@ -174,46 +214,79 @@ static void print_frame(struct emit *e, const struct stack_frame *f)
 		emit_null(e, "line", NULL);
 	emit_string(e, "function", NULL, f->function);
 	emit_string(e, "module", NULL, f->module);
-	if (f->python || f->cut)
+	if (f->python || f->cut || f->node)
 		emit_null(e, "offset", NULL);
 	else
 		emit_uint(e, "offset", NULL, f->offset);
 	emit_bool(e, "framework", NULL, f->framework);
-	emit_uint(e, "frames_left_out", NULL, f->cut);
+	emit_bool(e, "from_forward", NULL, f->from_forward);
+	emit_bool(e, "cut", NULL, f->cut);
+	if (f->cut == STACK_CUT_UNKNOWN)
+		emit_null(e, "frames_left_out", NULL);
+	else
+		emit_uint(e, "frames_left_out", NULL, f->cut);
 	emit_object_end(e);
 }
 
 static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
 {
+	const char *s = folded == 1 ? "" : "s";
+
 	if (folded && hidden)
-		emit_text(e, "(%" PRIu32 " frames of PyTorch and %" PRIu32 " more of the program: -v)",
-			  folded, hidden);
+		emit_text(e, "... %" PRIu32 " frame%s of PyTorch, %" PRIu32 " more of the program (-v)", folded, s, hidden);
+	else if (folded)
+		emit_text(e, "... %" PRIu32 " frame%s of PyTorch (-v)", folded, s);
 	else if (hidden)
-		emit_text(e, "(%" PRIu32 " more frames: -v)", hidden);
+		emit_text(e, "... %" PRIu32 " more of the program (-v)", hidden);
 }
 
-/* Which part of PyTorch it was: the innermost frame, where that is Python and not the site itself. */
+/* Which part of PyTorch it was: the innermost Python frame, where that is not the site itself. */
 static const struct stack_frame *innermost_part(const struct stack *stack, int site)
 {
 	int i = 0;
 
-	while (i < site && stack->frame[i].simulation)
+	while (i < site && (stack->frame[i].simulation || !stack->frame[i].python))
 		i++;
-	return i < site && stack->frame[i].python ? &stack->frame[i] : NULL;
+	return i < site ? &stack->frame[i] : NULL;
+}
+
+static bool has_python_or_node(const struct stack *stack)
+{
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		if (stack->frame[i].python || stack->frame[i].node)
+			return true;
+	return false;
+}
+
+/*
+ * What stands before a frame: the first is where memory was allocated, or the call of forward to whose gradient it
+ * belongs; the others are callers. A node speaks for itself. A native stack that is apart from the Python one, because
+ * they do not match, comes behind it.
+ */
+static const char *frame_label(const struct stack_frame *f, const struct stack_frame *before)
+{
+	if (f->node)
+		return "";
+	if (f->from_forward && (!before || !before->from_forward || before->node))
+		return "from forward ";
+	if (before && !f->python && !f->cut && !f->runs_python && (before->python || before->node))
+		return "   native at ";
+	return before && !before->node ? "          by " : "allocated at ";
 }
 
 /* The frames below a row: the site first, its callers, PyTorch's own folded. */
 static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 {
 	int site = stack_site(stack);
-	const struct stack_frame *inside = innermost_part(stack, site);
+	const struct stack_frame *inside = innermost_part(stack, site), *before = NULL;
 	uint32_t shown = 0, folded = 0, hidden = 0;
+	bool told = has_python_or_node(stack);
 	char text[TEXT_MAX];
 
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {
 		const struct stack_frame *f = &stack->frame[i];
 		/* Native frames are the way from the interpreter to the driver: told by the Python ones. */
-		bool aside = f->framework || (!f->python && stack->frame[0].python);
+		bool aside = f->framework || (!f->python && !f->node && told);
 
 		if (!verbose && aside && (int)i != site) {
 			folded++;
@@ -223,10 +296,11 @@ static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 			hidden++;
 			continue;
 		}
-		emit_text(e, "%s %s", shown ? "          by" : "allocated at",
-			  frame_text(text, sizeof(text), f, verbose));
-		if (!shown++ && inside && !verbose)
+		emit_text(e, "%s%s", frame_label(f, before), frame_text(text, sizeof(text), f, verbose));
+		if ((int)i == site && inside && !verbose)
 			emit_text(e, "     through %s", frame_text(text, sizeof(text), inside, false));
+		before = f;
+		shown++;
 	}
 	frames_left_text(e, folded, hidden);
 }
@@ -249,8 +323,12 @@ static void print_row_details(struct emit *e, const struct model_process *p, con
 	emit_string(e, "call", NULL, *function ? function : NULL);
 	emit_string(e, "owner", NULL, owner_names[h->owner]);
 	emit_bool(e, "modelled", NULL, g->modelled);
+	emit_bool(e, "unrecorded", NULL, g->unrecorded);
 	emit_uint(e, "stacks", NULL, h->nr_stacks);
 	print_site_of(e, site < 0 ? NULL : &stack->frame[site]);
+	emit_string(e, "phase", NULL, phase_names[g->phase]);
+	emit_string(e, "node", NULL, stack_node(stack) ? stack_node(stack)->function : NULL);
+	emit_bool(e, "from_forward", NULL, site >= 0 && stack->frame[site].from_forward);
 	print_shape_list(e, p, h);
 	emit_array_begin(e, "frames", NULL);
 	for (uint32_t i = 0; i < stack->nr_frames; i++)
@@ -276,6 +354,18 @@ void print_holders_begin(struct emit *e)
 	emit_table_begin(e, "groups", columns);
 }
 
+/* The NVTX ranges that the newest block was allocated in. */
+static void print_newest_ranges(struct emit *e, const struct holders_query *q, const struct holder *h, bool verbose)
+{
+	const struct books *books = &q->process->books;
+	uint32_t range = group_figures_at(h->largest, q->mark).range;
+	char text[TEXT_MAX];
+
+	print_range_array(e, "ranges", books, range);
+	if (verbose && range)
+		emit_text(e, "   in range %s", print_range_path(text, sizeof(text), books, range));
+}
+
 void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
 			const struct holders *h, const struct print_holders_options *o)
 {
@@ -285,18 +375,19 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
 		const struct holder *holder = &h->holder[i];
 
-		if (holder->figures.bytes < o->min_bytes)
+		if (o->min_bytes && (int64_t)holder->figures.bytes < (int64_t)o->min_bytes)
 			break;
 		if (!expand(&stack, m, q->process, holder->largest))
 			stack.nr_frames = 0;
 		emit_row_begin(e);
-		emit_bytes(e, "bytes", NULL, holder->figures.bytes);
+		emit_signed_bytes(e, "bytes", NULL, (int64_t)holder->figures.bytes);
 		emit_label(e, "share", NULL, "%s",
-			   human_percent(text, (double)holder->figures.bytes, (double)h->total.bytes));
+			   human_percent(text, (double)(int64_t)holder->figures.bytes, (double)h->total.bytes));
 		emit_uint(e, "count", NULL, holder->figures.blocks);
 		emit_label(e, "what", NULL, "%s", what_text(text, sizeof(text), q->process, holder));
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
+		print_newest_ranges(e, q, holder, o->verbose);
 		if (!stack.nr_frames)
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
 		else if (o->by_site)

@@ -6,47 +6,13 @@
 
 #include "analyzer/analysis/places.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_outside.h"
 
 static const char *const categories[] = {
 	"parameter", "gradient",      "optimizer_state", "activation", "input",
 	"workspace", "communication", "temporary",	 "unknown",
 };
 #define NR_CATEGORIES (sizeof(categories) / sizeof(*categories))
-
-void report_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
-{
-	struct books *books = &d->process->books;
-
-	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
-
-		if (!g->tensor && g->device == d->ordinal && group_is_device_memory(g))
-			bytes[books_group_owner(books, g)] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
-	}
-}
-
-bool report_modelled(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
-{
-	const struct books *books = &d->process->books;
-	bool any = false;
-
-	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
-
-		if (!g->modelled || g->device != d->ordinal)
-			continue;
-		bytes[g->owner] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
-		any = true;
-	}
-	return any;
-}
-
-uint64_t report_context_bytes(const uint64_t modelled[static NR_OWNERS])
-{
-	return modelled[OWNER_CONTEXT] + modelled[OWNER_CODE];
-}
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct model_process *p)
@@ -109,6 +75,8 @@ static int json_process(struct emit *e, const struct model *m, struct model_proc
 	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
 	emit_object_end(e);
 	json_unsupported(e, p);
+	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
+	unhooked_json(e, &p->books.unhooked);
 	err = json_places(e, m, p);
 	emit_object_end(e);
 	return err;
@@ -122,9 +90,14 @@ static void json_tensor(struct emit *e, const struct model_device *d)
 	emit_uint(e, "allocs", NULL, b->tensor_allocs);
 	emit_uint(e, "frees", NULL, b->tensor_frees);
 	emit_uint(e, "ooms", NULL, b->tensor_ooms);
-	emit_null(e, "alloc_retries", NULL);
+	if (books_told_retries(b, d->process->allocator_conf))
+		emit_uint(e, "alloc_retries", NULL, b->told.retries);
+	else
+		emit_null(e, "alloc_retries", NULL);
 	emit_uint(e, "peak_bytes", NULL, b->allocated_peak_bytes);
-	if (b->has_unshaped)
+	if (books_told_all(b))
+		emit_uint(e, "requested_peak_bytes", NULL, b->told.requested_peak_bytes);
+	else if (b->has_unshaped)
 		emit_null(e, "requested_peak_bytes", NULL);
 	else
 		emit_uint(e, "requested_peak_bytes", NULL, b->requested_peak_bytes);
@@ -137,12 +110,10 @@ static void json_tensor(struct emit *e, const struct model_device *d)
 	emit_object_end(e);
 }
 
-static void json_driver(struct emit *e, const struct model_device *d)
+static void json_driver(struct emit *e, const struct model_device *d, const struct outside *o)
 {
 	const struct device_books *b = d->books;
-	uint64_t owner[NR_OWNERS];
 
-	report_owners(d, owner);
 	emit_object_begin(e, "reserved", NULL);
 	emit_uint(e, "peak_bytes", NULL, b->reserved_peak_bytes);
 	emit_uint(e, "end_bytes", NULL, b->reserved_bytes);
@@ -154,51 +125,10 @@ static void json_driver(struct emit *e, const struct model_device *d)
 	emit_uint(e, "live_at_end_bytes", NULL, b->driver_bytes);
 	emit_object_begin(e, "by_owner_at_peak", NULL);
 	for (int i = 0; i < NR_OWNERS; i++)
-		if (owner[i] || i == OWNER_TORCH)
-			emit_uint(e, owner_names[i], NULL, owner[i]);
+		if (o->owner[i] || i == OWNER_TORCH)
+			emit_int(e, owner_names[i], NULL, (int64_t)o->owner[i]);
 	emit_object_end(e);
-	emit_object_end(e);
-}
-
-/* What a simulated device says that libraries and driver of a real one would have taken, at the driver's peak. */
-static void json_modelled(struct emit *e, const uint64_t modelled[static NR_OWNERS])
-{
-	emit_object_begin(e, "modelled", NULL);
-	for (int i = 0; i < NR_OWNERS; i++)
-		if (modelled[i])
-			emit_uint(e, owner_names[i], NULL, modelled[i]);
-	emit_object_end(e);
-}
-
-static void number_or_null(struct emit *e, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		emit_uint(e, key, NULL, value);
-	else
-		emit_null(e, key, NULL);
-}
-
-/*
- * What is in use beyond the driver ledger. A sample gives its sum alone; a simulated device that models context
- * and code tells them apart, and leaves of the sum what is not theirs.
- */
-static void json_residual(struct emit *e, const struct model_device *d)
-{
-	const struct device_books *b = d->books;
-	uint64_t modelled[NR_OWNERS];
-	bool is_modelled = report_modelled(d, modelled);
-
-	json_modelled(e, modelled);
-	emit_object_begin(e, "residual", NULL);
-	emit_uint(e, "samples", NULL, b->samples);
-	number_or_null(e, "peak_bytes", b->samples, b->residual_peak_bytes);
-	emit_object_begin(e, "at_driver_peak", NULL);
-	number_or_null(e, "context", is_modelled, modelled[OWNER_CONTEXT]);
-	number_or_null(e, "code", is_modelled, modelled[OWNER_CODE]);
-	emit_null(e, "local_memory", NULL);
-	emit_null(e, "other_processes", NULL);
-	number_or_null(e, "unknown", b->samples, b->unknown_at_driver_peak_bytes);
-	emit_object_end(e);
+	json_communicators(e, o);
 	emit_object_end(e);
 }
 
@@ -211,15 +141,18 @@ static void json_categories(struct emit *e, const struct device_books *b)
 	emit_object_end(e);
 }
 
-static void json_device(struct emit *e, const struct model_device *d)
+static int json_device(struct emit *e, const struct model_device *d)
 {
 	const struct device_books *b = d->books;
+	struct outside outside;
+	int err = outside_find(&outside, d);
 
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	json_tensor(e, d);
-	json_driver(e, d);
-	json_residual(e, d);
+	json_driver(e, d, &outside);
+	json_outside(e, d, &outside);
+	outside_release(&outside);
 	json_categories(e, b);
 	if (b->reserved_peak_bytes)
 		emit_double(e, "unused_at_peak", NULL,
@@ -232,6 +165,7 @@ static void json_device(struct emit *e, const struct model_device *d)
 	emit_null(e, "predicted_oom_step", NULL);
 	emit_object_end(e);
 	emit_object_end(e);
+	return err;
 }
 
 static void json_range(struct emit *e, const char *key, struct repeat_range range)
@@ -282,8 +216,8 @@ int report_json(struct emit *e, const struct model *m, const struct repeat *r)
 		err = json_process(e, m, &m->process[i]);
 	emit_array_end(e);
 	emit_array_begin(e, "devices", NULL);
-	for (size_t i = 0; i < m->nr_devices; i++)
-		json_device(e, &m->device[i]);
+	for (size_t i = 0; i < m->nr_devices && !err; i++)
+		err = json_device(e, &m->device[i]);
 	emit_array_end(e);
 	emit_array_begin(e, "findings", NULL);
 	emit_array_end(e);

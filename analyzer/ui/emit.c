@@ -312,6 +312,14 @@ void emit_bytes(struct emit *e, const char *key, const char *label, uint64_t byt
 	value(e, key, label, exact, human_bytes(human, bytes));
 }
 
+void emit_signed_bytes(struct emit *e, const char *key, const char *label, int64_t bytes)
+{
+	char exact[24], human[HUMAN_MAX];
+
+	snprintf(exact, sizeof(exact), "%" PRId64, bytes);
+	value(e, key, label, exact, human_signed_bytes(human, bytes));
+}
+
 void emit_ns(struct emit *e, const char *key, const char *label, uint64_t ns)
 {
 	char exact[24], human[HUMAN_MAX];

@@ -104,6 +104,7 @@ void emit_int(struct emit *e, const char *key, const char *label, int64_t value)
 void emit_double(struct emit *e, const char *key, const char *label, double value); /* text: %.4g */
 void emit_bool(struct emit *e, const char *key, const char *label, bool value);     /* text: yes, no */
 void emit_bytes(struct emit *e, const char *key, const char *label, uint64_t bytes);
+void emit_signed_bytes(struct emit *e, const char *key, const char *label, int64_t bytes);
 void emit_ns(struct emit *e, const char *key, const char *label, uint64_t ns);        /* a duration */
 void emit_unix_ns(struct emit *e, const char *key, const char *label, uint64_t ns);   /* a point in time */
 void emit_null(struct emit *e, const char *key, const char *label);                   /* text: - */

@@ -37,6 +37,15 @@ const char *human_bytes(char buf[static HUMAN_MAX], uint64_t bytes)
 	return buf;
 }
 
+const char *human_signed_bytes(char buf[static HUMAN_MAX], int64_t bytes)
+{
+	char size[HUMAN_MAX];
+
+	human_bytes(size, bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes);
+	snprintf(buf, HUMAN_MAX, "%s%.*s", bytes < 0 ? "-" : "", HUMAN_MAX - 2, size);
+	return buf;
+}
+
 const char *human_bytes_delta(char buf[static HUMAN_MAX], int64_t bytes)
 {
 	char size[HUMAN_MAX];

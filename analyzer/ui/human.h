@@ -15,6 +15,9 @@
 /* "0 B", "512 B", "1.50 KiB", "79.2 GiB", "1023 MiB": three significant digits, never a rounded-up 1024. */
 const char *human_bytes(char buf[static HUMAN_MAX], uint64_t bytes);
 
+/* "1.50 GiB", "-12 B". */
+const char *human_signed_bytes(char buf[static HUMAN_MAX], int64_t bytes);
+
 /* The same with a sign: "+1.50 GiB", "-12 B", "0 B". */
 const char *human_bytes_delta(char buf[static HUMAN_MAX], int64_t bytes);
 

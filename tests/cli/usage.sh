@@ -18,6 +18,8 @@ try dump --limit x a
 try dump --limit -1 a
 try dump --kind tensor a
 try dump --kind , a
+try peak --top -5 a
+try leaks --top -1 a
 try run
 try run --stacks all -- true
 try run --no-record -- true

@@ -15,11 +15,6 @@ import pytest
 from harness import LIMIT_S, TREE, Recorded, Vramtrace, program_environment, python
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: minutes; `make test-all` runs it, `make test` does not")
-    config.addinivalue_line("markers", "gpu: needs a real GPU; `make test-gpu` runs it")
-
-
 @pytest.fixture(scope="session")
 def vramtrace():
     built = Vramtrace(Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute())

@@ -108,6 +108,17 @@ def python(script, *arguments):
     return [sys.executable, path, *arguments]
 
 
+def adds_up(device):
+    """Of a device in a report: the bytes in use at the driver's peak, to which the parts must add up exactly."""
+    driver, residual = device["driver"], device["residual"]
+    assert sum(driver["by_owner_at_peak"].values()) == driver["peak_bytes"]
+    nccl = sum(row["bytes_at_peak"] for row in driver["nccl_communicators"])
+    assert nccl == driver["by_owner_at_peak"].get("nccl", 0)
+    parts = sum(part or 0 for part in residual["at_driver_peak"].values())
+    assert driver["peak_bytes"] + parts == residual["device_at_driver_peak_bytes"]
+    return residual["device_at_driver_peak_bytes"]
+
+
 def trace_files(recording):
     """The processes' traces of a recording, all generations."""
     return sorted(path for path in Path(recording).rglob("*.vtr") if path.is_file())

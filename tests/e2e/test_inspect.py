@@ -7,7 +7,8 @@ import signal
 
 from harness import python, trace_files
 
-KINDS = {"tensor_alloc", "tensor_free", "driver_alloc", "driver_free", "memory_info"}
+KINDS = {"tensor_alloc", "tensor_free", "driver_alloc", "driver_free", "memory_info", "object_new", "object_gone",
+         "process_info", "pool_info", "range_push", "range_pop"}
 
 
 def dumped(vramtrace, path):

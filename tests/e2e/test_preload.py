@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,48 @@ def test_closed_descriptors(vramtrace, record, tmp_path):
     report = vramtrace.json("report", done.path)
     check_ledger(report, done.ledger)
     assert report["recording"]["complete"]
+
+
+@pytest.mark.parametrize("place, kind", [("", "beside"), ("recording", "temporary"), ("/", "anonymous")])
+def test_where_the_rings_are(vramtrace, compile_c, tmp_path, place, kind):
+    """They need space that is promised: where that cannot be had beside the trace, the next best place is taken."""
+    library = compile_c(PRELOADS / "no_fallocate.c", "-shared", "-fPIC")
+    libraries = [vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", library]
+    (tmp_path / "recording").mkdir()
+    (tmp_path / "node").mkdir()
+    below = {"TMPDIR": tmp_path / "node", "NO_FALLOCATE": tmp_path / place if place else "none"}
+    ledger = run_preloaded(vramtrace, python("threads.py"), tmp_path / "recording" / "job.vtr", libraries, **below)
+    report = vramtrace.json("report", tmp_path / "recording" / "job.vtr")
+    check_ledger(report, ledger)
+    (process,) = vramtrace.json("info", tmp_path / "recording" / "job.vtr")["process_list"]
+    assert process["storage"] == kind
+    assert list((tmp_path / "node").iterdir()) == []
+
+
+SIGNALS = """
+import ctypes, pathlib
+cuda, block = ctypes.CDLL(None), ctypes.c_void_p()
+assert cuda.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(1 << 20)) == 0
+lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+signals = {line[:6]: int(line.split()[1], 16) for line in lines if line[:6] in ("SigBlk", "SigIgn", "SigCgt")}
+glibc = 3 << 31  # its own two signals, which it handles in a program that has threads
+print({name: hex(mask & ~glibc) for name, mask in signals.items()})
+"""
+
+
+def test_signals_are_the_programs(vramtrace, tmp_path):
+    """No handler is installed, and none of the program's threads has a signal blocked or ignored."""
+    program = [sys.executable, "-c", SIGNALS]
+    libraries = [vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so"]
+    traced, untraced = (
+        subprocess.run(
+            program,
+            env=vramtrace.preload_environment(*with_these, VRAMTRACE_OUTPUT=tmp_path / "job.vtr"),
+            capture_output=True,
+            text=True,
+        )
+        for with_these in (libraries, libraries[1:])
+    )
+    assert (traced.returncode, traced.stderr) == (0, "")
+    assert traced.stdout == untraced.stdout != ""
+    assert vramtrace.json("report", tmp_path / "job.vtr")["devices"][0]["driver"]["allocs"] == 1

@@ -5,12 +5,13 @@ A small library between the recorder and the simulated GPU tells what the job sa
 that every figure here is known beforehand.
 """
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import JOBS, LIMIT_S, TREE, Recorded, python, trace_files
+from harness import JOBS, LIMIT_S, TREE, Recorded, adds_up, python, trace_files
 
 MIB = 1 << 20
 JOB = (JOBS / "told_facts.py").read_text().splitlines()
@@ -34,7 +35,10 @@ def told(vramtrace, compile_c, tmp_path_factory):
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
-            env=vramtrace.preload_environment(*preloads, VRAMTRACE_OUTPUT=path, **variables),
+            # Between the first allocation and the end no samples: whether there is time for one differs from run to run.
+            env=vramtrace.preload_environment(
+                *preloads, VRAMTRACE_OUTPUT=path, VRAMTRACE_SAMPLE_MIB="4096", **variables
+            ),
         )
         assert (done.returncode, done.stderr) == (0, "")
         return Recorded(Path(path), done.returncode, done.stdout, done.stderr)
@@ -80,9 +84,10 @@ def test_context_and_code_are_told_apart_from_the_unknown(facts, report):
     (device,) = report["devices"]
     residual = device["residual"]["at_driver_peak"]
     assert (residual["context"], residual["code"]) == (300 * MIB, 45 * MIB)
-    # What the driver said was in use after the first segment, less all that is known of it.
-    assert residual["unknown"] == facts.ledger["used_bytes"] - 20 * MIB - 340 * MIB
-    assert device["residual"]["peak_bytes"] == residual["unknown"] + 345 * MIB
+    # The driver was asked after the first segment, and knew nothing of what is told here.
+    assert residual["unknown"] == facts.ledger["used_bytes"] - (20 + 340) * MIB
+    assert adds_up(device) == facts.ledger["used_bytes"] + (20 + 113 + 5) * MIB
+    assert device["residual"]["peak_bytes"] == facts.ledger["used_bytes"] - (20 - 5) * MIB
 
 
 def test_what_is_modelled_is_an_event_in_its_place(vramtrace, facts, events_of):
@@ -133,8 +138,9 @@ def test_the_first_page_says_so(vramtrace, facts):
     assert (done.returncode, done.stderr) == (0, "")
     assert len(lines) <= 24
     assert max(len(line) for line in lines if str(facts.path) not in line) <= 80
-    (outside,) = [line for line in lines if "outside PyTorch" in line]
-    assert outside.endswith("3 libraries 113 MiB, context 345 MiB (modelled)")
+    (at,) = [i for i, line in enumerate(lines) if "outside PyTorch" in line]
+    assert lines[at].endswith("   618 MiB   3 libraries 113 MiB, context 300 MiB,")
+    assert lines[at + 1].strip() == "code 45.0 MiB (modelled), unknown 160 MiB"
     number = line_of("ctypes.c_uint64(4), 1)")
     assert f"data-dependent: 3 places, first at told_facts.py:{number} (10 reads); all: -v" in lines
 
@@ -142,8 +148,8 @@ def test_the_first_page_says_so(vramtrace, facts):
 def test_all_of_it_is_said_when_asked(vramtrace, facts):
     text = vramtrace.call("report", "-v", facts.path).stdout
     assert text.count("told_facts.py:") >= 3
-    for words in ("NCCL     96.0 MiB", "cuDNN    16.0 MiB", "context   300 MiB", "code     45.0 MiB", "in two_places"):
-        assert words in text
+    for words in ("NCCL +96.0 MiB   modelled", "cuDNN +16.0 MiB", "context +300 MiB", "code +45.0 MiB", "in two_places"):
+        assert re.search(words, text), words
 
 
 def test_other_commands_know_the_events(vramtrace, facts):

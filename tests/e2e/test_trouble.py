@@ -2,10 +2,12 @@
 """Bad input and trouble: a clear error, nothing lost, and never a crash."""
 
 import concurrent.futures
+import json
 import os
 import pty
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,6 +212,43 @@ def test_changed_bytes(vramtrace, trace, tmp_path):
             done = vramtrace.call(command, path)
             assert done.returncode in (0, 2), f"{command}, byte {at}: {done.returncode} {done.stderr}"
             assert command == "report" or done.returncode == 2, f"byte {at} was changed unnoticed"
+
+
+# Several frames of events; blocks of 1 to 40 MiB live for up to 200 steps, and the cache is given back now and then.
+CHURN = """
+import random, torch
+rng, held = random.Random(3), {}
+for step in range(6000):
+    held[step % rng.randrange(1, 200)] = torch.empty(rng.randrange(1, 40) << 18, device="cuda")
+    if step % 500 == 499:
+        held = {key: held[key] for key in list(held)[::7]}
+        torch.cuda.empty_cache()
+"""
+
+
+def test_peaks_behind_damage(vramtrace, tmp_path):
+    """Whatever is lost: no peak is higher than it was, and who held it adds up to it."""
+    done = vramtrace.record(tmp_path / "job.vtr", [sys.executable, "-c", CHURN])
+    (whole,) = trace_files(done.path)
+    path = tmp_path / "damaged.vtr"
+    rng = random.Random(11)
+
+    def peaks():
+        (device,) = json.loads(vramtrace.call("report", "--json", path).stdout)["devices"]
+        assert sum(device["driver"]["by_owner_at_peak"].values()) == device["driver"]["peak_bytes"]
+        (at_peak,) = json.loads(vramtrace.call("peak", "--json", path).stdout)["devices"]
+        assert sum(group["bytes"] for group in at_peak["groups"]) == at_peak["bytes"]
+        assert at_peak["bytes"] == device["tensor"]["peak_bytes"]
+        return [device[part]["peak_bytes"] for part in ("tensor", "reserved", "driver")]
+
+    path.write_bytes(whole.read_bytes())
+    true = peaks()
+    size = path.stat().st_size
+    for at in range(size // 10, size, size // 30):
+        damaged = bytearray(whole.read_bytes())
+        damaged[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        assert all(got <= most for got, most in zip(peaks(), true)), f"byte {at}"
 
 
 # ---- a full disk -----------------------------------------------------------------------------------------------

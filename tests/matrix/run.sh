@@ -14,7 +14,8 @@ for requirements in "$here"/torch-*.txt; do
 	if "$tree/setup/venv.sh" "$venv" "$requirements" &&
 		VRAMTRACE_BUILD=$build "$venv/bin/python" -m pytest -q -m 'not slow and not gpu' \
 			"$tree/tests/e2e/test_versions.py" "$tree/tests/e2e/test_ledger.py" \
-			"$tree/tests/e2e/test_coverage_core.py" "$tree/tests/e2e/test_pytorch_own.py"; then
+			"$tree/tests/e2e/test_coverage_core.py" "$tree/tests/e2e/test_pytorch_own.py" \
+			"$tree/tests/preload/test_lookup_all.py"; then
 		result=passed
 	else
 		result=FAILED failed=1

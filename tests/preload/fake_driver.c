@@ -31,6 +31,14 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 	return 0;
 }
 
+#ifdef DRIVER_VERSION
+int cuDriverGetVersion(int *version)
+{
+	*version = DRIVER_VERSION;
+	return 0;
+}
+#endif
+
 int cuMemAlloc_v2(uint64_t *out, size_t bytes)
 {
 	if (bytes > 1u << 30)
@@ -42,6 +50,17 @@ int cuMemAlloc_v2(uint64_t *out, size_t bytes)
 int cuMemFree_v2(uint64_t address)
 {
 	return address ? 0 : 0;
+}
+
+int cuMemAllocManaged(uint64_t *out, size_t bytes, unsigned flags)
+{
+	return flags ? cuMemAlloc_v2(out, bytes) : 1;
+}
+
+int cuMemFreeAsync(uint64_t address, void *stream)
+{
+	(void)stream;
+	return address == 0xbad ? 1 : 0;
 }
 
 int cuMemAllocAsync(uint64_t *out, size_t bytes, void *stream)

@@ -2,6 +2,10 @@
 /*
  * Programs that make life hard for a recorder; each prints what it saw. usage: mishaps WHAT
  *   cancel    threads with a cancellation pending call CUDA: they must not end in there
+ *   async     threads that can be cancelled at any instruction are, while they call CUDA
+ *   jump      a signal handler jumps out of whatever the program is doing, often; then 1000 pairs undisturbed
+ *   context   the same by setcontext
+ *   coroutine a signal handler switches to another stack, which allocates; what was interrupted goes on
  *   errno     errno is what it was before each call
  *   handler   a signal handler that allocates, in the middle of whatever the program is doing
  *   close     all descriptors are closed and their numbers used again
@@ -14,6 +18,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +27,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 int cuInit(unsigned flags);
@@ -66,6 +73,114 @@ static void do_cancel(void)
 	printf("finished %d of %d\n", nr, NR);
 }
 
+static void *cancelled_anywhere(void *arg)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (;;)
+		pairs(1000);
+	return arg;
+}
+
+static void do_async(void)
+{
+	for (int i = 0; i < 40; i++) {
+		uint64_t before = nr_calls;
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, cancelled_anywhere, NULL);
+		while (nr_calls < before + 1000 + (uint64_t)i * 7)
+			sched_yield();
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	pairs(1000);
+}
+
+static void set_alarm(void (*handler)(int), int flags, suseconds_t us)
+{
+	struct itimerval often = { { 0, us }, { 0, us } };
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags };
+
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static volatile int nr_jumps;
+static sigjmp_buf out;
+static ucontext_t there, here;
+
+static void jump(int signal)
+{
+	(void)signal;
+	nr_jumps++;
+	siglongjmp(out, 1);
+}
+
+static void do_jump(void)
+{
+	sigsetjmp(out, 1);
+	if (nr_jumps == 0)
+		set_alarm(jump, 0, 1000);
+	if (nr_jumps < 60)
+		pairs(1000000);
+	set_alarm(SIG_IGN, 0, 0);
+	pairs(1000);
+}
+
+static void change_context(int signal)
+{
+	(void)signal;
+	nr_jumps++;
+	setcontext(&there);
+}
+
+static void do_context(void)
+{
+	getcontext(&there);
+	if (nr_jumps == 0)
+		set_alarm(change_context, 0, 1000);
+	if (nr_jumps < 60)
+		pairs(1000000);
+	set_alarm(SIG_IGN, 0, 0);
+	pairs(1000);
+}
+
+static void coroutine(void)
+{
+	for (;;) {
+		pairs(1);
+		swapcontext(&there, &here);
+	}
+}
+
+static void change_stack(int signal)
+{
+	(void)signal;
+	nr_jumps++;
+	swapcontext(&here, &there);
+}
+
+/* One stack above ours, one below: neither order says which of the two has been left. */
+static void do_coroutine(void)
+{
+	static char static_stack[1 << 16];
+	char *mapped_stack = malloc(1 << 20);
+
+	for (int i = 0; i < 2; i++) {
+		getcontext(&there);
+		there.uc_stack.ss_sp = i ? mapped_stack : static_stack;
+		there.uc_stack.ss_size = sizeof(static_stack);
+		sigaddset(&there.uc_sigmask, SIGALRM);
+		makecontext(&there, coroutine, 0);
+		nr_jumps = 0;
+		set_alarm(change_stack, 0, 1000);
+		while (nr_jumps < 40)
+			pairs(1);
+		set_alarm(SIG_IGN, 0, 0);
+	}
+	pairs(1000);
+}
+
 static void do_errno(void)
 {
 	uint64_t address;
@@ -87,13 +202,9 @@ static void on_alarm(int signal)
 
 static void do_handler(void)
 {
-	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
-	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
-
-	sigaction(SIGALRM, &sa, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
+	set_alarm(on_alarm, SA_RESTART, 200);
 	pairs(100000);
-	setitimer(ITIMER_REAL, &never, NULL);
+	set_alarm(SIG_IGN, 0, 0);
 }
 
 static void do_close(void)
@@ -188,8 +299,10 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} what[] = {
-		{ "cancel", do_cancel }, { "errno", do_errno },       { "handler", do_handler }, { "close", do_close },
-		{ "exec", do_exec },     { "children", do_children }, { "exit", do_exit },       { "atexit", do_atexit },
+		{ "cancel", do_cancel },     { "errno", do_errno },   { "handler", do_handler }, { "close", do_close },
+		{ "exec", do_exec },         { "children", do_children }, { "exit", do_exit },   { "atexit", do_atexit },
+		{ "async", do_async },       { "jump", do_jump },     { "context", do_context },
+		{ "coroutine", do_coroutine },
 	};
 
 	cuInit(0);

@@ -3,6 +3,7 @@
  * Many threads that allocate and free, and count what they have done in a shared file.
  * usage: storm COUNTS threads THREADS PAIRS    so many at once, PAIRS allocations and frees each
  *        storm COUNTS churn THREADS PAIRS      one short thread after another, eight at a time
+ *        storm COUNTS told THREADS PAIRS       as threads, after one pair and a line on stdin
  * COUNTS is a file of 64-bit pairs, one for each thread: calls begun, calls finished.
  */
 #define _GNU_SOURCE
@@ -69,12 +70,21 @@ int main(int argc, char **argv)
 	struct timespec start, end;
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
-		fprintf(stderr, "usage: storm COUNTS threads|churn THREADS PAIRS\n");
+		fprintf(stderr, "usage: storm COUNTS threads|churn|told THREADS PAIRS\n");
 		return 2;
 	}
 	counts = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	nr_pairs = strtoull(argv[4], NULL, 10);
 	cuInit(0);
+	if (!strcmp(argv[2], "told")) {
+		uint64_t address;
+
+		cuMemAlloc_v2(&address, 512);
+		cuMemFree_v2(address);
+		printf("ready\n");
+		fflush(stdout);
+		getchar();
+	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	run(nr_threads, strcmp(argv[2], "churn") ? nr_threads : AT_ONCE);
 	clock_gettime(CLOCK_MONOTONIC, &end);

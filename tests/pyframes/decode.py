@@ -8,7 +8,7 @@ import ctypes
 
 FRAME, CODE = 0, 1
 NOT_CAPTURED, NO_PYTHON = 0, 1
-PYTHON, NATIVE, CUT = 1, 2, 3
+PYTHON, NATIVE, CUT, ENTRY = 1, 2, 3, 5
 
 
 class Payload:
@@ -139,7 +139,7 @@ class Trace:
             if kind == CUT:
                 frames.append(("cut", a))
                 continue
-            assert kind == PYTHON, kind
+            assert kind in (PYTHON, ENTRY), kind
             table_kind, first, name, file, table = self.code(a)
             line = first if b < 0 else LINE[table_kind](table, first, b)
             frames.append((file, name, line))

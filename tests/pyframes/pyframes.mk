@@ -2,15 +2,18 @@
 # The recorder's stack capture by itself: in a library for the Python programs of this folder, and in a unit test.
 # Both name the objects they link: the recorder's archive also holds its hooks of exit, abort and dlsym.
 
-PYFRAMES := $(O)/pyframes/libstackprobe.so $(O)/pyframes/embedder
+PYFRAMES := $(O)/pyframes/libstackprobe.so $(O)/pyframes/libstackprobe-unwatched.so $(O)/pyframes/embedder
 PYFRAMES_UNIT := $(O)/pyframes/test_stacks $(O)/pyframes/test_unwind
 PLUGINS := $(O)/pyframes/plugin1.so $(O)/pyframes/plugin2.so
 INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/stacktree.o libinterpose/system.o \
 	tracefmt/varint.o
 UNWINDING := libinterpose/unwind_table.o libinterpose/unwind_rules.o
-CAPTURE := libinterpose/pyframes.o libinterpose/callstack.o libinterpose/unwind.o $(UNWINDING)
+CAPTURE := libinterpose/pyframes.o libinterpose/pychain.o libinterpose/callstack.o libinterpose/unwind.o $(UNWINDING)
 
-$(O)/pyframes/libstackprobe.so: $(addprefix $(O)/preload/,tests/pyframes/stackprobe.o $(CAPTURE) $(INTERNING))
+# Watched code objects, and such as cannot be.
+$(O)/pyframes/libstackprobe.so: $(O)/preload/libinterpose/pywatch.o
+$(O)/pyframes/libstackprobe-unwatched.so: $(O)/preload/tests/pyframes/no_watch.o
+$(O)/pyframes/libstackprobe%: $(addprefix $(O)/preload/,tests/pyframes/stackprobe.o $(CAPTURE) $(INTERNING))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ $(LDFLAGS) $(PRELOAD_LDFLAGS) -lpthread -ldl
@@ -20,8 +23,8 @@ $(O)/pyframes/embedder: $(O)/tests/pyframes/embedder.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) -ldl
 
-$(O)/pyframes/test_stacks: $(addprefix $(O)/,$(INTERNING))
-$(O)/pyframes/test_unwind: $(addprefix $(O)/,$(UNWINDING)) | $(PLUGINS)
+$(O)/pyframes/test_stacks: $(addprefix $(O)/,$(INTERNING) tests/pyframes/no_watch.o)
+$(O)/pyframes/test_unwind: $(addprefix $(O)/,libinterpose/unwind.o $(UNWINDING)) | $(PLUGINS)
 
 $(PYFRAMES_UNIT): $(O)/pyframes/%: $(O)/tests/pyframes/%.o
 	@mkdir -p $(@D)

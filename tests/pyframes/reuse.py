@@ -85,8 +85,17 @@ def mixture(count):
             del keep[rnd.randrange(len(keep))]
 
 
+def generations(count):
+    """Thousands of objects die between two captures, at the same addresses: what is seen next is none of them."""
+    for i in range(count):
+        for _ in range(i % 3 * 500):
+            exec(compile("def f(): pass\n", "<none-%d>" % (i % 11), "exec"), {})
+        loops[i % len(loops)](i)
+
+
+loops = (name, few_names, file, wide_file, first_line, table, module, eval_lambda, file_lambda, method)
+
 if __name__ == "__main__":
-    loops = (name, few_names, file, wide_file, first_line, table, module, eval_lambda, file_lambda, method)
     for every in (1, 2, 3, 4, 5, 7, 8, 16):
         for loop in loops:
             for i in range(LOOP):
@@ -94,6 +103,7 @@ if __name__ == "__main__":
                 loop(i)
     capturing = True
     mixture(20000)
+    generations(60)
     known = HELD.probe_count(decode.CODE)
     for loop in loops:
         for i in range(LOOP):

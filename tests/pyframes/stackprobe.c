@@ -152,7 +152,7 @@ uint32_t probe_python_foreign(void)
 
 uint32_t probe_native(void)
 {
-	return callstack_native(own_stacks());
+	return callstack_native(own_stacks(), NULL);
 }
 
 static bool in_this_library(const void *ip)
@@ -176,7 +176,7 @@ static int judge(void **raw, int max)
 uint32_t probe_native_twice(uint64_t *ip, uint32_t max, uint32_t *nr)
 {
 	void *raw[8192];
-	uint32_t id = callstack_native(own_stacks());
+	uint32_t id = callstack_native(own_stacks(), NULL);
 	int n = judge(raw, 8192);
 
 	*nr = 0;
@@ -234,10 +234,10 @@ double probe_bench(int native, unsigned reps)
 	struct timespec from, to;
 
 	for (unsigned i = 0; i < reps / 10; i++)
-		native ? callstack_native(cs) : callstack_python(cs);
+		native ? callstack_native(cs, NULL) : callstack_python(cs);
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (unsigned i = 0; i < reps; i++)
-		native ? callstack_native(cs) : callstack_python(cs);
+		native ? callstack_native(cs, NULL) : callstack_python(cs);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / reps;
 }

@@ -14,8 +14,9 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("VRAMTRACE_BUILD", os.path.join(HERE, "..", "..", "build"))
 PROBE = os.path.join(BUILD, "pyframes", "libstackprobe.so")
+UNWATCHED = os.path.join(BUILD, "pyframes", "libstackprobe-unwatched.so")
 EMBEDDER = os.path.join(BUILD, "pyframes", "embedder")
-PROGRAMS = ("frames", "reuse", "lifecycle", "native", "bench")
+PROGRAMS = ("frames", "reuse", "lifecycle", "native", "weave", "bench")
 
 
 def interpreters():
@@ -34,17 +35,26 @@ def interpreters():
     return list(found.values())
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("python", interpreters())
-def test_frames_as_the_interpreter_shows_them(python, program):
+def run_program(python, program, probe):
     run = subprocess.run([python, os.path.join(HERE, program + ".py")], stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=300,
-                         env=dict(os.environ, PYFRAMES_LIBRARY=PROBE))
+                         env=dict(os.environ, PYFRAMES_LIBRARY=probe))
     print(run.stdout)
     assert run.returncode == 0, run.stdout
     if program != "bench":
         checks = re.search(r"^(\d+) checks, 0 bad$", run.stdout, re.MULTILINE)
         assert checks and int(checks.group(1)) > 100, run.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("python", interpreters())
+def test_frames_as_the_interpreter_shows_them(python, program):
+    run_program(python, program, PROBE)
+
+
+@pytest.mark.parametrize("program", ("frames", "reuse", "weave"))
+def test_code_objects_that_cannot_be_watched(program):
+    run_program(sys.executable, program, UNWATCHED)
 
 
 OLD = """

@@ -5,64 +5,64 @@
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
-#include "libinterpose/unwind_table.h"
+#include "libinterpose/unwind.h"
 
 #define FRAMES 256
 #define NR_THREADS 4
 
-static __thread struct unwind_thread thread;
-static __thread uint64_t by_rules[FRAMES];
+static __thread struct unwind_thread *thread;
 static __thread void *by_libc[FRAMES + 8];
-static __thread uint32_t nr_by_rules;
-static __thread bool walked;
+static __thread enum unwind_end end;
+static __thread uint64_t nr_kept; /* levels that walks did not have to look at again */
 static char folder[PATH_MAX];
 
 static int begin(void **state)
 {
-	pthread_attr_t attributes;
-	void *start;
-	size_t bytes;
-
 	(void)state;
-	memset(&thread, 0, sizeof(thread));
-	if (pthread_getattr_np(pthread_self(), &attributes) ||
-	    pthread_attr_getstack(&attributes, &start, &bytes))
-		return -1;
-	unwind_table_learn(&thread, (uintptr_t)start, (uintptr_t)start + bytes);
-	return pthread_attr_destroy(&attributes);
+	free(thread);
+	thread = calloc(1, sizeof(*thread));
+	nr_kept = 0;
+	return !thread;
 }
 
 /* The caller's stack by rules and by the C library. */
 __attribute__((noinline)) static void walk(void)
 {
-	const uint64_t *frame = __builtin_frame_address(0);
-	struct unwind_registers at = { frame[1], (uintptr_t)(frame + 2), frame[0] };
-	struct unwind_trace trace = { .ip = by_rules, .max = FRAMES };
-
-	walked = unwind_table_walk(&thread, at, &trace);
-	nr_by_rules = trace.nr;
+	end = unwind_table_walk(thread, UNWIND_CALLER());
+	nr_kept += thread->kept;
 	backtrace(by_libc, FRAMES + 8);
 }
 
 /* The C library also sees walk() itself, and maybe a wrapper of backtrace() by a sanitizer. */
-static bool agree(void)
+static bool same_as_libc(void)
 {
 	unsigned first = 0;
 
-	walk();
-	while (first < 8 && (uintptr_t)by_libc[first] != by_rules[0])
+	while (first < 8 && (uintptr_t)by_libc[first] != thread->level[thread->nr - 1].ip)
 		first++;
-	return walked && nr_by_rules > 3 && first < 8 &&
-	       !memcmp(by_libc + first, by_rules, nr_by_rules * sizeof(*by_rules));
+	for (uint32_t i = 0; i < thread->nr; i++)
+		if (first + i >= FRAMES + 8 || thread->level[thread->nr - 1 - i].ip != (uintptr_t)by_libc[first + i])
+			return false;
+	return thread->nr > 3;
+}
+
+static bool agree(void)
+{
+	walk();
+	return end == UNWIND_ROOT && same_as_libc();
 }
 
 static bool plain(unsigned depth, unsigned shape);
@@ -107,6 +107,32 @@ static void test_every_kind_of_frame(void **state)
 		assert_true(plain(shape % 60, shape));
 }
 
+static bool twice(unsigned depth);
+
+/* The same functions deeper and shallower, at changing places of the stack: most of what is kept is so for a while. */
+__attribute__((noinline)) static bool swinging(unsigned depth)
+{
+	volatile bool result = true;
+
+	if (depth)
+		result = twice(depth - 1);
+	return agree() && result;
+}
+
+__attribute__((noinline)) static bool twice(unsigned depth)
+{
+	volatile bool first = swinging(depth), second = plain(depth % 5, depth * 7919), third = swinging(depth / 2);
+
+	return first && second && third;
+}
+
+static void test_what_is_kept_is_right(void **state)
+{
+	(void)state;
+	assert_true(swinging(12));
+	assert_true(nr_kept > 1000);
+}
+
 static int compare_by_walking(const void *a, const void *b)
 {
 	(void)a;
@@ -121,34 +147,191 @@ static void test_through_other_libraries(void **state)
 	(void)state;
 	qsort(numbers, 2, sizeof(*numbers), compare_by_walking);
 	assert_int_equal(numbers[0], 1);
-	assert_true(walked);
+	assert_true(end == UNWIND_ROOT);
 }
 
-static void test_a_full_trace_is_cut(void **state)
+__attribute__((noinline)) static bool deep(unsigned depth)
 {
-	const uint64_t *frame = __builtin_frame_address(0);
-	struct unwind_registers at = { frame[1], (uintptr_t)(frame + 2), frame[0] };
-	struct unwind_trace trace = { .ip = by_rules, .max = 2 };
+	volatile bool result;
+
+	if (depth) {
+		result = deep(depth - 1);
+		return result;
+	}
+	walk();
+	return end == UNWIND_TOO_DEEP;
+}
+
+static void test_a_long_stack_ends_where_the_levels_do(void **state)
+{
+	(void)state;
+	assert_true(plain(3, 0)); /* known levels do not make room */
+	for (int again = 0; again < 2; again++) {
+		assert_true(deep(UNWIND_MAX + 10));
+		assert_int_equal(thread->nr, UNWIND_MAX);
+	}
+	assert_true(plain(3, 0));
+}
+
+/* ---- other stacks, and memory that is no stack ----------------------------------------------- */
+
+static ucontext_t fiber, home;
+static bool fiber_agreed;
+
+static void on_fiber(void)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		/* What the C library puts below a fiber's first function has no rule: its frames are libgcc's. */
+		plain(5 + i, i);
+		fiber_agreed = (end == UNWIND_ROOT || end == UNWIND_UNKNOWN) && same_as_libc();
+		swapcontext(&fiber, &home);
+	}
+}
+
+static void test_fibers_and_their_thread_take_turns(void **state)
+{
+	static char stack[1 << 18] __attribute__((aligned(16)));
 
 	(void)state;
-	assert_true(unwind_table_walk(&thread, at, &trace));
-	assert_int_equal(trace.nr, 2);
-	assert_true(trace.cut);
+	getcontext(&fiber);
+	fiber.uc_stack.ss_sp = stack;
+	fiber.uc_stack.ss_size = sizeof(stack);
+	makecontext(&fiber, on_fiber, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(plain(7, i));
+		swapcontext(&home, &fiber);
+		assert_true(fiber_agreed);
+	}
 }
 
-static void test_another_stack_is_left_to_libgcc(void **state)
+static volatile bool handler_agreed;
+
+static void on_signal(int number)
 {
-	uint64_t here = (uintptr_t)__builtin_frame_address(0);
+	(void)number;
+	walk();
+	/* The kernel's frame is libgcc's; without a vDSO, as under qemu, it lies in no object and nobody's. */
+	handler_agreed = end == (getauxval(AT_SYSINFO_EHDR) ? UNWIND_UNKNOWN : UNWIND_LOST) && thread->nr > 0;
+}
+
+static void test_a_signal_on_a_stack_of_its_own(void **state)
+{
+	stack_t own = { .ss_sp = malloc(1 << 17), .ss_size = 1 << 17 };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 
 	(void)state;
-	unwind_table_learn(&thread, 4096, 8192);
-	walk();
-	assert_false(walked);
-	memset(&thread, 0, sizeof(thread));
-	unwind_table_learn(&thread, here - 8192, here + 64); /* the thread began further out */
-	walk();
-	assert_false(walked);
+	assert_false(sigaltstack(&own, NULL));
+	assert_false(sigaction(SIGUSR1, &action, NULL));
+	assert_true(plain(3, 0));
+	raise(SIGUSR1);
+	assert_true(handler_agreed);
+	assert_true(plain(3, 0));
+	own.ss_flags = SS_DISABLE;
+	sigaltstack(&own, NULL);
+	free(own.ss_sp);
 }
+
+/* A page of some content, with nothing readable above it. */
+static uint64_t *page_of(uint64_t word)
+{
+	uint64_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(page != MAP_FAILED && !mprotect(page + 512, 4096, PROT_NONE));
+	for (unsigned i = 0; i < 512; i++)
+		page[i] = word;
+	return page;
+}
+
+static void test_frames_that_lead_nowhere(void **state)
+{
+	static const uint64_t words[] = { 1, 8, 0x4141414141414141, UINT64_MAX, UINT64_MAX - 7, 1ull << 63 };
+
+	(void)state;
+	assert_true(plain(9, 5)); /* addresses to go wrong with */
+	for (unsigned w = 0; w < sizeof(words) / sizeof(*words); w++) {
+		uint64_t *page = page_of(words[w]);
+
+		for (uint32_t n = 1; n < thread->nr_addresses; n++)
+			for (unsigned at = 0; at < 512; at += 51) {
+				struct unwind_registers from = { thread->address[n].ip, (uintptr_t)(page + at), words[w] };
+
+				end = unwind_table_walk(thread, from);
+				assert_true(end != UNWIND_ROOT || thread->address[n].rule.kind == UNWIND_END);
+				assert_true(thread->nr <= 2);
+			}
+		munmap(page, 8192);
+	}
+	assert_true(plain(9, 5));
+}
+
+/* Every return address leads to itself again. */
+static void test_a_stack_in_a_circle(void **state)
+{
+	(void)state;
+	assert_true(plain(9, 5));
+	for (uint32_t n = 1; n < thread->nr_addresses; n++) {
+		uint64_t ip = thread->address[n].ip, *page = page_of(ip);
+		struct unwind_registers from = { ip, (uintptr_t)page, (uintptr_t)page };
+
+		end = unwind_table_walk(thread, from);
+		assert_true(end != UNWIND_ROOT || thread->address[n].rule.kind == UNWIND_END);
+		munmap(page, 8192);
+	}
+}
+
+/* ---- the judge --------------------------------------------------------------------------------- */
+
+__attribute__((noinline)) static bool capture(void)
+{
+	return unwind_capture(thread, UNWIND_CALLER());
+}
+
+static int compare_by_capture(const void *a, const void *b)
+{
+	(void)a;
+	(void)b;
+	return capture() ? 0 : 1;
+}
+
+/* Most of this program's frames are the recorder's own here; the C library's are not. */
+static uint32_t nr_foreign(void)
+{
+	int numbers[2] = { 1, 2 };
+	uint32_t n = 0;
+
+	qsort(numbers, 2, sizeof(*numbers), compare_by_capture);
+	for (uint32_t i = 0; i < thread->nr; i++)
+		n += !unwind_is_own(thread->level[i].ip);
+	return n;
+}
+
+static void test_a_rule_that_is_wrong_ends_the_use_of_rules(void **state)
+{
+	uint32_t foreign, compared;
+
+	(void)state;
+	unwind_init();
+	assert_true(unwind_available());
+	foreign = nr_foreign();
+	compared = unwind_nr_compared();
+	assert_true(foreign >= 2 && compared > 0);
+	assert_string_equal(unwind_method(), "rule table");
+	assert_int_equal(nr_foreign(), foreign);
+	assert_true(unwind_nr_compared() > compared);
+
+	/* From now on every address but the innermost is taken for that of a thread's first function. */
+	for (uint32_t n = 1; n < thread->nr_addresses; n++)
+		if (n != thread->top)
+			thread->address[n].rule.kind = UNWIND_END;
+	thread->nr = 0;
+	compared = unwind_nr_compared();
+	assert_int_equal(nr_foreign(), foreign); /* libgcc's word holds at once */
+	assert_string_equal(unwind_method(), "libgcc, because the rule table disagreed with it");
+	assert_int_equal(nr_foreign(), foreign);
+	assert_int_equal(unwind_nr_compared(), compared + 1);
+}
+
+/* ---- threads and libraries --------------------------------------------------------------------- */
 
 static void *many_walks(void *arg)
 {
@@ -157,10 +340,11 @@ static void *many_walks(void *arg)
 	*ok = begin(NULL) == 0;
 	for (unsigned shape = 0; *ok && shape < 300; shape++)
 		*ok = plain(shape % 40, shape);
+	free(thread);
 	return NULL;
 }
 
-static void test_threads_fill_the_table_together(void **state)
+static void test_threads_do_not_meet(void **state)
 {
 	pthread_t threads[NR_THREADS];
 	bool ok[NR_THREADS];
@@ -181,8 +365,8 @@ static void in_plugin(void)
 	plugin_agreed = agree();
 }
 
-/* Loads a plugin and returns where it was; its frames are forgotten no sooner than the table promises. */
-static uintptr_t use_plugin(const char *name)
+/* Loads a plugin and returns where it was. Unless told, the table finds out within so many captures. */
+static uintptr_t use_plugin(const char *name, bool told)
 {
 	char path[PATH_MAX + 16];
 	int (*plugin_call)(void (*)(void));
@@ -192,24 +376,37 @@ static uintptr_t use_plugin(const char *name)
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	assert_non_null(library);
 	plugin_call = (int (*)(void (*)(void)))dlsym(library, "plugin_call");
-	for (int i = 0; i < UNWIND_OBJECT_LIFE; i++)
+	for (uint32_t i = 0; !told && i < UNWIND_RECHECK * UNWIND_OBJECTS; i++)
 		plugin_call(in_plugin);
 	plugin_call(in_plugin);
 	assert_true(plugin_agreed);
 	dlclose(library);
+	if (told)
+		unwind_objects_changed();
 	return (uintptr_t)plugin_call;
+}
+
+static void replace_plugins(bool told)
+{
+	uintptr_t first = use_plugin("plugin1.so", told);
+
+	for (int i = 0; i < 5; i++) {
+		if (use_plugin("plugin2.so", told) != first)
+			skip(); /* the loader has put it elsewhere */
+		use_plugin("plugin1.so", told);
+	}
 }
 
 static void test_a_library_in_the_place_of_another(void **state)
 {
-	uintptr_t first = use_plugin("plugin1.so");
-
 	(void)state;
-	for (int i = 0; i < 5; i++) {
-		if (use_plugin("plugin2.so") != first)
-			skip(); /* the loader has put it elsewhere */
-		use_plugin("plugin1.so");
-	}
+	replace_plugins(false);
+}
+
+static void test_a_library_that_is_known_to_be_gone(void **state)
+{
+	(void)state;
+	replace_plugins(true);
 }
 
 int main(int argc, char **argv)
@@ -217,10 +414,16 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_every_kind_of_frame, begin),
 		cmocka_unit_test_setup(test_through_other_libraries, begin),
-		cmocka_unit_test_setup(test_a_full_trace_is_cut, begin),
-		cmocka_unit_test_setup(test_another_stack_is_left_to_libgcc, begin),
-		cmocka_unit_test_setup(test_threads_fill_the_table_together, begin),
+		cmocka_unit_test_setup(test_what_is_kept_is_right, begin),
+		cmocka_unit_test_setup(test_a_long_stack_ends_where_the_levels_do, begin),
+		cmocka_unit_test_setup(test_fibers_and_their_thread_take_turns, begin),
+		cmocka_unit_test_setup(test_a_signal_on_a_stack_of_its_own, begin),
+		cmocka_unit_test_setup(test_frames_that_lead_nowhere, begin),
+		cmocka_unit_test_setup(test_a_stack_in_a_circle, begin),
+		cmocka_unit_test_setup(test_a_rule_that_is_wrong_ends_the_use_of_rules, begin),
+		cmocka_unit_test_setup(test_threads_do_not_meet, begin),
 		cmocka_unit_test_setup(test_a_library_in_the_place_of_another, begin),
+		cmocka_unit_test_setup(test_a_library_that_is_known_to_be_gone, begin),
 	};
 
 	(void)argc;

@@ -364,6 +364,36 @@ static void memory_is_recorded(void **state)
 	assert_int_equal(nr_memory, 7);
 }
 
+/* A client's clock that needs what an allocation has locked. */
+static uint64_t clock_that_calls(void)
+{
+	static uint64_t now;
+	size_t available, total;
+
+	assert_int_equal(cudaMemGetInfo(&available, &total), cudaSuccess);
+	return ++now;
+}
+
+static void the_clock_may_be_the_clients(void **state)
+{
+	uint64_t now = 0;
+	void *p;
+
+	(void)state;
+	assert_int_equal(cuptiActivityRegisterTimestampCallback(NULL), CUPTI_ERROR_INVALID_PARAMETER);
+	assert_int_equal(cuptiActivityRegisterTimestampCallback(clock_that_calls), CUPTI_SUCCESS);
+	assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMORY2), CUPTI_SUCCESS);
+	nr_memory = 0;
+	assert_int_equal(cudaMalloc(&p, 1000), cudaSuccess);
+	assert_int_equal(cudaFree(p), cudaSuccess);
+	assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
+	assert_int_equal(cuptiGetTimestamp(&now), CUPTI_SUCCESS);
+	assert_int_equal(nr_memory, 2);
+	assert_true(memory[0].timestamp > 0 && memory[0].timestamp < memory[1].timestamp);
+	assert_true(memory[1].timestamp < now);
+	assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY2), CUPTI_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +403,7 @@ int main(void)
 		cmocka_unit_test(launches_name_their_kernel),
 		cmocka_unit_test(objects_are_told),
 		cmocka_unit_test(memory_is_recorded),
+		cmocka_unit_test(the_clock_may_be_the_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,37 @@ static void test_binaries(void **state)
 	assert_int_equal(architecture(&f, 100, &compiled), 75);
 }
 
+/* The size is that of the cubin which the device runs: as its tables say, or as its head where it is compressed. */
+static void test_sizes(void **state)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_80\n";
+	struct {
+		struct container head;
+		struct entry entry;
+		char more[WHOLE_BYTES_AT - sizeof(struct entry)];
+		uint64_t whole;
+		Elf64_Ehdr code;
+	} f = { .head = { CONTAINER_MAGIC, 1, sizeof(struct container), sizeof(f) - sizeof(f.head) },
+		.entry = { KIND_BINARY, 257, WHOLE_BYTES_AT + 8, sizeof(f.code), { 0 }, 90 },
+		.whole = 0,
+		.code = { .e_ident = ELFMAG, .e_shoff = 1000, .e_shnum = 3, .e_shentsize = 64,
+			  .e_phoff = 1192, .e_phnum = 2, .e_phentsize = 56 } };
+	const struct wrapper w = { WRAPPER_MAGIC, 1, &f };
+	const struct file text = make(1, (const int[][2]){ { KIND_PTX, 80 } });
+
+	(void)state;
+	assert_int_equal(sim_image_bytes(&w, 90), 1304);
+	f.code.e_phnum = 0;
+	assert_int_equal(sim_image_bytes(&f, 90), 1192);
+	assert_int_equal(sim_image_bytes(&f.code, 90), 1192);
+	f.whole = 128384;
+	assert_int_equal(sim_image_bytes(&w, 90), 128384);
+	assert_int_equal(sim_image_bytes(ptx, 90), sizeof(ptx));
+	assert_int_equal(sim_image_bytes(&text, 90), 1);
+	f.code.e_ident[1] = 0;
+	assert_int_equal(sim_image_bytes(&f.code, 90), 0);
+}
+
 static void test_ptx(void **state)
 {
 	const struct file f =
@@ -97,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_binaries),
+		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_ptx),
 		cmocka_unit_test(test_what_is_no_fat_binary),
 	};

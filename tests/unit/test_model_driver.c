@@ -2,7 +2,7 @@
 /* The driver ledger: owners, handles and mappings, refused frees, what is reserved, samples, host memory. */
 #include "synthetic.h"
 
-#include "analyzer/cmds/print_report.h"
+#include "analyzer/analysis/outside.h"
 #include "analyzer/model.h"
 
 #define MiB (1ull << 20)
@@ -69,7 +69,7 @@ static void owners_at_the_peak_sum_to_it(void **state)
 	assert_int_equal(b->driver_frees, 1);
 	assert_int_equal(b->driver_peak_bytes, 27 * MiB);
 	assert_int_equal(b->driver_bytes, 23 * MiB);
-	report_owners(&m.device[0], owner);
+	outside_owners(&m.device[0], owner);
 	for (int i = 0; i < NR_OWNERS; i++)
 		sum += owner[i];
 	assert_int_equal(sum, b->driver_peak_bytes);
@@ -248,6 +248,7 @@ static void mapped_handles_are_reserved(void **state)
 
 static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 {
+	struct residual_parts parts;
 	const struct device_books *b;
 
 	(void)state;
@@ -257,9 +258,11 @@ static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 	driver(TFMT_DRIVER_ALLOC, 0x200000, 10 * MiB, TFMT_SPACE_DEVICE);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 480 * MiB, 1000 * MiB);
 	b = load();
-	assert_int_equal(b->samples, 2);
-	assert_int_equal(b->residual_peak_bytes, 490 * MiB);
-	assert_int_equal(b->unknown_at_driver_peak_bytes, 480 * MiB);
+	assert_int_equal(b->residual.nr_samples, 2);
+	assert_int_equal(b->residual.peak, 490 * MiB);
+	assert_true(residual_at_peak(&b->residual, &parts)); /* by the sample right behind it */
+	assert_int_equal(parts.unknown, 490 * MiB);
+	assert_int_equal(parts.used, 520 * MiB);
 	assert_int_equal(m.device[0].capacity_bytes,
 			 1000 * MiB); /* no device definition: the driver's total */
 	model_release(&m);
@@ -306,6 +309,128 @@ static void a_reset_clears_the_device(void **state)
 	model_release(&m);
 }
 
+/* One call that the driver refused had ended several mappings, and with them both handles. */
+static void a_refused_unmap_of_several_is_undone(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_ALLOC, 0x56, 4 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x1000000, 2 * MiB, 0x55);
+	synthetic_event(&s, TFMT_MAP, 0, 0x1200000, 4 * MiB, 0x56);
+	synthetic_event(&s, TFMT_MAP, 0, 0x1600000, 4 * MiB, 0x56);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x56, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x1000000, 10 * MiB, 0);
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x1000000, 0, 1);
+	b = load();
+	assert_int_equal(b->driver_bytes, 6 * MiB);
+	assert_int_equal(b->reserved_bytes, 10 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	model_release(&m);
+}
+
+/* Of two contexts one ends; pool memory and physical memory belong to none. */
+static void the_end_of_a_context_takes_its_own(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x100000, 1 * MiB, 0);
+	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x200000, 2 * MiB, 3);
+	driver(TFMT_DRIVER_ALLOC, 0x400000, 4 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_DRIVER_ALLOC, 0x55, 8 * MiB, TFMT_SPACE_HANDLE);
+	s.flags = TFMT_SPACE_PINNED;
+	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x900000, 16 * MiB, 3);
+	s.flags = 0;
+	synthetic_event(&s, TFMT_RESET, 0, 0, 0, 3);
+	b = load();
+	assert_int_equal(b->driver_bytes, 13 * MiB);
+	assert_int_equal(m.process[0].books.pinned_bytes, 0);
+	assert_int_equal(b->driver_frees, 0);
+	model_release(&m);
+
+	begin();
+	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x100000, 1 * MiB, 0);
+	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x200000, 2 * MiB, 3);
+	driver(TFMT_DRIVER_ALLOC, 0x400000, 4 * MiB, TFMT_SPACE_POOL);
+	driver(TFMT_DRIVER_ALLOC, 0x55, 8 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_RESET, 0, 0, 0, 0);
+	b = load();
+	assert_int_equal(b->driver_bytes, 10 * MiB);
+	model_release(&m);
+}
+
+/* Only samples tell what is reserved for graphs: it belongs to whoever made the graph that was launched. */
+static void what_is_reserved_for_graphs_counts(void **state)
+{
+	uint64_t owner[NR_OWNERS];
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 1 * MiB, TFMT_SPACE_DEVICE);
+	s.native_stack = NCCL_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x200000, 3 * MiB, TFMT_SPACE_GRAPH); /* a node: no memory yet */
+	s.flags = TFMT_OBJECT_GRAPH;
+	synthetic_event(&s, TFMT_OBJECT_NEW, 0, 0x77, 0, 1);
+	s.flags = 0;
+	s.native_stack = PROGRAM_STACK;
+	synthetic_event(&s, TFMT_GRAPH_LAUNCH, 0, 0x77, 0, 0);
+	synthetic_event(&s, TFMT_POOL_INFO, 0, 0, 4 * MiB, 3 * MiB);
+	synthetic_event(&s, TFMT_POOL_INFO, 0, 0, 2 * MiB, 0);
+	b = load();
+	assert_int_equal(b->driver_peak_bytes, 5 * MiB);
+	assert_int_equal(b->driver_bytes, 3 * MiB);
+	assert_int_equal(b->driver_allocs, 1);
+	outside_owners(&m.device[0], owner);
+	assert_int_equal(owner[OWNER_NCCL], 4 * MiB);
+	assert_int_equal(owner[OWNER_PROGRAM], 1 * MiB);
+	model_release(&m);
+}
+
+static void memory_of_other_processes_is_open_until_it_is_closed_as_often(void **state)
+{
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 8 * MiB, TFMT_SPACE_IPC);
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 8 * MiB, TFMT_SPACE_IPC);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_IPC);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_IPC);
+	load();
+	assert_int_equal(m.process[0].books.unmatched_frees, 0);
+	assert_int_equal(m.process[0].books.blocks.nr_blocks, 0);
+	model_release(&m);
+}
+
+/* Physical memory and pools of the host are page-locked; what shows memory of others is none. */
+static void handles_and_pools_count_where_their_memory_is(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x55, 1 * MiB, TFMT_SPACE_HANDLE_HOST);
+	driver(TFMT_DRIVER_ALLOC, 0x56, 2 * MiB, TFMT_SPACE_HANDLE_IMPORTED);
+	driver(TFMT_DRIVER_ALLOC, 0x57, 4 * MiB, TFMT_SPACE_MULTICAST);
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 8 * MiB, TFMT_SPACE_POOL_HOST);
+	driver(TFMT_DRIVER_FREE, 0x56, 0, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x57, 0, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_POOL);
+	b = load();
+	assert_int_equal(b->driver_peak_bytes, 0);
+	assert_int_equal(b->driver_allocs, 0);
+	assert_int_equal(b->driver_frees, 0);
+	assert_int_equal(m.process[0].books.pinned_peak_bytes, 9 * MiB);
+	assert_int_equal(m.process[0].books.pinned_bytes, 1 * MiB);
+	assert_int_equal(m.process[0].books.unmatched_frees, 0);
+	model_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +445,11 @@ int main(void)
 		cmocka_unit_test(the_residual_is_what_the_ledger_does_not_explain),
 		cmocka_unit_test(host_memory_and_other_processes_memory_stay_apart),
 		cmocka_unit_test(a_reset_clears_the_device),
+		cmocka_unit_test(a_refused_unmap_of_several_is_undone),
+		cmocka_unit_test(the_end_of_a_context_takes_its_own),
+		cmocka_unit_test(what_is_reserved_for_graphs_counts),
+		cmocka_unit_test(memory_of_other_processes_is_open_until_it_is_closed_as_often),
+		cmocka_unit_test(handles_and_pools_count_where_their_memory_is),
 	};
 
 	return cmocka_run_group_tests(tests, synthetic_enter, synthetic_leave);

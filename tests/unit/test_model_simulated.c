@@ -3,8 +3,8 @@
 #include "synthetic.h"
 
 #include "analyzer/analysis/holders.h"
+#include "analyzer/analysis/outside.h"
 #include "analyzer/analysis/places.h"
-#include "analyzer/cmds/print_report.h"
 #include "analyzer/model.h"
 
 #define MiB (1ull << 20)
@@ -43,6 +43,14 @@ static const struct device_books *load(void)
 	return m.device[0].books;
 }
 
+static int64_t unknown_at_peak(const struct device_books *b)
+{
+	struct residual_parts parts;
+
+	assert_true(residual_at_peak(&b->residual, &parts));
+	return parts.unknown;
+}
+
 static void take(uint64_t address, uint64_t bytes)
 {
 	s.function = FN_MALLOC;
@@ -79,21 +87,20 @@ static void libraries_count_in_the_ledger_and_the_context_beside_it(void **state
 	assert_int_equal(b->driver_allocs, 2); /* calls: what is modelled is none */
 	assert_int_equal(b->driver_frees, 0);
 	assert_int_equal(b->reserved_bytes, 22 * MiB); /* although PyTorch's allocator was on the stack */
-	report_owners(&m.device[0], owner);
+	outside_owners(&m.device[0], owner);
 	for (int i = 0; i < NR_OWNERS; i++)
 		sum += owner[i];
 	assert_int_equal(sum, b->driver_peak_bytes);
 	assert_int_equal(owner[OWNER_NCCL], 64 * MiB);
 	assert_int_equal(owner[OWNER_TORCH], 22 * MiB);
-	assert_true(report_modelled(&m.device[0], told));
+	assert_true(outside_modelled(&m.device[0], told));
 	assert_int_equal(told[OWNER_NCCL], 64 * MiB);
 	assert_int_equal(told[OWNER_CONTEXT], 300 * MiB);
 	assert_int_equal(told[OWNER_CODE], 7 * MiB);
 	assert_int_equal(told[OWNER_UNKNOWN], 0); /* came after the peak */
-	assert_int_equal(report_context_bytes(told), 307 * MiB);
-	assert_int_equal(b->unknown_at_driver_peak_bytes, 0);
-	assert_int_equal(b->residual_peak_bytes, 307 * MiB);
-	assert_int_equal(b->context_bytes, 300 * MiB);
+	assert_int_equal(unknown_at_peak(b), 0);
+	assert_int_equal(b->residual.peak, 307 * MiB);
+	assert_int_equal(b->residual.modelled_context, 300 * MiB);
 	model_release(&m);
 }
 
@@ -108,16 +115,16 @@ static void what_nobody_explains_stays_unknown(void **state)
 	take(0x100000, 20 * MiB);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 670 * MiB, 1000 * MiB);
 	b = load();
-	assert_int_equal(b->unknown_at_driver_peak_bytes, 10 * MiB);
-	assert_int_equal(b->residual_peak_bytes, 310 * MiB);
+	assert_int_equal(unknown_at_peak(b), 10 * MiB);
+	assert_int_equal(b->residual.peak, 310 * MiB);
 	model_release(&m);
 
 	begin();
 	take(0x100000, 20 * MiB);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 670 * MiB, 1000 * MiB);
 	b = load();
-	assert_int_equal(b->unknown_at_driver_peak_bytes, 310 * MiB);
-	assert_false(report_modelled(&m.device[0], told));
+	assert_int_equal(unknown_at_peak(b), 310 * MiB);
+	assert_false(outside_modelled(&m.device[0], told));
 	model_release(&m);
 }
 

@@ -218,6 +218,30 @@ static void test_help(void **state)
 	assert_int_equal(opt_status(OPT_WRONG), CMD_TROUBLE);
 }
 
+/* Its value is attached or not there: the next word is never taken for it. */
+static void test_choice(void **state)
+{
+	static const char *const whens[] = { "on", "auto", "off", NULL };
+	static const struct opt choices[] = { OPT_CHOICE('c', "check", struct values, format, whens, "check it"),
+					      OPT_END };
+	static const struct opt_help choosing = { .command = "thing", .purpose = "Do.", .usage = "[options]",
+						  .example = "thing", .options = choices };
+	struct values v;
+
+	(void)state;
+	assert_int_equal(PARSE(&choosing, &v, "--check=off"), OPT_OK);
+	assert_int_equal(v.format, 2);
+	assert_int_equal(PARSE(&choosing, &v, "--check=auto", "--check", "off"), OPT_OK);
+	assert_int_equal(v.format, 0);
+	assert_int_equal(nr_words, 2);
+	assert_int_equal(PARSE(&choosing, &v, "-c", "off"), OPT_OK);
+	assert_int_equal(nr_words, 2);
+	assert_int_equal(PARSE(&choosing, &v, "--check=never"), OPT_WRONG);
+	assert_non_null(strstr(said, "'never' is not one of on, auto, off for '--check'"));
+	assert_int_equal(PARSE(&choosing, &v, "-h"), OPT_HELPED);
+	assert_non_null(strstr(shown, "  -c, --check[=on|auto|off]  check it\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_stop_at_the_program),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_choice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

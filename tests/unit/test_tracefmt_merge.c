@@ -59,19 +59,26 @@ static void test_gap(void **state)
 	assert_int_equal(tfmt_merge_next(rec.merge, 1060, 100, &got), 0);
 	assert_int_equal(tfmt_merge_next(rec.merge, 1159, 100, &got), 0);
 	assert_int_equal(tfmt_merge_next(rec.merge, 1160, 100, &got), 1);
-	assert_int_equal(got.kind, TFMT_LOST);
-	assert_int_equal(got.device, 2);
-	assert_int_equal(got.size, 2);
-	assert_int_equal(tfmt_merge_next(rec.merge, 1160, 100, &got), 1);
-	assert_int_equal(got.order, 3);
-	push_ordered(&rec, 2, &ev, 1); /* too late: counted as lost already */
+	assert_int_equal(got.kind, TFMT_TENSOR_ALLOC);
+	assert_int_equal(got.order, 3); /* the stream goes on without 1 and 2 */
+	push_ordered(&rec, 2, &ev, 1);
 	assert_int_equal(tfmt_merge_next(rec.merge, 1170, 100, &got), 1);
 	assert_int_equal(got.kind, TFMT_DRIVER_ALLOC);
+	assert_int_equal(tfmt_merge_next(rec.merge, 1170, 100, &got), 1);
+	assert_int_equal(got.kind, TFMT_TENSOR_ALLOC);
+	assert_int_equal(got.order, 1); /* late, and not lost */
+	ev.time_ns = 30;
+	push_ordered(&rec, 0, &ev, 4);
+	assert_int_equal(tfmt_merge_next(rec.merge, 1170, 100, &got), 1);
+	assert_int_equal(got.order, 4);
+	push_ordered(&rec, 2, &ev, 2);
+	assert_int_equal(tfmt_merge_next(rec.merge, 1170, 100, &got), 1);
+	assert_int_equal(got.order, 2);
 	assert_int_equal(tfmt_merge_next(rec.merge, 1170, 100, &got), 0);
 	recorder_stop(&rec);
 }
 
-/* With a ring about to run over, waiting for a gap would lose more than it could win. */
+/* With a ring about to run over, waiting for a gap would lose what finds no room. */
 static void test_gap_under_pressure(void **state)
 {
 	struct tfmt_event ev = { .kind = TFMT_TENSOR_ALLOC, .time_ns = 10 }, got;
@@ -87,7 +94,35 @@ static void test_gap_under_pressure(void **state)
 	assert_int_equal(tfmt_merge_next(rec.merge, 1000 + second / 10, second, &got), 0);
 	push_ordered(&rec, 0, &ev, i + 1);
 	assert_int_equal(tfmt_merge_next(rec.merge, 1000 + second / 10, second, &got), 1);
+	assert_int_equal(got.order, 1);
+	recorder_stop(&rec);
+}
+
+/* Records that a drain has passed on and their producer has written over are counted, not searched. */
+static void test_overwritten_records_are_lost(void **state)
+{
+	struct tfmt_event ev = { .kind = TFMT_DRIVER_ALLOC, .time_ns = 10 }, got;
+	struct tfmt_merge *late;
+	struct recorder rec;
+	unsigned i;
+
+	(void)state;
+	recorder_start(&rec);
+	for (i = 0; i < CAPACITY + 3; i++) {
+		push_ordered(&rec, 0, &ev, i);
+		assert_int_equal(tfmt_merge_next(rec.merge, 0, 0, &got), 1);
+		drain_advance(&rec);
+	}
+	assert_int_equal(tfmt_merge_open(&late, &rec.view, NULL, &(uint64_t){ 1 }, 1), 0);
+	assert_int_equal(tfmt_merge_next(late, 0, 0, &got), 1);
 	assert_int_equal(got.kind, TFMT_LOST);
+	assert_int_equal(got.size, 2);
+	for (i = 3; i < CAPACITY + 3; i++) {
+		assert_int_equal(tfmt_merge_next(late, 0, 0, &got), 1);
+		assert_int_equal(got.order, i);
+	}
+	assert_int_equal(tfmt_merge_next(late, 0, 0, &got), 0);
+	tfmt_merge_close(late);
 	recorder_stop(&rec);
 }
 
@@ -263,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_merge_by_domain_and_clock),
 		cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_gap_under_pressure),
+		cmocka_unit_test(test_overwritten_records_are_lost),
 		cmocka_unit_test(test_hidden_record_is_not_lost),
 		cmocka_unit_test(test_ties),
 		cmocka_unit_test(test_definition_ring),

@@ -191,6 +191,80 @@ static void test_unmap_failed(void **state)
 	unlink(path);
 }
 
+/* Write events, read them back, and compare the driver's total of device 0 behind each. */
+static void check_driver_totals(const struct tfmt_event *events, const uint64_t *want, unsigned nr)
+{
+	const char *path = stream_path("totals.vtr");
+	int fd = stream_create(path);
+	struct tfmt_writer *w = open_writer(fd, 0);
+	struct tfmt_totals totals;
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+
+	for (unsigned i = 0; i < nr; i++)
+		write_event(w, &events[i]);
+	finish(w);
+	close(fd);
+	assert_int_equal(tfmt_reader_open(&r, path, NULL), 0);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_int_equal(tfmt_reader_next(r, &ev), 1);
+		tfmt_reader_totals(r, &totals);
+		assert_int_equal(totals.driver[0], want[i]);
+	}
+	tfmt_reader_close(r);
+	unlink(path);
+}
+
+/* One unmap ends many mappings, two of them of one handle; when it fails they are all back. */
+static void test_unmap_of_many_failed(void **state)
+{
+	enum { MAPPINGS = 100, FREES = 2 + MAPPINGS, UNMAPS = FREES + 2, NR = UNMAPS + 3 };
+	struct tfmt_event events[NR] = { 0 };
+	uint64_t want[NR];
+
+	(void)state;
+	for (unsigned i = 0; i < NR; i++) {
+		struct tfmt_event *ev = &events[i];
+
+		want[i] = 8192;
+		ev->size = 4096;
+		ev->address = 7 + (i & 1);
+		if (i < 2 || (i >= FREES && i < UNMAPS)) {
+			ev->kind = i < 2 ? TFMT_DRIVER_ALLOC : TFMT_DRIVER_FREE;
+			ev->flags = TFMT_SPACE_HANDLE;
+		} else if (i < FREES) {
+			ev->kind = TFMT_MAP;
+			ev->aux = ev->address;
+			ev->address = 0x10000 + (i - 2) * 4096;
+		} else {
+			ev->kind = i == UNMAPS + 1 ? TFMT_FREE_FAILED : TFMT_UNMAP;
+			ev->address = 0x10000;
+			ev->size = MAPPINGS * 4096;
+		}
+	}
+	want[0] = 4096;
+	want[UNMAPS] = want[UNMAPS + 2] = 0;
+	check_driver_totals(events, want, NR);
+}
+
+/* What a context held ends with it, and with the primary one the pools' memory; not the others', not physical memory. */
+static void test_reset_of_a_context(void **state)
+{
+	static const struct tfmt_event events[] = {
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x1000, .size = 1, .aux = 0 },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x2000, .size = 2, .aux = 5 },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x3000, .size = 4, .flags = TFMT_SPACE_POOL },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x4000, .size = 8, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x5000, .size = 16, .flags = TFMT_SPACE_ARRAY, .aux = 5 },
+		{ .kind = TFMT_RESET, .aux = 5 },
+		{ .kind = TFMT_RESET, .aux = 0 },
+	};
+	static const uint64_t want[] = { 1, 3, 7, 15, 31, 13, 8 };
+
+	(void)state;
+	check_driver_totals(events, want, sizeof(events) / sizeof(*events));
+}
+
 /* An address handed out twice without a free in between: the second block is the live one. */
 static void test_replaced_block(void **state)
 {
@@ -413,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_nothing),      cmocka_unit_test(test_random_streams),
 		cmocka_unit_test(test_any_value),    cmocka_unit_test(test_free_failed),
 		cmocka_unit_test(test_unmap_failed), cmocka_unit_test(test_replaced_block),
+		cmocka_unit_test(test_unmap_of_many_failed), cmocka_unit_test(test_reset_of_a_context),
 		cmocka_unit_test(test_definitions),  cmocka_unit_test(test_long_definitions),
 		cmocka_unit_test(test_header),
 	};

@@ -80,6 +80,9 @@ static inline uint64_t *stream_total(struct stream *s, const struct tfmt_event *
 		return &s->totals.allocated[alloc->device];
 	switch (space) {
 	case TFMT_SPACE_PINNED:
+	case TFMT_SPACE_REGISTERED:
+	case TFMT_SPACE_POOL_HOST:
+	case TFMT_SPACE_HANDLE_HOST:
 		return &s->totals.pinned;
 	case TFMT_SPACE_MANAGED:
 		return &s->totals.managed[alloc->device];
@@ -91,6 +94,29 @@ static inline uint64_t *stream_total(struct stream *s, const struct tfmt_event *
 	default:
 		return NULL;
 	}
+}
+
+/* Which space the call says that frees memory of this one: it does not know more. */
+static inline unsigned stream_freed_space(unsigned space)
+{
+	static const uint8_t freed[] = {
+		[TFMT_SPACE_DEVICE] = TFMT_SPACE_DEVICE,	   [TFMT_SPACE_PINNED] = TFMT_SPACE_PINNED,
+		[TFMT_SPACE_MANAGED] = TFMT_SPACE_DEVICE,	   [TFMT_SPACE_REGISTERED] = TFMT_SPACE_REGISTERED,
+		[TFMT_SPACE_HANDLE] = TFMT_SPACE_HANDLE,	   [TFMT_SPACE_POOL] = TFMT_SPACE_DEVICE,
+		[TFMT_SPACE_ARRAY] = TFMT_SPACE_ARRAY,		   [TFMT_SPACE_IPC] = TFMT_SPACE_DEVICE,
+		[TFMT_SPACE_RESERVED] = TFMT_SPACE_RESERVED,	   [TFMT_SPACE_GRAPH] = TFMT_SPACE_DEVICE,
+		[TFMT_SPACE_MULTICAST] = TFMT_SPACE_HANDLE,	   [TFMT_SPACE_POOL_HOST] = TFMT_SPACE_DEVICE,
+		[TFMT_SPACE_HANDLE_HOST] = TFMT_SPACE_HANDLE,	   [TFMT_SPACE_HANDLE_IMPORTED] = TFMT_SPACE_HANDLE,
+	};
+
+	return freed[space];
+}
+#define STREAM_NR_SPACES 14
+
+static inline bool stream_is_handle(const struct tfmt_event *a)
+{
+	return a->kind == TFMT_DRIVER_ALLOC &&
+	       stream_freed_space(a->flags & TFMT_SPACE_MASK) == TFMT_SPACE_HANDLE;
 }
 
 static inline void stream_forget(struct stream *s, unsigned i)
@@ -109,8 +135,7 @@ static inline int stream_find_handle(struct stream *s, uint64_t address)
 	for (i = 0; i < s->nr_live; i++) {
 		const struct tfmt_event *a = &s->live[i].alloc;
 
-		if (a->kind == TFMT_DRIVER_ALLOC && (a->flags & TFMT_SPACE_MASK) == TFMT_SPACE_HANDLE &&
-		    a->address == address)
+		if (stream_is_handle(a) && a->address == address)
 			return (int)i;
 	}
 	return -1;
@@ -174,7 +199,8 @@ static inline void stream_alloc(struct stream *s, struct tfmt_event *ev)
 		s->totals.reserved[ev->device] = ev->aux;
 		ev->shape = (uint32_t)stream_below(s, 30);
 	} else {
-		ev->flags = (uint16_t)stream_below(s, 9);
+		ev->flags = (uint16_t)stream_below(s, STREAM_NR_SPACES);
+		ev->aux = stream_below(s, 3);
 	}
 	if (s->wild) {
 		ev->size = stream_value(s) >> 16;
@@ -214,12 +240,7 @@ static inline void stream_free(struct stream *s, struct tfmt_event *ev, struct t
 		ev->size = b->alloc.size;
 		ev->aux = s->reserved[ev->device];
 	} else {
-		unsigned space = b->alloc.flags & TFMT_SPACE_MASK;
-
-		/* cuMemFree does not know which kind of device memory it frees. */
-		if (space == TFMT_SPACE_MANAGED || space == TFMT_SPACE_POOL || space == TFMT_SPACE_IPC)
-			space = TFMT_SPACE_DEVICE;
-		ev->flags = (uint16_t)space;
+		ev->flags = (uint16_t)stream_freed_space(b->alloc.flags & TFMT_SPACE_MASK);
 	}
 	*want = *ev;
 	want->alloc_ordinal = b->alloc.ordinal;
@@ -257,8 +278,7 @@ static inline bool stream_virtual(struct stream *s, struct tfmt_event *ev)
 		stream_unreference(s, (unsigned)i);
 		return true;
 	}
-	if (!b || b->alloc.kind != TFMT_DRIVER_ALLOC ||
-	    (b->alloc.flags & TFMT_SPACE_MASK) != TFMT_SPACE_HANDLE)
+	if (!b || !stream_is_handle(&b->alloc))
 		return false;
 	b->references++;
 	if (stream_below(s, 4) || s->nr_mappings == STREAM_MAX_LIVE) {

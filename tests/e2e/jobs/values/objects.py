@@ -42,5 +42,5 @@ count, loss = torch.tensor([rank + 1], device="cuda"), torch.randn(4, device="cu
 dist.all_reduce(count)
 dist.all_reduce(loss)
 got["count"], got["loss"] = reads(count.item), reads(loss.item)
-print(json.dumps(got), flush=True)
+os.write(1, (json.dumps(got) + "\n").encode())  # in one piece: the ranks share a pipe
 dist.destroy_process_group()

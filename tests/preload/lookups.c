@@ -38,6 +38,9 @@ static void without_driver(void)
 {
 	show("default cuInit", dlsym(RTLD_DEFAULT, "cuInit"));
 	show("default cuMemAlloc_v2", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	show("default cudaMalloc", dlsym(RTLD_DEFAULT, "cudaMalloc"));
+	show("default cuptiSubscribe", dlsym(RTLD_DEFAULT, "cuptiSubscribe"));
+	show("default ncclAllReduce", dlsym(RTLD_DEFAULT, "ncclAllReduce"));
 	show("next malloc", dlsym(RTLD_NEXT, "malloc"));
 	dlerror();
 	printf("missing: %s\n", dlsym(RTLD_DEFAULT, "no_such_function_anywhere") ? "found" : "none");

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Totals behind damage. What the lost events did to each block is not known, but each frame's header tells what was
+ * live before it. The reader gives that with the first event of a frame already counted in, which is as good unless
+ * that event took an address whose block was freed unseen: then the next frame has to do.
+ */
+#include "analyzer/books_driver.h"
+
+static uint64_t bytes_read(const struct books *books)
+{
+	uint64_t done, total;
+
+	tfmt_reader_progress(books->reader, &done, &total);
+	return done;
+}
+
+void books_damaged(struct books *books)
+{
+	struct books_damage *damage = &books->damage;
+
+	damage->any = damage->is_new = true;
+	damage->read = bytes_read(books);
+	tfmt_reader_totals(books->reader, &damage->totals);
+	phases_damaged(&books->phases);
+	ranges_damaged(&books->ranges);
+	for (unsigned i = 0; i <= GROUP_HOST; i++) {
+		struct device_books *d = &books->device[i];
+
+		d->allocated_unsure = d->driver_unsure = true;
+		/* It comes before all else. */
+		d->context_missed |= tfmt_reader_header(books->reader)->simulated && !d->residual.is_modelled &&
+				     !d->driver_allocs;
+	}
+}
+
+/* What a header counts of the driver ledger. It has what is modelled of the driver, too, and graphs apart. */
+static int64_t driver_difference(const struct books *books, uint8_t device, const struct tfmt_totals *t)
+{
+	const struct device_books *d = &books->device[device];
+	const struct block *graphs = blocks_find(&books->blocks, BLOCK_GRAPH_POOL, device);
+	uint64_t modelled = d->residual.modelled_context + d->residual.modelled_code;
+	uint64_t calls = t->driver[device] > modelled ? t->driver[device] - modelled : 0;
+
+	return (int64_t)(calls + (graphs ? graphs->size : 0) - d->driver_bytes);
+}
+
+/* Make the totals what they are known to be. */
+static int take_over(struct books *books, const struct tfmt_totals *t, uint64_t time_ns)
+{
+	uint64_t managed = 0;
+	int err = 0;
+
+	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		struct device_books *d = &books->device[i];
+
+		managed += t->managed[i];
+		d->allocated_unsure = d->driver_unsure = false;
+		d->present |= t->driver[i] || t->allocated[i];
+		if (!err && !d->context_missed)
+			err = books_adjust(books, i, false, driver_difference(books, i, t), time_ns);
+		/* Without reports of the framework's, its tensors are in the driver's totals only. */
+		if (!err && (t->reserved[i] || t->allocated[i]))
+			err = books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->allocated_bytes), time_ns);
+	}
+	books->device[GROUP_HOST].driver_unsure = false;
+	books->pinned_bytes = t->pinned;
+	books->managed_bytes = managed;
+	return err;
+}
+
+/* What is reserved every report tells again; the first one behind the gap disagrees with nothing. */
+static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
+{
+	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {
+		if (!t->reserved[i])
+			continue;
+		books->device[i].reserved_bytes = t->reserved[i];
+		books->device[i].reported = false;
+	}
+}
+
+int books_damage_before(struct books *books, uint64_t time_ns)
+{
+	struct books_damage *damage = &books->damage;
+
+	damage->stale = false;
+	if (!damage->is_new)
+		return 0;
+	damage->is_new = false;
+	take_over_reserved(books, &damage->totals);
+	/* One more frame was read: those are the totals before what is missing. */
+	if (bytes_read(books) != damage->read)
+		return 0;
+	return take_over(books, &damage->totals, time_ns);
+}
+
+int books_damage_after(struct books *books, const struct tfmt_event *ev)
+{
+	struct books_damage *damage = &books->damage;
+	uint64_t read = bytes_read(books);
+	struct tfmt_totals totals;
+
+	if (read == damage->read && ev->kind != TFMT_RESET)
+		return 0;
+	damage->read = read;
+	if (damage->stale)
+		return 0;
+	tfmt_reader_totals(books->reader, &totals);
+	return take_over(books, &totals, ev->time_ns);
+}
+
+void books_damage_stale(struct books *books, const struct block *stale)
+{
+	const struct group *g = &books->groups.group[stale->group];
+
+	books->damage.stale = true;
+	if (group_is_page_locked(g))
+		books->pinned_bytes += stale->size;
+	else if (g->space == TFMT_SPACE_MANAGED && !g->tensor)
+		books->managed_bytes += stale->size;
+	else if (group_is_device_memory(g)) /* without memory the total is too low until the next frame */
+		books_adjust(books, g->device, g->tensor, (int64_t)stale->size, 0);
+}
+
+void books_damage_unmatched(struct books *books, uint8_t device, bool tensor)
+{
+	if (!books->damage.any)
+		return;
+	if (tensor)
+		books->device[device].allocated_unsure = true;
+	for (unsigned i = 0; !tensor && i <= GROUP_HOST; i++) /* it has no device: its block had */
+		books->device[i].driver_unsure = true;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The books by NVTX range: whose memory it is in the program's own words. */
+#include "analyzer/books_range.h"
+
+#include <string.h>
+
+uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
+{
+	struct group g = { .python_stack = ranges_path(&books->ranges, ev), .tensor = tensor };
+
+	if (!g.python_stack)
+		return 0;
+	g.device = ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
+	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
+	return (uint32_t)(groups_find(&books->by_range, &g) + 1);
+}
+
+uint32_t books_range_path(const struct books *books, uint32_t range)
+{
+	return range ? books->by_range.group[range - 1].python_stack : 0;
+}
+
+void books_range_enter(struct books *books, const struct block *b, struct group *g)
+{
+	struct group *r = b->range ? &books->by_range.group[b->range - 1] : NULL;
+
+	g->live.range = b->range;
+	if (!r || !group_is_device_memory(g))
+		return;
+	group_keep_marks(r, books->device[g->device].mark);
+	r->live.bytes += b->size;
+	r->live.blocks++;
+}
+
+void books_range_leave(struct books *books, const struct block *b, const struct group *g)
+{
+	struct group *r = b->range ? &books->by_range.group[b->range - 1] : NULL;
+
+	if (!r || !group_is_device_memory(g))
+		return;
+	group_keep_marks(r, books->device[g->device].mark);
+	r->live.bytes -= b->size;
+	r->live.blocks--;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* A list of communicators; see communicators.h. */
+#include "analyzer/communicators.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_MAX 65536 /* numbers come from a trace: a damaged one must not make us allocate by them */
+
+void communicators_release(struct communicators *c)
+{
+	free(c->row);
+	*c = (struct communicators){ 0 };
+}
+
+bool communicator_of(const char *function, uint32_t *number, uint32_t *nr_ranks)
+{
+	const char *at = strstr(function, ", communicator ");
+
+	*number = *nr_ranks = 0;
+	return at && sscanf(at, ", communicator %" SCNu32 " of %" SCNu32, number, nr_ranks) >= 1 && *number;
+}
+
+/* Where the number is, or belongs. */
+static size_t lower_bound(const struct communicators *c, uint32_t number)
+{
+	size_t low = 0, high = c->nr_rows;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c->row[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct communicator *communicators_row(struct communicators *c, uint32_t number)
+{
+	struct communicator *grown;
+	size_t i;
+
+	if (number > NUMBER_MAX)
+		number = 0;
+	i = lower_bound(c, number);
+	if (i < c->nr_rows && c->row[i].number == number)
+		return &c->row[i];
+	if (c->nr_rows == c->room) {
+		grown = realloc(c->row, (2 * c->room + 8) * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		c->row = grown;
+		c->room = 2 * c->room + 8;
+	}
+	memmove(&c->row[i + 1], &c->row[i], (c->nr_rows++ - i) * sizeof(*c->row));
+	c->row[i] = (struct communicator){ .number = number, .rank = -1, .device = TFMT_DEVICE_NONE };
+	return &c->row[i];
+}
+
+int communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function)
+{
+	struct communicator *row;
+	uint32_t number, nr_ranks;
+
+	if (!communicator_of(function, &number, &nr_ranks) || number > NUMBER_MAX)
+		return 0;
+	row = communicators_row(c, number);
+	if (!row)
+		return TFMT_E_NOMEM;
+	row->nr_ranks = nr_ranks ? nr_ranks : (uint32_t)ev->size;
+	row->rank = (int64_t)ev->aux;
+	row->device = ev->device;
+	return 0;
+}

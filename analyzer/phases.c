@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Phases of training by frames of PyTorch. */
+#include "analyzer/phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX (1u << 20)
+#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+
+const char *const phase_names[NR_PHASES] = {
+	[PHASE_OTHER] = "other",       [PHASE_INIT] = "init",           [PHASE_FORWARD] = "forward",
+	[PHASE_BACKWARD] = "backward", [PHASE_OPTIMIZER] = "optimizer",
+};
+
+/*
+ * The first row that fits a frame holds: a part of its file's path, and its function without class (NULL:
+ * any, and PHASE_OTHER: the frame tells nothing).
+ */
+static const struct {
+	const char *file, *function;
+	enum phase phase;
+} rows[] = {
+	{ "/torch/optim/", "__init__", PHASE_OTHER },
+	{ "/torch/optim/", NULL, PHASE_OPTIMIZER }, /* each step passes a wrapper there */
+	{ "/amp/grad_scaler.py", "scale", PHASE_FORWARD }, /* of the loss */
+	{ "/amp/grad_scaler.py", "unscale_", PHASE_OPTIMIZER },
+	{ "/amp/grad_scaler.py", "step", PHASE_OPTIMIZER },
+	{ "/amp/grad_scaler.py", "update", PHASE_OPTIMIZER },
+	{ "/torch/nn/utils/clip_grad.py", NULL, PHASE_OPTIMIZER },
+	{ "/torch/nn/", "zero_grad", PHASE_OPTIMIZER },
+	{ "/torch/nn/init.py", NULL, PHASE_INIT },
+	{ "/torch/nn/parameter.py", NULL, PHASE_INIT },
+	{ "/torch/nn/", "__init__", PHASE_INIT },
+	{ "/torch/nn/", "reset_parameters", PHASE_INIT },
+	{ "/torch/nn/modules/module.py", "_apply", PHASE_INIT },
+	{ "/torch/nn/modules/module.py", "_load_from_state_dict", PHASE_INIT },
+	{ "/torch/nn/modules/module.py", "load_state_dict", PHASE_INIT },
+	{ "/torch/nn/", NULL, PHASE_FORWARD },
+};
+
+static uint8_t phase_of_code(const struct tfmt_code *code)
+{
+	const char *function = strrchr(code->name, '.');
+
+	function = function ? function + 1 : code->name;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (strstr(code->file, rows[i].file) &&
+		    (!rows[i].function || !strcmp(function, rows[i].function)))
+			return rows[i].phase;
+	}
+	return PHASE_OTHER;
+}
+
+static uint8_t phase_of_frame(const struct phases *p, const struct tfmt_frame *frame)
+{
+	struct tfmt_code code;
+
+	if (frame->kind == TFMT_FRAME_NODE)
+		return PHASE_BACKWARD;
+	if ((frame->kind != TFMT_FRAME_PYTHON && frame->kind != TFMT_FRAME_PYTHON_ENTRY) ||
+	    !tfmt_reader_code(p->reader, (uint32_t)frame->a, &code))
+		return PHASE_OTHER;
+	return phase_of_code(&code);
+}
+
+static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
+{
+	uint32_t room = *nr ? *nr : 256;
+	char *p;
+
+	if (index < *nr)
+		return array;
+	while (room <= index)
+		room *= 2;
+	p = realloc(array, room * bytes);
+	if (!p)
+		return array;
+	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
+	*nr = room;
+	return p;
+}
+
+/*
+ * What the frames of a stack tell: the innermost that tells anything. Parents have lower ids than their
+ * children.
+ */
+static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
+{
+	uint8_t phase = PHASE_OTHER;
+	struct tfmt_frame frame;
+	uint32_t id = leaf;
+
+	if (leaf < TFMT_STACK_FIRST || leaf >= STACKS_MAX || !tfmt_reader_frame(p->reader, leaf, &frame))
+		return PHASE_OTHER;
+	p->of_stack = grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack));
+	if (leaf >= p->nr_stacks)
+		return PHASE_OTHER;
+	while (id >= TFMT_STACK_FIRST && !p->of_stack[id] && tfmt_reader_frame(p->reader, id, &frame)) {
+		phase = phase_of_frame(p, &frame);
+		if (phase != PHASE_OTHER || frame.parent >= id)
+			break;
+		id = frame.parent;
+	}
+	if (id >= TFMT_STACK_FIRST && p->of_stack[id])
+		phase = p->of_stack[id] - 1;
+	for (uint32_t i = leaf; i > id; i = frame.parent) {
+		p->of_stack[i] = phase + 1;
+		if (!tfmt_reader_frame(p->reader, i, &frame))
+			break;
+	}
+	if (id >= TFMT_STACK_FIRST)
+		p->of_stack[id] = phase + 1;
+	return phase;
+}
+
+/* How many passes the event's thread is in; a place to keep that. */
+static uint32_t *passes_of(struct phases *p, const struct tfmt_event *ev)
+{
+	if (ev->thread < THREADS_MAX)
+		p->passes = grown(p->passes, &p->nr_threads, ev->thread, sizeof(*p->passes));
+	return ev->thread < p->nr_threads ? &p->passes[ev->thread] : NULL;
+}
+
+enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
+{
+	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
+	uint32_t *passes = passes_of(p, ev);
+	enum phase phase;
+
+	if (passes && passing && ev->address == TFMT_PHASE_BACKWARD) {
+		/* As the event says, not counted: one that was lost would leave the thread in a pass for ever. */
+		*passes = (uint32_t)ev->aux + (ev->kind == TFMT_PHASE_BEGIN);
+		p->has_begun = true;
+		return PHASE_BACKWARD;
+	}
+	if (passes && ev->kind == TFMT_LOST)
+		*passes = 0;
+	phase = phase_of_stack(p, ev->python_stack);
+	/*
+	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
+	 * there.
+	 */
+	if (phase != PHASE_OPTIMIZER && (ev->flags & TFMT_FLAG_BACKWARD || (passes && *passes)))
+		phase = PHASE_BACKWARD;
+	else if (phase == PHASE_OTHER && ev->flags & TFMT_FLAG_FORWARD)
+		phase = PHASE_FORWARD;
+	p->has_begun |= phase == PHASE_FORWARD || phase == PHASE_BACKWARD;
+	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
+}
+
+void phases_damaged(struct phases *p)
+{
+	if (p->passes)
+		memset(p->passes, 0, p->nr_threads * sizeof(*p->passes));
+}
+
+void phases_release(struct phases *p)
+{
+	free(p->of_stack);
+	free(p->passes);
+	*p = (struct phases){ .reader = p->reader };
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ranges: the NVTX ranges that each event of a process lies in.
+ *
+ * A *path* is a list of ranges, outermost first: those of the process (they may end on another thread than they
+ * began on), then those that the event's thread has entered. Paths are interned: one number per distinct path, 0
+ * for none. PyTorch runs backward on threads of its own while the caller waits: what they do lies also in the
+ * caller's ranges, as long as only one thread is in backward.
+ */
+#ifndef VT_RANGES_H
+#define VT_RANGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tracefmt/tracefmt.h"
+
+/* A range by TFMT_DEF_STRING ids; domain 0 is the default one. */
+struct range {
+	uint32_t name, domain;
+};
+
+struct range_node;
+struct range_started;
+struct range_thread;
+
+struct ranges {
+	const struct tfmt_reader *reader;
+	uint64_t nr_ranges, nr_marks; /* entered or begun; marks */
+	uint64_t nr_left_out;         /* begun while as many as a path may have of them had not ended: in no path */
+	uint32_t *domain;             /* TFMT_DEF_STRING ids seen, but the default one */
+	uint32_t nr_domains;
+
+	/* private */
+	struct range_node *node; /* node i is path i + 1 */
+	uint32_t nr_nodes, nodes_room;
+	uint32_t *slot; /* hash table of paths */
+	uint32_t slots_room;
+	struct range_thread *thread; /* by thread id */
+	uint32_t nr_threads;
+	struct range_started *started;
+	uint32_t nr_started, started_room;
+	uint32_t caller; /* id + 1 of the one thread that waits for backward; 0 = none, or more than one */
+	bool caller_known;
+	uint32_t change; /* counts changes of anything that a path is made of */
+};
+
+void ranges_init(struct ranges *r, const struct tfmt_reader *reader);
+void ranges_release(struct ranges *r);
+
+/* Follow one event; all kinds may be given, in the order of the trace. Returns 0 or TFMT_E_NOMEM. */
+int ranges_apply(struct ranges *r, const struct tfmt_event *ev);
+
+/* Events are missing before the next: which ranges are open is not known any more. */
+void ranges_damaged(struct ranges *r);
+
+/* The path that an event lies in now; 0 = none (also when memory runs out). */
+uint32_t ranges_path(struct ranges *r, const struct tfmt_event *ev);
+
+/* How many ranges a path has, and its k-th, outermost first. */
+uint32_t ranges_depth(const struct ranges *r, uint32_t path);
+struct range ranges_of_path(const struct ranges *r, uint32_t path, uint32_t k);
+
+/* All of them, outermost first; to be freed. NULL for path 0, and when memory runs out. */
+struct range *ranges_list(const struct ranges *r, uint32_t path);
+
+/* "step 3", of a domain of its own "NCCL: ncclAllReduce", "(unnamed)". Returns buf. */
+const char *range_label(char *buf, size_t size, const struct tfmt_reader *reader, struct range range);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's autograd, by three functions that libtorch_cpu exports and reaches through its own PLT: a
+ * backward pass begins and ends, a node runs, forward makes a node. C++ functions of stable names and
+ * C-compatible arguments; exceptions pass through (-fexceptions), and what ends with a call ends then, too.
+ */
+#include "autograd.h"
+
+#include "arch.h"
+#include "callstack.h"
+#include "env.h"
+#include "hooks_torch.h"
+#include "pyframes.h"
+
+/* ---- backward ----------------------------------------------------------------------------------- */
+
+static void phase_event(uint8_t kind, uint32_t depth)
+{
+	struct tfmt_record ev = {
+		.kind = kind,
+		.device = TFMT_DEVICE_NONE,
+		.address = TFMT_PHASE_BACKWARD,
+		.aux = depth,
+	};
+	int saved = errno;
+	struct ip_thread *t = ip_state() == IP_RECORDING ? ip_event_thread() : NULL;
+
+	if (t) {
+		t->busy = true;
+		ip_record(t, &ev);
+		t->busy = false;
+	}
+	errno = saved;
+}
+
+static void backward_end(const uint32_t *depth)
+{
+	phase_event(TFMT_PHASE_END, *depth);
+}
+
+/* variable_list torch::autograd::Engine::execute(roots, inputs, keep, create, accumulate, outputs) */
+#define EXECUTE(name)                                                                                       \
+	ARCH_OBJECT_ENTRY(name)                                                                             \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, void *engine, const void *roots,         \
+						      const void *inputs, bool keep, bool create,           \
+						      bool accumulate, const void *outputs);                \
+	ARCH_OBJECT_BODY void *ARCH_OBJECT_NAME(name)(void *place, void *engine, const void *roots,         \
+						      const void *inputs, bool keep, bool create,           \
+						      bool accumulate, const void *outputs)                 \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
+		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
+			(__typeof__(real))torch_function(&f, (const void *)name);                           \
+		__attribute__((cleanup(backward_end))) uint32_t depth =                                     \
+			ip_tls.node ? ip_tls.node->depth + 1 : 0;                                           \
+                                                                                                            \
+		phase_event(TFMT_PHASE_BEGIN, depth);                                                       \
+		return ARCH_OBJECT_CALL7(real, place, engine, roots, inputs, keep, create, accumulate,      \
+					 outputs);                                                          \
+	}
+EXECUTE(_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_)
+
+static void node_end(const struct running_node *r)
+{
+	ip_tls.node = r->outer;
+}
+
+/* void torch::autograd::Engine::evaluate_function(graph_task, Node *, InputBuffer &, ready_queue) */
+#define EVALUATE(name)                                                                                      \
+	IP_EXPORT void name(void *engine, void *graph_task, void *node, void *inputs, const void *ready);   \
+	IP_EXPORT void name(void *engine, void *graph_task, void *node, void *inputs, const void *ready)    \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
+		__attribute__((cleanup(node_end))) struct running_node r = {                                \
+			.node = node,                                                                       \
+			.frame = pyframes_newest(),                                                         \
+			.outer = ip_tls.node,                                                               \
+			.depth = ip_tls.node ? ip_tls.node->depth + 1 : 0,                                  \
+		};                                                                                          \
+                                                                                                            \
+		ip_tls.node = &r;                                                                           \
+		real(engine, graph_task, node, inputs, ready);                                              \
+	}
+EVALUATE(_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_11InputBufferERKS2_INS0_10ReadyQueueEE)
+
+/* ---- forward ------------------------------------------------------------------------------------ */
+
+/* at::RecordFunction::currentThreadId(): the number that each new node is given for its thread. */
+static uint64_t torch_thread(struct ip_thread *t)
+{
+	static struct real_function f = { "libtorch_cpu.so", "_ZN2at14RecordFunction15currentThreadIdEv", NULL,
+					  false };
+	uint64_t (*get)(void);
+
+	if (!t->torch_thread) {
+		get = (uint64_t(*)(void))torch_function(&f, NULL);
+		t->torch_thread = get ? get() : 0;
+	}
+	return t->torch_thread;
+}
+
+static void node_made(uint64_t number)
+{
+	int saved = errno;
+	struct ip_thread *t = ip_thread_get(); /* no event: nothing is lost with it */
+
+	if (t) {
+		t->busy = true;
+		t->made_stack = autograd_python_stack(t->stacks);
+		autograd_made(torch_thread(t), number, t->made_stack);
+		t->busy = false;
+	}
+	errno = saved;
+}
+
+/*
+ * uint64_t at::sequence_number::get_and_increment(): called by every new node that an operation of forward
+ * makes.
+ */
+#define NUMBER(name)                                                                                        \
+	IP_EXPORT uint64_t name(void);                                                                      \
+	IP_EXPORT uint64_t name(void)                                                                       \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
+		uint64_t number = real();                                                                   \
+                                                                                                            \
+		if (ip_state() == IP_RECORDING && ip_env.stacks != IP_STACKS_NONE)                          \
+			node_made(number);                                                                  \
+		return number;                                                                              \
+	}
+NUMBER(_ZN2at15sequence_number17get_and_incrementEv)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays of the runtime half. */
+#include "simgpu/runtime.h"
+
+/* The driver's format of numbers of BITS bits; 0 if there is none. */
+static CUarray_format format_of(enum cudaChannelFormatKind kind, int bits)
+{
+	switch (kind) {
+	case cudaChannelFormatKindUnsigned:
+		return bits == 8    ? CU_AD_FORMAT_UNSIGNED_INT8
+		       : bits == 16 ? CU_AD_FORMAT_UNSIGNED_INT16
+		       : bits == 32 ? CU_AD_FORMAT_UNSIGNED_INT32
+				    : 0;
+	case cudaChannelFormatKindSigned:
+		return bits == 8    ? CU_AD_FORMAT_SIGNED_INT8
+		       : bits == 16 ? CU_AD_FORMAT_SIGNED_INT16
+		       : bits == 32 ? CU_AD_FORMAT_SIGNED_INT32
+				    : 0;
+	case cudaChannelFormatKindFloat:
+		return bits == 16 ? CU_AD_FORMAT_HALF : bits == 32 ? CU_AD_FORMAT_FLOAT : 0;
+	default:
+		return 0;
+	}
+}
+
+static CUDA_ARRAY3D_DESCRIPTOR shape(const struct cudaChannelFormatDesc *d, struct cudaExtent extent,
+				     unsigned flags)
+{
+	return (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = extent.width,
+		.Height = extent.height,
+		.Depth = extent.depth,
+		.Format = d ? format_of(d->f, d->x) : 0,
+		.Flags = flags,
+		.NumChannels = d ? (unsigned)(!!d->x + !!d->y + !!d->z + !!d->w) : 0,
+	};
+}
+
+cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+			      struct cudaExtent extent, unsigned int flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = shape(desc, extent, flags);
+
+	return RUNTIME(cuArray3DCreate_v2((CUarray *)array, &d));
+}
+
+cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width,
+			    size_t height, unsigned int flags)
+{
+	return cudaMalloc3DArray(array, desc, (struct cudaExtent){ width, height, 0 }, flags);
+}
+
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *array, const struct cudaChannelFormatDesc *desc,
+				     struct cudaExtent extent, unsigned int levels, unsigned int flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = shape(desc, extent, flags);
+
+	return RUNTIME(cuMipmappedArrayCreate((CUmipmappedArray *)array, &d, levels));
+}
+
+cudaError_t cudaFreeArray(cudaArray_t array)
+{
+	return array ? RUNTIME(cuArrayDestroy((CUarray)array)) : cudaSuccess;
+}
+
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
+{
+	return array ? RUNTIME(cuMipmappedArrayDestroy((CUmipmappedArray)array)) : cudaSuccess;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* In the place of pywatch.c: an interpreter whose code objects cannot be watched. */
+#include "libinterpose/pywatch.h"
+
+#include <stddef.h>
+
+void pywatch_begin(void *code_type)
+{
+	(void)code_type;
+}
+
+const void *pywatch_code_type(void)
+{
+	return NULL;
+}
+
+uint32_t pywatch_deaths(void)
+{
+	return 0;
+}
+
+uint32_t pywatch_deaths_at(const void *code)
+{
+	(void)code;
+	return 0;
+}
