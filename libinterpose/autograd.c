@@ -191,31 +191,38 @@ static bool read_memory(void *to, const void *from, size_t bytes)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
+#define NODE_WORDS 64u
 #define OBJECT_WORDS 64u
-#define TYPE_NAME 24 /* PyTypeObject.tp_name */
+#define TYPE_NAME 24  /* PyTypeObject.tp_name */
+#define TYPE_SIZE 32  /* .tp_basicsize */
+#define TYPE_BASE 256 /* .tp_base */
 
-/* Whether this is a type of Python's: its type's type is `type`, the only object that is of its own type. */
-static bool is_type(const void *type)
+/* Whether a type is that of PyTorch's Function objects or, by its first bases, made from it. */
+static bool is_function_type(const void *type)
 {
-	const void *head[4];
+	static struct real_function f = { "libtorch_python.so", "THPFunctionType", NULL, false };
+	const void *functions = torch_function(&f, NULL);
 
-	for (int i = 0; i < 3; i++) {
-		if ((uintptr_t)type % 8 || !read_memory(head, type, sizeof(head)))
+	for (unsigned i = 0; functions && type && i < BASES_MAX; i++) {
+		if (type == functions)
+			return true;
+		if ((uintptr_t)type % 8 || !read_memory(&type, (const char *)type + TYPE_BASE, sizeof(type)))
 			return false;
-		if (head[PY_OB_TYPE / 8] == type)
-			return i > 0;
-		type = head[PY_OB_TYPE / 8];
 	}
 	return false;
 }
 
-/* A Python object that refers back to its node. */
-static bool is_object_of(const void *object, const void *node)
+/* A Function object that refers back to its node. */
+static bool is_function_of(const void *object, const void *node)
 {
-	const void *word[OBJECT_WORDS];
+	const void *word[OBJECT_WORDS] = { NULL };
+	const char *type;
+	uint64_t bytes;
 
-	if ((uintptr_t)object % 8 || !read_memory(word, object, sizeof(word)) ||
-	    !is_type(word[PY_OB_TYPE / 8]))
+	if ((uintptr_t)object % 8 || !read_memory(&type, (const char *)object + PY_OB_TYPE, sizeof(type)) ||
+	    !is_function_type(type) || !read_memory(&bytes, type + TYPE_SIZE, sizeof(bytes)))
+		return false;
+	if (!read_memory(word, object, bytes < sizeof(word) ? bytes : sizeof(word)))
 		return false;
 	for (unsigned i = 2; i < OBJECT_WORDS; i++) {
 		if (word[i] == node)
@@ -229,12 +236,12 @@ static unsigned object_offset(const void *node)
 {
 	static _Atomic uint16_t known;
 	unsigned offset = atomic_load_explicit(&known, memory_order_relaxed);
-	const void *word[OBJECT_WORDS];
+	const void *word[NODE_WORDS];
 
 	if (offset || !read_memory(word, node, sizeof(word)))
 		return offset;
-	for (unsigned i = 1; i < OBJECT_WORDS && !offset; i++) {
-		if (word[i] && is_object_of(word[i], node))
+	for (unsigned i = 1; i < NODE_WORDS && !offset; i++) {
+		if (word[i] && is_function_of(word[i], node))
 			offset = i * 8;
 	}
 	atomic_store_explicit(&known, (uint16_t)offset, memory_order_relaxed);

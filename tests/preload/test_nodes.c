@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of autograd nodes that Python functions made: by the object that is the function's, never by one that looks it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libinterpose/autograd.h"
+#include "libinterpose/callstack.h"
+#include "libinterpose/hooks_torch.h"
+#include "libinterpose/pyframes.h"
+#include "libinterpose/stacktree.h"
+#include "libinterpose/strings.h"
+
+static struct ip_recorder recorder;
+struct ip_recorder *ip_recorder = &recorder;
+__thread struct ip_tls ip_tls;
+
+/* ---- what PyTorch and Python would have ---------------------------------------------------------- */
+
+/* PyTypeObject, as far as it is looked at. */
+struct type {
+	uint64_t references;
+	const void *type;
+	uint64_t nr;
+	const char *name;
+	uint64_t basic_size, others[27];
+	const struct type *base;
+};
+
+static const struct type type_of_types = { 1, &type_of_types, 0, "type", sizeof(struct type), { 0 }, NULL };
+static const struct type function = { 1, &type_of_types, 0, "torch._C._FunctionBase", 128, { 0 }, NULL };
+static const struct type gradient = { 1, &type_of_types, 0, "ScaleBackward", 128, { 0 }, &function };
+static const struct type dictionary = { 1, &type_of_types, 0, "dict", 128, { 0 }, NULL };
+
+struct object {
+	uint64_t references;
+	const void *type, *word[14];
+};
+
+static const struct {
+	const void *virtual_table;
+	const char *name;
+} node_type = { NULL, "N5torch8autograd6PyNodeE" };
+static const void *const virtual_table[] = { &node_type, NULL };
+
+/* A node, and what the heap holds behind it. */
+struct node {
+	const void *virtual_table, *word[63];
+};
+
+static const void *function_type = &function;
+static char said[64];
+
+void *torch_function_resolve(struct real_function *f, const void *wrapper)
+{
+	assert_null(wrapper);
+	return strcmp(f->symbol, "THPFunctionType") ? NULL : (void *)(uintptr_t)function_type;
+}
+
+const struct pylayout *pyframes_layout(void)
+{
+	static const struct pylayout layout;
+
+	return &layout;
+}
+
+uint32_t ip_string_few(const char *text, size_t len)
+{
+	assert_true(len < sizeof(said));
+	memcpy(said, text, len);
+	said[len] = '\0';
+	return 1;
+}
+
+uint32_t stacktree_child(uint32_t parent, enum tfmt_frame_kind kind, uint64_t a, int32_t b)
+{
+	(void)parent;
+	(void)kind;
+	(void)b;
+	return a ? TFMT_STACK_FIRST : 0;
+}
+
+uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until)
+{
+	(void)cs;
+	(void)from;
+	(void)until;
+	return base;
+}
+
+static const char *name_of(struct node *node)
+{
+	struct running_node running = { .node = node };
+
+	node->virtual_table = &virtual_table[1];
+	ip_tls.node = &running;
+	assert_true(autograd_python_stack(NULL) >= TFMT_STACK_FIRST);
+	ip_tls.node = NULL;
+	return said;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------- */
+
+/* In this order: where the object lies is remembered once it is known. */
+
+static void test_without_pytorchs_type_there_is_no_name(void **state)
+{
+	struct object object = { 1, &gradient, { NULL } };
+	struct node node = { 0 };
+
+	(void)state;
+	object.word[5] = &node;
+	node.word[40] = &object;
+	function_type = NULL;
+	assert_string_equal(name_of(&node), "PyNode");
+	function_type = &function;
+}
+
+/* An object of the program's own, and memory that only looks like one, refer to the node as well. */
+static void test_what_looks_like_the_object_is_not_taken(void **state)
+{
+	struct object own = { 1, &gradient, { NULL } }, other = { 1, &dictionary, { NULL } };
+	struct object elsewhere = { 1, &gradient, { NULL } };
+	const void *chunk[64] = { (void *)0x21, &other, NULL };
+	struct node node = { 0 };
+
+	(void)state;
+	chunk[2] = &node;
+	other.word[3] = &node;
+	own.word[7] = &node;
+	node.word[2] = (const void *)0x10;
+	node.word[3] = (const char *)&own + 1;
+	node.word[12] = chunk;
+	node.word[13] = &other;
+	node.word[14] = &elsewhere;
+	node.word[40] = &own;
+	node.word[41] = chunk;
+	assert_string_equal(name_of(&node), "ScaleBackward");
+}
+
+static void test_a_known_place_is_read_at_once(void **state)
+{
+	struct object object = { 1, &gradient, { NULL } };
+	struct node node = { 0 };
+
+	(void)state;
+	node.word[12] = (const void *)0x21;
+	node.word[40] = &object;
+	assert_string_equal(name_of(&node), "ScaleBackward");
+	node.word[40] = NULL; /* Python has ended: PyTorch gives the object up */
+	assert_string_equal(name_of(&node), "PyNode");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_pytorchs_type_there_is_no_name),
+		cmocka_unit_test(test_what_looks_like_the_object_is_not_taken),
+		cmocka_unit_test(test_a_known_place_is_read_at_once),
+	};
+
+	return cmocka_run_group_tests_name("nodes", tests, NULL, NULL);
+}
