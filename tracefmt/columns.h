@@ -52,15 +52,19 @@ struct tfmt_encoder {
 	uint16_t class_index[2 * TFMT_NR_CLASSES]; /* by hash: class + 1 */
 };
 
-/* Bytes of the memory tfmt_encoder_init() divides among the columns. */
-#define TFMT_ENCODER_MEMORY ((TFMT_NR_COLUMNS + 16) * (size_t)TFMT_FRAME_RAW_MAX)
+/*
+ * Bytes of the memory tfmt_encoder_init() divides among the columns. They begin a few cache lines further than
+ * a power of two: an event's bytes lie at similar offsets of all columns, and would share one set of the cache.
+ */
+#define TFMT_COLUMN_STRIDE (TFMT_FRAME_RAW_MAX + 5 * (size_t)64)
+#define TFMT_ENCODER_MEMORY (TFMT_NR_COLUMNS * TFMT_COLUMN_STRIDE + 16 * (size_t)TFMT_FRAME_RAW_MAX)
 
 void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift);
 
 /* Add an event whose ordinal and alloc_ordinal are set; there is room until tfmt_encoder_is_full(). */
 void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev);
 
-/* True when only one more event is certain to fit. */
+/* True when no more than TFMT_WRITER_AHEAD more events are certain to fit. */
 bool tfmt_encoder_is_full(const struct tfmt_encoder *e);
 
 /* Lay out the payload at out (TFMT_FRAME_RAW_MAX bytes), empty the encoder, return the payload's length. */

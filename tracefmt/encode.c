@@ -30,8 +30,8 @@ void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift)
 	unsigned i;
 
 	for (i = 0; i < TFMT_NR_COLUMNS; i++)
-		e->column[i] = p + i * (size_t)TFMT_FRAME_RAW_MAX;
-	p += TFMT_NR_COLUMNS * (size_t)TFMT_FRAME_RAW_MAX;
+		e->column[i] = p + i * TFMT_COLUMN_STRIDE;
+	p += TFMT_NR_COLUMNS * TFMT_COLUMN_STRIDE;
 	e->address = (uint64_t *)p;
 	e->size = e->address + TFMT_FRAME_RAW_MAX;
 	e->time_shift = time_shift;
@@ -129,7 +129,8 @@ void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev)
 
 bool tfmt_encoder_is_full(const struct tfmt_encoder *e)
 {
-	return e->bytes > TFMT_FRAME_RAW_MAX - 2 * EVENT_BYTES_MAX || e->nr_classes >= TFMT_NR_CLASSES - 1;
+	return e->bytes > TFMT_FRAME_RAW_MAX - (TFMT_WRITER_AHEAD + 1) * EVENT_BYTES_MAX ||
+	       e->nr_classes >= TFMT_NR_CLASSES - TFMT_WRITER_AHEAD;
 }
 
 /* ---- the payload ----------------------------------------------------------------------------- */

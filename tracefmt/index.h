@@ -32,6 +32,12 @@ int tfmt_index_add(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 /* Remove the entry of this slot; nothing happens if there is none. */
 void tfmt_index_remove(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 
+/* Where the search for a hash begins. */
+static inline const uint64_t *tfmt_index_home(const struct tfmt_index *x, uint32_t hash)
+{
+	return &x->entry[hash & x->mask];
+}
+
 /*
  * The candidates of a hash: begin with *at = hash; each call gives true and *slot, false when there are
  * no more. The index must not change in between.

@@ -58,6 +58,19 @@ static uint32_t block_hash(unsigned group, unsigned device, uint64_t address)
 	return tfmt_hash(address ^ (owner | group) << 52);
 }
 
+/* Of the block that an event makes or ends. */
+static unsigned event_group(const struct tfmt_event *ev)
+{
+	bool tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+
+	return tensor ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
+}
+
+static uint32_t event_hash(const struct tfmt_event *ev)
+{
+	return block_hash(event_group(ev), ev->device, ev->address);
+}
+
 static bool block_has_address(const struct tfmt_ledger *l, const struct tfmt_block *b)
 {
 	return l->use_tensor_addresses || b->group != TFMT_GROUP_TENSOR;
@@ -221,14 +234,12 @@ static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		.device = ev->device,
 		.space = (uint8_t)space,
 		.references = 1,
-		.group = TFMT_GROUP_TENSOR,
+		.group = (uint8_t)event_group(ev),
 	};
 	uint32_t slot;
 
-	if (ev->kind == TFMT_DRIVER_ALLOC) {
-		b.group = ledger_group(space);
+	if (ev->kind == TFMT_DRIVER_ALLOC)
 		b.context = (uint32_t)ev->aux;
-	}
 	/* Memory of another process keeps its address however often it is opened. */
 	if (b.group == TFMT_GROUP_DEVICE && space == TFMT_SPACE_IPC &&
 	    ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].space == TFMT_SPACE_IPC) {
@@ -448,8 +459,6 @@ static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tf
 
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
 {
-	bool tensor = ev->kind == TFMT_TENSOR_FREE;
-	unsigned group = tensor ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
 	struct tfmt_undo *u;
 	uint32_t slot;
 
@@ -462,11 +471,25 @@ int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t or
 		u = ledger_find_undo(l, ev);
 		return u && u->ended[0].block.address == ev->address ? ledger_undo(l, ev, u) : 0;
 	}
-	if (ledger_find(l, group, ev->device, ev->address, &slot))
+	if (ledger_find(l, event_group(ev), ev->device, ev->address, &slot))
 		return ledger_free(l, ev, slot);
 	if (ev->kind == TFMT_DRIVER_FREE)
 		ledger_begin_undo(l, ev);
 	return 0;
+}
+
+void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)
+{
+	uint64_t entry;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		__builtin_prefetch(tfmt_index_home(&l->by_address, event_hash(&ev[i])));
+	for (i = 0; i < nr; i++) {
+		entry = *tfmt_index_home(&l->by_address, event_hash(&ev[i]));
+		if (entry)
+			__builtin_prefetch(&l->block[(uint32_t)entry - 1]);
+	}
 }
 
 int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)

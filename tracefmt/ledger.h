@@ -84,6 +84,9 @@ int tfmt_ledger_use_addresses(struct tfmt_ledger *l);
  */
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal);
 
+/* Have the processor fetch what tfmt_ledger_record() will look up for these events: cache misses side by side. */
+void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr);
+
 /*
  * Apply a decoded event: ev->ordinal and ev->alloc_ordinal are set. A free whose block is not known gets
  * alloc_ordinal = TFMT_NO_ORDINAL, else what it inherits and its address. Returns 0 or TFMT_E_NOMEM.

@@ -7,6 +7,8 @@
 
 /* Records searched in each ring for a missing one. */
 #define SEARCH_DEPTH 32
+/* Records between the one that is read and the one that the processor fetches: other processors have written them. */
+#define FETCH_AHEAD 6
 /* The longest wait for a gap while a ring runs full: hooks wait 20 times as long for room. */
 #define PRESSED_GAP_NS 1000000ull
 /* Nothing was taken, but there is more to look at. */
@@ -91,8 +93,10 @@ static uint8_t record_rank(unsigned kind)
 static bool merge_read(const struct tfmt_merge *m, const struct tfmt_ring *ring, uint64_t position,
 		       struct tfmt_record *rec)
 {
-	const struct tfmt_record *slot = &ring->record[position & (m->geometry.ring_capacity - 1)];
+	uint64_t mask = m->geometry.ring_capacity - 1;
+	const struct tfmt_record *slot = &ring->record[position & mask];
 
+	__builtin_prefetch(&ring->record[(position + FETCH_AHEAD) & mask]);
 	if (__atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE) != (uint32_t)(position + 1))
 		return false;
 	memcpy(rec, slot, sizeof(*rec));
@@ -154,11 +158,10 @@ static void queue_add(struct tfmt_merge *m, uint16_t i)
 /* Queue a ring by its next record of a known kind; it has none, or no more in this batch, and is left out. */
 static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 {
-	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
 	struct tfmt_merge_head *h = &m->head[i];
 
-	for (; ring && m->position[i] < h->end; m->position[i]++) {
-		if (!merge_read(m, ring, m->position[i], &h->record)) {
+	for (; h->ring && m->position[i] < h->end; m->position[i]++) {
+		if (!merge_read(m, h->ring, m->position[i], &h->record)) {
 			m->ended[i] = true;
 			return;
 		}
@@ -170,14 +173,20 @@ static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 	}
 }
 
-/* Give a ring met for the first time its position. */
-static void merge_adopt(struct tfmt_merge *m, const struct tfmt_ring *ring, uint32_t i)
+/* Give a ring met for the first time its position; false if it does not lie within the mapped bytes. */
+static bool merge_adopt(struct tfmt_merge *m, uint32_t i)
 {
+	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+
+	if (!ring)
+		return false;
+	m->head[i].ring = ring;
 	if (i >= m->nr_given)
 		m->position[i] = m->from_given ? 0 : __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 	m->nr_seen = i + 1;
 	if (m->nr_positions < m->nr_seen)
 		m->nr_positions = m->nr_seen;
+	return true;
 }
 
 /* Begin a batch with all that the rings hold now. */
@@ -190,14 +199,11 @@ static void merge_refresh(struct tfmt_merge *m)
 	while (m->nr_listed)
 		m->queue[m->listed[--m->nr_listed]].is_listed = false;
 	for (i = 0; i < nr && i < TFMT_NR_RINGS; i++) {
-		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
 		struct tfmt_merge_head *h = &m->head[i];
 
-		if (!ring)
+		if (i >= m->nr_seen && !merge_adopt(m, i))
 			break;
-		if (i >= m->nr_seen)
-			merge_adopt(m, ring, i);
-		h->end = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+		h->end = __atomic_load_n(&h->ring->head, __ATOMIC_ACQUIRE);
 		if (m->ended[i] || h->end <= m->position[i])
 			continue;
 		if (h->end - m->position[i] > m->geometry.ring_capacity) {
@@ -216,10 +222,10 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 	uint32_t i;
 
 	for (i = 0; i < m->nr_seen; i++) {
-		const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+		const struct tfmt_merge_head *h = &m->head[i];
 
-		if (ring && !m->ended[i] &&
-		    m->head[i].end - __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) >= m->geometry.ring_capacity / 4 * 3)
+		if (!m->ended[i] &&
+		    h->end - __atomic_load_n(&h->ring->tail, __ATOMIC_RELAXED) >= m->geometry.ring_capacity / 4 * 3)
 			return true;
 	}
 	return false;
@@ -228,11 +234,11 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 /* Whether ring i holds a missing record of the domain a little behind its next one. */
 static bool merge_hides(const struct tfmt_merge *m, uint32_t i, unsigned domain, uint64_t before)
 {
-	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
+	const struct tfmt_ring *ring = m->head[i].ring;
 	struct tfmt_record rec;
 	uint64_t p;
 
-	for (p = m->position[i]; ring && p < m->head[i].end && p < m->position[i] + SEARCH_DEPTH; p++) {
+	for (p = m->position[i]; p < m->head[i].end && p < m->position[i] + SEARCH_DEPTH; p++) {
 		if (merge_read(m, ring, p, &rec) && tfmt_domain(rec.kind, rec.device) == domain && rec.order < before)
 			return true;
 	}
@@ -297,7 +303,6 @@ static void merge_choose(struct tfmt_merge *m, int *due, int *waiting)
 static void merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev)
 {
 	uint16_t i = m->queue[domain].first;
-	const struct tfmt_ring *ring = tfmt_view_ring(m->view, &m->geometry, i);
 	const struct tfmt_record *rec = &m->head[i].record;
 
 	*ev = (struct tfmt_event){
@@ -309,7 +314,7 @@ static void merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev)
 		.python_stack = rec->python_stack,
 		.native_stack = rec->native_stack,
 		.shape = rec->shape,
-		.thread = ring ? ring->thread : 0,
+		.thread = m->head[i].ring->thread,
 		.stream = rec->stream,
 		.function = rec->function,
 		.flags = rec->flags,

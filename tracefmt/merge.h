@@ -34,7 +34,8 @@ const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const 
 
 /* A ring that has records: its next one, and its place in the queue of that record's domain. */
 struct tfmt_merge_head {
-	uint64_t end; /* first position that was not there when the batch began */
+	const struct tfmt_ring *ring; /* NULL: not met yet; the view does not move while the merge lives */
+	uint64_t end;                 /* first position that was not there when the batch began */
 	struct tfmt_record record;
 	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */

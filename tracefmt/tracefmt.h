@@ -426,12 +426,16 @@ int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header 
  * Add a definition or an event to the open frames; both are buffered until tfmt_writer_flush().
  * Definitions of any length are taken: what does not fit the buffer is written at once, in frames that
  * cover nothing of a ring file. tfmt_writer_definition() returns 0 or a negative error.
- * tfmt_writer_event() returns 1 when the frame is full: the caller flushes before adding another event
- * (there is room for exactly one); 0 otherwise, or a negative error.
+ * tfmt_writer_event() returns 1 when the frame is full: the caller flushes, at the latest when it has added
+ * TFMT_WRITER_AHEAD more (for so many there is room); 0 otherwise, or a negative error.
  */
+#define TFMT_WRITER_AHEAD 16
 int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload,
 			   size_t len);
 int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev);
+
+/* These nr events come next: have the processor fetch what tfmt_writer_event() will look up for them. */
+void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr);
 
 /*
  * Write what is buffered: the definitions' frame, then the events' frame, each in one write(2) where the

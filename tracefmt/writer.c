@@ -336,6 +336,11 @@ int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
 	return tfmt_encoder_is_full(&w->encoder);
 }
 
+void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr)
+{
+	tfmt_ledger_expect(&w->ledger, ev, nr);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *s)
