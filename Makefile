@@ -61,6 +61,8 @@ TFMT_SRC := $(wildcard tracefmt/*.c)
 
 $(O)/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/%.o)
 
+include tracefmt/tracefmt.mk
+
 # The recorder has its own copy of the writer: hidden, initial-exec TLS, not instrumented (but for `sanitized`).
 $(O)/preload/libtracefmt.a: $(TFMT_SRC:%.c=$(O)/preload/%.o)
 
@@ -190,6 +192,9 @@ LIBDIR := $(PREFIX)/lib/vramtrace
 INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libinterpose.so:$(LIBDIR)/libinterpose.so:755 \
 	$(O)/simgpu/libsimgpu.so:$(LIBDIR)/simgpu/libsimgpu.so:755 \
+	$(O)/libtracefmt.so.$(TFMT_ABI):$(PREFIX)/lib/libtracefmt.so.$(TFMT_ABI):755 \
+	$(O)/libtracefmt.a:$(PREFIX)/lib/libtracefmt.a:644 $(O)/tracefmt.pc:$(PREFIX)/lib/pkgconfig/tracefmt.pc:644 \
+	tracefmt/tracefmt.h:$(PREFIX)/include/tracefmt/tracefmt.h:644 \
 	$(foreach p,$(SIM_PYTHON),$(p):$(p:$(O)/%=$(LIBDIR)/%):644) \
 	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
 # The simulated driver and NVML go by the names that programs open.
@@ -204,15 +209,16 @@ $(O)/man/%: docs/man/%.scd
 man: $(MAN)
 
 ## install: install below PREFIX (/usr/local), staged in DESTDIR
-install: all man
+install: all man $(O)/tracefmt.pc
 	$(Q)set -e; for f in $(INSTALLED); do \
 		IFS=:; set -- $$f; unset IFS; install -D -m $$3 $$1 '$(DESTDIR)'$$2; done
 	$(Q)for l in $(INSTALLED_LINKS); do ln -sf libsimgpu.so '$(DESTDIR)'$$l; done
+	$(Q)ln -sf libtracefmt.so.$(TFMT_ABI) '$(DESTDIR)$(PREFIX)/lib/libtracefmt.so'
 
 ## uninstall: remove what install put there
 uninstall:
 	$(Q)for f in $(INSTALLED); do IFS=:; set -- $$f; unset IFS; rm -f '$(DESTDIR)'$$2; done
-	$(Q)rm -f $(addprefix '$(DESTDIR)',$(INSTALLED_LINKS))
+	$(Q)rm -f $(addprefix '$(DESTDIR)',$(INSTALLED_LINKS)) '$(DESTDIR)$(PREFIX)/lib/libtracefmt.so'
 	$(Q)rm -rf '$(DESTDIR)$(LIBDIR)/simgpu/python'
 	$(Q)rmdir '$(DESTDIR)$(LIBDIR)/simgpu' '$(DESTDIR)$(LIBDIR)' 2>/dev/null || true
 

@@ -17,6 +17,8 @@
  *   order       the sequence number of a record in its domain (one domain per device for tensor events,
  *               one for all driver events); a domain has no gaps unless an event was lost
  *
+ * Other programs use it as libtracefmt (pkg-config tracefmt): examples/tracefmt/ reads a trace and writes one.
+ *
  * Threading: a writer, a merge and a reader belong to one thread each. Ring producers follow the
  * protocol stated at struct tfmt_ring. Nothing here prints. The writer and the merge allocate with
  * mmap only and take no lock, so that they can run inside a traced process; the reader uses malloc.
@@ -25,10 +27,18 @@
 #ifndef TFMT_TRACEFMT_H
 #define TFMT_TRACEFMT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef TFMT_EXPORTS /* while the library itself is compiled: what stands here is what it exports */
+#pragma GCC visibility push(default)
+#endif
 
 #define TFMT_VERSION 1
 #define TFMT_FRAME_RAW_MAX (64u << 10) /* bytes of a frame before compression */
@@ -291,7 +301,7 @@ struct tfmt_record {
 	uint16_t flags;
 	uint32_t valid;
 };
-_Static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
+static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
 
 /*
  * A single-producer ring of records. Positions count records since the file was made; they are 64 bits
@@ -352,8 +362,8 @@ struct tfmt_status {
 	uint64_t longest_wait_ns;
 	uint8_t pad[4096 - 144];
 };
-_Static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
-_Static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
+static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
+static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
 
 /*
  * The definition ring is a byte stream with wrap-around at definition_bytes. Each entry:
@@ -579,5 +589,12 @@ bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **
 
 /* The last value of an info key, NULL if absent. */
 const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key);
+
+#ifdef TFMT_EXPORTS
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
 
 #endif
