@@ -154,31 +154,15 @@ static int ring_file_create(const char *path)
 	return -1;
 }
 
-/* A ring file in this folder, under this name; false if it cannot be had there. */
-static bool take_ring_file(struct storage *s, const char *folder, const char *prefix, const char *name)
+/* Give up the ring file, so that another can be taken. */
+static void leave_ring_file(struct storage *s)
 {
-	if (!keeps_shared_mappings(folder))
-		return false;
-	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
-	s->ring_folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	s->ring_fd = s->ring_folder_fd < 0 ? -1 : ring_file_create(s->ring_path);
+	storage_drop_ring_file(s);
 	if (s->ring_fd >= 0)
-		return true;
+		close(s->ring_fd);
 	if (s->ring_folder_fd >= 0)
 		close(s->ring_folder_fd);
-	s->ring_folder_fd = -1;
-	s->ring_path[0] = 0;
-	return false;
-}
-
-static void choose_ring_file(struct storage *s, const char *dir, const char *name)
-{
-	if (take_ring_file(s, dir, "", name))
-		s->kind = TFMT_STORAGE_BESIDE;
-	else if (take_ring_file(s, ip_env.temporary, "vramtrace-", name))
-		s->kind = TFMT_STORAGE_TEMPORARY;
-	else
-		s->kind = TFMT_STORAGE_ANONYMOUS;
+	s->ring_fd = s->ring_folder_fd = -1;
 }
 
 /*
@@ -195,6 +179,37 @@ static bool map_rings(struct storage *s)
 		return false;
 	madvise(s->base, ring_file_bytes(IP_RING_MAX), MADV_DONTFORK);
 	return true;
+}
+
+/* A ring file in this folder, under this name, mapped; false if it cannot be had there. */
+static bool take_ring_file(struct storage *s, const char *folder, const char *prefix, const char *name)
+{
+	if (!keeps_shared_mappings(folder))
+		return false;
+	s->ring_folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->ring_folder_fd < 0)
+		return false;
+	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
+	s->ring_fd = ring_file_create(s->ring_path);
+	if (s->ring_fd < 0)
+		s->ring_path[0] = 0; /* whoever's it is that has this name */
+	else if (map_rings(s))
+		return true;
+	leave_ring_file(s);
+	return false;
+}
+
+/* Where the rings can be had; false without memory. */
+static bool take_rings(struct storage *s, const char *dir, const char *name)
+{
+	s->kind = TFMT_STORAGE_BESIDE;
+	if (take_ring_file(s, dir, "", name))
+		return true;
+	s->kind = TFMT_STORAGE_TEMPORARY;
+	if (take_ring_file(s, ip_env.temporary, "vramtrace-", name))
+		return true;
+	s->kind = TFMT_STORAGE_ANONYMOUS;
+	return map_rings(s);
 }
 
 static void status_init(struct tfmt_status *st, uint64_t start_ns)
@@ -225,8 +240,7 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	if (s->trace_fd < 0)
 		return false;
 	lock_trace(s->trace_fd);
-	choose_ring_file(s, dir, name);
-	if (!map_rings(s)) {
+	if (!take_rings(s, dir, name)) {
 		storage_discard(s);
 		return false;
 	}

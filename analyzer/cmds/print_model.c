@@ -76,14 +76,16 @@ void print_recording(struct emit *e, const struct model *m)
 
 static void say_stop(const struct model_process *p)
 {
-	const char *reason = p->summary->stop == TFMT_STOP_DISK_FULL ? "the disk was full" :
-			     p->summary->stop == TFMT_STOP_NOMEM     ? "memory ran out" :
-								       strerror(p->summary->stop_errno);
+	const struct tfmt_summary *s = p->summary;
+	bool failed = s->stop == TFMT_STOP_IO;
+	const char *reason = s->stop == TFMT_STOP_DISK_FULL ? "the disk was full" :
+			     s->stop == TFMT_STOP_NOMEM     ? "memory ran out" :
+							      "writing it failed";
 	char when[HUMAN_MAX];
 
-	message_warn("recording of process %" PRIu32
-		     " stopped after %s because %s; what came later is missing",
-		     p->header->pid, human_ns(when, model_time(p, p->summary->stop_time_ns)), reason);
+	message_warn("recording of process %" PRIu32 " stopped after %s because %s%s%s; what came later is missing",
+		     p->header->pid, human_ns(when, model_time(p, s->stop_time_ns)), reason, failed ? ": " : "",
+		     failed ? strerror(s->stop_errno) : "");
 }
 
 /* Functions that the program called and the simulated device does not have: what follows may differ there. */

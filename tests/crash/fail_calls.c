@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A preload library in which the storage of a recording fails: calls on files whose path has ".vtr" or ".ring" in it.
+ *
+ * FAIL_CALL names the function, FAIL_AT=N the first call of it that fails (from 0), FAIL_TIMES=N how many do from
+ * there on (absent: all), FAIL_WITH the errno as a number, or `short`: a write then takes half of its bytes.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool is_ours(const char *path)
+{
+	return path && (strstr(path, ".vtr") || strstr(path, ".ring"));
+}
+
+/* The recorder's thread has a descriptor table of its own: /proc/self would show another thread's. */
+static bool is_our_descriptor(int fd)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len < 0)
+		return false;
+	path[len] = '\0';
+	return is_ours(path);
+}
+
+/* Whether this call is to fail; errno is set then. */
+static bool fails(const char *call)
+{
+	static _Atomic long nr_calls;
+	const char *wanted = getenv("FAIL_CALL"), *at = getenv("FAIL_AT"), *times = getenv("FAIL_TIMES");
+	const char *with = getenv("FAIL_WITH");
+	long number, first;
+
+	if (!wanted || strcmp(wanted, call))
+		return false;
+	number = atomic_fetch_add(&nr_calls, 1);
+	first = at ? atol(at) : 0;
+	if (number < first || (times && number >= first + atol(times)))
+		return false;
+	errno = with ? atoi(with) : EIO;
+	return true;
+}
+
+static bool is_short(void)
+{
+	const char *with = getenv("FAIL_WITH");
+
+	return with && !strcmp(with, "short");
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
+{
+	if (is_our_descriptor(fd) && fails("pwrite")) {
+		if (!is_short())
+			return -1;
+		bytes = (bytes + 1) / 2;
+	}
+	return syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+	return pwrite64(fd, data, bytes, offset);
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	if (is_our_descriptor(fd) && fails("write")) {
+		if (!is_short())
+			return -1;
+		bytes = (bytes + 1) / 2;
+	}
+	return syscall(SYS_write, fd, data, bytes);
+}
+
+int ftruncate64(int fd, off64_t length)
+{
+	return is_our_descriptor(fd) && fails("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, length);
+}
+
+int ftruncate(int fd, off_t length)
+{
+	return ftruncate64(fd, length);
+}
+
+int fallocate64(int fd, int mode, off64_t offset, off64_t length)
+{
+	return is_our_descriptor(fd) && fails("fallocate") ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	return fallocate64(fd, mode, offset, length);
+}
+
+static int open_at(int folder, const char *path, int flags, mode_t mode)
+{
+	return (flags & O_CREAT) && is_ours(path) && fails("open") ? -1 :
+								      (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
+#define OPEN(name, ...)                                                                                     \
+	{                                                                                                   \
+		va_list more;                                                                               \
+		mode_t mode;                                                                                \
+                                                                                                            \
+		va_start(more, flags);                                                                      \
+		mode = va_arg(more, mode_t);                                                                \
+		va_end(more);                                                                               \
+		return open_at(__VA_ARGS__, path, flags, mode);                                             \
+	}
+int open(const char *path, int flags, ...) OPEN(open, AT_FDCWD)
+int open64(const char *path, int flags, ...) OPEN(open64, AT_FDCWD)
+int openat(int folder, const char *path, int flags, ...) OPEN(openat, folder)
+int openat64(int folder, const char *path, int flags, ...) OPEN(openat64, folder)
+
+int mkdir(const char *path, mode_t mode)
+{
+	return is_ours(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+	return is_ours(to) && fails("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int link(const char *from, const char *to)
+{
+	return is_ours(to) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+	if (is_ours(to) && fails("rename"))
+		return -1;
+	return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+void *mmap64(void *place, size_t bytes, int protection, int flags, int fd, off64_t offset)
+{
+	if (fd >= 0 && (flags & MAP_SHARED) && is_our_descriptor(fd) && fails("mmap"))
+		return MAP_FAILED;
+	return (void *)syscall(SYS_mmap, place, bytes, protection, flags, fd, offset);
+}
+
+void *mmap(void *place, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	return mmap64(place, bytes, protection, flags, fd, offset);
+}
