@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Storage that fails under a recording: at every call, with every reason, once or for good.
+"""Storage that fails under a recording: at every call, with every reason, once or for good; and clocks that are set.
 
 The program is unharmed, what could be stored reads and is exact, and what could not is stated.
 """
@@ -157,3 +157,19 @@ def test_rings_that_cannot_be_added(vramtrace, recorded_with):
     """The first ring file is there, and its growth fails: a program of one thread needs no more."""
     recording, counted = recorded_with("fallocate", 1, "ENOSPC")
     check_whole(vramtrace, recording, counted)
+
+
+def test_a_clock_that_jumps(vramtrace, programs, compile_c, tmp_path):
+    """Times are of the clock that nobody sets."""
+    jumps = compile_c(CRASH / "clock_jumps.c", "-shared", "-fPIC")
+    counts = tmp_path / "counts"
+    counts.write_bytes(bytes(4096))
+    env = vramtrace.preload_environment(
+        vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", jumps, VRAMTRACE_OUTPUT=tmp_path / "job.vtr"
+    )
+    subprocess.run([programs[0], counts, "3000"], env=env, check=True, timeout=LIMIT_S)
+    report = vramtrace.json("report", tmp_path / "job.vtr")
+    assert report["recording"]["complete"]
+    assert 0 < report["recording"]["duration_ns"] < LIMIT_S * 10**9
+    times = [event["time_ns"] for event in vramtrace.events(tmp_path / "job.vtr")]
+    assert times == sorted(times) and 0 <= times[0] and times[-1] <= report["recording"]["duration_ns"]
