@@ -87,7 +87,7 @@ bool traceview_lacks_end(struct traceview *v)
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
 
-	if ((s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) || has_ring(v))
+	if (s->sealed || (s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) || has_ring(v))
 		return false;
 	if (!v->trouble[0])
 		snprintf(v->trouble, sizeof(v->trouble),

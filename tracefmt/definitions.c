@@ -311,10 +311,11 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_STRING] = add_string,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
+	int err = type < sizeof(add) / sizeof(*add) && add[type] ? add[type](d, id, &c) : 0;
 
-	if (type >= sizeof(add) / sizeof(*add) || !add[type])
-		return 0;
-	return add[type](d, id, &c);
+	if (!err && d->hear)
+		d->hear(d->hearer, type, id, payload, len);
+	return err;
 }
 
 /* ---- a frame of them ------------------------------------------------------------------------- */

@@ -35,6 +35,8 @@ struct tfmt_definitions {
 	uint32_t partial_type, partial_id;
 	uint8_t *partial;
 	size_t partial_bytes, partial_whole, partial_room;
+	tfmt_definition_fn *hear; /* shown each definition that was taken in; NULL: nobody */
+	void *hearer;
 };
 
 void tfmt_definitions_release(struct tfmt_definitions *d);

@@ -281,6 +281,8 @@ int tfmt_reader_join(struct tfmt_reader *r)
 	}
 	if (!err && r->joined.nr_events)
 		err = tfmt_ledger_use_addresses(&r->ledger);
+	if (!err && r->copier)
+		r->copier->accepted(r->copier, NULL);
 	if (!err)
 		err = joined_define(r);
 	if (err)

@@ -194,6 +194,8 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		if (err) {
 			r->decoder.nr_events = r->decoder.index = 0;
 			r->lost_in_damage += core->nr_records;
+		} else if (r->copier) {
+			r->copier->events(r->copier, core, r->payload);
 		}
 		return err;
 	case TFMT_TYPE_DEFINITIONS:
@@ -217,6 +219,8 @@ static void reader_accept(struct tfmt_reader *r, const struct tfmt_frame_core *c
 	r->next_ordinal = r->at.ordinal;
 	r->next_sequence = core->sequence + 1;
 	r->summary.nr_frames++;
+	if (r->copier)
+		r->copier->accepted(r->copier, core);
 }
 
 /*

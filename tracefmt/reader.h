@@ -27,6 +27,14 @@ struct tfmt_joined {
 	unsigned tries;     /* how often the trace had grown meanwhile */
 };
 
+/* Who copies the trace while it is read: tfmt_copy(). */
+struct tfmt_copier {
+	/* A frame was accepted: r->at is its header. NULL: what the ring file holds comes next. */
+	void (*accepted)(struct tfmt_copier *c, const struct tfmt_frame_core *core);
+	/* It holds events, of this payload. */
+	void (*events)(struct tfmt_copier *c, const struct tfmt_frame_core *core, const uint8_t *payload);
+};
+
 struct tfmt_reader {
 	int fd;
 	char *path;
@@ -56,6 +64,7 @@ struct tfmt_reader {
 	struct tfmt_status status;
 	uint64_t lost_in_damage, lost_in_events;
 	struct tfmt_joined joined;
+	struct tfmt_copier *copier; /* NULL: nobody copies */
 	uint64_t error_offset;
 	char message[512];
 };

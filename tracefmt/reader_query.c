@@ -54,6 +54,8 @@ static enum tfmt_process_end reader_end(const struct tfmt_reader *r)
 		return TFMT_PROCESS_SIGNAL;
 	case TFMT_END_EXEC:
 		return TFMT_PROCESS_EXEC;
+	case TFMT_END_KILLED:
+		return TFMT_PROCESS_KILLED;
 	default:
 		break;
 	}
@@ -75,6 +77,7 @@ void tfmt_reader_conclude(struct tfmt_reader *r)
 	struct tfmt_summary *s = &r->summary;
 
 	s->lost_events = reader_lost(r);
+	s->sealed = r->has_end_frame;
 	if (r->has_status) {
 		s->not_captured = r->status.not_captured;
 		s->waits = r->status.waits;
@@ -216,4 +219,10 @@ const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key)
 			return info->value;
 	}
 	return NULL;
+}
+
+void tfmt_reader_hear(struct tfmt_reader *r, tfmt_definition_fn *fn, void *context)
+{
+	r->definitions.hear = fn;
+	r->definitions.hearer = context;
 }

@@ -330,6 +330,7 @@ enum tfmt_end {
 	TFMT_END_EXIT = 1,   /* exit_status holds */
 	TFMT_END_SIGNAL = 2, /* signal number in exit_status */
 	TFMT_END_EXEC = 3,   /* the image was replaced */
+	TFMT_END_KILLED = 4, /* only in a copy (tfmt_copy): nothing was stored, and the process was gone */
 };
 
 enum tfmt_stop {
@@ -476,6 +477,9 @@ void tfmt_writer_close(struct tfmt_writer *w);           /* frees memory; does n
 
 struct tfmt_reader;
 
+/* Is shown a definition: its payload as it lies in the trace, valid during the call. */
+typedef void tfmt_definition_fn(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len);
+
 struct tfmt_frame {
 	uint32_t parent; /* next older node, 0 = root */
 	uint32_t kind;   /* enum tfmt_frame_kind; 0 = id not defined */
@@ -516,7 +520,7 @@ enum tfmt_process_end {
 	TFMT_PROCESS_SIGNAL,
 	TFMT_PROCESS_EXEC,
 	TFMT_PROCESS_RUNNING, /* the drain still holds its lock on the trace */
-	TFMT_PROCESS_KILLED,  /* no end stored, no lock, and host and boot id are the reader's own */
+	TFMT_PROCESS_KILLED,  /* no end stored, no lock, and host and boot id are the reader's own; or END_KILLED */
 	TFMT_PROCESS_UNKNOWN,
 };
 
@@ -532,6 +536,7 @@ struct tfmt_summary {
 	uint64_t nr_damaged;   /* places where bytes had to be skipped */
 	uint64_t damaged_bytes;
 	uint64_t joined_events; /* read from the ring file because no frame held them */
+	bool sealed;            /* its last frame, END, is there */
 	bool cut;               /* the file ends inside a frame */
 	bool complete;          /* nothing lost, cut or damaged, recording not stopped early */
 	uint32_t stop;          /* enum tfmt_stop */
@@ -589,6 +594,68 @@ bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **
 
 /* The last value of an info key, NULL if absent. */
 const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key);
+
+/*
+ * Show fn every definition as it is taken in, also one that a later one replaces and those of unknown types; those
+ * that cannot be understood are not shown. To be called before the first tfmt_reader_next(); NULL: no more.
+ */
+void tfmt_reader_hear(struct tfmt_reader *r, tfmt_definition_fn *fn, void *context);
+
+/* ---- texts and copies ------------------------------------------------------------------------ */
+
+/* What a string in a trace is: the fields of type `string` in FORMAT.md. */
+enum tfmt_text_kind {
+	TFMT_TEXT_CODE_NAME,
+	TFMT_TEXT_CODE_FILE,
+	TFMT_TEXT_MODULE_PATH,
+	TFMT_TEXT_BUILD_ID,
+	TFMT_TEXT_THREAD,
+	TFMT_TEXT_DEVICE,
+	TFMT_TEXT_UUID,
+	TFMT_TEXT_PCI_BUS_ID,
+	TFMT_TEXT_FUNCTION,
+	TFMT_TEXT_INFO_KEY,
+	TFMT_TEXT_INFO_VALUE,
+	TFMT_TEXT_STRING,
+	TFMT_TEXT_HOST, /* from here on: of the header, in no definition */
+	TFMT_TEXT_JOB,
+	TFMT_TEXT_RING_PATH,
+	TFMT_NR_TEXT_KINDS
+};
+
+struct tfmt_text {
+	enum tfmt_text_kind kind;
+	const char *s; /* not terminated */
+	size_t len;
+};
+#define TFMT_DEFINITION_TEXTS 3 /* most in one definition */
+
+/*
+ * The strings of a definition, in their order: how many, 0 for one without strings and for unknown types, or
+ * TFMT_E_DAMAGED. They point into the payload.
+ */
+int tfmt_definition_texts(uint32_t type, const uint8_t *payload, size_t len,
+			  struct tfmt_text text[TFMT_DEFINITION_TEXTS]);
+
+/*
+ * The payload again with other strings, those of text[], and without what is not known of it. *out is the caller's to
+ * free(). Returns 0, TFMT_E_NOMEM, TFMT_E_DAMAGED, or TFMT_E_INVALID for an unknown type.
+ */
+int tfmt_definition_rewrite(uint32_t type, const uint8_t *payload, size_t len, const struct tfmt_text *text,
+			    uint8_t **out, size_t *out_len);
+
+/*
+ * Copy what can be read of a trace, from its first event on, to an empty file: each frame of events as it is but for
+ * unknown columns, then what the ring file holds; instead of each definition, what `define` writes for it (if anything,
+ * with tfmt_writer_definition(); returns 0 or a negative error, which ends the copying). Ordinals, ids, times and
+ * totals stay. The copy ends with an END frame if the original's end is known, and a damaged place is one in the copy:
+ * frames are missing there. Of a process that still runs it holds what there was. The reader is at its end then: its
+ * summary tells what was wrong. Returns 0, TFMT_E_IO with errno set, or TFMT_E_NOMEM.
+ */
+typedef int tfmt_define_fn(void *context, struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload,
+			   size_t len);
+int tfmt_copy(struct tfmt_reader *r, int fd, const struct tfmt_header *header, tfmt_define_fn *define,
+	      void *context);
 
 #ifdef TFMT_EXPORTS
 #pragma GCC visibility pop

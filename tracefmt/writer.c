@@ -336,6 +336,38 @@ int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
 	return tfmt_encoder_is_full(&w->encoder);
 }
 
+int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, const struct tfmt_totals *totals)
+{
+	struct tfmt_event copy = *ev;
+
+	if (w->error)
+		return TFMT_E_IO;
+	if (copy.alloc_ordinal != TFMT_NO_ORDINAL && copy.kind == TFMT_TENSOR_FREE)
+		copy.stream = 0;
+	tfmt_encoder_add(&w->encoder, &copy);
+	w->next_ordinal = ev->ordinal + 1;
+	w->ledger.totals = *totals;
+	return tfmt_encoder_is_full(&w->encoder);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, uint32_t nr_missing)
+{
+	memcpy(&w->written, at, offsetof(struct tfmt_checkpoint, ring));
+	w->written.nr_rings = 0;
+	w->written.definitions = (struct tfmt_span){ 0 };
+	memcpy(w->order, at->order, sizeof(w->order));
+	w->next_ordinal = at->ordinal;
+	w->ledger.totals = at->totals;
+	w->sequence += nr_missing;
+}
+
+int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr)
+{
+	return w->error ? TFMT_E_IO : writer_frame(w, TFMT_TYPE_EVENTS, payload, len, nr);
+}
+
 void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr)
 {
 	tfmt_ledger_expect(&w->ledger, ev, nr);

@@ -15,4 +15,19 @@ int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32
 		       uint8_t time_shift, int level, const struct tfmt_checkpoint *at,
 		       struct tfmt_ledger *ledger);
 
+/*
+ * For a copy: the frames that follow say what `at` says, a frame's header in the original, and cover nothing of a
+ * ring file; nr_missing frames of the original before them could not be read, which their sequence tells.
+ */
+void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, uint32_t nr_missing);
+
+/* Write a frame of nr events as it is, where tfmt_writer_stand() has put the writer. Nothing may be buffered. */
+int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr);
+
+/*
+ * As tfmt_writer_event(), of an event that a reader has handed out: with its ordinal and the block that it frees.
+ * totals: behind it.
+ */
+int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, const struct tfmt_totals *totals);
+
 #endif
