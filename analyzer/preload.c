@@ -147,6 +147,7 @@ static bool apply_recording(const struct preload_plan *plan)
 	return !setenv("VRAMTRACE_OUTPUT", output, 1) && !setenv("VRAMTRACE_JOB", plan->job, 1) &&
 	       (!plan->stacks || !setenv("VRAMTRACE_STACKS", plan->stacks, 1)) &&
 	       (!plan->only || !setenv("VRAMTRACE_FILTER", plan->only, 1)) &&
+	       (!plan->argv || !setenv("VRAMTRACE_ARGV", "on", 1)) &&
 	       (!plan->tracker || !setenv("VRAMTRACE_TRACKER", "on", 1)) &&
 	       (!plan->cupti || !setenv("VRAMTRACE_CUPTI", plan->cupti, 1));
 }

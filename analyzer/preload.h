@@ -26,6 +26,7 @@ struct preload_plan {
 	const char *stacks; /* NULL = as the environment has it */
 	const char *only;   /* VRAMTRACE_FILTER; the same */
 	const char *cupti;  /* the same */
+	bool argv;          /* record the whole command line */
 	bool tracker;       /* have the framework's allocator tell of itself */
 	const char *gpu;    /* profile of the simulated GPU, NULL = real GPU */
 	const char *name;   /* what recordings call it; NULL = as the profile */

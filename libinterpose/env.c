@@ -18,6 +18,7 @@ extern char **environ;
 
 static const char *const stacks_names[] = { "python", "full", "none" };
 static const char *const tracker_names[] = { "off", "on" };
+static const char *const argv_names[] = { "off", "on" };
 static const char *const cupti_names[] = { "auto", "on", "off" };
 
 const char *ip_stacks_name(enum ip_stacks s)
@@ -47,32 +48,92 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Options of the interpreter that take the next argument. */
-static bool takes_argument(const char *opt)
+/*
+ * What an interpreter is to run: the script or module among its arguments, NULL for -c CODE, standard input or an
+ * interactive session. As `run` has it (analyzer/jobid.c): a word that is no name must never pass for one.
+ */
+static const char *python_script(char **argv)
 {
-	return !strcmp(opt, "-W") || !strcmp(opt, "-X") || !strcmp(opt, "--check-hash-based-pycs");
+	for (; *argv; argv++) {
+		const char *word = *argv;
+
+		if (!strcmp(word, "--"))
+			return argv[1];
+		if (word[0] != '-')
+			return word;
+		if (word[1] == '-') {
+			if (!strcmp(word, "--check-hash-based-pycs") && argv[1])
+				argv++;
+			continue;
+		}
+		for (const char *letter = word + 1; *letter; letter++) {
+			if (*letter == 'm')
+				return letter[1] ? letter + 1 : argv[1];
+			if (*letter == 'c')
+				return NULL;
+			if (*letter == 'W' || *letter == 'X') {
+				if (!letter[1] && argv[1])
+					argv++;
+				break;
+			}
+		}
+		if (!word[1])
+			return NULL;
+	}
+	return NULL;
 }
 
 /* program and script from the command line; arguments are nobody's business but the program's. */
 static void read_command_line(int argc, char **argv)
 {
+	const char *script;
+
 	snprintf(ip_env.program, sizeof(ip_env.program), "%.255s", argc > 0 ? base_name(argv[0]) : "");
-	if (strncmp(ip_env.program, "python", 6))
-		return;
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "-c")) /* what follows is code, not a name */
-			return;
-		if (!strcmp(argv[i], "-m") && i + 1 < argc) {
-			i++;
-		} else if (takes_argument(argv[i])) {
-			i++;
-			continue;
-		} else if (argv[i][0] == '-') {
-			continue;
-		}
-		snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", base_name(argv[i]));
-		return;
+	script = argc > 0 && !strncmp(ip_env.program, "python", 6) ? python_script(argv + 1) : NULL;
+	snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", script ? base_name(script) : "");
+}
+
+/* A word as a shell takes it, at out; returns the byte behind it. At most 4 bytes for each of the word's, and 2. */
+static char *shell_quote(char *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+	size_t len = strlen(word);
+
+	if (len && strspn(word, plain) == len) {
+		memcpy(out, word, len);
+		return out + len;
 	}
+	*out++ = '\'';
+	for (; *word; word++) {
+		if (*word == '\'') {
+			memcpy(out, "'\\'", 3);
+			out += 3;
+		}
+		*out++ = *word;
+	}
+	*out++ = '\'';
+	return out;
+}
+
+/* VRAMTRACE_ARGV=on: all of the command line. Copied at once: programs write over theirs. */
+static void keep_arguments(int argc, char **argv)
+{
+	size_t bytes = 1;
+	char *p;
+
+	for (int i = 0; i < argc; i++)
+		bytes += 4 * strlen(argv[i]) + 3;
+	/* Not ip_map(): a fork child records it, too. */
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return;
+	ip_env.argv = p;
+	for (int i = 0; i < argc; i++) {
+		if (i)
+			*p++ = ' ';
+		p = shell_quote(p, argv[i]);
+	}
+	*p = 0;
 }
 
 /* The launcher's job id, or one of our own from the start time and pid. */
@@ -264,6 +325,8 @@ void ip_env_init(int argc, char **argv)
 	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
 	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);
 	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_AUTO);
+	if (ip_env_choose("VRAMTRACE_ARGV", argv_names, 2, false))
+		keep_arguments(argc, argv);
 	choose_samples();
 	choose_job();
 	choose_output();

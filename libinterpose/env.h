@@ -19,6 +19,7 @@ struct ip_env {
 	char host[256];
 	char program[256];        /* base name of argv[0] */
 	char script[256];         /* the Python script or module, "" if none */
+	const char *argv;         /* the whole command line, quoted for a shell; NULL unless it is asked for */
 	char exe[PATH_MAX];
 	char temporary[512];      /* folder for a ring file that cannot lie beside its trace */
 	char rank[32], local_rank[32], world_size[32]; /* "" if not launched as a rank */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +41,24 @@ void info_put(struct tfmt_writer *w, const char *key, const char *value)
 	p = tfmt_put_string(p, key, strlen(key));
 	p = tfmt_put_string(p, value, len);
 	tfmt_writer_definition(w, TFMT_DEF_INFO, ip_next_id(TFMT_DEF_INFO), payload, (size_t)(p - payload));
+}
+
+/* The command line may be of any length. */
+static void put_arguments(struct tfmt_writer *w)
+{
+	static const char key[] = "argv";
+	size_t len = ip_env.argv ? strlen(ip_env.argv) : 0;
+	uint8_t *payload, *p;
+
+	if (!len)
+		return;
+	payload = p = mmap(NULL, len + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (payload == MAP_FAILED)
+		return;
+	p = tfmt_put_string(p, key, sizeof(key) - 1);
+	p = tfmt_put_string(p, ip_env.argv, len);
+	tfmt_writer_definition(w, TFMT_DEF_INFO, ip_next_id(TFMT_DEF_INFO), payload, (size_t)(p - payload));
+	munmap(payload, len + 64);
 }
 
 static void put_functions(struct tfmt_writer *w)
@@ -83,6 +102,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	put_functions(w);
 	info_put(w, "program", ip_env.program);
 	info_put(w, "script", ip_env.script);
+	put_arguments(w);
 	info_put(w, "exe", ip_env.exe);
 	info_put(w, "allocator_conf", ip_env.allocator_conf);
 	info_put(w, "stacks", ip_stacks_name(ip_env.stacks));

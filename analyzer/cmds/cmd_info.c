@@ -51,6 +51,7 @@ static const struct {
 	const char *key, *label;
 } info_lines[] = {
 	{ "script", "script" },
+	{ "argv", "command line" },
 	{ "exe", "executable" },
 	{ "job", "job" },
 	{ "rank", "rank" },

@@ -34,7 +34,7 @@ struct run_opts {
 	const char *ranks;
 	int64_t gpus_per_node; /* 0 = as usual */
 	int64_t repeat;
-	bool force, no_record, exec, quiet, tracker;
+	bool force, no_record, exec, quiet, tracker, record_argv;
 };
 
 static const struct opt run_optv[] = {
@@ -45,6 +45,7 @@ static const struct opt run_optv[] = {
 	OPT_STRING(0, "only", struct run_opts, only, "LIST", "record only these programs: python*,!torchrun"),
 	OPT_CHOICE(0, "cupti", struct run_opts, cupti, cupti_names, "let CUPTI check what was recorded"),
 	OPT_FLAG(0, "tracker", struct run_opts, tracker, "have PyTorch's allocator tell more of itself"),
+	OPT_FLAG(0, "record-argv", struct run_opts, record_argv, "keep all arguments of the programs, too"),
 	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU",
 		   "run on a simulated GPU: h100, 2xh100, my-gpu.toml"),
 	OPT_STRING(0, "simulate-capacity", struct run_opts, capacity, "SIZE",
@@ -199,6 +200,7 @@ static int prepare(struct run *r)
 	r->plan.stacks = r->opts.stacks >= 0 ? stacks_names[r->opts.stacks] : NULL;
 	r->plan.values = r->opts.values >= 0 ? values_names[r->opts.values] : NULL;
 	r->plan.tracker = r->opts.tracker;
+	r->plan.argv = r->opts.record_argv;
 	r->plan.cupti = r->opts.cupti >= 0 ? cupti_names[r->opts.cupti] : NULL;
 	if (!status && r->opts.simulate)
 		status = take_gpu(r);
