@@ -32,6 +32,7 @@ int cmd_leaks(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);
+int cmd_anonymize(int argc, const char **argv);
 int cmd_calibrate(int argc, const char **argv);
 
 #endif

@@ -28,6 +28,7 @@ static const struct command commands[] = {
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "dump",     cmd_dump,     "every event of a recording" },
 	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },
+	{ "anonymize", cmd_anonymize, "a copy of a recording without the names in it" },
 	{ "calibrate", cmd_calibrate, "measure a GPU for the simulated one" },
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

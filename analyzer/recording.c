@@ -246,6 +246,12 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 	return 0;
 }
 
+int recording_each_generation(const struct recording *r,
+			      int (*fn)(void *context, const char *folder, unsigned number), void *context)
+{
+	return is_folder(r->path) ? each_generation(r->path, fn, context) : fn(context, r->folder, 1);
+}
+
 void recording_release(struct recording *r)
 {
 	for (size_t i = 0; i < r->nr_traces; i++)

@@ -30,4 +30,12 @@ struct recording {
 int recording_open(struct recording *r, const char *path, char *why, size_t size);
 void recording_release(struct recording *r);
 
+/*
+ * Show fn the folder of every generation that the recording's path holds, itself first, with its number; of a path
+ * like NAME.vtr/g1, which no folder has, the first alone. Ends when fn returns other than 0, and returns that, or an
+ * errno. Only of a recording that is a folder.
+ */
+int recording_each_generation(const struct recording *r,
+			      int (*fn)(void *context, const char *folder, unsigned number), void *context);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/cmds/print_strings.h"
 #include "analyzer/command.h"
 #include "analyzer/options.h"
 #include "analyzer/ranges.h"
@@ -18,15 +19,20 @@
 
 struct info_opts {
 	struct emit_opts emit;
+	bool strings;
 };
 
-static const struct opt info_optv[] = { EMIT_JSON_OPTIONS(struct info_opts, emit), OPT_END };
+static const struct opt info_optv[] = {
+	OPT_FLAG(0, "strings", struct info_opts, strings, "list every string that is in it, and nothing else"),
+	EMIT_JSON_OPTIONS(struct info_opts, emit), OPT_END
+};
 
 static const struct opt_help info_help = {
 	.command = "info",
 	.purpose = "Say what a recording holds: processes, devices, how they ended, what was lost.",
 	.usage = "[options] RECORDING",
-	.example = "vramtrace info train.vtr",
+	.example = "vramtrace info train.vtr\n"
+		   "vramtrace info --strings train.vtr",
 	.options = info_optv,
 };
 
@@ -357,13 +363,18 @@ int cmd_info(int argc, const char **argv)
 		return opt_status(parsed);
 	if (argc != 2)
 		return opt_wrong(&info_help, argc < 2 ? "no recording to read" : "one recording at a time");
-	e = emit_open(stdout, &o.emit, "vramtrace/info/1");
+	e = emit_open(stdout, &o.emit, o.strings ? "vramtrace/strings/1" : "vramtrace/info/1");
 	if (recording_open(&r, argv[1], why, sizeof(why))) {
 		recording_release(&r);
 		return emit_fail(e, "%s", why);
 	}
-	status = show_traces(e, &r, &totals);
-	print_totals(e, &r, &totals);
+	if (o.strings) {
+		emit_string(e, "path", NULL, r.path);
+		status = print_strings(e, &r);
+	} else {
+		status = show_traces(e, &r, &totals);
+		print_totals(e, &r, &totals);
+	}
 	recording_release(&r);
 	return emit_close(e) ? CMD_TROUBLE : status;
 }

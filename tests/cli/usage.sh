@@ -18,6 +18,10 @@ try dump --limit x a
 try dump --limit -1 a
 try dump --kind tensor a
 try dump --kind , a
+try anonymize
+try anonymize a
+try anonymize a b c
+try anonymize missing.vtr out.vtr
 try peak --top -5 a
 try leaks --top -1 a
 try run
