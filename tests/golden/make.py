@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""
+Make golden traces of the current format version: make.py BUILD PYTHON [NAME ...], where PYTHON is that of the tests'
+environment. Only for a new version, or for names that are not there yet: README.md says why. Everything is recorded
+in namespaces of its own (unshare, no root needed), so that no trace names a folder or the host of this machine.
+"""
+
+import argparse
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PRELOAD = HERE.parent / "preload"
+GOLDEN = HERE / "v1"
+HOST = "golden"
+STAGE = Path("/opt")  # an empty folder in the namespace; what the recorded programs use is mounted in it
+JOB, BUILD, PYTHON, PACKAGES = (STAGE / name for name in ("job", "vramtrace", "python", "packages"))
+
+JOBS = {  # name: (script, options of run)
+    "training": ("training.py", ()),
+    "native-stacks": ("stacks.py", ("--stacks", "full")),
+    "refused": ("refused.py", ("--tracker",)),
+    "ranges": ("ranges.py", ()),
+    "killed": ("killed.py", ("--exec",)),
+}
+ROWS = {  # name: program of tests/preload, its case
+    "virtual-memory": ("rows_virtual", "mappings"),
+    "references": ("rows_virtual", "references"),
+    "address-ranges": ("rows_virtual", "address_ranges"),
+    "sparse-arrays": ("rows_virtual", "sparse_arrays"),
+    "ipc": ("rows_virtual", "ipc"),
+    "arrays": ("rows_memory", "mipmapped_arrays"),
+    "failing-frees": ("rows_memory", "a_refused_free_restores_the_block"),
+    "bad-frees": ("rows_memory", "free_of_device_memory"),
+    "pools": ("rows_pool", "free_of_pool_memory"),
+    "pools-of-others": ("rows_pool", "pools_of_other_processes"),
+    "graphs": ("rows_graph", "launches"),
+    "limits": ("rows_context", "limits"),
+    "reset": ("rows_context", "device_reset"),
+}
+CUT_BYTES = 300  # of the end of "training", to make "cut"
+
+
+def python_says(python, expression):
+    program = f"import os, sys, sysconfig; print({expression})"
+    return subprocess.run([python, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def enter(build, python):
+    """Mount what is needed in the namespace; from here on nothing else is used."""
+    subprocess.run(["hostname", HOST], check=True)
+    mounts = {
+        BUILD: build,
+        PYTHON: python_says(python, "sys.base_prefix"),
+        PACKAGES: python_says(python, "sysconfig.get_path('purelib')"),
+    }
+    subprocess.run(["mount", "-t", "tmpfs", "golden", STAGE], check=True)
+    JOB.mkdir()
+    for place, source in mounts.items():
+        place.mkdir()
+        subprocess.run(["mount", "--bind", source, place], check=True)
+    for script in (*HERE.glob("jobs/*.py"), HERE.parent / "e2e" / "jobs" / "ranges.py"):
+        shutil.copy(script, JOB)
+    return (BUILD / "cuda.flags").read_text().replace(str(mounts[PACKAGES]), str(PACKAGES)).split()
+
+
+def record(name, program, options=()):
+    """Record a program; keep its trace, and the ring file of one that was killed, compressed."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(JOB), "PYTHONDONTWRITEBYTECODE": "1", "VRAMTRACE_CUPTI": "off"}
+    env |= {"LD_LIBRARY_PATH": str(PYTHON / "lib"), "PYTHONPATH": str(PACKAGES)}
+    output = JOB / f"{name}.rec"
+    argv = [BUILD / "vramtrace", "run", "-q", "--simulate", "2xh100", "-o", output, *options, "--", *program]
+    done = subprocess.run(argv, env=env, cwd=JOB, stdout=subprocess.DEVNULL)
+    if done.returncode not in (0, -signal.SIGKILL):
+        raise SystemExit(f"make.py: '{name}' ended with {done.returncode}")
+    (trace,) = output.glob("*.vtr")
+    shutil.copyfile(trace, GOLDEN / f"{name}.vtr")
+    for ring in output.glob("*.ring"):
+        (GOLDEN / f"{name}.ring.xz").write_bytes(lzma.compress(ring.read_bytes(), preset=9))
+
+
+def compile_row(program, flags):
+    source, result = PRELOAD / f"{program}.c", JOB / program
+    if not result.exists():
+        link = [*flags, f"-L{BUILD}/simgpu", "-l:libcuda.so.1"]
+        subprocess.run(["cc", "-w", "-O1", "-D_GNU_SOURCE", source, *link, "-o", result], check=True)
+    return result
+
+
+def break_copies():
+    """What no program leaves at will: an unfinished frame, and one with a wrong byte."""
+    whole = (GOLDEN / "training.vtr").read_bytes()
+    (GOLDEN / "cut.vtr").write_bytes(whole[:-CUT_BYTES])
+    middle = whole.find(b"\xb6\x56\x46\xe9", len(whole) // 2)
+    damaged = bytearray(whole)
+    damaged[middle + 100] ^= 0x20
+    (GOLDEN / "damaged.vtr").write_bytes(damaged)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("python")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if not args.inside:
+        argv = [sys.executable, Path(__file__).resolve(), "--inside", args.build.absolute(), args.python, *args.names]
+        raise SystemExit(subprocess.run(["unshare", "-rmu", *argv]).returncode)
+    flags = enter(args.build, args.python)
+    GOLDEN.mkdir(exist_ok=True)
+    names = args.names or [*JOBS, *ROWS, "broken"]
+    for name in names:
+        if name in JOBS:
+            script, options = JOBS[name]
+            record(name, [PYTHON / "bin" / "python3", script], options)
+        elif name in ROWS:
+            program, case = ROWS[name]
+            record(name, [compile_row(program, flags), case])
+        elif name == "broken":
+            break_copies()
+        else:
+            raise SystemExit(f"make.py: there is no golden trace '{name}'")
+
+
+main()

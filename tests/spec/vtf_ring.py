@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""The ring file of a process that is running or was killed (tracefmt/FORMAT.md, section 7)."""
+
+import bisect
+import fcntl
+import struct
+from pathlib import Path
+
+RING_MAGIC = 0x31474E4952545656
+PAGE_BYTES = 4096
+RECORD = struct.Struct("<QQQQQIIIHHBBHI")
+ENTRY = struct.Struct("<IIIIII")
+ENTRY_HEADER_BYTES = 24
+TENSOR_ALLOC, TENSOR_FREE, TENSOR_OOM, LOST = 1, 2, 3, 12
+DRIVER_DOMAIN = 64
+BESIDE, IN_A_FOLDER = 0, 1
+
+
+def locked(path):
+    """Whether a process holds an open file description lock for writing on the file: the drain of one that runs."""
+    with open(path, "rb") as file:
+        question = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+        return struct.unpack("hhqqi4x", fcntl.fcntl(file, fcntl.F_OFD_GETLK, question))[0] != fcntl.F_UNLCK
+
+
+def read_ring(path, header):
+    """The ring file of the trace at `path`, or None if it has none."""
+    if header.storage not in (BESIDE, IN_A_FOLDER):
+        return None
+    place = path.with_suffix(".ring") if header.storage == BESIDE else Path(header.ring_path)
+    if not place.exists():
+        return None
+    return Ring(place.read_bytes())
+
+
+def domain_of(kind, device):
+    of_device = kind in (TENSOR_ALLOC, TENSOR_FREE, TENSOR_OOM, LOST) and device < 64
+    return device if of_device else DRIVER_DOMAIN
+
+
+def rank_of(kind):
+    """What goes first at the same time."""
+    return {TENSOR_FREE: 0, TENSOR_ALLOC: 2, TENSOR_OOM: 3}.get(kind, 1)
+
+
+class Ring:
+    """The bytes of a ring file, and its status page."""
+
+    def __init__(self, data):
+        self.data = data
+        self.whole = len(data) >= PAGE_BYTES
+        if not self.whole:
+            return
+        self.magic, self.version, self.pid, self.image_start = struct.unpack_from("<QIIQ", data, 0)
+        self.definition_offset, self.definition_bytes = struct.unpack_from("<QQ", data, 24)
+        self.first, self.stride, self.capacity, self.number = struct.unpack_from("<QQII", data, 40)
+        self.end, self.status, self.stopped, self.errno, self.when = struct.unpack_from("<IiIiQ", data, 64)
+        self.lost, self.not_captured, self.unsupported = struct.unpack_from("<3Q", data, 88)
+        self.head, self.tail, self.waits, self.longest_wait = struct.unpack_from("<4Q", data, 112)
+
+    def belongs_to(self, header):
+        if not self.whole or (self.magic, self.version) != (RING_MAGIC, 1):
+            return False
+        return (self.pid, self.image_start) == (header.pid, header.image_start)
+
+    def definitions_from(self, at, problems):
+        """(type, id, offset, whole, payload) of each entry from position `at` on."""
+        size, base = self.definition_bytes, self.definition_offset
+
+        def take(position, count):
+            position %= size
+            first = self.data[base + position : base + min(position + count, size)]
+            return first + self.data[base : base + count - len(first)]
+
+        if self.head - at > size:
+            problems.append("definitions have been overwritten")
+            return
+        while at < self.head:
+            entry, payload, kind, number, offset, whole = ENTRY.unpack(take(at, ENTRY_HEADER_BYTES))
+            if entry != ENTRY_HEADER_BYTES + (payload + 7) // 8 * 8 or at + entry > self.head:
+                problems.append("an entry that cannot be right")
+                return
+            yield kind, number, offset, whole, take(at + ENTRY_HEADER_BYTES, payload)
+            at += entry
+
+    def head_of(self, index):
+        return struct.unpack_from("<Q", self.data, self.first + index * self.stride)[0]
+
+    def records(self, index, covered, problems):
+        """What no frame holds of one ring, oldest first, and how many more have been overwritten."""
+        base = self.first + index * self.stride
+        if base + self.stride > len(self.data):
+            problems.append(f"ring {index} is beyond the end of the file")
+            return [], 0
+        head = self.head_of(index)
+        thread = struct.unpack_from("<I", self.data, base + 128)[0]
+        found = []
+        overwritten = max(0, head - covered - self.capacity)
+        for position in range(covered + overwritten, head):
+            slot = base + PAGE_BYTES + position % self.capacity * RECORD.size
+            (time, address, size, order, aux, python, native, shape, stream, function, kind, device, flags, valid) = (
+                RECORD.unpack_from(self.data, slot)
+            )
+            if valid != (position + 1) & 0xFFFFFFFF:
+                problems.append(f"record {position} of ring {index} is not whole")
+                break
+            values = dict(time=time, address=address, size=size, aux=aux, python=python, native=native, shape=shape)
+            values |= dict(stream=stream, function=function, kind=kind, device=device, flags=flags, thread=thread)
+            found.append((domain_of(kind, device), order, values))
+        return found, overwritten
+
+    def merged(self, covered, problems):
+        """All records that no frame holds, each domain in its order, the domains by time."""
+        taken = [
+            self.records(index, covered[index] if index < len(covered) else 0, problems)
+            for index in range(self.number)
+        ]
+        if overwritten := sum(count for _, count in taken):
+            nothing = dict.fromkeys("time address aux python native shape stream function flags thread".split(), 0)
+            yield nothing | {"kind": LOST, "size": overwritten, "device": 255}
+        rings, orders = [found for found, _ in taken], {}
+        for domain, order, _ in (record for ring in rings for record in ring):
+            orders.setdefault(domain, []).append(order)
+        for waiting in orders.values():
+            waiting.sort(reverse=True)
+        at = [0] * len(rings)
+        while True:
+            heads = [(index, ring[at[index]]) for index, ring in enumerate(rings) if at[index] < len(ring)]
+            if not heads:
+                return
+            ready = [(index, head) for index, head in heads if orders[head[0]][-1] == head[1]] or heads
+            index, (domain, order, values) = min(
+                ready, key=lambda item: (item[1][2]["time"], rank_of(item[1][2]["kind"]), item[0])
+            )
+            # Nothing but damage makes one take a head that is not the first of its domain.
+            del orders[domain][bisect.bisect_left(orders[domain], -order, key=lambda held: -held)]
+            at[index] += 1
+            yield values
