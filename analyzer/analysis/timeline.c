@@ -108,15 +108,15 @@ void timeline_resample(const struct timeline *t, const struct timeline_track *tr
 
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t from = (uint64_t)(i * part_ns) / t->step_ns;
-		uint64_t to = (uint64_t)((i + 1) * part_ns) / t->step_ns;
-
-		values[i] = (struct timeline_values){ 0 };
 		/* A part shorter than a step shows that step; the last part includes the end. */
-		for (uint64_t k = from; k < to || k == from || (i + 1 == nr && k == to); k++) {
-			if (k < track->filled)
-				raise_to(&values[i], &track->step[k]);
-			else
-				raise_to(&values[i], &track->now);
-		}
+		uint64_t to = i + 1 == nr ? end_ns / t->step_ns + 1 : (uint64_t)((i + 1) * part_ns) / t->step_ns;
+
+		to = to > from ? to : from + 1;
+		values[i] = (struct timeline_values){ 0 };
+		for (uint64_t k = from; k < to && k < track->filled; k++)
+			raise_to(&values[i], &track->step[k]);
+		/* Steps are as fine as this track's events let them be; what lies behind may be any number of them. */
+		if (to > track->filled)
+			raise_to(&values[i], &track->now);
 	}
 }

@@ -133,6 +133,36 @@ static void the_timeline_keeps_short_peaks(void **state)
 	model_release(&m);
 }
 
+/* Hours of what belongs to no device are no more work than what was on one. */
+static void the_timeline_ends_long_before_the_recording(void **state)
+{
+	struct tfmt_header header = synthetic_header(1);
+	struct timeline_values values[3];
+	struct timeline t;
+	struct model_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
+	struct model m = MODEL_INIT;
+	struct synthetic s;
+
+	(void)state;
+	synthetic_open(&s, "idle.vtr", &header);
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x1000, 1 * MiB, 20 * MiB);
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x2000, 2 * MiB, 20 * MiB);
+	synthetic_event(&s, TFMT_TENSOR_FREE, 0, 0x1000, 0, 20 * MiB);
+	s.time_ns = header.start_mono_ns + 1000000 * SECOND;
+	synthetic_event(&s, TFMT_PHASE_BEGIN, 255, 2, 0, 0);
+	synthetic_close(&s, 0);
+
+	timeline_init(&t);
+	assert_int_equal(model_load(&m, "idle.vtr", &options), 0);
+	assert_int_equal(m.duration_ns, 1000000 * SECOND);
+	timeline_resample(&t, &t.track[0], m.duration_ns, values, 3);
+	assert_int_equal(values[0].allocated, 3 * MiB);
+	assert_int_equal(values[1].allocated, 2 * MiB);
+	assert_int_equal(values[2].allocated, 2 * MiB);
+	timeline_release(&t);
+	model_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +170,7 @@ int main(void)
 		cmocka_unit_test(an_unreadable_trace_does_not_hide_the_others),
 		cmocka_unit_test(a_trace_cut_anywhere_loads_or_is_refused),
 		cmocka_unit_test(the_timeline_keeps_short_peaks),
+		cmocka_unit_test(the_timeline_ends_long_before_the_recording),
 	};
 
 	return cmocka_run_group_tests(tests, synthetic_enter, synthetic_leave);
