@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A file on this machine, identified by path and build id. */
 struct symbol_file {
@@ -104,6 +105,11 @@ static bool has_build_id(Dwfl_Module *module, const char *wanted)
 
 static void file_open(struct symbol_file *f)
 {
+	struct stat st;
+
+	/* The path is the recording's word: opening a pipe would wait for its writer, a device may do anything. */
+	if (stat(f->path, &st) || !S_ISREG(st.st_mode))
+		return;
 	f->session = dwfl_begin(&callbacks);
 	if (!f->session)
 		return;

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -115,6 +117,29 @@ static void missing_files_and_modules_are_no_error(void **state)
 	symbols_free(s);
 }
 
+/* A recording may say anything: opening a pipe would wait for ever. */
+static void what_is_no_file_is_not_opened(void **state)
+{
+	char path[] = "/tmp/vramtrace-symbols.XXXXXX", pipe[sizeof(path) + 8];
+	struct tfmt_module module = { .start = 0x1000, .end = 0x2000, .path = pipe, .build_id = "" };
+	struct symbols *s = symbols_new();
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(pipe, sizeof(pipe), "%s/pipe", path);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	alarm(60);
+	assert_null(symbols_find(s, &module, 0x1234).function);
+	module.path = path;
+	assert_null(symbols_find(s, &module, 0x1234).function);
+	module.path = "/dev/zero";
+	assert_null(symbols_find(s, &module, 0x1234).function);
+	alarm(0);
+	symbols_free(s);
+	unlink(pipe);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +147,7 @@ int main(void)
 		cmocka_unit_test(answers_are_kept),
 		cmocka_unit_test(another_build_of_the_file_is_not_believed),
 		cmocka_unit_test(missing_files_and_modules_are_no_error),
+		cmocka_unit_test(what_is_no_file_is_not_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
