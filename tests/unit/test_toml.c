@@ -89,7 +89,8 @@ static void test_wrong_files(void **state)
 		unsigned line;
 	} wrong[] = {
 		{ "a = 1\nb = \n", 2 },  { "a = 1\na = 2\n", 2 }, { "[t\n", 1 },
-		{ "a = \"no end\n", 1 }, { "a = \xff\n", 1 },
+		{ "a = \"no end\n", 1 }, { "a = \xff\n", 1 },   { "a = 1\n[[[b]]]\n", 2 },
+		{ "[=\n", 1 },		 { "[[\n", 1 },	   { "\u00e9 = 1\n", 1 },
 	};
 	const struct toml_node *root;
 	unsigned line;
