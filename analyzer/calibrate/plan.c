@@ -22,6 +22,7 @@ struct plan {
 	cudnnHandle_t handle;
 	struct made *made;
 	size_t nr_made;
+	unsigned depth; /* of the descriptor that is built now */
 	const char *reason; /* of the first trouble */
 	char *what;
 	size_t what_length;
@@ -101,6 +102,9 @@ static void say(struct plan *p, const char *text)
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
+/* Descriptors in descriptors; cuDNN's have three: graph, operation, tensor. */
+enum { MAX_DEPTH = 16 };
+
 static const char *build(struct plan *p, const char *text, cudnnBackendDescriptor_t *d);
 
 static bool take_number(const char **text, long *number)
@@ -133,6 +137,9 @@ static const char *take_element(struct plan *p, const char *text, cudnnBackendAt
 	switch (type) {
 	case CUDNN_TYPE_BACKEND_DESCRIPTOR:
 		return build(p, text, out);
+	case CUDNN_TYPE_HANDLE:
+	case CUDNN_TYPE_VOID_PTR: /* an address of the process that asked */
+		return NULL;
 	case CUDNN_TYPE_INT64:
 		*(int64_t *)out = strtoll(text, &end, 10);
 		break;
@@ -253,7 +260,7 @@ static const char *build(struct plan *p, const char *text, cudnnBackendDescripto
 	*d = NULL;
 	if (take(&text, '-'))
 		return text;
-	end = descriptor_end(text);
+	end = p->depth < MAX_DEPTH ? descriptor_end(text) : NULL;
 	if (!end || !take_number(&text, &type) || !take(&text, '('))
 		return NULL;
 	*d = find_made(p, start, (size_t)(end - start));
@@ -269,11 +276,13 @@ static const char *build(struct plan *p, const char *text, cudnnBackendDescripto
 	if (type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR &&
 	    !set_handle(p, *d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE))
 		return NULL;
+	p->depth++;
 	while (text && *text != ')') {
 		text = take_attribute(p, text, *d);
 		if (text)
 			take(&text, ' ');
 	}
+	p->depth--;
 	if (!text)
 		return NULL;
 	if (p->l->cudnnBackendFinalize(*d) != CUDNN_STATUS_SUCCESS) {
