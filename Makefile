@@ -86,13 +86,14 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 	$(Q)mkdir -p $(@D)
 	$(Q){ echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };'; } >$@
 
+# What the analyzer is made of; fragments name it, too.
+AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/ui/*.c)
+AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
+
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk tests/*/*.mk)
 
 # ---- analyzer: the vramtrace command ---------------------------------------------------------
-AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/ui/*.c)
-AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
-
 $(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC))) $(O)/analyzer/toml.o
 
 $(O)/vramtrace: $(O)/analyzer/main.o $(O)/libanalyzer.a $(O)/libtracefmt.a

@@ -1,27 +1,53 @@
 # SPDX-License-Identifier: MIT
-# Fuzzers: one program per tests/fuzz/fuzz_*.c, with libFuzzer (clang), AddressSanitizer and UBSan. What they found, and
-# the small inputs they start from, lie in tests/fuzz/corpus/NAME/; every `unit` reads them with the build at hand.
+# Fuzzers: one program per tests/fuzz/fuzz_*.c, with AddressSanitizer and UBSan, for libFuzzer (clang) and for AFL++.
+# What they found, and the small inputs they start from, lie in tests/fuzz/corpus/NAME/, words that help in NAME.dict;
+# every `unit` reads the corpus with the build at hand.
 
 TIME ?= 60
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SRC := $(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) $(TFMT_SRC)
-FUZZ_LIBS := -lzstd -lxxhash
-FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+FUZZ_SHARED := tests/fuzz/hostile_file.c tests/fuzz/reader_input.c
+FUZZ_LIBRARY := $(TFMT_SRC) $(filter-out analyzer/main.c,$(AN_SRC)) analyzer/toml.cc
+FUZZ_LIBS = $(AN_LIBS) -lxxhash
+FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-$(O)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRC)
-	@mkdir -p $(@D)
-	$(call say,CLANG,$@)
-	$(Q)clang $(CPPFLAGS) -std=gnu11 $(WARN) $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) $(FUZZ_LIBS)
+# $(call FUZZ_BUILD,FOLDER,COMPILER,FLAGS,LINKER'S FLAGS): all of it once more, as that engine wants it.
+define FUZZ_BUILD
+$(O)/$(1)/%.o: %.c $(O)/flags.key tests/fuzz/fuzz.mk $(O)/gen/gpu_names.h
+	@mkdir -p $$(@D)
+	$$(call say,CC,'$$< ($(1))')
+	$$(Q)$(2) $$(CPPFLAGS) -I$(O) $$(CUDA_CFLAGS) -std=gnu11 $$(WARN) $(FUZZ_FLAGS) $(3) -MMD -MP -c -o $$@ $$<
+
+$(O)/$(1)/%.o: %.cc $(O)/flags.key tests/fuzz/fuzz.mk
+	@mkdir -p $$(@D)
+	$$(call say,CC,'$$< ($(1))')
+	$$(Q)$(2) $$(CPPFLAGS) -std=c++17 $(FUZZ_FLAGS) $(3) -MMD -MP -c -o $$@ $$<
+
+$(O)/$(1)/library.a: $(patsubst %,$(O)/$(1)/%.o,$(basename $(FUZZ_LIBRARY)))
+
+$(FUZZERS:%=$(O)/$(1)/%): $(O)/$(1)/%: $(O)/$(1)/tests/fuzz/fuzz_%.o $(FUZZ_SHARED:%.c=$(O)/$(1)/%.o) $(O)/$(1)/library.a
+	$$(call say,LD,$$@)
+	$$(Q)$(2) $(4) -o $$@ $$^ $$(FUZZ_LIBS)
+endef
+# vptr and function want the C++ runtime of the sanitizers, which a C compiler does not link.
+FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize=vptr,function
+$(eval $(call FUZZ_BUILD,fuzz,clang,$(FUZZ_SAN) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fsanitize=fuzzer))
+$(eval $(call FUZZ_BUILD,fuzz-afl,AFL_QUIET=1 AFL_USE_ASAN=1 AFL_USE_UBSAN=1 afl-clang-fast,,-fsanitize=fuzzer))
+
+fuzzers: $(FUZZERS:%=$(O)/fuzz/%)
 
 ## fuzz: run every fuzzer for TIME seconds (60), on new inputs in the build folder; needs clang
-fuzz: $(FUZZERS:%=$(O)/fuzz/%)
-	$(Q)for f in $(FUZZERS); do echo "  FUZZ  $$f"; mkdir -p $(O)/fuzz/inputs/$$f tests/fuzz/corpus/$$f; \
-		$(O)/fuzz/$$f -max_total_time=$(TIME) -print_final_stats=1 -artifact_prefix=$(O)/fuzz/$$f- \
-		$(O)/fuzz/inputs/$$f tests/fuzz/corpus/$$f 2>$(O)/fuzz/$$f.log || { cat $(O)/fuzz/$$f.log; exit 1; }; \
-		grep -E 'DONE|number_of_executed' $(O)/fuzz/$$f.log; done
+fuzz: fuzzers
+	$(Q)TIME='$(TIME)' tests/fuzz/run.sh '$(O)' $(FUZZERS)
+
+## fuzz-afl: the same with AFL++ (Debian: afl++)
+fuzz-afl: $(FUZZERS:%=$(O)/fuzz-afl/%)
+	$(Q)TIME='$(TIME)' tests/fuzz/run_afl.sh '$(O)' $(FUZZERS)
 
 # The corpus, once, by whatever compiler and sanitizers this build has.
-$(O)/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/tests/fuzz/reader_input.o $(O)/libtracefmt.a
+$(O)/tests/fuzz/fuzz_questions.o: private override CFLAGS += $(CUDA_CFLAGS)
+
+$(O)/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(FUZZ_SHARED:%.c=$(O)/%.o) $(O)/libanalyzer.a \
+		$(O)/libtracefmt.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(INSTRUMENT) -o $@ $^ $(LDFLAGS) $(FUZZ_LIBS)
@@ -31,5 +57,6 @@ unit: unit-fuzz
 unit-fuzz: $(FUZZERS:%=$(O)/fuzz/replay_%)
 	$(Q)for f in $(FUZZERS); do echo "  TEST  corpus of fuzz_$$f"; \
 		$(O)/fuzz/replay_$$f tests/fuzz/corpus/$$f/* || exit 1; done
+	$(Q)$(O)/fuzz/replay_commands tests/fuzz/corpus/reader/* tests/golden/v1/*
 
-.PHONY: fuzz unit-fuzz
+.PHONY: fuzz fuzz-afl fuzzers unit-fuzz

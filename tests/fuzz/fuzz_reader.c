@@ -3,11 +3,8 @@
  * Fuzzer of the reader: whatever a trace and its ring file hold, it reads on, refuses, or reports damage. It ends, in
  * bounded memory, and what it gives out can be used.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/fuzz/reader_input.h"
 #include "tracefmt/tracefmt.h"
@@ -89,44 +86,21 @@ static void read_all(struct tfmt_reader *r)
 	use_lists(r);
 }
 
-static void store(const char *path, const uint8_t *bytes, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size || close(fd)) {
-		perror(path);
-		exit(2);
-	}
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct reader_input in = reader_input_split(data, size);
-	static char trace[64], ring[64];
 	struct tfmt_reader *r;
 	uint64_t offset;
 
-	if (!trace[0]) {
-		snprintf(trace, sizeof(trace), "/dev/shm/fuzz-reader.%d.vtr", (int)getpid());
-		snprintf(ring, sizeof(ring), "/dev/shm/fuzz-reader.%d.ring", (int)getpid());
-	}
-	store(trace, in.trace, in.trace_bytes);
-	if (in.ring_bytes)
-		store(ring, in.ring, in.ring_bytes);
-	if (!tfmt_reader_open(&r, trace, &offset)) {
+	if (!tfmt_reader_open(&r, reader_input_store(&in, "reader"), &offset)) {
 		read_all(r);
 		tfmt_reader_close(r);
 	}
-	unlink(trace);
-	if (in.ring_bytes)
-		unlink(ring);
+	reader_input_remove(&in, "reader");
 	return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-	size = LLVMFuzzerMutate(data, reader_input_expand(data, size, max_size), max_size);
-	if (seed % 8) /* now and then a wrong checksum is the point */
-		reader_input_seal(data, reader_input_split(data, size).trace_bytes);
-	return size;
+	return reader_input_mutate(data, size, max_size, seed, LLVMFuzzerMutate);
 }

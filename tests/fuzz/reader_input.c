@@ -2,15 +2,23 @@
 /* Inputs of the reader's fuzzers; see reader_input.h. The offsets are FORMAT.md's. */
 #include "tests/fuzz/reader_input.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
 #define HEADER_MIN 80
 #define FRAME_MIN 32
 #define PAYLOAD_MAX 65536
+#define PAGE 4096
+#define STATUS_USED 144
+#define RING_PAIR 8 /* head, tail, and thread with owner */
+#define RING_USED (3 * RING_PAIR)
+#define RECORD_BYTES 64
 
 static const uint8_t frame_magic[4] = { 0xb6, 0x56, 0x46, 0xe9 };
 
@@ -117,4 +125,152 @@ size_t reader_input_expand(uint8_t *data, size_t size, size_t max_size)
 	}
 	free(out);
 	return size;
+}
+
+/* ---- ring files ------------------------------------------------------------------------------- */
+
+/* Where the parts of an input's ring file lie in it; what it has no room for is left out. */
+struct ring_layout {
+	size_t definition_bytes, ring_bytes, nr_rings;
+	uint32_t capacity;
+};
+
+static struct ring_layout ring_layout(const uint8_t *ring, size_t size)
+{
+	struct ring_layout l = { 0 };
+
+	if (size < STATUS_USED)
+		return l;
+	l.capacity = ring[56] == 16 ? 16 : ring[56] == 8 ? 8 : 4;
+	l.definition_bytes = ring[33] == 4 ? 1024 : ring[33] == 2 ? 512 : 256;
+	if (l.definition_bytes > size - STATUS_USED)
+		return (struct ring_layout){ 0 };
+	l.ring_bytes = RING_USED + (size_t)l.capacity * RECORD_BYTES;
+	l.nr_rings = (size - STATUS_USED - l.definition_bytes) / l.ring_bytes;
+	return l;
+}
+
+static void put_bytes(uint8_t *p, uint64_t value, unsigned nr)
+{
+	for (unsigned i = 0; i < nr; i++)
+		p[i] = (uint8_t)(value >> 8 * i);
+}
+
+void reader_input_pair(uint8_t *data, size_t size)
+{
+	struct reader_input in = reader_input_split(data, size);
+	struct ring_layout l = ring_layout(in.ring, in.ring_bytes);
+	uint8_t *ring = data + in.trace_bytes, *at = ring + STATUS_USED + l.definition_bytes;
+
+	if (!l.capacity || in.trace_bytes < HEADER_MIN)
+		return;
+	memcpy(ring, "VVTRING1", 8);
+	put_bytes(ring + 8, 1, 4);
+	memcpy(ring + 12, data + 24, 4); /* process id */
+	memcpy(ring + 16, data + 48, 8); /* start */
+	put_bytes(ring + 24, PAGE, 8);
+	put_bytes(ring + 32, l.definition_bytes, 8);
+	put_bytes(ring + 40, PAGE + l.definition_bytes, 8);
+	put_bytes(ring + 48, PAGE + (uint64_t)l.capacity * RECORD_BYTES, 8);
+	put_bytes(ring + 56, l.capacity, 4);
+	put_bytes(ring + 60, l.nr_rings, 4);
+	for (size_t i = 0; i < l.nr_rings; i++, at += l.ring_bytes) {
+		uint32_t head = u32_at(at), first = head > l.capacity ? head - l.capacity : 0;
+
+		for (uint32_t p = first; p != head; p++)
+			put_bytes(at + RING_USED + p % l.capacity * RECORD_BYTES + RECORD_BYTES - 4, p + 1, 4);
+	}
+}
+
+/* The ring file with its pages, in memory; the caller frees it. */
+static uint8_t *ring_file(const uint8_t *ring, size_t size, size_t *bytes)
+{
+	struct ring_layout l = ring_layout(ring, size);
+	const uint8_t *from = ring + STATUS_USED;
+	uint8_t *file, *to;
+
+	*bytes = PAGE + l.definition_bytes + l.nr_rings * (PAGE - RING_USED + l.ring_bytes);
+	file = calloc(1, *bytes);
+	memcpy(file, ring, size < STATUS_USED ? size : STATUS_USED);
+	to = file + PAGE;
+	memcpy(to, from, l.definition_bytes);
+	from += l.definition_bytes;
+	to += l.definition_bytes;
+	for (size_t i = 0; i < l.nr_rings; i++) {
+		memcpy(to, from, RING_PAIR);
+		memcpy(to + 64, from + RING_PAIR, RING_PAIR);
+		memcpy(to + 128, from + 2 * RING_PAIR, RING_PAIR);
+		memcpy(to + PAGE, from + RING_USED, l.ring_bytes - RING_USED);
+		from += l.ring_bytes;
+		to += PAGE + l.ring_bytes - RING_USED;
+	}
+	return file;
+}
+
+/* ---- mutations and files ------------------------------------------------------------------------ */
+
+size_t reader_input_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed,
+			   size_t (*mutate)(uint8_t *data, size_t size, size_t max_size))
+{
+	size = mutate(data, reader_input_expand(data, size, max_size), max_size);
+	if (seed % 8) /* now and then a wrong checksum is the point */
+		reader_input_seal(data, reader_input_split(data, size).trace_bytes);
+	if (seed / 8 % 4)
+		reader_input_pair(data, size);
+	return size;
+}
+
+static void store(const char *path, const uint8_t *bytes, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size || close(fd)) {
+		perror(path);
+		exit(2);
+	}
+}
+
+static const char *path_of(const char *name, const char *suffix)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "/dev/shm/fuzz-%s.%d.%s", name, (int)getpid(), suffix);
+	return path;
+}
+
+static void store_trace(const struct reader_input *in, const char *path)
+{
+#ifdef __AFL_COMPILER
+	uint8_t *sealed = malloc(in->trace_bytes + 1);
+
+	memcpy(sealed, in->trace, in->trace_bytes);
+	reader_input_seal(sealed, in->trace_bytes);
+	store(path, sealed, in->trace_bytes);
+	free(sealed);
+#else
+	store(path, in->trace, in->trace_bytes);
+#endif
+}
+
+const char *reader_input_store(const struct reader_input *in, const char *name)
+{
+	const char *path;
+
+	if (in->ring_bytes) {
+		size_t bytes;
+		uint8_t *file = ring_file(in->ring, in->ring_bytes, &bytes);
+
+		store(path_of(name, "ring"), file, bytes);
+		free(file);
+	}
+	path = path_of(name, "vtr");
+	store_trace(in, path);
+	return path;
+}
+
+void reader_input_remove(const struct reader_input *in, const char *name)
+{
+	unlink(path_of(name, "vtr"));
+	if (in->ring_bytes)
+		unlink(path_of(name, "ring"));
 }

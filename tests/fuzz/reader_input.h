@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzzers of the reader share: an input is a trace, and behind it, if its last four bytes say so, a ring file.
+ * What the fuzzers of the reader share: an input is a trace, and behind it, if its last four bytes say so, a ring file
+ * without the padding of its pages: 144 bytes of status, the definition ring, and per ring head, tail, thread, owner and its records.
  * Checksums are made right after each mutation, or hardly any would get past them.
  */
 #ifndef FUZZ_READER_INPUT_H
@@ -20,10 +21,24 @@ struct reader_input reader_input_split(const uint8_t *data, size_t size);
 /* Give the header and every frame of the trace the checksum that its bytes have. */
 void reader_input_seal(uint8_t *trace, size_t size);
 
+/* Make the ring file that of the trace, laid out as a recorder does, and its records whole. */
+void reader_input_pair(uint8_t *data, size_t size);
+
 /*
  * Store the frames of an input uncompressed, as the format allows: then a mutation changes a column, not noise that
  * no decompressor takes. Returns the new size; `size` when nothing changed or it does not fit.
  */
 size_t reader_input_expand(uint8_t *data, size_t size, size_t max_size);
+
+/*
+ * What a fuzzer's own mutator does: expand, mutate by what libFuzzer offers, and make most checksums right. AFL++ calls
+ * no mutator: there reader_input_store() makes them right.
+ */
+size_t reader_input_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed,
+			   size_t (*mutate)(uint8_t *data, size_t size, size_t max_size));
+
+/* Store the files, named for this process and NAME. Returns the trace's path, valid until the next call. */
+const char *reader_input_store(const struct reader_input *in, const char *name);
+void reader_input_remove(const struct reader_input *in, const char *name);
 
 #endif

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# run_afl.sh BUILD FUZZER...: run each under AFL++ for TIME seconds. Status 1: one found something.
+build=$1
+shift
+export AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_UI=1 AFL_NO_AFFINITY=1
+for f; do
+	echo "  AFL   $f"
+	out="$build/fuzz-afl/inputs/$f"
+	dict="tests/fuzz/$f.dict"
+	rm -rf "$out"
+	mkdir -p "$out"
+	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "tests/fuzz/corpus/$f" -o "$out" \
+		$([ -f "$dict" ] && echo "-x $dict") -- "$build/fuzz-afl/$f" >"$out/log" 2>&1; then
+		cat "$out/log"
+		exit 1
+	fi
+	grep -E '^(execs_done|bitmap_cvg|saved_crashes|saved_hangs)' "$out/default/fuzzer_stats"
+	if [ -n "$(ls "$out/default/crashes" 2>/dev/null)" ]; then
+		ls "$out/default/crashes"/*
+		exit 1
+	fi
+done
