@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A real recording, cut at every byte and with bits changed all over: for each the commands give the same
+ * figures, or fewer and say so, or refuse it with a message. No figure that is said to be "at least" is more
+ * than it was.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "tests/unit/tracefmt_stream.h"
+
+#include "analyzer/command.h"
+#include "analyzer/model.h"
+#include "tracefmt/frame.h"
+#include "tracefmt/varint.h"
+
+#define GOLDEN "tests/golden/v1/sweep.vtr"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__aarch64__) /* slower, or emulated */
+#define PAYLOAD_STEP 5 /* bytes of a payload from one changed bit to the next */
+#define CUT_STEP 3
+#else
+#define PAYLOAD_STEP 1
+#define CUT_STEP 1
+#endif
+
+/* What people read in a report. */
+struct figures {
+	uint64_t nr_events, tensor_allocs, tensor_frees, driver_allocs, driver_frees;
+	uint64_t allocated, reserved, driver, pinned;
+	uint64_t allocated_peak, reserved_peak, driver_peak, pinned_peak;
+};
+
+struct outcome {
+	bool refused;
+	bool complete; /* the report calls its figures exact */
+	int verdict;   /* exit status of verify */
+	struct figures figures;
+};
+
+static uint8_t *golden;
+static size_t golden_bytes;
+static struct outcome intact;
+static char path[64];
+static int fd = -1;
+static unsigned nr_refused, nr_said;
+
+static struct figures figures_of(const struct model *m)
+{
+	const struct books *books = &m->process[0].books;
+	const struct device_books *d = &books->device[0];
+
+	return (struct figures){
+		.nr_events = m->nr_events,
+		.tensor_allocs = d->tensor_allocs,
+		.tensor_frees = d->tensor_frees,
+		.driver_allocs = d->driver_allocs,
+		.driver_frees = d->driver_frees,
+		.allocated = d->allocated_bytes,
+		.reserved = d->reserved_bytes,
+		.driver = d->driver_bytes,
+		.pinned = books->pinned_bytes,
+		.allocated_peak = d->allocated_peak_bytes,
+		.reserved_peak = d->reserved_peak_bytes,
+		.driver_peak = d->driver_peak_bytes,
+		.pinned_peak = books->pinned_peak_bytes,
+	};
+}
+
+/* What the commands make of these bytes. Who refuses says why. */
+static struct outcome look(const uint8_t *bytes, size_t size)
+{
+	static const struct model_options quiet = { .quiet = true };
+	const char *verify[] = { "verify", path, NULL };
+	FILE *screen = stdout, *errors = stderr;
+	struct model m = MODEL_INIT;
+	struct outcome o = { 0 };
+	size_t said = 0;
+	char *text = NULL;
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, bytes, size, 0), (ssize_t)size);
+	stdout = fopen("/dev/null", "we");
+	stderr = open_memstream(&text, &said);
+	o.refused = model_load(&m, path, &quiet);
+	fflush(stderr);
+	if (o.refused && !said)
+		o.complete = true;
+	if (!o.refused) {
+		o.complete = m.complete;
+		o.figures = figures_of(&m);
+	}
+	model_release(&m);
+	o.verdict = cmd_verify(2, verify);
+	fclose(stdout);
+	fclose(stderr);
+	stdout = screen;
+	stderr = errors;
+	free(text);
+	return o;
+}
+
+/* Damage was done: is it known, and is nothing more than it was? */
+static void check(const struct outcome *o, const char *what, size_t at)
+{
+	const struct figures *f = &o->figures, *was = &intact.figures;
+
+	nr_refused += o->refused;
+	nr_said += !o->refused;
+	if (o->complete || o->verdict != CMD_TROUBLE)
+		fail_msg("%s %zu: not said (verify: %d)", what, at, o->verdict);
+	if (f->nr_events > was->nr_events || f->tensor_allocs > was->tensor_allocs ||
+	    f->tensor_frees > was->tensor_frees || f->driver_allocs > was->driver_allocs ||
+	    f->driver_frees > was->driver_frees)
+		fail_msg("%s %zu: events that never were", what, at);
+	if (f->allocated_peak > was->allocated_peak || f->reserved_peak > was->reserved_peak ||
+	    f->driver_peak > was->driver_peak || f->pinned_peak > was->pinned_peak)
+		fail_msg("%s %zu: more at the peak than there was", what, at);
+	if (f->allocated > f->allocated_peak || f->reserved > f->reserved_peak ||
+	    f->driver > f->driver_peak || f->pinned > f->pinned_peak)
+		fail_msg("%s %zu: more at the end than at the peak", what, at);
+}
+
+static void flip(size_t at, unsigned bit)
+{
+	struct outcome o;
+
+	golden[at] ^= (uint8_t)(1 << bit);
+	o = look(golden, golden_bytes);
+	golden[at] ^= (uint8_t)(1 << bit);
+	check(&o, "flipped byte", at);
+}
+
+static void test_intact(void **state)
+{
+	(void)state;
+	intact = look(golden, golden_bytes);
+	assert_false(intact.refused);
+	assert_true(intact.complete);
+	assert_int_equal(intact.verdict, CMD_FINE);
+	assert_int_equal(intact.figures.nr_events, 95);
+	assert_true(intact.figures.allocated_peak > intact.figures.allocated && intact.figures.allocated);
+}
+
+static void test_cut_at_every_byte(void **state)
+{
+	(void)state;
+	for (size_t size = 0; size < golden_bytes; size += CUT_STEP) {
+		struct outcome o = look(golden, size);
+
+		check(&o, "cut at byte", size);
+	}
+}
+
+/* Every bit of the file's header, and of every frame's header and fields. */
+static void test_flip_headers(void **state)
+{
+	struct tfmt_frame_core core;
+	size_t at = tfmt_get32(golden + 12), nr_frames = 0;
+
+	(void)state;
+	for (size_t bit = 0; bit < at * 8; bit++)
+		flip(bit / 8, bit % 8);
+	for (; at < golden_bytes; nr_frames++) {
+		assert_int_equal(tfmt_frame_check(golden + at, golden_bytes - at, &core), TFMT_FRAME_GOOD);
+		for (size_t bit = 0; bit < (size_t)core.header_bytes * 8; bit++)
+			flip(at + bit / 8, bit % 8);
+		at += (size_t)core.header_bytes + core.stored_bytes;
+	}
+	assert_int_equal(nr_frames, 7);
+}
+
+/* A bit of every byte of every payload, another one each time. */
+static void test_flip_payloads(void **state)
+{
+	struct tfmt_frame_core core;
+	size_t at = tfmt_get32(golden + 12), next;
+
+	(void)state;
+	for (; at < golden_bytes; at = next) {
+		assert_int_equal(tfmt_frame_check(golden + at, golden_bytes - at, &core), TFMT_FRAME_GOOD);
+		next = at + core.header_bytes + core.stored_bytes;
+		for (size_t i = at + core.header_bytes; i < next; i += PAYLOAD_STEP)
+			flip(i, i % 8);
+	}
+	assert_true(nr_refused && nr_said > nr_refused);
+}
+
+static int load(void **state)
+{
+	(void)state;
+	golden = stream_load(GOLDEN, &golden_bytes);
+	fd = memfd_create("sweep.vtr", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd < 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	free(golden);
+	return close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_intact),
+		cmocka_unit_test(test_cut_at_every_byte),
+		cmocka_unit_test(test_flip_headers),
+		cmocka_unit_test(test_flip_payloads),
+	};
+
+	return cmocka_run_group_tests_name("sweep of a recording", tests, load, unload);
+}
