@@ -77,7 +77,7 @@ static uint64_t excess(uint64_t a, uint64_t b)
 
 static void give_back(uint64_t *part, int64_t *step)
 {
-	uint64_t less = (uint64_t)-*step < *part ? (uint64_t)-*step : *part;
+	uint64_t gone = 0 - (uint64_t)*step, less = gone < *part ? gone : *part;
 
 	*part -= less;
 	*step += (int64_t)less;
@@ -109,7 +109,7 @@ static uint64_t known(const struct residual *r)
 /* This process's memory as NVML said, brought up to date; 0 when more of it has gone than was there. */
 static uint64_t own(const struct residual *r)
 {
-	int64_t bytes = (int64_t)known(r) + r->own_rest;
+	int64_t bytes = (int64_t)(known(r) + (uint64_t)r->own_rest);
 
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
@@ -139,7 +139,7 @@ static void sample(struct residual *r, const struct tfmt_event *ev)
 		p.context = r->context;
 		p.code = r->code;
 		p.local_memory = r->local_memory;
-		attribute(r, rest(&p) - (r->has_last ? r->last.unknown : 0));
+		attribute(r, (int64_t)((uint64_t)rest(&p) - (uint64_t)(r->has_last ? r->last.unknown : 0)));
 	}
 	p.context = r->is_modelled ? r->modelled_context : r->context;
 	p.code = r->is_modelled ? r->modelled_code : r->code;

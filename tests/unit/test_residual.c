@@ -259,6 +259,22 @@ static void a_reset_takes_the_context_along(void **state)
 	assert_int_equal(at_peak().context, 250 * MiB);
 }
 
+/* Of a damaged or hostile trace: figures wrap around, and nothing else happens (seen by UBSan). */
+static void figures_beyond_all_memory(void **state)
+{
+	(void)state;
+	r.ledger = (uint64_t)INT64_MIN;
+	event(TFMT_PROCESS_INFO, 0, 0, 1, 0);
+	r.ledger = (uint64_t)INT64_MAX;
+	event(TFMT_MEMORY_INFO, 0, 0, 0, INT64_MAX);
+	r.ledger = 1;
+	event(TFMT_PROCESS_INFO, 0, 0, INT64_MIN, 0);
+	r.ledger = (uint64_t)INT64_MIN + 5;
+	event(TFMT_MEMORY_INFO, 0, 0, 0, INT64_MAX);
+	event(TFMT_MEMORY_INFO, 0, 0, 0, 0);
+	assert_int_equal(r.nr_samples, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +287,7 @@ int main(void)
 		cmocka_unit_test_setup(less_than_the_ledger, begin),
 		cmocka_unit_test_setup(what_nvidia_smi_shows, begin),
 		cmocka_unit_test_setup(what_cannot_be_is_not_known, begin),
+		cmocka_unit_test_setup(figures_beyond_all_memory, begin),
 		cmocka_unit_test_setup(a_reset_takes_the_context_along, begin),
 	};
 
