@@ -8,6 +8,7 @@ import pytest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1" / "sweep.vtr"
 WHOLE = GOLDEN.read_bytes()
+NR_EVENTS = 101
 CUTS = range(0, len(WHOLE), 997)
 FLIPS = range(7, len(WHOLE), 701)
 
@@ -21,7 +22,7 @@ def test_intact(vramtrace):
     done = vramtrace.call("report", "--json", GOLDEN)
     assert done.returncode == 0 and not done.stderr
     report = json.loads(done.stdout)
-    assert report["recording"]["complete"] and report["recording"]["events"] == 95
+    assert report["recording"]["complete"] and report["recording"]["events"] == NR_EVENTS
 
 
 @pytest.mark.parametrize(
@@ -44,4 +45,4 @@ def test_said_or_refused(vramtrace, tmp_path, data):
     report = json.loads(done.stdout)
     assert not report["recording"]["complete"]
     assert not any(device["exact"] for device in report["devices"])
-    assert report["recording"]["events"] <= 95
+    assert report["recording"]["events"] <= NR_EVENTS
