@@ -179,7 +179,7 @@ static int process_read(struct model *m, size_t index, const struct model_option
 		if (ret == TFMT_E_NOMEM)
 			return ret;
 		if (ret < 0) { /* skipped; the summary counts it */
-			if (!*p->damage)
+			if (!*p->damage && ret != TFMT_E_GIVEN_UP)
 				snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")",
 					 tfmt_reader_message(p->reader), tfmt_reader_offset(p->reader));
 			books_damaged(&p->books);

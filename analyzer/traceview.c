@@ -59,6 +59,9 @@ int traceview_next(struct traceview *v, struct tfmt_event *ev)
 	}
 	if (!ret)
 		return 0;
+	v->damage = NULL;
+	if (ret == TFMT_E_GIVEN_UP)
+		return -1;
 	v->nr_damaged++;
 	v->damaged_offset = tfmt_reader_offset(v->reader);
 	v->damage = tfmt_reader_message(v->reader);

@@ -29,7 +29,10 @@ const char *traceview_end_name(enum tfmt_process_end end);
 int traceview_open(struct traceview *v, const char *path);
 void traceview_close(struct traceview *v);
 
-/* The next event: 1, 0 at the end, -1 at damage that has been skipped (v->damage tells; go on calling). */
+/*
+ * The next event: 1, 0 at the end, -1 at damage that has been skipped (v->damage tells, NULL: it was there before the
+ * recording was repaired; go on calling).
+ */
 int traceview_next(struct traceview *v, struct tfmt_event *ev);
 
 /*

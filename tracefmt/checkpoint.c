@@ -14,6 +14,7 @@ enum tfmt_field {
 	TFMT_FIELD_ORDERS = 5,
 	TFMT_FIELD_RINGS = 6,
 	TFMT_FIELD_DEFINITIONS = 7,
+	TFMT_FIELD_GIVEN_UP = 8,
 };
 
 #define TFMT_NR_QUANTITIES 6
@@ -151,6 +152,10 @@ uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
 	p = field_close(content, table_put(content, c->order, TFMT_NR_DOMAINS));
 	content = field_open(p, TFMT_FIELD_DEFINITIONS);
 	p = field_close(content, span_put(content, &c->definitions));
+	if (c->nr_given_up) {
+		content = field_open(p, TFMT_FIELD_GIVEN_UP);
+		p = field_close(content, tfmt_varint_put(content, c->nr_given_up));
+	}
 	content = field_open(p, TFMT_FIELD_RINGS);
 	p = tfmt_varint_put(content, c->nr_rings);
 	for (i = 0; i < c->nr_rings; i++)
@@ -181,6 +186,9 @@ static void field_get(struct tfmt_checkpoint *k, uint64_t tag, struct tfmt_curso
 		break;
 	case TFMT_FIELD_DEFINITIONS:
 		span_get(&k->definitions, c);
+		break;
+	case TFMT_FIELD_GIVEN_UP:
+		k->nr_given_up = tfmt_varint_get32(c);
 		break;
 	default:
 		break;

@@ -24,6 +24,7 @@ struct tfmt_checkpoint {
 	uint64_t highest[TFMT_NR_HIGHEST]; /* highest id + 1 of each definition type, this frame's included */
 	struct tfmt_totals totals;         /* before the frame */
 	struct tfmt_span definitions;      /* bytes of the definition ring that the frame covers */
+	uint32_t nr_given_up;              /* frames missing before this one, and a repaired copy says so */
 	uint32_t nr_rings;
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };

@@ -21,6 +21,8 @@ const char *tfmt_strerror(int err)
 		return "the file is damaged";
 	case TFMT_E_NOMEM:
 		return "out of memory";
+	case TFMT_E_GIVEN_UP:
+		return "events are missing where the recording was damaged before it was repaired";
 	case TFMT_E_INVALID:
 		return "an argument cannot be right";
 	default:

@@ -20,9 +20,11 @@ int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const 
 
 	if (err == TFMT_E_CUT)
 		r->summary.cut = true;
+	else if (err == TFMT_E_GIVEN_UP)
+		r->summary.nr_given_up++;
 	else
 		r->summary.nr_damaged++;
-	if (r->summary.nr_damaged + r->summary.cut == 1)
+	if (r->summary.nr_damaged + r->summary.cut == 1 && err != TFMT_E_GIVEN_UP)
 		r->summary.first_damage_offset = offset;
 	r->error_offset = offset;
 	va_start(args, format);
@@ -256,6 +258,10 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 			r, err, offset,
 			"the frame at offset %llu cannot be decoded; what could not was skipped",
 			(unsigned long long)offset);
+	if (!skipped && !missing && r->at.nr_given_up)
+		return tfmt_reader_complain(r, TFMT_E_GIVEN_UP, offset,
+					    "%llu events are missing before offset %llu: the recording was repaired",
+					    (unsigned long long)lost, (unsigned long long)offset);
 	if (skipped || missing || lost)
 		return tfmt_reader_complain(
 			r, TFMT_E_DAMAGED, offset - skipped,

@@ -92,7 +92,8 @@ void tfmt_reader_conclude(struct tfmt_reader *r)
 	s->exit_status =
 		s->end == TFMT_PROCESS_EXIT || s->end == TFMT_PROCESS_SIGNAL ? r->status.exit_status : 0;
 	s->complete =
-		(r->has_status || r->is_running) && !s->lost_events && !s->cut && !s->nr_damaged && !s->stop;
+		(r->has_status || r->is_running) && !s->lost_events && !s->cut && !s->nr_damaged &&
+		!s->nr_given_up && !s->stop;
 }
 
 const struct tfmt_summary *tfmt_reader_summary(const struct tfmt_reader *r)

@@ -14,8 +14,10 @@ struct copy {
 	struct tfmt_writer *w;
 	tfmt_define_fn *define;
 	void *context;
-	uint32_t sequence; /* of the original's next frame */
-	bool has_gap;      /* the copy tells that frames are missing */
+	bool repair;
+	uint32_t sequence;     /* of the original's next frame */
+	uint64_t next_ordinal; /* behind what has been copied */
+	unsigned nr_places, nr_gaps; /* damage that the reader told of; places where the copy tells that frames are missing */
 	uint8_t *payload;  /* TFMT_FRAME_RAW_MAX bytes */
 	int error;
 };
@@ -37,12 +39,19 @@ static void copy_accepted(struct tfmt_copier *copier, const struct tfmt_frame_co
 	if (core) {
 		missing = core->sequence - c->sequence;
 		c->sequence = core->sequence + 1;
-		c->has_gap |= missing != 0;
+		/* Events of a frame whose payload could not be understood. */
+		if (c->repair && !missing && at->ordinal != c->next_ordinal && !at->nr_given_up)
+			missing = 1;
+		c->nr_gaps += missing != 0;
 	} else {
 		at->ordinal = c->r->next_ordinal;
 		at->totals = c->r->ledger.totals;
+		at->nr_given_up = 0;
 	}
-	tfmt_writer_stand(c->w, at, missing);
+	c->next_ordinal = at->ordinal;
+	tfmt_writer_stand(c->w, at, c->repair ? 0 : missing);
+	if (c->repair)
+		tfmt_writer_give_up(c->w, missing);
 }
 
 /* The payload with the columns that are known: what another holds is not known either. Returns its length. */
@@ -72,6 +81,7 @@ static void copy_events(struct tfmt_copier *copier, const struct tfmt_frame_core
 	size_t len = known_columns(c->payload, payload, core->raw_bytes);
 
 	copy_note(c, tfmt_writer_events(c->w, c->payload, len, core->nr_records));
+	c->next_ordinal += core->nr_records;
 }
 
 static void copy_definition(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
@@ -94,18 +104,22 @@ static void copy_end(struct copy *c)
 {
 	struct tfmt_reader *r = c->r;
 	struct tfmt_status status = r->status;
+	bool lacks_end = c->repair && !r->has_status;
 
 	copy_note(c, tfmt_writer_flush(c->w, NULL, 0));
 	/* Damage that left no gap is one frame that is missing at the end: the copy must not claim to be
 	 * whole. */
-	if (r->summary.nr_damaged && !c->has_gap) {
+	if (c->nr_places > c->nr_gaps || lacks_end) {
 		r->at.ordinal = r->next_ordinal;
 		r->at.totals = r->ledger.totals;
-		tfmt_writer_stand(c->w, &r->at, 1);
+		r->at.nr_given_up = 0;
+		tfmt_writer_stand(c->w, &r->at, !c->repair);
+		if (c->repair)
+			tfmt_writer_give_up(c->w, 1);
 	}
 	if (r->summary.end == TFMT_PROCESS_KILLED)
 		status.end = TFMT_END_KILLED;
-	if (r->has_status && !c->error)
+	if ((r->has_status || lacks_end) && !c->error)
 		copy_note(c, tfmt_writer_end(c->w, &status));
 }
 
@@ -119,17 +133,21 @@ static void copy_all(struct copy *c)
 			copy_joined(c, &ev);
 		else if (got == TFMT_E_NOMEM)
 			copy_note(c, got);
+		else if (got < 0 && got != TFMT_E_GIVEN_UP)
+			c->nr_places++;
 	}
 	if (!c->error)
 		copy_end(c);
 }
 
-int tfmt_copy(struct tfmt_reader *r, int fd, const struct tfmt_header *header, tfmt_define_fn *define,
+int tfmt_copy(struct tfmt_reader *r, int fd, const struct tfmt_header *header, bool repair, tfmt_define_fn *define,
 	      void *context)
 {
-	struct copy c = {
-		.copier = { copy_accepted, copy_events }, .r = r, .define = define, .context = context
-	};
+	struct copy c = { .copier = { copy_accepted, copy_events },
+			  .r = r,
+			  .repair = repair,
+			  .define = define,
+			  .context = context };
 	int err = tfmt_writer_open(&c.w, fd, header, COPY_LEVEL);
 
 	if (err)

@@ -57,6 +57,7 @@ enum tfmt_err {
 	TFMT_E_DAMAGED = -6,   /* a checksum or a length does not hold */
 	TFMT_E_NOMEM = -7,
 	TFMT_E_INVALID = -8,   /* the caller's argument cannot be right */
+	TFMT_E_GIVEN_UP = -9,  /* events are missing here, as a repaired copy says itself: no damage */
 };
 
 /* One lower-case sentence for an enum tfmt_err; never NULL. */
@@ -535,10 +536,11 @@ struct tfmt_summary {
 	uint64_t nr_frames;
 	uint64_t nr_damaged;   /* places where bytes had to be skipped */
 	uint64_t damaged_bytes;
+	uint64_t nr_given_up; /* places that were damaged before the recording was repaired */
 	uint64_t joined_events; /* read from the ring file because no frame held them */
 	bool sealed;            /* its last frame, END, is there */
 	bool cut;               /* the file ends inside a frame */
-	bool complete;          /* nothing lost, cut or damaged, recording not stopped early */
+	bool complete;          /* nothing lost, cut, damaged or given up, recording not stopped early */
 	uint32_t stop;          /* enum tfmt_stop */
 	int stop_errno;
 	uint64_t stop_time_ns;
@@ -556,6 +558,7 @@ void tfmt_reader_close(struct tfmt_reader *r);
 /*
  * The next event: 1 and *ev filled, 0 at the end. A negative value reports damage that has been skipped
  * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on behind.
+ * TFMT_E_GIVEN_UP is where there was damage before the recording was repaired.
  * Definitions are taken in silently, before the events that use them.
  */
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
@@ -649,12 +652,13 @@ int tfmt_definition_rewrite(uint32_t type, const uint8_t *payload, size_t len, c
  * unknown columns, then what the ring file holds; instead of each definition, what `define` writes for it (if anything,
  * with tfmt_writer_definition(); returns 0 or a negative error, which ends the copying). Ordinals, ids, times and
  * totals stay. The copy ends with an END frame if the original's end is known, and a damaged place is one in the copy:
- * frames are missing there. Of a process that still runs it holds what there was. The reader is at its end then: its
- * summary tells what was wrong. Returns 0, TFMT_E_IO with errno set, or TFMT_E_NOMEM.
+ * frames are missing there. With `repair` it always has its END frame, and says itself what is missing: it is whole but
+ * for that. Of a process that still runs it holds what there was. The reader is at its end then: its summary tells what
+ * was wrong. Returns 0, TFMT_E_IO with errno set, or TFMT_E_NOMEM.
  */
 typedef int tfmt_define_fn(void *context, struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload,
 			   size_t len);
-int tfmt_copy(struct tfmt_reader *r, int fd, const struct tfmt_header *header, tfmt_define_fn *define,
+int tfmt_copy(struct tfmt_reader *r, int fd, const struct tfmt_header *header, bool repair, tfmt_define_fn *define,
 	      void *context);
 
 #ifdef TFMT_EXPORTS

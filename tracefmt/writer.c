@@ -194,8 +194,10 @@ static int writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const 
 	writer_store(w, payload, raw, len, &core);
 	tfmt_frame_seal(w->frame, &core);
 	err = writer_write(w, w->frame, (size_t)core.header_bytes + core.stored_bytes);
-	if (!err)
+	if (!err) {
 		w->sequence++;
+		w->written.nr_given_up = 0;
+	}
 	return err;
 }
 
@@ -354,13 +356,21 @@ int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, c
 
 void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, uint32_t nr_missing)
 {
+	uint32_t nr_given_up = w->written.nr_given_up + at->nr_given_up;
+
 	memcpy(&w->written, at, offsetof(struct tfmt_checkpoint, ring));
+	w->written.nr_given_up = nr_given_up;
 	w->written.nr_rings = 0;
 	w->written.definitions = (struct tfmt_span){ 0 };
 	memcpy(w->order, at->order, sizeof(w->order));
 	w->next_ordinal = at->ordinal;
 	w->ledger.totals = at->totals;
 	w->sequence += nr_missing;
+}
+
+void tfmt_writer_give_up(struct tfmt_writer *w, uint32_t nr_missing)
+{
+	w->written.nr_given_up += nr_missing;
 }
 
 int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr)

@@ -21,6 +21,9 @@ int tfmt_writer_resume(struct tfmt_writer **out, int fd, uint64_t offset, uint32
  */
 void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, uint32_t nr_missing);
 
+/* The next frame says itself that so many more frames are missing before it. */
+void tfmt_writer_give_up(struct tfmt_writer *w, uint32_t nr_missing);
+
 /* Write a frame of nr events as it is, where tfmt_writer_stand() has put the writer. Nothing may be buffered. */
 int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr);
 

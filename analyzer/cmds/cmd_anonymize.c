@@ -15,6 +15,7 @@
 #include "analyzer/generation.h"
 #include "analyzer/options.h"
 #include "analyzer/recording.h"
+#include "analyzer/recordingcopy.h"
 #include "analyzer/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
@@ -39,9 +40,8 @@ static const struct opt_help anonymize_help = {
 struct anonymize {
 	struct alias alias;
 	struct textset hosts; /* of all traces, kind 0: to be sorted before any gets its number */
-	const char *out;
 	struct tfmt_reader *reader; /* of the trace that is copied */
-	uint64_t nr_copied, nr_not_whole;
+	struct recording_copy copy;
 };
 
 /* ---- one trace ------------------------------------------------------------------------------- */
@@ -87,169 +87,6 @@ static void header_alias(struct alias *a, struct tfmt_header *to, const struct t
 	snprintf(to->ring_path, sizeof(to->ring_path), "%s", alias_path(a, from->ring_path));
 }
 
-/* Say what was wrong with the original; the copy has what could be read. */
-static void judge(struct anonymize *a, struct traceview *v)
-{
-	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
-
-	if (s->nr_damaged || s->cut)
-		message_warn("'%s' is not whole: %s (at byte %" PRIu64 "); the copy has what could be read",
-			     v->path, tfmt_reader_message(v->reader), tfmt_reader_offset(v->reader));
-	else if (traceview_lacks_end(v))
-		message_warn("%s; the copy has what could be read", v->trouble);
-	else if (s->end == TFMT_PROCESS_RUNNING)
-		message_warn("'%s' is still being recorded; the copy has what there was", v->path);
-	else
-		return;
-	a->nr_not_whole++;
-}
-
-/* Copy a trace into a new file, dir/name. Returns 0, or a message has been printed. */
-static int copy_trace(struct anonymize *a, struct traceview *v, int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), err;
-	struct tfmt_header header;
-
-	if (fd < 0)
-		return message_error("cannot create '%s' for '%s': %s", name, a->out, strerror(errno));
-	header_alias(&a->alias, &header, v->header);
-	a->reader = v->reader;
-	progress_begin(v->path);
-	err = fchmod(fd, 0600) ? TFMT_E_IO : tfmt_copy(v->reader, fd, &header, define, a);
-	progress_end();
-	if (close(fd) && !err)
-		err = TFMT_E_IO;
-	if (!err) {
-		a->nr_copied++;
-		judge(a, v);
-		return 0;
-	}
-	message_error("cannot write '%s' of '%s': %s", name, a->out,
-		      err == TFMT_E_IO ? strerror(errno) : tfmt_strerror(err));
-	unlinkat(dir, name, 0);
-	return err;
-}
-
-/* Returns 0, also when the trace cannot be read at all, which is said; else a message has been printed. */
-static int copy_into(struct anonymize *a, const char *path, int dir, const char *name)
-{
-	struct traceview v;
-	char own[512];
-	int err = 0;
-
-	if (traceview_open(&v, path)) {
-		message_warn("%s; it is not in the copy", v.trouble);
-		a->nr_not_whole++;
-	} else {
-		snprintf(own, sizeof(own), "%s.%u.%" PRIu64 ".vtr", alias_host(&a->alias, v.header->host),
-			 v.header->pid, v.header->image_start_ns);
-		err = copy_trace(a, &v, dir, name ? name : own);
-	}
-	traceview_close(&v);
-	return err;
-}
-
-/* ---- a folder -------------------------------------------------------------------------------- */
-
-/* A file of one line, as `job` and `largest` are. */
-static int write_line(struct anonymize *a, int dir, const char *name, const char *line)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool done = fd >= 0 && !fchmod(fd, 0600) && dprintf(fd, "%s\n", line) == (int)strlen(line) + 1;
-
-	if (fd >= 0 && close(fd))
-		done = false;
-	return done ? 0 : message_error("cannot write '%s' of '%s': %s", name, a->out, strerror(errno));
-}
-
-/* A new folder for nobody else; its descriptor, or -1 after a message. */
-static int make_folder(struct anonymize *a, int dir, const char *name)
-{
-	int fd = mkdirat(dir, name, 0700)
-			 ? -1
-			 : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0 && !fchmod(fd, 0700))
-		return fd;
-	if (errno == EEXIST)
-		message_error("cannot create '%s': it exists; give another name", a->out);
-	else
-		message_error("cannot create '%s': %s", a->out, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-static int copy_lines(struct anonymize *a, const char *folder, int dir)
-{
-	char job[JOB_ID_MAX], largest[16];
-	unsigned run = generation_largest_run(folder);
-	int err = generation_job(folder, job) ? write_line(a, dir, "job", alias_job(&a->alias, job)) : 0;
-
-	snprintf(largest, sizeof(largest), "%u", run);
-	return err || !run ? err : write_line(a, dir, "largest", largest);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The traces' names in the folder, sorted, so that every copy numbers alike. The caller's to free. */
-static char **trace_names(const char *folder, size_t *nr)
-{
-	char **names = NULL, **grown;
-	struct dirent *entry;
-	DIR *dir = opendir(folder);
-
-	*nr = 0;
-	while (dir && (entry = readdir(dir))) {
-		if (!generation_is_trace(entry->d_name) || entry->d_type == DT_DIR)
-			continue;
-		grown = realloc(names, (*nr + 1) * sizeof(*names));
-		if (!grown)
-			break;
-		names = grown;
-		names[(*nr)++] = textset_format("%s", entry->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	if (*nr)
-		qsort(names, *nr, sizeof(*names), compare_names);
-	return names;
-}
-
-struct generation_copy {
-	struct anonymize *a;
-	int root; /* descriptor of OUT */
-};
-
-static int copy_generation(void *context, const char *folder, unsigned number)
-{
-	struct generation_copy *g = context;
-	char name[16], path[PATH_MAX];
-	int dir = g->root, err;
-	size_t nr;
-	char **names;
-
-	snprintf(name, sizeof(name), "g%u", number);
-	if (number > 1)
-		dir = make_folder(g->a, g->root, name);
-	if (dir < 0)
-		return CMD_TROUBLE;
-	err = copy_lines(g->a, folder, dir);
-	names = trace_names(folder, &nr);
-	for (size_t i = 0; i < nr; i++) {
-		if (!err && !generation_join(path, folder, names[i]))
-			err = copy_into(g->a, path, dir, NULL);
-		free(names[i]);
-	}
-	free(names);
-	if (dir != g->root)
-		close(dir);
-	return err ? CMD_TROUBLE : 0;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static int note_host(void *context, const char *folder, unsigned number)
@@ -257,7 +94,7 @@ static int note_host(void *context, const char *folder, unsigned number)
 	struct anonymize *a = context;
 	char path[PATH_MAX];
 	size_t nr;
-	char **names = trace_names(folder, &nr);
+	char **names = recording_copy_names(folder, &nr);
 
 	(void)number;
 	for (size_t i = 0; i < nr; i++) {
@@ -297,33 +134,40 @@ static void order_hosts(struct anonymize *a)
 	free(host);
 }
 
-static int copy_folder(struct anonymize *a, const struct recording *r)
+static void begin(void *context, struct tfmt_reader *reader, struct tfmt_header *header)
 {
-	struct generation_copy g = { .a = a };
-	int err = recording_each_generation(r, note_host, a);
+	struct anonymize *a = context;
+	const struct tfmt_header original = *header;
+
+	header_alias(&a->alias, header, &original);
+	a->reader = reader;
+}
+
+static const char *host(void *context, const char *name)
+{
+	return alias_host(&((struct anonymize *)context)->alias, name);
+}
+
+static const char *job(void *context, const char *name)
+{
+	return alias_job(&((struct anonymize *)context)->alias, name);
+}
+
+static int anonymize(struct anonymize *a, const struct recording *r)
+{
+	int err = r->folder ? recording_each_generation(r, note_host, a) : 0;
 
 	if (err)
 		return message_error("cannot read '%s': %s", r->path, strerror(err));
-	if (!a->hosts.nr_members)
+	if (r->folder && !a->hosts.nr_members)
 		return message_error("no trace of '%s' can be read; 'vramtrace verify' says why", r->path);
 	order_hosts(a);
-	g.root = make_folder(a, AT_FDCWD, a->out);
-	if (g.root < 0)
-		return CMD_TROUBLE;
-	err = recording_each_generation(r, copy_generation, &g);
-	close(g.root);
-	return err ? CMD_TROUBLE : CMD_FINE;
-}
-
-static int copy_recording(struct anonymize *a, const struct recording *r)
-{
-	int err = r->folder ? copy_folder(a, r) : copy_into(a, r->trace[0], AT_FDCWD, a->out);
-
-	if (err)
-		return CMD_TROUBLE;
-	if (!a->nr_copied)
-		return message_error("nothing of '%s' could be copied", r->path);
-	return a->nr_not_whole ? CMD_FINDING : CMD_FINE;
+	a->copy.context = a;
+	a->copy.begin = begin;
+	a->copy.host = host;
+	a->copy.job = job;
+	a->copy.define = define;
+	return recording_copy(&a->copy, r);
 }
 
 static unsigned nr_replaced(const struct textset *s)
@@ -356,18 +200,18 @@ int cmd_anonymize(int argc, const char **argv)
 		recording_release(&r);
 		return emit_fail(e, "%s", why);
 	}
-	a.out = argv[2];
-	status = copy_recording(&a, &r);
+	a.copy.out = argv[2];
+	status = anonymize(&a, &r);
 	emit_string(e, "path", NULL, r.path);
-	emit_string(e, "output", NULL, a.out);
-	emit_uint(e, "traces", NULL, a.nr_copied);
-	emit_uint(e, "not_whole", NULL, a.nr_not_whole);
+	emit_string(e, "output", NULL, a.copy.out);
+	emit_uint(e, "traces", NULL, a.copy.nr_copied);
+	emit_uint(e, "not_whole", NULL, a.copy.nr_not_whole);
 	emit_uint(e, "replaced", NULL, nr_replaced(&a.alias.set));
 	if (status != CMD_TROUBLE)
 		emit_text(e,
 			  "%s: %" PRIu64
 			  " traces, %u names replaced; 'vramtrace info --strings' lists what it holds",
-			  a.out, a.nr_copied, nr_replaced(&a.alias.set));
+			  a.copy.out, a.copy.nr_copied, nr_replaced(&a.alias.set));
 	alias_release(&a.alias);
 	textset_release(&a.hosts);
 	recording_release(&r);

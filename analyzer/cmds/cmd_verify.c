@@ -8,6 +8,7 @@
 #include "analyzer/command.h"
 #include "analyzer/options.h"
 #include "analyzer/recording.h"
+#include "analyzer/recordingcopy.h"
 #include "analyzer/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
@@ -17,15 +18,21 @@
 
 struct verify_opts {
 	struct emit_opts emit;
+	const char *repair; /* where the copy goes; NULL: none is made */
 };
 
-static const struct opt verify_optv[] = { EMIT_JSON_OPTIONS(struct verify_opts, emit), OPT_END };
+static const struct opt verify_optv[] = {
+	OPT_STRING(0, "repair", struct verify_opts, repair, "OUT", "write a clean copy of what can be read"),
+	EMIT_JSON_OPTIONS(struct verify_opts, emit),
+	OPT_END,
+};
 
 static const struct opt_help verify_help = {
 	.command = "verify",
 	.purpose = "Say whether a recording is whole (exit 0), lacks events (1) or is damaged (2).",
 	.usage = "[options] RECORDING",
-	.example = "vramtrace verify train.vtr",
+	.example = "vramtrace verify train.vtr\n"
+		   "vramtrace verify --repair clean.vtr train.vtr",
 	.options = verify_optv,
 };
 
@@ -71,6 +78,10 @@ static void list_problems(struct emit *e, struct traceview *v, enum verdict *ver
 		snprintf(text, sizeof(text), "recording stopped early: %s", stop_reason(s));
 		problem(e, verdict, text);
 	}
+	if (s->nr_given_up) {
+		snprintf(text, sizeof(text), "%" PRIu64 " damaged places before it was repaired", s->nr_given_up);
+		problem(e, verdict, text);
+	}
 	if (s->lost_events) {
 		snprintf(text, sizeof(text), "%" PRIu64 " events lost", s->lost_events);
 		problem(e, verdict, text);
@@ -89,7 +100,7 @@ static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdi
 			tfmt_reader_progress(v->reader, &done, &total);
 			progress_update(done, total);
 		}
-		if (ret > 0)
+		if (ret > 0 || !v->damage)
 			continue;
 		*verdict = DAMAGED;
 		if (v->nr_damaged > PLACES_SHOWN)
@@ -169,6 +180,22 @@ static enum verdict verify_trace(struct emit *e, const char *path)
 	return verdict;
 }
 
+static int repair(const struct recording *r, const struct verify_opts *o)
+{
+	struct recording_copy copy = { .out = o->repair, .repair = true };
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/repair/1");
+	int status = recording_copy(&copy, r);
+
+	emit_string(e, "path", NULL, r->path);
+	emit_string(e, "output", NULL, o->repair);
+	emit_uint(e, "traces", NULL, copy.nr_copied);
+	emit_uint(e, "not_whole", NULL, copy.nr_not_whole);
+	if (status != CMD_TROUBLE)
+		emit_text(e, "%s: %" PRIu64 " traces, of which %" PRIu64 " lack something", o->repair, copy.nr_copied,
+			  copy.nr_not_whole);
+	return emit_close(e) ? CMD_TROUBLE : status;
+}
+
 int cmd_verify(int argc, const char **argv)
 {
 	struct verify_opts o = { 0 };
@@ -177,13 +204,20 @@ int cmd_verify(int argc, const char **argv)
 	struct recording r;
 	struct emit *e;
 	char why[2048];
+	int err;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
 	if (argc != 2)
 		return opt_wrong(&verify_help, argc < 2 ? "no recording to read" : "one recording at a time");
+	err = recording_open(&r, argv[1], why, sizeof(why));
+	if (!err && o.repair) {
+		err = repair(&r, &o);
+		recording_release(&r);
+		return err;
+	}
 	e = emit_open(stdout, &o.emit, "vramtrace/verify/1");
-	if (recording_open(&r, argv[1], why, sizeof(why))) {
+	if (err) {
 		recording_release(&r);
 		return emit_fail(e, "%s", why);
 	}

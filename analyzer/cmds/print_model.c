@@ -115,6 +115,10 @@ int print_caveats(const struct model *m)
 		if (p->summary->stop)
 			say_stop(p);
 		say_unsupported(p);
+		if (p->summary->nr_given_up && !p->lost_events)
+			message_warn("what the recording of process %" PRIu32 " lacked when it was repaired is missing; its "
+				     "peaks are \"at least\"",
+				     p->header->pid);
 		if (p->lost_events)
 			message_warn("%s events of process %" PRIu32 " were lost; its peaks are \"at least\"",
 				     human_count(count, p->lost_events), p->header->pid);

@@ -338,6 +338,7 @@ class Trace:
         self.end, self.ring, self.last, self.next_ordinal = None, None, None, 0
         self.cut_bytes, self.damage_ends = 0, None
         self.totals_differ = []  # frames whose totals are not those of the events before
+        self.given_up = 0  # places that were damaged before the trace was repaired
         self.missing = 0  # events that damaged frames held, as far as the next frame tells
 
     @property
@@ -380,9 +381,11 @@ class Trace:
         if frame.sequence < expected[0] or frame.ordinal < expected[1]:
             self.damage.append((frame.at, 0))  # it has been read already
             return
-        if (frame.sequence, frame.ordinal) != expected:
-            if self.damage_ends != frame.at:
+        given_up = frame.number(8) and frame.sequence == expected[0] and self.damage_ends != frame.at
+        if (frame.sequence, frame.ordinal) != expected or given_up:
+            if self.damage_ends != frame.at and not given_up:
                 self.damage.append((frame.at, 0))
+            self.given_up += bool(given_up)
             self.missing += frame.ordinal - expected[1]
             self.ledger.set_totals(frame.totals)
         elif self.ledger.known_totals() != {key: value for key, value in frame.totals.items() if key[0] < 6}:
