@@ -24,7 +24,7 @@ import vtf_stacks
 
 TRACES = sorted(dual.GOLDEN.glob("v*/*.vtr"))
 SEED = 20240607
-PRIVATE_FOLDERS = (b"/root/", b"/home/", b"/tmp/", b"/work/")
+PRIVATE_FOLDERS = (b"/root/", b"/home/", b"/tmp/")
 
 
 @pytest.fixture
