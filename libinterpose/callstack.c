@@ -25,11 +25,9 @@ struct step {
 	uint64_t hash; /* of the path down to here */
 	uint64_t a;
 	int32_t b;
-	uint32_t kind : 8; /* enum tfmt_frame_kind */
-	uint32_t node : 24; /* 0 = nobody has asked for it */
+	uint32_t kind; /* enum tfmt_frame_kind */
+	uint32_t node; /* 0 = nobody has asked for it */
 };
-
-_Static_assert(STACKTREE_MAX + TFMT_STACK_FIRST < 1u << 24, "a node fits");
 
 /* A stack, root first. */
 struct path {
@@ -87,7 +85,7 @@ static inline void path_set(struct path *p, uint32_t i, uint32_t kind, uint64_t 
 	uint64_t before = i ? p->step[i - 1].hash : p->base;
 	uint64_t term = a + ((uint64_t)kind << 32 | (uint32_t)b) * 0xc2b2ae3d27d4eb4full;
 
-	p->step[i] = (struct step){ .a = a, .b = b, .kind = kind & 0xff, .hash = before };
+	p->step[i] = (struct step){ .a = a, .b = b, .kind = kind, .hash = before };
 	if (kind)
 		p->step[i].hash = (before + term) * 0x9e3779b97f4a7c15ull;
 }
@@ -108,7 +106,7 @@ static IP_COLD uint32_t path_lookup(struct path *p, uint32_t n)
 			node = stacktree_child(node, (enum tfmt_frame_kind)s->kind, s->a, s->b);
 		if (s->kind && !node)
 			return 0;
-		s->node = node & 0xffffff;
+		s->node = node;
 	}
 	return node;
 }
@@ -129,7 +127,7 @@ static inline uint32_t path_id(struct callstack *cs, struct path *p, uint32_t n)
 		m->hash = last->hash;
 		m->id = path_lookup(p, n);
 	}
-	last->node = m->id & 0xffffff;
+	last->node = m->id;
 	return m->id;
 }
 

@@ -12,23 +12,31 @@ static inline uint16_t *place_of(struct pychain *c, const void *frame)
 	return &c->place[(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> 56];
 }
 
-/* A frame's place in its code, and what tells the kinds of frames apart, in one word. */
-static inline uint64_t standing(const struct pylayout *l, const void *frame)
+/* A frame's owner and its mark of entry are bytes of one aligned word. */
+static struct pywords words_of(const struct pylayout *l)
 {
-	uint64_t at, kind = pyframe_owner(l, frame);
+	struct pywords w = { .at = l->frame_position, .kind = l->frame_position, .at_bits = UINT32_MAX };
 
-	if (l->frame_entry >= 0)
-		kind |= (uint64_t)pyframe_is_entry(l, frame) << 7;
 	if (l->position == PYPOSITION_POINTER)
-		at = (uintptr_t)py_pointer(frame, l->frame_position);
-	else
-		at = (uint32_t)py_int(frame, l->frame_position);
-	return at ^ kind << 56;
+		w.at_bits = UINT64_MAX;
+	if (l->frame_owner < 0)
+		return w;
+	w.kind = l->frame_owner & ~7;
+	w.kind_bits = 0xffull << 8 * (l->frame_owner & 7);
+	if (l->frame_entry >= 0)
+		w.kind_bits |= 0xffull << 8 * (l->frame_entry & 7);
+	return w;
 }
 
-static inline bool stands(const struct pylayout *l, const struct pylevel *level, const void *frame)
+static inline uint64_t word(const void *frame, long offset, uint64_t bits)
 {
-	return level->frame == frame && level->code == pyframe_code(l, frame) && level->at == standing(l, frame);
+	return (uint64_t)py_long(frame, offset) & bits;
+}
+
+static inline bool stands(const struct pywords *w, long code, const struct pylevel *level, const void *frame)
+{
+	return level->frame == frame && level->code == py_pointer(frame, code) &&
+	       level->at == word(frame, w->at, w->at_bits) && level->kind == word(frame, w->kind, w->kind_bits);
 }
 
 /* Code has died somewhere: levels from the first on in whose place that was are not what they seem. */
@@ -39,46 +47,79 @@ static __attribute__((noinline)) void drop_dead(struct pychain *c)
 			c->nr = i;
 }
 
-/* False if the frame holds no code object, so that it cannot be trusted. */
-static bool read_frame(struct pycode_cache *codes, const struct pylayout *l, const void *frame, struct pylevel *out)
+/*
+ * Fields are copied one by one: a struct just written field by field would be read in larger pieces, for which
+ * a processor waits until the writes have reached its cache.
+ */
+static inline void meet_level(struct pymet *met, const struct pylevel *level, uint32_t at)
 {
+	met->frame = level->frame;
+	met->level = at;
+	met->id = level->id;
+	met->flags = level->flags;
+	met->position = level->position;
+}
+
+/* False if the frame holds no code object, so that it cannot be trusted. */
+static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const struct pylayout *l, const void *frame)
+{
+	const void *code = pyframe_code(l, frame);
 	uint8_t owner = pyframe_owner(l, frame);
 	struct pycode_seen seen;
 
-	*out = (struct pylevel){ .frame = frame, .code = pyframe_code(l, frame), .at = standing(l, frame) };
-	out->deaths = pywatch_deaths_at(out->code);
+	met->frame = frame;
+	met->level = PYCHAIN_MAX;
 	if (pyframe_is_shim(l, owner)) {
-		out->flags = PYLEVEL_HIDDEN | PYLEVEL_CALLED;
+		met->id = 0;
+		met->position = 0;
+		met->flags = PYLEVEL_HIDDEN | PYLEVEL_CALLED;
 		return true;
 	}
-	if (!pycode_see(codes, l, out->code, &seen))
+	if (!pycode_see(codes, l, code, &seen))
 		return false;
-	out->id = seen.id;
-	out->position = pyframe_position(l, frame, out->code);
-	if (owner != PYFRAME_OWNER_GENERATOR && out->position < seen.traceable)
-		out->flags |= PYLEVEL_HIDDEN;
-	if (pyframe_is_entry(l, frame))
-		out->flags |= PYLEVEL_CALLED;
+	met->id = seen.id;
+	met->position = pyframe_position(l, frame, code);
+	met->flags = pyframe_is_entry(l, frame) ? PYLEVEL_CALLED : 0;
+	if (owner != PYFRAME_OWNER_GENERATOR && met->position < seen.traceable)
+		met->flags |= PYLEVEL_HIDDEN;
 	return true;
 }
 
-/*
- * The new levels go above the kept ones. What a hidden one has entered, the next one that is shown stands
- * for.
- */
-static void join(struct pychain *c, uint32_t kept, uint32_t nr_fresh)
+static inline void level_set(struct pylevel *level, const struct pywords *w, const struct pylayout *l,
+			     const struct pymet *met)
 {
-	c->kept = kept;
-	c->nr = kept + nr_fresh;
-	for (uint32_t i = kept; i < c->nr; i++) {
-		struct pylevel *level = &c->level[i];
-		uint32_t below = i ? level[-1].flags : 0;
+	level->frame = met->frame;
+	level->code = py_pointer(met->frame, l->frame_code);
+	level->at = word(met->frame, w->at, w->at_bits);
+	level->kind = word(met->frame, w->kind, w->kind_bits);
+	level->deaths = pywatch_deaths_at(pyframe_code(l, met->frame));
+	level->id = met->id;
+	level->position = met->position;
+	level->flags = met->flags;
+}
 
-		*level = c->fresh[--nr_fresh];
+/*
+ * The met frames become the levels above the kept ones; a level that stays where it was is in place already.
+ * What a hidden one has entered, the next one that is shown stands for.
+ */
+static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uint32_t nr_met)
+{
+	uint32_t below = kept ? c->level[kept - 1].flags : 0;
+
+	c->kept = kept;
+	c->nr = kept + nr_met;
+	for (uint32_t i = kept; i < c->nr; i++) {
+		const struct pymet *met = &c->met[--nr_met];
+		struct pylevel *level = &c->level[i];
+
+		if (met->level != i) {
+			level_set(level, &c->words, l, met);
+			*place_of(c, met->frame) = (uint16_t)i;
+		}
 		level->flags &= ~(uint32_t)PYLEVEL_ENTRY;
 		if ((level->flags & PYLEVEL_CALLED) || ((below & PYLEVEL_HIDDEN) && (below & PYLEVEL_ENTRY)))
 			level->flags |= PYLEVEL_ENTRY;
-		*place_of(c, level->frame) = (uint16_t)i;
+		below = level->flags;
 	}
 }
 
@@ -88,21 +129,27 @@ static void join(struct pychain *c, uint32_t kept, uint32_t nr_fresh)
  */
 static inline uint32_t follow(const struct pychain *c, const struct pylayout *l, uint32_t top, const void **frame)
 {
+	const struct pywords w = c->words;
+	const long code = l->frame_code, back = l->frame_back;
+	const void *at = *frame;
 	uint32_t n = 0;
 
-	while (n <= top && top < c->nr && stands(l, &c->level[top - n], *frame)) {
-		*frame = py_pointer(*frame, l->frame_back);
+	while (n <= top && top < c->nr && stands(&w, code, &c->level[top - n], at)) {
+		at = py_pointer(at, back);
 		n++;
 	}
+	*frame = at;
 	return n;
 }
 
 bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct pylayout *l, const void *newest,
 		    const void *until)
 {
-	uint32_t deaths = pywatch_deaths(), nr_fresh = 0, kept = 0;
+	uint32_t deaths = pywatch_deaths(), nr_met = 0, kept = 0;
 	const void *frame = newest;
 
+	if (!c->words.at_bits)
+		c->words = words_of(l);
 	if (c->deaths != deaths)
 		drop_dead(c);
 	if (c->until != until)
@@ -116,21 +163,21 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 			kept = n;
 			break;
 		}
-		if (nr_fresh + n >= PYCHAIN_MAX) {
+		if (nr_met + n >= PYCHAIN_MAX) {
 			c->nr = 0;
 			return false;
 		}
 		for (uint32_t i = 0; i < n; i++)
-			c->fresh[nr_fresh++] = c->level[top - i];
+			meet_level(&c->met[nr_met++], &c->level[top - i], top - i);
 		if (n)
 			continue;
-		if (!read_frame(codes, l, frame, &c->fresh[nr_fresh]))
+		if (!meet_frame(&c->met[nr_met], codes, l, frame))
 			break;
-		nr_fresh++;
+		nr_met++;
 		frame = py_pointer(frame, l->frame_back);
 	}
-	if (kept + nr_fresh > PYCHAIN_MAX)
-		kept = nr_fresh = 0;
-	join(c, kept, nr_fresh);
-	return kept + nr_fresh > 0;
+	if (kept + nr_met > PYCHAIN_MAX)
+		kept = nr_met = 0;
+	join(c, l, kept, nr_met);
+	return kept + nr_met > 0;
 }

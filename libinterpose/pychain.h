@@ -27,11 +27,26 @@ enum pylevel_flags {
 
 struct pylevel {
 	const void *frame, *code;
-	uint64_t at;      /* where the frame stands, as it says itself, and what kind of frame it is */
-	uint32_t deaths;  /* pywatch_deaths_at(code) then */
-	uint32_t id;      /* of the code; 0 = could not be had */
+	uint64_t at, kind; /* where the frame stands, as it says itself, and what kind of frame it is */
+	uint32_t deaths;   /* pywatch_deaths_at(code) then */
+	uint32_t id;       /* of the code; 0 = could not be had */
 	int32_t position;
-	uint32_t flags;   /* enum pylevel_flags */
+	uint32_t flags;    /* enum pylevel_flags */
+};
+
+/* A frame met above the kept ones. */
+struct pymet {
+	const void *frame;
+	uint32_t id;    /* as struct pylevel has them */
+	uint32_t level; /* the one that it is, as it stands; PYCHAIN_MAX = none */
+	uint32_t flags;
+	int32_t position;
+};
+
+/* Which bits of a frame tell that it stands as it stood; two words, wherever the layout has them. */
+struct pywords {
+	long at, kind;
+	uint64_t at_bits, kind_bits;
 };
 
 /* All zero: nothing known. */
@@ -39,8 +54,10 @@ struct pychain {
 	uint32_t nr, kept;    /* levels, and those unchanged since the previous capture */
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;
+	struct pywords words;
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
-	struct pylevel level[PYCHAIN_MAX], fresh[PYCHAIN_MAX];
+	struct pylevel level[PYCHAIN_MAX];
+	struct pymet met[PYCHAIN_MAX];
 };
 
 /*

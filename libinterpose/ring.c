@@ -113,13 +113,18 @@ static void publish(struct ip_thread *t, struct tfmt_record *ev)
 {
 	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
 
-	/* Close to the order: the merge is quick where both agree. */
-	ev->time_ns = ip_now_ns();
-	if (is_tensor(ev->kind))
-		ev->order = ip_recorder->tensor_order[ev->device].next++;
-	else
-		ev->order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
+	/*
+	 * Close to the order: the merge is quick where both agree. What was written into *ev field by field is read in
+	 * larger pieces only after the clock, when it has reached the cache: a processor waits for that otherwise.
+	 */
+	uint64_t now = ip_now_ns();
+
 	memcpy(slot, ev, offsetof(struct tfmt_record, valid));
+	slot->time_ns = now;
+	if (is_tensor(ev->kind))
+		slot->order = ip_recorder->tensor_order[ev->device].next++;
+	else
+		slot->order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
 	t->head++;
 	__atomic_store_n(&slot->valid, (uint32_t)t->head, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
