@@ -114,6 +114,8 @@ static __attribute__((noinline)) bool judge(struct unwind_thread *u, uint64_t fr
 	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from };
 	bool whole = walk_by_libgcc(&w);
 
+	if (!w.nr) /* no judge at all */
+		return true;
 	atomic_fetch_add_explicit(&nr_compared, 1, memory_order_relaxed);
 	if (agree(u, &w) && whole)
 		return true;

@@ -25,6 +25,7 @@ $(O)/pyframes/embedder: $(O)/tests/pyframes/embedder.o
 
 $(O)/pyframes/test_stacks: $(addprefix $(O)/,$(INTERNING) tests/pyframes/no_watch.o)
 $(O)/pyframes/test_unwind: $(addprefix $(O)/,libinterpose/unwind.o $(UNWINDING)) | $(PLUGINS)
+$(O)/pyframes/test_unwind: LDFLAGS += -Wl,--wrap=_Unwind_Backtrace
 
 $(PYFRAMES_UNIT): $(O)/pyframes/%: $(O)/tests/pyframes/%.o
 	@mkdir -p $(@D)

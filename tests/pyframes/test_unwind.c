@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unwind.h>
 
 #include <cmocka.h>
 
@@ -331,6 +332,46 @@ static void test_a_rule_that_is_wrong_ends_the_use_of_rules(void **state)
 	assert_int_equal(unwind_nr_compared(), compared + 1);
 }
 
+static bool unwinder_fails;
+
+_Unwind_Reason_Code __real__Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg);
+_Unwind_Reason_Code __wrap__Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg);
+
+/* libgcc's, as unwind.c calls it (pyframes.mk). */
+_Unwind_Reason_Code __wrap__Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg)
+{
+	return unwinder_fails ? _URC_FATAL_PHASE1_ERROR : __real__Unwind_Backtrace(trace, arg);
+}
+
+static void test_an_unwinder_that_fails(void **state)
+{
+	uint32_t foreign;
+
+	(void)state;
+	unwinder_fails = true;
+	unwind_init();
+	assert_false(unwind_available());
+
+	unwinder_fails = false;
+	unwind_init();
+	assert_true(unwind_available());
+	foreign = nr_foreign();
+
+	/* It says nothing against the rules, which go on without it. */
+	unwinder_fails = true;
+	assert_int_equal(nr_foreign(), foreign);
+	assert_string_equal(unwind_method(), "rule table");
+
+	/* Where it is needed, there is no stack. */
+	for (uint32_t n = 1; n < thread->nr_addresses; n++)
+		thread->address[n].rule.kind = UNWIND_OTHER;
+	thread->nr = 0;
+	assert_false(unwind_capture(thread, UNWIND_CALLER()));
+	assert_int_equal(thread->nr, 0);
+	unwinder_fails = false;
+	assert_true(unwind_capture(thread, UNWIND_CALLER()));
+}
+
 /* ---- threads and libraries --------------------------------------------------------------------- */
 
 static void *many_walks(void *arg)
@@ -421,6 +462,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_frames_that_lead_nowhere, begin),
 		cmocka_unit_test_setup(test_a_stack_in_a_circle, begin),
 		cmocka_unit_test_setup(test_a_rule_that_is_wrong_ends_the_use_of_rules, begin),
+		cmocka_unit_test_setup(test_an_unwinder_that_fails, begin),
 		cmocka_unit_test_setup(test_threads_do_not_meet, begin),
 		cmocka_unit_test_setup(test_a_library_in_the_place_of_another, begin),
 		cmocka_unit_test_setup(test_a_library_that_is_known_to_be_gone, begin),
