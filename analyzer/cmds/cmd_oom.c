@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace oom: why an allocation failed; --message: by the text of PyTorch's error alone. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/cmds/print_oom.h"
+#include "analyzer/command.h"
+#include "analyzer/oomtext.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/emit.h"
+#include "analyzer/ui/human.h"
+#include "analyzer/ui/message.h"
+
+#define LISTED_MAX 8 /* rows of a table that leaves room for the explanation on one screen */
+
+struct oom_opts {
+	const char *message;
+	struct emit_opts emit;
+};
+
+static const struct opt oom_optv[] = {
+	OPT_STRING(0, "message", struct oom_opts, message, "TEXT|-",
+		   "PyTorch's error, or a log with it; - reads stdin"),
+	OPT_FLAG(0, "json", struct oom_opts, emit.json, "print JSON"),
+	OPT_ENUM(0, "color", struct oom_opts, emit.color, term_color_names, "colour the text"), OPT_END
+};
+
+static const struct opt_help oom_help = {
+	.command = "oom",
+	.purpose = "Say why an allocation failed, from the text of PyTorch's error.",
+	.usage = "[options] --message TEXT|-",
+	.example = "vramtrace oom --message - <train.log",
+	.options = oom_optv,
+};
+
+static const struct emit_column list_columns[] = {
+	{ .key = "rank", .head = "rank", .align = EMIT_RIGHT },
+	{ .key = "device", .head = "GPU", .align = EMIT_RIGHT },
+	{ .key = "asked", .head = "asked", .align = EMIT_RIGHT },
+	{ .key = "count", .head = "times", .align = EMIT_RIGHT },
+	{ .key = "verdict", .head = "verdict", .align = EMIT_LEFT },
+	{ 0 },
+};
+
+/* Text: the messages but for the last, which is explained. */
+static void list_messages(struct emit *e, const struct oom_text *t)
+{
+	size_t first = t->nr_messages > LISTED_MAX ? t->nr_messages - LISTED_MAX : 0;
+	char buf[32];
+
+	emit_heading(e, "%s different messages; the last is explained",
+		     human_count(buf, t->nr_messages + t->nr_left_out));
+	if (first + t->nr_left_out)
+		emit_text(e, "(the last %d; --json has up to %d)", LISTED_MAX, OOM_MESSAGES_MAX);
+	emit_table_begin(e, NULL, list_columns);
+	for (size_t i = first; i < t->nr_messages; i++) {
+		const struct oom_message *m = &t->message[i];
+		struct oom_story s;
+
+		oom_story_tell(&s, m);
+		emit_row_begin(e);
+		emit_label(e, "rank", NULL, m->rank < 0 ? "-" : "%" PRId64, m->rank);
+		emit_label(e, "device", NULL, m->device < 0 ? "-" : "%" PRId64, m->device);
+		emit_label(e, "asked", NULL, "%s",
+			   m->requested.known ? print_oom_figure(buf, m->requested) : "-");
+		emit_uint(e, "count", NULL, m->count);
+		emit_string(e, "verdict", NULL, s.nr_reasons ? verdict_name(s.reason[0].verdict) : NULL);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	emit_blank(e);
+}
+
+static int print_text(const struct oom_text *t, const struct oom_opts *o)
+{
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
+	const struct oom_message *last = &t->message[t->nr_messages - 1];
+	struct oom_story s;
+
+	if (emit_is_text(e) && t->nr_messages > 1)
+		list_messages(e, t);
+	if (emit_is_json(e)) {
+		emit_string(e, "source", NULL, "message");
+		emit_uint(e, "left_out", NULL, t->nr_left_out);
+		emit_array_begin(e, "messages", NULL);
+		for (size_t i = 0; i < t->nr_messages; i++) {
+			oom_story_tell(&s, &t->message[i]);
+			emit_object_begin(e, NULL, NULL);
+			print_oom_message(e, &t->message[i], &s);
+			print_oom_findings(e, &t->message[i], &s);
+			emit_object_end(e);
+		}
+		emit_array_end(e);
+	}
+	oom_story_tell(&s, last);
+	if (emit_is_json(e))
+		print_oom_findings(e, last, &s);
+	print_oom_text(e, last, &s);
+	/* What is read but not explained is trouble. */
+	return emit_close(e) || last->wording >= OOM_MPS ? CMD_TROUBLE : CMD_FINE;
+}
+
+static int nothing_found(const struct oom_text *t, const char *message)
+{
+	if (!t->nr_bytes)
+		return message_error(
+			"the text is empty; give the error's text to --message, or '-' and a log on stdin");
+	if (strcmp(message, "-") && !access(message, R_OK))
+		return message_error("'%s' is a file: 'vramtrace oom --message - <%s' reads it", message,
+				     message);
+	return message_error("no message of PyTorch's about memory that ran out in the text; "
+			     "it has 'out of memory. Tried to allocate'");
+}
+
+/* Explain the messages of a text, or of stdin. */
+static int explain(const struct oom_opts *o)
+{
+	bool is_stdin = !strcmp(o->message, "-");
+	FILE *in = is_stdin ? stdin : fmemopen((void *)o->message, strlen(o->message), "r");
+	struct oom_text t;
+	int err, ret;
+
+	if (!in)
+		return message_error("cannot read the text: %s", strerror(errno));
+	err = oomtext_read(&t, in);
+	if (err)
+		ret = message_error("cannot read %s: %s", is_stdin ? "stdin" : "the text", strerror(-err));
+	else if (!t.nr_messages)
+		ret = nothing_found(&t, o->message);
+	else
+		ret = print_text(&t, o);
+	oomtext_release(&t);
+	if (!is_stdin)
+		fclose(in);
+	return ret;
+}
+
+int cmd_oom(int argc, const char **argv)
+{
+	struct oom_opts o = { 0 };
+	enum opt_result parsed = opt_parse(&oom_help, &argc, argv, &o);
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc > 1)
+		return opt_wrong(&oom_help, "unexpected argument '%s': only 'oom --message TEXT' is there",
+				 argv[1]);
+	if (!o.message)
+		return opt_wrong(&oom_help,
+				 "missing '--message TEXT', or '--message -' to read it from stdin");
+	return explain(&o);
+}
