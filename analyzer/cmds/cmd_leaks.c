@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* vramtrace leaks: what was live at the end of accounting, grouped by the stack that allocated it. */
+/* vramtrace leaks: what was live at the end of accounting, grouped by the stack that allocated it; --series:
+ * growth. */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/leaks_series.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/command.h"
@@ -20,6 +24,11 @@ struct leaks_opts {
 	int64_t top;
 	bool exit_code, verbose;
 	struct emit_opts emit;
+	/* With --series alone. */
+	const char *series, *unit, *key, *warn_growth;
+	bool is_binary;
+	uint64_t capacity_bytes, context_bytes;
+	int64_t horizon;
 };
 
 static const struct opt leaks_optv[] = {
@@ -27,15 +36,31 @@ static const struct opt leaks_optv[] = {
 	OPT_INT('n', "top", struct leaks_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG(0, "exit-code", struct leaks_opts, exit_code, "exit with 1 when a group is shown"),
 	OPT_FLAG('v', "verbose", struct leaks_opts, verbose, "whole stacks, whole paths"),
+	OPT_STRING(0, "series", struct leaks_opts, series, "FILE|-",
+		   "read step,bytes or a log instead of a RECORDING"),
+	OPT_BYTES(0, "capacity", struct leaks_opts, capacity_bytes, "SIZE",
+		  "series: of the GPU: when does it run out?"),
+	OPT_BYTES(0, "context", struct leaks_opts, context_bytes, "SIZE",
+		  "series: what of it the context takes"),
+	OPT_INT(0, "horizon", struct leaks_opts, horizon, "STEPS",
+		"series: growth matters within these (100000)"),
+	OPT_STRING(0, "warn-growth", struct leaks_opts, warn_growth, "5%/10steps",
+		   "series: exit with 1 when it grows faster"),
+	OPT_STRING(0, "unit", struct leaks_opts, unit, "UNIT",
+		   "series: of numbers without one: GiB, MB, ..."),
+	OPT_FLAG(0, "binary", struct leaks_opts, is_binary, "series: GB is 2^30 bytes, not 10^9"),
+	OPT_STRING(0, "key", struct leaks_opts, key, "NAME", "series: the word before the memory in a log"),
 	EMIT_OPTIONS(struct leaks_opts, emit),
 	OPT_END
 };
 
 static const struct opt_help leaks_help = {
 	.command = "leaks",
-	.purpose = "List what was live at the end, grouped by call stack, largest first.",
-	.usage = "[options] RECORDING",
-	.example = "vramtrace leaks --min-size 1MiB train.vtr",
+	.purpose =
+		"List what was live at the end, grouped by call stack, largest first; or how a series grows.",
+	.usage = "[options] RECORDING | --series FILE|-",
+	.example = "vramtrace leaks --min-size 1MiB train.vtr\n"
+		   "vramtrace leaks --series train.log --capacity 24GiB",
 	.options = leaks_optv,
 };
 
@@ -65,7 +90,8 @@ static int leaks_add(struct leaks *l, const struct model *m, struct model_proces
 	l->total.blocks += s->holders.total.blocks;
 	l->nr_groups += s->holders.nr_holders;
 	for (uint32_t i = 0; i < s->holders.nr_holders; i++)
-		l->nr_shown += s->holders.holder[i].figures.blocks && s->holders.holder[i].figures.bytes >= min_bytes;
+		l->nr_shown += s->holders.holder[i].figures.blocks &&
+			       s->holders.holder[i].figures.bytes >= min_bytes;
 	return err;
 }
 
@@ -169,9 +195,44 @@ static int leaks_print(const struct leaks *l, const struct model *m, const struc
 	return emit_close(e);
 }
 
+#define HORIZON_USUAL 100000
+
+static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts *o)
+{
+	struct leaks_series_opts series = {
+		.path = o->series,
+		.unit = o->unit,
+		.key = o->key,
+		.is_binary = o->is_binary,
+		.exit_code = o->exit_code,
+		.limits = { .capacity_bytes = o->capacity_bytes,
+			    .context_bytes = o->context_bytes,
+			    .horizon_steps = (double)o->horizon },
+		.emit = o->emit,
+	};
+	bool is_decimal;
+
+	if (argc > 1)
+		return opt_wrong(&leaks_help,
+				 "'--series' takes the place of a RECORDING: unexpected argument '%s'",
+				 argv[1]);
+	if (o->emit.csv)
+		return opt_wrong(&leaks_help, "'--csv' has no table to print of a series");
+	if (o->unit && !(series_unit(o->unit, strlen(o->unit), false, &is_decimal) > 0))
+		return opt_wrong(&leaks_help, "'%s' is no unit for '--unit'", o->unit);
+	if (o->warn_growth && !growth_limits_parse_warning(&series.limits, o->warn_growth))
+		return opt_wrong(&leaks_help, "'%s' is no growth such as 5%%/10steps for '--warn-growth'",
+				 o->warn_growth);
+	if (o->horizon < 1)
+		return opt_wrong(&leaks_help, "'--horizon' must be at least 1");
+	if (o->context_bytes && o->context_bytes >= o->capacity_bytes)
+		return opt_wrong(&leaks_help, "'--context' must be less than '--capacity'");
+	return leaks_series(&series);
+}
+
 int cmd_leaks(int argc, const char **argv)
 {
-	struct leaks_opts o = { .top = TOP_USUAL };
+	struct leaks_opts o = { .top = TOP_USUAL, .horizon = HORIZON_USUAL };
 	struct model m = MODEL_INIT;
 	struct leaks l = { 0 };
 	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
@@ -179,6 +240,11 @@ int cmd_leaks(int argc, const char **argv)
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
+	if (o.series)
+		return cmd_leaks_series(argc, argv, &o);
+	if (o.capacity_bytes || o.context_bytes || o.horizon != HORIZON_USUAL || o.warn_growth || o.unit ||
+	    o.is_binary || o.key)
+		return opt_wrong(&leaks_help, "an option for '--series' without it");
 	if (argc != 2)
 		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* Does a series of readings grow; see growth.h. */
+#include "analyzer/analysis/growth.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Normal quantile of a 95% interval. */
+#define Z_95 1.959964
+/* How much better, by BIC, two lines must be than one parabola before the first is called warm-up. */
+#define BREAK_EVIDENCE 10
+#define BREAKS_MAX 3
+/* Robust standard deviations beyond which a reading is no part of a fit. */
+#define OUTLIER_SIGMAS 6
+
+/* 97.5% quantile of Student's distribution. */
+static double student_95(size_t freedom)
+{
+	static const double table[] = {
+		12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+		2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+		2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042
+	};
+	const size_t nr = sizeof(table) / sizeof(table[0]);
+
+	return freedom - 1 < nr ? table[freedom - 1] : Z_95 + 2.45 / (double)freedom;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *sorted, size_t nr)
+{
+	return nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
+}
+
+/* ---- slope ----------------------------------------------------------------------------------- */
+
+/* Variance of Kendall's S: of n readings without a trend, those with equal bytes taken together. */
+static double kendall_variance(const struct growth_reading *r, size_t nr, double *bytes)
+{
+	double n = (double)nr, variance = n * (n - 1) * (2 * n + 5);
+
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = r[i].bytes;
+	qsort(bytes, nr, sizeof(*bytes), compare_doubles);
+	for (size_t i = 0, j; i < nr; i = j) {
+		double ties;
+
+		for (j = i; j < nr && bytes[j] == bytes[i]; j++)
+			;
+		ties = (double)(j - i);
+		variance -= ties * (ties - 1) * (2 * ties + 5);
+	}
+	return variance / 18;
+}
+
+static int find_slope(struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	double *slope = malloc((nr * nr / 2 + nr) * sizeof(*slope));
+	double spread, low, high;
+	size_t nr_slopes = 0;
+
+	if (!slope)
+		return -ENOMEM;
+	spread = Z_95 * sqrt(kendall_variance(r, nr, slope));
+	for (size_t i = 0; i < nr; i++)
+		for (size_t j = i + 1; j < nr; j++)
+			if (r[j].step > r[i].step)
+				slope[nr_slopes++] = (r[j].bytes - r[i].bytes) / (r[j].step - r[i].step);
+	if (nr_slopes) {
+		qsort(slope, nr_slopes, sizeof(*slope), compare_doubles);
+		g->slope = median(slope, nr_slopes);
+		low = floor(((double)nr_slopes - spread) / 2);
+		high = ceil(((double)nr_slopes + spread) / 2);
+		g->slope_low = slope[low > 0 ? (size_t)low : 0];
+		g->slope_high = slope[high < (double)nr_slopes ? (size_t)high : nr_slopes - 1];
+	}
+	free(slope);
+	return 0;
+}
+
+/* ---- fits ------------------------------------------------------------------------------------ */
+
+/* Invert the symmetric positive matrix a of n rows (Gauss and Jordan). false: it is singular. */
+static bool invert(double a[3][3], double inverse[3][3], int n)
+{
+	double m[3][6] = { { 0 } };
+
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < n; j++)
+			m[i][j] = a[i][j];
+		m[i][n + i] = 1;
+	}
+	for (int c = 0; c < n; c++) {
+		int pivot = c;
+
+		for (int i = c + 1; i < n; i++)
+			if (fabs(m[i][c]) > fabs(m[pivot][c]))
+				pivot = i;
+		if (fabs(m[pivot][c]) < 1e-12 * fabs(a[0][0]))
+			return false;
+		for (int j = 0; j < 2 * n; j++) {
+			double swap = m[c][j];
+
+			m[c][j] = m[pivot][j];
+			m[pivot][j] = swap;
+		}
+		for (int i = 0; i < n; i++) {
+			double by = m[i][c] / m[c][c];
+
+			for (int j = 0; j < 2 * n && i != c; j++)
+				m[i][j] -= by * m[c][j];
+		}
+	}
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < n; j++)
+			inverse[i][j] = m[i][n + j] / m[i][i];
+	return true;
+}
+
+static void powers(const struct growth_fit *f, double step, double v[3])
+{
+	double u = (step - f->centre) / f->scale;
+
+	v[0] = 1;
+	v[1] = u;
+	v[2] = u * u;
+}
+
+static double value_at(const struct growth_fit *f, double step)
+{
+	double v[3];
+
+	powers(f, step, v);
+	return v[0] * f->value[0] + v[1] * f->value[1] + v[2] * f->value[2];
+}
+
+double growth_fit_at(const struct growth_fit *f, double step, double *half_width)
+{
+	double v[3], variance = f->error_bytes * f->error_bytes;
+
+	powers(f, step, v);
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			variance += v[i] * f->covariance[i][j] * v[j];
+	*half_width = f->t_95 * sqrt(variance);
+	return value_at(f, step);
+}
+
+/* Least squares over the readings that are not left out. */
+static void fit(struct growth_fit *f, const struct growth_reading *r, size_t nr, const bool *left_out,
+		int degree)
+{
+	double a[3][3] = { { 0 } }, b[3] = { 0 }, inverse[3][3], v[3], squares = 0, largest = 1, n = 0,
+	       floor_;
+	int terms = degree + 1;
+
+	*f = (struct growth_fit){ .centre = (r[0].step + r[nr - 1].step) / 2,
+				  .scale = (r[nr - 1].step - r[0].step) / 2,
+				  .limit_step = NAN,
+				  .limit_step_low = NAN,
+				  .limit_step_high = NAN };
+	if (!(f->scale > 0))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		if (left_out && left_out[i])
+			continue;
+		n++;
+		powers(f, r[i].step, v);
+		largest = fmax(largest, fabs(r[i].bytes));
+		for (int j = 0; j < terms; j++) {
+			b[j] += v[j] * r[i].bytes;
+			for (int k = 0; k < terms; k++)
+				a[j][k] += v[j] * v[k];
+		}
+	}
+	if (n <= terms || !invert(a, inverse, terms))
+		return;
+	for (int j = 0; j < terms; j++)
+		for (int k = 0; k < terms; k++)
+			f->value[j] += inverse[j][k] * b[k];
+	for (size_t i = 0; i < nr; i++)
+		if (!left_out || !left_out[i])
+			squares += pow(r[i].bytes - value_at(f, r[i].step), 2);
+	f->is_known = true;
+	f->error_bytes = sqrt(squares / (n - terms));
+	f->t_95 = student_95((size_t)n - (size_t)terms);
+	for (int j = 0; j < terms; j++)
+		for (int k = 0; k < terms; k++)
+			f->covariance[j][k] = inverse[j][k] * f->error_bytes * f->error_bytes;
+	/* Readings that lie on the curve to the last bit would make the logarithm worthless. */
+	floor_ = n * pow(1e-7 * largest, 2);
+	f->aicc = n * log(fmax(squares, floor_) / n) + 2 * (terms + 1);
+	f->aicc += n > terms + 2 ? 2.0 * (terms + 1) * (terms + 2) / (n - terms - 2) : INFINITY;
+}
+
+/* Mark what lies further from the parabola than readings do: a spike at one step. Returns how many. */
+static size_t mark_outliers(const struct growth_fit *f, const struct growth_reading *r, size_t nr,
+			    bool *left_out, double *work)
+{
+	size_t marked = 0;
+	double sigma;
+
+	for (size_t i = 0; i < nr; i++)
+		work[i] = fabs(r[i].bytes - value_at(f, r[i].step));
+	qsort(work, nr, sizeof(*work), compare_doubles);
+	sigma = 1.4826 * median(work, nr);
+	for (size_t i = 0; i < nr; i++) {
+		left_out[i] = sigma > 0 && fabs(r[i].bytes - value_at(f, r[i].step)) > OUTLIER_SIGMAS * sigma;
+		marked += left_out[i];
+	}
+	return marked;
+}
+
+static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	bool *left_out = calloc(nr, sizeof(*left_out));
+	double *work = malloc(nr * sizeof(*work));
+	int err = left_out && work ? 0 : -ENOMEM;
+
+	/* Again while it finds other ones: a large spike hides a smaller one. */
+	for (int round = 0; !err && nr >= 8 && round < 4; round++) {
+		size_t marked;
+
+		fit(&g->quadratic, r, nr, left_out, 2);
+		if (!g->quadratic.is_known)
+			break;
+		marked = mark_outliers(&g->quadratic, r, nr, left_out, work);
+		if (4 * marked > nr) {
+			/* So many are no spikes: the readings scatter. */
+			memset(left_out, 0, nr * sizeof(*left_out));
+			marked = 0;
+		}
+		if (marked == g->nr_outliers)
+			break;
+		g->nr_outliers = marked;
+	}
+	if (!err) {
+		fit(&g->linear, r, nr, left_out, 1);
+		fit(&g->quadratic, r, nr, left_out, 2);
+	}
+	free(work);
+	free(left_out);
+	return err;
+}
+
+/* ---- warm-up --------------------------------------------------------------------------------- */
+
+/* Sums over the first readings, from which the error of a line through any run of them follows. */
+struct sums {
+	double n, x, y, xx, xy, yy;
+};
+
+/* Of the readings i..j-1, squared distances from their best line. */
+static double line_squares(const struct sums *s, size_t i, size_t j)
+{
+	double n = s[j].n - s[i].n, x = s[j].x - s[i].x, y = s[j].y - s[i].y;
+	double xx = s[j].xx - s[i].xx - x * x / n, xy = s[j].xy - s[i].xy - x * y / n;
+	double yy = s[j].yy - s[i].yy - y * y / n;
+
+	if (n < 3)
+		return 0;
+	return fmax(0, xx > 0 ? yy - xy * xy / xx : yy);
+}
+
+/* Where the series breaks: readings before that are warm-up. 0: nowhere. */
+static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
+{
+	struct sums *s = calloc(nr + 1, sizeof(*s));
+	size_t last_part = nr / 4 > 4 ? nr / 4 : 4;
+	struct growth_fit parabola;
+	double best, largest = 1, floor_, n = (double)nr, squares;
+
+	*at = 0;
+	if (!s)
+		return -ENOMEM;
+	fit(&parabola, r, nr, NULL, 2);
+	for (size_t i = 0; i < nr && parabola.is_known; i++) {
+		/* From the first reading, and scaled: the squares of addresses of steps would eat the digits.
+		 */
+		double x = (r[i].step - parabola.centre) / parabola.scale, y = r[i].bytes - r[0].bytes;
+
+		s[i + 1] = (struct sums){ s[i].n + 1,      s[i].x + x,      s[i].y + y,
+					  s[i].xx + x * x, s[i].xy + x * y, s[i].yy + y * y };
+		largest = fmax(largest, fabs(r[i].bytes));
+	}
+	floor_ = n * pow(1e-6 * largest, 2);
+	squares = pow(parabola.error_bytes, 2) * (n - 3);
+	best = n * log(fmax(squares, floor_)) + 3 * log(n) - BREAK_EVIDENCE;
+	for (size_t i = 1; i + last_part <= nr && parabola.is_known; i++) {
+		double terms = (i < 2 ? 1 : 2) + 3;
+		double bic = n * log(fmax(line_squares(s, 0, i) + line_squares(s, i, nr), floor_)) +
+			     terms * log(n);
+
+		if (bic < best) {
+			best = bic;
+			*at = i;
+		}
+	}
+	free(s);
+	return 0;
+}
+
+/* ---- when it reaches the limit --------------------------------------------------------------- */
+
+/* The fit, or with sign +1 and -1 the upper and the lower bound of what will be read. */
+static double bound_at(const struct growth_fit *f, double step, int sign)
+{
+	double half_width, value = growth_fit_at(f, step, &half_width);
+
+	return value + sign * half_width;
+}
+
+/* The first step from `start` on at which a bound has reached the limit. */
+static double reach(const struct growth_fit *f, double start, double limit, int sign)
+{
+	double low = start, high = start, stride = f->scale / 64;
+
+	if (bound_at(f, start, sign) >= limit)
+		return start;
+	/* A parabola may turn before it gets there, so the search goes forward in growing strides. */
+	for (int i = 0; i < 2000; i++) {
+		low = high;
+		high = low + stride;
+		stride *= 1.02;
+		if (bound_at(f, high, sign) >= limit)
+			break;
+		if (i == 1999)
+			return INFINITY;
+	}
+	for (int i = 0; i < 100; i++) {
+		double middle = (low + high) / 2;
+
+		*(bound_at(f, middle, sign) >= limit ? &high : &low) = middle;
+	}
+	return high;
+}
+
+static void find_limit_steps(struct growth_fit *f, double start, double limit_bytes)
+{
+	if (!f->is_known || isnan(limit_bytes))
+		return;
+	f->limit_step = reach(f, start, limit_bytes, 0);
+	f->limit_step_low = reach(f, start, limit_bytes, 1);
+	f->limit_step_high = reach(f, start, limit_bytes, -1);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+const struct growth_fit *growth_believed(const struct growth *g)
+{
+	return g->believes_quadratic ? &g->quadratic : &g->linear;
+}
+
+static enum growth_shape shape_of(const struct growth *g)
+{
+	if (isnan(g->slope) || g->nr_used < 4)
+		return GROWTH_UNKNOWN;
+	if (!(g->slope_low > 0))
+		return GROWTH_NONE;
+	if (!g->believes_quadratic)
+		return GROWTH_STEADY;
+	return g->quadratic.value[2] > 0 ? GROWTH_ACCELERATING : GROWTH_DECELERATING;
+}
+
+int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes)
+{
+	const struct growth_fit *q = &g->quadratic;
+	size_t at = 1;
+	int err = 0;
+
+	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN };
+	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= 8 && !err; i++) {
+		err = find_break(reading + g->nr_warm_up, g->nr_used, &at);
+		g->nr_warm_up += at;
+		g->nr_used -= at;
+	}
+	if (err || !g->nr_used)
+		return err;
+	reading += g->nr_warm_up;
+	err = find_slope(g, reading, g->nr_used);
+	if (!err)
+		err = fit_both(g, reading, g->nr_used);
+	if (err)
+		return err;
+	g->believes_quadratic = q->is_known && q->aicc < g->linear.aicc &&
+				fabs(q->value[2]) > q->t_95 * sqrt(q->covariance[2][2]);
+	find_limit_steps(&g->linear, reading[g->nr_used - 1].step, limit_bytes);
+	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);
+	g->shape = shape_of(g);
+	return 0;
+}
