@@ -30,6 +30,7 @@ int cmd_peak(int argc, const char **argv);
 int cmd_timeline(int argc, const char **argv);
 int cmd_leaks(int argc, const char **argv);
 int cmd_oom(int argc, const char **argv);
+int cmd_estimate(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);

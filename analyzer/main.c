@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "timeline", cmd_timeline, "memory over time, as a plot" },
 	{ "leaks",    cmd_leaks,    "what was live at the end, by call stack" },
 	{ "oom",      cmd_oom,      "why an allocation failed, from the text of the error" },
+	{ "estimate", cmd_estimate, "the memory of a model that does not exist yet, by formula" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },
 	{ "dump",     cmd_dump,     "every event of a recording" },
 	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""`estimate`: parameters are those of transformers' models on the meta device, terms those worked out by hand."""
+
+import json
+import os
+import sys
+
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+from harness import TREE
+
+GIB = 1 << 30
+
+# The families of analyzer/modelfamilies.def, and a shape that is not the default one.
+SMALL = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
+         "intermediate_size": 320, "vocab_size": 1000}  # fmt: skip
+GPT = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "vocab_size": 1000}
+VARIANTS = {
+    "llama": [SMALL, SMALL | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
+              SMALL | {"head_dim": 48}],
+    "mistral": [SMALL, SMALL | {"head_dim": 48}],
+    "mixtral": [SMALL | {"num_local_experts": 4, "num_experts_per_tok": 1}],
+    "qwen2": [SMALL, SMALL | {"tie_word_embeddings": True}],
+    "qwen2_moe": [SMALL | {"num_experts": 4, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 128},
+                  SMALL | {"num_experts": 4, "mlp_only_layers": [0]}],
+    "qwen3": [SMALL, SMALL | {"attention_bias": True}],
+    "qwen3_moe": [SMALL | {"num_experts": 4, "moe_intermediate_size": 64, "head_dim": 32},
+                  SMALL | {"num_experts": 4, "mlp_only_layers": [1], "head_dim": 32}],
+    "gemma": [SMALL], "gemma2": [SMALL], "gemma3_text": [SMALL], "granite": [SMALL],
+    "smollm3": [SMALL | {"pad_token_id": 0}],
+    "olmo": [SMALL], "olmo2": [SMALL], "phi": [SMALL], "phi3": [SMALL | {"pad_token_id": 0}], "cohere": [SMALL],
+    "stablelm": [SMALL, SMALL | {"use_qkv_bias": True}, SMALL | {"use_parallel_residual": True}],
+    "starcoder2": [SMALL, SMALL | {"use_bias": False}],
+    "gpt2": [GPT, GPT | {"n_positions": 77, "n_inner": 500}],
+    "gpt_neox": [GPT | {"intermediate_size": 320}],
+    "gptj": [{"n_embd": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000, "rotary_dim": 16}],
+    "opt": [GPT | {"ffn_dim": 320, "word_embed_proj_dim": 192, "max_position_embeddings": 100}],
+    "bloom": [{"hidden_size": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000}],
+    "falcon": [GPT, GPT | {"multi_query": False, "bias": True}, GPT | {"parallel_attn": False}],
+}  # fmt: skip
+CASES = [(family, variant) for family, variants in VARIANTS.items() for variant in [{}, *variants]]
+
+
+@pytest.fixture
+def estimate(vramtrace):
+    return lambda *arguments: vramtrace.json("estimate", *arguments)
+
+
+def terms_of(result):
+    return {row["term"].strip(): row["bytes"] for row in result["terms"]}
+
+
+def parameters_of(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("family, variant", CASES, ids=[f"{family}-{i}" for i, (family, _) in enumerate(CASES)])
+def test_parameters_of_families(estimate, tmp_path, family, variant):
+    """As transformers writes the configuration, and as a file with nothing but what differs."""
+    config = CONFIG_MAPPING[family](**variant)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    config.save_pretrained(tmp_path)
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({"model_type": family} | variant))
+    for path in (tmp_path / "config.json", bare):
+        result = estimate("--config", path)
+        assert result["parameters"] == parameters_of(model), path
+        assert result["exact_parameters"]
+
+
+@pytest.mark.parametrize(
+    "parameters, config",
+    [
+        (1_543_714_304, {"model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+                         "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
+                         "tie_word_embeddings": True}),
+        (8_030_261_248, {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+                         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+                         "vocab_size": 128256, "tie_word_embeddings": False}),
+        (46_702_792_704, {"model_type": "mixtral"}),
+        (124_439_808, {"model_type": "gpt2"}),
+    ],
+    ids=["Qwen2.5-1.5B", "Llama-3.1-8B", "Mixtral-8x7B", "GPT-2"],
+)  # fmt: skip
+def test_published_parameters(estimate, tmp_path, parameters, config):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    assert estimate("--config", path)["parameters"] == parameters
+
+
+def test_all_families_are_tested():
+    definitions = (TREE / "analyzer" / "modelfamilies.def").read_text()
+    assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == set(VARIANTS)
+
+
+def llava(tmp_path, hidden, inter, layers, heads):
+    """The files that the models' authors publish leave out what is LLaMA's default."""
+    path = tmp_path / "llava.json"
+    text = {"model_type": "llama", "vocab_size": 32064}
+    if hidden != 4096:
+        text |= {"hidden_size": hidden, "intermediate_size": inter, "num_hidden_layers": layers,
+                 "num_attention_heads": heads}  # fmt: skip
+    vision = {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+              "num_attention_heads": 16, "num_hidden_layers": 24, "patch_size": 14}  # fmt: skip
+    path.write_text(json.dumps({"model_type": "llava", "text_config": text, "vision_config": vision}))
+    return path
+
+
+@pytest.mark.parametrize("size", [(4096, 11008, 32, 32), (5120, 13824, 40, 40)], ids=["7B", "13B"])
+def test_llava(estimate, tmp_path, size):
+    from transformers import AutoModelForImageTextToText, LlavaConfig
+
+    path = llava(tmp_path, *size)
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(LlavaConfig(**json.loads(path.read_text())))
+    result = estimate("--config", path, "--precision", "fp16")
+    assert result["parameters"] == parameters_of(model)
+    parts = {name: 0 for name in ("language", "vision", "connector")}
+    for name, parameter in model.named_parameters():
+        part = "vision" if "vision_tower" in name else "connector" if "multi_modal_projector" in name else "language"
+        parts[part] += parameter.numel()
+    assert parts == {name: result[f"{name}_parameters"] for name in parts}
+    assert terms_of(result)["parameters"] == 2 * parameters_of(model)
+
+
+def test_published_figures(estimate):
+    """LLaVA-1.5-7B as it is usually rounded (7 + 0.3 thousand million), and a 13B model's budget."""
+    assert terms_of(estimate("-n", "7.3B", "-p", "fp16"))["parameters"] == 14.6e9
+    result = estimate("-n", "13.3555B", "-p", "fp16", "--activations", "2.5x", "--accumulate", "--context", "0")
+    terms = terms_of(result)
+    budget = [terms[name] for name in ("parameters", "gradients", "optimizer", "activations", "total")]
+    assert [f"{value / 1e9:.2f}" for value in budget] == ["26.71", "26.71", "53.42", "66.78", "173.62"]
+
+
+def test_images(estimate):
+    assert estimate("-n", "7B", "--image", "336x336")["image_tokens"] == 576
+    assert estimate("-n", "7B", "--image", "1024x1024")["image_tokens"] == 73**2 == 5329
+    assert estimate("-n", "7B", "--image", "1024x768", "--patch", "16")["image_tokens"] == 64 * 48
+
+
+def test_attention(estimate):
+    result = estimate("-n", "7B", "--eager", "--layers", "32", "--heads", "32", "--length", "2048")
+    assert result["attention_bytes_per_layer"] == 2048**2 * 32 * 4 == GIB // 2
+    assert terms_of(result)["attention"] == 32 * GIB // 2
+    result = estimate("-n", "7B", "--layers", "24", "--hidden", "4096", "--cross-attention", "1024x576")
+    assert f"{terms_of(result)['cross-attention'] / GIB:.2f}" == "0.47"
+
+
+def test_activations(estimate):
+    result = estimate("-n", "1543714304", "-b", "16", "-l", "256")
+    assert f"{result['activations_per_token'] / 1e6:.2f}" == "2.57"
+    assert terms_of(result)["activations"] == pytest.approx(16 * 256 * 4 * (4.6894e-4 * 1543714304 + 1.8494e6))
+    measured = estimate("-n", "1543714304", "-b", "16", "-l", "256", "--activations", "5065216")
+    assert terms_of(measured)["activations"] == 16 * 256 * 4 * 5065216
+
+
+def test_kv_cache(estimate, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "mistral"}))
+    result = estimate("--config", path, "-p", "bf16", "--inference", "-b", "4", "-l", "8192")
+    assert terms_of(result)["KV cache"] == 2 * 32 * 4 * 8 * 8192 * 128 * 2
+
+
+def test_parallel(estimate):
+    whole = terms_of(estimate("-n", "8B"))
+    for zero, spread in ((1, {"optimizer"}), (2, {"optimizer", "gradients"}),
+                         (3, {"optimizer", "gradients", "parameters"})):  # fmt: skip
+        terms = terms_of(estimate("-n", "8B", "--zero", zero, "--gpus", "8"))
+        for name in ("optimizer", "gradients", "parameters"):
+            assert terms[name] == whole[name] / (8 if name in spread else 1)
+    frozen = terms_of(estimate("-n", "8B", "--frozen", "99%"))
+    assert frozen["gradients"] == pytest.approx(whole["gradients"] / 100)
+    assert frozen["parameters"] == whole["parameters"]
+    assert terms_of(estimate("-n", "8B", "--tensor-parallel", "4"))["parameters"] == whole["parameters"] / 4
+
+
+@pytest.mark.parametrize("options", [(), ("--accumulate",), ("--inference", "--layers", "32", "--heads", "32",
+                                                             "--hidden", "4096")])  # fmt: skip
+def test_largest_batch(estimate, options):
+    batch = estimate("-n", "1.5B", "-p", "bf16", "--capacity", "80GiB", *options)["largest_batch"]
+    assert batch > 1
+    assert estimate("-n", "1.5B", "-p", "bf16", "-b", batch, *options)["total_bytes"] <= 80 * GIB
+    assert estimate("-n", "1.5B", "-p", "bf16", "-b", batch + 1, *options)["total_bytes"] > 80 * GIB
+    assert estimate("-n", "100B", "--capacity", "80GiB")["largest_batch"] == 0
+
+
+STEP = """
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024, bias=False) for _ in range(8)]).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.ones(65536, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(torch.cuda.max_memory_allocated(), flush=True)
+"""
+
+
+def test_measure_and_against(vramtrace, tmp_path):
+    """A step in a scratch folder of its own, nothing of its stdout in ours, no recording left."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = vramtrace.call("estimate", "--json", "-n", 8 * 1024**2, "--measure", "--", sys.executable, "-c", STEP,
+                          env=environment)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    peak = int(done.stderr.split()[0])
+    assert result["measured"]["allocated_peak_bytes"] == peak
+    assert terms_of(result)["activations"] == peak - 3 * 4 * 8 * 1024**2
+    assert not list(tmp_path.iterdir())
+
+    recorded = vramtrace.record(tmp_path / "step.vtr", [sys.executable, "-c", STEP])
+    result = vramtrace.json("estimate", "-n", 8 * 1024**2, "--against", recorded.path)
+    assert result["against"]["allocated_peak_bytes"] == peak
+    text = vramtrace.call("estimate", "-n", 8 * 1024**2, "--against", recorded.path).stdout
+    assert f"{peak / GIB:.2f} GiB measured" in text
+
+
+def test_measure_in_trouble(vramtrace):
+    done = vramtrace.call("estimate", "-n", "1M", "--measure", "--", sys.executable, "-c", "raise SystemExit(3)")
+    assert done.returncode == 2 and "ended with status 3" in done.stderr
+    done = vramtrace.call("estimate", "-n", "1M", "--measure", "--", "true")
+    assert done.returncode == 2 and "used no GPU memory" in done.stderr
