@@ -102,16 +102,19 @@ static int print_text(const struct oom_text *t, const struct oom_opts *o)
 	return emit_close(e) || last->wording >= OOM_MPS ? CMD_TROUBLE : CMD_FINE;
 }
 
-static int nothing_found(const struct oom_text *t, const char *message)
+static int nothing_found(const struct oom_text *t, const struct oom_opts *o)
 {
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
+
 	if (!t->nr_bytes)
-		return message_error(
+		return emit_fail(
+			e,
 			"the text is empty; give the error's text to --message, or '-' and a log on stdin");
-	if (strcmp(message, "-") && !access(message, R_OK))
-		return message_error("'%s' is a file: 'vramtrace oom --message - <%s' reads it", message,
-				     message);
-	return message_error("no message of PyTorch's about memory that ran out in the text; "
-			     "it has 'out of memory. Tried to allocate'");
+	if (strcmp(o->message, "-") && !access(o->message, R_OK))
+		return emit_fail(e, "'%s' is a file: 'vramtrace oom --message - <%s' reads it", o->message,
+				 o->message);
+	return emit_fail(e, "no message of PyTorch's about memory that ran out in the text; "
+			    "it has 'out of memory. Tried to allocate'");
 }
 
 /* Explain the messages of a text, or of stdin. */
@@ -128,7 +131,7 @@ static int explain(const struct oom_opts *o)
 	if (err)
 		ret = message_error("cannot read %s: %s", is_stdin ? "stdin" : "the text", strerror(-err));
 	else if (!t.nr_messages)
-		ret = nothing_found(&t, o->message);
+		ret = nothing_found(&t, o);
 	else
 		ret = print_text(&t, o);
 	oomtext_release(&t);

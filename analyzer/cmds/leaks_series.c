@@ -10,23 +10,25 @@
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 
-static int nothing_read(const struct series *s, const char *path)
+static int nothing_read(const struct series *s, const struct leaks_series_opts *o, const char *path)
 {
+	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
+
 	if (!s->nr_lines)
-		return message_error("'%s' is empty; --series reads 'step,bytes' lines or a training log",
-				     path);
+		return emit_fail(e, "'%s' is empty; --series reads 'step,bytes' lines or a training log",
+				 path);
 	if (s->trouble[SERIES_NO_UNIT])
-		return message_error("'%s' has %" PRIu64
-				     " readings without a unit; --unit GiB says what they are in",
-				     path, s->trouble[SERIES_NO_UNIT]);
+		return emit_fail(
+			e, "'%s' has %" PRIu64 " readings without a unit; --unit GiB says what they are in",
+			path, s->trouble[SERIES_NO_UNIT]);
 	if (s->trouble[SERIES_NEGATIVE] + s->trouble[SERIES_NOT_FINITE])
-		return message_error("'%s' has no usable reading: %" PRIu64 " are negative, %" PRIu64
-				     " not finite",
-				     path, s->trouble[SERIES_NEGATIVE], s->trouble[SERIES_NOT_FINITE]);
-	return message_error(
-		"'%s' has no readings; --series reads 'step,bytes' lines or those of a training log "
-		"('Step 100: Memory=18.2GB'), --key NAME says which word stands before the memory",
-		path);
+		return emit_fail(
+			e, "'%s' has no usable reading: %" PRIu64 " are negative, %" PRIu64 " not finite",
+			path, s->trouble[SERIES_NEGATIVE], s->trouble[SERIES_NOT_FINITE]);
+	return emit_fail(e,
+			 "'%s' has no readings; --series reads 'step,bytes' lines or those of a training log "
+			 "('Step 100: Memory=18.2GB'), --key NAME says which word stands before the memory",
+			 path);
 }
 
 static int judge(const struct series *s, const struct leaks_series_opts *o)
@@ -66,7 +68,7 @@ int leaks_series(const struct leaks_series_opts *o)
 	else if (err)
 		ret = message_error("cannot read '%s': %s", is_stdin ? "stdin" : o->path, strerror(-err));
 	else
-		ret = s->nr ? judge(s, o) : nothing_read(s, is_stdin ? "stdin" : o->path);
+		ret = s->nr ? judge(s, o) : nothing_read(s, o, is_stdin ? "stdin" : o->path);
 	free(s);
 	if (in && !is_stdin)
 		fclose(in);

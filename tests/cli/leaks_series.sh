@@ -31,6 +31,7 @@ echo 'nothing here' | series
 head -c 100000 /dev/zero | series
 printf 'Step 1: Memory=18.2\nStep 2: Memory=18.3\n' | series
 printf '1,-5\n2,nan\n' | series
+echo 'nothing here' | series --json
 echo '== usage'
 "$V" leaks --series missing.log
 "$V" leaks --series log train.vtr

@@ -57,6 +57,7 @@ echo '== JSON'
 case_of 'empty' ''
 case_of 'nothing' 'Segmentation fault'
 case_of 'source code' 'TORCH_CHECK(false, "CUDA out of memory. Tried to allocate ", format_size(n))'
+"$V" oom --json --message 'Segmentation fault'
 echo hello >log
 case_of 'a file' log
 head -c 100000 /dev/zero | explain 'zeros'

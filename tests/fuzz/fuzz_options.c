@@ -65,11 +65,11 @@ static void parse_size(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static hostile_command *const commands[] = { cmd_report, cmd_peak, cmd_leaks, cmd_timeline,
-						     cmd_info,   cmd_dump, cmd_verify };
-	static const char *const names[] = {
-		"report", "peak", "leaks", "timeline", "info", "dump", "verify"
-	};
+	static hostile_command *const commands[] = { cmd_report, cmd_peak, cmd_leaks,  cmd_timeline,
+						     cmd_info,   cmd_dump, cmd_verify, cmd_oom };
+	static const char *const names[] = { "report", "peak", "leaks",  "timeline",
+					     "info",   "dump", "verify", "oom" };
+	static FILE *nothing;
 	const char *argv[WORDS_MAX + 2];
 	char *text = malloc(size + 1), *rest = text, *word;
 	int argc = 0;
@@ -80,6 +80,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		argv[argc++] = word;
 	argv[argc] = NULL;
 	hostile_quiet();
+	/* "-" names it. */
+	if (!nothing)
+		stdin = nothing = fopen("/dev/null", "re");
 	if (!strcmp(argv[0], "ranks") && argc > 1)
 		parse_ranks(argv[1], argv[2]);
 	else if (!strcmp(argv[0], "gpu") && argc > 1)
