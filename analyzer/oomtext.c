@@ -317,9 +317,8 @@ static int text_add(struct oom_text *t, const struct oom_message *m)
 		return 0;
 	}
 	if (t->nr_messages == OOM_MESSAGES_MAX) {
-		/* The last one is what gets explained: it has a place in any case. */
+		/* The last one is what gets explained: it takes the place of the one before. */
 		t->nr_left_out++;
-		memmove(t->message, t->message + 1, (OOM_MESSAGES_MAX - 1) * sizeof(*m));
 		t->nr_messages--;
 	}
 	if (!t->message)

@@ -60,7 +60,7 @@ struct oom_message {
 struct oom_text {
 	struct oom_message *message;
 	size_t nr_messages;
-	uint64_t nr_left_out; /* distinct ones beyond OOM_MESSAGES_MAX: counted, not kept */
+	uint64_t nr_left_out; /* distinct ones beyond OOM_MESSAGES_MAX, before the last: counted, not kept */
 	uint64_t nr_bytes;    /* length of the text */
 };
 

@@ -53,7 +53,7 @@ static void list_messages(struct emit *e, const struct oom_text *t)
 	emit_heading(e, "%s different messages; the last is explained",
 		     human_count(buf, t->nr_messages + t->nr_left_out));
 	if (first + t->nr_left_out)
-		emit_text(e, "(the last %d; --json has up to %d)", LISTED_MAX, OOM_MESSAGES_MAX);
+		emit_text(e, "(%d of them; --json has up to %d)", LISTED_MAX, OOM_MESSAGES_MAX);
 	emit_table_begin(e, NULL, list_columns);
 	for (size_t i = first; i < t->nr_messages; i++) {
 		const struct oom_message *m = &t->message[i];

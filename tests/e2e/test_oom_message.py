@@ -25,6 +25,13 @@ kept = [torch.empty(3 << 20, dtype=torch.uint8, device="cuda") for _ in range(60
 del kept[::2]
 torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
 """
+# Another process holds 10 of the 16 GiB meanwhile.
+OTHER = """
+import subprocess, sys, torch
+hold = "import sys, torch; kept = torch.empty(10 << 30, dtype=torch.uint8, device='cuda'); print(flush=True); input()"
+other = subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+other.stdout.readline()
+""" + FILL
 EXABYTE = "import torch\ntorch.empty(1 << 61, dtype=torch.uint8, device='cuda')\n"
 GIB = 1 << 30
 
@@ -55,10 +62,11 @@ def explained(vramtrace, text):
         (ONE, None, "too_big"),
         (LIMIT, None, "user_limit"),
         (HOLES, None, "fragmentation"),
+        (OTHER, None, "other_process"),
         (FILL, {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}, "too_big"),
         (FILL, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, "too_big"),
     ],
-    ids=["filled", "one", "limit", "holes", "async", "expandable"],
+    ids=["filled", "one", "limit", "holes", "other", "async", "expandable"],
 )
 def test_real_messages(vramtrace, failed, source, env, verdict):
     result = explained(vramtrace, failed(source, env))
