@@ -10,7 +10,6 @@
 struct ended {
 	struct block block;
 	struct block handle;  /* of a mapping; space 0 = none was live */
-	bool was_last;        /* the block, or the mapping's handle, left the books */
 	bool torch_allocator; /* it counted in what PyTorch has reserved */
 };
 
@@ -120,6 +119,7 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	int64_t group = books_group(books, ev, false);
 	struct block b = { .address = ev->address,
 			   .size = ev->size,
+			   .ordinal = ev->ordinal,
 			   .group = (uint32_t)group,
 			   .references = 1,
 			   .context = (uint32_t)ev->aux,
@@ -205,26 +205,33 @@ static int undo_add(struct undo *u, const struct ended *ended)
 	return 0;
 }
 
-/* One reference less; true if it was the last, which takes the block off the books. */
-static bool block_put(struct books *books, struct block *b)
+/* One reference less; the last takes the block off the books. */
+static void block_put(struct books *books, struct block *b)
 {
 	if (--b->references)
-		return false;
+		return;
 	if (is_counted(&books->groups.group[b->group]))
 		device_of(books, b)->driver_frees++;
 	books_leave(books, b);
 	blocks_remove(&books->blocks, b);
-	return true;
 }
 
-bool books_unmap(struct books *books, struct block *mapping)
+/* The handle that a mapping shows, not another one that has its number by now; NULL if it is not known. */
+static struct block *handle_of(const struct books *books, const struct block *mapping)
 {
-	uint64_t address = mapping->handle;
-	struct block *handle;
+	struct block *handle = blocks_find(&books->blocks, BLOCK_HANDLE, mapping->handle);
+
+	return handle && handle->ordinal == mapping->ordinal ? handle : NULL;
+}
+
+void books_unmap(struct books *books, struct block *mapping)
+{
+	struct block shown = *mapping, *handle;
 
 	blocks_remove(&books->blocks, mapping);
-	handle = blocks_find(&books->blocks, BLOCK_HANDLE, address);
-	return handle && block_put(books, handle);
+	handle = handle_of(books, &shown);
+	if (handle)
+		block_put(books, handle);
 }
 
 int books_driver_free(struct books *books, const struct tfmt_event *ev)
@@ -245,7 +252,7 @@ int books_driver_free(struct books *books, const struct tfmt_event *ev)
 				called_by_torch(books, ev);
 	if (ended.torch_allocator)
 		books_reserved_add(d, -(int64_t)b->size);
-	ended.was_last = block_put(books, b);
+	block_put(books, b);
 	if (undo_add(u, &ended))
 		return TFMT_E_NOMEM;
 	return is_pooled_tensor(books, ev) ? pooled_tensor_free(books, ev, d) : 0;
@@ -269,17 +276,21 @@ static struct device_books *mapped_device(struct books *books, const struct bloc
 
 int books_range_map(struct books *books, const struct tfmt_event *ev)
 {
-	struct block b = {
-		.address = ev->address, .size = ev->size, .handle = ev->aux, .space = BLOCK_MAPPING
-	};
+	struct block b = { .address = ev->address,
+			   .size = ev->size,
+			   .handle = ev->aux,
+			   .ordinal = TFMT_NO_ORDINAL,
+			   .space = BLOCK_MAPPING };
 	struct block *handle;
 
-	books_forget_stale(books, BLOCK_MAPPING, ev->address);
 	handle = blocks_find(&books->blocks, BLOCK_HANDLE, ev->aux);
-	if (handle)
+	if (handle) {
 		handle->references++;
+		b.ordinal = handle->ordinal;
+	}
 	if (called_by_torch(books, ev))
 		books_reserved_add(mapped_device(books, handle, ev), (int64_t)b.size);
+	books_forget_stale(books, BLOCK_MAPPING, ev->address);
 	return blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
 }
 
@@ -292,7 +303,7 @@ int books_range_unmap(struct books *books, const struct tfmt_event *ev)
 	/* One call may undo several neighbouring mappings. */
 	while (address < end) {
 		struct block *b = blocks_find(&books->blocks, BLOCK_MAPPING, address);
-		struct block *handle = b ? blocks_find(&books->blocks, BLOCK_HANDLE, b->handle) : NULL;
+		struct block *handle = b ? handle_of(books, b) : NULL;
 		struct ended ended = { .torch_allocator = torch_allocator };
 
 		if (!b || !b->size)
@@ -303,29 +314,49 @@ int books_range_unmap(struct books *books, const struct tfmt_event *ev)
 		if (torch_allocator)
 			books_reserved_add(mapped_device(books, handle, ev), -(int64_t)b->size);
 		address += b->size;
-		ended.was_last = books_unmap(books, b);
+		books_unmap(books, b);
 		if (undo_add(u, &ended))
 			return TFMT_E_NOMEM;
 	}
 	return 0;
 }
 
-/* A block that a reference was taken from has it again; one that had left the books comes back as it was. */
-static int block_restore(struct books *books, const struct block *before, bool was_last, uint64_t time_ns)
+static bool is_imported(const struct books *books, const struct block *b)
+{
+	return b->space == BLOCK_DRIVER && books->groups.group[b->group].space == TFMT_SPACE_IPC;
+}
+
+/* Is something else at its address by now? Then it has ended after all: the address was handed out again. */
+static bool is_superseded(const struct books *books, const struct block *before)
+{
+	const struct block *now = blocks_find(&books->blocks, before->space, before->address);
+
+	if (!now)
+		return false;
+	return before->space == BLOCK_MAPPING ||
+	       (now->ordinal != before->ordinal && !(is_imported(books, now) && is_imported(books, before)));
+}
+
+/* A block that a reference was taken from has it again; one that has left the books comes back. */
+static int block_restore(struct books *books, const struct block *before, uint64_t time_ns)
 {
 	struct block *b = blocks_find(&books->blocks, before->space, before->address);
 	struct block again = *before;
+	struct device_books *d;
 
-	if (!was_last) {
-		if (b)
-			b->references++;
+	if (is_superseded(books, before))
+		return 0;
+	if (b) {
+		b->references++;
 		return 0;
 	}
 	again.references = 1;
-	if (b || !blocks_insert(&books->blocks, &again))
-		return b ? 0 : TFMT_E_NOMEM;
-	if (is_counted(&books->groups.group[before->group]))
-		device_of(books, before)->driver_frees--;
+	if (!blocks_insert(&books->blocks, &again))
+		return TFMT_E_NOMEM;
+	d = device_of(books, before);
+	/* None may have been counted of a block whose number was in use twice meanwhile. */
+	if (is_counted(&books->groups.group[before->group]) && d->driver_frees)
+		d->driver_frees--;
 	books_enter(books, &again, time_ns);
 	return 0;
 }
@@ -335,11 +366,13 @@ static int ended_restore(struct books *books, const struct ended *e, const struc
 	bool mapping = e->block.space == BLOCK_MAPPING;
 	const struct block *memory = !mapping ? &e->block : e->handle.space ? &e->handle : NULL;
 
+	if (is_superseded(books, &e->block))
+		return 0;
 	if (mapping && !blocks_insert(&books->blocks, &e->block))
 		return TFMT_E_NOMEM;
 	if (e->torch_allocator)
 		books_reserved_add(mapped_device(books, memory, ev), (int64_t)e->block.size);
-	return memory ? block_restore(books, memory, e->was_last, ev->time_ns) : 0;
+	return memory ? block_restore(books, memory, ev->time_ns) : 0;
 }
 
 /* The driver refused what this thread's latest free or unmap asked for. */

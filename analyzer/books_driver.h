@@ -37,8 +37,8 @@ void books_damage_stale(struct books *books, const struct block *stale);
 /* A free behind damage whose block is not known. */
 void books_damage_unmatched(struct books *books, uint8_t device, bool tensor);
 
-/* A range shows nothing any more; true if that was the last reference to its handle. */
-bool books_unmap(struct books *books, struct block *mapping);
+/* A range shows nothing any more: one reference less to its handle. */
+void books_unmap(struct books *books, struct block *mapping);
 
 /* An address is handed out again without a recorded free: the old block is gone, whatever became of it. */
 void books_forget_stale(struct books *books, uint8_t space, uint64_t address);

@@ -318,13 +318,27 @@ static int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t sl
 	return err;
 }
 
+/* Does a block's key stand for something else by now? Then it has ended after all: the address was handed out again. */
+static bool ledger_is_superseded(const struct tfmt_ledger *l, const struct tfmt_block *b)
+{
+	const struct tfmt_block *other;
+	uint32_t slot;
+
+	if (!ledger_find(l, b->group, b->device, b->address, &slot))
+		return false;
+	other = &l->block[slot];
+	return other->ordinal != b->ordinal && !(other->space == TFMT_SPACE_IPC && b->space == TFMT_SPACE_IPC);
+}
+
 /* Give a block its reference back, and its life if that was the last. */
 static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
 {
 	struct tfmt_block b = *ended;
 	uint32_t slot;
 
-	if (ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].ordinal == b.ordinal) {
+	if (ledger_is_superseded(l, &b))
+		return 0;
+	if (ledger_find(l, b.group, b.device, b.address, &slot)) {
 		l->block[slot].references++;
 		return 0;
 	}
@@ -343,13 +357,20 @@ static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt
 
 		if (i)
 			ev->size += e->block.size;
-		if (e->handle.live)
+		if (e->handle.live && !ledger_is_superseded(l, &e->block))
 			err = ledger_restore(l, &e->handle);
 		if (!err)
 			err = ledger_restore(l, &e->block);
 	}
 	u->nr = 0;
 	return err;
+}
+
+/* The handle that a mapping shows, not another one that has its number by now. */
+static bool ledger_find_handle(const struct tfmt_ledger *l, const struct tfmt_block *mapping, uint32_t *slot)
+{
+	return ledger_find(l, TFMT_GROUP_HANDLE, 0, mapping->handle, slot) &&
+	       l->block[*slot].ordinal == mapping->handle_ordinal;
 }
 
 static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
@@ -359,13 +380,23 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		.size = ev->size,
 		.ordinal = ev->ordinal,
 		.handle = ev->aux,
+		.handle_ordinal = TFMT_NO_ORDINAL,
 		.device = ev->device,
 		.group = TFMT_GROUP_MAPPING,
 	};
+	struct tfmt_block replaced;
 	uint32_t slot;
 
-	if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->aux, &slot))
+	if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->aux, &slot)) {
 		l->block[slot].references++;
+		b.handle_ordinal = l->block[slot].ordinal;
+	}
+	if (ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address, &slot)) { /* unmapped unseen */
+		replaced = l->block[slot];
+		ledger_drop(l, slot);
+		if (ledger_find_handle(l, &replaced, &slot))
+			ledger_unreference(l, slot);
+	}
 	return ledger_put(l, &b);
 }
 
@@ -378,7 +409,7 @@ static int ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
 
 	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
 		const struct tfmt_block mapping = l->block[slot];
-		bool has_handle = ledger_find(l, TFMT_GROUP_HANDLE, 0, mapping.handle, &handle);
+		bool has_handle = ledger_find_handle(l, &mapping, &handle);
 		int err = undo_add(u, &mapping, has_handle ? &l->block[handle] : NULL);
 
 		if (err)

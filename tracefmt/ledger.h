@@ -28,7 +28,7 @@ enum tfmt_group {
 struct tfmt_block {
 	uint64_t address, size;
 	uint64_t ordinal;
-	uint64_t handle; /* of a mapping */
+	uint64_t handle, handle_ordinal; /* of a mapping: what it shows; TFMT_NO_ORDINAL = nothing that is known */
 	uint32_t shape;
 	uint32_t references; /* of a handle, and of memory of another process: how often it was opened */
 	uint32_t context;    /* number of the one that it ends with; 0 = the primary context, or none */

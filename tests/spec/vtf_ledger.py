@@ -33,7 +33,7 @@ class Block:
     stream: int
     context: int
     group: str
-    handle: tuple = None  # the key of what a mapping shows
+    handle: "Block" = None  # what a mapping shows
     released: "Block" = None  # the handle that lost a reference when the mapping ended
     references: int = 1
 
@@ -83,14 +83,17 @@ class Ledger:
         self.live[block.key] = block
         self.count(block, 1)
 
-    def stop(self, block, by_unmap=False):
+    def is_live(self, block):
+        return self.live.get(block.key) is block
+
+    def stop(self, block):
         """A block ends, whatever its references; so does what a mapping holds of its handle."""
-        if self.live.get(block.key) is not block:
+        if not self.is_live(block):
             return
         del self.live[block.key]
         self.count(block, -1)
         block.references = 0
-        block.released = self.live.get(block.handle) if by_unmap else None
+        block.released = block.handle if block.handle and self.is_live(block.handle) else None
         if block.released:
             self.release(block.released)
 
@@ -101,12 +104,11 @@ class Ledger:
             self.stop(block)
 
     def retain(self, block):
-        """Undo of release(): a block that has ended takes its key back from another that has been made under it."""
-        if self.live.get(block.key) is block:
-            block.references += 1
-            return
+        """Undo of release(), unless another block has been made under the key."""
         if other := self.live.get(block.key):
-            self.stop(other)
+            if other is block or block.group == other.group == "device" and block.space == other.space == IMPORTED:
+                other.references += 1
+            return
         block.references = 1
         self.start(block)
         if block.released:
@@ -143,14 +145,14 @@ class Ledger:
         if before and event.kind == DRIVER_ALLOC and before.space == event.space == IMPORTED:
             before.references += 1
             return
-        if before:
-            self.stop(before)
         block = Block(event.ordinal, key, event.device, event.space, event.address, event.size, event.shape,
                       event.stream, event.aux, key[0])  # fmt: skip
         if event.kind == MAP:
-            block.handle = "handle", event.aux
-            if handle := self.live.get(block.handle):
-                handle.references += 1
+            block.handle = self.live.get(("handle", event.aux))
+            if block.handle:
+                block.handle.references += 1
+        if before:
+            self.stop(before)
         self.made[event.ordinal] = block
         self.start(block)
 
@@ -178,7 +180,7 @@ class Ledger:
     def unmap(self, event):
         ended, at, left = [], event.address, event.size
         while left > 0 and (block := self.live.get(("mapping", at))):
-            self.stop(block, by_unmap=True)
+            self.stop(block)
             ended.append(block)
             at += block.size
             left -= block.size

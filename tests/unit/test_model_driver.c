@@ -185,6 +185,58 @@ static void a_refused_unmap_is_undone(void **state)
 	model_release(&m);
 }
 
+/* What the driver has handed out again was free, whatever the free then returned. */
+static void a_refused_free_leaves_alone_what_came_since(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 20 * MiB, TFMT_SPACE_DEVICE);
+	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_DEVICE);
+	s.thread = 4;
+	driver(TFMT_DRIVER_ALLOC, 0x100000, 30 * MiB, TFMT_SPACE_DEVICE);
+	s.thread = 0;
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x100000, 0, 1);
+	b = load();
+	assert_int_equal(b->driver_bytes, 30 * MiB);
+	assert_int_equal(b->driver_frees, 1);
+	model_release(&m);
+
+	begin();
+	s.native_stack = TORCH_STACK;
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	driver(TFMT_DRIVER_ALLOC, 0x56, 4 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x1000000, 2 * MiB, 0x55);
+	driver(TFMT_DRIVER_FREE, 0x55, 0, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x1000000, 2 * MiB, 0);
+	s.thread = 4;
+	synthetic_event(&s, TFMT_MAP, 0, 0x1000000, 4 * MiB, 0x56);
+	s.thread = 0;
+	synthetic_event(&s, TFMT_FREE_FAILED, 0, 0x1000000, 0, 1);
+	b = load();
+	assert_int_equal(b->driver_bytes, 4 * MiB);
+	assert_int_equal(b->reserved_bytes, 4 * MiB);
+	model_release(&m);
+}
+
+/* The end of a handle was not seen, and the driver has given its number to another: a mapping of the first is no use of it. */
+static void a_mapping_holds_the_handle_that_it_was_made_of(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_MAP, 0, 0x1000000, 2 * MiB, 0x55);
+	driver(TFMT_DRIVER_ALLOC, 0x55, 4 * MiB, TFMT_SPACE_HANDLE);
+	synthetic_event(&s, TFMT_UNMAP, 0, 0x1000000, 2 * MiB, 0);
+	b = load();
+	assert_int_equal(b->driver_bytes, 4 * MiB);
+	assert_int_equal(b->driver_frees, 0);
+	model_release(&m);
+}
+
 /* PyTorch takes a segment, reports it, and gives it back without another report. */
 static void reserved_follows_the_driver_between_reports(void **state)
 {
@@ -439,6 +491,8 @@ int main(void)
 		cmocka_unit_test(handles_count_once_until_the_last_reference),
 		cmocka_unit_test(a_refused_free_is_undone),
 		cmocka_unit_test(a_refused_unmap_is_undone),
+		cmocka_unit_test(a_refused_free_leaves_alone_what_came_since),
+		cmocka_unit_test(a_mapping_holds_the_handle_that_it_was_made_of),
 		cmocka_unit_test(reserved_follows_the_driver_between_reports),
 		cmocka_unit_test(reports_that_disagree_are_counted),
 		cmocka_unit_test(mapped_handles_are_reserved),

@@ -247,6 +247,30 @@ static void test_unmap_of_many_failed(void **state)
 	check_driver_totals(events, want, NR);
 }
 
+/* Addresses and numbers that were handed out again: neither a failed free nor an old mapping takes what has them now. */
+static void test_handed_out_again(void **state)
+{
+	static const struct tfmt_event events[] = {
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x1000, .size = 1 },
+		{ .kind = TFMT_DRIVER_FREE, .address = 0x1000, .thread = 5 },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 0x1000, .size = 2 },
+		{ .kind = TFMT_FREE_FAILED, .address = 0x1000, .thread = 5 },
+		{ .kind = TFMT_DRIVER_FREE, .address = 0x1000 },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 7, .size = 4, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_MAP, .address = 0x10000, .size = 4096, .aux = 7 },
+		{ .kind = TFMT_DRIVER_ALLOC, .address = 7, .size = 8, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_UNMAP, .address = 0x10000, .size = 4096 },
+		{ .kind = TFMT_MAP, .address = 0x10000, .size = 4096, .aux = 7 },
+		{ .kind = TFMT_DRIVER_FREE, .address = 7, .flags = TFMT_SPACE_HANDLE },
+		{ .kind = TFMT_MAP, .address = 0x10000, .size = 4096, .aux = 7 }, /* the same */
+		{ .kind = TFMT_MAP, .address = 0x10000, .size = 4096, .aux = 9 },
+	};
+	static const uint64_t want[] = { 1, 0, 2, 2, 0, 4, 4, 8, 8, 8, 8, 8, 0 };
+
+	(void)state;
+	check_driver_totals(events, want, 13);
+}
+
 /* What a context held ends with it, and with the primary one the pools' memory; not the others', not physical memory. */
 static void test_reset_of_a_context(void **state)
 {
@@ -485,6 +509,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing),      cmocka_unit_test(test_random_streams),
+		cmocka_unit_test(test_handed_out_again),
 		cmocka_unit_test(test_any_value),    cmocka_unit_test(test_free_failed),
 		cmocka_unit_test(test_unmap_failed), cmocka_unit_test(test_replaced_block),
 		cmocka_unit_test(test_unmap_of_many_failed), cmocka_unit_test(test_reset_of_a_context),
