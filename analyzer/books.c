@@ -427,12 +427,15 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	return err;
 }
 
-void books_settle(struct books *books)
+int books_settle(struct books *books, uint64_t time_ns)
 {
+	int err = books->teardown_events ? 0 : books_damage_settle(books, time_ns);
+
 	if (books->at_time_ns != UINT64_MAX && !books->time_marked)
 		mark_time(books);
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
 	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)
 		group_keep_marks(&books->by_range.group[i], books->device[books->by_range.group[i].device].mark);
+	return err;
 }

@@ -60,6 +60,7 @@ struct device_books {
 
 	/* Behind damage: the total may be too high, and makes no peak, until a frame's header tells it. */
 	bool allocated_unsure, driver_unsure;
+	bool reserved_unsure; /* the driver gave or took what may be the framework's, and it has not reported since */
 	bool context_missed; /* its modelled context may be missing: what headers say of the driver includes it */
 
 	struct told_books told; /* by the framework's allocator itself */
@@ -77,7 +78,8 @@ struct books_damage {
 	bool is_new;   /* no event was entered since */
 	bool stale;    /* the event being entered is at the address of a block that was freed unseen */
 	uint64_t read; /* bytes of the trace read so far: changes with each frame */
-	struct tfmt_totals totals; /* if is_new: what the reader says is live before the next event */
+	bool known;    /* if is_new: the reader knows what is live before the next event */
+	struct tfmt_totals totals; /* ... namely this */
 };
 
 struct books {
@@ -120,8 +122,11 @@ int books_apply(struct books *books, const struct tfmt_event *ev);
  */
 void books_damaged(struct books *books);
 
-/* After the last event: makes at[] of every group valid. */
-void books_settle(struct books *books);
+/*
+ * After the last event, which was at `time_ns`: totals become what the end of the trace says, at[] of every group is
+ * valid. Returns 0 or TFMT_E_NOMEM.
+ */
+int books_settle(struct books *books, uint64_t time_ns);
 
 /* Who called the driver, by native stack; answers are kept. */
 struct owner_verdict books_owner(struct books *books, uint32_t native_stack);

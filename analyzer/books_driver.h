@@ -31,6 +31,9 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 int books_damage_before(struct books *books, uint64_t time_ns);
 int books_damage_after(struct books *books, const struct tfmt_event *ev);
 
+/* After the last event of a trace that has none of teardown. Returns 0 or TFMT_E_NOMEM. */
+int books_damage_settle(struct books *books, uint64_t time_ns);
+
 /* A block that is found to have been freed unseen has left the books: the totals have known it before. */
 void books_damage_stale(struct books *books, const struct block *stale);
 

@@ -35,6 +35,17 @@ bool model_is_exact(const struct model_process *p)
 	return p->summary->complete && !p->lost_events;
 }
 
+bool model_end_is_exact(const struct model_device *d, enum model_total total)
+{
+	const struct tfmt_summary *s = d->process->summary;
+	const struct device_books *b = d->books;
+	bool unsure = total == MODEL_ALLOCATED ? b->allocated_unsure :
+		      total == MODEL_RESERVED  ? b->reserved_unsure :
+						 b->driver_unsure || b->context_missed;
+
+	return model_is_exact(d->process) || (!unsure && s->lost_events == s->lost_in_damage && !s->stop);
+}
+
 /* Open one trace into *p. Returns 0 or an error that has been said. */
 static int process_open(struct model_process *p, const char *path)
 {
@@ -147,11 +158,11 @@ static enum model_end end_of(const struct tfmt_summary *s)
 }
 
 /* What is known of a process only after its last event. */
-static void process_finish(struct model_process *p)
+static int process_finish(struct model_process *p, uint64_t last_event_ns)
 {
 	const char *program = info_text(p, "script");
+	int err = books_settle(&p->books, last_event_ns);
 
-	books_settle(&p->books);
 	p->end = end_of(p->summary);
 	p->rank = info_number(p, "rank");
 	p->local_rank = info_number(p, "local_rank");
@@ -163,13 +174,14 @@ static void process_finish(struct model_process *p)
 	p->allocator_conf = info_text(p, "allocator_conf");
 	p->simulated = info_text(p, "simulated");
 	p->lost_events = p->summary->lost_events;
+	return err;
 }
 
 static int process_read(struct model *m, size_t index, const struct model_options *o)
 {
 	struct model_process *p = &m->process[index];
 	struct tfmt_event ev;
-	uint64_t nr = 0;
+	uint64_t nr = 0, last_ns = p->header->start_mono_ns;
 	int ret;
 
 	if (o->has_at)
@@ -188,14 +200,14 @@ static int process_read(struct model *m, size_t index, const struct model_option
 		ret = books_apply(&p->books, &ev);
 		if (ret)
 			return ret;
-		p->last_ns = model_time(p, ev.time_ns);
+		last_ns = ev.time_ns;
+		p->last_ns = model_time(p, last_ns);
 		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN))
 			o->observe(o->ctx, p, &ev, p->last_ns);
 		if (!o->quiet && ++nr % EVENTS_PER_PROGRESS == 0)
 			show_progress(m, index);
 	}
-	process_finish(p);
-	return 0;
+	return process_finish(p, last_ns);
 }
 
 static int add_devices(struct model *m, struct model_process *p)

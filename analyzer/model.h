@@ -97,4 +97,8 @@ struct stack_source model_stack_source(const struct model *m, struct model_proce
 /* Is every figure of this process exact? Otherwise peaks are "at least". */
 bool model_is_exact(const struct model_process *p);
 
+/* Is a total of the device's exact at the end? Behind damage it may be although peaks are not. */
+enum model_total { MODEL_ALLOCATED, MODEL_RESERVED, MODEL_DRIVER };
+bool model_end_is_exact(const struct model_device *d, enum model_total total);
+
 #endif

@@ -196,6 +196,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		if (err) {
 			r->decoder.nr_events = r->decoder.index = 0;
 			r->lost_in_damage += core->nr_records;
+			r->lost_since_header = true;
 		} else if (r->copier) {
 			r->copier->events(r->copier, core, r->payload);
 		}
@@ -218,6 +219,7 @@ static void reader_accept(struct tfmt_reader *r, const struct tfmt_frame_core *c
 	memcpy(&r->at, &r->incoming, offsetof(struct tfmt_checkpoint, ring));
 	memcpy(r->at.ring, r->incoming.ring, r->incoming.nr_rings * sizeof(*r->at.ring));
 	r->ledger.totals = r->at.totals;
+	r->lost_since_header = false;
 	r->next_ordinal = r->at.ordinal;
 	r->next_sequence = core->sequence + 1;
 	r->summary.nr_frames++;
@@ -339,6 +341,7 @@ static int reader_abandon(struct tfmt_reader *r)
 	uint32_t lost = d->nr_events - d->index, of = d->nr_events;
 
 	r->lost_in_damage += lost;
+	r->lost_since_header = true;
 	d->nr_events = d->index = 0;
 	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
 				    "%u of %u events of the frame before offset %llu cannot be decoded", lost,
@@ -372,6 +375,7 @@ static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
 
 	if (damage) {
 		r->joined.damage = NULL;
+		r->lost_since_header = true;
 		return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
 					    "events not yet in the trace are lost: its ring file %s", damage);
 	}

@@ -63,6 +63,7 @@ struct tfmt_reader {
 	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
 	struct tfmt_status status;
 	uint64_t lost_in_damage, lost_in_events;
+	bool lost_since_header; /* events behind r->at are missing */
 	struct tfmt_joined joined;
 	struct tfmt_copier *copier; /* NULL: nobody copies */
 	uint64_t error_offset;

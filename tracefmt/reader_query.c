@@ -77,6 +77,7 @@ void tfmt_reader_conclude(struct tfmt_reader *r)
 	struct tfmt_summary *s = &r->summary;
 
 	s->lost_events = reader_lost(r);
+	s->lost_in_damage = r->lost_in_damage;
 	s->sealed = r->has_end_frame;
 	if (r->has_status) {
 		s->not_captured = r->status.not_captured;
@@ -124,9 +125,10 @@ void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t 
 	*total = r->file_bytes;
 }
 
-void tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out)
+bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out)
 {
 	*out = r->ledger.totals;
+	return !r->lost_since_header && (r->stage != TFMT_READER_DONE || r->has_status || r->is_running);
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */

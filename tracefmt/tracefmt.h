@@ -530,6 +530,7 @@ struct tfmt_summary {
 	int exit_status; /* EXIT: status; SIGNAL: signal number */
 	uint64_t nr_events;
 	uint64_t lost_events;  /* counted by the recorder, by gaps, and in damaged or missing frames */
+	uint64_t lost_in_damage; /* ... of these in frames: totals behind them are told by the next frame's header */
 	uint64_t not_captured;
 	uint64_t waits;           /* how often a hook waited for the drain, and the longest time */
 	uint64_t longest_wait_ns;
@@ -564,9 +565,10 @@ void tfmt_reader_close(struct tfmt_reader *r);
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
 /*
  * The totals before the next event. After damage they begin again with what the next frame's header says,
- * so an analysis takes them over whenever tfmt_reader_next() has returned a negative value.
+ * so an analysis takes them over whenever tfmt_reader_next() has returned a negative value. Returns false if they are
+ * not known: events are missing, and no frame's header has followed.
  */
-void tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out);
+bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out);
 
 uint64_t tfmt_reader_offset(const struct tfmt_reader *r);
 const char *tfmt_reader_message(const struct tfmt_reader *r);

@@ -136,7 +136,9 @@ static void part_heading(struct emit *e, const struct model *m, const struct sur
 	const struct model_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
 	char size[HUMAN_MAX], count[HUMAN_MAX], title[256];
 
-	emit_heading(e, "%s%s live at the end in %s block%s: %s", print_at_least(s->query.process),
+	emit_heading(e, "%s%s live at the end in %s block%s: %s",
+		     d ? print_about_end(d, s->query.of == HOLDERS_TENSORS ? MODEL_ALLOCATED : MODEL_DRIVER)
+		       : print_at_least(s->query.process),
 		     human_bytes(size, s->holders.total.bytes), human_count(count, s->holders.total.blocks),
 		     s->holders.total.blocks == 1 ? "" : "s",
 		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");

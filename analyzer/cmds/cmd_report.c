@@ -143,18 +143,18 @@ static unsigned text_device(struct emit *e, const struct model *m, const struct 
 	else if (d->is_unlimited)
 		emit_string(e, NULL, "capacity", "unlimited");
 	if (d->has_tensors) {
-		emit_label(e, NULL, "reserved", "%8s   peak; %s at the end",
-			   human_bytes(peak, b->reserved_peak_bytes), human_bytes(end, b->reserved_bytes));
-		emit_label(e, NULL, "allocated", "%8s   peak, after %s; %s at the end",
+		emit_label(e, NULL, "reserved", "%8s   peak; %s%s at the end",
+			   human_bytes(peak, b->reserved_peak_bytes), print_about_end(d, MODEL_RESERVED), human_bytes(end, b->reserved_bytes));
+		emit_label(e, NULL, "allocated", "%8s   peak, after %s; %s%s at the end",
 			   human_bytes(peak, b->allocated_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
-			   human_bytes(end, b->allocated_bytes));
+			   print_about_end(d, MODEL_ALLOCATED), human_bytes(end, b->allocated_bytes));
 		lines++;
 	} else {
-		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s at the end",
+		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s%s at the end",
 			   human_bytes(peak, b->driver_peak_bytes),
 			   human_ns(time, model_time(d->process, b->moment[MARK_DRIVER_PEAK].time_ns)),
-			   human_bytes(end, b->driver_bytes));
+			   print_about_end(d, MODEL_DRIVER), human_bytes(end, b->driver_bytes));
 	}
 	lines += print_outside(e, d, o);
 	emit_object_end(e);

@@ -184,6 +184,11 @@ const char *print_at_least(const struct model_process *p)
 	return model_is_exact(p) ? "" : "at least ";
 }
 
+const char *print_about_end(const struct model_device *d, enum model_total total)
+{
+	return model_end_is_exact(d, total) ? "" : "about ";
+}
+
 void print_site_of(struct emit *e, const struct stack_frame *f)
 {
 	emit_object_begin(e, "site", NULL);

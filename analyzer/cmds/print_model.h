@@ -33,6 +33,9 @@ void print_device_identity(struct emit *e, const struct model_device *d);
  */
 const char *print_device_title(char *buf, size_t size, const struct model *m, const struct model_device *d);
 
+/* "about " when the total at the end is not exactly known: more or less than the figure. Else "". */
+const char *print_about_end(const struct model_device *d, enum model_total total);
+
 /* "at least " when an event of the process was lost, else "". */
 const char *print_at_least(const struct model_process *p);
 

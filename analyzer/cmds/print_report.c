@@ -107,6 +107,7 @@ static void json_tensor(struct emit *e, const struct model_device *d)
 	else
 		emit_null(e, "peak_time_ns", NULL);
 	emit_uint(e, "live_at_end_bytes", NULL, b->allocated_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_ALLOCATED));
 	emit_object_end(e);
 }
 
@@ -117,12 +118,14 @@ static void json_driver(struct emit *e, const struct model_device *d, const stru
 	emit_object_begin(e, "reserved", NULL);
 	emit_uint(e, "peak_bytes", NULL, b->reserved_peak_bytes);
 	emit_uint(e, "end_bytes", NULL, b->reserved_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_RESERVED));
 	emit_object_end(e);
 	emit_object_begin(e, "driver", NULL);
 	emit_uint(e, "allocs", NULL, b->driver_allocs);
 	emit_uint(e, "frees", NULL, b->driver_frees);
 	emit_uint(e, "peak_bytes", NULL, b->driver_peak_bytes);
 	emit_uint(e, "live_at_end_bytes", NULL, b->driver_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_DRIVER));
 	emit_object_begin(e, "by_owner_at_peak", NULL);
 	for (int i = 0; i < NR_OWNERS; i++)
 		if (o->owner[i] || i == OWNER_TORCH)

@@ -183,6 +183,110 @@ static void lost_tensors(void **state)
 	model_release(&m);
 }
 
+static const struct device_books *load_at_end(bool is_exact)
+{
+	const struct device_books *b = load();
+
+	assert_int_equal(model_end_is_exact(&m.device[0], MODEL_ALLOCATED), is_exact);
+	assert_int_equal(model_end_is_exact(&m.device[0], MODEL_DRIVER), is_exact);
+	return b;
+}
+
+/* Nothing follows the gap but END, whose header tells what was live. */
+static void what_end_says_of_lost_frees(void **state)
+{
+	const struct device_books *b;
+
+	(void)state;
+	begin();
+	alloc(0x100000, 60 * MiB);
+	alloc(0x200000, 5 * MiB);
+	tensor(0x1000, 30 * MiB, 64 * MiB);
+	lost = file_size();
+	release(0x100000);
+	tensor_release(0x1000, 4 * MiB);
+	b = load_at_end(true);
+	assert_int_equal(b->driver_bytes, 5 * MiB);
+	assert_int_equal(b->driver_peak_bytes, 65 * MiB);
+	assert_int_equal(b->allocated_bytes, 0);
+	assert_int_equal(b->reserved_bytes, 4 * MiB); /* but for what the driver gave or took since the report */
+	assert_false(model_end_is_exact(&m.device[0], MODEL_RESERVED));
+	check_sum(HOLDERS_DRIVER, MARK_END, 5 * MiB);
+	check_sum(HOLDERS_TENSORS, MARK_END, 0);
+	model_release(&m);
+}
+
+/* The last event lies where a block did whose free was lost. */
+static void what_end_says_behind_a_reused_address(void **state)
+{
+	(void)state;
+	begin();
+	alloc(0x100000, 60 * MiB);
+	lost = file_size();
+	release(0x100000);
+	synthetic_flush(&s);
+	alloc(0x100000, 8 * MiB);
+	assert_int_equal(load_at_end(true)->driver_bytes, 8 * MiB);
+	model_release(&m);
+}
+
+/* Of what is lost right before END, some may be of the interpreter's end, which counts in no figure. */
+static void the_end_of_python_may_be_what_is_lost(void **state)
+{
+	(void)state;
+	begin();
+	synthetic_info(&s, "python_frames", "supported: 3.12");
+	alloc(0x100000, 60 * MiB);
+	lost = file_size();
+	release(0x100000);
+	load_at_end(false);
+	model_release(&m);
+
+	begin();
+	synthetic_info(&s, "python_frames", "supported: 3.12");
+	alloc(0x100000, 60 * MiB);
+	alloc(0x200000, 5 * MiB);
+	lost = file_size();
+	release(0x100000);
+	synthetic_flush(&s);
+	alloc(0x300000, 1 * MiB);
+	s.flags = TFMT_FLAG_TEARDOWN;
+	release(0x200000);
+	assert_int_equal(load_at_end(true)->driver_bytes, 6 * MiB);
+	model_release(&m);
+
+	begin();
+	alloc(0x100000, 60 * MiB);
+	s.flags = TFMT_FLAG_TEARDOWN;
+	release(0x300000);
+	lost = file_size();
+	release(0x100000);
+	assert_int_equal(load_at_end(true)->driver_bytes, 60 * MiB);
+	model_release(&m);
+
+	begin();
+	alloc(0x100000, 60 * MiB);
+	lost = file_size();
+	release(0x100000);
+	synthetic_flush(&s);
+	s.flags = TFMT_FLAG_TEARDOWN;
+	release(0x300000);
+	load_at_end(false);
+	model_release(&m);
+}
+
+/* Neither END nor a ring file: what else there was nobody knows. */
+static void a_trace_without_an_end(void **state)
+{
+	(void)state;
+	begin();
+	alloc(0x100000, 60 * MiB);
+	synthetic_close(&s, 256);
+	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_false(model_end_is_exact(&m.device[0], MODEL_DRIVER));
+	model_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +294,10 @@ int main(void)
 		cmocka_unit_test(lost_allocations_of_the_driver),
 		cmocka_unit_test(a_lost_context_is_no_memory),
 		cmocka_unit_test(lost_tensors),
+		cmocka_unit_test(what_end_says_of_lost_frees),
+		cmocka_unit_test(what_end_says_behind_a_reused_address),
+		cmocka_unit_test(the_end_of_python_may_be_what_is_lost),
+		cmocka_unit_test(a_trace_without_an_end),
 	};
 
 	return cmocka_run_group_tests_name("model of a damaged trace", tests, synthetic_enter, synthetic_leave);

@@ -35,6 +35,7 @@ struct figures {
 struct outcome {
 	bool refused;
 	bool complete; /* the report calls its figures exact */
+	bool end_is_exact[3]; /* ... what is live at the end, by enum model_total */
 	int verdict;   /* exit status of verify */
 	struct figures figures;
 };
@@ -44,7 +45,7 @@ static size_t golden_bytes;
 static struct outcome intact;
 static char path[64];
 static int fd = -1;
-static unsigned nr_refused, nr_said;
+static unsigned nr_refused, nr_said, nr_exact_ends[3];
 
 static struct figures figures_of(const struct model *m)
 {
@@ -89,6 +90,8 @@ static struct outcome look(const uint8_t *bytes, size_t size)
 		o.complete = true;
 	if (!o.refused) {
 		o.complete = m.complete;
+		for (int i = 0; i < 3; i++)
+			o.end_is_exact[i] = m.nr_devices == 1 && model_end_is_exact(&m.device[0], (enum model_total)i);
 		o.figures = figures_of(&m);
 	}
 	model_release(&m);
@@ -120,6 +123,12 @@ static void check(const struct outcome *o, const char *what, size_t at)
 	if (f->allocated > f->allocated_peak || f->reserved > f->reserved_peak ||
 	    f->driver > f->driver_peak || f->pinned > f->pinned_peak)
 		fail_msg("%s %zu: more at the end than at the peak", what, at);
+	if ((o->end_is_exact[MODEL_ALLOCATED] && f->allocated != was->allocated) ||
+	    (o->end_is_exact[MODEL_RESERVED] && f->reserved != was->reserved) ||
+	    (o->end_is_exact[MODEL_DRIVER] && f->driver != was->driver))
+		fail_msg("%s %zu: another end than there was, and it is not said", what, at);
+	for (int i = 0; i < 3; i++)
+		nr_exact_ends[i] += o->end_is_exact[i];
 }
 
 static void flip(size_t at, unsigned bit)
@@ -185,6 +194,7 @@ static void test_flip_payloads(void **state)
 			flip(i, i % 8);
 	}
 	assert_true(nr_refused && nr_said > nr_refused);
+	assert_true(nr_exact_ends[MODEL_ALLOCATED] && nr_exact_ends[MODEL_RESERVED] && nr_exact_ends[MODEL_DRIVER]);
 }
 
 static int load(void **state)
