@@ -207,7 +207,8 @@ static void merge_refresh(struct tfmt_merge *m)
 		if (m->ended[i] || h->end <= m->position[i])
 			continue;
 		if (h->end - m->position[i] > m->geometry.ring_capacity) {
-			m->overwritten += h->end - m->position[i] - m->geometry.ring_capacity;
+			m->nr_overwritten += !h->overwritten;
+			h->overwritten += h->end - m->position[i] - m->geometry.ring_capacity;
 			m->position[i] = h->end - m->geometry.ring_capacity;
 		}
 		merge_queue_ring(m, (uint16_t)i);
@@ -300,11 +301,31 @@ static void merge_choose(struct tfmt_merge *m, int *due, int *waiting)
 	}
 }
 
+/* Before the oldest record of a ring that is left, or in the place of all. */
+static void merge_tell_overwritten(struct tfmt_merge *m, uint16_t i, uint64_t time_ns, struct tfmt_event *ev)
+{
+	*ev = (struct tfmt_event){
+		.kind = TFMT_LOST,
+		.time_ns = time_ns,
+		.order = m->order[TFMT_DOMAIN_DRIVER],
+		.size = m->head[i].overwritten,
+		.thread = m->head[i].ring->thread,
+		.device = TFMT_DEVICE_NONE,
+		.alloc_ordinal = TFMT_NO_ORDINAL,
+	};
+	m->head[i].overwritten = 0;
+	m->nr_overwritten--;
+}
+
 static void merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev)
 {
 	uint16_t i = m->queue[domain].first;
 	const struct tfmt_record *rec = &m->head[i].record;
 
+	if (m->head[i].overwritten) {
+		merge_tell_overwritten(m, i, rec->time_ns, ev);
+		return;
+	}
 	*ev = (struct tfmt_event){
 		.time_ns = rec->time_ns,
 		.address = rec->address,
@@ -363,17 +384,16 @@ static int merge_gap(struct tfmt_merge *m, int domain, int due, uint64_t now_ns,
 	return 1;
 }
 
-static void merge_tell_overwritten(struct tfmt_merge *m, uint64_t now_ns, struct tfmt_event *ev)
+/* Rings that no whole record is left of: nobody knows when it was. Returns as tfmt_merge_next() does. */
+static int merge_rest_is_lost(struct tfmt_merge *m, struct tfmt_event *ev)
 {
-	*ev = (struct tfmt_event){
-		.kind = TFMT_LOST,
-		.time_ns = now_ns,
-		.order = m->order[TFMT_DOMAIN_DRIVER],
-		.size = m->overwritten,
-		.device = TFMT_DEVICE_NONE,
-		.alloc_ordinal = TFMT_NO_ORDINAL,
-	};
-	m->overwritten = 0;
+	for (uint16_t i = 0; i < m->nr_seen; i++) {
+		if (m->ended[i] && m->head[i].overwritten) {
+			merge_tell_overwritten(m, i, 0, ev);
+			return 1;
+		}
+	}
+	return 0;
 }
 
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
@@ -390,13 +410,11 @@ int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, stru
 		if (!fresh) {
 			merge_refresh(m);
 			fresh = true;
-			if (m->overwritten) {
-				merge_tell_overwritten(m, now_ns, ev);
-				return 1;
-			}
 			continue;
 		}
 		got = waiting < 0 ? 0 : merge_gap(m, waiting, due, now_ns, gap_ns, ev);
+		if (!got && m->nr_overwritten)
+			return merge_rest_is_lost(m, ev);
 		if (got != AGAIN)
 			return got;
 		merge_refresh(m);

@@ -36,6 +36,7 @@ const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const 
 struct tfmt_merge_head {
 	const struct tfmt_ring *ring; /* NULL: not met yet; the view does not move while the merge lives */
 	uint64_t end;                 /* first position that was not there when the batch began */
+	uint64_t overwritten;         /* records that were gone when the merge came, and nobody has been told of */
 	struct tfmt_record record;
 	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */
@@ -65,7 +66,7 @@ struct tfmt_merge {
 	uint32_t nr_positions; /* rings that have a position */
 	uint32_t nr_seen;      /* rings met in the view */
 	uint32_t nr_listed;
-	uint64_t overwritten; /* records that were gone when the merge came, and nobody has been told of */
+	uint32_t nr_overwritten; /* rings that lost records in this way */
 	uint8_t *assembled; /* a definition put together from its entries */
 	size_t assembled_bytes;
 	bool ended[TFMT_NR_RINGS]; /* its next record is not whole */

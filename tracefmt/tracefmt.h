@@ -408,7 +408,8 @@ void tfmt_merge_close(struct tfmt_merge *m);
  * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain is a record that its thread has
  * numbered and not yet published. It is waited for since it was noticed for gap_ns, while a ring is three quarters
  * full for 1 ms; then the stream goes on without it, and it follows when it comes, out of order. gap_ns 0 waits for
- * none (the process is dead). Records that were overwritten before they could be read are one TFMT_LOST event.
+ * none (the process is dead). Records of a ring that were overwritten before they could be read are a TFMT_LOST
+ * event of their thread, with the time of the first that is left, right before it.
  * The record stays in the ring until the caller advances the tail.
  */
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev);

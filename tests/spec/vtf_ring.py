@@ -86,6 +86,9 @@ class Ring:
     def head_of(self, index):
         return struct.unpack_from("<Q", self.data, self.first + index * self.stride)[0]
 
+    def thread_of(self, index):
+        return struct.unpack_from("<I", self.data, self.first + index * self.stride + 128)[0]
+
     def records(self, index, covered, problems):
         """What no frame holds of one ring, oldest first, and how many more have been overwritten."""
         base = self.first + index * self.stride
@@ -93,7 +96,7 @@ class Ring:
             problems.append(f"ring {index} is beyond the end of the file")
             return [], 0
         head = self.head_of(index)
-        thread = struct.unpack_from("<I", self.data, base + 128)[0]
+        thread = self.thread_of(index)
         found = []
         overwritten = max(0, head - covered - self.capacity)
         for position in range(covered + overwritten, head):
@@ -110,14 +113,17 @@ class Ring:
         return found, overwritten
 
     def merged(self, covered, problems):
-        """All records that no frame holds, each domain in its order, the domains by time."""
+        """All records that no frame holds, each domain in its order, the domains by time; LOST where some are missing."""
         taken = [
             self.records(index, covered[index] if index < len(covered) else 0, problems)
             for index in range(self.number)
         ]
-        if overwritten := sum(count for _, count in taken):
-            nothing = dict.fromkeys("time address aux python native shape stream function flags thread".split(), 0)
-            yield nothing | {"kind": LOST, "size": overwritten, "device": 255}
+        nothing = dict.fromkeys("address aux python native shape stream function flags".split(), 0)
+        lost = {
+            index: nothing | {"kind": LOST, "size": count, "device": 255, "thread": self.thread_of(index), "time": 0}
+            for index, (_, count) in enumerate(taken)
+            if count
+        }
         rings, orders = [found for found, _ in taken], {}
         for domain, order, _ in (record for ring in rings for record in ring):
             orders.setdefault(domain, []).append(order)
@@ -127,6 +133,7 @@ class Ring:
         while True:
             heads = [(index, ring[at[index]]) for index, ring in enumerate(rings) if at[index] < len(ring)]
             if not heads:
+                yield from lost.values()
                 return
             ready = [(index, head) for index, head in heads if orders[head[0]][-1] == head[1]] or heads
             index, (domain, order, values) = min(
@@ -135,4 +142,6 @@ class Ring:
             # Nothing but damage makes one take a head that is not the first of its domain.
             del orders[domain][bisect.bisect_left(orders[domain], -order, key=lambda held: -held)]
             at[index] += 1
+            if index in lost:
+                yield lost.pop(index) | {"time": values["time"]}
             yield values

@@ -117,6 +117,7 @@ static void test_overwritten_records_are_lost(void **state)
 	assert_int_equal(tfmt_merge_next(late, 0, 0, &got), 1);
 	assert_int_equal(got.kind, TFMT_LOST);
 	assert_int_equal(got.size, 2);
+	assert_int_equal(got.time_ns, ev.time_ns);
 	for (i = 3; i < CAPACITY + 3; i++) {
 		assert_int_equal(tfmt_merge_next(late, 0, 0, &got), 1);
 		assert_int_equal(got.order, i);
