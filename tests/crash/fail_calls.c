@@ -3,7 +3,8 @@
  * A preload library in which the storage of a recording fails: calls on files whose path has ".vtr" or ".ring" in it.
  *
  * FAIL_CALL names the function, FAIL_AT=N the first call of it that fails (from 0), FAIL_TIMES=N how many do from
- * there on (absent: all), FAIL_WITH the errno as a number, or `short`: a write then takes half of its bytes.
+ * there on (absent: all), FAIL_WITH the errno as a number, or `short`: a write then takes half of its bytes, or `slow`:
+ * it takes a second.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -57,20 +58,24 @@ static bool fails(const char *call)
 	return true;
 }
 
-static bool is_short(void)
+/* A call that fails() does after all. Returns false if it does not. */
+static bool succeeds(size_t *bytes)
 {
 	const char *with = getenv("FAIL_WITH");
 
-	return with && !strcmp(with, "short");
+	if (with && !strcmp(with, "short"))
+		*bytes = (*bytes + 1) / 2;
+	else if (with && !strcmp(with, "slow"))
+		sleep(1);
+	else
+		return false;
+	return true;
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
 {
-	if (is_our_descriptor(fd) && fails("pwrite")) {
-		if (!is_short())
-			return -1;
-		bytes = (bytes + 1) / 2;
-	}
+	if (is_our_descriptor(fd) && fails("pwrite") && !succeeds(&bytes))
+		return -1;
 	return syscall(SYS_pwrite64, fd, data, bytes, offset);
 }
 
@@ -81,11 +86,8 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 
 ssize_t write(int fd, const void *data, size_t bytes)
 {
-	if (is_our_descriptor(fd) && fails("write")) {
-		if (!is_short())
-			return -1;
-		bytes = (bytes + 1) / 2;
-	}
+	if (is_our_descriptor(fd) && fails("write") && !succeeds(&bytes))
+		return -1;
 	return syscall(SYS_write, fd, data, bytes);
 }
 

@@ -70,10 +70,11 @@ def enter(build, python):
     return (BUILD / "cuda.flags").read_text().replace(str(mounts[PACKAGES]), str(PACKAGES)).split()
 
 
-def record(name, program, options=()):
+def record(name, program, options=(), **environment):
     """Record a program; keep its trace, and the ring file of one that was killed, compressed."""
     env = {"PATH": os.environ["PATH"], "HOME": str(JOB), "PYTHONDONTWRITEBYTECODE": "1", "VRAMTRACE_CUPTI": "off"}
     env |= {"LD_LIBRARY_PATH": str(PYTHON / "lib"), "PYTHONPATH": str(PACKAGES)}
+    env |= environment
     output = JOB / f"{name}.rec"
     argv = [BUILD / "vramtrace", "run", "-q", "--simulate", "2xh100", "-o", output, *options, "--", *program]
     done = subprocess.run(argv, env=env, cwd=JOB, stdout=subprocess.DEVNULL)
@@ -85,12 +86,32 @@ def record(name, program, options=()):
         (GOLDEN / f"{name}.ring.xz").write_bytes(lzma.compress(ring.read_bytes(), preset=9))
 
 
-def compile_row(program, flags):
-    source, result = PRELOAD / f"{program}.c", JOB / program
+def compile_c(source, *flags, name=None):
+    result = JOB / (name or source.stem)
     if not result.exists():
-        link = [*flags, f"-L{BUILD}/simgpu", "-l:libcuda.so.1"]
-        subprocess.run(["cc", "-w", "-O1", "-D_GNU_SOURCE", source, *link, "-o", result], check=True)
+        subprocess.run(["cc", "-w", "-O1", "-D_GNU_SOURCE", source, *flags, "-o", result], check=True)
     return result
+
+
+def compile_row(program, flags):
+    return compile_c(PRELOAD / f"{program}.c", *flags, f"-L{BUILD}/simgpu", "-l:libcuda.so.1")
+
+
+def hurried(flags):
+    """The disk takes a second for one write: the program does not wait so long, and events are lost."""
+    slow = compile_c(HERE.parent / "crash" / "fail_calls.c", "-shared", "-fPIC", "-ldl", name="slow.so")
+    fault = {"LD_PRELOAD": str(slow), "FAIL_CALL": "pwrite", "FAIL_AT": "2", "FAIL_TIMES": "1", "FAIL_WITH": "slow"}
+    record("hurried", [compile_c(HERE / "jobs" / "hurried.c", *flags)], **fault)
+
+
+def past_hooks(flags):
+    """A plugin calls the driver where no hook hears it, and CUPTI tells."""
+    source = HERE.parent / "e2e" / "cupti" / "past_hooks.c"
+    plugin = compile_c(source, "-DPLUGIN", "-shared", "-fPIC", "-ldl", name="plugin.so")
+    record("past-hooks", [compile_c(source, *flags, "-ldl"), plugin], ("--cupti",))
+
+
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks}
 
 
 def break_copies():
@@ -115,7 +136,7 @@ def main():
         raise SystemExit(subprocess.run(["unshare", "-rmu", *argv]).returncode)
     flags = enter(args.build, args.python)
     GOLDEN.mkdir(exist_ok=True)
-    names = args.names or [*JOBS, *ROWS, "broken"]
+    names = args.names or [*JOBS, *ROWS, *PROGRAMS, "broken"]
     for name in names:
         if name in JOBS:
             script, options = JOBS[name]
@@ -123,6 +144,8 @@ def main():
         elif name in ROWS:
             program, case = ROWS[name]
             record(name, [compile_row(program, flags), case])
+        elif name in PROGRAMS:
+            PROGRAMS[name](flags)
         elif name == "broken":
             break_copies()
         else:

@@ -33,11 +33,11 @@ def peaks_of(path):
     return [device[of]["peak_bytes"] for device in devices_of(path) for of in ("tensor", "reserved", "driver")]
 
 
-def check_copy(original, out, status):
+def check_copy(original, out, status, verdict=None):
     done = repaired(original, out)
     assert done.returncode == status, done.stderr
     assert events_of(out) == events_of(original)
-    assert dual.call("verify", out).returncode == status
+    assert dual.call("verify", out).returncode == (status if verdict is None else verdict)
     trace = dual.assert_same(out)  # the second reader agrees
     assert not trace.damage
     assert dual.call("report", out).returncode == 0
@@ -50,7 +50,9 @@ def test_goldens(tmp_path, name):
     ring = GOLDEN / f"{name}.ring.xz"
     if ring.exists():
         (tmp_path / f"{name}.ring").write_bytes(lzma.decompress(ring.read_bytes()))
-    trace = check_copy(original, tmp_path / "copy.vtr", LACKS_SOMETHING if name in ("cut", "damaged") else WHOLE)
+    status = LACKS_SOMETHING if name in ("cut", "damaged") else WHOLE
+    verdict = LACKS_SOMETHING if name == "hurried" else status  # it lacks nothing that the original has
+    trace = check_copy(original, tmp_path / "copy.vtr", status, verdict)
     assert trace.joined == 0
     assert devices_of(tmp_path / "copy.vtr") == devices_of(original)
     again = tmp_path / "again.vtr"
