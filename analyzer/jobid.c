@@ -127,7 +127,8 @@ static const char *base_name(const char *path)
 
 /*
  * What an interpreter is to run: the script or module among its arguments, NULL for -c CODE, standard input
- * or an interactive session.
+ * or an interactive session. The recorder has the same for jobs that `run` does not start (libinterpose/env.c): the
+ * two parts share nothing but the format, which knows no interpreter.
  */
 static const char *python_script(const char *const *argv)
 {

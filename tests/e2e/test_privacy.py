@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import python, trace_files
-from rawtrace import all_bytes, definitions, header_strings, ring_definitions, strings_of
+from harness import TREE, python, trace_files
+
+sys.path.append(str(TREE / "tests" / "spec"))
+
+import vtf  # noqa: E402
+from remake import Apart  # noqa: E402
 
 JOB = textwrap.dedent('''
     import os, signal, sys, threading
@@ -61,13 +65,42 @@ def folder(tmp_path_factory):
     return folder
 
 
+# Fields of a definition in front of its end: v a varint, s a string.
+FIELDS = {1: "vvvv", 2: "vvss", 3: "vvvss", 5: "vs", 6: "vsss", 7: "s", 8: "ss", 9: "vv", 10: "s"}
+
+
+def strings(trace, kind=None):
+    """The strings of each definition of this kind, or of any; a definition that was replaced counts, too."""
+    for (its_kind, _), versions in vtf.read(trace).definitions.payloads.items():
+        for _, payload in versions if kind in (None, its_kind) else ():
+            cursor = vtf.Cursor(payload)
+            read = {"s": cursor.bytes, "v": cursor.varint}
+            yield [read[field]() for field in FIELDS.get(its_kind, "")]
+
+
+def all_strings(trace):
+    header = vtf.Header(trace.read_bytes())
+    found = {field for fields in strings(trace) for field in fields if isinstance(field, bytes)}
+    return (found | {text.encode() for text in (header.host, header.job, header.ring_path)}) - {b""}
+
+
+def all_bytes(recording):
+    """Every byte of a recording, its files' names included, nothing compressed."""
+    out = b""
+    for path in sorted(path for path in recording.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        out += path.name.encode() + b"\0" + data
+        if path.suffix == ".vtr":
+            out += b"".join(frame.payload() for frame in Apart(data).frames)
+    return out
+
+
 def secrets(recording):
     """Every name in the recording that is the user's, or the machine's."""
     (trace,) = trace_files(recording)
     host = trace.name.rsplit(".", 3)[0]
-    devices = [list(strings_of(d)) for d in definitions(trace) if d[0] == 6]
     return [b"mystery", b"MysteryFn", b"job-of-mine", os.fsencode(os.path.expanduser("~")) + b"/",
-            f"{host}.".encode(), *(text for device in devices for text in device[1:])]
+            f"{host}.".encode(), *(text for device in strings(trace, vtf.DEVICE) for text in device[2:] if text)]
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +143,7 @@ def listed(vramtrace, path):
 def test_every_string_is_listed(vramtrace, request, name):
     path = request.getfixturevalue(name)
     (trace,) = trace_files(path)
-    found = {text for definition in definitions(trace) for text in strings_of(definition)}
-    found |= header_strings(trace) | {file.name.encode() for file in path.iterdir()}
-    for ring in path.glob("*.ring"):
-        found |= {text for definition in ring_definitions(ring) for text in strings_of(definition)}
+    found = all_strings(trace) | {file.name.encode() for file in path.iterdir()}
     found.add((path / "job").read_bytes().strip())
     assert listed(vramtrace, path) == found
     for word in (b"mystery_step", b"mystery range", b"mysterythread", b"MysteryFnBackward", b"mystery_train.py"):
@@ -303,8 +333,7 @@ def test_of_several_processes(vramtrace, folder, tmp_path):
     assert vramtrace.call("anonymize", done.path, tmp_path / "out.vtr").returncode == 0
     check_same(vramtrace, done.path, tmp_path / "out.vtr")
     first, second = trace_files(tmp_path / "out.vtr")
-    code = [{strings_of_code for d in definitions(trace) if d[0] == 2 for strings_of_code in strings_of(d)}
-            for trace in (first, second)]
+    code = [{text for fields in strings(trace, vtf.CODE) for text in fields[2:]} for trace in (first, second)]
     own = [{text for text in texts if b"function-" in text or b"file-" in text} for texts in code]
     assert own[0] == own[1] and len(own[0]) >= 3
     assert b"mystery" not in all_bytes(tmp_path / "out.vtr")
