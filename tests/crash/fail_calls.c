@@ -6,6 +6,8 @@
  * there on (absent: all), FAIL_WITH the errno as a number, or `short`: a write then takes half of its bytes, or `slow`:
  * it takes a second.
  */
+#include "descriptor.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,18 +28,11 @@ static bool is_ours(const char *path)
 	return path && (strstr(path, ".vtr") || strstr(path, ".ring"));
 }
 
-/* The recorder's thread has a descriptor table of its own: /proc/self would show another thread's. */
 static bool is_our_descriptor(int fd)
 {
-	char link[64], path[PATH_MAX];
-	ssize_t len;
+	char path[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len < 0)
-		return false;
-	path[len] = '\0';
-	return is_ours(path);
+	return path_of_descriptor(fd, path, 0) && is_ours(path);
 }
 
 /* Whether this call is to fail; errno is set then. */

@@ -6,6 +6,8 @@
  * SIGKILL, as KILL_HOW says: `before` any byte is written, in the `middle` (half of the bytes are written),
  * or `after` all of them are. The next `before` is thereby also the moment after the recorder has moved on.
  */
+#include "descriptor.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,19 +20,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The recorder's thread may have a descriptor table of its own: /proc/self would show another thread's. */
+/* A trace has the first name until its header and first definitions are in it. */
 static bool is_trace(int fd)
 {
-	char link[64], path[PATH_MAX];
-	ssize_t len;
+	char path[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len < 8)
+	if (!path_of_descriptor(fd, path, sizeof(".vtr.new") - 1))
 		return false;
-	path[len] = '\0';
-	/* A trace has the first name until its header and first definitions are in it. */
-	return strcmp(path + len - 8, ".vtr.new") == 0 || strcmp(path + len - 4, ".vtr") == 0;
+	return !strcmp(path + strlen(path) - 8, ".vtr.new") || !strcmp(path + strlen(path) - 4, ".vtr");
 }
 
 static bool is_the_one(int fd)
