@@ -7,10 +7,20 @@ export AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_UI=1 AF
 for f; do
 	echo "  AFL   $f"
 	out="$build/fuzz-afl/inputs/$f"
+	seeds="$build/fuzz-afl/seeds/$f"
 	dict="tests/fuzz/$f.dict"
-	rm -rf "$out"
-	mkdir -p "$out"
-	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "tests/fuzz/corpus/$f" -o "$out" \
+	rm -rf "$out" "$seeds"
+	mkdir -p "$out" "$seeds"
+	cp "tests/fuzz/corpus/$f"/* "$seeds"
+	case $f in
+	reader | commands)
+		cp tests/fuzz/corpus/reader/* "$seeds"
+		for trace in tests/golden/v1/*.vtr; do
+			cp "$trace" "$seeds/golden-${trace##*/}"
+		done
+		;;
+	esac
+	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "$seeds" -o "$out" \
 		$([ -f "$dict" ] && echo "-x $dict") -- "$build/fuzz-afl/$f" >"$out/log" 2>&1; then
 		cat "$out/log"
 		exit 1
