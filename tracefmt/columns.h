@@ -8,7 +8,7 @@
 #define TFMT_COLUMNS_H
 
 #include "tracefmt/tracefmt.h"
-#include "tracefmt/varint.h"
+#include "tracefmt/varints.h"
 
 /* Column ids in the payload. */
 enum tfmt_column {
@@ -31,6 +31,7 @@ struct tfmt_class {
 	uint32_t thread;
 	uint16_t flags, function, stream;
 	uint8_t kind, device;
+	bool is_free; /* the decoder's: its events have an age */
 };
 #define TFMT_NR_CLASSES 1024 /* most in one frame */
 
@@ -70,20 +71,26 @@ bool tfmt_encoder_is_full(const struct tfmt_encoder *e);
 /* Lay out the payload at out (TFMT_FRAME_RAW_MAX bytes), empty the encoder, return the payload's length. */
 size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out);
 
+#define TFMT_BATCH 256 /* events that a decoder takes from all columns before it hands out the first */
+
 struct tfmt_decoder {
 	struct tfmt_cursor column[TFMT_NR_COLUMNS];
 	bool present[TFMT_NR_COLUMNS];
 	uint8_t address_shift, size_shift, time_shift;
-	bool bad; /* a column ended early or held what cannot be */
-	uint32_t nr_events, index;
+	bool one_by_one;            /* what follows is damaged: batches of one event find the place */
+	uint32_t nr_events, index;  /* of the frame; handed out */
+	uint32_t nr_ready;          /* decoded, of which index are handed out */
+	uint32_t next, age, block;  /* in the batch: event, free, event with a block of its own */
 	uint64_t ordinal, time, address;
 	uint32_t nr_classes;
 	struct tfmt_class class[TFMT_NR_CLASSES];
+	uint64_t value[TFMT_NR_COLUMNS][TFMT_BATCH]; /* the batch, column by column; one that is not there is all 0 */
 };
 
 /*
- * Begin with a payload of nr_events that stays valid while decoding. first_ordinal and first_time (in units
- * of 1 << time_shift) come from the frame header. Returns 0 or TFMT_E_DAMAGED.
+ * Begin with a payload of nr_events that stays valid while decoding, and behind which TFMT_VARINTS_AHEAD bytes can be
+ * read. first_ordinal and first_time (in units of 1 << time_shift) come from the frame header. Returns 0 or
+ * TFMT_E_DAMAGED.
  */
 int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
 		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift);

@@ -40,6 +40,7 @@ static int decode_classes(struct tfmt_decoder *d)
 		k->function = get16(c);
 		k->stream = get16(c);
 		k->thread = tfmt_varint_get32(c);
+		k->is_free = tfmt_kind_is_free(k->kind);
 	}
 	return c->bad ? TFMT_E_DAMAGED : 0;
 }
@@ -56,6 +57,7 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 	struct tfmt_cursor c = { payload, payload + len, false };
 
 	memset(d, 0, offsetof(struct tfmt_decoder, class));
+	memset(d->value, 0, sizeof(d->value));
 	d->time_shift = time_shift;
 	d->ordinal = first_ordinal;
 	d->time = first_time;
@@ -80,75 +82,151 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 	return 0;
 }
 
-/* More than one byte, or none left. */
-static uint64_t decoder_get_long(struct tfmt_decoder *d, enum tfmt_column column)
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+/* The next nr values of a column; false if that cannot be. A column that is not there is all 0. */
+static inline bool decode_column(struct tfmt_decoder *d, enum tfmt_column column, uint32_t nr, uint64_t *bound)
 {
-	uint64_t value = tfmt_varint_get_long(&d->column[column]);
-
-	d->bad |= d->column[column].bad;
-	return value;
-}
-
-/* A column that is not there is all 0. */
-static inline uint64_t decoder_get(struct tfmt_decoder *d, enum tfmt_column column)
-{
-	struct tfmt_cursor *c = &d->column[column];
-
+	*bound = 0;
 	if (!d->present[column])
-		return 0;
-	if (c->p < c->end && *c->p < 0x80)
-		return *c->p++;
-	return decoder_get_long(d, column);
+		return true;
+	*bound = tfmt_varints_get(&d->column[column], d->value[column], nr);
+	return !d->column[column].bad;
 }
 
-static inline uint32_t decoder_get32(struct tfmt_decoder *d, enum tfmt_column column)
+/* Likewise, and none is above max. */
+static bool decode_bounded(struct tfmt_decoder *d, enum tfmt_column column, uint32_t nr, uint64_t max)
 {
-	uint64_t value = decoder_get(d, column);
+	const uint64_t *value = d->value[column];
+	uint64_t bound;
 
-	d->bad |= value > UINT32_MAX;
-	return (uint32_t)value;
+	if (!decode_column(d, column, nr, &bound))
+		return false;
+	for (uint32_t i = 0; bound > max && i < nr; i++)
+		if (value[i] > max)
+			return false;
+	return true;
+}
+
+static bool decode_any(struct tfmt_decoder *d, enum tfmt_column column, uint32_t nr)
+{
+	uint64_t bound;
+
+	return decode_column(d, column, nr, &bound);
+}
+
+static uint32_t count_frees(const struct tfmt_decoder *d, uint32_t nr)
+{
+	const uint64_t *class = d->value[TFMT_COLUMN_CLASS];
+	uint32_t nr_frees = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		nr_frees += d->class[class[i]].is_free;
+	return nr_frees;
+}
+
+static uint32_t count_matched(const struct tfmt_decoder *d, uint32_t nr)
+{
+	const uint64_t *age = d->value[TFMT_COLUMN_AGE];
+	uint32_t nr_matched = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		nr_matched += age[i] != 0;
+	return nr_matched;
+}
+
+static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
+{
+	uint64_t first = d->ordinal + d->index;
+	uint32_t nr_frees, nr_blocks;
+
+	if (!decode_bounded(d, TFMT_COLUMN_CLASS, nr, d->nr_classes - 1))
+		return false;
+	nr_frees = count_frees(d, nr);
+	/* An age leads to no event before the first. One that leads to an event of this batch is seen one by one. */
+	if (!decode_bounded(d, TFMT_COLUMN_AGE, nr_frees, first))
+		return false;
+	nr_blocks = nr - count_matched(d, nr_frees);
+	return decode_any(d, TFMT_COLUMN_TIME, nr) && decode_any(d, TFMT_COLUMN_AUX, nr) &&
+	       decode_bounded(d, TFMT_COLUMN_PYTHON, nr, UINT32_MAX) &&
+	       decode_bounded(d, TFMT_COLUMN_NATIVE, nr, UINT32_MAX) &&
+	       decode_any(d, TFMT_COLUMN_ADDRESS, nr_blocks) && decode_any(d, TFMT_COLUMN_SIZE, nr_blocks) &&
+	       decode_bounded(d, TFMT_COLUMN_SHAPE, nr_blocks, UINT32_MAX);
+}
+
+/*
+ * Values for the next events. If there is a wrong one among them, for as many as come before it: one by one. Returns
+ * 1, or TFMT_E_DAMAGED if the very next one is wrong.
+ */
+static TFMT_SELDOM int decode_batch(struct tfmt_decoder *d)
+{
+	uint32_t left = d->nr_events - d->index, nr = left < TFMT_BATCH ? left : TFMT_BATCH;
+	struct tfmt_cursor before[TFMT_NR_COLUMNS];
+
+	memcpy(before, d->column, sizeof(before));
+	if (d->one_by_one || !decode_columns(d, nr)) {
+		d->one_by_one = true;
+		memcpy(d->column, before, sizeof(before));
+		nr = 1;
+		if (!decode_columns(d, nr))
+			return TFMT_E_DAMAGED;
+	}
+	d->next = d->age = d->block = 0;
+	d->nr_ready = d->index + nr;
+	return 1;
+}
+
+static uint64_t value_of(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+{
+	return d->value[column][i];
+}
+
+static uint64_t difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+{
+	return (uint64_t)tfmt_unzigzag(value_of(d, column, i));
+}
+
+/* The values at the decoder's place as an event. */
+static void decoder_event(struct tfmt_decoder *d, struct tfmt_event *ev)
+{
+	uint32_t i = d->next++, k;
+	struct tfmt_class *c = &d->class[value_of(d, TFMT_COLUMN_CLASS, i)];
+	uint64_t age = 0;
+
+	d->time += difference(d, TFMT_COLUMN_TIME, i);
+	c->aux += difference(d, TFMT_COLUMN_AUX, i);
+	ev->time_ns = d->time << d->time_shift;
+	ev->aux = c->aux;
+	ev->order = 0;
+	ev->python_stack = (uint32_t)value_of(d, TFMT_COLUMN_PYTHON, i);
+	ev->native_stack = (uint32_t)value_of(d, TFMT_COLUMN_NATIVE, i);
+	ev->thread = c->thread;
+	ev->stream = c->stream;
+	ev->function = c->function;
+	ev->flags = c->flags;
+	ev->kind = c->kind;
+	ev->device = c->device;
+	ev->ordinal = d->ordinal + d->index++;
+	if (c->is_free)
+		age = value_of(d, TFMT_COLUMN_AGE, d->age++);
+	if (age) {
+		ev->alloc_ordinal = ev->ordinal - age;
+		ev->address = ev->size = ev->shape = 0;
+		return;
+	}
+	k = d->block++;
+	d->address += difference(d, TFMT_COLUMN_ADDRESS, k);
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	ev->address = d->address << d->address_shift;
+	ev->size = value_of(d, TFMT_COLUMN_SIZE, k) << d->size_shift;
+	ev->shape = (uint32_t)value_of(d, TFMT_COLUMN_SHAPE, k);
 }
 
 int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
 {
-	struct tfmt_class *c;
-	uint64_t class, age = 0;
+	int got = d->index < d->nr_ready ? 1 : d->index == d->nr_events ? 0 : decode_batch(d);
 
-	if (d->index == d->nr_events)
-		return 0;
-	class = decoder_get(d, TFMT_COLUMN_CLASS);
-	if (class >= d->nr_classes)
-		return TFMT_E_DAMAGED;
-	c = &d->class[class];
-	d->time += (uint64_t)tfmt_unzigzag(decoder_get(d, TFMT_COLUMN_TIME));
-	c->aux += (uint64_t)tfmt_unzigzag(decoder_get(d, TFMT_COLUMN_AUX));
-	*ev = (struct tfmt_event){
-		.time_ns = d->time << d->time_shift,
-		.aux = c->aux,
-		.python_stack = decoder_get32(d, TFMT_COLUMN_PYTHON),
-		.native_stack = decoder_get32(d, TFMT_COLUMN_NATIVE),
-		.thread = c->thread,
-		.stream = c->stream,
-		.function = c->function,
-		.flags = c->flags,
-		.kind = c->kind,
-		.device = c->device,
-		.ordinal = d->ordinal + d->index,
-		.alloc_ordinal = TFMT_NO_ORDINAL,
-	};
-	if (tfmt_kind_is_free(c->kind))
-		age = decoder_get(d, TFMT_COLUMN_AGE);
-	d->bad |= age > ev->ordinal;
-	if (age) {
-		ev->alloc_ordinal = ev->ordinal - age;
-	} else {
-		d->address += (uint64_t)tfmt_unzigzag(decoder_get(d, TFMT_COLUMN_ADDRESS));
-		ev->address = d->address << d->address_shift;
-		ev->size = decoder_get(d, TFMT_COLUMN_SIZE) << d->size_shift;
-		ev->shape = decoder_get32(d, TFMT_COLUMN_SHAPE);
-	}
-	if (d->bad)
-		return TFMT_E_DAMAGED;
-	d->index++;
-	return 1;
+	if (got > 0)
+		decoder_event(d, ev);
+	return got;
 }

@@ -2,6 +2,7 @@
 /* What is live at one point of the event stream: blocks, mappings, handle references, totals. */
 #include "tracefmt/ledger.h"
 #include "tracefmt/pages.h"
+#include "tracefmt/varint.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ int tfmt_ledger_init(struct tfmt_ledger *l, bool reader)
 	l->use_tensor_addresses = !reader;
 	l->max_slots = LEDGER_FIRST_SLOTS;
 	l->block = tfmt_pages_new(l->max_slots * sizeof(*l->block));
-	if (!l->block || tfmt_index_init(&l->by_address) || (reader && tfmt_index_init(&l->by_ordinal))) {
+	if (!l->block || tfmt_index_init(&l->by_address) || (reader && tfmt_ordinals_init(&l->by_ordinal))) {
 		tfmt_ledger_release(l);
 		return TFMT_E_NOMEM;
 	}
@@ -25,7 +26,8 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 	tfmt_pages_free(l->block, l->max_slots * sizeof(*l->block));
 	l->block = NULL;
 	tfmt_index_release(&l->by_address);
-	tfmt_index_release(&l->by_ordinal);
+	if (l->use_ordinals)
+		tfmt_ordinals_release(&l->by_ordinal);
 	for (unsigned i = 0; i < TFMT_NR_UNDO; i++) {
 		tfmt_pages_free(l->undo[i].ended, l->undo[i].room * sizeof(struct tfmt_ended));
 		l->undo[i] = (struct tfmt_undo){ 0 };
@@ -92,16 +94,25 @@ static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned de
 	return false;
 }
 
-static bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
+/* A block that outlived its place among the latest. */
+static TFMT_SELDOM bool ledger_find_old(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
 {
 	uint32_t hash = tfmt_hash(ordinal);
 	uint64_t at = hash;
 
-	while (tfmt_index_next(&l->by_ordinal, hash, &at, slot)) {
+	while (tfmt_index_next(&l->by_ordinal.old, hash, &at, slot)) {
 		if (l->block[*slot].ordinal == ordinal)
 			return true;
 	}
 	return false;
+}
+
+static inline bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
+{
+	const struct tfmt_recent *recent = tfmt_ordinals_place(&l->by_ordinal, ordinal);
+
+	*slot = recent->slot - 1;
+	return (recent->slot && recent->ordinal == ordinal) || ledger_find_old(l, ordinal, slot);
 }
 
 /* The total that a block counts in, NULL if none. */
@@ -132,6 +143,13 @@ static uint64_t *block_total(struct tfmt_ledger *l, const struct tfmt_block *b)
 	}
 }
 
+static void ledger_give_slot(struct tfmt_ledger *l, uint32_t slot)
+{
+	l->block[slot].live = false;
+	l->block[slot].next_unused = l->unused;
+	l->unused = slot + 1;
+}
+
 static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
 {
 	struct tfmt_block *b = &l->block[slot];
@@ -142,31 +160,35 @@ static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
 	if (block_has_address(l, b))
 		tfmt_index_remove(&l->by_address, block_hash(b->group, b->device, b->address), slot);
 	if (l->use_ordinals)
-		tfmt_index_remove(&l->by_ordinal, tfmt_hash(b->ordinal), slot);
-	b->live = false;
-	b->next_unused = l->unused;
-	l->unused = slot + 1;
+		tfmt_ordinals_remove(&l->by_ordinal, b->ordinal, slot);
+	ledger_give_slot(l, slot);
 }
 
-static int ledger_take_slot(struct tfmt_ledger *l, uint32_t *slot)
+/* Room for twice as many blocks. Returns 0 or TFMT_E_NOMEM. */
+static TFMT_SELDOM int ledger_grow(struct tfmt_ledger *l)
+{
+	size_t bytes = l->max_slots * sizeof(*l->block);
+	void *grown;
+
+	if (l->max_slots > UINT32_MAX / 4)
+		return TFMT_E_NOMEM;
+	grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
+	if (!grown)
+		return TFMT_E_NOMEM;
+	l->block = grown;
+	l->max_slots *= 2;
+	return 0;
+}
+
+static inline int ledger_take_slot(struct tfmt_ledger *l, uint32_t *slot)
 {
 	if (l->unused) {
 		*slot = l->unused - 1;
 		l->unused = l->block[*slot].next_unused;
 		return 0;
 	}
-	if (l->nr_slots == l->max_slots) {
-		size_t bytes = l->max_slots * sizeof(*l->block);
-		void *grown;
-
-		if (l->max_slots > UINT32_MAX / 4)
-			return TFMT_E_NOMEM;
-		grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
-		if (!grown)
-			return TFMT_E_NOMEM;
-		l->block = grown;
-		l->max_slots *= 2;
-	}
+	if (l->nr_slots == l->max_slots && ledger_grow(l))
+		return TFMT_E_NOMEM;
 	*slot = l->nr_slots++;
 	return 0;
 }
@@ -184,7 +206,7 @@ static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
 	if (!err && block_has_address(l, b))
 		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), slot);
 	if (!err && l->use_ordinals)
-		err = tfmt_index_add(&l->by_ordinal, tfmt_hash(b->ordinal), slot);
+		err = tfmt_ordinals_add(&l->by_ordinal, b->ordinal, slot);
 	if (err)
 		return err;
 	l->block[slot] = *b;
@@ -305,7 +327,7 @@ static int undo_add(struct tfmt_undo *u, const struct tfmt_block *block, const s
 	return 0;
 }
 
-static int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+static TFMT_SELDOM int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
 {
 	const struct tfmt_block *b = &l->block[slot];
 	int err = 0;
@@ -346,7 +368,7 @@ static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
 	return ledger_put(l, &b);
 }
 
-static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
+static TFMT_SELDOM int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
 {
 	int err = 0;
 
@@ -446,7 +468,7 @@ static void ledger_reset(struct tfmt_ledger *l, const struct tfmt_event *ev)
 }
 
 /* Everything but frees, which writer and reader resolve differently. */
-static int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
+static TFMT_SELDOM int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	uint32_t slot;
 
@@ -523,14 +545,59 @@ void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev
 	}
 }
 
-int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+/*
+ * Tensors are nearly all events of a trace. By ordinal a tensor's block has no key to look for, no references and
+ * nothing to undo: what is left of ledger_alloc() and ledger_free() then.
+ */
+static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	struct tfmt_block *b;
+	uint32_t slot;
+	int err = ledger_take_slot(l, &slot);
+
+	if (!err)
+		err = tfmt_ordinals_add(&l->by_ordinal, ev->ordinal, slot);
+	if (err)
+		return err;
+	b = &l->block[slot];
+	b->address = ev->address;
+	b->size = ev->size;
+	b->ordinal = ev->ordinal;
+	b->shape = ev->shape;
+	b->references = 1;
+	b->stream = ev->stream;
+	b->group = TFMT_GROUP_TENSOR;
+	b->device = ev->device;
+	b->live = true;
+	if (ev->device < TFMT_NR_DEVICES) {
+		l->totals.allocated[ev->device] += ev->size;
+		l->totals.reserved[ev->device] = ev->aux;
+	}
+	return 0;
+}
+
+static void ledger_replay_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+{
+	const struct tfmt_block *b = &l->block[slot];
+	uint64_t *total = &l->totals.allocated[b->device % TFMT_NR_DEVICES];
+
+	ev->address = b->address;
+	ev->size = b->size;
+	ev->shape = b->shape;
+	ev->device = b->device;
+	ev->stream = b->stream;
+	if (b->device < TFMT_NR_DEVICES)
+		*total -= *total < b->size ? *total : b->size;
+	tfmt_ordinals_remove(&l->by_ordinal, b->ordinal, slot);
+	ledger_give_slot(l, slot);
+}
+
+/* All but the matched free of a tensor. */
+static TFMT_SELDOM int ledger_replay_free(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	struct tfmt_undo *u;
 	uint32_t slot;
 
-	ledger_note_reserved(l, ev);
-	if (!tfmt_kind_is_free(ev->kind))
-		return ledger_apply(l, ev);
 	if (ev->kind == TFMT_FREE_FAILED) {
 		u = ledger_find_undo(l, ev);
 		if (u && u->ordinal == ev->alloc_ordinal)
@@ -544,4 +611,19 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 	}
 	ev->alloc_ordinal = TFMT_NO_ORDINAL;
 	return 0;
+}
+
+int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+{
+	uint32_t slot;
+
+	if (ev->kind == TFMT_TENSOR_ALLOC && !l->use_tensor_addresses)
+		return ledger_replay_tensor_alloc(l, ev);
+	ledger_note_reserved(l, ev);
+	if (ev->kind == TFMT_TENSOR_FREE && !l->use_tensor_addresses &&
+	    ledger_find_ordinal(l, ev->alloc_ordinal, &slot) && l->block[slot].group == TFMT_GROUP_TENSOR) {
+		ledger_replay_tensor_free(l, ev, slot);
+		return 0;
+	}
+	return tfmt_kind_is_free(ev->kind) ? ledger_replay_free(l, ev) : ledger_apply(l, ev);
 }

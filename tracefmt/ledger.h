@@ -11,6 +11,7 @@
 #define TFMT_LEDGER_H
 
 #include "tracefmt/index.h"
+#include "tracefmt/ordinals.h"
 #include "tracefmt/tracefmt.h"
 
 /* Blocks of different groups may share an address. */
@@ -61,7 +62,7 @@ struct tfmt_ledger {
 	struct tfmt_block *block;
 	uint32_t nr_slots, max_slots, unused; /* unused: slot + 1 of the first free slot */
 	struct tfmt_index by_address;
-	struct tfmt_index by_ordinal;
+	struct tfmt_ordinals by_ordinal;
 	bool use_ordinals;         /* by_ordinal is kept */
 	bool use_tensor_addresses; /* by_address also holds the tensor group */
 	struct tfmt_totals totals;

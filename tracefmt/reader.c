@@ -80,7 +80,7 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 
 	r->path = strdup(path);
 	r->window = malloc(WINDOW_BYTES);
-	r->payload = malloc(TFMT_FRAME_RAW_MAX);
+	r->payload = calloc(1, TFMT_FRAME_RAW_MAX + TFMT_VARINTS_AHEAD);
 	r->zstd = ZSTD_createDCtx();
 	if (!r->path || !r->window || !r->payload || !r->zstd || tfmt_ledger_init(&r->ledger, true))
 		return TFMT_E_NOMEM;
@@ -194,7 +194,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 			err = tfmt_decoder_begin(&r->decoder, r->payload, core->raw_bytes, core->nr_records,
 						 r->at.ordinal, r->at.time, r->header.time_shift);
 		if (err) {
-			r->decoder.nr_events = r->decoder.index = 0;
+			r->decoder.nr_events = r->decoder.nr_ready = r->decoder.index = 0;
 			r->lost_in_damage += core->nr_records;
 			r->lost_since_header = true;
 		} else if (r->copier) {
@@ -299,7 +299,7 @@ static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_fram
 }
 
 /* Load the next frame. Returns 1, 0 when there is none, or damage to report. */
-static int reader_frame(struct tfmt_reader *r)
+static TFMT_SELDOM int reader_frame(struct tfmt_reader *r)
 {
 	struct tfmt_frame_core core;
 	uint64_t offset = r->offset;
@@ -335,14 +335,14 @@ static bool kind_is_known(unsigned kind)
 }
 
 /* The rest of the frame cannot be decoded. */
-static int reader_abandon(struct tfmt_reader *r)
+static TFMT_SELDOM int reader_abandon(struct tfmt_reader *r)
 {
 	struct tfmt_decoder *d = &r->decoder;
 	uint32_t lost = d->nr_events - d->index, of = d->nr_events;
 
 	r->lost_in_damage += lost;
 	r->lost_since_header = true;
-	d->nr_events = d->index = 0;
+	d->nr_events = d->nr_ready = d->index = 0;
 	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
 				    "%u of %u events of the frame before offset %llu cannot be decoded", lost,
 				    of, (unsigned long long)r->offset);
@@ -353,15 +353,14 @@ static int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
 {
 	int got;
 
-	do
-		got = tfmt_decoder_next(&r->decoder, ev);
-	while (got > 0 && !kind_is_known(ev->kind));
-	if (got < 0)
-		return reader_abandon(r);
-	if (got) {
+	while ((got = tfmt_decoder_next(&r->decoder, ev)) > 0) {
+		if (!kind_is_known(ev->kind))
+			continue;
 		got = tfmt_ledger_replay(&r->ledger, ev);
 		return got ? got : reader_deliver(r, ev);
 	}
+	if (got < 0)
+		return reader_abandon(r);
 	got = reader_frame(r);
 	if (!got)
 		return tfmt_reader_join(r);
@@ -394,6 +393,11 @@ int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
 {
 	int got = 0;
 
+	if (r->stage == TFMT_READER_FRAMES) {
+		got = reader_next_framed(r, ev);
+		if (got > 0)
+			return got;
+	}
 	while (!got && r->stage != TFMT_READER_DONE)
 		got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : reader_next_joined(r, ev);
 	if (got == TFMT_E_NOMEM) {

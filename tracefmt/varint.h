@@ -13,6 +13,12 @@
 
 #define TFMT_VARINT_MAX 10 /* bytes of the longest varint */
 
+/*
+ * For what happens seldom beside what happens with each event: inlined there, it would have each event save the
+ * registers that only it needs.
+ */
+#define TFMT_SELDOM __attribute__((noinline))
+
 /* What is left to read of some bytes. Reading past the end gives 0 and sets bad, which stays set. */
 struct tfmt_cursor {
 	const uint8_t *p, *end;
