@@ -54,9 +54,26 @@ uint8_t books_device(const struct tfmt_event *ev)
 	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
 }
 
+/* What the group of an event has beyond its identity, when it is new. */
+static void new_group(struct books *books, struct group *g)
+{
+	struct tfmt_shape shape;
+
+	if (g->modelled) {
+		const char *name = tfmt_reader_function(books->reader, g->function);
+
+		/* A name that damage has taken may be the context's: then no call took it. */
+		g->owner = (uint8_t)(*name ? owner_named(name) : OWNER_CONTEXT);
+	}
+	g->phase = (uint8_t)books->phase;
+	if (g->shape && tfmt_reader_shape(books->reader, g->shape, &shape))
+		g->shape_bytes = shape.bytes;
+	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
+}
+
 static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
 {
-	struct group g = {
+	struct group_identity id = {
 		.python_stack = ev->python_stack,
 		.native_stack = ev->native_stack,
 		.shape = ev->shape,
@@ -66,23 +83,13 @@ static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool
 		.space = ev->flags & TFMT_SPACE_MASK,
 		.tensor = tensor,
 		.modelled = ev->flags & TFMT_FLAG_MODELLED,
-		.phase = (uint8_t)books->phase,
 		.graph_pool = graph_pool,
 	};
-	uint32_t nr_groups = books->groups.nr_groups;
-	struct tfmt_shape shape;
-	int64_t index;
+	bool is_new;
+	int64_t index = groups_find(&books->groups, &id, &is_new);
 
-	if (g.modelled) {
-		const char *name = tfmt_reader_function(books->reader, g.function);
-
-		/* A name that damage has taken may be the context's: then no call took it. */
-		g.owner = (uint8_t)(*name ? owner_named(name) : OWNER_CONTEXT);
-	}
-	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
-	index = groups_find(&books->groups, &g);
-	if (index == nr_groups && g.shape && tfmt_reader_shape(books->reader, g.shape, &shape))
-		books->groups.group[index].shape_bytes = shape.bytes;
+	if (index >= 0 && is_new)
+		new_group(books, &books->groups.group[index]);
 	return index;
 }
 
@@ -219,16 +226,19 @@ static void tensor_peak(struct device_books *d, uint64_t time_ns)
 int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
 {
 	struct device_books *d = &books->device[device];
-	struct group like = { .device = device, .tensor = tensor, .unrecorded = true }, *g;
+	struct group_identity id = { .device = device, .tensor = tensor, .unrecorded = true };
+	struct group *g;
 	int64_t index;
+	bool is_new;
 
 	if (!bytes)
 		return 0;
-	memcpy(like.seen, d->mark, sizeof(like.seen));
-	index = groups_find(&books->groups, &like);
+	index = groups_find(&books->groups, &id, &is_new);
 	if (index < 0)
 		return TFMT_E_NOMEM;
 	g = &books->groups.group[index];
+	if (is_new)
+		memcpy(g->seen, d->mark, sizeof(g->seen));
 	group_keep_marks(g, d->mark);
 	g->live.bytes += (uint64_t)bytes;
 	if (!tensor) {
@@ -317,12 +327,13 @@ static int context_reset(struct books *books, const struct tfmt_event *ev)
 {
 	uint8_t device = books_device(ev);
 
-	for (uint64_t i = 0; i < books->blocks.room; i++) {
-		/* Removal may move another block into this slot. */
-		while (ends_with_context(books, &books->blocks.slot[i], device, ev->aux)) {
-			books_leave(books, &books->blocks.slot[i]);
-			blocks_remove(&books->blocks, &books->blocks.slot[i]);
-		}
+	for (uint32_t i = 0; i < books->blocks.nr_places; i++) {
+		struct block *b = &books->blocks.block[i];
+
+		if (!ends_with_context(books, b, device, ev->aux))
+			continue;
+		books_leave(books, b);
+		blocks_remove(&books->blocks, b);
 	}
 	if (!ev->aux)
 		books->device[device].reserved_bytes = 0;

@@ -4,15 +4,22 @@
 
 #include <string.h>
 
+#include "analyzer/books_driver.h"
+
 uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
-	struct group g = { .python_stack = ranges_path(&books->ranges, ev), .tensor = tensor };
+	uint32_t path = ranges_path(&books->ranges, ev);
+	struct group_identity id = { .python_stack = path, .device = books_device(ev), .tensor = tensor };
+	bool is_new;
+	int64_t index;
 
-	if (!g.python_stack)
+	if (!path)
 		return 0;
-	g.device = ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
-	memcpy(g.seen, books->device[g.device].mark, sizeof(g.seen));
-	return (uint32_t)(groups_find(&books->by_range, &g) + 1);
+	index = groups_find(&books->by_range, &id, &is_new);
+	if (index >= 0 && is_new)
+		memcpy(books->by_range.group[index].seen, books->device[id.device].mark,
+		       sizeof(books->device[id.device].mark));
+	return (uint32_t)(index + 1);
 }
 
 uint32_t books_range_path(const struct books *books, uint32_t range)

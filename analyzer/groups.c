@@ -41,7 +41,7 @@ struct group_figures group_figures_at(const struct group *g, enum group_mark mar
 	return mark == MARK_END ? g->live : g->at[mark];
 }
 
-void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS])
+void group_keep_new_marks(struct group *g, const uint32_t mark[static NR_MARKS])
 {
 	for (int k = 0; k < NR_MARKS; k++) {
 		if (g->seen[k] == mark[k])
@@ -51,65 +51,95 @@ void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS])
 	}
 }
 
-static bool same_group(const struct group *a, const struct group *b)
+static uint32_t identity_hash(const struct group_identity *id)
 {
-	return a->python_stack == b->python_stack && a->native_stack == b->native_stack &&
-	       a->shape == b->shape && a->thread == b->thread && a->function == b->function &&
-	       a->device == b->device && a->space == b->space && a->tensor == b->tensor &&
-	       a->modelled == b->modelled && a->graph_pool == b->graph_pool &&
-	       a->unrecorded == b->unrecorded;
+	uint64_t hash = (id->python_stack | (uint64_t)id->native_stack << 32) * 0x9e3779b97f4a7c15ull;
+
+	hash = (hash ^ hash >> 32 ^ id->shape ^ (uint64_t)id->thread << 32) * 0xff51afd7ed558ccdull;
+	hash ^= hash >> 29 ^ id->function ^ (uint64_t)id->device << 16 ^ (uint64_t)id->space << 24 ^
+		(uint64_t)id->tensor << 32;
+	return (uint32_t)(hash * 0xc4ceb9fe1a85ec53ull >> 32);
 }
 
-static uint32_t *group_slot(const struct groups *t, const struct group *g)
+static void put_slot(struct groups *t, uint32_t hash, uint32_t index)
 {
-	uint64_t hash = g->python_stack * 0x9e3779b97f4a7c15ull;
-	uint32_t i;
+	uint64_t i = hash;
 
-	hash = (hash ^ g->native_stack) * 0xff51afd7ed558ccdull;
-	hash = (hash ^ hash >> 29 ^ g->shape) * 0xc4ceb9fe1a85ec53ull;
-	hash ^=
-	    (uint64_t)g->thread << 20 ^ g->function ^ (uint64_t)g->device << 16 ^ (uint64_t)g->space << 24;
-	hash *= 0x9e3779b97f4a7c15ull;
-	i = (uint32_t)(hash >> 32) & (t->slots_room - 1);
-	while (t->slot[i] && !same_group(&t->group[t->slot[i] - 1], g))
-		i = (i + 1) & (t->slots_room - 1);
-	return &t->slot[i];
+	while (t->slot[i & (t->slots_room - 1)])
+		i++;
+	t->slot[i & (t->slots_room - 1)] = (uint64_t)hash << 32 | (index + 1);
 }
 
-static bool slots_grow(struct groups *t)
+/* Room for another group, in both tables: a slot is free then. */
+static bool make_room(struct groups *t)
 {
-	uint32_t room = t->slots_room ? 2 * t->slots_room : 256;
-	uint32_t *slot = calloc(room, sizeof(*slot));
+	uint32_t room = t->room ? 2 * t->room : 256;
+	struct group *group;
+	uint64_t *slot;
 
+	if (t->nr_groups < t->room)
+		return true;
+	if (room > 1u << 30)
+		return false;
+	group = realloc(t->group, room * sizeof(*group));
+	if (!group)
+		return false;
+	t->group = group;
+	slot = calloc(2 * (size_t)room, sizeof(*slot));
 	if (!slot)
 		return false;
 	free(t->slot);
 	t->slot = slot;
-	t->slots_room = room;
+	t->slots_room = 2 * (uint64_t)room;
+	t->room = room;
 	for (uint32_t i = 0; i < t->nr_groups; i++)
-		*group_slot(t, &t->group[i]) = i + 1;
+		put_slot(t, identity_hash(&group[i].identity), i);
 	return true;
 }
 
-int64_t groups_find(struct groups *t, const struct group *like)
+/* Field by field, as the one that is looked for was just stored: the processor waits when it loads it in larger parts. */
+static bool same_identity(const struct group_identity *a, const struct group_identity *b)
 {
-	uint32_t *slot;
+	return a->python_stack == b->python_stack && a->native_stack == b->native_stack && a->shape == b->shape &&
+	       a->thread == b->thread && a->function == b->function && a->device == b->device &&
+	       a->space == b->space && a->tensor == b->tensor && a->modelled == b->modelled &&
+	       a->graph_pool == b->graph_pool && a->unrecorded == b->unrecorded;
+}
 
-	if (3 * ((uint64_t)t->nr_groups + 1) > 2 * (uint64_t)t->slots_room && !slots_grow(t))
-		return -1;
-	slot = group_slot(t, like);
-	if (*slot)
-		return *slot - 1;
-	if (t->nr_groups == t->room) {
-		uint32_t room = t->room ? 2 * t->room : 256;
-		struct group *grown = realloc(t->group, room * sizeof(*grown));
+static int64_t groups_search(struct groups *t, const struct group_identity *id, bool *is_new)
+{
+	uint32_t hash = identity_hash(id);
 
-		if (!grown)
-			return -1;
-		t->group = grown;
-		t->room = room;
+	for (uint64_t i = hash; t->slot && t->slot[i & (t->slots_room - 1)]; i++) {
+		uint64_t slot = t->slot[i & (t->slots_room - 1)];
+		uint32_t index = (uint32_t)slot - 1;
+
+		if (slot >> 32 == hash && same_identity(&t->group[index].identity, id))
+			return index;
 	}
-	t->group[t->nr_groups++] = *like;
-	*slot = t->nr_groups;
-	return t->nr_groups - 1;
+	if (!make_room(t))
+		return -1;
+	*is_new = true;
+	t->group[t->nr_groups] = (struct group){ .identity = *id };
+	put_slot(t, hash, t->nr_groups);
+	return t->nr_groups++;
+}
+
+int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new)
+{
+	uint32_t next = t->latest ? t->group[t->latest - 1].next : 0;
+	int64_t index = (int64_t)next - 1;
+
+	*is_new = false;
+	if (!next || !same_identity(&t->group[index].identity, id))
+		index = groups_search(t, id, is_new);
+	if (index < 0)
+		return index;
+	if (t->latest)
+		t->group[t->latest - 1].next = (uint32_t)index + 1;
+	t->latest = (uint32_t)index + 1;
+	next = t->group[index].next;
+	if (next)
+		__builtin_prefetch(&t->group[next - 1]);
+	return index;
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "analyzer/owner.h"
 #include "tracefmt/tracefmt.h"
@@ -32,46 +33,68 @@ struct group_figures {
 	uint32_t range; /* range group (books_range.h) of the newest block; 0 = none */
 };
 
+/* What makes blocks alike. */
+#define GROUP_IDENTITY                                                                                         \
+	uint32_t python_stack, native_stack;                                                                   \
+	uint32_t shape;                                                                                        \
+	uint32_t thread;   /* TFMT_DEF_THREAD id, only where no Python frame tells the place; else 0 */        \
+	uint16_t function; /* TFMT_DEF_FUNCTION id */                                                          \
+	uint8_t device;    /* ordinal, or GROUP_HOST */                                                        \
+	uint8_t space;     /* enum tfmt_space; meaningless for tensors */                                      \
+	bool tensor;       /* of the tensor ledger */                                                          \
+	bool modelled;     /* not a call: a simulated library's figure; function names the owner */            \
+	bool graph_pool;   /* not a call: what the driver says it has reserved for graphs */                   \
+	bool unrecorded;   /* no blocks: by how much lost events have changed a total; bytes are signed */
+
+struct group_identity {
+	GROUP_IDENTITY
+};
+
 /* Blocks alike. */
 struct group {
-	uint32_t python_stack, native_stack;
-	uint32_t shape;
-	uint32_t thread;   /* TFMT_DEF_THREAD id, only where no Python frame tells the place; else 0 */
-	uint16_t function; /* TFMT_DEF_FUNCTION id */
-	uint8_t device;    /* ordinal, or GROUP_HOST */
-	uint8_t space;     /* enum tfmt_space; meaningless for tensors */
-	bool tensor;       /* of the tensor ledger */
-	bool modelled;     /* not a call: a simulated library's figure; function names the owner */
-	bool graph_pool;   /* not a call: what the driver says it has reserved for graphs */
-	bool unrecorded;   /* no blocks: by how much lost events have changed a total; bytes are signed */
-	uint8_t owner;     /* enum owner, of modelled memory only */
+	union {
+		struct group_identity identity;
+		struct {
+			GROUP_IDENTITY
+		};
+	};
+	uint8_t owner;        /* enum owner, of modelled memory only */
 	uint8_t phase;        /* enum phase of the first block's allocation */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
+	uint32_t next;        /* index + 1 of the group that was found after this one: training repeats itself */
 	struct group_figures live;
-	struct group_figures at[NR_MARKS];
 	uint32_t seen[NR_MARKS]; /* number of the mark that at[] holds */
+	struct group_figures at[NR_MARKS]; /* last: what is above is needed with each event */
 };
 
 struct groups {
 	struct group *group;
 	uint32_t nr_groups, room;
-	uint32_t *slot; /* hash table of indices + 1 */
-	uint32_t slots_room;
+	uint64_t *slot; /* hash table: hash << 32 | index + 1; 0 = free */
+	uint64_t slots_room;
+	uint32_t latest; /* index + 1 of what was found last */
 };
 
 void groups_release(struct groups *t);
 
 /*
- * The index of the group with the identity of *like (all fields above owner); if it is new, *like is added
- * as it is. -1 when memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ * The index of the group with this identity; if there was none (*is_new) one that is otherwise 0 is added. -1 when
+ * memory runs out. Adding moves groups: pointers into the table do not outlive it.
  */
-int64_t groups_find(struct groups *t, const struct group *like);
+int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
+
+/* What group_keep_marks() does when there is something to keep. */
+void group_keep_new_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
 
 /*
  * To be called before every change of a group: keep what it had at its device's marks since its last
  * change.
  */
-void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
+static inline void group_keep_marks(struct group *g, const uint32_t mark[static NR_MARKS])
+{
+	if (memcmp(g->seen, mark, sizeof(g->seen)))
+		group_keep_new_marks(g, mark);
+}
 
 /*
  * Figures at a mark, or at the end of accounting (MARK_END). Needs group_keep_marks() after the last

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks that are live at one moment of a trace, by address: an open-addressing hash table whose size
- * follows the number of live blocks, never the number of events.
+ * The blocks that are live at one moment of a trace, by address. Blocks lie in an array, and stay where they are
+ * while they live; a hash table leads to them. Their size follows the number of live blocks, never the number of
+ * events.
  */
 #ifndef VT_LIVEBLOCKS_H
 #define VT_LIVEBLOCKS_H
@@ -31,17 +32,21 @@ struct block {
 	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */
 	uint32_t range;      /* range group (books_range.h); 0 = none */
 	uint32_t context;    /* number of the context that it ends with; 0 = the primary one, or none */
-	uint8_t space;       /* enum block_space; 0 = empty slot */
+	uint32_t next_unused; /* of what is not live: place + 1 of the next such one */
+	uint8_t space;       /* enum block_space; 0 = not live */
 };
 
 struct blocks {
-	struct block *slot;
-	uint64_t nr_blocks, room; /* room: a power of two, or 0 */
+	struct block *block; /* nr_places of them, some not live */
+	uint32_t nr_places, places_room, unused; /* unused: place + 1 of the first that is not live */
+	uint64_t nr_blocks;
+	uint64_t *entry; /* hash << 32 | place + 1; 0 = free */
+	uint64_t mask;   /* number of entries - 1; entries are at least twice the places */
 };
 
 void blocks_release(struct blocks *b);
 
-/* The block at an address, NULL if there is none. Valid until the next insert or remove. */
+/* The block at an address, NULL if there is none. Valid until the next insert. */
 struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address);
 
 /* Add a block whose address is free in its space. false when memory runs out. */

@@ -91,6 +91,8 @@ static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
 	struct tfmt_frame frame;
 	uint32_t id = leaf;
 
+	if (leaf < p->nr_stacks && p->of_stack[leaf])
+		return p->of_stack[leaf] - 1;
 	if (leaf < TFMT_STACK_FIRST || leaf >= STACKS_MAX || !tfmt_reader_frame(p->reader, leaf, &frame))
 		return PHASE_OTHER;
 	p->of_stack = grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack));
@@ -117,7 +119,7 @@ static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
 /* How many passes the event's thread is in; a place to keep that. */
 static uint32_t *passes_of(struct phases *p, const struct tfmt_event *ev)
 {
-	if (ev->thread < THREADS_MAX)
+	if (ev->thread >= p->nr_threads && ev->thread < THREADS_MAX)
 		p->passes = grown(p->passes, &p->nr_threads, ev->thread, sizeof(*p->passes));
 	return ev->thread < p->nr_threads ? &p->passes[ev->thread] : NULL;
 }
