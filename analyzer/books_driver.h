@@ -9,7 +9,10 @@
 #include "analyzer/books.h"
 
 /* The index of the event's device, GROUP_HOST if it names none. */
-uint8_t books_device(const struct tfmt_event *ev);
+static inline uint8_t books_device(const struct tfmt_event *ev)
+{
+	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
+}
 
 /* The group an allocation belongs to, made if new; -1 when memory runs out. */
 int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);

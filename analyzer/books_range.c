@@ -6,7 +6,7 @@
 
 #include "analyzer/books_driver.h"
 
-uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
+uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
 	uint32_t path = ranges_path(&books->ranges, ev);
 	struct group_identity id = { .python_stack = path, .device = books_device(ev), .tensor = tensor };

@@ -10,7 +10,11 @@
 #include "analyzer/books.h"
 
 /* The range group of an allocation; 0 also when memory runs out. */
-uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor);
+uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor);
+static inline uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
+{
+	return books->ranges.nr_ranges ? books_range_find(books, ev, tensor) : 0;
+}
 
 /* The path of a range group, 0 for none. */
 uint32_t books_range_path(const struct books *books, uint32_t range);

@@ -91,8 +91,6 @@ static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
 	struct tfmt_frame frame;
 	uint32_t id = leaf;
 
-	if (leaf < p->nr_stacks && p->of_stack[leaf])
-		return p->of_stack[leaf] - 1;
 	if (leaf < TFMT_STACK_FIRST || leaf >= STACKS_MAX || !tfmt_reader_frame(p->reader, leaf, &frame))
 		return PHASE_OTHER;
 	p->of_stack = grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack));
@@ -116,19 +114,34 @@ static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
 	return phase;
 }
 
-/* How many passes the event's thread is in; a place to keep that. */
-static uint32_t *passes_of(struct phases *p, const struct tfmt_event *ev)
+/* How many passes a thread is in; a place to keep that, NULL if there is none. */
+static uint32_t *passes_of(struct phases *p, uint32_t thread)
 {
-	if (ev->thread >= p->nr_threads && ev->thread < THREADS_MAX)
-		p->passes = grown(p->passes, &p->nr_threads, ev->thread, sizeof(*p->passes));
-	return ev->thread < p->nr_threads ? &p->passes[ev->thread] : NULL;
+	if (thread < THREADS_MAX)
+		p->passes = grown(p->passes, &p->nr_threads, thread, sizeof(*p->passes));
+	return thread < p->nr_threads ? &p->passes[thread] : NULL;
 }
 
-enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
+/* The phase of an event by what its stack tells, and whether its thread is in a backward pass. */
+static inline enum phase phase_in_pass(struct phases *p, const struct tfmt_event *ev, enum phase phase, bool in_pass)
+{
+	/*
+	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
+	 * there.
+	 */
+	if (phase != PHASE_OPTIMIZER && (ev->flags & TFMT_FLAG_BACKWARD || in_pass))
+		phase = PHASE_BACKWARD;
+	else if (phase == PHASE_OTHER && ev->flags & TFMT_FLAG_FORWARD)
+		phase = PHASE_FORWARD;
+	p->has_begun |= phase == PHASE_FORWARD || phase == PHASE_BACKWARD;
+	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
+}
+
+/* An event that changes passes, or whose thread or stack has not been seen before. */
+static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const struct tfmt_event *ev)
 {
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
-	uint32_t *passes = passes_of(p, ev);
-	enum phase phase;
+	uint32_t *passes = passes_of(p, ev->thread);
 
 	if (passes && passing && ev->address == TFMT_PHASE_BACKWARD) {
 		/* As the event says, not counted: one that was lost would leave the thread in a pass for ever. */
@@ -138,17 +151,16 @@ enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
 	}
 	if (passes && ev->kind == TFMT_LOST)
 		*passes = 0;
-	phase = phase_of_stack(p, ev->python_stack);
-	/*
-	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
-	 * there.
-	 */
-	if (phase != PHASE_OPTIMIZER && (ev->flags & TFMT_FLAG_BACKWARD || (passes && *passes)))
-		phase = PHASE_BACKWARD;
-	else if (phase == PHASE_OTHER && ev->flags & TFMT_FLAG_FORWARD)
-		phase = PHASE_FORWARD;
-	p->has_begun |= phase == PHASE_FORWARD || phase == PHASE_BACKWARD;
-	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
+	return phase_in_pass(p, ev, phase_of_stack(p, ev->python_stack), passes && *passes);
+}
+
+enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
+{
+	uint32_t stack = ev->python_stack;
+
+	if (ev->kind > TFMT_TENSOR_FREE || ev->thread >= p->nr_threads || stack >= p->nr_stacks || !p->of_stack[stack])
+		return next_of_all(p, ev);
+	return phase_in_pass(p, ev, p->of_stack[stack] - 1, p->passes[ev->thread]);
 }
 
 void phases_damaged(struct phases *p)

@@ -173,14 +173,12 @@ void ranges_damaged(struct ranges *r)
 	r->change++;
 }
 
-int ranges_apply(struct ranges *r, const struct tfmt_event *ev)
+int ranges_change(struct ranges *r, const struct tfmt_event *ev)
 {
 	bool is_backward = ev->address == TFMT_PHASE_BACKWARD;
 	struct range_thread *t;
 	int err = 0;
 
-	if (ev->kind != TFMT_LOST && (ev->kind < TFMT_RANGE_PUSH || ev->kind > TFMT_PHASE_END))
-		return 0;
 	t = thread_of(r, ev->thread);
 	if (!t)
 		return ev->thread < THREADS_MAX ? TFMT_E_NOMEM : 0;

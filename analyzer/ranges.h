@@ -49,7 +49,13 @@ void ranges_init(struct ranges *r, const struct tfmt_reader *reader);
 void ranges_release(struct ranges *r);
 
 /* Follow one event; all kinds may be given, in the order of the trace. Returns 0 or TFMT_E_NOMEM. */
-int ranges_apply(struct ranges *r, const struct tfmt_event *ev);
+int ranges_change(struct ranges *r, const struct tfmt_event *ev);
+static inline int ranges_apply(struct ranges *r, const struct tfmt_event *ev)
+{
+	bool concerns = ev->kind == TFMT_LOST || (ev->kind >= TFMT_RANGE_PUSH && ev->kind <= TFMT_PHASE_END);
+
+	return concerns ? ranges_change(r, ev) : 0;
+}
 
 /* Events are missing before the next: which ranges are open is not known any more. */
 void ranges_damaged(struct ranges *r);
