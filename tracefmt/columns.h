@@ -35,6 +35,8 @@ struct tfmt_class {
 };
 #define TFMT_NR_CLASSES 1024 /* most in one frame */
 
+#define TFMT_NR_LAST_CLASSES 32
+
 struct tfmt_encoder {
 	uint8_t *column[TFMT_NR_COLUMNS]; /* TFMT_FRAME_RAW_MAX bytes each; not for ADDRESS and SIZE */
 	uint8_t *end[TFMT_NR_COLUMNS];
@@ -43,12 +45,12 @@ struct tfmt_encoder {
 	uint32_t nr_addresses;
 	uint64_t any_address, any_size; /* bits set in any of them */
 	uint64_t last_address;
-	bool used[TFMT_NR_COLUMNS]; /* a value other than 0 is in the column */
 	uint32_t nr_events;
 	uint32_t bytes; /* upper bound of the payload so far */
 	uint8_t time_shift;
 	uint64_t first_time, last_time; /* in units */
-	uint32_t nr_classes, last_class;
+	uint32_t nr_classes;
+	uint16_t last_class[TFMT_NR_LAST_CLASSES]; /* of the latest event, by its kind */
 	struct tfmt_class class[TFMT_NR_CLASSES];
 	uint16_t class_index[2 * TFMT_NR_CLASSES]; /* by hash: class + 1 */
 };

@@ -17,9 +17,9 @@ static void encoder_reset(struct tfmt_encoder *e)
 
 	for (i = 0; i < TFMT_NR_COLUMNS; i++)
 		e->end[i] = e->column[i];
-	memset(e->used, 0, sizeof(e->used));
 	memset(e->class_index, 0, sizeof(e->class_index));
-	e->nr_addresses = e->nr_events = e->nr_classes = e->last_class = 0;
+	e->nr_addresses = e->nr_events = e->nr_classes = 0;
+	memset(e->last_class, 0, sizeof(e->last_class));
 	e->any_address = e->any_size = e->last_address = 0;
 	e->bytes = COLUMN_OVERHEAD;
 }
@@ -46,22 +46,21 @@ static bool class_equals(const struct tfmt_class *c, const struct tfmt_event *ev
 	       c->function == ev->function && c->stream == ev->stream && c->thread == ev->thread;
 }
 
-static uint32_t encoder_class(struct tfmt_encoder *e, const struct tfmt_event *ev)
+/* A class that the latest event of its kind did not have. */
+static TFMT_SELDOM uint32_t encoder_find_class(struct tfmt_encoder *e, const struct tfmt_event *ev)
 {
 	uint64_t key = (uint64_t)ev->kind << 56 ^ (uint64_t)ev->device << 48 ^ (uint64_t)ev->flags << 32 ^
 		       (uint64_t)ev->function << 16 ^ (uint64_t)ev->stream << 40 ^ ev->thread;
 	uint32_t i = tfmt_hash(key);
 	struct tfmt_class *c;
 
-	if (e->nr_classes && class_equals(&e->class[e->last_class], ev))
-		return e->last_class;
 	for (;; i++) {
 		uint16_t found = e->class_index[i % (2 * TFMT_NR_CLASSES)];
 
 		if (!found)
 			break;
 		if (class_equals(&e->class[found - 1], ev))
-			return e->last_class = found - 1;
+			return found - 1;
 	}
 	e->class_index[i % (2 * TFMT_NR_CLASSES)] = (uint16_t)(e->nr_classes + 1);
 	c = &e->class[e->nr_classes];
@@ -74,25 +73,47 @@ static uint32_t encoder_class(struct tfmt_encoder *e, const struct tfmt_event *e
 		.thread = ev->thread,
 	};
 	e->bytes += 2 + 2 + 3 + 3 + 3 + 5; /* kind, device: varints too, hence two bytes */
-	return e->last_class = e->nr_classes++;
+	return e->nr_classes++;
+}
+
+static inline uint32_t encoder_class(struct tfmt_encoder *e, const struct tfmt_event *ev)
+{
+	uint16_t *last = &e->last_class[ev->kind % TFMT_NR_LAST_CLASSES];
+
+	if (*last >= e->nr_classes || !class_equals(&e->class[*last], ev))
+		*last = (uint16_t)encoder_find_class(e, ev);
+	return *last;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void encoder_put(struct tfmt_encoder *e, enum tfmt_column column, uint64_t value)
+/* Lengths of one and two bytes alternate unforeseeably: those two without a branch. A byte more may be written. */
+static inline uint8_t *put_value(uint8_t *p, uint64_t value)
 {
-	uint8_t *end = tfmt_varint_put(e->end[column], value);
+	unsigned more = value >= 0x80;
 
-	e->bytes += (uint32_t)(end - e->end[column]);
+	if (value >= 0x4000)
+		return tfmt_varint_put(p, value);
+	p[0] = (uint8_t)(value | more << 7);
+	p[1] = (uint8_t)(value >> 7);
+	return p + 1 + more;
+}
+
+/* Returns how many bytes it took. */
+static inline uint32_t encoder_put(struct tfmt_encoder *e, enum tfmt_column column, uint64_t value)
+{
+	uint8_t *end = put_value(e->end[column], value);
+	uint32_t bytes = (uint32_t)(end - e->end[column]);
+
 	e->end[column] = end;
-	e->used[column] |= value != 0;
+	return bytes;
 }
 
 /*
  * Addresses and sizes wait until their common power of two is known: until then count them in full. A
  * difference that wraps around counts as the longest, for it does not wrap once it is divided.
  */
-static void encoder_put_block(struct tfmt_encoder *e, const struct tfmt_event *ev)
+static inline uint32_t encoder_put_block(struct tfmt_encoder *e, const struct tfmt_event *ev)
 {
 	bool wraps = (ev->address ^ e->last_address) >> 63;
 	uint64_t delta = tfmt_zigzag((int64_t)(ev->address - e->last_address));
@@ -102,29 +123,30 @@ static void encoder_put_block(struct tfmt_encoder *e, const struct tfmt_event *e
 	e->any_address |= ev->address;
 	e->any_size |= ev->size;
 	e->last_address = ev->address;
-	e->bytes += (wraps ? TFMT_VARINT_MAX : tfmt_varint_bytes(delta)) + tfmt_varint_bytes(ev->size);
-	encoder_put(e, TFMT_COLUMN_SHAPE, ev->shape);
+	return (wraps ? TFMT_VARINT_MAX : tfmt_varint_bytes(delta)) + tfmt_varint_bytes(ev->size) +
+	       encoder_put(e, TFMT_COLUMN_SHAPE, ev->shape);
 }
 
 void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev)
 {
 	uint64_t time = ev->time_ns >> e->time_shift;
-	uint32_t class = encoder_class(e, ev);
+	uint32_t class = encoder_class(e, ev), bytes;
 	bool matched = ev->alloc_ordinal != TFMT_NO_ORDINAL;
 
 	if (!e->nr_events++)
 		e->first_time = e->last_time = time;
-	encoder_put(e, TFMT_COLUMN_CLASS, class);
-	encoder_put(e, TFMT_COLUMN_TIME, tfmt_zigzag((int64_t)(time - e->last_time)));
-	encoder_put(e, TFMT_COLUMN_PYTHON, ev->python_stack);
-	encoder_put(e, TFMT_COLUMN_NATIVE, ev->native_stack);
-	encoder_put(e, TFMT_COLUMN_AUX, tfmt_zigzag((int64_t)(ev->aux - e->class[class].aux)));
+	bytes = encoder_put(e, TFMT_COLUMN_CLASS, class);
+	bytes += encoder_put(e, TFMT_COLUMN_TIME, tfmt_zigzag((int64_t)(time - e->last_time)));
+	bytes += encoder_put(e, TFMT_COLUMN_PYTHON, ev->python_stack);
+	bytes += encoder_put(e, TFMT_COLUMN_NATIVE, ev->native_stack);
+	bytes += encoder_put(e, TFMT_COLUMN_AUX, tfmt_zigzag((int64_t)(ev->aux - e->class[class].aux)));
 	e->class[class].aux = ev->aux;
 	e->last_time = time;
 	if (tfmt_kind_is_free(ev->kind))
-		encoder_put(e, TFMT_COLUMN_AGE, matched ? ev->ordinal - ev->alloc_ordinal : 0);
+		bytes += encoder_put(e, TFMT_COLUMN_AGE, matched ? ev->ordinal - ev->alloc_ordinal : 0);
 	if (!matched)
-		encoder_put_block(e, ev);
+		bytes += encoder_put_block(e, ev);
+	e->bytes += bytes;
 }
 
 bool tfmt_encoder_is_full(const struct tfmt_encoder *e)
@@ -152,7 +174,6 @@ static void encode_classes(struct tfmt_encoder *e)
 		p = tfmt_varint_put(p, c->thread);
 	}
 	e->end[TFMT_COLUMN_CLASSES] = p;
-	e->used[TFMT_COLUMN_CLASSES] = true;
 }
 
 static unsigned common_shift(uint64_t bits)
@@ -171,11 +192,10 @@ static void encode_addresses(struct tfmt_encoder *e)
 	for (i = 0; i < e->nr_addresses; i++) {
 		uint64_t units = e->address[i] >> shift;
 
-		p = tfmt_varint_put(p, tfmt_zigzag((int64_t)(units - last)));
+		p = put_value(p, tfmt_zigzag((int64_t)(units - last)));
 		last = units;
 	}
-	e->end[TFMT_COLUMN_ADDRESS] = p;
-	e->used[TFMT_COLUMN_ADDRESS] = e->any_address != 0;
+	e->end[TFMT_COLUMN_ADDRESS] = e->any_address ? p : e->column[TFMT_COLUMN_ADDRESS];
 }
 
 static void encode_sizes(struct tfmt_encoder *e)
@@ -186,9 +206,14 @@ static void encode_sizes(struct tfmt_encoder *e)
 
 	*p++ = (uint8_t)shift;
 	for (i = 0; i < e->nr_addresses; i++)
-		p = tfmt_varint_put(p, e->size[i] >> shift);
-	e->end[TFMT_COLUMN_SIZE] = p;
-	e->used[TFMT_COLUMN_SIZE] = e->any_size != 0;
+		p = put_value(p, e->size[i] >> shift);
+	e->end[TFMT_COLUMN_SIZE] = e->any_size ? p : e->column[TFMT_COLUMN_SIZE];
+}
+
+/* A column that is all 0 is left out. */
+static bool is_zero(const uint8_t *p, size_t len)
+{
+	return !len || (!p[0] && !memcmp(p, p + 1, len - 1));
 }
 
 size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out)
@@ -202,7 +227,7 @@ size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out)
 	for (i = TFMT_COLUMN_CLASSES; i < TFMT_NR_COLUMNS; i++) {
 		size_t len = (size_t)(e->end[i] - e->column[i]);
 
-		if (!e->used[i])
+		if (is_zero(e->column[i], len))
 			continue;
 		p = tfmt_varint_put(p, i);
 		p = tfmt_varint_put(p, len);

@@ -78,10 +78,9 @@ static bool block_has_address(const struct tfmt_ledger *l, const struct tfmt_blo
 	return l->use_tensor_addresses || b->group != TFMT_GROUP_TENSOR;
 }
 
-static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
-			uint32_t *slot)
+static inline bool ledger_find_hashed(const struct tfmt_ledger *l, uint32_t hash, unsigned group, unsigned device,
+				      uint64_t address, uint32_t *slot)
 {
-	uint32_t hash = block_hash(group, device, address);
 	uint64_t at = hash;
 
 	while (tfmt_index_next(&l->by_address, hash, &at, slot)) {
@@ -92,6 +91,12 @@ static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned de
 			return true;
 	}
 	return false;
+}
+
+static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
+			uint32_t *slot)
+{
+	return ledger_find_hashed(l, block_hash(group, device, address), group, device, address, slot);
 }
 
 /* A block that outlived its place among the latest. */
@@ -327,7 +332,7 @@ static int undo_add(struct tfmt_undo *u, const struct tfmt_block *block, const s
 	return 0;
 }
 
-static TFMT_SELDOM int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+static int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
 {
 	const struct tfmt_block *b = &l->block[slot];
 	int err = 0;
@@ -368,7 +373,7 @@ static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
 	return ledger_put(l, &b);
 }
 
-static TFMT_SELDOM int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
+static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
 {
 	int err = 0;
 
@@ -468,7 +473,7 @@ static void ledger_reset(struct tfmt_ledger *l, const struct tfmt_event *ev)
 }
 
 /* Everything but frees, which writer and reader resolve differently. */
-static TFMT_SELDOM int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
+static int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	uint32_t slot;
 
@@ -502,6 +507,86 @@ static void ledger_note_reserved(struct tfmt_ledger *l, const struct tfmt_event 
 		l->totals.reserved[ev->device] = ev->aux;
 }
 
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+/*
+ * They are nearly all events of a trace. A tensor's block has one key, no references and nothing to undo: this is
+ * what is left of ledger_alloc() and ledger_free() then, for a ledger that has one of the two indices of them.
+ */
+static inline void ledger_fill_tensor(struct tfmt_ledger *l, uint32_t slot, const struct tfmt_event *ev)
+{
+	struct tfmt_block *b = &l->block[slot];
+
+	b->address = ev->address;
+	b->size = ev->size;
+	b->ordinal = ev->ordinal;
+	b->shape = ev->shape;
+	b->references = 1;
+	b->stream = ev->stream;
+	b->group = TFMT_GROUP_TENSOR;
+	b->device = ev->device;
+	b->live = true;
+	if (ev->device < TFMT_NR_DEVICES)
+		l->totals.allocated[ev->device] += ev->size;
+}
+
+/* Before its slot leaves the index. */
+static inline void ledger_end_tensor(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
+{
+	const struct tfmt_block *b = &l->block[slot];
+	uint64_t *total = &l->totals.allocated[b->device % TFMT_NR_DEVICES];
+
+	ev->address = b->address;
+	ev->size = b->size;
+	ev->shape = b->shape;
+	ev->device = b->device;
+	ev->stream = b->stream;
+	if (b->device < TFMT_NR_DEVICES)
+		*total -= *total < b->size ? *total : b->size;
+	ledger_give_slot(l, slot);
+}
+
+static int ledger_record_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	uint32_t hash = block_hash(TFMT_GROUP_TENSOR, ev->device, ev->address), slot;
+	int err;
+
+	if (ledger_find_hashed(l, hash, TFMT_GROUP_TENSOR, ev->device, ev->address, &slot))
+		ledger_drop(l, slot);
+	err = ledger_take_slot(l, &slot);
+	if (!err)
+		err = tfmt_index_add(&l->by_address, hash, slot);
+	if (!err)
+		ledger_fill_tensor(l, slot, ev);
+	return err;
+}
+
+static int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev)
+{
+	uint32_t hash = block_hash(TFMT_GROUP_TENSOR, ev->device, ev->address), slot;
+
+	if (!ledger_find_hashed(l, hash, TFMT_GROUP_TENSOR, ev->device, ev->address, &slot))
+		return 0;
+	ev->alloc_ordinal = l->block[slot].ordinal;
+	ledger_end_tensor(l, ev, slot);
+	tfmt_index_remove(&l->by_address, hash, slot);
+	return 0;
+}
+
+static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
+{
+	uint32_t slot;
+	int err = ledger_take_slot(l, &slot);
+
+	if (!err)
+		err = tfmt_ordinals_add(&l->by_ordinal, ev->ordinal, slot);
+	if (!err)
+		ledger_fill_tensor(l, slot, ev);
+	return err;
+}
+
+/* ---- events of all kinds --------------------------------------------------------------------- */
+
 /* The free that a TFMT_FREE_FAILED says did not happen; NULL if it is not known. */
 static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
@@ -510,14 +595,12 @@ static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tf
 	return u->nr && u->thread == ev->thread ? u : NULL;
 }
 
-int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+/* All but the events of tensors. */
+static TFMT_SELDOM int ledger_record_other(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	struct tfmt_undo *u;
 	uint32_t slot;
 
-	ev->ordinal = ordinal;
-	ev->alloc_ordinal = TFMT_NO_ORDINAL;
-	ledger_note_reserved(l, ev);
 	if (!tfmt_kind_is_free(ev->kind))
 		return ledger_apply(l, ev);
 	if (ev->kind == TFMT_FREE_FAILED) {
@@ -529,6 +612,18 @@ int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t or
 	if (ev->kind == TFMT_DRIVER_FREE)
 		ledger_begin_undo(l, ev);
 	return 0;
+}
+
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+{
+	ev->ordinal = ordinal;
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	ledger_note_reserved(l, ev);
+	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_ALLOC)
+		return ledger_record_tensor_alloc(l, ev);
+	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_FREE)
+		return ledger_record_tensor_free(l, ev);
+	return ledger_record_other(l, ev);
 }
 
 void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)
@@ -545,59 +640,14 @@ void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev
 	}
 }
 
-/*
- * Tensors are nearly all events of a trace. By ordinal a tensor's block has no key to look for, no references and
- * nothing to undo: what is left of ledger_alloc() and ledger_free() then.
- */
-static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
-{
-	struct tfmt_block *b;
-	uint32_t slot;
-	int err = ledger_take_slot(l, &slot);
-
-	if (!err)
-		err = tfmt_ordinals_add(&l->by_ordinal, ev->ordinal, slot);
-	if (err)
-		return err;
-	b = &l->block[slot];
-	b->address = ev->address;
-	b->size = ev->size;
-	b->ordinal = ev->ordinal;
-	b->shape = ev->shape;
-	b->references = 1;
-	b->stream = ev->stream;
-	b->group = TFMT_GROUP_TENSOR;
-	b->device = ev->device;
-	b->live = true;
-	if (ev->device < TFMT_NR_DEVICES) {
-		l->totals.allocated[ev->device] += ev->size;
-		l->totals.reserved[ev->device] = ev->aux;
-	}
-	return 0;
-}
-
-static void ledger_replay_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
-{
-	const struct tfmt_block *b = &l->block[slot];
-	uint64_t *total = &l->totals.allocated[b->device % TFMT_NR_DEVICES];
-
-	ev->address = b->address;
-	ev->size = b->size;
-	ev->shape = b->shape;
-	ev->device = b->device;
-	ev->stream = b->stream;
-	if (b->device < TFMT_NR_DEVICES)
-		*total -= *total < b->size ? *total : b->size;
-	tfmt_ordinals_remove(&l->by_ordinal, b->ordinal, slot);
-	ledger_give_slot(l, slot);
-}
-
-/* All but the matched free of a tensor. */
-static TFMT_SELDOM int ledger_replay_free(struct tfmt_ledger *l, struct tfmt_event *ev)
+/* All but the allocations and matched frees of tensors. */
+static TFMT_SELDOM int ledger_replay_other(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	struct tfmt_undo *u;
 	uint32_t slot;
 
+	if (!tfmt_kind_is_free(ev->kind))
+		return ledger_apply(l, ev);
 	if (ev->kind == TFMT_FREE_FAILED) {
 		u = ledger_find_undo(l, ev);
 		if (u && u->ordinal == ev->alloc_ordinal)
@@ -617,13 +667,14 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	uint32_t slot;
 
-	if (ev->kind == TFMT_TENSOR_ALLOC && !l->use_tensor_addresses)
-		return ledger_replay_tensor_alloc(l, ev);
 	ledger_note_reserved(l, ev);
-	if (ev->kind == TFMT_TENSOR_FREE && !l->use_tensor_addresses &&
+	if (!l->use_tensor_addresses && ev->kind == TFMT_TENSOR_ALLOC)
+		return ledger_replay_tensor_alloc(l, ev);
+	if (!l->use_tensor_addresses && ev->kind == TFMT_TENSOR_FREE &&
 	    ledger_find_ordinal(l, ev->alloc_ordinal, &slot) && l->block[slot].group == TFMT_GROUP_TENSOR) {
-		ledger_replay_tensor_free(l, ev, slot);
+		ledger_end_tensor(l, ev, slot);
+		tfmt_ordinals_remove(&l->by_ordinal, ev->alloc_ordinal, slot);
 		return 0;
 	}
-	return tfmt_kind_is_free(ev->kind) ? ledger_replay_free(l, ev) : ledger_apply(l, ev);
+	return ledger_replay_other(l, ev);
 }
