@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,12 +133,19 @@ static void find_period(size_t *from, size_t *to)
 
 static void write_events(size_t from, size_t to, uint64_t later_ns)
 {
-	for (size_t i = from; i < to; i++) {
-		struct tfmt_event ev = event[i];
-		int err;
+	struct tfmt_event ev[TFMT_WRITER_AHEAD];
 
-		ev.time_ns += later_ns;
-		err = tfmt_writer_event(writer, &ev);
+	/* As the recorder does: some events at a time, and the frame is written behind them. */
+	for (size_t i = from; i < to; i += TFMT_WRITER_AHEAD) {
+		uint32_t nr = to - i < TFMT_WRITER_AHEAD ? (uint32_t)(to - i) : TFMT_WRITER_AHEAD;
+		int err = 0;
+
+		memcpy(ev, &event[i], nr * sizeof(*ev));
+		tfmt_writer_expect(writer, ev, nr);
+		for (uint32_t k = 0; k < nr && err >= 0; k++) {
+			ev[k].time_ns += later_ns;
+			err |= tfmt_writer_event(writer, &ev[k]);
+		}
 		if (err == 1)
 			err = tfmt_writer_flush(writer, NULL, 0);
 		if (err)
