@@ -431,9 +431,12 @@ struct tfmt_writer;
 
 /*
  * Begin a trace on fd (open for writing, empty; stays the caller's). Writes the header at once.
- * level: zstd level, 1 is right for a live process. Returns 0, TFMT_E_IO or TFMT_E_NOMEM.
+ * level: zstd level, the highest that tfmt_writer_level() may choose; 1 is cheap. Returns 0, TFMT_E_IO or TFMT_E_NOMEM.
  */
 int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header *header, int level);
+
+/* Compress the frames from the next one on at this zstd level, which may be below 0. */
+void tfmt_writer_level(struct tfmt_writer *w, int level);
 
 /*
  * Add a definition or an event to the open frames; both are buffered until tfmt_writer_flush().

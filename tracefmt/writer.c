@@ -23,7 +23,7 @@
 struct tfmt_writer {
 	int fd;
 	int error; /* errno of the write that failed; every later call fails too */
-	int level;
+	int level, highest_level; /* of zstd; its memory is enough for the highest */
 	uint64_t bytes; /* of whole frames in the file */
 	uint32_t sequence;
 	struct tfmt_checkpoint written;  /* as of the last frame: what the next one's header says */
@@ -45,7 +45,8 @@ struct tfmt_writer {
 /* A writer with all its buffers, in one mapping. */
 static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 {
-	size_t zstd_bytes = (ZSTD_estimateCCtxSize(level) + 63) & ~(size_t)63;
+	ZSTD_compressionParameters zstd = ZSTD_getCParams(level, TFMT_FRAME_RAW_MAX, 0);
+	size_t zstd_bytes = (ZSTD_estimateCCtxSize_usingCParams(zstd) + 63) & ~(size_t)63;
 	size_t self_bytes = (sizeof(struct tfmt_writer) + 63) & ~(size_t)63;
 	size_t bytes =
 		self_bytes + zstd_bytes + TFMT_ENCODER_MEMORY + 2 * TFMT_FRAME_RAW_MAX + TFMT_FRAME_MAX;
@@ -55,7 +56,7 @@ static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 	if (!w)
 		return NULL;
 	w->fd = fd;
-	w->level = level;
+	w->level = w->highest_level = level;
 	w->memory = w;
 	w->memory_bytes = bytes;
 	p += self_bytes;
@@ -147,6 +148,11 @@ void tfmt_writer_close(struct tfmt_writer *w)
 		return;
 	tfmt_ledger_release(&w->ledger);
 	tfmt_pages_free(w->memory, w->memory_bytes);
+}
+
+void tfmt_writer_level(struct tfmt_writer *w, int level)
+{
+	w->level = level < w->highest_level ? level : w->highest_level;
 }
 
 int tfmt_writer_errno(const struct tfmt_writer *w)
