@@ -222,6 +222,8 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 	struct stat st;
 	int err;
 
+	if (!strcmp(path, "-"))
+		path = "/dev/stdin";
 	*r = (struct recording){ .path = strdup(path) };
 	if (!r->path)
 		return failed(why, size, "cannot open '%s': %s", path, strerror(ENOMEM));

@@ -217,7 +217,7 @@ static bool trace_has_grown(struct tfmt_reader *r)
 {
 	struct stat st;
 
-	if (r->file_failed || fstat(r->fd, &st) || (uint64_t)st.st_size == r->file_bytes)
+	if (r->file_failed || r->is_pipe || fstat(r->fd, &st) || (uint64_t)st.st_size == r->file_bytes)
 		return false;
 	r->file_bytes = (uint64_t)st.st_size;
 	r->window_bytes = 0;

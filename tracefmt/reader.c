@@ -35,19 +35,35 @@ int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const 
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Fill the window from an offset on. Returns 0 or TFMT_E_IO. */
+/* What is in the window from an offset on moves to its front, if anything; a pipe cannot be read again. */
+static void window_keep(struct tfmt_reader *r, uint64_t offset)
+{
+	uint64_t gone = offset - r->window_offset;
+
+	r->window_bytes = gone < r->window_bytes ? r->window_bytes - (size_t)gone : 0;
+	memmove(r->window, r->window + gone, r->window_bytes);
+}
+
+/* Fill the window from an offset on: of a pipe from one that lies in it. Returns 0 or TFMT_E_IO. */
 static int window_fill(struct tfmt_reader *r, uint64_t offset)
 {
+	if (r->is_pipe)
+		window_keep(r, offset);
+	else
+		r->window_bytes = 0;
 	r->window_offset = offset;
-	r->window_bytes = 0;
 	while (r->window_bytes < WINDOW_BYTES) {
-		ssize_t n = pread(r->fd, r->window + r->window_bytes, WINDOW_BYTES - r->window_bytes,
-				  (off_t)(offset + r->window_bytes));
+		uint8_t *to = r->window + r->window_bytes;
+		size_t room = WINDOW_BYTES - r->window_bytes;
+		ssize_t n = r->is_pipe ? read(r->fd, to, room)
+				       : pread(r->fd, to, room, (off_t)(offset + r->window_bytes));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return TFMT_E_IO;
+		if (!n && r->is_pipe)
+			r->file_bytes = offset + r->window_bytes;
 		if (!n)
 			break;
 		r->window_bytes += (size_t)n;
@@ -63,8 +79,9 @@ static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *
 {
 	uint64_t wanted = offset + TFMT_FRAME_MAX < r->file_bytes ? offset + TFMT_FRAME_MAX : r->file_bytes;
 
-	if (!r->file_failed && (offset < r->window_offset || wanted > r->window_offset + r->window_bytes) &&
-	    window_fill(r, offset))
+	bool is_there = offset >= r->window_offset && wanted <= r->window_offset + r->window_bytes;
+
+	if (!is_there && !r->file_failed && !(r->is_pipe && offset < r->window_offset) && window_fill(r, offset))
 		r->file_failed = true;
 	if (offset < r->window_offset || offset >= r->window_offset + r->window_bytes) {
 		*available = 0;
@@ -87,11 +104,14 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (r->fd < 0 || fstat(r->fd, &st))
 		return TFMT_E_IO;
-	if (!S_ISREG(st.st_mode)) {
+	r->is_pipe = S_ISFIFO(st.st_mode);
+	if (!S_ISREG(st.st_mode) && !r->is_pipe) {
 		errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
 		return TFMT_E_IO;
 	}
-	r->file_bytes = (uint64_t)st.st_size;
+	if (r->is_pipe && fcntl(r->fd, F_SETFL, 0))
+		return TFMT_E_IO;
+	r->file_bytes = r->is_pipe ? UINT64_MAX - TFMT_FRAME_MAX : (uint64_t)st.st_size;
 	return window_fill(r, 0);
 }
 

@@ -42,7 +42,8 @@ struct tfmt_reader {
 	struct tfmt_header header;
 	struct tfmt_summary summary;
 	uint64_t offset;     /* of the next frame */
-	uint64_t file_bytes; /* when last looked at */
+	uint64_t file_bytes; /* when last looked at; of a pipe a number that it will not reach, until it ends */
+	bool is_pipe;
 	uint8_t *window;     /* a part of the file */
 	uint64_t window_offset;
 	size_t window_bytes;

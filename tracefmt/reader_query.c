@@ -122,7 +122,7 @@ const struct tfmt_header *tfmt_reader_header(const struct tfmt_reader *r)
 void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t *total)
 {
 	*done = r->offset;
-	*total = r->file_bytes;
+	*total = r->is_pipe ? 0 : r->file_bytes;
 }
 
 bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out)

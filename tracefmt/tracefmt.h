@@ -553,7 +553,7 @@ struct tfmt_summary {
 };
 
 /*
- * Open a trace; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
+ * Open a trace, a file or a pipe; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
  * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first
  * byte that could not be understood; on TFMT_E_IO errno is set. tfmt_reader_close(NULL) is allowed.
  */
@@ -582,7 +582,7 @@ const struct tfmt_header *tfmt_reader_header(const struct tfmt_reader *r);
 /* Final only after tfmt_reader_next() returned 0. */
 const struct tfmt_summary *tfmt_reader_summary(const struct tfmt_reader *r);
 
-/* Bytes of trace file consumed and in all, for a progress display. */
+/* Bytes of trace file consumed and in all, for a progress display; in all 0 for a pipe. */
 void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t *total);
 
 /*

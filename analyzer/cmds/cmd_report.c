@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/print_facts.h"
@@ -230,10 +231,19 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	return err;
 }
 
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISFIFO(st.st_mode);
+}
+
 static void text_next(struct emit *e, const struct model *m, const struct model_device *d)
 {
 	const char *path = m->recording.path;
 
+	if (is_pipe(path)) /* it has been read, and cannot be read again */
+		return;
 	emit_blank(e);
 	if (d && d->books->tensor_ooms)
 		emit_text(e, "next: vramtrace peak --at oom %s", path);
