@@ -177,6 +177,15 @@ static int process_finish(struct model_process *p, uint64_t last_event_ns)
 	return err;
 }
 
+/* Something was skipped; the summary counts it. */
+static void process_damaged(struct model_process *p, int err)
+{
+	if (!*p->damage && err != TFMT_E_GIVEN_UP)
+		snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")", tfmt_reader_message(p->reader),
+			 tfmt_reader_offset(p->reader));
+	books_damaged(&p->books);
+}
+
 static int process_read(struct model *m, size_t index, const struct model_options *o)
 {
 	struct model_process *p = &m->process[index];
@@ -190,23 +199,21 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	while ((ret = tfmt_reader_next(p->reader, &ev)) != 0) {
 		if (ret == TFMT_E_NOMEM)
 			return ret;
-		if (ret < 0) { /* skipped; the summary counts it */
-			if (!*p->damage && ret != TFMT_E_GIVEN_UP)
-				snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")",
-					 tfmt_reader_message(p->reader), tfmt_reader_offset(p->reader));
-			books_damaged(&p->books);
+		if (ret < 0) {
+			process_damaged(p, ret);
 			continue;
 		}
 		ret = books_apply(&p->books, &ev);
 		if (ret)
 			return ret;
 		last_ns = ev.time_ns;
-		p->last_ns = model_time(p, last_ns);
 		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN))
-			o->observe(o->ctx, p, &ev, p->last_ns);
-		if (!o->quiet && ++nr % EVENTS_PER_PROGRESS == 0)
+			o->observe(o->ctx, p, &ev, model_time(p, ev.time_ns));
+		if (++nr % EVENTS_PER_PROGRESS == 0 && !o->quiet)
 			show_progress(m, index);
 	}
+	if (nr)
+		p->last_ns = model_time(p, last_ns);
 	return process_finish(p, last_ns);
 }
 

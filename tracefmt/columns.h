@@ -98,9 +98,64 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift);
 
 /*
+ * Values for the next events, when all have been handed out. If there is a wrong one among them, for as many as come
+ * before it: one by one. Returns 1, 0 at the end, or TFMT_E_DAMAGED if the very next one is wrong.
+ */
+int tfmt_decoder_batch(struct tfmt_decoder *d);
+
+static inline uint64_t tfmt_decoder_value(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+{
+	return d->value[column][i];
+}
+
+static inline uint64_t tfmt_decoder_difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+{
+	return (uint64_t)tfmt_unzigzag(tfmt_decoder_value(d, column, i));
+}
+
+/*
  * The next event: 1, 0 at the end, TFMT_E_DAMAGED if a column ends early or holds what cannot be.
  * alloc_ordinal is TFMT_NO_ORDINAL for all but matched frees; of those, address, size and shape are 0.
  */
-int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev);
+static inline int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
+{
+	int got = d->index < d->nr_ready ? 1 : tfmt_decoder_batch(d);
+	struct tfmt_class *c;
+	uint64_t age = 0;
+	uint32_t i, k;
+
+	if (got <= 0)
+		return got;
+	i = d->next++;
+	c = &d->class[tfmt_decoder_value(d, TFMT_COLUMN_CLASS, i)];
+	d->time += tfmt_decoder_difference(d, TFMT_COLUMN_TIME, i);
+	c->aux += tfmt_decoder_difference(d, TFMT_COLUMN_AUX, i);
+	ev->time_ns = d->time << d->time_shift;
+	ev->aux = c->aux;
+	ev->order = 0;
+	ev->python_stack = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_PYTHON, i);
+	ev->native_stack = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_NATIVE, i);
+	ev->thread = c->thread;
+	ev->stream = c->stream;
+	ev->function = c->function;
+	ev->flags = c->flags;
+	ev->kind = c->kind;
+	ev->device = c->device;
+	ev->ordinal = d->ordinal + d->index++;
+	if (c->is_free)
+		age = tfmt_decoder_value(d, TFMT_COLUMN_AGE, d->age++);
+	if (age) {
+		ev->alloc_ordinal = ev->ordinal - age;
+		ev->address = ev->size = ev->shape = 0;
+		return 1;
+	}
+	k = d->block++;
+	d->address += tfmt_decoder_difference(d, TFMT_COLUMN_ADDRESS, k);
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	ev->address = d->address << d->address_shift;
+	ev->size = tfmt_decoder_value(d, TFMT_COLUMN_SIZE, k) << d->size_shift;
+	ev->shape = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_SHAPE, k);
+	return 1;
+}
 
 #endif

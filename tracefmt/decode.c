@@ -154,15 +154,13 @@ static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 	       decode_bounded(d, TFMT_COLUMN_SHAPE, nr_blocks, UINT32_MAX);
 }
 
-/*
- * Values for the next events. If there is a wrong one among them, for as many as come before it: one by one. Returns
- * 1, or TFMT_E_DAMAGED if the very next one is wrong.
- */
-static TFMT_SELDOM int decode_batch(struct tfmt_decoder *d)
+int tfmt_decoder_batch(struct tfmt_decoder *d)
 {
 	uint32_t left = d->nr_events - d->index, nr = left < TFMT_BATCH ? left : TFMT_BATCH;
 	struct tfmt_cursor before[TFMT_NR_COLUMNS];
 
+	if (!left)
+		return 0;
 	memcpy(before, d->column, sizeof(before));
 	if (d->one_by_one || !decode_columns(d, nr)) {
 		d->one_by_one = true;
@@ -174,59 +172,4 @@ static TFMT_SELDOM int decode_batch(struct tfmt_decoder *d)
 	d->next = d->age = d->block = 0;
 	d->nr_ready = d->index + nr;
 	return 1;
-}
-
-static uint64_t value_of(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
-{
-	return d->value[column][i];
-}
-
-static uint64_t difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
-{
-	return (uint64_t)tfmt_unzigzag(value_of(d, column, i));
-}
-
-/* The values at the decoder's place as an event. */
-static void decoder_event(struct tfmt_decoder *d, struct tfmt_event *ev)
-{
-	uint32_t i = d->next++, k;
-	struct tfmt_class *c = &d->class[value_of(d, TFMT_COLUMN_CLASS, i)];
-	uint64_t age = 0;
-
-	d->time += difference(d, TFMT_COLUMN_TIME, i);
-	c->aux += difference(d, TFMT_COLUMN_AUX, i);
-	ev->time_ns = d->time << d->time_shift;
-	ev->aux = c->aux;
-	ev->order = 0;
-	ev->python_stack = (uint32_t)value_of(d, TFMT_COLUMN_PYTHON, i);
-	ev->native_stack = (uint32_t)value_of(d, TFMT_COLUMN_NATIVE, i);
-	ev->thread = c->thread;
-	ev->stream = c->stream;
-	ev->function = c->function;
-	ev->flags = c->flags;
-	ev->kind = c->kind;
-	ev->device = c->device;
-	ev->ordinal = d->ordinal + d->index++;
-	if (c->is_free)
-		age = value_of(d, TFMT_COLUMN_AGE, d->age++);
-	if (age) {
-		ev->alloc_ordinal = ev->ordinal - age;
-		ev->address = ev->size = ev->shape = 0;
-		return;
-	}
-	k = d->block++;
-	d->address += difference(d, TFMT_COLUMN_ADDRESS, k);
-	ev->alloc_ordinal = TFMT_NO_ORDINAL;
-	ev->address = d->address << d->address_shift;
-	ev->size = value_of(d, TFMT_COLUMN_SIZE, k) << d->size_shift;
-	ev->shape = (uint32_t)value_of(d, TFMT_COLUMN_SHAPE, k);
-}
-
-int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
-{
-	int got = d->index < d->nr_ready ? 1 : d->index == d->nr_events ? 0 : decode_batch(d);
-
-	if (got > 0)
-		decoder_event(d, ev);
-	return got;
 }

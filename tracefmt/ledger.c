@@ -114,10 +114,10 @@ static TFMT_SELDOM bool ledger_find_old(const struct tfmt_ledger *l, uint64_t or
 
 static inline bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
 {
-	const struct tfmt_recent *recent = tfmt_ordinals_place(&l->by_ordinal, ordinal);
+	uint32_t recent = *tfmt_ordinals_place(&l->by_ordinal, ordinal);
 
-	*slot = recent->slot - 1;
-	return (recent->slot && recent->ordinal == ordinal) || ledger_find_old(l, ordinal, slot);
+	*slot = recent - 1;
+	return (recent && l->block[*slot].ordinal == ordinal) || ledger_find_old(l, ordinal, slot);
 }
 
 /* The total that a block counts in, NULL if none. */
@@ -198,6 +198,29 @@ static inline int ledger_take_slot(struct tfmt_ledger *l, uint32_t *slot)
 	return 0;
 }
 
+/* The place is another's: the older of the two goes to the index. */
+static TFMT_SELDOM int ledger_move_ordinal(struct tfmt_ledger *l, uint64_t ordinal, uint32_t slot)
+{
+	uint32_t *place = tfmt_ordinals_place(&l->by_ordinal, ordinal), other = *place - 1;
+	uint64_t other_ordinal = l->block[other].ordinal;
+
+	if (other_ordinal > ordinal)
+		return tfmt_ordinals_add_old(&l->by_ordinal, ordinal, slot);
+	*place = slot + 1;
+	return tfmt_ordinals_add_old(&l->by_ordinal, other_ordinal, other);
+}
+
+/* A block that is not among those of the ordinals becomes one. Returns 0 or TFMT_E_NOMEM. */
+static inline int ledger_add_ordinal(struct tfmt_ledger *l, uint64_t ordinal, uint32_t slot)
+{
+	uint32_t *place = tfmt_ordinals_place(&l->by_ordinal, ordinal);
+
+	if (*place)
+		return ledger_move_ordinal(l, ordinal, slot);
+	*place = slot + 1;
+	return 0;
+}
+
 /* Make a block live; one believed live under the same key was freed unseen and is dropped. */
 static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
 {
@@ -211,7 +234,7 @@ static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
 	if (!err && block_has_address(l, b))
 		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), slot);
 	if (!err && l->use_ordinals)
-		err = tfmt_ordinals_add(&l->by_ordinal, b->ordinal, slot);
+		err = ledger_add_ordinal(l, b->ordinal, slot);
 	if (err)
 		return err;
 	l->block[slot] = *b;
@@ -579,7 +602,7 @@ static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_e
 	int err = ledger_take_slot(l, &slot);
 
 	if (!err)
-		err = tfmt_ordinals_add(&l->by_ordinal, ev->ordinal, slot);
+		err = ledger_add_ordinal(l, ev->ordinal, slot);
 	if (!err)
 		ledger_fill_tensor(l, slot, ev);
 	return err;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Live blocks by ordinal: when a place among the latest is taken, the older one moves to the index. */
+/* Live blocks by ordinal: the index of those that are not among the latest. */
 #include "tracefmt/ordinals.h"
 #include "tracefmt/pages.h"
 #include "tracefmt/tracefmt.h"
 
-#define RECENT_BYTES (TFMT_NR_RECENT * sizeof(struct tfmt_recent))
+#define RECENT_BYTES (TFMT_NR_RECENT * sizeof(uint32_t))
 
 int tfmt_ordinals_init(struct tfmt_ordinals *o)
 {
@@ -21,13 +21,7 @@ void tfmt_ordinals_release(struct tfmt_ordinals *o)
 
 int tfmt_ordinals_add_old(struct tfmt_ordinals *o, uint64_t ordinal, uint32_t slot)
 {
-	struct tfmt_recent *r = tfmt_ordinals_place(o, ordinal), old = { ordinal, slot + 1 };
-
-	if (r->ordinal < ordinal) {
-		old = *r;
-		*r = (struct tfmt_recent){ ordinal, slot + 1 };
-	}
-	return tfmt_index_add(&o->old, tfmt_hash(old.ordinal), old.slot - 1);
+	return tfmt_index_add(&o->old, tfmt_hash(ordinal), slot);
 }
 
 void tfmt_ordinals_remove_old(struct tfmt_ordinals *o, uint64_t ordinal, uint32_t slot)

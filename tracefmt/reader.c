@@ -319,7 +319,7 @@ static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_fram
 }
 
 /* Load the next frame. Returns 1, 0 when there is none, or damage to report. */
-static TFMT_SELDOM int reader_frame(struct tfmt_reader *r)
+static int reader_frame(struct tfmt_reader *r)
 {
 	struct tfmt_frame_core core;
 	uint64_t offset = r->offset;
@@ -368,8 +368,8 @@ static TFMT_SELDOM int reader_abandon(struct tfmt_reader *r)
 				    of, (unsigned long long)r->offset);
 }
 
-/* The next event of the frames, 0 if there is none yet: a frame was loaded, or the stage has changed. */
-static int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
+/* The next event of the frame that is loaded, 0 if there is none. */
+static inline int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
 {
 	int got;
 
@@ -379,12 +379,15 @@ static int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
 		got = tfmt_ledger_replay(&r->ledger, ev);
 		return got ? got : reader_deliver(r, ev);
 	}
-	if (got < 0)
-		return reader_abandon(r);
-	got = reader_frame(r);
-	if (!got)
-		return tfmt_reader_join(r);
-	return got < 0 ? got : 0;
+	return got < 0 ? reader_abandon(r) : 0;
+}
+
+/* Another frame, or the next stage. Returns 0, or damage to report. */
+static int reader_advance(struct tfmt_reader *r)
+{
+	int got = reader_frame(r);
+
+	return got < 0 ? got : got ? 0 : tfmt_reader_join(r);
 }
 
 static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
@@ -409,17 +412,31 @@ static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
 	return err ? err : reader_deliver(r, ev);
 }
 
-int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
+/* No event is left in the frame that was loaded. */
+static TFMT_SELDOM int reader_next_behind(struct tfmt_reader *r, struct tfmt_event *ev)
 {
 	int got = 0;
 
-	if (r->stage == TFMT_READER_FRAMES) {
-		got = reader_next_framed(r, ev);
-		if (got > 0)
-			return got;
+	while (!got && r->stage != TFMT_READER_DONE) {
+		if (r->stage == TFMT_READER_JOINED) {
+			got = reader_next_joined(r, ev);
+			continue;
+		}
+		got = reader_advance(r);
+		if (!got && r->stage == TFMT_READER_FRAMES)
+			got = reader_next_framed(r, ev);
 	}
-	while (!got && r->stage != TFMT_READER_DONE)
-		got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : reader_next_joined(r, ev);
+	return got;
+}
+
+int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
+{
+	int got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : 0;
+
+	if (got > 0)
+		return got;
+	if (!got)
+		got = reader_next_behind(r, ev);
 	if (got == TFMT_E_NOMEM) {
 		r->stage = TFMT_READER_DONE;
 		tfmt_reader_complain(r, got, r->offset, "there is not enough memory to read on");
