@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Trains a Llama-shaped model (16 layers, bf16, batch 2 x 1024, AdamW) and prints how long each step took.
 
-usage: llama_steps.py STEPS [python|all]     the second argument turns PyTorch's own recorder on, with these stacks
+usage: llama_steps.py STEPS [python|all [FILE]]     the second argument turns PyTorch's own recorder on, with these
+stacks; its snapshot goes to FILE
 Prints one JSON object: step_ns and cpu_ns, lists of a step's wall time and of the CPU time of all threads, the
 recorder's included; events, the number of allocations and frees in a step.
 """
@@ -53,3 +54,5 @@ for _ in range(steps):
     step_ns.append(time.perf_counter_ns() - start)
     cpu_ns.append(time.process_time_ns() - start_cpu)
 print(json.dumps({"step_ns": step_ns, "cpu_ns": cpu_ns, "events": (nr_events() - before) / steps}))
+if len(sys.argv) > 3:
+    torch.cuda.memory._dump_snapshot(sys.argv[3])
