@@ -29,6 +29,7 @@ int cmd_report(int argc, const char **argv);
 int cmd_peak(int argc, const char **argv);
 int cmd_timeline(int argc, const char **argv);
 int cmd_leaks(int argc, const char **argv);
+int cmd_frag(int argc, const char **argv);
 int cmd_oom(int argc, const char **argv);
 int cmd_estimate(int argc, const char **argv);
 int cmd_info(int argc, const char **argv);

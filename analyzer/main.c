@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "peak",     cmd_peak,     "who held memory at the peak" },
 	{ "timeline", cmd_timeline, "memory over time, as a plot" },
 	{ "leaks",    cmd_leaks,    "what was live at the end, by call stack" },
+	{ "frag",     cmd_frag,     "cached but unusable: how much, when, and which blocks keep it so" },
 	{ "oom",      cmd_oom,      "why an allocation failed, from the text of the error" },
 	{ "estimate", cmd_estimate, "the memory of a model that does not exist yet, by formula" },
 	{ "info",     cmd_info,     "what a recording holds: processes, devices, duration, losses" },

@@ -12,6 +12,7 @@
 #include "arch.h"
 #include "env.h"
 #include "resolve.h"
+#include "samples.h"
 #include "shapes.h"
 #include "unwind_rules.h"
 #include "tracker.h"
@@ -104,9 +105,12 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 		ip_lost();
 	} else {
 		t->busy = true;
-		if (kind == TFMT_TENSOR_ALLOC) {
+		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);
 			ev.stream = current_stream(device.index);
+			/* The default stream cannot be captured. */
+			if (ev.stream && ip_captures_open())
+				ev.flags |= TFMT_FLAG_CAPTURING;
 		}
 		t->caller = caller;
 		ip_record(t, &ev);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking down the blocks of partly free segments, and grouping them by the place that allocated them. */
+#include "analyzer/analysis/blockers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void blockers_moment_release(struct blockers_moment *moment)
+{
+	free(moment->unit);
+	free(moment->block);
+	*moment = (struct blockers_moment){ 0 };
+}
+
+/* ---- taking them down --------------------------------------------------------------------------- */
+
+struct taking {
+	struct blockers_moment *moment;
+	const struct segments *segments;
+	bool failed;
+};
+
+/* Room for one more in an array. */
+static bool make_room(void *array, size_t nr, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 256;
+	void **place = array, *grown;
+
+	if (nr < *room)
+		return true;
+	grown = realloc(*place, more * size);
+	if (!grown)
+		return false;
+	*place = grown;
+	*room = more;
+	return true;
+}
+
+/* The last unit if it begins there, else a new one. */
+static struct blockers_unit *unit_at(struct taking *t, uint64_t address, uint64_t size, uint32_t pool)
+{
+	struct blockers_moment *m = t->moment;
+
+	if (m->nr_units && m->unit[m->nr_units - 1].address == address)
+		return &m->unit[m->nr_units - 1];
+	if (!make_room(&m->unit, m->nr_units, &m->units_room, sizeof(*m->unit))) {
+		t->failed = true;
+		return NULL;
+	}
+	m->unit[m->nr_units] = (struct blockers_unit){ .address = address, .size = size, .pool = pool };
+	return &m->unit[m->nr_units++];
+}
+
+/* The part of a block that lies in one unit. */
+static void take_part(struct taking *t, const struct segments_block *b, uint64_t address, uint64_t size, uint64_t bytes)
+{
+	struct blockers_moment *m = t->moment;
+	struct blockers_unit *unit = unit_at(t, address, size, t->segments->segment[b->segment].pool);
+
+	if (!unit)
+		return;
+	if (b->state == SEGMENTS_FREE) {
+		unit->free_bytes += bytes;
+		return;
+	}
+	if (!make_room(&m->block, m->nr_blocks, &m->blocks_room, sizeof(*m->block))) {
+		t->failed = true;
+		return;
+	}
+	m->block[m->nr_blocks++] =
+	    (struct blockers_block){ bytes, b->since_ns, (uint32_t)(m->nr_units - 1), b->group };
+}
+
+static void take_block(void *ctx, const struct segments_block *b)
+{
+	struct taking *t = ctx;
+	const struct segment *g = &t->segments->segment[b->segment];
+	uint64_t end = b->address + b->size, page, part;
+
+	if (!g->page_bytes) {
+		take_part(t, b, g->address, g->size, b->size);
+		return;
+	}
+	/* Of pages that it has alone only the first and the last matter: the others are not shared. */
+	for (uint64_t from = b->address; from < end; from = part) {
+		page = g->address + (from - g->address) / g->page_bytes * g->page_bytes;
+		part = page + g->page_bytes < end ? page + g->page_bytes : end;
+		if (part - from == g->page_bytes)
+			part = page + (end - page) / g->page_bytes * g->page_bytes;
+		else
+			take_part(t, b, page, g->page_bytes, part - from);
+	}
+}
+
+/* Forget units without anything free, or without a block. */
+static void keep_shared(struct blockers_moment *m)
+{
+	size_t blocks = 0, units = 0, next = 0;
+
+	for (size_t u = 0; u < m->nr_units; u++) {
+		size_t first = blocks;
+
+		for (; next < m->nr_blocks && m->block[next].unit == u; next++) {
+			if (!m->unit[u].free_bytes)
+				continue;
+			m->block[blocks] = m->block[next];
+			m->block[blocks++].unit = (uint32_t)units;
+		}
+		if (blocks > first)
+			m->unit[units++] = m->unit[u];
+	}
+	m->nr_units = units;
+	m->nr_blocks = blocks;
+}
+
+int blockers_take(struct blockers_moment *moment, const struct segments *s)
+{
+	struct taking t = { .moment = moment, .segments = s };
+
+	moment->nr_units = moment->nr_blocks = 0;
+	segments_each(s, take_block, &t);
+	keep_shared(moment);
+	return t.failed ? TFMT_E_NOMEM : 0;
+}
+
+/* ---- grouping them ------------------------------------------------------------------------------ */
+
+/* Which blocker a group of the books belongs to: index + 1, 0 = not known yet. */
+struct grouping {
+	struct blockers *result;
+	const struct model *m;
+	struct model_process *process;
+	uint32_t *of_group;
+	size_t room;
+	struct stack stack;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_site(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return a->line == b->line && a->offset == b->offset && same_text(a->file, b->file) &&
+	       same_text(a->function, b->function);
+}
+
+/* The blocker of a place; a stack without one is a place of its own. Index + 1; 0 when memory runs out. */
+static uint32_t blocker_at(struct grouping *g, const struct group *group)
+{
+	struct stack_source source = model_stack_source(g->m, g->process);
+	struct blocker like = { .python_stack = group->python_stack, .native_stack = group->native_stack };
+	struct blockers *r = g->result;
+	int site;
+
+	if (stack_expand(&g->stack, &source, group->python_stack, group->native_stack))
+		return 0;
+	site = stack_site(&g->stack);
+	like.known = site >= 0;
+	if (like.known)
+		like.site = g->stack.frame[site];
+	for (size_t i = 0; i < r->nr_blockers; i++) {
+		const struct blocker *b = &r->blocker[i];
+
+		if (b->known != like.known)
+			continue;
+		if (b->known ? same_site(&b->site, &like.site)
+			     : b->python_stack == like.python_stack && b->native_stack == like.native_stack)
+			return (uint32_t)i + 1;
+	}
+	if (!make_room(&r->blocker, r->nr_blockers, &g->room, sizeof(like)))
+		return 0;
+	r->blocker[r->nr_blockers++] = like;
+	return (uint32_t)r->nr_blockers;
+}
+
+static uint32_t blocker_of(struct grouping *g, uint32_t group)
+{
+	if (!g->of_group[group])
+		g->of_group[group] = blocker_at(g, &g->process->books.groups.group[group]);
+	return g->of_group[group];
+}
+
+/* The blocks first..last-1 of one unit. */
+static int group_unit(struct grouping *g, const struct blockers_moment *m, size_t first, size_t last)
+{
+	const struct blockers_unit *u = &m->unit[m->block[first].unit];
+	uint32_t only = blocker_of(g, m->block[first].group);
+	uint64_t live = 0;
+
+	for (size_t i = first; i < last; i++) {
+		live += m->block[i].size;
+		if (blocker_of(g, m->block[i].group) != only)
+			only = 0;
+	}
+	for (size_t i = first; i < last; i++) {
+		const struct blockers_block *block = &m->block[i];
+		uint32_t index = blocker_of(g, block->group);
+		struct blocker *b;
+
+		if (!index)
+			return TFMT_E_NOMEM;
+		b = &g->result->blocker[index - 1];
+		if (!b->blocks || block->since_ns < b->oldest_ns)
+			b->oldest_ns = block->since_ns;
+		if (!b->blocks)
+			b->first_unit = u->address;
+		b->blocks++;
+		b->bytes += block->size;
+		if (block->size > b->largest_bytes)
+			b->largest_bytes = block->size;
+		b->kept_bytes += (uint64_t)((double)u->free_bytes * (double)block->size / (double)live);
+		if (b->last_unit != block->unit + 1) {
+			b->last_unit = block->unit + 1;
+			b->units++;
+		}
+	}
+	if (only)
+		g->result->blocker[only - 1].alone_units++;
+	return 0;
+}
+
+static int by_kept(const void *a, const void *b)
+{
+	const struct blocker *x = a, *y = b;
+
+	if (x->kept_bytes != y->kept_bytes)
+		return x->kept_bytes < y->kept_bytes ? 1 : -1;
+	return x->oldest_ns < y->oldest_ns ? -1 : x->oldest_ns > y->oldest_ns;
+}
+
+int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct model *m,
+		  struct model_process *process)
+{
+	struct grouping g = { .result = b, .m = m, .process = process };
+	int err = 0;
+
+	*b = (struct blockers){ 0 };
+	g.of_group = calloc((size_t)process->books.groups.nr_groups + 1, sizeof(*g.of_group));
+	if (!g.of_group)
+		return TFMT_E_NOMEM;
+	for (size_t first = 0, last; first < moment->nr_blocks && !err; first = last) {
+		const struct blockers_unit *u = &moment->unit[moment->block[first].unit];
+
+		for (last = first; last < moment->nr_blocks && moment->block[last].unit == moment->block[first].unit;)
+			last++;
+		if (2 * u->free_bytes >= u->size)
+			err = group_unit(&g, moment, first, last);
+	}
+	if (b->nr_blockers)
+		qsort(b->blocker, b->nr_blockers, sizeof(*b->blocker), by_kept);
+	stack_release(&g.stack);
+	free(g.of_group);
+	return err;
+}
+
+void blockers_release(struct blockers *b)
+{
+	free(b->blocker);
+	*b = (struct blockers){ 0 };
+}

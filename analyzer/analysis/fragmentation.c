@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeping the segments of each device while its events pass by, and noticing where free memory did not help. */
+#include "analyzer/analysis/fragmentation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
+
+void frag_init(struct frag *f, struct model *m)
+{
+	*f = (struct frag){ .model = m, .step_ns = 1000 };
+}
+
+static void shortage_release(struct frag_shortage *s)
+{
+	free(s->pool);
+	free(s->largest);
+}
+
+void frag_release(struct frag *f)
+{
+	for (size_t i = 0; i < f->nr_devices; i++) {
+		struct frag_device *d = f->device[i];
+
+		segments_release(&d->segments);
+		for (int k = 0; k < NR_FRAG_MOMENTS; k++)
+			blockers_moment_release(&d->moment[k].blocks);
+		for (uint32_t k = 0; k < d->nr_shortages; k++)
+			shortage_release(&d->shortage[k]);
+		free(d->shortage);
+		free(d->step);
+		free(d);
+	}
+	free(f->device);
+	*f = (struct frag){ 0 };
+}
+
+static struct frag_device *find_device(const struct frag *f, const struct model_process *process, uint32_t ordinal)
+{
+	for (size_t i = f->nr_devices; i-- > 0;)
+		if (f->device[i]->process == process && f->device[i]->ordinal == ordinal)
+			return f->device[i];
+	return NULL;
+}
+
+struct frag_device *frag_of(const struct frag *f, const struct model_device *d)
+{
+	return find_device(f, d->process, d->ordinal);
+}
+
+static struct frag_device *get_device(struct frag *f, const struct model_process *process, uint32_t ordinal)
+{
+	struct frag_device *d = find_device(f, process, ordinal), **grown;
+
+	if (d)
+		return d;
+	grown = realloc(f->device, (f->nr_devices + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	f->device = grown;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	d->process = process;
+	d->ordinal = ordinal;
+	d->step = calloc(FRAG_STEPS, sizeof(*d->step));
+	if (!d->step) {
+		free(d);
+		return NULL;
+	}
+	f->device[f->nr_devices++] = d;
+	return d;
+}
+
+static const struct device_books *books_of(const struct frag_device *d)
+{
+	return &d->process->books.device[d->ordinal];
+}
+
+/* ---- figures ------------------------------------------------------------------------------------ */
+
+/* One segment of each pool is never full, and grows no further: 20 MiB of large blocks, 2 MiB of small ones. */
+static uint64_t slack_bytes(const struct segments *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->nr_pools; i++)
+		bytes += s->pool[i].small ? 2ull << 20 : 20ull << 20;
+	return bytes;
+}
+
+static struct frag_figures figures_now(const struct frag_device *d, uint64_t time_ns)
+{
+	const struct device_books *b = books_of(d);
+	const struct segments *s = &d->segments;
+
+	return (struct frag_figures){
+		.time_ns = time_ns,
+		.reserved = b->reserved_bytes,
+		.allocated = b->allocated_bytes,
+		.cached = b->reserved_bytes > b->allocated_bytes ? b->reserved_bytes - b->allocated_bytes : 0,
+		.pending = s->pending_bytes,
+		.stuck = s->free_bytes - s->whole_bytes,
+		.held = s->held_bytes,
+		.empty_cache = s->whole_bytes - s->held_bytes,
+		.split = s->split_bytes,
+		.largest_free = segments_largest_free(s),
+		.requested = s->requested_bytes,
+		.known = s->known_bytes,
+		.forced = s->forced_bytes,
+		.slack = slack_bytes(s),
+		.segments = s->nr_used,
+	};
+}
+
+static void take_blocks(struct frag *f, struct frag_device *d, enum frag_when when)
+{
+	if (blockers_take(&d->moment[when].blocks, &d->segments))
+		f->failed = true;
+}
+
+static void moment_reached(struct frag_device *d, enum frag_when when, uint64_t time_ns)
+{
+	d->moment[when].reached = true;
+	d->moment[when].figures = figures_now(d, time_ns);
+}
+
+/* Before anything changes: whoever was live at a new peak still is. */
+static void settle_peak(struct frag *f, struct frag_device *d)
+{
+	if (!d->peak_is_new)
+		return;
+	d->peak_is_new = false;
+	take_blocks(f, d, FRAG_PEAK);
+}
+
+static void look_for_peak(struct frag_device *d, uint64_t time_ns)
+{
+	const struct device_books *b = books_of(d);
+	const struct frag_moment *peak = &d->moment[FRAG_PEAK];
+
+	if (!b->reported || b->driver_unsure || (peak->reached && b->reserved_bytes <= peak->figures.reserved))
+		return;
+	moment_reached(d, FRAG_PEAK, time_ns);
+	d->peak_is_new = true;
+}
+
+/* ---- the series --------------------------------------------------------------------------------- */
+
+static void raise_to(struct frag_values *to, const struct frag_values *v)
+{
+	for (int i = 0; i < NR_FRAG_VALUES; i++)
+		if (v->value[i] > to->value[i])
+			to->value[i] = v->value[i];
+}
+
+/* Make every two steps one. */
+static void halve(struct frag *f)
+{
+	f->step_ns *= 2;
+	for (size_t i = 0; i < f->nr_devices; i++) {
+		struct frag_device *d = f->device[i];
+		uint64_t nr = (d->filled + 1) / 2;
+
+		for (uint64_t k = 0; k < nr; k++) {
+			struct frag_values both = d->step[2 * k];
+
+			if (2 * k + 1 < d->filled)
+				raise_to(&both, &d->step[2 * k + 1]);
+			d->step[k] = both;
+		}
+		d->filled = nr;
+	}
+}
+
+static void enter_series(struct frag *f, struct frag_device *d, uint64_t time_ns)
+{
+	const struct device_books *b = books_of(d);
+	const struct segments *s = &d->segments;
+	uint64_t cached = b->reserved_bytes > b->allocated_bytes ? b->reserved_bytes - b->allocated_bytes : 0;
+
+	while (time_ns / f->step_ns >= FRAG_STEPS)
+		halve(f);
+	while (d->filled <= time_ns / f->step_ns)
+		d->step[d->filled++] = d->now;
+	d->now = (struct frag_values){ { b->reserved_bytes, b->allocated_bytes, cached,
+					 s->free_bytes - s->whole_bytes, segments_largest_free(s) } };
+	raise_to(&d->step[d->filled - 1], &d->now);
+}
+
+void frag_resample(const struct frag *f, const struct frag_device *d, uint64_t end_ns, struct frag_values *values,
+		   uint32_t nr)
+{
+	double part_ns = (double)(end_ns ? end_ns : 1) / nr;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t from = (uint64_t)(i * part_ns) / f->step_ns;
+		uint64_t to = i + 1 == nr ? end_ns / f->step_ns + 1 : (uint64_t)((i + 1) * part_ns) / f->step_ns;
+
+		to = to > from ? to : from + 1;
+		values[i] = (struct frag_values){ 0 };
+		for (uint64_t k = from; k < to && k < d->filled; k++)
+			raise_to(&values[i], &d->step[k]);
+		if (to > d->filled)
+			raise_to(&values[i], &d->now);
+	}
+}
+
+/* ---- harm --------------------------------------------------------------------------------------- */
+
+static void harm(struct frag_device *d, enum frag_harm which, const struct tfmt_event *ev, uint64_t time_ns,
+		 uint64_t free_bytes, uint64_t largest)
+{
+	struct frag_cases *c = &d->harm[which];
+
+	/* Of failures the last explains the end; else the largest request says most. */
+	if (!c->count++ || ev->size > c->asked || which == FRAG_FAILED) {
+		uint64_t count = c->count;
+
+		*c = (struct frag_cases){ count, ev->size, free_bytes, largest, time_ns, ev->python_stack,
+					  ev->native_stack };
+	}
+}
+
+static struct frag_shortage *shortage_of(struct frag_device *d, uint32_t thread)
+{
+	for (uint32_t i = 0; i < d->nr_shortages; i++)
+		if (d->shortage[i].thread == thread)
+			return &d->shortage[i];
+	return NULL;
+}
+
+/* The driver has refused this thread memory: the cache is about to be emptied. What did it hold? */
+static void shortage_begin(struct frag *f, struct frag_device *d, uint32_t thread)
+{
+	const struct segments *s = &d->segments;
+	struct frag_shortage *grown, *new;
+
+	if (shortage_of(d, thread) || d->nr_shortages == SHORTAGES_MAX)
+		return;
+	grown = realloc(d->shortage, (d->nr_shortages + 1) * sizeof(*grown));
+	if (!grown) {
+		f->failed = true;
+		return;
+	}
+	d->shortage = grown;
+	new = &grown[d->nr_shortages++];
+	*new = (struct frag_shortage){ .thread = thread, .nr_pools = s->nr_pools };
+	new->pool = calloc((size_t)s->nr_pools + 1, sizeof(*new->pool));
+	new->largest = calloc((size_t)s->nr_pools + 1, sizeof(*new->largest));
+	if (!new->pool || !new->largest) {
+		f->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < s->nr_pools; i++) {
+		new->pool[i] = s->pool[i];
+		new->largest[i] = segments_largest_of(s, i);
+	}
+}
+
+static void shortage_end(struct frag_device *d, struct frag_shortage *s)
+{
+	shortage_release(s);
+	*s = d->shortage[--d->nr_shortages];
+}
+
+/* Index of the pool of a request, -1 if it has no segment. */
+static int64_t pool_of(const struct frag_device *d, const struct tfmt_event *ev)
+{
+	uint32_t private_id = ev->flags & TFMT_FLAG_CAPTURING ? d->private_id : SEGMENTS_SHARED;
+	const struct segments_pool *pool =
+	    segments_find_pool(&d->segments, ev->stream, ev->size <= SEGMENTS_SMALL_BLOCK, private_id);
+
+	return pool ? pool - d->segments.pool : -1;
+}
+
+/*
+ * The thread has what it was short of, or has given up. A block that was large enough but was not used was another's,
+ * or in use by another stream: then there was no fragmentation.
+ */
+static void shortage_over(struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns, int64_t pool)
+{
+	struct frag_shortage *s = shortage_of(d, ev->thread);
+
+	if (!s)
+		return;
+	/* What a failed attempt has left in the cache is no sign of anything. */
+	if (pool >= 0 && pool < s->nr_pools && s->pool && s->largest && s->pool[pool].free_bytes >= ev->size &&
+	    s->largest[pool] < ev->size && !d->has_failed)
+		harm(d, FRAG_RETRY, ev, time_ns, s->pool[pool].free_bytes, s->largest[pool]);
+	d->has_failed = false;
+	shortage_end(d, s);
+}
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+/* The pool of the graph being captured: one that its blocks lie in, else a new one. */
+static uint32_t private_id_of(struct frag_device *d, const struct tfmt_event *ev)
+{
+	bool capturing = ev->flags & TFMT_FLAG_CAPTURING;
+	const struct segments_block *at;
+
+	if (capturing && !d->was_capturing)
+		d->private_id++;
+	d->was_capturing = capturing;
+	if (!capturing)
+		return SEGMENTS_SHARED;
+	at = segments_at(&d->segments, ev->address);
+	if (at && d->segments.segment[at->segment].used) {
+		uint32_t id = d->segments.pool[d->segments.segment[at->segment].pool].private_id;
+
+		if (id != SEGMENTS_SHARED && id != SEGMENTS_OTHER)
+			return id;
+	}
+	return d->private_id;
+}
+
+static uint64_t requested_bytes(struct frag_device *d, const struct tfmt_event *ev)
+{
+	struct tfmt_shape shape;
+
+	if (d->told_bytes && d->told_address == ev->address)
+		return d->told_bytes;
+	if (ev->shape && tfmt_reader_shape(d->process->reader, ev->shape, &shape))
+		return shape.bytes;
+	return 0;
+}
+
+static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	const struct block *block = blocks_find(&d->process->books.blocks, BLOCK_TENSOR, ev->address);
+	struct segments_request r = {
+		.address = ev->address,
+		.size = ev->size,
+		.requested = requested_bytes(d, ev),
+		.time_ns = time_ns,
+		.group = block ? block->group : 0,
+		.private_id = private_id_of(d, ev),
+		.stream = ev->stream,
+	};
+	struct segments_outcome o;
+	int64_t pool = pool_of(d, ev);
+
+	o = segments_alloc(&d->segments, &r);
+	d->told_bytes = 0;
+	shortage_over(d, ev, time_ns, pool);
+	if (o.grown_bytes && !o.fitted && o.stuck_before >= ev->size) {
+		harm(d, FRAG_SEGMENT, ev, time_ns, o.stuck_before, 0);
+		segments_force(&d->segments, o.segment, o.grown_bytes);
+	}
+	if (d->segments.reserved_bytes != books_of(d)->reserved_bytes)
+		d->disagreements++;
+	look_for_peak(d, time_ns);
+}
+
+static void tensor_oom(struct frag *f, struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	int64_t pool = pool_of(d, ev);
+	uint64_t largest = pool < 0 ? 0 : segments_largest_of(&d->segments, (uint32_t)pool);
+	uint64_t free_bytes = pool < 0 ? 0 : d->segments.pool[pool].free_bytes;
+
+	d->failures++;
+	shortage_over(d, ev, time_ns, -1); /* it failed: that is said, not that it was tried again */
+	d->has_failed = true;
+	if (free_bytes < ev->size || largest >= ev->size)
+		return;
+	harm(d, FRAG_FAILED, ev, time_ns, free_bytes, largest);
+	moment_reached(d, FRAG_FAILURE, time_ns);
+	take_blocks(f, d, FRAG_FAILURE);
+}
+
+/* The allocator tells of itself: what is asked for, and when what was freed is really free. */
+static void told(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
+{
+	switch (ev->aux & (TFMT_ALLOCATOR_IN_TENSOR - 1)) {
+	case TFMT_ALLOCATOR_ALLOC:
+		d->told_address = ev->address;
+		d->told_bytes = ev->size;
+		break;
+	case TFMT_ALLOCATOR_FREE_COMPLETED:
+		d->completed_address = ev->address;
+		segments_complete(&d->segments, ev->address);
+		break;
+	case TFMT_ALLOCATOR_SEGMENT_FREE:
+	case TFMT_ALLOCATOR_SEGMENT_UNMAP:
+		if (ev->aux & TFMT_ALLOCATOR_IN_TENSOR)
+			shortage_begin(f, d, ev->thread);
+		break;
+	default:
+		break;
+	}
+}
+
+static void tensor_free(struct frag_device *d, const struct tfmt_event *ev)
+{
+	/* Told of before if it was free at once; without the tracker nobody says. */
+	bool pending = books_of(d)->told.allocs && d->completed_address != ev->address;
+
+	segments_free(&d->segments, ev->address, pending);
+	d->completed_address = 0;
+}
+
+/* A free that the driver refused: the books have it again. */
+static void free_failed(struct frag_device *d, const struct tfmt_event *ev)
+{
+	const struct blocks *blocks = &d->process->books.blocks;
+	const struct block *b = blocks_find(blocks, BLOCK_DRIVER, ev->address);
+
+	if (b)
+		segments_take(&d->segments, b->address, b->size);
+	b = blocks_find(blocks, BLOCK_MAPPING, ev->address);
+	if (b)
+		segments_map(&d->segments, b->address, b->size);
+}
+
+static enum tfmt_space space_of(const struct tfmt_event *ev)
+{
+	return (enum tfmt_space)(ev->flags & TFMT_SPACE_MASK);
+}
+
+static void driver_alloc(struct frag_device *d, const struct tfmt_event *ev)
+{
+	if (ev->flags & TFMT_FLAG_MODELLED)
+		return;
+	if (space_of(ev) == TFMT_SPACE_DEVICE)
+		segments_take(&d->segments, ev->address, ev->size);
+	else if (space_of(ev) == TFMT_SPACE_RESERVED)
+		segments_reserve(&d->segments, ev->address, ev->size);
+}
+
+static void driver_free(struct frag_device *d, const struct tfmt_event *ev)
+{
+	if ((ev->flags & TFMT_FLAG_MODELLED) || ev->alloc_ordinal == TFMT_NO_ORDINAL)
+		return;
+	if (space_of(ev) == TFMT_SPACE_DEVICE)
+		segments_give(&d->segments, ev->address, ev->size);
+	else if (space_of(ev) == TFMT_SPACE_RESERVED)
+		segments_unreserve(&d->segments, ev->address);
+}
+
+/* The memory's device, whatever the current one is. */
+static void map(struct frag_device *d, const struct tfmt_event *ev)
+{
+	if (!(ev->address & TFMT_TILE_ADDRESS))
+		segments_map(&d->segments, ev->address, ev->size);
+}
+
+/* The thread's current device need not be the memory's; addresses are unique in a process. */
+static void unmap(struct frag *f, const struct model_process *process, const struct tfmt_event *ev)
+{
+	for (size_t i = 0; i < f->nr_devices; i++) {
+		if (f->device[i]->process != process)
+			continue;
+		settle_peak(f, f->device[i]);
+		segments_give(&f->device[i]->segments, ev->address, ev->size);
+	}
+}
+
+static void refused(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
+{
+	struct model_process *process = &f->model->process[d->process - f->model->process];
+
+	if (books_owner(&process->books, ev->native_stack).torch_allocator)
+		shortage_begin(f, d, ev->thread);
+}
+
+/* A primary context has ended, with all that was allocated in it. */
+static void reset(struct frag_device *d, const struct tfmt_event *ev)
+{
+	if (!ev->aux)
+		segments_release(&d->segments);
+}
+
+/* Which of the process's devices an event changes; the handle's for what is mapped. */
+static uint32_t device_of(const struct model_process *process, const struct tfmt_event *ev)
+{
+	const struct block *handle = NULL;
+
+	if (ev->kind == TFMT_MAP)
+		handle = blocks_find(&process->books.blocks, BLOCK_HANDLE, ev->aux);
+	return handle ? process->books.groups.group[handle->group].device : ev->device;
+}
+
+static void device_event(struct frag *f, struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+		tensor_alloc(d, ev, time_ns);
+		break;
+	case TFMT_TENSOR_FREE:
+		tensor_free(d, ev);
+		break;
+	case TFMT_TENSOR_OOM:
+		tensor_oom(f, d, ev, time_ns);
+		break;
+	case TFMT_DRIVER_ALLOC:
+		driver_alloc(d, ev);
+		break;
+	case TFMT_DRIVER_FREE:
+		driver_free(d, ev);
+		break;
+	case TFMT_FREE_FAILED:
+		free_failed(d, ev);
+		break;
+	case TFMT_ALLOC_FAILED:
+		refused(f, d, ev);
+		break;
+	case TFMT_MAP:
+		map(d, ev);
+		break;
+	case TFMT_ALLOCATOR:
+		told(f, d, ev);
+		break;
+	default:
+		reset(d, ev);
+		break;
+	}
+	if (d->segments.failed)
+		f->failed = true;
+	else
+		enter_series(f, d, time_ns);
+}
+
+static bool changes_memory(const struct tfmt_event *ev)
+{
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+	case TFMT_TENSOR_FREE:
+	case TFMT_TENSOR_OOM:
+	case TFMT_DRIVER_ALLOC:
+	case TFMT_DRIVER_FREE:
+	case TFMT_FREE_FAILED:
+	case TFMT_ALLOC_FAILED:
+	case TFMT_MAP:
+	case TFMT_ALLOCATOR:
+	case TFMT_RESET:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void frag_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct frag *f = ctx;
+	struct frag_device *d;
+	uint32_t device;
+
+	if (f->failed)
+		return;
+	if (ev->kind == TFMT_UNMAP)
+		unmap(f, process, ev);
+	if (!changes_memory(ev))
+		return;
+	device = device_of(process, ev);
+	if (device >= TFMT_NR_DEVICES)
+		return;
+	d = get_device(f, process, device);
+	if (!d) {
+		f->failed = true;
+		return;
+	}
+	settle_peak(f, d);
+	device_event(f, d, ev, time_ns);
+}
+
+int frag_finish(struct frag *f)
+{
+	for (size_t i = 0; i < f->nr_devices && !f->failed; i++) {
+		struct frag_device *d = f->device[i];
+
+		settle_peak(f, d);
+		moment_reached(d, FRAG_END, d->process->last_ns);
+		take_blocks(f, d, FRAG_END);
+	}
+	return f->failed ? TFMT_E_NOMEM : 0;
+}
+
+/* ---- judgement ---------------------------------------------------------------------------------- */
+
+/* Of the reserved peak, what was stuck beyond what a segment of each pool may leave unused. */
+static double stuck_share(const struct frag_figures *p, uint64_t at_most)
+{
+	uint64_t stuck = p->stuck > p->slack ? p->stuck - p->slack : 0;
+
+	return (double)(stuck < at_most ? stuck : at_most) / (double)(p->reserved ? p->reserved : 1);
+}
+
+bool frag_is_stuck(const struct frag_device *d)
+{
+	return stuck_share(&d->moment[FRAG_PEAK].figures, UINT64_MAX) > FRAG_STUCK_SHARE;
+}
+
+bool frag_is_finding(const struct frag_device *d, enum frag_harm which)
+{
+	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
+
+	/* What was stuck when a segment was taken, and found use later, has made the peak no higher. */
+	return which == FRAG_SEGMENT ? stuck_share(p, p->forced) > FRAG_FORCED_SHARE : d->harm[which].count > 0;
+}

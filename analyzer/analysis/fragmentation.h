@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fragmentation: how much of what PyTorch has reserved is cached, how much of that is stuck between live blocks, when
+ * that did harm, and which blocks were the reason.
+ *
+ * *Stuck* is cached memory that the allocator could not even give back: free, in segments (of expandable ones: in
+ * pages) that some live block keeps. Of ordinary segments it is PyTorch's `inactive_split_bytes`. Harm is a
+ * request that failed, or for which the cache was emptied (a retry), or for which a segment was taken from the
+ * driver, while the request's own pool (stream, small or large blocks, a graph's private one) had as many bytes
+ * free.
+ */
+#ifndef VT_FRAGMENTATION_H
+#define VT_FRAGMENTATION_H
+
+#include "analyzer/analysis/blockers.h"
+#include "analyzer/analysis/segments.h"
+#include "analyzer/model.h"
+
+#define FRAG_STEPS 4096
+#define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
+#define FRAG_FORCED_SHARE 0.10 /* likewise if segments were taken meanwhile that it would have saved */
+
+/* What a device's allocator had at one moment, bytes. */
+struct frag_figures {
+	uint64_t time_ns; /* on the recording's clock */
+	uint64_t reserved, allocated;
+	uint64_t cached;    /* the rest of reserved */
+	uint64_t pending;   /* of cached: freed, but maybe still in use by another stream */
+	uint64_t stuck;     /* of cached: see above */
+	uint64_t held;	    /* of cached: wholly free, but a CUDA graph's own */
+	uint64_t empty_cache; /* of cached: what torch.cuda.empty_cache() would return */
+	uint64_t split;	    /* PyTorch's inactive_split_bytes */
+	uint64_t largest_free;
+	uint64_t requested, known; /* bytes asked for, of so many allocated bytes for which that is known */
+	uint64_t forced;    /* in segments that were taken while so much was stuck */
+	uint64_t slack;	    /* what one segment per pool may leave unused */
+	uint32_t segments;
+};
+
+enum frag_harm { FRAG_FAILED, FRAG_RETRY, FRAG_SEGMENT, NR_FRAG_HARMS };
+
+/* All cases of one kind of harm; the figures are of the worst. */
+struct frag_cases {
+	uint64_t count;
+	uint64_t asked;	       /* bytes of the request */
+	uint64_t free_bytes;   /* in its pool */
+	uint64_t largest_free; /* the largest block there */
+	uint64_t time_ns;
+	uint32_t python_stack, native_stack;
+};
+
+struct frag_moment {
+	bool reached;
+	struct frag_figures figures;
+	struct blockers_moment blocks;
+};
+
+enum frag_when { FRAG_PEAK, FRAG_FAILURE, FRAG_END, NR_FRAG_MOMENTS };
+
+enum { FRAG_RESERVED, FRAG_ALLOCATED, FRAG_CACHED, FRAG_STUCK, FRAG_LARGEST, NR_FRAG_VALUES };
+struct frag_values {
+	uint64_t value[NR_FRAG_VALUES];
+};
+
+/* Freed memory that one thread is about to empty the cache for. */
+struct frag_shortage {
+	uint32_t thread;
+	uint32_t nr_pools;
+	struct segments_pool *pool;
+	uint64_t *largest;
+};
+
+struct frag_device {
+	const struct model_process *process;
+	uint32_t ordinal;
+	struct segments segments;
+	struct frag_moment moment[NR_FRAG_MOMENTS];
+	struct frag_cases harm[NR_FRAG_HARMS];
+	uint64_t failures;    /* requests that failed, for whatever reason */
+	uint64_t disagreements; /* reports whose reserved bytes are not those of the segments known */
+	bool has_failed;      /* since the cache was last emptied for a request */
+	bool peak_is_new;     /* its blocks are still to be taken down */
+	bool expandable;      /* some segment is */
+	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
+	bool was_capturing;
+	uint32_t private_id;  /* of the graph being captured, of the latest one */
+	struct frag_shortage *shortage; /* of few threads */
+	uint32_t nr_shortages;
+	struct frag_values *step; /* FRAG_STEPS maxima; [0, filled) hold */
+	struct frag_values now;
+	uint64_t filled;
+};
+
+struct frag {
+	struct model *model; /* being loaded */
+	struct frag_device **device;
+	size_t nr_devices;
+	uint64_t step_ns; /* of all series */
+	bool failed;	  /* out of memory */
+};
+
+void frag_init(struct frag *f, struct model *m);
+void frag_release(struct frag *f);
+
+/* A struct model_options observer; ctx is the struct frag, its model the one being loaded. */
+void frag_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+
+/* After the last event: take down the end. Returns 0 or TFMT_E_NOMEM. */
+int frag_finish(struct frag *f);
+
+/* What is known of a device of the model; NULL if its allocator did nothing. */
+struct frag_device *frag_of(const struct frag *f, const struct model_device *d);
+
+/* The maxima of each of `nr` equal parts of [0, end_ns], into values[nr]. */
+void frag_resample(const struct frag *f, const struct frag_device *d, uint64_t end_ns, struct frag_values *values,
+		   uint32_t nr);
+
+/* Is this harm a finding? Segments taken are one as far as so much was still stuck at the reserved peak. */
+bool frag_is_finding(const struct frag_device *d, enum frag_harm harm);
+
+/* Was more than FRAG_STUCK_SHARE stuck at the reserved peak, beside what one segment per pool leaves unused? */
+bool frag_is_stuck(const struct frag_device *d);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of one device as a framework's caching allocator has cut it up: segments taken from the driver, in them
+ * blocks, live or free, by address.
+ *
+ * A range of driver memory counts as a *segment* from the first tensor that lies in it; until then nobody knows
+ * whose it is. A segment serves one *pool*: a stream, small or large blocks, and what is private to a graph. Free
+ * neighbours of one segment are one block, as in PyTorch's allocator. With expandable segments a segment is a whole
+ * reserved range of addresses, of which only some is mapped, page by page.
+ *
+ * Memory follows the number of live blocks; a change costs their logarithm. Single-threaded.
+ */
+#ifndef VT_SEGMENTS_H
+#define VT_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEGMENTS_SMALL_BLOCK (1ull << 20) /* blocks up to here come from the small pool */
+#define SEGMENTS_SHARED 0		  /* the private pool that is none */
+#define SEGMENTS_OTHER UINT32_MAX	  /* whose blocks were not given to whom they would have fitted */
+
+enum segments_state {
+	SEGMENTS_IDLE,	  /* of a range that no tensor lies in: not counted */
+	SEGMENTS_FREE,
+	SEGMENTS_LIVE,
+	SEGMENTS_PENDING, /* freed, but another stream may still use it */
+};
+
+struct segments_block {
+	uint64_t address, size;
+	uint64_t requested; /* bytes asked for; 0 = not known */
+	uint64_t since_ns;  /* when it was handed out */
+	uint64_t max_free;  /* largest free block of the tree below this one */
+	uint32_t left, right, priority;
+	uint32_t segment;
+	uint32_t group; /* the caller's: who allocated it */
+	uint8_t state;
+};
+
+struct segments_pool {
+	uint16_t stream;
+	bool small;
+	uint32_t private_id; /* SEGMENTS_SHARED, a graph's, or SEGMENTS_OTHER */
+	uint64_t free_bytes;
+	uint64_t whole_bytes; /* of those, in segments or pages that are wholly free */
+};
+
+struct segment {
+	uint64_t address, size;	 /* of an expandable one: bytes mapped so far */
+	uint64_t page_bytes;	 /* of an expandable one; 0 = it is no such */
+	uint64_t grown_bytes;	 /* mapped since the latest block was handed out from it */
+	uint64_t forced_bytes;	 /* taken although free blocks together would have done */
+	uint32_t pool;
+	uint32_t nr_blocks;	 /* live and pending */
+	bool used;		 /* a tensor has been in it: it is the allocator's */
+	bool gone;		 /* the slot is free */
+};
+
+struct segments_reservation {
+	uint64_t address, size;
+	uint32_t segment; /* + 1; 0 = nothing mapped yet */
+};
+
+struct segments {
+	struct segments_block *block; /* [0] is none */
+	uint32_t nr_blocks, blocks_room, free_block, root;
+	struct segment *segment;
+	uint32_t nr_segments, segments_room, free_segment; /* free_segment: index + 1 of a slot to be reused */
+	struct segments_pool *pool;
+	uint32_t nr_pools;
+	struct segments_reservation *reservation;
+	uint32_t nr_reservations;
+	uint32_t random;
+
+	uint64_t reserved_bytes;
+	uint64_t live_bytes, pending_bytes, free_bytes;
+	uint64_t whole_bytes;	    /* free, in segments or pages that are wholly free */
+	uint64_t split_bytes;	    /* PyTorch's inactive_split_bytes: none of expandable segments */
+	uint64_t held_bytes;	    /* of whole_bytes: private to graphs, which keep them */
+	uint64_t requested_bytes;   /* of live blocks whose request is known */
+	uint64_t known_bytes;	    /* ... and how large these blocks are */
+	uint64_t forced_bytes;	    /* of all segments */
+	uint64_t unplaced_bytes;    /* of tensors in memory that was not seen being taken from the driver */
+	uint32_t nr_used;	    /* segments, an expandable one counted once */
+	bool failed;		    /* out of memory: figures are worthless from here on */
+};
+
+/* A block as it is handed out. */
+struct segments_request {
+	uint64_t address, size, requested, time_ns;
+	uint32_t group;
+	uint32_t private_id;
+	uint16_t stream;
+};
+
+/* What handing out a block met. */
+struct segments_outcome {
+	uint64_t grown_bytes; /* taken from the driver for it; 0 = it was cached */
+	uint64_t free_before; /* cached in its pool before, of that ... */
+	uint64_t stuck_before; /* ... in segments that live blocks kept */
+	bool fitted;	      /* a single free block of the pool would have held it: it was not at hand, though */
+	bool placed;
+	uint32_t segment;
+};
+
+void segments_release(struct segments *s);
+
+/* Driver memory came, one range at once or a page mapped into a reserved range. */
+void segments_take(struct segments *s, uint64_t address, uint64_t size);
+void segments_reserve(struct segments *s, uint64_t address, uint64_t size);
+void segments_map(struct segments *s, uint64_t address, uint64_t size);
+
+/* Driver memory went: whatever is known to lie there. */
+void segments_give(struct segments *s, uint64_t address, uint64_t size);
+void segments_unreserve(struct segments *s, uint64_t address);
+
+/* Tensors. A free of an unknown block does nothing; a pending one becomes free by segments_complete(). */
+struct segments_outcome segments_alloc(struct segments *s, const struct segments_request *r);
+void segments_free(struct segments *s, uint64_t address, bool pending);
+void segments_complete(struct segments *s, uint64_t address);
+
+/* So many bytes of a segment were taken although free blocks together would have done. */
+void segments_force(struct segments *s, uint32_t segment, uint64_t bytes);
+
+/* The pool with these properties, NULL if it has no segment. */
+const struct segments_pool *segments_find_pool(const struct segments *s, uint16_t stream, bool small,
+					       uint32_t private_id);
+
+/* The largest free block of the device; of one pool (index): that is a search. */
+uint64_t segments_largest_free(const struct segments *s);
+uint64_t segments_largest_of(const struct segments *s, uint32_t pool);
+
+/* Call fn for each block of the allocator's segments, in order of address. */
+void segments_each(const struct segments *s, void (*fn)(void *ctx, const struct segments_block *b), void *ctx);
+
+/* The block that holds an address; NULL if none does. */
+const struct segments_block *segments_at(const struct segments *s, uint64_t address);
+
+#endif

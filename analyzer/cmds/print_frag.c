@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* The page of fragmentation of one device, and its JSON. */
+#include "analyzer/cmds/print_frag.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/mapping.h"
+#include "analyzer/ui/human.h"
+
+#define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
+#define TEXT_MAX 512
+
+static const char *const moment_names[NR_FRAG_MOMENTS] = { "peak", "failure", "end" };
+static const char *const harm_names[NR_FRAG_HARMS] = { "failed", "retry", "segment" };
+
+static const struct emit_column blocker_columns[] = {
+	{ "kept_bytes", "keep", EMIT_RIGHT, false },
+	{ "segments", "in", EMIT_RIGHT, false },
+	{ "bytes", "bytes", EMIT_RIGHT, false },
+	{ "count", "blocks", EMIT_RIGHT, false },
+	{ "largest_block_bytes", "largest", EMIT_RIGHT, false },
+	{ "where", "allocated at", EMIT_LEFT, true },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+/* ---- judgement ---------------------------------------------------------------------------------- */
+
+/* The moment whose blockers a finding is about. */
+static enum frag_when moment_of(enum frag_harm which)
+{
+	return which == FRAG_FAILED ? FRAG_FAILURE : FRAG_PEAK;
+}
+
+/* Does the finding that too much is stuck say more than the others? */
+static bool shows_stuck(const struct frag_view *v)
+{
+	return frag_is_stuck(v->d);
+}
+
+unsigned frag_view_findings(const struct frag_view *v)
+{
+	unsigned nr = 0;
+
+	if (!v->d)
+		return 0;
+	for (int i = 0; i < NR_FRAG_HARMS; i++)
+		nr += frag_is_finding(v->d, (enum frag_harm)i);
+	return nr + shows_stuck(v);
+}
+
+/* ---- sentences ---------------------------------------------------------------------------------- */
+
+static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_harm which)
+{
+	const struct frag_cases *c = &v->d->harm[which];
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
+	char asked[HUMAN_MAX], free_bytes[HUMAN_MAX], largest[HUMAN_MAX], forced[HUMAN_MAX];
+
+	human_bytes(asked, c->asked);
+	human_bytes(free_bytes, c->free_bytes);
+	human_bytes(largest, c->largest_free);
+	if (which == FRAG_FAILED)
+		snprintf(buf, TEXT_MAX, "A request of %s failed while %s were free for it, in pieces of at most %s.",
+			 asked, free_bytes, largest);
+	else if (which == FRAG_RETRY)
+		snprintf(buf, TEXT_MAX,
+			 "A request of %s made PyTorch empty its cache, which held %s for it in pieces.", asked,
+			 free_bytes);
+	else
+		snprintf(buf, TEXT_MAX, "%s were taken for requests that stuck memory would have held.",
+			 human_bytes(forced, p->forced));
+	return buf;
+}
+
+static const char *stuck_text(char buf[static TEXT_MAX], const struct frag_view *v)
+{
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
+	char stuck[HUMAN_MAX], reserved[HUMAN_MAX], share[HUMAN_MAX];
+
+	snprintf(buf, TEXT_MAX, "%s of %s reserved (%s) were stuck between live blocks at the peak.",
+		 human_bytes(stuck, p->stuck), human_bytes(reserved, p->reserved),
+		 human_percent(share, (double)p->stuck, (double)p->reserved));
+	return buf;
+}
+
+/* The finding that matters most, as one sentence; NULL = none. */
+static const char *verdict(char buf[static TEXT_MAX], const struct frag_view *v)
+{
+	for (int i = 0; i < NR_FRAG_HARMS; i++)
+		if (frag_is_finding(v->d, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
+			return harm_text(buf, v, (enum frag_harm)i);
+	return shows_stuck(v) ? stuck_text(buf, v) : NULL;
+}
+
+/* ---- blockers ----------------------------------------------------------------------------------- */
+
+static const char *site_text(char *buf, size_t size, const struct blocker *b)
+{
+	struct stack_frame frame = b->site;
+
+	if (!b->known) {
+		snprintf(buf, size, "an unknown place");
+		return buf;
+	}
+	if (frame.file)
+		frame.file = print_short_path(frame.file);
+	stack_frame_text(buf, size, &frame);
+	if (strlen(buf) > SITE_WIDTH && frame.file) {
+		frame.file = mapping_base_name(frame.file);
+		stack_frame_text(buf, size, &frame);
+	}
+	if (strlen(buf) > SITE_WIDTH)
+		frame.function = NULL, stack_frame_text(buf, size, &frame);
+	return buf;
+}
+
+static void print_blockers(struct emit *e, const struct frag_view *v, const struct blockers *b)
+{
+	char text[TEXT_MAX];
+
+	emit_table_begin(e, "blockers", blocker_columns);
+	for (size_t i = 0; i < b->nr_blockers && (!v->top || i < v->top); i++) {
+		const struct blocker *k = &b->blocker[i];
+
+		emit_row_begin(e);
+		emit_bytes(e, "kept_bytes", NULL, k->kept_bytes);
+		emit_uint(e, "segments", NULL, k->units);
+		emit_uint(e, "segments_alone", NULL, k->alone_units);
+		emit_uint(e, "first_segment", NULL, k->first_unit);
+		emit_bytes(e, "bytes", NULL, k->bytes);
+		emit_uint(e, "count", NULL, k->blocks);
+		emit_bytes(e, "largest_block_bytes", NULL, k->largest_bytes);
+		emit_uint(e, "oldest_ns", NULL, k->oldest_ns);
+		emit_uint(e, "python_stack", NULL, k->python_stack);
+		print_site_of(e, k->known ? &k->site : NULL);
+		emit_label(e, "where", NULL, "%s", site_text(text, sizeof(text), k));
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
+
+static void text_figures(struct emit *e, const struct frag_view *v)
+{
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures, *end = &v->d->moment[FRAG_END].figures;
+	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX];
+
+	emit_label(e, NULL, "reserved", "peak %s%s, %s at the end", print_at_least(v->device->process),
+		   human_bytes(a, p->reserved), human_bytes(b, end->reserved));
+	emit_label(e, NULL, "at that peak", "%s allocated, %s cached, largest free block %s",
+		   human_bytes(a, p->allocated), human_bytes(b, p->cached), human_bytes(c, p->largest_free));
+	emit_label(e, NULL, "cached, unused", "%s of reserved (1 - allocated/reserved)",
+		   human_percent(a, (double)p->cached, (double)p->reserved));
+	emit_label(e, NULL, "stuck", "%s (%s of reserved) between live blocks of %" PRIu32 " segments",
+		   human_bytes(a, p->stuck), human_percent(b, (double)p->stuck, (double)p->reserved), p->segments);
+	emit_label(e, NULL, "rounding", "%s: blocks larger than what was asked for",
+		   human_bytes(a, p->known - p->requested));
+	emit_label(e, NULL, "empty_cache", "would return %s, %s at the end", human_bytes(a, p->empty_cache),
+		   human_bytes(b, end->empty_cache));
+	if (p->held)
+		emit_label(e, NULL, "CUDA graphs", "keep %s free for themselves", human_bytes(a, p->held));
+}
+
+static void text_findings(struct emit *e, const struct frag_view *v)
+{
+	char text[TEXT_MAX];
+
+	if (!verdict(text, v)) {
+		emit_text(e, "No fragmentation that did harm.");
+		return;
+	}
+	emit_heading(e, "%s", text);
+}
+
+static enum frag_when shown_moment(const struct frag_view *v)
+{
+	return v->d->moment[FRAG_FAILURE].reached ? FRAG_FAILURE : FRAG_PEAK;
+}
+
+void print_frag_text(struct emit *e, const struct frag_view *v)
+{
+	enum frag_when when;
+	char title[256], text[TEXT_MAX];
+
+	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
+	if (!v->d || !v->d->moment[FRAG_PEAK].reached) {
+		emit_text(e, "PyTorch's caching allocator reserved nothing here.");
+		return;
+	}
+	text_findings(e, v);
+	emit_blank(e);
+	text_figures(e, v);
+	when = shown_moment(v);
+	if (!v->blockers[when].nr_blockers || !verdict(text, v))
+		return;
+	emit_blank(e);
+	emit_text(e, "What kept segments that were at least half free, at %s:",
+		  when == FRAG_FAILURE ? "the failure" : "the peak");
+	print_blockers(e, v, &v->blockers[when]);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------- */
+
+static void json_moment(struct emit *e, const struct frag_view *v, enum frag_when when)
+{
+	const struct frag_moment *moment = &v->d->moment[when];
+	const struct frag_figures *f = &moment->figures;
+
+	if (!moment->reached) {
+		emit_null(e, moment_names[when], NULL);
+		return;
+	}
+	emit_object_begin(e, moment_names[when], NULL);
+	emit_uint(e, "time_ns", NULL, f->time_ns);
+	emit_uint(e, "reserved_bytes", NULL, f->reserved);
+	emit_uint(e, "allocated_bytes", NULL, f->allocated);
+	emit_uint(e, "cached_bytes", NULL, f->cached);
+	emit_uint(e, "pending_bytes", NULL, f->pending);
+	emit_uint(e, "stuck_bytes", NULL, f->stuck);
+	emit_uint(e, "held_by_graphs_bytes", NULL, f->held);
+	emit_uint(e, "empty_cache_bytes", NULL, f->empty_cache);
+	emit_uint(e, "inactive_split_bytes", NULL, f->split);
+	emit_uint(e, "largest_free_bytes", NULL, f->largest_free);
+	emit_uint(e, "requested_bytes", NULL, f->requested);
+	emit_uint(e, "rounding_bytes", NULL, f->known - f->requested);
+	emit_uint(e, "unknown_request_bytes", NULL, f->allocated > f->known ? f->allocated - f->known : 0);
+	emit_uint(e, "forced_bytes", NULL, f->forced);
+	emit_uint(e, "segments", NULL, f->segments);
+	print_blockers(e, v, &v->blockers[when]);
+	emit_object_end(e);
+}
+
+static void json_harm(struct emit *e, const struct frag_view *v, enum frag_harm which)
+{
+	const struct frag_cases *c = &v->d->harm[which];
+
+	emit_object_begin(e, harm_names[which], NULL);
+	emit_uint(e, "count", NULL, c->count);
+	emit_uint(e, "asked_bytes", NULL, c->asked);
+	emit_uint(e, "free_bytes", NULL, c->free_bytes);
+	emit_uint(e, "largest_free_bytes", NULL, c->largest_free);
+	emit_uint(e, "time_ns", NULL, c->time_ns);
+	emit_object_end(e);
+}
+
+void json_frag(struct emit *e, const struct frag_view *v)
+{
+	const struct frag_figures *p = v->d ? &v->d->moment[FRAG_PEAK].figures : NULL;
+
+	if (p && p->reserved)
+		emit_double(e, "unused_at_peak", NULL, (double)p->cached / (double)p->reserved);
+	else
+		emit_null(e, "unused_at_peak", NULL);
+	emit_object_begin(e, "moments", NULL);
+	for (int i = 0; i < NR_FRAG_MOMENTS && v->d; i++)
+		json_moment(e, v, (enum frag_when)i);
+	emit_object_end(e);
+	emit_object_begin(e, "harm", NULL);
+	for (int i = 0; i < NR_FRAG_HARMS && v->d; i++)
+		json_harm(e, v, (enum frag_harm)i);
+	emit_object_end(e);
+	emit_uint(e, "failures", NULL, v->d ? v->d->failures : 0);
+	emit_uint(e, "unplaced_bytes", NULL, v->d ? v->d->segments.unplaced_bytes : 0);
+	emit_uint(e, "disagreements", NULL, v->d ? v->d->disagreements : 0);
+}
+
+static void json_finding(struct emit *e, const struct frag_view *v, enum frag_when when, uint64_t bytes,
+			 const char *sentence)
+{
+	const struct blockers *b = &v->blockers[when];
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "verdict", NULL, "fragmentation");
+	print_site_of(e, b->nr_blockers && b->blocker[0].known ? &b->blocker[0].site : NULL);
+	emit_uint(e, "bytes", NULL, bytes);
+	emit_uint(e, "pid", NULL, v->device->process->header->pid);
+	emit_uint(e, "device", NULL, v->device->ordinal);
+	emit_array_begin(e, "evidence", NULL);
+	emit_string(e, NULL, NULL, sentence);
+	emit_array_end(e);
+	emit_array_begin(e, "advice", NULL);
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
+void json_frag_findings(struct emit *e, const struct frag_view *v)
+{
+	char text[TEXT_MAX];
+
+	if (!v->d || !emit_is_json(e))
+		return;
+	for (int i = 0; i < NR_FRAG_HARMS; i++) {
+		enum frag_harm which = (enum frag_harm)i;
+
+		if (frag_is_finding(v->d, which))
+			json_finding(e, v, moment_of(which),
+				     which == FRAG_SEGMENT ? v->d->moment[FRAG_PEAK].figures.forced
+							   : v->d->harm[which].free_bytes,
+				     harm_text(text, v, which));
+	}
+	if (shows_stuck(v))
+		json_finding(e, v, FRAG_PEAK, v->d->moment[FRAG_PEAK].figures.stuck, stuck_text(text, v));
+}

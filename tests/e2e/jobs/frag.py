@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Fragments the memory of the GPU in one known way, and prints what PyTorch's allocator says of it.
+
+usage: frag.py {failure|retry|segments|graph|streams|expandable|pending}
+"""
+
+import sys
+
+import torch
+
+from ledger import print_ledger
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def tensor(size):
+    return torch.empty(size, dtype=torch.uint8, device="cuda")
+
+
+def told():
+    """The figures of this moment, from the allocator's own snapshot and counters."""
+    segments, stats = torch.cuda.memory_snapshot(), torch.cuda.memory_stats()
+    inactive = [(block["size"], segment) for segment in segments for block in segment["blocks"] if block["state"] == "inactive"]
+    return {
+        "reserved_bytes": stats["reserved_bytes.all.current"],
+        "allocated_bytes": stats["allocated_bytes.all.current"],
+        "inactive_split_bytes": stats["inactive_split_bytes.all.current"],
+        "largest_free_bytes": max((size for size, _ in inactive), default=0),
+        "pending_bytes": stats["active_bytes.all.current"] - stats["allocated_bytes.all.current"],
+        "requested": stats["requested_bytes.all.current"],
+        "segments": len(segments),
+        "whole_bytes": sum(size for size, segment in inactive if size == segment["total_size"]),
+    }
+
+
+def cut_up(segments, segment_bytes):
+    """Takes segments of which only a small block stays in use: as many, or as the GPU has."""
+    rests, kept = [], []
+    try:
+        while len(kept) < segments:
+            whole = tensor(segment_bytes)
+            del whole
+            rests.append(tensor(segment_bytes - 2 * MIB))
+            kept.append(torch.empty(2 * MIB, dtype=torch.uint8, device="cuda"))  # KEEPER
+    except torch.OutOfMemoryError:
+        pass
+    return kept
+
+
+def failure():
+    """Nearly all of the GPU is cached, but every segment has a block in it."""
+    kept = cut_up(1000, GIB)
+    try:
+        tensor(8 * GIB)
+    except torch.OutOfMemoryError:
+        return kept, {"failure": told()}
+
+
+def retry():
+    """What does not fit the pieces of the cache does fit once the segments that are wholly free are given back."""
+    whole = [tensor(5 * GIB) for _ in range(12)]
+    del whole
+    return tensor(24 * GIB), {}
+
+
+def segments():
+    """Requests for which the pieces of the cache would do, were they in one piece."""
+    kept = cut_up(64, 256 * MIB)
+    large = [torch.empty(2 * GIB, dtype=torch.uint8, device="cuda") for _ in range(4)]
+    return (kept, large), {"peak": told()}
+
+
+def streams():
+    """What is cached for one stream is no use to another: no fragmentation."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        large = tensor(8 * GIB)
+        del large
+    return tensor(8 * GIB), {"peak": told()}
+
+
+def pending():
+    """Freed, but another stream has used it."""
+    shared = tensor(GIB)
+    shared.record_stream(torch.cuda.Stream())
+    return shared, {}
+
+
+def graph():
+    """A CUDA graph keeps the memory of its temporaries for itself: no fragmentation."""
+    source = tensor(GIB)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        for _ in range(4):
+            copy = source + source
+            del copy
+    del source
+    torch.cuda.empty_cache()
+    return (captured, tensor(2 * GIB)), {"peak": told()}
+
+
+def expandable():
+    """As `segments`, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
+    return segments()
+
+
+if __name__ == "__main__":
+    state, moments = globals()[sys.argv[1]]()
+    print_ledger(moments=moments | {"end": told()})
