@@ -24,6 +24,7 @@ void frag_release(struct frag *f)
 		struct frag_device *d = f->device[i];
 
 		segments_release(&d->segments);
+		expandable_release(&d->expandable);
 		for (int k = 0; k < NR_FRAG_MOMENTS; k++)
 			blockers_moment_release(&d->moment[k].blocks);
 		for (uint32_t k = 0; k < d->nr_shortages; k++)
@@ -343,6 +344,7 @@ static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uin
 	int64_t pool = pool_of(d, ev);
 
 	o = segments_alloc(&d->segments, &r);
+	expandable_alloc(&d->expandable, &r);
 	d->told_bytes = 0;
 	shortage_over(d, ev, time_ns, pool);
 	if (o.grown_bytes && !o.fitted && o.stuck_before >= ev->size) {
@@ -367,6 +369,7 @@ static void tensor_oom(struct frag *f, struct frag_device *d, const struct tfmt_
 		return;
 	harm(d, FRAG_FAILED, ev, time_ns, free_bytes, largest);
 	moment_reached(d, FRAG_FAILURE, time_ns);
+	d->expandable_kept = d->expandable.segments.reserved_bytes - d->expandable.segments.whole_bytes;
 	take_blocks(f, d, FRAG_FAILURE);
 }
 
@@ -398,6 +401,7 @@ static void tensor_free(struct frag_device *d, const struct tfmt_event *ev)
 	bool pending = books_of(d)->told.allocs && d->completed_address != ev->address;
 
 	segments_free(&d->segments, ev->address, pending);
+	expandable_free(&d->expandable, ev->address);
 	d->completed_address = 0;
 }
 
@@ -433,10 +437,15 @@ static void driver_free(struct frag_device *d, const struct tfmt_event *ev)
 {
 	if ((ev->flags & TFMT_FLAG_MODELLED) || ev->alloc_ordinal == TFMT_NO_ORDINAL)
 		return;
-	if (space_of(ev) == TFMT_SPACE_DEVICE)
+	if (space_of(ev) == TFMT_SPACE_DEVICE) {
+		const struct segments_block *b = segments_at(&d->segments, ev->address);
+
+		if (b && b->state != SEGMENTS_IDLE)
+			expandable_empty_cache(&d->expandable);
 		segments_give(&d->segments, ev->address, ev->size);
-	else if (space_of(ev) == TFMT_SPACE_RESERVED)
+	} else if (space_of(ev) == TFMT_SPACE_RESERVED) {
 		segments_unreserve(&d->segments, ev->address);
+	}
 }
 
 /* The memory's device, whatever the current one is. */
@@ -468,8 +477,10 @@ static void refused(struct frag *f, struct frag_device *d, const struct tfmt_eve
 /* A primary context has ended, with all that was allocated in it. */
 static void reset(struct frag_device *d, const struct tfmt_event *ev)
 {
-	if (!ev->aux)
-		segments_release(&d->segments);
+	if (ev->aux)
+		return;
+	segments_release(&d->segments);
+	expandable_release(&d->expandable);
 }
 
 /* Which of the process's devices an event changes; the handle's for what is mapped. */
@@ -516,7 +527,7 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		reset(d, ev);
 		break;
 	}
-	if (d->segments.failed)
+	if (d->segments.failed || d->expandable.failed)
 		f->failed = true;
 	else
 		enter_series(f, d, time_ns);
@@ -585,6 +596,14 @@ static double stuck_share(const struct frag_figures *p, uint64_t at_most)
 	uint64_t stuck = p->stuck > p->slack ? p->stuck - p->slack : 0;
 
 	return (double)(stuck < at_most ? stuck : at_most) / (double)(p->reserved ? p->reserved : 1);
+}
+
+bool frag_is_expandable(const struct frag_device *d)
+{
+	for (uint32_t i = 0; i < d->segments.nr_segments; i++)
+		if (d->segments.segment[i].used && d->segments.segment[i].page_bytes)
+			return true;
+	return false;
 }
 
 bool frag_is_stuck(const struct frag_device *d)

@@ -13,6 +13,7 @@
 #define VT_FRAGMENTATION_H
 
 #include "analyzer/analysis/blockers.h"
+#include "analyzer/analysis/expandable.h"
 #include "analyzer/analysis/segments.h"
 #include "analyzer/model.h"
 
@@ -74,13 +75,14 @@ struct frag_device {
 	const struct model_process *process;
 	uint32_t ordinal;
 	struct segments segments;
+	struct expandable expandable; /* the same requests with that setting */
+	uint64_t expandable_kept;     /* ... bytes it could not have given back at the latest failure */
 	struct frag_moment moment[NR_FRAG_MOMENTS];
 	struct frag_cases harm[NR_FRAG_HARMS];
 	uint64_t failures;    /* requests that failed, for whatever reason */
 	uint64_t disagreements; /* reports whose reserved bytes are not those of the segments known */
 	bool has_failed;      /* since the cache was last emptied for a request */
 	bool peak_is_new;     /* its blocks are still to be taken down */
-	bool expandable;      /* some segment is */
 	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
 	bool was_capturing;
 	uint32_t private_id;  /* of the graph being captured, of the latest one */
@@ -114,6 +116,9 @@ struct frag_device *frag_of(const struct frag *f, const struct model_device *d);
 /* The maxima of each of `nr` equal parts of [0, end_ns], into values[nr]. */
 void frag_resample(const struct frag *f, const struct frag_device *d, uint64_t end_ns, struct frag_values *values,
 		   uint32_t nr);
+
+/* Are its segments expandable already? Then there is no other way to compare them with. */
+bool frag_is_expandable(const struct frag_device *d);
 
 /* Is this harm a finding? Segments taken are one as far as so much was still stuck at the reserved peak. */
 bool frag_is_finding(const struct frag_device *d, enum frag_harm harm);

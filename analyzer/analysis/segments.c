@@ -626,6 +626,37 @@ void segments_force(struct segments *s, uint32_t segment, uint64_t bytes)
 	s->forced_bytes += bytes;
 }
 
+struct fit {
+	uint64_t from, to, size, except;
+	uint64_t found, found_size;
+};
+
+/* Only trees with a block that is large enough are entered, in order of address: of equals the first stays. */
+static void search_fit(const struct segments *s, uint32_t n, struct fit *fit)
+{
+	const struct segments_block *b = n ? &s->block[n] : NULL;
+
+	if (!b || b->max_free < fit->size || fit->found_size == fit->size)
+		return;
+	if (b->address > fit->from)
+		search_fit(s, b->left, fit);
+	if (b->address >= fit->from && b->address < fit->to && own_free(b) >= fit->size &&
+	    b->address != fit->except && (!fit->found || b->size < fit->found_size)) {
+		fit->found = b->address;
+		fit->found_size = b->size;
+	}
+	if (b->address < fit->to)
+		search_fit(s, b->right, fit);
+}
+
+uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except)
+{
+	struct fit fit = { from, to, size, except, 0, 0 };
+
+	search_fit(s, s->root, &fit);
+	return fit.found;
+}
+
 static void each(const struct segments *s, uint32_t n, void (*fn)(void *, const struct segments_block *), void *ctx)
 {
 	if (!n)

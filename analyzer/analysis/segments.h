@@ -132,6 +132,9 @@ const struct segments_pool *segments_find_pool(const struct segments *s, uint16_
 uint64_t segments_largest_free(const struct segments *s);
 uint64_t segments_largest_of(const struct segments *s, uint32_t pool);
 
+/* The smallest free block of at least so many bytes that begins in [from, to), but not at `except`; 0 = none. */
+uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except);
+
 /* Call fn for each block of the allocator's segments, in order of address. */
 void segments_each(const struct segments *s, void (*fn)(void *ctx, const struct segments_block *b), void *ctx);
 

@@ -21,7 +21,8 @@ static const struct emit_column blocker_columns[] = {
 	{ "segments", "in", EMIT_RIGHT, false },
 	{ "bytes", "bytes", EMIT_RIGHT, false },
 	{ "count", "blocks", EMIT_RIGHT, false },
-	{ "largest_block_bytes", "largest", EMIT_RIGHT, false },
+	{ "largest_block_bytes", NULL, EMIT_RIGHT, false },
+	{ "age", "oldest", EMIT_RIGHT, true },
 	{ "where", "allocated at", EMIT_LEFT, true },
 	{ NULL, NULL, EMIT_LEFT, false },
 };
@@ -113,13 +114,15 @@ static const char *site_text(char *buf, size_t size, const struct blocker *b)
 		stack_frame_text(buf, size, &frame);
 	}
 	if (strlen(buf) > SITE_WIDTH)
-		frame.function = NULL, stack_frame_text(buf, size, &frame);
+		snprintf(buf, size, "%s:%" PRIu32, frame.file ? frame.file : "?", frame.line);
 	return buf;
 }
 
-static void print_blockers(struct emit *e, const struct frag_view *v, const struct blockers *b)
+static void print_blockers(struct emit *e, const struct frag_view *v, enum frag_when when)
 {
-	char text[TEXT_MAX];
+	const struct blockers *b = &v->blockers[when];
+	uint64_t now = v->d->moment[when].figures.time_ns;
+	char text[TEXT_MAX], age[HUMAN_MAX];
 
 	emit_table_begin(e, "blockers", blocker_columns);
 	for (size_t i = 0; i < b->nr_blockers && (!v->top || i < v->top); i++) {
@@ -136,71 +139,131 @@ static void print_blockers(struct emit *e, const struct frag_view *v, const stru
 		emit_uint(e, "oldest_ns", NULL, k->oldest_ns);
 		emit_uint(e, "python_stack", NULL, k->python_stack);
 		print_site_of(e, k->known ? &k->site : NULL);
+		emit_label(e, "age", NULL, "%s", human_ns(age, now > k->oldest_ns ? now - k->oldest_ns : 0));
 		emit_label(e, "where", NULL, "%s", site_text(text, sizeof(text), k));
 		emit_row_end(e);
 	}
 	emit_table_end(e);
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
+/* ---- what would help ---------------------------------------------------------------------------- */
 
-static void text_figures(struct emit *e, const struct frag_view *v)
+/* Would the latest failed request have fitted with expandable segments, in what PyTorch had reserved? */
+static bool would_fit(const struct frag_view *v)
 {
-	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures, *end = &v->d->moment[FRAG_END].figures;
-	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX];
+	const struct frag_moment *failure = &v->d->moment[FRAG_FAILURE];
 
-	emit_label(e, NULL, "reserved", "peak %s%s, %s at the end", print_at_least(v->device->process),
-		   human_bytes(a, p->reserved), human_bytes(b, end->reserved));
-	emit_label(e, NULL, "at that peak", "%s allocated, %s cached, largest free block %s",
-		   human_bytes(a, p->allocated), human_bytes(b, p->cached), human_bytes(c, p->largest_free));
-	emit_label(e, NULL, "cached, unused", "%s of reserved (1 - allocated/reserved)",
-		   human_percent(a, (double)p->cached, (double)p->reserved));
-	emit_label(e, NULL, "stuck", "%s (%s of reserved) between live blocks of %" PRIu32 " segments",
-		   human_bytes(a, p->stuck), human_percent(b, (double)p->stuck, (double)p->reserved), p->segments);
-	emit_label(e, NULL, "rounding", "%s: blocks larger than what was asked for",
-		   human_bytes(a, p->known - p->requested));
-	emit_label(e, NULL, "empty_cache", "would return %s, %s at the end", human_bytes(a, p->empty_cache),
-		   human_bytes(b, end->empty_cache));
-	if (p->held)
-		emit_label(e, NULL, "CUDA graphs", "keep %s free for themselves", human_bytes(a, p->held));
+	return failure->reached && !frag_is_expandable(v->d) &&
+	       v->d->expandable_kept + v->d->harm[FRAG_FAILED].asked <= failure->figures.reserved;
 }
 
-static void text_findings(struct emit *e, const struct frag_view *v)
+static const char *expandable_advice(char buf[static TEXT_MAX], const struct frag_view *v)
 {
-	char text[TEXT_MAX];
+	static const char setting[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
+	char kept[HUMAN_MAX], saved[HUMAN_MAX];
 
-	if (!verdict(text, v)) {
-		emit_text(e, "No fragmentation that did harm.");
-		return;
+	if (frag_is_expandable(v->d))
+		return NULL;
+	if (would_fit(v)) {
+		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting, human_bytes(kept, v->d->expandable_kept));
+		return buf;
 	}
-	emit_heading(e, "%s", text);
+	if (v->d->expandable.peak_bytes >= p->reserved || p->reserved - v->d->expandable.peak_bytes < p->reserved / 50)
+		return NULL;
+	snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting,
+		 human_bytes(saved, p->reserved - v->d->expandable.peak_bytes));
+	return buf;
 }
+
+static const char *blocker_advice(char buf[static TEXT_MAX], const struct blockers *b)
+{
+	char site[TEXT_MAX / 2], kept[HUMAN_MAX], bytes[HUMAN_MAX];
+
+	if (!b->nr_blockers || !b->blocker[0].known)
+		return NULL;
+	snprintf(buf, TEXT_MAX, "make the %s of %s before the large blocks: frees %s",
+		 human_bytes(bytes, b->blocker[0].bytes), site_text(site, sizeof(site), &b->blocker[0]),
+		 human_bytes(kept, b->blocker[0].kept_bytes));
+	return buf;
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
 
 static enum frag_when shown_moment(const struct frag_view *v)
 {
 	return v->d->moment[FRAG_FAILURE].reached ? FRAG_FAILURE : FRAG_PEAK;
 }
 
+static const char *rounding_text(char buf[static TEXT_MAX], const struct frag_figures *f)
+{
+	uint64_t unknown = f->allocated > f->known ? f->allocated - f->known : 0;
+	char lost[HUMAN_MAX], of[HUMAN_MAX];
+
+	snprintf(buf, TEXT_MAX, "%s in blocks larger than what was asked for%s%s%s", human_bytes(lost, f->known - f->requested),
+		 unknown ? " (of " : "", unknown ? human_bytes(of, unknown) : "", unknown ? " not known)" : "");
+	return buf;
+}
+
+static void text_figures(struct emit *e, const struct frag_view *v)
+{
+	enum frag_when when = shown_moment(v);
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures, *f = &v->d->moment[when].figures;
+	const struct frag_figures *end = &v->d->moment[FRAG_END].figures;
+	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX], text[TEXT_MAX];
+
+	emit_label(e, NULL, "reserved", "peak %s%s, %s at the end", print_at_least(v->device->process),
+		   human_bytes(a, p->reserved), human_bytes(b, end->reserved));
+	emit_label(e, NULL, "cached, unused", "%s of reserved at its peak (1 - allocated/reserved)",
+		   human_percent(a, (double)p->cached, (double)p->reserved));
+	emit_label(e, NULL, when == FRAG_PEAK ? "at that peak" : "at the failure",
+		   "%s allocated, %s cached, largest free %s", human_bytes(a, f->allocated),
+		   human_bytes(b, f->cached), human_bytes(c, f->largest_free));
+	emit_label(e, NULL, "  stuck", "%s (%s of reserved) between live blocks", human_bytes(a, f->stuck),
+		   human_percent(b, (double)f->stuck, (double)f->reserved));
+	emit_label(e, NULL, "  rounding", "%s", rounding_text(text, f));
+	if (f->pending)
+		emit_label(e, NULL, "  pending", "%s freed, but perhaps in use by another stream",
+			   human_bytes(a, f->pending));
+	if (f->held)
+		emit_label(e, NULL, "  CUDA graphs", "keep %s free for themselves", human_bytes(a, f->held));
+	emit_label(e, NULL, "empty_cache", "would return %s then, %s at the end", human_bytes(a, f->empty_cache),
+		   human_bytes(b, end->empty_cache));
+	if (!frag_is_expandable(v->d))
+		emit_label(e, NULL, "expandable", "segments would reserve about %s at the peak",
+			   human_bytes(a, v->d->expandable.peak_bytes));
+}
+
 void print_frag_text(struct emit *e, const struct frag_view *v)
 {
-	enum frag_when when;
 	char title[256], text[TEXT_MAX];
+	const char *sentence;
+	enum frag_when when;
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
 	if (!v->d || !v->d->moment[FRAG_PEAK].reached) {
 		emit_text(e, "PyTorch's caching allocator reserved nothing here.");
 		return;
 	}
-	text_findings(e, v);
+	sentence = verdict(text, v);
+	if (sentence)
+		emit_heading(e, "%s", sentence);
+	else
+		emit_text(e, "No fragmentation that did harm.");
 	emit_blank(e);
 	text_figures(e, v);
 	when = shown_moment(v);
-	if (!v->blockers[when].nr_blockers || !verdict(text, v))
+	if (!sentence || !v->blockers[when].nr_blockers)
 		return;
 	emit_blank(e);
 	emit_text(e, "What kept segments that were at least half free, at %s:",
 		  when == FRAG_FAILURE ? "the failure" : "the peak");
-	print_blockers(e, v, &v->blockers[when]);
+	print_blockers(e, v, when);
+	emit_blank(e);
+	if (expandable_advice(text, v))
+		emit_text(e, "- %s", text);
+	if (blocker_advice(text, &v->blockers[when]))
+		emit_text(e, "- %s", text);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
@@ -230,7 +293,7 @@ static void json_moment(struct emit *e, const struct frag_view *v, enum frag_whe
 	emit_uint(e, "unknown_request_bytes", NULL, f->allocated > f->known ? f->allocated - f->known : 0);
 	emit_uint(e, "forced_bytes", NULL, f->forced);
 	emit_uint(e, "segments", NULL, f->segments);
-	print_blockers(e, v, &v->blockers[when]);
+	print_blockers(e, v, when);
 	emit_object_end(e);
 }
 
@@ -263,6 +326,17 @@ void json_frag(struct emit *e, const struct frag_view *v)
 	for (int i = 0; i < NR_FRAG_HARMS && v->d; i++)
 		json_harm(e, v, (enum frag_harm)i);
 	emit_object_end(e);
+	emit_object_begin(e, "expandable_segments", NULL);
+	emit_bool(e, "in_use", NULL, v->d && frag_is_expandable(v->d));
+	if (v->d && !frag_is_expandable(v->d))
+		emit_uint(e, "reserved_peak_bytes", NULL, v->d->expandable.peak_bytes);
+	else
+		emit_null(e, "reserved_peak_bytes", NULL);
+	if (v->d && v->d->moment[FRAG_FAILURE].reached && !frag_is_expandable(v->d))
+		emit_bool(e, "failed_request_fits", NULL, would_fit(v));
+	else
+		emit_null(e, "failed_request_fits", NULL);
+	emit_object_end(e);
 	emit_uint(e, "failures", NULL, v->d ? v->d->failures : 0);
 	emit_uint(e, "unplaced_bytes", NULL, v->d ? v->d->segments.unplaced_bytes : 0);
 	emit_uint(e, "disagreements", NULL, v->d ? v->d->disagreements : 0);
@@ -272,6 +346,7 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 			 const char *sentence)
 {
 	const struct blockers *b = &v->blockers[when];
+	char text[TEXT_MAX];
 
 	emit_object_begin(e, NULL, NULL);
 	emit_string(e, "verdict", NULL, "fragmentation");
@@ -283,6 +358,10 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 	emit_string(e, NULL, NULL, sentence);
 	emit_array_end(e);
 	emit_array_begin(e, "advice", NULL);
+	if (expandable_advice(text, v))
+		emit_string(e, NULL, NULL, text);
+	if (blocker_advice(text, b))
+		emit_string(e, NULL, NULL, text);
 	emit_array_end(e);
 	emit_object_end(e);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fragments the memory of the GPU in one known way, and prints what PyTorch's allocator says of it.
 
-usage: frag.py {failure|retry|segments|graph|streams|expandable|pending}
+usage: frag.py {failure|retry|segments|graph|streams|pending}
 """
 
 import sys
@@ -17,20 +17,39 @@ def tensor(size):
     return torch.empty(size, dtype=torch.uint8, device="cuda")
 
 
+def whole_bytes(segment, block, offset):
+    """What of a free block could be given back: all of a segment, or whole pages of an expandable one."""
+    if not segment["is_expandable"]:
+        return block["size"] if block["size"] == segment["total_size"] else 0
+    page = 2 * MIB if segment["segment_type"] == "small" else 20 * MIB
+    return max(0, (offset + block["size"]) // page - -(-offset // page)) * page
+
+
 def told():
     """The figures of this moment, from the allocator's own snapshot and counters."""
     segments, stats = torch.cuda.memory_snapshot(), torch.cuda.memory_stats()
-    inactive = [(block["size"], segment) for segment in segments for block in segment["blocks"] if block["state"] == "inactive"]
-    return {
+    free = [
+        (segment, block, sum(before["size"] for before in segment["blocks"][:index]))
+        for segment in segments
+        for index, block in enumerate(segment["blocks"])
+        if block["state"] == "inactive"
+    ]
+    whole = [(segment, whole_bytes(segment, block, offset)) for segment, block, offset in free]
+    held = sum(size for segment, size in whole if tuple(segment["segment_pool_id"]) != (0, 0))
+    figures = {
         "reserved_bytes": stats["reserved_bytes.all.current"],
         "allocated_bytes": stats["allocated_bytes.all.current"],
         "inactive_split_bytes": stats["inactive_split_bytes.all.current"],
-        "largest_free_bytes": max((size for size, _ in inactive), default=0),
         "pending_bytes": stats["active_bytes.all.current"] - stats["allocated_bytes.all.current"],
-        "requested": stats["requested_bytes.all.current"],
-        "segments": len(segments),
-        "whole_bytes": sum(size for size, segment in inactive if size == segment["total_size"]),
+        "largest_free_bytes": max((block["size"] for _, block, _ in free), default=0),
+        "held_by_graphs_bytes": held,
+        "empty_cache_bytes": sum(size for _, size in whole) - held,
+        "stuck_bytes": sum(block["size"] for _, block, _ in free) - sum(size for _, size in whole),
+        "requested_bytes": stats["requested_bytes.all.current"],
     }
+    if not any(segment["is_expandable"] for segment in segments):
+        figures["segments"] = len(segments)
+    return figures
 
 
 def cut_up(segments, segment_bytes):
@@ -83,7 +102,8 @@ def pending():
     """Freed, but another stream has used it."""
     shared = tensor(GIB)
     shared.record_stream(torch.cuda.Stream())
-    return shared, {}
+    del shared
+    return None, {}
 
 
 def graph():
@@ -97,11 +117,6 @@ def graph():
     del source
     torch.cuda.empty_cache()
     return (captured, tensor(2 * GIB)), {"peak": told()}
-
-
-def expandable():
-    """As `segments`, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
-    return segments()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""`frag` agrees with PyTorch's own snapshot to the byte, and finds fragmentation where it was planted and nowhere else."""
+
+import csv
+import io
+
+import pytest
+
+from harness import JOBS
+
+GIB = 1 << 30
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+SOURCE = JOBS / "frag.py"
+
+
+def line_of(path, text):
+    """The number of the one line of a file that contains `text`."""
+    (number,) = [number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line]
+    return number
+
+
+@pytest.fixture
+def judged(vramtrace, record):
+    """judged(scenario, ...): the job's own figures, and `frag --json` of its recording."""
+
+    def run(job, *arguments, **options):
+        done = record(job, *arguments, **options)
+        assert done.status == 0, done.stderr
+        return done, vramtrace.json("frag", done.path)
+
+    return run
+
+
+def same_as_told(device, ledger):
+    for name, told in ledger["moments"].items():
+        moment = device["moments"][name]
+        assert {key: moment[key] for key in told} == told, name
+        assert moment["cached_bytes"] == moment["reserved_bytes"] - moment["allocated_bytes"]
+    assert (device["unplaced_bytes"], device["disagreements"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "scenario, env, tracker",
+    [
+        ("failure", None, False),
+        ("retry", None, False),
+        ("segments", None, False),
+        ("segments", EXPANDABLE, False),
+        ("streams", None, False),
+        ("graph", None, False),
+        ("graph", None, True),
+        ("pending", None, True),
+        ("segments", EXPANDABLE, True),
+    ],
+)
+def test_figures_are_the_allocators_own(judged, scenario, env, tracker):
+    done, printed = judged("frag.py", scenario, env=env, options=["--tracker"] if tracker else [])
+    assert printed["schema"] == "vramtrace/frag/1"
+    (device,) = printed["devices"]
+    same_as_told(device, done.ledger)
+
+
+@pytest.mark.parametrize("scenario", ["failure", "segments"])
+def test_blockers_are_the_planted_line(vramtrace, judged, scenario):
+    done, printed = judged("frag.py", scenario)
+    (device,) = printed["devices"]
+    site = {"file": str(SOURCE), "line": line_of(SOURCE, "# KEEPER"), "function": "cut_up"}
+    assert printed["findings"]
+    for finding in printed["findings"]:
+        assert (finding["verdict"], finding["site"]) == ("fragmentation", site)
+        assert finding["evidence"] and finding["advice"]
+    moment = device["moments"]["failure" if scenario == "failure" else "peak"]
+    (blocker,) = moment["blockers"]
+    assert blocker["site"] == site
+    assert blocker["kept_bytes"] == moment["stuck_bytes"]
+    assert blocker["segments"] == blocker["segments_alone"] == blocker["count"]
+
+    text = vramtrace.call("frag", done.path)
+    lines = text.stdout.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert f"frag.py:{site['line']}" in text.stdout
+    assert vramtrace.call("frag", "--exit-code", done.path).returncode == 1
+
+
+def test_a_failed_request(judged):
+    _, printed = judged("frag.py", "failure")
+    (device,) = printed["devices"]
+    harm = device["harm"]["failed"]
+    assert (harm["count"], harm["asked_bytes"]) == (1, 8 * GIB)
+    assert harm["free_bytes"] == device["moments"]["failure"]["stuck_bytes"]
+    assert device["failures"] == 2  # the one before was plainly too big
+    assert device["expandable_segments"]["failed_request_fits"]
+
+
+def test_a_retry(judged):
+    done, printed = judged("frag.py", "retry")
+    (device,) = printed["devices"]
+    harm = device["harm"]["retry"]
+    assert harm["count"] == done.ledger["num_alloc_retries"] == 1
+    assert (harm["asked_bytes"], harm["free_bytes"]) == (24 * GIB, 60 * GIB)
+    assert [finding["bytes"] for finding in printed["findings"]] == [60 * GIB]
+
+
+@pytest.mark.parametrize("scenario", ["streams", "graph"])
+def test_memory_of_others_is_no_fragmentation(vramtrace, judged, scenario):
+    done, printed = judged("frag.py", scenario)
+    assert printed["findings"] == []
+    assert vramtrace.call("frag", "--exit-code", done.path).returncode == 0
+
+
+@pytest.mark.parametrize("job", ["gpt.py", "mlp.py", "resnet50.py", "frag.py segments", "healthy.py --lengths"])
+def test_expandable_segments_reserve_as_predicted(judged, job):
+    """The same job with the setting: its reserved peak is the one that was computed without it."""
+    _, printed = judged(*job.split())
+    (device,) = printed["devices"]
+    predicted = device["expandable_segments"]["reserved_peak_bytes"]
+    done, printed = judged(*job.split(), env=EXPANDABLE, name="expandable.vtr")
+    (device,) = printed["devices"]
+    measured = done.ledger["reserved_bytes.all.peak"]
+    assert device["expandable_segments"] == {
+        "in_use": True,
+        "reserved_peak_bytes": None,
+        "failed_request_fits": None,
+    }
+    assert abs(predicted - measured) <= max(0.05 * measured, 64 << 20)
+
+
+HEALTHY = ["gpt.py", "mlp.py", "resnet50.py", "llama7b.py", "threads.py", "data_loader.py"]
+HEALTHY += [f"healthy.py --{habit}" for habit in ("warm-up", "evaluate", "lengths", "save", "accumulate", "all")]
+
+
+@pytest.mark.parametrize("job", HEALTHY)
+def test_healthy_jobs_have_no_findings(vramtrace, recorded, job):
+    done = recorded(*job.split())
+    assert done.status == 0, done.stderr
+    printed = vramtrace.json("frag", done.path)
+    assert printed["findings"] == []
+    lines = vramtrace.call("frag", done.path).stdout.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+
+
+def test_series(vramtrace, recorded):
+    """JSON and CSV have the same points, and their maxima are the peaks."""
+    done = recorded("gpt.py")
+    (device,) = vramtrace.json("frag", "--points", 100, done.path)["devices"]
+    points = device["points"]
+    assert max(point["reserved_bytes"] for point in points) == done.ledger["reserved_bytes.all.peak"]
+    assert max(point["allocated_bytes"] for point in points) == done.ledger["allocated_bytes.all.peak"]
+    rows = list(csv.DictReader(io.StringIO(vramtrace.call("frag", "--csv", "--points", 100, done.path).stdout)))
+    assert [{key: int(row[key]) for key in points[0]} for row in rows] == points
