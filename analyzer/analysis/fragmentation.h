@@ -32,7 +32,7 @@ struct frag_figures {
 	uint64_t empty_cache; /* of cached: what torch.cuda.empty_cache() would return */
 	uint64_t split;	    /* PyTorch's inactive_split_bytes */
 	uint64_t largest_free;
-	uint64_t requested, known; /* bytes asked for, of so many allocated bytes for which that is known */
+	uint64_t requested, known; /* bytes asked for, of so many allocated and pending ones for which it is known */
 	uint64_t forced;    /* in segments that were taken while so much was stuck */
 	uint64_t slack;	    /* what one segment per pool may leave unused */
 	uint32_t segments;

@@ -156,7 +156,7 @@ static void count(struct segments *s, uint32_t n, uint64_t sign)
 	if (b->state != SEGMENTS_FREE) {
 		g->nr_blocks += (uint32_t)sign;
 		*(b->state == SEGMENTS_LIVE ? &s->live_bytes : &s->pending_bytes) += sign * b->size;
-		if (b->state == SEGMENTS_LIVE && b->requested) {
+		if (b->requested) {
 			s->requested_bytes += sign * b->requested;
 			s->known_bytes += sign * b->size;
 		}

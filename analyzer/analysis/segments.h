@@ -79,7 +79,7 @@ struct segments {
 	uint64_t whole_bytes;	    /* free, in segments or pages that are wholly free */
 	uint64_t split_bytes;	    /* PyTorch's inactive_split_bytes: none of expandable segments */
 	uint64_t held_bytes;	    /* of whole_bytes: private to graphs, which keep them */
-	uint64_t requested_bytes;   /* of live blocks whose request is known */
+	uint64_t requested_bytes;   /* of live and pending blocks whose request is known */
 	uint64_t known_bytes;	    /* ... and how large these blocks are */
 	uint64_t forced_bytes;	    /* of all segments */
 	uint64_t unplaced_bytes;    /* of tensors in memory that was not seen being taken from the driver */

@@ -52,6 +52,14 @@ unsigned frag_view_findings(const struct frag_view *v)
 	return nr + shows_stuck(v);
 }
 
+/* Bytes of blocks of which nobody said what was asked for. */
+static uint64_t unknown_request(const struct frag_figures *f)
+{
+	uint64_t active = f->allocated + f->pending;
+
+	return active > f->known ? active - f->known : 0;
+}
+
 /* ---- sentences ---------------------------------------------------------------------------------- */
 
 static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_harm which)
@@ -195,13 +203,30 @@ static enum frag_when shown_moment(const struct frag_view *v)
 	return v->d->moment[FRAG_FAILURE].reached ? FRAG_FAILURE : FRAG_PEAK;
 }
 
+/* Lines of at most 80 columns; those behind the first are indented by `indent`. */
+static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char *, ...), const char *text, int indent)
+{
+	int in = 0;
+
+	while (strlen(text) > (size_t)(80 - in)) {
+		int cut = 80 - in;
+
+		while (cut > 1 && text[cut] != ' ')
+			cut--;
+		line(e, "%*s%.*s", in, "", cut, text);
+		text += cut + (text[cut] == ' ');
+		in = indent;
+	}
+	line(e, "%*s%s", in, "", text);
+}
+
 static const char *rounding_text(char buf[static TEXT_MAX], const struct frag_figures *f)
 {
-	uint64_t unknown = f->allocated > f->known ? f->allocated - f->known : 0;
+	uint64_t unknown = unknown_request(f);
 	char lost[HUMAN_MAX], of[HUMAN_MAX];
 
-	snprintf(buf, TEXT_MAX, "%s in blocks larger than what was asked for%s%s%s", human_bytes(lost, f->known - f->requested),
-		 unknown ? " (of " : "", unknown ? human_bytes(of, unknown) : "", unknown ? " not known)" : "");
+	snprintf(buf, TEXT_MAX, "%s: blocks larger than asked for%s%s%s", human_bytes(lost, f->known - f->requested),
+		 unknown ? " (" : "", unknown ? human_bytes(of, unknown) : "", unknown ? " not known)" : "");
 	return buf;
 }
 
@@ -236,7 +261,7 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 
 void print_frag_text(struct emit *e, const struct frag_view *v)
 {
-	char title[256], text[TEXT_MAX];
+	char title[256], text[TEXT_MAX + 2];
 	const char *sentence;
 	enum frag_when when;
 
@@ -247,7 +272,7 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 	}
 	sentence = verdict(text, v);
 	if (sentence)
-		emit_heading(e, "%s", sentence);
+		text_wrapped(e, emit_heading, sentence, 0);
 	else
 		emit_text(e, "No fragmentation that did harm.");
 	emit_blank(e);
@@ -260,10 +285,10 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 		  when == FRAG_FAILURE ? "the failure" : "the peak");
 	print_blockers(e, v, when);
 	emit_blank(e);
-	if (expandable_advice(text, v))
-		emit_text(e, "- %s", text);
-	if (blocker_advice(text, &v->blockers[when]))
-		emit_text(e, "- %s", text);
+	if (expandable_advice(text + 2, v))
+		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
+	if (blocker_advice(text + 2, &v->blockers[when]))
+		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
@@ -290,7 +315,7 @@ static void json_moment(struct emit *e, const struct frag_view *v, enum frag_whe
 	emit_uint(e, "largest_free_bytes", NULL, f->largest_free);
 	emit_uint(e, "requested_bytes", NULL, f->requested);
 	emit_uint(e, "rounding_bytes", NULL, f->known - f->requested);
-	emit_uint(e, "unknown_request_bytes", NULL, f->allocated > f->known ? f->allocated - f->known : 0);
+	emit_uint(e, "unknown_request_bytes", NULL, unknown_request(f));
 	emit_uint(e, "forced_bytes", NULL, f->forced);
 	emit_uint(e, "segments", NULL, f->segments);
 	print_blockers(e, v, when);

@@ -90,6 +90,8 @@ def test_a_failed_request(judged):
     assert harm["free_bytes"] == device["moments"]["failure"]["stuck_bytes"]
     assert device["failures"] == 2  # the one before was plainly too big
     assert device["expandable_segments"]["failed_request_fits"]
+    done, _ = judged("frag.py", "failure", env=EXPANDABLE, name="expandable.vtr")
+    assert done.ledger["num_ooms"] == 1
 
 
 def test_a_retry(judged):

@@ -30,6 +30,8 @@ static const struct {
 	{ cmd_peak, { "peak", "--at", "oom" } },
 	{ cmd_leaks, { "leaks", "--json" } },
 	{ cmd_leaks, { "leaks", "-v" } },
+	{ cmd_frag, { "frag", "--json" } },
+	{ cmd_frag, { "frag" } },
 	{ cmd_timeline, { "timeline", "--json" } },
 	{ cmd_timeline, { "timeline" } },
 	{ cmd_info, { "info", "--json" } },

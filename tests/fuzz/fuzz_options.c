@@ -65,9 +65,9 @@ static void parse_size(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static hostile_command *const commands[] = { cmd_report, cmd_peak, cmd_leaks,  cmd_timeline,
+	static hostile_command *const commands[] = { cmd_report, cmd_peak, cmd_leaks,  cmd_timeline, cmd_frag,
 						     cmd_info,   cmd_dump, cmd_verify, cmd_oom };
-	static const char *const names[] = { "report", "peak", "leaks",  "timeline",
+	static const char *const names[] = { "report", "peak", "leaks",  "timeline", "frag",
 					     "info",   "dump", "verify", "oom" };
 	static FILE *nothing;
 	const char *argv[WORDS_MAX + 2];
