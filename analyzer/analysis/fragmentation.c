@@ -9,7 +9,8 @@
 
 void frag_init(struct frag *f, struct model *m)
 {
-	*f = (struct frag){ .model = m, .step_ns = 1000 };
+	*f = (struct frag){ .model = m };
+	series_init(&f->series);
 }
 
 static void shortage_release(struct frag_shortage *s)
@@ -30,10 +31,10 @@ void frag_release(struct frag *f)
 		for (uint32_t k = 0; k < d->nr_shortages; k++)
 			shortage_release(&d->shortage[k]);
 		free(d->shortage);
-		free(d->step);
 		free(d);
 	}
 	free(f->device);
+	series_release(&f->series);
 	*f = (struct frag){ 0 };
 }
 
@@ -65,11 +66,6 @@ static struct frag_device *get_device(struct frag *f, const struct model_process
 		return NULL;
 	d->process = process;
 	d->ordinal = ordinal;
-	d->step = calloc(FRAG_STEPS, sizeof(*d->step));
-	if (!d->step) {
-		free(d);
-		return NULL;
-	}
 	f->device[f->nr_devices++] = d;
 	return d;
 }
@@ -91,6 +87,11 @@ static uint64_t slack_bytes(const struct segments *s)
 	return bytes;
 }
 
+static uint64_t cached_bytes(const struct device_books *b)
+{
+	return b->reserved_bytes > b->allocated_bytes ? b->reserved_bytes - b->allocated_bytes : 0;
+}
+
 static struct frag_figures figures_now(const struct frag_device *d, uint64_t time_ns)
 {
 	const struct device_books *b = books_of(d);
@@ -100,7 +101,7 @@ static struct frag_figures figures_now(const struct frag_device *d, uint64_t tim
 		.time_ns = time_ns,
 		.reserved = b->reserved_bytes,
 		.allocated = b->allocated_bytes,
-		.cached = b->reserved_bytes > b->allocated_bytes ? b->reserved_bytes - b->allocated_bytes : 0,
+		.cached = cached_bytes(b),
 		.pending = s->pending_bytes,
 		.stuck = s->free_bytes - s->whole_bytes,
 		.held = s->held_bytes,
@@ -147,65 +148,19 @@ static void look_for_peak(struct frag_device *d, uint64_t time_ns)
 	d->peak_is_new = true;
 }
 
-/* ---- the series --------------------------------------------------------------------------------- */
-
-static void raise_to(struct frag_values *to, const struct frag_values *v)
-{
-	for (int i = 0; i < NR_FRAG_VALUES; i++)
-		if (v->value[i] > to->value[i])
-			to->value[i] = v->value[i];
-}
-
-/* Make every two steps one. */
-static void halve(struct frag *f)
-{
-	f->step_ns *= 2;
-	for (size_t i = 0; i < f->nr_devices; i++) {
-		struct frag_device *d = f->device[i];
-		uint64_t nr = (d->filled + 1) / 2;
-
-		for (uint64_t k = 0; k < nr; k++) {
-			struct frag_values both = d->step[2 * k];
-
-			if (2 * k + 1 < d->filled)
-				raise_to(&both, &d->step[2 * k + 1]);
-			d->step[k] = both;
-		}
-		d->filled = nr;
-	}
-}
-
-static void enter_series(struct frag *f, struct frag_device *d, uint64_t time_ns)
+static void enter_series(struct frag *f, const struct frag_device *d, uint64_t time_ns)
 {
 	const struct device_books *b = books_of(d);
 	const struct segments *s = &d->segments;
-	uint64_t cached = b->reserved_bytes > b->allocated_bytes ? b->reserved_bytes - b->allocated_bytes : 0;
+	struct series_values now = { {
+	    [FRAG_RESERVED] = b->reserved_bytes,
+	    [FRAG_ALLOCATED] = b->allocated_bytes,
+	    [FRAG_CACHED] = cached_bytes(b),
+	    [FRAG_STUCK] = s->free_bytes - s->whole_bytes,
+	    [FRAG_LARGEST] = segments_largest_free(s),
+	} };
 
-	while (time_ns / f->step_ns >= FRAG_STEPS)
-		halve(f);
-	while (d->filled <= time_ns / f->step_ns)
-		d->step[d->filled++] = d->now;
-	d->now = (struct frag_values){ { b->reserved_bytes, b->allocated_bytes, cached,
-					 s->free_bytes - s->whole_bytes, segments_largest_free(s) } };
-	raise_to(&d->step[d->filled - 1], &d->now);
-}
-
-void frag_resample(const struct frag *f, const struct frag_device *d, uint64_t end_ns, struct frag_values *values,
-		   uint32_t nr)
-{
-	double part_ns = (double)(end_ns ? end_ns : 1) / nr;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t from = (uint64_t)(i * part_ns) / f->step_ns;
-		uint64_t to = i + 1 == nr ? end_ns / f->step_ns + 1 : (uint64_t)((i + 1) * part_ns) / f->step_ns;
-
-		to = to > from ? to : from + 1;
-		values[i] = (struct frag_values){ 0 };
-		for (uint64_t k = from; k < to && k < d->filled; k++)
-			raise_to(&values[i], &d->step[k]);
-		if (to > d->filled)
-			raise_to(&values[i], &d->now);
-	}
+	series_enter(&f->series, d->process, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */
@@ -527,10 +482,8 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		reset(d, ev);
 		break;
 	}
-	if (d->segments.failed || d->expandable.failed)
-		f->failed = true;
-	else
-		enter_series(f, d, time_ns);
+	enter_series(f, d, time_ns);
+	f->failed |= d->segments.failed || d->expandable.failed || f->series.failed;
 }
 
 static bool changes_memory(const struct tfmt_event *ev)

@@ -15,9 +15,9 @@
 #include "analyzer/analysis/blockers.h"
 #include "analyzer/analysis/expandable.h"
 #include "analyzer/analysis/segments.h"
+#include "analyzer/analysis/series.h"
 #include "analyzer/model.h"
 
-#define FRAG_STEPS 4096
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
 #define FRAG_FORCED_SHARE 0.10 /* likewise if segments were taken meanwhile that it would have saved */
 
@@ -58,10 +58,9 @@ struct frag_moment {
 
 enum frag_when { FRAG_PEAK, FRAG_FAILURE, FRAG_END, NR_FRAG_MOMENTS };
 
+/* The values of a device's series. */
 enum { FRAG_RESERVED, FRAG_ALLOCATED, FRAG_CACHED, FRAG_STUCK, FRAG_LARGEST, NR_FRAG_VALUES };
-struct frag_values {
-	uint64_t value[NR_FRAG_VALUES];
-};
+static_assert(NR_FRAG_VALUES <= SERIES_VALUES, "a series has room for them");
 
 /* Freed memory that one thread is about to empty the cache for. */
 struct frag_shortage {
@@ -88,16 +87,13 @@ struct frag_device {
 	uint32_t private_id;  /* of the graph being captured, of the latest one */
 	struct frag_shortage *shortage; /* of few threads */
 	uint32_t nr_shortages;
-	struct frag_values *step; /* FRAG_STEPS maxima; [0, filled) hold */
-	struct frag_values now;
-	uint64_t filled;
 };
 
 struct frag {
 	struct model *model; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices;
-	uint64_t step_ns; /* of all series */
+	struct series series;
 	bool failed;	  /* out of memory */
 };
 
@@ -112,10 +108,6 @@ int frag_finish(struct frag *f);
 
 /* What is known of a device of the model; NULL if its allocator did nothing. */
 struct frag_device *frag_of(const struct frag *f, const struct model_device *d);
-
-/* The maxima of each of `nr` equal parts of [0, end_ns], into values[nr]. */
-void frag_resample(const struct frag *f, const struct frag_device *d, uint64_t end_ns, struct frag_values *values,
-		   uint32_t nr);
 
 /* Are its segments expandable already? Then there is no other way to compare them with. */
 bool frag_is_expandable(const struct frag_device *d);
