@@ -257,6 +257,8 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 	if (!frag_is_expandable(v->d))
 		emit_label(e, NULL, "expandable", "segments would reserve about %s at the peak",
 			   human_bytes(a, v->d->expandable.peak_bytes));
+	if (v->d->disagreements)
+		emit_label(e, NULL, "not known", "some segments: what is stuck is an estimate");
 }
 
 void print_frag_text(struct emit *e, const struct frag_view *v)
