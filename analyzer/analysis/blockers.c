@@ -7,7 +7,6 @@
 
 void blockers_moment_release(struct blockers_moment *moment)
 {
-	free(moment->unit);
 	free(moment->block);
 	*moment = (struct blockers_moment){ 0 };
 }
@@ -16,7 +15,6 @@ void blockers_moment_release(struct blockers_moment *moment)
 
 struct taking {
 	struct blockers_moment *moment;
-	const struct segments *segments;
 	bool failed;
 };
 
@@ -36,90 +34,52 @@ static bool make_room(void *array, size_t nr, size_t *room, size_t size)
 	return true;
 }
 
-/* The last unit if it begins there, else a new one. */
-static struct blockers_unit *unit_at(struct taking *t, uint64_t address, uint64_t size, uint32_t pool)
+static void take_part(struct taking *t, const struct segments_block *b, uint64_t unit, uint64_t unit_bytes, uint64_t bytes)
 {
 	struct blockers_moment *m = t->moment;
 
-	if (m->nr_units && m->unit[m->nr_units - 1].address == address)
-		return &m->unit[m->nr_units - 1];
-	if (!make_room(&m->unit, m->nr_units, &m->units_room, sizeof(*m->unit))) {
+	if (make_room(&m->block, m->nr_blocks, &m->room, sizeof(*m->block)))
+		m->block[m->nr_blocks++] = (struct blockers_block){ unit, unit_bytes, bytes, b->since_ns, b->group };
+	else
 		t->failed = true;
-		return NULL;
-	}
-	m->unit[m->nr_units] = (struct blockers_unit){ .address = address, .size = size, .pool = pool };
-	return &m->unit[m->nr_units++];
 }
 
-/* The part of a block that lies in one unit. */
-static void take_part(struct taking *t, const struct segments_block *b, uint64_t address, uint64_t size, uint64_t bytes)
-{
-	struct blockers_moment *m = t->moment;
-	struct blockers_unit *unit = unit_at(t, address, size, t->segments->segment[b->segment].pool);
-
-	if (!unit)
-		return;
-	if (b->state == SEGMENTS_FREE) {
-		unit->free_bytes += bytes;
-		return;
-	}
-	if (!make_room(&m->block, m->nr_blocks, &m->blocks_room, sizeof(*m->block))) {
-		t->failed = true;
-		return;
-	}
-	m->block[m->nr_blocks++] =
-	    (struct blockers_block){ bytes, b->since_ns, (uint32_t)(m->nr_units - 1), b->group };
-}
-
-static void take_block(void *ctx, const struct segments_block *b)
+static void take_block(void *ctx, const struct segments_block *b, const struct segment *g)
 {
 	struct taking *t = ctx;
-	const struct segment *g = &t->segments->segment[b->segment];
 	uint64_t end = b->address + b->size, page, part;
 
 	if (!g->page_bytes) {
 		take_part(t, b, g->address, g->size, b->size);
 		return;
 	}
-	/* Of pages that it has alone only the first and the last matter: the others are not shared. */
 	for (uint64_t from = b->address; from < end; from = part) {
 		page = g->address + (from - g->address) / g->page_bytes * g->page_bytes;
 		part = page + g->page_bytes < end ? page + g->page_bytes : end;
-		if (part - from == g->page_bytes)
-			part = page + (end - page) / g->page_bytes * g->page_bytes;
-		else
+		if (part - from < g->page_bytes)
 			take_part(t, b, page, g->page_bytes, part - from);
+		else /* pages that it has alone have nothing free */
+			part = page + (end - page) / g->page_bytes * g->page_bytes;
 	}
 }
 
-/* Forget units without anything free, or without a block. */
-static void keep_shared(struct blockers_moment *m)
+static int by_unit(const void *a, const void *b)
 {
-	size_t blocks = 0, units = 0, next = 0;
+	const struct blockers_block *x = a, *y = b;
 
-	for (size_t u = 0; u < m->nr_units; u++) {
-		size_t first = blocks;
-
-		for (; next < m->nr_blocks && m->block[next].unit == u; next++) {
-			if (!m->unit[u].free_bytes)
-				continue;
-			m->block[blocks] = m->block[next];
-			m->block[blocks++].unit = (uint32_t)units;
-		}
-		if (blocks > first)
-			m->unit[units++] = m->unit[u];
-	}
-	m->nr_units = units;
-	m->nr_blocks = blocks;
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-int blockers_take(struct blockers_moment *moment, const struct segments *s)
+int blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark)
 {
-	struct taking t = { .moment = moment, .segments = s };
+	struct taking t = { .moment = moment };
 
-	moment->nr_units = moment->nr_blocks = 0;
-	segments_each(s, take_block, &t);
-	keep_shared(moment);
+	moment->nr_blocks = 0;
+	segments_each(s, at_mark, take_block, &t);
+	if (moment->nr_blocks)
+		qsort(moment->block, moment->nr_blocks, sizeof(*moment->block), by_unit);
 	return t.failed ? TFMT_E_NOMEM : 0;
 }
 
@@ -182,39 +142,37 @@ static uint32_t blocker_of(struct grouping *g, uint32_t group)
 	return g->of_group[group];
 }
 
-/* The blocks first..last-1 of one unit. */
-static int group_unit(struct grouping *g, const struct blockers_moment *m, size_t first, size_t last)
+static void add_block(struct blocker *b, const struct blockers_block *block, uint64_t kept_bytes)
 {
-	const struct blockers_unit *u = &m->unit[m->block[first].unit];
-	uint32_t only = blocker_of(g, m->block[first].group);
-	uint64_t live = 0;
+	if (!b->blocks || block->since_ns < b->oldest_ns)
+		b->oldest_ns = block->since_ns;
+	if (!b->blocks)
+		b->first_unit = block->unit;
+	if (!b->blocks || b->last_unit != block->unit)
+		b->units++;
+	b->last_unit = block->unit;
+	b->blocks++;
+	b->bytes += block->size;
+	if (block->size > b->largest_bytes)
+		b->largest_bytes = block->size;
+	b->kept_bytes += kept_bytes;
+}
 
-	for (size_t i = first; i < last; i++) {
-		live += m->block[i].size;
-		if (blocker_of(g, m->block[i].group) != only)
-			only = 0;
-	}
-	for (size_t i = first; i < last; i++) {
-		const struct blockers_block *block = &m->block[i];
-		uint32_t index = blocker_of(g, block->group);
-		struct blocker *b;
+/* The blocks of one unit, of which `live` bytes are. */
+static int group_unit(struct grouping *g, const struct blockers_block *block, size_t nr, uint64_t live)
+{
+	uint32_t only = blocker_of(g, block[0].group);
+	double free_bytes = (double)(block[0].unit_bytes - live);
+
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t index = blocker_of(g, block[i].group);
 
 		if (!index)
 			return TFMT_E_NOMEM;
-		b = &g->result->blocker[index - 1];
-		if (!b->blocks || block->since_ns < b->oldest_ns)
-			b->oldest_ns = block->since_ns;
-		if (!b->blocks)
-			b->first_unit = u->address;
-		b->blocks++;
-		b->bytes += block->size;
-		if (block->size > b->largest_bytes)
-			b->largest_bytes = block->size;
-		b->kept_bytes += (uint64_t)((double)u->free_bytes * (double)block->size / (double)live);
-		if (b->last_unit != block->unit + 1) {
-			b->last_unit = block->unit + 1;
-			b->units++;
-		}
+		add_block(&g->result->blocker[index - 1], &block[i],
+			  (uint64_t)(free_bytes * (double)block[i].size / (double)live));
+		if (index != only)
+			only = 0;
 	}
 	if (only)
 		g->result->blocker[only - 1].alone_units++;
@@ -241,12 +199,13 @@ int blockers_find(struct blockers *b, const struct blockers_moment *moment, cons
 	if (!g.of_group)
 		return TFMT_E_NOMEM;
 	for (size_t first = 0, last; first < moment->nr_blocks && !err; first = last) {
-		const struct blockers_unit *u = &moment->unit[moment->block[first].unit];
+		const struct blockers_block *block = &moment->block[first];
+		uint64_t live = 0;
 
-		for (last = first; last < moment->nr_blocks && moment->block[last].unit == moment->block[first].unit;)
-			last++;
-		if (2 * u->free_bytes >= u->size)
-			err = group_unit(&g, moment, first, last);
+		for (last = first; last < moment->nr_blocks && moment->block[last].unit == block->unit; last++)
+			live += moment->block[last].size;
+		if (live && live <= block->unit_bytes / 2)
+			err = group_unit(&g, block, last - first, live);
 	}
 	if (b->nr_blockers)
 		qsort(b->blocker, b->nr_blockers, sizeof(*b->blocker), by_kept);

@@ -11,26 +11,21 @@
 #include "analyzer/analysis/segments.h"
 #include "analyzer/model.h"
 
-struct blockers_unit {
-	uint64_t address, size, free_bytes;
-	uint32_t pool; /* of struct segments */
-};
-
-/* A live block in a unit that also has free bytes. */
+/* What of a live block lies in one unit. */
 struct blockers_block {
+	uint64_t unit, unit_bytes; /* address and size */
 	uint64_t size, since_ns;
-	uint32_t unit, group; /* group: of the process's books */
+	uint32_t group; /* of the process's books */
 };
 
-/* The units and blocks of one moment. */
+/* The live blocks of one moment, by unit. */
 struct blockers_moment {
-	struct blockers_unit *unit;
 	struct blockers_block *block;
-	size_t nr_units, nr_blocks, units_room, blocks_room;
+	size_t nr_blocks, room;
 };
 
-/* Fill it anew. Returns 0 or TFMT_E_NOMEM. */
-int blockers_take(struct blockers_moment *moment, const struct segments *s);
+/* Fill it anew with what is live now, or was at the mark. Returns 0 or TFMT_E_NOMEM. */
+int blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark);
 void blockers_moment_release(struct blockers_moment *moment);
 
 /* All blockers that one place allocated. */
@@ -45,7 +40,7 @@ struct blocker {
 	uint64_t kept_bytes;	 /* free there: all of it if they are alone, else their share by size */
 	uint64_t alone_units;	 /* in which nothing else is live */
 	uint64_t first_unit;	 /* address of the first */
-	uint32_t last_unit;	 /* while they are grouped: number + 1 of the latest */
+	uint64_t last_unit;	 /* while they are grouped: the latest */
 };
 
 struct blockers {

@@ -118,7 +118,7 @@ static struct frag_figures figures_now(const struct frag_device *d, uint64_t tim
 
 static void take_blocks(struct frag *f, struct frag_device *d, enum frag_when when)
 {
-	if (blockers_take(&d->moment[when].blocks, &d->segments))
+	if (blockers_take(&d->moment[when].blocks, &d->segments, when == FRAG_PEAK))
 		f->failed = true;
 }
 
@@ -126,15 +126,6 @@ static void moment_reached(struct frag_device *d, enum frag_when when, uint64_t 
 {
 	d->moment[when].reached = true;
 	d->moment[when].figures = figures_now(d, time_ns);
-}
-
-/* Before anything changes: whoever was live at a new peak still is. */
-static void settle_peak(struct frag *f, struct frag_device *d)
-{
-	if (!d->peak_is_new)
-		return;
-	d->peak_is_new = false;
-	take_blocks(f, d, FRAG_PEAK);
 }
 
 static void look_for_peak(struct frag_device *d, uint64_t time_ns)
@@ -145,7 +136,7 @@ static void look_for_peak(struct frag_device *d, uint64_t time_ns)
 	if (!b->reported || b->driver_unsure || (peak->reached && b->reserved_bytes <= peak->figures.reserved))
 		return;
 	moment_reached(d, FRAG_PEAK, time_ns);
-	d->peak_is_new = true;
+	segments_mark(&d->segments);
 }
 
 static void enter_series(struct frag *f, const struct frag_device *d, uint64_t time_ns)
@@ -414,10 +405,8 @@ static void map(struct frag_device *d, const struct tfmt_event *ev)
 static void unmap(struct frag *f, const struct model_process *process, const struct tfmt_event *ev)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
-		if (f->device[i]->process != process)
-			continue;
-		settle_peak(f, f->device[i]);
-		segments_give(&f->device[i]->segments, ev->address, ev->size);
+		if (f->device[i]->process == process)
+			segments_give(&f->device[i]->segments, ev->address, ev->size);
 	}
 }
 
@@ -434,7 +423,7 @@ static void reset(struct frag_device *d, const struct tfmt_event *ev)
 {
 	if (ev->aux)
 		return;
-	segments_release(&d->segments);
+	segments_give(&d->segments, 0, UINT64_MAX);
 	expandable_release(&d->expandable);
 }
 
@@ -525,7 +514,6 @@ void frag_observe(void *ctx, const struct model_process *process, const struct t
 		f->failed = true;
 		return;
 	}
-	settle_peak(f, d);
 	device_event(f, d, ev, time_ns);
 }
 
@@ -534,7 +522,7 @@ int frag_finish(struct frag *f)
 	for (size_t i = 0; i < f->nr_devices && !f->failed; i++) {
 		struct frag_device *d = f->device[i];
 
-		settle_peak(f, d);
+		take_blocks(f, d, FRAG_PEAK);
 		moment_reached(d, FRAG_END, d->process->last_ns);
 		take_blocks(f, d, FRAG_END);
 	}

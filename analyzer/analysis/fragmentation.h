@@ -81,7 +81,6 @@ struct frag_device {
 	uint64_t failures;    /* requests that failed, for whatever reason */
 	uint64_t disagreements; /* reports whose reserved bytes are not those of the segments known */
 	bool has_failed;      /* since the cache was last emptied for a request */
-	bool peak_is_new;     /* its blocks are still to be taken down */
 	uint64_t told_address, told_bytes, completed_address; /* by the allocator, just now */
 	bool was_capturing;
 	uint32_t private_id;  /* of the graph being captured, of the latest one */

@@ -11,6 +11,7 @@ void segments_release(struct segments *s)
 	free(s->segment);
 	free(s->pool);
 	free(s->reservation);
+	free(s->gone);
 	*s = (struct segments){ 0 };
 }
 
@@ -214,8 +215,35 @@ static void add_block(struct segments *s, uint64_t address, uint64_t size, uint3
 	count(s, n, 1);
 }
 
+static bool is_taken(const struct segments_block *b)
+{
+	return b->state == SEGMENTS_LIVE || b->state == SEGMENTS_PENDING;
+}
+
+/* A block ends; if it was live at the mark it is kept as it was. */
+static void bury(struct segments *s, uint32_t n)
+{
+	const struct segments_block *b = &s->block[n];
+
+	if (!is_taken(b) || b->number > s->mark)
+		return;
+	if (s->nr_gone == s->gone_room) {
+		size_t room = s->gone_room ? 2 * s->gone_room : 64;
+		struct segments_gone *grown = realloc(s->gone, room * sizeof(*grown));
+
+		if (!grown) {
+			s->failed = true;
+			return;
+		}
+		s->gone = grown;
+		s->gone_room = room;
+	}
+	s->gone[s->nr_gone++] = (struct segments_gone){ *b, s->segment[b->segment] };
+}
+
 static void drop_block(struct segments *s, uint32_t n)
 {
+	bury(s, n);
 	count(s, n, -1ull);
 	s->root = tree_remove(s, s->root, n);
 	s->block[n] = (struct segments_block){ .left = s->free_block };
@@ -512,6 +540,7 @@ uint64_t segments_largest_free(const struct segments *s)
 
 static void release_block(struct segments *s, uint32_t n)
 {
+	bury(s, n);
 	set_block(s, n, s->block[n].size, SEGMENTS_FREE);
 	join_neighbours(s, n);
 }
@@ -594,6 +623,7 @@ struct segments_outcome segments_alloc(struct segments *s, const struct segments
 		s->block[n].requested = r->requested && r->requested <= r->size ? r->requested : 0;
 		s->block[n].since_ns = r->time_ns;
 		s->block[n].group = r->group;
+		s->block[n].number = ++s->number;
 		set_block(s, n, r->size, SEGMENTS_LIVE);
 	}
 	add_block(s, r->address + r->size, b.address + b.size - r->address - r->size, index, SEGMENTS_FREE);
@@ -657,19 +687,23 @@ uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to,
 	return fit.found;
 }
 
-static void each(const struct segments *s, uint32_t n, void (*fn)(void *, const struct segments_block *), void *ctx)
+void segments_mark(struct segments *s)
 {
-	if (!n)
-		return;
-	each(s, s->block[n].left, fn, ctx);
-	if (s->block[n].state != SEGMENTS_IDLE)
-		fn(ctx, &s->block[n]);
-	each(s, s->block[n].right, fn, ctx);
+	s->mark = s->number;
+	s->nr_gone = 0;
 }
 
-void segments_each(const struct segments *s, void (*fn)(void *ctx, const struct segments_block *b), void *ctx)
+void segments_each(const struct segments *s, bool at_mark,
+		   void (*fn)(void *ctx, const struct segments_block *b, const struct segment *g), void *ctx)
 {
-	each(s, s->root, fn, ctx);
+	for (uint32_t n = 1; n <= s->nr_blocks; n++) {
+		const struct segments_block *b = &s->block[n];
+
+		if (is_taken(b) && (!at_mark || b->number <= s->mark))
+			fn(ctx, b, &s->segment[b->segment]);
+	}
+	for (size_t i = 0; at_mark && i < s->nr_gone; i++)
+		fn(ctx, &s->gone[i].block, &s->gone[i].segment);
 }
 
 const struct segments_block *segments_at(const struct segments *s, uint64_t address)

@@ -37,6 +37,7 @@ struct segments_block {
 	uint32_t segment;
 	uint32_t group; /* the caller's: who allocated it */
 	uint8_t state;
+	uint64_t number; /* which block handed out it is, from 1 */
 };
 
 struct segments_pool {
@@ -58,6 +59,12 @@ struct segment {
 	bool gone;		 /* the slot is free */
 };
 
+/* A block as it was, with the segment in which it lay. */
+struct segments_gone {
+	struct segments_block block;
+	struct segment segment;
+};
+
 struct segments_reservation {
 	uint64_t address, size;
 	uint32_t segment; /* + 1; 0 = nothing mapped yet */
@@ -73,6 +80,11 @@ struct segments {
 	struct segments_reservation *reservation;
 	uint32_t nr_reservations;
 	uint32_t random;
+
+	uint64_t number; /* blocks handed out */
+	uint64_t mark;	 /* ... at the mark */
+	struct segments_gone *gone; /* blocks live at the mark that are not any more */
+	size_t nr_gone, gone_room;
 
 	uint64_t reserved_bytes;
 	uint64_t live_bytes, pending_bytes, free_bytes;
@@ -135,8 +147,12 @@ uint64_t segments_largest_of(const struct segments *s, uint32_t pool);
 /* The smallest free block of at least so many bytes that begins in [from, to), but not at `except`; 0 = none. */
 uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except);
 
-/* Call fn for each block of the allocator's segments, in order of address. */
-void segments_each(const struct segments *s, void (*fn)(void *ctx, const struct segments_block *b), void *ctx);
+/* Remember the blocks that are live now, instead of those of the mark before. */
+void segments_mark(struct segments *s);
+
+/* Call fn for each live or pending block, or (`at_mark`) each that was at the mark, in no order. */
+void segments_each(const struct segments *s, bool at_mark,
+		   void (*fn)(void *ctx, const struct segments_block *b, const struct segment *g), void *ctx);
 
 /* The block that holds an address; NULL if none does. */
 const struct segments_block *segments_at(const struct segments *s, uint64_t address);
