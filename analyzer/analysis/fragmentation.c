@@ -10,7 +10,7 @@
 void frag_init(struct frag *f, struct model *m)
 {
 	*f = (struct frag){ .model = m };
-	series_init(&f->series);
+	maxima_init(&f->series);
 }
 
 static void shortage_release(struct frag_shortage *s)
@@ -34,7 +34,7 @@ void frag_release(struct frag *f)
 		free(d);
 	}
 	free(f->device);
-	series_release(&f->series);
+	maxima_release(&f->series);
 	*f = (struct frag){ 0 };
 }
 
@@ -143,7 +143,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 {
 	const struct device_books *b = books_of(d);
 	const struct segments *s = &d->segments;
-	struct series_values now = { {
+	struct maxima_values now = { {
 	    [FRAG_RESERVED] = b->reserved_bytes,
 	    [FRAG_ALLOCATED] = b->allocated_bytes,
 	    [FRAG_CACHED] = cached_bytes(b),
@@ -151,7 +151,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 	    [FRAG_LARGEST] = segments_largest_free(s),
 	} };
 
-	series_enter(&f->series, d->process, d->ordinal, time_ns, &now);
+	maxima_enter(&f->series, d->process, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */

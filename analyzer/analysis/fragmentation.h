@@ -15,7 +15,7 @@
 #include "analyzer/analysis/blockers.h"
 #include "analyzer/analysis/expandable.h"
 #include "analyzer/analysis/segments.h"
-#include "analyzer/analysis/series.h"
+#include "analyzer/analysis/maxima.h"
 #include "analyzer/model.h"
 
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
@@ -60,7 +60,7 @@ enum frag_when { FRAG_PEAK, FRAG_FAILURE, FRAG_END, NR_FRAG_MOMENTS };
 
 /* The values of a device's series. */
 enum { FRAG_RESERVED, FRAG_ALLOCATED, FRAG_CACHED, FRAG_STUCK, FRAG_LARGEST, NR_FRAG_VALUES };
-static_assert(NR_FRAG_VALUES <= SERIES_VALUES, "a series has room for them");
+static_assert(NR_FRAG_VALUES <= MAXIMA_VALUES, "a series has room for them");
 
 /* Freed memory that one thread is about to empty the cache for. */
 struct frag_shortage {
@@ -92,7 +92,7 @@ struct frag {
 	struct model *model; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices;
-	struct series series;
+	struct maxima series; /* FRAG_RESERVED and so on, of all devices */
 	bool failed;	  /* out of memory */
 };
 
