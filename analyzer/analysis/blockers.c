@@ -34,7 +34,8 @@ static bool make_room(void *array, size_t nr, size_t *room, size_t size)
 	return true;
 }
 
-static void take_part(struct taking *t, const struct segments_block *b, uint64_t unit, uint64_t unit_bytes, uint64_t bytes)
+static void take_part(struct taking *t, const struct segments_block *b, uint64_t unit, uint64_t unit_bytes,
+		      uint64_t bytes)
 {
 	struct blockers_moment *m = t->moment;
 

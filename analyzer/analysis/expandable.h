@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `expandable_segments:True` would reserve: the recorded requests replayed on segments that grow page by page, as
- * PyTorch's allocator does with this setting. One range of addresses per pool, best fit, mapped at its end as needed;
- * emptying the cache gives back whole pages.
+ * What `expandable_segments:True` would reserve: the recorded requests replayed on segments that grow page by
+ * page, as PyTorch's allocator does with this setting. One range of addresses per pool, best fit, mapped at its
+ * end as needed; emptying the cache gives back whole pages.
  */
 #ifndef VT_EXPANDABLE_H
 #define VT_EXPANDABLE_H

@@ -112,7 +112,7 @@ void maxima_resample(const struct maxima *s, const struct maxima_track *track, u
 		values[i] = (struct maxima_values){ 0 };
 		for (uint64_t k = from; k < to && k < track->filled; k++)
 			raise_to(&values[i], &track->step[k]);
-		/* Steps are as fine as this track's events let them be; what lies behind may be any number of them. */
+		/* What lies behind the last step entered may be any number of them. */
 		if (to > track->filled)
 			raise_to(&values[i], &track->now);
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments and blocks of one device: a treap of blocks by address, each with the largest free block below it. */
+/* Segments and blocks of one device, and what their bytes add up to. */
 #include "analyzer/analysis/segments.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "analyzer/analysis/blocktree.h"
 
 void segments_release(struct segments *s)
 {
@@ -15,117 +16,18 @@ void segments_release(struct segments *s)
 	*s = (struct segments){ 0 };
 }
 
-/* ---- the tree ----------------------------------------------------------------------------------- */
-
-static uint64_t own_free(const struct segments_block *b)
-{
-	return b->state == SEGMENTS_FREE ? b->size : 0;
-}
-
-static void pull_up(struct segments *s, uint32_t n)
-{
-	struct segments_block *b = &s->block[n];
-	uint64_t most = own_free(b);
-
-	/* block[0] is none, and has nothing free. */
-	if (s->block[b->left].max_free > most)
-		most = s->block[b->left].max_free;
-	if (s->block[b->right].max_free > most)
-		most = s->block[b->right].max_free;
-	b->max_free = most;
-}
-
-/* Cut the tree below n in two: what begins below the address, and the rest. */
-static void tree_split(struct segments *s, uint32_t n, uint64_t address, uint32_t *below, uint32_t *rest)
-{
-	if (!n) {
-		*below = *rest = 0;
-	} else if (s->block[n].address < address) {
-		tree_split(s, s->block[n].right, address, &s->block[n].right, rest);
-		*below = n;
-		pull_up(s, n);
-	} else {
-		tree_split(s, s->block[n].left, address, below, &s->block[n].left);
-		*rest = n;
-		pull_up(s, n);
-	}
-}
-
-static uint32_t tree_join(struct segments *s, uint32_t a, uint32_t b)
-{
-	if (!a || !b)
-		return a ? a : b;
-	if (s->block[a].priority > s->block[b].priority) {
-		s->block[a].right = tree_join(s, s->block[a].right, b);
-		pull_up(s, a);
-		return a;
-	}
-	s->block[b].left = tree_join(s, a, s->block[b].left);
-	pull_up(s, b);
-	return b;
-}
-
-static uint32_t tree_insert(struct segments *s, uint32_t at, uint32_t n)
-{
-	if (!at || s->block[n].priority > s->block[at].priority) {
-		tree_split(s, at, s->block[n].address, &s->block[n].left, &s->block[n].right);
-		pull_up(s, n);
-		return n;
-	}
-	if (s->block[n].address < s->block[at].address)
-		s->block[at].left = tree_insert(s, s->block[at].left, n);
-	else
-		s->block[at].right = tree_insert(s, s->block[at].right, n);
-	pull_up(s, at);
-	return at;
-}
-
-static uint32_t tree_remove(struct segments *s, uint32_t at, uint32_t n)
-{
-	if (at == n)
-		return tree_join(s, s->block[n].left, s->block[n].right);
-	if (s->block[n].address < s->block[at].address)
-		s->block[at].left = tree_remove(s, s->block[at].left, n);
-	else
-		s->block[at].right = tree_remove(s, s->block[at].right, n);
-	pull_up(s, at);
-	return at;
-}
-
-/* A block's size or state has changed: tell all above it. */
-static void tree_changed(struct segments *s, uint32_t at, uint32_t n)
-{
-	if (at != n)
-		tree_changed(s, s->block[n].address < s->block[at].address ? s->block[at].left : s->block[at].right, n);
-	pull_up(s, at);
-}
-
-/* The last block that begins at or before the address; 0 = none. */
-static uint32_t tree_floor(const struct segments *s, uint64_t address)
-{
-	uint32_t found = 0;
-
-	for (uint32_t n = s->root; n;) {
-		if (s->block[n].address <= address) {
-			found = n;
-			n = s->block[n].right;
-		} else {
-			n = s->block[n].left;
-		}
-	}
-	return found;
-}
+/* ---- looking for blocks ------------------------------------------------------------------------- */
 
 static uint32_t find_exact(const struct segments *s, uint64_t address)
 {
-	uint32_t n = tree_floor(s, address);
+	uint32_t n = blocktree_floor(s, address);
 
 	return n && s->block[n].address == address ? n : 0;
 }
 
 static uint32_t find_holding(const struct segments *s, uint64_t address)
 {
-	uint32_t n = tree_floor(s, address);
+	uint32_t n = blocktree_floor(s, address);
 
 	return n && address - s->block[n].address < s->block[n].size ? n : 0;
 }
@@ -187,8 +89,10 @@ static uint32_t block_new(struct segments *s)
 	}
 	if (s->nr_blocks + 1 >= s->blocks_room) {
 		uint32_t room = s->blocks_room ? 2 * s->blocks_room : 256;
-		struct segments_block *grown = room > s->blocks_room ? realloc(s->block, room * sizeof(*grown)) : NULL;
+		struct segments_block *grown = NULL;
 
+		if (room > s->blocks_room)
+			grown = realloc(s->block, room * sizeof(*grown));
 		if (!grown) {
 			s->failed = true;
 			return 0;
@@ -211,7 +115,7 @@ static void add_block(struct segments *s, uint64_t address, uint64_t size, uint3
 	s->block[n] = (struct segments_block){
 		.address = address, .size = size, .priority = s->random, .segment = segment, .state = state
 	};
-	s->root = tree_insert(s, s->root, n);
+	s->root = blocktree_insert(s, s->root, n);
 	count(s, n, 1);
 }
 
@@ -245,7 +149,7 @@ static void drop_block(struct segments *s, uint32_t n)
 {
 	bury(s, n);
 	count(s, n, -1ull);
-	s->root = tree_remove(s, s->root, n);
+	s->root = blocktree_remove(s, s->root, n);
 	s->block[n] = (struct segments_block){ .left = s->free_block };
 	s->free_block = n;
 }
@@ -257,7 +161,7 @@ static void set_block(struct segments *s, uint32_t n, uint64_t size, uint8_t sta
 	s->block[n].size = size;
 	s->block[n].state = state;
 	count(s, n, 1);
-	tree_changed(s, s->root, n);
+	blocktree_changed(s, s->root, n);
 }
 
 /* Index + 1 of a new segment; 0 when memory runs out. */
@@ -439,7 +343,7 @@ void segments_map(struct segments *s, uint64_t address, uint64_t size)
 /* The last block that begins in [from, to) or reaches into it; 0 = none. */
 static uint32_t last_within(const struct segments *s, uint64_t from, uint64_t to)
 {
-	uint32_t n = to > from ? tree_floor(s, to - 1) : 0;
+	uint32_t n = to > from ? blocktree_floor(s, to - 1) : 0;
 
 	return n && s->block[n].address + s->block[n].size > from ? n : 0;
 }
@@ -519,7 +423,7 @@ static void search_largest(const struct segments *s, uint32_t n, uint32_t pool, 
 {
 	if (!n || s->block[n].max_free <= *most)
 		return;
-	if (own_free(&s->block[n]) > *most && s->segment[s->block[n].segment].pool == pool)
+	if (blocktree_free_bytes(&s->block[n]) > *most && s->segment[s->block[n].segment].pool == pool)
 		*most = s->block[n].size;
 	search_largest(s, s->block[n].left, pool, most);
 	search_largest(s, s->block[n].right, pool, most);
@@ -670,7 +574,7 @@ static void search_fit(const struct segments *s, uint32_t n, struct fit *fit)
 		return;
 	if (b->address > fit->from)
 		search_fit(s, b->left, fit);
-	if (b->address >= fit->from && b->address < fit->to && own_free(b) >= fit->size &&
+	if (b->address >= fit->from && b->address < fit->to && blocktree_free_bytes(b) >= fit->size &&
 	    b->address != fit->except && (!fit->found || b->size < fit->found_size)) {
 		fit->found = b->address;
 		fit->found_size = b->size;

@@ -12,6 +12,7 @@
 
 #define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
 #define TEXT_MAX 512
+#define ADVICE_PART 50 /* what saves less than this part of the peak is no advice */
 
 static const char *const moment_names[NR_FRAG_MOMENTS] = { "peak", "failure", "end" };
 static const char *const harm_names[NR_FRAG_HARMS] = { "failed", "retry", "segment" };
@@ -169,18 +170,19 @@ static const char *expandable_advice(char buf[static TEXT_MAX], const struct fra
 {
 	static const char setting[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
-	char kept[HUMAN_MAX], saved[HUMAN_MAX];
+	uint64_t peak = v->d->expandable.peak_bytes;
+	uint64_t saved = p->reserved > peak ? p->reserved - peak : 0;
+	char text[HUMAN_MAX];
 
 	if (frag_is_expandable(v->d))
 		return NULL;
-	if (would_fit(v)) {
-		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting, human_bytes(kept, v->d->expandable_kept));
-		return buf;
-	}
-	if (v->d->expandable.peak_bytes >= p->reserved || p->reserved - v->d->expandable.peak_bytes < p->reserved / 50)
+	if (would_fit(v))
+		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting,
+			 human_bytes(text, v->d->expandable_kept));
+	else if (saved > p->reserved / ADVICE_PART)
+		snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting, human_bytes(text, saved));
+	else
 		return NULL;
-	snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting,
-		 human_bytes(saved, p->reserved - v->d->expandable.peak_bytes));
 	return buf;
 }
 
@@ -204,7 +206,8 @@ static enum frag_when shown_moment(const struct frag_view *v)
 }
 
 /* Lines of at most 80 columns; those behind the first are indented by `indent`. */
-static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char *, ...), const char *text, int indent)
+static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char *, ...), const char *text,
+			 int indent)
 {
 	int in = 0;
 

@@ -127,7 +127,7 @@ def test_expandable_segments_reserve_as_predicted(judged, job):
     assert abs(predicted - measured) <= max(0.05 * measured, 64 << 20)
 
 
-HEALTHY = ["gpt.py", "mlp.py", "resnet50.py", "llama7b.py", "threads.py", "data_loader.py"]
+HEALTHY = ["fill_until_oom.py --catch", "gpt.py", "mlp.py", "resnet50.py", "llama7b.py", "threads.py", "data_loader.py"]
 HEALTHY += [f"healthy.py --{habit}" for habit in ("warm-up", "evaluate", "lengths", "save", "accumulate", "all")]
 
 
