@@ -27,6 +27,9 @@ void books_release(struct books *books)
 	communicators_release(&books->communicators);
 	value_reads_release(&books->value_reads);
 	books_undo_release(books);
+	if (books->lives)
+		lives_release(books->lives);
+	free(books->lives);
 	*books = (struct books){ 0 };
 }
 
@@ -187,6 +190,8 @@ void books_leave(struct books *books, const struct block *b)
 	if (g->tensor) {
 		d->allocated_bytes -= b->size;
 		d->requested_bytes -= g->shape_bytes;
+		if (books->lives)
+			lives_gone(books->lives, b->handle);
 	} else {
 		driver_add(books, g, -(int64_t)b->size, 0);
 	}
@@ -210,8 +215,10 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 }
 
 /* The most that tensors have held, if this is it. */
-static void tensor_peak(struct device_books *d, uint64_t time_ns)
+static void tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
 {
+	if (books->lives && !d->allocated_unsure)
+		lives_total(books->lives, (uint8_t)(d - books->device), d->allocated_bytes);
 	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
 		return;
 	d->allocated_peak_bytes = d->allocated_bytes;
@@ -243,7 +250,7 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 	d->allocated_bytes += (uint64_t)bytes;
 	d->has_unshaped = true;
 	if (bytes > 0)
-		tensor_peak(d, time_ns);
+		tensor_peak(books, d, time_ns);
 	return 0;
 }
 
@@ -258,6 +265,8 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 	struct device_books *d = &books->device[books_device(ev)];
 
 	books_forget_stale(books, BLOCK_TENSOR, ev->address);
+	if (group >= 0 && books->lives)
+		b.handle = lives_born(books->lives, books_device(ev), b.address, b.size, b.group, 0);
 	if (group < 0 || !blocks_insert(&books->blocks, &b))
 		return TFMT_E_NOMEM;
 	d->tensor_allocs++;
@@ -267,7 +276,7 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 	d->driver_peak_is_new = false;
 	if (reported)
 		books_reserved_report(d, ev->aux);
-	tensor_peak(d, ev->time_ns);
+	tensor_peak(books, d, ev->time_ns);
 	return 0;
 }
 
@@ -299,6 +308,8 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 	if (reported)
 		books_reserved_report(d, ev->aux);
 	books_mark(d, MARK_OOM, ev->time_ns);
+	if (books->lives)
+		lives_mark(books->lives, books_device(ev), LIVES_OOM);
 	return 0;
 }
 
@@ -349,8 +360,11 @@ static int object_event(struct books *books, const struct tfmt_event *ev)
 static __attribute__((noinline)) void mark_time(struct books *books)
 {
 	books->time_marked = true;
-	for (int i = 0; i <= GROUP_HOST; i++)
+	for (int i = 0; i <= GROUP_HOST; i++) {
 		books_mark(&books->device[i], MARK_TIME, books->at_time_ns);
+		if (books->lives && books->device[i].present)
+			lives_mark(books->lives, (uint8_t)i, LIVES_TIME);
+	}
 }
 
 /* An event that counts, and is none of the two that nearly all are. */
@@ -431,9 +445,11 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		books->teardown_events++;
 		return 0;
 	}
-	if (books->damage.any)
+	if (books->lives)
+		err = lives_next(books->lives, ev, books->phase, books->phases.is_update);
+	if (!err && books->damage.any)
 		err = books_damage_before(books, ev->time_ns);
-	if (ev->time_ns > books->at_time_ns && !books->time_marked)
+	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked)
 		mark_time(books);
 	if (!err)
 		err = books_event(books, ev);
@@ -446,8 +462,11 @@ int books_settle(struct books *books, uint64_t time_ns)
 {
 	int err = books->teardown_events ? 0 : books_damage_settle(books, time_ns);
 
-	if (books->at_time_ns != UINT64_MAX && !books->time_marked)
+	if (books->at_time_ns != UINT64_MAX && !books->time_marked) {
+		if (books->lives)
+			books->lives->now.ordinal++; /* behind the last event */
 		mark_time(books);
+	}
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
 	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)

@@ -13,6 +13,7 @@
 #include "analyzer/communicators.h"
 #include "analyzer/books_tracker.h"
 #include "analyzer/groups.h"
+#include "analyzer/blocklives.h"
 #include "analyzer/liveblocks.h"
 #include "analyzer/mapping.h"
 #include "analyzer/owner.h"
@@ -101,6 +102,7 @@ struct books {
 	struct ranges ranges;
 	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;
+	struct lives *lives; /* of tensor blocks; NULL: nobody asks */
 	struct owner_cache owners;
 	struct communicators communicators; /* that were made, NCCL's */
 	struct value_reads value_reads;

@@ -26,7 +26,7 @@ enum block_space {
 
 struct block {
 	uint64_t address, size;
-	uint64_t handle;     /* of a mapping: the number of what it shows */
+	uint64_t handle;     /* of a mapping: the number of what it shows; of a tensor: of its life (blocklives.h) */
 	uint64_t ordinal;    /* of the event that made it; of a mapping: its handle, TFMT_NO_ORDINAL = none was known */
 	uint32_t group;      /* index of the blocks alike (model.h) */
 	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */

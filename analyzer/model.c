@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/category_rules.h"
 #include "analyzer/command.h"
 #include "analyzer/owner_rules.h"
 #include "analyzer/ui/message.h"
@@ -193,6 +194,12 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	uint64_t nr = 0, last_ns = p->header->start_mono_ns;
 	int ret;
 
+	if (o->lives) {
+		p->books.lives = calloc(1, sizeof(*p->books.lives));
+		if (!p->books.lives)
+			return TFMT_E_NOMEM;
+		p->books.lives->steps.reader = p->reader;
+	}
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;
@@ -294,7 +301,7 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 	char text[4096];
 	int ret = 0;
 
-	if (owner_rules_load())
+	if (owner_rules_load() || category_rules_load())
 		return CMD_TROUBLE;
 	if (recording_open(&m->recording, path, text, sizeof(text)))
 		return message_error("%s", text);

@@ -72,6 +72,7 @@ struct model_options {
 			uint64_t time_ns);
 	void *ctx;
 	bool quiet; /* no progress line */
+	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
 };
 
 /*

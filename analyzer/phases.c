@@ -13,16 +13,21 @@ const char *const phase_names[NR_PHASES] = {
 	[PHASE_BACKWARD] = "backward", [PHASE_OPTIMIZER] = "optimizer",
 };
 
+#define PHASE_STOP NR_PHASES /* nor do the frames outside of it: other */
+#define UPDATE 0x40          /* beside a phase: parameters are being updated */
+
 /*
  * The first row that fits a frame holds: a part of its file's path, and its function without class (NULL:
  * any, and PHASE_OTHER: the frame tells nothing).
  */
 static const struct {
 	const char *file, *function;
-	enum phase phase;
+	unsigned phase;
 } rows[] = {
+	{ "", "closure", PHASE_STOP }, /* what an optimizer's step calls for the loss is not its own work */
 	{ "/torch/optim/", "__init__", PHASE_OTHER },
-	{ "/torch/optim/", NULL, PHASE_OPTIMIZER }, /* each step passes a wrapper there */
+	{ "/torch/optim/", "zero_grad", PHASE_OPTIMIZER },
+	{ "/torch/optim/", NULL, PHASE_OPTIMIZER | UPDATE }, /* each step passes a wrapper there */
 	{ "/amp/grad_scaler.py", "scale", PHASE_FORWARD }, /* of the loss */
 	{ "/amp/grad_scaler.py", "unscale_", PHASE_OPTIMIZER },
 	{ "/amp/grad_scaler.py", "step", PHASE_OPTIMIZER },
@@ -33,9 +38,10 @@ static const struct {
 	{ "/torch/nn/parameter.py", NULL, PHASE_INIT },
 	{ "/torch/nn/", "__init__", PHASE_INIT },
 	{ "/torch/nn/", "reset_parameters", PHASE_INIT },
-	{ "/torch/nn/modules/module.py", "_apply", PHASE_INIT },
-	{ "/torch/nn/modules/module.py", "_load_from_state_dict", PHASE_INIT },
-	{ "/torch/nn/modules/module.py", "load_state_dict", PHASE_INIT },
+	{ "/torch/nn/modules/module.py", "_call_impl", PHASE_FORWARD },
+	{ "/torch/nn/modules/module.py", "_wrapped_call_impl", PHASE_FORWARD },
+	{ "/torch/nn/modules/module.py", "inner", PHASE_FORWARD }, /* of _call_impl, where there are hooks */
+	{ "/torch/nn/modules/module.py", NULL, PHASE_INIT },       /* to, load_state_dict, register_buffer, ... */
 	{ "/torch/nn/", NULL, PHASE_FORWARD },
 };
 
@@ -47,7 +53,7 @@ static uint8_t phase_of_code(const struct tfmt_code *code)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (strstr(code->file, rows[i].file) &&
 		    (!rows[i].function || !strcmp(function, rows[i].function)))
-			return rows[i].phase;
+			return (uint8_t)rows[i].phase;
 	}
 	return PHASE_OTHER;
 }
@@ -82,10 +88,10 @@ static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
 }
 
 /*
- * What the frames of a stack tell: the innermost that tells anything. Parents have lower ids than their
- * children.
+ * What the frames of a stack tell, a phase and UPDATE: the innermost that tells anything. Parents have lower ids
+ * than their children.
  */
-static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
+static unsigned phase_of_stack(struct phases *p, uint32_t leaf)
 {
 	uint8_t phase = PHASE_OTHER;
 	struct tfmt_frame frame;
@@ -102,6 +108,7 @@ static enum phase phase_of_stack(struct phases *p, uint32_t leaf)
 			break;
 		id = frame.parent;
 	}
+	phase = phase == PHASE_STOP ? PHASE_OTHER : phase;
 	if (id >= TFMT_STACK_FIRST && p->of_stack[id])
 		phase = p->of_stack[id] - 1;
 	for (uint32_t i = leaf; i > id; i = frame.parent) {
@@ -122,17 +129,21 @@ static uint32_t *passes_of(struct phases *p, uint32_t thread)
 	return thread < p->nr_threads ? &p->passes[thread] : NULL;
 }
 
-/* The phase of an event by what its stack tells, and whether its thread is in a backward pass. */
-static inline enum phase phase_in_pass(struct phases *p, const struct tfmt_event *ev, enum phase phase, bool in_pass)
+/* The phase of an event by what its stack tells, with UPDATE, and whether its thread is in a backward pass. */
+static inline enum phase phase_in_pass(struct phases *p, const struct tfmt_event *ev, unsigned told, bool in_pass)
 {
+	enum phase phase = (enum phase)(told & ~UPDATE);
+
 	/*
 	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
 	 * there.
 	 */
 	if (phase != PHASE_OPTIMIZER && (ev->flags & TFMT_FLAG_BACKWARD || in_pass))
 		phase = PHASE_BACKWARD;
-	else if (phase == PHASE_OTHER && ev->flags & TFMT_FLAG_FORWARD)
+	/* No optimizer makes nodes, but what its step calls for the loss does. */
+	else if ((phase == PHASE_OTHER || phase == PHASE_OPTIMIZER) && ev->flags & TFMT_FLAG_FORWARD)
 		phase = PHASE_FORWARD;
+	p->is_update = phase == PHASE_OPTIMIZER && told & UPDATE;
 	p->has_begun |= phase == PHASE_FORWARD || phase == PHASE_BACKWARD;
 	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
 }
@@ -143,6 +154,7 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
 	uint32_t *passes = passes_of(p, ev->thread);
 
+	p->is_update = false;
 	if (passes && passing && ev->address == TFMT_PHASE_BACKWARD) {
 		/* As the event says, not counted: one that was lost would leave the thread in a pass for ever. */
 		*passes = (uint32_t)ev->aux + (ev->kind == TFMT_PHASE_BEGIN);
@@ -160,7 +172,7 @@ enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
 
 	if (ev->kind > TFMT_TENSOR_FREE || ev->thread >= p->nr_threads || stack >= p->nr_stacks || !p->of_stack[stack])
 		return next_of_all(p, ev);
-	return phase_in_pass(p, ev, p->of_stack[stack] - 1, p->passes[ev->thread]);
+	return phase_in_pass(p, ev, p->of_stack[stack] - 1u, p->passes[ev->thread]);
 }
 
 void phases_damaged(struct phases *p)

@@ -5,7 +5,8 @@
  * Backward is known exactly: autograd's engine and its nodes are recorded. Forward, optimizer and the
  * building of the model are told by the innermost Python frame that is one of PyTorch's for it (phases.c
  * has the table): code that uses torch.nn or torch.optim, also through other libraries. Else forward is
- * what makes autograd nodes. What nothing tells is `init` before the first forward or backward, `other`
+ * what makes autograd nodes. An optimizer's step may call a closure for the loss: that is not the optimizer's
+ * work. What nothing tells is `init` before the first forward or backward, `other`
  * behind.
  */
 #ifndef VT_PHASES_H
@@ -26,6 +27,7 @@ struct phases {
 	uint32_t *passes;   /* by thread: how many backward passes it is in */
 	uint32_t nr_threads;
 	bool has_begun;     /* a forward or backward has been seen */
+	bool is_update;     /* the event is an optimizer's own, at work on parameters: no zero_grad, no clipping */
 };
 
 /*

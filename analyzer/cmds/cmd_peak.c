@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_categories.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_ranges.h"
@@ -28,7 +29,7 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
-	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default) or by NVTX range"),
+	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), category, block or NVTX range"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
 	EMIT_OPTIONS(struct peak_opts, emit),
@@ -37,11 +38,11 @@ static const struct opt peak_optv[] = {
 
 static const struct opt_help peak_help = {
 	.command = "peak",
-	.purpose = "List who held memory at the peak, grouped by call stack or NVTX range, largest first.",
+	.purpose = "List who held memory at the peak, grouped by stack, category or range, largest first.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace peak train.vtr\n"
 		   "vramtrace peak --at oom train.vtr\n"
-		   "vramtrace peak --by range train.vtr\n"
+		   "vramtrace peak --by category train.vtr\n"
 		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
 	.options = peak_optv,
 };
@@ -138,6 +139,25 @@ static int ranges_print(struct emit *e, const struct holders_query *q, const str
 	return print_ranges(e, &by_range);
 }
 
+/* Blocks by what they are for; `each`: every one of them. */
+static int categories_print(struct emit *e, const struct holders_query *q, uint64_t total, bool each, uint64_t top)
+{
+	struct categories c;
+	int err = categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
+
+	if (!err && each)
+		err = print_blocks(e, q->process, &c, top);
+	else if (!err)
+		print_categories(e, &c);
+	categories_release(&c);
+	return err;
+}
+
+static bool is_by(const struct peak_opts *o, const char *what)
+{
+	return o->by && !strcmp(o->by, what);
+}
+
 static int device_print(struct emit *e, const struct model *m, const struct model_device *d,
 			const struct peak_opts *o)
 {
@@ -160,8 +180,10 @@ static int device_print(struct emit *e, const struct model *m, const struct mode
 	else
 		emit_null(e, "asked_bytes", NULL);
 	device_text(e, m, d, mark, &h);
-	if (o->by && !strcmp(o->by, "range"))
+	if (is_by(o, "range"))
 		err = err ? err : ranges_print(e, &q, &h, &rows);
+	else if (q.of == HOLDERS_TENSORS && (is_by(o, "category") || is_by(o, "block")))
+		err = err ? err : categories_print(e, &q, h.total.bytes, is_by(o, "block"), rows.top);
 	else
 		stacks_print(e, m, &q, &h, &rows);
 	emit_blank(e);
@@ -214,8 +236,9 @@ int cmd_peak(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.by && strcmp(o.by, "stack") && strcmp(o.by, "range"))
-		return opt_wrong(&peak_help, "cannot group by '%s': stack or range", o.by);
+	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !is_by(&o, "category") && !is_by(&o, "block"))
+		return opt_wrong(&peak_help, "cannot group by '%s': stack, category, block or range", o.by);
+	load.lives = is_by(&o, "category") || is_by(&o, "block");
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;
 		if (!parse_time(o.at, &load.at_ns))

@@ -315,6 +315,7 @@ int cmd_report(int argc, const char **argv)
 	struct report_opts o = { 0 };
 	struct model m = MODEL_INIT;
 	struct facts facts = FACTS_INIT;
+	struct model_options load = { .lives = true };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
 	int ret, damaged = CMD_FINE;
@@ -324,7 +325,7 @@ int cmd_report(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	ret = model_load(&m, argv[1], NULL);
+	ret = model_load(&m, argv[1], &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);

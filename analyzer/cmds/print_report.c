@@ -4,15 +4,10 @@
 
 #include <string.h>
 
+#include "analyzer/analysis/category.h"
 #include "analyzer/analysis/places.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
-
-static const char *const categories[] = {
-	"parameter", "gradient",      "optimizer_state", "activation", "input",
-	"workspace", "communication", "temporary",	 "unknown",
-};
-#define NR_CATEGORIES (sizeof(categories) / sizeof(*categories))
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct model_process *p)
@@ -135,12 +130,33 @@ static void json_driver(struct emit *e, const struct model_device *d, const stru
 	emit_object_end(e);
 }
 
-/* A category is a claim, and none is made without evidence: all of it is unknown. */
-static void json_categories(struct emit *e, const struct device_books *b)
+/* Returns 0 or TFMT_E_NOMEM. */
+static int json_categories(struct emit *e, const struct model_device *d)
 {
+	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
+	struct categories c;
+	int err = categories_find(&c, d->process, d->ordinal, moment, d->books->allocated_peak_bytes);
+
 	emit_object_begin(e, "categories_at_peak", NULL);
-	for (size_t i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, categories[i], NULL, i == NR_CATEGORIES - 1 ? b->allocated_peak_bytes : 0);
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		emit_uint(e, category_names[i], NULL, c.sum[i].bytes);
+	emit_object_end(e);
+	categories_release(&c);
+	return err;
+}
+
+static void json_steps(struct emit *e, const struct model_device *d)
+{
+	const struct lives *lives = d->process->books.lives;
+	double growth;
+
+	emit_object_begin(e, "steps", NULL);
+	emit_uint(e, "count", NULL, steps_count(&lives->steps));
+	if (lives_growth(lives, d->ordinal, &growth))
+		emit_double(e, "growth_bytes_per_step", NULL, growth);
+	else
+		emit_null(e, "growth_bytes_per_step", NULL);
+	emit_null(e, "predicted_oom_step", NULL);
 	emit_object_end(e);
 }
 
@@ -156,17 +172,13 @@ static int json_device(struct emit *e, const struct model_device *d)
 	json_driver(e, d, &outside);
 	json_outside(e, d, &outside);
 	outside_release(&outside);
-	json_categories(e, b);
+	err = err ? err : json_categories(e, d);
 	if (b->reserved_peak_bytes)
 		emit_double(e, "unused_at_peak", NULL,
 			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
 	else
 		emit_null(e, "unused_at_peak", NULL);
-	emit_object_begin(e, "steps", NULL);
-	emit_uint(e, "count", NULL, 0);
-	emit_null(e, "growth_bytes_per_step", NULL);
-	emit_null(e, "predicted_oom_step", NULL);
-	emit_object_end(e);
+	json_steps(e, d);
 	emit_object_end(e);
 	return err;
 }

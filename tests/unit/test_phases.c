@@ -63,6 +63,7 @@ static void test_frames(void **state)
 		PHASE_FORWARD,   /* a function of torch.nn */
 		PHASE_FORWARD,   /* a module of the program's, by PyTorch's frame around it */
 		PHASE_FORWARD,   /* forward inside an optimizer's step: the innermost counts */
+		PHASE_OTHER,     /* what is left of a closure there is not the optimizer's */
 		PHASE_OPTIMIZER, /* zero_grad of a module */
 		PHASE_OTHER,     /* the program's own code, from now on */
 	};
@@ -81,6 +82,7 @@ static void test_frames(void **state)
 	allocate(&s, frame(&s, main_frame, "gelu", PACKAGES "/torch/nn/functional.py"));
 	allocate(&s, frame(&s, call, "Net.forward", "/home/u/train.py"));
 	allocate(&s, frame(&s, closure, "relu", PACKAGES "/torch/nn/functional.py"));
+	allocate(&s, frame(&s, closure, "log", "/home/u/log.py"));
 	allocate(&s, frame(&s, main_frame, "Module.zero_grad", PACKAGES "/torch/nn/modules/module.py"));
 	allocate(&s, main_frame);
 	synthetic_close(&s, 0);

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* Judging blocks by their lives, stacks and shapes. */
+#include "analyzer/analysis/category.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/category_stack.h"
+#include "analyzer/element.h"
+
+/* What judging a block needs to know of all others. */
+struct judge {
+	const struct books *books;
+	const struct lives *lives;
+	struct category_stacks stacks;
+	uint64_t *parameter, *gradient; /* keys of shapes, ascending */
+	size_t nr_parameters, nr_gradients;
+	size_t nr_live_parameters; /* blocks that are parameters by their stacks */
+};
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static int by_number(const void *va, const void *vb)
+{
+	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
+
+	return (a > b) - (a < b);
+}
+
+/*
+ * Equal for shapes of one type with the same sizes in any order: a weight's gradient may have been made as its
+ * transpose. 0 where the shape is not known.
+ */
+static uint64_t shape_key(const struct judge *j, const struct group *g)
+{
+	struct tfmt_shape shape;
+	uint64_t dims[8], key;
+	uint32_t nr = 0;
+
+	if (!g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+		return 0;
+	for (uint32_t i = 0; i < shape.nr_dims && nr < 8; i++)
+		if (shape.dims[i] != 1)
+			dims[nr++] = shape.dims[i];
+	qsort(dims, nr, sizeof(*dims), by_number);
+	key = shape.element_type + 1;
+	for (uint32_t i = 0; i < nr; i++)
+		key = (key ^ dims[i]) * 0x9e3779b97f4a7c15ull ^ key >> 29;
+	return key ? key : 1;
+}
+
+static bool is_whole_number(const struct judge *j, const struct group *g)
+{
+	struct tfmt_shape shape;
+	const char *name;
+
+	if (!g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+		return false;
+	name = element_name(shape.element_type);
+	return !strncmp(name, "int", 3) || !strncmp(name, "uint", 4) || !strcmp(name, "bool");
+}
+
+static bool has_key(const uint64_t *keys, size_t nr, uint64_t key)
+{
+	return key && nr && bsearch(&key, keys, nr, sizeof(*keys), by_number);
+}
+
+/* ---- lives ----------------------------------------------------------------------------------- */
+
+/* An end that tells: not that of the recording, nor of an exception after a failed allocation. */
+static bool end_tells(const struct life *life)
+{
+	return life->death.ordinal != TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms;
+}
+
+/* How most blocks of its group fared; NR_FATES: none has ended yet. */
+static enum lives_fate usual_fate(const struct judge *j, const struct life *life)
+{
+	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
+	enum lives_fate most = FATE_SHORT;
+
+	for (int i = 0; f && i < NR_FATES; i++)
+		if (f->nr[i] > f->nr[most])
+			most = (enum lives_fate)i;
+	return f && f->nr[most] ? most : NR_FATES;
+}
+
+/* A life that has not ended, as if it ended now, at the end of the recording. */
+static struct life so_far(const struct judge *j, const struct life *life)
+{
+	struct life l = *life;
+
+	if (l.death.ordinal == TFMT_NO_ORDINAL) {
+		l.death = j->lives->now;
+		l.death.ordinal = TFMT_NO_ORDINAL;
+	}
+	return l;
+}
+
+/* What became of a block, or becomes of its like. */
+static enum lives_fate fate_of(const struct judge *j, const struct life *life)
+{
+	enum lives_fate fate = lives_fate(life), usual;
+
+	if (end_tells(life) || fate != FATE_SHORT)
+		return fate;
+	usual = usual_fate(j, life);
+	return usual == NR_FATES ? fate : usual;
+}
+
+/* Nothing tells what becomes of it. */
+static bool is_open(const struct judge *j, const struct life *life)
+{
+	return !end_tells(life) && lives_fate(life) == FATE_SHORT && usual_fate(j, life) == NR_FATES;
+}
+
+/* ---- by phase of birth ------------------------------------------------------------------------ */
+
+/* Memory without a shape is mostly a library's workspace: held for good, or while one operation runs. */
+static bool is_workspace(const struct life *life, const struct group *g, enum lives_fate fate)
+{
+	if (g->shape)
+		return false;
+	return fate == FATE_KEPT || life->death.ordinal == TFMT_NO_ORDINAL || life->birth.stack == life->death.stack;
+}
+
+static enum category born_in_optimizer(const struct life *life, const struct group *g, bool kept)
+{
+	if (kept)
+		return g->shape ? CATEGORY_OPTIMIZER_STATE : CATEGORY_WORKSPACE;
+	return is_workspace(life, g, FATE_SHORT) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+}
+
+/* Recomputed for backward: what is not used up within the recomputation. */
+static enum category recomputed(struct judge *j, const struct life *life)
+{
+	if (life->death.ordinal == TFMT_NO_ORDINAL || !end_tells(life))
+		return CATEGORY_ACTIVATION;
+	return category_stack_of(&j->stacks, life->death.stack).recomputes ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
+}
+
+static enum category born_in_backward(struct judge *j, const struct life *life, const struct group *g,
+				      enum lives_fate fate)
+{
+	uint64_t key = shape_key(j, g);
+	bool fits = has_key(j->parameter, j->nr_parameters, key);
+
+	if (life->flags & TFMT_FLAG_FORWARD)
+		return recomputed(j, life);
+	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
+							       !end_tells(life)))
+		return key ? CATEGORY_GRADIENT : fate == FATE_KEPT ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+	/* An optimizer that steps within backward frees gradients there. */
+	if (fits && life->death.phase == PHASE_OPTIMIZER && end_tells(life))
+		return CATEGORY_GRADIENT;
+	if (is_open(j, life) && (fits || has_key(j->gradient, j->nr_gradients, key)))
+		return CATEGORY_GRADIENT;
+	return is_workspace(life, g, fate) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+}
+
+static enum category born_in_forward(const struct judge *j, const struct life *life, const struct group *g,
+				     enum lives_fate fate)
+{
+	if (is_workspace(life, g, fate))
+		return CATEGORY_WORKSPACE;
+	if (fate != FATE_SHORT)
+		return CATEGORY_ACTIVATION;
+	if (is_open(j, life))
+		return life->flags & TFMT_FLAG_FORWARD || life->death.ordinal == TFMT_NO_ORDINAL ? CATEGORY_ACTIVATION
+												   : CATEGORY_TEMPORARY;
+	return CATEGORY_TEMPORARY;
+}
+
+/* Kept, and by the program's own code: a parameter that has no module, its copy, or data. */
+static enum category born_to_stay(struct judge *j, const struct life *life, const struct group *g)
+{
+	uint64_t key = shape_key(j, g);
+
+	struct category_stack stack = category_stack_of(&j->stacks, life->birth.stack);
+
+	if (stack.makes_module)
+		return CATEGORY_PARAMETER;
+	if (is_whole_number(j, g))
+		return CATEGORY_INPUT;
+	/* Data may have the shape of some parameter, a copy of the model has those of most. */
+	if (has_key(j->parameter, j->nr_parameters, key) ? 2 * stack.nr_copies > j->nr_live_parameters
+							 : has_key(j->gradient, j->nr_gradients, key))
+		return CATEGORY_PARAMETER;
+	return key && life->birth.phase == PHASE_INIT ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
+}
+
+/* Neither forward, nor backward, nor an optimizer allocated it: the model, data, what the program computes itself. */
+static enum category born_elsewhere(struct judge *j, const struct life *life, const struct group *g,
+				    enum lives_fate fate)
+{
+	bool used = life->death.nr_forwards != life->birth.nr_forwards;
+	uint32_t cycles = life->death.nr_cycles - life->birth.nr_cycles;
+
+	if (is_workspace(life, g, fate))
+		return CATEGORY_WORKSPACE;
+	if (life->behind_forward && fate != FATE_KEPT)
+		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
+	if (!used)
+		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
+	if (end_tells(life) || cycles <= 1)
+		return cycles > 2 ? born_to_stay(j, life, g) :
+		       life->death.ordinal == TFMT_NO_ORDINAL && life->birth.phase == PHASE_INIT ?
+				    born_to_stay(j, life, g) : CATEGORY_INPUT;
+	return born_to_stay(j, life, g);
+}
+
+/* Does it outlive the step, or the making of the model, in which it was allocated? */
+static bool is_kept(const struct life *life, enum lives_fate fate)
+{
+	if (life->birth.phase == PHASE_INIT)
+		return life->death.ordinal == TFMT_NO_ORDINAL || life->death.phase != PHASE_INIT ||
+		       life->death.nr_forwards != life->birth.nr_forwards;
+	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
+}
+
+static enum category category_of(struct judge *j, const struct life *block)
+{
+	const struct group *g = &j->books->groups.group[block->group];
+	struct life life = so_far(j, block);
+	struct category_stack stack = category_stack_of(&j->stacks, life.birth.stack);
+	enum lives_fate fate = fate_of(j, &life);
+	bool kept = is_kept(&life, fate);
+	enum category told = (enum category)(kept ? stack.kept : stack.freed);
+
+	if (told < NR_CATEGORIES)
+		return told;
+	switch (life.birth.phase) {
+	case PHASE_OPTIMIZER:
+		return born_in_optimizer(&life, g, kept);
+	case PHASE_BACKWARD:
+		return born_in_backward(j, &life, g, fate);
+	case PHASE_FORWARD:
+		return born_in_forward(j, &life, g, fate);
+	default:
+		return born_elsewhere(j, &life, g, fate);
+	}
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+/* The shapes of groups that are parameters by their stacks, and of those that outlived the pass they were made in. */
+static int find_shapes(struct judge *j)
+{
+	const struct groups *groups = &j->books->groups;
+	size_t room = (groups->nr_groups ? groups->nr_groups : 1) * sizeof(uint64_t);
+
+	j->parameter = malloc(room);
+	j->gradient = malloc(room);
+	if (!j->parameter || !j->gradient)
+		return TFMT_E_NOMEM;
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+		const struct lives_fates *f = i < j->lives->nr_fates ? &j->lives->fates[i] : NULL;
+		uint64_t key = g->tensor ? shape_key(j, g) : 0;
+
+		if (key && category_stack_of(&j->stacks, g->python_stack).kept == CATEGORY_PARAMETER)
+			j->parameter[j->nr_parameters++] = key;
+		else if (key && f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT]))
+			j->gradient[j->nr_gradients++] = key;
+	}
+	qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), by_number);
+	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), by_number);
+	return 0;
+}
+
+/* Gradients that are live at the end have not been counted with the fates: judge them first. */
+static int find_live_gradients(struct judge *j)
+{
+	uint64_t *grown = realloc(j->gradient, (j->nr_gradients + j->lives->nr_lives + 1) * sizeof(*grown));
+
+	if (!grown)
+		return TFMT_E_NOMEM;
+	j->gradient = grown;
+	for (size_t i = 0; i < j->lives->nr_lives; i++) {
+		const struct life *life = &j->lives->life[i];
+		uint64_t key;
+
+		if (!life->is_live || life->birth.phase != PHASE_BACKWARD || life->flags & TFMT_FLAG_FORWARD ||
+		    life->birth.nr_ended == j->lives->now.nr_ended)
+			continue;
+		key = shape_key(j, &j->books->groups.group[life->group]);
+		if (key)
+			j->gradient[j->nr_gradients++] = key;
+	}
+	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), by_number);
+	return 0;
+}
+
+static int judge_init(struct judge *j, const struct books *books)
+{
+	int err;
+
+	*j = (struct judge){ .books = books, .lives = books->lives, .stacks.reader = books->reader };
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		if (books->groups.group[i].tensor)
+			category_stacks_add(&j->stacks, books->groups.group[i].python_stack);
+	err = find_shapes(j);
+	return err ? err : find_live_gradients(j);
+}
+
+static void judge_release(struct judge *j)
+{
+	category_stacks_release(&j->stacks);
+	free(j->parameter);
+	free(j->gradient);
+}
+
+/* Of the blocks at the moment: those that are parameters by their stacks, and those that may be copies of them. */
+static void count_parameters(struct judge *j, const struct life *life, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct group *g = &j->books->groups.group[life[i].group];
+		uint8_t phase = life[i].birth.phase;
+
+		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER)
+			j->nr_live_parameters++;
+		else if ((phase == PHASE_INIT || phase == PHASE_OTHER) &&
+			 has_key(j->parameter, j->nr_parameters, shape_key(j, g)))
+			category_stack_count(&j->stacks, life[i].birth.stack);
+	}
+}
+
+/* What a tensor takes of its block: all of it where that is not known. */
+static uint64_t used_bytes(const struct books *books, const struct life *life)
+{
+	uint64_t bytes = books->groups.group[life->group].shape_bytes;
+
+	return bytes && bytes < life->size ? bytes : life->size;
+}
+
+static int judge_all(struct categories *c, const struct books *books, struct life *life, size_t nr)
+{
+	struct judge j;
+	int err = judge_init(&j, books);
+
+	c->block = calloc(nr ? nr : 1, sizeof(*c->block));
+	if (!c->block)
+		err = TFMT_E_NOMEM;
+	if (!err)
+		count_parameters(&j, life, nr);
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct category_block *b = &c->block[c->nr_blocks++];
+
+		b->life = life[i];
+		b->category = category_of(&j, &life[i]);
+		b->step = steps_of(&books->lives->steps, life[i].birth.ordinal);
+		c->sum[b->category].bytes += used_bytes(books, &life[i]);
+		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
+		c->sum[b->category].blocks++;
+	}
+	judge_release(&j);
+	return err;
+}
+
+int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
+		    uint64_t total)
+{
+	const struct books *books = &process->books;
+	struct life *life = NULL;
+	uint64_t known = 0;
+	size_t nr = 0;
+	int err;
+
+	*c = (struct categories)CATEGORIES_INIT;
+	if (!books->lives)
+		return 0;
+	err = lives_list(books->lives, device, moment, &life, &nr);
+	if (!err)
+		err = judge_all(c, books, life, nr);
+	free(life);
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		known += c->sum[i].bytes;
+	c->sum[CATEGORY_UNKNOWN].bytes += total - known;
+	return err;
+}
+
+void categories_release(struct categories *c)
+{
+	free(c->block);
+	*c = (struct categories)CATEGORIES_INIT;
+}
+
+enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark)
+{
+	enum phase phase = process->books.lives ? lives_peak_phase(process->books.lives, device) : NR_PHASES;
+
+	switch (mark) {
+	case MARK_TENSOR_PEAK:
+		return phase == NR_PHASES ? LIVES_NONE : (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase);
+	case MARK_OOM:
+		return LIVES_OOM;
+	case MARK_TIME:
+		return LIVES_TIME;
+	case MARK_END:
+		return LIVES_END;
+	default:
+		return LIVES_NONE;
+	}
+}

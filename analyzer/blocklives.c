@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Lives of tensor blocks, and those that were live at moments that matter. */
+#include "analyzer/blocklives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOPE_POINTS 200 /* slopes are taken between all pairs of so many steps */
+#define WARM_UP 2        /* steps that make what later ones keep: optimizer state, workspaces */
+
+static struct lives_device *device_of(struct lives *l, uint8_t device)
+{
+	if (!l->device[device])
+		l->device[device] = calloc(1, sizeof(**l->device));
+	return l->device[device];
+}
+
+static bool append_bytes(uint64_t **array, uint32_t *nr, uint32_t *room, uint64_t bytes)
+{
+	uint64_t *grown;
+
+	if (*nr == *room) {
+		grown = realloc(*array, (2 * (size_t)*room + 64) * sizeof(*grown));
+		if (!grown)
+			return false;
+		*array = grown;
+		*room = 2 * *room + 64;
+	}
+	(*array)[(*nr)++] = bytes;
+	return true;
+}
+
+/* Keep what is allocated where cycles and steps begin. A device that comes later had nothing before. */
+static int sample(struct lives *l, int signs)
+{
+	bool fine = true;
+
+	for (int i = 0; i <= TFMT_NR_DEVICES; i++) {
+		struct lives_device *d = l->device[i];
+
+		if (!d)
+			continue;
+		if (signs & STEPS_MAYBE)
+			d->pending_allocated = d->allocated;
+		while (d->nr_cycle_bytes < l->steps.cycles.nr_bounds && fine)
+			fine = append_bytes(&d->cycle_bytes, &d->nr_cycle_bytes, &d->cycles_room,
+					    d->nr_cycle_bytes + 1 < l->steps.cycles.nr_bounds ? 0
+											     : d->pending_allocated);
+		while (d->nr_named_bytes < l->steps.named.nr_bounds && fine)
+			fine = append_bytes(&d->named_bytes, &d->nr_named_bytes, &d->named_room,
+					    d->nr_named_bytes + 1 < l->steps.named.nr_bounds ? 0 : d->allocated);
+	}
+	return fine ? 0 : TFMT_E_NOMEM;
+}
+
+int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
+{
+	int signs = steps_next(&l->steps, ev, phase, is_update);
+
+	if (signs < 0)
+		return signs;
+	l->now.ordinal = ev->ordinal;
+	l->now.stack = ev->python_stack;
+	l->now.phase = (uint8_t)phase;
+	l->now.nr_ooms += ev->kind == TFMT_TENSOR_OOM;
+	if (signs & STEPS_CYCLE || l->now.nr_begun != l->steps.nr_backwards)
+		l->has_graph = false;
+	l->now.nr_begun = l->steps.nr_backwards;
+	l->now.nr_ended = l->steps.nr_ended;
+	l->now.nr_cycles = l->steps.cycles.nr_bounds;
+	l->time_ns = ev->time_ns;
+	l->flags = ev->flags;
+	return signs ? sample(l, signs) : 0;
+}
+
+static int64_t *net_of(struct lives *l, struct lives_device *d)
+{
+	return &(l->now.nr_cycles ? d->later_net : d->first_net)[l->now.phase];
+}
+
+static size_t place(struct lives *l)
+{
+	struct life *grown;
+	size_t at = l->free;
+
+	if (at) {
+		l->free = l->life[at - 1].address;
+		return at;
+	}
+	if (l->nr_lives == l->room) {
+		grown = realloc(l->life, (2 * l->room + 1024) * sizeof(*grown));
+		if (!grown)
+			return 0;
+		l->life = grown;
+		l->room = 2 * l->room + 1024;
+	}
+	return ++l->nr_lives;
+}
+
+uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module)
+{
+	struct lives_device *d = device_of(l, device);
+	size_t handle = d ? place(l) : 0;
+
+	if (!handle)
+		return 0;
+	l->life[handle - 1] = (struct life){
+		.birth = l->now,
+		.death.ordinal = TFMT_NO_ORDINAL,
+		.address = address,
+		.size = size,
+		.group = group,
+		.module = module,
+		.flags = l->flags,
+		.device = device,
+		.behind_forward = l->has_graph,
+		.is_live = true,
+	};
+	l->now.nr_forwards += l->now.phase == PHASE_FORWARD;
+	l->has_graph |= l->now.phase == PHASE_FORWARD && l->flags & TFMT_FLAG_FORWARD;
+	d->allocated += size;
+	*net_of(l, d) += (int64_t)size;
+	return handle;
+}
+
+enum lives_fate lives_fate(const struct life *life)
+{
+	const struct lives_when *b = &life->birth, *d = &life->death;
+
+	if (d->nr_cycles != b->nr_cycles)
+		return FATE_KEPT;
+	if (d->nr_begun != b->nr_begun)
+		return FATE_INTO_PASS;
+	return d->nr_ended != b->nr_ended ? FATE_OUT_OF_PASS : FATE_SHORT;
+}
+
+/* Count it among its group's; what an exception has swept away tells nothing. */
+static void count_fate(struct lives *l, const struct life *life)
+{
+	struct lives_fates *grown;
+	uint32_t room = l->nr_fates ? l->nr_fates : 256;
+
+	if (life->death.nr_ooms != life->birth.nr_ooms)
+		return;
+	while (room <= life->group)
+		room *= 2;
+	if (room > l->nr_fates) {
+		grown = realloc(l->fates, room * sizeof(*grown));
+		if (!grown)
+			return;
+		memset(grown + l->nr_fates, 0, (room - l->nr_fates) * sizeof(*grown));
+		l->fates = grown;
+		l->nr_fates = room;
+	}
+	l->fates[life->group].nr[lives_fate(life)]++;
+}
+
+/* Without memory for it, a moment lacks a block: its bytes are then of no category, and nothing else is wrong. */
+static void keep_ended(struct lives_at *m, const struct life *life)
+{
+	struct life *grown;
+
+	if (m->nr_ended == m->room) {
+		grown = realloc(m->ended, (2 * m->room + 256) * sizeof(*grown));
+		if (!grown)
+			return;
+		m->ended = grown;
+		m->room = 2 * m->room + 256;
+	}
+	m->ended[m->nr_ended++] = *life;
+}
+
+void lives_gone(struct lives *l, uint64_t handle)
+{
+	struct life *life = handle ? &l->life[handle - 1] : NULL;
+	struct lives_device *d;
+
+	if (!life)
+		return;
+	d = l->device[life->device];
+	life->death = l->now;
+	for (int i = 0; i < NR_LIVES_MOMENTS; i++)
+		if (d->moment[i].reached && life->birth.ordinal <= d->moment[i].ordinal)
+			keep_ended(&d->moment[i], life);
+	count_fate(l, life);
+	d->allocated -= life->size;
+	*net_of(l, d) -= (int64_t)life->size;
+	life->is_live = false;
+	life->address = l->free;
+	l->free = handle;
+}
+
+void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
+{
+	struct lives_device *d = device_of(l, device);
+	struct lives_at *m = d ? &d->moment[moment] : NULL;
+
+	if (!m)
+		return;
+	m->reached = true;
+	m->ordinal = l->now.ordinal - (moment == LIVES_TIME && l->now.ordinal);
+	m->time_ns = l->time_ns;
+	m->bytes = d->allocated;
+	m->nr_ended = 0;
+}
+
+void lives_total(struct lives *l, uint8_t device, uint64_t allocated)
+{
+	struct lives_device *d = l->device[device];
+	struct lives_at *m = d ? &d->moment[LIVES_PEAK_OF_PHASE + l->now.phase] : NULL;
+
+	if (!m || (int64_t)allocated <= (int64_t)m->bytes)
+		return;
+	lives_mark(l, device, (enum lives_moment)(LIVES_PEAK_OF_PHASE + l->now.phase));
+	m->bytes = allocated;
+}
+
+enum phase lives_peak_phase(const struct lives *l, uint32_t device)
+{
+	const struct lives_device *d = l->device[device];
+	const struct lives_at *best = NULL;
+	enum phase phase = NR_PHASES;
+
+	for (int i = 0; d && i < NR_PHASES; i++) {
+		const struct lives_at *m = &d->moment[LIVES_PEAK_OF_PHASE + i];
+
+		if (!m->reached || (best && (m->bytes < best->bytes ||
+					     (m->bytes == best->bytes && m->ordinal > best->ordinal))))
+			continue;
+		best = m;
+		phase = (enum phase)i;
+	}
+	return phase;
+}
+
+static int by_birth(const void *va, const void *vb)
+{
+	const struct life *a = va, *b = vb;
+
+	return (a->birth.ordinal > b->birth.ordinal) - (a->birth.ordinal < b->birth.ordinal);
+}
+
+int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr)
+{
+	const struct lives_device *d = l->device[device];
+	const struct lives_at *m = d && moment < NR_LIVES_MOMENTS ? &d->moment[moment] : NULL;
+	uint64_t last = m ? m->ordinal : UINT64_MAX;
+	size_t room = l->nr_lives + (m ? m->nr_ended : 0);
+
+	*nr = 0;
+	*out = malloc((room ? room : 1) * sizeof(**out));
+	if (!*out)
+		return TFMT_E_NOMEM;
+	if (!d || moment == LIVES_NONE || (m && !m->reached))
+		return 0;
+	for (size_t i = 0; i < l->nr_lives; i++)
+		if (l->life[i].is_live && l->life[i].device == device && l->life[i].birth.ordinal <= last)
+			(*out)[(*nr)++] = l->life[i];
+	for (size_t i = 0; m && i < m->nr_ended; i++)
+		(*out)[(*nr)++] = m->ended[i];
+	if (*nr)
+		qsort(*out, *nr, sizeof(**out), by_birth);
+	return 0;
+}
+
+static int by_value(const void *va, const void *vb)
+{
+	double a = *(const double *)va, b = *(const double *)vb;
+
+	return (a > b) - (a < b);
+}
+
+/* What was allocated when step `i` + 1 began. */
+static uint64_t bytes_at(const struct lives *l, const struct lives_device *d, uint32_t i)
+{
+	const struct steps_bounds *b = steps_bounds(&l->steps), *cycles = &l->steps.cycles;
+	uint32_t low = 0, high = cycles->nr_bounds;
+
+	if (b == &l->steps.named)
+		return i < d->nr_named_bytes ? d->named_bytes[i] : 0;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (cycles->ordinal[mid] < b->ordinal[i])
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < d->nr_cycle_bytes ? d->cycle_bytes[low] : 0;
+}
+
+bool lives_growth(const struct lives *l, uint32_t device, double *bytes_per_step)
+{
+	const struct lives_device *d = l->device[device];
+	uint32_t nr_steps = steps_bounds(&l->steps)->nr_bounds, nr = 0;
+	uint32_t stride = nr_steps / SLOPE_POINTS + 1, points = 0;
+	uint64_t bytes[SLOPE_POINTS + 1];
+	double *slope;
+
+	if (!d || nr_steps < WARM_UP + 2)
+		return false;
+	for (uint32_t i = WARM_UP; i < nr_steps && points <= SLOPE_POINTS; i += stride)
+		bytes[points++] = bytes_at(l, d, i);
+	slope = points > 1 ? malloc(points * (size_t)points * sizeof(*slope)) : NULL;
+	if (!slope)
+		return false;
+	for (uint32_t i = 0; i < points; i++)
+		for (uint32_t k = i + 1; k < points; k++)
+			slope[nr++] = (double)(int64_t)(bytes[k] - bytes[i]) / ((double)(k - i) * stride);
+	qsort(slope, nr, sizeof(*slope), by_value);
+	*bytes_per_step = nr % 2 ? slope[nr / 2] : (slope[nr / 2 - 1] + slope[nr / 2]) / 2;
+	free(slope);
+	return true;
+}
+
+void lives_release(struct lives *l)
+{
+	for (int i = 0; i <= TFMT_NR_DEVICES; i++) {
+		for (int k = 0; l->device[i] && k < NR_LIVES_MOMENTS; k++)
+			free(l->device[i]->moment[k].ended);
+		if (l->device[i]) {
+			free(l->device[i]->cycle_bytes);
+			free(l->device[i]->named_bytes);
+		}
+		free(l->device[i]);
+	}
+	free(l->life);
+	free(l->fates);
+	steps_release(&l->steps);
+	*l = (struct lives){ 0 };
+}

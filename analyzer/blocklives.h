@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lives: of each tensor block, when it was allocated and freed, in terms of training.
+ *
+ * What a block is for often shows only later: an activation is one that backward still needs, a gradient one that
+ * outlives the backward pass. So the books keep a *life* for each live block, and for each *moment* that an analysis
+ * may ask about, the lives that were live then: those that still are, and those that have ended since. A moment is
+ * dropped when a later one takes its place (a new peak), and its ended lives with it: memory follows the number of
+ * live blocks and of distinct groups, never the number of events.
+ */
+#ifndef VT_BLOCKLIVES_H
+#define VT_BLOCKLIVES_H
+
+#include "analyzer/groups.h"
+#include "analyzer/steps.h"
+
+/* Moments of a device: the first event at which the most was allocated in each phase, and two of enum group_mark. */
+enum lives_moment {
+	LIVES_PEAK_OF_PHASE, /* + enum phase */
+	LIVES_OOM = NR_PHASES,
+	LIVES_TIME,
+	NR_LIVES_MOMENTS,
+	LIVES_END = NR_LIVES_MOMENTS, /* the end of accounting: whoever is live */
+	LIVES_NONE,
+};
+
+/* An event in terms of training. */
+struct lives_when {
+	uint64_t ordinal;     /* TFMT_NO_ORDINAL: it did not happen before the end of accounting */
+	uint32_t nr_begun;    /* backward passes begun before */
+	uint32_t nr_ended;    /* ... and ended */
+	uint32_t nr_cycles;   /* cycles (steps.h) ended before */
+	uint32_t nr_forwards; /* forward's allocations before */
+	uint32_t nr_ooms;     /* failed allocations before */
+	uint32_t stack;       /* Python stack */
+	uint8_t phase;        /* enum phase */
+};
+
+struct life {
+	struct lives_when birth, death;
+	uint64_t address, size;
+	uint32_t group; /* index into the books' groups: stack, shape */
+	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none */
+	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
+	uint8_t device;
+	bool behind_forward; /* autograd nodes were made in the same cycle, and no backward has run since */
+	bool is_live;        /* private */
+};
+
+/* How blocks of a group have fared that were freed. */
+enum lives_fate {
+	FATE_SHORT,        /* freed before a backward pass began or ended */
+	FATE_INTO_PASS,    /* freed in or behind a pass that began during its life */
+	FATE_OUT_OF_PASS,  /* allocated in a pass and freed behind it */
+	FATE_KEPT,         /* freed in a later cycle */
+	NR_FATES
+};
+
+struct lives_fates {
+	uint32_t nr[NR_FATES];
+};
+
+enum lives_fate lives_fate(const struct life *life);
+
+struct lives_at {
+	bool reached;
+	uint64_t ordinal, time_ns; /* of the event; CLOCK_MONOTONIC */
+	uint64_t bytes;            /* allocated then */
+	struct life *ended;        /* those that were live then */
+	size_t nr_ended, room;
+};
+
+struct lives_device {
+	struct lives_at moment[NR_LIVES_MOMENTS];
+	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
+	int64_t later_net[NR_PHASES]; /* ... and behind */
+	uint64_t allocated, pending_allocated;
+	uint64_t *cycle_bytes, *named_bytes; /* allocated when those of steps.cycles, steps.named began */
+	uint32_t nr_cycle_bytes, cycles_room, nr_named_bytes, named_room;
+};
+
+/* Of one process. Zero it but for steps.reader. */
+struct lives {
+	struct steps steps;
+	struct lives_device *device[TFMT_NR_DEVICES + 1]; /* NULL: it has had no tensors */
+	struct life *life; /* live ones and free places */
+	size_t nr_lives, room;
+	size_t free; /* a free place + 1, which holds the next as its address */
+	struct lives_fates *fates; /* by group */
+	uint32_t nr_fates;
+	struct lives_when now; /* of the event that is being entered */
+	uint64_t time_ns;
+	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */
+	uint16_t flags;
+};
+
+/* The next event, before it is entered in the books. Returns 0 or TFMT_E_NOMEM. */
+int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update);
+
+/* A block of this event: its handle, 0 when memory runs out. */
+uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module);
+
+/* A block ends with this event; handle 0 is none. */
+void lives_gone(struct lives *l, uint64_t handle);
+
+/* So much is allocated on the device now: a peak of the phase, if it is one. */
+void lives_total(struct lives *l, uint8_t device, uint64_t allocated);
+
+/* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
+void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
+
+/* The phase in whose peak the device's own lies; NR_PHASES: none. */
+enum phase lives_peak_phase(const struct lives *l, uint32_t device);
+
+/*
+ * The blocks that were live at a moment, by order of allocation, in a new array to be freed; deaths as far as they are
+ * known. Returns 0 or TFMT_E_NOMEM.
+ */
+int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr);
+
+/*
+ * By how much the bytes allocated at the beginning of a step grow from one to the next: the median slope between any
+ * two, without the first steps. false: there are too few steps to tell.
+ */
+bool lives_growth(const struct lives *l, uint32_t device, double *bytes_per_step);
+void lives_release(struct lives *l);
+
+#endif

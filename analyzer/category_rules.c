@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and matching the rules of categories; see category_rules.h. */
+#include "analyzer/category_rules.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/command.h"
+#include "analyzer/mapping.h"
+#include "analyzer/ui/message.h"
+
+#define WORDS_MAX 4
+
+const char *const category_names[NR_CATEGORIES] = {
+	[CATEGORY_PARAMETER] = "parameter",         [CATEGORY_GRADIENT] = "gradient",
+	[CATEGORY_OPTIMIZER_STATE] = "optimizer_state", [CATEGORY_ACTIVATION] = "activation",
+	[CATEGORY_INPUT] = "input",                 [CATEGORY_WORKSPACE] = "workspace",
+	[CATEGORY_COMMUNICATION] = "communication", [CATEGORY_TEMPORARY] = "temporary",
+	[CATEGORY_UNKNOWN] = "unknown",
+};
+
+struct rule {
+	const char *file, *function, *life, *category;
+};
+
+static const struct rule builtin[] = {
+#define RULE(file, function, life, category) { file, function, life, category },
+#include "analyzer/categories.def"
+#undef RULE
+};
+
+static struct {
+	struct rule *rule;
+	size_t nr_rules;
+} user;
+
+static enum category category_named(const char *name)
+{
+	int i = 0;
+
+	if (!strcmp(name, "-"))
+		return CATEGORY_PASS_OVER;
+	while (i < NR_CATEGORIES && strcmp(category_names[i], name))
+		i++;
+	return i < NR_CATEGORIES ? (enum category)i : CATEGORY_NO_RULE;
+}
+
+/* Cut a line into words, up to a comment. Returns how many there are, also of those that do not fit. */
+static int split(char *line, char *word[static WORDS_MAX])
+{
+	char *rest = NULL, *w;
+	int nr = 0;
+
+	line[strcspn(line, "#\r\n")] = 0;
+	for (w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest)) {
+		if (nr < WORDS_MAX)
+			word[nr] = w;
+		nr++;
+	}
+	return nr;
+}
+
+/* Take in one line; NULL, or why it cannot be. */
+static const char *add_line(char *line)
+{
+	char any_function[] = "*", any_life[] = "any";
+	char *word[WORDS_MAX] = { NULL, NULL, any_function, any_life };
+	int nr = split(line, word);
+	struct rule *grown, *r;
+
+	if (!nr)
+		return NULL;
+	if (nr == 1 || nr > WORDS_MAX)
+		return "expected FILE CATEGORY [FUNCTION [LIFE]]";
+	if (category_named(word[1]) == CATEGORY_NO_RULE)
+		return "no category has this name: parameter, gradient, optimizer_state, activation, input, workspace, "
+		       "communication, temporary, unknown, or - to pass the frame over";
+	if (strcmp(word[3], "any") && strcmp(word[3], "kept") && strcmp(word[3], "freed"))
+		return "the life of a block is any, kept or freed";
+	grown = realloc(user.rule, (user.nr_rules + 1) * sizeof(*grown));
+	if (!grown)
+		abort();
+	user.rule = grown;
+	r = &user.rule[user.nr_rules++];
+	*r = (struct rule){ strdup(word[0]), strdup(word[2]), strdup(word[3]), strdup(word[1]) };
+	if (!r->file || !r->function || !r->life || !r->category)
+		abort();
+	return NULL;
+}
+
+/* The user's file; "" = none. *is_named: it was asked for, and must be there. */
+static const char *file_name(char *buf, size_t size, bool *is_named)
+{
+	const char *named = getenv("VRAMTRACE_CATEGORIES"), *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	*is_named = named && *named;
+	if (*is_named)
+		return named;
+	if (config && *config)
+		snprintf(buf, size, "%s/vramtrace/categories", config);
+	else if (home && *home)
+		snprintf(buf, size, "%s/.config/vramtrace/categories", home);
+	else
+		*buf = 0;
+	return buf;
+}
+
+static int load(void)
+{
+	char buf[PATH_MAX], *line = NULL;
+	const char *reason = NULL, *path;
+	size_t size = 0, number = 0;
+	bool is_named;
+	FILE *f;
+
+	path = file_name(buf, sizeof(buf), &is_named);
+	f = *path ? fopen(path, "re") : NULL;
+	if (!f && !is_named && (!*path || errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (!f)
+		return message_error("cannot open '%s' (VRAMTRACE_CATEGORIES): %s", path, strerror(errno));
+	while (!reason && getline(&line, &size, f) >= 0) {
+		number++;
+		reason = add_line(line);
+	}
+	if (!reason && ferror(f))
+		reason = strerror(errno);
+	free(line);
+	fclose(f);
+	return reason ? message_error("'%s', line %zu: %s", path, number, reason) : 0;
+}
+
+int category_rules_load(void)
+{
+	static int status = -1; /* of the first call; it has said what is wrong */
+
+	if (status < 0)
+		status = load();
+	return status;
+}
+
+static bool fits(const struct rule *r, const char *file, const char *function, bool kept)
+{
+	if (strcmp(r->life, "any") && kept != !strcmp(r->life, "kept"))
+		return false;
+	return !fnmatch(r->function, function, 0) &&
+	       !fnmatch(r->file, strchr(r->file, '/') ? file : mapping_base_name(file), 0);
+}
+
+enum category category_rules_match(const char *file, const char *function, bool kept)
+{
+	for (size_t i = 0; i < user.nr_rules; i++)
+		if (fits(&user.rule[i], file, function, kept))
+			return category_named(user.rule[i].category);
+	for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++)
+		if (fits(&builtin[i], file, function, kept))
+			return category_named(builtin[i].category);
+	return CATEGORY_NO_RULE;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames by the rules of categories, and the few questions that rules cannot put. */
+#include "analyzer/category_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/textset.h"
+
+#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+#define DEPTH_MAX 100000      /* a damaged trace may link its frames in a circle */
+
+static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
+{
+	uint32_t room = *nr ? *nr : 256;
+	char *p;
+
+	if (index < *nr || index >= STACKS_MAX)
+		return array;
+	while (room <= index)
+		room *= 2;
+	p = realloc(array, room * bytes);
+	if (!p)
+		return array;
+	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
+	*nr = room;
+	return p;
+}
+
+/* "GPT.forward" is function "forward" of class "GPT"; without a class, *class_len is 0. */
+static const char *split_name(const char *name, size_t *class_len)
+{
+	const char *dot = strrchr(name, '.');
+
+	*class_len = dot ? (size_t)(dot - name) : 0;
+	return dot ? dot + 1 : name;
+}
+
+static bool code_of(const struct category_stacks *c, const struct tfmt_frame *frame, struct tfmt_code *code)
+{
+	return (frame->kind == TFMT_FRAME_PYTHON || frame->kind == TFMT_FRAME_PYTHON_ENTRY) &&
+	       tfmt_reader_code(c->reader, (uint32_t)frame->a, code);
+}
+
+void category_stacks_add(struct category_stacks *c, uint32_t stack)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	size_t len;
+
+	if (!c->modules)
+		c->modules = calloc(1, sizeof(*c->modules));
+	for (uint32_t id = stack; c->modules && id >= TFMT_STACK_FIRST; id = frame.parent) {
+		c->seen = grown(c->seen, &c->nr_seen, id, sizeof(*c->seen));
+		if (id >= c->nr_seen || c->seen[id] || !tfmt_reader_frame(c->reader, id, &frame))
+			return;
+		c->seen[id] = 1;
+		if (code_of(c, &frame, &code) && !strcmp(split_name(code.name, &len), "forward") && len)
+			textset_add(c->modules, 0, code.name, len);
+	}
+}
+
+/* Is this class one with a forward? */
+static bool is_module(const struct category_stacks *c, const char *name, size_t len)
+{
+	for (size_t i = 0; c->modules && i < c->modules->nr_members; i++) {
+		const struct textset_member *m = c->modules->member[i];
+
+		if (m->len == len && !memcmp(m->text, name, len))
+			return true;
+	}
+	return false;
+}
+
+static bool is_recomputation(const struct tfmt_code *code, const char *function)
+{
+	return strstr(code->file, "/torch/utils/checkpoint.py") &&
+	       (!strcmp(function, "recompute_fn") || !strcmp(function, "unpack_hook") || !strcmp(function, "backward"));
+}
+
+static struct category_stack judge(const struct category_stacks *c, uint32_t stack)
+{
+	struct category_stack s = { .known = true, .kept = CATEGORY_PASS_OVER, .freed = CATEGORY_PASS_OVER };
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	uint32_t id = stack;
+
+	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
+		const char *function;
+		size_t len;
+
+		if (!tfmt_reader_frame(c->reader, id, &frame))
+			break;
+		if (frame.kind == TFMT_FRAME_NODE && frame.b)
+			break; /* what follows made the node, and does not run */
+		if (!code_of(c, &frame, &code))
+			continue;
+		function = split_name(code.name, &len);
+		if (s.kept >= CATEGORY_PASS_OVER)
+			s.kept = (uint8_t)category_rules_match(code.file, function, true);
+		if (s.freed >= CATEGORY_PASS_OVER)
+			s.freed = (uint8_t)category_rules_match(code.file, function, false);
+		s.recomputes |= is_recomputation(&code, function);
+		s.makes_module |= len && !strcmp(function, "__init__") && is_module(c, code.name, len);
+	}
+	return s;
+}
+
+struct category_stack category_stack_of(struct category_stacks *c, uint32_t stack)
+{
+	static const struct category_stack nothing = { .kept = CATEGORY_NO_RULE, .freed = CATEGORY_NO_RULE };
+
+	if (stack < TFMT_STACK_FIRST)
+		return nothing;
+	c->of = grown(c->of, &c->nr_stacks, stack, sizeof(*c->of));
+	if (stack >= c->nr_stacks)
+		return nothing;
+	if (!c->of[stack].known)
+		c->of[stack] = judge(c, stack);
+	return c->of[stack];
+}
+
+void category_stack_count(struct category_stacks *c, uint32_t stack)
+{
+	if (category_stack_of(c, stack).known)
+		c->of[stack].nr_copies++;
+}
+
+void category_stacks_release(struct category_stacks *c)
+{
+	if (c->modules)
+		textset_release(c->modules);
+	free(c->modules);
+	free(c->seen);
+	free(c->of);
+	*c = (struct category_stacks){ .reader = c->reader };
+}

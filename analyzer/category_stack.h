@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What a Python stack tells of the blocks that were allocated or freed there, found once for each stack. */
+#ifndef VT_CATEGORY_STACK_H
+#define VT_CATEGORY_STACK_H
+
+#include "analyzer/category_rules.h"
+#include "tracefmt/tracefmt.h"
+
+struct category_stack {
+	bool known;
+	bool recomputes;    /* activation checkpointing runs a part of forward again */
+	bool makes_module;  /* in the __init__ of a class that also has a forward */
+	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
+	uint8_t kept, freed; /* enum category as the rules have it for blocks with such a life */
+};
+
+struct textset;
+
+/* Of one trace. Zero it but for the reader. */
+struct category_stacks {
+	const struct tfmt_reader *reader;
+	struct category_stack *of; /* by stack id */
+	uint32_t nr_stacks;
+	struct textset *modules; /* names of classes with a forward */
+	uint8_t *seen;           /* by stack id: its forwards are in modules */
+	uint32_t nr_seen;
+};
+
+/* Take in the classes whose forward runs in this stack. To be called for all stacks before the first look-up. */
+void category_stacks_add(struct category_stacks *c, uint32_t stack);
+
+/* What a stack tells; nothing of reserved ids, and without memory. */
+struct category_stack category_stack_of(struct category_stacks *c, uint32_t stack);
+
+/* One more that may be a copy of a parameter. */
+void category_stack_count(struct category_stacks *c, uint32_t stack);
+void category_stacks_release(struct category_stacks *c);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Boundaries of cycles by the order of phases, of steps by what updates parameters, or by names. */
+#include "analyzer/steps.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static int bound_add(struct steps_bounds *b, uint64_t ordinal)
+{
+	uint64_t *grown;
+
+	if (b->nr_bounds && b->ordinal[b->nr_bounds - 1] >= ordinal)
+		return 0;
+	if (b->nr_bounds == b->room) {
+		grown = realloc(b->ordinal, (2 * (size_t)b->room + 64) * sizeof(*grown));
+		if (!grown)
+			return TFMT_E_NOMEM;
+		b->ordinal = grown;
+		b->room = 2 * b->room + 64;
+	}
+	b->ordinal[b->nr_bounds++] = ordinal;
+	return 0;
+}
+
+/* Parameters were updated before the cycle that begins, or has begun, at its latest boundary. */
+static int bound_confirm(struct steps *s)
+{
+	if (!s->cycles.nr_bounds || s->begin_known)
+		return 0;
+	s->begin_known = true;
+	return bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]);
+}
+
+static int cycle_begin(struct steps *s)
+{
+	int err = bound_add(&s->cycles, s->pending_ordinal);
+
+	s->begin_known = false;
+	if (!err && s->has_update)
+		err = bound_confirm(s);
+	s->has_backward = s->has_update = s->pending = false;
+	return err ? err : STEPS_CYCLE;
+}
+
+static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
+{
+	if (!s->has_backward || s->pending)
+		return 0;
+	s->pending = true;
+	s->pending_ordinal = ev->ordinal;
+	return STEPS_MAYBE;
+}
+
+/*
+ * An optimizer at work, or zero_grad. Behind backward it belongs to the cycle; before, it is the end of the cycle
+ * before, wherever that was taken to end.
+ */
+static int updated(struct steps *s, bool is_update)
+{
+	if (!s->has_backward)
+		return bound_confirm(s);
+	s->has_update = true;
+	if (is_update)
+		s->pending = false;
+	return 0;
+}
+
+/* "Train_Step 17" is named "train_step"; "" if it is no name of a step. */
+static void step_name(char out[static 32], const char *text)
+{
+	static const char *const names[] = {
+		"step", "iter", "iteration", "train_step", "training_step", "train step", "training step",
+		"global_step", "global step", "train_iter", "profilerstep",
+	};
+	size_t len = 0;
+
+	while (isalpha((unsigned char)text[len]) || ((text[len] == '_' || text[len] == ' ') &&
+						     isalpha((unsigned char)text[len + 1])))
+		len++;
+	*out = 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strlen(names[i]) == len && !strncasecmp(names[i], text, len))
+			strcpy(out, names[i]);
+	}
+}
+
+static int named(struct steps *s, const struct tfmt_event *ev)
+{
+	char name[32];
+
+	if (ev->kind != TFMT_RANGE_PUSH && ev->kind != TFMT_RANGE_START)
+		return 0;
+	step_name(name, tfmt_reader_string(s->reader, (uint32_t)ev->address));
+	if (!*name || (*s->name && strcmp(s->name, name)))
+		return 0;
+	strcpy(s->name, name);
+	return bound_add(&s->named, ev->ordinal) ? TFMT_E_NOMEM : STEPS_NAMED;
+}
+
+static void passed(struct steps *s, const struct tfmt_event *ev)
+{
+	bool begins = ev->kind == TFMT_PHASE_BEGIN;
+
+	if (ev->address != TFMT_PHASE_BACKWARD || ev->aux || begins == s->in_backward)
+		return;
+	s->in_backward = begins;
+	s->nr_backwards += begins;
+	s->nr_ended += !begins;
+	s->has_backward = true;
+	s->pending = false;
+}
+
+int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
+{
+	bool is_alloc = ev->kind == TFMT_TENSOR_ALLOC;
+	int signs;
+
+	if (ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END) {
+		passed(s, ev);
+		return 0;
+	}
+	if (!is_alloc && ev->kind != TFMT_TENSOR_FREE)
+		return named(s, ev);
+	switch (phase) {
+	case PHASE_OPTIMIZER:
+		/* An optimizer that works within backward is in no other place than behind it. */
+		return updated(s, is_update) ? TFMT_E_NOMEM : 0;
+	case PHASE_FORWARD:
+		if (!is_alloc || !s->has_backward || s->in_backward)
+			return 0;
+		signs = maybe_begin(s, ev);
+		return cycle_begin(s) < 0 ? TFMT_E_NOMEM : signs | STEPS_CYCLE;
+	case PHASE_OTHER:
+		return is_alloc && !s->in_backward ? maybe_begin(s, ev) : 0;
+	default:
+		return 0;
+	}
+}
+
+const struct steps_bounds *steps_bounds(const struct steps *s)
+{
+	if (s->named.nr_bounds > 1)
+		return &s->named;
+	/* One update alone is the making of the optimizer's state: it leaves no trace later. */
+	if (s->updated.nr_bounds < 2 && s->cycles.nr_bounds > s->updated.nr_bounds && !s->has_update)
+		return &s->cycles;
+	return &s->updated;
+}
+
+uint32_t steps_count(const struct steps *s)
+{
+	const struct steps_bounds *b = steps_bounds(s);
+
+	if (b == &s->named)
+		return b->nr_bounds;
+	/* The last one counts when it has come as far as an update; where none is ever seen, as far as backward. */
+	return b->nr_bounds + (b == &s->cycles ? s->has_backward : s->has_update || (s->has_backward && !b->nr_bounds));
+}
+
+uint32_t steps_of(const struct steps *s, uint64_t ordinal)
+{
+	const struct steps_bounds *b = steps_bounds(s);
+	uint32_t low = 0, high = b->nr_bounds;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (b->ordinal[mid] <= ordinal)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	/* What comes before the first named step is not the first's. */
+	return b == &s->named && low ? low - 1 : low;
+}
+
+void steps_release(struct steps *s)
+{
+	free(s->cycles.ordinal);
+	free(s->updated.ordinal);
+	free(s->named.ordinal);
+	*s = (struct steps){ .reader = s->reader };
+}

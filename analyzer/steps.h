@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * steps: where one step of training ends and the next begins.
+ *
+ * A *cycle* is a forward with the backward that follows it: it ends before the first forward after a backward, at the
+ * first allocation behind backward and the optimizer's work if that is earlier (the next batch). A *step* is one or
+ * more cycles, up to the one in which parameters are updated: an optimizer at work, or gradients freed by zero_grad,
+ * wherever in the loop that is called. So gradient accumulation has several cycles to a step. Where no optimizer is
+ * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step.
+ *
+ * NVTX ranges that the program names "step 17", "iteration", "train_step", ... are its steps instead.
+ */
+#ifndef VT_STEPS_H
+#define VT_STEPS_H
+
+#include "analyzer/phases.h"
+
+/* One list of boundaries: each where a cycle or step begins behind another. */
+struct steps_bounds {
+	uint64_t *ordinal; /* of the first event behind; ascending */
+	uint32_t nr_bounds, room;
+};
+
+/* What an event has meant for the boundaries; an event may be several. */
+enum steps_sign {
+	STEPS_MAYBE = 1, /* if the next cycle begins, it begins here */
+	STEPS_CYCLE = 2, /* it did: at the latest MAYBE */
+	STEPS_NAMED = 4, /* a range that is a step begins */
+};
+
+/* Of one process. Zero it but for the reader. */
+struct steps {
+	const struct tfmt_reader *reader;
+	struct steps_bounds cycles, updated, named; /* updated: those cycles that begin behind an update */
+	uint32_t nr_backwards; /* begun; of passes within others the outermost */
+	uint32_t nr_ended;
+	bool in_backward;
+
+	/* private */
+	bool has_backward;  /* since the cycle began */
+	bool has_update;    /* since the cycle's backward */
+	bool begin_known;   /* the cycle's own beginning is in updated */
+	bool pending;       /* the next cycle may have begun */
+	uint64_t pending_ordinal;
+	char name[32];      /* of the ranges that are steps, without number; "" = none seen */
+};
+
+/*
+ * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it. Returns enum
+ * steps_sign, or TFMT_E_NOMEM.
+ */
+int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update);
+void steps_release(struct steps *s);
+
+/* The boundaries that count, once all events are known. */
+const struct steps_bounds *steps_bounds(const struct steps *s);
+
+/* How many steps there were, the last of them may be cut short; 0 = no training seen. */
+uint32_t steps_count(const struct steps *s);
+
+/* The step that an event lies in, 0 the first; what comes before the first step counts with it. */
+uint32_t steps_of(const struct steps *s, uint64_t ordinal);
+
+#endif

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""Small jobs that train in many ways, each of which tells what its memory was for: train.py JOB"""
+
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from truth import Truth
+
+DEVICE = "cuda"
+truth = Truth()
+
+
+class Mixer(nn.Module):
+    """Attention over a window and a gated feed-forward part, as many projects have written it."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.pre, self.post = nn.RMSNorm(width), nn.LayerNorm(width)
+        self.in_proj = nn.Linear(width, 3 * width, bias=False)
+        self.out_proj = nn.Linear(width, width)
+        self.gate, self.up = nn.Linear(width, 3 * width), nn.Linear(width, 3 * width)
+        self.down = nn.Linear(3 * width, width)
+
+    def forward(self, h):
+        b, t, w = h.shape
+        q, k, v = self.in_proj(self.pre(h)).view(b, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        h = h + self.out_proj(mixed.transpose(1, 2).reshape(b, t, w))
+        n = self.post(h)
+        return h + self.down(functional.silu(self.gate(n)) * self.up(n))
+
+
+class Language(nn.Module):
+    def __init__(self, vocabulary=4096, width=512, depth=6, recompute=False):
+        super().__init__()
+        self.recompute = recompute
+        self.words = nn.Embedding(vocabulary, width)
+        self.where = nn.Parameter(torch.zeros(512, width))
+        self.stack = nn.ModuleList([Mixer(width, 8) for _ in range(depth)])
+        self.last = nn.LayerNorm(width)
+        self.out = nn.Linear(width, vocabulary)
+        self.register_buffer("seen", torch.zeros(vocabulary))
+
+    def forward(self, ids):
+        h = self.words(ids) + self.where[: ids.shape[1]]
+        for part in self.stack:
+            h = checkpoint(part, h, use_reentrant=False) if self.recompute else part(h)
+        return self.out(self.last(h))
+
+
+class Residual(nn.Module):
+    def __init__(self, inside, outside, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inside, outside, 3, stride, 1, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True),
+            nn.Conv2d(outside, outside, 3, 1, 1, bias=False), nn.BatchNorm2d(outside),
+        )
+        self.skip = nn.Conv2d(inside, outside, 1, stride)
+
+    def forward(self, image):
+        return functional.relu(self.body(image) + self.skip(image))
+
+
+def convolutional():
+    widths = [32, 64, 128, 256]
+    parts = [nn.Conv2d(3, 32, 7, 2, 3)] + [Residual(a, b, 2) for a, b in zip(widths, widths[1:])]
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 1000))
+
+
+def text(batch=8, length=256):
+    ids = torch.randint(0, 4096, (batch, length + 1), device=DEVICE)
+    truth.input(ids)
+    return ids
+
+
+def word_loss(model, ids):
+    predicted = model(ids[:, :-1])
+    return functional.cross_entropy(predicted.flatten(0, 1), ids[:, 1:].flatten())
+
+
+def note(model, *optimizers):
+    truth.model(model)
+    for optimizer in optimizers:
+        truth.optimizer(optimizer)
+
+
+def sgd_momentum():
+    """The plainest loop: gradients are dropped at its beginning."""
+    model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.Tanh(), nn.Linear(4096, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    note(model, optimizer)
+    for _ in range(4):
+        optimizer.zero_grad()
+        rows, wanted = torch.rand(2048, 1024, device=DEVICE), torch.randint(0, 10, (2048,), device=DEVICE)
+        truth.input(rows, wanted)
+        functional.cross_entropy(model(rows), wanted).backward()
+        optimizer.step()
+
+
+def adamw(**how):
+    with torch.device(DEVICE):
+        model = Language()
+    optimizer = torch.optim.AdamW(model.parameters(), **how)
+    note(model, optimizer)
+    for i in range(4):
+        word_loss(model, text()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if i < 3:
+            optimizer.zero_grad()
+
+
+def accumulate():
+    """Four batches to a step, gradients dropped; the batch decides the peak."""
+    model = Language().to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters())
+    note(model, optimizer)
+    for _ in range(3):
+        for _ in range(4):
+            (word_loss(model, text()) / 4).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def keep_gradients():
+    """Gradients are zeroed in place, and an average of the weights is kept by hand."""
+    model = convolutional().to(DEVICE, memory_format=torch.channels_last)
+    average = [p.detach().clone() for p in model.parameters()]
+    truth.note("parameter", average)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4)
+    note(model, optimizer)
+    for _ in range(4):
+        images = torch.randn(32, 3, 160, 160, device=DEVICE).to(memory_format=torch.channels_last)
+        wanted = torch.randint(0, 1000, (32,), device=DEVICE)
+        truth.input(images, wanted)
+        optimizer.zero_grad(set_to_none=False)
+        functional.cross_entropy(model(images), wanted).backward()
+        optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(average, list(model.parameters()), 0.1)
+        truth.note("parameter", average)
+
+
+def recompute():
+    model = Language(depth=8, recompute=True).to(DEVICE, torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters())
+    note(model, optimizer)
+    for _ in range(3):
+        loss = word_loss(model, text(16))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def mixed():
+    """fp16 autocast with a scaler, gradients unscaled and clipped, evaluation between the steps."""
+    model = Language(depth=4).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    scaler = torch.amp.GradScaler()
+    note(model, optimizer)
+    for i in range(4):
+        ids = text(16)
+        with torch.autocast("cuda", torch.float16):
+            loss = word_loss(model, ids)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        if i % 2:
+            model.eval()
+            with torch.no_grad():
+                word_loss(model, text(4))
+            model.train()
+
+
+def in_backward():
+    """Each parameter is updated as soon as its gradient is there."""
+    model = Language(depth=4).cuda()
+    optimizers = {p: torch.optim.Adam([p]) for p in model.parameters()}
+    note(model, *optimizers.values())
+
+    def apply(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(apply)
+    for _ in range(3):
+        word_loss(model, text()).backward()
+
+
+def no_modules():
+    """No nn.Module, no optimizer, data that stays on the device."""
+    sizes = [(2048, 2048)] * 4 + [(2048, 16)]
+    weights = [(torch.randn(*size, device=DEVICE) / 45).requires_grad_() for size in sizes]
+    rows = torch.randn(4096, 2048, device=DEVICE)
+    wanted = torch.randn(4096, 16, device=DEVICE)
+    truth.note("parameter", weights)
+    truth.note("input", rows, wanted)
+    for w in weights:
+        w.register_post_accumulate_grad_hook(lambda p: truth.note("gradient", p.grad))
+    for _ in range(4):
+        h = rows
+        for w in weights[:-1]:
+            h = (h @ w).relu()
+        error = (h @ weights[-1] - wanted).square().mean()
+        error.backward()
+        with torch.no_grad():
+            for w in weights:
+                w.sub_(w.grad, alpha=0.01)
+                w.grad = None
+
+
+def adversarial():
+    """Two networks in turn; the gradients of one are not wanted while the other learns."""
+    generator = nn.Sequential(nn.Linear(128, 2048), nn.GELU(), nn.Linear(2048, 4096)).cuda()
+    judge = nn.Sequential(nn.Linear(4096, 2048), nn.LeakyReLU(0.2), nn.Linear(2048, 1)).cuda()
+    first, second = torch.optim.Adam(generator.parameters()), torch.optim.RMSprop(judge.parameters())
+    note(generator, first)
+    truth.model(judge, inputs=False)  # what the other network makes is none
+    truth.optimizer(second)
+    for _ in range(3):
+        real, noise = torch.randn(1024, 4096, device=DEVICE), torch.randn(1024, 128, device=DEVICE)
+        truth.input(real, noise)
+        second.zero_grad()
+        (judge(generator(noise).detach()).mean() - judge(real).mean()).backward()
+        second.step()
+        first.zero_grad()
+        (-judge(generator(noise)).mean()).backward()
+        first.step()
+
+
+JOBS = {
+    "sgd_momentum": sgd_momentum,
+    "adamw_foreach": lambda: adamw(foreach=True),
+    "adamw_fused": lambda: adamw(fused=True),
+    "adamw_loop": lambda: adamw(foreach=False, amsgrad=True),
+    "accumulate": accumulate,
+    "keep_gradients": keep_gradients,
+    "recompute": recompute,
+    "mixed": mixed,
+    "in_backward": in_backward,
+    "no_modules": no_modules,
+    "adversarial": adversarial,
+}
+
+with truth.watch():
+    JOBS[sys.argv[1]]()
+truth.tell()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What memory is for, block by block, against what the program's own objects say (jobs/categories/truth.py)."""
+
+import bisect
+from collections import Counter, defaultdict
+
+import pytest
+
+TRAIN = "categories/train.py"
+LOOPS = [
+    "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
+    "in_backward", "no_modules", "adversarial",
+]
+JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/hf_trainer.py",), ("categories/lightning_fit.py",)]
+RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
+
+
+class Oracle:
+    """The true category of blocks by the ordinal of their allocation, as far as the program knows it."""
+
+    def __init__(self, events, told):
+        self.by_address, self.ended = defaultdict(list), {}
+        self.allocs = []
+        live = {}
+        for event in events:
+            if event["kind"] == "tensor_alloc":
+                self.by_address[event["address"]].append((len(self.allocs), event["ordinal"]))
+                self.allocs.append(event)
+                live[event["address"]] = event["ordinal"]
+            elif event["kind"] == "tensor_free" and event["address"] in live:
+                self.ended[live.pop(event["address"])] = len(self.allocs)
+        self.index = {event["ordinal"]: i for i, event in enumerate(self.allocs)}
+        self.backwards = told["backwards"]
+        self.names = defaultdict(set)
+        for category, address, count, _ in told["notes"]:
+            blocks = self.by_address[address]
+            at = bisect.bisect_left(blocks, (count,)) - 1
+            if at >= 0:
+                self.names[blocks[at][1]].add(category)
+
+    def category(self, ordinal):
+        return next((name for name in RANK if name in self.names.get(ordinal, ())), None)
+
+    def allows(self, ordinal, said):
+        """Is this right, as far as the program knows? What it does not know may be what passes by."""
+        true = self.category(ordinal)
+        if true:
+            return said == true
+        if said == "activation":  # also what autograd does not save, but is still there when backward begins
+            first, last = self.index[ordinal], self.ended.get(ordinal, len(self.allocs))
+            return any(first < begun <= last for begun in self.backwards)
+        return said in ("temporary", "workspace", "communication", "unknown")
+
+
+def name_of(job):
+    return job[-1] if job[0] == TRAIN else job[0].partition("/")[2].removesuffix(".py")
+
+
+@pytest.fixture(scope="module", params=JOBS, ids=name_of)
+def job(request, recorded, events_of):
+    recording = recorded(*request.param)
+    assert recording.status == 0, recording.stderr
+    return recording, Oracle(events_of(recording.path), recording.ledger)
+
+
+def moments(recording, oracle):
+    """The peak, and times all over the recording, of which the last is behind everything."""
+    times = [event["time_ns"] for event in oracle.allocs]
+    return [()] + [("--at", f"{times[len(times) * i // 13]}ns") for i in range(1, 13)]
+
+
+def blocks_at(vramtrace, recording, moment):
+    return vramtrace.json("peak", "--by", "block", *moment, recording.path)["devices"][0]["blocks"]
+
+
+def describe(blocks, oracle):
+    ranked = sorted(blocks, key=lambda block: -block["bytes"])[:6]
+    return [(b["bytes"], b["shape"], b["phase"], b["category"], oracle.category(b["ordinal"]), b["ordinal"]) for b in ranked]
+
+
+def test_each_block_has_its_category(vramtrace, job):
+    """At the peak and at any other time, wrong bytes stay below 1% of each category's, unknown ones below 5% of all."""
+    recording, oracle = job
+    for moment in moments(recording, oracle):
+        blocks = blocks_at(vramtrace, recording, moment)
+        total = sum(block["bytes"] for block in blocks)
+        wrong = [block for block in blocks if not oracle.allows(block["ordinal"], block["category"])]
+        sums, errors = Counter(), Counter()
+        for block in blocks:
+            sums[oracle.category(block["ordinal"]) or block["category"]] += block["bytes"]
+        for block in wrong:
+            errors[oracle.category(block["ordinal"]) or block["category"]] += block["bytes"]
+        for category, amount in errors.items():
+            assert amount <= max(0.01 * sums[category], 0.001 * total), (moment, category, describe(wrong, oracle))
+        unknown = [block for block in blocks if block["category"] == "unknown"]
+        assert sum(b["bytes"] for b in unknown) <= 0.05 * total, (moment, describe(unknown, oracle))
+
+
+def test_sums_are_the_programs_own(vramtrace, job):
+    """At the end, parameters, gradients and optimizer state are within 1% of what the program computes itself."""
+    recording, oracle = job
+    device = vramtrace.json("peak", "--by", "category", "--at", "end", recording.path)["devices"][0]
+    said = {row["category"]: row["bytes"] for row in device["categories"]}
+    small = 4096 + 0.001 * sum(said.values())
+    for category in ("parameter", "gradient", "optimizer_state"):
+        assert said[category] == pytest.approx(recording.ledger[category], rel=0.01, abs=small), category
+
+
+def test_categories_sum_to_the_peak(vramtrace, job):
+    device = vramtrace.json("report", job[0].path)["devices"][0]
+    assert sum(device["categories_at_peak"].values()) == device["tensor"]["peak_bytes"]
