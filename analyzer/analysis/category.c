@@ -335,6 +335,7 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 
 static int judge_all(struct categories *c, const struct books *books, struct life *life, size_t nr)
 {
+	uint32_t nr_steps = steps_count(&books->lives->steps);
 	struct judge j;
 	int err = judge_init(&j, books);
 
@@ -348,7 +349,7 @@ static int judge_all(struct categories *c, const struct books *books, struct lif
 
 		b->life = life[i];
 		b->category = category_of(&j, &life[i]);
-		b->step = steps_of(&books->lives->steps, life[i].birth.ordinal);
+		b->step = nr_steps ? steps_of(&books->lives->steps, life[i].birth.ordinal) + 1 : 0;
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
 		c->sum[b->category].blocks++;

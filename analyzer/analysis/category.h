@@ -16,7 +16,7 @@
 struct category_block {
 	struct life life;
 	enum category category;
-	uint32_t step; /* it was allocated in, 0 the first */
+	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
 };
 
 struct category_sum {

@@ -10,6 +10,7 @@
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
+#include "analyzer/cmds/print_phases.h"
 #include "analyzer/cmds/print_report.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
@@ -22,7 +23,7 @@
 #define HOLDERS_SHOWN 4 /* two lines each */
 #define DEVICES_SHOWN 5
 /* Lines of the page besides devices, facts and holders: heads, empty lines, what to type next. */
-#define OTHER_LINES 11
+#define OTHER_LINES 10
 
 struct report_opts {
 	bool verbose;
@@ -244,7 +245,6 @@ static void text_next(struct emit *e, const struct model *m, const struct model_
 
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
-	emit_blank(e);
 	if (d && d->books->tensor_ooms)
 		emit_text(e, "next: vramtrace peak --at oom %s", path);
 	else
@@ -286,7 +286,7 @@ static int text_memory(struct emit *e, const struct model *m, const struct model
 static int report_text(struct emit *e, const struct model *m, const struct facts *f, bool verbose)
 {
 	const struct model_device *d = worst_device(m);
-	int lines, err;
+	int lines, phases, err;
 
 	text_run(e, m, d);
 	emit_blank(e);
@@ -295,13 +295,17 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 		return 0;
 	}
 	text_verdict(e, d);
+	lines = (int)print_peak_phase(e, d);
 	emit_blank(e);
-	lines = text_memory(e, m, d);
-	if (lines < 0)
-		return lines;
-	lines += OTHER_LINES + (int)print_facts(e, m, d, f);
+	err = text_memory(e, m, d);
+	if (err < 0)
+		return err;
+	lines += err + OTHER_LINES + (int)print_facts(e, m, d, f);
 	emit_blank(e);
-	err = text_holders(e, m, d, (unsigned)lines);
+	phases = print_phases(e, d, verbose);
+	if (phases < 0)
+		return phases;
+	err = text_holders(e, m, d, (unsigned)(lines + phases));
 	if (verbose)
 		print_facts_whole(e, f);
 	if (verbose && !err)

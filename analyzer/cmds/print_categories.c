@@ -80,7 +80,10 @@ static void block_row(struct emit *e, const struct model_process *p, const struc
 	emit_string(e, "address", NULL, address);
 	emit_string(e, "category", NULL, category_names[b->category]);
 	emit_string(e, "phase", NULL, phase_names[b->life.birth.phase]);
-	emit_uint(e, "step", NULL, b->step);
+	if (b->step)
+		emit_uint(e, "step", NULL, b->step);
+	else
+		emit_null(e, "step", NULL);
 	emit_string(e, "shape", NULL,
 		    g->shape && tfmt_reader_shape(p->reader, g->shape, &shape) ? shape_text(text, &shape) : NULL);
 	emit_uint(e, "ordinal", NULL, b->life.birth.ordinal);

@@ -8,6 +8,7 @@
 #include "analyzer/analysis/places.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
+#include "analyzer/cmds/print_phases.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct model_process *p)
@@ -145,21 +146,6 @@ static int json_categories(struct emit *e, const struct model_device *d)
 	return err;
 }
 
-static void json_steps(struct emit *e, const struct model_device *d)
-{
-	const struct lives *lives = d->process->books.lives;
-	double growth;
-
-	emit_object_begin(e, "steps", NULL);
-	emit_uint(e, "count", NULL, steps_count(&lives->steps));
-	if (lives_growth(lives, d->ordinal, &growth))
-		emit_double(e, "growth_bytes_per_step", NULL, growth);
-	else
-		emit_null(e, "growth_bytes_per_step", NULL);
-	emit_null(e, "predicted_oom_step", NULL);
-	emit_object_end(e);
-}
-
 static int json_device(struct emit *e, const struct model_device *d)
 {
 	const struct device_books *b = d->books;
@@ -178,7 +164,7 @@ static int json_device(struct emit *e, const struct model_device *d)
 			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
 	else
 		emit_null(e, "unused_at_peak", NULL);
-	json_steps(e, d);
+	err = err ? err : json_phases(e, d);
 	emit_object_end(e);
 	return err;
 }
