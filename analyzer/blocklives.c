@@ -170,6 +170,28 @@ static void keep_ended(struct lives_at *m, const struct life *life)
 	m->ended[m->nr_ended++] = *life;
 }
 
+/* Keep what outlived a backward pass, to tell later whose gradient was made when. */
+static void keep_gradient(struct lives *l, const struct life *life)
+{
+	enum lives_fate fate = lives_fate(life);
+	struct lives_gradient *grown;
+
+	if (life->birth.phase != PHASE_BACKWARD || !life->module || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
+		return;
+	if (life->birth.nr_begun != l->gradient_pass)
+		l->nr_gradients = 0;
+	l->gradient_pass = life->birth.nr_begun;
+	if (l->nr_gradients == l->gradients_room) {
+		grown = realloc(l->gradient, (2 * l->gradients_room + 64) * sizeof(*grown));
+		if (!grown)
+			return;
+		l->gradient = grown;
+		l->gradients_room = 2 * l->gradients_room + 64;
+	}
+	l->gradient[l->nr_gradients++] =
+	    (struct lives_gradient){ life->birth.ordinal, life->group, life->module };
+}
+
 void lives_gone(struct lives *l, uint64_t handle)
 {
 	struct life *life = handle ? &l->life[handle - 1] : NULL;
@@ -183,6 +205,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 		if (d->moment[i].reached && life->birth.ordinal <= d->moment[i].ordinal)
 			keep_ended(&d->moment[i], life);
 	count_fate(l, life);
+	keep_gradient(l, life);
 	d->allocated -= life->size;
 	*net_of(l, d) -= (int64_t)life->size;
 	life->is_live = false;
@@ -326,6 +349,7 @@ void lives_release(struct lives *l)
 	}
 	free(l->life);
 	free(l->fates);
+	free(l->gradient);
 	steps_release(&l->steps);
 	*l = (struct lives){ 0 };
 }

@@ -40,7 +40,7 @@ struct life {
 	struct lives_when birth, death;
 	uint64_t address, size;
 	uint32_t group; /* index into the books' groups: stack, shape */
-	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none */
+	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
 	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
 	uint8_t device;
 	bool behind_forward; /* autograd nodes were made in the same cycle, and no backward has run since */
@@ -61,6 +61,12 @@ struct lives_fates {
 };
 
 enum lives_fate lives_fate(const struct life *life);
+
+/* A gradient that has been freed, of the latest pass of which any have. */
+struct lives_gradient {
+	uint64_t ordinal; /* of its allocation */
+	uint32_t group, module;
+};
 
 struct lives_at {
 	bool reached;
@@ -88,6 +94,9 @@ struct lives {
 	size_t free; /* a free place + 1, which holds the next as its address */
 	struct lives_fates *fates; /* by group */
 	uint32_t nr_fates;
+	struct lives_gradient *gradient;
+	size_t nr_gradients, gradients_room;
+	uint32_t gradient_pass; /* nr_begun of theirs */
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */

@@ -30,6 +30,9 @@ void books_release(struct books *books)
 	if (books->lives)
 		lives_release(books->lives);
 	free(books->lives);
+	if (books->modulepaths)
+		modulepaths_release(books->modulepaths);
+	free(books->modulepaths);
 	*books = (struct books){ 0 };
 }
 
@@ -266,7 +269,8 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 
 	books_forget_stale(books, BLOCK_TENSOR, ev->address);
 	if (group >= 0 && books->lives)
-		b.handle = lives_born(books->lives, books_device(ev), b.address, b.size, b.group, 0);
+		b.handle = lives_born(books->lives, books_device(ev), b.address, b.size, b.group,
+				      books->modulepaths ? modulepaths_next(books->modulepaths, ev, books->phase) : 0);
 	if (group < 0 || !blocks_insert(&books->blocks, &b))
 		return TFMT_E_NOMEM;
 	d->tensor_allocs++;

@@ -16,6 +16,7 @@
 #include "analyzer/blocklives.h"
 #include "analyzer/liveblocks.h"
 #include "analyzer/mapping.h"
+#include "analyzer/modulepaths.h"
 #include "analyzer/owner.h"
 #include "analyzer/residual.h"
 #include "analyzer/phases.h"
@@ -103,6 +104,7 @@ struct books {
 	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;
 	struct lives *lives; /* of tensor blocks; NULL: nobody asks */
+	struct modulepaths *modulepaths; /* with lives only; NULL: nobody asks */
 	struct owner_cache owners;
 	struct communicators communicators; /* that were made, NCCL's */
 	struct value_reads value_reads;

@@ -187,6 +187,20 @@ static void process_damaged(struct model_process *p, int err)
 	books_damaged(&p->books);
 }
 
+/* Returns 0 or TFMT_E_NOMEM. */
+static int keep_lives(struct books *books, const struct model_options *o)
+{
+	if (o->lives)
+		books->lives = calloc(1, sizeof(*books->lives));
+	if (o->lives && o->modules)
+		books->modulepaths = calloc(1, sizeof(*books->modulepaths));
+	if (books->lives)
+		books->lives->steps.reader = books->reader;
+	if (books->modulepaths)
+		books->modulepaths->reader = books->reader;
+	return (o->lives && !books->lives) || (o->lives && o->modules && !books->modulepaths) ? TFMT_E_NOMEM : 0;
+}
+
 static int process_read(struct model *m, size_t index, const struct model_options *o)
 {
 	struct model_process *p = &m->process[index];
@@ -194,12 +208,9 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	uint64_t nr = 0, last_ns = p->header->start_mono_ns;
 	int ret;
 
-	if (o->lives) {
-		p->books.lives = calloc(1, sizeof(*p->books.lives));
-		if (!p->books.lives)
-			return TFMT_E_NOMEM;
-		p->books.lives->steps.reader = p->reader;
-	}
+	ret = keep_lives(&p->books, o);
+	if (ret)
+		return ret;
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;

@@ -73,6 +73,7 @@ struct model_options {
 	void *ctx;
 	bool quiet; /* no progress line */
 	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
+	bool modules; /* ... and the modules that they were allocated in (books.modulepaths) */
 };
 
 /*

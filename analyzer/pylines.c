@@ -73,35 +73,45 @@ static int64_t cursor_signed(struct table_cursor *c)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-/* Read what follows an entry's first byte; returns its change of line. */
-static int64_t cursor_delta(struct table_cursor *c, unsigned form)
+/* Read what follows an entry's first byte, columns into *span; returns its change of line. */
+static int64_t cursor_delta(struct table_cursor *c, unsigned form, struct pylines_span *span)
 {
+	uint64_t end_line;
 	int64_t delta;
+	uint8_t byte;
 
+	*span = (struct pylines_span){ 0 };
 	switch (form) {
 	case 15: /* no line at all */
 		return 0;
-	case 14: /* long form: line, end line, column, end column */
+	case 14: /* long form: line, end line, columns + 1 */
 		delta = cursor_signed(c);
-		for (int i = 0; i < 3; i++)
-			cursor_varint(c);
+		end_line = cursor_varint(c);
+		span->column = (uint32_t)cursor_varint(c) - 1;
+		span->end_column = (uint32_t)cursor_varint(c) - 1;
+		span->end_line = (uint32_t)end_line;
+		span->known = span->column < UINT32_MAX && span->end_column < UINT32_MAX;
 		return delta;
 	case 13: /* no columns */
 		return cursor_signed(c);
 	case 10:
 	case 11:
 	case 12: /* one line, two column bytes */
-		cursor_byte(c);
-		cursor_byte(c);
+		span->column = cursor_byte(c);
+		span->end_column = cursor_byte(c);
+		span->known = true;
 		return form - 10;
 	default: /* short form: same line, one column byte */
-		cursor_byte(c);
+		byte = cursor_byte(c);
+		span->column = form << 3 | byte >> 4;
+		span->end_column = span->column + (byte & 15);
+		span->known = true;
 		return 0;
 	}
 }
 
 /* 3.11 and later: entries of 1 to 8 code units, first byte 1ccccLLL. */
-static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit)
+static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit, struct pylines_span *span)
 {
 	struct table_cursor c = { code->table, code->table + code->table_bytes, false };
 	uint64_t line = code->first_line; /* unsigned: a damaged table may overflow it */
@@ -111,7 +121,7 @@ static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit)
 		uint8_t first = cursor_byte(&c);
 		unsigned form = first >> 3 & 15;
 
-		line += (uint64_t)cursor_delta(&c, form);
+		line += (uint64_t)cursor_delta(&c, form, span);
 		end += (first & 7) + 1;
 		if (c.ended)
 			break;
@@ -121,8 +131,24 @@ static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit)
 	return NO_LINE;
 }
 
+bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span)
+{
+	int64_t line;
+
+	*span = (struct pylines_span){ 0 };
+	if (position < 0 || !code->table || code->table_kind != TFMT_LINES_PEP657)
+		return false;
+	line = pep657_line(code, position, span);
+	if (line <= 0 || line > UINT32_MAX || !span->known)
+		return false;
+	span->line = (uint32_t)line;
+	span->end_line += span->line;
+	return true;
+}
+
 uint32_t pylines_line(const struct tfmt_code *code, int32_t position)
 {
+	struct pylines_span span;
 	int64_t line = NO_LINE;
 
 	if (position < 0 || !code->table)
@@ -135,7 +161,7 @@ uint32_t pylines_line(const struct tfmt_code *code, int32_t position)
 		line = pep626_line(code, 2 * (int64_t)position);
 		break;
 	case TFMT_LINES_PEP657:
-		line = pep657_line(code, position);
+		line = pep657_line(code, position, &span);
 		break;
 	}
 	return line < 0 || line > UINT32_MAX ? code->first_line : (uint32_t)line;

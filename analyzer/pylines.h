@@ -17,4 +17,16 @@
  */
 uint32_t pylines_line(const struct tfmt_code *code, int32_t position);
 
+/* A piece of source text: columns count bytes from 0, the end is behind it. */
+struct pylines_span {
+	uint32_t line, end_line, column, end_column;
+	bool known;
+};
+
+/*
+ * The expression that the instruction belongs to, of a call the whole call. false where the table does not tell, as
+ * those before Python 3.11 do not.
+ */
+bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analysis/category_modules.h"
 #include "analyzer/category_stack.h"
 #include "analyzer/element.h"
 
@@ -27,17 +28,13 @@ static int by_number(const void *va, const void *vb)
 	return (a > b) - (a < b);
 }
 
-/*
- * Equal for shapes of one type with the same sizes in any order: a weight's gradient may have been made as its
- * transpose. 0 where the shape is not known.
- */
-static uint64_t shape_key(const struct judge *j, const struct group *g)
+uint64_t category_shape_key(const struct books *books, const struct group *g)
 {
 	struct tfmt_shape shape;
 	uint64_t dims[8], key;
 	uint32_t nr = 0;
 
-	if (!g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+	if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape))
 		return 0;
 	for (uint32_t i = 0; i < shape.nr_dims && nr < 8; i++)
 		if (shape.dims[i] != 1)
@@ -47,6 +44,11 @@ static uint64_t shape_key(const struct judge *j, const struct group *g)
 	for (uint32_t i = 0; i < nr; i++)
 		key = (key ^ dims[i]) * 0x9e3779b97f4a7c15ull ^ key >> 29;
 	return key ? key : 1;
+}
+
+static uint64_t shape_key(const struct judge *j, const struct group *g)
+{
+	return category_shape_key(j->books, g);
 }
 
 static bool is_whole_number(const struct judge *j, const struct group *g)
@@ -348,6 +350,7 @@ static int judge_all(struct categories *c, const struct books *books, struct lif
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
+		b->module = life[i].module;
 		b->category = category_of(&j, &life[i]);
 		b->step = nr_steps ? steps_of(&books->lives->steps, life[i].birth.ordinal) + 1 : 0;
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
@@ -373,6 +376,8 @@ int categories_find(struct categories *c, struct model_process *process, uint32_
 	err = lives_list(books->lives, device, moment, &life, &nr);
 	if (!err)
 		err = judge_all(c, books, life, nr);
+	if (!err && books->modulepaths)
+		err = category_find_modules(c, books);
 	free(life);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		known += c->sum[i].bytes;

@@ -17,6 +17,8 @@ struct category_block {
 	struct life life;
 	enum category category;
 	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
+	uint32_t module; /* path in books.modulepaths, 0 = not known */
+	bool matched;    /* ... by shape and order, not by its own stack */
 };
 
 struct category_sum {
@@ -40,6 +42,12 @@ struct categories {
 int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total);
 void categories_release(struct categories *c);
+
+/*
+ * Equal for shapes of one type with the same sizes in any order: a weight's gradient may have been made as its
+ * transpose. 0 where the shape is not known.
+ */
+uint64_t category_shape_key(const struct books *books, const struct group *g);
 
 /* The moment of a device that a mark is; LIVES_NONE if it has none, or lives do not know it (MARK_DRIVER_PEAK). */
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark);

@@ -9,6 +9,7 @@
 #include "analyzer/cmds/print_categories.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_modules.h"
 #include "analyzer/cmds/print_ranges.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
@@ -22,6 +23,7 @@
 struct peak_opts {
 	const char *at;
 	const char *by;
+	int64_t depth;
 	int64_t top;
 	bool verbose;
 	struct emit_opts emit;
@@ -29,7 +31,8 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
-	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), category, block or NVTX range"),
+	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), category, module, block or NVTX range"),
+	OPT_INT(0, "depth", struct peak_opts, depth, "N", "of modules: how many deep, from the model (default 1)"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
 	EMIT_OPTIONS(struct peak_opts, emit),
@@ -38,11 +41,12 @@ static const struct opt peak_optv[] = {
 
 static const struct opt_help peak_help = {
 	.command = "peak",
-	.purpose = "List who held memory at the peak, grouped by stack, category or range, largest first.",
+	.purpose = "List who held memory at the peak, grouped by stack, category, module or range.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace peak train.vtr\n"
 		   "vramtrace peak --at oom train.vtr\n"
 		   "vramtrace peak --by category train.vtr\n"
+		   "vramtrace peak --by module --depth 2 train.vtr\n"
 		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
 	.options = peak_optv,
 };
@@ -139,23 +143,42 @@ static int ranges_print(struct emit *e, const struct holders_query *q, const str
 	return print_ranges(e, &by_range);
 }
 
-/* Blocks by what they are for; `each`: every one of them. */
-static int categories_print(struct emit *e, const struct holders_query *q, uint64_t total, bool each, uint64_t top)
+static bool is_by(const struct peak_opts *o, const char *what)
+{
+	return o->by && !strcmp(o->by, what);
+}
+
+static int modules_print(struct emit *e, const struct holders_query *q, const struct categories *c,
+			 const struct peak_opts *o, uint64_t total)
+{
+	struct modules m;
+	int err = modules_find(&m, c, &q->process->books, (uint32_t)o->depth);
+
+	if (!err)
+		print_modules(e, q->process, &m, total, (uint64_t)o->top);
+	modules_release(&m);
+	return err;
+}
+
+/* By what blocks are for, by module, or each block. */
+static int categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
 {
 	struct categories c;
 	int err = categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
 
-	if (!err && each)
-		err = print_blocks(e, q->process, &c, top);
+	if (!err && is_by(o, "block"))
+		err = print_blocks(e, q->process, &c, (uint64_t)o->top);
+	else if (!err && is_by(o, "module"))
+		err = modules_print(e, q, &c, o, total);
 	else if (!err)
 		print_categories(e, &c);
 	categories_release(&c);
 	return err;
 }
 
-static bool is_by(const struct peak_opts *o, const char *what)
+static bool needs_lives(const struct peak_opts *o)
 {
-	return o->by && !strcmp(o->by, what);
+	return is_by(o, "category") || is_by(o, "module") || is_by(o, "block");
 }
 
 static int device_print(struct emit *e, const struct model *m, const struct model_device *d,
@@ -182,8 +205,8 @@ static int device_print(struct emit *e, const struct model *m, const struct mode
 	device_text(e, m, d, mark, &h);
 	if (is_by(o, "range"))
 		err = err ? err : ranges_print(e, &q, &h, &rows);
-	else if (q.of == HOLDERS_TENSORS && (is_by(o, "category") || is_by(o, "block")))
-		err = err ? err : categories_print(e, &q, h.total.bytes, is_by(o, "block"), rows.top);
+	else if (q.of == HOLDERS_TENSORS && needs_lives(o))
+		err = err ? err : categories_print(e, &q, o, h.total.bytes);
 	else
 		stacks_print(e, m, &q, &h, &rows);
 	emit_blank(e);
@@ -225,7 +248,7 @@ static int peak_print(const struct model *m, const struct peak_opts *o)
 
 int cmd_peak(int argc, const char **argv)
 {
-	struct peak_opts o = { .top = TOP_USUAL };
+	struct peak_opts o = { .top = TOP_USUAL, .depth = 1 };
 	struct model_options load = { 0 };
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
@@ -236,9 +259,12 @@ int cmd_peak(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !is_by(&o, "category") && !is_by(&o, "block"))
-		return opt_wrong(&peak_help, "cannot group by '%s': stack, category, block or range", o.by);
-	load.lives = is_by(&o, "category") || is_by(&o, "block");
+	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !needs_lives(&o))
+		return opt_wrong(&peak_help, "cannot group by '%s': stack, category, module, block or range", o.by);
+	if (o.depth < 1 || o.depth > 1000)
+		return opt_wrong(&peak_help, "'--depth' is at least 1");
+	load.lives = needs_lives(&o);
+	load.modules = is_by(&o, "module") || is_by(&o, "block");
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;
 		if (!parse_time(o.at, &load.at_ns))

@@ -71,7 +71,7 @@ static int by_size(const void *va, const void *vb)
 static void block_row(struct emit *e, const struct model_process *p, const struct category_block *b)
 {
 	const struct group *g = &p->books.groups.group[b->life.group];
-	char text[SHAPE_TEXT_MAX], address[32];
+	char text[SHAPE_TEXT_MAX], address[32], path[512];
 	struct tfmt_shape shape;
 
 	emit_row_begin(e);
@@ -86,6 +86,10 @@ static void block_row(struct emit *e, const struct model_process *p, const struc
 		emit_null(e, "step", NULL);
 	emit_string(e, "shape", NULL,
 		    g->shape && tfmt_reader_shape(p->reader, g->shape, &shape) ? shape_text(text, &shape) : NULL);
+	if (p->books.modulepaths && b->module)
+		emit_string(e, "module", NULL, modulepaths_text(p->books.modulepaths, b->module, 0, path, sizeof(path)));
+	else
+		emit_null(e, "module", NULL);
 	emit_uint(e, "ordinal", NULL, b->life.birth.ordinal);
 	if (b->life.death.ordinal == TFMT_NO_ORDINAL)
 		emit_null(e, "freed_ordinal", NULL);
@@ -100,6 +104,7 @@ int print_blocks(struct emit *e, const struct model_process *p, const struct cat
 		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },
 		{ "category", "category", EMIT_LEFT, false }, { "phase", "phase", EMIT_LEFT, false },
 		{ "step", "step", EMIT_RIGHT, false },	      { "shape", "shape", EMIT_LEFT, false },
+		{ "module", "module", EMIT_LEFT, false },
 		{ "ordinal", NULL, EMIT_RIGHT, false },	      { "freed_ordinal", NULL, EMIT_RIGHT, false },
 		{ NULL, NULL, EMIT_LEFT, false },
 	};

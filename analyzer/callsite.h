@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call in Python source calls a module: `self.down_proj(x)` is "down_proj", `layer(x)` in
+ * `for layer in self.layers` is one of "layers", `self.qkv = nn.Linear(...)` makes "qkv".
+ */
+#ifndef VT_CALLSITE_H
+#define VT_CALLSITE_H
+
+#include <stdbool.h>
+
+#include "analyzer/sourcetext.h"
+#include "tracefmt/tracefmt.h"
+
+#define CALLSITE_NAME_MAX 64
+
+struct callsite {
+	char name[CALLSITE_NAME_MAX];   /* "" for what iterates over itself (nn.Sequential) */
+	char behind[CALLSITE_NAME_MAX]; /* of `layer.attn(x)`: "attn"; "" = none */
+	bool indexed; /* one of several: its number is that of the call */
+	bool is_super; /* `super().__init__()`: no call of another module */
+};
+
+/*
+ * The module that is called, or (makes) made, at this position of the code. false: the source cannot be read, or does
+ * not say.
+ */
+bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
+		   bool makes);
+
+#endif

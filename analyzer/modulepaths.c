@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of modules on stacks, told apart by their order. */
+#include "analyzer/modulepaths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACKS_MAX (1u << 26)
+#define THREADS_MAX (1u << 20)
+#define LEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
+#define DEPTH_MAX 10000
+
+/* One call of a module on a stack. */
+struct level {
+	uint32_t caller, callee; /* frame ids: of the call, and of forward or __init__ itself */
+	uint32_t code;           /* of the callee */
+	int32_t position;        /* in the callee, of what it calls */
+	const char *name, *behind;
+	bool indexed, by_class;
+};
+
+struct modulepath_stack {
+	bool known;
+	uint8_t nr_levels;
+	bool makes;          /* __init__ instead of forward */
+	struct level *level; /* outermost first */
+};
+
+/* A call that has not ended yet, as far as is known. */
+struct open_call {
+	uint32_t path, instance;
+};
+
+struct direction {
+	uint32_t stack; /* the latest with levels, 0 = none */
+	uint32_t nr_open;
+	struct open_call open[LEVELS_MAX];
+	uint32_t first_shape; /* of the innermost call */
+	bool has_first;
+};
+
+struct modulepath_thread {
+	struct direction *direction[3]; /* forward, backward, __init__ */
+};
+
+/* Calls at one place within one call of the owner. */
+struct modulepath_calls {
+	uint32_t owner_path, caller, callee_code; /* caller 0 = empty */
+	uint32_t instance, nr;           /* of forward or __init__: in the latest call of the owner */
+	uint32_t back_instance, nr_back; /* of backward */
+};
+
+struct modulepath_site {
+	struct callsite *callsite;
+	bool known, found;
+};
+
+static void *grown(void *array, uint32_t *nr, uint32_t index, uint32_t most, size_t bytes)
+{
+	uint32_t room = *nr ? *nr : 64;
+	char *p;
+
+	if (index < *nr || index >= most)
+		return array;
+	while (room <= index)
+		room *= 2;
+	p = realloc(array, room * bytes);
+	if (!p)
+		return array;
+	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
+	*nr = room;
+	return p;
+}
+
+/* ---- what a stack calls ------------------------------------------------------------------------ */
+
+static bool is_python(const struct tfmt_frame *f)
+{
+	return f->kind == TFMT_FRAME_PYTHON || f->kind == TFMT_FRAME_PYTHON_ENTRY;
+}
+
+static const char *function_of(const struct tfmt_code *code)
+{
+	const char *dot = strrchr(code->name, '.');
+
+	return dot ? dot + 1 : code->name;
+}
+
+static bool frame_code(const struct modulepaths *m, uint32_t id, struct tfmt_frame *frame, struct tfmt_code *code)
+{
+	return id >= TFMT_STACK_FIRST && tfmt_reader_frame(m->reader, id, frame) && is_python(frame) &&
+	       tfmt_reader_code(m->reader, (uint32_t)frame->a, code);
+}
+
+/* Frames that only pass a call on: PyTorch's, but for its containers, which call their members. */
+static bool passes_on(const struct tfmt_code *code)
+{
+	if (strstr(code->file, "/torch/nn/modules/") && !strstr(code->file, "/torch/nn/modules/module.py"))
+		return false;
+	return strstr(code->file, "/torch/") || strstr(code->file, "/contextlib.py") || strstr(code->file, "/functools.py");
+}
+
+/* The frame that calls the module whose forward is `callee`: the first outside of Module's own; 0 if it is no module. */
+static uint32_t caller_of(const struct modulepaths *m, uint32_t callee)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	bool called = false;
+	uint32_t id = callee;
+
+	for (int depth = 0; depth < DEPTH_MAX; depth++) {
+		if (!tfmt_reader_frame(m->reader, id, &frame) || frame.parent >= id)
+			return 0;
+		id = frame.parent;
+		if (!frame_code(m, id, &frame, &code))
+			return 0;
+		if (strstr(code.file, "/torch/nn/modules/module.py"))
+			called = true;
+		else if (called && !passes_on(&code))
+			return id;
+		else if (!called && !strcmp(function_of(&code), "forward"))
+			return 0; /* an autograd function, or a forward that was called by hand */
+	}
+	return 0;
+}
+
+static const struct callsite *site_of(struct modulepaths *m, uint32_t caller, bool makes)
+{
+	struct modulepath_site *site;
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	m->site = grown(m->site, &m->nr_sites, caller, STACKS_MAX, sizeof(*m->site));
+	if (caller >= m->nr_sites || !frame_code(m, caller, &frame, &code))
+		return NULL;
+	site = &m->site[caller];
+	if (!site->known) {
+		site->known = true;
+		site->callsite = malloc(sizeof(*site->callsite));
+		site->found = site->callsite &&
+			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
+	}
+	return site->found ? site->callsite : NULL;
+}
+
+/* "Mixer" of "Mixer.forward": the code's own name, which is never freed, up to the dot. */
+static const char *class_of(const struct tfmt_code *code)
+{
+	return code->name;
+}
+
+static bool add_level(struct modulepaths *m, struct modulepath_stack *s, uint32_t caller, uint32_t callee,
+		      const struct tfmt_frame *frame, const struct tfmt_code *code)
+{
+	const struct callsite *site = site_of(m, caller, s->makes);
+	struct level *grown_levels;
+
+	if (site && site->is_super)
+		return true;
+	if (s->nr_levels == LEVELS_MAX)
+		return true;
+	grown_levels = realloc(s->level, (s->nr_levels + 1u) * sizeof(*grown_levels));
+	if (!grown_levels)
+		return false;
+	s->level = grown_levels;
+	s->level[s->nr_levels++] = (struct level){
+		.caller = caller,
+		.callee = callee,
+		.code = (uint32_t)frame->a,
+		.position = (int32_t)frame->b,
+		.name = site ? site->name : class_of(code),
+		.behind = site ? site->behind : "",
+		.indexed = !site || site->indexed,
+		.by_class = !site,
+	};
+	return true;
+}
+
+static bool in_nn(const struct modulepaths *m, uint32_t stack)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	for (uint32_t id = stack; frame_code(m, id, &frame, &code); id = frame.parent)
+		if (strstr(code.file, "/torch/nn/modules/") && !strcmp(function_of(&code), "__init__"))
+			return true;
+	return false;
+}
+
+static void turn_round(struct modulepath_stack *s)
+{
+	for (int i = 0; i < s->nr_levels / 2; i++) {
+		struct level l = s->level[i];
+
+		s->level[i] = s->level[s->nr_levels - 1 - i];
+		s->level[s->nr_levels - 1 - i] = l;
+	}
+}
+
+/* The first frame of the call in forward that made the node that runs; the stack itself if none does. */
+static uint32_t forward_part(const struct modulepaths *m, uint32_t stack)
+{
+	struct tfmt_frame frame;
+
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST && tfmt_reader_frame(m->reader, id, &frame) && frame.parent < id;
+	     id = frame.parent)
+		if (frame.kind == TFMT_FRAME_NODE && frame.b)
+			return frame.parent;
+	return stack;
+}
+
+static void find_levels(struct modulepaths *m, struct modulepath_stack *s, uint32_t stack)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	s->known = true;
+	s->makes = in_nn(m, stack);
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
+		const char *function;
+		uint32_t caller;
+
+		if (!frame_code(m, id, &frame, &code)) {
+			if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame) || frame.parent >= id)
+				break;
+			continue;
+		}
+		function = function_of(&code);
+		if (strcmp(function, s->makes ? "__init__" : "forward") || function == code.name ||
+		    (s->makes && strstr(code.file, "/torch/nn/modules/container.py")))
+			continue;
+		caller = s->makes ? frame.parent : caller_of(m, id);
+		if (caller >= TFMT_STACK_FIRST && !add_level(m, s, caller, id, &frame, &code))
+			break;
+	}
+	turn_round(s);
+}
+
+static const struct modulepath_stack *stack_of(struct modulepaths *m, uint32_t stack)
+{
+	if (stack < TFMT_STACK_FIRST)
+		return NULL;
+	m->of_stack = grown(m->of_stack, &m->nr_stacks, stack, STACKS_MAX, sizeof(*m->of_stack));
+	if (stack >= m->nr_stacks)
+		return NULL;
+	if (!m->of_stack[stack].known) {
+		struct modulepath_stack s = { 0 };
+
+		find_levels(m, &s, stack);
+		m->of_stack[stack] = s;
+	}
+	return &m->of_stack[stack];
+}
+
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+static size_t name_len(const struct modulepath *p)
+{
+	return p->by_class ? strcspn(p->name, ".") : strlen(p->name);
+}
+
+static bool same_path(const struct modulepath *a, const struct modulepath *b)
+{
+	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->by_class == b->by_class &&
+	       (a->name == b->name || !strcmp(a->name, b->name));
+}
+
+static uint32_t *path_slot(const struct modulepaths *m, const struct modulepath *p)
+{
+	uint64_t hash = p->parent * 0x9e3779b97f4a7c15ull ^ p->index;
+	uint32_t i;
+
+	for (const char *c = p->name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+	i = (uint32_t)(hash >> 32 ^ hash) & (m->slots_room - 1);
+	while (m->slot[i] && !same_path(&m->path[m->slot[i] - 1], p))
+		i = (i + 1) & (m->slots_room - 1);
+	return &m->slot[i];
+}
+
+static bool paths_grow(struct modulepaths *m)
+{
+	uint32_t room = m->slots_room ? 2 * m->slots_room : 256, *slot = calloc(room, sizeof(*slot));
+	struct modulepath *path = realloc(m->path, room / 2 * sizeof(*path));
+
+	if (path)
+		m->path = path;
+	if (!slot || !path) {
+		free(slot);
+		return false;
+	}
+	m->paths_room = room / 2;
+	free(m->slot);
+	m->slot = slot;
+	m->slots_room = room;
+	for (uint32_t i = 0; i < m->nr_paths; i++)
+		*path_slot(m, &m->path[i]) = i + 1;
+	return true;
+}
+
+/* The path one module further in; the parent itself when memory runs out. */
+static uint32_t path_child(struct modulepaths *m, const struct modulepath *p)
+{
+	uint32_t *slot;
+
+	if (m->nr_paths == m->paths_room && !paths_grow(m))
+		return p->parent;
+	slot = path_slot(m, p);
+	if (!*slot) {
+		m->path[m->nr_paths++] = *p;
+		*slot = m->nr_paths;
+	}
+	return *slot;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static struct modulepath_calls *calls_slot(const struct modulepaths *m, uint32_t owner, uint32_t caller, uint32_t code)
+{
+	uint64_t hash = (owner * 0x9e3779b97f4a7c15ull ^ caller) * 0xff51afd7ed558ccdull ^ code;
+	uint32_t i = (uint32_t)((hash * 0xc4ceb9fe1a85ec53ull) >> 32) & (m->calls_room - 1);
+
+	while (m->calls[i].caller && (m->calls[i].owner_path != owner || m->calls[i].caller != caller ||
+				       m->calls[i].callee_code != code))
+		i = (i + 1) & (m->calls_room - 1);
+	return &m->calls[i];
+}
+
+static bool calls_grow(struct modulepaths *m)
+{
+	struct modulepath_calls *old = m->calls;
+	uint32_t nr = m->calls_room, room = nr ? 2 * nr : 256;
+	struct modulepath_calls *calls = calloc(room, sizeof(*calls));
+
+	if (!calls)
+		return false;
+	m->calls = calls;
+	m->calls_room = room;
+	for (uint32_t i = 0; i < nr; i++)
+		if (old[i].caller)
+			*calls_slot(m, old[i].owner_path, old[i].caller, old[i].callee_code) = old[i];
+	free(old);
+	return true;
+}
+
+/* The number of a new call at this place within its owner's. */
+static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct level *l, bool back)
+{
+	/* Members of different classes are called at one place: they count together. */
+	struct modulepath_calls *c;
+
+	if (2 * m->nr_calls >= m->calls_room && !calls_grow(m))
+		return 0;
+	c = calls_slot(m, owner->path, l->caller, 0);
+	if (!c->caller) {
+		*c = (struct modulepath_calls){ .owner_path = owner->path, .caller = l->caller };
+		m->nr_calls++;
+	}
+	if (!back) {
+		c->nr = c->instance == owner->instance ? c->nr + 1 : 1;
+		c->instance = owner->instance;
+		return c->nr - 1;
+	}
+	c->nr_back = c->back_instance == owner->instance ? c->nr_back + 1 : 1;
+	c->back_instance = owner->instance;
+	return c->nr > c->nr_back ? c->nr - c->nr_back : 0;
+}
+
+static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct level *l, bool back)
+{
+	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class };
+	uint32_t number = number_call(m, owner, l, back), path;
+
+	p.index = l->indexed ? number : 0;
+	path = path_child(m, &p);
+	if (!*l->behind)
+		return path;
+	p = (struct modulepath){ .parent = path, .name = l->behind };
+	return path_child(m, &p);
+}
+
+/* Does the call of the latest event go on, though its frame stands elsewhere now? Forward goes ahead, backward back. */
+static bool goes_on(const struct level *before, const struct level *now, bool back)
+{
+	if (before->caller != now->caller || before->code != now->code || before->position == now->position)
+		return false;
+	return back ? now->position < before->position : now->position > before->position;
+}
+
+/* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
+static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t now, bool back)
+{
+	struct tfmt_frame f = { 0 }, g = { 0 }, x;
+	uint32_t a = before, b = now;
+
+	while (a != b && a >= TFMT_STACK_FIRST && b >= TFMT_STACK_FIRST) {
+		if (!tfmt_reader_frame(m->reader, a > b ? a : b, &x) || x.parent >= (a > b ? a : b))
+			return false;
+		if (a > b) {
+			f = x;
+			a = x.parent;
+		} else {
+			g = x;
+			b = x.parent;
+		}
+	}
+	if (!is_python(&f) || !is_python(&g) || f.a != g.a)
+		return false;
+	return back ? g.b > f.b : g.b < f.b;
+}
+
+/* How many of the open calls go on. */
+static uint32_t going_on(struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before,
+			 const struct modulepath_stack *now, uint32_t stack, uint32_t shape, bool back)
+{
+	uint32_t nr = 0;
+
+	while (nr < d->nr_open && nr < now->nr_levels && before->level[nr].callee == now->level[nr].callee)
+		nr++;
+	if (d->stack == stack)
+		/* The same again: one call allocates twice, or is called twice, when it begins again. */
+		return nr && d->has_first && d->first_shape == shape && nr == now->nr_levels ? nr - 1 : nr;
+	if (nr < d->nr_open && nr < now->nr_levels && before->level[nr].caller == now->level[nr].caller)
+		return goes_on(&before->level[nr], &now->level[nr], back) ? nr + 1 : nr;
+	return nr && turns_back(m, d->stack, stack, back) ? nr - 1 : nr;
+}
+
+static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
+{
+	struct direction **d;
+
+	m->thread = grown(m->thread, &m->nr_threads, thread, THREADS_MAX, sizeof(*m->thread));
+	if (thread >= m->nr_threads)
+		return NULL;
+	d = &m->thread[thread].direction[which];
+	if (!*d)
+		*d = calloc(1, sizeof(**d));
+	return *d;
+}
+
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase)
+{
+	bool back = phase == PHASE_BACKWARD;
+	uint32_t stack = back ? forward_part(m, ev->python_stack) : ev->python_stack, keep = 0;
+	const struct modulepath_stack *s = stack_of(m, stack);
+	struct direction *d;
+
+	if (!s || !s->nr_levels || phase == PHASE_OPTIMIZER)
+		return 0;
+	d = direction_of(m, ev->thread, s->makes ? 2 : back);
+	if (!d)
+		return 0;
+	if (d->stack)
+		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev->shape, back);
+	s = stack_of(m, stack);
+	if (keep < s->nr_levels) {
+		d->first_shape = ev->shape;
+		d->has_first = true;
+	}
+	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
+		static const struct open_call program;
+		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
+
+		d->open[d->nr_open].path = enter(m, owner, &s->level[d->nr_open], back);
+		d->open[d->nr_open].instance = ++m->nr_instances;
+	}
+	d->stack = stack;
+	return d->open[d->nr_open - 1].path;
+}
+
+void modulepaths_release(struct modulepaths *m)
+{
+	for (uint32_t i = 0; i < m->nr_stacks; i++)
+		free(m->of_stack[i].level);
+	for (uint32_t i = 0; i < m->nr_threads; i++)
+		for (int k = 0; k < 3; k++)
+			free(m->thread[i].direction[k]);
+	for (uint32_t i = 0; i < m->nr_sites; i++)
+		free(m->site[i].callsite);
+	sourcetext_release(&m->sources);
+	free(m->of_stack);
+	free(m->thread);
+	free(m->site);
+	free(m->calls);
+	free(m->slot);
+	free(m->path);
+	*m = (struct modulepaths){ .reader = m->reader };
+}
+
+uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path)
+{
+	uint32_t depth = 0;
+
+	for (; path; path = m->path[path - 1].parent)
+		depth++;
+	return depth;
+}
+
+uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth)
+{
+	uint32_t own = modulepaths_depth(m, path);
+
+	for (; own > depth; own--)
+		path = m->path[path - 1].parent;
+	return path;
+}
+
+const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size)
+{
+	uint32_t depth = modulepaths_depth(m, path);
+	size_t used = 0;
+
+	*buf = 0;
+	for (uint32_t i = from + 1; i <= depth && used < size; i++) {
+		const struct modulepath *p = &m->path[modulepaths_ancestor(m, path, i) - 1];
+		const char *dot = used ? "." : "";
+
+		if (p->by_class)
+			used += (size_t)snprintf(buf + used, size - used, "%s<%.*s>", dot, (int)name_len(p), p->name);
+		else if (*p->name)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", dot, p->name);
+		if (p->indexed && used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s%u", used ? "." : "", p->index);
+	}
+	return buf;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In which module of the model an allocation was made: "layers.17.mlp.down_proj", by the calls of forward (or, while
+ * the model is made, of __init__) on its Python stack and by their order.
+ *
+ * A stack tells which line called which class's forward; the source line, where it can be read, tells by what name
+ * (callsite.h). The layers of a list are called at one line: the n-th call within one call of the list's owner is layer
+ * n. That a call is a new one shows when its own frame goes back to an earlier instruction. Backward is followed in the
+ * opposite direction, by the calls of forward that made its nodes.
+ *
+ * Paths are interned: one number per distinct path, 0 for none.
+ */
+#ifndef VT_MODULEPATHS_H
+#define VT_MODULEPATHS_H
+
+#include "analyzer/blocklives.h"
+#include "analyzer/callsite.h"
+
+struct modulepath {
+	uint32_t parent; /* 0 = of a module that the program itself calls */
+	uint32_t index;  /* of one of several */
+	const char *name;
+	bool indexed;
+	bool by_class;   /* the name is its class's: no source told a better one */
+};
+
+struct modulepath_stack;
+struct modulepath_thread;
+struct modulepath_calls;
+struct modulepath_site;
+
+/* Of one process. Zero it but for the reader. */
+struct modulepaths {
+	const struct tfmt_reader *reader;
+	struct modulepath *path; /* path i is path[i - 1] */
+	uint32_t nr_paths, paths_room;
+
+	/* private */
+	struct sourcetext sources;
+	struct modulepath_stack *of_stack; /* by stack id */
+	uint32_t nr_stacks;
+	struct modulepath_thread *thread; /* by thread id; forward's and backward's calls apart */
+	uint32_t nr_threads;
+	struct modulepath_calls *calls; /* hash table */
+	uint32_t nr_calls, calls_room;
+	struct modulepath_site *site; /* by frame id */
+	uint32_t nr_sites;
+	uint32_t *slot; /* hash table of paths */
+	uint32_t slots_room;
+	uint32_t nr_instances;
+};
+
+/* The path of an allocation, the next of its thread; `phase` is its own. 0 also when memory runs out. */
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase);
+void modulepaths_release(struct modulepaths *m);
+
+/* How many modules deep a path is; the ancestor of a path at a depth of at least 1, or itself. */
+uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
+uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);
+
+/* "model.layers.17.mlp"; classes in angle brackets. From the `from`-th module on, 0 the first. Returns buf. */
+const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size);
+
+#endif
