@@ -178,7 +178,9 @@ static void keep_gradient(struct lives *l, const struct life *life)
 
 	if (life->birth.phase != PHASE_BACKWARD || !life->module || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
 		return;
-	if (life->birth.nr_begun != l->gradient_pass)
+	if (life->birth.nr_begun < l->gradient_pass)
+		return;
+	if (life->birth.nr_begun > l->gradient_pass)
 		l->nr_gradients = 0;
 	l->gradient_pass = life->birth.nr_begun;
 	if (l->nr_gradients == l->gradients_room) {

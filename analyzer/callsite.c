@@ -34,7 +34,7 @@ static bool line_of(char buf[static TEXT_MAX], struct sourcetext *s, const struc
 
 /* The first line of the call, from its first character on; false where the table or the file does not have it. */
 static bool call_text(char buf[static TEXT_MAX], struct sourcetext *s, const struct tfmt_code *code, int32_t position,
-		      uint32_t *line)
+		      struct pylines_span *out)
 {
 	struct pylines_span span;
 	const char *text;
@@ -42,7 +42,7 @@ static bool call_text(char buf[static TEXT_MAX], struct sourcetext *s, const str
 
 	if (!pylines_span(code, position, &span))
 		return false;
-	*line = span.line;
+	*out = span;
 	text = sourcetext_line(s, code->file, span.line, &len);
 	if (!text || span.column >= len)
 		return false;
@@ -143,6 +143,7 @@ static bool read_variable(struct callsite *c, struct sourcetext *s, const struct
 		}
 	}
 	copy(c->name, text, strcspn(text, "([ ,)"));
+	c->is_variable = true;
 	return true;
 }
 
@@ -166,28 +167,73 @@ static char *called(char *text)
 	return text;
 }
 
-/* `self.name = ` or `self.name.append(` at or above the call, or `name = ` at the top. */
-static bool read_target(struct callsite *c, struct sourcetext *s, const struct tfmt_code *code, uint32_t line)
+/* Brackets that are opened less those that are closed. */
+static int open_brackets(const char *text, size_t len)
+{
+	int open = 0;
+
+	for (size_t i = 0; i < len; i++)
+		open += (strchr("([{", text[i]) != NULL) - (strchr(")]}", text[i]) != NULL);
+	return open;
+}
+
+/* In "self.gate, self.up = Linear(...), Linear(...)": the name for the expression at this column of the text. */
+static const char *nth_target(const char *text, size_t column)
+{
+	const char *equals = strstr(text, " = "), *name = text;
+	int nr = 0;
+
+	if (!equals || (size_t)(equals - text) > column)
+		return NULL;
+	for (const char *p = equals + 3; p < text + column; p++)
+		nr += *p == ',' && !open_brackets(equals + 3, (size_t)(p - equals - 3));
+	for (; nr && name; nr--) {
+		name = strchr(name, ',');
+		name = name && name < equals ? name + 1 + strspn(name + 1, " ") : NULL;
+	}
+	return name;
+}
+
+/* The statement that this line begins gives what is made a name, or puts it into a list of that name. */
+static bool read_statement(struct callsite *c, const struct tfmt_code *code, const char *text, size_t column)
+{
+	const char *name = nth_target(text, column), *end;
+	bool self, appends;
+
+	name = name ? name : text;
+	self = !strncmp(name, "self.", 5);
+	name += self ? 5 : 0;
+	for (end = name; is_name(*end);)
+		end++;
+	appends = self && (!strncmp(end, ".append(", 8) || *end == '[');
+	if (end == name || (!appends && strncmp(end, " =", 2) && *end != ',' && strncmp(end, ": ", 2)))
+		return false;
+	copy(c->name, name, (size_t)(end - name));
+	c->is_variable = !self;
+	/* Made in a comprehension, or in what stands in a list: "<listcomp>", "<genexpr>". */
+	c->indexed = appends || strstr(text, "ModuleList") || strstr(text, "Sequential") ||
+		     strstr(code->name, "<listcomp>") || strstr(code->name, "<genexpr>");
+	return true;
+}
+
+/* The statement that the call is a part of, on its own line or above, where brackets are still open. */
+static bool read_target(struct callsite *c, struct sourcetext *s, const struct tfmt_code *code, uint32_t line,
+			uint32_t column)
 {
 	char text[TEXT_MAX];
+	size_t len, blanks;
+	int open = 1;
 
+	if (!sourcetext_line(s, code->file, line, &len) || !line_of(text, s, code, line))
+		return false;
+	blanks = len > strlen(text) ? len - strlen(text) : 0;
 	for (uint32_t i = line; i && i + STATEMENT_LINES > line && line_of(text, s, code, i); i--) {
-		bool self = !strncmp(text, "self.", 5);
-		const char *name = self ? text + 5 : text, *end = name;
-
-		while (is_name(*end))
-			end++;
-		if (end == name)
-			continue;
-		if (self && (!strncmp(end, ".append(", 8) || !strncmp(end, "[", 1)))
-			c->indexed = true;
-		else if (strncmp(end, " =", 2) && strncmp(end, ": ", 2))
-			continue;
-		copy(c->name, name, (size_t)(end - name));
-		/* Made in a comprehension, or in what stands in a list: "<listcomp>", "<genexpr>". */
-		c->indexed |= strstr(text, "ModuleList") || strstr(text, "Sequential") || strstr(code->name, "<listcomp>") ||
-			      strstr(code->name, "<genexpr>");
-		return true;
+		if (i < line)
+			open += open_brackets(text, strlen(text));
+		if (open > (i < line) && read_statement(c, code, text, i == line && column > blanks ? column - blanks : strlen(text)))
+			return true;
+		if (i == line)
+			open = 1;
 	}
 	return false;
 }
@@ -196,18 +242,18 @@ bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct 
 		   bool makes)
 {
 	char text[TEXT_MAX], *call;
-	uint32_t line;
+	struct pylines_span span;
 
 	*c = (struct callsite){ 0 };
-	if (!call_text(text, sources, code, position, &line))
+	if (!call_text(text, sources, code, position, &span))
 		return false;
 	c->is_super = !strncmp(text, "super(", 6) || strstr(text, ".__init__(");
 	if (makes)
-		return c->is_super || read_target(c, sources, code, line);
+		return c->is_super || read_target(c, sources, code, span.line, span.column);
 	call = called(text);
 	if (!call)
 		return false;
 	if (!strncmp(call, "self.", 5))
 		return read_member(c, call + 5);
-	return read_variable(c, sources, code, line, call);
+	return read_variable(c, sources, code, span.line, call);
 }

@@ -17,13 +17,15 @@ struct level {
 	uint32_t code;           /* of the callee */
 	int32_t position;        /* in the callee, of what it calls */
 	const char *name, *behind;
-	bool indexed, by_class;
+	bool indexed, by_class, is_variable;
+	bool is_single; /* one operation, that makes one tensor of a shape: torch.nn's Linear, convolutions */
 };
 
 struct modulepath_stack {
 	bool known;
 	uint8_t nr_levels;
 	bool makes;          /* __init__ instead of forward */
+	bool by_itself;      /* ... and it is not torch.nn that makes something there */
 	struct level *level; /* outermost first */
 };
 
@@ -36,8 +38,9 @@ struct direction {
 	uint32_t stack; /* the latest with levels, 0 = none */
 	uint32_t nr_open;
 	struct open_call open[LEVELS_MAX];
-	uint32_t first_shape; /* of the innermost call */
-	bool has_first;
+	uint32_t first_shape, first_stack; /* of the innermost call; stacks with what backward runs */
+	uint32_t latest_stack;
+	uint32_t nr_begun; /* backward passes, at the latest event */
 };
 
 struct modulepath_thread {
@@ -173,19 +176,29 @@ static bool add_level(struct modulepaths *m, struct modulepath_stack *s, uint32_
 		.behind = site ? site->behind : "",
 		.indexed = !site || site->indexed,
 		.by_class = !site,
+		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
+		.is_variable = site && site->is_variable,
 	};
 	return true;
 }
 
-static bool in_nn(const struct modulepaths *m, uint32_t stack)
+/* Does the stack make a module, or anything, and is it torch.nn that does? */
+static void find_makers(const struct modulepaths *m, struct modulepath_stack *s, uint32_t stack)
 {
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 
-	for (uint32_t id = stack; frame_code(m, id, &frame, &code); id = frame.parent)
-		if (strstr(code.file, "/torch/nn/modules/") && !strcmp(function_of(&code), "__init__"))
-			return true;
-	return false;
+	s->by_itself = true;
+	for (uint32_t id = stack; frame_code(m, id, &frame, &code); id = frame.parent) {
+		if (!strcmp(function_of(&code), "_call_impl")) {
+			s->makes = false;
+			return;
+		}
+		if (strcmp(function_of(&code), "__init__"))
+			continue;
+		s->makes = true;
+		s->by_itself &= !strstr(code.file, "/torch/nn/modules/");
+	}
 }
 
 static void turn_round(struct modulepath_stack *s)
@@ -216,7 +229,7 @@ static void find_levels(struct modulepaths *m, struct modulepath_stack *s, uint3
 	struct tfmt_code code;
 
 	s->known = true;
-	s->makes = in_nn(m, stack);
+	find_makers(m, s, stack);
 	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
 		const char *function;
 		uint32_t caller;
@@ -369,7 +382,8 @@ static uint32_t number_call(struct modulepaths *m, const struct open_call *owner
 
 static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct level *l, bool back)
 {
-	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class };
+	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class,
+				.is_variable = l->is_variable };
 	uint32_t number = number_call(m, owner, l, back), path;
 
 	p.index = l->indexed ? number : 0;
@@ -410,17 +424,29 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
 	return back ? g.b > f.b : g.b < f.b;
 }
 
+/*
+ * The same call in the source as that of the latest event: has it been made again? What one operation allocates, it
+ * allocates again then, from the beginning.
+ */
+static bool is_again(const struct direction *d, const struct level *innermost, const struct tfmt_event *ev, bool back)
+{
+	if (!innermost->is_single)
+		return false;
+	if (back)
+		return d->first_stack == ev->python_stack && d->latest_stack != ev->python_stack;
+	return d->first_shape == ev->shape;
+}
+
 /* How many of the open calls go on. */
 static uint32_t going_on(struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before,
-			 const struct modulepath_stack *now, uint32_t stack, uint32_t shape, bool back)
+			 const struct modulepath_stack *now, uint32_t stack, const struct tfmt_event *ev, bool back)
 {
 	uint32_t nr = 0;
 
 	while (nr < d->nr_open && nr < now->nr_levels && before->level[nr].callee == now->level[nr].callee)
 		nr++;
 	if (d->stack == stack)
-		/* The same again: one call allocates twice, or is called twice, when it begins again. */
-		return nr && d->has_first && d->first_shape == shape && nr == now->nr_levels ? nr - 1 : nr;
+		return nr == now->nr_levels && is_again(d, &now->level[nr - 1], ev, back) ? nr - 1 : nr;
 	if (nr < d->nr_open && nr < now->nr_levels && before->level[nr].caller == now->level[nr].caller)
 		return goes_on(&before->level[nr], &now->level[nr], back) ? nr + 1 : nr;
 	return nr && turns_back(m, d->stack, stack, back) ? nr - 1 : nr;
@@ -439,25 +465,49 @@ static struct direction *direction_of(struct modulepaths *m, uint32_t thread, in
 	return *d;
 }
 
-uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase)
+/* An allocation outside of any module: the calls of forward that were open have ended. */
+static void end_calls(struct modulepaths *m, uint32_t thread)
+{
+	if (thread < m->nr_threads && m->thread[thread].direction[0])
+		m->thread[thread].direction[0]->stack = m->thread[thread].direction[0]->nr_open = 0;
+}
+
+/* Is what an __init__ allocates itself a part of the module that is being made? Other classes have an __init__, too. */
+static bool is_part(struct modulepaths *m, const struct direction *d, uint32_t stack)
+{
+	const struct modulepath_stack *before = stack_of(m, d->stack), *s = stack_of(m, stack);
+
+	return !s->by_itself || (before && before->nr_levels && before->level[0].caller == s->level[0].caller &&
+				 before->level[0].code == s->level[0].code);
+}
+
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase, uint32_t nr_begun)
 {
 	bool back = phase == PHASE_BACKWARD;
 	uint32_t stack = back ? forward_part(m, ev->python_stack) : ev->python_stack, keep = 0;
 	const struct modulepath_stack *s = stack_of(m, stack);
 	struct direction *d;
 
+	if (s && !s->nr_levels && !back)
+		end_calls(m, ev->thread);
 	if (!s || !s->nr_levels || phase == PHASE_OPTIMIZER)
 		return 0;
 	d = direction_of(m, ev->thread, s->makes ? 2 : back);
 	if (!d)
 		return 0;
+	if (s->makes && !is_part(m, d, stack))
+		return 0;
+	if (d->nr_begun != nr_begun)
+		d->stack = d->nr_open = 0;
+	d->nr_begun = nr_begun;
 	if (d->stack)
-		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev->shape, back);
+		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev, back);
 	s = stack_of(m, stack);
 	if (keep < s->nr_levels) {
 		d->first_shape = ev->shape;
-		d->has_first = true;
+		d->first_stack = ev->python_stack;
 	}
+	d->latest_stack = ev->python_stack;
 	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
 		static const struct open_call program;
 		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;

@@ -21,6 +21,7 @@ struct modulepath {
 	uint32_t index;  /* of one of several */
 	const char *name;
 	bool indexed;
+	bool is_variable; /* the name is a variable's of the program */
 	bool by_class;   /* the name is its class's: no source told a better one */
 };
 
@@ -50,8 +51,11 @@ struct modulepaths {
 	uint32_t nr_instances;
 };
 
-/* The path of an allocation, the next of its thread; `phase` is its own. 0 also when memory runs out. */
-uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase);
+/*
+ * The path of an allocation, the next of its thread: with its phase, and how many backward passes have begun before. 0
+ * also when memory runs out.
+ */
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase, uint32_t nr_begun);
 void modulepaths_release(struct modulepaths *m);
 
 /* How many modules deep a path is; the ancestor of a path at a depth of at least 1, or itself. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* 1 if all blocks that are in a module are in the same outermost one, and it is no one of several. */
+/* 1 if all blocks that are in a module are in the same outermost one, which only a variable names. */
 static uint32_t common_modules(const struct categories *c, const struct modulepaths *paths)
 {
 	uint32_t common = 0;
@@ -16,7 +16,7 @@ static uint32_t common_modules(const struct categories *c, const struct modulepa
 			return 0;
 		common = root ? root : common;
 	}
-	return common && !paths->path[common - 1].indexed;
+	return common && (paths->path[common - 1].is_variable || paths->path[common - 1].by_class);
 }
 
 static bool has_class_name(const struct modulepaths *paths, uint32_t path, uint32_t above)

@@ -40,7 +40,7 @@ class Language(nn.Module):
         super().__init__()
         self.recompute = recompute
         self.words = nn.Embedding(vocabulary, width)
-        self.where = nn.Parameter(torch.zeros(512, width))
+        self.where = nn.Parameter(torch.zeros(320, width))
         self.stack = nn.ModuleList([Mixer(width, 8) for _ in range(depth)])
         self.last = nn.LayerNorm(width)
         self.out = nn.Linear(width, vocabulary)

@@ -31,6 +31,7 @@ def tensors_of(value):
 class Truth:
     def __init__(self):
         self.notes = {}
+        self.places, self.calls, self.running = {}, [], []
         self.backwards = []
         self.models, self.optimizers = [], []
 
@@ -47,15 +48,40 @@ class Truth:
 
     def model(self, model, inputs=True):
         self.models.append(model)
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.register_post_accumulate_grad_hook(lambda p: self.note("gradient", p.grad))
+        for name, module in model.named_modules():
+            self.watch_module(name, module)
 
         def before_forward(model, arguments, options):
             self.note("input", (arguments, options) if inputs else ())
             self.parameters(model)
 
         model.register_forward_pre_hook(before_forward, with_kwargs=True)
+
+    def place(self, name, tensor):
+        """This tensor belongs to the module of that name."""
+        if tensor.is_cuda:
+            self.places[tensor.untyped_storage().data_ptr(), nr_allocations()] = name
+
+    def watch_module(self, name, module):
+        """Where its parameters, their gradients and what its forward allocates belong."""
+
+        def enter(*_):
+            self.running.append((name, nr_allocations()))
+            for parameter in module.parameters(recurse=False):
+                self.place(name, parameter)
+
+        def leave(*_):
+            self.calls.append([*self.running.pop(), nr_allocations()])
+
+        def gradient(parameter):
+            self.note("gradient", parameter.grad)
+            self.place(name, parameter.grad)
+
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave)
+        for parameter in module.parameters(recurse=False):
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(gradient)
 
     def parameters(self, model):
         self.note("parameter", list(model.parameters()), list(model.buffers()))
@@ -98,6 +124,8 @@ class Truth:
         told = {
             "notes": [[category, address, count, size] for (category, address, count), size in self.notes.items()],
             "backwards": self.backwards,
+            "places": [[name, address, count] for (address, count), name in self.places.items()],
+            "calls": self.calls,
             "parameter": size(parameters) + size(b for model in self.models for b in model.buffers()),
             "gradient": size(p.grad for p in parameters),
             "optimizer_state": size(tensors_of([list(o.state.values()) for o in self.optimizers])),
