@@ -101,6 +101,7 @@ static struct category_stack judge(const struct category_stacks *c, uint32_t sta
 		if (s.freed >= CATEGORY_PASS_OVER)
 			s.freed = (uint8_t)category_rules_match(code.file, function, false);
 		s.recomputes |= is_recomputation(&code, function);
+		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
 		s.makes_module |= len && !strcmp(function, "__init__") && is_module(c, code.name, len);
 	}
 	return s;

@@ -9,6 +9,7 @@
 struct category_stack {
 	bool known;
 	bool recomputes;    /* activation checkpointing runs a part of forward again */
+	bool moves_module;  /* Module._apply gives parameters other data: to(), cuda(), half(), ... */
 	bool makes_module;  /* in the __init__ of a class that also has a forward */
 	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
 	uint8_t kept, freed; /* enum category as the rules have it for blocks with such a life */

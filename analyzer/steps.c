@@ -149,14 +149,29 @@ const struct steps_bounds *steps_bounds(const struct steps *s)
 	return &s->updated;
 }
 
+/*
+ * Has what comes behind the last boundary become a step: by an update, or as many cycles as the others have? Where
+ * gradients are dropped at a step's beginning, the last one is not followed by a sign.
+ */
+static bool is_last_whole(const struct steps *s)
+{
+	uint32_t nr_before = 0;
+
+	if (s->has_update || !s->has_backward || !s->updated.nr_bounds)
+		return s->has_update || s->has_backward;
+	while (nr_before < s->cycles.nr_bounds &&
+	       s->cycles.ordinal[nr_before] <= s->updated.ordinal[s->updated.nr_bounds - 1])
+		nr_before++;
+	return s->cycles.nr_bounds - nr_before + 1 >= nr_before / s->updated.nr_bounds;
+}
+
 uint32_t steps_count(const struct steps *s)
 {
 	const struct steps_bounds *b = steps_bounds(s);
 
 	if (b == &s->named)
 		return b->nr_bounds;
-	/* The last one counts when it has come as far as an update; where none is ever seen, as far as backward. */
-	return b->nr_bounds + (b == &s->cycles ? s->has_backward : s->has_update || (s->has_backward && !b->nr_bounds));
+	return b->nr_bounds + (b == &s->cycles ? s->has_backward : is_last_whole(s));
 }
 
 uint32_t steps_of(const struct steps *s, uint64_t ordinal)

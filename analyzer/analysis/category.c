@@ -212,10 +212,10 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */
-static bool is_kept(const struct life *life, enum lives_fate fate)
+static bool is_kept(struct judge *j, const struct life *life, enum lives_fate fate)
 {
 	if (life->birth.phase == PHASE_INIT)
-		return life->death.ordinal == TFMT_NO_ORDINAL || life->death.phase != PHASE_INIT ||
+		return category_stack_of(&j->stacks, life->death.stack).moves_module || life->death.ordinal == TFMT_NO_ORDINAL || life->death.phase != PHASE_INIT ||
 		       life->death.nr_forwards != life->birth.nr_forwards;
 	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
 }
@@ -226,7 +226,7 @@ static enum category category_of(struct judge *j, const struct life *block)
 	struct life life = so_far(j, block);
 	struct category_stack stack = category_stack_of(&j->stacks, life.birth.stack);
 	enum lives_fate fate = fate_of(j, &life);
-	bool kept = is_kept(&life, fate);
+	bool kept = is_kept(j, &life, fate);
 	enum category told = (enum category)(kept ? stack.kept : stack.freed);
 
 	if (told < NR_CATEGORIES)

@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_MODULES_H
 #define VT_PRINT_MODULES_H
 
-#include "analyzer/analysis/modules.h"
+#include "analyzer/analysis/modulesums.h"
 #include "analyzer/ui/emit.h"
 
 /* At most `top` modules (0 = all); `total` is what their shares are of. */

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-#define WORDS_MAX 5
+#define WORDS_MAX 6
 #define PROCESS_ID 24 /* its place in the header */
 
 static const struct {
@@ -27,6 +27,9 @@ static const struct {
 	{ cmd_peak, { "peak", "--json", "-v" } },
 	{ cmd_peak, { "peak", "--json", "--by", "range" } },
 	{ cmd_peak, { "peak", "--json", "--at", "1ms" } },
+	{ cmd_peak, { "peak", "--json", "--by", "block" } },
+	{ cmd_peak, { "peak", "--by", "module", "--depth=3" } },
+	{ cmd_peak, { "peak", "--by", "category", "--at", "oom" } },
 	{ cmd_peak, { "peak", "--at", "oom" } },
 	{ cmd_leaks, { "leaks", "--json" } },
 	{ cmd_leaks, { "leaks", "-v" } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums by module path. */
-#include "analyzer/analysis/modules.h"
+#include "analyzer/analysis/modulesums.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory by module: the blocks of a moment summed over the modules they were allocated in, down to a depth. */
-#ifndef VT_MODULES_H
-#define VT_MODULES_H
+#ifndef VT_MODULESUMS_H
+#define VT_MODULESUMS_H
 
 #include "analyzer/analysis/category.h"
 
