@@ -144,3 +144,45 @@ def test_modules_have_their_names(vramtrace, recorded, events_of, arguments):
             misplaced.append(wrong[-1])
     assert total and sum(b[0] for b in wrong) <= 0.05 * total, sorted(wrong, reverse=True)[:12]
     assert sum(b[0] for b in misplaced) <= 0.01 * total, sorted(misplaced, reverse=True)[:12]
+
+
+STEPS = {"sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_are_found(vramtrace, recorded, name):
+    recording = recorded(TRAIN, name)
+    device = vramtrace.json("report", recording.path)["devices"][0]
+    assert device["steps"]["count"] == STEPS[name]
+    assert device["steps"]["growth_bytes_per_step"] in (None, 0)
+    assert sum(phase["peak_bytes"] == device["tensor"]["peak_bytes"] for phase in device["phases"]) == 1
+    assert device["peak_phase"] == max(device["phases"], key=lambda phase: phase["peak_bytes"])["phase"]
+
+
+def test_steps_of_trainers(vramtrace, recorded):
+    """Of transformers' 3 steps of two batches each, with evaluation between; of Lightning's 2 epochs of 8 batches by 2."""
+    counts = [vramtrace.json("report", recorded(*job).path)["devices"][0]["steps"]["count"] for job in JOBS[-2:]]
+    assert counts == [3, 8]
+
+
+@pytest.mark.parametrize(("batch", "phases", "words"), [
+    (2, ("optimizer",), "Tensors peak in optimizer.step, in step 2 of 3."),
+    (16, ("forward", "backward"), "Tensors peak at the turn from forward to backward, in step 2 of 3."),
+])
+def test_the_batch_decides_where_memory_peaks(vramtrace, recorded, batch, phases, words):
+    """A model of the shape of Qwen2.5-1.5B: few tokens, and the optimizer's temporaries are the peak."""
+    recording = recorded("qwen.py", batch)
+    device = vramtrace.json("report", recording.path)["devices"][0]
+    assert device["peak_phase"] in phases and device["peak_step"] == 2
+    assert words in vramtrace.call("report", recording.path).stdout.splitlines()
+
+
+def test_a_rule_of_the_users(vramtrace, recorded, tmp_path):
+    recording = recorded(TRAIN, "sgd_momentum")
+    rules = tmp_path / "rules"
+    rules.write_text("train.py communication sgd_momentum any\n")
+    done = vramtrace.call("peak", "--by", "category", recording.path, env={"VRAMTRACE_CATEGORIES": str(rules)})
+    assert done.returncode == 0 and "communication" in done.stdout and "input" not in done.stdout
+    rules.write_text("train.py data\n")
+    done = vramtrace.call("peak", recording.path, env={"VRAMTRACE_CATEGORIES": str(rules)})
+    assert done.returncode == 2 and f"'{rules}', line 1: no category has this name" in done.stderr
