@@ -20,10 +20,10 @@
 #include "analyzer/ui/message.h"
 
 #define PAGE_LINES 24
-#define HOLDERS_SHOWN 4 /* two lines each */
+#define HOLDERS_SHOWN 4
 #define DEVICES_SHOWN 5
-/* Lines of the page besides devices, facts and holders: heads, empty lines, what to type next. */
-#define OTHER_LINES 10
+/* Lines of the page besides devices, facts, phases and holders: heads, empty lines, what to type next. */
+#define OTHER_LINES 9
 
 struct report_opts {
 	bool verbose;
@@ -211,20 +211,22 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_SITE,
 				   oom ? MARK_OOM : d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK };
-	unsigned room = lines + 4 > PAGE_LINES ? 1 : (PAGE_LINES - lines) / 2;
+	unsigned room = lines + 1 > PAGE_LINES ? 1 : PAGE_LINES - lines;
 	unsigned most = oom || m->nr_devices > 1 ? HOLDERS_SHOWN - 1 : HOLDERS_SHOWN;
 	struct print_holders_options rows = { .top = room < most ? room : most, .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
 	const char *when = oom ? "when memory ran out" : "at the peak";
-	char which[64];
+	char which[64], head[128];
 
+	if (m->nr_devices > 1)
+		snprintf(head, sizeof(head), "allocated at; the largest of GPU %s %s", which_gpu(which, sizeof(which), d), when);
+	else
+		snprintf(head, sizeof(head), "allocated at; the largest %s", when);
 	if (!err && h.nr_holders) {
-		if (m->nr_devices > 1)
-			emit_heading(e, "largest holders of GPU %s %s", which_gpu(which, sizeof(which), d), when);
-		else
-			emit_heading(e, "largest holders %s", when);
-		print_holders_begin(e);
+		if (room > most)
+			emit_blank(e);
+		print_holders_page_begin(e, head);
 		print_holders_rows(e, m, &q, &h, &rows);
 		print_holders_end(e);
 	}

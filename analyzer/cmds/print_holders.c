@@ -15,6 +15,7 @@
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
 #define ORIGIN_WIDTH 62 /* of a frame on the first page, so that its line has 80 columns */
 #define ORIGIN_LINE (ORIGIN_WIDTH + 13) /* of all that is said of it */
+#define PAGE_ORIGIN_WIDTH 55 /* what figures leave of 80 columns */
 
 static const char *const space_names[16] = {
 	[TFMT_SPACE_DEVICE] = "device",
@@ -354,6 +355,36 @@ void print_holders_begin(struct emit *e)
 	emit_table_begin(e, "groups", columns);
 }
 
+void print_holders_page_begin(struct emit *e, const char *what)
+{
+	static struct emit_column page[sizeof(columns) / sizeof(*columns)];
+
+	memcpy(page, columns, sizeof(columns));
+	for (size_t i = 0; page[i].key; i++)
+		if (!strcmp(page[i].key, "what"))
+			page[i].head = what;
+	emit_table_begin(e, "groups", page);
+}
+
+/* The origin in as many characters as a line of the first page has left for it. Returns buf. */
+static const char *page_origin(char buf[static TEXT_MAX], const struct model *m, struct model_process *p,
+			       const struct holder *h)
+{
+	static const char at[] = "allocated at ", forward[] = ", from forward ";
+	char text[TEXT_MAX];
+	const char *from = print_origin(text, sizeof(text), m, p, h), *line = strstr(text, forward);
+
+	if (!strncmp(from, at, sizeof(at) - 1))
+		from += sizeof(at) - 1;
+	if (line && strlen(from) > PAGE_ORIGIN_WIDTH)
+		from = line + 2;
+	if (strlen(from) > PAGE_ORIGIN_WIDTH)
+		snprintf(buf, TEXT_MAX, "%.*s...", PAGE_ORIGIN_WIDTH - 3, from);
+	else
+		snprintf(buf, TEXT_MAX, "%s", from);
+	return buf;
+}
+
 /* The NVTX ranges that the newest block was allocated in. */
 static void print_newest_ranges(struct emit *e, const struct holders_query *q, const struct holder *h, bool verbose)
 {
@@ -384,15 +415,15 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 		emit_label(e, "share", NULL, "%s",
 			   human_percent(text, (double)(int64_t)holder->figures.bytes, (double)h->total.bytes));
 		emit_uint(e, "count", NULL, holder->figures.blocks);
-		emit_label(e, "what", NULL, "%s", what_text(text, sizeof(text), q->process, holder));
+		emit_label(e, "what", NULL, "%s",
+			   o->by_site ? page_origin(text, m, q->process, holder)
+				      : what_text(text, sizeof(text), q->process, holder));
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
 		print_newest_ranges(e, q, holder, o->verbose);
-		if (!stack.nr_frames)
+		if (!stack.nr_frames && !o->by_site)
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
-		else if (o->by_site)
-			emit_text(e, "%s", print_origin(text, sizeof(text), m, q->process, holder));
-		else
+		else if (!o->by_site)
 			stack_text(e, &stack, o->verbose);
 		emit_row_end(e);
 	}

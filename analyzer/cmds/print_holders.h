@@ -24,11 +24,14 @@ struct print_holders_options {
 	uint64_t top;       /* rows at most; 0 = all */
 	uint64_t min_bytes; /* rows smaller than this are left out */
 	bool verbose;       /* whole stacks and paths */
-	bool by_site;       /* one line of origin instead of a stack */
+	bool by_site;       /* for the first page: one line each, the origin in place of shapes and a stack */
 };
 
 /* Begin, fill and end the table "groups"; rows of several processes and devices may follow one another. */
 void print_holders_begin(struct emit *e);
+
+/* The same for the first page, `what` for the head of the column of origins; it must live until the end. */
+void print_holders_page_begin(struct emit *e, const char *what);
 void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
 			const struct holders *h, const struct print_holders_options *o);
 void print_holders_end(struct emit *e);
