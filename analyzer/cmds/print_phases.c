@@ -213,6 +213,8 @@ int json_phases(struct emit *e, const struct model_device *d)
 	enum phase peak = lives_peak_phase(d->process->books.lives, d->ordinal);
 	int err = 0;
 
+	if (!emit_is_json(e)) /* judging each phase's blocks is not for nothing */
+		return 0;
 	json_steps(e, d);
 	emit_string(e, "peak_phase", NULL, peak == NR_PHASES ? NULL : phase_names[peak]);
 	json_step(e, "peak_step", peak == NR_PHASES ? 0 : step_of(d, peak_of(d, peak)));

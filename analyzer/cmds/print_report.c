@@ -136,8 +136,11 @@ static int json_categories(struct emit *e, const struct model_device *d)
 {
 	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	struct categories c;
-	int err = categories_find(&c, d->process, d->ordinal, moment, d->books->allocated_peak_bytes);
+	int err;
 
+	if (!emit_is_json(e)) /* judging blocks is not for nothing */
+		return 0;
+	err = categories_find(&c, d->process, d->ordinal, moment, d->books->allocated_peak_bytes);
 	emit_object_begin(e, "categories_at_peak", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		emit_uint(e, category_names[i], NULL, c.sum[i].bytes);
