@@ -27,6 +27,26 @@ try leaks --top -1 a
 try frag
 try frag --top -1 a
 try frag --points 0 a
+try check a
+try check --max-peak 20 a
+try check --max-peak much a
+try check --max-peak rank0=20 a
+try check --max-peak 20GiB,,1GiB a
+try check --max-fragmentation 1001% a
+try check --max-fragmentation 10 a
+try check --baseline missing.toml --tolerance 1001% a
+try check --baseline missing.toml --tolerance 2 a
+try check --baseline missing.toml a
+try check --limits missing.toml a
+try check --max-peak 1GiB missing.vtr
+try check --max-peak 1GiB --top -1 a
+try check --format html a
+try baseline
+try baseline missing.vtr
+try diff a
+try diff --tolerance x a b
+try diff --by line a b
+try diff missing.vtr missing.vtr
 try run
 try run --stacks all -- true
 try run --no-record -- true

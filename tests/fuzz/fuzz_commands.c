@@ -41,6 +41,11 @@ static const struct {
 	{ cmd_info, { "info" } },
 	{ cmd_dump, { "dump", "-v" } },
 	{ cmd_verify, { "verify", "--json" } },
+	{ cmd_check, { "check", "--json", "--max-peak", "1KiB", "--no-oom" } },
+	{ cmd_check, { "check", "--format", "junit", "--max-reserved", "1MiB" } },
+	{ cmd_check, { "check", "--format", "github", "--max-peak", "1B" } },
+	{ cmd_check, { "check", "--format", "markdown", "--max-peak", "1B" } },
+	{ cmd_baseline, { "baseline", "--force", "--min-size", "0" } },
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Judging footprints. */
+#include "analyzer/analysis/rulings.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const verdict_names[] = { "pass", "fail", "unknown" };
+
+void verdict_release(struct verdict *v)
+{
+	compare_release(&v->compare);
+	free(v->ruling);
+	*v = (struct verdict)VERDICT_INIT;
+}
+
+/* The first reason stays. */
+static void __attribute__((format(printf, 2, 3))) cannot_tell(struct verdict *v, const char *format, ...)
+{
+	va_list args;
+
+	if (*v->reason)
+		return;
+	va_start(args, format);
+	vsnprintf(v->reason, sizeof(v->reason), format, args);
+	va_end(args);
+}
+
+/* ---- single limits --------------------------------------------------------------------------- */
+
+static void add_ruling(struct verdict *v, struct ruling ruling)
+{
+	ruling.is_broken = ruling.actual > ruling.allowed;
+	v->nr_broken += ruling.is_broken;
+	v->ruling[v->nr_rulings++] = ruling;
+}
+
+/* What a limit is compared with; false if the device does not have it. */
+static bool actual_of(const struct footprint_device *d, enum limit_kind kind, struct ruling *r)
+{
+	static const enum footprint_figure figures[] = { [LIMIT_PEAK] = FIGURE_PEAK,
+							 [LIMIT_RESERVED] = FIGURE_RESERVED,
+							 [LIMIT_DEVICE_USED] = FIGURE_DEVICE_USED };
+
+	switch (kind) {
+	case LIMIT_FRAGMENTATION:
+		r->of = "fragmentation";
+		r->unit = UNIT_HUNDREDTHS;
+		r->actual = d->unused_at_peak > 0 ? (uint64_t)(d->unused_at_peak * 10000 + 0.5) : 0;
+		return d->unused_at_peak >= 0;
+	case LIMIT_NO_OOM:
+		r->of = "unhandled out of memory";
+		r->unit = UNIT_COUNT;
+		r->actual = d->unhandled_oom;
+		return true;
+	case LIMIT_ANY_OOM:
+		r->of = "out of memory";
+		r->unit = UNIT_COUNT;
+		r->actual = d->ooms;
+		return true;
+	default:
+		r->of = footprint_figures[figures[kind]].title;
+		r->actual = d->figure[figures[kind]];
+		return true;
+	}
+}
+
+static void judge_device(struct verdict *v, const struct verdict_query *q, const struct footprint_device *d)
+{
+	for (int kind = 0; kind < NR_LIMIT_KINDS; kind++) {
+		const struct limit *limit = limits_of(q->limits, (enum limit_kind)kind, d);
+		struct ruling r = { .limit = limit_names[kind], .device = d };
+		bool is_oom = kind == LIMIT_NO_OOM || kind == LIMIT_ANY_OOM;
+
+		/* A program that failed says nothing of its memory, but for whether that was why. */
+		if (!limit || (q->obstacle && !is_oom) || !actual_of(d, (enum limit_kind)kind, &r))
+			continue;
+		r.origin = limit->origin;
+		r.allowed = limit->most;
+		add_ruling(v, r);
+	}
+}
+
+/* ---- the baseline ---------------------------------------------------------------------------- */
+
+static void judge_growth(struct verdict *v, const struct verdict_query *q, const struct compare_device *d)
+{
+	for (int i = 0; i < NR_FIGURES; i++) {
+		uint64_t before = d->before->figure[i];
+
+		add_ruling(v, (struct ruling){ .limit = "baseline",
+					       .of = footprint_figures[i].title,
+					       .origin = q->baseline->path,
+					       .device = d->after,
+					       .actual = d->after->figure[i],
+					       .allowed = before + tolerance_of(&q->limits->tolerance, before),
+					       .has_before = true,
+					       .before = before });
+	}
+}
+
+/* It is of something else: said with all that differs. */
+static void refuse_baseline(struct verdict *v, const struct verdict_query *q)
+{
+	char text[sizeof(v->reason)];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < v->compare.nr_facts && n < sizeof(text); i++) {
+		const struct compare_fact *f = &v->compare.fact[i];
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s: %s there, %s here", i ? "; " : "", f->what,
+				      f->before, f->after);
+	}
+	cannot_tell(v, "baseline '%.200s' is of something else (%.700s); --force compares all the same",
+		    q->baseline->path, text);
+}
+
+int verdict_find(struct verdict *v, const struct verdict_query *q)
+{
+	const struct footprint *now = q->now;
+	const struct limit *idle = limits_idle(q->limits, now);
+	int err = 0;
+
+	*v = (struct verdict)VERDICT_INIT;
+	v->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_FIGURES) + 1, sizeof(*v->ruling));
+	if (!v->ruling)
+		return TFMT_E_NOMEM;
+	if (q->obstacle)
+		cannot_tell(v, "%s", q->obstacle);
+	else if (idle)
+		cannot_tell(v, "no GPU of the recording is meant by a limit in %s", idle->origin);
+	if (q->baseline && !q->obstacle) {
+		err = compare_footprints(&v->compare, q->baseline, now);
+		v->is_compared = !v->compare.nr_facts || q->limits->force;
+		if (!v->is_compared)
+			refuse_baseline(v, q);
+	}
+	for (uint32_t i = 0; i < now->nr_devices && !err; i++) {
+		const struct compare_device *d = v->is_compared ? compare_of(&v->compare, &now->device[i]) : NULL;
+
+		judge_device(v, q, &now->device[i]);
+		if (d)
+			judge_growth(v, q, d);
+	}
+	if (q->loss && !v->nr_broken)
+		cannot_tell(v, "%s: figures are \"at least\"", q->loss);
+	if (!v->nr_rulings && !*v->reason)
+		cannot_tell(v, "the recording has nothing that the limits are about");
+	v->status = v->nr_broken ? VERDICT_BROKEN : *v->reason ? VERDICT_UNKNOWN : VERDICT_KEPT;
+	return err;
+}
+
+/* ---- blame ----------------------------------------------------------------------------------- */
+
+bool verdict_is_broken(const struct verdict *v, const struct footprint_device *d)
+{
+	for (size_t i = 0; i < v->nr_rulings; i++)
+		if (v->ruling[i].is_broken && v->ruling[i].device == d)
+			return true;
+	return false;
+}
+
+static int by_bytes(const void *va, const void *vb)
+{
+	const struct compare_stack *a = va, *b = vb;
+
+	if (a->grown_bytes != b->grown_bytes)
+		return a->grown_bytes < b->grown_bytes ? 1 : -1;
+	return footprint_compare_stacks(a->after, b->after);
+}
+
+struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr)
+{
+	const struct compare_device *c = v->is_compared ? compare_of(&v->compare, d) : NULL;
+	struct compare_stack *row = calloc((size_t)(c ? c->nr_stacks : d->nr_stacks) + 1, sizeof(*row));
+	uint32_t found = 0;
+
+	if (!row)
+		return NULL;
+	if (c) {
+		while (found < c->nr_stacks && c->stack[found].grown_bytes > 0) {
+			row[found] = c->stack[found];
+			found++;
+		}
+	} else {
+		for (; found < d->nr_stacks; found++)
+			row[found] = (struct compare_stack){ NULL, &d->stack[found], (int64_t)d->stack[found].bytes };
+		if (found)
+			qsort(row, found, sizeof(*row), by_bytes);
+	}
+	if (found < *nr)
+		*nr = found;
+	return row;
+}

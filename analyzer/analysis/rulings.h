@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Does a program keep within its limits? A *ruling* for each limit and GPU, and a verdict on all of them. */
+#ifndef VT_RULINGS_H
+#define VT_RULINGS_H
+
+#include "analyzer/analysis/compare.h"
+#include "analyzer/limits.h"
+
+enum ruling_unit { UNIT_BYTES, UNIT_HUNDREDTHS /* of a percent */, UNIT_COUNT };
+
+struct ruling {
+	const char *limit;  /* "max-peak", "no-oom", "baseline" */
+	const char *of;     /* what it limits: "peak", "live at the end", ... */
+	const char *origin; /* "--max-peak", "vramtrace.toml:3", the baseline's path */
+	const struct footprint_device *device;
+	enum ruling_unit unit;
+	uint64_t actual, allowed;
+	bool has_before;
+	uint64_t before; /* in the baseline */
+	bool is_broken;
+};
+
+enum verdict_status { VERDICT_KEPT, VERDICT_BROKEN, VERDICT_UNKNOWN };
+extern const char *const verdict_names[]; /* "pass", "fail", "unknown" */
+
+struct verdict {
+	enum verdict_status status;
+	char reason[1024]; /* why it could not be told, also of a part; "" = it could */
+	struct ruling *ruling; /* by device */
+	size_t nr_rulings, nr_broken;
+	struct compare compare;
+	bool is_compared;
+};
+#define VERDICT_INIT { 0 }
+
+struct verdict_query {
+	const struct limits *limits;
+	const struct footprint *now;
+	const struct footprint *baseline; /* NULL = none */
+	const char *obstacle;             /* why nothing but running out of memory can be judged; NULL */
+	const char *loss;                 /* why figures are "at least"; NULL */
+};
+
+/* Returns 0 or TFMT_E_NOMEM; verdict_release() is needed either way. Points into the query's parts. */
+int verdict_find(struct verdict *v, const struct verdict_query *q);
+void verdict_release(struct verdict *v);
+
+/* Is there a broken ruling about the device? */
+bool verdict_is_broken(const struct verdict *v, const struct footprint_device *d);
+
+/*
+ * Where the memory of a device went: the stacks that grew, or, where nothing is compared, all with before = NULL; most
+ * bytes first, at most *nr. A new array to be freed, NULL when memory runs out; *nr rows of it are used.
+ */
+struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* vramtrace baseline: what a program takes, as a small file to check in. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/baselinefile.h"
+#include "analyzer/cmds/subject.h"
+#include "analyzer/command.h"
+#include "analyzer/options.h"
+#include "analyzer/ui/message.h"
+
+#define MIN_USUAL (UINT64_C(1) << 20)
+
+struct baseline_opts {
+	const char *output;
+	uint64_t min_bytes;
+	bool force;
+};
+
+static const struct opt baseline_optv[] = {
+	OPT_STRING('o', "output", struct baseline_opts, output, "FILE", "write it there; default: to stdout"),
+	OPT_BYTES('m', "min-size", struct baseline_opts, min_bytes, "SIZE", "leave out smaller stacks (1MiB)"),
+	OPT_FLAG(0, "force", struct baseline_opts, force, "also of a program that failed, or of a part"),
+	OPT_END
+};
+
+static const struct opt_help baseline_help = {
+	.command = "baseline",
+	.purpose = "Write what a program takes as a small text file, for 'check' and 'diff' to compare with.",
+	.usage = "[options] RECORDING",
+	.example = "vramtrace baseline -o memory-baseline.toml train.vtr",
+	.options = baseline_optv,
+};
+
+/* The file is whole or as it was: written beside it, then put in its place. */
+static int write_file(const struct footprint *f, const char *path)
+{
+	char *part;
+	FILE *out = NULL;
+	bool failed = true;
+	int err;
+
+	if (asprintf(&part, "%s.new", path) < 0)
+		return message_error("cannot write '%s': out of memory", path);
+	out = fopen(part, "we");
+	if (out) {
+		baselinefile_write(f, out);
+		failed = ferror(out);
+		failed |= fclose(out) != 0;
+	}
+	if (!failed)
+		failed = rename(part, path) != 0;
+	err = errno;
+	if (failed && out)
+		remove(part);
+	free(part);
+	return failed ? message_error("cannot write '%s': %s", path, strerror(err)) : CMD_FINE;
+}
+
+int cmd_baseline(int argc, const char **argv)
+{
+	struct baseline_opts o = { .min_bytes = MIN_USUAL };
+	enum opt_result parsed = opt_parse(&baseline_help, &argc, argv, &o);
+	struct subject s = SUBJECT_INIT;
+	const char *why = NULL;
+	char text[256];
+	int ret;
+
+	if (parsed != OPT_OK)
+		return opt_status(parsed);
+	if (argc != 2)
+		return opt_wrong(&baseline_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
+				 argv[argc - 1]);
+	ret = subject_load(&s, argv[1], false, false);
+	if (!ret && !s.footprint.nr_devices)
+		ret = message_error("cannot make a baseline of '%s': no GPU memory was allocated", argv[1]);
+	if (!ret && !o.force) {
+		why = subject_obstacle(text, sizeof(text), &s);
+		why = why ? why : subject_loss(text, sizeof(text), &s);
+	}
+	if (why)
+		ret = message_error("cannot make a baseline of '%s': %s; --force makes one all the same", argv[1], why);
+	s.footprint.min_bytes = o.min_bytes;
+	if (!ret && o.output)
+		ret = write_file(&s.footprint, o.output);
+	else if (!ret)
+		baselinefile_write(&s.footprint, stdout);
+	subject_release(&s);
+	return ret;
+}

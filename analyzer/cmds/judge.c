@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Load, judge, print. */
+#include "analyzer/cmds/judge.h"
+
+#include "analyzer/baselinefile.h"
+#include "analyzer/cmds/print_ruling.h"
+#include "analyzer/cmds/subject.h"
+#include "analyzer/command.h"
+#include "analyzer/ui/message.h"
+
+static int print_page(const struct verdict_page *page, const struct judge_opts *o, FILE *out)
+{
+	struct emit_opts emit = o->emit;
+
+	switch (o->format) {
+	case FORMAT_JUNIT:
+		print_junit(out, page);
+		break;
+	case FORMAT_GITHUB:
+		print_github(out, page);
+		break;
+	case FORMAT_MARKDOWN:
+		print_markdown(out, page);
+		break;
+	default:
+		emit.json = o->format == FORMAT_JSON;
+		return print_verdict(emit_open(out, &emit, CHECK_SCHEMA), page);
+	}
+	return ferror(out) ? CMD_TROUBLE : CMD_FINE;
+}
+
+static int judge(const struct subject *s, const struct footprint *baseline, const struct limits *limits,
+		 const struct judge_opts *o, FILE *out)
+{
+	static const enum cmd_status statuses[] = { CMD_FINE, CMD_FINDING, CMD_TROUBLE };
+	char obstacle[256], loss[64], text[RULING_TEXT_MAX];
+	struct verdict_query query = { .limits = limits, .now = &s->footprint, .baseline = baseline };
+	struct verdict v = VERDICT_INIT;
+	struct verdict_page page = { .verdict = &v, .query = &query, .model = &s->model, .top = o->top };
+	int ret;
+
+	query.obstacle = subject_obstacle(obstacle, sizeof(obstacle), s);
+	query.loss = subject_loss(loss, sizeof(loss), s);
+	if (verdict_find(&v, &query))
+		ret = message_error("cannot judge '%s': out of memory", s->model.recording.path);
+	else
+		ret = print_page(&page, o, out);
+	/* A report in a file leaves the log without a word. */
+	if (!ret && o->format != FORMAT_TEXT && o->format != FORMAT_GITHUB && v.status != VERDICT_KEPT)
+		message_warn("%s", print_verdict_line(text, &v, s->model.recording.path));
+	ret = ret ? ret : (int)statuses[v.status];
+	verdict_release(&v);
+	return ret;
+}
+
+int judge_recording(const char *path, const struct limits *limits, const struct judge_opts *o, FILE *out)
+{
+	struct footprint baseline = FOOTPRINT_INIT;
+	struct subject s = SUBJECT_INIT;
+	int ret = *limits->baseline ? baselinefile_read(&baseline, limits->baseline) : CMD_FINE;
+
+	if (!ret)
+		ret = subject_load(&s, path, false, o->quiet);
+	if (!ret)
+		ret = judge(&s, *limits->baseline ? &baseline : NULL, limits, o, out);
+	subject_release(&s);
+	footprint_release(&baseline);
+	return ret;
+}

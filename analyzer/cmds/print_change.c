@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Stacks and parts before and after. */
+#include "analyzer/cmds/print_change.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_ruling.h"
+#include "analyzer/ui/human.h"
+
+#define CALLERS_SHOWN 4
+
+void print_footprint_device(struct emit *e, const struct footprint_device *d)
+{
+	print_optional(e, "rank", d->rank);
+	emit_uint(e, "process", NULL, d->process);
+	emit_uint(e, "device", NULL, d->ordinal);
+}
+
+static void stack_json(struct emit *e, const char *key, const struct footprint_stack *s)
+{
+	if (!s) {
+		emit_null(e, key, NULL);
+		return;
+	}
+	emit_object_begin(e, key, NULL);
+	emit_string(e, "file", NULL, *s->file ? s->file : NULL);
+	if (s->line)
+		emit_uint(e, "line", NULL, s->line);
+	else
+		emit_null(e, "line", NULL);
+	emit_string(e, "function", NULL, s->function);
+	emit_string(e, "node", NULL, *s->node ? s->node : NULL);
+	emit_bool(e, "from_forward", NULL, s->from_forward);
+	emit_string(e, "through", NULL, *s->through ? s->through : NULL);
+	emit_string(e, "call", NULL, *s->call ? s->call : NULL);
+	emit_array_begin(e, "callers", NULL);
+	for (uint32_t i = 0; i < s->nr_callers; i++)
+		emit_string(e, NULL, NULL, s->caller[i]);
+	emit_array_end(e);
+	emit_string(e, "shape", NULL, *s->shape ? s->shape : NULL);
+	emit_string(e, "phase", NULL, *s->phase ? s->phase : NULL);
+	emit_uint(e, "blocks", NULL, s->blocks);
+	emit_uint(e, "bytes", NULL, s->bytes);
+	emit_object_end(e);
+}
+
+/* What the blocks are, and were. */
+static void what_label(struct emit *e, const struct compare_stack *s)
+{
+	char what[RULING_TEXT_MAX], was[RULING_TEXT_MAX];
+
+	print_what(what, s->after ? s->after : s->before);
+	if (s->before && s->after && strcmp(what, print_what(was, s->before)))
+		emit_label(e, "what", NULL, "%s, was %s", what, was);
+	else
+		emit_label(e, "what", NULL, "%s%s", what, s->after ? "" : ", gone");
+}
+
+static const struct emit_column grown_columns[] = {
+	{ "grown_bytes", "grown", EMIT_RIGHT, false }, { "before_bytes", "before", EMIT_RIGHT, false },
+	{ "after_bytes", "now", EMIT_RIGHT, false },   { "what", "what", EMIT_LEFT, true },
+	{ "place", NULL, EMIT_LEFT, false },	       { NULL, NULL, EMIT_LEFT, false },
+};
+static const struct emit_column held_columns[] = {
+	{ "after_bytes", "bytes", EMIT_RIGHT, false },
+	{ "what", "what", EMIT_LEFT, true },
+	{ "place", NULL, EMIT_LEFT, false },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+static void change_row(struct emit *e, const struct compare_stack *s, bool is_growth)
+{
+	const struct footprint_stack *now = s->after ? s->after : s->before;
+	char text[RULING_TEXT_MAX], size[HUMAN_MAX];
+
+	emit_row_begin(e);
+	if (emit_is_text(e) && !emit_is_raw(e))
+		emit_label(e, "grown_bytes", NULL, "%s", human_bytes_delta(size, s->grown_bytes));
+	else
+		emit_int(e, "grown_bytes", NULL, s->grown_bytes);
+	if (is_growth)
+		emit_bytes(e, "before_bytes", NULL, s->before ? s->before->bytes : 0);
+	else
+		emit_null(e, "before_bytes", NULL);
+	emit_bytes(e, "after_bytes", NULL, s->after ? s->after->bytes : 0);
+	what_label(e, s);
+	emit_string(e, "place", NULL, print_place(text, now));
+	stack_json(e, "before", s->before);
+	stack_json(e, "after", s->after);
+	emit_text(e, "%s%s", *now->node || !*now->file ? "" : "allocated at ", text);
+	if (now->nr_callers)
+		emit_text(e, "          by %s", print_callers(text, now, CALLERS_SHOWN));
+	emit_row_end(e);
+}
+
+void print_changes(struct emit *e, const char *key, const struct compare_stack *row, uint32_t nr, bool is_growth)
+{
+	if (!nr && emit_is_text(e))
+		return;
+	emit_table_begin(e, key, is_growth ? grown_columns : held_columns);
+	for (uint32_t i = 0; i < nr; i++)
+		change_row(e, &row[i], is_growth);
+	emit_table_end(e);
+}
+
+void print_grown_parts(struct emit *e, const struct compare_device *d)
+{
+	char size[HUMAN_MAX], line[1024];
+
+	for (int by = 0; by < NR_BREAKDOWNS; by++) {
+		size_t n = 0;
+
+		for (uint32_t i = 0; i < d->nr_parts[by] && n < sizeof(line); i++) {
+			const struct compare_part *part = &d->part[by][i];
+
+			if (part->after > part->before)
+				n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s %s", n ? ", " : "", part->name,
+						      human_bytes_delta(size, (int64_t)(part->after - part->before)));
+		}
+		if (n)
+			emit_text(e, "by %s: %s", footprint_breakdowns[by], line);
+	}
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* A verdict as text and JSON. */
+#include "analyzer/cmds/print_verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/cmds/print_change.h"
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_ruling.h"
+#include "analyzer/ui/human.h"
+
+const char *const verdict_formats[] = { "text", "json", "junit", "github", "markdown", NULL };
+
+static const struct emit_column ruling_columns[] = {
+	{ "verdict", "verdict", EMIT_LEFT, true },  { "gpu", "GPU", EMIT_LEFT, true },
+	{ "what", "what", EMIT_LEFT, true },	    { "took", "took", EMIT_RIGHT, true },
+	{ "most", "allowed", EMIT_RIGHT, true },    { "over", "over", EMIT_RIGHT, true },
+	{ "from", "by", EMIT_LEFT, true },	    { NULL, NULL, EMIT_LEFT, false },
+};
+
+static void amount_json(struct emit *e, const char *key, const struct ruling *r, uint64_t amount)
+{
+	if (r->unit == UNIT_HUNDREDTHS)
+		emit_double(e, key, NULL, (double)amount / 100);
+	else
+		emit_uint(e, key, NULL, amount);
+}
+
+static void ruling_row(struct emit *e, const struct ruling *r)
+{
+	static const char *const units[] = { "bytes", "percent", "count" };
+	char text[RULING_TEXT_MAX];
+
+	emit_row_begin(e);
+	emit_label(e, "verdict", NULL, "%s", r->is_broken ? "BROKEN" : "kept");
+	emit_label(e, "gpu", NULL, "%s", footprint_device_name(text, sizeof(text), r->device));
+	emit_label(e, "what", NULL, "%s", r->of);
+	emit_label(e, "took", NULL, "%s", print_amount(text, r, r->actual, emit_is_raw(e)));
+	emit_label(e, "most", NULL, "%s", print_amount(text, r, r->allowed, emit_is_raw(e)));
+	emit_label(e, "over", NULL, "%s", print_excess(text, r, emit_is_raw(e)));
+	emit_label(e, "from", NULL, "%s", r->origin);
+	emit_string(e, "limit", NULL, r->limit);
+	emit_string(e, "of", NULL, r->of);
+	emit_string(e, "origin", NULL, r->origin);
+	print_footprint_device(e, r->device);
+	emit_string(e, "unit", NULL, units[r->unit]);
+	amount_json(e, "actual", r, r->actual);
+	amount_json(e, "allowed", r, r->allowed);
+	if (r->has_before)
+		amount_json(e, "before", r, r->before);
+	else
+		emit_null(e, "before", NULL);
+	emit_bool(e, "broken", NULL, r->is_broken);
+	emit_bool(e, "exact", NULL, r->device->exact);
+	emit_row_end(e);
+}
+
+/* Where the memory of a device with a broken limit went. */
+static void blame_print(struct emit *e, const struct verdict_page *page, const struct footprint_device *d)
+{
+	const struct verdict *v = page->verdict;
+	const struct compare_device *c = v->is_compared ? compare_of(&v->compare, d) : NULL;
+	uint32_t nr = page->top;
+	struct compare_stack *row = verdict_blame(v, d, &nr);
+	char name[64];
+
+	if (!row)
+		return;
+	footprint_device_name(name, sizeof(name), d);
+	emit_object_begin(e, NULL, NULL);
+	print_footprint_device(e, d);
+	emit_bool(e, "grown", NULL, c != NULL);
+	emit_blank(e);
+	if (c && nr)
+		emit_heading(e, "what grew at the peak of %s since %s", name, page->query->baseline->path);
+	else if (c)
+		emit_text(e, "no stack grew at the peak of %s since %s", name, page->query->baseline->path);
+	else
+		emit_heading(e, "largest holders at the peak of %s", name);
+	print_changes(e, "stacks", row, nr, c != NULL);
+	if (c)
+		print_grown_parts(e, c);
+	emit_object_end(e);
+	free(row);
+}
+
+static void rulings_print(struct emit *e, const struct verdict *v)
+{
+	if (!v->nr_rulings && emit_is_text(e))
+		return;
+	emit_blank(e);
+	emit_table_begin(e, "rulings", ruling_columns);
+	for (size_t i = 0; i < v->nr_rulings; i++)
+		ruling_row(e, &v->ruling[i]);
+	emit_table_end(e);
+}
+
+static void facts_json(struct emit *e, const struct verdict *v)
+{
+	emit_array_begin(e, "differences", NULL);
+	for (uint32_t i = 0; i < v->compare.nr_facts; i++) {
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "what", NULL, v->compare.fact[i].what);
+		emit_string(e, "before", NULL, v->compare.fact[i].before);
+		emit_string(e, "after", NULL, v->compare.fact[i].after);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+int print_verdict(struct emit *e, const struct verdict_page *page)
+{
+	const struct verdict *v = page->verdict;
+	const struct footprint *now = page->query->now;
+	char text[RULING_TEXT_MAX];
+
+	print_recording(e, page->model);
+	emit_string(e, "verdict", NULL, verdict_names[v->status]);
+	emit_string(e, "reason", NULL, *v->reason ? v->reason : NULL);
+	emit_heading(e, "%s", print_verdict_line(text, v, page->model->recording.path));
+	if (v->status == VERDICT_BROKEN && *v->reason)
+		emit_text(e, "the rest could not be told: %s", v->reason);
+	emit_string(e, "baseline", NULL, page->query->baseline ? page->query->baseline->path : NULL);
+	facts_json(e, v);
+	rulings_print(e, v);
+	emit_array_begin(e, "blame", NULL);
+	for (uint32_t i = 0; i < now->nr_devices; i++)
+		if (verdict_is_broken(v, &now->device[i]))
+			blame_print(e, page, &now->device[i]);
+	emit_array_end(e);
+	return emit_close(e);
+}
