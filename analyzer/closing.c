@@ -290,6 +290,18 @@ void closing_repeat(const struct output *output, const struct repeat *r)
 	message_info("next: vramtrace report %s", typed);
 }
 
+bool closing_find(const struct output *output, const struct launch_end *end, char path[static PATH_MAX])
+{
+	struct sealing sealing = { .end = end };
+
+	if (!output_find(output, path))
+		return false;
+	output_each_trace(path, find_own, &sealing);
+	if (sealing.own_trace[0] && job_is_shared())
+		memcpy(path, sealing.own_trace, sizeof(sealing.own_trace));
+	return true;
+}
+
 /* ---- a single run ------------------------------------------------------------------------------ */
 
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet)

@@ -14,6 +14,12 @@
 void closing_lines(const struct output *output, const struct launch_end *end, bool quiet);
 
 /*
+ * What this job recorded, for commands to read: its folder, of a launcher among others the trace of its own program.
+ * False if nothing was recorded.
+ */
+bool closing_find(const struct output *output, const struct launch_end *end, char path[static PATH_MAX]);
+
+/*
  * The same for a job that was repeated: after each run, complete its traces, enter them into *r and say how it
  * went; after all, at most twelve lines about the range of the peaks.
  */

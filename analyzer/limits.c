@@ -255,6 +255,15 @@ static int take_file(struct limits *l, const struct limit_opts *o, const char *p
 	return ret;
 }
 
+bool limits_asked_for(const struct limit_opts *o)
+{
+	bool asked = o->file != NULL;
+
+	for (size_t i = 0; i < NR_SETTINGS; i++)
+		asked |= option_text(o, &settings[i]) != NULL;
+	return asked;
+}
+
 int limits_take(struct limits *l, const struct limit_opts *o)
 {
 	const char *file = o->file ? o->file : access(LIMITS_FILE, F_OK) ? NULL : LIMITS_FILE;

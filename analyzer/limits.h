@@ -37,7 +37,8 @@ extern const char *const limit_names[NR_LIMIT_KINDS]; /* "max-peak" */
 /* What the user asked for, as texts; NULL = nothing. */
 struct limit_opts {
 	const char *max_peak, *max_reserved, *max_device_used, *max_fragmentation, *baseline, *tolerance, *file;
-	bool no_oom, any_oom, force;
+	bool no_oom, any_oom;
+	bool force; /* compare with a baseline of another GPU or version; LIMIT_OPTIONS leaves it to the command */
 };
 #define LIMIT_OPTIONS(type, field) \
 	OPT_STRING(0, "max-peak", type, field.max_peak, "SIZE", "held by tensors; SIZE, or rank0=SIZE,gpu1=SIZE"), \
@@ -49,8 +50,7 @@ struct limit_opts {
 	OPT_FLAG(0, "any-oom", type, field.any_oom, "... nor run out of memory and get over it"), \
 	OPT_STRING(0, "baseline", type, field.baseline, "FILE", "no more than in this baseline"), \
 	OPT_STRING(0, "tolerance", type, field.tolerance, "PCT|SIZE", "how much more: 2%, 64MiB (default: 0B)"), \
-	OPT_STRING(0, "limits", type, field.file, "FILE", "limits from this file (" LIMITS_FILE ")"), \
-	OPT_FLAG(0, "force", type, field.force, "compare with a baseline of another GPU or version")
+	OPT_STRING(0, "limits", type, field.file, "FILE", "limits from this file (" LIMITS_FILE ")")
 
 struct limit {
 	enum limit_kind kind;
@@ -67,6 +67,9 @@ struct limits {
 	bool force;
 };
 #define LIMITS_INIT { 0 }
+
+/* Is there anything in it? */
+bool limits_asked_for(const struct limit_opts *opts);
 
 /*
  * Understand options and file. Returns 0, or CMD_TROUBLE after a message: a value that is none, or no limit at all.

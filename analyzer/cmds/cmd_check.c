@@ -17,6 +17,7 @@ struct check_opts {
 
 static const struct opt check_optv[] = {
 	LIMIT_OPTIONS(struct check_opts, limits),
+	OPT_FLAG(0, "force", struct check_opts, limits.force, "compare with a baseline of another GPU or version"),
 	OPT_ENUM('f', "format", struct check_opts, format, verdict_formats, "default text"),
 	OPT_INT('n', "top", struct check_opts, top, "N", "the N stacks that grew most (default 5)"),
 	EMIT_JSON_OPTIONS(struct check_opts, emit),

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "analyzer/closing.h"
+#include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
 #include "analyzer/gpufile.h"
 #include "analyzer/hostlimits.h"
 #include "analyzer/launch.h"
+#include "analyzer/limits.h"
 #include "analyzer/modelfile.h"
 #include "analyzer/obstacle.h"
 #include "analyzer/options.h"
@@ -35,6 +37,9 @@ struct run_opts {
 	int64_t gpus_per_node; /* 0 = as usual */
 	int64_t repeat;
 	bool force, no_record, exec, quiet, tracker, record_argv;
+	bool check;
+	int64_t check_exit_code;
+	struct limit_opts limits; /* of --check */
 };
 
 static const struct opt run_optv[] = {
@@ -61,6 +66,9 @@ static const struct opt run_optv[] = {
 	OPT_INT(0, "repeat", struct run_opts, repeat, "N", "run it N times, show between what the peaks lie"),
 	OPT_FLAG(0, "exec", struct run_opts, exec, "become the program: same pid, no closing lines"),
 	OPT_FLAG('q', "quiet", struct run_opts, quiet, "no closing lines"),
+	OPT_FLAG(0, "check", struct run_opts, check, "then judge it, as 'check' does, by these limits:"),
+	LIMIT_OPTIONS(struct run_opts, limits),
+	OPT_INT(0, "check-exit-code", struct run_opts, check_exit_code, "N", "exit so when one is broken (3)"),
 	OPT_END
 };
 
@@ -70,7 +78,8 @@ static const struct opt_help run_help = {
 	.usage = "[options] [--] PROGRAM [ARGUMENT ...]",
 	.example = "vramtrace run -o train.vtr -- python train.py --epochs 3\n"
 		   "vramtrace run --simulate h100 -- python train.py\n"
-		   "vramtrace run --simulate 512xh100 --ranks 0,17 -- python train.py",
+		   "vramtrace run --simulate 512xh100 --ranks 0,17 -- python train.py\n"
+		   "vramtrace run --simulate h100 --check --max-peak 20GiB -- python train.py",
 	.options = run_optv,
 	.stop_at_positional = true,
 };
@@ -87,6 +96,7 @@ struct run {
 	struct gpufile gpu; /* of --simulate FILE.toml */
 	struct modelfile model;
 	char questions[PATH_MAX];
+	struct limits limits;
 };
 
 /* -o, else what an outer `run` or the user's environment has chosen, else NULL: the default name. */
@@ -124,6 +134,13 @@ static int check_options(const struct run_opts *o)
 		wrong = "'--repeat' and '--exec' exclude each other: a program that has replaced 'run' ends it";
 	else if (o->repeat > 1 && o->no_record)
 		wrong = "'--repeat' and '--no-record' exclude each other: there is nothing to compare";
+	else if (limits_asked_for(&o->limits) && !o->check)
+		wrong = "limits need '--check'";
+	else if (o->check && (o->exec || o->no_record))
+		wrong = o->exec ? "'--check' and '--exec' exclude each other: a program that has replaced 'run' ends it"
+				: "'--check' and '--no-record' exclude each other: there is nothing to judge";
+	else if (o->check_exit_code < 0 || o->check_exit_code > 255)
+		wrong = "'--check-exit-code' takes a number from 0 to 255";
 	if (wrong)
 		opt_wrong(&run_help, "%s", wrong);
 	return wrong ? RUN_TROUBLE : 0;
@@ -195,6 +212,9 @@ static int prepare(struct run *r)
 {
 	int status = check_options(&r->opts);
 
+	/* A limit that is none is better said before an hour of training than behind it. */
+	if (!status && r->opts.check && limits_take(&r->limits, &r->opts.limits))
+		status = RUN_TROUBLE;
 	r->plan.is_recording = !r->opts.no_record;
 	r->plan.only = r->opts.only;
 	r->plan.stacks = r->opts.stacks >= 0 ? stacks_names[r->opts.stacks] : NULL;
@@ -273,6 +293,26 @@ static int launch(struct run *r, struct launch_end *end)
 	return status;
 }
 
+/*
+ * --check: say on stderr what is to be said of the recording, and end with the program's own failure, else with the
+ * verdict's.
+ */
+static _Noreturn void end_judged(struct run *r, const struct launch_end *end)
+{
+	struct judge_opts judge = { .top = BLAMED, .quiet = true };
+	char path[PATH_MAX];
+	int status = CMD_TROUBLE;
+
+	if (closing_find(&r->output, end, path))
+		status = judge_recording(path, &r->limits, &judge, stderr);
+	else
+		message_error("could not tell whether limits are kept: nothing was recorded");
+	limits_release(&r->limits);
+	if (end->signal || end->exit_status || status == CMD_FINE)
+		launch_end_as(end);
+	exit(status == CMD_FINDING ? (int)r->opts.check_exit_code : RUN_TROUBLE);
+}
+
 static int run_replacing(struct run *r)
 {
 	int status = enter(getpid(), r);
@@ -295,6 +335,8 @@ static int run_supervised(struct run *r)
 		status = output_name(&r->output, output_pattern(r), r->program, end.pid);
 	if (r->plan.is_recording && !status)
 		closing_lines(&r->output, &end, r->opts.quiet);
+	if (r->opts.check && !status)
+		end_judged(r, &end);
 	launch_end_as(&end);
 }
 
@@ -324,12 +366,15 @@ static int run_repeated(struct run *r)
 	if (!r->opts.quiet)
 		closing_repeat(&r->output, &repeat);
 	repeat_release(&repeat);
+	if (r->opts.check)
+		end_judged(r, &failure);
 	launch_end_as(&failure);
 }
 
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .repeat = 1 }, .ranks = RANKS_INIT };
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .repeat = 1, .check_exit_code = 3 },
+				.ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
 	int status;
 

@@ -48,6 +48,11 @@ try diff --tolerance x a b
 try diff --by line a b
 try diff missing.vtr missing.vtr
 try run
+try run --max-peak 1GiB -- true
+try run --check -- true
+try run --check --max-peak 1 -- true
+try run --check --max-peak 1GiB --exec -- true
+try run --check --max-peak 1GiB --check-exit-code 256 -- true
 try run --stacks all -- true
 try run --no-record -- true
 try run --simulate h1000 -- true
