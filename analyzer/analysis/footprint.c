@@ -12,10 +12,11 @@
 #include "analyzer/element.h"
 
 const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
-	[FIGURE_PEAK] = { "peak", "peak" },
-	[FIGURE_RESERVED] = { "reserved", "reserved" },
-	[FIGURE_DEVICE_USED] = { "device_used", "device used" },
-	[FIGURE_LIVE_AT_END] = { "live_at_end", "live at the end" },
+	[FIGURE_PEAK] = { "peak", "peak", true },
+	[FIGURE_RESERVED] = { "reserved", "reserved", false },
+	[FIGURE_DEVICE_USED] = { "device_used", "device used", false },
+	[FIGURE_OUTSIDE] = { "outside", "outside PyTorch", true },
+	[FIGURE_LIVE_AT_END] = { "live_at_end", "live at the end", true },
 };
 
 const char *const footprint_breakdowns[NR_BREAKDOWNS] = { "phase", "library" };
@@ -289,12 +290,14 @@ static uint32_t process_number(const struct model *m, const struct model_process
 static void find_figures(struct footprint_device *to, const struct model_device *d, const struct outside *o)
 {
 	const struct device_books *b = d->books;
+	uint64_t own = o->owner[OWNER_TORCH] + o->owner[OWNER_PROGRAM] + o->owner[OWNER_UNKNOWN];
 
 	to->figure[FIGURE_PEAK] = d->has_tensors ? b->allocated_peak_bytes : b->driver_peak_bytes;
 	to->figure[FIGURE_RESERVED] = b->reserved_peak_bytes;
 	to->figure[FIGURE_LIVE_AT_END] = d->has_tensors ? b->allocated_bytes : b->driver_bytes;
 	to->figure[FIGURE_DEVICE_USED] =
 		o->has_process ? o->process_bytes : b->driver_peak_bytes + o->parts.context + o->parts.code;
+	to->figure[FIGURE_OUTSIDE] = to->figure[FIGURE_DEVICE_USED] > own ? to->figure[FIGURE_DEVICE_USED] - own : 0;
 	to->unused_at_peak = b->reserved_peak_bytes ? 1 - (double)b->allocated_at_reserved_peak_bytes /
 								  (double)b->reserved_peak_bytes
 						    : -1;

@@ -19,12 +19,18 @@ enum footprint_figure {
 	FIGURE_PEAK,        /* held by tensors; without a framework: taken from the driver */
 	FIGURE_RESERVED,    /* peak of what the framework's allocator took from the driver */
 	FIGURE_DEVICE_USED, /* what nvidia-smi would show for the process at the driver's peak */
+	FIGURE_OUTSIDE,     /* ... less what the framework's allocator, or the program itself, had taken then */
 	FIGURE_LIVE_AT_END, /* held at the end of accounting */
 	NR_FIGURES,
 };
 extern const struct footprint_figure_name {
 	const char *key;   /* for programs: "peak" */
 	const char *title; /* for people: "peak" */
+	/*
+	 * Does it change as much as the program does? What is reserved does not: the allocator takes 20 MiB or more at a
+	 * time, and one percent more of batch can cost five percent more of segments.
+	 */
+	bool is_steady;
 } footprint_figures[NR_FIGURES];
 
 /* By what the bytes at the peak are divided. */

@@ -91,6 +91,8 @@ static void judge_growth(struct verdict *v, const struct verdict_query *q, const
 	for (int i = 0; i < NR_FIGURES; i++) {
 		uint64_t before = d->before->figure[i];
 
+		if (!footprint_figures[i].is_steady)
+			continue;
 		add_ruling(v, (struct ruling){ .limit = "baseline",
 					       .of = footprint_figures[i].title,
 					       .origin = q->baseline->path,

@@ -74,7 +74,7 @@ int cmd_baseline(int argc, const char **argv)
 		return opt_wrong(&baseline_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
 	ret = subject_load(&s, argv[1], false, false);
-	if (!ret && !s.footprint.nr_devices)
+	if (!ret && !subject_has_memory(&s))
 		ret = message_error("cannot make a baseline of '%s': no GPU memory was allocated", argv[1]);
 	if (!ret && !o.force) {
 		why = subject_obstacle(text, sizeof(text), &s);

@@ -73,6 +73,14 @@ static const char *failure(char *buf, size_t size, const struct subject *s, cons
 	return buf;
 }
 
+bool subject_has_memory(const struct subject *s)
+{
+	for (uint32_t i = 0; i < s->footprint.nr_devices; i++)
+		if (s->footprint.device[i].figure[FIGURE_PEAK] || s->footprint.device[i].ooms)
+			return true;
+	return false;
+}
+
 const char *subject_obstacle(char *buf, size_t size, const struct subject *s)
 {
 	const struct model *m = &s->model;
@@ -83,7 +91,7 @@ const char *subject_obstacle(char *buf, size_t size, const struct subject *s)
 	for (size_t i = 0; i < m->nr_processes; i++)
 		if (m->process[i].end == MODEL_END_RUNNING)
 			return snprintf(buf, size, "the program is still running"), buf;
-	if (!s->is_baseline && !s->footprint.nr_devices)
+	if (!s->is_baseline && !subject_has_memory(s))
 		return snprintf(buf, size, "no GPU memory was allocated"), buf;
 	return NULL;
 }

@@ -21,6 +21,9 @@ struct subject {
 int subject_load(struct subject *s, const char *path, bool or_baseline, bool quiet);
 void subject_release(struct subject *s);
 
+/* Did it take, or ask for, memory of a GPU? */
+bool subject_has_memory(const struct subject *s);
+
 /*
  * Why the recording does not tell what the program takes: it took nothing, it failed, it is still running. Returns
  * buf, or NULL if there is no such reason.
