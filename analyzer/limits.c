@@ -15,8 +15,9 @@
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
-const char *const limit_names[NR_LIMIT_KINDS] = { "max-peak", "max-reserved", "max-device-used", "max-fragmentation",
-						  "no-oom",   "any-oom" };
+const char *const limit_names[NR_LIMIT_KINDS] = { "max-peak", "max-reserved", "max-device-used",
+						  "max-growth-per-step", "max-fragmentation", "max-category",
+						  "no-leaks", "no-oom", "any-oom" };
 
 #define PERCENT_MOST 1000
 
@@ -30,6 +31,9 @@ static const struct setting {
 	{ "max-peak", offsetof(struct limit_opts, max_peak), false, LIMIT_PEAK },
 	{ "max-reserved", offsetof(struct limit_opts, max_reserved), false, LIMIT_RESERVED },
 	{ "max-device-used", offsetof(struct limit_opts, max_device_used), false, LIMIT_DEVICE_USED },
+	{ "max-growth-per-step", offsetof(struct limit_opts, max_growth), false, LIMIT_GROWTH },
+	{ "max-category", offsetof(struct limit_opts, max_category), false, LIMIT_CATEGORY },
+	{ "no-leaks", offsetof(struct limit_opts, no_leaks), true, LIMIT_NO_LEAKS },
 	{ "max-fragmentation", offsetof(struct limit_opts, max_fragmentation), false, LIMIT_FRAGMENTATION },
 	{ "no-oom", offsetof(struct limit_opts, no_oom), true, LIMIT_NO_OOM },
 	{ "any-oom", offsetof(struct limit_opts, any_oom), true, LIMIT_ANY_OOM },
@@ -108,10 +112,33 @@ static const char *parse_selector(const char *text, struct limit *limit)
 	return text;
 }
 
+/* "activation=": returns what is behind, NULL after writing why. */
+static const char *parse_category(const char *text, struct limit *limit, char *why, size_t size)
+{
+	const char *equals = strchr(text, '=');
+	size_t n;
+
+	for (int i = 0; equals && i < NR_CATEGORIES; i++) {
+		if (strlen(category_names[i]) != (size_t)(equals - text) ||
+		    strncmp(text, category_names[i], (size_t)(equals - text)))
+			continue;
+		limit->category = (enum category)i;
+		return equals + 1;
+	}
+	n = (size_t)snprintf(why, size, "'%.64s' does not begin with a category and '=':", text);
+	for (int i = 0; i < NR_CATEGORIES && n < size; i++)
+		n += (size_t)snprintf(why + n, size - n, "%s%s", i ? ", " : " ", category_names[i]);
+	return NULL;
+}
+
 /* One of a list. */
 static bool parse_limit(const char *text, struct limit *limit, char *why, size_t size)
 {
 	text = parse_selector(text, limit);
+	if (limit->kind == LIMIT_CATEGORY)
+		text = parse_category(text, limit, why, size);
+	if (!text)
+		return false;
 	return limit->kind == LIMIT_FRAGMENTATION ? limits_parse_percent(text, &limit->most, why, size)
 						  : limits_parse_size(text, &limit->most, why, size);
 }
@@ -299,7 +326,8 @@ static bool is_for(const struct limit *limit, const struct footprint_device *d)
 	return (limit->rank < 0 || limit->rank == d->rank) && (limit->gpu < 0 || limit->gpu == d->ordinal);
 }
 
-const struct limit *limits_of(const struct limits *l, enum limit_kind kind, const struct footprint_device *d)
+const struct limit *limits_of(const struct limits *l, enum limit_kind kind, enum category category,
+			      const struct footprint_device *d)
 {
 	const struct limit *found = NULL;
 
@@ -307,7 +335,7 @@ const struct limit *limits_of(const struct limits *l, enum limit_kind kind, cons
 		const struct limit *limit = &l->limit[i];
 		bool is_special = limit->rank >= 0 || limit->gpu >= 0;
 
-		if (limit->kind == kind && is_for(limit, d) &&
+		if (limit->kind == kind && limit->category == category && is_for(limit, d) &&
 		    (!found || is_special || (found->rank < 0 && found->gpu < 0)))
 			found = limit;
 	}

@@ -19,6 +19,7 @@
 #include <limits.h>
 
 #include "analyzer/analysis/compare.h"
+#include "analyzer/category_rules.h"
 #include "analyzer/options.h"
 
 #define LIMITS_FILE "vramtrace.toml" /* read where it is there */
@@ -27,7 +28,10 @@ enum limit_kind {
 	LIMIT_PEAK,
 	LIMIT_RESERVED,
 	LIMIT_DEVICE_USED,
+	LIMIT_GROWTH,
 	LIMIT_FRAGMENTATION,
+	LIMIT_CATEGORY,
+	LIMIT_NO_LEAKS, /* nothing grows from step to step; without steps, nothing is live at the end */
 	LIMIT_NO_OOM,  /* none that the program failed of */
 	LIMIT_ANY_OOM, /* none at all */
 	NR_LIMIT_KINDS,
@@ -36,16 +40,20 @@ extern const char *const limit_names[NR_LIMIT_KINDS]; /* "max-peak" */
 
 /* What the user asked for, as texts; NULL = nothing. */
 struct limit_opts {
-	const char *max_peak, *max_reserved, *max_device_used, *max_fragmentation, *baseline, *tolerance, *file;
-	bool no_oom, any_oom;
+	const char *max_peak, *max_reserved, *max_device_used, *max_growth, *max_fragmentation, *max_category, *baseline,
+		*tolerance, *file;
+	bool no_leaks, no_oom, any_oom;
 	bool force; /* compare with a baseline of another GPU or version; LIMIT_OPTIONS leaves it to the command */
 };
 #define LIMIT_OPTIONS(type, field) \
 	OPT_STRING(0, "max-peak", type, field.max_peak, "SIZE", "held by tensors; SIZE, or rank0=SIZE,gpu1=SIZE"), \
 	OPT_STRING(0, "max-reserved", type, field.max_reserved, "SIZE", "reserved by PyTorch's allocator"), \
 	OPT_STRING(0, "max-device-used", type, field.max_device_used, "SIZE", "what nvidia-smi would show"), \
+	OPT_STRING(0, "max-growth-per-step", type, field.max_growth, "SIZE", "allocated more from step to step"), \
 	OPT_STRING(0, "max-fragmentation", type, field.max_fragmentation, "PCT", \
 		   "of what is reserved at its peak, not allocated"), \
+	OPT_STRING(0, "max-category", type, field.max_category, "LIST", "at the peak: activation=12GiB,gradient=2GiB"), \
+	OPT_FLAG(0, "no-leaks", type, field.no_leaks, "nothing may grow from step to step"), \
 	OPT_FLAG(0, "no-oom", type, field.no_oom, "it may not fail for want of memory"), \
 	OPT_FLAG(0, "any-oom", type, field.any_oom, "... nor run out of memory and get over it"), \
 	OPT_STRING(0, "baseline", type, field.baseline, "FILE", "no more than in this baseline"), \
@@ -54,6 +62,7 @@ struct limit_opts {
 
 struct limit {
 	enum limit_kind kind;
+	enum category category; /* of LIMIT_CATEGORY */
 	int64_t rank, gpu;  /* -1 = any */
 	uint64_t most;      /* bytes, a number, or hundredths of a percent */
 	char origin[64];    /* "--max-peak", "vramtrace.toml:3" */
@@ -87,8 +96,9 @@ bool limits_parse_size(const char *text, uint64_t *bytes, char *why, size_t size
 /* Either. */
 bool limits_parse_tolerance(const char *text, struct tolerance *t, char *why, size_t size);
 
-/* The limit of a kind that counts for a device; NULL = there is none. */
-const struct limit *limits_of(const struct limits *l, enum limit_kind kind, const struct footprint_device *d);
+/* The limit of a kind (and category) that counts for a device; NULL = there is none. */
+const struct limit *limits_of(const struct limits *l, enum limit_kind kind, enum category category,
+			      const struct footprint_device *d);
 
 /* A limit that is for a rank or GPU which the footprint does not have; NULL = there is none. */
 const struct limit *limits_idle(const struct limits *l, const struct footprint *f);

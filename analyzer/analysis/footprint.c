@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analysis/category.h"
 #include "analyzer/analysis/holders.h"
+#include "analyzer/analysis/modulesums.h"
 #include "analyzer/analysis/outside.h"
 #include "analyzer/element.h"
 
@@ -19,7 +21,7 @@ const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
 	[FIGURE_LIVE_AT_END] = { "live_at_end", "live at the end", true },
 };
 
-const char *const footprint_breakdowns[NR_BREAKDOWNS] = { "phase", "library" };
+const char *const footprint_breakdowns[NR_BREAKDOWNS] = { "phase", "library", "category", "module" };
 
 const char *footprint_text(struct footprint *f, const char *text)
 {
@@ -256,6 +258,61 @@ static void add_part(struct footprint_device *to, enum footprint_by by, const ch
 	to->part[by][i].bytes += bytes;
 }
 
+static int find_modules(struct making *k, struct footprint_device *to, const struct categories *c,
+			const struct books *books)
+{
+	struct modules modules = MODULES_INIT;
+	int err = modules_find(&modules, c, books, FOOTPRINT_DEPTH);
+	char text[512];
+
+	if (!err)
+		to->part[BY_MODULE] = calloc(modules.nr_sums + 1, sizeof(struct footprint_part));
+	if (!err && !to->part[BY_MODULE])
+		err = TFMT_E_NOMEM;
+	for (size_t i = 0; i < modules.nr_sums && !err; i++) {
+		const struct module_sum *sum = &modules.sum[i];
+
+		snprintf(text, sizeof(text), "(in no module)");
+		if (sum->path)
+			modulepaths_text(books->modulepaths, sum->path, modules.nr_common, text, sizeof(text));
+		add_part(to, BY_MODULE, footprint_text(k->f, *text ? text : "(the model)"), sum->bytes);
+	}
+	modules_release(&modules);
+	return err;
+}
+
+/* What is known by the lives of blocks. */
+static int find_purposes(struct making *k, struct footprint_device *to, const struct model_device *d)
+{
+	const struct books *books = &d->process->books;
+	struct categories c = CATEGORIES_INIT;
+	int err;
+
+	if (!d->has_tensors || !books->lives)
+		return 0;
+	to->has_growth = lives_growth(books->lives, d->ordinal, &to->growth);
+	err = categories_find(&c, d->process, d->ordinal,
+			      categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK),
+			      d->books->allocated_peak_bytes);
+	if (!err)
+		to->part[BY_CATEGORY] = calloc(NR_CATEGORIES, sizeof(struct footprint_part));
+	if (!err && !to->part[BY_CATEGORY])
+		err = TFMT_E_NOMEM;
+	for (int i = 0; i < NR_CATEGORIES && !err; i++)
+		add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
+	if (!err && books->modulepaths)
+		err = find_modules(k, to, &c, books);
+	categories_release(&c);
+	return err;
+}
+
+static void sort_parts(struct footprint_device *to)
+{
+	for (int by = 0; by < NR_BREAKDOWNS; by++)
+		if (to->nr_parts[by])
+			qsort(to->part[by], to->nr_parts[by], sizeof(struct footprint_part), by_part_name);
+}
+
 static int find_parts(struct making *k, struct footprint_device *to, const struct outside *o)
 {
 	to->part[BY_PHASE] = calloc(NR_PHASES, sizeof(struct footprint_part));
@@ -269,9 +326,6 @@ static int find_parts(struct making *k, struct footprint_device *to, const struc
 			add_part(to, BY_LIBRARY, footprint_text(k->f, owner_names[i]),
 				 o->owner[i] + (i == OWNER_CONTEXT ? o->parts.context : 0) +
 					 (i == OWNER_CODE ? o->parts.code : 0));
-	for (int by = 0; by < NR_BREAKDOWNS; by++)
-		if (to->nr_parts[by])
-			qsort(to->part[by], to->nr_parts[by], sizeof(struct footprint_part), by_part_name);
 	return 0;
 }
 
@@ -314,6 +368,7 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 					 .ordinal = d->ordinal,
 					 .name = footprint_text(k->f, d->info.name),
 					 .capacity_bytes = d->capacity_bytes,
+					 .has_tensors = d->has_tensors,
 					 .exact = model_is_exact(d->process),
 					 .ooms = d->has_tensors ? d->books->tensor_ooms : d->books->driver_refusals,
 					 .unhandled_oom = oomwatch_is_unhandled(ooms, d) };
@@ -322,6 +377,8 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 		err = find_stacks(k, to, d);
 	}
 	err = err ? err : find_parts(k, to, &o);
+	err = err ? err : find_purposes(k, to, d);
+	sort_parts(to);
 	outside_release(&o);
 	return err;
 }

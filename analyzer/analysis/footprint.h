@@ -37,9 +37,12 @@ extern const struct footprint_figure_name {
 enum footprint_by {
 	BY_PHASE,   /* of the allocation */
 	BY_LIBRARY, /* of the driver's peak, context and code of a simulated device included */
+	BY_CATEGORY, /* what tensors are for (category.h) */
+	BY_MODULE,   /* of the model, FOOTPRINT_DEPTH deep */
 	NR_BREAKDOWNS,
 };
-extern const char *const footprint_breakdowns[NR_BREAKDOWNS]; /* "phase", "library" */
+extern const char *const footprint_breakdowns[NR_BREAKDOWNS]; /* "phase", "library", "category", "module" */
+#define FOOTPRINT_DEPTH 2
 
 struct footprint_part {
 	const char *name;
@@ -69,11 +72,14 @@ struct footprint_device {
 	uint32_t ordinal;
 	const char *name;
 	uint64_t capacity_bytes; /* 0 = unknown or unlimited */
+	bool has_tensors;        /* of a framework; not known of a baseline */
 	bool exact;              /* else figures are "at least" */
 	uint64_t figure[NR_FIGURES];
 	double unused_at_peak; /* 1 - allocated/reserved at the reserved peak; -1 = nothing was reserved */
 	uint64_t ooms;         /* failed allocations, those that the program got over included */
 	bool unhandled_oom;    /* the program failed of one */
+	bool has_growth;       /* there were steps enough to tell */
+	double growth;         /* bytes allocated more at the beginning of each step, of a recording */
 	struct footprint_part *part[NR_BREAKDOWNS]; /* by name */
 	uint32_t nr_parts[NR_BREAKDOWNS];
 	struct footprint_stack *stack; /* by name */
@@ -95,7 +101,7 @@ struct footprint {
 #define FOOTPRINT_INIT { .world_size = -1 }
 
 /*
- * The footprint of a loaded recording, during whose loading *ooms watched. Returns 0 or TFMT_E_NOMEM;
+ * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. Returns 0 or TFMT_E_NOMEM;
  * footprint_release() is needed either way.
  */
 int footprint_make(struct footprint *f, const struct model *m, const struct oomwatch *ooms,

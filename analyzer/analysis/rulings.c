@@ -39,13 +39,29 @@ static void add_ruling(struct verdict *v, struct ruling ruling)
 }
 
 /* What a limit is compared with; false if the device does not have it. */
-static bool actual_of(const struct footprint_device *d, enum limit_kind kind, struct ruling *r)
+static bool actual_of(const struct footprint_device *d, enum limit_kind kind, enum category category,
+		      struct ruling *r)
 {
 	static const enum footprint_figure figures[] = { [LIMIT_PEAK] = FIGURE_PEAK,
 							 [LIMIT_RESERVED] = FIGURE_RESERVED,
 							 [LIMIT_DEVICE_USED] = FIGURE_DEVICE_USED };
 
 	switch (kind) {
+	case LIMIT_CATEGORY:
+		r->of = category_names[category];
+		for (uint32_t i = 0; i < d->nr_parts[BY_CATEGORY]; i++)
+			if (!strcmp(d->part[BY_CATEGORY][i].name, r->of))
+				r->actual = d->part[BY_CATEGORY][i].bytes;
+		return d->nr_parts[BY_CATEGORY] > 0;
+	case LIMIT_GROWTH:
+	case LIMIT_NO_LEAKS:
+		r->of = "growth per step";
+		r->actual = d->growth > 0 ? (uint64_t)(d->growth + 0.5) : 0;
+		if (kind == LIMIT_GROWTH || d->has_tensors)
+			return d->has_growth;
+		r->of = footprint_figures[FIGURE_LIVE_AT_END].title;
+		r->actual = d->figure[FIGURE_LIVE_AT_END];
+		return true;
 	case LIMIT_FRAGMENTATION:
 		r->of = "fragmentation";
 		r->unit = UNIT_HUNDREDTHS;
@@ -68,20 +84,35 @@ static bool actual_of(const struct footprint_device *d, enum limit_kind kind, st
 	}
 }
 
+static void judge_kind(struct verdict *v, const struct verdict_query *q, const struct footprint_device *d,
+		       enum limit_kind kind, enum category category)
+{
+	const struct limit *limit = limits_of(q->limits, kind, category, d);
+	struct ruling r = { .limit = limit_names[kind], .device = d };
+	bool is_oom = kind == LIMIT_NO_OOM || kind == LIMIT_ANY_OOM;
+	char name[64];
+
+	/* A program that failed says nothing of its memory, but for whether that was why. */
+	if (!limit || (q->obstacle && !is_oom))
+		return;
+	if (!actual_of(d, kind, category, &r)) {
+		cannot_tell(v, "%s does not apply to %s: %s", limit->origin,
+			    footprint_device_name(name, sizeof(name), d),
+			    kind == LIMIT_FRAGMENTATION ? "nothing was reserved" :
+			    kind == LIMIT_CATEGORY	? "no tensors were allocated" :
+							  "there are too few steps");
+		return;
+	}
+	r.origin = limit->origin;
+	r.allowed = limit->most;
+	add_ruling(v, r);
+}
+
 static void judge_device(struct verdict *v, const struct verdict_query *q, const struct footprint_device *d)
 {
-	for (int kind = 0; kind < NR_LIMIT_KINDS; kind++) {
-		const struct limit *limit = limits_of(q->limits, (enum limit_kind)kind, d);
-		struct ruling r = { .limit = limit_names[kind], .device = d };
-		bool is_oom = kind == LIMIT_NO_OOM || kind == LIMIT_ANY_OOM;
-
-		/* A program that failed says nothing of its memory, but for whether that was why. */
-		if (!limit || (q->obstacle && !is_oom) || !actual_of(d, (enum limit_kind)kind, &r))
-			continue;
-		r.origin = limit->origin;
-		r.allowed = limit->most;
-		add_ruling(v, r);
-	}
+	for (int kind = 0; kind < NR_LIMIT_KINDS; kind++)
+		for (int i = 0; i < (kind == LIMIT_CATEGORY ? NR_CATEGORIES : 1); i++)
+			judge_kind(v, q, d, (enum limit_kind)kind, (enum category)i);
 }
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
@@ -127,7 +158,7 @@ int verdict_find(struct verdict *v, const struct verdict_query *q)
 	int err = 0;
 
 	*v = (struct verdict)VERDICT_INIT;
-	v->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_FIGURES) + 1, sizeof(*v->ruling));
+	v->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES) + 1, sizeof(*v->ruling));
 	if (!v->ruling)
 		return TFMT_E_NOMEM;
 	if (q->obstacle)

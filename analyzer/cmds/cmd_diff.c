@@ -19,7 +19,7 @@
 #define DIFF_SCHEMA "vramtrace/diff/1"
 
 /* Breakdowns as `--by` names them, and then the stacks. */
-static const char *const by_names[] = { "all", "stack", "phase", "library", NULL };
+static const char *const by_names[] = { "all", "stack", "phase", "library", "category", "module", NULL };
 enum { BY_ALL, BY_STACK, BY_FIRST };
 
 struct diff_opts {

@@ -31,7 +31,8 @@ static bool is_baseline(const char *path)
 static int load_recording(struct subject *s, const char *path, bool quiet)
 {
 	struct oomwatch ooms = OOMWATCH_INIT;
-	struct model_options options = { .observe = oomwatch_observe, .ctx = &ooms, .quiet = quiet };
+	struct model_options options = { .observe = oomwatch_observe, .ctx = &ooms, .quiet = quiet,
+					 .lives = true, .modules = true };
 	struct sourcepath names;
 	int ret = model_load(&s->model, path, &options);
 

@@ -44,7 +44,7 @@ def train(steps):
         optimizer.zero_grad()
 
 
-train(5)
+train(8)
 '''
 BASELINE = "memory-baseline.toml"
 
@@ -189,6 +189,48 @@ def test_a_leak_fails(unchanged):
     assert f"allocated at train.py:{line_of('kept.append', leaking)} in train" in done.stdout
 
 
+def test_growth_per_step(unchanged):
+    recording = unchanged.pull_request(
+        "optimizer.step()", "optimizer.step()\n        kept.append(torch.zeros(1 << 20, device='cuda'))"
+    )
+    report = unchanged.vramtrace.json("report", unchanged.path / recording)["devices"][0]
+    assert report["steps"]["growth_bytes_per_step"] == 4 << 20
+    verdict = json.loads(unchanged.run("check", "--max-growth-per-step", "4MiB", "--no-leaks", "--json", recording).stdout)
+    growth, leaks = verdict["rulings"]
+    assert (growth["limit"], growth["actual"], growth["broken"]) == ("max-growth-per-step", 4 << 20, False)
+    assert (leaks["limit"], leaks["actual"], leaks["broken"]) == ("no-leaks", 4 << 20, True)
+    assert unchanged.run("check", "--max-growth-per-step", "3MiB", recording).returncode == 1
+    assert unchanged.run("check", "--no-leaks", "--max-growth-per-step", "0B", "1.vtr").returncode == 0
+
+
+def test_limits_of_categories(unchanged, doubled):
+    report = unchanged.vramtrace.json("report", unchanged.path / doubled)["devices"][0]
+    activation, parameter = (report["categories_at_peak"][name] for name in ("activation", "parameter"))
+    most = f"activation={activation - 1}B, parameter={parameter}B"
+    done = unchanged.run("check", "--max-category", most, "--json", doubled)
+    rulings = json.loads(done.stdout)["rulings"]
+    assert [(row["of"], row["actual"], row["broken"]) for row in rulings] == [
+        ("parameter", parameter, False),
+        ("activation", activation, True),
+    ]
+    refused = unchanged.run("check", "--max-category", "activations=1GiB", doubled)
+    assert (refused.returncode, "parameter, gradient, optimizer_state, activation" in refused.stderr) == (2, True)
+    assert unchanged.run("check", "--max-category", "1GiB", doubled).returncode == 2
+
+
+def test_diff_by_category_and_module(unchanged, doubled):
+    baseline = tomllib.loads((unchanged.path / BASELINE).read_text())["device"][0]
+    report = unchanged.vramtrace.json("report", unchanged.path / "1.vtr")["devices"][0]
+    assert baseline["category"] == {name: size for name, size in report["categories_at_peak"].items() if size}
+    assert sum(baseline["category"].values()) == baseline["bytes"]["peak"]
+    (device,) = json.loads(unchanged.run("diff", "--json", BASELINE, doubled).stdout)["devices"]
+    activation = {row["what"]: row for row in device["category"]}["activation"]
+    assert activation["grown_bytes"] == activation["after_bytes"] - activation["before_bytes"] > 0
+    modules = {row["what"] for row in device["module"]}
+    assert any(re.match(r"(model\.)?[0-2]", name) for name in modules), modules
+    assert "by module: " in unchanged.check(doubled, "--tolerance", "2%").stdout
+
+
 def test_a_broken_program_is_no_memory_verdict(unchanged):
     recording = unchanged.pull_request("loss.backward()", "raise SystemExit(7)", status=7)
     done = unchanged.check(recording, "--max-peak", "1MiB", "--no-oom")
@@ -214,7 +256,7 @@ def test_unhandled_and_handled_out_of_memory(unchanged):
     done = unchanged.run("check", "--any-oom", "--json", survived)
     assert done.returncode == 1
     (ruling,) = json.loads(done.stdout)["rulings"]
-    assert (ruling["actual"], ruling["unit"]) == (5, "count")
+    assert (ruling["actual"], ruling["unit"]) == (8, "count")
 
     # It ran out of memory once, went on, and failed of something else.
     other = unchanged.pull_request("loss.backward()", handled.replace("pass", "torch.empty(1, device='cuda')") + "\n        1 / 0", status=1)

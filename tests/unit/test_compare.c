@@ -174,13 +174,13 @@ static void the_limit_that_names_more_counts(void **state)
 	(void)state;
 	assert_int_equal(limits_take(&l, &opts), 0);
 	assert_int_equal(l.nr_limits, 3);
-	assert_int_equal(limits_of(&l, LIMIT_PEAK, &d)->most, 1ull << 30);
+	assert_int_equal(limits_of(&l, LIMIT_PEAK, 0, &d)->most, 1ull << 30);
 	d.ordinal = 1;
-	assert_int_equal(limits_of(&l, LIMIT_PEAK, &d)->most, 2ull << 30);
+	assert_int_equal(limits_of(&l, LIMIT_PEAK, 0, &d)->most, 2ull << 30);
 	d.ordinal = 0;
 	d.rank = 1;
-	assert_int_equal(limits_of(&l, LIMIT_PEAK, &d)->most, 3ull << 30);
-	assert_null(limits_of(&l, LIMIT_RESERVED, &d));
+	assert_int_equal(limits_of(&l, LIMIT_PEAK, 0, &d)->most, 3ull << 30);
+	assert_null(limits_of(&l, LIMIT_RESERVED, 0, &d));
 	limits_release(&l);
 }
 
