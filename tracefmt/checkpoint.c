@@ -15,6 +15,7 @@ enum tfmt_field {
 	TFMT_FIELD_RINGS = 6,
 	TFMT_FIELD_DEFINITIONS = 7,
 	TFMT_FIELD_GIVEN_UP = 8,
+	TFMT_FIELD_DROPPED = 9,
 };
 
 #define TFMT_NR_QUANTITIES 6
@@ -135,6 +136,13 @@ static void rings_get(struct tfmt_checkpoint *k, struct tfmt_cursor *c)
 		span_get(&k->ring[i], c);
 }
 
+uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped)
+{
+	*p++ = TFMT_FIELD_DROPPED;
+	*p++ = (uint8_t)tfmt_varint_bytes(nr_dropped);
+	return tfmt_varint_put(p, nr_dropped);
+}
+
 uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
 {
 	uint8_t *content;
@@ -156,6 +164,8 @@ uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
 		content = field_open(p, TFMT_FIELD_GIVEN_UP);
 		p = field_close(content, tfmt_varint_put(content, c->nr_given_up));
 	}
+	if (c->nr_dropped)
+		p = tfmt_checkpoint_put_dropped(p, c->nr_dropped);
 	content = field_open(p, TFMT_FIELD_RINGS);
 	p = tfmt_varint_put(content, c->nr_rings);
 	for (i = 0; i < c->nr_rings; i++)
@@ -189,6 +199,9 @@ static void field_get(struct tfmt_checkpoint *k, uint64_t tag, struct tfmt_curso
 		break;
 	case TFMT_FIELD_GIVEN_UP:
 		k->nr_given_up = tfmt_varint_get32(c);
+		break;
+	case TFMT_FIELD_DROPPED:
+		k->nr_dropped = tfmt_varint_get32(c);
 		break;
 	default:
 		break;

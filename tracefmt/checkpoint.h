@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint is what a frame header says beside the frame's own sizes: where in the stream of events and
- * in the ring file the frame stands, and the totals before it. Internal to tracefmt.
+ * What a frame header says beside the frame's own sizes: where in the stream of events and in the ring file the
+ * frame stands, and the totals before it. Not to be mixed up with CHECKPOINT frames (keep.h). Internal to tracefmt.
  */
 #ifndef TFMT_CHECKPOINT_H
 #define TFMT_CHECKPOINT_H
@@ -25,6 +25,7 @@ struct tfmt_checkpoint {
 	struct tfmt_totals totals;         /* before the frame */
 	struct tfmt_span definitions;      /* bytes of the definition ring that the frame covers */
 	uint32_t nr_given_up;              /* frames missing before this one, and a repaired copy says so */
+	uint32_t nr_dropped;               /* ... and a flight recorder has left them out on purpose */
 	uint32_t nr_rings;
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };
@@ -34,6 +35,10 @@ struct tfmt_checkpoint {
 
 /* Write the checkpoint's fields at p; returns the byte behind them. */
 uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c);
+
+/* Add the field of nr_dropped behind others; at most TFMT_DROPPED_MAX bytes. Returns the byte behind. */
+#define TFMT_DROPPED_MAX 7
+uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped);
 
 /* Read len bytes of fields; unknown ones are skipped. Returns 0 or TFMT_E_DAMAGED. */
 int tfmt_checkpoint_get(struct tfmt_checkpoint *c, const uint8_t *bytes, size_t len);

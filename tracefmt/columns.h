@@ -22,6 +22,9 @@ enum tfmt_column {
 	TFMT_COLUMN_SIZE = 8,
 	TFMT_COLUMN_SHAPE = 9,
 	TFMT_COLUMN_AUX = 10, /* all events */
+	TFMT_NR_EVENT_COLUMNS,
+	TFMT_COLUMN_ORDINAL = TFMT_NR_EVENT_COLUMNS, /* of checkpoints, whose events do not follow one another */
+	TFMT_COLUMN_FIGURES = 12, /* of checkpoints: struct tfmt_figures */
 	TFMT_NR_COLUMNS
 };
 
@@ -48,6 +51,8 @@ struct tfmt_encoder {
 	uint32_t nr_events;
 	uint32_t bytes; /* upper bound of the payload so far */
 	uint8_t time_shift;
+	bool puts_ordinals; /* for a checkpoint */
+	uint64_t last_ordinal;
 	uint64_t first_time, last_time; /* in units */
 	uint32_t nr_classes;
 	uint16_t last_class[TFMT_NR_LAST_CLASSES]; /* of the latest event, by its kind */
@@ -80,6 +85,7 @@ struct tfmt_decoder {
 	bool present[TFMT_NR_COLUMNS];
 	uint8_t address_shift, size_shift, time_shift;
 	bool one_by_one;            /* what follows is damaged: batches of one event find the place */
+	bool is_checkpoint;         /* ordinals come from their column */
 	uint32_t nr_events, index;  /* of the frame; handed out */
 	uint32_t nr_ready;          /* decoded, of which index are handed out */
 	uint32_t next, age, block;  /* in the batch: event, free, event with a block of its own */
@@ -91,11 +97,13 @@ struct tfmt_decoder {
 
 /*
  * Begin with a payload of nr_events that stays valid while decoding, and behind which TFMT_VARINTS_AHEAD bytes can be
- * read. first_ordinal and first_time (in units of 1 << time_shift) come from the frame header. Returns 0 or
- * TFMT_E_DAMAGED.
+ * read. first_ordinal and first_time (in units of 1 << time_shift) come from the frame header; the events of a
+ * checkpoint have ordinals of their own, and its column of figures is left alone. Returns 0 or TFMT_E_DAMAGED.
  */
 int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
 		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift);
+int tfmt_decoder_begin_checkpoint(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
+				  uint64_t first_time, uint8_t time_shift);
 
 /*
  * Values for the next events, when all have been handed out. If there is a wrong one among them, for as many as come
@@ -141,7 +149,12 @@ static inline int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *e
 	ev->flags = c->flags;
 	ev->kind = c->kind;
 	ev->device = c->device;
-	ev->ordinal = d->ordinal + d->index++;
+	ev->before = d->is_checkpoint;
+	if (d->is_checkpoint)
+		ev->ordinal = d->ordinal += tfmt_decoder_difference(d, TFMT_COLUMN_ORDINAL, i);
+	else
+		ev->ordinal = d->ordinal + d->index;
+	d->index++;
 	if (c->is_free)
 		age = tfmt_decoder_value(d, TFMT_COLUMN_AGE, d->age++);
 	if (age) {

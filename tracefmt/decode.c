@@ -51,17 +51,19 @@ static int decode_shift(struct tfmt_decoder *d, enum tfmt_column column, uint8_t
 	return *shift < 64 && !d->column[column].bad ? 0 : TFMT_E_DAMAGED;
 }
 
-int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
-		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift)
+static void decoder_reset(struct tfmt_decoder *d, uint32_t nr_events, uint64_t first_time, uint8_t time_shift)
 {
-	struct tfmt_cursor c = { payload, payload + len, false };
-
 	memset(d, 0, offsetof(struct tfmt_decoder, class));
 	memset(d->value, 0, sizeof(d->value));
 	d->time_shift = time_shift;
-	d->ordinal = first_ordinal;
 	d->time = first_time;
 	d->nr_events = nr_events;
+}
+
+static int decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, unsigned nr_columns)
+{
+	struct tfmt_cursor c = { payload, payload + len, false };
+
 	while (c.p < c.end) {
 		uint64_t id = tfmt_varint_get(&c);
 		uint64_t bytes = tfmt_varint_get(&c);
@@ -69,7 +71,7 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 
 		if (!p)
 			return TFMT_E_DAMAGED;
-		if (id >= TFMT_NR_COLUMNS)
+		if (id >= nr_columns)
 			continue;
 		if (d->present[id])
 			return TFMT_E_DAMAGED;
@@ -80,6 +82,22 @@ int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t le
 	    decode_shift(d, TFMT_COLUMN_SIZE, &d->size_shift))
 		return TFMT_E_DAMAGED;
 	return 0;
+}
+
+int tfmt_decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
+		       uint64_t first_ordinal, uint64_t first_time, uint8_t time_shift)
+{
+	decoder_reset(d, nr_events, first_time, time_shift);
+	d->ordinal = first_ordinal;
+	return decoder_begin(d, payload, len, TFMT_NR_EVENT_COLUMNS);
+}
+
+int tfmt_decoder_begin_checkpoint(struct tfmt_decoder *d, const uint8_t *payload, size_t len, uint32_t nr_events,
+				  uint64_t first_time, uint8_t time_shift)
+{
+	decoder_reset(d, nr_events, first_time, time_shift);
+	d->is_checkpoint = true;
+	return decoder_begin(d, payload, len, TFMT_NR_COLUMNS);
 }
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -135,6 +153,22 @@ static uint32_t count_matched(const struct tfmt_decoder *d, uint32_t nr)
 	return nr_matched;
 }
 
+/* Each event of a checkpoint has an ordinal of its own: what an age leads to is seen when all are known. */
+static bool decode_ordinals(struct tfmt_decoder *d, uint32_t nr)
+{
+	const uint64_t *class = d->value[TFMT_COLUMN_CLASS], *age = d->value[TFMT_COLUMN_AGE];
+	uint64_t ordinal = d->ordinal;
+
+	if (!decode_any(d, TFMT_COLUMN_ORDINAL, nr))
+		return false;
+	for (uint32_t i = 0; i < nr; i++) {
+		ordinal += tfmt_decoder_difference(d, TFMT_COLUMN_ORDINAL, i);
+		if (d->class[class[i]].is_free && *age++ > ordinal)
+			return false;
+	}
+	return true;
+}
+
 static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 {
 	uint64_t first = d->ordinal + d->index;
@@ -144,7 +178,9 @@ static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 		return false;
 	nr_frees = count_frees(d, nr);
 	/* An age leads to no event before the first. One that leads to an event of this batch is seen one by one. */
-	if (!decode_bounded(d, TFMT_COLUMN_AGE, nr_frees, first))
+	if (!decode_bounded(d, TFMT_COLUMN_AGE, nr_frees, d->is_checkpoint ? UINT64_MAX : first))
+		return false;
+	if (d->is_checkpoint && !decode_ordinals(d, nr))
 		return false;
 	nr_blocks = nr - count_matched(d, nr_frees);
 	return decode_any(d, TFMT_COLUMN_TIME, nr) && decode_any(d, TFMT_COLUMN_AUX, nr) &&

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The longest an event can get: every value a full varint, and a class of its own. */
-#define EVENT_BYTES_MAX 96
+#define EVENT_BYTES_MAX 106
 
 /* Id and length of every column, and the two shifts. */
 #define COLUMN_OVERHEAD (TFMT_NR_COLUMNS * 5)
@@ -20,7 +20,7 @@ static void encoder_reset(struct tfmt_encoder *e)
 	memset(e->class_index, 0, sizeof(e->class_index));
 	e->nr_addresses = e->nr_events = e->nr_classes = 0;
 	memset(e->last_class, 0, sizeof(e->last_class));
-	e->any_address = e->any_size = e->last_address = 0;
+	e->any_address = e->any_size = e->last_address = e->last_ordinal = 0;
 	e->bytes = COLUMN_OVERHEAD;
 }
 
@@ -146,6 +146,10 @@ void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev)
 		bytes += encoder_put(e, TFMT_COLUMN_AGE, matched ? ev->ordinal - ev->alloc_ordinal : 0);
 	if (!matched)
 		bytes += encoder_put_block(e, ev);
+	if (e->puts_ordinals) {
+		bytes += encoder_put(e, TFMT_COLUMN_ORDINAL, tfmt_zigzag((int64_t)(ev->ordinal - e->last_ordinal)));
+		e->last_ordinal = ev->ordinal;
+	}
 	e->bytes += bytes;
 }
 
@@ -224,8 +228,8 @@ size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out)
 	 */
 	static const uint8_t order[] = { TFMT_COLUMN_CLASSES, TFMT_COLUMN_CLASS, TFMT_COLUMN_PYTHON,
 					 TFMT_COLUMN_NATIVE,  TFMT_COLUMN_SIZE,  TFMT_COLUMN_SHAPE,
-					 TFMT_COLUMN_AUX,     TFMT_COLUMN_AGE,   TFMT_COLUMN_ADDRESS,
-					 TFMT_COLUMN_TIME };
+					 TFMT_COLUMN_AUX,     TFMT_COLUMN_AGE,   TFMT_COLUMN_ORDINAL,
+					 TFMT_COLUMN_ADDRESS, TFMT_COLUMN_TIME };
 	uint8_t *p = out;
 
 	encode_classes(e);

@@ -17,6 +17,7 @@ enum tfmt_frame_type {
 	TFMT_TYPE_EVENTS = 1,
 	TFMT_TYPE_DEFINITIONS = 2,
 	TFMT_TYPE_END = 3,
+	TFMT_TYPE_CHECKPOINT = 4,
 };
 
 enum tfmt_compression { TFMT_COMPRESSION_NONE = 0, TFMT_COMPRESSION_ZSTD = 1 };

@@ -212,12 +212,49 @@ static bool trace_is_locked(const struct tfmt_reader *r)
 	return !fcntl(r->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
+/*
+ * A flight recorder has put a file without the oldest frames in this one's place: go on in it, behind what has been
+ * read. False if the name is no other file's, or none of this process.
+ */
+static bool trace_is_replaced(struct tfmt_reader *r)
+{
+	struct stat old, now;
+	int fd, old_fd = r->fd;
+	struct tfmt_header h;
+	size_t bytes;
+	uint64_t offset;
+
+	if (fstat(r->fd, &old) || stat(r->path, &now) || (old.st_ino == now.st_ino && old.st_dev == now.st_dev))
+		return false;
+	fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	r->fd = fd;
+	if (fstat(fd, &now) || !S_ISREG(now.st_mode) || tfmt_reader_fill(r, 0) ||
+	    tfmt_header_get(&h, r->window, r->window_bytes, &bytes, &offset) || h.pid != r->header.pid ||
+	    h.image_start_ns != r->header.image_start_ns) {
+		close(fd);
+		r->fd = old_fd;
+		r->window_bytes = 0;
+		return false;
+	}
+	close(old_fd);
+	r->offset = bytes;
+	r->file_bytes = (uint64_t)now.st_size;
+	r->is_rereading = true;
+	return true;
+}
+
 /* True if the file has changed since its end was reached; what was copied may have been reused then. */
 static bool trace_has_grown(struct tfmt_reader *r)
 {
 	struct stat st;
 
-	if (r->file_failed || r->is_pipe || fstat(r->fd, &st) || (uint64_t)st.st_size == r->file_bytes)
+	if (r->file_failed || r->is_pipe)
+		return false;
+	if (trace_is_replaced(r))
+		return true;
+	if (fstat(r->fd, &st) || (uint64_t)st.st_size == r->file_bytes)
 		return false;
 	r->file_bytes = (uint64_t)st.st_size;
 	r->window_bytes = 0;

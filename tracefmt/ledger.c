@@ -25,6 +25,10 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 {
 	tfmt_pages_free(l->block, l->max_slots * sizeof(*l->block));
 	l->block = NULL;
+	tfmt_pages_free(l->origin, l->max_slots * sizeof(*l->origin));
+	l->origin = NULL;
+	tfmt_history_free(l->history);
+	l->history = NULL;
 	tfmt_index_release(&l->by_address);
 	if (l->use_ordinals)
 		tfmt_ordinals_release(&l->by_ordinal);
@@ -32,6 +36,13 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 		tfmt_pages_free(l->undo[i].ended, l->undo[i].room * sizeof(struct tfmt_ended));
 		l->undo[i] = (struct tfmt_undo){ 0 };
 	}
+}
+
+int tfmt_ledger_keep_history(struct tfmt_ledger *l, uint8_t time_shift)
+{
+	l->origin = tfmt_pages_new(l->max_slots * sizeof(*l->origin));
+	l->history = l->origin ? tfmt_history_new(&l->totals, time_shift) : NULL;
+	return l->history ? 0 : TFMT_E_NOMEM;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -162,6 +173,8 @@ static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
 
 	if (total)
 		*total -= *total < b->size ? *total : b->size;
+	if (l->history)
+		tfmt_history_leave(l->history, b, &l->origin[slot]);
 	if (block_has_address(l, b))
 		tfmt_index_remove(&l->by_address, block_hash(b->group, b->device, b->address), slot);
 	if (l->use_ordinals)
@@ -181,7 +194,14 @@ static TFMT_SELDOM int ledger_grow(struct tfmt_ledger *l)
 	if (!grown)
 		return TFMT_E_NOMEM;
 	l->block = grown;
+	bytes = l->max_slots * sizeof(*l->origin);
 	l->max_slots *= 2;
+	if (!l->origin)
+		return 0;
+	grown = tfmt_pages_grow(l->origin, bytes, 2 * bytes);
+	if (!grown)
+		return TFMT_E_NOMEM;
+	l->origin = grown;
 	return 0;
 }
 
@@ -221,8 +241,11 @@ static inline int ledger_add_ordinal(struct tfmt_ledger *l, uint64_t ordinal, ui
 	return 0;
 }
 
-/* Make a block live; one believed live under the same key was freed unseen and is dropped. */
-static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
+/*
+ * Make a block live; one believed live under the same key was freed unseen and is dropped. origin is looked at if
+ * there is a history.
+ */
+static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b, const struct tfmt_origin *origin)
 {
 	uint64_t *total;
 	uint32_t slot;
@@ -242,6 +265,10 @@ static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b)
 	total = block_total(l, b);
 	if (total)
 		*total += b->size;
+	if (l->history) {
+		l->origin[slot] = *origin;
+		tfmt_history_enter(l->history, b, origin);
+	}
 	return 0;
 }
 
@@ -272,6 +299,16 @@ int tfmt_ledger_use_addresses(struct tfmt_ledger *l)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+/* A block that this event makes. */
+static int ledger_make(struct tfmt_ledger *l, const struct tfmt_block *b, const struct tfmt_event *ev)
+{
+	struct tfmt_origin origin;
+
+	if (l->history)
+		origin = tfmt_history_origin(l->history, ev);
+	return ledger_put(l, b, &origin);
+}
+
 static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	unsigned space = ev->flags & TFMT_SPACE_MASK;
@@ -296,7 +333,7 @@ static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		l->block[slot].references++;
 		return 0;
 	}
-	return ledger_put(l, &b);
+	return ledger_make(l, &b, ev);
 }
 
 /* Fill a free, or the failure of one, with what it inherits from its block. */
@@ -316,10 +353,13 @@ static void ledger_unreference(struct tfmt_ledger *l, uint32_t slot)
 {
 	struct tfmt_block *b = &l->block[slot];
 
-	if (b->references > 1)
+	if (b->references > 1) {
 		b->references--;
-	else
-		ledger_drop(l, slot);
+		return;
+	}
+	if (l->history)
+		tfmt_history_freed(l->history, b, &l->origin[slot], true);
+	ledger_drop(l, slot);
 }
 
 /* A driver free or unmap begins: it takes its thread's place. */
@@ -330,12 +370,16 @@ static struct tfmt_undo *ledger_begin_undo(struct tfmt_ledger *l, const struct t
 	u->ordinal = ev->ordinal;
 	u->thread = ev->thread;
 	u->nr = 0;
+	if (l->history)
+		u->event = *ev;
 	return u;
 }
 
-/* Remember a block that is about to end. Returns 0 or TFMT_E_NOMEM. */
-static int undo_add(struct tfmt_undo *u, const struct tfmt_block *block, const struct tfmt_block *handle)
+/* Remember a block that is about to end, of a mapping with its handle's slot. Returns 0 or TFMT_E_NOMEM. */
+static int undo_add(const struct tfmt_ledger *l, struct tfmt_undo *u, uint32_t slot, const uint32_t *handle)
 {
+	struct tfmt_ended *e;
+
 	if (u->nr == u->room) {
 		uint32_t room = u->room ? 2 * u->room : 4096 / sizeof(*u->ended);
 		size_t bytes = room * sizeof(*u->ended);
@@ -347,11 +391,15 @@ static int undo_add(struct tfmt_undo *u, const struct tfmt_block *block, const s
 		u->ended = grown;
 		u->room = room;
 	}
-	u->ended[u->nr].block = *block;
-	u->ended[u->nr].handle.live = handle;
+	e = &u->ended[u->nr++];
+	e->block = l->block[slot];
+	e->handle.live = handle;
 	if (handle)
-		u->ended[u->nr].handle = *handle;
-	u->nr++;
+		e->handle = l->block[*handle];
+	if (l->history)
+		e->origin = l->origin[slot];
+	if (l->history && handle)
+		e->handle_origin = l->origin[*handle];
 	return 0;
 }
 
@@ -363,7 +411,7 @@ static int ledger_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t sl
 	event_inherit(ev, b);
 	ev->alloc_ordinal = b->ordinal;
 	if (ev->kind == TFMT_DRIVER_FREE)
-		err = undo_add(ledger_begin_undo(l, ev), b, NULL);
+		err = undo_add(l, ledger_begin_undo(l, ev), slot, NULL);
 	ledger_unreference(l, slot);
 	return err;
 }
@@ -381,7 +429,7 @@ static bool ledger_is_superseded(const struct tfmt_ledger *l, const struct tfmt_
 }
 
 /* Give a block its reference back, and its life if that was the last. */
-static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
+static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended, const struct tfmt_origin *origin)
 {
 	struct tfmt_block b = *ended;
 	uint32_t slot;
@@ -393,7 +441,9 @@ static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended)
 		return 0;
 	}
 	b.references = 1;
-	return ledger_put(l, &b);
+	if (l->history)
+		tfmt_history_freed(l->history, &b, origin, false);
+	return ledger_put(l, &b, origin);
 }
 
 static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
@@ -408,16 +458,15 @@ static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt
 		if (i)
 			ev->size += e->block.size;
 		if (e->handle.live && !ledger_is_superseded(l, &e->block))
-			err = ledger_restore(l, &e->handle);
+			err = ledger_restore(l, &e->handle, &e->handle_origin);
 		if (!err)
-			err = ledger_restore(l, &e->block);
+			err = ledger_restore(l, &e->block, &e->origin);
 	}
 	u->nr = 0;
 	return err;
 }
 
-/* The handle that a mapping shows, not another one that has its number by now. */
-static bool ledger_find_handle(const struct tfmt_ledger *l, const struct tfmt_block *mapping, uint32_t *slot)
+bool tfmt_ledger_handle(const struct tfmt_ledger *l, const struct tfmt_block *mapping, uint32_t *slot)
 {
 	return ledger_find(l, TFMT_GROUP_HANDLE, 0, mapping->handle, slot) &&
 	       l->block[*slot].ordinal == mapping->handle_ordinal;
@@ -431,6 +480,7 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		.ordinal = ev->ordinal,
 		.handle = ev->aux,
 		.handle_ordinal = TFMT_NO_ORDINAL,
+		.stream = ev->stream,
 		.device = ev->device,
 		.group = TFMT_GROUP_MAPPING,
 	};
@@ -444,10 +494,10 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	if (ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address, &slot)) { /* unmapped unseen */
 		replaced = l->block[slot];
 		ledger_drop(l, slot);
-		if (ledger_find_handle(l, &replaced, &slot))
+		if (tfmt_ledger_handle(l, &replaced, &slot))
 			ledger_unreference(l, slot);
 	}
-	return ledger_put(l, &b);
+	return ledger_make(l, &b, ev);
 }
 
 /* Ends the mappings that lie side by side from ev->address on. */
@@ -459,8 +509,8 @@ static int ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
 
 	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
 		const struct tfmt_block mapping = l->block[slot];
-		bool has_handle = ledger_find_handle(l, &mapping, &handle);
-		int err = undo_add(u, &mapping, has_handle ? &l->block[handle] : NULL);
+		bool has_handle = tfmt_ledger_handle(l, &mapping, &handle);
+		int err = undo_add(l, u, slot, has_handle ? &handle : NULL);
 
 		if (err)
 			return err;
@@ -579,9 +629,14 @@ static int ledger_record_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_e
 	err = ledger_take_slot(l, &slot);
 	if (!err)
 		err = tfmt_index_add(&l->by_address, hash, slot);
-	if (!err)
-		ledger_fill_tensor(l, slot, ev);
-	return err;
+	if (err)
+		return err;
+	ledger_fill_tensor(l, slot, ev);
+	if (l->history) {
+		l->origin[slot] = tfmt_history_origin(l->history, ev);
+		tfmt_history_enter(l->history, &l->block[slot], &l->origin[slot]);
+	}
+	return 0;
 }
 
 static int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev)
@@ -591,6 +646,8 @@ static int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *e
 	if (!ledger_find_hashed(l, hash, TFMT_GROUP_TENSOR, ev->device, ev->address, &slot))
 		return 0;
 	ev->alloc_ordinal = l->block[slot].ordinal;
+	if (l->history)
+		tfmt_history_leave(l->history, &l->block[slot], &l->origin[slot]);
 	ledger_end_tensor(l, ev, slot);
 	tfmt_index_remove(&l->by_address, hash, slot);
 	return 0;
@@ -637,16 +694,55 @@ static TFMT_SELDOM int ledger_record_other(struct tfmt_ledger *l, struct tfmt_ev
 	return 0;
 }
 
-int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+static inline int ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
-	ev->ordinal = ordinal;
-	ev->alloc_ordinal = TFMT_NO_ORDINAL;
 	ledger_note_reserved(l, ev);
 	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_ALLOC)
 		return ledger_record_tensor_alloc(l, ev);
 	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_FREE)
 		return ledger_record_tensor_free(l, ev);
 	return ledger_record_other(l, ev);
+}
+
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+{
+	int err;
+
+	ev->ordinal = ordinal;
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	if (!l->history)
+		return ledger_record(l, ev);
+	tfmt_history_before(l->history, ev);
+	err = ledger_record(l, ev);
+	return err ? err : tfmt_history_behind(l->history, ev);
+}
+
+bool tfmt_ledger_is_live(const struct tfmt_ledger *l, const struct tfmt_block *b, uint32_t *slot)
+{
+	return ledger_find(l, b->group, b->device, b->address, slot) && l->block[*slot].ordinal == b->ordinal;
+}
+
+struct tfmt_event tfmt_block_event(const struct tfmt_block *b, const struct tfmt_origin *o)
+{
+	return (struct tfmt_event){
+		.kind = b->group == TFMT_GROUP_TENSOR    ? TFMT_TENSOR_ALLOC
+			: b->group == TFMT_GROUP_MAPPING ? TFMT_MAP
+							 : TFMT_DRIVER_ALLOC,
+		.time_ns = o->time_ns,
+		.address = b->address,
+		.size = b->size,
+		.aux = o->aux,
+		.python_stack = o->python_stack,
+		.native_stack = o->native_stack,
+		.shape = b->shape,
+		.thread = o->thread,
+		.stream = b->stream,
+		.function = o->function,
+		.flags = o->flags,
+		.device = b->device,
+		.ordinal = b->ordinal,
+		.alloc_ordinal = TFMT_NO_ORDINAL,
+	};
 }
 
 void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)

@@ -10,6 +10,7 @@
 #ifndef TFMT_LEDGER_H
 #define TFMT_LEDGER_H
 
+#include "tracefmt/history.h"
 #include "tracefmt/index.h"
 #include "tracefmt/ordinals.h"
 #include "tracefmt/tracefmt.h"
@@ -44,6 +45,7 @@ struct tfmt_block {
 /* A block that a free or an unmap ended; of a mapping also its handle as it was, if that was live. */
 struct tfmt_ended {
 	struct tfmt_block block, handle;
+	struct tfmt_origin origin, handle_origin; /* of a ledger with a history */
 };
 
 /*
@@ -54,6 +56,7 @@ struct tfmt_undo {
 	uint64_t ordinal; /* of the free or unmap */
 	uint32_t thread;
 	uint32_t nr, room;        /* nr 0: nothing to undo */
+	struct tfmt_event event;  /* the free or unmap, of a ledger with a history */
 	struct tfmt_ended *ended; /* in the order in which they ended */
 };
 #define TFMT_NR_UNDO 256
@@ -67,11 +70,25 @@ struct tfmt_ledger {
 	bool use_tensor_addresses; /* by_address also holds the tensor group */
 	struct tfmt_totals totals;
 	struct tfmt_undo undo[TFMT_NR_UNDO];
+	struct tfmt_history *history; /* the writer's, who may have to drop frames; else NULL */
+	struct tfmt_origin *origin;   /* parallel to block[], if there is a history */
 };
 
 /* Prepare a zeroed ledger for a writer (by address) or a reader (by ordinal). Returns 0 or TFMT_E_NOMEM. */
 int tfmt_ledger_init(struct tfmt_ledger *l, bool reader);
 void tfmt_ledger_release(struct tfmt_ledger *l);
+
+/* Keep a history of the (new) writer's ledger from now on, which becomes its own. Returns 0 or TFMT_E_NOMEM. */
+int tfmt_ledger_keep_history(struct tfmt_ledger *l, uint8_t time_shift);
+
+/* The event that made a block, as it was recorded. */
+struct tfmt_event tfmt_block_event(const struct tfmt_block *b, const struct tfmt_origin *o);
+
+/* The slot of a block that was live, if it still is (it, and no other under its key); else false. */
+bool tfmt_ledger_is_live(const struct tfmt_ledger *l, const struct tfmt_block *b, uint32_t *slot);
+
+/* The live handle that a mapping shows, not another one that has its number by now: its slot, or false. */
+bool tfmt_ledger_handle(const struct tfmt_ledger *l, const struct tfmt_block *mapping, uint32_t *slot);
 
 /*
  * From now on find blocks by address in a reader's ledger too, for events that come from a ring.

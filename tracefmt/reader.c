@@ -44,8 +44,7 @@ static void window_keep(struct tfmt_reader *r, uint64_t offset)
 	memmove(r->window, r->window + gone, r->window_bytes);
 }
 
-/* Fill the window from an offset on: of a pipe from one that lies in it. Returns 0 or TFMT_E_IO. */
-static int window_fill(struct tfmt_reader *r, uint64_t offset)
+int tfmt_reader_fill(struct tfmt_reader *r, uint64_t offset)
 {
 	if (r->is_pipe)
 		window_keep(r, offset);
@@ -81,7 +80,7 @@ static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *
 
 	bool is_there = offset >= r->window_offset && wanted <= r->window_offset + r->window_bytes;
 
-	if (!is_there && !r->file_failed && !(r->is_pipe && offset < r->window_offset) && window_fill(r, offset))
+	if (!is_there && !r->file_failed && !(r->is_pipe && offset < r->window_offset) && tfmt_reader_fill(r, offset))
 		r->file_failed = true;
 	if (offset < r->window_offset || offset >= r->window_offset + r->window_bytes) {
 		*available = 0;
@@ -112,7 +111,7 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 	if (r->is_pipe && fcntl(r->fd, F_SETFL, 0))
 		return TFMT_E_IO;
 	r->file_bytes = r->is_pipe ? UINT64_MAX - TFMT_FRAME_MAX : (uint64_t)st.st_size;
-	return window_fill(r, 0);
+	return tfmt_reader_fill(r, 0);
 }
 
 int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset)
@@ -151,6 +150,7 @@ void tfmt_reader_close(struct tfmt_reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	ZSTD_freeDCtx(r->zstd);
+	free(r->figures);
 	tfmt_ledger_release(&r->ledger);
 	tfmt_definitions_release(&r->definitions);
 	free(r->joined.event);
@@ -201,6 +201,48 @@ static int frame_end(struct tfmt_reader *r, const uint8_t *payload, size_t len)
 	return 0;
 }
 
+static int load_figures(struct tfmt_reader *r, struct tfmt_cursor *c)
+{
+	if (!r->figures)
+		r->figures = calloc(1, sizeof(*r->figures));
+	if (!r->figures)
+		return TFMT_E_NOMEM;
+	while (c->p < c->end && !c->bad) {
+		uint64_t figure = tfmt_varint_get(c);
+		uint64_t row = tfmt_varint_get(c);
+		uint64_t value = tfmt_varint_get(c);
+
+		if (!c->bad && figure < TFMT_NR_FIGURES && row <= TFMT_FIGURES_PROCESS)
+			r->figures->of[row][figure] = value;
+	}
+	r->summary.window_ns = r->figures->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_TIME];
+	return c->bad ? TFMT_E_DAMAGED : 0;
+}
+
+/* What was in effect where the kept frames begin: events, or figures. */
+static int frame_checkpoint(struct tfmt_reader *r, const struct tfmt_frame_core *core)
+{
+	struct tfmt_cursor c = { r->payload, r->payload + core->raw_bytes, false };
+	int err = 0;
+
+	while (!err && c.p < c.end) {
+		uint64_t id = tfmt_varint_get(&c), bytes = tfmt_varint_get(&c);
+		const uint8_t *p = tfmt_bytes_get(&c, bytes);
+		struct tfmt_cursor column = { p, p ? p + bytes : p, false };
+
+		if (!p)
+			err = TFMT_E_DAMAGED;
+		else if (id == TFMT_COLUMN_FIGURES)
+			err = load_figures(r, &column);
+	}
+	if (!err && core->nr_records)
+		err = tfmt_decoder_begin_checkpoint(&r->decoder, r->payload, core->raw_bytes, core->nr_records,
+						    r->at.time, r->header.time_shift);
+	if (err)
+		r->decoder.nr_events = r->decoder.nr_ready = r->decoder.index = 0;
+	return err;
+}
+
 /* Take in a good frame's payload. Returns 0, TFMT_E_NOMEM or TFMT_E_DAMAGED. */
 static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored)
 {
@@ -208,6 +250,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 
 	switch (core->type) {
 	case TFMT_TYPE_EVENTS:
+		r->has_events = true;
 		r->next_ordinal = r->at.ordinal + core->nr_records;
 		err = frame_unpack(r, core, stored);
 		if (!err)
@@ -226,6 +269,15 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		return err ? err
 			   : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
 							core->nr_records);
+	case TFMT_TYPE_CHECKPOINT:
+		if (r->has_events || !r->at.ordinal)
+			return 0;
+		err = frame_unpack(r, core, stored);
+		if (!err)
+			err = frame_checkpoint(r, core);
+		if (!err && r->copier)
+			r->copier->events(r->copier, core, r->payload);
+		return err;
 	case TFMT_TYPE_END:
 		err = frame_unpack(r, core, stored);
 		return err ? err : frame_end(r, r->payload, core->raw_bytes);
@@ -264,12 +316,23 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 			r, TFMT_E_DAMAGED, offset,
 			"the header of the frame at offset %llu cannot be read; it was skipped",
 			(unsigned long long)offset);
+	if (core->sequence < r->next_sequence && r->is_rereading)
+		return 1;
 	if (core->sequence < r->next_sequence || r->incoming.ordinal < r->next_ordinal)
 		return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
 					    "the frame at offset %llu does not belong there; it was skipped",
 					    (unsigned long long)offset);
 	missing = core->sequence - r->next_sequence;
 	lost = r->incoming.ordinal - r->next_ordinal;
+	/* By a flight recorder, on purpose; what it does to the trace while that is read is a loss all the same. */
+	if (r->incoming.nr_dropped && !r->has_events && !r->is_rereading) {
+		missing -= r->incoming.nr_dropped < missing ? r->incoming.nr_dropped : missing;
+		r->summary.dropped_frames += r->incoming.nr_dropped;
+		r->summary.dropped_events += lost;
+		r->summary.nr_events += lost;
+		lost = 0;
+	}
+	r->is_rereading = false;
 	r->lost_in_damage += lost;
 	reader_accept(r, core);
 	err = frame_load(r, core, bytes + core->header_bytes);
@@ -343,6 +406,8 @@ static int reader_frame(struct tfmt_reader *r)
 
 static int reader_deliver(struct tfmt_reader *r, const struct tfmt_event *ev)
 {
+	if (ev->before)
+		return 1;
 	r->summary.nr_events++;
 	if (ev->kind == TFMT_LOST)
 		r->lost_in_events += ev->size;
@@ -360,8 +425,10 @@ static TFMT_SELDOM int reader_abandon(struct tfmt_reader *r)
 	struct tfmt_decoder *d = &r->decoder;
 	uint32_t lost = d->nr_events - d->index, of = d->nr_events;
 
-	r->lost_in_damage += lost;
-	r->lost_since_header = true;
+	if (!d->is_checkpoint) {
+		r->lost_in_damage += lost;
+		r->lost_since_header = true;
+	}
 	d->nr_events = d->nr_ready = d->index = 0;
 	return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
 				    "%u of %u events of the frame before offset %llu cannot be decoded", lost,
@@ -385,8 +452,12 @@ static inline int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *e
 /* Another frame, or the next stage. Returns 0, or damage to report. */
 static int reader_advance(struct tfmt_reader *r)
 {
-	int got = reader_frame(r);
+	int got;
 
+	if (r->decoder.is_checkpoint) /* the header counts what events of the past cannot: what was reserved at last */
+		r->ledger.totals = r->at.totals;
+	r->decoder.is_checkpoint = false;
+	got = reader_frame(r);
 	return got < 0 ? got : got ? 0 : tfmt_reader_join(r);
 }
 

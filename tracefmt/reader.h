@@ -31,7 +31,7 @@ struct tfmt_joined {
 struct tfmt_copier {
 	/* A frame was accepted: r->at is its header. NULL: what the ring file holds comes next. */
 	void (*accepted)(struct tfmt_copier *c, const struct tfmt_frame_core *core);
-	/* It holds events, of this payload. */
+	/* It holds events, or is of the checkpoint that the trace begins with; this is its payload. */
 	void (*events)(struct tfmt_copier *c, const struct tfmt_frame_core *core, const uint8_t *payload);
 };
 
@@ -54,6 +54,9 @@ struct tfmt_reader {
 	struct tfmt_ledger ledger;
 	struct tfmt_definitions definitions;
 	struct tfmt_decoder decoder;
+	struct tfmt_figures *figures; /* of the checkpoint; NULL: none */
+	bool has_events;    /* a frame of events has been met: checkpoints behind it are not needed */
+	bool is_rereading;  /* the trace was replaced by a shorter one: what has been read is passed over */
 	ZSTD_DCtx *zstd;
 	uint8_t *payload;
 	bool has_status; /* from an END frame or a ring file's status page */
@@ -74,6 +77,9 @@ struct tfmt_reader {
 /* Record damage at a place for tfmt_reader_message(); returns err. */
 int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* Fill the window from an offset on: of a pipe from one that lies in it. Returns 0 or TFMT_E_IO. */
+int tfmt_reader_fill(struct tfmt_reader *r, uint64_t offset);
 
 /*
  * All frames are read: join the ring file. Returns 0 when the stage has changed (back to FRAMES if the

@@ -131,6 +131,11 @@ bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out)
 	return !r->lost_since_header && (r->stage != TFMT_READER_DONE || r->has_status || r->is_running);
 }
 
+const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r)
+{
+	return r->figures;
+}
+
 /* ---- definitions ----------------------------------------------------------------------------- */
 
 bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_frame *out)

@@ -38,15 +38,16 @@ static void copy_accepted(struct tfmt_copier *copier, const struct tfmt_frame_co
 	copy_note(c, tfmt_writer_flush(c->w, NULL, 0));
 	if (core) {
 		missing = core->sequence - c->sequence;
+		missing -= at->nr_dropped < missing ? at->nr_dropped : missing;
 		c->sequence = core->sequence + 1;
 		/* Events of a frame whose payload could not be understood. */
-		if (c->repair && !missing && at->ordinal != c->next_ordinal && !at->nr_given_up)
+		if (c->repair && !missing && at->ordinal != c->next_ordinal && !at->nr_given_up && !at->nr_dropped)
 			missing = 1;
 		c->nr_gaps += missing != 0;
 	} else {
 		at->ordinal = c->r->next_ordinal;
 		at->totals = c->r->ledger.totals;
-		at->nr_given_up = 0;
+		at->nr_given_up = at->nr_dropped = 0;
 	}
 	c->next_ordinal = at->ordinal;
 	tfmt_writer_stand(c->w, at, c->repair ? 0 : missing);
@@ -55,7 +56,7 @@ static void copy_accepted(struct tfmt_copier *copier, const struct tfmt_frame_co
 }
 
 /* The payload with the columns that are known: what another holds is not known either. Returns its length. */
-static size_t known_columns(uint8_t *out, const uint8_t *payload, size_t len)
+static size_t known_columns(uint8_t *out, const uint8_t *payload, size_t len, unsigned nr_known)
 {
 	struct tfmt_cursor c = { payload, payload + len, false };
 	uint8_t *p = out;
@@ -66,7 +67,7 @@ static size_t known_columns(uint8_t *out, const uint8_t *payload, size_t len)
 
 		if (!tfmt_bytes_get(&c, bytes) && bytes)
 			break;
-		if (!id || id >= TFMT_NR_COLUMNS)
+		if (!id || id >= nr_known)
 			continue;
 		memcpy(p, from, (size_t)(c.p - from));
 		p += c.p - from;
@@ -78,10 +79,11 @@ static void copy_events(struct tfmt_copier *copier, const struct tfmt_frame_core
 			const uint8_t *payload)
 {
 	struct copy *c = (struct copy *)copier;
-	size_t len = known_columns(c->payload, payload, core->raw_bytes);
+	bool events = core->type == TFMT_TYPE_EVENTS;
+	size_t len = known_columns(c->payload, payload, core->raw_bytes, events ? TFMT_NR_EVENT_COLUMNS : TFMT_NR_COLUMNS);
 
-	copy_note(c, tfmt_writer_events(c->w, c->payload, len, core->nr_records));
-	c->next_ordinal += core->nr_records;
+	copy_note(c, tfmt_writer_events(c->w, (enum tfmt_frame_type)core->type, c->payload, len, core->nr_records));
+	c->next_ordinal += events ? core->nr_records : 0;
 }
 
 static void copy_definition(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
@@ -112,7 +114,7 @@ static void copy_end(struct copy *c)
 	if (c->nr_places > c->nr_gaps || lacks_end) {
 		r->at.ordinal = r->next_ordinal;
 		r->at.totals = r->ledger.totals;
-		r->at.nr_given_up = 0;
+		r->at.nr_given_up = r->at.nr_dropped = 0;
 		tfmt_writer_stand(c->w, &r->at, !c->repair);
 		if (c->repair)
 			tfmt_writer_give_up(c->w, 1);

@@ -171,6 +171,9 @@ enum tfmt_space {
 #define TFMT_FLAG_MODELLED 0x0040  /* a simulated library's figure, not a call; function names its owner */
 #define TFMT_FLAG_BACKWARD 0x0080  /* a tensor event inside an autograd node */
 #define TFMT_FLAG_FORWARD 0x0200   /* a tensor allocation of a call that has made an autograd node */
+/* Only of events from before the recording's beginning (struct tfmt_event.before): */
+#define TFMT_FLAG_IN_BACKWARD 0x0400 /* its thread was inside a backward pass */
+#define TFMT_FLAG_BEGUN 0x0800       /* an event of forward or backward came before it */
 #define TFMT_FLAG_ESTIMATED 0x0100 /* the size is computed: the driver does not tell what an array takes */
 #define TFMT_TILE_ADDRESS (1ull << 62) /* set in the address of a mapping that is no range of addresses (tiles of a
 					   sparse array, what a multicast object shows) */
@@ -207,6 +210,64 @@ struct tfmt_event {
 	 * space. TFMT_NO_ORDINAL in all other events.
 	 */
 	uint64_t alloc_ordinal;
+	/*
+	 * True of an event that is still in effect and whose frame a flight recorder has dropped (FORMAT.md,
+	 * section 6): it made a block that is live when the recording begins, say. Such events come before all others,
+	 * by ordinal. They are none of the recording's own: struct tfmt_figures has counted them.
+	 */
+	bool before;
+};
+
+/*
+ * What a flight recorder counted of the whole job, up to where the recording that it kept begins. Rows are
+ * devices; the last is of the process, and of events without a device. Times are in ns, CLOCK_MONOTONIC. Events of
+ * teardown count in none, and memory that the driver is modelled to take for itself in no driver figure.
+ */
+enum tfmt_figure {
+	TFMT_FIGURE_EVENTS = 0, /* that name the device, LOST excepted */
+	TFMT_FIGURE_TENSOR_ALLOCS = 1,
+	TFMT_FIGURE_TENSOR_FREES = 2,
+	TFMT_FIGURE_TENSOR_OOMS = 3,
+	TFMT_FIGURE_TENSOR_PEAK = 4, /* bytes; the next three at the first event that reached it */
+	TFMT_FIGURE_TENSOR_PEAK_TIME = 5,
+	TFMT_FIGURE_TENSOR_PEAK_RESERVED = 6,
+	TFMT_FIGURE_TENSOR_PEAK_DRIVER = 7,
+	TFMT_FIGURE_REQUESTED_PEAK = 8, /* bytes of the tensors' shapes */
+	TFMT_FIGURE_UNSHAPED = 9,       /* tensor allocations whose shape is not known */
+	TFMT_FIGURE_RESERVED_PEAK = 10, /* as the framework's allocator reported */
+	TFMT_FIGURE_RESERVED_PEAK_ALLOCATED = 11,
+	TFMT_FIGURE_DRIVER_ALLOCS = 12, /* of device memory */
+	TFMT_FIGURE_DRIVER_FREES = 13,
+	TFMT_FIGURE_DRIVER_REFUSALS = 14,
+	TFMT_FIGURE_DRIVER_REFUSED = 15, /* bytes of the latest one */
+	TFMT_FIGURE_DRIVER_PEAK = 16,    /* bytes; graphs' memory included */
+	TFMT_FIGURE_DRIVER_PEAK_TIME = 17,
+	TFMT_FIGURE_DRIVER_PEAK_ALLOCATED = 18,
+	TFMT_FIGURE_DRIVER_PEAK_RESERVED = 19,
+	TFMT_FIGURE_DRIVER_PEAK_TENSORS = 20, /* allocated, and ... */
+	TFMT_FIGURE_DRIVER_PEAK_TORCH = 34,   /* ... reserved behind the tensor allocation that followed it */
+	TFMT_FIGURE_DRIVER_PEAK_CONTEXT = 35, /* modelled: contexts ... */
+	TFMT_FIGURE_DRIVER_PEAK_CODE = 36,    /* ... and code */
+	TFMT_FIGURE_OOM_ASKED = 21,           /* of the latest failure, as the next four */
+	TFMT_FIGURE_OOM_TIME = 22,
+	TFMT_FIGURE_OOM_ALLOCATED = 23,
+	TFMT_FIGURE_OOM_RESERVED = 24,
+	TFMT_FIGURE_OOM_DRIVER = 25,
+	TFMT_FIGURE_SAMPLES = 26,     /* MEMORY_INFO */
+	TFMT_FIGURE_BEYOND_PEAK = 27, /* the most in use beyond what the process took */
+	/* of the process: */
+	TFMT_FIGURE_TIME = 28,        /* the latest event before the recording begins */
+	TFMT_FIGURE_PINNED_PEAK = 29,
+	TFMT_FIGURE_MANAGED_PEAK = 30,
+	TFMT_FIGURE_UNMATCHED_FREES = 31,
+	TFMT_FIGURE_PASSES = 32, /* outermost backward passes */
+	TFMT_FIGURE_BEGUN = 33,  /* 1: an event of forward or backward was seen */
+	TFMT_NR_FIGURES = 37
+};
+#define TFMT_FIGURES_PROCESS TFMT_NR_DEVICES
+
+struct tfmt_figures {
+	uint64_t of[TFMT_NR_DEVICES + 1][TFMT_NR_FIGURES];
 };
 
 /* Bytes live at one point of the stream, as frame headers carry them. Modelled events count. */
@@ -461,6 +522,37 @@ void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev
  */
 int tfmt_writer_flush(struct tfmt_writer *w, const struct tfmt_merge *merge, uint64_t definition_position);
 
+/*
+ * A flight recorder: what is oldest in the trace can be dropped, whole, up to a checkpoint (FORMAT.md). The
+ * writer's descriptor must be readable, too.
+ *
+ * tfmt_writer_keep() comes before the first event: from now on the writer remembers what a checkpoint needs, about
+ * 32 bytes for each live block. tfmt_writer_checkpoint() writes one, when nothing is buffered; before
+ * the first event, and once the interpreter is finalising, it writes none. step is a number of the caller's that grows. Both return 0, TFMT_E_IO or TFMT_E_NOMEM.
+ */
+int tfmt_writer_keep(struct tfmt_writer *w);
+int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step);
+
+/* Bytes since the latest checkpoint (or the beginning), its step, and how large it was; 0 if there is none. */
+uint64_t tfmt_writer_since_checkpoint(const struct tfmt_writer *w, uint64_t *step, uint64_t *checkpoint_bytes);
+
+/*
+ * Dropping is the writing of another file, a slice at a time, so that no ring fills meanwhile. It will begin at the
+ * oldest checkpoint from which it has at most max_bytes (if none is so short, at the latest), or at the latest one of
+ * this step or an earlier one, if that is later (0: steps do not matter). tfmt_writer_drop_bytes() says how large it
+ * would be, at most; 0: nothing would be dropped. tfmt_writer_drop_begin() begins on another, empty descriptor, which
+ * stays the caller's; only one at a time.
+ * tfmt_writer_drop_step() copies about so many bytes, between flushes: 1 when the other file holds all that the
+ * trace does. Then the caller gives it the trace's name, and tfmt_writer_drop_commit() goes on in it. Or at any time
+ * tfmt_writer_drop_abort(): nothing has happened to the trace. Errors (TFMT_E_IO with errno set, TFMT_E_NOMEM,
+ * TFMT_E_DAMAGED if the trace does not read any more) leave nothing else to do but that.
+ */
+uint64_t tfmt_writer_drop_bytes(const struct tfmt_writer *w, uint64_t max_bytes, uint64_t step);
+int tfmt_writer_drop_begin(struct tfmt_writer *w, int fd, uint64_t max_bytes, uint64_t step);
+int tfmt_writer_drop_step(struct tfmt_writer *w, uint64_t bytes);
+void tfmt_writer_drop_commit(struct tfmt_writer *w);
+void tfmt_writer_drop_abort(struct tfmt_writer *w);
+
 /* The last frame: how the process ended and the counters of its status page. Then only close is allowed. */
 int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
 
@@ -546,6 +638,9 @@ struct tfmt_summary {
 	bool sealed;            /* its last frame, END, is there */
 	bool cut;               /* the file ends inside a frame */
 	bool complete;          /* nothing lost, cut, damaged or given up, recording not stopped early */
+	/* What a flight recorder dropped before the recording begins: counted in nr_events, and no loss. */
+	uint64_t dropped_events, dropped_frames;
+	uint64_t window_ns; /* then, the time of the latest of them, CLOCK_MONOTONIC; else 0 */
 	uint32_t stop;          /* enum tfmt_stop */
 	int stop_errno;
 	uint64_t stop_time_ns;
@@ -567,6 +662,12 @@ void tfmt_reader_close(struct tfmt_reader *r);
  * Definitions are taken in silently, before the events that use them.
  */
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
+/*
+ * The figures of the whole job before the recording begins, of which a flight recorder has dropped the beginning;
+ * NULL: it has not, or they were damaged. Known once the first event that is not `before` has been read, or the end.
+ */
+const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
+
 /*
  * The totals before the next event. After damage they begin again with what the next frame's header says,
  * so an analysis takes them over whenever tfmt_reader_next() has returned a negative value. Returns false if they are

@@ -4,6 +4,7 @@
 #include "tracefmt/writer.h"
 #include "tracefmt/columns.h"
 #include "tracefmt/frame.h"
+#include "tracefmt/keep.h"
 #include "tracefmt/merge.h"
 #include "tracefmt/pages.h"
 #include "tracefmt/varint.h"
@@ -19,26 +20,6 @@
 #define CHUNK_HEADER_MAX 25
 /* With less room than this a chunk waits for the next frame. */
 #define CHUNK_LEAST 64
-
-struct tfmt_writer {
-	int fd;
-	int error; /* errno of the write that failed; every later call fails too */
-	int level, highest_level; /* of zstd; its memory is enough for the highest */
-	uint64_t bytes; /* of whole frames in the file */
-	uint32_t sequence;
-	struct tfmt_checkpoint written;  /* as of the last frame: what the next one's header says */
-	uint64_t order[TFMT_NR_DOMAINS]; /* with the buffered events */
-	uint64_t next_ordinal;           /* with the buffered events */
-	uint8_t *definitions;            /* payload of the next definitions' frame */
-	uint32_t definitions_bytes, nr_definitions;
-	uint8_t *raw;   /* events' payload before compression */
-	uint8_t *frame; /* a frame as it goes to the file */
-	void *memory;
-	size_t memory_bytes;
-	ZSTD_CCtx *zstd;
-	struct tfmt_ledger ledger;
-	struct tfmt_encoder encoder;
-};
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -106,8 +87,10 @@ int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header 
 	if (!w)
 		return TFMT_E_NOMEM;
 	err = w->zstd ? tfmt_ledger_init(&w->ledger, false) : TFMT_E_NOMEM;
-	if (!err)
-		err = writer_write(w, w->raw, tfmt_header_put(w->raw, header));
+	if (!err) {
+		w->header_bytes = (uint32_t)tfmt_header_put(w->raw, header);
+		err = writer_write(w, w->raw, w->header_bytes);
+	}
 	if (err) {
 		int reason = w->error;
 
@@ -146,6 +129,7 @@ void tfmt_writer_close(struct tfmt_writer *w)
 {
 	if (!w)
 		return;
+	tfmt_keep_release(w);
 	tfmt_ledger_release(&w->ledger);
 	tfmt_pages_free(w->memory, w->memory_bytes);
 }
@@ -167,9 +151,8 @@ uint64_t tfmt_writer_bytes(const struct tfmt_writer *w)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Compress a payload to its place behind the header, or copy it if that is not shorter. */
-static void writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw, size_t len,
-			 struct tfmt_frame_core *core)
+void tfmt_writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw, size_t len,
+		       struct tfmt_frame_core *core)
 {
 	size_t n = len > 1 ? ZSTD_compressCCtx(w->zstd, to, len - 1, raw, len, w->level) : 0;
 
@@ -184,9 +167,8 @@ static void writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw,
 	core->stored_bytes = (uint32_t)len;
 }
 
-/* One frame to the file; its header says what w->written says. */
-static int writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const uint8_t *raw, size_t len,
-			uint32_t nr_records)
+int tfmt_writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const uint8_t *raw, size_t len,
+		      uint32_t nr_records)
 {
 	uint8_t *payload = tfmt_checkpoint_put(w->frame + TFMT_FRAME_CORE, &w->written);
 	struct tfmt_frame_core core = {
@@ -197,12 +179,12 @@ static int writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const 
 	};
 	int err;
 
-	writer_store(w, payload, raw, len, &core);
+	tfmt_writer_store(w, payload, raw, len, &core);
 	tfmt_frame_seal(w->frame, &core);
 	err = writer_write(w, w->frame, (size_t)core.header_bytes + core.stored_bytes);
 	if (!err) {
 		w->sequence++;
-		w->written.nr_given_up = 0;
+		w->written.nr_given_up = w->written.nr_dropped = 0;
 	}
 	return err;
 }
@@ -213,14 +195,17 @@ static int writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const 
  */
 static int writer_put_definitions(struct tfmt_writer *w, uint64_t to)
 {
+	uint64_t offset = w->bytes;
 	int err;
 
 	if (!w->nr_definitions && to == w->written.definitions.to)
 		return 0;
 	w->written.definitions.to = to;
-	err = writer_frame(w, TFMT_TYPE_DEFINITIONS, w->definitions, w->definitions_bytes, w->nr_definitions);
+	err = tfmt_writer_frame(w, TFMT_TYPE_DEFINITIONS, w->definitions, w->definitions_bytes, w->nr_definitions);
 	w->written.definitions.from = to;
 	w->definitions_bytes = w->nr_definitions = 0;
+	if (!err && w->keep)
+		err = tfmt_keep_definitions(w, offset);
 	return err;
 }
 
@@ -258,7 +243,7 @@ static int writer_put_events(struct tfmt_writer *w, const struct tfmt_merge *mer
 	writer_cover(w, merge);
 	w->written.time = w->encoder.first_time;
 	memcpy(w->written.order, w->order, sizeof(w->order));
-	err = writer_frame(w, TFMT_TYPE_EVENTS, w->raw, tfmt_encoder_finish(&w->encoder, w->raw), nr);
+	err = tfmt_writer_frame(w, TFMT_TYPE_EVENTS, w->raw, tfmt_encoder_finish(&w->encoder, w->raw), nr);
 	writer_proceed(w);
 	return err;
 }
@@ -319,6 +304,8 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 	} while (offset < len);
 	if (type < TFMT_NR_HIGHEST && w->written.highest[type] < (uint64_t)id + 1)
 		w->written.highest[type] = (uint64_t)id + 1;
+	if (w->ledger.history)
+		tfmt_history_define(w->ledger.history, type, id, payload, len);
 	return 0;
 }
 
@@ -363,15 +350,17 @@ int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, c
 void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, uint32_t nr_missing)
 {
 	uint32_t nr_given_up = w->written.nr_given_up + at->nr_given_up;
+	uint32_t nr_dropped = w->written.nr_dropped + at->nr_dropped;
 
 	memcpy(&w->written, at, offsetof(struct tfmt_checkpoint, ring));
 	w->written.nr_given_up = nr_given_up;
+	w->written.nr_dropped = nr_dropped;
 	w->written.nr_rings = 0;
 	w->written.definitions = (struct tfmt_span){ 0 };
 	memcpy(w->order, at->order, sizeof(w->order));
 	w->next_ordinal = at->ordinal;
 	w->ledger.totals = at->totals;
-	w->sequence += nr_missing;
+	w->sequence += nr_missing + at->nr_dropped;
 }
 
 void tfmt_writer_give_up(struct tfmt_writer *w, uint32_t nr_missing)
@@ -379,9 +368,10 @@ void tfmt_writer_give_up(struct tfmt_writer *w, uint32_t nr_missing)
 	w->written.nr_given_up += nr_missing;
 }
 
-int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr)
+int tfmt_writer_events(struct tfmt_writer *w, enum tfmt_frame_type type, const uint8_t *payload, size_t len,
+		       uint32_t nr)
 {
-	return w->error ? TFMT_E_IO : writer_frame(w, TFMT_TYPE_EVENTS, payload, len, nr);
+	return w->error ? TFMT_E_IO : tfmt_writer_frame(w, type, payload, len, nr);
 }
 
 void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr)
@@ -408,5 +398,5 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *s)
 	p = tfmt_varint_put(p, s->unsupported_calls);
 	p = tfmt_varint_put(p, s->waits);
 	p = tfmt_varint_put(p, s->longest_wait_ns);
-	return writer_frame(w, TFMT_TYPE_END, w->raw, (size_t)(p - w->raw), 1);
+	return tfmt_writer_frame(w, TFMT_TYPE_END, w->raw, (size_t)(p - w->raw), 1);
 }

@@ -1,10 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* Going on with a trace that a reader has read to its end. Internal to tracefmt. */
+/* The inside of a writer, and going on with a trace that a reader has read to its end. Internal to tracefmt. */
 #ifndef TFMT_WRITER_H
 #define TFMT_WRITER_H
 
 #include "tracefmt/checkpoint.h"
+#include "tracefmt/columns.h"
+#include "tracefmt/frame.h"
 #include "tracefmt/ledger.h"
+
+struct ZSTD_CCtx_s;
+
+struct tfmt_writer {
+	int fd;
+	int error; /* errno of the write that failed; every later call fails too */
+	int level, highest_level; /* of zstd; its memory is enough for the highest */
+	uint64_t bytes; /* of whole frames in the file */
+	uint32_t header_bytes;
+	uint32_t sequence;
+	struct tfmt_checkpoint written;  /* as of the last frame: what the next one's header says */
+	uint64_t order[TFMT_NR_DOMAINS]; /* with the buffered events */
+	uint64_t next_ordinal;           /* with the buffered events */
+	uint8_t *definitions;            /* payload of the next definitions' frame */
+	uint32_t definitions_bytes, nr_definitions;
+	uint8_t *raw;   /* events' payload before compression */
+	uint8_t *frame; /* a frame as it goes to the file */
+	void *memory;
+	size_t memory_bytes;
+	struct ZSTD_CCtx_s *zstd;
+	struct tfmt_ledger ledger;
+	struct tfmt_keep *keep; /* NULL: frames are never dropped */
+	struct tfmt_encoder encoder;
+};
+
+/* Compress a payload to its place behind the header, or copy it if that is not shorter; sets the core's sizes. */
+void tfmt_writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw, size_t len,
+		       struct tfmt_frame_core *core);
+
+/* One frame to the file; its header says what w->written says. Returns 0 or TFMT_E_IO. */
+int tfmt_writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const uint8_t *raw, size_t len,
+		      uint32_t nr_records);
 
 /*
  * Append to the trace on fd from offset on. `at` says where the stream stands (its totals are not looked
@@ -24,8 +58,12 @@ void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, 
 /* The next frame says itself that so many more frames are missing before it. */
 void tfmt_writer_give_up(struct tfmt_writer *w, uint32_t nr_missing);
 
-/* Write a frame of nr events as it is, where tfmt_writer_stand() has put the writer. Nothing may be buffered. */
-int tfmt_writer_events(struct tfmt_writer *w, const uint8_t *payload, size_t len, uint32_t nr);
+/*
+ * Write a frame of nr events, or of a checkpoint, as it is, where tfmt_writer_stand() has put the writer. Nothing may
+ * be buffered.
+ */
+int tfmt_writer_events(struct tfmt_writer *w, enum tfmt_frame_type type, const uint8_t *payload, size_t len,
+		       uint32_t nr);
 
 /*
  * As tfmt_writer_event(), of an event that a reader has handed out: with its ordinal and the block that it frees.
