@@ -43,7 +43,7 @@ struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
 
 enum owner books_group_owner(struct books *books, const struct group *g)
 {
-	if (g->modelled)
+	if (g->modelled || g->before)
 		return (enum owner)g->owner;
 	return owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack).owner;
 }
@@ -443,6 +443,8 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 {
 	int err = ranges_apply(&books->ranges, ev);
 
+	if (!err && !ev->before && !books->past_entered)
+		err = books_past(books, tfmt_reader_figures(books->reader));
 	if (err)
 		return err;
 	books->phase = phases_next(&books->phases, ev);
@@ -454,7 +456,7 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		err = lives_next(books->lives, ev, books->phase, books->phases.is_update);
 	if (!err && books->damage.any)
 		err = books_damage_before(books, ev->time_ns);
-	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked)
+	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)
 		mark_time(books);
 	if (!err)
 		err = books_event(books, ev);

@@ -112,6 +112,7 @@ struct books {
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
 	struct books_damage damage;
+	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };
 
 void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
@@ -119,6 +120,14 @@ void books_release(struct books *books);
 
 /* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure. */
 int books_apply(struct books *books, const struct tfmt_event *ev);
+
+/*
+ * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,
+ * at the end: figures of the whole job take the place of those of the blocks that were entered. Who held memory at a
+ * peak before is not known: all of it is in a group of its own (group.before). To be called once.
+ * Returns 0 or TFMT_E_NOMEM.
+ */
+int books_past(struct books *books, const struct tfmt_figures *f);
 
 /*
  * The reader has reported damage: totals go on from what the next header tells, and the difference to what is known

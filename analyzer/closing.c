@@ -11,6 +11,7 @@
 
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/print_holders.h"
+#include "analyzer/cmds/print_model.h"
 #include "analyzer/generation.h"
 #include "analyzer/model.h"
 #include "analyzer/obstacle.h"
@@ -208,6 +209,7 @@ static void lines_of_model(const struct model *m, const struct launch_end *end)
 	char count[HUMAN_MAX];
 
 	device_lines(m);
+	print_kept(m);
 	if (m->lost_events)
 		message_info("%s events were lost: peaks are at least what is said here",
 			     human_count(count, m->lost_events));

@@ -103,7 +103,7 @@ static bool same_identity(const struct group_identity *a, const struct group_ide
 	return a->python_stack == b->python_stack && a->native_stack == b->native_stack && a->shape == b->shape &&
 	       a->thread == b->thread && a->function == b->function && a->device == b->device &&
 	       a->space == b->space && a->tensor == b->tensor && a->modelled == b->modelled &&
-	       a->graph_pool == b->graph_pool && a->unrecorded == b->unrecorded;
+	       a->graph_pool == b->graph_pool && a->unrecorded == b->unrecorded && a->before == b->before;
 }
 
 static int64_t groups_search(struct groups *t, const struct group_identity *id, bool *is_new)

@@ -44,7 +44,8 @@ struct group_figures {
 	bool tensor;       /* of the tensor ledger */                                                          \
 	bool modelled;     /* not a call: a simulated library's figure; function names the owner */            \
 	bool graph_pool;   /* not a call: what the driver says it has reserved for graphs */                   \
-	bool unrecorded;   /* no blocks: by how much lost events have changed a total; bytes are signed */
+	bool unrecorded;   /* no blocks: by how much lost events have changed a total; bytes are signed */         \
+	uint8_t before;    /* no blocks: 1 + enum owner of what was held at marks before the recording's kept part */
 
 struct group_identity {
 	GROUP_IDENTITY
@@ -58,7 +59,7 @@ struct group {
 			GROUP_IDENTITY
 		};
 	};
-	uint8_t owner;        /* enum owner, of modelled memory only */
+	uint8_t owner;        /* enum owner, of modelled memory and of `before` only */
 	uint8_t phase;        /* enum phase of the first block's allocation */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
 	uint32_t next;        /* index + 1 of the group that was found after this one: training repeats itself */

@@ -11,6 +11,7 @@
 
 #include "analyzer/category_rules.h"
 #include "analyzer/command.h"
+#include "analyzer/kept.h"
 #include "analyzer/owner_rules.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
@@ -162,8 +163,14 @@ static enum model_end end_of(const struct tfmt_summary *s)
 static int process_finish(struct model_process *p, uint64_t last_event_ns)
 {
 	const char *program = info_text(p, "script");
+	uint64_t kept_ns;
 	int err = books_settle(&p->books, last_event_ns);
 
+	if (kept_from(p->reader, &kept_ns)) {
+		p->is_kept = true;
+		p->kept_ns = model_time(p, kept_ns);
+		p->last_ns = p->last_ns > p->kept_ns ? p->last_ns : p->kept_ns;
+	}
 	p->end = end_of(p->summary);
 	p->rank = info_number(p, "rank");
 	p->local_rank = info_number(p, "local_rank");
@@ -224,6 +231,8 @@ static int process_read(struct model *m, size_t index, const struct model_option
 		ret = books_apply(&p->books, &ev);
 		if (ret)
 			return ret;
+		if (ev.before)
+			continue;
 		last_ns = ev.time_ns;
 		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN))
 			o->observe(o->ctx, p, &ev, model_time(p, ev.time_ns));
@@ -232,6 +241,8 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	}
 	if (nr)
 		p->last_ns = model_time(p, last_ns);
+	if (!p->books.past_entered && books_past(&p->books, tfmt_reader_figures(p->reader)))
+		return TFMT_E_NOMEM;
 	return process_finish(p, last_ns);
 }
 

@@ -35,6 +35,8 @@ struct model_process {
 	const char *simulated;            /* GPU profile, NULL = a real device */
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
+	bool is_kept;                     /* a flight recorder has dropped its beginning: */
+	uint64_t kept_ns;                 /* where the rest begins, on the recording's clock; else 0 */
 	uint64_t lost_events;
 	char damage[256]; /* the first damaged place, in words with its offset; "" = none */
 	bool clock_estimated;             /* aligned by the time of day */

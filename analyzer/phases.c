@@ -148,7 +148,7 @@ static inline enum phase phase_in_pass(struct phases *p, const struct tfmt_event
 	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
 }
 
-/* An event that changes passes, or whose thread or stack has not been seen before. */
+/* An event that changes passes, is of a checkpoint, or whose thread or stack has not been seen before. */
 static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const struct tfmt_event *ev)
 {
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
@@ -161,6 +161,11 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 		p->has_begun = true;
 		return PHASE_BACKWARD;
 	}
+	if (ev->before) { /* what came between it and the event before is not there to be followed */
+		p->has_begun = ev->flags & TFMT_FLAG_BEGUN;
+		if (passes)
+			*passes = !!(ev->flags & TFMT_FLAG_IN_BACKWARD);
+	}
 	if (passes && ev->kind == TFMT_LOST)
 		*passes = 0;
 	return phase_in_pass(p, ev, phase_of_stack(p, ev->python_stack), passes && *passes);
@@ -170,7 +175,8 @@ enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
 {
 	uint32_t stack = ev->python_stack;
 
-	if (ev->kind > TFMT_TENSOR_FREE || ev->thread >= p->nr_threads || stack >= p->nr_stacks || !p->of_stack[stack])
+	if (ev->kind > TFMT_TENSOR_FREE || ev->before || ev->thread >= p->nr_threads || stack >= p->nr_stacks ||
+	    !p->of_stack[stack])
 		return next_of_all(p, ev);
 	return phase_in_pass(p, ev, p->of_stack[stack] - 1u, p->passes[ev->thread]);
 }

@@ -128,6 +128,8 @@ void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t 
 bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out)
 {
 	*out = r->ledger.totals;
+	if (r->decoder.is_checkpoint) /* its header tells them all, and its events bring them about once more */
+		return false;
 	return !r->lost_since_header && (r->stage != TFMT_READER_DONE || r->has_status || r->is_running);
 }
 

@@ -56,6 +56,8 @@ static int compare_places(const struct entry *a, const struct entry *b)
 	if (!order)
 		order = compare_numbers(g->unrecorded, h->unrecorded);
 	if (!order)
+		order = compare_numbers(g->before, h->before);
+	if (!order)
 		order = compare_numbers(g->function, h->function);
 	if (!order)
 		order = compare_numbers(!!a->file, !!b->file);
@@ -148,7 +150,7 @@ static int collect(struct entry **out, uint32_t *nr, const struct model *m, cons
 		const struct group *g = &books->groups.group[i];
 		struct group_figures figures = group_figures_at(g, q->mark);
 
-		if ((!figures.blocks && !(g->unrecorded && figures.bytes)) || !is_wanted(g, q))
+		if ((!figures.blocks && !((g->unrecorded || g->before) && figures.bytes)) || !is_wanted(g, q))
 			continue;
 		entry[*nr] = (struct entry){ .group = g, .figures = figures };
 		if (q->by == HOLDERS_BY_SITE)

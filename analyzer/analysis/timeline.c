@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/kept.h"
+
 void timeline_init(struct timeline *t)
 {
 	*t = (struct timeline){ .step_ns = 1000 };
@@ -46,6 +48,7 @@ static struct timeline_track *find_track(struct timeline *t, const struct model_
 	if (!track->step)
 		return NULL;
 	t->nr_tracks++;
+	track->is_new = true;
 	return track;
 }
 
@@ -81,7 +84,8 @@ void timeline_observe(void *ctx, const struct model_process *process, const stru
 	struct timeline *t = ctx;
 	const struct device_books *books;
 	struct timeline_track *track;
-	uint64_t step;
+	struct timeline_values now;
+	uint64_t step, kept_ns;
 
 	if (ev->device >= TFMT_NR_DEVICES || t->failed)
 		return;
@@ -94,9 +98,16 @@ void timeline_observe(void *ctx, const struct model_process *process, const stru
 	while (time_ns / t->step_ns >= TIMELINE_STEPS)
 		halve(t);
 	step = time_ns / t->step_ns;
+	now = (struct timeline_values){ books->allocated_bytes, books->reserved_bytes, books->driver_bytes };
+	if (track->is_new && kept_from(process->reader, &kept_ns) && model_time(process, kept_ns) / t->step_ns < step) {
+		/* What was held when the kept part begins, but for this event. */
+		if (model_time(process, kept_ns) >= t->step_ns)
+			fill_to(track, model_time(process, kept_ns) / t->step_ns - 1);
+		track->now = now;
+	}
+	track->is_new = false;
 	fill_to(track, step);
-	track->now =
-	    (struct timeline_values){ books->allocated_bytes, books->reserved_bytes, books->driver_bytes };
+	track->now = now;
 	/* Events of one device are almost in time order; a late one counts in the step that is open. */
 	raise_to(&track->step[track->filled - 1], &track->now);
 }

@@ -21,6 +21,7 @@ struct timeline_track {
 	uint32_t device;
 	struct timeline_values *step; /* TIMELINE_STEPS maxima */
 	struct timeline_values now;
+	bool is_new; /* no event has been observed */
 	uint64_t filled; /* steps 0..filled-1 hold */
 };
 

@@ -8,6 +8,7 @@
 #include "analyzer/command.h"
 #include "analyzer/element.h"
 #include "analyzer/eventname.h"
+#include "analyzer/kept.h"
 #include "analyzer/options.h"
 #include "analyzer/phases.h"
 #include "analyzer/ranges.h"
@@ -175,6 +176,8 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 
 	emit_uint(e, "pid", NULL, v->header->pid);
 	emit_uint(e, "ordinal", NULL, ev->ordinal);
+	if (ev->before)
+		emit_bool(e, "before", NULL, true);
 	emit_ns(e, "time_ns", NULL, time_since_start(v, ev));
 	emit_string(e, "kind", NULL, event_kind_name(ev->kind));
 	emit_string(e, "phase", NULL, phase_names[phase]);
@@ -207,6 +210,12 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 	emit_bool(e, "no_python", NULL, ev->python_stack == TFMT_STACK_NO_PYTHON);
 }
 
+/* What sets it apart: it is only still in effect where the kept part begins, or counts in no figure. */
+static const char *note_of(const struct tfmt_event *ev)
+{
+	return ev->before ? "  before" : ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "";
+}
+
 /* A range or mark as one line for people. */
 static void print_range(struct emit *e, const struct traceview *v, const struct tfmt_event *ev)
 {
@@ -225,7 +234,7 @@ static void print_range(struct emit *e, const struct traceview *v, const struct 
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
 	emit_text(e, "%8" PRIu64 " %6" PRIu64 ".%09" PRIu64 "  %-12s %stid=%u%s%s%s", ev->ordinal,
 		  time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind), extra, thread.tid,
-		  *text ? "  " : "", text, ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
+		  *text ? "  " : "", text, note_of(ev));
 }
 
 /* The event as one line for people. */
@@ -257,7 +266,7 @@ static void print_event(struct emit *e, const struct traceview *v, const struct 
 		  " %10s%s tid=%u%s%s%s%s%s",
 		  ev->ordinal, time_ns / 1000000000u, time_ns % 1000000000u, event_kind_name(ev->kind),
 		  device, ev->address, size, extra, thread.tid, *function ? " " : "", function,
-		  *shape_buf ? "  " : "", shape_buf, ev->flags & TFMT_FLAG_TEARDOWN ? "  teardown" : "");
+		  *shape_buf ? "  " : "", shape_buf, note_of(ev));
 }
 
 static void dump_event(struct dump *d, const struct traceview *v, struct stack_source *source,
@@ -309,12 +318,16 @@ static int dump_trace(struct dump *d, const char *path, bool with_name)
 {
 	int status = CMD_FINE;
 	struct traceview v;
+	uint64_t from_ns;
 
 	if (!traceview_open(&v, path)) {
 		if (with_name)
 			emit_heading(d->e, "%s", path);
 		dump_events(d, &v);
 	}
+	if (v.reader && kept_from(v.reader, &from_ns))
+		message_info("'%s' keeps the events from %" PRIu64 " on, and ('before') what was in effect then", path,
+			     tfmt_reader_summary(v.reader)->dropped_events);
 	if (v.trouble[0])
 		status = message_error("%s", v.trouble);
 	traceview_close(&v);

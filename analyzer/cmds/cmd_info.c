@@ -8,6 +8,7 @@
 
 #include "analyzer/cmds/print_strings.h"
 #include "analyzer/command.h"
+#include "analyzer/kept.h"
 #include "analyzer/options.h"
 #include "analyzer/ranges.h"
 #include "analyzer/recording.h"
@@ -70,6 +71,7 @@ static const struct {
 	{ "torch", "PyTorch" },
 	{ "allocator_conf", "allocator settings" },
 	{ "stacks", "stacks" },
+	{ "keep", "limit" },
 	{ "nvtx", "NVTX" },
 	{ "cupti", "CUPTI" },
 	{ "tracker", "tracker" },
@@ -215,6 +217,8 @@ static void print_ranges(struct emit *e, const struct traceview *v, const struct
 static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes, const struct counted *counted)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
+	uint64_t in_file = s->nr_events - s->dropped_events, from_ns;
+	char text[160];
 
 	emit_uint(e, "events", "events", s->nr_events);
 	emit_uint(e, "value_reads", counted->value_reads ? "values read" : NULL, counted->value_reads);
@@ -222,8 +226,12 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 	print_unhooked(e, v, &counted->unhooked);
 	emit_uint(e, "frames", "frames", s->nr_frames);
 	emit_bytes(e, "bytes", "trace file", bytes);
-	if (s->nr_events)
-		emit_double(e, "bytes_per_event", "bytes per event", (double)bytes / (double)s->nr_events);
+	if (kept_from(v->reader, &from_ns))
+		emit_label(e, NULL, "kept", "%s; %" PRIu64 " events before were dropped",
+			   kept_text(text, sizeof(text), v->reader, v->last_ns), s->dropped_events);
+	emit_uint(e, "dropped_events", NULL, s->dropped_events);
+	if (in_file)
+		emit_double(e, "bytes_per_event", "bytes per event", (double)bytes / (double)in_file);
 	else
 		emit_null(e, "bytes_per_event", NULL);
 }

@@ -246,6 +246,17 @@ static int peak_print(const struct model *m, const struct peak_opts *o)
 	return emit_close(e);
 }
 
+/* Nothing is known of a time that a flight recorder has dropped, of any process. */
+static int check_kept(const struct model *m, uint64_t at_ns)
+{
+	char time[HUMAN_MAX];
+
+	if (print_kept_from(m) <= (int64_t)at_ns)
+		return CMD_FINE;
+	return message_error("'%s' keeps nothing of that time: it begins at %" PRId64 "ns (%s)", m->recording.path,
+			     print_kept_from(m), human_ns(time, (uint64_t)print_kept_from(m)));
+}
+
 int cmd_peak(int argc, const char **argv)
 {
 	struct peak_opts o = { .top = TOP_USUAL, .depth = 1 };
@@ -276,6 +287,8 @@ int cmd_peak(int argc, const char **argv)
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = model_load(&m, argv[1], &load);
+	if (!ret && load.has_at)
+		ret = check_kept(&m, load.at_ns);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = peak_print(&m, &o);

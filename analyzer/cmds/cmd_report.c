@@ -97,13 +97,16 @@ static const char *end_text(char *buf, size_t size, const struct model *m)
 static void text_run(struct emit *e, const struct model *m, const struct model_device *d)
 {
 	const struct model_process *p = d ? d->process : &m->process[0];
-	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64];
+	char duration[HUMAN_MAX], events[HUMAN_MAX], time[HUMAN_MAX], end[64], kept[64] = "";
 
 	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
 		     p->torch ? ", torch " : "", p->torch ? p->torch : "",
 		     p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
-	emit_text(e, "%s after %s; %s events, %s", end_text(end, sizeof(end), m),
-		  human_ns(duration, m->duration_ns), human_count(events, m->nr_events),
+	if (print_kept_from(m) >= 0)
+		snprintf(kept, sizeof(kept), ", those of the last %s kept",
+			 human_ns(time, m->duration_ns - (uint64_t)print_kept_from(m)));
+	emit_text(e, "%s after %s; %s events%s, %s", end_text(end, sizeof(end), m),
+		  human_ns(duration, m->duration_ns), human_count(events, m->nr_events), kept,
 		  m->complete ? "none lost" : "not whole: figures are \"at least\"");
 }
 

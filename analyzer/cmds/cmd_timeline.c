@@ -50,12 +50,24 @@ static const struct timeline_track *track_of(const struct timeline *t, const str
 	return NULL;
 }
 
+/* Of the time that a flight recorder has dropped nothing is known. */
+static void print_value(struct emit *e, const char *key, bool is_kept, uint64_t bytes)
+{
+	if (is_kept)
+		emit_uint(e, key, NULL, bytes);
+	else
+		emit_null(e, key, NULL);
+}
+
 static void print_points(struct emit *e, const struct model *m, const struct model_device *d,
 			 const struct timeline_values *values, uint32_t nr)
 {
 	if (emit_is_text(e))
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
+		/* A point is the maximum up to the next. */
+		bool is_kept = !d->process->is_kept || (double)m->duration_ns * (i + 1) / nr > (double)d->process->kept_ns;
+
 		emit_row_begin(e);
 		emit_uint(e, "time_ns", NULL, (uint64_t)((double)m->duration_ns * i / nr));
 		if (emit_is_csv(e)) {
@@ -63,9 +75,9 @@ static void print_points(struct emit *e, const struct model *m, const struct mod
 			emit_uint(e, "pid", NULL, d->process->header->pid);
 			emit_uint(e, "device", NULL, d->ordinal);
 		}
-		emit_uint(e, "allocated_bytes", NULL, values[i].allocated);
-		emit_uint(e, "reserved_bytes", NULL, values[i].reserved);
-		emit_uint(e, "driver_bytes", NULL, values[i].driver);
+		print_value(e, "allocated_bytes", is_kept, values[i].allocated);
+		print_value(e, "reserved_bytes", is_kept, values[i].reserved);
+		print_value(e, "driver_bytes", is_kept, values[i].driver);
 		emit_row_end(e);
 	}
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/command.h"
+#include "analyzer/kept.h"
 #include "analyzer/options.h"
 #include "analyzer/recording.h"
 #include "analyzer/recordingcopy.h"
@@ -122,6 +123,7 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	enum verdict verdict = WHOLE;
+	char text[160];
 
 	emit_array_begin(e, "damage", NULL);
 	list_damage(e, v, &verdict);
@@ -136,6 +138,10 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	emit_uint(e, "frames", NULL, s->nr_frames);
 	emit_uint(e, "damaged_places", NULL, s->nr_damaged);
 	emit_uint(e, "damaged_bytes", NULL, s->damaged_bytes);
+	emit_uint(e, "dropped_events", NULL, s->dropped_events);
+	if (s->dropped_events)
+		emit_text(e, "keeps %s; %" PRIu64 " events before were dropped on purpose",
+			  kept_text(text, sizeof(text), v->reader, v->last_ns), s->dropped_events);
 	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
 		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
 	return verdict;
@@ -145,7 +151,7 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 static void show_unreadable(struct emit *e)
 {
 	static const char *const members[] = { "end",    "events",         "lost_events",  "joined_events",
-					       "frames", "damaged_places", "damaged_bytes" };
+					       "frames", "damaged_places", "damaged_bytes", "dropped_events" };
 
 	emit_array_begin(e, "damage", NULL);
 	emit_array_end(e);

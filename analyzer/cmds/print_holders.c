@@ -67,6 +67,10 @@ static const char *no_frames_text(char *buf, size_t size, const struct model_pro
 		snprintf(buf, size, "by how much events that the damaged trace lacks have changed the total");
 		return buf;
 	}
+	if (g->before) {
+		snprintf(buf, size, "unknown: that was before the part of the recording that was kept");
+		return buf;
+	}
 	if (g->python_stack != TFMT_STACK_NO_PYTHON) {
 		snprintf(buf, size, "allocated at an unknown place: its stack was not %s",
 			 g->python_stack >= TFMT_STACK_FIRST ? "found in the trace" : "captured");
@@ -159,8 +163,8 @@ static const char *what_text(char *buf, size_t size, const struct model_process 
 	const struct group *g = h->largest;
 	const char *function = tfmt_reader_function(p->reader, g->function);
 
-	if (g->unrecorded) {
-		snprintf(buf, size, "not recorded");
+	if (g->unrecorded || g->before) {
+		snprintf(buf, size, g->before ? "not kept" : "not recorded");
 		return buf;
 	}
 	if (g->tensor)
@@ -325,6 +329,7 @@ static void print_row_details(struct emit *e, const struct model_process *p, con
 	emit_string(e, "owner", NULL, owner_names[h->owner]);
 	emit_bool(e, "modelled", NULL, g->modelled);
 	emit_bool(e, "unrecorded", NULL, g->unrecorded);
+	emit_bool(e, "before", NULL, g->before);
 	emit_uint(e, "stacks", NULL, h->nr_stacks);
 	print_site_of(e, site < 0 ? NULL : &stack->frame[site]);
 	emit_string(e, "phase", NULL, phase_names[g->phase]);

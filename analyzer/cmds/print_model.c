@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/kept.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -59,6 +60,31 @@ static void print_ranks(struct emit *e, const struct model *m)
 	emit_object_end(e);
 }
 
+int64_t print_kept_from(const struct model *m)
+{
+	int64_t from = -1;
+
+	for (size_t i = 0; i < m->nr_processes; i++)
+		if (m->process[i].is_kept && (int64_t)m->process[i].kept_ns > from)
+			from = (int64_t)m->process[i].kept_ns;
+	return from;
+}
+
+/* Of the process whose recording begins last: one line for all. */
+void print_kept(const struct model *m)
+{
+	const struct model_process *last = NULL;
+	char text[160];
+
+	for (size_t i = 0; i < m->nr_processes; i++)
+		if (m->process[i].is_kept && (!last || m->process[i].kept_ns > last->kept_ns))
+			last = &m->process[i];
+	if (last)
+		message_info("the recording keeps %s; peaks and counts are of the whole job",
+			     kept_text(text, sizeof(text), last->reader,
+				       last->header->start_mono_ns + last->last_ns - last->start_ns));
+}
+
 void print_recording(struct emit *e, const struct model *m)
 {
 	emit_object_begin(e, "recording", NULL);
@@ -71,6 +97,7 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_uint(e, "events", NULL, m->nr_events);
 	emit_uint(e, "lost_events", NULL, m->lost_events);
 	emit_uint(e, "duration_ns", NULL, m->duration_ns);
+	print_optional(e, "kept_from_ns", print_kept_from(m));
 	emit_object_end(e);
 }
 
@@ -104,6 +131,7 @@ int print_caveats(const struct model *m)
 	int status = CMD_FINE;
 	char count[HUMAN_MAX];
 
+	print_kept(m);
 	if (m->nr_unreadable)
 		status = message_error("%zu of %zu traces could not be read; figures are of the others",
 				       m->nr_unreadable, m->recording.nr_traces);

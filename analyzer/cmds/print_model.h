@@ -15,6 +15,15 @@
  */
 const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_absent);
 
+/*
+ * From when on events are there of all processes, on the recording's clock: a flight recorder has dropped the
+ * beginning of one. -1: it has not.
+ */
+int64_t print_kept_from(const struct model *m);
+
+/* The same on stderr, in one line; nothing if all is there. */
+void print_kept(const struct model *m);
+
 /* The JSON member "recording". */
 void print_recording(struct emit *e, const struct model *m);
 

@@ -62,6 +62,7 @@ static int json_process(struct emit *e, const struct model *m, struct model_proc
 	emit_bool(e, "complete", NULL, model_is_exact(p));
 	emit_uint(e, "lost_events", NULL, p->lost_events);
 	emit_uint(e, "start_unix_ns", NULL, p->header->start_real_ns);
+	print_optional(e, "kept_from_ns", p->is_kept ? (int64_t)p->kept_ns : -1);
 	emit_string(e, "torch_version", NULL, p->torch);
 	emit_string(e, "allocator_conf", NULL, p->allocator_conf);
 	emit_object_begin(e, "pinned", NULL);

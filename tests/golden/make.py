@@ -44,6 +44,11 @@ ROWS = {  # name: program of tests/preload, its case
     "limits": ("rows_context", "limits"),
     "reset": ("rows_context", "device_reset"),
 }
+KEPT = {  # name: of which golden trace, where it begins, where another checkpoint is
+    "kept": ("training", 70, 110),
+    "kept-ranges": ("ranges", 100, 180),
+    "kept-references": ("references", 7, 10),
+}
 CUT_BYTES = 300  # of the end of "training", to make "cut"
 
 
@@ -124,6 +129,15 @@ def break_copies():
     (GOLDEN / "damaged.vtr").write_bytes(damaged)
 
 
+def keep_copies(build):
+    """What takes a recorder megabytes: traces whose beginning was dropped, written as it writes them."""
+    program = JOB / "leave_out"
+    link = [f"-I{HERE.parents[1]}", HERE / "leave_out.c", f"{build}/libtracefmt.a", "-lzstd", "-o", program]
+    subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", *link], check=True)
+    for name, (source, first, second) in KEPT.items():
+        subprocess.run([program, GOLDEN / f"{source}.vtr", GOLDEN / f"{name}.vtr", str(first), str(second)], check=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
@@ -136,7 +150,7 @@ def main():
         raise SystemExit(subprocess.run(["unshare", "-rmu", *argv]).returncode)
     flags = enter(args.build, args.python)
     GOLDEN.mkdir(exist_ok=True)
-    names = args.names or [*JOBS, *ROWS, *PROGRAMS, "broken"]
+    names = args.names or [*JOBS, *ROWS, *PROGRAMS, "broken", "kept"]
     for name in names:
         if name in JOBS:
             script, options = JOBS[name]
@@ -148,6 +162,8 @@ def main():
             PROGRAMS[name](flags)
         elif name == "broken":
             break_copies()
+        elif name == "kept":
+            keep_copies(BUILD)
         else:
             raise SystemExit(f"make.py: there is no golden trace '{name}'")
 

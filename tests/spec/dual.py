@@ -38,6 +38,8 @@ AUX_NAMES = {
 }  # fmt: skip
 NAMED = {"range_push", "range_start", "mark"}
 TEARDOWN, CAPTURING, MODELLED, ESTIMATED = 0x10, 0x20, 0x40, 0x100
+RESERVED = vtf_ledger.RESERVED
+PEAKS = {4: vtf_ledger.ALLOCATED, 10: RESERVED, 16: vtf_ledger.DRIVER, 29: vtf_ledger.PINNED}  # by figure
 QUANTITIES = {"tensor": vtf_ledger.ALLOCATED, "reserved": vtf_ledger.RESERVED, "driver": vtf_ledger.DRIVER}
 
 
@@ -59,7 +61,7 @@ def verify(path):
 def as_dumped(trace, event, stacks):
     """The event as a line of dump should have it, without what an analysis adds (phase, lines of native code)."""
     definitions = trace.definitions
-    thread = definitions.get(vtf.THREAD, event.thread, event.ordinal)
+    thread = definitions.get(vtf.THREAD, event.thread, event.known_at)
     line = {
         "pid": trace.header.pid,
         "ordinal": event.ordinal,
@@ -70,7 +72,7 @@ def as_dumped(trace, event, stacks):
         "size": event.size,
         "tid": thread.varint() if thread else 0,
         "stream": event.stream,
-        "call": definitions.string(vtf.FUNCTION, event.function, event.ordinal),
+        "call": definitions.string(vtf.FUNCTION, event.function, event.known_at),
         "teardown": bool(event.flags & TEARDOWN),
         "capturing": bool(event.flags & CAPTURING),
         "modelled": bool(event.flags & MODELLED),
@@ -79,6 +81,8 @@ def as_dumped(trace, event, stacks):
         "native_stack": event.native,
         "no_python": event.python == 1,
     }
+    if event.before is not None:
+        line["before"] = True
     if event.name in AUX_NAMES:
         line[AUX_NAMES[event.name]] = event.aux
     if event.name in WITH_SPACE:
@@ -86,12 +90,12 @@ def as_dumped(trace, event, stacks):
     if event.name in WITH_OBJECT:
         line["object"] = OBJECTS[event.space]
     if event.name in NAMED:
-        line["name"] = definitions.string(vtf.STRING, event.address, event.ordinal)
+        line["name"] = definitions.string(vtf.STRING, event.address, event.known_at)
     if event.name in NAMED | {"range_pop"}:
-        line["domain"] = definitions.string(vtf.STRING, event.size, event.ordinal)
+        line["domain"] = definitions.string(vtf.STRING, event.size, event.known_at)
     if event.alloc is not None:
         line["alloc_ordinal"] = event.alloc
-    shape = definitions.shape(event.shape, event.ordinal)
+    shape = definitions.shape(event.shape, event.known_at)
     line["shape"] = shape[2] if shape else None
     line["dtype"] = DTYPES[shape[0]] if shape else None
     if shape:
@@ -134,16 +138,18 @@ def assert_equal(found, said, what):
 def assert_same_events(trace, path, wanted=lambda line: True):
     stacks = vtf_stacks.Stacks(trace)
     lines = [line for line in dump(path) if wanted(line)]
-    for event, line in zip(trace.events, lines):
+    events = trace.before + trace.events
+    for event, line in zip(events, lines):
         assert_equal(as_dumped(trace, event, stacks), comparable(line), f"event {event.ordinal}")
-    assert_equal({"events": len(trace.events)}, {"events": len(lines)}, path)
+    assert_equal({"events": len(events)}, {"events": len(lines)}, path)
 
 
 def assert_same_verdict(trace, path):
     said, status = verify(path)
     found = {
         "bytes": path.stat().st_size,
-        "events": len(trace.events),
+        "events": len(trace.events) + trace.dropped,
+        "dropped_events": trace.dropped,
         "joined_events": trace.joined,
         "frames": trace.frames,
         "lost_events": trace.lost,
@@ -170,7 +176,15 @@ class Counted:
 
     def __init__(self, trace):
         self.events = [event for event in trace.events if not event.flags & (TEARDOWN | MODELLED)]
-        self.peaks, ledger = {}, vtf_ledger.Ledger()
+        self.peaks, self.now, ledger = {}, {}, vtf_ledger.Ledger()
+        for (figure, row), value in (trace.figures or {}).items():
+            if figure in PEAKS:
+                self.peaks[PEAKS[figure], row % 64] = value
+        for event in trace.before:
+            if not event.flags & MODELLED:
+                ledger.apply(event)
+        for event in trace.before[-1:]:  # what was reserved is not what the events that are left say
+            ledger.totals |= {(RESERVED, d): v for (q, d), v in trace.begin_totals.items() if q == RESERVED}
         for event in self.events:
             ledger.apply(event)
             self.now = dict(ledger.totals)

@@ -43,7 +43,7 @@ every_golden = pytest.mark.parametrize("golden", TRACES, indirect=True, ids=lamb
 
 
 def test_goldens_are_there():
-    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 23
+    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 26
 
 
 @every_golden
@@ -84,8 +84,9 @@ def check_report(trace, path):
                 continue
             assert device[name][end] == counted.now.get((quantity, number), 0), name
         of_device = [event.name for event in counted.events if event.device == number]
-        assert device["tensor"]["allocs"] == of_device.count("tensor_alloc")
-        assert device["tensor"]["frees"] == of_device.count("tensor_free")
+        dropped = trace.figures or {}
+        assert device["tensor"]["allocs"] == of_device.count("tensor_alloc") + dropped.get((1, number), 0)
+        assert device["tensor"]["frees"] == of_device.count("tensor_free") + dropped.get((2, number), 0)
 
 
 @every_golden
@@ -118,12 +119,39 @@ def test_ledger_by_address(golden):
     if trace.missing:
         return
     by_address = vtf_ledger.Ledger()
-    for event in trace.events:
+    for event in trace.before + trace.events:
         again = copy.copy(event)
         again.joined, again.age, again.alloc = True, 0, None
         by_address.apply(again)
         assert again.alloc == event.alloc, f"{event.name} {event.ordinal}"
-    assert by_address.known_totals() == trace.ledger.known_totals()
+    if not trace.before:
+        assert by_address.known_totals() == trace.ledger.known_totals()
+
+
+KEPT = [path for path in TRACES if path.stem.startswith("kept")]
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_checkpoints_say_what_is_in_effect(path):
+    """What a checkpoint holds, replayed alone, is what a reader that has come there knows."""
+    trace = vtf.read(path)
+    assert trace.dropped and trace.before and trace.checkpoints
+    for checkpoint in trace.checkpoints:
+        assert checkpoint.replayed() == checkpoint.live
+        assert checkpoint.figures[28, 64]
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_kept_is_the_tail_of_the_whole(path):
+    """Event by event what the trace holds that it was cut from, and what was live there when it was cut."""
+    kept = vtf.read(path)
+    whole = vtf.read(path.with_stem({"kept": "training"}.get(path.stem, path.stem.removeprefix("kept-"))))
+    assert whole.events[kept.dropped].ordinal == kept.events[0].ordinal == kept.dropped
+    names = set(vtf.Event.__slots__) - {"age", "before", "joined"}
+    for event, original in zip(kept.events, whole.events[kept.dropped :], strict=True):
+        assert [getattr(event, name) for name in names] == [getattr(original, name) for name in names]
+    assert kept.ledger.snapshot() == whole.ledger.snapshot()
+    assert kept.ledger.known_totals() == whole.ledger.known_totals()
 
 
 # ---- recordings made now ---------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ FRAME_MAGIC = b"\xb6\x56\x46\xe9"
 FRAME_HEADER_BYTES = 32
 PAYLOAD_MAX = 65536
 RECORDS_MAX = 65536
-EVENTS, DEFINITIONS, END = 1, 2, 3
+EVENTS, DEFINITIONS, END, CHECKPOINT = 1, 2, 3, 4
+FIGURES = 12
 
 KINDS = (
     "tensor_alloc tensor_free tensor_oom driver_alloc driver_free free_failed alloc_failed handle_retain map unmap "
@@ -126,12 +127,12 @@ class Event:
 
     __slots__ = (
         "ordinal", "time", "kind", "device", "flags", "function", "stream", "thread", "python", "native", "age",
-        "address", "size", "shape", "aux", "alloc", "joined",
+        "address", "size", "shape", "aux", "alloc", "joined", "before",
     )  # fmt: skip
 
     def __init__(self, **values):
         self.age = self.address = self.size = self.shape = 0
-        self.alloc, self.joined = None, False
+        self.alloc, self.joined, self.before = None, False, None
         for name, value in values.items():
             setattr(self, name, value)
 
@@ -142,6 +143,11 @@ class Event:
     @property
     def space(self):
         return self.flags & 15
+
+    @property
+    def known_at(self):
+        """The ordinal whose definitions are the event's: of one of a checkpoint, where the kept part begins."""
+        return self.ordinal if self.before is None else self.before
 
 
 class Frame:
@@ -213,13 +219,20 @@ def signed(value):
     return value - (1 << 64) if value >> 63 else value
 
 
-def decode_events(frame):
-    """The events of an EVENTS frame, one by one (section 4)."""
+def columns_of(frame):
     columns = {}
     for number, content in read_all(frame.payload(), lambda c: (c.varint(), c.bytes())):
         if number in columns:
             raise Damage(f"column {number} twice")
         columns[number] = Cursor(content)
+    return columns
+
+
+def decode_events(frame):
+    """The events of an EVENTS frame (section 4), or of a CHECKPOINT (section 6), one by one."""
+    columns = columns_of(frame)
+    if frame.type == CHECKPOINT and not frame.records:
+        return
     if 1 not in columns:
         raise Damage("no column CLASSES")
     nr_classes = columns[1].varint()
@@ -249,15 +262,18 @@ def decode_events(frame):
         if shifts[column] > 63:
             raise Damage("a shift of 64 or more")
 
-    time, address, aux = frame.time, 0, [0] * nr_classes
+    next_ordinal = next_of(11, Cursor.zigzag)
+    time, address, aux, ordinal = frame.time, 0, [0] * nr_classes, 0
     for place in range(frame.records):
         index = next_class()
         if index >= nr_classes:
             raise Damage("a class that is not there")
         time = (time + next_time()) & (1 << 64) - 1
         aux[index] = (aux[index] + next_aux()) & (1 << 64) - 1
-        event = Event(ordinal=frame.ordinal + place, time=time, python=next_python(), native=next_native(),
+        ordinal = ordinal + next_ordinal() if frame.type == CHECKPOINT else frame.ordinal + place
+        event = Event(ordinal=ordinal, time=time, python=next_python(), native=next_native(),
                       aux=aux[index], **classes[index])  # fmt: skip
+        event.before = frame.ordinal if frame.type == CHECKPOINT else None
         if event.kind in WITH_AGE:
             event.age = next_age()
         if not event.age:
@@ -328,6 +344,22 @@ class Definitions:
         return values, notes
 
 
+class Checkpoint:
+    """One that a reader passes over: what it says, and what the reader knows where it stands."""
+
+    def __init__(self, frame, trace):
+        self.ordinal, self.sequence, self.events, self.figures = frame.ordinal, frame.sequence, [], None
+        self.live, self.totals = trace.ledger.snapshot(), trace.ledger.known_totals()
+        self.seen = len(trace.events)
+
+    def replayed(self):
+        """What is live if one begins with it."""
+        ledger = Ledger()
+        for event in self.events:
+            ledger.apply(event)
+        return ledger.snapshot()
+
+
 class Trace:
     """What read() found. `events` in order, `damage` as (offset, bytes); `end` None: there was no END frame."""
 
@@ -340,6 +372,10 @@ class Trace:
         self.totals_differ = []  # frames whose totals are not those of the events before
         self.given_up = 0  # places that were damaged before the trace was repaired
         self.missing = 0  # events that damaged frames held, as far as the next frame tells
+        self.before, self.figures = [], None  # of the checkpoint that a flight recorder's trace begins with
+        self.dropped = 0  # events that it left out
+        self.has_events = False
+        self.checkpoints = []  # others: (ordinal, events, figures), and what the ledger holds then
 
     @property
     def joined(self):
@@ -378,6 +414,10 @@ class Trace:
 
     def take_frame(self, frame):
         expected = (self.last.sequence + 1, self.next_ordinal) if self.last else (0, 0)
+        if (left_out := frame.number(9)) and not self.has_events and frame.ordinal >= expected[1]:
+            self.dropped += frame.ordinal - expected[1]
+            expected = min(expected[0] + left_out, frame.sequence), frame.ordinal
+            self.ledger.set_totals(frame.totals)
         if frame.sequence < expected[0] or frame.ordinal < expected[1]:
             self.damage.append((frame.at, 0))  # it has been read already
             return
@@ -402,6 +442,7 @@ class Trace:
 
     def take_payload(self, frame):
         if frame.type == EVENTS:
+            self.has_events = True
             for event in decode_events(frame):
                 self.ledger.apply(event)
                 self.events.append(event)
@@ -411,8 +452,31 @@ class Trace:
             for _ in range(frame.records):
                 kind, number, offset, whole = (cursor.varint() for _ in range(4))
                 self.definitions.chunk(kind, number, offset, whole, cursor.bytes(), frame.ordinal)
+        elif frame.type == CHECKPOINT:
+            self.take_checkpoint(frame)
         elif frame.type == END:
             self.take_end(Cursor(frame.payload()))
+
+    def take_checkpoint(self, frame):
+        events = list(decode_events(frame))
+        figures = columns_of(frame).get(FIGURES)
+        if figures:
+            figures = {
+                (figure, row): value
+                for figure, row, value in read_all(figures.data, lambda c: (c.varint(), c.varint(), c.varint()))
+            }
+        if self.has_events or not frame.ordinal:
+            if not self.checkpoints or self.checkpoints[-1].figures is not None:
+                self.checkpoints.append(Checkpoint(frame, self))
+            self.checkpoints[-1].events += events
+            self.checkpoints[-1].figures = figures
+            return
+        for event in events:
+            self.ledger.apply(event)
+        self.ledger.set_totals(frame.totals)
+        self.begin_totals = frame.totals
+        self.before += events
+        self.figures = figures
 
     def take_end(self, cursor):
         self.end = {"end": cursor.varint(), "status": cursor.zigzag(), "stopped": cursor.varint()}

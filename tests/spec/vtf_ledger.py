@@ -66,6 +66,10 @@ class Ledger:
     def known_totals(self):
         return {key: value for key, value in self.totals.items() if value}
 
+    def snapshot(self):
+        """What is live: by key, the event that made it and its references."""
+        return {key: (block.ordinal, block.size, block.references) for key, block in self.live.items()}
+
     def set_totals(self, totals):
         self.totals = {}
         for key, value in totals.items():

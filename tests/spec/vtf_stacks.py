@@ -121,11 +121,11 @@ class Stacks:
 
     def python(self, event):
         """The Python stack of an event, innermost frame first; None: not captured, or a thread without Python."""
-        return None if event.python < FIRST_STACK else self.once(self.python_of, event.python, event.ordinal)
+        return None if event.python < FIRST_STACK else self.once(self.python_of, event.python, event.known_at)
 
     def native(self, event):
         """The native stack of an event: where in which file the frames are."""
-        return None if event.native < FIRST_STACK else self.once(self.native_of, event.native, event.ordinal)
+        return None if event.native < FIRST_STACK else self.once(self.native_of, event.native, event.known_at)
 
     def python_of(self, nodes, ordinal):
         frames, in_forward = [], False
