@@ -139,6 +139,14 @@ static void escape_percent(const char *text, char *out)
 	*out = 0;
 }
 
+static bool set_number(const char *name, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return !setenv(name, text, 1);
+}
+
 static bool apply_recording(const struct preload_plan *plan)
 {
 	char output[2 * PATH_MAX];
@@ -147,6 +155,8 @@ static bool apply_recording(const struct preload_plan *plan)
 	return !setenv("VRAMTRACE_OUTPUT", output, 1) && !setenv("VRAMTRACE_JOB", plan->job, 1) &&
 	       (!plan->stacks || !setenv("VRAMTRACE_STACKS", plan->stacks, 1)) &&
 	       (!plan->only || !setenv("VRAMTRACE_FILTER", plan->only, 1)) &&
+	       (!plan->keep_bytes || set_number("VRAMTRACE_KEEP", plan->keep_bytes)) &&
+	       (!plan->keep_steps || set_number("VRAMTRACE_KEEP_STEPS", plan->keep_steps)) &&
 	       (!plan->argv || !setenv("VRAMTRACE_ARGV", "on", 1)) &&
 	       (!plan->tracker || !setenv("VRAMTRACE_TRACKER", "on", 1)) &&
 	       (!plan->cupti || !setenv("VRAMTRACE_CUPTI", plan->cupti, 1));

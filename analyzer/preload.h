@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "analyzer/gpushare.h"
 
@@ -27,6 +28,8 @@ struct preload_plan {
 	const char *only;   /* VRAMTRACE_FILTER; the same */
 	const char *cupti;  /* the same */
 	bool argv;          /* record the whole command line */
+	uint64_t keep_bytes; /* the most that a process's trace may have; 0 = any */
+	uint64_t keep_steps; /* keep so many at least; 0 = no matter */
 	bool tracker;       /* have the framework's allocator tell of itself */
 	const char *gpu;    /* profile of the simulated GPU, NULL = real GPU */
 	const char *name;   /* what recordings call it; NULL = as the profile */

@@ -21,6 +21,7 @@
 
 #include "cupti.h"
 #include "env.h"
+#include "flight.h"
 #include "info.h"
 #include "interpose.h"
 #include "lifecycle.h"
@@ -49,6 +50,7 @@ static struct {
 	struct tfmt_ring_view view; /* the merge looks at it as long as it lives */
 	struct tfmt_writer *writer;
 	struct tfmt_merge *merge;
+	struct flight flight;
 	uint64_t definition_position;
 	uint64_t last_flush_ns, last_clock_ns, last_scan_ns;
 	uint64_t fullest; /* ring's use when it was last looked at */
@@ -80,6 +82,7 @@ static void stop(int err)
 {
 	struct tfmt_status *s = ip_recorder->status;
 
+	flight_end(&drain.flight);
 	s->stop_time_ns = ip_now_ns();
 	s->stop_errno = err;
 	if (err == ENOSPC || err == EDQUOT || err == EFBIG)
@@ -117,7 +120,10 @@ static bool flush(void)
 		__atomic_store_n(&r->tail, position[i], __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&s->definition_tail, drain.definition_position, __ATOMIC_RELEASE);
-	return true;
+	if (flight_tend(&drain.flight, true))
+		return true;
+	stop(tfmt_writer_errno(drain.writer));
+	return false;
 }
 
 static void scan(uint64_t now)
@@ -185,6 +191,8 @@ static bool take_definitions(void)
 			return give_up(got);
 		check_module(type, payload, len);
 		drain.pending = true;
+		if (drain.flight.kept_steps)
+			steps_define(&drain.flight.steps, type, id, payload, len);
 		err = tfmt_writer_definition(drain.writer, type, id, payload, len);
 	}
 	return err ? give_up(err) : true;
@@ -277,6 +285,8 @@ static bool take_events(uint64_t gap_ns)
 		for (uint32_t i = 0; i < nr; i++) {
 			int err = tfmt_writer_event(drain.writer, &ev[i]);
 
+			if (drain.flight.kept_steps)
+				steps_event(&drain.flight.steps, &ev[i]);
 			if (err < 0)
 				return give_up(err);
 			full |= err == 1;
@@ -320,6 +330,7 @@ static void run(void)
 		scan_if_owed(now);
 		tend_rings();
 		clock_pair(now);
+		flight_tend(&drain.flight, false);
 		while (nap > NAP_MIN_NS && atomic_load(&ip_recorder->drain_request) == request &&
 		       storage_populate(&drain.storage))
 			;
@@ -334,6 +345,7 @@ static void run(void)
 static void finish(void)
 {
 	take_events(0);
+	flight_end(&drain.flight);
 	if (ip_state() == IP_STOPPED)
 		return;
 	if (drain.scan_owed)
@@ -369,6 +381,7 @@ static bool open_trace(void)
 	    tfmt_writer_open(&drain.writer, drain.storage.trace_fd, &h, LEVEL_AT_EASE))
 		goto fail;
 	info_begin(drain.writer, drain.storage.kind);
+	flight_begin(&drain.flight, &drain.storage, drain.writer);
 	modules_scan(drain.writer);
 	info_update(drain.writer);
 	drain.pending = true;

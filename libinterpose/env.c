@@ -328,6 +328,8 @@ void ip_env_init(int argc, char **argv)
 	if (ip_env_choose("VRAMTRACE_ARGV", argv_names, 2, false))
 		keep_arguments(argc, argv);
 	choose_samples();
+	ip_env.keep_bytes = ip_env_size("VRAMTRACE_KEEP", IP_KEEP_LEAST);
+	ip_env.keep_steps = ip_env_number("VRAMTRACE_KEEP_STEPS", UINT32_MAX);
 	choose_job();
 	choose_output();
 	ip_env_export("VRAMTRACE_JOB", ip_env.job);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define IP_ENV_NOTES 8u
+#define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
 enum ip_cupti_mode { IP_CUPTI_AUTO, IP_CUPTI_ON, IP_CUPTI_OFF }; /* AUTO: where no profiler can be hurt by it */
@@ -31,6 +32,8 @@ struct ip_env {
 	enum ip_stacks stacks;
 	enum ip_cupti_mode cupti;
 	bool tracker;             /* have PyTorch's allocator tell of itself */
+	uint64_t keep_bytes;      /* the trace may have, the oldest is dropped; 0 = as many as it takes */
+	uint64_t keep_steps;      /* keep so many of training at least, if there is room; 0 = as many as there is room for */
 	uint64_t sample_bytes;    /* allocated between two samples of what the driver has in use; 0 = none are taken */
 };
 
@@ -57,6 +60,12 @@ void ip_env_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Which of the values a variable has; `otherwise` if it is not set, and, with a note, if it has another. */
 unsigned ip_env_choose(const char *variable, const char *const *values, unsigned nr, unsigned otherwise);
+
+/* A size, "2GiB"; 0 if the variable is not set, or, with a note, if it is none of at least `least` bytes. */
+uint64_t ip_env_size(const char *variable, uint64_t least);
+
+/* A number from 1 to `most`; 0 if the variable is not set, or, with a note, if it is none. */
+uint64_t ip_env_number(const char *variable, uint64_t most);
 
 /* Note the variables that begin like ours and mean nothing. */
 void ip_env_check_names(void);

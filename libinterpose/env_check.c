@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What of the environment could not be understood: noted for the trace, never printed. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "env.h"
 
@@ -47,12 +49,61 @@ unsigned ip_env_choose(const char *variable, const char *const *values, unsigned
 	return otherwise;
 }
 
+/* What a unit stands for; 0 if it is none. */
+static uint64_t unit_bytes(const char *unit)
+{
+	static const char *const names[] = { "", "KiB", "MiB", "GiB", "TiB" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcasecmp(unit, names[i]))
+			return 1ull << 10 * i;
+	return 0;
+}
+
+/* A number with what follows it; false if there is none, or it is too large. */
+static bool read_number(const char *text, uint64_t *number, char **end)
+{
+	errno = 0;
+	*number = strtoull(text, end, 10);
+	return *text >= '0' && *text <= '9' && !errno;
+}
+
+uint64_t ip_env_size(const char *variable, uint64_t least)
+{
+	const char *v = getenv(variable);
+	uint64_t number, unit;
+	char *end;
+
+	if (!v || !*v)
+		return 0;
+	if (read_number(v, &number, &end) && (unit = unit_bytes(end)) && number <= UINT64_MAX / unit &&
+	    number * unit >= least)
+		return number * unit;
+	ip_env_note("%s='%.60s' is no size of at least %llu MiB: all is kept", variable, v,
+		    (unsigned long long)(least >> 20));
+	return 0;
+}
+
+uint64_t ip_env_number(const char *variable, uint64_t most)
+{
+	const char *v = getenv(variable);
+	uint64_t number;
+	char *end;
+
+	if (!v || !*v)
+		return 0;
+	if (read_number(v, &number, &end) && !*end && number && number <= most)
+		return number;
+	ip_env_note("%s='%.60s' is no number of 1 or more: it sets nothing", variable, v);
+	return 0;
+}
+
 /* Those of `vramtrace` itself are here, too: its settings reach the programs that it runs. */
 static bool is_known(const char *name, size_t len)
 {
 	static const char *const known[] = {
 		"OUTPUT", "JOB", "STACKS", "SIMULATE", "FILTER", "CUPTI", "TRACKER", "SAMPLE_MIB", "OWNERS", "NVTX_NEXT",
-		"ARGV", "BUILD",
+		"ARGV", "BUILD", "KEEP", "KEEP_STEPS",
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -231,12 +231,12 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	char dir[PATH_MAX - 512], name[400];
 
 	memset(s, 0, sizeof(*s));
-	s->trace_fd = s->ring_fd = s->ring_folder_fd = -1;
+	s->trace_fd = s->next_fd = s->ring_fd = s->ring_folder_fd = -1;
 	if (!directory_open(dir, sizeof(dir), output, job))
 		return false;
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
 	snprintf(s->trace_path, sizeof(s->trace_path), "%s/%s.vtr" UNPUBLISHED, dir, name);
-	s->trace_fd = own_open(s->trace_path, O_WRONLY);
+	s->trace_fd = own_open(s->trace_path, O_RDWR);
 	if (s->trace_fd < 0)
 		return false;
 	lock_trace(s->trace_fd);
@@ -280,6 +280,49 @@ bool storage_publish(struct storage *s)
 		return false;
 	snprintf(s->trace_path, sizeof(s->trace_path), "%s", name);
 	return true;
+}
+
+static void next_path(char path[PATH_MAX], const struct storage *s)
+{
+	snprintf(path, PATH_MAX, "%.*s" UNPUBLISHED, (int)(PATH_MAX - sizeof(UNPUBLISHED)), s->trace_path);
+}
+
+int storage_open_next(struct storage *s)
+{
+	char path[PATH_MAX];
+
+	next_path(path, s);
+	s->next_fd = own_open(path, O_RDWR);
+	if (s->next_fd >= 0 && !lock_trace(s->next_fd))
+		storage_drop_next(s);
+	return s->next_fd;
+}
+
+bool storage_publish_next(struct storage *s)
+{
+	char path[PATH_MAX];
+
+	next_path(path, s);
+	return !rename(path, s->trace_path);
+}
+
+void storage_take_next(struct storage *s)
+{
+	close(s->trace_fd);
+	s->trace_fd = s->next_fd;
+	s->next_fd = -1;
+}
+
+void storage_drop_next(struct storage *s)
+{
+	char path[PATH_MAX];
+
+	if (s->next_fd < 0)
+		return;
+	next_path(path, s);
+	unlink(path);
+	close(s->next_fd);
+	s->next_fd = -1;
 }
 
 void storage_discard(struct storage *s)

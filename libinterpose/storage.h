@@ -15,6 +15,7 @@
 
 struct storage {
 	int trace_fd;               /* locked while this process records */
+	int next_fd;                /* what takes its place, see storage_open_next(); -1: nothing */
 	int ring_fd;                /* -1: anonymous */
 	int ring_folder_fd;         /* its folder: the program may change its root */
 	char trace_path[PATH_MAX];  /* ends in .vtr.new until it is published */
@@ -43,6 +44,16 @@ bool storage_populate(struct storage *s);
  */
 bool storage_publish(struct storage *s);
 void storage_discard(struct storage *s);
+
+/*
+ * A flight recorder's next trace, without the oldest part: an empty, locked file beside the trace, or -1 and errno.
+ * storage_publish_next() gives it the trace's name; then, when nothing is written to the old one any more,
+ * storage_take_next() closes that. storage_drop_next() removes it if it was not published.
+ */
+int storage_open_next(struct storage *s);
+bool storage_publish_next(struct storage *s);
+void storage_take_next(struct storage *s);
+void storage_drop_next(struct storage *s);
 
 /* The trace is whole without its ring file: remove that. The mapping stays for late hooks. */
 void storage_drop_ring_file(struct storage *s);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -159,6 +160,17 @@ static int seal_trace(struct tfmt_reader *r, int fd, enum tfmt_end end, int exit
 	return err ? err : seal_finish(r, fd);
 }
 
+/* What a recorder that was killed while it dropped the oldest part had of the next trace. */
+static void seal_unlink_next(const char *path)
+{
+	char *next;
+
+	if (asprintf(&next, "%s.new", path) < 0)
+		return;
+	unlink(next);
+	free(next);
+}
+
 int tfmt_seal(const char *path, enum tfmt_end end, int status)
 {
 	struct tfmt_reader *r;
@@ -167,6 +179,8 @@ int tfmt_seal(const char *path, enum tfmt_end end, int status)
 	if (fd < 0)
 		return TFMT_E_IO;
 	err = tfmt_reader_open(&r, path, NULL);
+	if (!err)
+		seal_unlink_next(path);
 	if (!err)
 		err = seal_trace(r, fd, end, status);
 	reason = errno;

@@ -20,9 +20,11 @@
 #include "analyzer/output.h"
 #include "analyzer/preload.h"
 #include "analyzer/ranks.h"
+#include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
 #define REPEAT_MAX 1000
+#define KEEP_LEAST (1ull << 20) /* the recorder takes no less: IP_KEEP_LEAST */
 
 static const char *const stacks_names[] = { "python", "full", "none", NULL };
 static const char *const values_names[] = { "auto", "off", NULL };
@@ -33,6 +35,7 @@ struct run_opts {
 	int stacks; /* index into stacks_names, -1 = as the environment has it */
 	int values; /* index into values_names, the same */
 	int cupti;  /* index into cupti_names, the same */
+	const char *keep, *keep_steps, *max_size;
 	const char *ranks;
 	int64_t gpus_per_node; /* 0 = as usual */
 	int64_t repeat;
@@ -51,6 +54,9 @@ static const struct opt run_optv[] = {
 	OPT_CHOICE(0, "cupti", struct run_opts, cupti, cupti_names, "let CUPTI check what was recorded"),
 	OPT_FLAG(0, "tracker", struct run_opts, tracker, "have PyTorch's allocator tell more of itself"),
 	OPT_FLAG(0, "record-argv", struct run_opts, record_argv, "keep all arguments of the programs, too"),
+	OPT_STRING(0, "keep", struct run_opts, keep, "SIZE", "drop the oldest part: at most SIZE for each process"),
+	OPT_STRING(0, "keep-steps", struct run_opts, keep_steps, "N", "... but keep the last N steps at least"),
+	OPT_STRING(0, "max-size", struct run_opts, max_size, "SIZE", "drop nothing before it has nearly SIZE"),
 	OPT_STRING(0, "simulate", struct run_opts, simulate, "GPU",
 		   "run on a simulated GPU: h100, 2xh100, my-gpu.toml"),
 	OPT_STRING(0, "simulate-capacity", struct run_opts, capacity, "SIZE",
@@ -128,6 +134,12 @@ static int check_options(const struct run_opts *o)
 		wrong = "'--ranks' and '--exec' exclude each other: a program that has replaced 'run' is one rank";
 	else if (o->gpus_per_node && !o->ranks)
 		wrong = "'--gpus-per-node' needs '--ranks'";
+	else if (o->keep && o->max_size)
+		wrong = "'--keep' and '--max-size' exclude each other: both limit what a process records";
+	else if (o->keep_steps && o->max_size)
+		wrong = "'--keep-steps' and '--max-size' exclude each other: say '--keep' for the limit";
+	else if ((o->keep || o->keep_steps || o->max_size) && o->no_record)
+		wrong = "'--no-record' leaves nothing to keep";
 	else if (o->repeat < 1 || o->repeat > REPEAT_MAX)
 		wrong = "'--repeat' takes a number from 1 to 1000";
 	else if (o->repeat > 1 && o->exec)
@@ -144,6 +156,48 @@ static int check_options(const struct run_opts *o)
 	if (wrong)
 		opt_wrong(&run_help, "%s", wrong);
 	return wrong ? RUN_TROUBLE : 0;
+}
+
+/* The size that an option gives, which must have a unit: a forgotten one would keep nothing to speak of. */
+static int take_size(const char *option, const char *text, uint64_t *bytes)
+{
+	char least[HUMAN_MAX];
+
+	if (!text)
+		return 0;
+	if (!human_parse_bytes(text, bytes)) {
+		opt_wrong(&run_help, "'--%s' takes a size, not '%s': 2GiB, 500MiB", option, text);
+		return RUN_TROUBLE;
+	}
+	if (text[strspn(text, "0123456789. ")] == 0) {
+		opt_wrong(&run_help, "'--%s %s' has no unit: 2GiB, 500MiB", option, text);
+		return RUN_TROUBLE;
+	}
+	if (*bytes < KEEP_LEAST) {
+		opt_wrong(&run_help, "'--%s %s' is too small to hold anything: at least %s", option, text,
+			  human_bytes(least, KEEP_LEAST));
+		return RUN_TROUBLE;
+	}
+	return 0;
+}
+
+/* --keep, --max-size and --keep-steps. */
+static int take_keep(struct run *r)
+{
+	int status = take_size("keep", r->opts.keep, &r->plan.keep_bytes);
+	char *end;
+
+	if (!status)
+		status = take_size("max-size", r->opts.max_size, &r->plan.keep_bytes);
+	if (status || !r->opts.keep_steps)
+		return status;
+	r->plan.keep_steps = strtoull(r->opts.keep_steps, &end, 10);
+	if (*end || r->opts.keep_steps[0] < '0' || r->opts.keep_steps[0] > '9' || !r->plan.keep_steps ||
+	    r->plan.keep_steps > UINT32_MAX) {
+		opt_wrong(&run_help, "'--keep-steps' takes a number of 1 or more, not '%s'", r->opts.keep_steps);
+		return RUN_TROUBLE;
+	}
+	return 0;
 }
 
 /* Each run of a repeated job is a job of its own: it records into a generation of its own. */
@@ -222,6 +276,8 @@ static int prepare(struct run *r)
 	r->plan.tracker = r->opts.tracker;
 	r->plan.argv = r->opts.record_argv;
 	r->plan.cupti = r->opts.cupti >= 0 ? cupti_names[r->opts.cupti] : NULL;
+	if (!status)
+		status = take_keep(r);
 	if (!status && r->opts.simulate)
 		status = take_gpu(r);
 	if (!status && r->opts.ranks)
