@@ -11,7 +11,6 @@
 #include "interpose.h"
 
 #define STEPS_BUDGET (2ull << 30)  /* of --keep-steps alone */
-#define SHORT_BUDGET (16ull << 20) /* at least, where space is short */
 #define SHORT_PERCENT 10u          /* left of the file system */
 #define SPACE_NS 1000000000ull     /* between looks at it */
 #define INTERVAL_MIN (16ull << 20) /* between checkpoints of a trace that may grow */
@@ -55,7 +54,7 @@ static void look_at_space(struct flight *f)
 	left = space_left(f, &f->is_short);
 	if (!f->is_short)
 		return;
-	set_budget(f, at_least(tfmt_writer_bytes(f->writer) + left / 2, SHORT_BUDGET));
+	set_budget(f, at_least(tfmt_writer_bytes(f->writer) + left / 2, IP_KEEP_LEAST));
 	snprintf(text, sizeof(text), "%llu bytes: less than %u %% of the disk was free",
 		 (unsigned long long)f->budget, SHORT_PERCENT);
 	info_put(f->writer, "keep", text);

@@ -5,6 +5,9 @@
  * KILL_AT_WRITE=N counts writes to files whose name ends in ".vtr", from 0; at number N the process gets
  * SIGKILL, as KILL_HOW says: `before` any byte is written, in the `middle` (half of the bytes are written),
  * or `after` all of them are. The next `before` is thereby also the moment after the recorder has moved on.
+ *
+ * With KILL_IN=next only writes to a file count that is to take a trace's place, and then renames: number N is the
+ * rename (without a middle) that follows so many.
  */
 #include "descriptor.h"
 
@@ -20,22 +23,47 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A trace has the first name until its header and first definitions are in it. */
+static bool killed_in_next(void)
+{
+	const char *in = getenv("KILL_IN");
+
+	return in && strcmp(in, "next") == 0;
+}
+
+/* Is there a trace of that name, without the .new? */
+static bool access_trace(const char *path)
+{
+	char trace[PATH_MAX];
+
+	snprintf(trace, sizeof(trace), "%.*s", (int)strlen(path) - 4, path);
+	return access(trace, F_OK) == 0;
+}
+
+/* So is named a trace until its header and first definitions are in it, and what is to take its place. */
 static bool is_trace(int fd)
 {
 	char path[PATH_MAX];
+	bool is_new;
 
 	if (!path_of_descriptor(fd, path, sizeof(".vtr.new") - 1))
 		return false;
-	return !strcmp(path + strlen(path) - 8, ".vtr.new") || !strcmp(path + strlen(path) - 4, ".vtr");
+	is_new = !strcmp(path + strlen(path) - 8, ".vtr.new");
+	if (killed_in_next())
+		return is_new && access_trace(path);
+	return is_new || !strcmp(path + strlen(path) - 4, ".vtr");
 }
 
-static bool is_the_one(int fd)
+static bool counts(void)
 {
 	static _Atomic long nr_writes;
 	const char *at = getenv("KILL_AT_WRITE");
 
-	return at && is_trace(fd) && atomic_fetch_add(&nr_writes, 1) == atol(at);
+	return at && atomic_fetch_add(&nr_writes, 1) == atol(at);
+}
+
+static bool is_the_one(int fd)
+{
+	return is_trace(fd) && counts();
 }
 
 static bool killed_when(const char *how)
@@ -85,6 +113,20 @@ ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
 	return pwrite64(fd, data, bytes, offset);
+}
+
+int rename(const char *from, const char *to)
+{
+	size_t len = strlen(from);
+	bool here = killed_in_next() && len > 8 && !strcmp(from + len - 8, ".vtr.new") && access_trace(from) && counts();
+	int status;
+
+	if (here && !killed_when("after"))
+		die();
+	status = (int)syscall(SYS_rename, from, to);
+	if (here)
+		die();
+	return status;
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int nr_parts)
