@@ -219,8 +219,16 @@ static void tensor_oom(struct tfmt_history *h, unsigned device, const struct tfm
 
 static void driver_alloc(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
 {
+	uint64_t managed = 0;
+
 	if (is_device_memory(ev->flags & TFMT_SPACE_MASK) && !(ev->flags & TFMT_FLAG_MODELLED))
 		++*figure(h, device, TFMT_FIGURE_DRIVER_ALLOCS);
+	if ((ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_MANAGED) {
+		for (unsigned i = 0; i < TFMT_NR_DEVICES; i++)
+			managed += h->totals->managed[i];
+	}
+	raise(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_MANAGED_PEAK, managed);
+	raise(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_PINNED_PEAK, h->totals->pinned);
 }
 
 static void memory_info(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
@@ -242,7 +250,6 @@ static void graph_reserved(struct tfmt_history *h, unsigned device, uint64_t byt
 static void count(struct tfmt_history *h, const struct tfmt_event *ev)
 {
 	unsigned device = row_of(ev->device);
-	uint64_t managed = 0;
 
 	*figure(h, device, TFMT_FIGURE_EVENTS) += ev->kind != TFMT_LOST;
 	switch (ev->kind) {
@@ -260,10 +267,6 @@ static void count(struct tfmt_history *h, const struct tfmt_event *ev)
 		break;
 	case TFMT_DRIVER_ALLOC:
 		driver_alloc(h, device, ev);
-		for (unsigned i = 0; i < TFMT_NR_DEVICES && (ev->flags & TFMT_SPACE_MASK) == TFMT_SPACE_MANAGED; i++)
-			managed += h->totals->managed[i];
-		raise(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_MANAGED_PEAK, managed);
-		raise(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_PINNED_PEAK, h->totals->pinned);
 		break;
 	case TFMT_DRIVER_FREE:
 		*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_UNMATCHED_FREES) += ev->alloc_ordinal == TFMT_NO_ORDINAL;
@@ -412,21 +415,18 @@ static int follow(struct tfmt_history *h, const struct tfmt_event *ev)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-static void note_phase(struct tfmt_history *h, const struct tfmt_event *ev)
+void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev)
 {
 	uint8_t *in_backward = ev->thread < THREADS ? &h->in_backward[ev->thread] : NULL;
-	uint64_t *begun = figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_BEGUN);
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
 
 	if (passing && ev->address == TFMT_PHASE_BACKWARD) {
 		if (in_backward)
 			*in_backward = ev->aux || ev->kind == TFMT_PHASE_BEGIN;
 		*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_PASSES) += ev->kind == TFMT_PHASE_BEGIN && !ev->aux;
-		*begun = 1;
+		h->has_begun = true;
 	} else if (ev->kind == TFMT_LOST && in_backward) {
 		*in_backward = 0;
-	} else if (ev->flags & (TFMT_FLAG_BACKWARD | TFMT_FLAG_FORWARD) && ev->kind <= TFMT_TENSOR_OOM) {
-		*begun = 1;
 	}
 }
 
@@ -436,7 +436,7 @@ struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struc
 
 	if (ev->thread < THREADS && h->in_backward[ev->thread])
 		flags |= TFMT_FLAG_IN_BACKWARD;
-	if (h->figures.of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN])
+	if (h->has_begun)
 		flags |= TFMT_FLAG_BEGUN;
 	return (struct tfmt_origin){
 		.time_ns = ev->time_ns,
@@ -449,17 +449,9 @@ struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struc
 	};
 }
 
-void tfmt_history_before(struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	h->time_ns = ev->time_ns >> h->time_shift << h->time_shift;
-	h->teardown |= !!(ev->flags & TFMT_FLAG_TEARDOWN);
-	note_phase(h, ev);
-}
-
 int tfmt_history_behind(struct tfmt_history *h, const struct tfmt_event *ev)
 {
-	raise(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_TIME, h->time_ns);
 	if (!(ev->flags & TFMT_FLAG_TEARDOWN))
 		count(h, ev);
-	return follow(h, ev);
+	return ev->kind < TFMT_MEMORY_INFO ? 0 : follow(h, ev);
 }

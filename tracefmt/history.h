@@ -30,6 +30,8 @@ struct tfmt_history {
 	/* As the figures need it. */
 	uint8_t time_shift;
 	uint64_t time_ns; /* of the event being entered */
+	uint64_t latest_ns;
+	bool has_begun;   /* an event of forward or backward was seen */
 	const struct tfmt_totals *totals;
 	uint64_t requested[TFMT_HISTORY_DEVICES];
 	uint64_t driver[TFMT_HISTORY_DEVICES];   /* device memory that the process took */
@@ -52,8 +54,20 @@ void tfmt_history_define(struct tfmt_history *h, uint32_t type, uint32_t id, con
 /* How a block is made by this event. */
 struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struct tfmt_event *ev);
 
+/* An event that tells of phases, or LOST. */
+void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev);
+
 /* The ledger calls these: before an event is applied, as blocks come and go, and behind it. */
-void tfmt_history_before(struct tfmt_history *h, const struct tfmt_event *ev);
+static inline void tfmt_history_before(struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	h->time_ns = ev->time_ns >> h->time_shift << h->time_shift;
+	h->latest_ns = h->time_ns > h->latest_ns ? h->time_ns : h->latest_ns;
+	h->teardown |= !!(ev->flags & TFMT_FLAG_TEARDOWN);
+	if (ev->kind <= TFMT_TENSOR_OOM)
+		h->has_begun |= !!(ev->flags & (TFMT_FLAG_BACKWARD | TFMT_FLAG_FORWARD));
+	else if (ev->kind >= TFMT_LOST)
+		tfmt_history_phase(h, ev);
+}
 void tfmt_history_enter(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o);
 void tfmt_history_leave(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o);
 /* A free took the block's last reference, or (taken = false) failed to after all. */

@@ -244,10 +244,13 @@ static int put_parts(struct tfmt_writer *w, const struct parts *p)
 
 static int put_figures(struct tfmt_writer *w)
 {
-	const struct tfmt_figures *f = &w->ledger.history->figures;
+	struct tfmt_history *h = w->ledger.history;
+	struct tfmt_figures *f = &h->figures;
 	uint8_t *content = w->raw + 1 + TFMT_VARINT_MAX, *p = content, *start;
 	uint64_t len;
 
+	f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_TIME] = h->latest_ns;
+	f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN] = h->has_begun;
 	for (unsigned row = 0; row <= TFMT_FIGURES_PROCESS; row++) {
 		for (unsigned i = 0; i < TFMT_NR_FIGURES; i++) {
 			if (!f->of[row][i])

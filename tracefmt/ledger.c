@@ -756,6 +756,8 @@ void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev
 		entry = *tfmt_index_home(&l->by_address, event_hash(&ev[i]));
 		if (entry)
 			__builtin_prefetch(&l->block[(uint32_t)entry - 1]);
+		if (entry && l->origin)
+			__builtin_prefetch(&l->origin[(uint32_t)entry - 1]);
 	}
 }
 
