@@ -112,6 +112,7 @@ struct books {
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
 	struct books_damage damage;
+	bool past_untold;  /* ... and of tensors nobody has counted before: they come from the driver's pools */
 	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };
 

@@ -7,12 +7,25 @@
 
 #include <string.h>
 
-static void count(struct device_books *d, const uint64_t *f)
+static void count_tensors(struct device_books *d, const uint64_t *f)
 {
-	d->present |= f[TFMT_FIGURE_EVENTS] != 0;
 	d->tensor_allocs = f[TFMT_FIGURE_TENSOR_ALLOCS];
 	d->tensor_frees = f[TFMT_FIGURE_TENSOR_FREES];
 	d->tensor_ooms = f[TFMT_FIGURE_TENSOR_OOMS];
+	d->allocated_peak_bytes = f[TFMT_FIGURE_TENSOR_PEAK];
+	d->requested_peak_bytes = f[TFMT_FIGURE_REQUESTED_PEAK];
+	d->has_unshaped = f[TFMT_FIGURE_UNSHAPED] != 0;
+	d->reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK];
+	d->allocated_at_reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED];
+	d->moment[MARK_TENSOR_PEAK] =
+	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_PEAK] != 0, f[TFMT_FIGURE_TENSOR_PEAK_TIME],
+				   f[TFMT_FIGURE_TENSOR_PEAK], f[TFMT_FIGURE_TENSOR_PEAK_RESERVED],
+				   f[TFMT_FIGURE_TENSOR_PEAK_DRIVER] };
+}
+
+static void count(struct device_books *d, const uint64_t *f)
+{
+	d->present |= f[TFMT_FIGURE_EVENTS] != 0;
 	d->driver_allocs = f[TFMT_FIGURE_DRIVER_ALLOCS];
 	d->driver_frees = f[TFMT_FIGURE_DRIVER_FREES];
 	d->driver_refusals = f[TFMT_FIGURE_DRIVER_REFUSALS];
@@ -24,11 +37,6 @@ static void count(struct device_books *d, const uint64_t *f)
 
 static void peaks(struct device_books *d, const uint64_t *f)
 {
-	d->allocated_peak_bytes = f[TFMT_FIGURE_TENSOR_PEAK];
-	d->requested_peak_bytes = f[TFMT_FIGURE_REQUESTED_PEAK];
-	d->has_unshaped = f[TFMT_FIGURE_UNSHAPED] != 0;
-	d->reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK];
-	d->allocated_at_reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED];
 	d->unconfirmed_peak = false;
 	d->driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK];
 	d->allocated_at_driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK_TENSORS];
@@ -51,10 +59,6 @@ static void residual_past(struct residual *r, const uint64_t *f)
 
 static void moments(struct device_books *d, const uint64_t *f)
 {
-	d->moment[MARK_TENSOR_PEAK] =
-	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_PEAK] != 0, f[TFMT_FIGURE_TENSOR_PEAK_TIME],
-				   f[TFMT_FIGURE_TENSOR_PEAK], f[TFMT_FIGURE_TENSOR_PEAK_RESERVED],
-				   f[TFMT_FIGURE_TENSOR_PEAK_DRIVER] };
 	d->moment[MARK_DRIVER_PEAK] =
 	    (struct books_moment){ f[TFMT_FIGURE_DRIVER_PEAK] != 0, f[TFMT_FIGURE_DRIVER_PEAK_TIME],
 				   f[TFMT_FIGURE_DRIVER_PEAK_ALLOCATED], f[TFMT_FIGURE_DRIVER_PEAK_RESERVED],
@@ -129,11 +133,17 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		struct device_books *d = &books->device[i];
 
+		/* backend:cudaMallocAsync reports nothing: what is known of its tensors is what is live. */
+		if (d->tensor_allocs && !f->of[i][TFMT_FIGURE_TENSOR_ALLOCS])
+			books->past_untold = true;
+		else
+			count_tensors(d, f->of[i]);
 		count(d, f->of[i]);
 		peaks(d, f->of[i]);
 		residual_past(&d->residual, f->of[i]);
 		moments(d, f->of[i]);
-		d->reserved_bytes = totals.reserved[i];
+		if (totals.reserved[i])
+			d->reserved_bytes = totals.reserved[i];
 		d->reported = totals.reserved[i] != 0;
 	}
 	forget_marks(books, &books->groups);

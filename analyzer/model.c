@@ -34,7 +34,7 @@ struct stack_source model_stack_source(const struct model *m, struct model_proce
 
 bool model_is_exact(const struct model_process *p)
 {
-	return p->summary->complete && !p->lost_events;
+	return p->summary->complete && !p->lost_events && !p->books.past_untold;
 }
 
 bool model_end_is_exact(const struct model_device *d, enum model_total total)

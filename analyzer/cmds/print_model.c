@@ -80,9 +80,10 @@ void print_kept(const struct model *m)
 		if (m->process[i].is_kept && (!last || m->process[i].kept_ns > last->kept_ns))
 			last = &m->process[i];
 	if (last)
-		message_info("the recording keeps %s; peaks and counts are of the whole job",
-			     kept_text(text, sizeof(text), last->reader,
-				       last->header->start_mono_ns + last->last_ns - last->start_ns));
+		message_info("the recording keeps %s; %s", kept_text(text, sizeof(text), last->reader,
+				       last->header->start_mono_ns + last->last_ns - last->start_ns),
+			     last->books.past_untold ? "PyTorch's allocator told nothing of the tensors before"
+						     : "peaks and counts are of the whole job");
 }
 
 void print_recording(struct emit *e, const struct model *m)
