@@ -671,7 +671,8 @@ const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
 /*
  * The totals before the next event. After damage they begin again with what the next frame's header says,
  * so an analysis takes them over whenever tfmt_reader_next() has returned a negative value. Returns false if they are
- * not known: events are missing, and no frame's header has followed.
+ * not known: events are missing, and no frame's header has followed; or the next event may be one from before the
+ * recording begins.
  */
 bool tfmt_reader_totals(const struct tfmt_reader *r, struct tfmt_totals *out);
 

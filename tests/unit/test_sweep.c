@@ -196,7 +196,8 @@ static void test_flip_payloads(void **state)
 			flip(i, i % 8);
 	}
 	assert_true(nr_refused && nr_said > nr_refused);
-	assert_true(nr_exact_ends[MODEL_ALLOCATED] && nr_exact_ends[MODEL_RESERVED] && nr_exact_ends[MODEL_DRIVER]);
+	assert_true(nr_exact_ends[MODEL_ALLOCATED] && nr_exact_ends[MODEL_DRIVER]);
+	assert_true(is_kept || nr_exact_ends[MODEL_RESERVED]); /* nothing in the other one reports it */
 }
 
 static int load(void **state)
