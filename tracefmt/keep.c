@@ -26,6 +26,8 @@ struct parts {
 	struct tfmt_event *late; /* frees of blocks that are live all the same */
 	size_t nr_late;
 	int32_t *more; /* by slot: references that the block has beside those of the entries */
+	uint32_t showing[TFMT_NR_UNDO]; /* by undo: live mappings of the handle that was freed */
+	uint32_t excess[TFMT_NR_UNDO];  /* by late free: references that its block gets from them */
 };
 
 int tfmt_writer_keep(struct tfmt_writer *w)
@@ -149,6 +151,7 @@ static bool may_have_failed(const struct tfmt_ledger *l, const struct tfmt_undo 
 /* The latest free of a thread, and what made the blocks that it ended. */
 static void collect_undo(const struct tfmt_ledger *l, const struct tfmt_undo *u, struct parts *p)
 {
+	uint32_t showing = p->showing[u - l->undo];
 	struct tfmt_event *freed;
 	bool is_last = true;
 	uint32_t slot;
@@ -162,10 +165,24 @@ static void collect_undo(const struct tfmt_ledger *l, const struct tfmt_undo *u,
 		else
 			p->more[slot]++; /* the free takes one of its references: it has to wait for that */
 	}
-	freed = is_last ? &p->extra[p->nr_extra++] : &p->late[p->nr_late++];
+	p->excess[p->nr_late] = showing;
+	freed = is_last && !showing ? &p->extra[p->nr_extra++] : &p->late[p->nr_late++];
 	*freed = u->event;
 	freed->ordinal = u->ordinal;
 	freed->alloc_ordinal = freed->kind == TFMT_DRIVER_FREE ? u->ended[0].block.ordinal : TFMT_NO_ORDINAL;
+}
+
+/* A mapping whose handle is not live: was that freed right now, perhaps in vain? */
+static void note_showing(const struct tfmt_ledger *l, const struct tfmt_block *mapping, struct parts *p)
+{
+	if (mapping->handle_ordinal == TFMT_NO_ORDINAL)
+		return;
+	for (uint32_t i = 0; i < TFMT_NR_UNDO; i++) {
+		const struct tfmt_undo *u = &l->undo[i];
+
+		if (u->nr && u->ended[0].block.ordinal == mapping->handle_ordinal)
+			p->showing[i]++;
+	}
 }
 
 static void add_event(struct parts *p, const struct tfmt_event *ev)
@@ -186,7 +203,9 @@ static void collect(const struct tfmt_ledger *l, struct parts *p)
 		p->entry[p->nr_entries++] = (struct entry){ b->ordinal, NULL, i };
 		if (b->group == TFMT_GROUP_MAPPING && tfmt_ledger_handle(l, b, &handle))
 			p->more[handle]--;
-		else if (b->group != TFMT_GROUP_TENSOR && b->group != TFMT_GROUP_MAPPING)
+		else if (b->group == TFMT_GROUP_MAPPING)
+			note_showing(l, b, p);
+		else if (b->group != TFMT_GROUP_TENSOR)
 			p->more[i] += (int32_t)b->references - 1;
 	}
 	for (uint32_t i = 0; i < h->nr_open; i++)
@@ -237,8 +256,15 @@ static int put_parts(struct tfmt_writer *w, const struct parts *p)
 		if (p->more[i])
 			err = put_references(w, i, p->more[i]);
 	}
-	for (size_t i = 0; i < p->nr_late && !err; i++)
-		err = put_event(w, &p->late[i]);
+	for (size_t i = 0; i < p->nr_late && !err; i++) {
+		struct tfmt_event ev = p->late[i];
+
+		ev.ordinal = w->next_ordinal;
+		for (uint32_t k = 0; k < p->excess[i] && !err; k++)
+			err = put_event(w, &ev);
+		if (!err)
+			err = put_event(w, &p->late[i]);
+	}
 	return err;
 }
 

@@ -255,11 +255,89 @@ static void test_any_value(void **state)
 	free(model.want);
 }
 
+#define HANDLE 0x5000
+#define FIRST 0x70000000
+#define SECOND 0x70200000
+#define HANDLE_BYTES 0x200000
+
+/* One number for three handles, freed too often, mapped twice at one address, and reused while it is mapped. */
+static const struct tfmt_event handle_events[] = {
+	{ .kind = TFMT_DRIVER_ALLOC, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_MAP, .address = FIRST, .aux = HANDLE },
+	{ .kind = TFMT_DRIVER_FREE, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_DRIVER_FREE, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_FREE_FAILED, .address = HANDLE, .flags = TFMT_SPACE_HANDLE, .aux = 1 },
+	{ .kind = TFMT_UNMAP, .address = FIRST },
+	{ .kind = TFMT_DRIVER_ALLOC, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_MAP, .address = FIRST, .aux = HANDLE },
+	{ .kind = TFMT_DRIVER_ALLOC, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_UNMAP, .address = FIRST },
+	{ .kind = TFMT_MAP, .address = SECOND, .aux = HANDLE },
+	{ .kind = TFMT_MAP, .address = SECOND, .aux = HANDLE },
+	{ .kind = TFMT_DRIVER_FREE, .address = HANDLE, .flags = TFMT_SPACE_HANDLE },
+	{ .kind = TFMT_UNMAP, .address = SECOND },
+};
+#define NR_HANDLE_EVENTS (sizeof(handle_events) / sizeof(handle_events[0]))
+static const uint64_t nr_live[] = { 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0 }; /* handles, behind each */
+
+/* All but the first nr_dropped events (0: all) are kept: what the ledger makes of them is what it was. */
+static void check_handles(unsigned nr_dropped)
+{
+	struct tfmt_totals totals;
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	struct flight f;
+	unsigned next = nr_dropped;
+
+	flight_start(&f, 0);
+	for (unsigned i = 0; i < NR_HANDLE_EVENTS; i++) {
+		ev = handle_events[i];
+		ev.time_ns = 1000 + i;
+		ev.size = HANDLE_BYTES;
+		assert_true(tfmt_writer_event(f.w, &ev) >= 0);
+		assert_int_equal(tfmt_writer_flush(f.w, NULL, 0), 0);
+		if (i + 1 != nr_dropped)
+			continue;
+		assert_int_equal(tfmt_writer_checkpoint(f.w, 1), 0);
+		f.other_fd = stream_create(f.other);
+		assert_int_equal(tfmt_writer_drop_begin(f.w, f.other_fd, UINT64_MAX, 1), 0);
+		while (tfmt_writer_drop_step(f.w, 60000) != 1)
+			;
+		assert_int_equal(rename(f.other, f.path), 0);
+		tfmt_writer_drop_commit(f.w);
+		close(f.fd);
+		f.fd = f.other_fd;
+		f.other_fd = -1;
+	}
+	flight_end(&f);
+	assert_int_equal(tfmt_reader_open(&r, f.path, NULL), 0);
+	while (tfmt_reader_next(r, &ev) > 0) {
+		if (ev.before)
+			continue;
+		assert_int_equal(ev.ordinal, next);
+		assert_int_equal(ev.address, handle_events[next].address);
+		tfmt_reader_totals(r, &totals);
+		assert_int_equal(totals.driver[0], nr_live[next++] * HANDLE_BYTES);
+	}
+	assert_int_equal(next, NR_HANDLE_EVENTS);
+	assert_int_equal(tfmt_reader_summary(r)->nr_damaged, 0);
+	tfmt_reader_close(r);
+	flight_forget(&f);
+}
+
+static void test_handles(void **state)
+{
+	(void)state;
+	for (unsigned nr_dropped = 0; nr_dropped < NR_HANDLE_EVENTS; nr_dropped++)
+		check_handles(nr_dropped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_streams),
 		cmocka_unit_test(test_any_value),
+		cmocka_unit_test(test_handles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
