@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Traces that are long, come through a pipe, or are still being written: read all the same, in constant memory."""
 
+import contextlib
 import json
 import os
 import re
@@ -57,8 +58,9 @@ def peak_kib(program, *arguments):
     # Looked at while it runs: what wait4() tells afterwards includes the tests' own memory, from before exec().
     while process.poll() is None:
         held = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-        if held and Path(f"/proc/{process.pid}/exe").resolve() == Path(program).resolve():
-            peak = int(held[1])
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            if held and Path(f"/proc/{process.pid}/exe").resolve() == Path(program).resolve():
+                peak = int(held[1])
         time.sleep(0.001)
     return peak, process.returncode
 
