@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "steps.h"
+#include "flight_steps.h"
 #include "storage.h"
 #include "tracefmt/tracefmt.h"
 

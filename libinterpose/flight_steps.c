@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps by optimizers and backward passes; see steps.h. */
-#include "steps.h"
+/* Steps by optimizers and backward passes; see flight_steps.h. */
+#include "flight_steps.h"
 
 #include <string.h>
 

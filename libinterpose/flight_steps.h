@@ -4,8 +4,8 @@
  * optimizer did (allocated or freed on a stack with a frame of torch.optim). Where none is ever seen, each backward
  * pass is one. Drain thread only.
  */
-#ifndef IP_STEPS_H
-#define IP_STEPS_H
+#ifndef IP_FLIGHT_STEPS_H
+#define IP_FLIGHT_STEPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
