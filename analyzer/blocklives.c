@@ -55,7 +55,7 @@ static int sample(struct lives *l, int signs)
 
 int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
 {
-	int signs = steps_next(&l->steps, ev, phase, is_update);
+	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update);
 
 	if (signs < 0)
 		return signs;
@@ -229,6 +229,19 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 	m->nr_ended = 0;
 }
 
+void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
+{
+	struct lives_device *d = l->device[device];
+
+	if (!d)
+		return;
+	d->past_peak_bytes = peak_bytes;
+	for (unsigned i = 0; i < NR_LIVES_MOMENTS; i++) {
+		free(d->moment[i].ended);
+		d->moment[i] = (struct lives_at){ .bytes = 0 };
+	}
+}
+
 void lives_total(struct lives *l, uint8_t device, uint64_t allocated)
 {
 	struct lives_device *d = l->device[device];
@@ -255,7 +268,7 @@ enum phase lives_peak_phase(const struct lives *l, uint32_t device)
 		best = m;
 		phase = (enum phase)i;
 	}
-	return phase;
+	return best && best->bytes > d->past_peak_bytes ? phase : NR_PHASES;
 }
 
 static int by_birth(const void *va, const void *vb)

@@ -81,6 +81,7 @@ struct lives_device {
 	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
 	int64_t later_net[NR_PHASES]; /* ... and behind */
 	uint64_t allocated, pending_allocated;
+	uint64_t past_peak_bytes; /* before the first event; 0 = all events are there */
 	uint64_t *cycle_bytes, *named_bytes; /* allocated when those of steps.cycles, steps.named began */
 	uint32_t nr_cycle_bytes, cycles_room, nr_named_bytes, named_room;
 };
@@ -118,7 +119,13 @@ void lives_total(struct lives *l, uint8_t device, uint64_t allocated);
 /* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
 
-/* The phase in whose peak the device's own lies; NR_PHASES: none. */
+/*
+ * No moment has come yet: what was entered so far was live when the recording began to be kept. Before, the device has
+ * had its peak at so many bytes.
+ */
+void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes);
+
+/* The phase in whose peak the device's own lies; NR_PHASES: none, or it is not known because it was before. */
 enum phase lives_peak_phase(const struct lives *l, uint32_t device);
 
 /*

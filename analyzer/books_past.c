@@ -142,6 +142,8 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 		peaks(d, f->of[i]);
 		residual_past(&d->residual, f->of[i]);
 		moments(d, f->of[i]);
+		if (books->lives)
+			lives_past(books->lives, i, d->allocated_peak_bytes);
 		if (totals.reserved[i])
 			d->reserved_bytes = totals.reserved[i];
 		d->reported = totals.reserved[i] != 0;

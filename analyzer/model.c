@@ -231,11 +231,11 @@ static int process_read(struct model *m, size_t index, const struct model_option
 		ret = books_apply(&p->books, &ev);
 		if (ret)
 			return ret;
+		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN) && (!ev.before || o->observe_past))
+			o->observe(o->ctx, p, &ev, model_time(p, ev.time_ns));
 		if (ev.before)
 			continue;
 		last_ns = ev.time_ns;
-		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN))
-			o->observe(o->ctx, p, &ev, model_time(p, ev.time_ns));
 		if (++nr % EVENTS_PER_PROGRESS == 0 && !o->quiet)
 			show_progress(m, index);
 	}

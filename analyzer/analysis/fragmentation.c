@@ -292,6 +292,8 @@ static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uin
 	o = segments_alloc(&d->segments, &r);
 	expandable_alloc(&d->expandable, &r);
 	d->told_bytes = 0;
+	if (ev->before) /* still live when the recording began to be kept: in which state of the cache is not known */
+		return;
 	shortage_over(d, ev, time_ns, pool);
 	if (o.grown_bytes && !o.fitted && o.stuck_before >= ev->size) {
 		harm(d, FRAG_SEGMENT, ev, time_ns, o.stuck_before, 0);
@@ -471,7 +473,8 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		reset(d, ev);
 		break;
 	}
-	enter_series(f, d, time_ns);
+	if (!ev->before)
+		enter_series(f, d, time_ns);
 	f->failed |= d->segments.failed || d->expandable.failed || f->series.failed;
 }
 

@@ -106,6 +106,7 @@ def test_figures_are_those_of_the_whole_job(vramtrace, long_job, kept_job):
         assert {name: device[part][name] for name in same} == same, part
     assert device["unused_at_peak"] == all_of_it["unused_at_peak"]
     assert sum(device["categories_at_peak"].values()) == device["tensor"]["peak_bytes"]
+    assert device["categories_at_peak"]["unknown"] == device["tensor"]["peak_bytes"]  # it was before what is kept
     assert sum(device["driver"]["by_owner_at_peak"].values()) == device["driver"]["peak_bytes"]
 
 
@@ -139,6 +140,13 @@ def test_the_end_is_explained_as_in_the_whole(vramtrace, long_job, kept_job):
     kept = kept_job[0].path
     for arguments in (["leaks"], ["peak", "--at", "oom"], ["peak", "--at", "end"]):
         assert holders(vramtrace, *arguments, kept) == holders(vramtrace, *arguments, long_job.path), arguments
+
+
+def test_segments_at_the_end_are_those_of_the_whole(vramtrace, long_job, kept_job):
+    kept, whole = (vramtrace.json("frag", path)["devices"][0]["moments"]["end"] for path in (kept_job[0].path, long_job.path))
+    for moment in (kept, whole):
+        del moment["time_ns"], moment["forced_bytes"]  # of the kept part alone
+    assert kept == whole
 
 
 def test_a_peak_before_is_not_explained(vramtrace, kept_job):
