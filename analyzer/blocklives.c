@@ -327,6 +327,16 @@ static uint64_t bytes_at(const struct lives *l, const struct lives_device *d, ui
 	return low < d->nr_cycle_bytes ? d->cycle_bytes[low] : 0;
 }
 
+bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes)
+{
+	const struct lives_device *d = l->device[device];
+
+	if (!d || !step || step > steps_bounds(&l->steps)->nr_bounds)
+		return false;
+	*bytes = bytes_at(l, d, step - 1);
+	return true;
+}
+
 bool lives_growth(const struct lives *l, uint32_t device, double *bytes_per_step)
 {
 	const struct lives_device *d = l->device[device];

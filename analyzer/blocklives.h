@@ -134,6 +134,9 @@ enum phase lives_peak_phase(const struct lives *l, uint32_t device);
  */
 int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr);
 
+/* What was allocated when a step began, 0 the first, of which nobody knows. false: there is no such step. */
+bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes);
+
 /*
  * By how much the bytes allocated at the beginning of a step grow from one to the next: the median slope between any
  * two, without the first steps. false: there are too few steps to tell.

@@ -26,7 +26,7 @@ static const struct command commands[] = {
 	{ "timeline", cmd_timeline, "memory over time, as a plot" },
 	{ "leaks",    cmd_leaks,    "what was live at the end, by call stack" },
 	{ "frag",     cmd_frag,     "cached but unusable: how much, when, and which blocks keep it so" },
-	{ "oom",      cmd_oom,      "why an allocation failed, from the text of the error" },
+	{ "oom",      cmd_oom,      "why an allocation failed, and what filled the GPU" },
 	{ "estimate", cmd_estimate, "the memory of a model that does not exist yet, by formula" },
 	{ "check",    cmd_check,    "does a recording keep within limits, or near a baseline" },
 	{ "baseline", cmd_baseline, "what a program takes, as a small file to check in" },

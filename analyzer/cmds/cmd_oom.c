@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* vramtrace oom: why an allocation failed; --message: by the text of PyTorch's error alone. */
+/* vramtrace oom: why an allocation failed, by a recording; --message: by the text of PyTorch's error alone. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/cmds/print_autopsy.h"
+#include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_oom.h"
 #include "analyzer/command.h"
 #include "analyzer/oomtext.h"
@@ -17,21 +19,25 @@
 
 struct oom_opts {
 	const char *message;
+	bool exit_code;
+	bool verbose;
 	struct emit_opts emit;
 };
 
 static const struct opt oom_optv[] = {
 	OPT_STRING(0, "message", struct oom_opts, message, "TEXT|-",
 		   "PyTorch's error, or a log with it; - reads stdin"),
+	OPT_FLAG(0, "exit-code", struct oom_opts, exit_code, "exit with 1 when a failure was not handled"),
+	OPT_FLAG('v', "verbose", struct oom_opts, verbose, "also all failures that were handled, all findings"),
 	OPT_FLAG(0, "json", struct oom_opts, emit.json, "print JSON"),
 	OPT_ENUM(0, "color", struct oom_opts, emit.color, term_color_names, "colour the text"), OPT_END
 };
 
 static const struct opt_help oom_help = {
 	.command = "oom",
-	.purpose = "Say why an allocation failed, from the text of PyTorch's error.",
-	.usage = "[options] --message TEXT|-",
-	.example = "vramtrace oom --message - <train.log",
+	.purpose = "Say why an allocation failed, from a recording or the text of PyTorch's error.",
+	.usage = "[options] RECORDING | --message TEXT|-",
+	.example = "vramtrace oom train.vtr\nvramtrace oom --message - <train.log",
 	.options = oom_optv,
 };
 
@@ -140,6 +146,133 @@ static int explain(const struct oom_opts *o)
 	return ret;
 }
 
+/* ---- a recording ----------------------------------------------------------------------------- */
+
+/* The device to explain: that of the last failure that was not handled; NULL: there is none. */
+static const struct model_device *failed_device(const struct model *m, const struct failures *failures)
+{
+	const struct model_device *last = NULL;
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		const struct failure *f = failures_fatal(failures_of(failures, &m->device[i]));
+
+		if (f && (!last || f->time_ns > last_ns)) {
+			last = &m->device[i];
+			last_ns = f->time_ns;
+		}
+	}
+	return last;
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int json_device(struct emit *e, const struct model *m, const struct model_device *d,
+		       const struct failures *failures)
+{
+	const struct failures_device *of = failures_of(failures, d);
+	struct autopsy a = AUTOPSY_INIT;
+	int err = 0;
+
+	if (!of)
+		return 0;
+	emit_object_begin(e, NULL, NULL);
+	print_device_identity(e, d);
+	print_failures(e, m, d, of);
+	if (failures_fatal(of)) {
+		err = autopsy_make(&a, m, d, failures);
+		if (!err)
+			print_autopsy_state(e, &a);
+	}
+	print_autopsy_findings(e, err ? NULL : &a);
+	autopsy_release(&a);
+	emit_object_end(e);
+	return err;
+}
+
+/* How many failures the page is not about, and where they are told. */
+static void text_others(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
+			bool explained)
+{
+	uint64_t nr = 0, nr_handled = 0;
+	char count[HUMAN_MAX], title[256];
+
+	for (size_t i = 0; i < failures->nr_devices; i++) {
+		nr += failures->device[i].nr_all;
+		nr_handled += failures->device[i].nr_handled;
+	}
+	if (!nr)
+		emit_text(e, "Memory did not run out in this recording.");
+	else if (!explained)
+		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
+	else if (nr > 1)
+		emit_text(e, "(%s more failed, %s of all were handled%s)", human_count(title, nr - 1),
+			  human_count(count, nr_handled), verbose ? "" : ": -v lists them");
+	if (!verbose && explained)
+		return;
+	for (size_t i = 0; i < m->nr_devices && nr > 1; i++) {
+		const struct failures_device *of = failures_of(failures, &m->device[i]);
+
+		if (!of)
+			continue;
+		emit_blank(e);
+		emit_text(e, "%s", print_device_title(title, sizeof(title), m, &m->device[i]));
+		print_failures(e, m, &m->device[i], of);
+	}
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int print_recorded(struct emit *e, const struct model *m, const struct failures *failures, bool verbose)
+{
+	const struct model_device *d = failed_device(m, failures);
+	struct autopsy a = AUTOPSY_INIT;
+	int err = d ? autopsy_make(&a, m, d, failures) : 0;
+
+	if (emit_is_text(e) && !err) {
+		if (d)
+			print_autopsy(e, &a, verbose);
+		text_others(e, m, failures, verbose, d != NULL);
+	}
+	if (emit_is_json(e)) {
+		emit_string(e, "source", NULL, "recording");
+		print_recording(e, m);
+		emit_array_begin(e, "devices", NULL);
+		for (size_t i = 0; i < m->nr_devices && !err; i++)
+			err = json_device(e, m, &m->device[i], failures);
+		emit_array_end(e);
+		print_autopsy_findings(e, d && !err ? &a : NULL);
+	}
+	autopsy_release(&a);
+	return err;
+}
+
+static int explain_recording(const char *path, const struct oom_opts *o)
+{
+	struct failures failures = FAILURES_INIT;
+	struct model_options load = {
+		.lives = true, .modules = true, .observe = failures_observe, .ctx = &failures,
+	};
+	struct model m = MODEL_INIT;
+	int ret, damaged = CMD_FINE;
+	bool is_fatal = false;
+	struct emit *e;
+
+	ret = model_load(&m, path, &load);
+	if (!ret) {
+		damaged = print_caveats(&m);
+		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
+		is_fatal = failed_device(&m, &failures);
+		if (failures.is_short_of_memory || print_recorded(e, &m, &failures, o->verbose))
+			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
+		else
+			ret = emit_close(e);
+	}
+	failures_release(&failures);
+	model_release(&m);
+	if (ret == CMD_FINE && damaged == CMD_FINE && o->exit_code && is_fatal)
+		return CMD_FINDING;
+	return ret == CMD_FINE ? damaged : ret;
+}
+
 int cmd_oom(int argc, const char **argv)
 {
 	struct oom_opts o = { 0 };
@@ -147,11 +280,9 @@ int cmd_oom(int argc, const char **argv)
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
-	if (argc > 1)
-		return opt_wrong(&oom_help, "unexpected argument '%s': only 'oom --message TEXT' is there",
-				 argv[1]);
-	if (!o.message)
-		return opt_wrong(&oom_help,
-				 "missing '--message TEXT', or '--message -' to read it from stdin");
-	return explain(&o);
+	if (argc > 2 || (argc > 1 && o.message))
+		return opt_wrong(&oom_help, "unexpected argument '%s'", argv[argc - 1]);
+	if (argc < 2 && !o.message)
+		return opt_wrong(&oom_help, "missing RECORDING, or '--message -' and PyTorch's error on stdin");
+	return o.message ? explain(&o) : explain_recording(argv[1], &o);
 }

@@ -329,7 +329,7 @@ static void say_advice(struct sentences *to, const struct oom_message *m, const 
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* A sentence in lines of the screen's width, the further ones set in. */
-static void print_wrapped(struct emit *e, const char *first, const char *indent, const char *text)
+void print_wrapped(struct emit *e, const char *first, const char *indent, const char *text)
 {
 	const char *lead = first;
 

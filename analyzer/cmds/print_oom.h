@@ -16,4 +16,7 @@ void print_oom_text(struct emit *e, const struct oom_message *m, const struct oo
 void print_oom_message(struct emit *e, const struct oom_message *m, const struct oom_story *s);
 void print_oom_findings(struct emit *e, const struct oom_message *m, const struct oom_story *s);
 
+/* Text in lines of at most 80 columns, the first behind `first`, the others behind `indent`. */
+void print_wrapped(struct emit *e, const char *first, const char *indent, const char *text);
+
 #endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* What the device held when memory ran out, put together for the causes to look at. */
+#include "analyzer/analysis/autopsy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENT (2ull << 20) /* PyTorch takes memory from the driver in multiples of this */
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Of each Python stack of the process that holds blocks: its place + 1. */
+struct places_of {
+	uint32_t *stack;
+	uint32_t nr_stacks;
+	uint32_t room;
+	struct stack expanded;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of, const struct stack_frame *frame)
+{
+	struct autopsy_place *grown;
+
+	for (size_t i = 0; i < a->nr_places; i++) {
+		const struct stack_frame *other = &a->place[i].frame;
+
+		if (other->line == frame->line && same_text(other->file, frame->file) &&
+		    same_text(other->function, frame->function))
+			return &a->place[i];
+	}
+	if (a->nr_places == of->room) {
+		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		a->place = grown;
+		of->room = 2 * of->room + 64;
+	}
+	a->place[a->nr_places] = (struct autopsy_place){ .frame = *frame };
+	return &a->place[a->nr_places++];
+}
+
+/* The frame that stands for a stack; false if none is known. */
+static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t python, uint32_t native,
+		    struct stack_frame *out)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	int site;
+
+	*out = (struct stack_frame){ 0 };
+	if (stack_expand(stack, &source, python, native))
+		return false;
+	site = stack_site(stack);
+	if (site >= 0)
+		*out = stack->frame[site];
+	return site >= 0;
+}
+
+static int64_t place_of(struct autopsy *a, struct places_of *of, const struct group *g)
+{
+	struct stack_frame frame;
+	struct autopsy_place *place;
+	uint32_t *grown, room = of->nr_stacks ? of->nr_stacks : 1024;
+
+	while (room <= g->python_stack)
+		room *= 2;
+	if (room > of->nr_stacks) {
+		grown = realloc(of->stack, room * sizeof(*grown));
+		if (!grown)
+			return -1;
+		memset(grown + of->nr_stacks, 0, (room - of->nr_stacks) * sizeof(*grown));
+		of->stack = grown;
+		of->nr_stacks = room;
+	}
+	if (!of->stack[g->python_stack]) {
+		site_of(a, &of->expanded, g->python_stack, 0, &frame);
+		place = add_place(a, of, &frame);
+		if (!place)
+			return -1;
+		of->stack[g->python_stack] = (uint32_t)(place - a->place) + 1;
+	}
+	return of->stack[g->python_stack] - 1;
+}
+
+static void add_block(struct autopsy *a, size_t i)
+{
+	const struct category_block *b = &a->categories.block[i];
+	struct autopsy_place *place = &a->place[a->block[i].place];
+
+	if (!place->blocks || b->life.size > a->categories.block[place->largest].life.size) {
+		place->largest = (uint32_t)i;
+		place->module = b->module;
+	}
+	place->bytes += b->life.size;
+	place->blocks++;
+	place->category[b->category] += b->life.size;
+	if (a->step_ordinal && b->life.birth.ordinal < a->step_ordinal)
+		place->kept_bytes += b->life.size;
+}
+
+static int by_bytes(const void *va, const void *vb)
+{
+	const struct autopsy_place *a = va, *b = vb;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return (a->largest > b->largest) - (a->largest < b->largest);
+}
+
+/* Largest first; blocks follow. Each place has a block of its own, which tells it afterwards. */
+static int sort_places(struct autopsy *a)
+{
+	uint32_t *now = malloc((a->nr_places ? a->nr_places : 1) * sizeof(*now));
+
+	if (!now)
+		return TFMT_E_NOMEM;
+	if (a->nr_places)
+		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
+	for (size_t i = 0; i < a->nr_places; i++)
+		now[a->block[a->place[i].largest].place] = (uint32_t)i;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		a->block[i].place = now[a->block[i].place];
+	free(now);
+	return 0;
+}
+
+static int find_places(struct autopsy *a)
+{
+	struct places_of of = { 0 };
+	size_t nr = a->categories.nr_blocks;
+	int err = 0;
+
+	a->block = calloc(nr ? nr : 1, sizeof(*a->block));
+	if (!a->block)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct group *g = autopsy_group(a, i);
+		int64_t place = place_of(a, &of, g);
+
+		if (place < 0) {
+			err = TFMT_E_NOMEM;
+			break;
+		}
+		a->block[i].place = (uint32_t)place;
+		a->block[i].is_shaped =
+		    g->shape && tfmt_reader_shape(a->device->process->reader, g->shape, &a->block[i].shape);
+		a->block[i].has_graph = a->categories.block[i].life.flags & TFMT_FLAG_FORWARD;
+		add_block(a, i);
+	}
+	err = err ? err : sort_places(a);
+	free(of.stack);
+	stack_release(&of.expanded);
+	return err;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+/* Of the driver ledger, what others than PyTorch have taken. */
+static void find_libraries(struct autopsy *a)
+{
+	struct books *books = &a->device->process->books;
+	uint64_t bytes[NR_OWNERS] = { 0 };
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+		enum owner owner;
+
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g))
+			continue;
+		owner = books_group_owner(books, g);
+		if (owner == OWNER_TORCH)
+			continue;
+		bytes[owner] += group_figures_at(g, MARK_OOM).bytes;
+		a->libraries += group_figures_at(g, MARK_OOM).bytes;
+	}
+	for (int i = 0; i < NR_OWNERS; i++) {
+		if (bytes[i] > most) {
+			most = bytes[i];
+			a->largest_owner = (enum owner)i;
+		}
+	}
+}
+
+static void find_figures(struct autopsy *a)
+{
+	const struct failure *f = a->failure;
+	uint64_t wanted = f->refused ? f->refused : f->asked;
+
+	a->capacity = a->device->capacity_bytes;
+	a->cached = f->reserved > f->allocated ? f->reserved - f->allocated : 0;
+	if (f->free_known && f->refused && wanted > f->free)
+		a->lacking = wanted - f->free;
+	if (f->free_known && a->capacity && a->capacity >= f->reserved + f->free) {
+		a->outside = a->capacity - f->reserved - f->free;
+		a->outside_known = true;
+	}
+	a->largest_fit = f->free / SEGMENT * SEGMENT;
+	find_libraries(a);
+}
+
+static void find_step(struct autopsy *a)
+{
+	const struct steps *steps = &a->device->process->books.lives->steps;
+	const struct steps_bounds *b = steps_bounds(steps);
+
+	if (!steps_count(steps))
+		return;
+	a->step = steps_of(steps, a->failure->ordinal) + 1;
+	if (a->step >= 2 && a->step - 2 < b->nr_bounds)
+		a->step_ordinal = b->ordinal[a->step - 2];
+}
+
+/* "at::_ops::bmm::call(...)": "bmm". */
+static void read_operation(char *out, size_t size, const char *function)
+{
+	static const char prefix[] = "at::_ops::";
+	const char *name = function ? strstr(function, prefix) : NULL, *end;
+
+	if (!name)
+		return;
+	name += sizeof(prefix) - 1;
+	end = strstr(name, "::");
+	if (end)
+		snprintf(out, size, "%.*s", (int)(end - name), name);
+}
+
+/* Who asked: the line, and of a call that the driver refused the operation, the outermost below Python. */
+static void find_request(struct autopsy *a)
+{
+	struct stack stack = { 0 };
+
+	a->has_site = site_of(a, &stack, a->failure->python_stack, a->failure->native_stack, &a->site);
+	for (uint32_t i = 0; i < stack.nr_frames && !stack.frame[i].python && !stack.frame[i].node; i++)
+		read_operation(a->operation, sizeof(a->operation), stack.frame[i].function);
+	stack_release(&stack);
+}
+
+static void ask_causes(struct autopsy *a)
+{
+	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX; c++) {
+		struct autopsy_finding *f = &a->finding[a->nr_findings];
+
+		if (a->nr_findings && !c->is_beside)
+			continue;
+		*f = (struct autopsy_finding){ .verdict = c->verdict, .cause = c->name };
+		a->nr_findings += c->applies(a, f);
+	}
+}
+
+int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d, const struct failures *f)
+{
+	const struct failures_device *of = failures_of(f, d);
+	int err;
+
+	*a = (struct autopsy){ .model = m, .device = d, .failures = f };
+	if (!of)
+		return 0;
+	a->failure = &of->failure[of->nr_failures - 1];
+	err = categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
+	if (!err && d->process->books.lives)
+		find_step(a);
+	if (!err)
+		err = find_places(a);
+	if (err)
+		return err;
+	find_figures(a);
+	find_request(a);
+	ask_causes(a);
+	return 0;
+}
+
+void autopsy_release(struct autopsy *a)
+{
+	categories_release(&a->categories);
+	free(a->block);
+	free(a->place);
+	*a = (struct autopsy)AUTOPSY_INIT;
+}
+
+/* ---- for causes ------------------------------------------------------------------------------ */
+
+const struct group *autopsy_group(const struct autopsy *a, size_t block)
+{
+	return &a->device->process->books.groups.group[a->categories.block[block].life.group];
+}
+
+void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	f->site = a->place[place].frame;
+	f->has_site = f->site.file || f->site.function;
+}
+
+void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
+{
+	f->site = a->site;
+	f->has_site = a->has_site;
+}
+
+bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
+{
+	return bytes >= a->lacking && bytes >= a->failure->allocated / 5;
+}
+
+void autopsy_say(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(f->sentence, sizeof(f->sentence), format, ap);
+	va_end(ap);
+}
+
+void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	if (f->nr_evidence == AUTOPSY_LINES_MAX)
+		return;
+	va_start(ap, format);
+	vsnprintf(f->evidence[f->nr_evidence++], AUTOPSY_TEXT_MAX, format, ap);
+	va_end(ap);
+}
+
+void autopsy_advise(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	if (f->nr_advice == AUTOPSY_LINES_MAX)
+		return;
+	va_start(ap, format);
+	vsnprintf(f->advice[f->nr_advice++], AUTOPSY_TEXT_MAX, format, ap);
+	va_end(ap);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of causes, and those that show in the device's figures alone. */
+#include "analyzer/analysis/autopsy_causes.h"
+
+#include "analyzer/ui/human.h"
+
+#define CONTEXT_MAX_BYTES (1ull << 30) /* what a context takes at most, with what libraries load */
+
+/* The driver was not asked, or had enough: it was PyTorch's own limit. */
+static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct failure *x = a->failure;
+	char asked[HUMAN_MAX], reserved[HUMAN_MAX], left[HUMAN_MAX], most[HUMAN_MAX], share[HUMAN_MAX];
+	uint64_t least = x->reserved + x->asked;
+
+	if (x->refused || !x->free_known || x->free < x->asked || !a->capacity || x->asked > a->capacity)
+		return false;
+	f->bytes = x->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "%s more would have passed the limit set for this process; the GPU had %s free.",
+		    human_bytes(asked, x->asked), human_bytes(left, x->free));
+	autopsy_evidence(f, "PyTorch did not ask the driver: set_per_process_memory_fraction() allows less than %s",
+			 human_bytes(most, least));
+	autopsy_evidence(f, "%s of %s were reserved", human_bytes(reserved, x->reserved),
+			 human_bytes(most, a->capacity));
+	autopsy_advise(f, "a fraction of at least %s lets this request pass",
+		       human_percent(share, (double)least, (double)a->capacity));
+	return true;
+}
+
+static bool is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct failure *x = a->failure;
+	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX];
+	size_t most = 0;
+
+	/* PyTorch has given back what it could before it failed: what is still cached lies between live blocks. */
+	if (a->cached < x->asked || a->cached < x->reserved / 10 || x->asked <= x->free)
+		return false;
+	for (size_t i = 1; i < a->nr_places; i++)
+		if (a->place[i].blocks > a->place[most].blocks)
+			most = i;
+	f->bytes = a->cached;
+	autopsy_at_request(a, f);
+	if (a->nr_places)
+		autopsy_at_place(a, f, most);
+	autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.",
+		    human_bytes(cached, a->cached), human_bytes(asked, x->asked));
+	if (a->nr_places)
+		autopsy_evidence(f, "%llu live blocks of one line lie between the free pieces",
+				 (unsigned long long)a->place[most].blocks);
+	autopsy_evidence(f, "the driver had %s free", human_bytes(left, x->free));
+	autopsy_advise(f, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets up to %s be reused",
+		       human_bytes(cached, a->cached));
+	return true;
+}
+
+static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct failure *x = a->failure;
+	char others[HUMAN_MAX], share[HUMAN_MAX], lacking[HUMAN_MAX];
+
+	if (!x->others_known || !a->lacking || x->other_processes < a->lacking ||
+	    x->other_processes < a->capacity / 20)
+		return false;
+	f->bytes = x->other_processes;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "Other processes held %s (%s) of the GPU; this one was %s short.",
+		    human_bytes(others, x->other_processes),
+		    human_percent(share, (double)x->other_processes, (double)a->capacity),
+		    human_bytes(lacking, a->lacking));
+	autopsy_evidence(f, "by NVML's list of the processes on this GPU, asked when memory ran out");
+	autopsy_advise(f, "without them it would have had %s more; it needed %s", human_bytes(others, f->bytes),
+		       human_bytes(lacking, a->lacking));
+	return true;
+}
+
+/* Libraries of this process, or the driver for it. */
+static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct books *books = &a->device->process->books;
+	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
+	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
+	char size[HUMAN_MAX], lacking[HUMAN_MAX], part[HUMAN_MAX];
+	struct stack stack = { 0 };
+	const struct group *largest = NULL;
+
+	if (!a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES || own - CONTEXT_MAX_BYTES < a->lacking)
+		return false;
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+		uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
+
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || bytes <= most ||
+		    books_group_owner(books, g) == OWNER_TORCH)
+			continue;
+		most = bytes;
+		largest = g;
+	}
+	f->bytes = own;
+	if (largest) {
+		struct stack_source source = model_stack_source(a->model, a->device->process);
+		int site = stack_expand(&stack, &source, largest->python_stack, largest->native_stack) ?
+				   -1 : stack_site(&stack);
+
+		f->has_site = site >= 0;
+		if (f->has_site)
+			f->site = stack.frame[site];
+	}
+	stack_release(&stack);
+	autopsy_say(f, "%s were in use outside PyTorch's allocator by this process; it was %s short.",
+		    human_bytes(size, own), human_bytes(lacking, a->lacking));
+	if (a->libraries)
+		autopsy_evidence(f, "%s of it taken by calls that were recorded, mostly of %s",
+				 human_bytes(part, a->libraries), owner_names[a->largest_owner]);
+	autopsy_evidence(f, "%s by none: contexts, their code, and what was not recorded",
+			 human_bytes(part, own > a->libraries ? own - a->libraries : 0));
+	return true;
+}
+
+static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char asked[HUMAN_MAX], capacity[HUMAN_MAX], over[HUMAN_MAX];
+
+	if (!a->capacity || a->failure->asked <= a->capacity)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "%s were asked for at once, more than the GPU has (%s).", human_bytes(asked, f->bytes),
+		    human_bytes(capacity, a->capacity));
+	autopsy_evidence(f, "even on an empty GPU it lacks at least %s",
+			 human_bytes(over, a->failure->asked - a->capacity));
+	return true;
+}
+
+/* The category with most bytes, apart from one; NR_CATEGORIES: there is none. */
+static int most_bytes(const struct autopsy *a, int apart)
+{
+	const struct category_sum *sum = a->categories.sum;
+	int most = NR_CATEGORIES;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		if (i != apart && (int64_t)sum[i].bytes > 0 && (most == NR_CATEGORIES || sum[i].bytes > sum[most].bytes))
+			most = i;
+	return most;
+}
+
+/* Nothing else: the sum of what the program needs. */
+static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char lacking[HUMAN_MAX], part[HUMAN_MAX], asked[HUMAN_MAX];
+	int first = most_bytes(a, NR_CATEGORIES), second = most_bytes(a, first);
+
+	f->bytes = a->lacking ? a->lacking : a->failure->asked;
+	autopsy_at_request(a, f);
+	human_bytes(asked, a->failure->asked);
+	human_bytes(part, a->failure->allocated);
+	if (a->lacking)
+		autopsy_say(f, "It is %s more than fits: %s asked for beside %s of tensors.",
+			    human_bytes(lacking, a->lacking), asked, part);
+	else
+		autopsy_say(f, "%s more do not fit beside %s of tensors.", asked, part);
+	if (first < NR_CATEGORIES)
+		autopsy_evidence(f, "most of it is %s: %s", category_names[first],
+				 human_bytes(part, a->categories.sum[first].bytes));
+	if (second < NR_CATEGORIES)
+		autopsy_evidence(f, "then %s: %s", category_names[second],
+				 human_bytes(part, a->categories.sum[second].bytes));
+	return true;
+}
+
+/*
+ * Asked from top to bottom. What the program sets or keeps comes before what one tensor needs, this before what others
+ * hold, and "too big" is what is left.
+ */
+const struct autopsy_cause autopsy_causes[] = {
+	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, false },
+	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, false },
+	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
+	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, false },
+	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
+	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },
+	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, false },
+	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
+	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
+	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
+	{ VERDICT_FRAGMENTATION, "fragmentation", is_fragmentation, true },
+	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, true },
+	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },
+	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, false },
+	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, false },
+	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, false },
+	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, false },
+	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, false },
+	{ VERDICT_TOO_BIG, "sum", is_too_big, false },
+	{ VERDICT_NONE, NULL, NULL, false },
+};

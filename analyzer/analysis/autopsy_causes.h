@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The functions of the table in autopsy_causes.c, by what they look at. Each is as autopsy_cause.applies says. */
+#ifndef VT_AUTOPSY_CAUSES_H
+#define VT_AUTOPSY_CAUSES_H
+
+#include "analyzer/analysis/autopsy.h"
+
+/* What the program keeps from one step, call or token to the next (autopsy_kept.c). */
+bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
+bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
+
+#endif

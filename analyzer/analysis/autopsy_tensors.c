@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: tensors that are larger than they need be, or than in the steps before. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/element.h"
+#include "analyzer/ui/human.h"
+
+#define MATRIX_MIN 256        /* rows of an attention matrix that is worth a word */
+#define VOCABULARY_MIN 16384  /* above it a last dimension is taken for a vocabulary's */
+#define STEPS_BEFORE_MIN 3    /* steps that show what is usual */
+#define FLOAT16 5
+#define FLOAT32 6
+#define BFLOAT16 15
+
+static uint64_t rounded(uint64_t bytes)
+{
+	return (bytes + 511) / 512 * 512;
+}
+
+/* Neither part of the model nor made for its update. */
+static bool is_passing(enum category c)
+{
+	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
+}
+
+static uint64_t elements(const struct tfmt_shape *s, uint32_t nr_dims)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < nr_dims; i++)
+		n *= s->dims[i];
+	return n;
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+/* [..., L, L]: L, else 0. */
+static uint64_t square_of(const struct tfmt_shape *s)
+{
+	if (s->nr_dims < 3 || s->dims[s->nr_dims - 1] != s->dims[s->nr_dims - 2])
+		return 0;
+	return s->dims[s->nr_dims - 1] >= MATRIX_MIN ? s->dims[s->nr_dims - 1] : 0;
+}
+
+/*
+ * The other half of a product of queries and keys: as many matrices, one side as long as the square's. An image that
+ * is as wide as high has none.
+ */
+static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t length)
+{
+	const struct books *books = &a->device->process->books;
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+		uint64_t rows, columns;
+
+		if (!g->tensor || !g->shape || !tfmt_reader_shape(books->reader, g->shape, &s) || s.nr_dims < 3)
+			continue;
+		rows = s.dims[s.nr_dims - 2];
+		columns = s.dims[s.nr_dims - 1];
+		if (rows != columns && (rows == length || columns == length) &&
+		    elements(&s, s.nr_dims - 2) == nr_matrices)
+			return true;
+	}
+	return false;
+}
+
+struct matrices {
+	uint64_t length, nr, bytes; /* nr matrices of length x length in each block */
+	uint32_t nr_blocks;
+	size_t largest;
+	bool is_asked; /* the request is one more, or the first */
+};
+
+/* A request for what queries of this block's shape make with their keys. */
+static bool is_product(const struct autopsy *a, size_t i)
+{
+	const struct tfmt_shape *s = &a->block[i].shape;
+	uint64_t nr, each;
+
+	if (s->nr_dims < 3 || !elements(s, s->nr_dims) || a->categories.block[i].life.birth.phase != PHASE_FORWARD)
+		return false;
+	nr = elements(s, s->nr_dims - 2);
+	each = s->bytes / elements(s, s->nr_dims);
+	for (uint32_t k = s->nr_dims - 2; k < s->nr_dims; k++)
+		if (s->dims[k] >= MATRIX_MIN && s->dims[s->nr_dims - 1] != s->dims[s->nr_dims - 2] &&
+		    rounded(nr * s->dims[k] * s->dims[k] * each) == rounded(a->failure->asked))
+			return true;
+	return false;
+}
+
+static void find_matrices(const struct autopsy *a, struct matrices *m)
+{
+	*m = (struct matrices){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+		uint64_t length = a->block[i].is_shaped ? square_of(s) : 0;
+
+		if (!length || length < m->length || !is_passing(a->categories.block[i].category) ||
+		    !has_factor(a, elements(s, s->nr_dims - 2), length))
+			continue;
+		if (length > m->length)
+			*m = (struct matrices){ .length = length, .nr = elements(s, s->nr_dims - 2), .largest = i };
+		m->bytes += a->categories.block[i].life.size;
+		m->nr_blocks++;
+		m->is_asked |= rounded(s->bytes) == rounded(a->failure->asked);
+	}
+}
+
+bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+	struct matrices m;
+	uint64_t bytes;
+
+	find_matrices(a, &m);
+	for (size_t i = 0; i < a->categories.nr_blocks && !m.is_asked; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+		uint64_t rows;
+
+		if (!a->block[i].is_shaped || a->failure->phase != PHASE_FORWARD || !is_product(a, i))
+			continue;
+		rows = s->dims[s->nr_dims - 2] > s->dims[s->nr_dims - 1] ? s->dims[s->nr_dims - 2]
+									: s->dims[s->nr_dims - 1];
+		m.is_asked = true;
+		m.length = rows;
+		m.nr = elements(s, s->nr_dims - 2);
+	}
+	bytes = m.bytes + (m.is_asked ? a->failure->asked : 0);
+	if (!bytes || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	if (m.is_asked)
+		autopsy_at_request(a, f);
+	else
+		autopsy_at_place(a, f, a->block[m.largest].place);
+	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.length, m.length,
+		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
+		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
+	autopsy_evidence(f, "%" PRIu32 " live tensors of %" PRIu64 " matrices each; twice the length makes four times "
+			 "the bytes", m.nr_blocks, m.nr);
+	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s", human_bytes(size, bytes));
+	return true;
+}
+
+/* ---- logits ---------------------------------------------------------------------------------- */
+
+static bool is_half(const struct tfmt_shape *s)
+{
+	return s->element_type == FLOAT16 || s->element_type == BFLOAT16;
+}
+
+static bool is_of_vocabulary(const struct tfmt_shape *s)
+{
+	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] >= VOCABULARY_MIN &&
+	       elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
+}
+
+/* Was there a tensor of the same sizes in 16 bits? */
+static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
+{
+	const struct books *books = &a->device->process->books;
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
+		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
+		    elements(&s, s.nr_dims) == elements(of, of->nr_dims))
+			return true;
+	}
+	return false;
+}
+
+bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t wide = 0, half = 0, vocabulary = 0, rows = 0;
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+	bool is_asked = false;
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+		uint64_t bytes = a->categories.block[i].life.size;
+
+		if (!a->block[i].is_shaped || !is_of_vocabulary(s) || !is_passing(a->categories.block[i].category))
+			continue;
+		if (is_half(s)) {
+			half += bytes;
+			/* The copy in 32 bits takes twice as much. */
+			is_asked |= rounded(2 * s->bytes) == rounded(a->failure->asked);
+		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
+			if (!wide || bytes > a->categories.block[largest].life.size)
+				largest = i;
+			wide += bytes;
+			is_asked |= rounded(s->bytes) == rounded(a->failure->asked);
+		} else {
+			continue;
+		}
+		vocabulary = s->dims[s->nr_dims - 1];
+		rows = elements(s, s->nr_dims - 1);
+	}
+	f->bytes = wide + (is_asked ? a->failure->asked : 0);
+	if (!f->bytes || !autopsy_matters(a, f->bytes))
+		return false;
+	if (wide)
+		autopsy_at_place(a, f, a->block[largest].place);
+	else
+		autopsy_at_request(a, f);
+	autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.", human_bytes(size, wide),
+		    is_asked ? ", and one more copy was asked for: " : "",
+		    is_asked ? human_bytes(asked, a->failure->asked) : "");
+	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows, vocabulary,
+			 human_bytes(size, half));
+	autopsy_advise(f, "a loss over 8 parts of the rows keeps %s less",
+		       human_bytes(size, f->bytes - f->bytes / 8));
+	return true;
+}
+
+/* ---- Fourier transforms ---------------------------------------------------------------------- */
+
+bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], from[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	int64_t source = -1;
+
+	if (!strstr(a->operation, "fft"))
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->block[i].is_shaped && is_half(&a->block[i].shape) &&
+		    is_passing(a->categories.block[i].category) &&
+		    (source < 0 || a->categories.block[i].life.size > a->categories.block[source].life.size))
+			source = (int64_t)i;
+	if (source < 0 || a->categories.block[source].life.size < a->failure->asked / 32)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A Fourier transform of 16-bit data asked for %s: its spectrum is complex64.",
+		    human_bytes(size, f->bytes));
+	autopsy_evidence(f, "the data are %s, %s", shape_text(shape, &a->block[source].shape),
+			 human_bytes(from, a->categories.block[source].life.size));
+	autopsy_advise(f, "in 8 parts of the first dimension the spectrum takes %s less",
+		       human_bytes(size, f->bytes - f->bytes / 8));
+	return true;
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+static bool request_has_frame(const struct autopsy *a, const char *part)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (!stack_expand(&stack, &source, a->failure->python_stack, 0))
+		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+			found = stack.frame[i].python && stack.frame[i].function &&
+				strstr(stack.frame[i].function, part);
+	stack_release(&stack);
+	return found;
+}
+
+static void say_model(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct category_sum *sum = a->categories.sum;
+	char parameters[HUMAN_MAX], gradients[HUMAN_MAX], state[HUMAN_MAX];
+
+	autopsy_evidence(f, "parameters %s, gradients %s, optimizer state so far %s",
+			 human_bytes(parameters, sum[CATEGORY_PARAMETER].bytes),
+			 human_bytes(gradients, sum[CATEGORY_GRADIENT].bytes),
+			 human_bytes(state, sum[CATEGORY_OPTIMIZER_STATE].bytes));
+}
+
+bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+
+	if (a->failure->phase != PHASE_OPTIMIZER || !request_has_frame(a, "_init_group"))
+		return false;
+	f->bytes = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes + a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "The optimizer's state does not fit: %s are there and %s more were asked for.",
+		    human_bytes(size, f->bytes - a->failure->asked), human_bytes(asked, a->failure->asked));
+	say_model(a, f);
+	return true;
+}
+
+bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t bytes = a->failure->asked, largest = 0;
+	char size[HUMAN_MAX], saved[HUMAN_MAX];
+
+	if (a->failure->phase != PHASE_OPTIMIZER)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category == CATEGORY_PARAMETER && b->life.size > largest)
+			largest = b->life.size;
+		if (b->life.birth.phase == PHASE_OPTIMIZER && b->category != CATEGORY_OPTIMIZER_STATE &&
+		    b->life.birth.ordinal >= a->step_ordinal)
+			bytes += b->life.size;
+	}
+	if (bytes < a->lacking || bytes < a->failure->allocated / 20)
+		return false;
+	f->bytes = bytes;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
+		    human_bytes(size, bytes));
+	say_model(a, f);
+	if (largest < bytes && (request_has_frame(a, "_multi_tensor") || request_has_frame(a, "foreach")))
+		autopsy_advise(f, "foreach=False works on one parameter at a time: at least %s less so far",
+			       human_bytes(saved, bytes - largest));
+	return true;
+}
+
+/* ---- larger than before ---------------------------------------------------------------------- */
+
+static uint64_t before(const struct autopsy *a, uint32_t python_stack)
+{
+	return failures_largest_before(a->failures, a->device->process, python_stack, a->step_ordinal);
+}
+
+/* Blocks of this step whose stack has made less than half of it before. */
+static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
+{
+	const struct life *life = &a->categories.block[i].life;
+
+	if (life->birth.ordinal < a->step_ordinal)
+		return false;
+	*was = before(a, autopsy_group(a, i)->python_stack);
+	return life->size >= 2 * *was;
+}
+
+bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	uint64_t bytes = 0, was, best_was = 0;
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN || (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!is_larger(a, i, &was) || !was)
+			continue;
+		bytes += b->life.size;
+		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped && a->block[i].shape.nr_dims >= 1 &&
+		    (best < 0 || b->life.size > a->categories.block[best].life.size)) {
+			best = (int64_t)i;
+			best_was = was;
+		}
+	}
+	was = before(a, a->failure->python_stack);
+	if (was && a->failure->asked >= 2 * was)
+		bytes += a->failure->asked;
+	if (best < 0 || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	autopsy_at_place(a, f, a->block[best].place);
+	autopsy_say(f, "The batch of step %" PRIu32 " is %.3g times the largest before: %s of it and what follows.",
+		    a->step, (double)a->block[best].shape.bytes / (double)best_was, human_bytes(size, bytes));
+	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
+			 human_bytes(size, a->categories.block[best].life.size), human_bytes(was_size, best_was));
+	if (was)
+		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
+				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
+	return true;
+}
+
+/* Does the line hold some already that are about as large? Then the one that failed is not alone. */
+static bool has_like_request(const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (autopsy_group(a, i)->python_stack == a->failure->python_stack &&
+		    2 * a->categories.block[i].life.size >= a->failure->asked)
+			return true;
+	return false;
+}
+
+bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], was_size[HUMAN_MAX];
+	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN)
+		return false;
+	if (a->failure->asked >= 2 * was && !has_like_request(a))
+		most = a->failure->asked;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t one_was;
+
+		if (a->categories.block[i].life.size <= most || !is_larger(a, i, &one_was) ||
+		    a->place[a->block[i].place].bytes >= 2 * a->categories.block[i].life.size)
+			continue;
+		most = a->categories.block[i].life.size;
+		block_was = one_was;
+		best = (int64_t)i;
+	}
+	if (!most || most < a->lacking || most < a->capacity / 10)
+		return false;
+	f->bytes = most;
+	if (best < 0)
+		autopsy_at_request(a, f);
+	else
+		autopsy_at_place(a, f, a->block[best].place);
+	was = best < 0 ? was : block_was;
+	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step, human_bytes(size, most));
+	if (was)
+		autopsy_evidence(f, "in the steps before it was at most %s here: %.3g times", human_bytes(was_size, was),
+				 (double)most / (double)was);
+	else
+		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here", a->step - 1);
+	return true;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* Printing the autopsy of a failed allocation. */
+#include "analyzer/cmds/print_autopsy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_oom.h"
+#include "analyzer/ui/human.h"
+
+#define SITE_MAX 512
+#define HOLDERS_SHOWN 3
+#define ADVICE_SHOWN 3
+
+/* "train.py:31 in forward". */
+static const char *site_text(char *buf, size_t size, const struct stack_frame *f)
+{
+	struct stack_frame shown = *f;
+
+	if (!f->file && !f->function) {
+		snprintf(buf, size, "an unknown place");
+		return buf;
+	}
+	if (f->python && f->file)
+		shown.file = print_short_path(f->file);
+	return stack_frame_text(buf, size, &shown);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_request(struct emit *e, const struct autopsy *a)
+{
+	const struct failure *x = a->failure;
+	char asked[HUMAN_MAX], step[32] = "", stream[32] = "", where[SITE_MAX] = "";
+
+	if (a->step)
+		snprintf(step, sizeof(step), "step %" PRIu32 ", ", a->step);
+	if (x->stream)
+		snprintf(stream, sizeof(stream), ", stream %u", x->stream);
+	if (a->site.file)
+		snprintf(where, sizeof(where), ", at %.48s:%" PRIu32, print_short_path(a->site.file), a->site.line);
+	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step, phase_names[x->phase], stream,
+		   where);
+}
+
+/* What is in use beyond what PyTorch has reserved, in its parts. */
+static void print_beyond(struct emit *e, const struct autopsy *a)
+{
+	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
+	char size[HUMAN_MAX], part[HUMAN_MAX], text[128] = "";
+	size_t n = 0;
+
+	if (others)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "other processes %s, ", human_bytes(part, others));
+	if (a->libraries)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "libraries %s, ", human_bytes(part, a->libraries));
+	if (a->outside >= others + a->libraries)
+		snprintf(text + n, sizeof(text) - n, "rest %s",
+			 human_bytes(part, a->outside - others - a->libraries));
+	emit_label(e, NULL, "outside PyTorch", "%8s   %s", human_bytes(size, a->outside), text);
+}
+
+static void print_device(struct emit *e, const struct autopsy *a)
+{
+	const struct failure *x = a->failure;
+	char size[HUMAN_MAX], part[HUMAN_MAX];
+
+	if (a->capacity)
+		emit_label(e, NULL, "capacity", "%8s", human_bytes(size, a->capacity));
+	emit_label(e, NULL, "reserved", "%8s", human_bytes(size, x->reserved));
+	emit_label(e, NULL, "allocated", "%8s   %s cached", human_bytes(size, x->allocated),
+		   human_bytes(part, a->cached));
+	if (a->outside_known)
+		print_beyond(e, a);
+	if (x->free_known && x->refused)
+		emit_label(e, NULL, "free", "%8s   a request of so much would have fitted",
+			   human_bytes(size, a->largest_fit));
+	else if (x->free_known)
+		emit_label(e, NULL, "free", "%8s", human_bytes(size, x->free));
+}
+
+static enum category main_category(const struct autopsy_place *p)
+{
+	enum category most = CATEGORY_UNKNOWN;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		if (p->category[i] > p->category[most])
+			most = (enum category)i;
+	return most;
+}
+
+/* The same, short enough for a column: without the classes and functions around it. */
+static const char *narrow_site_text(char *buf, size_t size, const struct stack_frame *f)
+{
+	const char *function = f->function ? strrchr(f->function, '.') : NULL;
+
+	if (!f->file)
+		return site_text(buf, size, f);
+	function = function ? function + 1 : f->function;
+	snprintf(buf, size, "%.30s:%" PRIu32 "%s%.14s", print_short_path(f->file), f->line, function ? " " : "",
+		 function ? function : "");
+	return buf;
+}
+
+static void print_places(struct emit *e, const struct autopsy *a)
+{
+	static const struct emit_column columns[] = {
+		{ "bytes", "held by", EMIT_RIGHT, true },  { "share", "share", EMIT_RIGHT, true },
+		{ "count", "blocks", EMIT_RIGHT, true },    { "category", "mostly", EMIT_LEFT, true },
+		{ "site", "allocated at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
+	};
+	char text[SITE_MAX], share[HUMAN_MAX];
+
+	if (!a->nr_places)
+		return;
+	emit_table_begin(e, NULL, columns);
+	for (size_t i = 0; i < a->nr_places && i < HOLDERS_SHOWN; i++) {
+		const struct autopsy_place *p = &a->place[i];
+
+		emit_row_begin(e);
+		emit_bytes(e, "bytes", NULL, p->bytes);
+		emit_label(e, "share", NULL, "%s",
+			   human_percent(share, (double)p->bytes, (double)a->failure->allocated));
+		emit_uint(e, "count", NULL, p->blocks);
+		emit_string(e, "category", NULL, category_names[main_category(p)]);
+		emit_string(e, "site", NULL, narrow_site_text(text, sizeof(text), &p->frame));
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
+
+/* What the step began with, against the one before. */
+static void print_step(struct emit *e, const struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	char now[HUMAN_MAX], change[HUMAN_MAX];
+	uint64_t bytes, before;
+
+	if (a->step < 3 || !lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes) ||
+	    !lives_step_bytes(lives, a->device->ordinal, a->step - 2, &before))
+		return;
+	emit_text(e, "Step %" PRIu32 " began with %s allocated, %s against the step before.", a->step,
+		  human_bytes(now, bytes), human_bytes_delta(change, (int64_t)(bytes - before)));
+}
+
+void print_autopsy_line(struct emit *e, const struct autopsy *a)
+{
+	const struct autopsy_finding *f = a->finding;
+	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
+
+	if (!a->nr_findings)
+		return;
+	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), f->sentence);
+	print_wrapped(e, "", "  ", text);
+	if (f->has_site)
+		emit_text(e, "  at %s", site_text(where, sizeof(where), &f->site));
+}
+
+static void print_rest(struct emit *e, const struct autopsy *a, bool verbose)
+{
+	unsigned shown = 0;
+
+	for (unsigned i = 0; i < a->nr_findings; i++)
+		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < ADVICE_SHOWN; k++)
+			print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
+	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
+		print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
+}
+
+void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose)
+{
+	char title[256];
+
+	emit_heading(e, "Out of memory on %s", print_device_title(title, sizeof(title), a->model, a->device));
+	print_autopsy_line(e, a);
+	for (unsigned i = 0; i < a->finding[0].nr_evidence; i++)
+		print_wrapped(e, "- ", "  ", a->finding[0].evidence[i]);
+	emit_blank(e);
+	print_request(e, a);
+	print_device(e, a);
+	emit_blank(e);
+	print_places(e, a);
+	print_step(e, a);
+	print_rest(e, a, verbose);
+}
+
+void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
+		    const struct failures_device *failures)
+{
+	static const struct emit_column columns[] = {
+		{ "time_ns", "after", EMIT_RIGHT, false },    { "asked_bytes", "asked", EMIT_RIGHT, false },
+		{ "step", "step", EMIT_RIGHT, false },	      { "end", "the program", EMIT_LEFT, true },
+		{ "place", "asked for at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
+	};
+	struct stack_source source = model_stack_source(m, d->process);
+	const struct steps *steps = d->process->books.lives ? &d->process->books.lives->steps : NULL;
+	struct stack stack = { 0 };
+	char text[SITE_MAX];
+
+	emit_table_begin(e, "failures", columns);
+	for (size_t i = 0; i < failures->nr_failures; i++) {
+		const struct failure *x = &failures->failure[i];
+		int site = stack_expand(&stack, &source, x->python_stack, x->native_stack) ? -1 : stack_site(&stack);
+		const struct stack_frame *f = site < 0 ? NULL : &stack.frame[site];
+
+		emit_row_begin(e);
+		emit_ns(e, "time_ns", NULL, x->time_ns);
+		emit_bytes(e, "asked_bytes", NULL, x->asked);
+		if (steps && steps_count(steps))
+			emit_uint(e, "step", NULL, steps_of(steps, x->ordinal) + 1);
+		else
+			emit_null(e, "step", NULL);
+		emit_string(e, "phase", NULL, phase_names[x->phase]);
+		emit_uint(e, "stream", NULL, x->stream);
+		emit_uint(e, "allocated_bytes", NULL, x->allocated);
+		emit_uint(e, "reserved_bytes", NULL, x->reserved);
+		emit_bool(e, "handled", NULL, x->handled);
+		emit_label(e, "end", NULL, "%s", x->handled ? "went on" : "did not go on");
+		emit_label(e, "place", NULL, "%s", f ? site_text(text, sizeof(text), f) : "-");
+		print_site_of(e, f);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	emit_uint(e, "nr_failures", NULL, failures->nr_all);
+	stack_release(&stack);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_known(struct emit *e, const char *key, bool is_known, uint64_t value)
+{
+	if (is_known)
+		emit_uint(e, key, NULL, value);
+	else
+		emit_null(e, key, NULL);
+}
+
+static void json_holders(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char text[SITE_MAX];
+
+	emit_array_begin(e, "holders", NULL);
+	for (size_t i = 0; i < a->nr_places && i < 100; i++) {
+		const struct autopsy_place *p = &a->place[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_uint(e, "bytes", NULL, p->bytes);
+		emit_uint(e, "count", NULL, p->blocks);
+		emit_uint(e, "kept_bytes", NULL, p->kept_bytes);
+		emit_string(e, "category", NULL, category_names[main_category(p)]);
+		emit_string(e, "module", NULL,
+			    paths && p->module ? modulepaths_text(paths, p->module, 0, text, sizeof(text)) : NULL);
+		print_site_of(e, p->frame.file || p->frame.function ? &p->frame : NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+void print_autopsy_state(struct emit *e, const struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	const struct failure *x = a->failure;
+	uint64_t bytes = 0;
+
+	emit_object_begin(e, "state", NULL);
+	json_known(e, "capacity_bytes", a->capacity, a->capacity);
+	emit_uint(e, "asked_bytes", NULL, x->asked);
+	json_known(e, "refused_bytes", x->refused, x->refused);
+	emit_uint(e, "reserved_bytes", NULL, x->reserved);
+	emit_uint(e, "allocated_bytes", NULL, x->allocated);
+	emit_uint(e, "cached_bytes", NULL, a->cached);
+	json_known(e, "free_bytes", x->free_known, x->free);
+	json_known(e, "lacking_bytes", x->free_known && x->refused, a->lacking);
+	json_known(e, "largest_fit_bytes", x->free_known, a->largest_fit);
+	json_known(e, "outside_bytes", a->outside_known, a->outside);
+	emit_uint(e, "libraries_bytes", NULL, a->libraries);
+	json_known(e, "other_processes_bytes", x->others_known, x->other_processes);
+	emit_string(e, "operation", NULL, *a->operation ? a->operation : NULL);
+	json_known(e, "step", a->step, a->step);
+	json_known(e, "step_began_with_bytes",
+		   a->step > 1 && lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes), bytes);
+	json_known(e, "previous_step_began_with_bytes",
+		   a->step > 2 && lives_step_bytes(lives, a->device->ordinal, a->step - 2, &bytes), bytes);
+	emit_object_begin(e, "categories", NULL);
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
+	emit_object_end(e);
+	emit_object_end(e);
+	json_holders(e, a);
+}
+
+void print_autopsy_findings(struct emit *e, const struct autopsy *a)
+{
+	emit_array_begin(e, "findings", NULL);
+	for (unsigned i = 0; a && i < a->nr_findings; i++) {
+		const struct autopsy_finding *f = &a->finding[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "verdict", NULL, verdict_name(f->verdict));
+		emit_string(e, "cause", NULL, f->cause);
+		print_site_of(e, f->has_site ? &f->site : NULL);
+		emit_uint(e, "bytes", NULL, f->bytes);
+		emit_array_begin(e, "evidence", NULL);
+		emit_string(e, NULL, NULL, f->sentence);
+		for (unsigned k = 0; k < f->nr_evidence; k++)
+			emit_string(e, NULL, NULL, f->evidence[k]);
+		emit_array_end(e);
+		emit_array_begin(e, "advice", NULL);
+		for (unsigned k = 0; k < f->nr_advice; k++)
+			emit_string(e, NULL, NULL, f->advice[k]);
+		emit_array_end(e);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The autopsy of a failed allocation (analysis/autopsy.h), as one page and as JSON. */
+#ifndef VT_PRINT_AUTOPSY_H
+#define VT_PRINT_AUTOPSY_H
+
+#include "analyzer/analysis/autopsy.h"
+#include "analyzer/ui/emit.h"
+
+/* The page; with `verbose` all findings. */
+void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose);
+
+/* The verdict in one sentence with its place. */
+void print_autopsy_line(struct emit *e, const struct autopsy *a);
+
+/* As members of the device's object: state, holders, findings. */
+void print_autopsy_state(struct emit *e, const struct autopsy *a);
+
+/* The array "findings"; NULL: it is empty. */
+void print_autopsy_findings(struct emit *e, const struct autopsy *a);
+
+/* Failures of a device: a table (text), the array "failures". */
+void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
+		    const struct failures_device *failures);
+
+#endif
