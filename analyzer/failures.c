@@ -7,9 +7,10 @@
 
 #define STACKS_MAX (1u << 26)
 
-static struct failures_device *device_of(struct failures *f, const struct model_process *p, uint32_t ordinal)
+static struct failures_of_device *device_of(struct failures *f, const struct model_process *p,
+					    uint32_t ordinal)
 {
-	struct failures_device *grown;
+	struct failures_of_device *grown;
 
 	for (size_t i = 0; i < f->nr_devices; i++)
 		if (f->device[i].process == p && f->device[i].ordinal == ordinal)
@@ -21,7 +22,7 @@ static struct failures_device *device_of(struct failures *f, const struct model_
 	}
 	f->device = grown;
 	grown += f->nr_devices++;
-	*grown = (struct failures_device){ .process = p, .ordinal = ordinal };
+	*grown = (struct failures_of_device){ .process = p, .ordinal = ordinal };
 	return grown;
 }
 
@@ -40,7 +41,7 @@ static void see_driver(struct failure *failure, const struct residual *r)
 	failure->others_known = last->knows_processes;
 }
 
-static void add_failure(struct failures_device *d, const struct failure *failure)
+static void add_failure(struct failures_of_device *d, const struct failure *failure)
 {
 	struct failure *grown;
 	size_t room = d->room ? 2 * d->room : 8;
@@ -60,7 +61,7 @@ static void add_failure(struct failures_device *d, const struct failure *failure
 		d->nr_handled = d->nr_failures - 1;
 }
 
-static void request_failed(struct failures_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+static void request_failed(struct failures_of_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	const struct books *books = &d->process->books;
 	const struct device_books *b = &books->device[d->ordinal];
@@ -130,7 +131,7 @@ static void note_size(struct failures *f, const struct model_process *p, const s
 }
 
 /* The program goes on: every failure before is handled if `stack` is that of the last one, or 0. */
-static void handle(struct failures_device *d, uint32_t stack)
+static void handle(struct failures_of_device *d, uint32_t stack)
 {
 	size_t last = d->nr_failures;
 
@@ -142,7 +143,7 @@ static void handle(struct failures_device *d, uint32_t stack)
 
 static void tensor_allocated(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
 {
-	struct failures_device *d;
+	struct failures_of_device *d;
 
 	note_size(f, p, ev);
 	for (size_t i = 0; i < f->nr_devices; i++) {
@@ -158,7 +159,7 @@ static void tensor_allocated(struct failures *f, const struct model_process *p, 
 static void pass_ended(struct failures *f, const struct model_process *p)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
-		struct failures_device *d = &f->device[i];
+		struct failures_of_device *d = &f->device[i];
 
 		/* Of a pass that began behind it. */
 		if (d->process == p && d->nr_handled < d->nr_failures && p->books.lives &&
@@ -167,10 +168,11 @@ static void pass_ended(struct failures *f, const struct model_process *p)
 	}
 }
 
-void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+		      uint64_t time_ns)
 {
 	struct failures *f = ctx;
-	struct failures_device *d;
+	struct failures_of_device *d;
 
 	if (ev->kind == TFMT_TENSOR_ALLOC)
 		tensor_allocated(f, process, ev);
@@ -201,23 +203,40 @@ void failures_release(struct failures *f)
 	*f = (struct failures)FAILURES_INIT;
 }
 
-const struct failures_device *failures_of(const struct failures *f, const struct model_device *d)
+const struct failures_of_device *failures_of(const struct failures *f, const struct model_device *d)
 {
 	for (size_t i = 0; i < f->nr_devices; i++)
-		if (f->device[i].process == d->process && f->device[i].ordinal == d->ordinal && f->device[i].nr_failures)
+		if (f->device[i].process == d->process && f->device[i].ordinal == d->ordinal &&
+		    f->device[i].nr_failures)
 			return &f->device[i];
 	return NULL;
 }
 
-const struct failure *failures_fatal(const struct failures_device *d)
+const struct failure *failures_fatal(const struct failures_of_device *d)
 {
 	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
 
 	return last && !last->handled ? last : NULL;
 }
 
-uint64_t failures_largest_before(const struct failures *f, const struct model_process *p, uint32_t python_stack,
-				 uint64_t ordinal)
+const struct model_device *failures_device(const struct failures *f, const struct model *m)
+{
+	const struct model_device *last = NULL;
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		const struct failure *failure = failures_fatal(failures_of(f, &m->device[i]));
+
+		if (failure && (!last || failure->time_ns > last_ns)) {
+			last = &m->device[i];
+			last_ns = failure->time_ns;
+		}
+	}
+	return last;
+}
+
+uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
+				 uint32_t python_stack, uint64_t ordinal)
 {
 	uint64_t bytes = 0;
 

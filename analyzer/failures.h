@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures: the requests that the framework's allocator could not serve, with the device as it was then, and how
- * large the blocks of each stack had been before.
+ * Failures: the requests that the framework's allocator could not serve, with the device as it was then, and
+ * how large the blocks of each stack had been before.
  *
- * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack got
- * memory after all. Programs that look for the batch that fits fail on purpose.
+ * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack
+ * got memory after all. Programs that look for the batch that fits fail on purpose.
  */
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H
@@ -19,11 +19,11 @@ struct failure {
 	uint64_t asked;            /* bytes of the tensor */
 	uint64_t refused;          /* bytes that the driver was asked for and refused; 0 = it was not asked */
 	uint64_t allocated, reserved;
-	uint64_t free;             /* what the driver had, if it is known */
+	uint64_t free; /* what the driver had, if it is known */
 	uint64_t other_processes;
 	uint32_t python_stack;
-	uint32_t native_stack;     /* of the refused call, else of the request */
-	uint32_t nr_begun;         /* backward passes begun before, if lives are kept */
+	uint32_t native_stack; /* of the refused call, else of the request */
+	uint32_t nr_begun;     /* backward passes begun before, if lives are kept */
 	uint32_t nr_cycles;
 	uint16_t stream;
 	uint8_t phase;
@@ -31,17 +31,17 @@ struct failure {
 	bool handled;
 };
 
-struct failures_device {
+struct failures_of_device {
 	const struct model_process *process;
 	uint32_t ordinal;
 	struct failure *failure; /* in order; not more than FAILURES_KEPT */
 	size_t nr_failures, room;
 	uint64_t nr_all;
-	size_t nr_handled;       /* of those kept, the first ones */
+	size_t nr_handled; /* of those kept, the first ones */
 	struct {
 		uint64_t bytes;
 		uint32_t python_stack, native_stack;
-	} refused;               /* what the driver has just refused */
+	} refused; /* what the driver has just refused */
 };
 
 /* The last times that a stack's blocks grew by a half or more. */
@@ -57,26 +57,33 @@ struct failures_process {
 };
 
 struct failures {
-	struct failures_device *device;
+	struct failures_of_device *device;
 	size_t nr_devices;
 	struct failures_process *process;
 	size_t nr_processes;
 	bool is_short_of_memory;
 };
-#define FAILURES_INIT { 0 }
+#define FAILURES_INIT                                                                                        \
+	{                                                                                                    \
+		0                                                                                            \
+	}
 
 /* A struct model_options observer; ctx is the struct failures. */
-void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+		      uint64_t time_ns);
 void failures_release(struct failures *f);
 
 /* Those of a device of the model; NULL: it had none. */
-const struct failures_device *failures_of(const struct failures *f, const struct model_device *d);
+const struct failures_of_device *failures_of(const struct failures *f, const struct model_device *d);
 
 /* The last one if it was not handled, else NULL. */
-const struct failure *failures_fatal(const struct failures_device *d);
+const struct failure *failures_fatal(const struct failures_of_device *d);
+
+/* The device to explain: that of the last failure that was not handled; NULL: there is none. */
+const struct model_device *failures_device(const struct failures *f, const struct model *m);
 
 /* The largest block that the stack had before that event; 0 = none. */
-uint64_t failures_largest_before(const struct failures *f, const struct model_process *p, uint32_t python_stack,
-				 uint64_t ordinal);
+uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
+				 uint32_t python_stack, uint64_t ordinal);
 
 #endif

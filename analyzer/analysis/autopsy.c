@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENT (2ull << 20) /* PyTorch takes memory from the driver in multiples of this */
+#define MODULES_DEPTH 2
+/* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
+#define MIB (1ull << 20)
+#define SEGMENT (2 * MIB)
+#define LARGE_MIN (10 * MIB) /* from here on a request has a segment of its own */
+#define SMALL_MAX (1 * MIB)  /* up to here it shares one of 2 MiB, between them one of 20 MiB */
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -24,7 +29,8 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of, const struct stack_frame *frame)
+static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
+				       const struct stack_frame *frame)
 {
 	struct autopsy_place *grown;
 
@@ -148,8 +154,8 @@ static int find_places(struct autopsy *a)
 			break;
 		}
 		a->block[i].place = (uint32_t)place;
-		a->block[i].is_shaped =
-		    g->shape && tfmt_reader_shape(a->device->process->reader, g->shape, &a->block[i].shape);
+		a->block[i].is_shaped = g->shape && tfmt_reader_shape(a->device->process->reader, g->shape,
+								      &a->block[i].shape);
 		a->block[i].has_graph = a->categories.block[i].life.flags & TFMT_FLAG_FORWARD;
 		add_block(a, i);
 	}
@@ -188,6 +194,14 @@ static void find_libraries(struct autopsy *a)
 	}
 }
 
+/* The largest request that a new segment would have served. */
+static uint64_t largest_request(uint64_t free_bytes)
+{
+	uint64_t whole = free_bytes / SEGMENT * SEGMENT;
+
+	return whole >= LARGE_MIN ? whole : whole ? SMALL_MAX : 0;
+}
+
 static void find_figures(struct autopsy *a)
 {
 	const struct failure *f = a->failure;
@@ -201,7 +215,7 @@ static void find_figures(struct autopsy *a)
 		a->outside = a->capacity - f->reserved - f->free;
 		a->outside_known = true;
 	}
-	a->largest_fit = f->free / SEGMENT * SEGMENT;
+	a->largest_fit = largest_request(f->free);
 	find_libraries(a);
 }
 
@@ -244,7 +258,8 @@ static void find_request(struct autopsy *a)
 
 static void ask_causes(struct autopsy *a)
 {
-	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX; c++) {
+	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX;
+	     c++) {
 		struct autopsy_finding *f = &a->finding[a->nr_findings];
 
 		if (a->nr_findings && !c->is_beside)
@@ -254,9 +269,10 @@ static void ask_causes(struct autopsy *a)
 	}
 }
 
-int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d, const struct failures *f)
+int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+		 const struct failures *f)
 {
-	const struct failures_device *of = failures_of(f, d);
+	const struct failures_of_device *of = failures_of(f, d);
 	int err;
 
 	*a = (struct autopsy){ .model = m, .device = d, .failures = f };
@@ -268,6 +284,8 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 		find_step(a);
 	if (!err)
 		err = find_places(a);
+	if (!err && d->process->books.modulepaths)
+		err = modules_find(&a->modules, &a->categories, &d->process->books, MODULES_DEPTH);
 	if (err)
 		return err;
 	find_figures(a);
@@ -279,6 +297,7 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 void autopsy_release(struct autopsy *a)
 {
 	categories_release(&a->categories);
+	modules_release(&a->modules);
 	free(a->block);
 	free(a->place);
 	*a = (struct autopsy)AUTOPSY_INIT;

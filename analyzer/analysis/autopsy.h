@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The autopsy of an allocation that failed: what filled the device then, and which of the known causes that shows.
+ * The autopsy of an allocation that failed: what filled the device then, and which of the known causes that
+ * shows.
  *
- * A *place* is a line of the program with all blocks it held. A *cause* is a row of the table in autopsy_causes.c: a
- * verdict, and a function that looks at the autopsy and either says nothing or makes a finding of it, with figures.
- * Causes are asked in the order of the table; the first that finds something is the verdict, the others are said beside it.
+ * A *place* is a line of the program with all blocks it held. A *cause* is a row of the table in
+ * autopsy_causes.c: a verdict, and a function that looks at the autopsy and either says nothing or makes a
+ * finding of it, with figures. Causes are asked in the order of the table; the first that finds something is
+ * the verdict, the others are said beside it.
  */
 #ifndef VT_AUTOPSY_H
 #define VT_AUTOPSY_H
 
 #include "analyzer/analysis/category.h"
+#include "analyzer/analysis/modulesums.h"
 #include "analyzer/failures.h"
 #include "analyzer/verdict.h"
 
@@ -21,23 +24,23 @@ struct autopsy_place {
 	struct stack_frame frame; /* its strings belong to the model; file NULL: no frame is known */
 	uint64_t bytes, blocks;
 	uint64_t category[NR_CATEGORIES];
-	uint64_t kept_bytes;      /* of blocks from before the step */
-	uint32_t largest;         /* index of its largest block */
-	uint32_t module;          /* ... of that; 0 = in none */
+	uint64_t kept_bytes; /* of blocks from before the step */
+	uint32_t largest;    /* index of its largest block */
+	uint32_t module;     /* ... of that; 0 = in none */
 };
 
 /* What a block is beside its life and category. */
 struct autopsy_block {
-	uint32_t place;      /* index */
+	uint32_t place;          /* index */
 	struct tfmt_shape shape; /* nr_dims 0: not known, or a scalar */
 	bool is_shaped;
-	bool has_graph;      /* allocated by a forward call that made autograd nodes */
+	bool has_graph; /* allocated by a forward call that made autograd nodes */
 };
 
 struct autopsy_finding {
 	enum verdict verdict;
-	const char *cause;     /* finer than the verdict: "growing_tensor"; static */
-	uint64_t bytes;        /* what it is about */
+	const char *cause; /* finer than the verdict: "growing_tensor"; static */
+	uint64_t bytes;    /* what it is about */
 	bool has_site;
 	struct stack_frame site;
 	char sentence[AUTOPSY_TEXT_MAX];
@@ -55,30 +58,35 @@ struct autopsy {
 	struct autopsy_block *block;  /* as categories.block */
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
-	struct stack_frame site;      /* of the request */
+	struct modules modules;  /* two modules deep; empty if the model was loaded without */
+	struct stack_frame site; /* of the request */
 	bool has_site;
-	char operation[64];           /* that asked, as ATen names it: "bmm"; "" = not known */
+	char operation[64]; /* that asked, as ATen names it: "bmm"; "" = not known */
 
-	uint64_t capacity;            /* 0 = not known */
-	uint64_t cached;              /* reserved and not allocated */
-	uint64_t lacking;             /* by how much the driver had too little; 0 = not known, or enough */
-	uint64_t outside;             /* of the device, beyond what is reserved and free; with outside_known */
-	uint64_t libraries;           /* of that, taken by calls of others than PyTorch */
-	enum owner largest_owner;     /* ... mostly by this one */
+	uint64_t capacity;        /* 0 = not known */
+	uint64_t cached;          /* reserved and not allocated */
+	uint64_t lacking;         /* by how much the driver had too little; 0 = not known, or enough */
+	uint64_t outside;         /* of the device, beyond what is reserved and free; with outside_known */
+	uint64_t libraries;       /* of that, taken by calls of others than PyTorch */
+	enum owner largest_owner; /* ... mostly by this one */
 	bool outside_known;
-	uint32_t step;                /* of the failure, 1 the first; 0 = there are none */
-	uint64_t step_ordinal;        /* where that step begins */
-	uint64_t largest_fit;         /* a new segment could have had so much; with failure->free_known */
+	uint32_t step;         /* of the failure, 1 the first; 0 = there are none */
+	uint64_t step_ordinal; /* where that step begins */
+	uint64_t largest_fit;  /* request that a new segment would have served; with failure->free_known */
 	struct autopsy_finding finding[AUTOPSY_FINDINGS_MAX];
 	unsigned nr_findings;
 };
-#define AUTOPSY_INIT { 0 }
+#define AUTOPSY_INIT                                                                                         \
+	{                                                                                                    \
+		0                                                                                            \
+	}
 
 /*
- * Examine the latest failure of a device; the model must have been loaded with lives, modules, and failures_observe().
- * Returns 0 or TFMT_E_NOMEM. autopsy_release() is needed either way.
+ * Examine the latest failure of a device; the model must have been loaded with lives, modules, and
+ * failures_observe(). Returns 0 or TFMT_E_NOMEM. autopsy_release() is needed either way.
  */
-int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d, const struct failures *f);
+int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+		 const struct failures *f);
 void autopsy_release(struct autopsy *a);
 
 /* ---- for causes ------------------------------------------------------------------------------ */
@@ -99,7 +107,8 @@ void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 
 void autopsy_say(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void autopsy_evidence(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 void autopsy_advise(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */

@@ -4,6 +4,7 @@
 
 #include "analyzer/ui/human.h"
 
+#define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
 #define CONTEXT_MAX_BYTES (1ull << 30) /* what a context takes at most, with what libraries load */
 
 /* The driver was not asked, or had enough: it was PyTorch's own limit. */
@@ -19,8 +20,9 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, "%s more would have passed the limit set for this process; the GPU had %s free.",
 		    human_bytes(asked, x->asked), human_bytes(left, x->free));
-	autopsy_evidence(f, "PyTorch did not ask the driver: set_per_process_memory_fraction() allows less than %s",
-			 human_bytes(most, least));
+	autopsy_evidence(
+		f, "PyTorch did not ask the driver: set_per_process_memory_fraction() allows less than %s",
+		human_bytes(most, least));
 	autopsy_evidence(f, "%s of %s were reserved", human_bytes(reserved, x->reserved),
 			 human_bytes(most, a->capacity));
 	autopsy_advise(f, "a fraction of at least %s lets this request pass",
@@ -34,7 +36,8 @@ static bool is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
 	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX];
 	size_t most = 0;
 
-	/* PyTorch has given back what it could before it failed: what is still cached lies between live blocks. */
+	/* PyTorch has given back what it could before it failed: what is still cached lies between live
+	 * blocks. */
 	if (a->cached < x->asked || a->cached < x->reserved / 10 || x->asked <= x->free)
 		return false;
 	for (size_t i = 1; i < a->nr_places; i++)
@@ -61,7 +64,7 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 	char others[HUMAN_MAX], share[HUMAN_MAX], lacking[HUMAN_MAX];
 
 	if (!x->others_known || !a->lacking || x->other_processes < a->lacking ||
-	    x->other_processes < a->capacity / 20)
+	    (x->other_processes < a->capacity / 20 && x->other_processes < OTHERS_MIN_BYTES))
 		return false;
 	f->bytes = x->other_processes;
 	autopsy_at_request(a, f);
@@ -70,8 +73,8 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 		    human_percent(share, (double)x->other_processes, (double)a->capacity),
 		    human_bytes(lacking, a->lacking));
 	autopsy_evidence(f, "by NVML's list of the processes on this GPU, asked when memory ran out");
-	autopsy_advise(f, "without them it would have had %s more; it needed %s", human_bytes(others, f->bytes),
-		       human_bytes(lacking, a->lacking));
+	autopsy_advise(f, "without them it would have had %s more; it needed %s",
+		       human_bytes(others, f->bytes), human_bytes(lacking, a->lacking));
 	return true;
 }
 
@@ -85,14 +88,15 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	struct stack stack = { 0 };
 	const struct group *largest = NULL;
 
-	if (!a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES || own - CONTEXT_MAX_BYTES < a->lacking)
+	if (!a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
+	    own - CONTEXT_MAX_BYTES < a->lacking)
 		return false;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 		uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
 
-		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || bytes <= most ||
-		    books_group_owner(books, g) == OWNER_TORCH)
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) ||
+		    bytes <= most || books_group_owner(books, g) == OWNER_TORCH)
 			continue;
 		most = bytes;
 		largest = g;
@@ -100,8 +104,9 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	f->bytes = own;
 	if (largest) {
 		struct stack_source source = model_stack_source(a->model, a->device->process);
-		int site = stack_expand(&stack, &source, largest->python_stack, largest->native_stack) ?
-				   -1 : stack_site(&stack);
+		int site = stack_expand(&stack, &source, largest->python_stack, largest->native_stack)
+				   ? -1
+				   : stack_site(&stack);
 
 		f->has_site = site >= 0;
 		if (f->has_site)
@@ -140,7 +145,8 @@ static int most_bytes(const struct autopsy *a, int apart)
 	int most = NR_CATEGORIES;
 
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		if (i != apart && (int64_t)sum[i].bytes > 0 && (most == NR_CATEGORIES || sum[i].bytes > sum[most].bytes))
+		if (i != apart && (int64_t)sum[i].bytes > 0 &&
+		    (most == NR_CATEGORIES || sum[i].bytes > sum[most].bytes))
 			most = i;
 	return most;
 }
@@ -170,13 +176,14 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /*
- * Asked from top to bottom. What the program sets or keeps comes before what one tensor needs, this before what others
- * hold, and "too big" is what is left.
+ * Asked from top to bottom. What the program sets or keeps comes before what one tensor needs, this before
+ * what others hold, and "too big" is what is left.
  */
 const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, false },
 	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, false },
 	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
+	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, false },
 	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, false },
 	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
 	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },
@@ -184,6 +191,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
 	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
 	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
+	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, false },
 	{ VERDICT_FRAGMENTATION, "fragmentation", is_fragmentation, true },
 	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, true },
 	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the table in autopsy_causes.c, by what they look at. Each is as autopsy_cause.applies says. */
+/* The functions of the table in autopsy_causes.c, by what they look at. Each is as autopsy_cause.applies
+ * says. */
 #ifndef VT_AUTOPSY_CAUSES_H
 #define VT_AUTOPSY_CAUSES_H
 
@@ -10,6 +11,7 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 
@@ -17,6 +19,7 @@ bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);

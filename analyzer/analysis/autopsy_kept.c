@@ -8,7 +8,7 @@
 #include "analyzer/analysis/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
-#define STEPS_MIN 4  /* that have left something: fewer are warm-up, or chance */
+#define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
 #define CALLS_MIN 3
 #define SERIES_MIN 5 /* sizes that grow one after the other */
 
@@ -50,8 +50,9 @@ static struct series series_of(const struct autopsy *a, uint32_t python_stack)
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 
-		if (!g->tensor || g->python_stack != python_stack || g->device != a->device->ordinal || !g->shape ||
-		    !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims || shape.nr_dims > 16)
+		if (!g->tensor || g->python_stack != python_stack || g->device != a->device->ordinal ||
+		    !g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
+		    shape.nr_dims > 16)
 			continue;
 		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
 			if (!s.nr_grown)
@@ -79,7 +80,7 @@ static bool is_growing(const struct series *s)
 struct growing {
 	uint64_t bytes, rest; /* in tensors of 3 dimensions or more, in others */
 	uint32_t nr_blocks, nr_rest;
-	size_t largest, largest_rest; /* blocks */
+	size_t largest, largest_rest;      /* blocks */
 	struct series series, series_rest; /* of those */
 };
 
@@ -93,8 +94,9 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 		const struct life *life = &a->categories.block[i].life;
 		uint32_t stack = autopsy_group(a, i)->python_stack;
 
-		if (life->size < a->failure->allocated / 1000 || a->block[i].has_graph || !a->block[i].is_shaped ||
-		    life->birth.phase == PHASE_BACKWARD || life->birth.phase == PHASE_OPTIMIZER)
+		if (life->size < a->failure->allocated / 1000 || a->block[i].has_graph ||
+		    !a->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
+		    life->birth.phase == PHASE_OPTIMIZER)
 			continue;
 		if (stack != known)
 			s = series_of(a, stack);
@@ -108,7 +110,8 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 			}
 			out->bytes += life->size;
 		} else {
-			if (!out->nr_rest++ || life->size > a->categories.block[out->largest_rest].life.size) {
+			if (!out->nr_rest++ ||
+			    life->size > a->categories.block[out->largest_rest].life.size) {
 				out->largest_rest = i;
 				out->series_rest = s;
 			}
@@ -119,8 +122,8 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 
 static void say_series(struct autopsy_finding *f, const struct series *s)
 {
-	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64, s->dim,
-			 s->nr_grown, s->first, s->last);
+	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
+			 s->dim, s->nr_grown, s->first, s->last);
 }
 
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
@@ -136,8 +139,9 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	f->bytes = g.bytes;
 	autopsy_at_place(a, f, a->block[g.largest].place);
 	per_row = g.bytes / (g.series.last ? g.series.last : 1);
-	autopsy_say(f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
-		    human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
+	autopsy_say(
+		f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
+		human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
 	say_series(f, &g.series);
 	autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
 			 human_bytes(each, per_row));
@@ -182,11 +186,11 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 struct open_graphs {
 	uint64_t bytes;
 	uint32_t nr_blocks;
-	uint32_t nr_calls;       /* as often as a batch was made for them */
-	uint32_t nr_repeated;    /* blocks of stacks that are there as often */
+	uint32_t nr_calls;    /* as often as a batch was made for them */
+	uint32_t nr_repeated; /* blocks of stacks that are there as often */
 	uint64_t repeated_bytes;
-	size_t largest;          /* block */
-	bool is_consumed;        /* some of their stacks have had a backward before */
+	size_t largest;   /* block */
+	bool is_consumed; /* some of their stacks have had a backward before */
 };
 
 static const struct lives_fates *fates_of(const struct autopsy *a, size_t block)
@@ -266,8 +270,8 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 	if (!stack_expand(&stack, &source, python_stack, 0))
 		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
 			for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
-				if (stack.frame[i].python && !stack.frame[i].framework && stack.frame[i].function &&
-				    strstr(stack.frame[i].function, names[k]))
+				if (stack.frame[i].python && !stack.frame[i].framework &&
+				    stack.frame[i].function && strstr(stack.frame[i].function, names[k]))
 					found = stack.frame[i].function;
 	stack_release(&stack);
 	return found;
@@ -317,6 +321,43 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 			 human_bytes(each, f->bytes / g.nr_calls), a->failure->nr_begun);
 	autopsy_advise(f, "a backward pass for each batch, or .item() of its loss, frees %s",
 		       human_bytes(size, f->bytes - f->bytes / g.nr_calls));
+	return true;
+}
+
+/*
+ * A call failed, and what it had saved for backward is still there at the next failure, without a backward
+ * pass between them: the exception that is being handled holds the frames, and they the graph.
+ */
+bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct failures_of_device *of = failures_of(a->failures, a->device);
+	const struct failure *first = of->nr_failures > 1 ? a->failure - 1 : NULL;
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+	uint64_t bytes = 0;
+	size_t largest = 0;
+
+	if (!first || first->handled || first->nr_begun != a->failure->nr_begun)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (!is_open(a, i) || !a->block[i].has_graph || life->birth.ordinal > first->ordinal)
+			continue;
+		if (!bytes || life->size > a->categories.block[largest].life.size)
+			largest = i;
+		bytes += life->size;
+	}
+	if (!autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, "%s are what an earlier attempt, that had failed too, had saved for backward.",
+		    human_bytes(size, bytes));
+	autopsy_evidence(f, "it had asked for %s; no backward pass began between the two failures",
+			 human_bytes(asked, first->asked));
+	autopsy_evidence(f, "an exception holds the frames it passed through for as long as it is handled");
+	autopsy_advise(f, "trying again behind the except block, not in it, has %s more",
+		       human_bytes(size, bytes));
 	return true;
 }
 
@@ -373,9 +414,10 @@ static void say_kept(struct autopsy_finding *f, const struct kept *k)
 {
 	char each[HUMAN_MAX];
 
-	autopsy_evidence(f, "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
-			 ", of nearly every one: %s per step", k->blocks, k->first, k->last,
-			 human_bytes(each, bytes_per_step(k)));
+	autopsy_evidence(f,
+			 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
+			 ", of nearly every one: %s per step",
+			 k->blocks, k->first, k->last, human_bytes(each, bytes_per_step(k)));
 }
 
 /* The place that keeps most; its index, or -1. */
@@ -412,8 +454,8 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, (size_t)best);
 		autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that something still holds.",
 			    human_bytes(size, bytes), kept[best].nr_steps);
-		autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s", per_step,
-				 human_bytes(each, bytes / kept[best].nr_steps));
+		autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s",
+				 per_step, human_bytes(each, bytes / kept[best].nr_steps));
 		autopsy_advise(f, "outputs kept with .detach(), and no retain_graph=True, free %s",
 			       human_bytes(size, bytes));
 	}

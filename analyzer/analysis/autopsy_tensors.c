@@ -7,9 +7,9 @@
 #include "analyzer/element.h"
 #include "analyzer/ui/human.h"
 
-#define MATRIX_MIN 256        /* rows of an attention matrix that is worth a word */
-#define VOCABULARY_MIN 16384  /* above it a last dimension is taken for a vocabulary's */
-#define STEPS_BEFORE_MIN 3    /* steps that show what is usual */
+#define MATRIX_MIN 256       /* rows of an attention matrix that is worth a word */
+#define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
+#define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
 #define FLOAT16 5
 #define FLOAT32 6
 #define BFLOAT16 15
@@ -45,8 +45,8 @@ static uint64_t square_of(const struct tfmt_shape *s)
 }
 
 /*
- * The other half of a product of queries and keys: as many matrices, one side as long as the square's. An image that
- * is as wide as high has none.
+ * The other half of a product of queries and keys: as many matrices, one side as long as the square's. An
+ * image that is as wide as high has none.
  */
 static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t length)
 {
@@ -57,7 +57,8 @@ static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t l
 		const struct group *g = &books->groups.group[i];
 		uint64_t rows, columns;
 
-		if (!g->tensor || !g->shape || !tfmt_reader_shape(books->reader, g->shape, &s) || s.nr_dims < 3)
+		if (!g->tensor || !g->shape || !tfmt_reader_shape(books->reader, g->shape, &s) ||
+		    s.nr_dims < 3)
 			continue;
 		rows = s.dims[s.nr_dims - 2];
 		columns = s.dims[s.nr_dims - 1];
@@ -81,7 +82,8 @@ static bool is_product(const struct autopsy *a, size_t i)
 	const struct tfmt_shape *s = &a->block[i].shape;
 	uint64_t nr, each;
 
-	if (s->nr_dims < 3 || !elements(s, s->nr_dims) || a->categories.block[i].life.birth.phase != PHASE_FORWARD)
+	if (s->nr_dims < 3 || !elements(s, s->nr_dims) ||
+	    a->categories.block[i].life.birth.phase != PHASE_FORWARD)
 		return false;
 	nr = elements(s, s->nr_dims - 2);
 	each = s->bytes / elements(s, s->nr_dims);
@@ -103,7 +105,9 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 		    !has_factor(a, elements(s, s->nr_dims - 2), length))
 			continue;
 		if (length > m->length)
-			*m = (struct matrices){ .length = length, .nr = elements(s, s->nr_dims - 2), .largest = i };
+			*m = (struct matrices){ .length = length,
+						.nr = elements(s, s->nr_dims - 2),
+						.largest = i };
 		m->bytes += a->categories.block[i].life.size;
 		m->nr_blocks++;
 		m->is_asked |= rounded(s->bytes) == rounded(a->failure->asked);
@@ -124,7 +128,7 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 		if (!a->block[i].is_shaped || a->failure->phase != PHASE_FORWARD || !is_product(a, i))
 			continue;
 		rows = s->dims[s->nr_dims - 2] > s->dims[s->nr_dims - 1] ? s->dims[s->nr_dims - 2]
-									: s->dims[s->nr_dims - 1];
+									 : s->dims[s->nr_dims - 1];
 		m.is_asked = true;
 		m.length = rows;
 		m.nr = elements(s, s->nr_dims - 2);
@@ -140,8 +144,11 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.length, m.length,
 		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
 		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu32 " live tensors of %" PRIu64 " matrices each; twice the length makes four times "
-			 "the bytes", m.nr_blocks, m.nr);
+	autopsy_evidence(f,
+			 "%" PRIu32 " live tensors of %" PRIu64
+			 " matrices each; twice the length makes four times "
+			 "the bytes",
+			 m.nr_blocks, m.nr);
 	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s", human_bytes(size, bytes));
 	return true;
 }
@@ -159,7 +166,7 @@ static bool is_of_vocabulary(const struct tfmt_shape *s)
 	       elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
 }
 
-/* Was there a tensor of the same sizes in 16 bits? */
+/* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
 static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 {
 	const struct books *books = &a->device->process->books;
@@ -170,7 +177,7 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 
 		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
 		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
-		    elements(&s, s.nr_dims) == elements(of, of->nr_dims))
+		    elements(&s, s.nr_dims) >= elements(of, of->nr_dims))
 			return true;
 	}
 	return false;
@@ -178,7 +185,7 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t wide = 0, half = 0, vocabulary = 0, rows = 0;
+	uint64_t wide = 0, vocabulary = 0, rows = 0;
 	char size[HUMAN_MAX], asked[HUMAN_MAX];
 	bool is_asked = false;
 	size_t largest = 0;
@@ -187,10 +194,10 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		const struct tfmt_shape *s = &a->block[i].shape;
 		uint64_t bytes = a->categories.block[i].life.size;
 
-		if (!a->block[i].is_shaped || !is_of_vocabulary(s) || !is_passing(a->categories.block[i].category))
+		if (!a->block[i].is_shaped || !is_of_vocabulary(s) ||
+		    !is_passing(a->categories.block[i].category))
 			continue;
 		if (is_half(s)) {
-			half += bytes;
 			/* The copy in 32 bits takes twice as much. */
 			is_asked |= rounded(2 * s->bytes) == rounded(a->failure->asked);
 		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
@@ -202,7 +209,8 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 			continue;
 		}
 		vocabulary = s->dims[s->nr_dims - 1];
-		rows = elements(s, s->nr_dims - 1);
+		if (elements(s, s->nr_dims - 1) > rows)
+			rows = elements(s, s->nr_dims - 1);
 	}
 	f->bytes = wide + (is_asked ? a->failure->asked : 0);
 	if (!f->bytes || !autopsy_matters(a, f->bytes))
@@ -211,11 +219,11 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[largest].place);
 	else
 		autopsy_at_request(a, f);
-	autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.", human_bytes(size, wide),
-		    is_asked ? ", and one more copy was asked for: " : "",
+	autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.",
+		    human_bytes(size, wide), is_asked ? ", and one more copy was asked for: " : "",
 		    is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows, vocabulary,
-			 human_bytes(size, half));
+	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows,
+			 vocabulary, human_bytes(size, 2 * rows * vocabulary));
 	autopsy_advise(f, "a loss over 8 parts of the rows keeps %s less",
 		       human_bytes(size, f->bytes - f->bytes / 8));
 	return true;
@@ -244,6 +252,41 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_evidence(f, "the data are %s, %s", shape_text(shape, &a->block[source].shape),
 			 human_bytes(from, a->categories.block[source].life.size));
 	autopsy_advise(f, "in 8 parts of the first dimension the spectrum takes %s less",
+		       human_bytes(size, f->bytes - f->bytes / 8));
+	return true;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* A tensor of the same type and as many elements: what was to be copied. Its index, or -1. */
+static int64_t original_of_request(const struct autopsy *a)
+{
+	int64_t best = -1;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->block[i].is_shaped && rounded(a->block[i].shape.bytes) == rounded(a->failure->asked))
+			best = (int64_t)i;
+	return best;
+}
+
+bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f)
+{
+	static const char *const operations[] = { "contiguous", "reshape", "flatten" };
+	char size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	int64_t original = original_of_request(a);
+	bool is_copy = false;
+
+	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
+		is_copy |= !strcmp(a->operation, operations[i]);
+	if (!is_copy || original < 0 || a->failure->asked < a->capacity / 10)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A tensor was to be copied into another order: %s, beside the original.",
+		    human_bytes(size, f->bytes));
+	autopsy_evidence(f, "by %s(); the original is %s", a->operation,
+			 shape_text(shape, &a->block[original].shape));
+	autopsy_advise(f, "used as a view, or copied in 8 parts, it takes %s less",
 		       human_bytes(size, f->bytes - f->bytes / 8));
 	return true;
 }
@@ -309,8 +352,9 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 		return false;
 	f->bytes = bytes;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
-		    human_bytes(size, bytes));
+	autopsy_say(
+		f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
+		human_bytes(size, bytes));
 	say_model(a, f);
 	if (largest < bytes && (request_has_frame(a, "_multi_tensor") || request_has_frame(a, "foreach")))
 		autopsy_advise(f, "foreach=False works on one parameter at a time: at least %s less so far",
@@ -342,7 +386,8 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t bytes = 0, was, best_was = 0;
 	int64_t best = -1;
 
-	if (a->step <= STEPS_BEFORE_MIN || (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
+	if (a->step <= STEPS_BEFORE_MIN ||
+	    (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
 		return false;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
@@ -350,7 +395,8 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		if (!is_larger(a, i, &was) || !was)
 			continue;
 		bytes += b->life.size;
-		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped && a->block[i].shape.nr_dims >= 1 &&
+		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped &&
+		    a->block[i].shape.nr_dims >= 1 &&
 		    (best < 0 || b->life.size > a->categories.block[best].life.size)) {
 			best = (int64_t)i;
 			best_was = was;
@@ -363,10 +409,13 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = bytes;
 	autopsy_at_place(a, f, a->block[best].place);
-	autopsy_say(f, "The batch of step %" PRIu32 " is %.3g times the largest before: %s of it and what follows.",
+	autopsy_say(f,
+		    "The batch of step %" PRIu32
+		    " is %.3g times the largest before: %s of it and what follows.",
 		    a->step, (double)a->block[best].shape.bytes / (double)best_was, human_bytes(size, bytes));
 	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
-			 human_bytes(size, a->categories.block[best].life.size), human_bytes(was_size, best_was));
+			 human_bytes(size, a->categories.block[best].life.size),
+			 human_bytes(was_size, best_was));
 	if (was)
 		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
 				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
@@ -411,11 +460,13 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_place(a, f, a->block[best].place);
 	was = best < 0 ? was : block_was;
-	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step, human_bytes(size, most));
+	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step,
+		    human_bytes(size, most));
 	if (was)
-		autopsy_evidence(f, "in the steps before it was at most %s here: %.3g times", human_bytes(was_size, was),
-				 (double)most / (double)was);
+		autopsy_evidence(f, "in the steps before it was at most %s here: %.3g times",
+				 human_bytes(was_size, was), (double)most / (double)was);
 	else
-		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here", a->step - 1);
+		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
+				 a->step - 1);
 	return true;
 }

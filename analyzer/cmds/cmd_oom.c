@@ -148,28 +148,11 @@ static int explain(const struct oom_opts *o)
 
 /* ---- a recording ----------------------------------------------------------------------------- */
 
-/* The device to explain: that of the last failure that was not handled; NULL: there is none. */
-static const struct model_device *failed_device(const struct model *m, const struct failures *failures)
-{
-	const struct model_device *last = NULL;
-	uint64_t last_ns = 0;
-
-	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct failure *f = failures_fatal(failures_of(failures, &m->device[i]));
-
-		if (f && (!last || f->time_ns > last_ns)) {
-			last = &m->device[i];
-			last_ns = f->time_ns;
-		}
-	}
-	return last;
-}
-
 /* Returns 0 or TFMT_E_NOMEM. */
 static int json_device(struct emit *e, const struct model *m, const struct model_device *d,
 		       const struct failures *failures)
 {
-	const struct failures_device *of = failures_of(failures, d);
+	const struct failures_of_device *of = failures_of(failures, d);
 	struct autopsy a = AUTOPSY_INIT;
 	int err = 0;
 
@@ -189,6 +172,22 @@ static int json_device(struct emit *e, const struct model *m, const struct model
 	return err;
 }
 
+/* Processes that were killed, though memory sufficed: what their devices had left. */
+static void text_killed(struct emit *e, const struct model *m)
+{
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		const struct model_device *d = &m->device[i];
+		const struct residual *r = &d->books->residual;
+		int64_t left = (int64_t)(r->last.total - r->last.used) + (int64_t)(r->last.ledger - r->ledger);
+		char size[HUMAN_MAX];
+
+		if (d->process->end != MODEL_END_KILLED || !r->has_last)
+			continue;
+		emit_text(e, "Process %" PRIu32 " was killed from outside; its GPU %" PRIu32 " had %s free.",
+			  d->process->header->pid, d->ordinal, human_signed_bytes(size, left));
+	}
+}
+
 /* How many failures the page is not about, and where they are told. */
 static void text_others(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
 			bool explained)
@@ -202,6 +201,8 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 	}
 	if (!nr)
 		emit_text(e, "Memory did not run out in this recording.");
+	if (!nr)
+		text_killed(e, m);
 	else if (!explained)
 		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
 	else if (nr > 1)
@@ -210,7 +211,7 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 	if (!verbose && explained)
 		return;
 	for (size_t i = 0; i < m->nr_devices && nr > 1; i++) {
-		const struct failures_device *of = failures_of(failures, &m->device[i]);
+		const struct failures_of_device *of = failures_of(failures, &m->device[i]);
 
 		if (!of)
 			continue;
@@ -223,7 +224,7 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 /* Returns 0 or TFMT_E_NOMEM. */
 static int print_recorded(struct emit *e, const struct model *m, const struct failures *failures, bool verbose)
 {
-	const struct model_device *d = failed_device(m, failures);
+	const struct model_device *d = failures_device(failures, m);
 	struct autopsy a = AUTOPSY_INIT;
 	int err = d ? autopsy_make(&a, m, d, failures) : 0;
 
@@ -260,7 +261,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		is_fatal = failed_device(&m, &failures);
+		is_fatal = failures_device(&failures, &m);
 		if (failures.is_short_of_memory || print_recorded(e, &m, &failures, o->verbose))
 			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
 		else

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/analysis/autopsy.h"
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_facts.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
@@ -251,7 +253,7 @@ static void text_next(struct emit *e, const struct model *m, const struct model_
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
 	if (d && d->books->tensor_ooms)
-		emit_text(e, "next: vramtrace peak --at oom %s", path);
+		emit_text(e, "next: vramtrace oom %s", path);
 	else
 		emit_text(e, "next: vramtrace peak %s", path);
 	emit_text(e, "      vramtrace timeline %s", path);
@@ -288,7 +290,8 @@ static int text_memory(struct emit *e, const struct model *m, const struct model
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int report_text(struct emit *e, const struct model *m, const struct facts *f, bool verbose)
+static int report_text(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
+		       bool verbose)
 {
 	const struct model_device *d = worst_device(m);
 	int lines, phases, err;
@@ -300,7 +303,8 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 		return 0;
 	}
 	text_verdict(e, d);
-	lines = (int)print_peak_phase(e, d);
+	lines = a->device == d ? (int)print_autopsy_brief(e, a) : 0;
+	lines += (int)print_peak_phase(e, d);
 	emit_blank(e);
 	err = text_memory(e, m, d);
 	if (err < 0)
@@ -319,12 +323,23 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 	return err;
 }
 
+/* Facts, and what there is to explain. Returns 0 or TFMT_E_NOMEM. */
+static int find_all(struct facts *facts, struct autopsy *a, const struct model *m, const struct failures *failures)
+{
+	const struct model_device *failed = failures_device(failures, m);
+	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(facts, m);
+
+	return !err && failed ? autopsy_make(a, m, failed, failures) : err;
+}
+
 int cmd_report(int argc, const char **argv)
 {
 	struct report_opts o = { 0 };
 	struct model m = MODEL_INIT;
 	struct facts facts = FACTS_INIT;
-	struct model_options load = { .lives = true };
+	struct autopsy a = AUTOPSY_INIT;
+	struct failures failures = FAILURES_INIT;
+	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
 	int ret, damaged = CMD_FINE;
@@ -338,14 +353,16 @@ int cmd_report(int argc, const char **argv)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
-		ret = facts_find(&facts, &m);
-		ret = ret ? ret : report_json(e, &m, &facts.repeat);
+		ret = find_all(&facts, &a, &m, &failures);
+		ret = ret ? ret : report_json(e, &m, &facts.repeat, &a);
 		if (!ret && emit_is_text(e))
-			ret = report_text(e, &m, &facts, o.verbose);
+			ret = report_text(e, &m, &facts, &a, o.verbose);
 		ret = ret ? emit_fail(e, "cannot group the events of '%s': out of memory", argv[1])
 			  : emit_close(e);
 	}
+	autopsy_release(&a);
 	facts_release(&facts);
+	failures_release(&failures);
 	model_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

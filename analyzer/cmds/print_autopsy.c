@@ -11,7 +11,11 @@
 #include "analyzer/ui/human.h"
 
 #define SITE_MAX 512
+#define LISTED_MAX 100 /* in JSON */
+#define NARROW_PATH 30
+#define NARROW_SITE 36
 #define HOLDERS_SHOWN 3
+#define MODULES_SHOWN 3
 #define ADVICE_SHOWN 3
 
 /* "train.py:31 in forward". */
@@ -28,6 +32,29 @@ static const char *site_text(char *buf, size_t size, const struct stack_frame *f
 	return stack_frame_text(buf, size, &shown);
 }
 
+/* The file's name alone where its folders are too long for a column. */
+static const char *narrow_path(const char *path)
+{
+	const char *text = print_short_path(path), *name = strrchr(text, '/');
+
+	return strlen(text) > NARROW_PATH && name ? name + 1 : text;
+}
+
+/* The same as site_text() for a column: the function without classes around it, if it fits. */
+static const char *narrow_site_text(char *buf, size_t size, const struct stack_frame *f)
+{
+	const char *function = f->function ? strrchr(f->function, '.') : NULL;
+	int n;
+
+	if (!f->file)
+		return site_text(buf, size, f);
+	function = function ? function + 1 : f->function;
+	n = snprintf(buf, size, "%.*s:%" PRIu32, NARROW_PATH, narrow_path(f->file), f->line);
+	if (function && (size_t)n + 1 + strlen(function) <= NARROW_SITE)
+		snprintf(buf + n, size - (size_t)n, " %s", function);
+	return buf;
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_request(struct emit *e, const struct autopsy *a)
@@ -40,9 +67,10 @@ static void print_request(struct emit *e, const struct autopsy *a)
 	if (x->stream)
 		snprintf(stream, sizeof(stream), ", stream %u", x->stream);
 	if (a->site.file)
-		snprintf(where, sizeof(where), ", at %.48s:%" PRIu32, print_short_path(a->site.file), a->site.line);
-	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step, phase_names[x->phase], stream,
-		   where);
+		snprintf(where, sizeof(where), ", at %.*s:%" PRIu32, NARROW_PATH, narrow_path(a->site.file),
+			 a->site.line);
+	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step,
+		   phase_names[x->phase], stream, where);
 }
 
 /* What is in use beyond what PyTorch has reserved, in its parts. */
@@ -53,9 +81,11 @@ static void print_beyond(struct emit *e, const struct autopsy *a)
 	size_t n = 0;
 
 	if (others)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "other processes %s, ", human_bytes(part, others));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "other processes %s, ",
+				      human_bytes(part, others));
 	if (a->libraries)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "libraries %s, ", human_bytes(part, a->libraries));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "libraries %s, ",
+				      human_bytes(part, a->libraries));
 	if (a->outside >= others + a->libraries)
 		snprintf(text + n, sizeof(text) - n, "rest %s",
 			 human_bytes(part, a->outside - others - a->libraries));
@@ -75,8 +105,8 @@ static void print_device(struct emit *e, const struct autopsy *a)
 	if (a->outside_known)
 		print_beyond(e, a);
 	if (x->free_known && x->refused)
-		emit_label(e, NULL, "free", "%8s   a request of so much would have fitted",
-			   human_bytes(size, a->largest_fit));
+		emit_label(e, NULL, "free", "%8s   %s would have fitted at most", human_bytes(size, x->free),
+			   human_bytes(part, a->largest_fit));
 	else if (x->free_known)
 		emit_label(e, NULL, "free", "%8s", human_bytes(size, x->free));
 }
@@ -91,24 +121,11 @@ static enum category main_category(const struct autopsy_place *p)
 	return most;
 }
 
-/* The same, short enough for a column: without the classes and functions around it. */
-static const char *narrow_site_text(char *buf, size_t size, const struct stack_frame *f)
-{
-	const char *function = f->function ? strrchr(f->function, '.') : NULL;
-
-	if (!f->file)
-		return site_text(buf, size, f);
-	function = function ? function + 1 : f->function;
-	snprintf(buf, size, "%.30s:%" PRIu32 "%s%.14s", print_short_path(f->file), f->line, function ? " " : "",
-		 function ? function : "");
-	return buf;
-}
-
 static void print_places(struct emit *e, const struct autopsy *a)
 {
 	static const struct emit_column columns[] = {
-		{ "bytes", "held by", EMIT_RIGHT, true },  { "share", "share", EMIT_RIGHT, true },
-		{ "count", "blocks", EMIT_RIGHT, true },    { "category", "mostly", EMIT_LEFT, true },
+		{ "bytes", "held by", EMIT_RIGHT, true },    { "share", "share", EMIT_RIGHT, true },
+		{ "count", "blocks", EMIT_RIGHT, true },     { "category", "mostly", EMIT_LEFT, true },
 		{ "site", "allocated at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
 	};
 	char text[SITE_MAX], share[HUMAN_MAX];
@@ -131,6 +148,26 @@ static void print_places(struct emit *e, const struct autopsy *a)
 	emit_table_end(e);
 }
 
+/* The modules with most bytes, in one line. */
+static void print_module_line(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char line[256] = "", name[64], size[HUMAN_MAX];
+	size_t n = 0, shown = 0;
+
+	for (size_t i = 0; i < a->modules.nr_sums && shown < MODULES_SHOWN; i++) {
+		const struct module_sum *sum = &a->modules.sum[i];
+
+		if (!sum->path || sum->bytes < a->failure->allocated / 20)
+			continue;
+		modulepaths_text(paths, sum->path, a->modules.nr_common, name, sizeof(name));
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "",
+				      *name ? name : "the model itself", human_bytes(size, sum->bytes));
+	}
+	if (shown)
+		print_wrapped(e, "Most in modules: ", "  ", line);
+}
+
 /* What the step began with, against the one before. */
 static void print_step(struct emit *e, const struct autopsy *a)
 {
@@ -145,7 +182,20 @@ static void print_step(struct emit *e, const struct autopsy *a)
 		  human_bytes(now, bytes), human_bytes_delta(change, (int64_t)(bytes - before)));
 }
 
-void print_autopsy_line(struct emit *e, const struct autopsy *a)
+unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
+{
+	const struct autopsy_finding *f = a->finding;
+	char size[HUMAN_MAX], where[SITE_MAX];
+
+	if (!a->nr_findings)
+		return 0;
+	emit_text(e, "Cause: %s (%s)%s%s; 'vramtrace oom' explains it.", verdict_name(f->verdict),
+		  human_bytes(size, f->bytes), f->has_site ? " at " : "",
+		  f->has_site ? narrow_site_text(where, sizeof(where), &f->site) : "");
+	return 1;
+}
+
+static void print_verdict(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
 	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
@@ -155,7 +205,7 @@ void print_autopsy_line(struct emit *e, const struct autopsy *a)
 	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), f->sentence);
 	print_wrapped(e, "", "  ", text);
 	if (f->has_site)
-		emit_text(e, "  at %s", site_text(where, sizeof(where), &f->site));
+		print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
 }
 
 static void print_rest(struct emit *e, const struct autopsy *a, bool verbose)
@@ -174,7 +224,7 @@ void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose)
 	char title[256];
 
 	emit_heading(e, "Out of memory on %s", print_device_title(title, sizeof(title), a->model, a->device));
-	print_autopsy_line(e, a);
+	print_verdict(e, a);
 	for (unsigned i = 0; i < a->finding[0].nr_evidence; i++)
 		print_wrapped(e, "- ", "  ", a->finding[0].evidence[i]);
 	emit_blank(e);
@@ -182,16 +232,17 @@ void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose)
 	print_device(e, a);
 	emit_blank(e);
 	print_places(e, a);
+	print_module_line(e, a);
 	print_step(e, a);
 	print_rest(e, a, verbose);
 }
 
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
-		    const struct failures_device *failures)
+		    const struct failures_of_device *failures)
 {
 	static const struct emit_column columns[] = {
 		{ "time_ns", "after", EMIT_RIGHT, false },    { "asked_bytes", "asked", EMIT_RIGHT, false },
-		{ "step", "step", EMIT_RIGHT, false },	      { "end", "the program", EMIT_LEFT, true },
+		{ "step", "step", EMIT_RIGHT, false },        { "end", "the program", EMIT_LEFT, true },
 		{ "place", "asked for at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
 	};
 	struct stack_source source = model_stack_source(m, d->process);
@@ -202,7 +253,9 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 	emit_table_begin(e, "failures", columns);
 	for (size_t i = 0; i < failures->nr_failures; i++) {
 		const struct failure *x = &failures->failure[i];
-		int site = stack_expand(&stack, &source, x->python_stack, x->native_stack) ? -1 : stack_site(&stack);
+		int site = stack_expand(&stack, &source, x->python_stack, x->native_stack)
+				   ? -1
+				   : stack_site(&stack);
 		const struct stack_frame *f = site < 0 ? NULL : &stack.frame[site];
 
 		emit_row_begin(e);
@@ -243,7 +296,7 @@ static void json_holders(struct emit *e, const struct autopsy *a)
 	char text[SITE_MAX];
 
 	emit_array_begin(e, "holders", NULL);
-	for (size_t i = 0; i < a->nr_places && i < 100; i++) {
+	for (size_t i = 0; i < a->nr_places && i < LISTED_MAX; i++) {
 		const struct autopsy_place *p = &a->place[i];
 
 		emit_object_begin(e, NULL, NULL);
@@ -252,8 +305,29 @@ static void json_holders(struct emit *e, const struct autopsy *a)
 		emit_uint(e, "kept_bytes", NULL, p->kept_bytes);
 		emit_string(e, "category", NULL, category_names[main_category(p)]);
 		emit_string(e, "module", NULL,
-			    paths && p->module ? modulepaths_text(paths, p->module, 0, text, sizeof(text)) : NULL);
+			    paths && p->module ? modulepaths_text(paths, p->module, 0, text, sizeof(text))
+					       : NULL);
 		print_site_of(e, p->frame.file || p->frame.function ? &p->frame : NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+static void json_modules(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char name[SITE_MAX];
+
+	emit_array_begin(e, "modules", NULL);
+	for (size_t i = 0; paths && i < a->modules.nr_sums && i < LISTED_MAX; i++) {
+		const struct module_sum *sum = &a->modules.sum[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "module", NULL,
+			    sum->path ? modulepaths_text(paths, sum->path, a->modules.nr_common, name,
+							 sizeof(name))
+				      : NULL);
+		emit_uint(e, "bytes", NULL, sum->bytes);
 		emit_object_end(e);
 	}
 	emit_array_end(e);
@@ -290,6 +364,7 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	emit_object_end(e);
 	emit_object_end(e);
 	json_holders(e, a);
+	json_modules(e, a);
 }
 
 void print_autopsy_findings(struct emit *e, const struct autopsy *a)

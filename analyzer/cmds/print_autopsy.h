@@ -9,8 +9,8 @@
 /* The page; with `verbose` all findings. */
 void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose);
 
-/* The verdict in one sentence with its place. */
-void print_autopsy_line(struct emit *e, const struct autopsy *a);
+/* The verdict in one line, without its sentence. Returns its lines: 1, or 0 where there is none. */
+unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a);
 
 /* As members of the device's object: state, holders, findings. */
 void print_autopsy_state(struct emit *e, const struct autopsy *a);
@@ -20,6 +20,6 @@ void print_autopsy_findings(struct emit *e, const struct autopsy *a);
 
 /* Failures of a device: a table (text), the array "failures". */
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
-		    const struct failures_device *failures);
+		    const struct failures_of_device *failures);
 
 #endif

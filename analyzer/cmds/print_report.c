@@ -6,6 +6,7 @@
 
 #include "analyzer/analysis/category.h"
 #include "analyzer/analysis/places.h"
+#include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
 #include "analyzer/cmds/print_phases.h"
@@ -210,7 +211,7 @@ static void json_repeat(struct emit *e, const struct model *m, const struct repe
 	emit_object_end(e);
 }
 
-int report_json(struct emit *e, const struct model *m, const struct repeat *r)
+int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a)
 {
 	int err = 0;
 
@@ -224,7 +225,6 @@ int report_json(struct emit *e, const struct model *m, const struct repeat *r)
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
 		err = json_device(e, &m->device[i]);
 	emit_array_end(e);
-	emit_array_begin(e, "findings", NULL);
-	emit_array_end(e);
+	print_autopsy_findings(e, a);
 	return err;
 }

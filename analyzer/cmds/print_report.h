@@ -3,6 +3,7 @@
 #ifndef VT_PRINT_REPORT_H
 #define VT_PRINT_REPORT_H
 
+#include "analyzer/analysis/autopsy.h"
 #include "analyzer/model.h"
 #include "analyzer/repeat.h"
 #include "analyzer/ui/emit.h"
@@ -10,9 +11,9 @@
 #define REPORT_SCHEMA "vramtrace/report/1"
 
 /*
- * All members of the document; nothing in text. *r holds the runs of a repeated recording. Returns 0 or
- * TFMT_E_NOMEM.
+ * All members of the document; nothing in text. *r holds the runs of a repeated recording; the findings are those of
+ * the autopsy. Returns 0 or TFMT_E_NOMEM.
  */
-int report_json(struct emit *e, const struct model *m, const struct repeat *r);
+int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a);
 
 #endif

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """`oom` names the cause that a program has planted (jobs/oom/causes.py), at its line, and none that it has not."""
 
-import subprocess
+import ast
+import json
+import os
+import sys
 
 import pytest
 
-from harness import JOBS, LIMIT_S, program_environment, python
+from harness import JOBS, TREE, program_environment, python
 
 SCRIPT = JOBS / "oom" / "causes.py"
 # Verdict and cause of each job, and the job whose line it is about, if another.
@@ -30,6 +33,10 @@ CAUSES = {
     "kv_cache": ("kv_cache", "kv_cache"),
     "optimizer_state": ("too_big", "optimizer_state"),
     "optimizer_temporaries": ("too_big", "optimizer_temporaries"),
+    "contiguous_copy": ("contiguous_copy", "contiguous_copy"),
+    "traceback": ("graph_retention", "traceback"),
+    "published_attention": ("attention_matrix", "attention_matrix"),
+    "shifted_logits": ("logits_fp32", "logits_fp32"),
     "plain_batch": ("too_big", "sum"),
     "images": ("too_big", "sum"),
     "recurrent": ("too_big", "sum"),
@@ -40,6 +47,7 @@ CAUSES = {
 }
 LINES = {"handled_then_leak": "leak"}
 CAPACITY = 4 << 30
+DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 def planted_line(cause):
@@ -86,12 +94,45 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
     assert lines[1].startswith(CAUSES[cause][0] + ": ")
 
 
+LEAK_PAGE = """\
+Out of memory on GPU 0, NVIDIA H100 80GB HBM3 (simulated)
+leak: 3.19 GiB are kept of 51 earlier steps, 64.1 MiB more with each.
+  at oom/causes.py:LINE in leak
+- 51 blocks are left of steps 2 to 52, of nearly every one: 64.1 MiB per step
+
+asked            64.1 MiB   step 53, other, at oom/causes.py:LINE
+capacity         4.00 GiB
+reserved         3.46 GiB
+allocated        3.35 GiB   110 MiB cached
+outside PyTorch   500 MiB   rest 500 MiB
+free             58.0 MiB   58.0 MiB would have fitted at most
+
+ held by  share  blocks  mostly     allocated at
+3.27 GiB  97.6%      53  unknown    oom/causes.py:LINE leak
+65.0 MiB   1.9%       3  workspace  oom/causes.py:TRAIN train
+16.0 MiB   0.5%       8  parameter  oom/causes.py:NETWORK network
+Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
+next: not kept, or kept on the host, it frees 3.19 GiB
+"""
+
+
+def test_page_of_a_leak(vramtrace, ran_out):
+    lines = SCRIPT.read_text().splitlines()
+
+    def line_of(text):
+        return str(next(i for i, line in enumerate(lines, 1) if text in line))
+
+    page = LEAK_PAGE.replace("LINE", str(planted_line("leak")))
+    page = page.replace("TRAIN", line_of("loss = model(x)")).replace("NETWORK", line_of("return nn.Sequential(*[part"))
+    assert vramtrace.call("oom", ran_out("leak").path).stdout == page
+
+
 def test_figures_are_those_of_the_message(vramtrace, ran_out):
     """Asked, free, allocated and cached are what PyTorch's own error says."""
     recording = ran_out("attention_matrix")
     state = next(d for d in vramtrace.json("oom", recording.path)["devices"])["state"]
     message = vramtrace.call("oom", "--json", "--message", "-", input=recording.stderr, stdin=None)
-    told = __import__("json").loads(message.stdout)["messages"][-1]
+    told = json.loads(message.stdout)["messages"][-1]
     assert state["capacity_bytes"] == CAPACITY
     for key, name in (("asked_bytes", "requested"), ("free_bytes", "free"), ("allocated_bytes", "allocated"),
                       ("cached_bytes", "unused")):  # fmt: skip
@@ -119,14 +160,15 @@ def test_largest_fit_fits(vramtrace, ran_out):
     """A request as large as what `oom` says would have fitted succeeds there; 2 MiB more do not."""
     recording = ran_out("model_too_big")
     fit = vramtrace.json("oom", recording.path)["devices"][0]["state"]["largest_fit_bytes"]
-    source = f"""
+    source = """
 import torch
+small = torch.empty(1, device="cuda")
 kept = [torch.empty(1 << 28, dtype=torch.uint8, device="cuda") for _ in range(14)]
 torch.empty(FIT, dtype=torch.uint8, device="cuda")
 """
     for size, status in ((fit, 0), (fit + (2 << 20), 1)):
         done = vramtrace.call("run", "-q", "--no-record", "--simulate", "h100", "--simulate-capacity", "4GiB", "--",
-                              python("x")[0], "-c", source.replace("FIT", str(size)), env=program_environment())  # fmt: skip
+                              sys.executable, "-c", source.replace("FIT", str(size)), env=program_environment())  # fmt: skip
         assert done.returncode == status, (size, done.stderr)
 
 
@@ -136,3 +178,28 @@ def test_nothing_where_memory_sufficed(vramtrace, recorded):
     told = vramtrace.json("oom", recording.path)
     assert told["devices"] == [] and told["findings"] == []
     assert "did not run out" in vramtrace.call("oom", recording.path).stdout
+
+
+def test_killed_from_outside(vramtrace, tmp_path):
+    """SIGKILL is no failure of an allocation; `oom` says what was free."""
+    source = "import os, torch\nkept = torch.ones(1 << 28, device='cuda')\nos.kill(os.getpid(), 9)"
+    recording = vramtrace.record(tmp_path / "job.vtr", [sys.executable, "-c", source])
+    done = vramtrace.call("oom", recording.path)
+    assert "did not run out" in done.stdout and "was killed from outside; its GPU 0 had 7" in done.stdout
+    assert vramtrace.json("oom", recording.path)["findings"] == []
+
+
+def test_document_lists_what_is_found(vramtrace, ran_out):
+    """docs/diagnosis.md has the table that is made here; with VRAMTRACE_UPDATE=1 it is written."""
+    planted = {node.name: ast.get_docstring(node) for node in ast.parse(SCRIPT.read_text()).body if hasattr(node, "name")}
+    table = ["| program | what is planted | verdict | cause | what `oom` says, at the planted line |", "|---|---|---|---|---|"]
+    for cause in CAUSES:
+        found = vramtrace.json("oom", ran_out(cause).path)["findings"][0]
+        says = found["evidence"][0] if found["site"]["line"] == planted_line(LINES.get(cause, cause)) else "elsewhere"
+        table.append(f"| {cause} | {planted[cause]} | {found['verdict']} | {found['cause']} | {says} |")
+    text = DOCUMENT.read_text()
+    start, end = text.index("| program |"), text.index("\n\n", text.index("| program |"))
+    if os.environ.get("VRAMTRACE_UPDATE"):
+        DOCUMENT.write_text(text[:start] + "\n".join(table) + text[end:])
+    else:
+        assert text[start:end].splitlines() == table

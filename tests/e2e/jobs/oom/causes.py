@@ -141,6 +141,7 @@ class Attention(nn.Module):
 
 
 def attention_matrix():
+    """Attention by hand; the third batch is long."""
     model = nn.Sequential(*[Attention(512, 8) for _ in range(8)]).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters())
     for length in (512, 1024, 4096):
@@ -172,6 +173,7 @@ def logits_fp32():
 
 
 def user_limit():
+    """The process may use a quarter of the device."""
     torch.cuda.set_per_process_memory_fraction(0.25)
     kept = []
     for _ in range(100):
@@ -198,7 +200,7 @@ def fragmentation():
 
 
 def kv_cache():
-    """Keys and values of each layer grow by a token in each step."""
+    """Keys and values of each layer grow with each step of a generation."""
     layers = [nn.Linear(1024, 3072, device=DEVICE, dtype=torch.float16) for _ in range(8)]
     cache = [None] * len(layers)
     with torch.no_grad():
@@ -233,6 +235,54 @@ def fft_upcast():
     """A convolution by Fourier transform, in fp16, whose spectrum is complex64 of twice the length."""
     signal = torch.randn(128, 1 << 20, device=DEVICE, dtype=torch.float16)
     torch.fft.rfft(signal.float(), n=1 << 21)  # planted: fft_upcast
+
+
+def contiguous_copy():
+    """What was gathered is transposed for good."""
+    table = torch.randn(65536, 1024, device=DEVICE)
+    rows = table[torch.randint(0, 65536, (524288,), device=DEVICE)].view(512, 1024, 1024)
+    rows.transpose(0, 2).contiguous()  # planted: contiguous_copy
+
+
+def attempt(model, rows):
+    model(torch.randn(rows, 1024, device=DEVICE)).square().mean().backward()  # planted: traceback
+
+
+def traceback():
+    """A smaller batch is tried while the exception of the larger one still holds it."""
+    model = network(depth=8)
+    try:
+        attempt(model, 60000)
+    except torch.OutOfMemoryError:
+        attempt(model, 30000)
+
+
+class Published(nn.Module):
+    """A layer as PyTorch has it, with weights of attention asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(512, 8, batch_first=True)
+
+    def forward(self, h):
+        return h + self.attention(h, h, h, need_weights=True)[0]  # planted: published_attention
+
+
+def published_attention():
+    """nn.MultiheadAttention that is asked for its weights, in the first step."""
+    model = nn.Sequential(*[Published() for _ in range(12)]).to(DEVICE)
+    model(torch.randn(2, 3072, 512, device=DEVICE)).square().mean().backward()
+
+
+def shifted_logits():
+    """As transformers does it: upcast, shift, flatten, cross entropy."""
+    model = Tokens(32000).to(DEVICE, torch.bfloat16)
+    for length in (128, 256, 512, 4096):
+        ids = torch.randint(0, 32000, (2, length), device=DEVICE)
+        logits = model(ids).float()  # planted: shifted_logits
+        shifted = logits[..., :-1, :].contiguous().view(-1, 32000)
+        functional.cross_entropy(shifted, ids[..., 1:].reshape(-1)).backward()
+        model.zero_grad()
 
 
 def handled():
@@ -285,10 +335,10 @@ def images():
 def recurrent():
     """A cell unrolled over a sequence that is too long: many calls, but of one batch."""
     cell, out = nn.GRUCell(1024, 1024, device=DEVICE), nn.Linear(1024, 16, device=DEVICE)
-    x = torch.randn(200, 4096, 1024, device=DEVICE, dtype=torch.float16)
-    h = torch.zeros(4096, 1024, device=DEVICE)
+    x = torch.randn(400, 1024, 1024, device=DEVICE)
+    h = torch.zeros(1024, 1024, device=DEVICE)
     for t in range(len(x)):
-        h = cell(x[t].float(), h)  # planted: recurrent
+        h = cell(x[t], h)  # planted: recurrent
     out(h).mean().backward()
 
 
