@@ -18,6 +18,8 @@
 struct series {
 	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */
 	uint32_t nr_others; /* how often it was not */
+	uint32_t nr_alike;  /* grown by as much as the time before */
+	uint64_t by;        /* ... so much */
 	uint32_t dim;       /* which grew */
 	uint64_t first, last;
 };
@@ -57,6 +59,8 @@ static struct series series_of(const struct autopsy *a, uint32_t python_stack)
 		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
 			if (!s.nr_grown)
 				s.first = before.dims[dim];
+			s.nr_alike += shape.dims[dim] - before.dims[dim] == s.by;
+			s.by = shape.dims[dim] - before.dims[dim];
 			s.nr_grown++;
 			s.dim = dim;
 			s.last = shape.dims[dim];
@@ -71,9 +75,11 @@ static struct series series_of(const struct autopsy *a, uint32_t python_stack)
 	return s;
 }
 
+/* By concatenation it grows evenly; batches that happen to become longer do not. */
 static bool is_growing(const struct series *s)
 {
-	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / 8;
+	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / 8 &&
+	       4 * s->nr_alike >= 3 * (s->nr_grown - 1);
 }
 
 /* All blocks of stacks whose tensors grow, made by calls without a graph. */
@@ -281,15 +287,18 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX];
+	const char *name = NULL;
 	struct open_graphs g;
-	const char *name;
 
 	if (!a->failure->nr_begun)
 		return false;
 	find_open(a, &g);
 	if (!g.nr_blocks || g.is_consumed || !autopsy_matters(a, g.bytes))
 		return false;
-	name = evaluating(a, autopsy_group(a, g.largest)->python_stack);
+	/* A name alone is believed once training is under way: its first steps may bring further models'
+	 * forward. */
+	if (a->step >= STEPS_MIN)
+		name = evaluating(a, autopsy_group(a, g.largest)->python_stack);
 	if (!name && (g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
 		return false;
 	f->bytes = g.bytes;

@@ -158,11 +158,12 @@ static void print_module_line(struct emit *e, const struct autopsy *a)
 	for (size_t i = 0; i < a->modules.nr_sums && shown < MODULES_SHOWN; i++) {
 		const struct module_sum *sum = &a->modules.sum[i];
 
-		if (!sum->path || sum->bytes < a->failure->allocated / 20)
+		if (!sum->path || modulepaths_depth(paths, sum->path) <= a->modules.nr_common ||
+		    sum->bytes < a->failure->allocated / 20)
 			continue;
 		modulepaths_text(paths, sum->path, a->modules.nr_common, name, sizeof(name));
-		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "",
-				      *name ? name : "the model itself", human_bytes(size, sum->bytes));
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "", name,
+				      human_bytes(size, sum->bytes));
 	}
 	if (shown)
 		print_wrapped(e, "Most in modules: ", "  ", line);

@@ -43,6 +43,8 @@ CAUSES = {
     "replay": ("too_big", "sum"),
     "accumulation": ("too_big", "optimizer_state"),
     "curriculum": ("too_big", "sum"),
+    "sorted_batches": ("too_big", "sum"),
+    "two_models": ("too_big", "sum"),
     "handled_then_leak": ("leak", "kept_tensors"),
 }
 LINES = {"handled_then_leak": "leak"}

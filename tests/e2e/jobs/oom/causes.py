@@ -376,4 +376,27 @@ def curriculum():
         optimizer.zero_grad()
 
 
+def sorted_batches():
+    """Evaluation under no_grad of batches sorted by length: they grow, but nothing is kept."""
+    model = network(depth=8)
+    with torch.no_grad():
+        for i in range(1, 40):
+            h = torch.randn(64, 37 * i + i * i, 1024, device=DEVICE)  # planted: sorted_batches
+            states = []
+            for part in model:
+                h = part(h)
+                states.append(h)
+
+
+def two_models():
+    """The second network's first forward, behind the first one's backward, in a function with a telling name."""
+    first, second = network(), network(depth=8)
+    first(torch.randn(1024, 1024, device=DEVICE)).square().mean().backward()
+
+    def predict_noise(rows):
+        return second(torch.randn(rows, 1024, device=DEVICE)).square().mean()  # planted: two_models
+
+    predict_noise(60000).backward()
+
+
 globals()[sys.argv[1]]()
