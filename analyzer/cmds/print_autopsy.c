@@ -190,9 +190,8 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 
 	if (!a->nr_findings)
 		return 0;
-	emit_text(e, "Cause: %s (%s)%s%s; 'vramtrace oom' explains it.", verdict_name(f->verdict),
-		  human_bytes(size, f->bytes), f->has_site ? " at " : "",
-		  f->has_site ? narrow_site_text(where, sizeof(where), &f->site) : "");
+	emit_text(e, "Cause: %s%s%s, %s.", verdict_name(f->verdict), f->has_site ? " at " : "",
+		  f->has_site ? narrow_site_text(where, sizeof(where), &f->site) : "", human_bytes(size, f->bytes));
 	return 1;
 }
 

@@ -94,6 +94,11 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
     assert done.returncode == 0 and len(lines) <= 24
     assert all(len(line) <= 80 for line in lines), [line for line in lines if len(line) > 80]
     assert lines[1].startswith(CAUSES[cause][0] + ": ")
+    # So does the report, which names the verdict in one line.
+    path = ran_out(cause).path
+    lines = vramtrace.call("report", path).stdout.splitlines()
+    assert len(lines) <= 24 and all(len(line) <= 80 for line in lines if str(path) not in line), lines
+    assert sum(line.startswith(f"Cause: {CAUSES[cause][0]} at ") for line in lines) == 1
 
 
 LEAK_PAGE = """\
