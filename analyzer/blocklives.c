@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOPE_POINTS 200 /* slopes are taken between all pairs of so many steps */
-#define WARM_UP 2        /* steps that make what later ones keep: optimizer state, workspaces */
-
 static struct lives_device *device_of(struct lives *l, uint8_t device)
 {
 	if (!l->device[device])
@@ -53,12 +50,21 @@ static int sample(struct lives *l, int signs)
 	return fine ? 0 : TFMT_E_NOMEM;
 }
 
+static void mark_all(struct lives *l, enum lives_moment moment)
+{
+	for (int i = 0; i <= TFMT_NR_DEVICES; i++)
+		if (l->device[i])
+			lives_mark(l, (uint8_t)i, moment);
+}
+
 int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
 {
 	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update);
+	bool is_step = signs & STEPS_NAMED || l->now.nr_begun != l->steps.nr_backwards;
 
 	if (signs < 0)
 		return signs;
+	l->signs = signs;
 	l->now.ordinal = ev->ordinal;
 	l->now.stack = ev->python_stack;
 	l->now.phase = (uint8_t)phase;
@@ -70,6 +76,8 @@ int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, b
 	l->now.nr_cycles = l->steps.cycles.nr_bounds;
 	l->time_ns = ev->time_ns;
 	l->flags = ev->flags;
+	if (is_step)
+		mark_all(l, LIVES_STEP);
 	return signs ? sample(l, signs) : 0;
 }
 
@@ -301,13 +309,6 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 	return 0;
 }
 
-static int by_value(const void *va, const void *vb)
-{
-	double a = *(const double *)va, b = *(const double *)vb;
-
-	return (a > b) - (a < b);
-}
-
 /* What was allocated when step `i` + 1 began. */
 static uint64_t bytes_at(const struct lives *l, const struct lives_device *d, uint32_t i)
 {
@@ -334,30 +335,6 @@ bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uin
 	if (!d || !step || step > steps_bounds(&l->steps)->nr_bounds)
 		return false;
 	*bytes = bytes_at(l, d, step - 1);
-	return true;
-}
-
-bool lives_growth(const struct lives *l, uint32_t device, double *bytes_per_step)
-{
-	const struct lives_device *d = l->device[device];
-	uint32_t nr_steps = steps_bounds(&l->steps)->nr_bounds, nr = 0;
-	uint32_t stride = nr_steps / SLOPE_POINTS + 1, points = 0;
-	uint64_t bytes[SLOPE_POINTS + 1];
-	double *slope;
-
-	if (!d || nr_steps < WARM_UP + 2)
-		return false;
-	for (uint32_t i = WARM_UP; i < nr_steps && points <= SLOPE_POINTS; i += stride)
-		bytes[points++] = bytes_at(l, d, i);
-	slope = points > 1 ? malloc(points * (size_t)points * sizeof(*slope)) : NULL;
-	if (!slope)
-		return false;
-	for (uint32_t i = 0; i < points; i++)
-		for (uint32_t k = i + 1; k < points; k++)
-			slope[nr++] = (double)(int64_t)(bytes[k] - bytes[i]) / ((double)(k - i) * stride);
-	qsort(slope, nr, sizeof(*slope), by_value);
-	*bytes_per_step = nr % 2 ? slope[nr / 2] : (slope[nr / 2 - 1] + slope[nr / 2]) / 2;
-	free(slope);
 	return true;
 }
 

@@ -14,11 +14,12 @@
 #include "analyzer/groups.h"
 #include "analyzer/steps.h"
 
-/* Moments of a device: the first event at which the most was allocated in each phase, and two of enum group_mark. */
+/* Moments of a device: the first event at which the most was allocated in each phase, two of enum group_mark, ... */
 enum lives_moment {
 	LIVES_PEAK_OF_PHASE, /* + enum phase */
 	LIVES_OOM = NR_PHASES,
 	LIVES_TIME,
+	LIVES_STEP, /* the latest backward pass, or named step, that began */
 	NR_LIVES_MOMENTS,
 	LIVES_END = NR_LIVES_MOMENTS, /* the end of accounting: whoever is live */
 	LIVES_NONE,
@@ -100,6 +101,7 @@ struct lives {
 	uint32_t gradient_pass; /* nr_begun of theirs */
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
+	int signs; /* ... enum steps_sign */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */
 	uint16_t flags;
 };
@@ -136,12 +138,6 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 
 /* What was allocated when a step began, 0 the first, of which nobody knows. false: there is no such step. */
 bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes);
-
-/*
- * By how much the bytes allocated at the beginning of a step grow from one to the next: the median slope between any
- * two, without the first steps. false: there are too few steps to tell.
- */
-bool lives_growth(const struct lives *l, uint32_t device, double *bytes_per_step);
 void lives_release(struct lives *l);
 
 #endif

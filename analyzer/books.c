@@ -30,6 +30,9 @@ void books_release(struct books *books)
 	if (books->lives)
 		lives_release(books->lives);
 	free(books->lives);
+	if (books->stepsamples)
+		stepsamples_release(books->stepsamples);
+	free(books->stepsamples);
 	if (books->modulepaths)
 		modulepaths_release(books->modulepaths);
 	free(books->modulepaths);
@@ -454,6 +457,8 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	}
 	if (books->lives)
 		err = lives_next(books->lives, ev, books->phase, books->phases.is_update);
+	if (!err && books->lives && books->stepsamples)
+		err = stepsamples_next(books->stepsamples, books->lives, &books->groups);
 	if (!err && books->damage.any)
 		err = books_damage_before(books, ev->time_ns);
 	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)

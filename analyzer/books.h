@@ -21,6 +21,7 @@
 #include "analyzer/residual.h"
 #include "analyzer/phases.h"
 #include "analyzer/ranges.h"
+#include "analyzer/stepsamples.h"
 #include "analyzer/unhooked.h"
 #include "analyzer/valuereads.h"
 #include "tracefmt/tracefmt.h"
@@ -104,6 +105,7 @@ struct books {
 	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;
 	struct lives *lives; /* of tensor blocks; NULL: nobody asks */
+	struct stepsamples *stepsamples; /* with lives; NULL: nobody asks */
 	struct modulepaths *modulepaths; /* with lives only; NULL: nobody asks */
 	struct owner_cache owners;
 	struct communicators communicators; /* that were made, NCCL's */

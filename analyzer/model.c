@@ -199,13 +199,15 @@ static int keep_lives(struct books *books, const struct model_options *o)
 {
 	if (o->lives)
 		books->lives = calloc(1, sizeof(*books->lives));
+	if (o->lives)
+		books->stepsamples = calloc(1, sizeof(*books->stepsamples));
 	if (o->lives && o->modules)
 		books->modulepaths = calloc(1, sizeof(*books->modulepaths));
 	if (books->lives)
 		books->lives->steps.reader = books->reader;
 	if (books->modulepaths)
 		books->modulepaths->reader = books->reader;
-	return (o->lives && !books->lives) || (o->lives && o->modules && !books->modulepaths) ? TFMT_E_NOMEM : 0;
+	return (o->lives && (!books->lives || !books->stepsamples)) || (o->lives && o->modules && !books->modulepaths) ? TFMT_E_NOMEM : 0;
 }
 
 static int process_read(struct model *m, size_t index, const struct model_options *o)

@@ -11,6 +11,7 @@
 #include "analyzer/analysis/holders.h"
 #include "analyzer/analysis/modulesums.h"
 #include "analyzer/analysis/outside.h"
+#include "analyzer/analysis/stepgrowth.h"
 #include "analyzer/element.h"
 
 const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
@@ -281,6 +282,18 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 	return err;
 }
 
+static int find_growth(struct making *k, struct footprint_device *to, const struct model_device *d)
+{
+	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
+	struct stepgrowth growth;
+	int err = stepgrowth_find(&growth, k->m, d, &limits);
+
+	to->growth = growth.total.slope;
+	to->has_growth = !err && growth.total.nr_used >= 2;
+	stepgrowth_release(&growth);
+	return err;
+}
+
 /* What is known by the lives of blocks. */
 static int find_purposes(struct making *k, struct footprint_device *to, const struct model_device *d)
 {
@@ -290,7 +303,9 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 
 	if (!d->has_tensors || !books->lives)
 		return 0;
-	to->has_growth = lives_growth(books->lives, d->ordinal, &to->growth);
+	err = find_growth(k, to, d);
+	if (err)
+		return err;
 	err = categories_find(&c, d->process, d->ordinal,
 			      categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK),
 			      d->books->allocated_peak_bytes);

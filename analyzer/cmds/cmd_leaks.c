@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* vramtrace leaks: what was live at the end of accounting, grouped by the stack that allocated it; --series:
- * growth. */
+/*
+ * vramtrace leaks: what grows from step to step, and apart from that what was live at the end of accounting, by the
+ * stack that allocated it; --series: the growth of readings.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
-
 #include <string.h>
 
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/leaks_series.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_stepgrowth.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
@@ -18,34 +20,37 @@
 #include "analyzer/ui/message.h"
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
+#define LIVE_SHOWN 3        /* groups live at the end, on the first page */
 
 struct leaks_opts {
 	uint64_t min_bytes;
 	int64_t top;
 	bool exit_code, verbose;
 	struct emit_opts emit;
-	/* With --series alone. */
-	const char *series, *unit, *key, *warn_growth;
-	bool is_binary;
-	uint64_t capacity_bytes, context_bytes;
+	uint64_t capacity_bytes;
 	int64_t horizon;
+	const char *warn_growth;
+	/* With --series alone. */
+	const char *series, *unit, *key;
+	bool is_binary;
+	uint64_t context_bytes;
 };
 
 static const struct opt leaks_optv[] = {
 	OPT_BYTES('m', "min-size", struct leaks_opts, min_bytes, "SIZE", "hide groups smaller than SIZE"),
-	OPT_INT('n', "top", struct leaks_opts, top, "N", "the N largest groups of each device (text: 10)"),
-	OPT_FLAG(0, "exit-code", struct leaks_opts, exit_code, "exit with 1 when a group is shown"),
+	OPT_INT('n', "top", struct leaks_opts, top, "N", "the N largest groups of each device (text: 3)"),
+	OPT_FLAG(0, "exit-code", struct leaks_opts, exit_code, "exit with 1 when memory grows"),
 	OPT_FLAG('v', "verbose", struct leaks_opts, verbose, "whole stacks, whole paths"),
+	OPT_BYTES(0, "capacity", struct leaks_opts, capacity_bytes, "SIZE",
+		  "of the GPU: when does it run out?"),
+	OPT_INT(0, "horizon", struct leaks_opts, horizon, "STEPS",
+		"growth matters if it runs out within these (100000)"),
+	OPT_STRING(0, "warn-growth", struct leaks_opts, warn_growth, "5%/10steps",
+		   "exit with 1 when it grows faster"),
 	OPT_STRING(0, "series", struct leaks_opts, series, "FILE|-",
 		   "read step,bytes or a log instead of a RECORDING"),
-	OPT_BYTES(0, "capacity", struct leaks_opts, capacity_bytes, "SIZE",
-		  "series: of the GPU: when does it run out?"),
 	OPT_BYTES(0, "context", struct leaks_opts, context_bytes, "SIZE",
 		  "series: what of it the context takes"),
-	OPT_INT(0, "horizon", struct leaks_opts, horizon, "STEPS",
-		"series: growth matters within these (100000)"),
-	OPT_STRING(0, "warn-growth", struct leaks_opts, warn_growth, "5%/10steps",
-		   "series: exit with 1 when it grows faster"),
 	OPT_STRING(0, "unit", struct leaks_opts, unit, "UNIT",
 		   "series: of numbers without one: GiB, MB, ..."),
 	OPT_FLAG(0, "binary", struct leaks_opts, is_binary, "series: GB is 2^30 bytes, not 10^9"),
@@ -57,9 +62,9 @@ static const struct opt leaks_optv[] = {
 static const struct opt_help leaks_help = {
 	.command = "leaks",
 	.purpose =
-		"List what was live at the end, grouped by call stack, largest first; or how a series grows.",
+		"Say what grows from step to step and when memory runs out, and list what was live at the end.",
 	.usage = "[options] RECORDING | --series FILE|-",
-	.example = "vramtrace leaks --min-size 1MiB train.vtr\n"
+	.example = "vramtrace leaks train.vtr\n"
 		   "vramtrace leaks --series train.log --capacity 24GiB",
 	.options = leaks_optv,
 };
@@ -74,24 +79,24 @@ struct leaks {
 	struct survivors *part;
 	size_t nr_parts;
 	struct group_figures total;
-	uint64_t nr_groups, nr_shown;
+	uint64_t nr_groups;
+	struct stepgrowth *growth; /* by device */
+	size_t nr_growths;
+	struct stepgrowth_limits limits;
 };
 
 static int leaks_add(struct leaks *l, const struct model *m, struct model_process *p, uint32_t device,
-		     enum holders_of of, uint64_t min_bytes)
+		     enum holders_of of, enum holders_by by)
 {
 	struct survivors *s = &l->part[l->nr_parts];
 	int err;
 
-	s->query = (struct holders_query){ p, device, of, HOLDERS_BY_STACK, MARK_END };
+	s->query = (struct holders_query){ p, device, of, by, MARK_END };
 	err = holders_find(&s->holders, m, &s->query);
 	l->nr_parts++;
 	l->total.bytes += s->holders.total.bytes;
 	l->total.blocks += s->holders.total.blocks;
 	l->nr_groups += s->holders.nr_holders;
-	for (uint32_t i = 0; i < s->holders.nr_holders; i++)
-		l->nr_shown += s->holders.holder[i].figures.blocks &&
-			       s->holders.holder[i].figures.bytes >= min_bytes;
 	return err;
 }
 
@@ -99,7 +104,7 @@ static int leaks_add(struct leaks *l, const struct model *m, struct model_proces
  * Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where
  * none does.
  */
-static int leaks_find(struct leaks *l, const struct model *m, uint64_t min_bytes)
+static int live_find(struct leaks *l, const struct model *m, enum holders_by by)
 {
 	int err = 0;
 
@@ -108,18 +113,51 @@ static int leaks_find(struct leaks *l, const struct model *m, uint64_t min_bytes
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
 		err = leaks_add(l, m, m->device[i].process, m->device[i].ordinal,
-				m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, min_bytes);
+				m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, by);
 	for (size_t i = 0; i < m->nr_processes && !err; i++)
 		if (!m->process[i].torch)
-			err = leaks_add(l, m, &m->process[i], 0, HOLDERS_HOST, min_bytes);
+			err = leaks_add(l, m, &m->process[i], 0, HOLDERS_HOST, by);
 	return err;
+}
+
+static int growth_find_all(struct leaks *l, const struct model *m)
+{
+	int err = 0;
+
+	l->growth = calloc(m->nr_devices + 1, sizeof(*l->growth));
+	if (!l->growth)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < m->nr_devices && !err; i++)
+		err = stepgrowth_find(&l->growth[l->nr_growths++], m, &m->device[i], &l->limits);
+	return err;
+}
+
+static bool leaks_have_finding(const struct leaks *l)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < l->nr_growths; i++)
+		any |= l->growth[i].nr_findings != 0;
+	return any;
+}
+
+static bool leaks_are_warned(const struct leaks *l)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < l->nr_growths; i++)
+		any |= l->growth[i].is_warned;
+	return any;
 }
 
 static void leaks_release(struct leaks *l)
 {
 	for (size_t i = 0; i < l->nr_parts; i++)
 		holders_release(&l->part[i].holders);
+	for (size_t i = 0; i < l->nr_growths; i++)
+		stepgrowth_release(&l->growth[i]);
 	free(l->part);
+	free(l->growth);
 }
 
 static const struct model_device *device_of(const struct model *m, const struct holders_query *q)
@@ -144,12 +182,22 @@ static void part_heading(struct emit *e, const struct model *m, const struct sur
 		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");
 }
 
+/* Behind a finding what was live at the end takes one line a place, without stacks. */
+static bool is_brief(const struct leaks *l, const struct leaks_opts *o)
+{
+	return leaks_have_finding(l) && !o->verbose && !o->emit.json && !o->emit.csv;
+}
+
 static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l,
 			     const struct leaks_opts *o)
 {
-	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
+	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, is_brief(l, o) };
 	char size[HUMAN_MAX];
 
+	for (size_t i = 0; i < m->nr_devices; i++)
+		print_stepgrowth(e, m, &m->device[i], &l->growth[i], &l->limits);
+	if (!l->total.blocks)
+		emit_text(e, "Nothing was live at the end.");
 	for (size_t i = 0; i < l->nr_parts; i++) {
 		const struct survivors *s = &l->part[i];
 
@@ -182,22 +230,39 @@ static int leaks_print(const struct leaks *l, const struct model *m, const struc
 	emit_uint(e, "count", NULL, l->total.blocks);
 	emit_uint(e, "groups", NULL, l->nr_groups);
 	emit_object_end(e);
-	if (!l->total.blocks)
-		emit_text(e, "Nothing was live at the end.");
-	else if (emit_is_text(e))
+	if (emit_is_text(e)) {
 		leaks_print_text(e, m, l, o);
-	if (!emit_is_text(e)) {
+	} else {
 		print_holders_begin(e);
 		for (size_t i = 0; i < l->nr_parts; i++)
 			print_holders_rows(e, m, &l->part[i].query, &l->part[i].holders, &rows);
 		print_holders_end(e);
 	}
+	emit_array_begin(e, "growth", NULL);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		json_stepgrowth(e, m, &m->device[i], &l->growth[i], &l->limits);
+	emit_array_end(e);
 	emit_array_begin(e, "findings", NULL);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		json_stepgrowth_findings(e, m, &m->device[i], &l->growth[i]);
 	emit_array_end(e);
 	return emit_close(e);
 }
 
-#define HORIZON_USUAL 100000
+/* What of the options is about growth; false: --warn-growth is none. */
+static bool growth_limits_of(struct stepgrowth_limits *limits, const struct leaks_opts *o)
+{
+	struct growth_limits warn = { 0 };
+
+	if (o->warn_growth && !growth_limits_parse_warning(&warn, o->warn_growth))
+		return false;
+	*limits = (struct stepgrowth_limits){ .capacity_bytes = o->capacity_bytes,
+					      .horizon_steps = (double)o->horizon,
+					      .warn_share = warn.warn_share,
+					      .warn_bytes = warn.warn_bytes,
+					      .warn_steps = warn.warn_steps };
+	return true;
+}
 
 static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts *o)
 {
@@ -222,11 +287,8 @@ static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts
 		return opt_wrong(&leaks_help, "'--csv' has no table to print of a series");
 	if (o->unit && !(series_unit(o->unit, strlen(o->unit), false, &is_decimal) > 0))
 		return opt_wrong(&leaks_help, "'%s' is no unit for '--unit'", o->unit);
-	if (o->warn_growth && !growth_limits_parse_warning(&series.limits, o->warn_growth))
-		return opt_wrong(&leaks_help, "'%s' is no growth such as 5%%/10steps for '--warn-growth'",
-				 o->warn_growth);
-	if (o->horizon < 1)
-		return opt_wrong(&leaks_help, "'--horizon' must be at least 1");
+	if (o->warn_growth)
+		growth_limits_parse_warning(&series.limits, o->warn_growth);
 	if (o->context_bytes && o->context_bytes >= o->capacity_bytes)
 		return opt_wrong(&leaks_help, "'--context' must be less than '--capacity'");
 	return leaks_series(&series);
@@ -234,18 +296,23 @@ static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts
 
 int cmd_leaks(int argc, const char **argv)
 {
-	struct leaks_opts o = { .top = TOP_USUAL, .horizon = HORIZON_USUAL };
+	struct leaks_opts o = { .top = TOP_USUAL, .horizon = STEPGROWTH_HORIZON };
 	struct model m = MODEL_INIT;
 	struct leaks l = { 0 };
+	struct model_options load = { .lives = true };
 	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
+	if (!growth_limits_of(&l.limits, &o))
+		return opt_wrong(&leaks_help, "'%s' is no growth such as 5%%/10steps for '--warn-growth'",
+				 o.warn_growth);
+	if (o.horizon < 1)
+		return opt_wrong(&leaks_help, "'--horizon' must be at least 1");
 	if (o.series)
 		return cmd_leaks_series(argc, argv, &o);
-	if (o.capacity_bytes || o.context_bytes || o.horizon != HORIZON_USUAL || o.warn_growth || o.unit ||
-	    o.is_binary || o.key)
+	if (o.context_bytes || o.unit || o.is_binary || o.key)
 		return opt_wrong(&leaks_help, "an option for '--series' without it");
 	if (argc != 2)
 		return opt_wrong(&leaks_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
@@ -253,15 +320,16 @@ int cmd_leaks(int argc, const char **argv)
 	if (o.top < 0 && o.top != TOP_USUAL)
 		return opt_wrong(&leaks_help, "'--top' cannot be negative");
 	if (o.top < 0)
-		o.top = o.emit.json || o.emit.csv ? 0 : 10;
-	ret = model_load(&m, argv[1], NULL);
-	if (!ret && leaks_find(&l, &m, o.min_bytes))
+		o.top = o.emit.json || o.emit.csv ? 0 : o.verbose ? 10 : LIVE_SHOWN;
+	ret = model_load(&m, argv[1], &load);
+	if (!ret && (growth_find_all(&l, &m) ||
+		     live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK)))
 		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = leaks_print(&l, &m, &o);
 	}
-	if (!ret && o.exit_code && l.nr_shown)
+	if (!ret && (leaks_are_warned(&l) || (o.exit_code && leaks_have_finding(&l))))
 		ret = CMD_FINDING;
 	leaks_release(&l);
 	model_release(&m);

@@ -14,6 +14,7 @@
 #include "analyzer/cmds/print_outside.h"
 #include "analyzer/cmds/print_phases.h"
 #include "analyzer/cmds/print_report.h"
+#include "analyzer/cmds/print_stepgrowth.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
@@ -289,6 +290,19 @@ static int text_memory(struct emit *e, const struct model *m, const struct model
 	return ret;
 }
 
+/* Does it grow from step to step? Returns its lines, or TFMT_E_NOMEM. */
+static int text_growth(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
+	struct stepgrowth growth;
+	int ret = stepgrowth_find(&growth, m, d, &limits);
+
+	if (!ret)
+		ret = (int)print_stepgrowth_line(e, &growth, &limits);
+	stepgrowth_release(&growth);
+	return ret;
+}
+
 /* Returns 0 or TFMT_E_NOMEM. */
 static int report_text(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
 		       bool verbose)
@@ -305,6 +319,10 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 	text_verdict(e, d);
 	lines = a->device == d ? (int)print_autopsy_brief(e, a) : 0;
 	lines += (int)print_peak_phase(e, d);
+	err = text_growth(e, m, d);
+	if (err < 0)
+		return err;
+	lines += err;
 	emit_blank(e);
 	err = text_memory(e, m, d);
 	if (err < 0)

@@ -164,21 +164,6 @@ int print_phases(struct emit *e, const struct model_device *d, bool whole)
 	return err ? err : lines;
 }
 
-static void json_steps(struct emit *e, const struct model_device *d)
-{
-	const struct lives *lives = d->process->books.lives;
-	double growth;
-
-	emit_object_begin(e, "steps", NULL);
-	emit_uint(e, "count", NULL, steps_count(&lives->steps));
-	if (lives_growth(lives, d->ordinal, &growth))
-		emit_double(e, "growth_bytes_per_step", NULL, growth);
-	else
-		emit_null(e, "growth_bytes_per_step", NULL);
-	emit_null(e, "predicted_oom_step", NULL);
-	emit_object_end(e);
-}
-
 static void json_step(struct emit *e, const char *key, uint32_t step)
 {
 	if (step)
@@ -215,7 +200,6 @@ int json_phases(struct emit *e, const struct model_device *d)
 
 	if (!emit_is_json(e)) /* judging each phase's blocks is not for nothing */
 		return 0;
-	json_steps(e, d);
 	emit_string(e, "peak_phase", NULL, peak == NR_PHASES ? NULL : phase_names[peak]);
 	json_step(e, "peak_step", peak == NR_PHASES ? 0 : step_of(d, peak_of(d, peak)));
 	emit_array_begin(e, "phases", NULL);

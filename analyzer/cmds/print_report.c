@@ -10,6 +10,7 @@
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
 #include "analyzer/cmds/print_phases.h"
+#include "analyzer/cmds/print_stepgrowth.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct model_process *p)
@@ -134,6 +135,22 @@ static void json_driver(struct emit *e, const struct model_device *d, const stru
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
+static int json_growth(struct emit *e, const struct model *m, const struct model_device *d)
+{
+	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
+	struct stepgrowth growth;
+	int err;
+
+	if (!emit_is_json(e))
+		return 0;
+	err = stepgrowth_find(&growth, m, d, &limits);
+	if (!err)
+		json_steps(e, &growth, &limits);
+	stepgrowth_release(&growth);
+	return err;
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
 static int json_categories(struct emit *e, const struct model_device *d)
 {
 	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
@@ -151,7 +168,7 @@ static int json_categories(struct emit *e, const struct model_device *d)
 	return err;
 }
 
-static int json_device(struct emit *e, const struct model_device *d)
+static int json_device(struct emit *e, const struct model *m, const struct model_device *d)
 {
 	const struct device_books *b = d->books;
 	struct outside outside;
@@ -169,6 +186,7 @@ static int json_device(struct emit *e, const struct model_device *d)
 			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
 	else
 		emit_null(e, "unused_at_peak", NULL);
+	err = err ? err : json_growth(e, m, d);
 	err = err ? err : json_phases(e, d);
 	emit_object_end(e);
 	return err;
@@ -223,7 +241,7 @@ int report_json(struct emit *e, const struct model *m, const struct repeat *r, c
 	emit_array_end(e);
 	emit_array_begin(e, "devices", NULL);
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = json_device(e, &m->device[i]);
+		err = json_device(e, m, &m->device[i]);
 	emit_array_end(e);
 	print_autopsy_findings(e, a);
 	return err;

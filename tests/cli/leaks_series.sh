@@ -40,4 +40,4 @@ echo '== usage'
 "$V" leaks --series log --warn-growth much
 "$V" leaks --series log --horizon 0
 "$V" leaks --series log --context 3GiB --capacity 2GiB
-"$V" leaks --capacity 2GiB train.vtr
+"$V" leaks --context 2GiB train.vtr

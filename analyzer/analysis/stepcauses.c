@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes of growth: stacks of one place taken together, and what the blocks are that outlive their step. */
+#include "analyzer/analysis/stepcauses.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/stack.h"
+
+/* A kept graph has so many blocks a step at least; they are this share of what forward allocated between them. */
+#define GRAPH_BLOCKS_MIN 3
+#define GRAPH_DENSITY_MIN 0.33
+/* Of the growth of tensors, at least so much must be older than a step. */
+#define ACCUMULATED 0.4
+/* Blocks are of the same steps as others when this share of them is. */
+#define SAME_STEPS 0.8
+/* Each with each: the latest so many. */
+#define SHAPES_COMPARED 1000
+
+enum frame_kind { FRAME_PLAIN, FRAME_HOOK, FRAME_CONTEXT };
+
+/* Stacks with the same site. */
+struct place {
+	const char *file, *function, *node; /* of the site; file NULL: the stack is all there is */
+	uint32_t line;
+	bool tensor;
+	enum frame_kind kind;
+	uint32_t group;
+	double bytes[STEPSAMPLES_MAX], blocks[STEPSAMPLES_MAX], asked[STEPSAMPLES_MAX];
+	double largest; /* growth of the stack that `group` is of */
+	struct life *kept; /* blocks that were born while it grew and outlived the last boundary, by birth */
+	size_t nr_kept, room, nr_forward; /* forward: autograd made nodes for them */
+	bool in_graph;
+};
+
+struct places_found {
+	struct place *place;
+	uint32_t nr;
+	uint32_t *of_stack; /* UINT32_MAX: it does not grow */
+};
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = text ? strlen(text) : 0, k = strlen(end);
+
+	return n >= k && !strcmp(text + n - k, end);
+}
+
+/* Who called the site's function: modules and autograd call hooks; autograd calls a custom Function. */
+static enum frame_kind kind_of(const struct stack *stack, int site)
+{
+	const struct stack_frame *f = &stack->frame[site], *by = NULL;
+	const char *function = f->function ? f->function : "";
+
+	for (uint32_t i = (uint32_t)site + 1; i < stack->nr_frames && !by; i++)
+		if (stack->frame[i].python || stack->frame[i].node)
+			by = &stack->frame[i];
+	if (!by || f->from_forward || f->framework)
+		return FRAME_PLAIN;
+	if (by->node)
+		return FRAME_HOOK;
+	if (ends_with(by->file, "torch/autograd/function.py"))
+		return FRAME_CONTEXT;
+	if (ends_with(by->file, "torch/nn/modules/module.py") && strcmp(function, "forward") &&
+	    strcmp(function, "__call__"))
+		return FRAME_HOOK;
+	return FRAME_PLAIN;
+}
+
+static int resolve(struct place *p, const struct stepcauses *c, uint32_t stack_number)
+{
+	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
+	struct stack_source source = model_stack_source(c->model, c->process);
+	struct stack stack = { 0 };
+	int site, err = stack_expand(&stack, &source, g->python_stack, g->native_stack);
+
+	*p = (struct place){ .tensor = g->tensor, .node = "" };
+	if (!err) {
+		site = stack_site(&stack);
+		p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
+		p->kind = site < 0 ? FRAME_PLAIN : kind_of(&stack, site);
+		if (site >= 0 && stack.frame[site].file && stack.frame[site].line) {
+			p->file = stack.frame[site].file;
+			p->function = stack.frame[site].function ? stack.frame[site].function : "";
+			p->line = stack.frame[site].line;
+		}
+	}
+	stack_release(&stack);
+	return err;
+}
+
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+	return a->file && b->file && a->tensor == b->tensor && a->line == b->line && !strcmp(a->file, b->file) &&
+	       !strcmp(a->function, b->function) && !strcmp(a->node, b->node);
+}
+
+static void add_stack(struct place *p, const struct stepcauses *c, uint32_t stack)
+{
+	const double *bytes = &c->bytes[stack * c->nr_readings], *blocks = &c->blocks[stack * c->nr_readings];
+	double growth = bytes[c->nr_readings - 1] - bytes[0];
+
+	if (growth >= p->largest) {
+		p->largest = growth;
+		p->group = c->first_group[stack];
+	}
+	for (size_t i = 0; i < c->nr_readings; i++) {
+		p->bytes[i] += bytes[i];
+		p->blocks[i] += blocks[i];
+		p->asked[i] += c->asked[stack * c->nr_readings + i];
+	}
+}
+
+static int find_places(struct places_found *f, const struct stepcauses *c)
+{
+	int err = 0;
+
+	f->place = calloc(c->nr_growing ? c->nr_growing : 1, sizeof(*f->place));
+	f->of_stack = malloc((c->nr_stacks ? c->nr_stacks : 1) * sizeof(*f->of_stack));
+	if (!f->place || !f->of_stack)
+		return TFMT_E_NOMEM;
+	memset(f->of_stack, 0xff, c->nr_stacks * sizeof(*f->of_stack));
+	for (uint32_t i = 0; i < c->nr_growing && !err; i++) {
+		uint32_t at = 0;
+
+		err = resolve(&f->place[f->nr], c, c->growing[i]);
+		while (at < f->nr && !is_same_place(&f->place[at], &f->place[f->nr]))
+			at++;
+		f->nr += at == f->nr;
+		f->of_stack[c->growing[i]] = at;
+		add_stack(&f->place[at], c, c->growing[i]);
+	}
+	return err;
+}
+
+/* ---- the blocks that stay -------------------------------------------------------------------- */
+
+static int keep(struct place *p, const struct life *life)
+{
+	struct life *grown;
+
+	if (p->nr_kept == p->room) {
+		grown = realloc(p->kept, (2 * p->room + 64) * sizeof(*grown));
+		if (!grown)
+			return TFMT_E_NOMEM;
+		p->kept = grown;
+		p->room = 2 * p->room + 64;
+	}
+	p->kept[p->nr_kept++] = *life;
+	p->nr_forward += (life->flags & TFMT_FLAG_FORWARD) != 0;
+	return 0;
+}
+
+/* Had it so little at the first reading that this is growth already? Else blocks of the first step are others. */
+static bool grows_from_first(const struct place *p, size_t nr)
+{
+	return p->bytes[0] <= 1.5 * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
+}
+
+static int find_kept(struct places_found *f, const struct stepcauses *c)
+{
+	uint64_t first = c->series->sample[0].taken, last = c->series->sample[c->nr_readings - 1].taken;
+	struct life *life;
+	size_t nr;
+	int err = lives_list(c->books->lives, c->device, LIVES_STEP, &life, &nr);
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		uint32_t stack = c->of_group[life[i].group];
+		uint32_t place = stack == UINT32_MAX ? UINT32_MAX : f->of_stack[stack];
+
+		if (place != UINT32_MAX && life[i].birth.ordinal < last &&
+		    (life[i].birth.ordinal >= first || grows_from_first(&f->place[place], c->nr_readings)))
+			err = keep(&f->place[place], &life[i]);
+	}
+	free(life);
+	return err;
+}
+
+/* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
+static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
+{
+	const struct steps_bounds *b = &c->books->lives->steps.cycles;
+	uint32_t low = 0, high = b->nr_bounds;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (b->ordinal[mid] <= ordinal)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* ---- one graph ------------------------------------------------------------------------------- */
+
+/* Cycles in whose forward a block was born that stays, and what it left there. */
+struct graph_cycle {
+	uint32_t nr_blocks;
+	uint32_t first, last; /* forward's allocations before the first and before the last of them */
+};
+
+static bool may_be_in_graph(const struct life *life)
+{
+	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER;
+}
+
+/* How many of a place's blocks are from cycles in which forward has left something. */
+static size_t nr_in_cycles(const struct place *p, const struct stepcauses *c, const struct graph_cycle *cycle)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		nr += may_be_in_graph(&p->kept[i]) && cycle[cycle_of(c, p->kept[i].birth.ordinal)].nr_blocks;
+	return nr;
+}
+
+static void add_to_cycle(struct graph_cycle *cycle, const struct life *life)
+{
+	if (!cycle->nr_blocks++)
+		cycle->first = life->birth.nr_forwards;
+	cycle->first = life->birth.nr_forwards < cycle->first ? life->birth.nr_forwards : cycle->first;
+	cycle->last = life->birth.nr_forwards > cycle->last ? life->birth.nr_forwards : cycle->last;
+}
+
+/* Do so many blocks of one forward stay, close to each other, as only its graph keeps? */
+static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
+{
+	double blocks = 0, allocations = 0;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < nr_cycles; i++) {
+		nr += cycle[i].nr_blocks != 0;
+		blocks += cycle[i].nr_blocks;
+		allocations += cycle[i].nr_blocks ? cycle[i].last - cycle[i].first + 1 : 0;
+	}
+	return nr && blocks >= GRAPH_BLOCKS_MIN * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
+}
+
+/* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
+static int find_graph(struct places_found *f, const struct stepcauses *c)
+{
+	uint32_t nr_cycles = c->books->lives->steps.cycles.nr_bounds + 1;
+	struct graph_cycle *of_forward = calloc(nr_cycles, sizeof(*of_forward));
+	struct graph_cycle *all = calloc(nr_cycles, sizeof(*all));
+	int nr = 0;
+
+	if (!of_forward || !all) {
+		free(of_forward);
+		free(all);
+		return TFMT_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < f->nr; i++)
+		for (size_t k = 0; k < f->place[i].nr_kept; k++)
+			if (f->place[i].kept[k].flags & TFMT_FLAG_FORWARD)
+				add_to_cycle(&of_forward[cycle_of(c, f->place[i].kept[k].birth.ordinal)],
+					     &f->place[i].kept[k]);
+	for (uint32_t i = 0; i < f->nr; i++) {
+		struct place *p = &f->place[i];
+
+		p->in_graph = p->nr_kept && p->kind == FRAME_PLAIN &&
+			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS * (double)p->nr_kept;
+		nr += p->in_graph;
+		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++)
+			add_to_cycle(&all[cycle_of(c, p->kept[k].birth.ordinal)], &p->kept[k]);
+	}
+	if (!is_graph(all, nr_cycles))
+		nr = 0;
+	for (uint32_t i = 0; i < f->nr && !nr; i++)
+		f->place[i].in_graph = false;
+	free(of_forward);
+	free(all);
+	return nr;
+}
+
+/* The place that made the graph's last result: what the program holds on to, as far as that is seen. */
+static uint32_t graph_root(const struct places_found *f)
+{
+	uint32_t root = 0;
+	uint64_t latest = 0;
+
+	for (uint32_t i = 0; i < f->nr; i++) {
+		const struct place *p = &f->place[i];
+
+		for (size_t k = p->nr_kept; p->in_graph && k--;) {
+			if (!(p->kept[k].flags & TFMT_FLAG_FORWARD))
+				continue;
+			if (p->kept[k].birth.ordinal >= latest) {
+				latest = p->kept[k].birth.ordinal;
+				root = i;
+			}
+			break;
+		}
+	}
+	return root;
+}
+
+/* ---- causes ---------------------------------------------------------------------------------- */
+
+/* Does nearly each block have a shape that no other has? */
+static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
+{
+	size_t nr = 0, first = p->nr_kept > SHAPES_COMPARED ? p->nr_kept - SHAPES_COMPARED : 0;
+
+	for (size_t i = first; i < p->nr_kept; i++) {
+		uint32_t shape = c->books->groups.group[p->kept[i].group].shape;
+		bool is_new = shape != 0;
+
+		for (size_t k = first; k < i && is_new; k++)
+			is_new = c->books->groups.group[p->kept[k].group].shape != shape;
+		nr += is_new;
+	}
+	return nr >= 4 && (double)nr >= 0.95 * (double)(p->nr_kept - first);
+}
+
+/* As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. */
+static bool is_sequence(const struct place *p, const struct growth *g, size_t nr)
+{
+	for (size_t i = g->nr_warm_up + 1; i < nr; i++)
+		if (p->blocks[i] != p->blocks[i - 1] || p->asked[i] <= p->asked[i - 1])
+			return false;
+	return true;
+}
+
+/* Do blocks that outlived a whole step account for the growth? Else it is chance in what each step allocates anew. */
+static bool accumulates(const struct place *p, const struct stepcauses *c)
+{
+	uint64_t before = c->series->sample[c->nr_readings - 2].taken;
+	double bytes = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		if (p->kept[i].birth.ordinal < before)
+			bytes += (double)p->kept[i].size;
+	return bytes >= ACCUMULATED * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
+}
+
+static enum stepgrowth_class class_of(const struct place *p, const struct stepcauses *c, const struct growth *g)
+{
+	if (!p->tensor)
+		return STEPGROWTH_DRIVER;
+	if (is_sequence(p, g, c->nr_readings))
+		return STEPGROWTH_SEQUENCE;
+	if (p->kind != FRAME_PLAIN)
+		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
+	if (p->nr_kept && 2 * p->nr_forward >= p->nr_kept)
+		return STEPGROWTH_GRAPH_TENSORS;
+	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
+}
+
+/* Keys and values: several tensors of 4 dimensions. */
+static bool is_kv_cache(const struct place *p, const struct stepcauses *c)
+{
+	struct tfmt_shape shape;
+
+	return p->blocks[c->nr_readings - 1] >= 2 &&
+	       tfmt_reader_shape(c->process->reader, c->books->groups.group[p->group].shape, &shape) &&
+	       shape.nr_dims == 4;
+}
+
+static enum verdict verdict_of(enum stepgrowth_class class, const struct place *p, const struct stepcauses *c)
+{
+	switch (class) {
+	case STEPGROWTH_GRAPH:
+		return VERDICT_GRAPH_RETENTION;
+	case STEPGROWTH_SEQUENCE:
+		return is_kv_cache(p, c) ? VERDICT_KV_CACHE : VERDICT_LEAK;
+	case STEPGROWTH_DRIVER:
+		return VERDICT_NON_TORCH;
+	default:
+		return VERDICT_LEAK;
+	}
+}
+
+/* The first step that left something behind. */
+static uint32_t first_step(const struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	size_t i = g->nr_warm_up;
+
+	/* A first reading of about one step's growth is the first step's; so is a break that grows like that. */
+	if (i && fabs(r[i].bytes - r[i - 1].bytes) <= 1.5 * g->slope * (r[i].step - r[i - 1].step))
+		i--;
+	if (!i && r[0].step > 0 && r[0].bytes > 0 && r[0].bytes <= 1.5 * g->slope * r[0].step)
+		return 1;
+	while (i + 1 < nr && r[i + 1].bytes <= r[i].bytes)
+		i++;
+	return (uint32_t)r[i].step + 1;
+}
+
+/* Of the blocks that stay, those that one line has freed later, if they are most (the vote of Boyer and Moore). */
+static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
+{
+	uint32_t stack = 0, nr = 0;
+
+	for (size_t i = 0, votes = 0; i < p->nr_kept; i++) {
+		const struct lives_when *death = &p->kept[i].death;
+		uint32_t of = death->ordinal == TFMT_NO_ORDINAL ? 0 : death->stack;
+
+		if (!votes)
+			stack = of;
+		votes += of == stack ? 1 : -1ul;
+	}
+	for (size_t i = 0; i < p->nr_kept; i++)
+		nr += p->kept[i].death.ordinal != TFMT_NO_ORDINAL && p->kept[i].death.stack == stack;
+	if (stack < TFMT_STACK_FIRST || nr < 2 || 2 * nr < p->nr_kept)
+		return;
+	cause->nr_freed = nr;
+	cause->freed_stack = stack;
+}
+
+static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct place *p, bool is_graph_cause,
+		    uint32_t nr_places)
+{
+	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
+	const struct group *group = &c->books->groups.group[p->group];
+	struct growth_reading r[STEPSAMPLES_MAX];
+
+	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
+	for (size_t i = 0; i < c->nr_readings; i++)
+		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
+	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	if (p->tensor && !is_sequence(p, &cause->growth, c->nr_readings) && !accumulates(p, c))
+		return 0;
+	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
+	cause->verdict = verdict_of(cause->class, p, c);
+	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
+	cause->last_bytes = r[c->nr_readings - 1].bytes;
+	cause->grown_bytes = cause->last_bytes - r[cause->growth.nr_warm_up].bytes;
+	cause->first_step = first_step(&cause->growth, r, c->nr_readings);
+	cause->nr_kept = (uint32_t)p->nr_kept;
+	if (cause->class != STEPGROWTH_SEQUENCE)
+		find_freed(cause, p);
+	g->nr_causes++;
+	return 0;
+}
+
+/* All places of the graph as one cause, in the name of its root. */
+static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct places_found *f)
+{
+	uint32_t root = graph_root(f), nr = 0;
+	struct place *all = calloc(1, sizeof(*all));
+	int err = all ? 0 : TFMT_E_NOMEM;
+
+	if (all)
+		*all = (struct place){ .tensor = true, .group = f->place[root].group };
+	for (uint32_t i = 0; i < f->nr && !err; i++) {
+		if (!f->place[i].in_graph)
+			continue;
+		nr++;
+		for (size_t k = 0; k < c->nr_readings; k++)
+			all->bytes[k] += f->place[i].bytes[k];
+		for (size_t k = 0; k < f->place[i].nr_kept && !err; k++)
+			err = keep(all, &f->place[i].kept[k]);
+	}
+	err = err ? err : cause_of(g, c, all, true, nr);
+	if (all)
+		free(all->kept);
+	free(all);
+	return err;
+}
+
+int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
+{
+	struct places_found f = { 0 };
+	int err = 0, nr_in_graph = 0;
+
+	if (!c->nr_growing)
+		return 0;
+	err = find_places(&f, c);
+	err = err ? err : find_kept(&f, c);
+	if (!err)
+		nr_in_graph = find_graph(&f, c);
+	g->cause = calloc(f.nr ? f.nr : 1, sizeof(*g->cause));
+	if (!err && (nr_in_graph < 0 || !g->cause))
+		err = TFMT_E_NOMEM;
+	if (!err && nr_in_graph)
+		err = graph_cause(g, c, &f);
+	for (uint32_t i = 0; i < f.nr && !err; i++)
+		if (!f.place[i].in_graph)
+			err = cause_of(g, c, &f.place[i], false, 1);
+	for (uint32_t i = 0; f.place && i < f.nr; i++)
+		free(f.place[i].kept);
+	free(f.place);
+	free(f.of_stack);
+	return err;
+}
+
+void stepcauses_release(struct stepcauses *c)
+{
+	free(c->of_group);
+	free(c->first_group);
+	free(c->bytes);
+	free(c->blocks);
+	free(c->asked);
+	free(c->growing);
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""What grows from step to step is named by its line and to the byte; what does not grow is left alone."""
+
+import json
+
+import pytest
+
+from harness import JOBS, python
+from test_leaks import line_of
+
+PLANTED = JOBS / "leaks" / "planted.py"
+# kind: class, verdict, the function of the planted line, the step that it began in
+PLANTS = {
+    "losses": ("graph_tensors", "leak", "losses", 1),
+    "graphs": ("graph", "graph_retention", "graphs.<locals>.keep", 1),
+    "history": ("tensors", "leak", "history.<locals>.keep", 1),
+    "late": ("tensors", "leak", "late.<locals>.keep", 21),
+    "shapes": ("shapes", "leak", "shapes.<locals>.keep", 1),
+    "sequence": ("sequence", "kv_cache", "sequence.<locals>.keep", 1),
+    "hook": ("hook", "leak", "hook.<locals>.remember", 1),
+    "gradient_hook": ("hook", "leak", "gradient_hook.<locals>.remember", 1),
+    "context": ("context", "leak", "Doubled.forward", 1),
+    "driver": ("driver", "non_torch", "driver.<locals>.keep", 1),
+    "library": ("driver", "non_torch", "library.<locals>.keep", 1),
+    "accelerating": ("shapes", "leak", "accelerating.<locals>.keep", 1),
+}
+HEALTHY = [
+    "warm_up", "evaluation", "lengths", "curriculum", "checkpoints", "accumulation", "allocator", "scheduler", "average",
+    "loader", "masks",
+]
+STEPS = 40
+
+
+@pytest.fixture(scope="module", params=PLANTS)
+def planted(request, recorded):
+    done = recorded("leaks/planted.py", request.param, str(STEPS))
+    assert done.status == 0, done.stderr
+    return request.param, done
+
+
+def test_planted_line_is_named(vramtrace, planted):
+    """One finding, of the right kind, at the right line; where each step leaves the same, to the byte."""
+    kind, done = planted
+    what, verdict, function, first_step = PLANTS[kind]
+    site = {"file": str(PLANTED), "line": line_of(PLANTED, f"# planted: {kind}"), "function": function}
+
+    leaks = vramtrace.json("leaks", done.path)
+    (growth,) = leaks["growth"]
+    (cause,) = growth["causes"]
+    (finding,) = leaks["findings"]
+    assert (cause["site"], cause["class"], cause["first_step"]) == (site, what, first_step)
+    assert (finding["site"], finding["verdict"]) == (site, verdict)
+    assert cause["is_finding"] and finding["bytes"] == cause["grown_bytes"] > 0
+    if "bytes_per_step" in done.ledger:
+        exact = done.ledger["bytes_per_step"]
+        slopes = [cause[key] for key in ("bytes_per_step_low", "bytes_per_step", "bytes_per_step_high")]
+        assert slopes == [exact] * 3
+        assert growth["bytes_per_step"] == exact
+    else:
+        assert cause["last_bytes"] <= done.ledger["bytes"]
+
+
+def test_keeper_needs_evidence(vramtrace, planted):
+    """Who keeps it is said where something shows it, and nowhere else."""
+    kind, done = planted
+    (cause,) = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
+    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "context": "context"}.get(kind)
+    if words:
+        assert words in cause["kept_by"]["evidence"]
+    elif kind == "history":  # the list is emptied in one line
+        assert cause["kept_by"]["site"]["line"] == line_of(PLANTED, "# freed: history")
+        assert cause["kept_by"]["freed"] == cause["kept"] == STEPS - 1
+    elif kind == "shapes":  # a local dictionary that ends with its function
+        assert cause["kept_by"]["freed"] == cause["kept"]
+    else:
+        assert cause["kept_by"] is None
+
+
+def test_first_screen(vramtrace, planted):
+    text = vramtrace.call("leaks", planted[1].path).stdout.splitlines()
+    assert len(text) <= 24 and max(map(len, text)) <= 80, text
+    report = vramtrace.call("report", planted[1].path).stdout
+    assert "Memory grows by " in report and len(report.splitlines()) <= 24
+
+
+def test_exit_codes(vramtrace, recorded):
+    leaking = recorded("leaks/planted.py", "driver", str(STEPS)).path
+    healthy = recorded("leaks/healthy.py", "warm_up", str(STEPS)).path
+    assert vramtrace.call("leaks", leaking).returncode == 0
+    assert vramtrace.call("leaks", "--exit-code", leaking).returncode == 1
+    assert vramtrace.call("leaks", "--exit-code", healthy).returncode == 0
+    assert vramtrace.call("leaks", "--warn-growth", "1MiB/1step", leaking).returncode == 1
+    assert vramtrace.call("leaks", "--warn-growth", "5MiB/1step", leaking).returncode == 0
+    assert vramtrace.call("leaks", "--warn-growth", "1%/10steps", leaking).returncode == 1
+    assert vramtrace.call("leaks", "--warn-growth", "1%/10steps", healthy).returncode == 0
+
+
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_nothing_is_invented(vramtrace, recorded, kind):
+    """Memory that is the same from step to step, in the end, is no finding and not even a note."""
+    done = recorded("leaks/healthy.py", kind, str(STEPS))
+    assert done.status == 0, done.stderr
+    leaks = vramtrace.json("leaks", done.path)
+    assert leaks["findings"] == [] and [growth["causes"] for growth in leaks["growth"]] == [[]]
+    text = vramtrace.call("leaks", done.path).stdout
+    assert "Memory does not grow from step to step" in text and len(text.splitlines()) <= 24
+    (device,) = vramtrace.json("report", done.path)["devices"]
+    assert device["steps"]["count"] >= STEPS - 1 and device["steps"]["predicted_oom_step"] is None
+
+
+@pytest.mark.parametrize("kind", ["driver", "accelerating"])
+def test_coming_end_is_foretold(vramtrace, tmp_path, kind):
+    """From the first steps on a small GPU: the step in which a longer run of the same job runs out of memory."""
+    small = ("--simulate-capacity", "2GiB")
+    job = lambda steps: python("leaks/planted.py", kind, str(steps))
+    first = vramtrace.record(tmp_path / "first.vtr", job(STEPS), options=small)
+    assert first.status == 0, first.stderr
+    growth = vramtrace.json("leaks", first.path)["growth"][0]
+    whole = vramtrace.record(tmp_path / "whole.vtr", job(2000), options=small)
+    assert whole.status != 0
+    (device,) = vramtrace.json("report", whole.path)["devices"]
+    end = device["steps"]["count"] + 1  # the step that did not get as far as the next
+    assert abs(growth["predicted_oom_step"] - end) <= 0.03 * end, json.dumps(growth)
+    assert growth["believed"] == ("quadratic" if kind == "accelerating" else "linear")

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Growth from step to step, of traces made up: samples of long runs, moved memory, steps that are too few. */
+#include "synthetic.h"
+
+#include <math.h>
+
+#include "analyzer/analysis/stepgrowth.h"
+
+#define MiB (1ull << 20)
+#define TRACE "host.1.1.vtr"
+
+static struct synthetic s;
+static struct model m;
+static struct stepgrowth g;
+static const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
+
+static void begin(void)
+{
+	struct tfmt_header header = synthetic_header(1);
+
+	synthetic_open(&s, TRACE, &header);
+	synthetic_device(&s, 0, 1024 * MiB);
+	for (uint32_t i = 0; i < 3; i++) {
+		synthetic_code(&s, TFMT_STACK_FIRST + i, "step", "train.py", 10 * (i + 1));
+		synthetic_frame(&s, TFMT_STACK_FIRST + i, 0, TFMT_FRAME_PYTHON, TFMT_STACK_FIRST + i, 0);
+	}
+}
+
+static void alloc(uint32_t line, uint64_t address, uint64_t size)
+{
+	s.python_stack = TFMT_STACK_FIRST + line / 10 - 1;
+	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, address, size, 64 * MiB);
+}
+
+static void release(uint64_t address)
+{
+	synthetic_event(&s, TFMT_TENSOR_FREE, 0, address, 0, 64 * MiB);
+}
+
+/* Forward at line 10, and the backward that frees what it has kept. */
+static void train(void)
+{
+	s.flags = TFMT_FLAG_FORWARD;
+	alloc(10, 0x1000, 2 * MiB);
+	s.flags = 0;
+	synthetic_event(&s, TFMT_PHASE_BEGIN, TFMT_DEVICE_NONE, TFMT_PHASE_BACKWARD, 0, 0);
+	release(0x1000);
+	synthetic_event(&s, TFMT_PHASE_END, TFMT_DEVICE_NONE, TFMT_PHASE_BACKWARD, 0, 0);
+}
+
+static void find(void)
+{
+	const struct model_options load = { .quiet = true, .lives = true };
+
+	synthetic_close(&s, 0);
+	assert_int_equal(model_load(&m, TRACE, &load), 0);
+	assert_int_equal(m.nr_devices, 1);
+	assert_int_equal(stepgrowth_find(&g, &m, &m.device[0], &limits), 0);
+}
+
+static void done(void)
+{
+	stepgrowth_release(&g);
+	model_release(&m);
+}
+
+/* Many more steps than samples: what each leaves is still exact, and so is the end. */
+static void a_long_run_is_thinned_and_exact(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 3000; i++) {
+		train();
+		alloc(20, 0x100000 + 0x10000 * i, 65536);
+	}
+	find();
+	assert_int_equal(g.nr_steps, 3000);
+	assert_in_range(g.nr_readings, STEPSAMPLES_MAX / 2, STEPSAMPLES_MAX);
+	assert_int_equal(g.nr_findings, 1);
+	assert_int_equal(g.cause[0].class, STEPGROWTH_TENSORS);
+	assert_int_equal(m.process[0].books.groups.group[g.cause[0].group].python_stack, TFMT_STACK_FIRST + 1);
+	assert_true(g.cause[0].growth.slope_low == 65536 && g.cause[0].growth.slope_high == 65536);
+	assert_int_equal(g.cause[0].first_step, 1);
+	/* 1024 MiB hold 2 MiB of a step, and 64 KiB of each step before. */
+	assert_true(fabs(stepgrowth_oom_step(&g, &limits) - 1022 * 16) <= 2);
+	done();
+}
+
+/* One place gives up what the other takes. */
+static void memory_that_moves_is_no_growth(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 100; i++)
+		alloc(20, 0x100000 + 0x10000 * i, 65536);
+	for (uint64_t i = 0; i < 100; i++) {
+		train();
+		release(0x100000 + 0x10000 * i);
+		alloc(30, 0x9000000 + 0x10000 * i, 65536);
+	}
+	find();
+	assert_int_equal(g.nr_causes, 0);
+	assert_true(isnan(stepgrowth_oom_step(&g, &limits)));
+	done();
+}
+
+/* What is freed behind the last step, before an evaluation's forward, has grown all the same. */
+static void an_evaluation_behind_is_no_step(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 20; i++) {
+		train();
+		alloc(20, 0x100000 + 0x100000 * i, MiB);
+	}
+	s.python_stack = TFMT_STACK_FIRST + 2;
+	for (uint64_t i = 0; i < 20; i++)
+		release(0x100000 + 0x100000 * i);
+	s.flags = TFMT_FLAG_FORWARD;
+	alloc(10, 0x1000, 2 * MiB);
+	find();
+	assert_int_equal(g.nr_findings, 1);
+	assert_int_equal(g.cause[0].nr_kept, 19);
+	assert_int_equal(g.cause[0].nr_freed, 19);
+	assert_int_equal(g.cause[0].freed_stack, TFMT_STACK_FIRST + 2);
+	done();
+}
+
+static void few_steps_tell_nothing(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 4; i++) {
+		train();
+		alloc(20, 0x100000 + 0x100000 * i, MiB);
+	}
+	find();
+	assert_int_equal(g.nr_steps, 4);
+	assert_int_equal(g.nr_causes, 0);
+	done();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_long_run_is_thinned_and_exact, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(memory_that_moves_is_no_growth, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(an_evaluation_behind_is_no_step, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(few_steps_tell_nothing, synthetic_enter, synthetic_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
