@@ -92,12 +92,25 @@ static void stop(int err)
 	atomic_store(&ip_recorder->state, IP_STOPPED);
 }
 
+/*
+ * The writer or the merge has failed. What is buffered is not flushed: it would cover ring positions whose
+ * records it does not hold. They stay in the ring file.
+ */
+static bool give_up(int err)
+{
+	int reason = tfmt_writer_errno(drain.writer);
+
+	stop(reason ? reason : err == TFMT_E_NOMEM ? ENOMEM : EIO);
+	return false;
+}
+
 /* Write what is buffered; then, and only then, the producers may use that part of the rings again. */
 static bool flush(void)
 {
 	struct tfmt_status *s = ip_recorder->status;
 	const uint64_t *position;
 	uint32_t nr;
+	int err;
 
 	drain.last_flush_ns = ip_now_ns();
 	__atomic_fetch_add(&s->lost_events, atomic_exchange(&ip_recorder->lost_before_open, 0), __ATOMIC_RELAXED);
@@ -108,10 +121,9 @@ static bool flush(void)
 	tfmt_writer_level(drain.writer, drain.fullest >= IP_RING_CAPACITY / 8 * 5 ? LEVEL_LATE :
 					drain.fullest >= IP_RING_CAPACITY / 2 ? LEVEL_BUSY :
 										LEVEL_AT_EASE);
-	if (tfmt_writer_flush(drain.writer, drain.merge, drain.definition_position)) {
-		stop(tfmt_writer_errno(drain.writer));
-		return false;
-	}
+	err = tfmt_writer_flush(drain.writer, drain.merge, drain.definition_position);
+	if (err)
+		return give_up(err);
 	drain.pending = false;
 	nr = tfmt_merge_positions(drain.merge, &position);
 	for (uint32_t i = 0; i < nr; i++) {
@@ -120,10 +132,7 @@ static bool flush(void)
 		__atomic_store_n(&r->tail, position[i], __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&s->definition_tail, drain.definition_position, __ATOMIC_RELEASE);
-	if (flight_tend(&drain.flight, true))
-		return true;
-	stop(tfmt_writer_errno(drain.writer));
-	return false;
+	return flight_tend(&drain.flight, true) || give_up(TFMT_E_IO);
 }
 
 static void scan(uint64_t now)
@@ -164,18 +173,6 @@ static void check_module(uint32_t type, const uint8_t *payload, size_t len)
 	else if (!modules_cover(value[2]))
 		drain.scan_owed = true;
 	scan_if_owed(ip_now_ns());
-}
-
-/*
- * The writer or the merge has failed. What is buffered is not flushed: it would cover ring positions whose
- * records it does not hold. They stay in the ring file.
- */
-static bool give_up(int err)
-{
-	int reason = tfmt_writer_errno(drain.writer);
-
-	stop(reason ? reason : err == TFMT_E_NOMEM ? ENOMEM : EIO);
-	return false;
 }
 
 static bool take_definitions(void)
@@ -344,8 +341,8 @@ static void run(void)
 /* The process ends: everything that was recorded goes into the trace, which then needs no ring file. */
 static void finish(void)
 {
-	take_events(0);
 	flight_end(&drain.flight);
+	take_events(0);
 	if (ip_state() == IP_STOPPED)
 		return;
 	if (drain.scan_owed)

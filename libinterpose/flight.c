@@ -42,19 +42,31 @@ static uint64_t space_left(const struct flight *f, bool *is_short)
 	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
-/* Go over to the flight recorder before the disk is full: half of what is left is for the trace to grow. */
+/*
+ * Go over to the flight recorder before the disk is full: half of what is left is for the trace to grow. Others fill
+ * it, too, and make room again: the budget falls with what is left, and there is none when enough is free.
+ */
 static void look_at_space(struct flight *f)
 {
-	uint64_t now = ip_now_ns(), left;
+	uint64_t now = ip_now_ns(), left, budget;
+	bool was_short = f->is_short;
 	char text[64];
 
-	if (f->budget || now - f->space_ns < SPACE_NS)
+	if ((f->budget && !was_short) || now - f->space_ns < SPACE_NS)
 		return;
 	f->space_ns = now;
 	left = space_left(f, &f->is_short);
-	if (!f->is_short)
+	if (!f->is_short) {
+		set_budget(f, 0);
 		return;
-	set_budget(f, at_least(tfmt_writer_bytes(f->writer) + left / 2, IP_KEEP_LEAST));
+	}
+	budget = at_least(tfmt_writer_bytes(f->writer) + left / 2, IP_KEEP_LEAST);
+	if (was_short && budget >= f->budget)
+		return;
+	set_budget(f, budget);
+	if (f->said_short)
+		return;
+	f->said_short = true;
 	snprintf(text, sizeof(text), "%llu bytes: less than %u %% of the disk was free",
 		 (unsigned long long)f->budget, SHORT_PERCENT);
 	info_put(f->writer, "keep", text);
@@ -86,13 +98,18 @@ void flight_begin(struct flight *f, struct storage *s, struct tfmt_writer *w)
 static bool checkpoint_if_due(struct flight *f)
 {
 	uint64_t bytes = tfmt_writer_bytes(f->writer), now = steps_number(&f->steps), step, size, since, interval;
+	int err;
 
 	since = tfmt_writer_since_checkpoint(f->writer, &step, &size);
-	interval = f->budget ? f->budget / 16 : at_least(INTERVAL_MIN, bytes / 8);
+	interval = at_least(INTERVAL_MIN, bytes / 8);
+	if (f->budget && f->budget / 16 < interval)
+		interval = f->budget / 16;
 	if (since < at_least(interval, 4 * size) &&
-	    !(f->kept_steps && now - step >= at_least(f->kept_steps / 4, 1) && since >= at_least(STEP_INTERVAL, 4 * size)))
+	    !(f->kept_steps && now >= step && now - step >= at_least(f->kept_steps / 4, 1) && since >= at_least(STEP_INTERVAL, 4 * size)))
 		return true;
-	return !tfmt_writer_checkpoint(f->writer, now);
+	/* Without memory for it there is none now. */
+	err = tfmt_writer_checkpoint(f->writer, now);
+	return !err || err == TFMT_E_NOMEM;
 }
 
 /* Not now: what stands in the way may be gone when the trace has grown. */
@@ -118,10 +135,14 @@ static void drop_if_due(struct flight *f)
 		return;
 	/* Definitions and live blocks are kept whatever they take; some of the events should be, too. */
 	most = at_least(f->kept_bytes, least + f->budget / 8);
-	left = space_left(f, &is_short);
-	if (f->is_short && most > left / 2)
-		most = left / 2;
 	kept = tfmt_writer_drop_bytes(f->writer, most, step);
+	if (!is_full && bytes - kept < STEP_DROP) /* mostly so, and the file system need not be asked for it */
+		return;
+	left = space_left(f, &is_short);
+	if (f->is_short && most > left / 2) {
+		most = left / 2;
+		kept = tfmt_writer_drop_bytes(f->writer, most, step);
+	}
 	/* Dropping little costs as much as dropping much. */
 	if (kept > left || kept > bytes / 4 * 3 || (!is_full && bytes - kept < STEP_DROP))
 		return;
@@ -167,4 +188,5 @@ void flight_end(struct flight *f)
 	if (f->kept_steps)
 		steps_end(&f->steps);
 	f->kept_steps = 0;
+	f->off = true;
 }

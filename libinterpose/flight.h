@@ -25,7 +25,8 @@ struct flight {
 	struct steps steps;   /* counted if so */
 	uint64_t next_bytes;  /* after a failure: not before the trace is so large */
 	uint64_t space_ns;    /* when free space was looked at last */
-	bool is_short;        /* there was too little of it: the budget is for that */
+	bool is_short;        /* there is too little of it: the budget is for that */
+	bool said_short;
 	bool dropping;
 };
 

@@ -239,7 +239,7 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 	s->trace_fd = own_open(s->trace_path, O_RDWR);
 	if (s->trace_fd < 0)
 		return false;
-	lock_trace(s->trace_fd);
+	s->is_locked = lock_trace(s->trace_fd);
 	if (!take_rings(s, dir, name)) {
 		storage_discard(s);
 		return false;
@@ -293,7 +293,7 @@ int storage_open_next(struct storage *s)
 
 	next_path(path, s);
 	s->next_fd = own_open(path, O_RDWR);
-	if (s->next_fd >= 0 && !lock_trace(s->next_fd))
+	if (s->next_fd >= 0 && !lock_trace(s->next_fd) && s->is_locked)
 		storage_drop_next(s);
 	return s->next_fd;
 }

@@ -16,6 +16,7 @@
 struct storage {
 	int trace_fd;               /* locked while this process records */
 	int next_fd;                /* what takes its place, see storage_open_next(); -1: nothing */
+	bool is_locked;             /* the file system has locks */
 	int ring_fd;                /* -1: anonymous */
 	int ring_folder_fd;         /* its folder: the program may change its root */
 	char trace_path[PATH_MAX];  /* ends in .vtr.new until it is published */

@@ -38,9 +38,14 @@ int tfmt_writer_keep(struct tfmt_writer *w)
 		return TFMT_E_NOMEM;
 	k->definition_room = 4096 / sizeof(*k->definition);
 	k->definition = tfmt_pages_new(k->definition_room * sizeof(*k->definition));
+	if (!k->definition || tfmt_ledger_keep_history(&w->ledger, w->encoder.time_shift)) {
+		tfmt_pages_free(k->definition, k->definition_room * sizeof(*k->definition));
+		tfmt_pages_free(k, sizeof(*k));
+		return TFMT_E_NOMEM;
+	}
 	k->begin = w->bytes;
 	w->keep = k;
-	return k->definition ? tfmt_ledger_keep_history(&w->ledger, w->encoder.time_shift) : TFMT_E_NOMEM;
+	return 0;
 }
 
 void tfmt_keep_release(struct tfmt_writer *w)

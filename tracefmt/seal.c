@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEAL_LEVEL 1
@@ -19,8 +20,11 @@ static int seal_lock(const char *path)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat mine, now;
 
-	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock)) {
+	/* A recorder that drops the oldest part may have put the next file there meanwhile: that one it has locked. */
+	if (fd >= 0 && (fcntl(fd, F_OFD_SETLK, &lock) || fstat(fd, &mine) || stat(path, &now) ||
+			mine.st_ino != now.st_ino || mine.st_dev != now.st_dev)) {
 		close(fd);
 		errno = EAGAIN;
 		return -1;
