@@ -288,8 +288,9 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 	struct stepgrowth growth;
 	int err = stepgrowth_find(&growth, k->m, d, &limits);
 
-	to->growth = growth.total.slope;
-	to->has_growth = !err && growth.total.nr_used >= 2;
+	to->has_growth = !err && growth.total.shape != GROWTH_UNKNOWN;
+	to->growth = growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
+	to->leaks = !err && growth.nr_findings;
 	stepgrowth_release(&growth);
 	return err;
 }
@@ -299,6 +300,7 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 {
 	const struct books *books = &d->process->books;
 	struct categories c = CATEGORIES_INIT;
+	enum lives_moment peak;
 	int err;
 
 	if (!d->has_tensors || !books->lives)
@@ -306,9 +308,9 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 	err = find_growth(k, to, d);
 	if (err)
 		return err;
-	err = categories_find(&c, d->process, d->ordinal,
-			      categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK),
-			      d->books->allocated_peak_bytes);
+	peak = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
+	to->peak_is_past = peak == LIVES_NONE && d->books->allocated_peak_bytes;
+	err = categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
 	if (!err)
 		to->part[BY_CATEGORY] = calloc(NR_CATEGORIES, sizeof(struct footprint_part));
 	if (!err && !to->part[BY_CATEGORY])

@@ -79,7 +79,9 @@ struct footprint_device {
 	uint64_t ooms;         /* failed allocations, those that the program got over included */
 	bool unhandled_oom;    /* the program failed of one */
 	bool has_growth;       /* there were steps enough to tell */
-	double growth;         /* bytes allocated more at the beginning of each step, of a recording */
+	double growth;         /* bytes allocated more at the beginning of each step, of a recording; 0: it does not grow */
+	bool peak_is_past;     /* before what a recording keeps: who held what then is not known */
+	bool leaks;            /* what grows matters, as `leaks` has it */
 	struct footprint_part *part[NR_BREAKDOWNS]; /* by name */
 	uint32_t nr_parts[NR_BREAKDOWNS];
 	struct footprint_stack *stack; /* by name */

@@ -52,11 +52,12 @@ static bool actual_of(const struct footprint_device *d, enum limit_kind kind, en
 		for (uint32_t i = 0; i < d->nr_parts[BY_CATEGORY]; i++)
 			if (!strcmp(d->part[BY_CATEGORY][i].name, r->of))
 				r->actual = d->part[BY_CATEGORY][i].bytes;
-		return d->nr_parts[BY_CATEGORY] > 0;
+		return d->nr_parts[BY_CATEGORY] > 0 && !d->peak_is_past;
 	case LIMIT_GROWTH:
 	case LIMIT_NO_LEAKS:
 		r->of = "growth per step";
-		r->actual = d->growth > 0 ? (uint64_t)(d->growth + 0.5) : 0;
+		if (d->growth > 0 && (kind == LIMIT_GROWTH || d->leaks))
+			r->actual = (uint64_t)(d->growth + 0.5);
 		if (kind == LIMIT_GROWTH || d->has_tensors)
 			return d->has_growth;
 		r->of = footprint_figures[FIGURE_LIVE_AT_END].title;
@@ -99,6 +100,8 @@ static void judge_kind(struct verdict *v, const struct verdict_query *q, const s
 		cannot_tell(v, "%s does not apply to %s: %s", limit->origin,
 			    footprint_device_name(name, sizeof(name), d),
 			    kind == LIMIT_FRAGMENTATION ? "nothing was reserved" :
+			    d->peak_is_past && kind == LIMIT_CATEGORY ?
+							  "the peak was before what the recording keeps" :
 			    kind == LIMIT_CATEGORY	? "no tensors were allocated" :
 							  "there are too few steps");
 		return;
