@@ -170,11 +170,18 @@ static int print_device(struct emit *e, struct diff *d, const struct compare_dev
 	print_footprint_device(e, c->after);
 	emit_heading(e, "%s, %s", footprint_device_name(name, sizeof(name), c->after), c->after->name);
 	print_figures(e, d, c);
-	for (int i = 0; i < NR_BREAKDOWNS; i++)
+	for (int i = 0; i < NR_BREAKDOWNS; i++) {
 		if (by == BY_ALL || by == BY_FIRST + i)
 			print_parts(e, d, c, (enum footprint_by)i);
-	if (by == BY_ALL || by == BY_STACK)
+		else
+			emit_null(e, footprint_breakdowns[i], NULL);
+	}
+	if (by == BY_ALL || by == BY_STACK) {
 		err = print_stacks(e, d, c);
+	} else {
+		emit_null(e, "stacks", NULL);
+		emit_null(e, "left_out_grown_bytes", NULL);
+	}
 	emit_blank(e);
 	emit_object_end(e);
 	return err;

@@ -165,6 +165,10 @@ static int json_device(struct emit *e, const struct model *m, const struct model
 		err = autopsy_make(&a, m, d, failures);
 		if (!err)
 			print_autopsy_state(e, &a);
+	} else {
+		emit_null(e, "state", NULL);
+		emit_null(e, "holders", NULL);
+		emit_null(e, "modules", NULL);
 	}
 	print_autopsy_findings(e, err ? NULL : &a);
 	autopsy_release(&a);

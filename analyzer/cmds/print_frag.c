@@ -349,12 +349,20 @@ void json_frag(struct emit *e, const struct frag_view *v)
 	else
 		emit_null(e, "unused_at_peak", NULL);
 	emit_object_begin(e, "moments", NULL);
-	for (int i = 0; i < NR_FRAG_MOMENTS && v->d; i++)
-		json_moment(e, v, (enum frag_when)i);
+	for (int i = 0; i < NR_FRAG_MOMENTS; i++) {
+		if (v->d)
+			json_moment(e, v, (enum frag_when)i);
+		else
+			emit_null(e, moment_names[i], NULL);
+	}
 	emit_object_end(e);
 	emit_object_begin(e, "harm", NULL);
-	for (int i = 0; i < NR_FRAG_HARMS && v->d; i++)
-		json_harm(e, v, (enum frag_harm)i);
+	for (int i = 0; i < NR_FRAG_HARMS; i++) {
+		if (v->d)
+			json_harm(e, v, (enum frag_harm)i);
+		else
+			emit_null(e, harm_names[i], NULL);
+	}
 	emit_object_end(e);
 	emit_object_begin(e, "expandable_segments", NULL);
 	emit_bool(e, "in_use", NULL, v->d && frag_is_expandable(v->d));

@@ -8,7 +8,7 @@ import tomllib
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from harness import program_environment
+from harness import TREE, program_environment
 from markdown_it import MarkdownIt
 
 SCRIPT = '''\
@@ -290,7 +290,7 @@ def test_diff_says_what_grew_by_phase_library_and_stack(unchanged, doubled):
     by_library = unchanged.run("diff", "--by", "library", "--json", BASELINE, doubled)
     (device,) = json.loads(by_library.stdout)["devices"]
     assert [row["what"] for row in device["library"]] == ["torch"]
-    assert "stacks" not in device
+    assert device["stacks"] is None
     # The other way round everything shrinks by as much.
     back = json.loads(unchanged.run("diff", "--json", doubled, "1.vtr").stdout)["devices"][0]
     there = json.loads(unchanged.run("diff", "--json", "1.vtr", doubled).stdout)["devices"][0]
@@ -466,3 +466,17 @@ def test_a_damaged_recording(unchanged, tmp_path):
     assert unchanged.run("check", "--max-peak", "1TiB", cut).returncode == 2
     assert unchanged.run("check", "--max-peak", "1MiB", cut).returncode == 1  # more than that is known
     assert unchanged.run("baseline", cut).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "limit, trace, why",
+    [
+        ("--no-leaks", "ranges.vtr", "there are too few steps"),
+        ("--no-leaks", "sweep.vtr", "there are too few steps"),
+        ("--max-category=activation=1B", "kept-ranges.vtr", "the peak was before what the recording keeps"),
+    ],
+)
+def test_what_cannot_be_told_is_not_kept(vramtrace, limit, trace, why):
+    done = vramtrace.call("check", limit, TREE / "tests" / "golden" / "v1" / trace)
+    assert done.returncode == 2
+    assert why in done.stdout
