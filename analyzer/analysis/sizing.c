@@ -110,6 +110,8 @@ double sizing_largest_batch(const struct sizing_job *job, double capacity_bytes)
 		return 0;
 	for (; high < 0x1p40 && fits(job, high, capacity_bytes); high *= 2)
 		low = high;
+	if (high >= 0x1p40)
+		return INFINITY;
 	while (high - low > 1) {
 		double middle = floor((low + high) / 2);
 

@@ -72,7 +72,7 @@ double sizing_attention_layer(const struct sizing_job *job);
 
 struct sizing sizing_of(const struct sizing_job *job);
 
-/* The largest batch whose total is at most capacity_bytes, up to 2^40; 0: not even one fits. */
+/* The largest batch whose total is at most capacity_bytes; infinity: there is none below 2^40; 0: not even one fits. */
 double sizing_largest_batch(const struct sizing_job *job, double capacity_bytes);
 
 #endif

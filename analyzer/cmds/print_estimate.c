@@ -196,7 +196,7 @@ static void print_batch(struct emit *e, const struct estimate *x)
 		return;
 	batch = sizing_largest_batch(&x->job, (double)x->capacity_bytes);
 	emit_blank(e);
-	if (batch >= 0x1p40)
+	if (isinf(batch) && isnan(x->job.measured_activations))
 		emit_text(e, "largest batch: without a limit by this formula");
 	else if (batch > 0 && isnan(x->job.measured_activations))
 		emit_text(e, "largest batch in %.2f GiB: %.0f", (double)x->capacity_bytes / GIB, batch);
@@ -240,7 +240,9 @@ static void print_json(struct emit *e, const struct estimate *x)
 		    j->heads > 0 ? nearbyint(sizing_attention_layer(j)) : NAN);
 	emit_double(e, "total_bytes", NULL, nearbyint(x->sizing.total));
 	emit_double(e, "largest_batch", NULL,
-		    x->capacity_bytes ? sizing_largest_batch(j, (double)x->capacity_bytes) : NAN);
+		    x->capacity_bytes && isnan(j->measured_activations)
+			    ? sizing_largest_batch(j, (double)x->capacity_bytes)
+			    : NAN);
 	print_json_measured(e, "measured", &x->measured);
 	print_json_measured(e, "against", &x->against);
 }

@@ -34,3 +34,6 @@ for wrong in '' '-n' '-n seven' '-n 7B --config new.json' '-n 7B --frozen 2' '-n
 	"$V" estimate $wrong
 	echo "status $?"
 done
+echo "== a batch that costs nothing"
+"$V" estimate -n 1B --activations 2.5x --capacity 80GiB | grep 'largest batch'
+"$V" estimate -n 1B --activations 2.5x --capacity 80GiB --json | grep largest_batch
