@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MODULES_DEPTH 2
+#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
 /* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
 #define MIB (1ull << 20)
 #define SEGMENT (2 * MIB)
@@ -73,8 +74,9 @@ static int64_t place_of(struct autopsy *a, struct places_of *of, const struct gr
 	struct stack_frame frame;
 	struct autopsy_place *place;
 	uint32_t *grown, room = of->nr_stacks ? of->nr_stacks : 1024;
+	uint32_t stack = g->python_stack < STACKS_MAX ? g->python_stack : TFMT_STACK_NOT_CAPTURED;
 
-	while (room <= g->python_stack)
+	while (room <= stack)
 		room *= 2;
 	if (room > of->nr_stacks) {
 		grown = realloc(of->stack, room * sizeof(*grown));
@@ -84,14 +86,14 @@ static int64_t place_of(struct autopsy *a, struct places_of *of, const struct gr
 		of->stack = grown;
 		of->nr_stacks = room;
 	}
-	if (!of->stack[g->python_stack]) {
-		site_of(a, &of->expanded, g->python_stack, 0, &frame);
+	if (!of->stack[stack]) {
+		site_of(a, &of->expanded, stack, 0, &frame);
 		place = add_place(a, of, &frame);
 		if (!place)
 			return -1;
-		of->stack[g->python_stack] = (uint32_t)(place - a->place) + 1;
+		of->stack[stack] = (uint32_t)(place - a->place) + 1;
 	}
-	return of->stack[g->python_stack] - 1;
+	return of->stack[stack] - 1;
 }
 
 static void add_block(struct autopsy *a, size_t i)
