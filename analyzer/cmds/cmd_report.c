@@ -62,7 +62,7 @@ static bool is_worse(const struct model_device *a, const struct model_device *b)
 	return filled_bytes(a) > filled_bytes(b);
 }
 
-/* The device to explain: the one that ran out of memory, else the fullest. */
+/* The device to explain, if none ended for want of memory: one that ran out of it for a while, else the fullest. */
 static const struct model_device *worst_device(const struct model *m)
 {
 	const struct model_device *worst = m->nr_devices ? &m->device[0] : NULL;
@@ -307,7 +307,7 @@ static int text_growth(struct emit *e, const struct model *m, const struct model
 static int report_text(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
 		       bool verbose)
 {
-	const struct model_device *d = worst_device(m);
+	const struct model_device *d = a->device ? a->device : worst_device(m);
 	int lines, phases, err;
 
 	text_run(e, m, d);
@@ -317,7 +317,7 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 		return 0;
 	}
 	text_verdict(e, d);
-	lines = a->device == d ? (int)print_autopsy_brief(e, a) : 0;
+	lines = a->device ? (int)print_autopsy_brief(e, a) : 0;
 	lines += (int)print_peak_phase(e, d);
 	err = text_growth(e, m, d);
 	if (err < 0)

@@ -76,15 +76,17 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d)
 	};
 	const struct lives *lives = d->process->books.lives;
 	enum phase phase = lives_peak_phase(lives, d->ordinal);
-	uint32_t nr_steps = steps_count(&lives->steps);
+	uint32_t nr_steps = steps_count(&lives->steps), step;
 	const char *place;
 
 	if (phase == NR_PHASES)
 		return 0;
+	step = step_of(d, peak_of(d, phase));
 	place = phase == PHASE_BACKWARD && is_turn(d) ? "at the turn from forward to backward" : where[phase];
-	if (nr_steps && phase != PHASE_INIT)
-		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 ".", place,
-			  step_of(d, peak_of(d, phase)), nr_steps);
+	if (nr_steps && phase != PHASE_INIT && step > nr_steps)
+		emit_text(e, "Tensors peak %s, behind step %" PRIu32 ", the last one that was whole.", place, nr_steps);
+	else if (nr_steps && phase != PHASE_INIT)
+		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 ".", place, step, nr_steps);
 	else
 		emit_text(e, "Tensors peak %s.", place);
 	return 1;
