@@ -239,7 +239,7 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 
 void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 {
-	struct lives_device *d = l->device[device];
+	struct lives_device *d = peak_bytes ? device_of(l, device) : l->device[device];
 
 	if (!d)
 		return;

@@ -162,7 +162,7 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 		return PHASE_BACKWARD;
 	}
 	if (ev->before) { /* what came between it and the event before is not there to be followed */
-		p->has_begun = ev->flags & TFMT_FLAG_BEGUN;
+		p->has_begun |= ev->flags & TFMT_FLAG_BEGUN;
 		if (passes)
 			*passes = !!(ev->flags & TFMT_FLAG_IN_BACKWARD);
 	}
