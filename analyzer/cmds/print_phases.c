@@ -84,7 +84,7 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d)
 	step = step_of(d, peak_of(d, phase));
 	place = phase == PHASE_BACKWARD && is_turn(d) ? "at the turn from forward to backward" : where[phase];
 	if (nr_steps && phase != PHASE_INIT && step > nr_steps)
-		emit_text(e, "Tensors peak %s, behind step %" PRIu32 ", the last one that was whole.", place, nr_steps);
+		emit_text(e, "Tensors peak %s, behind step %" PRIu32 ".", place, nr_steps);
 	else if (nr_steps && phase != PHASE_INIT)
 		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 ".", place, step, nr_steps);
 	else
