@@ -22,6 +22,12 @@ static inline uint64_t arch_code_address(uint64_t stored)
 	return stored;
 }
 
+/* Have the cache line ready to be written. A hint: on processors that do not know it, nothing. */
+static inline void arch_prefetch_write(const void *p)
+{
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+}
+
 /*
  * A C++ function that returns an object is given the place for it by its caller: here as a first argument, on
  * aarch64 in a register of its own. ARCH_OBJECT_ENTRY stands before a C function that stands for such a one,
@@ -47,6 +53,11 @@ static inline uint64_t arch_code_address(uint64_t stored)
 
 	__asm__("hint #7" : "+r"(x30));
 	return x30;
+}
+
+static inline void arch_prefetch_write(const void *p)
+{
+	__builtin_prefetch(p, 1);
 }
 
 #define ARCH_OBJECT_ENTRY(name)                                                                             \

@@ -380,11 +380,9 @@ static bool run(struct frame *f, struct cursor c, const struct common *common, u
 	return !c.bad;
 }
 
-static bool fits(int64_t offset, unsigned bits)
+static bool fits(int64_t offset)
 {
-	int64_t limit = 1ll << (bits - 1);
-
-	return !(offset & 7) && offset / 8 >= -limit && offset / 8 < limit;
+	return !(offset & 7) && offset / 8 >= INT16_MIN && offset / 8 <= INT16_MAX;
 }
 
 static struct unwind_rule other(void)
@@ -394,18 +392,20 @@ static struct unwind_rule other(void)
 
 static struct unwind_rule condense(const struct frame *f)
 {
-	struct unwind_rule rule = { .kind = f->cfa, .cfa_offset = f->cfa_offset / 8, .ra_offset = f->ra.offset / 8 };
+	struct unwind_rule rule = { .kind = (uint8_t)f->cfa };
 
 	if (f->ra.where == UNDEFINED)
 		return (struct unwind_rule){ .kind = UNWIND_END };
-	if (f->cfa == UNWIND_OTHER || f->sp.where != UNCHANGED || f->ra.where != ON_CFA || !fits(f->ra.offset, 12) ||
-	    !fits(f->cfa_offset, 20))
+	if (f->cfa == UNWIND_OTHER || f->sp.where != UNCHANGED || f->ra.where != ON_CFA || !fits(f->ra.offset) ||
+	    f->ra.offset >= 0 || !fits(f->cfa_offset))
 		return other();
+	rule.cfa_offset = (int16_t)(f->cfa_offset / 8);
+	rule.ra_offset = (int16_t)(f->ra.offset / 8);
 	if (f->fp.where == ON_CFA || f->fp.where == ON_FP) {
-		if (!fits(f->fp.offset, 12))
+		if (!fits(f->fp.offset))
 			return other();
 		rule.fp_where = f->fp.where == ON_CFA ? UNWIND_FP_ON_CFA : UNWIND_FP_ON_FP;
-		rule.fp_offset = f->fp.offset / 8;
+		rule.fp_offset = (int16_t)(f->fp.offset / 8);
 	} else if (f->fp.where != UNCHANGED) {
 		return other();
 	}

@@ -33,6 +33,7 @@ enum unwind_kind {
 	UNWIND_SP,    /* CFA = sp + offset */
 	UNWIND_FP,    /* CFA = fp + offset */
 	UNWIND_SAVED, /* CFA = *(fp + offset): a function that has aligned its stack */
+	UNWIND_WALKED = UNWIND_SAVED, /* the last of those that lead to a caller */
 	UNWIND_END,   /* the thread's first function: no caller */
 	UNWIND_OTHER,
 };
@@ -44,13 +45,13 @@ enum unwind_fp {
 	UNWIND_FP_ON_FP,  /* lies at this one's + offset */
 };
 
-/* Offsets are in words of eight bytes. */
+/* Offsets are in words of eight bytes. Plain fields: a walk takes one of these apart for every frame. */
 struct unwind_rule {
-	int64_t cfa_offset : 20;
-	int64_t ra_offset : 12; /* of the return address from the CFA */
-	int64_t fp_offset : 12;
-	uint64_t kind : 3;      /* enum unwind_kind */
-	uint64_t fp_where : 2;  /* enum unwind_fp */
+	int16_t cfa_offset;
+	int16_t ra_offset; /* of the return address from the CFA; negative */
+	int16_t fp_offset;
+	uint8_t kind;      /* enum unwind_kind */
+	uint8_t fp_where;  /* enum unwind_fp */
 };
 
 /*

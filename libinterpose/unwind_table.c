@@ -72,9 +72,8 @@ static __attribute__((noinline)) void find_stack(struct unwind_thread *u, uint64
 /* A word that may hold something of a frame which begins at sp. */
 static inline bool in_stack(struct unwind_thread *u, uint64_t sp, uint64_t address)
 {
-	if (address < sp || (address & 7))
-		return false;
-	return address < u->high || grow_up(u, address);
+	/* One comparison for both ends: an address below sp is far above it. */
+	return !(address & 7) && (address - sp < u->high - sp || (address > sp && grow_up(u, address)));
 }
 
 /* ---- return addresses ------------------------------------------------------------------------------ */
@@ -162,27 +161,28 @@ static inline bool step(struct unwind_thread *u, struct unwind_level *l, struct 
 {
 	uint64_t cfa = (rule.kind == UNWIND_SP ? r->sp : r->fp) + (uint64_t)(rule.cfa_offset * 8);
 	uint64_t sp = r->sp, ra_slot, fp_slot = UNWIND_NO_SLOT, slot;
+	bool by_rule = rule.kind == UNWIND_SAVED;
 
-	l->by_rule = rule.kind == UNWIND_SAVED;
-	if (rule.kind == UNWIND_SAVED) {
+	if (by_rule) {
 		if (!in_stack(u, sp, cfa))
 			return false;
 		cfa = load(cfa);
 	}
+	/* The CFA lies above it, and so above sp. */
 	slot = cfa + (uint64_t)(rule.ra_offset * 8);
-	if (cfa <= sp || cfa - sp > STEP_MAX || !in_stack(u, sp, slot))
+	if (!in_stack(u, sp, slot))
 		return false;
 	r->ip = arch_code_address(load(slot));
 	ra_slot = (slot - sp) / 8;
 	if (rule.fp_where != UNWIND_FP_SAME) {
 		slot = (rule.fp_where == UNWIND_FP_ON_FP ? r->fp : cfa) + (uint64_t)(rule.fp_offset * 8);
-		if (!in_stack(u, sp, slot) || slot - sp > STEP_MAX)
+		if (!in_stack(u, sp, slot))
 			return false;
 		r->fp = load(slot);
 		fp_slot = (slot - sp) / 8;
-		l->by_rule |= fp_slot >= UNWIND_NO_SLOT;
+		by_rule |= fp_slot >= UNWIND_NO_SLOT;
 	}
-	l->by_rule |= ra_slot > UINT16_MAX;
+	l->by_rule = by_rule | (ra_slot > UINT16_MAX);
 	l->ra_slot = (uint16_t)ra_slot;
 	l->fp_slot = (uint16_t)fp_slot;
 	r->sp = cfa;
@@ -225,17 +225,27 @@ static inline bool same_place(const struct unwind_level *l, const struct unwind_
 	return l->sp == r->sp && l->ip == r->ip && l->fp == r->fp;
 }
 
+/* At an address whose rule is none that leads to a caller. */
+static __attribute__((noinline)) enum unwind_end no_way_on(const struct unwind_thread *u, uint32_t number)
+{
+	if (u->address[number].rule.kind == UNWIND_END)
+		return UNWIND_ROOT;
+	return number || is_full(u) ? UNWIND_UNKNOWN : UNWIND_LOST;
+}
+
 /* The walk, with `old` levels to look for. *kept of them remain, *nr_fresh frames are new. */
 static enum unwind_end walk(struct unwind_thread *u, struct unwind_registers at, uint32_t old, uint32_t *kept,
 			    uint32_t *nr_fresh)
 {
 	const struct unwind_level *level = u->level;
 	uint32_t n = 0, j = old, number = u->top;
+	enum unwind_end end;
 
 	*kept = 0;
 	if (u->address[number].ip != at.ip)
 		number = u->top = find_address(u, at.ip);
 	for (;;) {
+		struct unwind_address *known;
 		struct unwind_level *l = &u->fresh[n];
 		uint32_t next;
 
@@ -260,26 +270,33 @@ static enum unwind_end walk(struct unwind_thread *u, struct unwind_registers at,
 		l->sp = at.sp;
 		l->fp = at.fp;
 		l->address = (uint16_t)number;
-		*nr_fresh = ++n;
-		if (u->address[number].rule.kind == UNWIND_END)
-			return UNWIND_ROOT;
-		if (!number && !is_full(u))
-			return UNWIND_LOST;
-		if (!number || u->address[number].rule.kind == UNWIND_OTHER)
-			return UNWIND_UNKNOWN;
-		if (!step(u, l, u->address[number].rule, &at))
-			return UNWIND_LOST;
-		if (!at.ip) /* how some threads mark their first function's caller */
-			return UNWIND_ROOT;
-		if (n == UNWIND_MAX)
-			return UNWIND_TOO_DEEP;
-		next = (uint32_t)u->address[number].next;
+		n++;
+		known = &u->address[number];
+		if (known->rule.kind > UNWIND_WALKED || !number) {
+			*nr_fresh = n;
+			return no_way_on(u, number);
+		}
+		if (!step(u, l, known->rule, &at)) {
+			end = UNWIND_LOST;
+			break;
+		}
+		if (!at.ip) { /* how some threads mark their first function's caller */
+			end = UNWIND_ROOT;
+			break;
+		}
+		if (n == UNWIND_MAX) {
+			end = UNWIND_TOO_DEEP;
+			break;
+		}
+		next = (uint32_t)known->next;
 		if (u->address[next].ip != at.ip) {
 			next = find_address(u, at.ip);
-			u->address[number].next = next & 0x1fff;
+			known->next = next & 0x1fff;
 		}
 		number = next;
 	}
+	*nr_fresh = n;
+	return end;
 }
 
 enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)

@@ -373,7 +373,8 @@ static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one 
  */
 struct tfmt_ring {
 	uint64_t head;           /* producer */
-	uint8_t pad0[56];
+	uint32_t processor;      /* on which it wrote a record lately, plus 1; 0 = not known. The recorder's own affair */
+	uint8_t pad0[52];
 	uint64_t tail;           /* drain */
 	uint8_t pad1[56];
 	uint32_t thread;         /* TFMT_DEF_THREAD id of the producer */

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -84,6 +85,29 @@ def test_a_quarter_of_a_core_loses_nothing(programs, tmp_path, events):
     assert found["recording"]["complete"]
     (device,) = found["devices"]
     assert device["driver"]["allocs"] == device["driver"]["frees"] == 16 * pairs + 1
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_the_drain_leaves_the_programs_processor(programs, tmp_path):
+    """Put where the program runs, it goes elsewhere; the program's threads stay as free as they were."""
+    allowed = os.sched_getaffinity(0)
+    busy = {min(allowed)}
+    with subprocess.Popen([programs / "storm", tmp_path / "counts", "told", "1", "2000000"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, env=environment(tmp_path / "o.vtr"), text=True) as storm:
+        assert storm.stdout.readline() == "ready\n"
+        drain = drain_of(storm.pid)
+        assert os.sched_getaffinity(storm.pid) == allowed
+        os.sched_setaffinity(storm.pid, busy)  # the threads that it starts now inherit that
+        storm.stdin.write("go\n")
+        storm.stdin.flush()
+        while storm.poll() is None and os.sched_getaffinity(drain) != allowed - busy:
+            os.sched_setaffinity(drain, busy)
+            os.sched_setaffinity(drain, allowed)
+            time.sleep(0.1)
+        assert storm.poll() is None
+        threads = [int(task.name) for task in pathlib.Path(f"/proc/{storm.pid}/task").iterdir()]
+        assert {frozenset(os.sched_getaffinity(tid)) for tid in threads if tid != drain} == {frozenset(busy)}
+        storm.kill()
 
 
 def test_a_drain_that_stands_still(programs, tmp_path):
