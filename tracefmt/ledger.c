@@ -25,7 +25,7 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 {
 	tfmt_pages_free(l->block, l->max_slots * sizeof(*l->block));
 	l->block = NULL;
-	tfmt_pages_free(l->origin, l->max_slots * sizeof(*l->origin));
+	tfmt_pages_free(l->origin, l->max_origins * sizeof(*l->origin));
 	l->origin = NULL;
 	tfmt_history_free(l->history);
 	l->history = NULL;
@@ -40,7 +40,8 @@ void tfmt_ledger_release(struct tfmt_ledger *l)
 
 int tfmt_ledger_keep_history(struct tfmt_ledger *l, uint8_t time_shift)
 {
-	l->origin = tfmt_pages_new(l->max_slots * sizeof(*l->origin));
+	l->max_origins = l->max_slots;
+	l->origin = tfmt_pages_new(l->max_origins * sizeof(*l->origin));
 	l->history = l->origin ? tfmt_history_new(&l->totals, time_shift) : NULL;
 	return l->history ? 0 : TFMT_E_NOMEM;
 }
@@ -182,26 +183,35 @@ static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
 	ledger_give_slot(l, slot);
 }
 
-/* Room for twice as many blocks. Returns 0 or TFMT_E_NOMEM. */
-static TFMT_SELDOM int ledger_grow(struct tfmt_ledger *l)
+/* Room for twice as many blocks' origins, unless there was a time when only the blocks could not be had. */
+static int ledger_grow_origins(struct tfmt_ledger *l)
 {
-	size_t bytes = l->max_slots * sizeof(*l->block);
+	size_t bytes = l->max_origins * sizeof(*l->origin);
 	void *grown;
 
-	if (l->max_slots > UINT32_MAX / 4)
-		return TFMT_E_NOMEM;
-	grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
-	if (!grown)
-		return TFMT_E_NOMEM;
-	l->block = grown;
-	bytes = l->max_slots * sizeof(*l->origin);
-	l->max_slots *= 2;
-	if (!l->origin)
+	if (!l->origin || l->max_origins > l->max_slots)
 		return 0;
 	grown = tfmt_pages_grow(l->origin, bytes, 2 * bytes);
 	if (!grown)
 		return TFMT_E_NOMEM;
 	l->origin = grown;
+	l->max_origins *= 2;
+	return 0;
+}
+
+/* Room for twice as many blocks. Returns 0, or TFMT_E_NOMEM and the ledger is as it was. */
+static TFMT_SELDOM int ledger_grow(struct tfmt_ledger *l)
+{
+	size_t bytes = l->max_slots * sizeof(*l->block);
+	void *grown;
+
+	if (l->max_slots > UINT32_MAX / 4 || ledger_grow_origins(l))
+		return TFMT_E_NOMEM;
+	grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
+	if (!grown)
+		return TFMT_E_NOMEM;
+	l->block = grown;
+	l->max_slots *= 2;
 	return 0;
 }
 

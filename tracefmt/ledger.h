@@ -64,6 +64,7 @@ struct tfmt_undo {
 struct tfmt_ledger {
 	struct tfmt_block *block;
 	uint32_t nr_slots, max_slots, unused; /* unused: slot + 1 of the first free slot */
+	uint32_t max_origins; /* at least max_slots, if there is a history */
 	struct tfmt_index by_address;
 	struct tfmt_ordinals by_ordinal;
 	bool use_ordinals;         /* by_ordinal is kept */
