@@ -16,6 +16,7 @@ enum tfmt_field {
 	TFMT_FIELD_DEFINITIONS = 7,
 	TFMT_FIELD_GIVEN_UP = 8,
 	TFMT_FIELD_DROPPED = 9,
+	TFMT_FIELD_LEFT_OUT = 10,
 };
 
 #define TFMT_NR_QUANTITIES 6
@@ -136,11 +137,19 @@ static void rings_get(struct tfmt_checkpoint *k, struct tfmt_cursor *c)
 		span_get(&k->ring[i], c);
 }
 
-uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped)
+static uint8_t *number_put(uint8_t *p, enum tfmt_field tag, uint32_t value)
 {
-	*p++ = TFMT_FIELD_DROPPED;
-	*p++ = (uint8_t)tfmt_varint_bytes(nr_dropped);
-	return tfmt_varint_put(p, nr_dropped);
+	if (!value)
+		return p;
+	*p++ = (uint8_t)tag;
+	*p++ = (uint8_t)tfmt_varint_bytes(value);
+	return tfmt_varint_put(p, value);
+}
+
+uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped, uint32_t nr_left_out)
+{
+	p = number_put(p, TFMT_FIELD_DROPPED, nr_dropped);
+	return number_put(p, TFMT_FIELD_LEFT_OUT, nr_left_out);
 }
 
 uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
@@ -164,8 +173,7 @@ uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
 		content = field_open(p, TFMT_FIELD_GIVEN_UP);
 		p = field_close(content, tfmt_varint_put(content, c->nr_given_up));
 	}
-	if (c->nr_dropped)
-		p = tfmt_checkpoint_put_dropped(p, c->nr_dropped);
+	p = tfmt_checkpoint_put_dropped(p, c->nr_dropped, c->nr_left_out);
 	content = field_open(p, TFMT_FIELD_RINGS);
 	p = tfmt_varint_put(content, c->nr_rings);
 	for (i = 0; i < c->nr_rings; i++)
@@ -202,6 +210,9 @@ static void field_get(struct tfmt_checkpoint *k, uint64_t tag, struct tfmt_curso
 		break;
 	case TFMT_FIELD_DROPPED:
 		k->nr_dropped = tfmt_varint_get32(c);
+		break;
+	case TFMT_FIELD_LEFT_OUT:
+		k->nr_left_out = tfmt_varint_get32(c);
 		break;
 	default:
 		break;

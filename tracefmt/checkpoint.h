@@ -26,6 +26,7 @@ struct tfmt_checkpoint {
 	struct tfmt_span definitions;      /* bytes of the definition ring that the frame covers */
 	uint32_t nr_given_up;              /* frames missing before this one, and a repaired copy says so */
 	uint32_t nr_dropped;               /* ... and a flight recorder has left them out on purpose */
+	uint32_t nr_left_out;              /* so many it has left out before this one in all, if that is told */
 	uint32_t nr_rings;
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };
@@ -36,9 +37,9 @@ struct tfmt_checkpoint {
 /* Write the checkpoint's fields at p; returns the byte behind them. */
 uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c);
 
-/* Add the field of nr_dropped behind others; at most TFMT_DROPPED_MAX bytes. Returns the byte behind. */
-#define TFMT_DROPPED_MAX 7
-uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped);
+/* Add the fields of both behind others, where they are not 0; at most TFMT_DROPPED_MAX bytes. Returns the byte behind. */
+#define TFMT_DROPPED_MAX 14
+uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped, uint32_t nr_left_out);
 
 /* Read len bytes of fields; unknown ones are skipped. Returns 0 or TFMT_E_DAMAGED. */
 int tfmt_checkpoint_get(struct tfmt_checkpoint *c, const uint8_t *bytes, size_t len);

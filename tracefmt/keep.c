@@ -75,6 +75,7 @@ int tfmt_keep_definitions(struct tfmt_writer *w, uint64_t offset)
 	}
 	k->definition[k->nr_definitions++] = offset;
 	k->definition_bytes += w->bytes - offset;
+	tfmt_infokeys_written(&k->info);
 	return 0;
 }
 
@@ -370,4 +371,12 @@ uint64_t tfmt_writer_since_checkpoint(const struct tfmt_writer *w, uint64_t *ste
 	*step = m ? m->step : 0;
 	*checkpoint_bytes = m ? m->bytes : 0;
 	return w->bytes - (m ? m->offset + m->bytes : k->begin);
+}
+
+void tfmt_writer_limit_steps(struct tfmt_writer *w, uint64_t step)
+{
+	struct tfmt_keep *k = w->keep;
+
+	for (uint32_t i = 0; i < k->nr_marks; i++)
+		k->mark[i].step = k->mark[i].step < step ? k->mark[i].step : step;
 }

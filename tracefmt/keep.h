@@ -6,6 +6,7 @@
 #ifndef TFMT_KEEP_H
 #define TFMT_KEEP_H
 
+#include "tracefmt/infokeys.h"
 #include "tracefmt/tracefmt.h"
 
 #define TFMT_NR_MARKS 32 /* checkpoints that are remembered: the latest */
@@ -26,6 +27,7 @@ struct tfmt_keep {
 	uint64_t *definition; /* where the DEFINITIONS frames are */
 	uint32_t nr_definitions, definition_room;
 	uint64_t definition_bytes;
+	struct tfmt_infokeys info; /* of which value is the latest */
 	uint64_t begin;       /* where the events of the file begin: nothing can be dropped before it */
 	uint64_t first_end;   /* of the checkpoint being written: behind its first frame; 0: there is none yet */
 	struct tfmt_rewrite *rewrite; /* going on; else NULL */

@@ -300,6 +300,23 @@ static void reader_accept(struct tfmt_reader *r, const struct tfmt_frame_core *c
 }
 
 /*
+ * Was what the incoming frame does not follow left out by a flight recorder, on purpose? Its nr_dropped is then so
+ * many frames. What the recorder does to the trace while that is read is a loss all the same.
+ */
+static bool reader_is_kept(struct tfmt_reader *r)
+{
+	struct tfmt_checkpoint *in = &r->incoming;
+	uint64_t known = r->summary.dropped_frames;
+	bool is_kept = (in->nr_dropped || in->nr_left_out) && !r->has_events && !r->is_rereading;
+
+	if (!is_kept)
+		in->nr_dropped = 0;
+	else if (in->nr_left_out) /* frames that told of it may be damaged */
+		in->nr_dropped = in->nr_left_out > known ? in->nr_left_out - (uint32_t)known : 0;
+	return is_kept;
+}
+
+/*
  * Take in the frame at r->offset, whose checksum holds, after `skipped` bytes that were none.
  * Returns 1, or damage to report.
  */
@@ -324,8 +341,7 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 					    (unsigned long long)offset);
 	missing = core->sequence - r->next_sequence;
 	lost = r->incoming.ordinal - r->next_ordinal;
-	/* By a flight recorder, on purpose; what it does to the trace while that is read is a loss all the same. */
-	if (r->incoming.nr_dropped && !r->has_events && !r->is_rereading) {
+	if (reader_is_kept(r)) {
 		missing -= r->incoming.nr_dropped < missing ? r->incoming.nr_dropped : missing;
 		r->summary.dropped_frames += r->incoming.nr_dropped;
 		r->summary.dropped_events += lost;

@@ -26,8 +26,10 @@ struct tfmt_rewrite {
 	uint64_t from;         /* of the old file: what is copied next */
 	uint64_t shift;        /* of what is copied: its old offset minus the new one */
 	uint32_t next_definition;
+	bool is_old_info;      /* the INFO that the latest chunks are of has a later value */
 	uint32_t sequence; /* of the next frame */
-	uint32_t nr_dropped; /* frames left out before it */
+	uint32_t nr_dropped; /* frames left out right before it */
+	uint32_t nr_left_out; /* frames left out before it, in all */
 	bool has_definitions, has_checkpoint; /* both are in the file, the latter's first frame */
 	uint32_t nr_records, payload_bytes;
 	uint32_t nr_frames;    /* DEFINITIONS frames written, and where they are */
@@ -108,7 +110,7 @@ static uint8_t *put_fields(struct tfmt_rewrite *d)
 
 	memcpy(p, d->fields, d->fields_bytes);
 	p += d->fields_bytes;
-	return d->nr_dropped ? tfmt_checkpoint_put_dropped(p, d->nr_dropped) : p;
+	return tfmt_checkpoint_put_dropped(p, d->nr_dropped, d->nr_left_out);
 }
 
 /* Seal and append the frame that begins in d->out. */
@@ -153,6 +155,15 @@ static int pack(struct tfmt_writer *w, struct tfmt_rewrite *d, const uint8_t *ch
 	return 0;
 }
 
+/* Is this chunk of a value that a later one has replaced? Its key is in the first chunk only. */
+static bool is_old_info(const struct tfmt_writer *w, struct tfmt_rewrite *d, uint64_t id, uint64_t offset,
+			const uint8_t *bytes, size_t len)
+{
+	if (!offset)
+		d->is_old_info = tfmt_infokeys_is_old(&w->keep->info, (uint32_t)id, bytes, len);
+	return d->is_old_info;
+}
+
 static int pack_frame(struct tfmt_writer *w, struct tfmt_rewrite *d, const struct tfmt_frame_core *core)
 {
 	const uint8_t *stored = d->frame + core->header_bytes;
@@ -167,14 +178,16 @@ static int pack_frame(struct tfmt_writer *w, struct tfmt_rewrite *d, const struc
 		c = (struct tfmt_cursor){ d->raw, d->raw + n, false };
 	}
 	while (!err && c.p < c.end) {
-		const uint8_t *chunk = c.p;
-		uint64_t type = tfmt_varint_get(&c), len;
+		const uint8_t *chunk = c.p, *bytes;
+		uint64_t type = tfmt_varint_get(&c), id = tfmt_varint_get(&c), offset = tfmt_varint_get(&c), len;
 
-		for (unsigned i = 0; i < 3; i++) /* id, offset, whole */
-			tfmt_varint_get(&c);
+		tfmt_varint_get(&c); /* whole */
 		len = tfmt_varint_get(&c);
-		if ((!tfmt_bytes_get(&c, len) && len) || c.bad)
+		bytes = tfmt_bytes_get(&c, len);
+		if ((!bytes && len) || c.bad)
 			return TFMT_E_DAMAGED;
+		if (type == TFMT_DEF_INFO && is_old_info(w, d, id, offset, bytes, (size_t)len))
+			continue;
 		len = (uint64_t)(c.p - chunk);
 		if (type == TFMT_DEF_CLOCK && len <= CLOCK_MAX) {
 			memcpy(d->clock, chunk, len);
@@ -219,6 +232,7 @@ static int64_t step_checkpoint(struct tfmt_writer *w, struct tfmt_rewrite *d)
 	if (err)
 		return err;
 	d->nr_dropped += d->mark.sequence - d->sequence;
+	d->nr_left_out += d->mark.sequence - d->sequence;
 	d->sequence = d->mark.sequence;
 	payload = put_fields(d);
 	memcpy(payload, d->frame + core.header_bytes, core.stored_bytes);
@@ -308,7 +322,7 @@ int tfmt_writer_drop_begin(struct tfmt_writer *w, int fd, uint64_t max_bytes, ui
 		return err;
 	d->fields_bytes = core.header_bytes - TFMT_FRAME_CORE;
 	memcpy(d->fields, d->frame + TFMT_FRAME_CORE, d->fields_bytes);
-	d->sequence = d->nr_dropped = m->sequence - m->nr_definitions;
+	d->sequence = d->nr_dropped = d->nr_left_out = m->sequence - m->nr_definitions;
 	return 0;
 }
 

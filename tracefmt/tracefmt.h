@@ -554,6 +554,17 @@ int tfmt_writer_drop_step(struct tfmt_writer *w, uint64_t bytes);
 void tfmt_writer_drop_commit(struct tfmt_writer *w);
 void tfmt_writer_drop_abort(struct tfmt_writer *w);
 
+/*
+ * There are fewer steps than it seemed: no checkpoint that was written counts as of a later one than this.
+ */
+void tfmt_writer_limit_steps(struct tfmt_writer *w, uint64_t step);
+
+/*
+ * When a write fails for want of space (ENOSPC, EDQUOT, EFBIG) the writer calls make_room(), which may abort a drop. If
+ * that returns true, it tries again.
+ */
+void tfmt_writer_on_full(struct tfmt_writer *w, bool (*make_room)(void *context), void *context);
+
 /* The last frame: how the process ended and the counters of its status page. Then only close is allowed. */
 int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
 

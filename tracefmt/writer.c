@@ -51,6 +51,13 @@ static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 	return w;
 }
 
+static bool writer_make_room(const struct tfmt_writer *w, int reason)
+{
+	bool is_full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+
+	return is_full && w->make_room && w->make_room(w->make_room_context);
+}
+
 /*
  * Write at the end of the last whole frame, and cut back to it if not all could be written: what lies in
  * the file always reads. pwrite, so that the descriptor's offset, which others may share, does not matter.
@@ -62,10 +69,12 @@ static int writer_write(struct tfmt_writer *w, const uint8_t *p, size_t len)
 	while (done < len) {
 		ssize_t n = pwrite(w->fd, p + done, len - done, (off_t)(w->bytes + done));
 
-		if (n < 0 && errno == EINTR)
+		int reason = n < 0 ? errno : EIO;
+
+		if (n <= 0 && (reason == EINTR || writer_make_room(w, reason)))
 			continue;
 		if (n <= 0) {
-			w->error = n ? errno : EIO;
+			w->error = reason;
 			/* What remains of the frame does no harm if this fails too: its checksum tells. */
 			while (done && ftruncate(w->fd, (off_t)w->bytes) && errno == EINTR)
 				continue;
@@ -137,6 +146,12 @@ void tfmt_writer_close(struct tfmt_writer *w)
 void tfmt_writer_level(struct tfmt_writer *w, int level)
 {
 	w->level = level < w->highest_level ? level : w->highest_level;
+}
+
+void tfmt_writer_on_full(struct tfmt_writer *w, bool (*make_room)(void *context), void *context)
+{
+	w->make_room = make_room;
+	w->make_room_context = context;
 }
 
 int tfmt_writer_errno(const struct tfmt_writer *w)
@@ -306,6 +321,8 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 		w->written.highest[type] = (uint64_t)id + 1;
 	if (w->ledger.history)
 		tfmt_history_define(w->ledger.history, type, id, payload, len);
+	if (w->keep && type == TFMT_DEF_INFO)
+		tfmt_infokeys_define(&w->keep->info, id, payload, len);
 	return 0;
 }
 
@@ -351,10 +368,12 @@ void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, 
 {
 	uint32_t nr_given_up = w->written.nr_given_up + at->nr_given_up;
 	uint32_t nr_dropped = w->written.nr_dropped + at->nr_dropped;
+	uint32_t nr_left_out = at->nr_left_out ? w->written.nr_left_out + at->nr_dropped : 0;
 
 	memcpy(&w->written, at, offsetof(struct tfmt_checkpoint, ring));
 	w->written.nr_given_up = nr_given_up;
 	w->written.nr_dropped = nr_dropped;
+	w->written.nr_left_out = nr_left_out;
 	w->written.nr_rings = 0;
 	w->written.definitions = (struct tfmt_span){ 0 };
 	memcpy(w->order, at->order, sizeof(w->order));

@@ -14,6 +14,8 @@ struct tfmt_writer {
 	int fd;
 	int error; /* errno of the write that failed; every later call fails too */
 	int level, highest_level; /* of zstd; its memory is enough for the highest */
+	bool (*make_room)(void *context); /* when the disk is full; may be NULL */
+	void *make_room_context;
 	uint64_t bytes; /* of whole frames in the file */
 	uint32_t header_bytes;
 	uint32_t sequence;

@@ -48,6 +48,7 @@ KEPT = {  # name: of which golden trace, where it begins, where another checkpoi
     "kept": ("training", 70, 110),
     "kept-ranges": ("ranges", 100, 180),
     "kept-references": ("references", 7, 10),
+    "kept-pools": ("pools", 8, 12),
 }
 CUT_BYTES = 300  # of the end of "training", to make "cut"
 

@@ -16,6 +16,7 @@ from vtf_ring import Ring
 
 WHOLE = (dual.GOLDEN / "v1" / "training.vtr").read_bytes()
 APART = Apart(WHOLE)
+KEPT = Apart((dual.GOLDEN / "v1" / "kept-pools.vtr").read_bytes())
 EVENTS, DEFINITIONS, LAST = APART.first(vtf.EVENTS), APART.first(vtf.DEFINITIONS), len(APART.frames) - 1
 NUMBERS = range(len(APART.frames))
 NR_RINGS = 4  # that the killed process used
@@ -40,6 +41,13 @@ def test_a_wrong_byte(tmp_path, number):
     for at in (0, 13, len(part) - 1):
         trace = both(tmp_path, APART.with_part(number, flipped(part, at)))
         assert trace.damage
+
+
+@pytest.mark.parametrize("number", range(KEPT.first(vtf.EVENTS)))
+def test_a_wrong_byte_before_what_was_kept(tmp_path, number):
+    """That events were dropped on purpose is told by each of the first frames: they are not lost with one."""
+    trace = both(tmp_path, KEPT.with_part(number, flipped(KEPT.parts[number], 13)))
+    assert trace.damage and not trace.missing and trace.dropped == KEPT.frames[0].ordinal > 0
 
 
 @pytest.mark.parametrize("number", NUMBERS)

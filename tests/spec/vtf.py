@@ -373,7 +373,7 @@ class Trace:
         self.given_up = 0  # places that were damaged before the trace was repaired
         self.missing = 0  # events that damaged frames held, as far as the next frame tells
         self.before, self.figures = [], None  # of the checkpoint that a flight recorder's trace begins with
-        self.dropped = 0  # events that it left out
+        self.dropped = self.left_out = 0  # events and frames that it left out
         self.has_events = False
         self.checkpoints = []  # others: (ordinal, events, figures), and what the ledger holds then
 
@@ -414,7 +414,11 @@ class Trace:
 
     def take_frame(self, frame):
         expected = (self.last.sequence + 1, self.next_ordinal) if self.last else (0, 0)
-        if (left_out := frame.number(9)) and not self.has_events and frame.ordinal >= expected[1]:
+        in_all = frame.number(10)
+        left_out = max(in_all - self.left_out, 0) if in_all else frame.number(9)
+        goes_on = frame.sequence >= expected[0] and frame.ordinal >= expected[1]
+        if (in_all or left_out) and goes_on and not self.has_events:
+            self.left_out += left_out
             self.dropped += frame.ordinal - expected[1]
             expected = min(expected[0] + left_out, frame.sequence), frame.ordinal
             self.ledger.set_totals(frame.totals)
