@@ -42,6 +42,14 @@ static char *join(const char *folder, const char *name)
 	return asprintf(&path, "%.*s/%s", (int)len, folder, name) < 0 ? NULL : path;
 }
 
+/* Nor are pipes looked for in folders: whoever names one of them waits for it. */
+static bool holds_no_trace(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode));
+}
+
 /* Every generation in `path`, itself included, is shown to fn with its number. Returns 0, or an errno. */
 static int each_generation(const char *path, int (*fn)(void *context, const char *folder, unsigned number),
 			   void *context)
@@ -205,7 +213,7 @@ static int find_traces(struct recording *r)
 		if (!generation_is_trace(entry->d_name))
 			continue;
 		path = join(r->folder, entry->d_name);
-		if (path && is_folder(path))
+		if (path && holds_no_trace(path))
 			free(path);
 		else
 			err = add_trace(r, path);

@@ -4,14 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (1u << 20)
+#define NAMELESS_PIPES 0x50495045 /* PIPEFS_MAGIC: the file system of pipes without a name */
 _Static_assert(WINDOW_BYTES > TFMT_FRAME_MAX, "the largest frame fits the window");
 
 int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
@@ -90,6 +93,24 @@ static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *
 	return r->window + (offset - r->window_offset);
 }
 
+/*
+ * A pipe with a name reads as empty until somebody opens it for writing: wait for that, as whoever opens one does.
+ * One without a name that has no writer any more will never get another.
+ */
+static bool pipe_wait(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct statfs fs;
+
+	if (!fstatfs(fd, &fs) && fs.f_type == NAMELESS_PIPES)
+		return true;
+	while (poll(&p, 1, -1) < 0) {
+		if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
 static int reader_init(struct tfmt_reader *r, const char *path)
 {
 	struct stat st;
@@ -108,7 +129,7 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 		errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
 		return TFMT_E_IO;
 	}
-	if (r->is_pipe && fcntl(r->fd, F_SETFL, 0))
+	if (r->is_pipe && (fcntl(r->fd, F_SETFL, 0) || !pipe_wait(r->fd)))
 		return TFMT_E_IO;
 	r->file_bytes = r->is_pipe ? UINT64_MAX - TFMT_FRAME_MAX : (uint64_t)st.st_size;
 	return tfmt_reader_fill(r, 0);

@@ -22,9 +22,11 @@ static int seal_lock(const char *path)
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat mine, now;
 
+	if (fd < 0)
+		return -1;
 	/* A recorder that drops the oldest part may have put the next file there meanwhile: that one it has locked. */
-	if (fd >= 0 && (fcntl(fd, F_OFD_SETLK, &lock) || fstat(fd, &mine) || stat(path, &now) ||
-			mine.st_ino != now.st_ino || mine.st_dev != now.st_dev)) {
+	if (fcntl(fd, F_OFD_SETLK, &lock) || fstat(fd, &mine) || !S_ISREG(mine.st_mode) || stat(path, &now) ||
+	    mine.st_ino != now.st_ino || mine.st_dev != now.st_dev) {
 		close(fd);
 		errno = EAGAIN;
 		return -1;

@@ -661,6 +661,7 @@ struct tfmt_summary {
 
 /*
  * Open a trace, a file or a pipe; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
+ * A pipe with a name waits for a writer.
  * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first
  * byte that could not be understood; on TFMT_E_IO errno is set. tfmt_reader_close(NULL) is allowed.
  */

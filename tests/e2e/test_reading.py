@@ -122,6 +122,19 @@ def test_an_empty_pipe_is_told(vramtrace):
     assert "the file is empty" in done.stderr
 
 
+def test_a_named_pipe_waits_for_its_writer(vramtrace, tmp_path):
+    """Nobody writes to it when it is opened: it is not empty, it is early. In a folder it is no recording."""
+    path, pipe = GOLDEN[0], tmp_path / "pipe.vtr"
+    os.mkfifo(pipe)
+    waiting = subprocess.Popen([vramtrace.program, "dump", pipe], stdout=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(0.2)
+    pipe.write_bytes(path.read_bytes())
+    assert waiting.communicate(timeout=LIMIT_S)[0] == through_pipe(vramtrace, path, "dump", "-").stdout
+    done = vramtrace.call("report", tmp_path)
+    assert done.returncode == 2 and "pipe.vtr" not in done.stderr
+
+
 def test_reading_while_it_is_written(vramtrace, tmp_path):
     """Each look at a running job is whole, and holds no fewer events than the one before."""
     output = tmp_path / "job.vtr"

@@ -106,6 +106,27 @@ static void driver_changes_since_its_sample_count(void **state)
 	release();
 }
 
+/* As only a damaged or a forged recording has them: what they hold is of no place that is known. */
+static void stacks_that_cannot_be_are_one_place(void **state)
+{
+	struct synthetic s;
+
+	(void)state;
+	begin(&s);
+	hold(&s, 0x10000000, 200 * MiB, 200 * MiB, 200 * MiB);
+	s.python_stack = UINT32_MAX;
+	hold(&s, 0x40000000, 100 * MiB, 100 * MiB, 300 * MiB);
+	s.python_stack = 1u << 31;
+	hold(&s, 0x80000000, 50 * MiB, 50 * MiB, 350 * MiB);
+	run_out(&s, 900 * MiB, 350 * MiB, 350 * MiB);
+	examine(&s);
+	assert_int_equal(a.nr_places, 2);
+	assert_int_equal(a.place[0].bytes, 200 * MiB);
+	assert_int_equal(a.place[1].bytes, 150 * MiB);
+	assert_int_equal(a.place[1].blocks, 2);
+	release();
+}
+
 static void without_a_refusal_it_is_a_limit(void **state)
 {
 	struct synthetic s;
@@ -255,6 +276,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(driver_changes_since_its_sample_count),
+		cmocka_unit_test(stacks_that_cannot_be_are_one_place),
 		cmocka_unit_test(without_a_refusal_it_is_a_limit),
 		cmocka_unit_test(cached_memory_that_would_do_is_fragmentation),
 		cmocka_unit_test(less_cached_memory_is_none),
