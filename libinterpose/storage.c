@@ -18,12 +18,13 @@
 #define FIRST_RINGS 4u
 #define GENERATION_MAX 10000
 #define UNPUBLISHED ".new"
+#define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
 #define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
 
 /* Whatever the program's umask is: it must be able to use what is its own. */
-static int own_open(const char *path, int flags)
+static int own_open(int folder, const char *path, int flags)
 {
-	int fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(folder, path, flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd >= 0)
 		fchmod(fd, 0600);
@@ -48,7 +49,7 @@ static void write_job(const char *dir, const char *path, const char *job)
 	/* Process ids are not enough: containers that share the directory each count from 1. */
 	snprintf(temporary, sizeof(temporary), "%s/job.%s.%d.%llx", dir, ip_env.host, (int)getpid(),
 		 (unsigned long long)ip_now_ns());
-	fd = own_open(temporary, O_WRONLY);
+	fd = own_open(AT_FDCWD, temporary, O_WRONLY);
 	if (fd < 0)
 		return;
 	if (dprintf(fd, "%s\n", job) == (int)strlen(job) + 1)
@@ -143,7 +144,7 @@ static bool allocate(int fd, size_t from, size_t to)
 /* Create the ring file under this name with its first rings; -1 if it cannot be had in full. */
 static int ring_file_create(const char *path)
 {
-	int fd = own_open(path, O_RDWR);
+	int fd = own_open(AT_FDCWD, path, O_RDWR);
 
 	if (fd < 0)
 		return -1;
@@ -228,17 +229,20 @@ static void status_init(struct tfmt_status *st, uint64_t start_ns)
 
 bool storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns)
 {
-	char dir[PATH_MAX - 512], name[400];
+	char dir[PATH_MAX - 512], name[NAME_BYTES];
 
 	memset(s, 0, sizeof(*s));
-	s->trace_fd = s->next_fd = s->ring_fd = s->ring_folder_fd = -1;
+	s->trace_fd = s->next_fd = s->folder_fd = s->ring_fd = s->ring_folder_fd = -1;
 	if (!directory_open(dir, sizeof(dir), output, job))
 		return false;
+	s->folder_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
-	snprintf(s->trace_path, sizeof(s->trace_path), "%s/%s.vtr" UNPUBLISHED, dir, name);
-	s->trace_fd = own_open(s->trace_path, O_RDWR);
-	if (s->trace_fd < 0)
+	snprintf(s->trace_name, sizeof(s->trace_name), "%s.vtr" UNPUBLISHED, name);
+	s->trace_fd = s->folder_fd < 0 ? -1 : own_open(s->folder_fd, s->trace_name, O_RDWR);
+	if (s->trace_fd < 0) {
+		storage_close(s);
 		return false;
+	}
 	s->is_locked = lock_trace(s->trace_fd);
 	if (!take_rings(s, dir, name)) {
 		storage_discard(s);
@@ -273,26 +277,26 @@ bool storage_populate(struct storage *s)
 
 bool storage_publish(struct storage *s)
 {
-	char name[PATH_MAX];
+	char name[NAME_MAX + 1];
 
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(s->trace_path) - strlen(UNPUBLISHED)), s->trace_path);
-	if (rename(s->trace_path, name))
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(s->trace_name) - strlen(UNPUBLISHED)), s->trace_name);
+	if (renameat(s->folder_fd, s->trace_name, s->folder_fd, name))
 		return false;
-	snprintf(s->trace_path, sizeof(s->trace_path), "%s", name);
+	snprintf(s->trace_name, sizeof(s->trace_name), "%s", name);
 	return true;
 }
 
-static void next_path(char path[PATH_MAX], const struct storage *s)
+static void next_name(char name[NAME_MAX + 1], const struct storage *s)
 {
-	snprintf(path, PATH_MAX, "%.*s" UNPUBLISHED, (int)(PATH_MAX - sizeof(UNPUBLISHED)), s->trace_path);
+	snprintf(name, NAME_MAX + 1, "%.*s" UNPUBLISHED, (int)(NAME_MAX - strlen(UNPUBLISHED)), s->trace_name);
 }
 
 int storage_open_next(struct storage *s)
 {
-	char path[PATH_MAX];
+	char name[NAME_MAX + 1];
 
-	next_path(path, s);
-	s->next_fd = own_open(path, O_RDWR);
+	next_name(name, s);
+	s->next_fd = own_open(s->folder_fd, name, O_RDWR);
 	if (s->next_fd >= 0 && !lock_trace(s->next_fd) && s->is_locked)
 		storage_drop_next(s);
 	return s->next_fd;
@@ -300,10 +304,10 @@ int storage_open_next(struct storage *s)
 
 bool storage_publish_next(struct storage *s)
 {
-	char path[PATH_MAX];
+	char name[NAME_MAX + 1];
 
-	next_path(path, s);
-	return !rename(path, s->trace_path);
+	next_name(name, s);
+	return !renameat(s->folder_fd, name, s->folder_fd, s->trace_name);
 }
 
 void storage_take_next(struct storage *s)
@@ -315,19 +319,24 @@ void storage_take_next(struct storage *s)
 
 void storage_drop_next(struct storage *s)
 {
-	char path[PATH_MAX];
+	char name[NAME_MAX + 1];
+	int reason = errno;
 
 	if (s->next_fd < 0)
 		return;
-	next_path(path, s);
-	unlink(path);
+	next_name(name, s);
+	unlinkat(s->folder_fd, name, 0);
+	/* Its space is wanted now, and the kernel may still be busy with the file. */
+	while (ftruncate(s->next_fd, 0) && errno == EINTR)
+		continue;
 	close(s->next_fd);
+	errno = reason;
 	s->next_fd = -1;
 }
 
 void storage_discard(struct storage *s)
 {
-	unlink(s->trace_path);
+	unlinkat(s->folder_fd, s->trace_name, 0);
 	storage_drop_ring_file(s);
 	storage_close(s);
 }
@@ -345,7 +354,9 @@ void storage_close(struct storage *s)
 		close(s->ring_fd);
 	if (s->trace_fd >= 0)
 		close(s->trace_fd);
+	if (s->folder_fd >= 0)
+		close(s->folder_fd);
 	if (s->ring_folder_fd >= 0)
 		close(s->ring_folder_fd);
-	s->ring_fd = s->trace_fd = s->ring_folder_fd = -1;
+	s->ring_fd = s->trace_fd = s->folder_fd = s->ring_folder_fd = -1;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocates and frees device memory for ever and stores how often it has, in shared memory, after each time.
- * usage: driver_loop COUNTER-FILE [LIMIT]     (the file holds two 64-bit numbers: allocations, frees)
+ * usage: driver_loop COUNTER-FILE [LIMIT [FOLDER]]     (the file holds two 64-bit numbers: allocations, frees)
+ *
+ * With FOLDER it goes there after a while, and makes that its root, if it may.
  */
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { NR_SLOTS = 64 };
 
@@ -32,6 +35,8 @@ int main(int argc, char **argv)
 	for (uint64_t number = 0; number < limit; number++) {
 		void **slot = &slots[number % NR_SLOTS];
 
+		if (number == NR_SLOTS && argc > 3 && (chdir(argv[3]) || (!geteuid() && chroot("."))))
+			return 3;
 		if (*slot) {
 			if (cudaFree(*slot) != cudaSuccess)
 				return 1;

@@ -4,7 +4,8 @@
  *
  * FAIL_CALL names the function, FAIL_AT=N the first call of it that fails (from 0), FAIL_TIMES=N how many do from
  * there on (absent: all), FAIL_WITH the errno as a number, or `short`: a write then takes half of its bytes, or `slow`:
- * it takes a second.
+ * it takes a second. With FAIL_IN=trace only writes to a trace fail, and only while another file is being written that
+ * is to take its place: the two have no room together. FAIL_CALL=fdsync: the kernel could not bring a file to the disk.
  */
 #include "descriptor.h"
 
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/aio_abi.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,6 +35,18 @@ static bool is_our_descriptor(int fd)
 	char path[PATH_MAX];
 
 	return path_of_descriptor(fd, path, 0) && is_ours(path);
+}
+
+/* Is this a trace, and the one that will take its place beside it? */
+static bool is_chosen(int fd)
+{
+	const char *in = getenv("FAIL_IN");
+	char path[PATH_MAX];
+
+	if (!in)
+		return true;
+	return path_of_descriptor(fd, path, 0) && !strcmp(path + strlen(path) - 4, ".vtr") &&
+	       !access(strcat(path, ".new"), F_OK);
 }
 
 /* Whether this call is to fail; errno is set then. */
@@ -69,7 +83,7 @@ static bool succeeds(size_t *bytes)
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
 {
-	if (is_our_descriptor(fd) && fails("pwrite") && !succeeds(&bytes))
+	if (is_our_descriptor(fd) && is_chosen(fd) && fails("pwrite") && !succeeds(&bytes))
 		return -1;
 	return syscall(SYS_pwrite64, fd, data, bytes, offset);
 }
@@ -137,6 +151,12 @@ int rename(const char *from, const char *to)
 	return is_ours(to) && fails("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+	return is_ours(to) && fails("rename") ? -1 :
+						(int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
+
 int link(const char *from, const char *to)
 {
 	return is_ours(to) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
@@ -159,4 +179,23 @@ void *mmap64(void *place, size_t bytes, int protection, int flags, int fd, off64
 void *mmap(void *place, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	return mmap64(place, bytes, protection, flags, fd, offset);
+}
+
+/* Of those that go through here only the end of an fdatasync that nobody waited for is of interest. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	long argument[6], result;
+	va_list more;
+
+	if (!real)
+		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	va_start(more, number);
+	for (int i = 0; i < 6; i++)
+		argument[i] = va_arg(more, long);
+	va_end(more);
+	result = real(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+	if (number == SYS_io_getevents && result == 1 && fails("fdsync"))
+		((struct io_event *)argument[3])->res = -errno;
+	return result;
 }

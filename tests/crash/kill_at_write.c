@@ -12,6 +12,7 @@
 #include "descriptor.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -31,12 +32,12 @@ static bool killed_in_next(void)
 }
 
 /* Is there a trace of that name, without the .new? */
-static bool access_trace(const char *path)
+static bool access_trace(int folder, const char *path)
 {
 	char trace[PATH_MAX];
 
 	snprintf(trace, sizeof(trace), "%.*s", (int)strlen(path) - 4, path);
-	return access(trace, F_OK) == 0;
+	return faccessat(folder, trace, F_OK, 0) == 0;
 }
 
 /* So is named a trace until its header and first definitions are in it, and what is to take its place. */
@@ -49,7 +50,7 @@ static bool is_trace(int fd)
 		return false;
 	is_new = !strcmp(path + strlen(path) - 8, ".vtr.new");
 	if (killed_in_next())
-		return is_new && access_trace(path);
+		return is_new && access_trace(AT_FDCWD, path);
 	return is_new || !strcmp(path + strlen(path) - 4, ".vtr");
 }
 
@@ -115,15 +116,16 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 	return pwrite64(fd, data, bytes, offset);
 }
 
-int rename(const char *from, const char *to)
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
 	size_t len = strlen(from);
-	bool here = killed_in_next() && len > 8 && !strcmp(from + len - 8, ".vtr.new") && access_trace(from) && counts();
+	bool here = killed_in_next() && len > 8 && !strcmp(from + len - 8, ".vtr.new") &&
+		    access_trace(from_folder, from) && counts();
 	int status;
 
 	if (here && !killed_when("after"))
 		die();
-	status = (int)syscall(SYS_rename, from, to);
+	status = (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
 	if (here)
 		die();
 	return status;
