@@ -123,6 +123,8 @@ static void facts(void **state)
 	assert_string_equal(info("cupti", "off: '/home/u/a b/x.so' has it"), "value-2");
 	assert_string_equal(info("nvtx", "chained to /home/u/a b/libtool.so"),
 			    "chained to /path-1/file-1.so");
+	assert_string_equal(info("keep", "1048576 bytes, 3 steps"), "1048576 bytes, 3 steps");
+	assert_string_equal(pair(TFMT_TEXT_INFO_KEY, "keep_failed", "x", 0), "keep_failed");
 	assert_string_equal(pair(TFMT_TEXT_INFO_KEY, "mine", "x", 0), "key-1");
 	assert_string_equal(pair(TFMT_TEXT_INFO_KEY, "unsupported.cuFoo", "1", 0), "unsupported.cuFoo");
 }
