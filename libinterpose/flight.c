@@ -2,7 +2,9 @@
 /* When to write checkpoints, and when to drop what lies before one; see flight.h. */
 #include "flight.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -72,6 +74,47 @@ static void look_at_space(struct flight *f)
 	info_put(f->writer, "keep", text);
 }
 
+static void abandon(struct flight *f)
+{
+	tfmt_writer_drop_abort(f->writer);
+	filesync_forget(&f->sync);
+	storage_drop_next(f->storage);
+	f->dropping = false;
+}
+
+/* Not now: what stands in the way may be gone when the trace has grown. */
+static void give_up(struct flight *f, const char *what, int reason)
+{
+	abandon(f);
+	f->next_bytes = tfmt_writer_bytes(f->writer) + f->budget / 32;
+	f->failures++;
+	f->what = what;
+	f->reason = reason;
+}
+
+/* The disk is full, and the next file on it: the trace itself comes first. */
+static bool make_room(void *flight)
+{
+	struct flight *f = flight;
+
+	if (!f->dropping)
+		return false;
+	give_up(f, "disk full", ENOSPC);
+	return true;
+}
+
+/* The trace is larger than it was to be: that is said in it. Not while the writer writes. */
+static void tell_failure(struct flight *f)
+{
+	char text[160];
+
+	if (!f->what)
+		return;
+	snprintf(text, sizeof(text), "%llu times, errno %d: %s", (unsigned long long)f->failures, f->reason, f->what);
+	info_put(f->writer, "keep_failed", text);
+	f->what = NULL;
+}
+
 void flight_begin(struct flight *f, struct storage *s, struct tfmt_writer *w)
 {
 	char text[64];
@@ -82,6 +125,7 @@ void flight_begin(struct flight *f, struct storage *s, struct tfmt_writer *w)
 		info_put(w, "note", "nothing can be dropped: there was no memory for it");
 		return;
 	}
+	tfmt_writer_on_full(w, make_room, f);
 	if (f->kept_steps && !steps_begin(&f->steps))
 		f->kept_steps = 0;
 	if (ip_env.keep_bytes || ip_env.keep_steps)
@@ -112,13 +156,10 @@ static bool checkpoint_if_due(struct flight *f)
 	return !err || err == TFMT_E_NOMEM;
 }
 
-/* Not now: what stands in the way may be gone when the trace has grown. */
-static void give_up(struct flight *f)
+/* As an errno. */
+static int reason_of(int err)
 {
-	tfmt_writer_drop_abort(f->writer);
-	storage_drop_next(f->storage);
-	f->dropping = false;
-	f->next_bytes = tfmt_writer_bytes(f->writer) + f->budget / 32;
+	return err == TFMT_E_NOMEM ? ENOMEM : err == TFMT_E_IO ? errno : EIO;
 }
 
 /* Begin a file without the oldest part, if that is due. */
@@ -127,7 +168,7 @@ static void drop_if_due(struct flight *f)
 	uint64_t bytes = tfmt_writer_bytes(f->writer), least = tfmt_writer_drop_bytes(f->writer, 0, 0), left, most, kept;
 	bool is_full = bytes >= f->rotate_bytes - f->budget / 32, is_short;
 	uint64_t now = steps_number(&f->steps), step = now > f->kept_steps + 1 ? now - f->kept_steps - 1 : 0;
-	int fd;
+	int fd, err;
 
 	if (!f->kept_steps)
 		step = 0;
@@ -147,30 +188,75 @@ static void drop_if_due(struct flight *f)
 	if (kept > left || kept > bytes / 4 * 3 || (!is_full && bytes - kept < STEP_DROP))
 		return;
 	fd = storage_open_next(f->storage);
-	if (fd < 0 || tfmt_writer_drop_begin(f->writer, fd, most, step)) {
-		give_up(f);
+	if (fd < 0) {
+		give_up(f, "the next file cannot be made", errno);
 		return;
 	}
+	err = tfmt_writer_drop_begin(f->writer, fd, most, step);
 	f->dropping = true;
+	f->sync_limit_bytes = 0;
+	if (err)
+		give_up(f, "the next file cannot be written", reason_of(err));
+}
+
+/* What both files take. */
+static uint64_t total_bytes(const struct flight *f)
+{
+	struct stat next;
+
+	return tfmt_writer_bytes(f->writer) + (fstat(f->storage->next_fd, &next) ? 0 : (uint64_t)next.st_size);
+}
+
+/*
+ * Is it on the disk? All but what has come in since that was begun, and is copied while it goes on: of a trace that is
+ * never dropped the latest is not there either. Where it cannot be asked for, or the budget leaves no time for it, it is
+ * as if.
+ */
+static bool next_is_synced(struct flight *f, int *err)
+{
+	*err = 0;
+	if (!f->sync_limit_bytes) {
+		f->sync_limit_bytes = at_least(f->budget / 32 * 31, total_bytes(f) + f->budget / 64);
+		filesync_begin(&f->sync, f->storage->next_fd);
+	}
+	return filesync_is_done(&f->sync, err) || total_bytes(f) > f->sync_limit_bytes;
 }
 
 static void drop_some(struct flight *f)
 {
-	int done = tfmt_writer_drop_step(f->writer, SLICE);
+	int done = tfmt_writer_drop_step(f->writer, SLICE), err = 0;
 
-	if (done < 0 || (done && !storage_publish_next(f->storage))) {
-		give_up(f);
-	} else if (done) {
-		tfmt_writer_drop_commit(f->writer);
-		storage_take_next(f->storage);
-		f->dropping = false;
+	if (done < 0) {
+		give_up(f, "the next file cannot be written", reason_of(done));
+	} else if (done && next_is_synced(f, &err)) {
+		if (err && err != EINVAL && err != EOPNOTSUPP) { /* which a file system says that has no need of it */
+			give_up(f, "the next file cannot be written", err);
+		} else if (!storage_publish_next(f->storage)) {
+			give_up(f, "the next file cannot be renamed", errno);
+		} else {
+			tfmt_writer_drop_commit(f->writer);
+			filesync_forget(&f->sync);
+			storage_take_next(f->storage);
+			f->dropping = false;
+		}
 	}
+}
+
+/* The first optimizer was seen: what had counted as steps were the backward passes of one. */
+static void look_at_steps(struct flight *f)
+{
+	uint64_t step = steps_number(&f->steps);
+
+	if (step < f->step)
+		tfmt_writer_limit_steps(f->writer, step);
+	f->step = step;
 }
 
 bool flight_tend(struct flight *f, bool is_flushed)
 {
 	if (f->off)
 		return true;
+	look_at_steps(f);
 	if (is_flushed && !checkpoint_if_due(f))
 		return false;
 	look_at_space(f);
@@ -178,13 +264,14 @@ bool flight_tend(struct flight *f, bool is_flushed)
 		drop_if_due(f);
 	if (f->dropping)
 		drop_some(f);
+	tell_failure(f);
 	return true;
 }
 
 void flight_end(struct flight *f)
 {
 	if (f->dropping)
-		give_up(f);
+		abandon(f);
 	if (f->kept_steps)
 		steps_end(&f->steps);
 	f->kept_steps = 0;

@@ -217,7 +217,7 @@ static void print_ranges(struct emit *e, const struct traceview *v, const struct
 static void print_volume(struct emit *e, const struct traceview *v, uint64_t bytes, const struct counted *counted)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
-	uint64_t in_file = s->nr_events - s->dropped_events, from_ns;
+	uint64_t in_file = s->nr_events - s->dropped_events, from_ns, failures;
 	char text[160];
 
 	emit_uint(e, "events", "events", s->nr_events);
@@ -230,6 +230,10 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 		emit_label(e, NULL, "kept", "%s; %" PRIu64 " events before were dropped",
 			   kept_text(text, sizeof(text), v->reader, v->last_ns), s->dropped_events);
 	emit_uint(e, "dropped_events", NULL, s->dropped_events);
+	failures = kept_failures(v->reader, text, sizeof(text));
+	emit_uint(e, "failed_drops", NULL, failures);
+	if (failures)
+		emit_label(e, NULL, "over the limit", "%" PRIu64 " times, the latest: %s", failures, text);
 	if (in_file)
 		emit_double(e, "bytes_per_event", "bytes per event", (double)bytes / (double)in_file);
 	else

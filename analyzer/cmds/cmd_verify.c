@@ -123,6 +123,7 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	enum verdict verdict = WHOLE;
+	uint64_t failures;
 	char text[160];
 
 	emit_array_begin(e, "damage", NULL);
@@ -142,6 +143,11 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	if (s->dropped_events)
 		emit_text(e, "keeps %s; %" PRIu64 " events before were dropped on purpose",
 			  kept_text(text, sizeof(text), v->reader, v->last_ns), s->dropped_events);
+	failures = kept_failures(v->reader, text, sizeof(text));
+	emit_uint(e, "failed_drops", NULL, failures);
+	if (failures)
+		emit_text(e, "larger than it was to be: nothing could be dropped %" PRIu64 " times, the latest: %s",
+			  failures, text);
 	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
 		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
 	return verdict;
@@ -151,7 +157,8 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 static void show_unreadable(struct emit *e)
 {
 	static const char *const members[] = { "end",    "events",         "lost_events",  "joined_events",
-					       "frames", "damaged_places", "damaged_bytes", "dropped_events" };
+					       "frames", "damaged_places", "damaged_bytes", "dropped_events",
+					       "failed_drops" };
 
 	emit_array_begin(e, "damage", NULL);
 	emit_array_end(e);

@@ -227,7 +227,7 @@ def loop(compile_c, cuda_flags):
 def start_loop(vramtrace, loop, tmp_path):
     """start_loop(pairs, output, **environment): the C program, recording; its process, and what it has counted."""
 
-    def start(pairs=PAIRS, output=None, preload=(), **environment):
+    def start(pairs=PAIRS, output=None, preload=(), folder=(), **environment):
         counts = tmp_path / "counts"
         counts.write_bytes(bytes(4096))
         environment = {"VRAMTRACE_KEEP": "1MiB"} | environment
@@ -238,7 +238,7 @@ def start_loop(vramtrace, loop, tmp_path):
             VRAMTRACE_OUTPUT=output or tmp_path / "job.vtr",
             **{name: value for name, value in environment.items() if value is not None},
         )
-        process = subprocess.Popen([loop, counts, str(pairs)], env=env, stderr=subprocess.PIPE)
+        process = subprocess.Popen([loop, counts, str(pairs), *folder], env=env, stderr=subprocess.PIPE)
 
         def counted():
             data = counts.read_bytes()
@@ -306,14 +306,74 @@ def test_killed_at_a_write(vramtrace, start_loop, compile_c, tmp_path, at, how):
     assert done.returncode == 0, done.stdout
 
 
+def failed_drops(vramtrace, recording, said=""):
+    """How often nothing could be dropped, as the recording says."""
+    (info,) = vramtrace.json("info", recording)["process_list"]
+    (trace,) = vramtrace.json("verify", recording)["traces"]
+    assert info["failed_drops"] == trace["failed_drops"]
+    for command in ("info", "verify"):
+        text = vramtrace.call(command, recording).stdout
+        assert (f"{info['failed_drops']} times, the latest:" in text) == (info["failed_drops"] > 0)
+        assert said in text
+    return info["failed_drops"]
+
+
+@pytest.fixture(scope="module")
+def fault(compile_c):
+    return compile_c(CRASH / "fail_calls.c", "-shared", "-fPIC", "-ldl")
+
+
 @pytest.mark.parametrize("call, at", [("rename", 1), ("rename", 2), ("open", 5), ("open", 6)])
-def test_calls_that_fail_for_a_while(vramtrace, start_loop, compile_c, tmp_path, call, at):
+def test_calls_that_fail_for_a_while(vramtrace, start_loop, fault, tmp_path, call, at):
     """Then the oldest part is dropped later."""
-    fault = compile_c(CRASH / "fail_calls.c", "-shared", "-fPIC", "-ldl")
     process, counted = start_loop(preload=[fault], FAIL_CALL=call, FAIL_AT=at, FAIL_WITH=5, FAIL_TIMES=1)
     finish(process)
     check_counts(vramtrace, tmp_path / "job.vtr", counted())
     assert not list((tmp_path / "job.vtr").glob("*.new"))
+    assert failed_drops(vramtrace, tmp_path / "job.vtr", "Input/output error") == 1
+
+
+def test_no_room_for_two_files(vramtrace, start_loop, fault, tmp_path):
+    """The disk is full because the next file is on it: that is given up, and the trace goes on."""
+    fail = {"FAIL_CALL": "pwrite", "FAIL_IN": "trace", "FAIL_WITH": 28, "FAIL_TIMES": 2}
+    process, counted = start_loop(preload=[fault], **fail)
+    finish(process)
+    report = check_counts(vramtrace, tmp_path / "job.vtr", counted())
+    assert report["recording"]["kept_from_ns"]
+    assert failed_drops(vramtrace, tmp_path / "job.vtr", "No space left on device") == 2
+
+
+def test_disk_that_does_not_take_the_next_file(vramtrace, start_loop, fault, mount_tmpfs):
+    """What is not on the disk never takes the trace's name."""
+    output = mount_tmpfs("256m") / "job.vtr"
+    with Watch(output) as watch:
+        process, counted = start_loop(output=output, preload=[fault], FAIL_CALL="fdsync", FAIL_WITH=5)
+        finish(process)
+    report = check_counts(vramtrace, output, counted())
+    assert report["recording"]["kept_from_ns"] is None and len(watch.inodes) == 1
+    assert failed_drops(vramtrace, output, "Input/output error") > 2
+
+
+def test_program_with_another_root(vramtrace, start_loop, tmp_path):
+    """Where the recording lies cannot be named any more; it is dropped from all the same."""
+    (tmp_path / "root").mkdir()
+    process, counted = start_loop(folder=[tmp_path / "root"])
+    finish(process)
+    report = check_counts(vramtrace, tmp_path / "job.vtr", counted())
+    assert report["recording"]["kept_from_ns"]
+    assert failed_drops(vramtrace, tmp_path / "job.vtr") == 0
+
+
+def test_recording_that_is_moved(vramtrace, start_loop, tmp_path):
+    process, counted = start_loop()
+    while not counted()[0]:
+        time.sleep(0.001)
+    (tmp_path / "job.vtr").rename(tmp_path / "moved.vtr")
+    finish(process)
+    report = check_counts(vramtrace, tmp_path / "moved.vtr", counted())
+    assert report["recording"]["kept_from_ns"]
+    assert failed_drops(vramtrace, tmp_path / "moved.vtr") == 0
+    assert not (tmp_path / "job.vtr").exists()
 
 
 def test_read_while_it_runs(vramtrace, start_loop, tmp_path):
@@ -383,6 +443,25 @@ def test_little_room_on_the_disk(vramtrace, start_loop, mount_tmpfs, leave):
     report = check_counts(vramtrace, place / "job.vtr", counted())
     (info,) = vramtrace.json("info", place / "job.vtr")["process_list"]
     assert "of the disk was free" in info["info"]["keep"] and report["recording"]["kept_from_ns"]
+
+
+def test_room_comes_back(vramtrace, start_loop, mount_tmpfs):
+    """With a tenth free again there is no limit any more."""
+    place = mount_tmpfs("24m")
+    fill(place, 2 * MIB)
+    process, counted = start_loop(output=place / "job.vtr", pairs=10**9, VRAMTRACE_KEEP=None)
+    with Watch(place / "job.vtr") as watch:
+        while len(watch.inodes) < 2:
+            time.sleep(0.01)
+        assert watch.most < 2 * MIB
+        (place / "other").unlink()
+        while watch.most < 4 * MIB:
+            time.sleep(0.01)
+            assert process.poll() is None
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    report = vramtrace.json("report", place / "job.vtr")
+    assert report["recording"]["lost_events"] == 0 and report["recording"]["kept_from_ns"]
 
 
 def test_no_room_at_all(vramtrace, start_loop, mount_tmpfs):
