@@ -76,6 +76,16 @@ static bool expand(struct output *o, char *out, size_t size, const char *pattern
 	return fits;
 }
 
+void output_escape(char *out, const char *name)
+{
+	for (; *name; name++) {
+		if (*name == '%')
+			*out++ = '%';
+		*out++ = *name;
+	}
+	*out = 0;
+}
+
 int output_name(struct output *o, const char *pattern, const char *const *argv, pid_t pid)
 {
 	char name[PATH_MAX] = "", program[256];

@@ -27,6 +27,9 @@ struct output {
  */
 int output_name(struct output *o, const char *pattern, const char *const *argv, pid_t pid);
 
+/* A name as a pattern that stands for it: with %% for each %. `out` has room for twice its length. */
+void output_escape(char *out, const char *name);
+
 /* The newest generation made by job o->job, into dir; false if it made none. */
 bool output_find(const struct output *o, char dir[static PATH_MAX]);
 

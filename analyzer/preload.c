@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/output.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -25,20 +26,26 @@ static const char *const gpu_names[] = {
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* This binary's folder, without a slash at the end. */
-static int own_folder(char out[static PATH_MAX])
+int preload_own_program(char out[static PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	char *slash;
 
 	if (n <= 0) {
 		message_error("cannot find vramtrace's own folder: '/proc/self/exe': %s", strerror(errno));
 		return RUN_TROUBLE;
 	}
 	out[n] = 0;
-	slash = strrchr(out, '/');
-	*slash = 0;
 	return 0;
+}
+
+/* Its folder, without a slash at the end. */
+static int own_folder(char out[static PATH_MAX])
+{
+	int status = preload_own_program(out);
+
+	if (!status)
+		*strrchr(out, '/') = 0;
+	return status;
 }
 
 /* DIR/name, else DIR/../lib/vramtrace/name. */
@@ -128,17 +135,6 @@ static bool join_preload(const struct preload *p, const struct preload_plan *pla
 	return true;
 }
 
-/* The library expands % once more: what is already a name must survive that. */
-static void escape_percent(const char *text, char *out)
-{
-	for (; *text; text++) {
-		if (*text == '%')
-			*out++ = '%';
-		*out++ = *text;
-	}
-	*out = 0;
-}
-
 static bool set_number(const char *name, uint64_t number)
 {
 	char text[24];
@@ -151,7 +147,8 @@ static bool apply_recording(const struct preload_plan *plan)
 {
 	char output[2 * PATH_MAX];
 
-	escape_percent(plan->output, output);
+	/* The library expands % once more: what is already a name must survive that. */
+	output_escape(output, plan->output);
 	return !setenv("VRAMTRACE_OUTPUT", output, 1) && !setenv("VRAMTRACE_JOB", plan->job, 1) &&
 	       (!plan->stacks || !setenv("VRAMTRACE_STACKS", plan->stacks, 1)) &&
 	       (!plan->only || !setenv("VRAMTRACE_FILTER", plan->only, 1)) &&

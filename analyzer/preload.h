@@ -41,6 +41,9 @@ struct preload_plan {
 	struct gpu_share share;
 };
 
+/* The path of this program. Returns 0, or RUN_TROUBLE after a message. */
+int preload_own_program(char out[static PATH_MAX]);
+
 /* Find what the plan needs. Returns 0, or RUN_TROUBLE after a message. */
 int preload_find(struct preload *p, const struct preload_plan *plan);
 

@@ -2,8 +2,6 @@
 /* What a recording says of a job's peak; see estimate_measure.h. */
 #include "analyzer/cmds/estimate_measure.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,8 @@
 #include "analyzer/command.h"
 #include "analyzer/launch.h"
 #include "analyzer/model.h"
+#include "analyzer/preload.h"
+#include "analyzer/scratch.h"
 #include "analyzer/ui/message.h"
 
 int estimate_read(struct estimate_measured *m, const char *recording)
@@ -47,14 +47,6 @@ static int stdout_to_stderr(pid_t pid, void *context)
 	return dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ? RUN_TROUBLE : 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int record(const char *self, const char *path, const char *gpu, const char *const *program)
 {
 	const char *head[] = { self,        "run", "-q", "--simulate", gpu, "--simulate-capacity",
@@ -86,25 +78,17 @@ static int record(const char *self, const char *path, const char *gpu, const cha
 
 int estimate_measure(struct estimate_measured *m, const char *gpu, const char *const *program)
 {
-	const char *parent = getenv("TMPDIR");
-	char folder[4096], path[sizeof(folder) + 16], self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int ret;
+	char folder[PATH_MAX], path[sizeof(folder) + SCRATCH_ROOM], self[PATH_MAX];
+	int ret = preload_own_program(self) ? CMD_TROUBLE : scratch_make(folder, "measure");
 
-	if (n < 0)
-		return message_error("cannot find this program: %s", strerror(errno));
-	self[n] = 0;
-	if (snprintf(folder, sizeof(folder), "%s/vramtrace-measure-XXXXXX",
-		     parent && *parent ? parent : "/tmp") >= (int)sizeof(folder))
-		return message_error("the path in TMPDIR is too long");
-	if (!mkdtemp(folder))
-		return message_error("cannot make '%s': %s", folder, strerror(errno));
+	if (ret)
+		return ret;
 	snprintf(path, sizeof(path), "%s/step.vtr", folder);
 	ret = record(self, path, gpu, program);
 	if (!ret && access(path, F_OK))
 		ret = message_error("'%s' used no GPU memory: nothing was measured", program[0]);
 	if (!ret)
 		ret = estimate_read(m, path);
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(folder);
 	return ret;
 }
