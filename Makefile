@@ -87,7 +87,8 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 	$(Q){ echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };'; } >$@
 
 # What the analyzer is made of; fragments name it, too.
-AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/ui/*.c)
+AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/maxfit/*.c \
+	analyzer/ui/*.c)
 AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------

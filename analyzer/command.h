@@ -32,6 +32,7 @@ int cmd_leaks(int argc, const char **argv);
 int cmd_frag(int argc, const char **argv);
 int cmd_oom(int argc, const char **argv);
 int cmd_estimate(int argc, const char **argv);
+int cmd_max_fit(int argc, const char **argv);
 int cmd_check(int argc, const char **argv);
 int cmd_baseline(int argc, const char **argv);
 int cmd_diff(int argc, const char **argv);

@@ -27,6 +27,28 @@ try leaks --top -1 a
 try frag
 try frag --top -1 a
 try frag --points 0 a
+try max-fit
+try max-fit --max 8
+try max-fit -- true {}
+try max-fit --max 8 -- true
+try max-fit --min 9 --max 8 -- true {}
+try max-fit --min 9 --max 15 --multiple-of 8 -- true {}
+try max-fit --max 8 --multiple-of 0 -- true {}
+try max-fit --max 8 --headroom 10 -- true {}
+try max-fit --max 8 --headroom 100% -- true {}
+try max-fit --max 8 --steps -2 -- true {}
+try max-fit --max 8 --jobs 2 -- true {}
+try max-fit --max 8 --jobs 99 --simulate h100 -- true {}
+try max-fit --max 8 --simulate h100,h1000 -- true {}
+try max-fit --max 8 --simulate , -- true {}
+try max-fit --max 8 --simulate-capacity 1GiB -- true {}
+try max-fit --max 8 --simulate h100 --simulate-capacity much -- true {}
+try max-fit --max 8 --simulate h100 -o missing/folder -- true {}
+try max-fit --values 1,2 --max 8 -- true {}
+try max-fit --values 1,x -- true {}
+try max-fit --values 1, -- true {}
+try max-fit --values 0 -- true {}
+try max-fit --values '' -- true {}
 try check a
 try check --max-peak 20 a
 try check --max-peak much a

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* A try's recording, in short. */
+#include "analyzer/maxfit/fitresult.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/analysis/footprint.h"
+#include "analyzer/command.h"
+#include "analyzer/failures.h"
+#include "analyzer/oomtext.h"
+#include "analyzer/ui/message.h"
+
+const char *const fit_outcome_names[] = {
+	[FIT_UNKNOWN] = "unknown", [FIT_FITS] = "fits",     [FIT_OOM] = "oom",
+	[FIT_TIGHT] = "tight",     [FIT_FAILED] = "failed", [FIT_IDLE] = "idle",
+};
+
+bool fitresult_fits(const struct fit_result *r)
+{
+	return r->outcome == FIT_FITS;
+}
+
+bool fitresult_is_verdict(const struct fit_result *r)
+{
+	return r->outcome == FIT_FITS || r->outcome == FIT_OOM || r->outcome == FIT_TIGHT;
+}
+
+/* Both see every event. */
+struct watching {
+	struct failures failures;
+	struct oomwatch ooms;
+};
+
+static void observe(void *context, const struct model_process *p, const struct tfmt_event *ev,
+		    uint64_t time_ns)
+{
+	struct watching *w = context;
+
+	failures_observe(&w->failures, p, ev, time_ns);
+	oomwatch_observe(&w->ooms, p, ev, time_ns);
+}
+
+/* How full, as a part of the whole; of an unlimited one, in bytes. */
+static double fullness(const struct footprint_device *d)
+{
+	double used = (double)d->figure[FIGURE_DEVICE_USED];
+
+	return d->capacity_bytes ? used / (double)d->capacity_bytes : used;
+}
+
+static const struct footprint_device *fullest(const struct footprint *f)
+{
+	const struct footprint_device *best = NULL;
+
+	for (uint32_t i = 0; i < f->nr_devices; i++)
+		if (f->device[i].figure[FIGURE_PEAK] && (!best || fullness(&f->device[i]) > fullness(best)))
+			best = &f->device[i];
+	return best;
+}
+
+static void take_figures(struct fit_result *r, const struct footprint_device *d)
+{
+	snprintf(r->gpu, sizeof(r->gpu), "%s", d->name ? d->name : "");
+	r->capacity_bytes = d->capacity_bytes;
+	r->allocated_peak_bytes = d->figure[FIGURE_PEAK];
+	r->reserved_peak_bytes = d->figure[FIGURE_RESERVED];
+	r->used_bytes = d->figure[FIGURE_DEVICE_USED];
+	for (uint32_t i = 0; i < d->nr_parts[BY_CATEGORY]; i++)
+		for (int k = 0; k < NR_CATEGORIES; k++)
+			if (!strcmp(d->part[BY_CATEGORY][i].name, category_names[k]))
+				r->category_bytes[k] = d->part[BY_CATEGORY][i].bytes;
+}
+
+/* The framework's allocator failed, and the program did not go on; or the driver refused somebody else. */
+static bool ran_out(const struct model *m, const struct watching *w)
+{
+	if (failures_device(&w->failures, m))
+		return true;
+	for (size_t i = 0; i < m->nr_devices; i++)
+		if (oomwatch_is_unhandled(&w->ooms, &m->device[i]))
+			return true;
+	return false;
+}
+
+/* What failed says it was memory, of a GPU: where no call that is recorded was refused (a library's own
+ * error). */
+static bool says_out_of_memory(const char *output)
+{
+	struct oom_text t = { 0 };
+	FILE *in = fopen(output, "re");
+	bool found = false;
+
+	if (in && !oomtext_read(&t, in))
+		for (size_t i = 0; i < t.nr_messages; i++)
+			found |= t.message[i].wording <= OOM_LIBRARY;
+	if (in) {
+		oomtext_release(&t);
+		fclose(in);
+	}
+	return found;
+}
+
+static int explain(struct fit_result *r, const struct model *m, const struct watching *w)
+{
+	const struct model_device *d = failures_device(&w->failures, m);
+	struct autopsy a = AUTOPSY_INIT;
+	const struct stack_frame *site = NULL;
+	int err = d ? autopsy_make(&a, m, d, &w->failures) : 0;
+
+	if (d && !err) {
+		r->has_autopsy = true;
+		r->asked_bytes = a.failure->asked;
+		r->phase = phase_names[a.failure->phase];
+		if (a.capacity)
+			r->capacity_bytes = a.capacity;
+		site = a.has_site ? &a.site : NULL;
+	}
+	if (d && !err && a.nr_findings) {
+		r->verdict = verdict_name(a.finding[0].verdict);
+		snprintf(r->sentence, sizeof(r->sentence), "%s", a.finding[0].sentence);
+		site = a.finding[0].has_site ? &a.finding[0].site : site;
+	}
+	if (site) {
+		snprintf(r->file, sizeof(r->file), "%s", site->file ? site->file : "");
+		snprintf(r->function, sizeof(r->function), "%s", site->function ? site->function : "");
+		r->line = site->line;
+	}
+	autopsy_release(&a);
+	return err;
+}
+
+static bool is_tight(const struct fit_result *r, double headroom)
+{
+	return headroom > 0 && r->capacity_bytes &&
+	       (double)r->used_bytes > (1 - headroom) * (double)r->capacity_bytes;
+}
+
+static uint32_t most_steps(const struct model *m)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		uint32_t nr = steps_count(&m->process[i].books.lives->steps);
+
+		most = nr > most ? nr : most;
+	}
+	return most;
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int judge(struct fit_result *r, struct footprint *f, const struct model *m, const struct watching *w,
+		 const char *output, double headroom)
+{
+	const struct footprint_device *d = fullest(f);
+	bool has_failed = r->exit_status || r->signal;
+
+	r->is_simulated = m->simulated;
+	r->nr_steps = most_steps(m);
+	if (d)
+		take_figures(r, d);
+	for (uint32_t i = 0; i < f->nr_devices; i++)
+		r->nr_ooms += f->device[i].ooms;
+	if (ran_out(m, w) || (has_failed && !r->nr_ooms && says_out_of_memory(output))) {
+		r->outcome = FIT_OOM;
+		return explain(r, m, w);
+	}
+	if (has_failed)
+		r->outcome = FIT_FAILED;
+	else if (!d)
+		r->outcome = FIT_IDLE;
+	else
+		r->outcome = is_tight(r, headroom) ? FIT_TIGHT : FIT_FITS;
+	return 0;
+}
+
+int fitresult_read(struct fit_result *r, const char *recording, const char *output, double headroom)
+{
+	struct watching w = { FAILURES_INIT, OOMWATCH_INIT };
+	struct model_options load = {
+		.observe = observe, .ctx = &w, .lives = true, .modules = true, .quiet = true
+	};
+	struct footprint f = FOOTPRINT_INIT;
+	struct model m = MODEL_INIT;
+	struct sourcepath names;
+	int ret;
+
+	if (access(recording, F_OK)) {
+		r->outcome = r->exit_status || r->signal ? FIT_FAILED : FIT_IDLE;
+		if (r->outcome == FIT_FAILED && says_out_of_memory(output))
+			r->outcome = FIT_OOM;
+		return CMD_FINE;
+	}
+	ret = model_load(&m, recording, &load);
+	sourcepath_find_root(&names);
+	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
+		     footprint_make(&f, &m, &w.ooms, &names) || judge(r, &f, &m, &w, output, headroom)))
+		ret = message_error("cannot judge '%s': out of memory", recording);
+	footprint_release(&f);
+	failures_release(&w.failures);
+	oomwatch_release(&w.ooms);
+	model_release(&m);
+	return ret;
+}
