@@ -8,9 +8,12 @@
 
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_ruling.h"
+#include "analyzer/cmds/print_wrapped.h"
 #include "analyzer/ui/human.h"
 
-#define CALLERS_SHOWN 4
+#define CALLERS_WIDTH 63 /* so that their line has 80 columns */
+#define PLACE_WIDTH 63
+#define WHAT_WIDTH 46    /* what the figures of a row leave */
 
 void print_footprint_device(struct emit *e, const struct footprint_device *d)
 {
@@ -47,16 +50,38 @@ static void stack_json(struct emit *e, const char *key, const struct footprint_s
 	emit_object_end(e);
 }
 
-/* What the blocks are, and were. */
+/* What the blocks are, and were: that in a line of its own where the row has no room for it. */
 static void what_label(struct emit *e, const struct compare_stack *s)
 {
 	char what[RULING_TEXT_MAX], was[RULING_TEXT_MAX];
+	bool changed = s->before && s->after &&
+		       strcmp(print_what(what, s->after), print_what(was, s->before));
 
 	print_what(what, s->after ? s->after : s->before);
-	if (s->before && s->after && strcmp(what, print_what(was, s->before)))
-		emit_label(e, "what", NULL, "%s, was %s", what, was);
-	else
+	if (!changed || strlen(what) + strlen(", was ") + strlen(was) > WHAT_WIDTH)
 		emit_label(e, "what", NULL, "%s%s", what, s->after ? "" : ", gone");
+	else
+		emit_label(e, "what", NULL, "%s, was %s", what, was);
+	if (changed && strlen(what) + strlen(", was ") + strlen(was) > WHAT_WIDTH)
+		emit_text(e, "         was %s", was);
+}
+
+/* Where it was allocated; of a long path the file's name alone. */
+static void place_line(struct emit *e, const struct footprint_stack *s, const char *place)
+{
+	const char *label = *s->node || !*s->file ? "" : "allocated at ", *name = strrchr(s->file, '/');
+	char text[RULING_TEXT_MAX];
+
+	if (!*s->node && name && strlen(place) > PLACE_WIDTH) {
+		struct footprint_stack shown = *s;
+
+		shown.file = name + 1;
+		place = print_place(text, &shown);
+	}
+	if (strlen(label) + strlen(place) > strlen("allocated at ") + PLACE_WIDTH)
+		emit_text(e, "%s%.*s...", label, (int)(strlen("allocated at ") + PLACE_WIDTH - 3 - strlen(label)), place);
+	else
+		emit_text(e, "%s%s", label, place);
 }
 
 static const struct emit_column grown_columns[] = {
@@ -90,9 +115,9 @@ static void change_row(struct emit *e, const struct compare_stack *s, bool is_gr
 	emit_string(e, "place", NULL, print_place(text, now));
 	stack_json(e, "before", s->before);
 	stack_json(e, "after", s->after);
-	emit_text(e, "%s%s", *now->node || !*now->file ? "" : "allocated at ", text);
+	place_line(e, now, text);
 	if (now->nr_callers)
-		emit_text(e, "          by %s", print_callers(text, now, CALLERS_SHOWN));
+		emit_text(e, "          by %s", print_callers(text, now, CALLERS_WIDTH));
 	emit_row_end(e);
 }
 
@@ -108,7 +133,7 @@ void print_changes(struct emit *e, const char *key, const struct compare_stack *
 
 void print_grown_parts(struct emit *e, const struct compare_device *d)
 {
-	char size[HUMAN_MAX], line[1024];
+	char size[HUMAN_MAX], line[1024], lead[32];
 
 	for (int by = 0; by < NR_BREAKDOWNS; by++) {
 		size_t n = 0;
@@ -120,7 +145,8 @@ void print_grown_parts(struct emit *e, const struct compare_device *d)
 				n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s %s", n ? ", " : "", part->name,
 						      human_bytes_delta(size, (int64_t)(part->after - part->before)));
 		}
+		snprintf(lead, sizeof(lead), "by %s: ", footprint_breakdowns[by]);
 		if (n)
-			emit_text(e, "by %s: %s", footprint_breakdowns[by], line);
+			print_wrapped(e, lead, "    ", line);
 	}
 }

@@ -9,7 +9,6 @@
 
 #include "analyzer/ui/human.h"
 
-#define LINE_COLUMNS 78
 #define SENTENCE_MAX 400
 #define SENTENCES_MAX 8
 
@@ -327,27 +326,6 @@ static void say_advice(struct sentences *to, const struct oom_message *m, const 
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
-
-/* A sentence in lines of the screen's width, the further ones set in. */
-void print_wrapped(struct emit *e, const char *first, const char *indent, const char *text)
-{
-	const char *lead = first;
-
-	while (*text) {
-		size_t room = LINE_COLUMNS - strlen(lead), n = strlen(text);
-
-		if (n > room) {
-			for (n = room; n && text[n] != ' '; n--)
-				;
-			if (!n)
-				n = room;
-		}
-		emit_text(e, "%s%.*s", lead, (int)n, text);
-		text += n;
-		text += strspn(text, " ");
-		lead = indent;
-	}
-}
 
 static void print_figure(struct emit *e, const char *label, struct oom_figure figure, bool *is_first)
 {

@@ -4,6 +4,7 @@
 #define VT_PRINT_OOM_H
 
 #include "analyzer/analysis/oomstory.h"
+#include "analyzer/cmds/print_wrapped.h"
 #include "analyzer/ui/emit.h"
 
 /* "2.50 GiB", "14.88 MiB", "0 bytes": as PyTorch prints it. Returns buf; 32 bytes are enough. */
@@ -15,8 +16,5 @@ void print_oom_text(struct emit *e, const struct oom_message *m, const struct oo
 /* JSON: members of the object that is open, and the array "findings". Nothing as text. */
 void print_oom_message(struct emit *e, const struct oom_message *m, const struct oom_story *s);
 void print_oom_findings(struct emit *e, const struct oom_message *m, const struct oom_story *s);
-
-/* Text in lines of at most 80 columns, the first behind `first`, the others behind `indent`. */
-void print_wrapped(struct emit *e, const char *first, const char *indent, const char *text);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/ui/human.h"
 
@@ -25,13 +26,17 @@ const char *print_place(char buf[static RULING_TEXT_MAX], const struct footprint
 	return buf;
 }
 
-const char *print_callers(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s, uint32_t most)
+const char *print_callers(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s, size_t width)
 {
 	size_t n = 0;
 
 	buf[0] = 0;
-	for (uint32_t i = 0; i < s->nr_callers && i < most && n < RULING_TEXT_MAX; i++)
-		n += (size_t)snprintf(buf + n, RULING_TEXT_MAX - n, "%s%s", i ? " < " : "", s->caller[i]);
+	for (uint32_t i = 0; i < s->nr_callers; i++) {
+		if (n && n + strlen(" < ") + strlen(s->caller[i]) > width)
+			break;
+		n += (size_t)snprintf(buf + n, RULING_TEXT_MAX - n, "%s%.*s", i ? " < " : "", (int)width,
+				      s->caller[i]);
+	}
 	return buf;
 }
 

@@ -11,8 +11,8 @@
 /* "train.py:36 in Block.forward", "MmBackward0, from forward train.py:36 in Block.forward", "(modelled)". */
 const char *print_place(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s);
 
-/* The functions that called the place: "GPT.forward < train < <module>", at most so many; "" if there are none. */
-const char *print_callers(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s, uint32_t most);
+/* The functions that called the place: "GPT.forward < train < <module>", as many as so many columns hold; "" = none. */
+const char *print_callers(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s, size_t width);
 
 /* "float32 [32, 1024]", or the call that took it from the driver. */
 const char *print_what(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s);
