@@ -21,11 +21,13 @@
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
 #define LIVE_SHOWN 3        /* groups live at the end, on the first page */
+#define FRAMES_SHOWN 2      /* ... with so many frames of the program's own */
 
 struct leaks_opts {
 	uint64_t min_bytes;
 	int64_t top;
 	bool exit_code, verbose;
+	bool is_first_page; /* no option: as much as a screen holds */
 	struct emit_opts emit;
 	uint64_t capacity_bytes;
 	int64_t horizon;
@@ -182,17 +184,31 @@ static void part_heading(struct emit *e, const struct model *m, const struct sur
 		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");
 }
 
-/* Behind a finding what was live at the end takes one line a place, without stacks. */
+/* Behind a finding, and of several devices, what was live at the end takes one line a place, without stacks. */
 static bool is_brief(const struct leaks *l, const struct leaks_opts *o)
 {
-	return leaks_have_finding(l) && !o->verbose && !o->emit.json && !o->emit.csv;
+	return (leaks_have_finding(l) || l->nr_growths > 1) && !o->verbose && !o->emit.json && !o->emit.csv;
+}
+
+/* Of how many devices, and the host, something was live at the end. */
+static uint64_t nr_live_parts(const struct leaks *l)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < l->nr_parts; i++)
+		nr += l->part[i].holders.nr_holders != 0;
+	return nr;
 }
 
 static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l,
 			     const struct leaks_opts *o)
 {
-	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, is_brief(l, o) };
+	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, is_brief(l, o), FRAMES_SHOWN };
+	uint64_t nr_parts = nr_live_parts(l);
 	char size[HUMAN_MAX];
+
+	if (o->is_first_page && nr_parts > 1) /* they share the page */
+		rows.top = rows.top > nr_parts ? rows.top / nr_parts : 1;
 
 	for (size_t i = 0; i < m->nr_devices; i++)
 		print_stepgrowth(e, m, &m->device[i], &l->growth[i], &l->limits);
@@ -222,7 +238,7 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 static int leaks_print(const struct leaks *l, const struct model *m, const struct leaks_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
-	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false };
+	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false, 0 };
 
 	print_recording(e, m);
 	emit_object_begin(e, "totals", NULL);
@@ -319,6 +335,7 @@ int cmd_leaks(int argc, const char **argv)
 				 argv[argc - 1]);
 	if (o.top < 0 && o.top != TOP_USUAL)
 		return opt_wrong(&leaks_help, "'--top' cannot be negative");
+	o.is_first_page = o.top < 0 && !o.verbose;
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : o.verbose ? 10 : LIVE_SHOWN;
 	ret = model_load(&m, argv[1], &load);

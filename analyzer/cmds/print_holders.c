@@ -13,9 +13,9 @@
 
 #define TEXT_MAX 1024
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */
+#define PAGE_WIDTH 80
 #define ORIGIN_WIDTH 62 /* of a frame on the first page, so that its line has 80 columns */
 #define ORIGIN_LINE (ORIGIN_WIDTH + 13) /* of all that is said of it */
-#define PAGE_ORIGIN_WIDTH 55 /* what figures leave of 80 columns */
 
 static const char *const space_names[16] = {
 	[TFMT_SPACE_DEVICE] = "device",
@@ -136,6 +136,8 @@ const char *print_origin(char *buf, size_t size, const struct model *m, struct m
 		no_frames_text(buf, size, p, h->largest);
 	else
 		snprintf(buf, size, "allocated at %s", narrow_frame_text(text, sizeof(text), frame, ORIGIN_WIDTH));
+	if (strlen(buf) > ORIGIN_LINE && size > ORIGIN_LINE)
+		strcpy(buf + ORIGIN_LINE - 3, "...");
 	stack_release(&stack);
 	return buf;
 }
@@ -279,9 +281,23 @@ static const char *frame_label(const struct stack_frame *f, const struct stack_f
 	return before && !before->node ? "          by " : "allocated at ";
 }
 
-/* The frames below a row: the site first, its callers, PyTorch's own folded. */
-static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
+/* A frame below a row: all of it if verbose, else what 80 columns hold. Returns buf. */
+static const char *row_frame_text(char *buf, size_t size, const struct stack_frame *f, bool verbose)
 {
+	struct stack_frame shown = *f;
+
+	if (verbose)
+		return frame_text(buf, size, f, true);
+	narrow_frame_text(buf, size, &shown, ORIGIN_WIDTH);
+	if (strlen(buf) > ORIGIN_WIDTH)
+		strcpy(buf + ORIGIN_WIDTH - 3, "...");
+	return buf;
+}
+
+/* The frames below a row: the site first, its callers, PyTorch's own folded. */
+static void stack_text(struct emit *e, const struct stack *stack, const struct print_holders_options *o)
+{
+	bool verbose = o->verbose;
 	int site = stack_site(stack);
 	const struct stack_frame *inside = innermost_part(stack, site), *before = NULL;
 	uint32_t shown = 0, folded = 0, hidden = 0;
@@ -297,13 +313,13 @@ static void stack_text(struct emit *e, const struct stack *stack, bool verbose)
 			folded++;
 			continue;
 		}
-		if (!verbose && shown == FRAMES_SHOWN) {
+		if (!verbose && shown == (o->frames ? o->frames : FRAMES_SHOWN)) {
 			hidden++;
 			continue;
 		}
-		emit_text(e, "%s%s", frame_label(f, before), frame_text(text, sizeof(text), f, verbose));
+		emit_text(e, "%s%s", frame_label(f, before), row_frame_text(text, sizeof(text), f, verbose));
 		if ((int)i == site && inside && !verbose)
-			emit_text(e, "     through %s", frame_text(text, sizeof(text), inside, false));
+			emit_text(e, "     through %s", row_frame_text(text, sizeof(text), inside, false));
 		before = f;
 		shown++;
 	}
@@ -371,9 +387,32 @@ void print_holders_page_begin(struct emit *e, const char *what)
 	emit_table_begin(e, "groups", page);
 }
 
+static int wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
+/* What the figures of the rows that are shown leave of 80 columns. */
+static int origin_width(const struct holders *h, const struct print_holders_options *o)
+{
+	int bytes = (int)strlen("bytes"), share = (int)strlen("share"), count = (int)strlen("blocks");
+	char text[HUMAN_MAX];
+
+	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
+		const struct group_figures *f = &h->holder[i].figures;
+
+		bytes = wider(bytes, human_signed_bytes(text, (int64_t)f->bytes));
+		share = wider(share, human_percent(text, (double)(int64_t)f->bytes, (double)h->total.bytes));
+		count = wider(count, human_count(text, f->blocks));
+	}
+	return PAGE_WIDTH - (bytes + 2 + share + 2 + count + 2);
+}
+
 /* The origin in as many characters as a line of the first page has left for it. Returns buf. */
 static const char *page_origin(char buf[static TEXT_MAX], const struct model *m, struct model_process *p,
-			       const struct holder *h)
+			       const struct holder *h, int width)
 {
 	static const char at[] = "allocated at ", forward[] = ", from forward ";
 	char text[TEXT_MAX];
@@ -381,10 +420,10 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct model *m,
 
 	if (!strncmp(from, at, sizeof(at) - 1))
 		from += sizeof(at) - 1;
-	if (line && strlen(from) > PAGE_ORIGIN_WIDTH)
+	if (line && strlen(from) > (size_t)width)
 		from = line + 2;
-	if (strlen(from) > PAGE_ORIGIN_WIDTH)
-		snprintf(buf, TEXT_MAX, "%.*s...", PAGE_ORIGIN_WIDTH - 3, from);
+	if (strlen(from) > (size_t)width)
+		snprintf(buf, TEXT_MAX, "%.*s...", width - 3, from);
 	else
 		snprintf(buf, TEXT_MAX, "%s", from);
 	return buf;
@@ -405,6 +444,7 @@ static void print_newest_ranges(struct emit *e, const struct holders_query *q, c
 void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
 			const struct holders *h, const struct print_holders_options *o)
 {
+	int width = o->by_site ? origin_width(h, o) : 0;
 	struct stack stack = { 0 };
 	char text[TEXT_MAX];
 
@@ -421,7 +461,7 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 			   human_percent(text, (double)(int64_t)holder->figures.bytes, (double)h->total.bytes));
 		emit_uint(e, "count", NULL, holder->figures.blocks);
 		emit_label(e, "what", NULL, "%s",
-			   o->by_site ? page_origin(text, m, q->process, holder)
+			   o->by_site ? page_origin(text, m, q->process, holder, width)
 				      : what_text(text, sizeof(text), q->process, holder));
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
@@ -429,7 +469,7 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 		if (!stack.nr_frames && !o->by_site)
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
 		else if (!o->by_site)
-			stack_text(e, &stack, o->verbose);
+			stack_text(e, &stack, o);
 		emit_row_end(e);
 	}
 	stack_release(&stack);

@@ -25,6 +25,7 @@ struct print_holders_options {
 	uint64_t min_bytes; /* rows smaller than this are left out */
 	bool verbose;       /* whole stacks and paths */
 	bool by_site;       /* for the first page: one line each, the origin in place of shapes and a stack */
+	uint32_t frames;    /* of the program's own below each row, unless verbose; 0 = the usual 6 */
 };
 
 /* Begin, fill and end the table "groups"; rows of several processes and devices may follow one another. */
