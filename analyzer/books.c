@@ -273,8 +273,8 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 	books_forget_stale(books, BLOCK_TENSOR, ev->address);
 	if (group >= 0 && books->lives)
 		b.handle = lives_born(books->lives, books_device(ev), b.address, b.size, b.group,
-				      books->modulepaths ? modulepaths_next(books->modulepaths, ev, books->phase,
-									    books->lives->now.nr_begun) : 0);
+				      books->modulepaths ? modulepaths_next(books->modulepaths, ev,
+									    &books->lives->now) : 0);
 	if (group < 0 || !blocks_insert(&books->blocks, &b))
 		return TFMT_E_NOMEM;
 	d->tensor_allocs++;

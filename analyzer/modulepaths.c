@@ -481,8 +481,11 @@ static bool is_part(struct modulepaths *m, const struct direction *d, uint32_t s
 				 before->level[0].code == s->level[0].code);
 }
 
-uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase, uint32_t nr_begun)
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, const struct lives_when *now)
 {
+	/* The program's own calls are numbered anew in each cycle: a loop over steps makes no further modules. */
+	const struct open_call program = { .instance = now->nr_cycles };
+	enum phase phase = (enum phase)now->phase;
 	bool back = phase == PHASE_BACKWARD;
 	uint32_t stack = back ? forward_part(m, ev->python_stack) : ev->python_stack, keep = 0;
 	const struct modulepath_stack *s = stack_of(m, stack);
@@ -497,9 +500,9 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, en
 		return 0;
 	if (s->makes && !is_part(m, d, stack))
 		return 0;
-	if (d->nr_begun != nr_begun)
+	if (d->nr_begun != now->nr_begun)
 		d->stack = d->nr_open = 0;
-	d->nr_begun = nr_begun;
+	d->nr_begun = now->nr_begun;
 	if (d->stack)
 		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev, back);
 	s = stack_of(m, stack);
@@ -509,7 +512,6 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, en
 	}
 	d->latest_stack = ev->python_stack;
 	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
-		static const struct open_call program;
 		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
 
 		d->open[d->nr_open].path = enter(m, owner, &s->level[d->nr_open], back);

@@ -52,10 +52,10 @@ struct modulepaths {
 };
 
 /*
- * The path of an allocation, the next of its thread: with its phase, and how many backward passes have begun before. 0
- * also when memory runs out.
+ * The path of an allocation, the next of its thread: with its phase, and the backward passes and cycles before. 0 also
+ * when memory runs out.
  */
-uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, enum phase phase, uint32_t nr_begun);
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, const struct lives_when *now);
 void modulepaths_release(struct modulepaths *m);
 
 /* How many modules deep a path is; the ancestor of a path at a depth of at least 1, or itself. */
