@@ -244,6 +244,8 @@ void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 	if (!d)
 		return;
 	d->past_peak_bytes = peak_bytes;
+	memset(d->first_net, 0, sizeof(d->first_net)); /* what is counted is what comes now */
+	memset(d->later_net, 0, sizeof(d->later_net));
 	for (unsigned i = 0; i < NR_LIVES_MOMENTS; i++) {
 		free(d->moment[i].ended);
 		d->moment[i] = (struct lives_at){ .bytes = 0 };

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "analyzer/baselinefile.h"
+#include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/subject.h"
 #include "analyzer/command.h"
 #include "analyzer/options.h"
+#include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
 #define MIN_USUAL (UINT64_C(1) << 20)
@@ -33,6 +35,18 @@ static const struct opt_help baseline_help = {
 	.example = "vramtrace baseline -o memory-baseline.toml train.vtr",
 	.options = baseline_optv,
 };
+
+/* A flight recorder has kept the end alone; NULL: it has all. */
+static const char *part_kept(char *buf, size_t size, const struct model *m)
+{
+	char time[HUMAN_MAX];
+
+	if (print_kept_from(m) < 0)
+		return NULL;
+	snprintf(buf, size, "it keeps the last %s only, and not who held memory before; record it without --keep",
+		 human_ns(time, m->duration_ns - (uint64_t)print_kept_from(m)));
+	return buf;
+}
 
 /* The file is whole or as it was: written beside it, then put in its place. */
 static int write_file(const struct footprint *f, const char *path)
@@ -79,6 +93,7 @@ int cmd_baseline(int argc, const char **argv)
 	if (!ret && !o.force) {
 		why = subject_obstacle(text, sizeof(text), &s);
 		why = why ? why : subject_loss(text, sizeof(text), &s);
+		why = why ? why : part_kept(text, sizeof(text), &s.model);
 	}
 	if (why)
 		ret = message_error("cannot make a baseline of '%s': %s; --force makes one all the same", argv[1], why);

@@ -240,8 +240,9 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 	const struct frag_figures *end = &v->d->moment[FRAG_END].figures;
 	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX], text[TEXT_MAX];
 
-	emit_label(e, NULL, "reserved", "peak %s%s, %s at the end", print_at_least(v->device->process),
-		   human_bytes(a, p->reserved), human_bytes(b, end->reserved));
+	emit_label(e, NULL, "reserved", "peak %s%s%s, %s at the end", print_at_least(v->device->process),
+		   human_bytes(a, p->reserved), v->device->process->is_kept ? " in the part that is kept" : "",
+		   human_bytes(b, end->reserved));
 	emit_label(e, NULL, "cached, unused", "%s of reserved at its peak (1 - allocated/reserved)",
 		   human_percent(a, (double)p->cached, (double)p->reserved));
 	emit_label(e, NULL, when == FRAG_PEAK ? "at that peak" : "at the failure",
@@ -348,6 +349,7 @@ void json_frag(struct emit *e, const struct frag_view *v)
 		emit_double(e, "unused_at_peak", NULL, (double)p->cached / (double)p->reserved);
 	else
 		emit_null(e, "unused_at_peak", NULL);
+	emit_bool(e, "of_kept_part", NULL, v->device->process->is_kept);
 	emit_object_begin(e, "moments", NULL);
 	for (int i = 0; i < NR_FRAG_MOMENTS; i++) {
 		if (v->d)
