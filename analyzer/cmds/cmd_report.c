@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/analysis/autopsy.h"
+#include "analyzer/analysis/devicepage.h"
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_facts.h"
@@ -15,6 +16,7 @@
 #include "analyzer/cmds/print_phases.h"
 #include "analyzer/cmds/print_report.h"
 #include "analyzer/cmds/print_stepgrowth.h"
+#include "analyzer/cmds/print_wrapped.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
@@ -23,7 +25,7 @@
 #include "analyzer/ui/message.h"
 
 #define PAGE_LINES 24
-#define HOLDERS_SHOWN 4
+#define HOLDERS_SHOWN 3
 #define DEVICES_SHOWN 5
 /* Lines of the page besides devices, facts, phases and holders: heads, empty lines, what to type next. */
 #define OTHER_LINES 9
@@ -96,27 +98,47 @@ static const char *end_text(char *buf, size_t size, const struct model *m)
 	return buf;
 }
 
-/* Lines 1 and 2: what ran (of several, on the device explained), how it ended, how much was recorded. */
-static void text_run(struct emit *e, const struct model *m, const struct model_device *d)
+/* A flight recorder has dropped the beginning: what is told of the rest alone. Returns its lines. */
+static unsigned text_kept(struct emit *e, const struct model *m)
+{
+	char kept[HUMAN_MAX], whole[HUMAN_MAX];
+
+	if (print_kept_from(m) < 0)
+		return 0;
+	emit_text(e, "kept: the last %s of %s; steps and growth are of that part",
+		  human_ns(kept, m->duration_ns - (uint64_t)print_kept_from(m)), human_ns(whole, m->duration_ns));
+	return 1;
+}
+
+/*
+ * Lines 1 and 2: what ran (of several, on the device explained), how it ended, how much was recorded. Returns how many
+ * lines there are more.
+ */
+static unsigned text_run(struct emit *e, const struct model *m, const struct model_device *d)
 {
 	const struct model_process *p = d ? d->process : &m->process[0];
-	char duration[HUMAN_MAX], events[HUMAN_MAX], time[HUMAN_MAX], end[64], kept[64] = "";
+	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64], text[256];
+	unsigned lines;
 
 	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
 		     p->torch ? ", torch " : "", p->torch ? p->torch : "",
 		     p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
-	if (print_kept_from(m) >= 0)
-		snprintf(kept, sizeof(kept), ", those of the last %s kept",
-			 human_ns(time, m->duration_ns - (uint64_t)print_kept_from(m)));
-	emit_text(e, "%s after %s; %s events%s, %s", end_text(end, sizeof(end), m),
-		  human_ns(duration, m->duration_ns), human_count(events, m->nr_events), kept,
-		  m->complete ? "none lost" : "not whole: figures are \"at least\"");
+	snprintf(text, sizeof(text), "%s after %s; %s events, %s", end_text(end, sizeof(end), m),
+		 human_ns(duration, m->duration_ns), human_count(events, m->nr_events),
+		 m->complete ? "none lost" : "not whole: figures are \"at least\"");
+	lines = print_wrapped(e, "", "  ", text);
+	return lines - 1 + text_kept(e, m);
 }
 
-/* The sentence to remember. */
-static void text_verdict(struct emit *e, const struct model_device *d)
+/*
+ * The sentence to remember: memory ran out, or grows, or sufficed. Returns how many lines there are more.
+ */
+static unsigned text_verdict(struct emit *e, const struct devicepage *page)
 {
+	const struct model_device *d = page->device;
 	const struct device_books *b = d->books;
+	void (*line)(struct emit *, const char *, ...);
+	unsigned lines;
 	const struct books_moment *oom = &b->moment[MARK_OOM];
 	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
 
@@ -125,16 +147,19 @@ static void text_verdict(struct emit *e, const struct model_device *d)
 			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
 			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
 							 oom->reserved_bytes - oom->allocated_bytes : 0));
-		return;
+		return 0;
 	}
+	lines = print_stepgrowth_line(e, &page->growth, &page->limits);
+	line = lines ? emit_text : emit_heading;
 	human_bytes(size, filled_bytes(d));
 	if (!d->capacity_bytes)
-		emit_heading(e, "It needed %s%s of GPU memory.", print_at_least(d->process), size);
+		line(e, "It needed %s%s of GPU memory.", print_at_least(d->process), size);
 	else
-		emit_heading(e, "It fitted: %s%s of %s %s, %s of the GPU.", print_at_least(d->process), size,
-			     human_bytes(other, d->capacity_bytes),
-			     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
-			     human_percent(share, (double)filled_bytes(d), (double)d->capacity_bytes));
+		line(e, "It fitted: %s%s of %s %s, %s of the GPU.", print_at_least(d->process), size,
+		     human_bytes(other, d->capacity_bytes),
+		     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
+		     human_percent(share, (double)filled_bytes(d), (double)d->capacity_bytes));
+	return lines;
 }
 
 /* Returns its lines. */
@@ -247,17 +272,15 @@ static bool is_pipe(const char *path)
 	return !stat(path, &st) && S_ISFIFO(st.st_mode);
 }
 
-static void text_next(struct emit *e, const struct model *m, const struct model_device *d)
+static void text_next(struct emit *e, const struct model *m, const struct devicepage *page)
 {
 	const char *path = m->recording.path;
+	bool is_oom = page->device->books->tensor_ooms, grows = page->growth.nr_findings;
 
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
-	if (d && d->books->tensor_ooms)
-		emit_text(e, "next: vramtrace oom %s", path);
-	else
-		emit_text(e, "next: vramtrace peak %s", path);
-	emit_text(e, "      vramtrace timeline %s", path);
+	emit_text(e, "next: vramtrace %s %s", is_oom ? "oom" : grows ? "leaks" : "peak", path);
+	emit_text(e, "      vramtrace %s %s", grows && !is_oom ? "peak" : "timeline", path);
 }
 
 /* Each device in all its parts. Returns 0 or TFMT_E_NOMEM. */
@@ -276,31 +299,38 @@ static int text_parts(struct emit *e, const struct model *m)
 	return err;
 }
 
-/* The device to explain, or all in a table, and what is PyTorch's of it. Returns its lines, or TFMT_E_NOMEM. */
-static int text_memory(struct emit *e, const struct model *m, const struct model_device *d)
+/* The device to explain, or all in a table, and what is PyTorch's of it. Returns its lines. */
+static unsigned text_memory(struct emit *e, const struct model *m, const struct devicepage *page)
 {
-	struct outside o;
-	int ret = outside_find(&o, d);
-
-	if (!ret && m->nr_devices > 1)
-		ret = (int)(text_devices(e, m) + print_outside_of(e, d, &o));
-	else if (!ret)
-		ret = (int)text_device(e, m, d, &o);
-	outside_release(&o);
-	return ret;
+	if (m->nr_devices > 1)
+		return text_devices(e, m) + print_outside_of(e, page->device, &page->outside);
+	return text_device(e, m, page->device, &page->outside);
 }
 
-/* Does it grow from step to step? Returns its lines, or TFMT_E_NOMEM. */
-static int text_growth(struct emit *e, const struct model *m, const struct model_device *d)
+/* Returns 0 or TFMT_E_NOMEM. */
+static int text_page(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
+		     const struct devicepage *page, bool verbose)
 {
-	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
-	struct stepgrowth growth;
-	int ret = stepgrowth_find(&growth, m, d, &limits);
+	const struct model_device *d = page->device;
+	unsigned lines = OTHER_LINES + text_run(e, m, d);
+	int err;
 
-	if (!ret)
-		ret = (int)print_stepgrowth_line(e, &growth, &limits);
-	stepgrowth_release(&growth);
-	return ret;
+	emit_blank(e);
+	lines += text_verdict(e, page);
+	lines += a->device ? print_autopsy_brief(e, a) : 0;
+	lines += print_peak_phase(e, d, &page->phases);
+	emit_blank(e);
+	lines += text_memory(e, m, page);
+	lines += print_facts(e, m, d, f);
+	emit_blank(e);
+	lines += print_phases(e, d, &page->phases, verbose);
+	err = text_holders(e, m, d, lines);
+	if (verbose)
+		print_facts_whole(e, f);
+	if (verbose && !err)
+		err = text_parts(e, m);
+	text_next(e, m, page);
+	return err;
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
@@ -308,44 +338,27 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 		       bool verbose)
 {
 	const struct model_device *d = a->device ? a->device : worst_device(m);
-	int lines, phases, err;
+	struct devicepage page;
+	int err;
 
-	text_run(e, m, d);
-	emit_blank(e);
 	if (!d) {
+		text_run(e, m, NULL);
+		emit_blank(e);
 		emit_text(e, "No GPU memory was allocated in this recording.");
 		return 0;
 	}
-	text_verdict(e, d);
-	lines = a->device ? (int)print_autopsy_brief(e, a) : 0;
-	lines += (int)print_peak_phase(e, d);
-	err = text_growth(e, m, d);
-	if (err < 0)
-		return err;
-	lines += err;
-	emit_blank(e);
-	err = text_memory(e, m, d);
-	if (err < 0)
-		return err;
-	lines += err + OTHER_LINES + (int)print_facts(e, m, d, f);
-	emit_blank(e);
-	phases = print_phases(e, d, verbose);
-	if (phases < 0)
-		return phases;
-	err = text_holders(e, m, d, (unsigned)(lines + phases));
-	if (verbose)
-		print_facts_whole(e, f);
-	if (verbose && !err)
-		err = text_parts(e, m);
-	text_next(e, m, d);
+	err = devicepage_find(&page, m, d);
+	err = err ? err : text_page(e, m, f, a, &page, verbose);
+	devicepage_release(&page);
 	return err;
 }
 
 /* Facts, and what there is to explain. Returns 0 or TFMT_E_NOMEM. */
-static int find_all(struct facts *facts, struct autopsy *a, const struct model *m, const struct failures *failures)
+static int find_all(struct facts *facts, struct autopsy *a, const struct model *m, const struct failures *failures,
+		    bool is_text)
 {
 	const struct model_device *failed = failures_device(failures, m);
-	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(facts, m);
+	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(facts, m, is_text);
 
 	return !err && failed ? autopsy_make(a, m, failed, failures) : err;
 }
@@ -371,10 +384,10 @@ int cmd_report(int argc, const char **argv)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
-		ret = find_all(&facts, &a, &m, &failures);
-		ret = ret ? ret : report_json(e, &m, &facts.repeat, &a);
-		if (!ret && emit_is_text(e))
-			ret = report_text(e, &m, &facts, &a, o.verbose);
+		ret = find_all(&facts, &a, &m, &failures, emit_is_text(e));
+		if (!ret)
+			ret = emit_is_text(e) ? report_text(e, &m, &facts, &a, o.verbose)
+					      : report_json(e, &m, &facts.repeat, &a);
 		ret = ret ? emit_fail(e, "cannot group the events of '%s': out of memory", argv[1])
 			  : emit_close(e);
 	}

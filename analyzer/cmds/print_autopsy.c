@@ -63,7 +63,8 @@ static void print_request(struct emit *e, const struct autopsy *a)
 	char asked[HUMAN_MAX], step[32] = "", stream[32] = "", where[SITE_MAX] = "";
 
 	if (a->step)
-		snprintf(step, sizeof(step), "step %" PRIu32 ", ", a->step);
+		snprintf(step, sizeof(step), "step %" PRIu32 "%s, ", a->step,
+			 a->device->process->is_kept ? " of those kept" : "");
 	if (x->stream)
 		snprintf(stream, sizeof(stream), ", stream %u", x->stream);
 	if (a->site.file)
@@ -367,9 +368,8 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	json_modules(e, a);
 }
 
-void print_autopsy_findings(struct emit *e, const struct autopsy *a)
+void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 {
-	emit_array_begin(e, "findings", NULL);
 	for (unsigned i = 0; a && i < a->nr_findings; i++) {
 		const struct autopsy_finding *f = &a->finding[i];
 
@@ -389,5 +389,11 @@ void print_autopsy_findings(struct emit *e, const struct autopsy *a)
 		emit_array_end(e);
 		emit_object_end(e);
 	}
+}
+
+void print_autopsy_findings(struct emit *e, const struct autopsy *a)
+{
+	emit_array_begin(e, "findings", NULL);
+	print_autopsy_finding_objects(e, a);
 	emit_array_end(e);
 }

@@ -18,6 +18,9 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a);
 /* The array "findings"; NULL: it is empty. */
 void print_autopsy_findings(struct emit *e, const struct autopsy *a);
 
+/* What is in that array; others may follow. */
+void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a);
+
 /* Failures of a device: a table (text), the array "failures". */
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
 		    const struct failures_of_device *failures);

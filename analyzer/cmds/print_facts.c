@@ -11,12 +11,12 @@
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
 
-int facts_find(struct facts *f, const struct model *m)
+int facts_find(struct facts *f, const struct model *m, bool is_text)
 {
 	*f = (struct facts)FACTS_INIT;
 	if (m->recording.nr_runs > 1 && repeat_load(&f->repeat, &m->recording))
 		return TFMT_E_NOMEM;
-	return places_find(&f->places, m, NULL);
+	return is_text ? places_find(&f->places, m, NULL) : 0;
 }
 
 void facts_release(struct facts *f)

@@ -13,12 +13,12 @@
 
 struct facts {
 	struct repeat repeat; /* of a repeated recording */
-	struct places places; /* of all its processes */
+	struct places places; /* of all its processes; for text alone */
 };
 #define FACTS_INIT { .repeat = REPEAT_INIT }
 
 /* Returns 0 or TFMT_E_NOMEM. facts_release() is needed either way. */
-int facts_find(struct facts *f, const struct model *m);
+int facts_find(struct facts *f, const struct model *m, bool is_text);
 void facts_release(struct facts *f);
 
 /* The lines about device d that are shown at once; returns how many (at most 4). */

@@ -6,21 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/analysis/category.h"
 #include "analyzer/ui/human.h"
 
 #define CATEGORIES_SHOWN 2 /* on the first page */
 
 static const enum phase order[] = { PHASE_INIT, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_OTHER };
 #define NR_ORDER (sizeof(order) / sizeof(*order))
-
-static const struct lives_at *peak_of(const struct model_device *d, enum phase phase)
-{
-	const struct lives_device *lives = d->process->books.lives->device[d->ordinal];
-	const struct lives_at *at = lives ? &lives->moment[LIVES_PEAK_OF_PHASE + phase] : NULL;
-
-	return at && at->reached ? at : NULL;
-}
 
 /* The step of a moment, the first is 1; 0 when there are none. */
 static uint32_t step_of(const struct model_device *d, const struct lives_at *at)
@@ -44,28 +35,20 @@ static double net_of(const struct model_device *d, enum phase phase)
 }
 
 /* What is held by activations at the peak of a phase. */
-static uint64_t activations_of(const struct model_device *d, enum phase phase)
+static uint64_t activations_of(const struct phasetable *t, enum phase phase)
 {
-	const struct lives_at *at = peak_of(d, phase);
-	uint64_t bytes = 0;
-	struct categories c;
-
-	if (at && !categories_find(&c, d->process, d->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase), at->bytes))
-		bytes = c.sum[CATEGORY_ACTIVATION].bytes;
-	if (at)
-		categories_release(&c);
-	return bytes;
+	return t->row[phase].sum[CATEGORY_ACTIVATION].bytes;
 }
 
 /* Has backward only just begun at its peak: is (nearly) all still there that forward has kept for it? */
-static bool is_turn(const struct model_device *d)
+static bool is_turn(const struct phasetable *t)
 {
-	uint64_t forward = activations_of(d, PHASE_FORWARD);
+	uint64_t forward = activations_of(t, PHASE_FORWARD);
 
-	return forward && activations_of(d, PHASE_BACKWARD) >= forward / 10 * 9;
+	return forward && activations_of(t, PHASE_BACKWARD) >= forward / 10 * 9;
 }
 
-unsigned print_peak_phase(struct emit *e, const struct model_device *d)
+unsigned print_peak_phase(struct emit *e, const struct model_device *d, const struct phasetable *t)
 {
 	static const char *const where[NR_PHASES] = {
 		[PHASE_INIT] = "before the first forward",
@@ -74,26 +57,24 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d)
 		[PHASE_OPTIMIZER] = "in optimizer.step",
 		[PHASE_OTHER] = "outside of forward, backward and optimizer.step",
 	};
-	const struct lives *lives = d->process->books.lives;
-	enum phase phase = lives_peak_phase(lives, d->ordinal);
-	uint32_t nr_steps = steps_count(&lives->steps), step;
-	const char *place;
+	uint32_t nr_steps = steps_count(&d->process->books.lives->steps), step;
+	const char *place, *kept = d->process->is_kept ? " kept" : "";
 
-	if (phase == NR_PHASES)
+	if (t->peak == NR_PHASES)
 		return 0;
-	step = step_of(d, peak_of(d, phase));
-	place = phase == PHASE_BACKWARD && is_turn(d) ? "at the turn from forward to backward" : where[phase];
-	if (nr_steps && phase != PHASE_INIT && step > nr_steps)
-		emit_text(e, "Tensors peak %s, behind step %" PRIu32 ".", place, nr_steps);
-	else if (nr_steps && phase != PHASE_INIT)
-		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 ".", place, step, nr_steps);
+	step = step_of(d, t->row[t->peak].at);
+	place = t->peak == PHASE_BACKWARD && is_turn(t) ? "at the turn from forward to backward" : where[t->peak];
+	if (nr_steps && t->peak != PHASE_INIT && step > nr_steps)
+		emit_text(e, "Tensors peak %s, behind step %" PRIu32 "%s.", place, nr_steps, kept);
+	else if (nr_steps && t->peak != PHASE_INIT)
+		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 "%s.", place, step, nr_steps, kept);
 	else
 		emit_text(e, "Tensors peak %s.", place);
 	return 1;
 }
 
 /* "activation 11.5 GiB, temporary 3.07 GiB": the largest, at most `shown`. Returns buf. */
-static const char *holds_text(char *buf, size_t size, const struct categories *c, int shown)
+static const char *holds_text(char *buf, size_t size, const struct category_sum *sum, int shown)
 {
 	bool done[NR_CATEGORIES] = { false };
 	char bytes[HUMAN_MAX];
@@ -104,13 +85,13 @@ static const char *holds_text(char *buf, size_t size, const struct categories *c
 		int best = -1;
 
 		for (int i = 0; i < NR_CATEGORIES; i++)
-			if (!done[i] && c->sum[i].bytes && (best < 0 || c->sum[i].bytes > c->sum[best].bytes))
+			if (!done[i] && sum[i].bytes && (best < 0 || sum[i].bytes > sum[best].bytes))
 				best = i;
 		if (best < 0)
 			break;
 		done[best] = true;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s %s", used ? ", " : "", category_names[best],
-					 human_bytes(bytes, c->sum[best].bytes));
+					 human_bytes(bytes, sum[best].bytes));
 	}
 	return buf;
 }
@@ -125,13 +106,12 @@ static const char *net_text(char *buf, size_t size, double net)
 }
 
 /* Is the row worth a line of the first page? */
-static bool is_telling(const struct model_device *d, enum phase phase)
+static bool is_telling(const struct phasetable *t, enum phase phase)
 {
-	return phase == lives_peak_phase(d->process->books.lives, d->ordinal) ||
-	       (phase != PHASE_INIT && phase != PHASE_OTHER);
+	return phase == t->peak || (phase != PHASE_INIT && phase != PHASE_OTHER);
 }
 
-int print_phases(struct emit *e, const struct model_device *d, bool whole)
+unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole)
 {
 	static const struct emit_column columns[] = {
 		{ "phase", "phase", EMIT_LEFT, true },      { "peak", "peak", EMIT_RIGHT, true },
@@ -139,31 +119,27 @@ int print_phases(struct emit *e, const struct model_device *d, bool whole)
 		{ NULL, NULL, EMIT_LEFT, false },
 	};
 	char text[256];
-	int lines = 0, err = 0;
+	unsigned lines = 0;
 
-	for (size_t i = 0; i < NR_ORDER && !err; i++) {
-		const struct lives_at *at = peak_of(d, order[i]);
-		struct categories c;
+	for (size_t i = 0; i < NR_ORDER; i++) {
+		const struct phasetable_row *row = &t->row[order[i]];
 
-		if (!at || (!whole && !is_telling(d, order[i])))
+		if (!row->at || (!whole && !is_telling(t, order[i])))
 			continue;
-		err = categories_find(&c, d->process, d->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + order[i]),
-				      at->bytes);
 		if (!lines)
 			emit_table_begin(e, NULL, columns);
 		emit_row_begin(e);
 		emit_label(e, "phase", NULL, "%s", phase_names[order[i]]);
-		emit_label(e, "peak", NULL, "%s", human_bytes(text, at->bytes));
+		emit_label(e, "peak", NULL, "%s", human_bytes(text, row->at->bytes));
 		emit_label(e, "net", NULL, "%s", net_text(text, sizeof(text), net_of(d, order[i])));
 		emit_label(e, "holds", NULL, "%s",
-			   holds_text(text, sizeof(text), &c, whole ? NR_CATEGORIES : CATEGORIES_SHOWN));
+			   holds_text(text, sizeof(text), row->sum, whole ? NR_CATEGORIES : CATEGORIES_SHOWN));
 		emit_row_end(e);
 		lines += lines ? 1 : 2;
-		categories_release(&c);
 	}
 	if (lines)
 		emit_table_end(e);
-	return err ? err : lines;
+	return lines;
 }
 
 static void json_step(struct emit *e, const char *key, uint32_t step)
@@ -174,40 +150,33 @@ static void json_step(struct emit *e, const char *key, uint32_t step)
 		emit_null(e, key, NULL);
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int json_phase(struct emit *e, const struct model_device *d, enum phase phase, const struct lives_at *at)
+void json_category_sums(struct emit *e, const char *key, const struct category_sum *sum)
 {
-	struct categories c;
-	int err = categories_find(&c, d->process, d->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase), at->bytes);
-
-	emit_object_begin(e, NULL, NULL);
-	emit_string(e, "phase", NULL, phase_names[phase]);
-	emit_uint(e, "peak_bytes", NULL, at->bytes);
-	emit_uint(e, "peak_time_ns", NULL, model_time(d->process, at->time_ns));
-	json_step(e, "peak_step", step_of(d, at));
-	emit_double(e, "net_bytes_per_step", NULL, net_of(d, phase));
-	emit_object_begin(e, "categories", NULL);
+	emit_object_begin(e, key, NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, c.sum[i].bytes);
+		emit_uint(e, category_names[i], NULL, sum[i].bytes);
 	emit_object_end(e);
-	emit_object_end(e);
-	categories_release(&c);
-	return err;
 }
 
-int json_phases(struct emit *e, const struct model_device *d)
+static void json_phase(struct emit *e, const struct model_device *d, enum phase phase, const struct phasetable_row *row)
 {
-	enum phase peak = lives_peak_phase(d->process->books.lives, d->ordinal);
-	int err = 0;
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "phase", NULL, phase_names[phase]);
+	emit_uint(e, "peak_bytes", NULL, row->at->bytes);
+	emit_uint(e, "peak_time_ns", NULL, model_time(d->process, row->at->time_ns));
+	json_step(e, "peak_step", step_of(d, row->at));
+	emit_double(e, "net_bytes_per_step", NULL, net_of(d, phase));
+	json_category_sums(e, "categories", row->sum);
+	emit_object_end(e);
+}
 
-	if (!emit_is_json(e)) /* judging each phase's blocks is not for nothing */
-		return 0;
-	emit_string(e, "peak_phase", NULL, peak == NR_PHASES ? NULL : phase_names[peak]);
-	json_step(e, "peak_step", peak == NR_PHASES ? 0 : step_of(d, peak_of(d, peak)));
+void json_phases(struct emit *e, const struct model_device *d, const struct phasetable *t)
+{
+	emit_string(e, "peak_phase", NULL, t->peak == NR_PHASES ? NULL : phase_names[t->peak]);
+	json_step(e, "peak_step", t->peak == NR_PHASES ? 0 : step_of(d, t->row[t->peak].at));
 	emit_array_begin(e, "phases", NULL);
-	for (size_t i = 0; i < NR_ORDER && !err; i++)
-		if (peak_of(d, order[i]))
-			err = json_phase(e, d, order[i], peak_of(d, order[i]));
+	for (size_t i = 0; i < NR_ORDER; i++)
+		if (t->row[order[i]].at)
+			json_phase(e, d, order[i], &t->row[order[i]]);
 	emit_array_end(e);
-	return err;
 }

@@ -2,9 +2,10 @@
 /* The JSON document of `report`. */
 #include "analyzer/cmds/print_report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/category.h"
+#include "analyzer/analysis/devicepage.h"
 #include "analyzer/analysis/places.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_model.h"
@@ -134,62 +135,39 @@ static void json_driver(struct emit *e, const struct model_device *d, const stru
 	emit_object_end(e);
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int json_growth(struct emit *e, const struct model *m, const struct model_device *d)
+/* Those at the peak of the phase that the device's own lies in; what nobody knows of a past peak is unknown. */
+static void json_categories(struct emit *e, const struct model_device *d, const struct phasetable *t)
 {
-	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
-	struct stepgrowth growth;
-	int err;
+	struct category_sum sum[NR_CATEGORIES] = { 0 };
+	uint64_t known = 0;
 
-	if (!emit_is_json(e))
-		return 0;
-	err = stepgrowth_find(&growth, m, d, &limits);
-	if (!err)
-		json_steps(e, &growth, &limits);
-	stepgrowth_release(&growth);
-	return err;
-}
-
-/* Returns 0 or TFMT_E_NOMEM. */
-static int json_categories(struct emit *e, const struct model_device *d)
-{
-	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
-	struct categories c;
-	int err;
-
-	if (!emit_is_json(e)) /* judging blocks is not for nothing */
-		return 0;
-	err = categories_find(&c, d->process, d->ordinal, moment, d->books->allocated_peak_bytes);
-	emit_object_begin(e, "categories_at_peak", NULL);
+	if (t->peak != NR_PHASES)
+		memcpy(sum, t->row[t->peak].sum, sizeof(sum));
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, c.sum[i].bytes);
-	emit_object_end(e);
-	categories_release(&c);
-	return err;
+		known += sum[i].bytes;
+	sum[CATEGORY_UNKNOWN].bytes += d->books->allocated_peak_bytes - known;
+	json_category_sums(e, "categories_at_peak", sum);
 }
 
-static int json_device(struct emit *e, const struct model *m, const struct model_device *d)
+static void json_device(struct emit *e, const struct devicepage *p)
 {
+	const struct model_device *d = p->device;
 	const struct device_books *b = d->books;
-	struct outside outside;
-	int err = outside_find(&outside, d);
 
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	json_tensor(e, d);
-	json_driver(e, d, &outside);
-	json_outside(e, d, &outside);
-	outside_release(&outside);
-	err = err ? err : json_categories(e, d);
+	json_driver(e, d, &p->outside);
+	json_outside(e, d, &p->outside);
+	json_categories(e, d, &p->phases);
 	if (b->reserved_peak_bytes)
 		emit_double(e, "unused_at_peak", NULL,
 			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
 	else
 		emit_null(e, "unused_at_peak", NULL);
-	err = err ? err : json_growth(e, m, d);
-	err = err ? err : json_phases(e, d);
+	json_steps(e, d, &p->growth, &p->limits);
+	json_phases(e, d, &p->phases);
 	emit_object_end(e);
-	return err;
 }
 
 static void json_range(struct emit *e, const char *key, struct repeat_range range)
@@ -229,6 +207,40 @@ static void json_repeat(struct emit *e, const struct model *m, const struct repe
 	emit_object_end(e);
 }
 
+/* Of each device that has run out of memory why, of the others what grows. */
+static void json_findings(struct emit *e, const struct model *m, const struct devicepage *page, const struct autopsy *a)
+{
+	emit_array_begin(e, "findings", NULL);
+	print_autopsy_finding_objects(e, a);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		if (page[i].device != a->device || !a->nr_findings)
+			json_stepgrowth_findings(e, m, page[i].device, &page[i].growth);
+	emit_array_end(e);
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int json_devices(struct emit *e, const struct model *m, const struct autopsy *a)
+{
+	struct devicepage *page = calloc(m->nr_devices + 1, sizeof(*page));
+	size_t nr = 0;
+	int err = page ? 0 : TFMT_E_NOMEM;
+
+	while (nr < m->nr_devices && !err) {
+		err = devicepage_find(&page[nr], m, &m->device[nr]);
+		nr++;
+	}
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < nr && !err; i++)
+		json_device(e, &page[i]);
+	emit_array_end(e);
+	if (!err)
+		json_findings(e, m, page, a);
+	for (size_t i = 0; i < nr; i++)
+		devicepage_release(&page[i]);
+	free(page);
+	return err;
+}
+
 int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a)
 {
 	int err = 0;
@@ -239,10 +251,5 @@ int report_json(struct emit *e, const struct model *m, const struct repeat *r, c
 	for (size_t i = 0; i < m->nr_processes && !err; i++)
 		err = json_process(e, m, &m->process[i]);
 	emit_array_end(e);
-	emit_array_begin(e, "devices", NULL);
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = json_device(e, m, &m->device[i]);
-	emit_array_end(e);
-	print_autopsy_findings(e, a);
-	return err;
+	return err ? err : json_devices(e, m, a);
 }

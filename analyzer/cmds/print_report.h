@@ -11,8 +11,8 @@
 #define REPORT_SCHEMA "vramtrace/report/1"
 
 /*
- * All members of the document; nothing in text. *r holds the runs of a repeated recording; the findings are those of
- * the autopsy. Returns 0 or TFMT_E_NOMEM.
+ * All members of the document. *r holds the runs of a repeated recording; the findings are those of the autopsy, and
+ * what grows on the other devices. Returns 0 or TFMT_E_NOMEM.
  */
 int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a);
 

@@ -15,6 +15,7 @@
 
 #define FINDINGS_SHOWN 3
 #define TEXT_MAX 256
+#define KEPT_PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
 static const char *const shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
 
@@ -111,8 +112,13 @@ static bool kept_text(char *buf, size_t size, const struct model *m, struct mode
 		struct stack_frame shown = *frame;
 
 		shown.file = shown.file ? print_short_path(shown.file) : NULL;
-		snprintf(buf, size, "kept by what was let go at %s: %" PRIu32 " of %" PRIu32,
-			 stack_frame_text(place, sizeof(place), &shown), c->nr_freed, c->nr_kept);
+		stack_frame_text(place, sizeof(place), &shown);
+		if (strlen(place) > KEPT_PLACE_WIDTH && shown.file) {
+			shown.file = mapping_base_name(shown.file);
+			stack_frame_text(place, sizeof(place), &shown);
+		}
+		snprintf(buf, size, "kept by what was let go at %.*s: %" PRIu32 " of %" PRIu32, KEPT_PLACE_WIDTH, place,
+			 c->nr_freed, c->nr_kept);
 	} else {
 		known = false;
 	}
@@ -180,7 +186,7 @@ static void print_cause(struct emit *e, const struct model *m, struct model_proc
 		emit_text(e, "  %s", text);
 }
 
-static void print_notes(struct emit *e, const struct stepgrowth *g)
+static void print_notes(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
 {
 	char slope[HUMAN_MAX];
 	double sum = 0;
@@ -193,20 +199,25 @@ static void print_notes(struct emit *e, const struct stepgrowth *g)
 		emit_text(e, "note: %zu place%s grow%s by %s a step in all, too little to matter",
 			  g->nr_causes - g->nr_findings, g->nr_causes - g->nr_findings == 1 ? "" : "s",
 			  g->nr_causes - g->nr_findings == 1 ? "s" : "", rate(slope, sum));
+	if (g->nr_causes && d->process->is_kept)
+		emit_text(e, "steps are counted from where the recording's kept part begins");
 	if (g->is_warned)
 		emit_text(e, "more than --warn-growth allows");
 }
 
 /* Why there is nothing to say, or that nothing grows. */
-static void print_no_finding(struct emit *e, const struct stepgrowth *g)
+static void print_no_finding(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
 {
+	const char *kept = d->process->is_kept ? " kept" : "";
+
+
 	if (!g->nr_steps)
 		emit_text(e, "No steps of training were found: whether memory grows by step is not known.");
 	else if (g->total.nr_used < 4)
-		emit_text(e, "%" PRIu32 " step%s: too few to tell whether memory grows.", g->nr_steps,
-			  g->nr_steps == 1 ? "" : "s");
+		emit_text(e, "%" PRIu32 " step%s%s: too few to tell whether memory grows.", g->nr_steps,
+			  g->nr_steps == 1 ? "" : "s", kept);
 	else
-		emit_text(e, "Memory does not grow from step to step (%" PRIu32 " steps).", g->nr_steps);
+		emit_text(e, "Memory does not grow from step to step (%" PRIu32 " steps%s).", g->nr_steps, kept);
 }
 
 void print_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
@@ -217,7 +228,7 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 	if (m->nr_devices > 1)
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!print_stepgrowth_line(e, g, limits))
-		print_no_finding(e, g);
+		print_no_finding(e, d, g);
 	if (!isnan(stepgrowth_oom_step(g, limits))) {
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");
@@ -226,7 +237,7 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
 		print_cause(e, m, d->process, &g->cause[i]);
-	print_notes(e, g);
+	print_notes(e, d, g);
 	emit_blank(e);
 }
 
@@ -343,10 +354,12 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	emit_object_end(e);
 }
 
-void json_steps(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+void json_steps(struct emit *e, const struct model_device *d, const struct stepgrowth *g,
+		const struct stepgrowth_limits *limits)
 {
 	emit_object_begin(e, "steps", NULL);
 	emit_uint(e, "count", NULL, g->nr_steps);
+	emit_bool(e, "of_kept_part", NULL, d->process->is_kept);
 	emit_double(e, "growth_bytes_per_step", NULL, g->total.slope);
 	json_step_number(e, "predicted_oom_step", stepgrowth_oom_step(g, limits));
 	emit_object_end(e);

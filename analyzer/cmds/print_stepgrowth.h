@@ -19,7 +19,8 @@ void json_stepgrowth_findings(struct emit *e, const struct model *m, const struc
 			      const struct stepgrowth *g);
 
 /* The member "steps" of a device in a report. */
-void json_steps(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits);
+void json_steps(struct emit *e, const struct model_device *d, const struct stepgrowth *g,
+		const struct stepgrowth_limits *limits);
 
 /* One line for the first page of a report, when there is a finding. Returns its lines. */
 unsigned print_stepgrowth_line(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits);
