@@ -57,6 +57,11 @@ static void mark_all(struct lives *l, enum lives_moment moment)
 			lives_mark(l, (uint8_t)i, moment);
 }
 
+void lives_step_began(struct lives *l)
+{
+	mark_all(l, LIVES_STEP);
+}
+
 int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
 {
 	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update);
@@ -65,6 +70,7 @@ int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, b
 	if (signs < 0)
 		return signs;
 	l->signs = signs;
+	l->is_past = ev->before;
 	l->now.ordinal = ev->ordinal;
 	l->now.stack = ev->python_stack;
 	l->now.phase = (uint8_t)phase;
@@ -127,6 +133,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	l->now.nr_forwards += l->now.phase == PHASE_FORWARD;
 	l->has_graph |= l->now.phase == PHASE_FORWARD && l->flags & TFMT_FLAG_FORWARD;
 	d->allocated += size;
+	l->allocated += size;
 	*net_of(l, d) += (int64_t)size;
 	return handle;
 }
@@ -217,6 +224,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 	count_fate(l, life);
 	keep_gradient(l, life);
 	d->allocated -= life->size;
+	l->allocated -= life->size;
 	*net_of(l, d) -= (int64_t)life->size;
 	life->is_live = false;
 	life->address = l->free;

@@ -19,7 +19,7 @@ enum lives_moment {
 	LIVES_PEAK_OF_PHASE, /* + enum phase */
 	LIVES_OOM = NR_PHASES,
 	LIVES_TIME,
-	LIVES_STEP, /* the latest backward pass, or named step, that began */
+	LIVES_STEP, /* the latest backward pass, or named step, that began; before the first, lives_step_began() */
 	NR_LIVES_MOMENTS,
 	LIVES_END = NR_LIVES_MOMENTS, /* the end of accounting: whoever is live */
 	LIVES_NONE,
@@ -102,6 +102,8 @@ struct lives {
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
 	int signs; /* ... enum steps_sign */
+	bool is_past; /* ... it was before the kept part */
+	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */
 	uint16_t flags;
 };
@@ -120,6 +122,9 @@ void lives_total(struct lives *l, uint8_t device, uint64_t allocated);
 
 /* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
+
+/* What stands for a step while there are none: LIVES_STEP, of all devices. */
+void lives_step_began(struct lives *l);
 
 /*
  * No moment has come yet: what was entered so far was live when the recording began to be kept. Before, the device has

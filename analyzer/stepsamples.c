@@ -5,29 +5,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The first part of time; it doubles when a series is full. A new lowest is an eighth below the one before. */
+#define PART_NS 1000000u
+#define LOWER 8
+
 static bool is_due(const struct stepsample_series *series, uint32_t index)
 {
 	return !series->stride || index % series->stride == 0;
 }
 
-static int take(struct stepsample *sample, const struct lives *lives, const struct groups *groups, uint64_t ordinal)
+static struct stepsample_part *copy_of(const struct stepsample_part *part, uint32_t nr)
+{
+	struct stepsample_part *copy = malloc((nr ? nr : 1) * sizeof(*copy));
+
+	if (copy && nr)
+		memcpy(copy, part, nr * sizeof(*copy));
+	return copy;
+}
+
+/* All groups are looked at: once, they are many. */
+static int take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct groups *groups,
+		uint64_t ordinal)
 {
 	uint32_t nr = 0;
 
 	*sample = (struct stepsample){ .ordinal = ordinal, .taken = lives->now.ordinal, .time_ns = lives->time_ns };
-	for (uint32_t i = 0; i < groups->nr_groups; i++)
-		nr += groups->group[i].live.blocks != 0;
-	sample->part = malloc((nr ? nr : 1) * sizeof(*sample->part));
-	if (!sample->part)
-		return TFMT_E_NOMEM;
+	if (t->scratch_room < groups->nr_groups) {
+		free(t->scratch);
+		t->scratch = malloc(groups->room * sizeof(*t->scratch));
+		t->scratch_room = t->scratch ? groups->room : 0;
+		if (!t->scratch)
+			return TFMT_E_NOMEM;
+	}
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group_figures *live = &groups->group[i].live;
 
 		if (live->blocks)
-			sample->part[sample->nr_parts++] =
-				(struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
+			t->scratch[nr++] = (struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
 	}
-	return 0;
+	sample->nr_parts = nr;
+	sample->part = copy_of(t->scratch, nr);
+	return sample->part ? 0 : TFMT_E_NOMEM;
 }
 
 /* Drop every other sample. */
@@ -47,7 +65,6 @@ static void halve(struct stepsample_series *series)
 static int keep(struct stepsample_series *series, const struct stepsample *sample, uint32_t index, uint32_t nr_steps)
 {
 	struct stepsample *copy;
-	size_t size = (sample->nr_parts ? sample->nr_parts : 1) * sizeof(*sample->part);
 
 	if (series->nr_samples == STEPSAMPLES_MAX)
 		halve(series);
@@ -56,12 +73,18 @@ static int keep(struct stepsample_series *series, const struct stepsample *sampl
 	copy = &series->sample[series->nr_samples];
 	*copy = *sample;
 	copy->nr_steps = nr_steps;
-	copy->part = malloc(size);
+	copy->part = copy_of(sample->part, sample->nr_parts);
 	if (!copy->part)
 		return TFMT_E_NOMEM;
-	memcpy(copy->part, sample->part, sample->nr_parts * sizeof(*sample->part));
 	series->nr_samples++;
 	return 0;
+}
+
+/* May an update yet to come make this cycle a step? Where so many had none, the first is let go by. */
+static bool may_be_updated(const struct stepsamples *t, const struct steps *s)
+{
+	return is_due(&t->of[SAMPLES_UPDATED], t->nr_updated) &&
+	       (t->nr_updated || s->cycles.nr_bounds <= STEPSAMPLES_MAX);
 }
 
 static int cycle_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
@@ -72,9 +95,9 @@ static int cycle_began(struct stepsamples *t, const struct lives *lives, const s
 
 	free(t->latest.part);
 	t->latest.part = NULL;
-	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !is_due(&t->of[SAMPLES_UPDATED], t->nr_updated))
+	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !may_be_updated(t, s))
 		return 0;
-	err = take(&t->latest, lives, groups, s->cycles.ordinal[index]);
+	err = take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
 	if (!err && is_due(&t->of[SAMPLES_CYCLES], index))
 		err = keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
 	return err;
@@ -90,17 +113,58 @@ static int named_began(struct stepsamples *t, const struct lives *lives, const s
 
 	if (!is_due(series, index))
 		return 0;
-	err = take(&sample, lives, groups, s->named.ordinal[index]);
+	err = take(t, &sample, lives, groups, s->named.ordinal[index]);
 	if (!err)
 		err = keep(series, &sample, index, index);
 	free(sample.part);
 	return err;
 }
 
-int stepsamples_next(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+/* A part of time is over: its lowest moment is kept. */
+static int part_ended(struct stepsamples *t)
+{
+	struct stepsample_series *series = &t->of[SAMPLES_TIME];
+	int err;
+
+	if (!t->part_ns)
+		t->part_ns = PART_NS;
+	if (!t->lowest.part)
+		return 0;
+	err = keep(series, &t->lowest, 0, 0);
+	if (series->stride > 1) { /* it was full */
+		series->stride = 1;
+		t->part_ns *= 2;
+	}
+	return err;
+}
+
+/* No step has shown so far. What lives has of a step is, then, of the part of time. */
+static int time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+{
+	int err = 0;
+
+	if (lives->time_ns >= t->next_ns) {
+		err = part_ended(t);
+		t->next_ns = lives->time_ns + t->part_ns;
+		lives_step_began(lives);
+	}
+	free(t->lowest.part);
+	t->lowest.part = NULL;
+	t->below_bytes = lives->allocated - lives->allocated / LOWER;
+	return err ? err : take(t, &t->lowest, lives, groups, lives->now.ordinal);
+}
+
+int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
 {
 	const struct steps *s = &lives->steps;
 	int err = 0;
+
+	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
+	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes)) {
+		err = time_passed(t, lives, groups);
+		if (err)
+			return err;
+	}
 
 	if (lives->signs & STEPS_CYCLE)
 		err = cycle_began(t, lives, groups);
@@ -119,6 +183,8 @@ const struct stepsample_series *stepsamples_series(const struct stepsamples *t, 
 {
 	const struct steps_bounds *b = steps_bounds(s);
 
+	if (!steps_count(s))
+		return &t->of[SAMPLES_TIME];
 	if (b == &s->named)
 		return &t->of[SAMPLES_NAMED];
 	return &t->of[b == &s->cycles ? SAMPLES_CYCLES : SAMPLES_UPDATED];
@@ -130,5 +196,7 @@ void stepsamples_release(struct stepsamples *t)
 		for (uint32_t k = 0; k < t->of[i].nr_samples; k++)
 			free(t->of[i].sample[k].part);
 	free(t->latest.part);
+	free(t->lowest.part);
+	free(t->scratch);
 	*t = (struct stepsamples){ 0 };
 }

@@ -7,6 +7,9 @@
  * are steps shows at the end only, so there is one series for each list of boundaries. When a series is full every
  * other sample is dropped, and from then on every other boundary is left out: memory follows the groups live at a
  * boundary, never the number of steps.
+ *
+ * Until a step shows there are samples of time: in each of so many equal parts of it the moment at which least was
+ * allocated, nearly, as what a program holds between two pieces of its work is least.
  */
 #ifndef VT_STEPSAMPLES_H
 #define VT_STEPSAMPLES_H
@@ -15,7 +18,7 @@
 
 #define STEPSAMPLES_MAX 256 /* of a series; halved when there would be more */
 
-enum stepsamples_of { SAMPLES_CYCLES, SAMPLES_UPDATED, SAMPLES_NAMED, NR_SAMPLES_OF };
+enum stepsamples_of { SAMPLES_CYCLES, SAMPLES_UPDATED, SAMPLES_NAMED, SAMPLES_TIME, NR_SAMPLES_OF };
 
 struct stepsample_part {
 	uint32_t group, blocks; /* index into the books' groups */
@@ -40,15 +43,22 @@ struct stepsample_series {
 /* Of one process. Zero before first use. */
 struct stepsamples {
 	struct stepsample_series of[NR_SAMPLES_OF];
-	struct stepsample latest; /* private: of the cycle that has begun last; part NULL = not taken */
-	uint32_t nr_updated;      /* private: bounds of steps.updated that were looked at */
+
+	/* private */
+	struct stepsample latest; /* of the cycle that has begun last; part NULL = not taken */
+	uint32_t nr_updated;      /* bounds of steps.updated that were looked at */
+	struct stepsample lowest; /* of the part of time that has begun last */
+	uint64_t part_ns, next_ns; /* how long a part is, and when the next begins */
+	uint64_t below_bytes;     /* less than that is a new lowest */
+	struct stepsample_part *scratch;
+	uint32_t scratch_room;
 };
 
 /* The event that lives_next() was called with, before it is entered in the groups. Returns 0 or TFMT_E_NOMEM. */
-int stepsamples_next(struct stepsamples *t, const struct lives *lives, const struct groups *groups);
+int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
 void stepsamples_release(struct stepsamples *t);
 
-/* The series of the boundaries that count, once all events are known. */
+/* The series of the boundaries that count, once all events are known; of time (SAMPLES_TIME) when there are no steps. */
 const struct stepsample_series *stepsamples_series(const struct stepsamples *t, const struct steps *s);
 
 #endif

@@ -288,9 +288,9 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 	struct stepgrowth growth;
 	int err = stepgrowth_find(&growth, k->m, d, &limits);
 
-	to->has_growth = !err && growth.total.shape != GROWTH_UNKNOWN;
-	to->growth = growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
-	to->leaks = !err && growth.nr_findings;
+	to->has_growth = !err && growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
+	to->growth = to->has_growth && growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
+	to->leaks = !err && growth.nr_findings && !growth.is_by_time;
 	stepgrowth_release(&growth);
 	return err;
 }

@@ -318,8 +318,12 @@ static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
 }
 
 /* As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. */
-static bool is_sequence(const struct place *p, const struct growth *g, size_t nr)
+static bool is_sequence(const struct place *p, const struct stepcauses *c, const struct growth *g)
 {
+	size_t nr = c->nr_readings;
+
+	if (c->is_by_time) /* in what a part of time ends nobody knows */
+		return false;
 	for (size_t i = g->nr_warm_up + 1; i < nr; i++)
 		if (p->blocks[i] != p->blocks[i - 1] || p->asked[i] <= p->asked[i - 1])
 			return false;
@@ -341,8 +345,8 @@ static bool accumulates(const struct place *p, const struct stepcauses *c)
 static enum stepgrowth_class class_of(const struct place *p, const struct stepcauses *c, const struct growth *g)
 {
 	if (!p->tensor)
-		return STEPGROWTH_DRIVER;
-	if (is_sequence(p, g, c->nr_readings))
+		return c->device == GROUP_HOST ? STEPGROWTH_HOST : STEPGROWTH_DRIVER;
+	if (is_sequence(p, c, g))
 		return STEPGROWTH_SEQUENCE;
 	if (p->kind != FRAME_PLAIN)
 		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
@@ -390,6 +394,16 @@ static uint32_t first_step(const struct growth *g, const struct growth_reading *
 	return (uint32_t)r[i].step + 1;
 }
 
+/* The second behind which it grows. */
+static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	size_t i = g->nr_warm_up;
+
+	while (i + 1 < nr && r[i + 1].bytes <= r[i].bytes)
+		i++;
+	return r[i].step;
+}
+
 /* Of the blocks that stay, those that one line has freed later, if they are most (the vote of Boyer and Moore). */
 static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
 {
@@ -423,14 +437,17 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
 	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
 		return TFMT_E_NOMEM;
-	if (p->tensor && !is_sequence(p, &cause->growth, c->nr_readings) && !accumulates(p, c))
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c))
 		return 0;
 	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
 	cause->verdict = verdict_of(cause->class, p, c);
 	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
 	cause->last_bytes = r[c->nr_readings - 1].bytes;
 	cause->grown_bytes = cause->last_bytes - r[cause->growth.nr_warm_up].bytes;
-	cause->first_step = first_step(&cause->growth, r, c->nr_readings);
+	if (c->is_by_time)
+		cause->first_s = first_second(&cause->growth, r, c->nr_readings);
+	else
+		cause->first_step = first_step(&cause->growth, r, c->nr_readings);
 	cause->nr_kept = (uint32_t)p->nr_kept;
 	if (cause->class != STEPGROWTH_SEQUENCE)
 		find_freed(cause, p);
@@ -472,7 +489,7 @@ int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
 		return 0;
 	err = find_places(&f, c);
 	err = err ? err : find_kept(&f, c);
-	if (!err)
+	if (!err && !c->is_by_time)
 		nr_in_graph = find_graph(&f, c);
 	g->cause = calloc(f.nr ? f.nr : 1, sizeof(*g->cause));
 	if (!err && (nr_in_graph < 0 || !g->cause))

@@ -14,6 +14,7 @@ struct stepcauses {
 	struct model_process *process;
 	struct books *books;
 	uint32_t device;
+	bool is_by_time;
 	const struct stepsample_series *series;
 	size_t nr_readings;
 	uint32_t *of_group;    /* the number of each group's stack; UINT32_MAX: not counted */

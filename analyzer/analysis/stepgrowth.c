@@ -9,7 +9,7 @@
 #include "analyzer/analysis/stepcauses.h"
 
 const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
-	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver",
+	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",
 };
 
 /* Growth is believed from so many rises on: fewer are a few steps that differ. */
@@ -19,10 +19,27 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 /* When so much of what grows shrinks elsewhere, memory moves. */
 #define MOVES 0.5
 
+/* By time: so many events for each block that stays tell a program at work from one that is being loaded. */
+#define EVENTS_OF_WORK 4
+#define MONTH_S (30 * 86400.0)
+
+struct model_device stepgrowth_host(struct model_process *p)
+{
+	return (struct model_device){ .process = p, .ordinal = GROUP_HOST, .books = &p->books.device[GROUP_HOST] };
+}
+
+bool stepgrowth_is_host(const struct model_device *d)
+{
+	return d->ordinal == GROUP_HOST;
+}
+
 /* ---- series ---------------------------------------------------------------------------------- */
 
 static bool is_counted(struct books *books, const struct group *g, uint32_t device)
 {
+	if (device == GROUP_HOST)
+		return !g->unrecorded && !g->before &&
+		       (group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED));
 	if (g->device != device || g->unrecorded)
 		return false;
 	if (g->tensor)
@@ -83,6 +100,12 @@ static int number_stacks(struct stepcauses *c, uint32_t device)
 	return 0;
 }
 
+/* Since the first sample. */
+static double seconds_of(const struct stepcauses *c, const struct stepsample *s)
+{
+	return (double)(s->time_ns - c->series->sample[0].time_ns) / 1e9;
+}
+
 /* What each stack held at each reading, and the readings' totals. */
 static int fill_series(struct stepgrowth *g, struct stepcauses *c)
 {
@@ -97,7 +120,7 @@ static int fill_series(struct stepgrowth *g, struct stepcauses *c)
 	for (size_t i = 0; i < g->nr_readings; i++) {
 		const struct stepsample *s = &c->series->sample[i];
 
-		g->reading[i] = (struct growth_reading){ s->nr_steps, 0 };
+		g->reading[i] = (struct growth_reading){ g->is_by_time ? seconds_of(c, s) : s->nr_steps, 0 };
 		for (uint32_t k = 0; k < s->nr_parts; k++) {
 			uint32_t stack = c->of_group[s->part[k].group];
 
@@ -119,7 +142,7 @@ static size_t nr_readings(const struct stepsample_series *series, const struct l
 	bool is_named = steps_bounds(&lives->steps) == &lives->steps.named;
 	size_t nr = series->nr_samples;
 
-	return nr && !is_named && !lives->steps.has_backward ? nr - 1 : nr;
+	return nr && steps_count(&lives->steps) && !is_named && !lives->steps.has_backward ? nr - 1 : nr;
 }
 
 /* ---- what grows ------------------------------------------------------------------------------ */
@@ -206,7 +229,7 @@ static double step_overhead(const struct model_device *d, const struct stepcause
 	for (uint32_t k = 0; k < c->nr_stacks; k++)
 		if (c->books->groups.group[c->first_group[k]].tensor)
 			level += c->bytes[k * c->nr_readings + i - 1];
-	if (slope > 0)
+	if (slope > 0 && !c->is_by_time)
 		level += slope * ((double)steps_of(&lives->steps, peak->ordinal) - c->series->sample[i - 1].nr_steps);
 	return fmax(0, (double)peak->bytes - level);
 }
@@ -257,22 +280,51 @@ static bool is_warned(const struct stepgrowth *g, const struct stepgrowth_limits
 {
 	double growth = g->total.slope * l->warn_steps;
 
-	if (g->total.shape < GROWTH_STEADY || !(l->warn_steps > 0))
+	if (g->total.shape < GROWTH_STEADY || !(l->warn_steps > 0) || g->is_by_time)
 		return false;
 	return growth > (l->warn_bytes > 0 ? l->warn_bytes : l->warn_share * g->level_bytes);
+}
+
+/* By time: is there so little else that happens that the program may only be filling its memory? */
+static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
+{
+	const struct stepsample *first = &c->series->sample[g->total.nr_warm_up];
+	const struct stepsample *last = &c->series->sample[g->nr_readings - 1];
+	double blocks = 0;
+
+	for (uint32_t i = 0; i < c->nr_stacks; i++)
+		blocks += c->blocks[i * g->nr_readings + g->nr_readings - 1] -
+			  c->blocks[i * g->nr_readings + g->total.nr_warm_up];
+	return (double)(last->taken - first->taken) < EVENTS_OF_WORK * blocks;
+}
+
+static uint64_t peak_bytes(const struct model_device *d)
+{
+	const struct books *books = &d->process->books;
+
+	if (stepgrowth_is_host(d))
+		return books->pinned_peak_bytes + books->managed_peak_bytes;
+	return d->has_tensors ? d->books->allocated_peak_bytes : d->books->driver_peak_bytes;
+}
+
+/* How far ahead growth matters, in the readings' unit. */
+static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits *l)
+{
+	return g->is_by_time ? MONTH_S : l->horizon_steps;
 }
 
 /* Is it more than a note? */
 static void judge(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
 {
 	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
-	double peak = (double)(d->has_tensors ? d->books->allocated_peak_bytes : d->books->driver_peak_bytes);
+	double peak = (double)peak_bytes(d);
 
 	for (size_t i = 0; i < g->nr_causes; i++) {
 		struct stepgrowth_cause *c = &g->cause[i];
 
 		c->is_finding = c->grown_bytes > 0.01 * peak ||
-				(!isnan(left) && c->growth.slope * l->horizon_steps >= left);
+				(!isnan(left) && !g->is_by_time && c->growth.slope * l->horizon_steps >= left);
+		c->is_finding &= !g->is_filled;
 		g->nr_findings += c->is_finding;
 	}
 }
@@ -296,6 +348,8 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 	int err;
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&books->lives->steps), .limit_bytes = NAN, .step_ns = NAN };
+	g->is_host = stepgrowth_is_host(d);
+	g->is_by_time = c.is_by_time = !g->nr_steps;
 	c.series = stepsamples_series(books->stepsamples, &books->lives->steps);
 	g->nr_readings = nr_readings(c.series, books->lives);
 	err = number_stacks(&c, d->ordinal);
@@ -304,7 +358,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 		err = growth_find(&g->total, g->reading, g->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
 	if (!err) {
 		find_limit(g, &c, d, limits);
-		g->step_ns = step_time(&c);
+		g->step_ns = g->is_by_time ? 1e9 : step_time(&c);
 		err = growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
 	}
 	if (!err && g->total.nr_used)
@@ -312,6 +366,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 	err = err ? err : find_growing(g, &c);
 	err = err ? err : stepcauses_find(g, &c);
 	if (!err) {
+		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
 		judge(g, d, limits);
 		g->is_warned = is_warned(g, limits);
 	}
@@ -332,8 +387,10 @@ double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_l
 	const struct growth_fit *fit = growth_believed(&g->total);
 
 	if (!g->nr_findings || !fit->is_known || !isfinite(fit->limit_step) ||
-	    fit->limit_step > g->reading[g->nr_readings - 1].step + limits->horizon_steps)
+	    fit->limit_step > g->reading[g->nr_readings - 1].step + horizon(g, limits))
 		return NAN;
+	if (g->is_by_time)
+		return fit->limit_step;
 	/* So many steps are over when a reading reaches the limit: it is the next that does not fit. */
 	return floor(fit->limit_step) + 1;
 }

@@ -7,6 +7,10 @@
  * whose memory grows; of one autograd graph that is kept, all places of its forward. What the blocks are that stay,
  * and who keeps them, is told by their lives (blocklives.h), never guessed: without evidence a cause has none.
  * Needs a model that was loaded with lives.
+ *
+ * A program without steps is looked at by time: a reading is then of a part of the time it ran, and growth is by the
+ * second. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
+ * much of what it allocates.
  */
 #ifndef VT_STEPGROWTH_H
 #define VT_STEPGROWTH_H
@@ -25,10 +29,11 @@ enum stepgrowth_class {
 	STEPGROWTH_HOOK,          /* tensors that a hook allocates */
 	STEPGROWTH_CONTEXT,       /* ... that a custom autograd.Function allocates */
 	STEPGROWTH_DRIVER,        /* memory that was taken from the driver, by `owner` */
+	STEPGROWTH_HOST,          /* page-locked and managed memory of the host */
 	NR_STEPGROWTH_CLASSES
 };
 
-/* "tensors", "graph_tensors", ... */
+/* "tensors", "graph_tensors", ..., "driver", "host" */
 extern const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES];
 
 struct stepgrowth_cause {
@@ -40,7 +45,8 @@ struct stepgrowth_cause {
 	enum owner owner;   /* of memory from the driver */
 	double grown_bytes; /* from the first reading used to the last */
 	double last_bytes;
-	uint32_t first_step; /* the first that left something, 1 the first of all */
+	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time: */
+	double first_s;      /* ... the seconds from the first event to there */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint32_t nr_freed;   /* of those, freed behind it by one line */
 	uint32_t freed_stack; /* its Python stack */
@@ -58,6 +64,9 @@ struct stepgrowth_limits {
 
 struct stepgrowth {
 	uint32_t nr_steps;    /* steps_count() */
+	bool is_host;         /* of stepgrowth_host() */
+	bool is_by_time;      /* there are none: what are steps elsewhere are seconds since the first event */
+	bool is_filled;       /* by time, and little of what was allocated was freed: no finding */
 	size_t nr_readings;
 	struct growth_reading reading[STEPSAMPLES_MAX];
 	struct growth total;  /* of the readings */
@@ -70,12 +79,19 @@ struct stepgrowth {
 	bool is_warned; /* more than --warn-growth allows */
 };
 
+/* The page-locked and managed memory of a process's host, as a device that only stepgrowth_find() is to see. */
+struct model_device stepgrowth_host(struct model_process *p);
+bool stepgrowth_is_host(const struct model_device *d);
+
 /* Returns 0 or TFMT_E_NOMEM. stepgrowth_release() is needed either way. */
 int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
 		    const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
-/* The step in which memory is going to run out, NAN: none is known, or it is beyond the horizon. */
+/*
+ * The step, or the second, in which memory is going to run out, NAN: none is known, or it is beyond the horizon: by time
+ * a month.
+ */
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
 #endif

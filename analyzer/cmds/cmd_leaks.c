@@ -77,13 +77,19 @@ struct survivors {
 	struct holders holders;
 };
 
+/* What grows on a device, or of the host's memory. */
+struct growing {
+	struct model_device device;
+	struct stepgrowth growth;
+};
+
 struct leaks {
 	struct survivors *part;
 	size_t nr_parts;
 	struct group_figures total;
 	uint64_t nr_groups;
-	struct stepgrowth *growth; /* by device */
-	size_t nr_growths;
+	struct growing *growing; /* the devices', in their order, then those of processes whose host memory grows */
+	size_t nr_growing;
 	struct stepgrowth_limits limits;
 };
 
@@ -122,15 +128,28 @@ static int live_find(struct leaks *l, const struct model *m, enum holders_by by)
 	return err;
 }
 
+static int growing_find(struct leaks *l, const struct model *m, struct model_device device)
+{
+	struct growing *to = &l->growing[l->nr_growing++];
+
+	to->device = device;
+	return stepgrowth_find(&to->growth, m, &to->device, &l->limits);
+}
+
 static int growth_find_all(struct leaks *l, const struct model *m)
 {
 	int err = 0;
 
-	l->growth = calloc(m->nr_devices + 1, sizeof(*l->growth));
-	if (!l->growth)
+	l->growing = calloc(m->nr_devices + m->nr_processes + 1, sizeof(*l->growing));
+	if (!l->growing)
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = stepgrowth_find(&l->growth[l->nr_growths++], m, &m->device[i], &l->limits);
+		err = growing_find(l, m, m->device[i]);
+	for (size_t i = 0; i < m->nr_processes && !err; i++) {
+		err = growing_find(l, m, stepgrowth_host(&m->process[i]));
+		if (!err && !l->growing[l->nr_growing - 1].growth.nr_causes)
+			stepgrowth_release(&l->growing[--l->nr_growing].growth);
+	}
 	return err;
 }
 
@@ -138,8 +157,8 @@ static bool leaks_have_finding(const struct leaks *l)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < l->nr_growths; i++)
-		any |= l->growth[i].nr_findings != 0;
+	for (size_t i = 0; i < l->nr_growing; i++)
+		any |= l->growing[i].growth.nr_findings != 0;
 	return any;
 }
 
@@ -147,8 +166,8 @@ static bool leaks_are_warned(const struct leaks *l)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < l->nr_growths; i++)
-		any |= l->growth[i].is_warned;
+	for (size_t i = 0; i < l->nr_growing; i++)
+		any |= l->growing[i].growth.is_warned;
 	return any;
 }
 
@@ -156,10 +175,10 @@ static void leaks_release(struct leaks *l)
 {
 	for (size_t i = 0; i < l->nr_parts; i++)
 		holders_release(&l->part[i].holders);
-	for (size_t i = 0; i < l->nr_growths; i++)
-		stepgrowth_release(&l->growth[i]);
+	for (size_t i = 0; i < l->nr_growing; i++)
+		stepgrowth_release(&l->growing[i].growth);
 	free(l->part);
-	free(l->growth);
+	free(l->growing);
 }
 
 static const struct model_device *device_of(const struct model *m, const struct holders_query *q)
@@ -187,7 +206,7 @@ static void part_heading(struct emit *e, const struct model *m, const struct sur
 /* Behind a finding, and of several devices, what was live at the end takes one line a place, without stacks. */
 static bool is_brief(const struct leaks *l, const struct leaks_opts *o)
 {
-	return (leaks_have_finding(l) || l->nr_growths > 1) && !o->verbose && !o->emit.json && !o->emit.csv;
+	return (leaks_have_finding(l) || l->nr_growing > 1) && !o->verbose && !o->emit.json && !o->emit.csv;
 }
 
 /* Of how many devices, and the host, something was live at the end. */
@@ -210,8 +229,8 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 	if (o->is_first_page && nr_parts > 1) /* they share the page */
 		rows.top = rows.top > nr_parts ? rows.top / nr_parts : 1;
 
-	for (size_t i = 0; i < m->nr_devices; i++)
-		print_stepgrowth(e, m, &m->device[i], &l->growth[i], &l->limits);
+	for (size_t i = 0; i < l->nr_growing; i++)
+		print_stepgrowth(e, m, &l->growing[i].device, &l->growing[i].growth, &l->limits);
 	if (!l->total.blocks)
 		emit_text(e, "Nothing was live at the end.");
 	for (size_t i = 0; i < l->nr_parts; i++) {
@@ -255,12 +274,12 @@ static int leaks_print(const struct leaks *l, const struct model *m, const struc
 		print_holders_end(e);
 	}
 	emit_array_begin(e, "growth", NULL);
-	for (size_t i = 0; i < m->nr_devices; i++)
-		json_stepgrowth(e, m, &m->device[i], &l->growth[i], &l->limits);
+	for (size_t i = 0; i < l->nr_growing; i++)
+		json_stepgrowth(e, m, &l->growing[i].device, &l->growing[i].growth, &l->limits);
 	emit_array_end(e);
 	emit_array_begin(e, "findings", NULL);
-	for (size_t i = 0; i < m->nr_devices; i++)
-		json_stepgrowth_findings(e, m, &m->device[i], &l->growth[i]);
+	for (size_t i = 0; i < l->nr_growing; i++)
+		json_stepgrowth_findings(e, m, &l->growing[i].device, &l->growing[i].growth);
 	emit_array_end(e);
 	return emit_close(e);
 }

@@ -35,12 +35,31 @@ static const char *step_number(char buf[static HUMAN_MAX], double step)
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
+/* What growth is by, and counted in. */
+static const char *unit(const struct stepgrowth *g)
+{
+	return g->is_by_time ? "second" : "step";
+}
+
+static const char *seconds_text(char buf[static HUMAN_MAX], double seconds)
+{
+	if (!(seconds < 1e9))
+		snprintf(buf, HUMAN_MAX, "never");
+	else
+		human_ns(buf, (uint64_t)(fmax(seconds, 0) * 1e9));
+	return buf;
+}
+
 static const char *growth_text(char *buf, size_t size, const struct stepgrowth_cause *c)
 {
-	char slope[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX];
+	char slope[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], since[HUMAN_MAX];
 	const struct growth *g = &c->growth;
 
-	if (g->slope_low == g->slope_high)
+	if (!c->first_step)
+		snprintf(buf, size, "%s a second (%s to %s, 95%%), %s, since %s", rate(slope, g->slope),
+			 rate(low, g->slope_low), rate(high, g->slope_high), shape_names[g->shape],
+			 seconds_text(since, c->first_s));
+	else if (g->slope_low == g->slope_high)
 		snprintf(buf, size, "%s in each step since step %" PRIu32, rate(slope, g->slope), c->first_step);
 	else
 		snprintf(buf, size, "%s a step (%s to %s, 95%%), %s, since step %" PRIu32, rate(slope, g->slope),
@@ -72,6 +91,9 @@ static const char *class_text(char *buf, size_t size, const struct stepgrowth_ca
 		break;
 	case STEPGROWTH_CONTEXT:
 		snprintf(buf, size, "%s tensors stay that a custom autograd.Function allocates", kept);
+		break;
+	case STEPGROWTH_HOST:
+		snprintf(buf, size, "page-locked or managed host memory, taken by %s", owner_titles[c->owner]);
 		break;
 	case STEPGROWTH_DRIVER:
 		snprintf(buf, size, "taken from the driver by %s, outside PyTorch", owner_titles[c->owner]);
@@ -153,11 +175,24 @@ unsigned print_stepgrowth_line(struct emit *e, const struct stepgrowth *g, const
 	if (!g->nr_findings)
 		return 0;
 	if (isnan(oom))
-		emit_heading(e, "Memory grows by %s a step.", rate(slope, findings_slope(g)));
+		emit_heading(e, "%s grows by %s a %s.", g->is_host ? "Host memory for the GPU" : "Memory",
+			     rate(slope, findings_slope(g)), unit(g));
+	else if (g->is_by_time)
+		emit_heading(e, "Memory grows by %s a second, and runs out after %s.", rate(slope, findings_slope(g)),
+			     seconds_text(at, oom));
 	else
 		emit_heading(e, "Memory grows by %s a step, and runs out near step %s.", rate(slope, findings_slope(g)),
 			     step_number(at, oom));
 	return 1;
+}
+
+static void print_time_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
+{
+	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX];
+
+	emit_label(e, NULL, label, "after %s (%s to %s)%s", seconds_text(at, f->limit_step),
+		   seconds_text(low, f->limit_step_low), seconds_text(high, f->limit_step_high),
+		   f == growth_believed(&g->total) ? "; believed" : "");
 }
 
 static void print_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
@@ -167,6 +202,10 @@ static void print_fit(struct emit *e, const struct stepgrowth *g, const struct g
 
 	if (!f->is_known || isnan(f->limit_step))
 		return;
+	if (g->is_by_time) {
+		print_time_fit(e, g, f, label);
+		return;
+	}
 	if (left > 0 && left < 1e18)
 		human_ns(time, (uint64_t)left);
 	emit_label(e, NULL, label, "step %s (%s to %s)%s%s%s", step_number(at, floor(f->limit_step) + 1),
@@ -196,10 +235,12 @@ static void print_notes(struct emit *e, const struct model_device *d, const stru
 	for (size_t i = g->nr_findings; i < g->nr_causes; i++)
 		sum += g->cause[i].growth.slope;
 	if (g->nr_causes > g->nr_findings)
-		emit_text(e, "note: %zu place%s grow%s by %s a step in all, too little to matter",
-			  g->nr_causes - g->nr_findings, g->nr_causes - g->nr_findings == 1 ? "" : "s",
-			  g->nr_causes - g->nr_findings == 1 ? "s" : "", rate(slope, sum));
-	if (g->nr_causes && d->process->is_kept)
+		emit_text(e, "note: %zu place%s grow%s by %s a %s in all, %s", g->nr_causes - g->nr_findings,
+			  g->nr_causes - g->nr_findings == 1 ? "" : "s", g->nr_causes - g->nr_findings == 1 ? "s" : "",
+			  rate(slope, sum), unit(g), g->is_filled ? "as in loading" : "too little to matter");
+	if (g->nr_findings && g->is_by_time)
+		emit_text(e, "no steps of training were found: growth is by time, of the low points");
+	if (g->nr_causes && !g->is_by_time && d->process->is_kept)
 		emit_text(e, "steps are counted from where the recording's kept part begins");
 	if (g->is_warned)
 		emit_text(e, "more than --warn-growth allows");
@@ -209,9 +250,14 @@ static void print_notes(struct emit *e, const struct model_device *d, const stru
 static void print_no_finding(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
 {
 	const char *kept = d->process->is_kept ? " kept" : "";
+	char time[HUMAN_MAX];
 
-
-	if (!g->nr_steps)
+	if (g->is_by_time && g->nr_causes)
+		emit_text(e, "No steps of training were found; memory is filled, and little of it freed.");
+	else if (g->is_by_time && g->total.nr_used >= 4)
+		emit_text(e, "No steps of training were found; by time memory does not grow (%s).",
+			  seconds_text(time, g->reading[g->nr_readings - 1].step));
+	else if (g->is_by_time)
 		emit_text(e, "No steps of training were found: whether memory grows by step is not known.");
 	else if (g->total.nr_used < 4)
 		emit_text(e, "%" PRIu32 " step%s%s: too few to tell whether memory grows.", g->nr_steps,
@@ -225,7 +271,9 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 {
 	char title[TEXT_MAX];
 
-	if (m->nr_devices > 1)
+	if (g->is_host && m->nr_processes > 1)
+		emit_text(e, "host memory of process %" PRIu32, d->process->header->pid);
+	else if (!g->is_host && m->nr_devices > 1)
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!print_stepgrowth_line(e, g, limits))
 		print_no_finding(e, d, g);
@@ -252,11 +300,22 @@ static void json_step_number(struct emit *e, const char *key, double step)
 		emit_null(e, key, NULL);
 }
 
-static void json_slope(struct emit *e, const struct growth *g)
+static void json_rate(struct emit *e, const char *key, double slope, bool is_known)
 {
-	emit_double(e, "bytes_per_step", NULL, g->slope);
-	emit_double(e, "bytes_per_step_low", NULL, g->slope_low);
-	emit_double(e, "bytes_per_step_high", NULL, g->slope_high);
+	if (is_known)
+		emit_double(e, key, NULL, slope);
+	else
+		emit_null(e, key, NULL);
+}
+
+static void json_slope(struct emit *e, const struct growth *g, bool is_by_time)
+{
+	json_rate(e, "bytes_per_step", g->slope, !is_by_time);
+	json_rate(e, "bytes_per_step_low", g->slope_low, !is_by_time);
+	json_rate(e, "bytes_per_step_high", g->slope_high, !is_by_time);
+	json_rate(e, "bytes_per_second", g->slope, is_by_time);
+	json_rate(e, "bytes_per_second_low", g->slope_low, is_by_time);
+	json_rate(e, "bytes_per_second_high", g->slope_high, is_by_time);
 	emit_string(e, "shape", NULL, shape_names[g->shape]);
 }
 
@@ -314,10 +373,11 @@ static void json_cause(struct emit *e, const struct model *m, struct model_proce
 	emit_string(e, "class", NULL, stepgrowth_class_names[c->class]);
 	emit_bool(e, "is_finding", NULL, c->is_finding);
 	json_cause_site(e, m, p, c);
-	json_slope(e, &c->growth);
+	json_slope(e, &c->growth, !c->first_step);
 	emit_int(e, "grown_bytes", NULL, llround(c->grown_bytes));
 	emit_int(e, "last_bytes", NULL, llround(c->last_bytes));
-	emit_uint(e, "first_step", NULL, c->first_step);
+	json_step_number(e, "first_step", c->first_step ? c->first_step : NAN);
+	json_rate(e, "first_seconds", c->first_s, !c->first_step);
 	emit_uint(e, "kept", NULL, c->nr_kept);
 	emit_uint(e, "places", NULL, c->nr_places);
 	emit_string(e, "owner", NULL, owner_names[c->owner]);
@@ -325,24 +385,40 @@ static void json_cause(struct emit *e, const struct model *m, struct model_proce
 	emit_object_end(e);
 }
 
+static void json_whose(struct emit *e, const struct model_device *d)
+{
+	emit_string(e, "memory", NULL, stepgrowth_is_host(d) ? "host" : "device");
+	if (!stepgrowth_is_host(d)) {
+		print_device_identity(e, d);
+		return;
+	}
+	emit_string(e, "host", NULL, d->process->header->host);
+	emit_uint(e, "pid", NULL, d->process->header->pid);
+	print_optional(e, "rank", d->process->rank);
+	print_optional(e, "local_rank", d->process->local_rank);
+	emit_null(e, "device", NULL);
+}
+
 void json_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
 		     const struct stepgrowth_limits *limits)
 {
 	const struct growth_fit *f = growth_believed(&g->total);
-	double oom = stepgrowth_oom_step(g, limits);
+	double oom = g->is_by_time ? NAN : stepgrowth_oom_step(g, limits);
 
 	emit_object_begin(e, NULL, NULL);
-	print_device_identity(e, d);
+	json_whose(e, d);
+	emit_string(e, "by", NULL, g->is_by_time ? "time" : "step");
 	emit_uint(e, "steps", NULL, g->nr_steps);
 	emit_uint(e, "readings", NULL, g->nr_readings);
 	emit_uint(e, "warm_up_readings", NULL, g->total.nr_warm_up);
-	json_slope(e, &g->total);
+	json_slope(e, &g->total, g->is_by_time);
 	emit_double(e, "limit_bytes", NULL, g->limit_bytes);
 	emit_double(e, "overhead_bytes", NULL, g->overhead_bytes);
 	emit_double(e, "step_ns", NULL, g->step_ns);
 	json_step_number(e, "predicted_oom_step", oom);
 	json_step_number(e, "predicted_oom_step_low", isnan(oom) ? NAN : floor(f->limit_step_low) + 1);
 	json_step_number(e, "predicted_oom_step_high", isnan(oom) ? NAN : floor(f->limit_step_high) + 1);
+	json_rate(e, "predicted_oom_seconds", stepgrowth_oom_step(g, limits), g->is_by_time);
 	emit_string(e, "believed", NULL, g->total.believes_quadratic ? "quadratic" : "linear");
 	json_fit(e, "linear", &g->total.linear);
 	json_fit(e, "quadratic", &g->total.quadratic);
@@ -360,8 +436,8 @@ void json_steps(struct emit *e, const struct model_device *d, const struct stepg
 	emit_object_begin(e, "steps", NULL);
 	emit_uint(e, "count", NULL, g->nr_steps);
 	emit_bool(e, "of_kept_part", NULL, d->process->is_kept);
-	emit_double(e, "growth_bytes_per_step", NULL, g->total.slope);
-	json_step_number(e, "predicted_oom_step", stepgrowth_oom_step(g, limits));
+	json_rate(e, "growth_bytes_per_step", g->total.slope, !g->is_by_time);
+	json_step_number(e, "predicted_oom_step", g->is_by_time ? NAN : stepgrowth_oom_step(g, limits));
 	emit_object_end(e);
 }
 

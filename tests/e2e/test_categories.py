@@ -146,6 +146,35 @@ def test_modules_have_their_names(vramtrace, recorded, events_of, arguments):
     assert sum(b[0] for b in misplaced) <= 0.01 * total, sorted(misplaced, reverse=True)[:12]
 
 
+def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp_path):
+    """Then they are told apart by their classes and order, and a further step makes no further ones."""
+    script = tmp_path / "gone.py"
+    script.write_text(
+        "import torch\n"
+        "class Block(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.inner = torch.nn.Linear(256, 256)\n"
+        "    def forward(self, x):\n"
+        "        return torch.relu(self.inner(x))\n"
+        "blocks = [Block().cuda() for _ in range(3)]\n"
+        "optimizer = torch.optim.SGD([p for block in blocks for p in block.parameters()], 0.1)\n"
+        "for _ in range(7):\n"
+        "    x = torch.randn(64, 256, device='cuda')\n"
+        "    for block in blocks:\n"
+        "        x = block(x)\n"
+        "    x.sum().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    path = record(script).path
+    script.unlink()
+    (device,) = vramtrace.json("peak", "--by", "module", path)["devices"]
+    names = {row["module"] for row in device["modules"] if row["module"]}
+    assert {f"<Block>.{i}" for i in range(3)} <= {name.split(".<")[0] for name in names}
+    assert not any(f"<Block>.{i}" in name for name in names for i in range(3, 30)), names
+
+
 STEPS = {"sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3}
 
 

@@ -173,6 +173,13 @@ def test_every_command_says_what_is_kept(vramtrace, long_job, kept_job):
     assert "the last" in vramtrace.call("report", kept_job[0].path).stdout
 
 
+def test_no_baseline_is_made_of_a_part(vramtrace, kept_job):
+    done = vramtrace.call("baseline", kept_job[0].path)
+    assert done.returncode == 2 and not done.stdout
+    assert "it keeps the last " in done.stderr and "record it without --keep" in done.stderr
+    assert vramtrace.json("report", kept_job[0].path)["devices"][0]["steps"]["of_kept_part"]
+
+
 def test_no_more_room_than_was_given(kept_job):
     _, watch = kept_job
     assert MIB // 4 < watch.most <= MIB

@@ -50,6 +50,7 @@ def test_planted_line_is_named(vramtrace, planted):
     (finding,) = leaks["findings"]
     assert (cause["site"], cause["class"], cause["first_step"]) == (site, what, first_step)
     assert (finding["site"], finding["verdict"]) == (site, verdict)
+    assert vramtrace.json("report", done.path)["findings"] == leaks["findings"]
     assert cause["is_finding"] and finding["bytes"] == cause["grown_bytes"] > 0
     if "bytes_per_step" in done.ledger:
         exact = done.ledger["bytes_per_step"]
@@ -81,6 +82,45 @@ def test_first_screen(vramtrace, planted):
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
     report = vramtrace.call("report", planted[1].path).stdout
     assert "Memory grows by " in report and len(report.splitlines()) <= 24
+
+
+def test_pinned_memory_of_the_host(vramtrace, recorded):
+    done = recorded("leaks/planted.py", "pinned", str(STEPS))
+    leaks = vramtrace.json("leaks", done.path)
+    device, host = leaks["growth"]
+    assert (device["memory"], device["causes"], host["memory"], host["device"]) == ("device", [], "host", None)
+    (cause,) = host["causes"]
+    assert (cause["class"], cause["site"]["line"]) == ("host", line_of(PLANTED, "# planted: pinned"))
+    assert cause["bytes_per_step"] == done.ledger["bytes_per_step"] and cause["first_step"] == 1
+    assert [finding["site"] for finding in leaks["findings"]] == [cause["site"]]
+    assert vramtrace.json("report", done.path)["findings"] == leaks["findings"]
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert len(text) <= 24 and max(map(len, text)) <= 80, text
+    assert any(line.startswith("Host memory for the GPU grows by 1.00 MiB a step") for line in text)
+
+
+def test_growth_without_steps_is_by_time(vramtrace, recorded):
+    done = recorded("leaks/planted.py", "serving", "2000")
+    leaks = vramtrace.json("leaks", done.path)
+    (growth,) = leaks["growth"]
+    (finding,) = leaks["findings"]
+    assert (growth["by"], growth["steps"], growth["bytes_per_step"]) == ("time", 0, None)
+    assert growth["causes"][0]["site"] == finding["site"] and growth["causes"][0]["bytes_per_second"] > 0
+    assert (finding["verdict"], finding["site"]["line"]) == ("leak", line_of(PLANTED, "# planted: serving"))
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert len(text) <= 24 and max(map(len, text)) <= 80, text
+    assert text[0].startswith("Memory grows by ") and " a second" in text[0]
+    assert "no steps of training were found: growth is by time, of the low points" in text
+
+
+@pytest.mark.parametrize("kind", ["serving", "loading"])
+def test_nothing_is_invented_without_steps(vramtrace, recorded, kind):
+    done = recorded("leaks/healthy.py", kind, "1500")
+    assert vramtrace.json("leaks", done.path)["findings"] == []
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert text[0].startswith("No steps of training were found") and len(text) <= 24 and max(map(len, text)) <= 80
+    steps = vramtrace.json("report", done.path)["devices"][0]["steps"]
+    assert (steps["count"], steps["growth_bytes_per_step"]) == (0, None)
 
 
 def test_exit_codes(vramtrace, recorded):

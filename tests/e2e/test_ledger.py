@@ -100,8 +100,10 @@ def test_peak_lists_what_was_live(vramtrace, recorded, events_of, job):
 @pytest.mark.parametrize("job", ALL_JOBS)
 def test_first_screen(vramtrace, recorded, job):
     """The page to read first fits the first screen of any terminal."""
-    done = vramtrace.call("report", recorded(*job.split()).path)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert len(lines) <= 24
-    assert [line for line in lines if len(line) > 80 and str(recorded(*job.split()).path) not in line] == []
+    path = recorded(*job.split()).path
+    for command in ("report", "leaks"):
+        done = vramtrace.call(command, path)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert len(lines) <= 24, lines
+        assert [line for line in lines if len(line) > 80 and str(path) not in line] == []

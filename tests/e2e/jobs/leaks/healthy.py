@@ -188,4 +188,18 @@ def masks():
     train(model, adam(model), each_step=each_step)
 
 
+def serving():
+    """No training: requests of random lengths, of which nothing stays."""
+    model = network()
+    with torch.no_grad():
+        for _ in range(STEPS):
+            model(torch.randn(random.randrange(16, 256), 512, device="cuda")).sum().item()
+
+
+def loading():
+    """A model is put on the GPU, layer by layer, and that is all."""
+    layers = [nn.Linear(64, 64).cuda() for _ in range(STEPS)]
+    assert len(layers) == STEPS
+
+
 globals()[KIND]()

@@ -8,6 +8,7 @@ the bytes that one step leaves.
 import ctypes
 import gc
 import json
+import random
 import sys
 
 import torch
@@ -207,6 +208,25 @@ def accelerating():
         told["bytes"] = sum(tensor.untyped_storage().nbytes() for tensor in kept)
 
     train(network(), keep)
+
+
+def pinned():
+    """Page-locked memory of the host, which the GPU copies from: one buffer more each step."""
+
+    def keep(step, rows):
+        kept.append(torch.empty(1 << 18, pin_memory=True))  # planted: pinned
+        told["bytes_per_step"] = kept[-1].untyped_storage().nbytes()
+
+    train(network(), keep)
+
+
+def serving():
+    """No training: requests of random lengths, and what each has computed is kept."""
+    model = network()
+    with torch.no_grad():
+        for _ in range(STEPS):
+            answer = model(torch.randn(random.randrange(16, 256), 512, device="cuda"))
+            kept.append(answer.repeat(64, 1))  # planted: serving
 
 
 globals()[KIND]()
