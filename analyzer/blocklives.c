@@ -218,7 +218,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 		return;
 	d = l->device[life->device];
 	life->death = l->now;
-	for (int i = 0; i < NR_LIVES_MOMENTS; i++)
+	for (int i = 0; i < NR_LIVES_MOMENTS && life->birth.ordinal < d->behind_moments; i++)
 		if (d->moment[i].reached && life->birth.ordinal <= d->moment[i].ordinal)
 			keep_ended(&d->moment[i], life);
 	count_fate(l, life);
@@ -243,6 +243,8 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 	m->time_ns = l->time_ns;
 	m->bytes = d->allocated;
 	m->nr_ended = 0;
+	if (m->ordinal >= d->behind_moments)
+		d->behind_moments = m->ordinal + 1;
 }
 
 void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
@@ -258,6 +260,7 @@ void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 		free(d->moment[i].ended);
 		d->moment[i] = (struct lives_at){ .bytes = 0 };
 	}
+	d->behind_moments = 0;
 }
 
 void lives_total(struct lives *l, uint8_t device, uint64_t allocated)

@@ -79,6 +79,7 @@ struct lives_at {
 
 struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
+	uint64_t behind_moments; /* whoever is born there or later was live at none of them */
 	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
 	int64_t later_net[NR_PHASES]; /* ... and behind */
 	uint64_t allocated, pending_allocated;

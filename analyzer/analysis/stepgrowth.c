@@ -21,6 +21,7 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 
 /* By time: so many events for each block that stays tell a program at work from one that is being loaded. */
 #define EVENTS_OF_WORK 4
+#define NOISE 0.001
 #define MONTH_S (30 * 86400.0)
 
 struct model_device stepgrowth_host(struct model_process *p)
@@ -162,6 +163,19 @@ static bool goes_on(const struct growth *g, const struct growth_reading *r, size
 	       (last->bytes - third->bytes) / (last->step - third->step) >= PACE_MIN * g->slope;
 }
 
+/* By time nearly every stack has changed a little between any two readings: those that matter are another share of all. */
+static bool is_noise(const struct stepgrowth *g, const double *bytes)
+{
+	size_t third = g->nr_readings / 3;
+	double change = 0, most = 0;
+
+	for (size_t i = 0; i < third; i++)
+		change += (bytes[g->nr_readings - 1 - i] - bytes[i]) / (double)third;
+	for (size_t i = 0; i < g->nr_readings; i++)
+		most = fmax(most, g->reading[i].bytes);
+	return fabs(change) < NOISE * most;
+}
+
 /* The growth of one stack; of those that stay the same nothing is computed. */
 static int stack_growth(struct growth *out, const struct stepgrowth *g, const struct stepcauses *c, uint32_t stack,
 			bool *grows)
@@ -177,7 +191,7 @@ static int stack_growth(struct growth *out, const struct stepgrowth *g, const st
 		r[i] = (struct growth_reading){ g->reading[i].step, bytes[i] };
 		changes |= bytes[i] != bytes[0];
 	}
-	if (!changes)
+	if (!changes || (g->is_by_time && is_noise(g, bytes)))
 		return 0;
 	err = growth_find(out, r, g->nr_readings, NAN);
 	*grows = !err && goes_on(out, r, g->nr_readings);

@@ -243,8 +243,7 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 				   HOLDERS_BY_SITE,
 				   oom ? MARK_OOM : d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK };
 	unsigned room = lines + 1 > PAGE_LINES ? 1 : PAGE_LINES - lines;
-	unsigned most = oom || m->nr_devices > 1 ? HOLDERS_SHOWN - 1 : HOLDERS_SHOWN;
-	struct print_holders_options rows = { .top = room < most ? room : most, .by_site = true };
+	struct print_holders_options rows = { .top = room < HOLDERS_SHOWN ? room : HOLDERS_SHOWN, .by_site = true };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
 	const char *when = oom ? "when memory ran out" : "at the peak";
@@ -255,7 +254,7 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	else
 		snprintf(head, sizeof(head), "allocated at; the largest %s", when);
 	if (!err && h.nr_holders) {
-		if (room > most)
+		if (room > HOLDERS_SHOWN)
 			emit_blank(e);
 		print_holders_page_begin(e, head);
 		print_holders_rows(e, m, &q, &h, &rows);
@@ -272,7 +271,7 @@ static bool is_pipe(const char *path)
 	return !stat(path, &st) && S_ISFIFO(st.st_mode);
 }
 
-static void text_next(struct emit *e, const struct model *m, const struct devicepage *page)
+static void text_next(struct emit *e, const struct model *m, const struct devicepage *page, bool is_short)
 {
 	const char *path = m->recording.path;
 	bool is_oom = page->device->books->tensor_ooms, grows = page->growth.nr_findings;
@@ -280,7 +279,8 @@ static void text_next(struct emit *e, const struct model *m, const struct device
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
 	emit_text(e, "next: vramtrace %s %s", is_oom ? "oom" : grows ? "leaks" : "peak", path);
-	emit_text(e, "      vramtrace %s %s", grows && !is_oom ? "peak" : "timeline", path);
+	if (!is_short)
+		emit_text(e, "      vramtrace %s %s", grows && !is_oom ? "peak" : "timeline", path);
 }
 
 /* Each device in all its parts. Returns 0 or TFMT_E_NOMEM. */
@@ -313,6 +313,7 @@ static int text_page(struct emit *e, const struct model *m, const struct facts *
 {
 	const struct model_device *d = page->device;
 	unsigned lines = OTHER_LINES + text_run(e, m, d);
+	bool is_short;
 	int err;
 
 	emit_blank(e);
@@ -324,12 +325,13 @@ static int text_page(struct emit *e, const struct model *m, const struct facts *
 	lines += print_facts(e, m, d, f);
 	emit_blank(e);
 	lines += print_phases(e, d, &page->phases, verbose);
-	err = text_holders(e, m, d, lines);
+	is_short = !verbose && lines + HOLDERS_SHOWN > PAGE_LINES; /* holders say more than a second line of what is next */
+	err = text_holders(e, m, d, lines - is_short);
 	if (verbose)
 		print_facts_whole(e, f);
 	if (verbose && !err)
 		err = text_parts(e, m);
-	text_next(e, m, page);
+	text_next(e, m, page, is_short);
 	return err;
 }
 
