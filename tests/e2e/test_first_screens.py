@@ -2,7 +2,7 @@
 """
 The first screens of three jobs, as they are printed: one that ran out of memory, one that leaks, a healthy one.
 
-The transcripts in screens/ are made by these tests: VRAMTRACE_UPDATE=1 writes them anew. What differs from run to run is
+The transcripts in screens/ are made by these tests: UPDATE_SCREENS=1 writes them anew. What differs from run to run is
 masked: the recording's path, times, numbers of events, versions.
 """
 
@@ -53,7 +53,7 @@ def test_first_screen(vramtrace, job, name, command):
     for pattern, mask in MASKS:
         page = re.sub(pattern, mask, page)
     golden = SCREENS / f"{name}.{command}"
-    if os.environ.get("VRAMTRACE_UPDATE"):
+    if os.environ.get("UPDATE_SCREENS"):
         golden.write_text(page)
     assert page == golden.read_text()
 

@@ -140,6 +140,50 @@ static void few_steps_tell_nothing(void **state)
 	done();
 }
 
+/* Requests of a program without steps: so many temporaries each, and one block that stays. */
+static void serve(uint64_t nr_temporaries)
+{
+	begin();
+	for (uint64_t i = 0; i < 1000; i++) {
+		for (uint64_t k = 0; k < nr_temporaries; k++) {
+			alloc(10, 0x1000, (2 + (i * 7 + k) % 5) * MiB);
+			release(0x1000);
+		}
+		alloc(20, 0x100000 + 0x10000 * i, 65536);
+		s.time_ns += 1000000;
+	}
+	find();
+	assert_int_equal(g.nr_steps, 0);
+	assert_true(g.is_by_time);
+	assert_in_range(g.nr_readings, STEPSAMPLES_MAX / 2, STEPSAMPLES_MAX);
+	assert_int_equal(g.nr_causes, 1);
+	assert_int_equal(m.process[0].books.groups.group[g.cause[0].group].python_stack, TFMT_STACK_FIRST + 1);
+}
+
+static void without_steps_growth_is_by_time(void **state)
+{
+	double a_second;
+
+	(void)state;
+	serve(4);
+	a_second = 65536 * 1e9 / (1000000 + 9 * SYNTHETIC_STEP);
+	assert_int_equal(g.nr_findings, 1);
+	assert_true(fabs(g.cause[0].growth.slope - a_second) < 0.01 * a_second);
+	assert_int_equal(g.cause[0].first_step, 0);
+	/* 1024 MiB hold what a request takes for a while, and 64 KiB of each before. */
+	assert_true(fabs(stepgrowth_oom_step(&g, &limits) - 1021 * MiB / a_second) < 0.01 * 1021 * MiB / a_second);
+	done();
+}
+
+static void a_program_that_is_filled_is_no_finding(void **state)
+{
+	(void)state;
+	serve(1);
+	assert_true(g.is_filled);
+	assert_int_equal(g.nr_findings, 0);
+	done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +191,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_that_moves_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(an_evaluation_behind_is_no_step, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(few_steps_tell_nothing, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_time, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(a_program_that_is_filled_is_no_finding, synthetic_enter, synthetic_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
