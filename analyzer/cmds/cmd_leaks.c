@@ -20,6 +20,7 @@
 #include "analyzer/ui/message.h"
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
+#define PAGE_WIDTH 80
 #define LIVE_SHOWN 3        /* groups live at the end, on the first page */
 #define FRAMES_SHOWN 2      /* ... with so many frames of the program's own */
 
@@ -193,14 +194,18 @@ static const struct model_device *device_of(const struct model *m, const struct 
 static void part_heading(struct emit *e, const struct model *m, const struct survivors *s)
 {
 	const struct model_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
-	char size[HUMAN_MAX], count[HUMAN_MAX], title[256];
+	char size[HUMAN_MAX], count[HUMAN_MAX], text[128], title[256] = "pinned and managed host memory";
+	int width = snprintf(text, sizeof(text), "%s%s live at the end in %s block%s: ",
+			     d ? print_about_end(d, s->query.of == HOLDERS_TENSORS ? MODEL_ALLOCATED : MODEL_DRIVER)
+			       : print_at_least(s->query.process),
+			     human_bytes(size, s->holders.total.bytes), human_count(count, s->holders.total.blocks),
+			     s->holders.total.blocks == 1 ? "" : "s");
 
-	emit_heading(e, "%s%s live at the end in %s block%s: %s",
-		     d ? print_about_end(d, s->query.of == HOLDERS_TENSORS ? MODEL_ALLOCATED : MODEL_DRIVER)
-		       : print_at_least(s->query.process),
-		     human_bytes(size, s->holders.total.bytes), human_count(count, s->holders.total.blocks),
-		     s->holders.total.blocks == 1 ? "" : "s",
-		     d ? print_device_title(title, sizeof(title), m, d) : "pinned and managed host memory");
+	if (d)
+		print_device_title(title, sizeof(title), m, d);
+	if (d && m->nr_devices == 1 && (size_t)width + strlen(title) > PAGE_WIDTH)
+		snprintf(title, sizeof(title), "GPU %" PRIu32, d->ordinal);
+	emit_heading(e, "%s%s", text, title);
 }
 
 /* Behind a finding, and of several devices, what was live at the end takes one line a place, without stacks. */

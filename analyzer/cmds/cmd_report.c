@@ -133,7 +133,7 @@ static unsigned text_run(struct emit *e, const struct model *m, const struct mod
 /*
  * The sentence to remember: memory ran out, or grows, or sufficed. Returns how many lines there are more.
  */
-static unsigned text_verdict(struct emit *e, const struct devicepage *page)
+static unsigned text_verdict(struct emit *e, const struct model *m, const struct devicepage *page)
 {
 	const struct model_device *d = page->device;
 	const struct device_books *b = d->books;
@@ -149,7 +149,7 @@ static unsigned text_verdict(struct emit *e, const struct devicepage *page)
 							 oom->reserved_bytes - oom->allocated_bytes : 0));
 		return 0;
 	}
-	lines = print_stepgrowth_line(e, &page->growth, &page->limits);
+	lines = print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
 	line = lines ? emit_text : emit_heading;
 	human_bytes(size, filled_bytes(d));
 	if (!d->capacity_bytes)
@@ -317,7 +317,7 @@ static int text_page(struct emit *e, const struct model *m, const struct facts *
 	int err;
 
 	emit_blank(e);
-	lines += text_verdict(e, page);
+	lines += text_verdict(e, m, page);
 	lines += a->device ? print_autopsy_brief(e, a) : 0;
 	lines += print_peak_phase(e, d, &page->phases);
 	emit_blank(e);

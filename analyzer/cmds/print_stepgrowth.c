@@ -15,6 +15,7 @@
 
 #define FINDINGS_SHOWN 3
 #define TEXT_MAX 256
+#define PAGE_WIDTH 80
 #define KEPT_PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
 static const char *const shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
@@ -167,22 +168,48 @@ static double findings_slope(const struct stepgrowth *g)
 	return slope;
 }
 
-unsigned print_stepgrowth_line(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+/* " at train.py:31": of the first finding. Returns buf. */
+static const char *place_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+			      const struct stepgrowth *g)
+{
+	const struct group *group = &p->books.groups.group[g->cause[0].group];
+	const struct stack_frame *frame;
+	struct stack stack = { 0 };
+
+	*buf = 0;
+	if (site_of(&stack, m, p, group->python_stack, group->native_stack, &frame) && frame->file && frame->line)
+		snprintf(buf, size, " at %s:%" PRIu32, mapping_base_name(frame->file), frame->line);
+	stack_release(&stack);
+	return buf;
+}
+
+/* The sentence, with the place or "". Returns its width. */
+static int line_text(char *buf, size_t size, const struct stepgrowth *g, double oom, const char *place)
 {
 	char slope[HUMAN_MAX], at[HUMAN_MAX];
+
+	rate(slope, findings_slope(g));
+	if (isnan(oom))
+		return snprintf(buf, size, "%s grows by %s a %s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
+				slope, unit(g), place);
+	if (g->is_by_time)
+		return snprintf(buf, size, "Memory grows by %s a second%s, and runs out after %s.", slope, place,
+				seconds_text(at, oom));
+	return snprintf(buf, size, "Memory grows by %s a step%s, and runs out near step %s.", slope, place,
+			step_number(at, oom));
+}
+
+unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const struct model_device *d,
+			       const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	char text[2 * TEXT_MAX], place[TEXT_MAX];
 	double oom = stepgrowth_oom_step(g, limits);
 
 	if (!g->nr_findings)
 		return 0;
-	if (isnan(oom))
-		emit_heading(e, "%s grows by %s a %s.", g->is_host ? "Host memory for the GPU" : "Memory",
-			     rate(slope, findings_slope(g)), unit(g));
-	else if (g->is_by_time)
-		emit_heading(e, "Memory grows by %s a second, and runs out after %s.", rate(slope, findings_slope(g)),
-			     seconds_text(at, oom));
-	else
-		emit_heading(e, "Memory grows by %s a step, and runs out near step %s.", rate(slope, findings_slope(g)),
-			     step_number(at, oom));
+	if (line_text(text, sizeof(text), g, oom, place_text(place, sizeof(place), m, d->process, g)) > PAGE_WIDTH)
+		line_text(text, sizeof(text), g, oom, "");
+	emit_heading(e, "%s", text);
 	return 1;
 }
 
@@ -275,7 +302,7 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 		emit_text(e, "host memory of process %" PRIu32, d->process->header->pid);
 	else if (!g->is_host && m->nr_devices > 1)
 		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
-	if (!print_stepgrowth_line(e, g, limits))
+	if (!print_stepgrowth_line(e, m, d, g, limits))
 		print_no_finding(e, d, g);
 	if (!isnan(stepgrowth_oom_step(g, limits))) {
 		print_fit(e, g, &g->total.linear, "  linear");

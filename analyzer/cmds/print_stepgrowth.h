@@ -23,6 +23,7 @@ void json_steps(struct emit *e, const struct model_device *d, const struct stepg
 		const struct stepgrowth_limits *limits);
 
 /* One line for the first page of a report, when there is a finding. Returns its lines. */
-unsigned print_stepgrowth_line(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits);
+unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const struct model_device *d,
+			       const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
 #endif
