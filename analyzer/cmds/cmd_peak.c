@@ -11,9 +11,11 @@
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_modules.h"
 #include "analyzer/cmds/print_ranges.h"
+#include "analyzer/cmds/print_spans.h"
 #include "analyzer/command.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
+#include "analyzer/spansfile.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -23,6 +25,7 @@
 struct peak_opts {
 	const char *at;
 	const char *by;
+	const char *spans;
 	int64_t depth;
 	int64_t top;
 	bool verbose;
@@ -32,6 +35,7 @@ struct peak_opts {
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
 	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), category, module, block or NVTX range"),
+	OPT_STRING(0, "spans", struct peak_opts, spans, "FILE", "instead, the peak in each span of time that FILE lists"),
 	OPT_INT(0, "depth", struct peak_opts, depth, "N", "of modules: how many deep, from the model (default 1)"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
 	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
@@ -257,6 +261,27 @@ static int check_kept(const struct model *m, uint64_t at_ns)
 			     print_kept_from(m), human_ns(time, (uint64_t)print_kept_from(m)));
 }
 
+/* --spans: the peaks of many spans, and nothing of who held them. */
+static int peak_of_spans(const struct peak_opts *o, const char *path)
+{
+	struct spans spans = SPANS_INIT;
+	struct model_options load = { .observe = spans_observe, .ctx = &spans };
+	struct model m = MODEL_INIT;
+	int damaged = CMD_FINE, ret = spansfile_read(&spans, o->spans);
+
+	if (!ret)
+		ret = model_load(&m, path, &load);
+	if (!ret && spans_finish(&spans))
+		ret = message_error("cannot follow the spans of '%s': out of memory", o->spans);
+	if (!ret) {
+		damaged = print_caveats(&m);
+		ret = print_spans(&m, &spans, &o->emit);
+	}
+	spans_release(&spans);
+	model_release(&m);
+	return ret == CMD_FINE ? damaged : ret;
+}
+
 int cmd_peak(int argc, const char **argv)
 {
 	struct peak_opts o = { .top = TOP_USUAL, .depth = 1 };
@@ -270,6 +295,10 @@ int cmd_peak(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&peak_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
+	if (o.spans && (o.at || o.by))
+		return opt_wrong(&peak_help, "'--spans' goes with neither '--at' nor '--by': it names nobody");
+	if (o.spans)
+		return peak_of_spans(&o, argv[1]);
 	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !needs_lives(&o))
 		return opt_wrong(&peak_help, "cannot group by '%s': stack, category, module, block or range", o.by);
 	if (o.depth < 1 || o.depth > 1000)
