@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/clibrary.h"
 #include "analyzer/closing.h"
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
@@ -286,6 +287,8 @@ static int prepare(struct run *r)
 		status = take_questions(r);
 	if (!status && r->opts.capacity)
 		status = preload_parse_capacity(r->opts.capacity, &r->plan);
+	if (!status)
+		status = clibrary_check(r->program[0]);
 	if (!status)
 		status = preload_find(&r->preload, &r->plan);
 	if (!status && r->plan.gpu)
