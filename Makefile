@@ -92,7 +92,7 @@ AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c a
 AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
-include $(wildcard simgpu/*.mk analyzer/*.mk tests/*/*.mk)
+include $(wildcard simgpu/*.mk analyzer/*.mk setup/*.mk tests/*/*.mk)
 
 # ---- analyzer: the vramtrace command ---------------------------------------------------------
 $(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC))) $(O)/analyzer/toml.o
@@ -144,11 +144,11 @@ $(O)/cuda.flags: FORCE
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 
 ## test: set up everything, then run every test that needs no GPU (under 15 minutes on 2 cores); PYTEST_FLAGS=
-test: check $(VENV)/.complete
+test: check package $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, the long runs, and test-aarch64
-test-all: check $(VENV)/.complete test-aarch64
+test-all: check package $(VENV)/.complete test-aarch64
 	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)

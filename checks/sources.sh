@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every source file names its licence and leaves no work undone, and no two C files have the same name.
 set -eu
-dirs='tracefmt libinterpose simgpu analyzer tests bench examples setup checks'
+dirs='tracefmt libinterpose simgpu analyzer tests bench examples setup checks python'
 sources=$(find $dirs -name '*.[ch]' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.def' | sort)
 
 bare=$(grep -L 'SPDX-License-Identifier: MIT' $sources || true)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import LIMIT_S, TREE, Recorded, Vramtrace, program_environment, python
+from packaged import Package
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +23,15 @@ def vramtrace():
         if not part.exists():
             pytest.exit(f"'{part}' is not built: run `make`, or set VRAMTRACE_BUILD to its build folder", returncode=2)
     return built
+
+
+@pytest.fixture(scope="session")
+def package(vramtrace, tmp_path_factory):
+    """The Python package, made from the same build by pip, in an environment of its own."""
+    build = vramtrace.program.parent
+    if not (build / "package").exists():
+        pytest.exit(f"'{build / 'package'}' is missing: run `make package`", returncode=2)
+    return Package(build, tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="session")
