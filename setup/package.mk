@@ -37,7 +37,7 @@ $(PACKAGE_PYTHON): $(PACKAGE)/%: $(O)/%
 
 # As Debian says them, and in full those that it names only.
 PACKAGE_LICENSES := $(patsubst %,$(O)/package-licenses/%.txt,libdw-dev libjson-c-dev libzstd-dev liblzma-dev \
-	libbz2-dev zlib1g-dev libtomlplusplus-dev libxxhash-dev)
+	libbz2-dev zlib1g-dev libtomlplusplus-dev libxxhash-dev libstdc++6)
 PACKAGE_LICENSES_FULL := $(addprefix $(O)/package-licenses/,GPL-2 GPL-3 LGPL-3)
 
 $(PACKAGE_LICENSES): $(O)/package-licenses/%.txt: /usr/share/doc/%/copyright
