@@ -115,21 +115,22 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 {
 	struct lives_device *d = device_of(l, device);
 	size_t handle = d ? place(l) : 0;
+	struct life *life;
 
 	if (!handle)
 		return 0;
-	l->life[handle - 1] = (struct life){
-		.birth = l->now,
-		.death.ordinal = TFMT_NO_ORDINAL,
-		.address = address,
-		.size = size,
-		.group = group,
-		.module = module,
-		.flags = l->flags,
-		.device = device,
-		.behind_forward = l->has_graph,
-		.is_live = true,
-	};
+	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
+	life = &l->life[handle - 1];
+	life->birth = l->now;
+	life->death = (struct lives_when){ .ordinal = TFMT_NO_ORDINAL };
+	life->address = address;
+	life->size = size;
+	life->group = group;
+	life->module = module;
+	life->flags = l->flags;
+	life->device = device;
+	life->behind_forward = l->has_graph;
+	life->is_live = true;
 	l->now.nr_forwards += l->now.phase == PHASE_FORWARD;
 	l->has_graph |= l->now.phase == PHASE_FORWARD && l->flags & TFMT_FLAG_FORWARD;
 	d->allocated += size;
