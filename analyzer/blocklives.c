@@ -186,6 +186,25 @@ static void keep_ended(struct lives_at *m, const struct life *life)
 	m->ended[m->nr_ended++] = *life;
 }
 
+static void window_keep(struct lives_window *w, const struct life *life)
+{
+	struct life *grown;
+	size_t room;
+
+	if (w->is_cut || life->device != w->device || life->birth.ordinal > w->to || life->death.ordinal < w->from)
+		return;
+	if (w->nr == w->room) {
+		room = 2 * w->room + 4096;
+		grown = w->nr < LIVES_WINDOW_MAX ? realloc(w->life, room * sizeof(*grown)) : NULL;
+		w->is_cut = !grown;
+		if (!grown)
+			return;
+		w->life = grown;
+		w->room = room;
+	}
+	w->life[w->nr++] = *life;
+}
+
 /* Keep what outlived a backward pass, to tell later whose gradient was made when. */
 static void keep_gradient(struct lives *l, const struct life *life)
 {
@@ -222,6 +241,8 @@ void lives_gone(struct lives *l, uint64_t handle)
 	for (int i = 0; i < NR_LIVES_MOMENTS && life->birth.ordinal < d->behind_moments; i++)
 		if (d->moment[i].reached && life->birth.ordinal <= d->moment[i].ordinal)
 			keep_ended(&d->moment[i], life);
+	if (l->window)
+		window_keep(l->window, life);
 	count_fate(l, life);
 	keep_gradient(l, life);
 	d->allocated -= life->size;
@@ -321,6 +342,23 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 	if (*nr)
 		qsort(*out, *nr, sizeof(**out), by_birth);
 	return 0;
+}
+
+int lives_window_close(const struct lives *l, struct lives_window *w)
+{
+	for (size_t i = 0; i < l->nr_lives; i++)
+		if (l->life[i].is_live)
+			window_keep(w, &l->life[i]);
+	if (w->nr)
+		qsort(w->life, w->nr, sizeof(*w->life), by_birth);
+	return w->is_cut ? TFMT_E_NOMEM : 0;
+}
+
+void lives_window_release(struct lives_window *w)
+{
+	free(w->life);
+	w->life = NULL;
+	w->nr = w->room = 0;
 }
 
 /* What was allocated when step `i` + 1 began. */

@@ -77,6 +77,17 @@ struct lives_at {
 	size_t nr_ended, room;
 };
 
+#define LIVES_WINDOW_MAX (1u << 21) /* blocks of a window; of a longer one nothing is said */
+
+/* A part of the recording whose blocks an analysis wants to see one by one: asked for before the first event. */
+struct lives_window {
+	uint32_t device;
+	uint64_t from, to; /* ordinals, both included */
+	struct life *life; /* those that ended at `from` or later and began at `to` or before */
+	size_t nr, room;
+	bool is_cut; /* there were too many, or no memory for them: life[] is worth nothing */
+};
+
 struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
 	uint64_t behind_moments; /* whoever is born there or later was live at none of them */
@@ -107,6 +118,7 @@ struct lives {
 	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */
 	uint16_t flags;
+	struct lives_window *window; /* the caller's; NULL: nobody asks */
 };
 
 /* The next event, before it is entered in the books. Returns 0 or TFMT_E_NOMEM. */
@@ -141,6 +153,13 @@ enum phase lives_peak_phase(const struct lives *l, uint32_t device);
  * known. Returns 0 or TFMT_E_NOMEM.
  */
 int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr);
+
+/*
+ * After the last event: take in what is still live, and order all by allocation. Returns 0 or TFMT_E_NOMEM, also where
+ * the window is cut.
+ */
+int lives_window_close(const struct lives *l, struct lives_window *w);
+void lives_window_release(struct lives_window *w);
 
 /* What was allocated when a step began, 0 the first, of which nobody knows. false: there is no such step. */
 bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes);

@@ -32,6 +32,11 @@ struct stack_source model_stack_source(const struct model *m, struct model_proce
 	return (struct stack_source){ p->reader, &p->mapping, m->symbols };
 }
 
+uint64_t model_filled_bytes(const struct model_device *d)
+{
+	return d->has_tensors ? d->books->reserved_peak_bytes : d->books->driver_peak_bytes;
+}
+
 bool model_is_exact(const struct model_process *p)
 {
 	return p->summary->complete && !p->lost_events && !p->books.past_untold;
@@ -220,6 +225,8 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	ret = keep_lives(&p->books, o);
 	if (ret)
 		return ret;
+	if (o->window && p->books.lives && !index)
+		p->books.lives->window = o->window;
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;

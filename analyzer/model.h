@@ -76,6 +76,7 @@ struct model_options {
 	bool observe_past; /* also the events of a checkpoint (ev->before): what is live where a kept recording begins */
 	bool quiet; /* no progress line */
 	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
+	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
 	bool modules; /* ... and the modules that they were allocated in (books.modulepaths) */
 };
 
@@ -95,6 +96,9 @@ void model_release(struct model *m);
 
 /* A time of the traced process on the recording's clock; times before its start count as the start. */
 uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns);
+
+/* What a device was filled to: what PyTorch reserved, else what the driver gave. */
+uint64_t model_filled_bytes(const struct model_device *d);
 
 /* What stack_expand() needs for this process's stacks. */
 struct stack_source model_stack_source(const struct model *m, struct model_process *p);

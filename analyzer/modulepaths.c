@@ -540,6 +540,13 @@ void modulepaths_release(struct modulepaths *m)
 	*m = (struct modulepaths){ .reader = m->reader };
 }
 
+uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
+{
+	const struct modulepath_stack *s = stack_of(m, stack);
+
+	return s && !s->makes && depth && depth <= s->nr_levels ? s->level[depth - 1].caller : 0;
+}
+
 uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path)
 {
 	uint32_t depth = 0;

@@ -58,6 +58,12 @@ struct modulepaths {
 uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, const struct lives_when *now);
 void modulepaths_release(struct modulepaths *m);
 
+/*
+ * The stack (a frame's id is that of the stack it ends) of the line that calls the module `depth` deep, 1 the outermost,
+ * which this stack of an allocation in forward runs in; 0: it is not known.
+ */
+uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth);
+
 /* How many modules deep a path is; the ancestor of a path at a depth of at least 1, or itself. */
 uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
 uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);

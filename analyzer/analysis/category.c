@@ -335,7 +335,7 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
-static int judge_all(struct categories *c, const struct books *books, struct life *life, size_t nr)
+static int judge_all(struct categories *c, const struct books *books, const struct life *life, size_t nr)
 {
 	uint32_t nr_steps = steps_count(&books->lives->steps);
 	struct judge j;
@@ -361,6 +361,15 @@ static int judge_all(struct categories *c, const struct books *books, struct lif
 	return err;
 }
 
+int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr)
+{
+	int err;
+
+	*c = (struct categories)CATEGORIES_INIT;
+	err = judge_all(c, &process->books, life, nr);
+	return !err && process->books.modulepaths ? category_find_modules(c, &process->books) : err;
+}
+
 int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total)
 {
@@ -375,9 +384,7 @@ int categories_find(struct categories *c, struct model_process *process, uint32_
 		return 0;
 	err = lives_list(books->lives, device, moment, &life, &nr);
 	if (!err)
-		err = judge_all(c, books, life, nr);
-	if (!err && books->modulepaths)
-		err = category_find_modules(c, books);
+		err = categories_judge(c, process, life, nr);
 	free(life);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		known += c->sum[i].bytes;

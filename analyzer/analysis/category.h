@@ -41,6 +41,11 @@ struct categories {
  */
 int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total);
+/*
+ * The same of blocks that need not be live at one moment: `life`, by order of allocation. Sums are of all of them.
+ * Returns 0 or TFMT_E_NOMEM; categories_release() is needed either way.
+ */
+int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr);
 void categories_release(struct categories *c);
 
 /*
