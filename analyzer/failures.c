@@ -251,3 +251,21 @@ uint64_t failures_largest_before(const struct failures *f, const struct model_pr
 	}
 	return bytes;
 }
+
+/* Out of memory beats fullness. */
+static bool is_worse(const struct model_device *a, const struct model_device *b)
+{
+	if (!a->books->tensor_ooms != !b->books->tensor_ooms)
+		return a->books->tensor_ooms;
+	return model_filled_bytes(a) > model_filled_bytes(b);
+}
+
+const struct model_device *failures_worst_device(const struct failures *f, const struct model *m)
+{
+	const struct model_device *failed = failures_device(f, m), *worst = m->nr_devices ? &m->device[0] : NULL;
+
+	for (size_t i = 1; i < m->nr_devices; i++)
+		if (is_worse(&m->device[i], worst))
+			worst = &m->device[i];
+	return failed ? failed : worst;
+}

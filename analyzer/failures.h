@@ -82,6 +82,9 @@ const struct failure *failures_fatal(const struct failures_of_device *d);
 /* The device to explain: that of the last failure that was not handled; NULL: there is none. */
 const struct model_device *failures_device(const struct failures *f, const struct model *m);
 
+/* The same; without failures one that ran out of memory for a while, else the fullest. NULL: the model has no device. */
+const struct model_device *failures_worst_device(const struct failures *f, const struct model *m);
+
 /* The largest block that the stack had before that event; 0 = none. */
 uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
 				 uint32_t python_stack, uint64_t ordinal);

@@ -305,6 +305,13 @@ void autopsy_release(struct autopsy *a)
 	*a = (struct autopsy)AUTOPSY_INIT;
 }
 
+bool autopsy_is_about_size(const struct autopsy *a)
+{
+	enum verdict verdict = a->finding[0].verdict;
+
+	return !a->nr_findings || (verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION);
+}
+
 /* ---- for causes ------------------------------------------------------------------------------ */
 
 const struct group *autopsy_group(const struct autopsy *a, size_t block)

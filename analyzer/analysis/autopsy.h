@@ -89,6 +89,9 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 		 const struct failures *f);
 void autopsy_release(struct autopsy *a);
 
+/* Is the job as it should be, but too large? Not where something is kept that should have gone: less of all is no cure. */
+bool autopsy_is_about_size(const struct autopsy *a);
+
 /* ---- for causes ------------------------------------------------------------------------------ */
 
 struct autopsy_cause {

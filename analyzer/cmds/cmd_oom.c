@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_oom.h"
@@ -230,11 +231,14 @@ static int print_recorded(struct emit *e, const struct model *m, const struct fa
 {
 	const struct model_device *d = failures_device(failures, m);
 	struct autopsy a = AUTOPSY_INIT;
+	struct advices advices = ADVICES_INIT;
 	int err = d ? autopsy_make(&a, m, d, failures) : 0;
 
+	if (d && !err)
+		err = advices_find(&advices, d, failures);
 	if (emit_is_text(e) && !err) {
 		if (d)
-			print_autopsy(e, &a, verbose);
+			print_autopsy(e, &a, &advices, verbose);
 		text_others(e, m, failures, verbose, d != NULL);
 	}
 	if (emit_is_json(e)) {
@@ -245,7 +249,9 @@ static int print_recorded(struct emit *e, const struct model *m, const struct fa
 			err = json_device(e, m, &m->device[i], failures);
 		emit_array_end(e);
 		print_autopsy_findings(e, d && !err ? &a : NULL);
+		json_advice(e, &advices, ADVICE_USUAL);
 	}
+	advices_release(&advices);
 	autopsy_release(&a);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "analyzer/analysis/autopsy.h"
 #include "analyzer/analysis/devicepage.h"
 #include "analyzer/analysis/holders.h"
+#include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_facts.h"
 #include "analyzer/cmds/print_holders.h"
@@ -27,12 +28,21 @@
 #define PAGE_LINES 24
 #define HOLDERS_SHOWN 3
 #define DEVICES_SHOWN 5
+#define ADVICE_SHOWN 3
 /* Lines of the page besides devices, facts, phases and holders: heads, empty lines, what to type next. */
 #define OTHER_LINES 9
 
 struct report_opts {
 	bool verbose;
 	struct emit_opts emit;
+};
+
+/* What there is to say of a model. */
+struct findings {
+	const struct model_device *device; /* to explain; NULL: none was used */
+	struct facts facts;
+	struct autopsy autopsy;
+	struct advices advices;
 };
 
 static const struct opt report_optv[] = {
@@ -49,31 +59,6 @@ static const struct opt_help report_help = {
 	.example = "vramtrace report train.vtr\nvramtrace report --json train.vtr",
 	.options = report_optv,
 };
-
-/* What a device was filled to: what PyTorch reserved, else what the driver gave. */
-static uint64_t filled_bytes(const struct model_device *d)
-{
-	return d->has_tensors ? d->books->reserved_peak_bytes : d->books->driver_peak_bytes;
-}
-
-/* Out of memory beats fullness. */
-static bool is_worse(const struct model_device *a, const struct model_device *b)
-{
-	if (!a->books->tensor_ooms != !b->books->tensor_ooms)
-		return a->books->tensor_ooms;
-	return filled_bytes(a) > filled_bytes(b);
-}
-
-/* The device to explain, if none ended for want of memory: one that ran out of it for a while, else the fullest. */
-static const struct model_device *worst_device(const struct model *m)
-{
-	const struct model_device *worst = m->nr_devices ? &m->device[0] : NULL;
-
-	for (size_t i = 1; i < m->nr_devices; i++)
-		if (is_worse(&m->device[i], worst))
-			worst = &m->device[i];
-	return worst;
-}
 
 /* How it ended: "ended normally", "exit status 1", "2 of 8 processes failed", of several the worst. */
 static const char *end_text(char *buf, size_t size, const struct model *m)
@@ -151,14 +136,14 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 	}
 	lines = print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
 	line = lines ? emit_text : emit_heading;
-	human_bytes(size, filled_bytes(d));
+	human_bytes(size, model_filled_bytes(d));
 	if (!d->capacity_bytes)
 		line(e, "It needed %s%s of GPU memory.", print_at_least(d->process), size);
 	else
 		line(e, "It fitted: %s%s of %s %s, %s of the GPU.", print_at_least(d->process), size,
 		     human_bytes(other, d->capacity_bytes),
 		     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
-		     human_percent(share, (double)filled_bytes(d), (double)d->capacity_bytes));
+		     human_percent(share, (double)model_filled_bytes(d), (double)d->capacity_bytes));
 	return lines;
 }
 
@@ -307,12 +292,22 @@ static unsigned text_memory(struct emit *e, const struct model *m, const struct 
 	return text_device(e, m, page->device, &page->outside);
 }
 
+/* How many lines of advice fit behind so many others, with a holder before them. */
+static unsigned advice_lines(const struct advices *all, unsigned lines)
+{
+	unsigned room = lines + 1 < PAGE_LINES ? PAGE_LINES - lines - 1 : 0, nr = all->nr;
+
+	nr = nr < ADVICE_SHOWN ? nr : ADVICE_SHOWN;
+	return nr < room ? nr : room;
+}
+
 /* Returns 0 or TFMT_E_NOMEM. */
-static int text_page(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
+static int text_page(struct emit *e, const struct model *m, const struct findings *found,
 		     const struct devicepage *page, bool verbose)
 {
 	const struct model_device *d = page->device;
-	unsigned lines = OTHER_LINES + text_run(e, m, d);
+	const struct autopsy *a = &found->autopsy;
+	unsigned nr_advice = 0, lines = OTHER_LINES + text_run(e, m, d);
 	bool is_short;
 	int err;
 
@@ -322,13 +317,16 @@ static int text_page(struct emit *e, const struct model *m, const struct facts *
 	lines += print_peak_phase(e, d, &page->phases);
 	emit_blank(e);
 	lines += text_memory(e, m, page);
-	lines += print_facts(e, m, d, f);
+	lines += print_facts(e, m, d, &found->facts);
 	emit_blank(e);
 	lines += print_phases(e, d, &page->phases, verbose);
 	is_short = !verbose && lines + HOLDERS_SHOWN > PAGE_LINES; /* holders say more than a second line of what is next */
-	err = text_holders(e, m, d, lines - is_short);
+	if (autopsy_is_about_size(a) && !page->growth.nr_findings)
+		nr_advice = advice_lines(&found->advices, lines - is_short);
+	err = text_holders(e, m, d, lines - is_short + nr_advice);
+	print_advice_brief(e, &found->advices, "do: ", nr_advice);
 	if (verbose)
-		print_facts_whole(e, f);
+		print_facts_whole(e, &found->facts);
 	if (verbose && !err)
 		err = text_parts(e, m);
 	text_next(e, m, page, is_short);
@@ -336,10 +334,9 @@ static int text_page(struct emit *e, const struct model *m, const struct facts *
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int report_text(struct emit *e, const struct model *m, const struct facts *f, const struct autopsy *a,
-		       bool verbose)
+static int report_text(struct emit *e, const struct model *m, const struct findings *found, bool verbose)
 {
-	const struct model_device *d = a->device ? a->device : worst_device(m);
+	const struct model_device *d = found->device;
 	struct devicepage page;
 	int err;
 
@@ -350,27 +347,30 @@ static int report_text(struct emit *e, const struct model *m, const struct facts
 		return 0;
 	}
 	err = devicepage_find(&page, m, d);
-	err = err ? err : text_page(e, m, f, a, &page, verbose);
+	err = err ? err : text_page(e, m, found, &page, verbose);
 	devicepage_release(&page);
 	return err;
 }
 
-/* Facts, and what there is to explain. Returns 0 or TFMT_E_NOMEM. */
-static int find_all(struct facts *facts, struct autopsy *a, const struct model *m, const struct failures *failures,
-		    bool is_text)
+/* Returns 0 or TFMT_E_NOMEM. */
+static int find_all(struct findings *found, const struct model *m, const struct failures *failures, bool is_text)
 {
 	const struct model_device *failed = failures_device(failures, m);
-	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(facts, m, is_text);
+	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(&found->facts, m, is_text);
 
-	return !err && failed ? autopsy_make(a, m, failed, failures) : err;
+	found->device = failures_worst_device(failures, m);
+	if (!err && failed)
+		err = autopsy_make(&found->autopsy, m, failed, failures);
+	if (!err && found->device && advices_are_needed(found->device, failures))
+		err = advices_find(&found->advices, found->device, failures);
+	return err;
 }
 
 int cmd_report(int argc, const char **argv)
 {
 	struct report_opts o = { 0 };
 	struct model m = MODEL_INIT;
-	struct facts facts = FACTS_INIT;
-	struct autopsy a = AUTOPSY_INIT;
+	struct findings found = { 0 };
 	struct failures failures = FAILURES_INIT;
 	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
@@ -386,15 +386,16 @@ int cmd_report(int argc, const char **argv)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
-		ret = find_all(&facts, &a, &m, &failures, emit_is_text(e));
+		ret = find_all(&found, &m, &failures, emit_is_text(e));
 		if (!ret)
-			ret = emit_is_text(e) ? report_text(e, &m, &facts, &a, o.verbose)
-					      : report_json(e, &m, &facts.repeat, &a);
+			ret = emit_is_text(e) ? report_text(e, &m, &found, o.verbose)
+					      : report_json(e, &m, &found.facts.repeat, &found.autopsy, &found.advices);
 		ret = ret ? emit_fail(e, "cannot group the events of '%s': out of memory", argv[1])
 			  : emit_close(e);
 	}
-	autopsy_release(&a);
-	facts_release(&facts);
+	advices_release(&found.advices);
+	autopsy_release(&found.autopsy);
+	facts_release(&found.facts);
 	failures_release(&failures);
 	model_release(&m);
 	return ret == CMD_FINE ? damaged : ret;

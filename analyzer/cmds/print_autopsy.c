@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_oom.h"
 #include "analyzer/ui/human.h"
@@ -209,18 +210,30 @@ static void print_verdict(struct emit *e, const struct autopsy *a)
 		print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
 }
 
-static void print_rest(struct emit *e, const struct autopsy *a, bool verbose)
+/* What to do: the verdict's own first advice, what would have saved most by how much, then the rest. */
+static void print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
 {
-	unsigned shown = 0;
+	unsigned shown = 0, most = autopsy_is_about_size(a) ? ADVICE_SHOWN : 0;
 
-	for (unsigned i = 0; i < a->nr_findings; i++)
-		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < ADVICE_SHOWN; k++)
+	for (unsigned i = 0; i < a->nr_findings; i++) {
+		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < ADVICE_SHOWN; k++) {
 			print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
+			if (shown == 1 && most)
+				shown += print_advice_brief(e, advices, "      ", most - shown);
+		}
+	}
+	if (!shown)
+		print_advice_brief(e, advices, "next: ", most);
+}
+
+static void print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+{
+	print_next(e, a, advices);
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
 		print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
 }
 
-void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose)
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
 {
 	char title[256];
 
@@ -235,7 +248,7 @@ void print_autopsy(struct emit *e, const struct autopsy *a, bool verbose)
 	print_places(e, a);
 	print_module_line(e, a);
 	print_step(e, a);
-	print_rest(e, a, verbose);
+	print_rest(e, a, advices, verbose);
 }
 
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,

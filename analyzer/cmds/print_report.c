@@ -7,6 +7,7 @@
 
 #include "analyzer/analysis/devicepage.h"
 #include "analyzer/analysis/places.h"
+#include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_outside.h"
@@ -259,7 +260,8 @@ static int json_devices(struct emit *e, const struct model *m, const struct auto
 	return err;
 }
 
-int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a)
+int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a,
+		const struct advices *advices)
 {
 	int err = 0;
 
@@ -269,5 +271,7 @@ int report_json(struct emit *e, const struct model *m, const struct repeat *r, c
 	for (size_t i = 0; i < m->nr_processes && !err; i++)
 		err = json_process(e, m, &m->process[i]);
 	emit_array_end(e);
-	return err ? err : json_devices(e, m, a);
+	err = err ? err : json_devices(e, m, a);
+	json_advice(e, advices, ADVICE_USUAL);
+	return err;
 }

@@ -5,6 +5,7 @@
 
 #include "analyzer/analysis/autopsy.h"
 #include "analyzer/model.h"
+#include "analyzer/analysis/advice.h"
 #include "analyzer/repeat.h"
 #include "analyzer/ui/emit.h"
 
@@ -14,6 +15,7 @@
  * All members of the document. *r holds the runs of a repeated recording; the findings are those of the autopsy, and
  * what grows on the other devices. Returns 0 or TFMT_E_NOMEM.
  */
-int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a);
+int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a,
+		const struct advices *advices);
 
 #endif

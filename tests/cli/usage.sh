@@ -24,6 +24,7 @@ try anonymize a b c
 try anonymize missing.vtr out.vtr
 try peak --top -5 a
 try leaks --top -1 a
+try advise
 try frag
 try frag --top -1 a
 try frag --points 0 a

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Advice about the loss over a large vocabulary: a part of the tokens at a time. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyzer/analysis/advice.h"
+#include "analyzer/element.h"
+#include "analyzer/ui/human.h"
+
+#define VOCABULARY_MIN 4096
+#define HEADS_MAX 2 /* an embedding and the matrix that computes logits; layers have more of a kind */
+#define PARTS 8
+#define TOKENS_MIN 64
+
+/* What computes logits: a matrix of `vocabulary` rows, which no layers have. */
+struct head {
+	uint64_t vocabulary;
+	size_t parameter;
+};
+
+static bool is_matrix_of(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return j->blocks.block[i].category == CATEGORY_PARAMETER && s->nr_dims == 2 &&
+	       (s->dims[0] == vocabulary || s->dims[1] == vocabulary);
+}
+
+static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		nr += is_matrix_of(j, i, vocabulary);
+	return nr;
+}
+
+/* Logits, what the loss makes of them, and their gradients: a value for each token and word. */
+static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct category_block *b = &j->blocks.block[i];
+	const struct tfmt_shape *s = &j->shape[i];
+
+	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_TEMPORARY)
+		return false;
+	if (!advice_is_born(j, i, PHASE_FORWARD) && !advice_is_born(j, i, PHASE_BACKWARD) &&
+	    !advice_is_born(j, i, PHASE_OTHER))
+		return false;
+	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary && !advice_fits_parameter(j, i) &&
+	       advice_elements(s) / vocabulary >= TOKENS_MIN;
+}
+
+static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, unsigned *nr, size_t *first)
+{
+	uint64_t bytes = 0;
+
+	*nr = 0;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_logits(j, i, vocabulary))
+			continue;
+		if (!(*nr)++)
+			*first = i;
+		bytes += j->blocks.block[i].life.size;
+	}
+	return bytes;
+}
+
+/* The head whose logits take most. false: there is none. */
+static bool find_head(const struct advice_job *j, struct head *head)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+		uint64_t vocabulary, bytes;
+		unsigned nr;
+		size_t first;
+
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || s->nr_dims != 2)
+			continue;
+		vocabulary = s->dims[0] > s->dims[1] ? s->dims[0] : s->dims[1];
+		if (vocabulary < VOCABULARY_MIN || vocabulary == head->vocabulary ||
+		    nr_matrices_of(j, vocabulary) > HEADS_MAX)
+			continue;
+		bytes = logits_bytes(j, vocabulary, &nr, &first);
+		if (bytes <= most)
+			continue;
+		most = bytes;
+		*head = (struct head){ .vocabulary = vocabulary, .parameter = i };
+	}
+	return most;
+}
+
+/*
+ * The peak with PARTS parts of the tokens, one at a time. Each part makes a gradient of the matrix, which is added to
+ * those of the parts before: one more of it is there while backward goes through the loss.
+ */
+static uint64_t peak_in_parts(const struct advice_job *j, const struct head *head)
+{
+	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!is_logits(j, i, head->vocabulary)) {
+			advice_keep(&r, j, i);
+			continue;
+		}
+		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+			   replay_rounded(life->size / PARTS));
+		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
+			begin = life->birth.ordinal;
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&
+		    life->death.ordinal > end)
+			end = life->death.ordinal;
+	}
+	if (begin < end)
+		replay_add(&r, advice_time(begin), advice_time(end), j->blocks.block[head->parameter].life.size);
+	return advice_peak(j, &r);
+}
+
+bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
+{
+	struct head head = { 0 };
+	char size[HUMAN_MAX], shape[SHAPE_TEXT_MAX], where[64];
+	uint64_t bytes;
+	unsigned nr;
+	size_t first = 0;
+
+	if (!find_head(j, &head))
+		return false;
+	a->after_bytes = peak_in_parts(j, &head);
+	bytes = logits_bytes(j, head.vocabulary, &nr, &first);
+	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "logits and loss in %d parts%s", PARTS, where);
+	advice_action(a, "compute logits%s and their loss for an eighth of the tokens at a time, each under "
+			 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False), or a fused linear cross entropy "
+			 "(Liger)", where);
+	advice_evidence(a, "%u tensors for each token and word, %s in a step; the first is %s", nr,
+			human_bytes(size, bytes), shape_text(shape, &j->shape[first]));
+	advice_cost(a, "the logits are computed twice, by one matrix product more");
+	return true;
+}

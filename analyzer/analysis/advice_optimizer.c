@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
+#include <inttypes.h>
+
+#include "analyzer/analysis/advice.h"
+#include "analyzer/element.h"
+#include "analyzer/ui/human.h"
+
+/* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
+#define SMALL_TENSOR 4096
+#define SCALE_BLOCK 256
+#define RANKS_USUAL 8
+
+static bool is_state(const struct advice_job *j, size_t i)
+{
+	return j->blocks.block[i].category == CATEGORY_OPTIMIZER_STATE;
+}
+
+/* A tensor of state that has as many values as a parameter has, wide ones. */
+static bool is_wide(const struct advice_job *j, size_t i)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR && s->bytes >= 2 * advice_elements(s);
+}
+
+/* The bytes of the state, and the largest of its tensors. 0: there is none. */
+static uint64_t state_bytes(const struct advice_job *j, size_t *largest)
+{
+	uint64_t bytes = 0, most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!is_state(j, i))
+			continue;
+		bytes += life->size;
+		if (life->size > most) {
+			most = life->size;
+			*largest = i;
+		}
+	}
+	return bytes;
+}
+
+/* The peak if wide state had so many bytes for each value; with scales or not. */
+static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, bool scales)
+{
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+		uint64_t nr = advice_elements(&j->shape[i]), from = advice_time(life->birth.ordinal),
+			 to = advice_time(life->death.ordinal);
+
+		if (!is_wide(j, i) || j->shape[i].bytes <= value_bytes * nr) {
+			advice_keep(&r, j, i);
+			continue;
+		}
+		replay_add(&r, from, to, replay_rounded(value_bytes * nr));
+		if (scales)
+			replay_add(&r, from, to, replay_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
+	}
+	return advice_peak(j, &r);
+}
+
+bool advice_small_state(const struct advice_job *j, struct advice *a)
+{
+	uint64_t half, bytes;
+	size_t largest = 0;
+	char size[HUMAN_MAX], less[HUMAN_MAX], where[64];
+
+	bytes = state_bytes(j, &largest);
+	if (!bytes || !is_wide(j, largest))
+		return false;
+	a->after_bytes = with_state_of(j, 1, true);
+	half = with_state_of(j, 2, false);
+	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "8-bit optimizer state%s", where);
+	advice_action(a, "keep the optimizer's state in 8 bits, which is made%s: bitsandbytes.optim.AdamW8bit "
+			 "(or its like) for the optimizer of torch.optim", where);
+	advice_evidence(a, "the state takes %s, most of it %s; in bfloat16 it would save %s", human_bytes(size, bytes),
+			element_name(j->shape[largest].element_type),
+			human_bytes(less, j->peak > half ? j->peak - half : 0));
+	advice_cost(a, "updates differ by the rounding of the state; no transfers");
+	return true;
+}
+
+static uint64_t bytes_of(const struct advice_job *j, enum category category)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == category && j->blocks.block[i].life.birth.ordinal < j->to)
+			bytes += j->blocks.block[i].life.size;
+	return bytes;
+}
+
+/* The gradients of one pass are as large as the parameters that have any. */
+static uint64_t gradient_bytes(const struct advice_job *j)
+{
+	uint64_t gradients = bytes_of(j, CATEGORY_GRADIENT), parameters = bytes_of(j, CATEGORY_PARAMETER);
+
+	return gradients && gradients < parameters ? gradients : parameters;
+}
+
+bool advice_offload(const struct advice_job *j, struct advice *a)
+{
+	char size[HUMAN_MAX], moved[HUMAN_MAX], where[64];
+	struct replay r = advice_replay(j);
+	size_t largest = 0;
+	uint64_t bytes = state_bytes(j, &largest);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+
+		if (is_state(j, i) || (b->life.birth.phase == PHASE_OPTIMIZER && b->category == CATEGORY_TEMPORARY))
+			continue;
+		advice_keep(&r, j, i);
+	}
+	a->after_bytes = advice_peak(j, &r);
+	if (!bytes)
+		return false;
+	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "optimizer on the host%s", where);
+	advice_action(a, "keep the optimizer's state on the host and step there, instead of%s: DeepSpeed's "
+			 "\"offload_optimizer\": {\"device\": \"cpu\"}, or torchao's CPUOffloadOptimizer", where);
+	advice_evidence(a, "the state takes %s", human_bytes(size, bytes));
+	advice_cost(a, "%s go between GPU and host in each step: gradients there, parameters back",
+		    human_bytes(moved, 2 * gradient_bytes(j)));
+	return true;
+}
+
+bool advice_sharding(const struct advice_job *j, struct advice *a)
+{
+	uint64_t ranks = j->device->process->world_size > 1 ? (uint64_t)j->device->process->world_size : RANKS_USUAL;
+	char size[HUMAN_MAX], share[HUMAN_MAX], moved[HUMAN_MAX], where[64];
+	struct replay r = advice_replay(j);
+	size_t largest = 0;
+	uint64_t bytes = state_bytes(j, &largest);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!is_state(j, i))
+			advice_keep(&r, j, i);
+		else
+			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+				   life->size / ranks);
+	}
+	a->after_bytes = advice_peak(j, &r);
+	if (!bytes)
+		return false;
+	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "optimizer state over %" PRIu64 " ranks%s", ranks, where);
+	advice_action(a, "shard the optimizer's state over %" PRIu64 " ranks (ZeRO-1): "
+			 "torch.distributed.optim.ZeroRedundancyOptimizer around the optimizer that steps%s", ranks,
+		      where);
+	advice_evidence(a, "the state takes %s; each of %" PRIu64 " ranks would keep %s", human_bytes(size, bytes), ranks,
+			human_bytes(share, bytes / ranks));
+	advice_cost(a, "each step, the ranks send each other the parameters that they updated: %s",
+		    human_bytes(moved, gradient_bytes(j)));
+	return true;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Printing advice. */
+#include "analyzer/cmds/print_advice.h"
+
+#include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_oom.h"
+#include "analyzer/ui/human.h"
+
+unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *indent, unsigned most)
+{
+	char saved[HUMAN_MAX];
+	unsigned nr = all->nr < most ? all->nr : most;
+
+	for (unsigned i = 0; i < nr; i++)
+		emit_text(e, "%s%s (saves %s)", indent, all->advice[i].title,
+			  human_bytes(saved, all->advice[i].saved_bytes));
+	return nr;
+}
+
+/* Would it have served the request that failed? */
+static bool is_enough(const struct advices *all, const struct advice *a)
+{
+	return all->lacking_bytes && !a->of_reserved && a->saved_bytes >= all->lacking_bytes;
+}
+
+void print_advice(struct emit *e, const struct advices *all, unsigned most)
+{
+	char saved[HUMAN_MAX], before[HUMAN_MAX], after[HUMAN_MAX], share[HUMAN_MAX], figures[256];
+
+	for (unsigned i = 0; i < all->nr && i < most; i++) {
+		const struct advice *a = &all->advice[i];
+
+		emit_blank(e);
+		emit_heading(e, "%s (saves %s)", a->title, human_bytes(saved, a->saved_bytes));
+		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s", a->of_reserved ? "reserved" : "allocated",
+			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
+			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
+			 is_enough(all, a) ? "; enough for the request that failed" : "",
+			 a->keeps_result ? "" : "; changes the result");
+		print_wrapped(e, "  ", "  ", figures);
+		print_wrapped(e, "  do:   ", "        ", a->action);
+		print_wrapped(e, "  why:  ", "        ", a->evidence);
+		print_wrapped(e, "  cost: ", "        ", a->cost);
+	}
+}
+
+void json_advice(struct emit *e, const struct advices *all, unsigned most)
+{
+	emit_array_begin(e, "advice", NULL);
+	for (unsigned i = 0; i < all->nr && i < most; i++) {
+		const struct advice *a = &all->advice[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "kind", NULL, a->kind);
+		print_device_identity(e, all->device);
+		emit_string(e, "of", NULL, a->of_reserved ? "reserved" : "allocated");
+		emit_uint(e, "peak_bytes", NULL, a->peak_bytes);
+		emit_uint(e, "after_bytes", NULL, a->after_bytes);
+		emit_uint(e, "saved_bytes", NULL, a->saved_bytes);
+		emit_bool(e, "keeps_result", NULL, a->keeps_result);
+		if (all->lacking_bytes)
+			emit_bool(e, "enough", NULL, is_enough(all, a));
+		else
+			emit_null(e, "enough", NULL);
+		emit_string(e, "title", NULL, a->title);
+		emit_string(e, "action", NULL, a->action);
+		emit_string(e, "evidence", NULL, a->evidence);
+		emit_string(e, "cost", NULL, a->cost);
+		print_site_of(e, a->has_site ? &a->site : NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""A small language model, as it is and with each advice of `vramtrace advise` applied.
+
+usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
+
+Habits that advice is about: keep-gradients, late-zero, keep-logits. Advice applied: checkpoint, chunks, state8,
+accumulate, offload, shard.
+"""
+
+import argparse
+import os
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from ledger import print_ledger
+
+HEADS = 8
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (
+            part.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).split(width, dim=2)
+        )
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+
+class Model(nn.Module):
+    def __init__(self, layers, width, words):
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.layers = nn.ModuleList(Block(width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False) if has("checkpoint") else layer(x)
+        return self.norm(x) if has("chunks") else self.head(self.norm(x))
+
+
+class Adam8bit(torch.optim.Optimizer):
+    """Keeps state as bitsandbytes does: a byte for each value, a float for each 256; nothing is computed."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._init_group(p)
+                p.add_(p.grad, alpha=-1e-4)
+
+    def _init_group(self, p):
+        for name in ("one", "two") if p not in self.state else ():
+            self.state[p][name] = torch.zeros_like(p, dtype=torch.uint8 if p.numel() >= 4096 else None)
+            self.state[p]["scale " + name] = torch.zeros(-(-p.numel() // 256), device="cuda")
+
+
+class OnHost:
+    """AdamW whose state and step are the host's."""
+
+    def __init__(self, model):
+        self.pairs = [(p, nn.Parameter(p.detach().cpu())) for p in model.parameters()]
+        self.optimizer = torch.optim.AdamW([host for _, host in self.pairs])
+
+    @torch.no_grad()
+    def step(self):
+        for p, host in self.pairs:
+            host.grad = p.grad.cpu()
+        self.optimizer.step()
+        for p, host in self.pairs:
+            p.copy_(host)
+
+    def zero_grad(self):
+        for p, _ in self.pairs:
+            p.grad = None
+
+
+def sharded(model):
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29571")}
+    torch.distributed.init_process_group("nccl")
+    return ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, fused=True)
+
+
+def optimizer_of(model):
+    if has("state8"):
+        return Adam8bit(model.parameters())
+    if has("offload"):
+        return OnHost(model)
+    return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=True)
+
+
+def loss_of(model, tokens, targets):
+    """The loss; the logits, too, where they are all computed at once."""
+    out = model(tokens)
+    if not has("chunks"):
+        return functional.cross_entropy(out.flatten(0, 1), targets.flatten()), out
+
+    def part(hidden, words):
+        return functional.cross_entropy(model.head(hidden), words, reduction="sum")
+
+    parts = zip(out.flatten(0, 1).chunk(8), targets.flatten().chunk(8))
+    return sum(checkpoint(part, *pair, use_reentrant=False) for pair in parts) / targets.numel(), None
+
+
+def zero(optimizer):
+    optimizer.zero_grad(set_to_none=False) if has("keep-gradients") else optimizer.zero_grad()
+
+
+def step(model, optimizer, micro):
+    tokens = torch.randint(0, args.words, (micro, args.length), device="cuda")
+    loss, logits = loss_of(model, tokens, tokens)
+    if has("late-zero"):
+        zero(optimizer)
+    loss.backward()
+    return logits
+
+
+def main():
+    with torch.device("cuda"):
+        model = Model(args.layers, args.width, args.words)
+    optimizer = optimizer_of(model)
+    parts = 2 if has("accumulate") else 1
+    for _ in range(args.steps):
+        for _ in range(parts):
+            logits = step(model, optimizer, args.batch // parts)
+            if not has("keep-logits"):
+                del logits
+        optimizer.step()
+        if not has("late-zero"):
+            zero(optimizer)
+
+
+def has(habit):
+    return habit in args.habits
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("habits", nargs="*")
+for name, default in {"layers": 6, "width": 512, "words": 1000, "batch": 8, "length": 512, "steps": 3}.items():
+    parser.add_argument(f"--{name}", type=int, default=default)
+args = parser.parse_args()
+main()
+print_ledger()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""`advise` predicts what each change saves: the same job with that change applied has the peak that was computed."""
+
+import pytest
+
+from harness import JOBS, python
+
+MIB = 1 << 20
+QUICK = ("--simulate-values", "off")
+WIDE = ("--width", "1024", "--words", "8000", "--batch", "2")
+MIDDLING = ("--width", "1024", "--words", "8000", "--batch", "8")
+# Of each kind: a job that has reason for it, and the habits of the same job with the advice applied.
+KINDS = {
+    "checkpointing": (["--batch", "16"], ["checkpoint"]),
+    "chunked_loss": (["--words", "50304", "--layers", "3"], ["chunks"]),
+    "small_optimizer_state": ([*WIDE], ["state8"]),
+    "set_to_none": ([*MIDDLING, "keep-gradients"], []),
+    "set_to_none late": ([*MIDDLING, "late-zero"], []),
+    "accumulation": (["--batch", "32"], ["accumulate"]),
+    "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
+    "optimizer_offload": ([*WIDE], ["offload"]),
+    "sharded_optimizer": ([*WIDE], ["shard"]),
+}
+HABITS = {"keep-gradients", "late-zero", "keep-logits"}
+
+
+@pytest.fixture(scope="module")
+def ran(vramtrace, tmp_path_factory):
+    """ran(*arguments): advice.py with them, recorded once."""
+    made = {}
+
+    def run(*arguments, env=None):
+        if (arguments, bool(env)) not in made:
+            path = tmp_path_factory.mktemp("advice") / "job.vtr"
+            alone = ("--ranks", "0") if "shard" in arguments else ()
+            made[arguments, bool(env)] = vramtrace.record(
+                path, python("advice.py", *arguments), gpu="8xh100" if alone else "h100", options=(*QUICK, *alone), env=env
+            )
+            assert made[arguments, bool(env)].status == 0, made[arguments, bool(env)].stderr
+        return made[arguments, bool(env)]
+
+    return run
+
+
+def peak_of(recording):
+    return recording.ledger["allocated_bytes.all.peak"]
+
+
+def advice_of(vramtrace, recording, *options):
+    return {row["kind"]: row for row in vramtrace.json("advise", "--all", *options, recording.path)["advice"]}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_saving_is_what_the_change_saves(vramtrace, ran, name):
+    before, habits = KINDS[name]
+    after = [word for word in before if word not in HABITS] + habits
+    recording = ran(*before)
+    advice = advice_of(vramtrace, recording, "--always")
+    print({kind: row["saved_bytes"] / MIB for kind, row in advice.items()})
+    kind = name.split()[0]
+    assert kind in advice
+    row = advice[kind]
+    assert row["peak_bytes"] == peak_of(recording)
+    saved = peak_of(recording) - peak_of(ran(*after))
+    print(f"predicted {row['saved_bytes'] / MIB:.1f} MiB, measured {saved / MIB:.1f} MiB")
+    assert abs(row["saved_bytes"] - saved) <= 0.05 * saved
+
+
+def test_line_is_the_planted_one(vramtrace, ran):
+    """Checkpointing names the line that calls the layers, chunks the one that computes logits."""
+    lines = (JOBS / "advice.py").read_text().splitlines()
+    advice = advice_of(vramtrace, ran(*KINDS["checkpointing"][0]), "--always")
+    assert "for layer in self.layers" in lines[advice["checkpointing"]["site"]["line"] - 2]
+    advice = advice_of(vramtrace, ran(*KINDS["chunked_loss"][0]), "--always")
+    assert "self.head(self.norm(x))" in lines[advice["chunked_loss"]["site"]["line"] - 1]
+
+
+def test_two_layers_are_not_checkpointed(vramtrace, ran):
+    advice = advice_of(vramtrace, ran("--layers", "2", "--batch", "16"), "--always")
+    assert advice and "checkpointing" not in advice
+
+
+def test_what_is_done_is_not_advised(vramtrace, ran):
+    for name in ("checkpointing", "chunked_loss", "small_optimizer_state", "set_to_none", "free_before"):
+        before, habits = KINDS[name]
+        after = [word for word in before if word not in HABITS] + habits
+        assert name not in advice_of(vramtrace, ran(*after), "--always"), name
+
+
+def test_healthy_job_gets_none(vramtrace, ran):
+    recording = ran(*KINDS["checkpointing"][0])
+    assert vramtrace.json("advise", recording.path)["advice"] == []
+    assert vramtrace.json("report", recording.path)["advice"] == []
+    assert "Memory was not scarce" in vramtrace.call("advise", recording.path).stdout
+
+
+def test_order_and_size(vramtrace, ran):
+    """At most five, largest first, none below 2% of the peak, each with a figure and a cost."""
+    rows = vramtrace.json("advise", "--always", ran(*KINDS["chunked_loss"][0]).path)["advice"]
+    saved = [row["saved_bytes"] for row in rows if row["kind"] != "smaller_batch"]
+    assert 1 < len(rows) <= 5 and saved == sorted(saved, reverse=True)
+    for row in rows:
+        assert row["saved_bytes"] == row["peak_bytes"] - row["after_bytes"] >= 0.02 * row["peak_bytes"]
+        assert row["title"] and row["action"] and row["cost"] and any(c.isdigit() for c in row["evidence"])
+
+
+def test_expandable_segments(vramtrace, ran):
+    job = (*KINDS["checkpointing"][0], "checkpoint")
+    before, after = ran(*job), ran(*job, env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
+    row = advice_of(vramtrace, before, "--always")["expandable_segments"]
+    saved = before.ledger["reserved_bytes.all.peak"] - after.ledger["reserved_bytes.all.peak"]
+    print(f"predicted {row['saved_bytes'] / MIB:.1f} MiB, measured {saved / MIB:.1f} MiB")
+    assert row["of"] == "reserved" and abs(row["saved_bytes"] - saved) <= 0.05 * saved
+
+
+def test_batch_that_fits(vramtrace, tmp_path):
+    """Of a job that ran out, the batch that is named fits, and half as much again does not."""
+
+    def run(batch, name):
+        options = (*QUICK, "--simulate-capacity", "3GiB")
+        return vramtrace.record(tmp_path / name, python("advice.py", "--batch", batch), options=options)
+
+    failed = run("48", "failed.vtr")
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    rows = vramtrace.json("oom", failed.path)["advice"]
+    assert rows == vramtrace.json("advise", failed.path)["advice"] == vramtrace.json("report", failed.path)["advice"]
+    assert rows[-1]["kind"] == "smaller_batch" and rows[-1]["enough"] and not rows[-1]["keeps_result"]
+    assert all(len(line) <= 80 for line in vramtrace.call("advise", failed.path).stdout.splitlines())
+    for command in ("oom", "report"):
+        lines = vramtrace.call(command, failed.path).stdout.splitlines()
+        assert len(lines) <= 24 and all(len(line) <= 80 for line in lines if str(failed.path) not in line)
+        assert any(f"{rows[0]['title']} (saves " in line for line in lines), lines
