@@ -57,6 +57,14 @@ static void seal(const char *path, void *context)
 			     strerror(errno));
 }
 
+void closing_note(const struct output *output, const struct launch_end *end, const struct hostmemory *before)
+{
+	char dir[PATH_MAX];
+
+	if ((end->signal || end->exit_status) && output_find(output, dir))
+		hostmemory_note(dir, before);
+}
+
 /* ---- the lines ------------------------------------------------------------------------------- */
 
 /* A path as one would type it here: relative if it lies below, quoted if a shell would split it. */

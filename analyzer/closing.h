@@ -3,9 +3,16 @@
 #ifndef VT_CLOSING_H
 #define VT_CLOSING_H
 
+#include "analyzer/hostmemory.h"
 #include "analyzer/launch.h"
 #include "analyzer/output.h"
 #include "analyzer/repeat.h"
+
+/*
+ * Where the program has failed, note with its recording what became of the host's memory since `before`. To be called
+ * first.
+ */
+void closing_note(const struct output *output, const struct launch_end *end, const struct hostmemory *before);
 
 /*
  * Complete the traces that this job left (tfmt_seal) and print at most twelve lines on stderr, none when

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/hostmemory.h"
 #include "analyzer/jobid.h"
 
 static bool ends_with(const char *name, const char *suffix)
@@ -37,7 +38,7 @@ bool generation_is_trace(const char *name)
 bool generation_is_file(const char *name)
 {
 	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") ||
-	       !strcmp(name, "job") || !strcmp(name, "largest");
+	       hostmemory_is_note(name) || !strcmp(name, "job") || !strcmp(name, "largest");
 }
 
 int generation_join(char out[static PATH_MAX], const char *dir, const char *name)

@@ -320,6 +320,7 @@ static int open_all(struct model *m)
 		mapping_init(&p->mapping, p->reader);
 		books_init(&p->books, p->reader, &p->mapping);
 		p->books.owners.symbols = m->symbols;
+		hostmemory_noted(&p->host, m->recording.trace[i], p->header->host);
 		m->nr_processes++;
 	}
 	return m->nr_processes ? 0 : CMD_TROUBLE;

@@ -11,6 +11,7 @@
 #define VT_MODEL_H
 
 #include "analyzer/books.h"
+#include "analyzer/hostmemory.h"
 #include "analyzer/recording.h"
 #include "analyzer/stack.h"
 
@@ -40,6 +41,7 @@ struct model_process {
 	uint64_t lost_events;
 	char damage[256]; /* the first damaged place, in words with its offset; "" = none */
 	bool clock_estimated;             /* aligned by the time of day */
+	struct hostmemory host;           /* as `run` noted it */
 };
 
 struct model_device {

@@ -28,7 +28,7 @@ static bool append(char *out, size_t size, const char *text)
 	return true;
 }
 
-static void own_host(char *out, size_t size)
+void output_own_host(char *out, size_t size)
 {
 	out[size - 1] = 0;
 	if (gethostname(out, size - 1) || !out[0])
@@ -41,7 +41,7 @@ static bool expand(struct output *o, char *out, size_t size, const char *pattern
 	bool fits = true;
 
 	out[0] = 0;
-	own_host(host, sizeof(host));
+	output_own_host(host, sizeof(host));
 	snprintf(number, sizeof(number), "%d", (int)pid);
 	for (const char *p = pattern; *p && fits; p++) {
 		char literal[] = { *p, 0 };
@@ -198,7 +198,7 @@ bool output_trace_is_of(const char *path, pid_t pid)
 	size_t len;
 
 	name = name ? name + 1 : path;
-	own_host(host, sizeof(host));
+	output_own_host(host, sizeof(host));
 	len = strlen(host);
 	return !strncmp(name, host, len) && name[len] == '.' &&
 	       (!pid || strtol(name + len + 1, NULL, 10) == pid);

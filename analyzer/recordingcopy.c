@@ -15,6 +15,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/generation.h"
+#include "analyzer/hostmemory.h"
 #include "analyzer/textset.h"
 #include "analyzer/traceview.h"
 #include "analyzer/ui/message.h"
@@ -141,6 +142,27 @@ static int copy_lines(struct recording_copy *c, const char *folder, int dir)
 	return err || !run ? err : write_line(c, dir, "largest", largest);
 }
 
+/* What `run` noted of the host's memory (hostmemory.h), under the name that the copy has for the host. */
+static int copy_notes(struct recording_copy *c, const char *folder, int dir)
+{
+	char path[PATH_MAX], name[512];
+	struct hostmemory_note note;
+	struct dirent *entry;
+	DIR *d = opendir(folder);
+	int err = 0;
+
+	while (d && !err && (entry = readdir(d))) {
+		if (generation_join(path, folder, entry->d_name) || !hostmemory_read_note(&note, path))
+			continue;
+		snprintf(name, sizeof(name), "%s.%s.host", c->host ? c->host(c->context, note.host) : note.host,
+			 note.pid);
+		err = write_line(c, dir, name, note.text);
+	}
+	if (d)
+		closedir(d);
+	return err;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -188,6 +210,7 @@ static int copy_generation(void *context, const char *folder, unsigned number)
 	if (dir < 0)
 		return CMD_TROUBLE;
 	err = copy_lines(g->c, folder, dir);
+	err = err ? err : copy_notes(g->c, folder, dir);
 	names = recording_copy_names(folder, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		if (!err && !generation_join(path, folder, names[i]))

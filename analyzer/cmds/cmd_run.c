@@ -13,6 +13,7 @@
 #include "analyzer/command.h"
 #include "analyzer/gpufile.h"
 #include "analyzer/hostlimits.h"
+#include "analyzer/hostmemory.h"
 #include "analyzer/launch.h"
 #include "analyzer/limits.h"
 #include "analyzer/modelfile.h"
@@ -385,13 +386,18 @@ static int run_replacing(struct run *r)
 static int run_supervised(struct run *r)
 {
 	struct launch_end end = { 0 };
-	int status = launch(r, &end);
+	struct hostmemory before;
+	int status;
 
+	hostmemory_read(&before, "");
+	status = launch(r, &end);
 	modelfile_remove(&r->model);
 	if (status)
 		return status;
 	if (r->plan.is_recording && r->output.is_per_process)
 		status = output_name(&r->output, output_pattern(r), r->program, end.pid);
+	if (r->plan.is_recording && !status)
+		closing_note(&r->output, &end, &before);
 	if (r->plan.is_recording && !status)
 		closing_lines(&r->output, &end, r->opts.quiet);
 	if (r->opts.check && !status)
@@ -404,6 +410,7 @@ static int run_repeated(struct run *r)
 {
 	struct launch_end end = { 0 }, failure = { 0 };
 	struct repeat repeat = REPEAT_INIT;
+	struct hostmemory before;
 	bool stopped = false;
 
 	for (unsigned number = 1; number <= r->opts.repeat && !stopped; number++) {
@@ -411,11 +418,13 @@ static int run_repeated(struct run *r)
 
 		name_run(r, number);
 		end = (struct launch_end){ 0 };
+		hostmemory_read(&before, "");
 		status = launch(r, &end);
 		if (status) {
 			modelfile_remove(&r->model);
 			return status;
 		}
+		closing_note(&r->output, &end, &before);
 		closing_run(&r->output, &end, &repeat, number, r->opts.quiet);
 		if (!failure.signal && !failure.exit_status)
 			failure = end;
