@@ -63,7 +63,7 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d, const st
 	if (t->peak == NR_PHASES)
 		return 0;
 	step = step_of(d, t->row[t->peak].at);
-	place = t->peak == PHASE_BACKWARD && is_turn(t) ? "at the turn from forward to backward" : where[t->peak];
+	place = t->peak == PHASE_BACKWARD && is_turn(t) ? "in forward, as it turns to backward" : where[t->peak];
 	if (nr_steps && t->peak != PHASE_INIT && step > nr_steps)
 		emit_text(e, "Tensors peak %s, behind step %" PRIu32 "%s.", place, nr_steps, kept);
 	else if (nr_steps && t->peak != PHASE_INIT)
@@ -173,6 +173,7 @@ static void json_phase(struct emit *e, const struct model_device *d, enum phase 
 void json_phases(struct emit *e, const struct model_device *d, const struct phasetable *t)
 {
 	emit_string(e, "peak_phase", NULL, t->peak == NR_PHASES ? NULL : phase_names[t->peak]);
+	emit_bool(e, "peak_at_turn", NULL, t->peak == PHASE_BACKWARD && is_turn(t));
 	json_step(e, "peak_step", t->peak == NR_PHASES ? 0 : step_of(d, t->row[t->peak].at));
 	emit_array_begin(e, "phases", NULL);
 	for (size_t i = 0; i < NR_ORDER; i++)

@@ -13,7 +13,7 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d, const st
  * its lines. */
 unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole);
 
-/* As members of the device's object: peak_phase, peak_step, phases. */
+/* As members of the device's object: peak_phase, peak_at_turn, peak_step, phases. */
 void json_phases(struct emit *e, const struct model_device *d, const struct phasetable *t);
 
 /* An object of all categories: { "parameter": bytes, ... }. */

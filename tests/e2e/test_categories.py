@@ -196,13 +196,15 @@ def test_steps_of_trainers(vramtrace, recorded):
 
 @pytest.mark.parametrize(("batch", "phases", "words"), [
     (2, ("optimizer",), "Tensors peak in optimizer.step, in step 2 of 3."),
-    (16, ("forward", "backward"), "Tensors peak at the turn from forward to backward, in step 2 of 3."),
+    (16, ("forward", "backward"), "Tensors peak in forward, as it turns to backward, in step 2 of 3."),
 ])
 def test_the_batch_decides_where_memory_peaks(vramtrace, recorded, batch, phases, words):
     """A model of the shape of Qwen2.5-1.5B: few tokens, and the optimizer's temporaries are the peak."""
     recording = recorded("qwen.py", batch)
     device = vramtrace.json("report", recording.path)["devices"][0]
     assert device["peak_phase"] in phases and device["peak_step"] == 2
+    # What forward keeps is the peak: backward has only begun.
+    assert device["peak_at_turn"] == (device["peak_phase"] == "backward")
     assert words in vramtrace.call("report", recording.path).stdout.splitlines()
 
 
