@@ -51,7 +51,7 @@ enum owner books_group_owner(struct books *books, const struct group *g)
 	return owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack).owner;
 }
 
-static void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
+void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
 {
 	d->mark[which]++;
 	d->moment[which] =

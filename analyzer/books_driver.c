@@ -153,7 +153,14 @@ int books_driver_refused(struct books *books, const struct tfmt_event *ev)
 
 	d->driver_refusals++;
 	d->refused_bytes = ev->size;
-	return is_pooled_tensor(books, ev) ? pooled_tensor_refused(books, ev) : 0;
+	if (is_pooled_tensor(books, ev))
+		return pooled_tensor_refused(books, ev);
+	/* Where no framework says what failed, this is what did. */
+	if (!d->tensor_allocs && !d->tensor_ooms && ev->size) {
+		d->oom_asked_bytes = ev->size;
+		books_mark(d, MARK_OOM, ev->time_ns);
+	}
+	return 0;
 }
 
 /* ---- what a thread ended last ------------------------------------------------------------------ */

@@ -14,6 +14,9 @@ static inline uint8_t books_device(const struct tfmt_event *ev)
 	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
 }
 
+/* A moment of the device has come: its totals, and from here on its groups' figures, are kept. */
+void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns);
+
 /* The group an allocation belongs to, made if new; -1 when memory runs out. */
 int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
 

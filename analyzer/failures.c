@@ -39,6 +39,8 @@ static void see_driver(struct failure *failure, const struct residual *r)
 	failure->free_known = true;
 	failure->other_processes = last->other_processes;
 	failure->others_known = last->knows_processes;
+	if (last->knows_driver)
+		failure->context = last->context + last->code + last->local_memory;
 }
 
 static void add_failure(struct failures_of_device *d, const struct failure *failure)
@@ -61,6 +63,21 @@ static void add_failure(struct failures_of_device *d, const struct failure *fail
 		d->nr_handled = d->nr_failures - 1;
 }
 
+/* What the driver refused was a try: it was told as a failure since, or served after all. */
+static void drop_last(struct failures_of_device *d)
+{
+	d->nr_failures--;
+	d->nr_all--;
+	if (d->nr_handled > d->nr_failures)
+		d->nr_handled = d->nr_failures;
+}
+
+static void drop_tries(struct failures_of_device *d)
+{
+	while (d->nr_failures && d->failure[d->nr_failures - 1].is_driver)
+		drop_last(d);
+}
+
 static void request_failed(struct failures_of_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	const struct books *books = &d->process->books;
@@ -79,6 +96,15 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		.phase = (uint8_t)books->phase,
 	};
 
+	if (ev->kind == TFMT_ALLOC_FAILED) {
+		failure.is_pooled = b->tensor_ooms > 0;
+		failure.is_driver = !failure.is_pooled;
+		failure.refused = ev->size;
+		/* No report says what is reserved: a pool's tensors at least, else all that was taken. */
+		failure.reserved = failure.is_driver ? b->driver_bytes : b->residual.last.pool_reserved;
+		if (failure.reserved < failure.allocated)
+			failure.reserved = failure.allocated;
+	}
 	if (books->lives) {
 		failure.nr_begun = books->lives->now.nr_begun;
 		failure.nr_cycles = books->lives->now.nr_cycles;
@@ -151,9 +177,40 @@ static void tensor_allocated(struct failures *f, const struct model_process *p, 
 		if (d->process != p || d->ordinal != ev->device)
 			continue;
 		d->refused.bytes = 0;
+		drop_tries(d);
 		if (d->nr_handled < d->nr_failures)
 			handle(d, ev->python_stack);
 	}
+}
+
+/* Memory was taken from the driver: where that is all there is, the program may have got over a failure. */
+static void driver_allocated(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+{
+	for (size_t i = 0; i < f->nr_devices; i++) {
+		struct failures_of_device *d = &f->device[i];
+		const struct failure *last = d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
+
+		if (d->process != p || d->ordinal != ev->device || !last || (!last->is_driver && !last->is_pooled))
+			continue;
+		if (last->is_pooled && p->books.device[d->ordinal].tensor_ooms < d->nr_ooms) {
+			drop_last(d);
+			d->nr_ooms = p->books.device[d->ordinal].tensor_ooms;
+		} else if (last->is_driver || last->python_stack == ev->python_stack) {
+			handle(d, 0);
+		}
+	}
+}
+
+/* Has the framework, or a pool for it, just failed to serve this? Or is there none that could say so? */
+static bool is_failure(const struct failures_of_device *d, const struct tfmt_event *ev)
+{
+	const struct device_books *b = &d->process->books.device[d->ordinal];
+
+	if (ev->kind == TFMT_TENSOR_OOM)
+		return true;
+	if (b->pool_refused_bytes)
+		return b->pool_refused_bytes == ev->size && b->pool_refused_thread == ev->thread;
+	return !b->tensor_allocs && !b->tensor_ooms && ev->size;
 }
 
 static void pass_ended(struct failures *f, const struct model_process *p)
@@ -174,8 +231,12 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 	struct failures *f = ctx;
 	struct failures_of_device *d;
 
+	stepinputs_observe(&f->inputs, process, ev);
+	f->is_short_of_memory |= f->inputs.is_short_of_memory;
 	if (ev->kind == TFMT_TENSOR_ALLOC)
 		tensor_allocated(f, process, ev);
+	else if (ev->kind == TFMT_DRIVER_ALLOC)
+		driver_allocated(f, process, ev);
 	else if (ev->kind == TFMT_PHASE_END && ev->address == TFMT_PHASE_BACKWARD)
 		pass_ended(f, process);
 	if ((ev->kind != TFMT_TENSOR_OOM && ev->kind != TFMT_ALLOC_FAILED) || ev->device >= TFMT_NR_DEVICES)
@@ -183,13 +244,27 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 	d = device_of(f, process, ev->device);
 	if (!d)
 		return;
-	if (ev->kind == TFMT_TENSOR_OOM) {
+	if (is_failure(d, ev)) {
+		if (ev->kind == TFMT_TENSOR_OOM)
+			drop_tries(d);
 		request_failed(d, ev, time_ns);
-		return;
+		d->nr_ooms = process->books.device[ev->device].tensor_ooms;
 	}
-	d->refused.bytes = ev->size;
-	d->refused.python_stack = ev->python_stack;
-	d->refused.native_stack = ev->native_stack;
+	if (ev->kind == TFMT_ALLOC_FAILED) {
+		d->refused.bytes = ev->size;
+		d->refused.python_stack = ev->python_stack;
+		d->refused.native_stack = ev->native_stack;
+	}
+}
+
+void failures_set_cached(struct failures *f, const struct model_process *p, uint32_t ordinal, uint64_t bytes)
+{
+	for (size_t i = 0; i < f->nr_devices; i++) {
+		struct failures_of_device *d = &f->device[i];
+
+		if (d->process == p && d->ordinal == ordinal && d->nr_failures)
+			d->failure[d->nr_failures - 1].largest_cached = bytes;
+	}
 }
 
 void failures_release(struct failures *f)
@@ -200,6 +275,7 @@ void failures_release(struct failures *f)
 		free(f->process[i].sizes);
 	free(f->device);
 	free(f->process);
+	stepinputs_release(&f->inputs);
 	*f = (struct failures)FAILURES_INIT;
 }
 
@@ -216,6 +292,9 @@ const struct failure *failures_fatal(const struct failures_of_device *d)
 {
 	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
 
+	/* A program without a framework that ended well has got over it. */
+	if (last && last->is_driver && d->process->end == MODEL_END_EXIT && !d->process->summary->exit_status)
+		return NULL;
 	return last && !last->handled ? last : NULL;
 }
 

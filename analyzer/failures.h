@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures: the requests that the framework's allocator could not serve, with the device as it was then, and
- * how large the blocks of each stack had been before.
+ * Failures: the requests that the framework's allocator could not serve (on a device without tensors: that the driver
+ * refused), with the device as it was then, and
+ * how large the blocks of each stack, and what each step began with and needed, had been before.
  *
  * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack
- * got memory after all. Programs that look for the batch that fits fail on purpose.
+ * got memory after all; on a device without tensors, when the driver gave any, or the program ended well. Programs that look for the batch that fits fail on purpose.
  */
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H
 
 #include "analyzer/model.h"
+#include "analyzer/stepinputs.h"
 
 #define FAILURES_KEPT 1000 /* of each device; the first ones, and the last */
 #define FAILURES_RECORDS 6
@@ -21,6 +23,8 @@ struct failure {
 	uint64_t allocated, reserved;
 	uint64_t free; /* what the driver had, if it is known */
 	uint64_t other_processes;
+	uint64_t context; /* with its code and local memory; 0 also where not told apart */
+	uint64_t largest_cached; /* block that was free within what is reserved; 0 also where nobody looked */
 	uint32_t python_stack;
 	uint32_t native_stack; /* of the refused call, else of the request */
 	uint32_t nr_begun;     /* backward passes begun before, if lives are kept */
@@ -29,6 +33,8 @@ struct failure {
 	uint8_t phase;
 	bool free_known, others_known;
 	bool handled;
+	bool is_driver; /* no framework: all that is reserved is what was taken from the driver */
+	bool is_pooled; /* of cudaMallocAsync: the driver's pool serves each tensor */
 };
 
 struct failures_of_device {
@@ -38,6 +44,7 @@ struct failures_of_device {
 	size_t nr_failures, room;
 	uint64_t nr_all;
 	size_t nr_handled; /* of those kept, the first ones */
+	uint64_t nr_ooms;  /* private: books' count at the latest failure of a pool */
 	struct {
 		uint64_t bytes;
 		uint32_t python_stack, native_stack;
@@ -61,6 +68,7 @@ struct failures {
 	size_t nr_devices;
 	struct failures_process *process;
 	size_t nr_processes;
+	struct stepinputs inputs;
 	bool is_short_of_memory;
 };
 #define FAILURES_INIT                                                                                        \
@@ -72,6 +80,9 @@ struct failures {
 void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns);
 void failures_release(struct failures *f);
+
+/* The latest failure of a device left a cached block of so many bytes, as failure.largest_cached. */
+void failures_set_cached(struct failures *f, const struct model_process *p, uint32_t ordinal, uint64_t bytes);
 
 /* Those of a device of the model; NULL: it had none. */
 const struct failures_of_device *failures_of(const struct failures *f, const struct model_device *d);

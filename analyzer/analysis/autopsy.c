@@ -167,6 +167,37 @@ static int find_places(struct autopsy *a)
 	return err;
 }
 
+/* On a device without tensors: what was taken from the driver. */
+static int find_driver_places(struct autopsy *a)
+{
+	struct books *books = &a->device->process->books;
+	struct places_of of = { 0 };
+	struct autopsy_place *place;
+	struct stack_frame frame;
+	int err = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && !err; i++) {
+		const struct group *g = &books->groups.group[i];
+		struct group_figures figures = group_figures_at(g, MARK_OOM);
+
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || !figures.bytes)
+			continue;
+		site_of(a, &of.expanded, g->python_stack, g->native_stack, &frame);
+		place = add_place(a, &of, &frame);
+		if (!place) {
+			err = TFMT_E_NOMEM;
+			break;
+		}
+		place->bytes += figures.bytes;
+		place->blocks += figures.blocks;
+		place->category[CATEGORY_UNKNOWN] += figures.bytes;
+	}
+	if (a->nr_places)
+		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
+	stack_release(&of.expanded);
+	return err;
+}
+
 /* ---- the device ------------------------------------------------------------------------------ */
 
 /* Of the driver ledger, what others than PyTorch have taken. */
@@ -176,6 +207,8 @@ static void find_libraries(struct autopsy *a)
 	uint64_t bytes[NR_OWNERS] = { 0 };
 	uint64_t most = 0;
 
+	if (a->failure->is_driver)
+		return;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 		enum owner owner;
@@ -210,14 +243,16 @@ static void find_figures(struct autopsy *a)
 	uint64_t wanted = f->refused ? f->refused : f->asked;
 
 	a->capacity = a->device->capacity_bytes;
-	a->cached = f->reserved > f->allocated ? f->reserved - f->allocated : 0;
+	a->cached = f->reserved > f->allocated && !f->is_driver ? f->reserved - f->allocated : 0;
 	if (f->free_known && f->refused && wanted > f->free)
 		a->lacking = wanted - f->free;
 	if (f->free_known && a->capacity && a->capacity >= f->reserved + f->free) {
 		a->outside = a->capacity - f->reserved - f->free;
 		a->outside_known = true;
 	}
-	a->largest_fit = largest_request(f->free);
+	a->largest_fit = f->is_driver || f->is_pooled ? f->free : largest_request(f->free);
+	if (f->largest_cached > a->largest_fit)
+		a->largest_fit = f->largest_cached;
 	find_libraries(a);
 }
 
@@ -258,6 +293,18 @@ static void find_request(struct autopsy *a)
 	stack_release(&stack);
 }
 
+static void find_shape(struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device);
+
+	if (a->failure->free_known)
+		a->usable = a->failure->allocated + a->failure->free;
+	a->fitting = a->usable - a->usable / 20;
+	a->has_shape = lives && inputs &&
+		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
+}
+
 static void ask_causes(struct autopsy *a)
 {
 	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX;
@@ -285,13 +332,14 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 	if (!err && d->process->books.lives)
 		find_step(a);
 	if (!err)
-		err = find_places(a);
+		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
 	if (!err && d->process->books.modulepaths)
 		err = modules_find(&a->modules, &a->categories, &d->process->books, MODULES_DEPTH);
 	if (err)
 		return err;
 	find_figures(a);
 	find_request(a);
+	find_shape(a);
 	ask_causes(a);
 	return 0;
 }
@@ -309,7 +357,9 @@ bool autopsy_is_about_size(const struct autopsy *a)
 {
 	enum verdict verdict = a->finding[0].verdict;
 
-	return !a->nr_findings || (verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION);
+	if (!a->nr_findings)
+		return true;
+	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION;
 }
 
 /* ---- for causes ------------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 
 #include "analyzer/analysis/category.h"
 #include "analyzer/analysis/modulesums.h"
+#include "analyzer/analysis/shapefit.h"
 #include "analyzer/failures.h"
 #include "analyzer/verdict.h"
 
@@ -72,7 +73,11 @@ struct autopsy {
 	bool outside_known;
 	uint32_t step;         /* of the failure, 1 the first; 0 = there are none */
 	uint64_t step_ordinal; /* where that step begins */
-	uint64_t largest_fit;  /* request that a new segment would have served; with failure->free_known */
+	struct shapefit shape; /* how steps before followed their batches' shapes, with has_shape */
+	bool has_shape;
+	uint64_t usable;       /* what tensors could have held in all; 0 = not known */
+	uint64_t fitting;      /* ... surely: a twentieth less, for what segments leave unused */
+	uint64_t largest_fit;  /* request that a new segment, or a cached block, would have served; with failure->free_known */
 	struct autopsy_finding finding[AUTOPSY_FINDINGS_MAX];
 	unsigned nr_findings;
 };

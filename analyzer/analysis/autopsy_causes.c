@@ -38,7 +38,7 @@ static bool is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
 
 	/* PyTorch has given back what it could before it failed: what is still cached lies between live
 	 * blocks. */
-	if (a->cached < x->asked || a->cached < x->reserved / 10 || x->asked <= x->free)
+	if (x->is_pooled || a->cached < x->asked || a->cached < x->reserved / 10 || x->asked <= x->free)
 		return false;
 	for (size_t i = 1; i < a->nr_places; i++)
 		if (a->place[i].blocks > a->place[most].blocks)
@@ -88,7 +88,7 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	struct stack stack = { 0 };
 	const struct group *largest = NULL;
 
-	if (!a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
+	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
 	    own - CONTEXT_MAX_BYTES < a->lacking)
 		return false;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
@@ -156,16 +156,17 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char lacking[HUMAN_MAX], part[HUMAN_MAX], asked[HUMAN_MAX];
 	int first = most_bytes(a, NR_CATEGORIES), second = most_bytes(a, first);
+	const char *what = a->failure->is_driver ? "what the program had taken" : "tensors";
 
 	f->bytes = a->lacking ? a->lacking : a->failure->asked;
 	autopsy_at_request(a, f);
 	human_bytes(asked, a->failure->asked);
-	human_bytes(part, a->failure->allocated);
+	human_bytes(part, a->failure->is_driver ? a->failure->reserved : a->failure->allocated);
 	if (a->lacking)
-		autopsy_say(f, "It is %s more than fits: %s asked for beside %s of tensors.",
-			    human_bytes(lacking, a->lacking), asked, part);
+		autopsy_say(f, "It is %s more than fits: %s asked for beside %s of %s.", human_bytes(lacking, a->lacking),
+			    asked, part, what);
 	else
-		autopsy_say(f, "%s more do not fit beside %s of tensors.", asked, part);
+		autopsy_say(f, "%s more do not fit beside %s of %s.", asked, part, what);
 	if (first < NR_CATEGORIES)
 		autopsy_evidence(f, "most of it is %s: %s", category_names[first],
 				 human_bytes(part, a->categories.sum[first].bytes));
@@ -188,6 +189,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
 	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },
 	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, false },
+	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, false },
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
 	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
 	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
@@ -197,8 +199,12 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },
 	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, false },
 	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, false },
+	{ VERDICT_PADDING, "padding", autopsy_is_padding, false },
 	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, false },
 	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, false },
+	{ VERDICT_RANK_IMBALANCE, "rank_imbalance", autopsy_is_rank_imbalance, true },
+	{ VERDICT_TOO_BIG, "ddp_buckets", autopsy_is_ddp_buckets, true },
+	{ VERDICT_TOO_BIG, "input_shape", autopsy_is_input_shape, false },
 	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, false },
 	{ VERDICT_TOO_BIG, "sum", is_too_big, false },
 	{ VERDICT_NONE, NULL, NULL, false },

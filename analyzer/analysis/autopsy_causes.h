@@ -25,4 +25,16 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
 
+/* What follows the shape of the batch (autopsy_shapes.c). */
+bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: how the steps before followed their batches' shapes and which would have fitted, if that is known. */
+void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What other ranks of the job do without, and what talking to them takes (autopsy_ranks.c). */
+bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f);
+
 #endif

@@ -419,6 +419,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	if (was)
 		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
 				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
+	autopsy_say_shape(a, f);
 	return true;
 }
 

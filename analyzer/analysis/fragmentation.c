@@ -520,6 +520,16 @@ void frag_observe(void *ctx, const struct model_process *process, const struct t
 	device_event(f, d, ev, time_ns);
 }
 
+uint64_t frag_largest_cached(const struct frag *f, const struct model_process *process, uint32_t ordinal,
+			     uint16_t stream)
+{
+	const struct frag_device *d = find_device(f, process, ordinal);
+	const struct segments_pool *pool =
+		d ? segments_find_pool(&d->segments, stream, false, SEGMENTS_SHARED) : NULL;
+
+	return pool ? segments_largest_of(&d->segments, (uint32_t)(pool - d->segments.pool)) : 0;
+}
+
 int frag_finish(struct frag *f)
 {
 	for (size_t i = 0; i < f->nr_devices && !f->failed; i++) {

@@ -108,6 +108,13 @@ int frag_finish(struct frag *f);
 /* What is known of a device of the model; NULL if its allocator did nothing. */
 struct frag_device *frag_of(const struct frag *f, const struct model_device *d);
 
+/*
+ * The largest cached block, as things stand, that a request of more than SEGMENTS_SMALL_BLOCK bytes could have on a
+ * stream, outside of graphs' own pools.
+ */
+uint64_t frag_largest_cached(const struct frag *f, const struct model_process *process, uint32_t ordinal,
+			     uint16_t stream);
+
 /* Are its segments expandable already? Then there is no other way to compare them with. */
 bool frag_is_expandable(const struct frag_device *d);
 

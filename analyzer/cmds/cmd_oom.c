@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/analysis/fragmentation.h"
+#include "analyzer/analysis/killing.h"
 #include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_model.h"
@@ -178,24 +180,66 @@ static int json_device(struct emit *e, const struct model *m, const struct model
 }
 
 /* Processes that were killed, though memory sufficed: what their devices had left. */
-static void text_killed(struct emit *e, const struct model *m)
+static void text_killed(struct emit *e, const struct model *m, const struct killings *k)
 {
-	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct model_device *d = &m->device[i];
-		const struct residual *r = &d->books->residual;
-		int64_t left = (int64_t)(r->last.total - r->last.used) + (int64_t)(r->last.ledger - r->ledger);
-		char size[HUMAN_MAX];
+	char size[HUMAN_MAX];
+	int64_t left;
 
-		if (d->process->end != MODEL_END_KILLED || !r->has_last)
-			continue;
-		emit_text(e, "Process %" PRIu32 " was killed from outside; its GPU %" PRIu32 " had %s free.",
-			  d->process->header->pid, d->ordinal, human_signed_bytes(size, left));
+	for (size_t i = 0; i < k->nr_killings; i++) {
+		const struct killing *one = &k->killing[i];
+
+		for (size_t n = 0; n < m->nr_devices && !one->is_by_host; n++)
+			if (m->device[n].process == one->process && killing_free(&m->device[n], &left))
+				emit_text(e, "Process %" PRIu32 " was killed from outside%s; its GPU %" PRIu32
+					  " had %s free.", one->process->header->pid,
+					  one->is_told ? "" : ", or host memory ran out", m->device[n].ordinal,
+					  human_signed_bytes(size, left));
 	}
+}
+
+static void json_killings(struct emit *e, const struct model *m, const struct killings *k)
+{
+	int64_t left;
+
+	emit_array_begin(e, "killed", NULL);
+	for (size_t i = 0; i < k->nr_killings; i++) {
+		const struct killing *one = &k->killing[i];
+		const struct model_process *p = one->process;
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "host", NULL, p->header->host);
+		emit_uint(e, "pid", NULL, p->header->pid);
+		print_optional(e, "rank", p->rank);
+		if (one->is_told)
+			emit_bool(e, "host_oom", NULL, one->is_by_host);
+		else
+			emit_null(e, "host_oom", NULL);
+		print_optional(e, "oom_kills", one->is_told ? (int64_t)p->host.nr_kills : -1);
+		print_optional(e, "limit_bytes", p->host.limit_bytes ? (int64_t)p->host.limit_bytes : -1);
+		emit_uint(e, "pinned_bytes", NULL, p->books.pinned_bytes);
+		emit_uint(e, "managed_bytes", NULL, p->books.managed_bytes);
+		print_optional(e, "shared_bytes", one->is_told ? (int64_t)p->host.shared_bytes : -1);
+		emit_array_begin(e, "devices", NULL);
+		for (size_t n = 0; n < m->nr_devices; n++) {
+			if (m->device[n].process != p)
+				continue;
+			emit_object_begin(e, NULL, NULL);
+			emit_uint(e, "device", NULL, m->device[n].ordinal);
+			if (killing_free(&m->device[n], &left))
+				emit_int(e, "free_bytes", NULL, left);
+			else
+				emit_null(e, "free_bytes", NULL);
+			emit_object_end(e);
+		}
+		emit_array_end(e);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
 }
 
 /* How many failures the page is not about, and where they are told. */
 static void text_others(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
-			bool explained)
+			const struct autopsy *explained)
 {
 	uint64_t nr = 0, nr_handled = 0;
 	char count[HUMAN_MAX], title[256];
@@ -204,16 +248,14 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 		nr += failures->device[i].nr_all;
 		nr_handled += failures->device[i].nr_handled;
 	}
-	if (!nr)
+	if (!nr && !explained->nr_findings)
 		emit_text(e, "Memory did not run out in this recording.");
-	if (!nr)
-		text_killed(e, m);
-	else if (!explained)
+	else if (nr && !explained->device)
 		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
 	else if (nr > 1)
 		emit_text(e, "(%s more failed, %s of all were handled%s)", human_count(title, nr - 1),
 			  human_count(count, nr_handled), verbose ? "" : ": -v lists them");
-	if (!verbose && explained)
+	if (!verbose && explained->device)
 		return;
 	for (size_t i = 0; i < m->nr_devices && nr > 1; i++) {
 		const struct failures_of_device *of = failures_of(failures, &m->device[i]);
@@ -227,57 +269,85 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int print_recorded(struct emit *e, const struct model *m, const struct failures *failures, bool verbose)
+static int print_recorded(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
+			  bool *is_fatal)
 {
-	const struct model_device *d = failures_device(failures, m);
+	struct killings killings = KILLINGS_INIT;
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
-	int err = d ? autopsy_make(&a, m, d, failures) : 0;
+	int err = killings_find(&killings, m);
 
-	if (d && !err)
-		err = advices_find(&advices, d, failures);
+	if (!err)
+		err = killings_autopsy(&a, &killings, m, failures);
+	if (a.device && !err)
+		err = advices_find(&advices, a.device, failures);
+	*is_fatal = a.nr_findings > 0;
 	if (emit_is_text(e) && !err) {
-		if (d)
+		if (a.nr_findings)
 			print_autopsy(e, &a, &advices, verbose);
-		text_others(e, m, failures, verbose, d != NULL);
+		text_others(e, m, failures, verbose, &a);
+		if (!a.device)
+			text_killed(e, m, &killings);
 	}
 	if (emit_is_json(e)) {
 		emit_string(e, "source", NULL, "recording");
 		print_recording(e, m);
+		json_killings(e, m, &killings);
 		emit_array_begin(e, "devices", NULL);
 		for (size_t i = 0; i < m->nr_devices && !err; i++)
 			err = json_device(e, m, &m->device[i], failures);
 		emit_array_end(e);
-		print_autopsy_findings(e, d && !err ? &a : NULL);
+		print_autopsy_findings(e, err ? NULL : &a);
 		json_advice(e, &advices, ADVICE_USUAL);
 	}
 	advices_release(&advices);
 	autopsy_release(&a);
+	killings_release(&killings);
 	return err;
+}
+
+/* What is followed while the recording is loaded: failures, and how the cached memory is cut up. */
+struct watch {
+	struct failures failures;
+	struct frag frag;
+};
+
+static void watch_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+			  uint64_t time_ns)
+{
+	struct watch *w = ctx;
+
+	if (!ev->before)
+		failures_observe(&w->failures, process, ev, time_ns);
+	frag_observe(&w->frag, process, ev, time_ns);
+	if (ev->kind == TFMT_TENSOR_OOM && !ev->before)
+		failures_set_cached(&w->failures, process, ev->device,
+				    frag_largest_cached(&w->frag, process, ev->device, ev->stream));
 }
 
 static int explain_recording(const char *path, const struct oom_opts *o)
 {
-	struct failures failures = FAILURES_INIT;
+	struct watch watch = { .failures = FAILURES_INIT };
 	struct model_options load = {
-		.lives = true, .modules = true, .observe = failures_observe, .ctx = &failures,
+		.lives = true, .modules = true, .observe = watch_observe, .observe_past = true, .ctx = &watch,
 	};
 	struct model m = MODEL_INIT;
 	int ret, damaged = CMD_FINE;
 	bool is_fatal = false;
 	struct emit *e;
 
+	frag_init(&watch.frag, &m);
 	ret = model_load(&m, path, &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		is_fatal = failures_device(&failures, &m);
-		if (failures.is_short_of_memory || print_recorded(e, &m, &failures, o->verbose))
+		if (watch.failures.is_short_of_memory || watch.frag.failed || print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
 			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
 		else
 			ret = emit_close(e);
 	}
-	failures_release(&failures);
+	failures_release(&watch.failures);
+	frag_release(&watch.frag);
 	model_release(&m);
 	if (ret == CMD_FINE && damaged == CMD_FINE && o->exit_code && is_fatal)
 		return CMD_FINDING;

@@ -8,6 +8,7 @@
 #include "analyzer/analysis/autopsy.h"
 #include "analyzer/analysis/devicepage.h"
 #include "analyzer/analysis/holders.h"
+#include "analyzer/analysis/killing.h"
 #include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_autopsy.h"
 #include "analyzer/cmds/print_facts.h"
@@ -118,7 +119,8 @@ static unsigned text_run(struct emit *e, const struct model *m, const struct mod
 /*
  * The sentence to remember: memory ran out, or grows, or sufficed. Returns how many lines there are more.
  */
-static unsigned text_verdict(struct emit *e, const struct model *m, const struct devicepage *page)
+static unsigned text_verdict(struct emit *e, const struct model *m, const struct devicepage *page,
+			     const struct autopsy *a)
 {
 	const struct model_device *d = page->device;
 	const struct device_books *b = d->books;
@@ -132,6 +134,11 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
 			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
 							 oom->reserved_bytes - oom->allocated_bytes : 0));
+		return 0;
+	}
+	if (a->device == d && a->failure->is_driver) {
+		emit_heading(e, "Out of memory: %s more did not fit beside %s taken from the driver.",
+			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
 		return 0;
 	}
 	lines = print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
@@ -256,10 +263,11 @@ static bool is_pipe(const char *path)
 	return !stat(path, &st) && S_ISFIFO(st.st_mode);
 }
 
-static void text_next(struct emit *e, const struct model *m, const struct devicepage *page, bool is_short)
+static void text_next(struct emit *e, const struct model *m, const struct devicepage *page, const struct autopsy *a,
+		      bool is_short)
 {
 	const char *path = m->recording.path;
-	bool is_oom = page->device->books->tensor_ooms, grows = page->growth.nr_findings;
+	bool is_oom = a->nr_findings || page->device->books->tensor_ooms, grows = page->growth.nr_findings;
 
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
@@ -312,8 +320,8 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 	int err;
 
 	emit_blank(e);
-	lines += text_verdict(e, m, page);
-	lines += a->device ? print_autopsy_brief(e, a) : 0;
+	lines += text_verdict(e, m, page, a);
+	lines += print_autopsy_brief(e, a);
 	lines += print_peak_phase(e, d, &page->phases);
 	emit_blank(e);
 	lines += text_memory(e, m, page);
@@ -329,7 +337,7 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 		print_facts_whole(e, &found->facts);
 	if (verbose && !err)
 		err = text_parts(e, m);
-	text_next(e, m, page, is_short);
+	text_next(e, m, page, a, is_short);
 	return err;
 }
 
@@ -352,15 +360,18 @@ static int report_text(struct emit *e, const struct model *m, const struct findi
 	return err;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
+/* Facts, what there is to explain, and what would help. Returns 0 or TFMT_E_NOMEM. */
 static int find_all(struct findings *found, const struct model *m, const struct failures *failures, bool is_text)
 {
-	const struct model_device *failed = failures_device(failures, m);
+	struct killings killings = KILLINGS_INIT;
 	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(&found->facts, m, is_text);
 
-	found->device = failures_worst_device(failures, m);
-	if (!err && failed)
-		err = autopsy_make(&found->autopsy, m, failed, failures);
+	if (!err)
+		err = killings_find(&killings, m);
+	if (!err)
+		err = killings_autopsy(&found->autopsy, &killings, m, failures);
+	killings_release(&killings);
+	found->device = found->autopsy.device ? found->autopsy.device : failures_worst_device(failures, m);
 	if (!err && found->device && advices_are_needed(found->device, failures))
 		err = advices_find(&found->advices, found->device, failures);
 	return err;

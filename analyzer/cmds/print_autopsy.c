@@ -75,22 +75,26 @@ static void print_request(struct emit *e, const struct autopsy *a)
 		   phase_names[x->phase], stream, where);
 }
 
-/* What is in use beyond what PyTorch has reserved, in its parts. */
+/* What is in use beyond what PyTorch has reserved, in its parts: as many as a line has room for. */
 static void print_beyond(struct emit *e, const struct autopsy *a)
 {
-	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
-	char size[HUMAN_MAX], part[HUMAN_MAX], text[128] = "";
+	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0, context = a->failure->context;
+	uint64_t known = others + a->libraries, rest = a->outside > known ? a->outside - known : 0;
+	struct {
+		const char *name;
+		uint64_t bytes;
+	} part[] = { { "other processes", others }, { "libraries", a->libraries }, { "context", 0 }, { "rest", 0 } };
+	char size[HUMAN_MAX], text[128] = "";
 	size_t n = 0;
 
-	if (others)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "other processes %s, ",
-				      human_bytes(part, others));
-	if (a->libraries)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "libraries %s, ",
-				      human_bytes(part, a->libraries));
-	if (a->outside >= others + a->libraries)
-		snprintf(text + n, sizeof(text) - n, "rest %s",
-			 human_bytes(part, a->outside - others - a->libraries));
+	/* A context that is more than what is left is not this one's alone. */
+	if (context <= rest && !(others && a->libraries))
+		part[2].bytes = context;
+	part[3].bytes = rest - part[2].bytes;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+		if (part[i].bytes)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", n ? ", " : "", part[i].name,
+					      human_bytes(size, part[i].bytes));
 	emit_label(e, NULL, "outside PyTorch", "%8s   %s", human_bytes(size, a->outside), text);
 }
 
@@ -101,8 +105,9 @@ static void print_device(struct emit *e, const struct autopsy *a)
 
 	if (a->capacity)
 		emit_label(e, NULL, "capacity", "%8s", human_bytes(size, a->capacity));
-	emit_label(e, NULL, "reserved", "%8s", human_bytes(size, x->reserved));
-	emit_label(e, NULL, "allocated", "%8s   %s cached", human_bytes(size, x->allocated),
+	emit_label(e, NULL, x->is_driver ? "from the driver" : "reserved", "%8s", human_bytes(size, x->reserved));
+	if (!x->is_driver)
+		emit_label(e, NULL, "allocated", "%8s   %s cached", human_bytes(size, x->allocated),
 		   human_bytes(part, a->cached));
 	if (a->outside_known)
 		print_beyond(e, a);
@@ -141,7 +146,8 @@ static void print_places(struct emit *e, const struct autopsy *a)
 		emit_row_begin(e);
 		emit_bytes(e, "bytes", NULL, p->bytes);
 		emit_label(e, "share", NULL, "%s",
-			   human_percent(share, (double)p->bytes, (double)a->failure->allocated));
+			   human_percent(share, (double)p->bytes,
+					 (double)(a->failure->is_driver ? a->failure->reserved : a->failure->allocated)));
 		emit_uint(e, "count", NULL, p->blocks);
 		emit_string(e, "category", NULL, category_names[main_category(p)]);
 		emit_string(e, "site", NULL, narrow_site_text(text, sizeof(text), &p->frame));
@@ -233,14 +239,8 @@ static void print_rest(struct emit *e, const struct autopsy *a, const struct adv
 		print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
 }
 
-void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+static void print_state(struct emit *e, const struct autopsy *a)
 {
-	char title[256];
-
-	emit_heading(e, "Out of memory on %s", print_device_title(title, sizeof(title), a->model, a->device));
-	print_verdict(e, a);
-	for (unsigned i = 0; i < a->finding[0].nr_evidence; i++)
-		print_wrapped(e, "- ", "  ", a->finding[0].evidence[i]);
 	emit_blank(e);
 	print_request(e, a);
 	print_device(e, a);
@@ -248,6 +248,19 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 	print_places(e, a);
 	print_module_line(e, a);
 	print_step(e, a);
+}
+
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+{
+	char title[256];
+
+	emit_heading(e, "Out of memory on %s",
+		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
+	print_verdict(e, a);
+	for (unsigned i = 0; i < a->finding[0].nr_evidence; i++)
+		print_wrapped(e, "- ", "  ", a->finding[0].evidence[i]);
+	if (a->device)
+		print_state(e, a);
 	print_rest(e, a, advices, verbose);
 }
 
@@ -347,6 +360,38 @@ static void json_modules(struct emit *e, const struct autopsy *a)
 	emit_array_end(e);
 }
 
+/* How the steps before followed the shapes of their batches. */
+static void json_batch(struct emit *e, const struct autopsy *a)
+{
+	const struct shapefit *s = &a->shape;
+
+	if (!a->has_shape) {
+		emit_null(e, "batch", NULL);
+		return;
+	}
+	emit_object_begin(e, "batch", NULL);
+	emit_array_begin(e, "shape", NULL);
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		emit_uint(e, NULL, NULL, s->dims[i]);
+	emit_array_end(e);
+	emit_string(e, "fit", NULL, s->is_quadratic ? "quadratic" : "linear");
+	emit_double(e, "r_squared", NULL, s->r_squared);
+	emit_uint(e, "steps", NULL, s->nr_steps);
+	emit_uint(e, "largest_peak_bytes", NULL, s->largest_peak);
+	emit_uint(e, "needs_bytes", NULL, (uint64_t)shapefit_at(s, s->dims));
+	emit_array_begin(e, "would_have_fitted", NULL);
+	for (uint32_t i = 0; i < s->nr_dims; i++) {
+		uint64_t largest = a->fitting ? shapefit_largest(s, i, a->fitting) : 0;
+
+		if (largest)
+			emit_uint(e, NULL, NULL, largest);
+		else
+			emit_null(e, NULL, NULL);
+	}
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
 void print_autopsy_state(struct emit *e, const struct autopsy *a)
 {
 	const struct lives *lives = a->device->process->books.lives;
@@ -366,12 +411,14 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	json_known(e, "outside_bytes", a->outside_known, a->outside);
 	emit_uint(e, "libraries_bytes", NULL, a->libraries);
 	json_known(e, "other_processes_bytes", x->others_known, x->other_processes);
+	json_known(e, "context_bytes", x->context, x->context);
 	emit_string(e, "operation", NULL, *a->operation ? a->operation : NULL);
 	json_known(e, "step", a->step, a->step);
 	json_known(e, "step_began_with_bytes",
 		   a->step > 1 && lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes), bytes);
 	json_known(e, "previous_step_began_with_bytes",
 		   a->step > 2 && lives_step_bytes(lives, a->device->ordinal, a->step - 2, &bytes), bytes);
+	json_batch(e, a);
 	emit_object_begin(e, "categories", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);

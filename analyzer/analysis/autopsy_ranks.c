@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: this rank needs more than the others of its job, or keeps gradients twice for them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/ui/human.h"
+
+/* The device on which a process held most. */
+static const struct model_device *main_device(const struct model *m, const struct model_process *p)
+{
+	const struct model_device *most = NULL;
+
+	for (size_t i = 0; i < m->nr_devices; i++)
+		if (m->device[i].process == p &&
+		    (!most || m->device[i].books->allocated_peak_bytes > most->books->allocated_peak_bytes))
+			most = &m->device[i];
+	return most;
+}
+
+/* Has it been as far as the one that failed, so that its peak can be compared? */
+static bool has_been_there(const struct model_process *p, const struct failure *x)
+{
+	const struct steps *steps;
+
+	if (!p->books.lives)
+		return false;
+	if (p->end == MODEL_END_EXIT && !p->summary->exit_status)
+		return true;
+	steps = &p->books.lives->steps;
+	return steps->nr_backwards > x->nr_begun || (x->phase == PHASE_BACKWARD && steps->nr_ended >= x->nr_begun);
+}
+
+/* The rank beside that of the failure that needed most; NULL: none can be compared. */
+static const struct model_device *largest_other(const struct autopsy *a, uint32_t *nr_others)
+{
+	const struct model_device *largest = NULL;
+
+	*nr_others = 0;
+	for (size_t i = 0; i < a->model->nr_processes; i++) {
+		const struct model_process *p = &a->model->process[i];
+		const struct model_device *d = p->rank >= 0 && p->rank != a->device->process->rank
+						       ? main_device(a->model, p)
+						       : NULL;
+
+		if (!d || !has_been_there(p, a->failure))
+			continue;
+		++*nr_others;
+		if (!largest || d->books->allocated_peak_bytes > largest->books->allocated_peak_bytes)
+			largest = d;
+	}
+	return largest;
+}
+
+/* The category of which this one has most more than the other had at its peak; false: not known. */
+static bool find_difference(const struct autopsy *a, const struct model_device *other, enum category *category,
+			    uint64_t *here, uint64_t *there)
+{
+	enum phase phase = lives_peak_phase(other->process->books.lives, other->ordinal);
+	struct categories c = CATEGORIES_INIT;
+	int64_t most = 0;
+
+	if (phase != NR_PHASES &&
+	    !categories_find(&c, other->process, other->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase),
+			     other->books->allocated_peak_bytes))
+		for (int i = 0; i < NR_CATEGORIES; i++) {
+			int64_t more = (int64_t)a->categories.sum[i].bytes - (int64_t)c.sum[i].bytes;
+
+			if (more <= most)
+				continue;
+			most = more;
+			*category = (enum category)i;
+			*here = a->categories.sum[i].bytes;
+			*there = c.sum[i].bytes;
+		}
+	categories_release(&c);
+	return most > 0;
+}
+
+/* The place with most of a category. */
+static void at_category(const struct autopsy *a, struct autopsy_finding *f, enum category c)
+{
+	size_t most = 0;
+
+	for (size_t i = 1; i < a->nr_places; i++)
+		if (a->place[i].category[c] > a->place[most].category[c])
+			most = i;
+	if (a->nr_places)
+		autopsy_at_place(a, f, most);
+}
+
+bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t needed = a->failure->allocated + a->failure->asked, others, here, there;
+	char mine[HUMAN_MAX], theirs[HUMAN_MAX];
+	const struct model_device *other;
+	enum category category;
+	uint32_t nr_others;
+
+	if (a->device->process->rank < 0)
+		return false;
+	other = largest_other(a, &nr_others);
+	if (!other)
+		return false;
+	others = other->books->allocated_peak_bytes;
+	if (needed <= others || needed - others < a->lacking || needed - others < needed / 10)
+		return false;
+	f->bytes = needed - others;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "Rank %" PRId64 " needs %s, where no other rank needed more than %s.", a->device->process->rank,
+		    human_bytes(mine, needed), human_bytes(theirs, others));
+	if (find_difference(a, other, &category, &here, &there)) {
+		at_category(a, f, category);
+		autopsy_evidence(f, "most of the difference is %s: %s here, %s on rank %" PRId64,
+				 category_names[category], human_bytes(mine, here), human_bytes(theirs, there),
+				 other->process->rank);
+	}
+	autopsy_evidence(f, "compared with %" PRIu32 " rank%s that went beyond this point", nr_others,
+			 nr_others == 1 ? "" : "s");
+	return true;
+}
+
+/* ---- buckets --------------------------------------------------------------------------------- */
+
+/* Was the block made by DistributedDataParallel for what it reduces? */
+static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+
+	if (a->categories.block[block].category != CATEGORY_COMMUNICATION ||
+	    stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0))
+		return false;
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		if (stack->frame[i].python && stack->frame[i].file &&
+		    strstr(stack->frame[i].file, "torch/nn/parallel/distributed.py"))
+			return true;
+	return false;
+}
+
+bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t buckets = 0, gradients = a->categories.sum[CATEGORY_GRADIENT].bytes;
+	char size[HUMAN_MAX], other[HUMAN_MAX];
+	struct stack stack = { 0 };
+	int64_t largest = -1;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!is_bucket(a, &stack, i))
+			continue;
+		buckets += b->life.size;
+		if (largest < 0 || b->life.size > a->categories.block[largest].life.size)
+			largest = (int64_t)i;
+	}
+	stack_release(&stack);
+	/* Where gradients are views into the buckets, there are hardly any of their own. */
+	f->bytes = buckets < gradients ? buckets : gradients;
+	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / 8)
+		return false;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, "Gradients are there twice: %s of their own, and %s in the buckets of DDP.",
+		    human_bytes(size, gradients), human_bytes(other, buckets));
+	if (a->failure->phase == PHASE_OPTIMIZER && buckets > gradients + gradients / 20)
+		autopsy_evidence(f, "%s of the buckets are for parameters that got no gradient",
+				 human_bytes(size, buckets - gradients));
+	autopsy_advise(f, "DistributedDataParallel(gradient_as_bucket_view=True) takes %s less",
+		       human_bytes(size, f->bytes));
+	return true;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: what a step needs follows the shape of its batch. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/ui/human.h"
+
+#define BLOCKS_MAX 4096
+#define SHAPES_MIN 4        /* of a cache: fewer are chance */
+#define PADDING_MIN 0.3     /* share of a batch that is worth a word */
+#define SEQUENCES_MIN 2
+#define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
+
+/* "[32, 2048]", with one dimension replaced. Returns buf. */
+static const char *dims_text(char *buf, size_t size, const struct shapefit *s, uint32_t dim, uint64_t instead)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->nr_dims && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%" PRIu64, i ? ", " : "[", i == dim ? instead : s->dims[i]);
+	if (n < size)
+		snprintf(buf + n, size - n, "]");
+	return buf;
+}
+
+/* Which batches would have fitted, as evidence. */
+static void say_fitting(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct shapefit *s = &a->shape;
+	char text[256] = "", one[96];
+	size_t n = 0;
+
+	for (uint32_t dim = 0; dim < s->nr_dims; dim++) {
+		uint64_t largest = shapefit_largest(s, dim, a->fitting);
+
+		if (largest && largest < s->dims[dim] && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n ? " or " : "",
+					      dims_text(one, sizeof(one), s, dim, largest));
+	}
+	if (n)
+		autopsy_advise(f, "%s would have fitted instead of %s", text,
+			       dims_text(one, sizeof(one), s, UINT32_MAX, 0));
+}
+
+void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct shapefit *s = &a->shape;
+	char need[HUMAN_MAX], most[HUMAN_MAX];
+
+	if (!a->has_shape)
+		return;
+	autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most: for this %s",
+			 s->is_quadratic ? "quadratic" : "linear", s->nr_steps, human_bytes(most, s->largest_peak),
+			 human_bytes(need, (uint64_t)shapefit_at(s, s->dims)));
+	say_fitting(a, f);
+}
+
+bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct shapefit *s = &a->shape;
+	char dims[96], need[HUMAN_MAX], most[HUMAN_MAX];
+	double needed;
+
+	if (!a->has_shape || !a->usable)
+		return false;
+	needed = shapefit_at(s, s->dims);
+	if (needed < NEARLY_FULL * (double)a->usable || needed <= (double)s->largest_peak ||
+	    !autopsy_matters(a, (uint64_t)(needed - s->constant)))
+		return false;
+	f->bytes = (uint64_t)needed;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "The batch of step %" PRIu32 ", %s, is too large: it needs about %s, and %s can be had.", a->step,
+		    dims_text(dims, sizeof(dims), s, UINT32_MAX, 0), human_bytes(need, f->bytes),
+		    human_bytes(most, a->usable));
+	autopsy_say_shape(a, f);
+	return true;
+}
+
+/* ---- padding --------------------------------------------------------------------------------- */
+
+/* The sequences that a batch was padded from: tensors of one place, one for each row. */
+struct sequences {
+	uint64_t nr, total, longest;
+};
+
+static bool has_rest(const struct stepinputs_change *sequence, const struct tfmt_shape *batch)
+{
+	if (sequence->nr_dims + 1u != batch->nr_dims)
+		return false;
+	for (uint32_t i = 1; i < sequence->nr_dims; i++)
+		if (sequence->dims[i] != batch->dims[i + 1])
+			return false;
+	return true;
+}
+
+/* Those of a place that this step made before the batch. */
+static struct sequences sequences_of(const struct autopsy *a, const struct stepinputs_place *p, size_t batch)
+{
+	const struct tfmt_shape *shape = &a->block[batch].shape;
+	uint64_t until = a->categories.block[batch].life.birth.ordinal;
+	struct sequences s = { 0 };
+
+	for (uint32_t i = stepinputs_from(p, a->step_ordinal); i < p->nr_changes && p->change[i].ordinal < until; i++) {
+		const struct stepinputs_change *c = &p->change[i];
+
+		if (!has_rest(c, shape))
+			return (struct sequences){ 0 };
+		s.nr += c->nr;
+		s.total += c->nr * c->dims[0];
+		if (c->dims[0] > s.longest)
+			s.longest = c->dims[0];
+	}
+	return s;
+}
+
+/* Is this block a batch of sequences that were made for it? */
+static bool is_padded(const struct autopsy *a, const struct stepinputs_device *inputs, size_t block,
+		      struct sequences *found)
+{
+	const struct tfmt_shape *shape = &a->block[block].shape;
+
+	if (!a->block[block].is_shaped || shape->nr_dims < 2 ||
+	    a->categories.block[block].life.birth.ordinal < a->step_ordinal)
+		return false;
+	for (uint32_t i = 0; i < inputs->nr_places; i++) {
+		*found = sequences_of(a, &inputs->place[i], block);
+		if (found->nr >= SEQUENCES_MIN &&
+		    ((found->nr == shape->dims[0] && found->longest == shape->dims[1]) ||
+		     (found->nr == shape->dims[1] && found->longest == shape->dims[0])))
+			return true;
+	}
+	return false;
+}
+
+/* What this step has made for each place of a batch, padding or not. */
+static uint64_t bytes_per_place(const struct autopsy *a, uint64_t places)
+{
+	uint64_t bytes = a->failure->asked;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		const struct tfmt_shape *shape = &a->block[i].shape;
+		uint64_t elements = 1;
+
+		if (!a->block[i].is_shaped || b->life.birth.ordinal < a->step_ordinal ||
+		    b->category == CATEGORY_PARAMETER || b->category == CATEGORY_GRADIENT ||
+		    b->category == CATEGORY_OPTIMIZER_STATE)
+			continue;
+		for (uint32_t k = 0; k < shape->nr_dims; k++)
+			elements *= shape->dims[k];
+		if (elements && elements % places == 0)
+			bytes += b->life.size;
+	}
+	return bytes;
+}
+
+bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device);
+	char size[HUMAN_MAX], all[HUMAN_MAX], percent[HUMAN_MAX];
+	struct sequences s = { 0 };
+	uint64_t places, bytes;
+	size_t batch = 0;
+	double share;
+
+	while (inputs && batch < a->categories.nr_blocks && !is_padded(a, inputs, batch, &s))
+		batch++;
+	if (!inputs || batch == a->categories.nr_blocks || !s.total)
+		return false;
+	places = s.nr * s.longest;
+	share = 1 - (double)s.total / (double)places;
+	bytes = bytes_per_place(a, places);
+	f->bytes = (uint64_t)(share * (double)bytes);
+	if (share < PADDING_MIN || !autopsy_matters(a, f->bytes))
+		return false;
+	autopsy_at_place(a, f, a->block[batch].place);
+	autopsy_say(f, "%s of the batch is padding: about %s of the %s that follow its shape.",
+		    human_percent(percent, share, 1), human_bytes(size, f->bytes), human_bytes(all, bytes));
+	autopsy_evidence(f, "%" PRIu64 " sequences of %" PRIu64 " on average were padded to the longest: %" PRIu64,
+			 s.nr, s.total / s.nr, s.longest);
+	autopsy_say_shape(a, f);
+	autopsy_advise(f, "sequences of like length together, or packed, take up to %s less",
+		       human_bytes(size, f->bytes));
+	return true;
+}
+
+/* ---- caches by shape ------------------------------------------------------------------------- */
+
+/* Blocks to look at, by index; so few that pairs of them can be compared. */
+struct selection {
+	uint32_t nr, block[BLOCKS_MAX];
+};
+
+static bool same_shape(const struct tfmt_shape *a, const struct tfmt_shape *b)
+{
+	return a->nr_dims == b->nr_dims && a->element_type == b->element_type &&
+	       !memcmp(a->dims, b->dims, a->nr_dims * sizeof(*a->dims));
+}
+
+/* What a place keeps of steps before; false where that is no tensors but the model's. */
+static bool select_kept(const struct autopsy *a, size_t place, struct selection *s)
+{
+	s->nr = 0;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (a->block[i].place != place || b->step >= a->step)
+			continue;
+		if (!a->block[i].is_shaped || s->nr == BLOCKS_MAX || b->category == CATEGORY_PARAMETER ||
+		    b->category == CATEGORY_OPTIMIZER_STATE || b->category == CATEGORY_GRADIENT)
+			return false;
+		s->block[s->nr++] = (uint32_t)i;
+	}
+	return true;
+}
+
+/* How many shapes there are among them; 0 if one is there of several steps. */
+static uint32_t count_shapes(const struct autopsy *a, const struct selection *s)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < s->nr; i++) {
+		bool is_new = true;
+
+		for (uint32_t k = 0; k < i && is_new; k++) {
+			if (!same_shape(&a->block[s->block[k]].shape, &a->block[s->block[i]].shape))
+				continue;
+			if (a->categories.block[s->block[k]].step != a->categories.block[s->block[i]].step)
+				return 0;
+			is_new = false;
+		}
+		nr += is_new;
+	}
+	return nr;
+}
+
+bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX];
+	struct selection kept;
+
+	for (size_t i = 0; i < a->nr_places && autopsy_matters(a, a->place[i].bytes); i++) {
+		uint64_t bytes = 0;
+		uint32_t nr;
+
+		if (!select_kept(a, i, &kept))
+			continue;
+		for (uint32_t k = 0; k < kept.nr; k++)
+			bytes += a->categories.block[kept.block[k]].life.size;
+		nr = autopsy_matters(a, bytes) ? count_shapes(a, &kept) : 0;
+		if (nr < SHAPES_MIN)
+			continue;
+		f->bytes = bytes;
+		autopsy_at_place(a, f, i);
+		autopsy_say(f, "A cache with an entry for each shape holds %s: %" PRIu32 " shapes so far.",
+			    human_bytes(size, bytes), nr);
+		autopsy_evidence(f, "each shape was made in one step, %" PRIu32 " to %" PRIu32 ", and kept since",
+				 a->categories.block[kept.block[0]].step,
+				 a->categories.block[kept.block[kept.nr - 1]].step);
+		autopsy_advise(f, "limited to one entry it holds about %s less", human_bytes(size, bytes - bytes / nr));
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Steps whose memory follows the shapes of their batches, until one does not fit: shapes.py CAUSE [SIZE]
+
+With SIZE, the step that did not fit is run with that instead, and nothing else is run behind it.
+"""
+
+import random
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+
+DEVICE = "cuda"
+SIZE = int(sys.argv[2]) if len(sys.argv) > 2 else None
+random.seed(3)
+
+
+def steps(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in batches:
+        model(batch()).square().mean().backward()  # planted: batch_sizes
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def network(width=1024, depth=8):
+    return nn.Sequential(*[part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU())]).to(DEVICE)
+
+
+def batch_sizes():
+    """Batches of different sizes; the last is half as large again as the largest before."""
+    sizes = [2048 * random.randrange(4, 10) for _ in range(12)] + [SIZE or 52000]
+    sizes[5] = 36000
+    steps(network(), [lambda n=n: torch.randn(n, 1024, device=DEVICE) for n in sizes])
+
+
+class Contrast(nn.Module):
+    """What is alike of all pairs of a batch: memory grows with the square of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(512, 256)
+
+    def forward(self, x):
+        z = functional.normalize(self.project(x), dim=-1)
+        pairs = z @ z.T  # planted: contrast
+        return functional.cross_entropy(pairs, torch.arange(len(x), device=DEVICE))
+
+
+def contrast():
+    """The matrix of all pairs of a batch, for a contrastive loss."""
+    sizes = [random.randrange(1000, 9000) for _ in range(14)] + [SIZE or 19000]
+    sizes[5] = 10500
+    steps(Contrast().to(DEVICE), [lambda n=n: torch.randn(n, 512, device=DEVICE) for n in sizes])
+
+
+def resolutions():
+    """Pictures as a loader gives them, height and width different from batch to batch; the last are too large."""
+    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.GELU(), nn.Conv2d(64, 64, 3, padding=1), nn.GELU()).to(DEVICE)
+
+    def load(height, width):
+        return torch.empty(8, 3, height, width).to(DEVICE, non_blocking=True)
+
+    pictures = [(16 * random.randrange(10, 25), 16 * random.randrange(10, 25)) for _ in range(12)] + [(480, SIZE or 512)]
+    pictures[5] = (352, 448)
+    steps(model, [lambda size=size: load(*size) for size in pictures])
+
+
+def padding():
+    """One long sequence among short ones: most of the batch is padding."""
+    model = network(512)
+
+    def batch(longest):
+        parts = [torch.randn(n, 512, device=DEVICE) for n in [longest] + [random.randrange(100, 400) for _ in range(63)]]
+        return pad_sequence(parts, batch_first=True)  # planted: padding
+
+    steps(model, [lambda n=n: batch(n) for n in [500, 600, 450, 700, 900, 550, SIZE or 1900]])
+
+
+def shape_cache():
+    """A position table is kept for each resolution; few resolutions are new."""
+    model, tables = network(), {}
+    sides = [64, 64, 96, 64, 96, 96, 64, 128, 96, 64, 128, 64, 160, 96, 64, 128, 192, 64, 96, 160, 64, 192, 224, 64, 256]
+
+    def batch(side):
+        if side not in tables:
+            tables[side] = torch.randn(24 * side, 24 * side, 16, device=DEVICE)  # planted: shape_cache
+        return torch.randn(2048, 1024, device=DEVICE)
+
+    steps(model, [lambda side=side: batch(side) for side in sides])
+
+
+globals()[sys.argv[1]]()

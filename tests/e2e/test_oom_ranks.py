@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""`oom` says that one rank needs more than the others (jobs/oom/ranks.py), and nothing of ranks that are alike."""
+
+import pytest
+
+from harness import JOBS, python
+
+SCRIPT = JOBS / "oom" / "ranks.py"
+
+
+def run_out(vramtrace, tmp_path, cause):
+    options = ("--simulate-capacity", "4GiB", "--ranks", "0,1")
+    recording = vramtrace.record(
+        tmp_path / "job.vtr", python("oom/ranks.py", cause, tmp_path), gpu="2xh100", options=options
+    )
+    assert recording.status == 1 and "OutOfMemoryError" in recording.stderr, recording.stderr
+    return vramtrace.json("oom", recording.path), recording.path
+
+
+@pytest.mark.parametrize(("cause", "rank", "category"), [("stages", 1, "parameter"), ("batches", 0, "activation")])
+def test_rank_with_more_is_named(vramtrace, tmp_path, cause, rank, category):
+    told, path = run_out(vramtrace, tmp_path, cause)
+    (finding,) = [f for f in told["findings"] if f["verdict"] == "rank_imbalance"]
+    assert finding["evidence"][0].startswith(f"Rank {rank} needs ")
+    assert finding["evidence"][1].startswith(f"most of the difference is {category}: ")
+    assert finding["site"]["file"] == str(SCRIPT)
+    # By the peaks that the report has of both.
+    peaks = {d["rank"]: d["tensor"]["peak_bytes"] for d in vramtrace.json("report", path)["devices"]}
+    state = next(d["state"] for d in told["devices"] if d["rank"] == rank)
+    assert finding["bytes"] == state["allocated_bytes"] + state["asked_bytes"] - peaks[1 - rank]
+    assert "rank_imbalance: " in vramtrace.call("oom", path).stdout or "Rank " in vramtrace.call("oom", path).stdout
+
+
+def test_ranks_alike_are_not_compared(vramtrace, tmp_path):
+    told, _ = run_out(vramtrace, tmp_path, "alike")
+    assert [finding["verdict"] for finding in told["findings"]] == ["too_big"]
+
+
+def test_gradients_are_there_twice(vramtrace, tmp_path):
+    """As DDP has it by default; each of 12 weights of 64 MiB has a gradient, 2 have a place in the buckets alone."""
+    told, _ = run_out(vramtrace, tmp_path, "buckets")
+    (finding,) = [f for f in told["findings"] if f["cause"] == "ddp_buckets"]
+    (line,) = [i for i, text in enumerate(SCRIPT.read_text().splitlines(), 1) if text.endswith("# planted: buckets")]
+    assert (finding["site"]["file"], finding["site"]["line"]) == (str(SCRIPT), line)
+    gradients = 12 * (4096 * 4096 + 4096) * 4
+    assert gradients <= finding["bytes"] <= gradients + 12 * 512
+    assert "are for parameters that got no gradient" in finding["evidence"][1]
