@@ -45,8 +45,8 @@ class Contrast(nn.Module):
 
     def forward(self, x):
         z = functional.normalize(self.project(x), dim=-1)
-        pairs = z @ z.T  # planted: contrast
-        return functional.cross_entropy(pairs, torch.arange(len(x), device=DEVICE))
+        pairs = z @ z.T
+        return functional.cross_entropy(pairs, torch.arange(len(x), device=DEVICE))  # planted: contrast
 
 
 def contrast():
