@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The portable Python package asks for no symbol newer than glibc 2.28, and records PyTorch as the usual one does."""
 
+import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -48,3 +50,17 @@ def test_it_records_pytorch(portable, tmp_path):
     tensor = portable.json("report", done.path)["devices"][0]["tensor"]
     assert tensor["peak_bytes"] == done.ledger["allocated_bytes.all.peak"]
     assert tensor["allocs"] == done.ledger["allocation.all.allocated"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("debootstrap"), reason="needs root and debootstrap")
+def test_it_is_loaded_once_in_debian_11(portable, tmp_path):
+    """glibc 2.31, where threads and dlopen are libraries of their own."""
+    root = tmp_path / "root"
+    subprocess.run(["debootstrap", "--variant=minbase", "bullseye", root], check=True, stdout=subprocess.DEVNULL)
+    shutil.copytree(portable.program.parent, root / "opt" / "vramtrace")
+    script = "mount -t proc proc /proc && /opt/vramtrace/vramtrace run -q --simulate h100 -- cat /proc/self/maps"
+    command = ["unshare", "-m", "-p", "-f", "chroot", root, "sh", "-c", script]
+    maps = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    first = [line.split()[5] for line in maps.splitlines() if line.split()[2] == "00000000" and len(line.split()) > 5]
+    for name in ("libinterpose.so", "simgpu/libsimgpu.so"):
+        assert first.count(f"/opt/vramtrace/{name}") == 1, maps
