@@ -45,8 +45,9 @@ static uint64_t square_of(const struct tfmt_shape *s)
 }
 
 /*
- * The other half of a product of queries and keys: as many matrices, one side as long as the square's. An
- * image that is as wide as high has none.
+ * The other half of a product of queries and keys: as many matrices, one side as long as the square's, the other
+ * shorter. An image that is as wide as high has none, nor have hidden states that are as wide as their sequence is
+ * long: what their layers make of them is wider.
  */
 static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t length)
 {
@@ -62,7 +63,7 @@ static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t l
 			continue;
 		rows = s.dims[s.nr_dims - 2];
 		columns = s.dims[s.nr_dims - 1];
-		if (rows != columns && (rows == length || columns == length) &&
+		if (((rows == length && columns < length) || (columns == length && rows < length)) &&
 		    elements(&s, s.nr_dims - 2) == nr_matrices)
 			return true;
 	}
@@ -80,18 +81,17 @@ struct matrices {
 static bool is_product(const struct autopsy *a, size_t i)
 {
 	const struct tfmt_shape *s = &a->block[i].shape;
-	uint64_t nr, each;
+	uint64_t nr, each, rows, columns, length;
 
 	if (s->nr_dims < 3 || !elements(s, s->nr_dims) ||
 	    a->categories.block[i].life.birth.phase != PHASE_FORWARD)
 		return false;
 	nr = elements(s, s->nr_dims - 2);
 	each = s->bytes / elements(s, s->nr_dims);
-	for (uint32_t k = s->nr_dims - 2; k < s->nr_dims; k++)
-		if (s->dims[k] >= MATRIX_MIN && s->dims[s->nr_dims - 1] != s->dims[s->nr_dims - 2] &&
-		    rounded(nr * s->dims[k] * s->dims[k] * each) == rounded(a->failure->asked))
-			return true;
-	return false;
+	rows = s->dims[s->nr_dims - 2];
+	columns = s->dims[s->nr_dims - 1];
+	length = rows > columns ? rows : columns;
+	return length >= MATRIX_MIN && rows != columns && rounded(nr * length * length * each) == rounded(a->failure->asked);
 }
 
 static void find_matrices(const struct autopsy *a, struct matrices *m)

@@ -155,7 +155,7 @@ static unsigned varying_of(const struct stepinputs_place *p)
 
 		if (a->nr_dims != b->nr_dims)
 			return 0;
-		for (uint32_t k = 0; k < b->nr_dims; k++)
+		for (uint32_t k = 0; k < b->nr_dims && k < STEPINPUTS_DIMS; k++)
 			varying |= (unsigned)(a->dims[k] != b->dims[k]) << k;
 	}
 	return varying;

@@ -114,7 +114,7 @@ def test_expandable_segments(vramtrace, ran):
 
 
 def test_batch_that_fits(vramtrace, tmp_path):
-    """Of a job that ran out, the batch that is named fits, and half as much again does not."""
+    """A job that ran out is told of a smaller batch, behind all that keeps its result."""
 
     def run(batch, name):
         options = (*QUICK, "--simulate-capacity", "3GiB")
