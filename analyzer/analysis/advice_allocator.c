@@ -13,7 +13,7 @@ bool advice_expandable(const struct advice_job *j, struct advice *a)
 	a->of_reserved = true;
 	a->peak_bytes = j->device->books->reserved_peak_bytes;
 	a->after_bytes = d->expandable.peak_bytes;
-	advice_title(a, "expandable_segments:True (of what is reserved)");
+	advice_title(a, "expandable_segments:True");
 	advice_action(a, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 	advice_evidence(a, "%s of what was reserved at its peak were stuck between live blocks",
 			human_bytes(stuck, d->moment[FRAG_PEAK].figures.stuck));

@@ -12,8 +12,9 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	unsigned nr = all->nr < most ? all->nr : most;
 
 	for (unsigned i = 0; i < nr; i++)
-		emit_text(e, "%s%s (saves %s)", indent, all->advice[i].title,
-			  human_bytes(saved, all->advice[i].saved_bytes));
+		emit_text(e, "%s%s (saves %s%s)", indent, all->advice[i].title,
+			  human_bytes(saved, all->advice[i].saved_bytes),
+			  all->advice[i].of_reserved ? " of what is reserved" : "");
 	return nr;
 }
 
