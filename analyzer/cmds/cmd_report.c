@@ -300,10 +300,10 @@ static unsigned text_memory(struct emit *e, const struct model *m, const struct 
 	return text_device(e, m, page->device, &page->outside);
 }
 
-/* How many lines of advice fit behind so many others, with a holder before them. */
+/* How many lines of advice fit beside so many others. */
 static unsigned advice_lines(const struct advices *all, unsigned lines)
 {
-	unsigned room = lines + 1 < PAGE_LINES ? PAGE_LINES - lines - 1 : 0, nr = all->nr;
+	unsigned room = lines < PAGE_LINES ? PAGE_LINES - lines : 0, nr = all->nr;
 
 	nr = nr < ADVICE_SHOWN ? nr : ADVICE_SHOWN;
 	return nr < room ? nr : room;
@@ -328,9 +328,10 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 	lines += print_facts(e, m, d, &found->facts);
 	emit_blank(e);
 	lines += print_phases(e, d, &page->phases, verbose);
-	is_short = !verbose && lines + HOLDERS_SHOWN > PAGE_LINES; /* holders say more than a second line of what is next */
+	/* Holders and advice say more than a second line of what is next. */
 	if (autopsy_is_about_size(a) && !page->growth.nr_findings)
-		nr_advice = advice_lines(&found->advices, lines - is_short);
+		nr_advice = advice_lines(&found->advices, lines - 1 + HOLDERS_SHOWN);
+	is_short = !verbose && lines + HOLDERS_SHOWN + nr_advice > PAGE_LINES;
 	err = text_holders(e, m, d, lines - is_short + nr_advice);
 	print_advice_brief(e, &found->advices, "do: ", nr_advice);
 	if (verbose)
