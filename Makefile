@@ -143,7 +143,7 @@ $(O)/cuda.flags: FORCE
 
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 
-## test: set up everything, then run every test that needs no GPU (under 15 minutes on 2 cores); PYTEST_FLAGS=
+## test: set up everything, then run every test that needs no GPU (three quarters of an hour on 2 cores); PYTEST_FLAGS=
 test: check package $(VENV)/.complete
 	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
