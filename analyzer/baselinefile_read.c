@@ -271,7 +271,7 @@ static void check_schema(struct reading *r, const struct toml_node *root)
 		wrong(r, node, "it is no baseline: 'schema' is not \"" BASELINE_SCHEMA "\"");
 	else if (strcmp(node->string, BASELINE_SCHEMA))
 		wrong(r, node, "it has version '%.20s' of the format, this is version '%s'; make a new one",
-		      node->string + strlen(any), BASELINE_SCHEMA + strlen(any));
+		      node->string + strlen(any), &BASELINE_SCHEMA[strlen(any)]);
 }
 
 static void take_top(struct reading *r, const struct toml_node *root)
