@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/sorted.h"
+
 static struct lives_device *device_of(struct lives *l, uint8_t device)
 {
 	if (!l->device[device])
@@ -365,19 +367,12 @@ void lives_window_release(struct lives_window *w)
 static uint64_t bytes_at(const struct lives *l, const struct lives_device *d, uint32_t i)
 {
 	const struct steps_bounds *b = steps_bounds(&l->steps), *cycles = &l->steps.cycles;
-	uint32_t low = 0, high = cycles->nr_bounds;
+	size_t cycle;
 
 	if (b == &l->steps.named)
 		return i < d->nr_named_bytes ? d->named_bytes[i] : 0;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cycles->ordinal[mid] < b->ordinal[i])
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < d->nr_cycle_bytes ? d->cycle_bytes[low] : 0;
+	cycle = sorted_below(cycles->ordinal, cycles->nr_bounds, sizeof(*cycles->ordinal), 0, b->ordinal[i]);
+	return cycle < d->nr_cycle_bytes ? d->cycle_bytes[cycle] : 0;
 }
 
 bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes)

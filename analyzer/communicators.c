@@ -23,20 +23,14 @@ bool communicator_of(const char *function, uint32_t *number, uint32_t *nr_ranks)
 	return at && sscanf(at, ", communicator %" SCNu32 " of %" SCNu32, number, nr_ranks) >= 1 && *number;
 }
 
-/* Where the number is, or belongs. */
-static size_t lower_bound(const struct communicators *c, uint32_t number)
+/* Where the number is, or belongs. A process has few, and the newest are asked for most. */
+static size_t index_of(const struct communicators *c, uint32_t number)
 {
-	size_t low = 0, high = c->nr_rows;
+	size_t i = c->nr_rows;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (c->row[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	while (i && c->row[i - 1].number >= number)
+		i--;
+	return i;
 }
 
 struct communicator *communicators_row(struct communicators *c, uint32_t number)
@@ -46,7 +40,7 @@ struct communicator *communicators_row(struct communicators *c, uint32_t number)
 
 	if (number > NUMBER_MAX)
 		number = 0;
-	i = lower_bound(c, number);
+	i = index_of(c, number);
 	if (i < c->nr_rows && c->row[i].number == number)
 		return &c->row[i];
 	if (c->nr_rows == c->room) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/sorted.h"
+
 void mapping_init(struct mapping *m, const struct tfmt_reader *reader)
 {
 	*m = (struct mapping){ .reader = reader };
@@ -19,17 +21,8 @@ void mapping_release(struct mapping *m)
 /* Index of the first module that ends beyond the address. */
 static uint32_t lower_bound(const struct mapping *m, uint64_t address)
 {
-	uint32_t low = 0, high = m->nr_modules;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (m->module[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)sorted_up_to(m->module, m->nr_modules, sizeof(*m->module), offsetof(struct tfmt_module, end),
+				      address);
 }
 
 /* Take the place of every older module that overlaps. */

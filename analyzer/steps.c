@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/sorted.h"
+
 static int bound_add(struct steps_bounds *b, uint64_t ordinal)
 {
 	uint64_t *grown;
@@ -174,21 +176,18 @@ uint32_t steps_count(const struct steps *s)
 	return b->nr_bounds + (b == &s->cycles ? s->has_backward : is_last_whole(s));
 }
 
+uint32_t steps_begun(const struct steps_bounds *b, uint64_t ordinal)
+{
+	return (uint32_t)sorted_up_to(b->ordinal, b->nr_bounds, sizeof(*b->ordinal), 0, ordinal);
+}
+
 uint32_t steps_of(const struct steps *s, uint64_t ordinal)
 {
 	const struct steps_bounds *b = steps_bounds(s);
-	uint32_t low = 0, high = b->nr_bounds;
+	uint32_t begun = steps_begun(b, ordinal);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (b->ordinal[mid] <= ordinal)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* What comes before the first named step is not the first's. */
-	return b == &s->named && low ? low - 1 : low;
+	return b == &s->named && begun ? begun - 1 : begun;
 }
 
 void steps_release(struct steps *s)

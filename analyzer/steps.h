@@ -58,6 +58,9 @@ const struct steps_bounds *steps_bounds(const struct steps *s);
 /* How many steps there were, the last of them may be cut short; 0 = no training seen. */
 uint32_t steps_count(const struct steps *s);
 
+/* How many boundaries lie before an event or at it. */
+uint32_t steps_begun(const struct steps_bounds *b, uint64_t ordinal);
+
 /* The step that an event lies in, 0 the first; what comes before the first step counts with it. */
 uint32_t steps_of(const struct steps *s, uint64_t ordinal);
 

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/sorted.h"
+
 #define NESTED_MAX 64 /* how many functions before the address are looked at for one that holds it */
 
 struct symbol_entry {
@@ -58,18 +60,10 @@ void symbol_table_release(struct symbol_table *t)
 
 const char *symbol_table_find(const struct symbol_table *t, GElf_Addr address)
 {
-	size_t low = 0, high = t->nr;
+	size_t behind = sorted_up_to(t->entry, t->nr, sizeof(*t->entry), offsetof(struct symbol_entry, address), address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->entry[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = 0; i < NESTED_MAX && i < low; i++) {
-		const struct symbol_entry *e = &t->entry[low - 1 - i];
+	for (size_t i = 0; i < NESTED_MAX && i < behind; i++) {
+		const struct symbol_entry *e = &t->entry[behind - 1 - i];
 
 		if (address - e->address < e->size)
 			return e->name;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/sorted.h"
+
 /* A block, or a gradient that may have been freed, by what makes it alike to others. */
 struct item {
 	uint64_t key;   /* of its shape */
@@ -106,17 +108,9 @@ static size_t kind_end(const struct items *items, size_t from)
 /* The first item of a shape, items->nr if there is none; of items that have no stacks. */
 static size_t kind_find(const struct items *items, uint64_t key)
 {
-	size_t low = 0, high = items->nr;
+	size_t at = sorted_below(items->item, items->nr, sizeof(*items->item), offsetof(struct item, key), key);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (items->item[mid].key < key)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < items->nr && items->item[low].key == key ? low : items->nr;
+	return at < items->nr && items->item[at].key == key ? at : items->nr;
 }
 
 /* Give each of `to` without a module that of its like in `from`. */

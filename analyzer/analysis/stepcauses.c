@@ -182,18 +182,7 @@ static int find_kept(struct places_found *f, const struct stepcauses *c)
 /* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
 static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
 {
-	const struct steps_bounds *b = &c->books->lives->steps.cycles;
-	uint32_t low = 0, high = b->nr_bounds;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (b->ordinal[mid] <= ordinal)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return steps_begun(&c->books->lives->steps.cycles, ordinal);
 }
 
 /* ---- one graph ------------------------------------------------------------------------------- */
