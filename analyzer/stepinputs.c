@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/sorted.h"
+
 static struct stepinputs_device *device_of(struct stepinputs *s, const struct model_process *p, uint32_t ordinal)
 {
 	struct stepinputs_device *d;
@@ -49,14 +51,24 @@ static struct stepinputs_place *place_of(struct stepinputs_device *d, uint32_t p
 	return &d->place[d->nr_places++];
 }
 
+static bool is_like(const struct stepinputs_change *a, const struct stepinputs_change *b)
+{
+	return a->nr_dims == b->nr_dims && a->bytes == b->bytes && !memcmp(a->dims, b->dims, sizeof(a->dims));
+}
+
 /* Returns 0 or TFMT_E_NOMEM. */
 static int add_change(struct stepinputs_place *p, const struct stepinputs_change *c)
 {
 	struct stepinputs_change *last = p->nr_changes ? &p->change[p->nr_changes - 1] : NULL, *grown;
+	bool is_like_last = last && is_like(last, c);
 
-	if (last && last->cycle == c->cycle && last->nr_dims == c->nr_dims && last->bytes == c->bytes &&
-	    !memcmp(last->dims, c->dims, sizeof(c->dims))) {
+	if (is_like_last && last->cycle == c->cycle) {
 		last->nr++;
+		return 0;
+	}
+	/* Batches that are all alike are two changes: the first, and the last, of which the number is asked for. */
+	if (is_like_last && last != p->change && is_like(last - 1, c)) {
+		*last = *c;
 		return 0;
 	}
 	if (p->nr_changes == STEPINPUTS_CHANGES) {
@@ -133,17 +145,8 @@ const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const 
 
 uint32_t stepinputs_from(const struct stepinputs_place *p, uint64_t ordinal)
 {
-	uint32_t low = 0, high = p->nr_changes;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (p->change[mid].ordinal < ordinal)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return (uint32_t)sorted_below(p->change, p->nr_changes, sizeof(*p->change),
+				      offsetof(struct stepinputs_change, ordinal), ordinal);
 }
 
 const struct stepinputs_change *stepinputs_at(const struct stepinputs_place *p, uint64_t ordinal)

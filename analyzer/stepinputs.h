@@ -17,7 +17,7 @@
 #define STEPINPUTS_DIMS 4 /* of a batch; tensors with more are none */
 
 struct stepinputs_change {
-	uint64_t ordinal; /* of the first allocation that had it */
+	uint64_t ordinal; /* of the first allocation that had it; of a place's last change, of the first in that cycle */
 	uint32_t nr;      /* allocations one after the other, in one cycle */
 	uint32_t cycle;   /* as blocklives.h counts them: of the batch, the one before */
 	uint64_t dims[STEPINPUTS_DIMS];

@@ -14,13 +14,37 @@ static bool is_due(const struct stepsample_series *series, uint32_t index)
 	return !series->stride || index % series->stride == 0;
 }
 
-static struct stepsample_part *copy_of(const struct stepsample_part *part, uint32_t nr)
-{
-	struct stepsample_part *copy = malloc((nr ? nr : 1) * sizeof(*copy));
+/* Where a sample's parts lie. Most samples are kept by two series, of all cycles and of those with an update. */
+struct parts {
+	uint32_t nr_holders;
+	struct stepsample_part part[];
+};
 
-	if (copy && nr)
-		memcpy(copy, part, nr * sizeof(*copy));
-	return copy;
+static struct parts *parts_of(const struct stepsample *sample)
+{
+	return (struct parts *)((char *)sample->part - offsetof(struct parts, part));
+}
+
+/* Give a sample its parts. Returns 0 or TFMT_E_NOMEM. */
+static int parts_copy(struct stepsample *sample, const struct stepsample_part *part, uint32_t nr)
+{
+	struct parts *parts = malloc(sizeof(*parts) + nr * sizeof(*part));
+
+	if (!parts)
+		return TFMT_E_NOMEM;
+	parts->nr_holders = 1;
+	if (nr)
+		memcpy(parts->part, part, nr * sizeof(*part));
+	sample->part = parts->part;
+	sample->nr_parts = nr;
+	return 0;
+}
+
+static void parts_drop(struct stepsample *sample)
+{
+	if (sample->part && !--parts_of(sample)->nr_holders)
+		free(parts_of(sample));
+	sample->part = NULL;
 }
 
 /* All groups are looked at: once, they are many. */
@@ -43,9 +67,7 @@ static int take(struct stepsamples *t, struct stepsample *sample, const struct l
 		if (live->blocks)
 			t->scratch[nr++] = (struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
 	}
-	sample->nr_parts = nr;
-	sample->part = copy_of(t->scratch, nr);
-	return sample->part ? 0 : TFMT_E_NOMEM;
+	return parts_copy(sample, t->scratch, nr);
 }
 
 /* Drop every other sample. */
@@ -53,7 +75,7 @@ static void halve(struct stepsample_series *series)
 {
 	for (uint32_t i = 0; i < series->nr_samples; i++) {
 		if (i % 2)
-			free(series->sample[i].part);
+			parts_drop(&series->sample[i]);
 		else
 			series->sample[i / 2] = series->sample[i];
 	}
@@ -61,23 +83,19 @@ static void halve(struct stepsample_series *series)
 	series->stride = 2 * (series->stride ? series->stride : 1);
 }
 
-/* Keep a copy as the sample of a boundary, unless the series has become too coarse for it. */
-static int keep(struct stepsample_series *series, const struct stepsample *sample, uint32_t index, uint32_t nr_steps)
+/* Keep a sample as that of a boundary, unless the series has become too coarse for it. */
+static void keep(struct stepsample_series *series, const struct stepsample *sample, uint32_t index, uint32_t nr_steps)
 {
-	struct stepsample *copy;
+	struct stepsample *kept;
 
 	if (series->nr_samples == STEPSAMPLES_MAX)
 		halve(series);
 	if (!is_due(series, index))
-		return 0;
-	copy = &series->sample[series->nr_samples];
-	*copy = *sample;
-	copy->nr_steps = nr_steps;
-	copy->part = copy_of(sample->part, sample->nr_parts);
-	if (!copy->part)
-		return TFMT_E_NOMEM;
-	series->nr_samples++;
-	return 0;
+		return;
+	kept = &series->sample[series->nr_samples++];
+	*kept = *sample;
+	kept->nr_steps = nr_steps;
+	parts_of(sample)->nr_holders++;
 }
 
 /* May an update yet to come make this cycle a step? Where so many had none, the first is let go by. */
@@ -93,13 +111,12 @@ static int cycle_began(struct stepsamples *t, const struct lives *lives, const s
 	uint32_t index = s->cycles.nr_bounds - 1;
 	int err;
 
-	free(t->latest.part);
-	t->latest.part = NULL;
+	parts_drop(&t->latest);
 	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !may_be_updated(t, s))
 		return 0;
 	err = take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
 	if (!err && is_due(&t->of[SAMPLES_CYCLES], index))
-		err = keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
+		keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
 	return err;
 }
 
@@ -114,44 +131,40 @@ static int named_began(struct stepsamples *t, const struct lives *lives, const s
 	if (!is_due(series, index))
 		return 0;
 	err = take(t, &sample, lives, groups, s->named.ordinal[index]);
-	if (!err)
-		err = keep(series, &sample, index, index);
-	free(sample.part);
-	return err;
+	if (err)
+		return err;
+	keep(series, &sample, index, index);
+	parts_drop(&sample);
+	return 0;
 }
 
 /* A part of time is over: its lowest moment is kept. */
-static int part_ended(struct stepsamples *t)
+static void part_ended(struct stepsamples *t)
 {
 	struct stepsample_series *series = &t->of[SAMPLES_TIME];
-	int err;
 
 	if (!t->part_ns)
 		t->part_ns = PART_NS;
 	if (!t->lowest.part)
-		return 0;
-	err = keep(series, &t->lowest, 0, 0);
+		return;
+	keep(series, &t->lowest, 0, 0);
 	if (series->stride > 1) { /* it was full */
 		series->stride = 1;
 		t->part_ns *= 2;
 	}
-	return err;
 }
 
 /* No step has shown so far. What lives has of a step is, then, of the part of time. */
 static int time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
 {
-	int err = 0;
-
 	if (lives->time_ns >= t->next_ns) {
-		err = part_ended(t);
+		part_ended(t);
 		t->next_ns = lives->time_ns + t->part_ns;
 		lives_step_began(lives);
 	}
-	free(t->lowest.part);
-	t->lowest.part = NULL;
+	parts_drop(&t->lowest);
 	t->below_bytes = lives->allocated - lives->allocated / LOWER;
-	return err ? err : take(t, &t->lowest, lives, groups, lives->now.ordinal);
+	return take(t, &t->lowest, lives, groups, lives->now.ordinal);
 }
 
 int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
@@ -175,8 +188,8 @@ int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct gr
 		return err;
 	t->nr_updated = s->updated.nr_bounds;
 	if (t->latest.part && is_due(&t->of[SAMPLES_UPDATED], t->nr_updated - 1))
-		err = keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_updated - 1, t->nr_updated);
-	return err;
+		keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_updated - 1, t->nr_updated);
+	return 0;
 }
 
 const struct stepsample_series *stepsamples_series(const struct stepsamples *t, const struct steps *s)
@@ -194,9 +207,9 @@ void stepsamples_release(struct stepsamples *t)
 {
 	for (int i = 0; i < NR_SAMPLES_OF; i++)
 		for (uint32_t k = 0; k < t->of[i].nr_samples; k++)
-			free(t->of[i].sample[k].part);
-	free(t->latest.part);
-	free(t->lowest.part);
+			parts_drop(&t->of[i].sample[k]);
+	parts_drop(&t->latest);
+	parts_drop(&t->lowest);
 	free(t->scratch);
 	*t = (struct stepsamples){ 0 };
 }

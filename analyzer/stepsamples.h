@@ -31,7 +31,7 @@ struct stepsample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC of the sample */
 	uint32_t nr_steps; /* that lie before it */
 	uint32_t nr_parts;
-	struct stepsample_part *part; /* groups that held something, by index */
+	struct stepsample_part *part; /* groups that held something, by index; series share them */
 };
 
 struct stepsample_series {

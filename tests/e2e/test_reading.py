@@ -17,9 +17,7 @@ GOLDEN = sorted((TREE / "tests" / "golden" / "v1").glob("*.vtr"))
 EVENTS = (1_000_000, 2_000_000, 8_000_000)
 HOLE_BYTES = 2 << 30
 FRAME_BYTES_MAX = 128 << 10
-# Of memory, however much longer the trace: what the C library keeps or gives back, and what is kept of each of the last 2048
-# steps (analyzer/stepinputs.h). A quarter of a byte for each event would be as much.
-MOST_MORE_KIB = 2048
+MOST_MORE_KIB = 1024  # of memory, however much longer the trace: what the C library keeps or gives back
 
 
 @pytest.fixture(scope="module")
