@@ -30,16 +30,22 @@ const char *footprint_text(struct footprint *f, const char *text)
 	return textset_add(&f->texts, 0, text, strlen(text))->text;
 }
 
+static void free_stacks(struct footprint_stack *stack, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		free(stack[i].caller);
+	free(stack);
+}
+
 void footprint_release(struct footprint *f)
 {
 	for (uint32_t i = 0; i < f->nr_devices; i++) {
 		struct footprint_device *d = &f->device[i];
 
-		for (uint32_t k = 0; k < d->nr_stacks; k++)
-			free(d->stack[k].caller);
+		free_stacks(d->stack, d->nr_stacks);
+		free_stacks(d->growing, d->nr_growing);
 		for (int by = 0; by < NR_BREAKDOWNS; by++)
 			free(d->part[by]);
-		free(d->stack);
 	}
 	free(f->device);
 	textset_release(&f->texts);
@@ -282,6 +288,30 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 	return err;
 }
 
+/* Returns 0 or TFMT_E_NOMEM. */
+static int name_growing(struct making *k, struct footprint_device *to, const struct model_device *d,
+			const struct stepgrowth *growth)
+{
+	int err = 0;
+
+	to->growing = calloc(growth->nr_causes + 1, sizeof(*to->growing));
+	if (!to->growing)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < growth->nr_causes && !err; i++) {
+		const struct stepgrowth_cause *cause = &growth->cause[i];
+		const struct group *group = &d->process->books.groups.group[cause->group];
+		bool is_of_one_shape = cause->class != STEPGROWTH_SHAPES && cause->class != STEPGROWTH_SEQUENCE;
+		struct group_figures left = { .bytes = (uint64_t)(cause->growth.slope + 0.5) };
+		struct holder_shape shape = { group->shape, left };
+		struct holder h = { .figures = left, .largest = group, .shape = &shape,
+				    .nr_shapes = is_of_one_shape && group->shape };
+
+		if (cause->growth.slope > 0)
+			err = name_stack(k, d->process, &h, &to->growing[to->nr_growing++]);
+	}
+	return err;
+}
+
 static int find_growth(struct making *k, struct footprint_device *to, const struct model_device *d)
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
@@ -291,6 +321,8 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 	to->has_growth = !err && growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
 	to->growth = to->has_growth && growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
 	to->leaks = !err && growth.nr_findings && !growth.is_by_time;
+	if (to->growth > 0)
+		err = name_growing(k, to, d, &growth);
 	stepgrowth_release(&growth);
 	return err;
 }

@@ -86,6 +86,8 @@ struct footprint_device {
 	uint32_t nr_parts[NR_BREAKDOWNS];
 	struct footprint_stack *stack; /* by name */
 	uint32_t nr_stacks;
+	struct footprint_stack *growing; /* what each step leaves behind, as `leaks` has it: `bytes`; of a recording */
+	uint32_t nr_growing;
 };
 
 struct footprint {

@@ -56,6 +56,7 @@ static bool actual_of(const struct footprint_device *d, enum limit_kind kind, en
 	case LIMIT_GROWTH:
 	case LIMIT_NO_LEAKS:
 		r->of = "growth per step";
+		r->is_of_growth = true;
 		if (d->growth > 0 && (kind == LIMIT_GROWTH || d->leaks))
 			r->actual = (uint64_t)(d->growth + 0.5);
 		if (kind == LIMIT_GROWTH || d->has_tensors)
@@ -208,22 +209,34 @@ static int by_bytes(const void *va, const void *vb)
 	return footprint_compare_stacks(a->after, b->after);
 }
 
+enum blame verdict_blames(const struct verdict *v, const struct footprint_device *d)
+{
+	if (v->is_compared && compare_of(&v->compare, d))
+		return BLAME_GREW;
+	for (size_t i = 0; i < v->nr_rulings && d->nr_growing; i++)
+		if (v->ruling[i].is_broken && v->ruling[i].device == d && v->ruling[i].is_of_growth)
+			return BLAME_LEAVES;
+	return BLAME_HOLDS;
+}
+
 struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr)
 {
-	const struct compare_device *c = v->is_compared ? compare_of(&v->compare, d) : NULL;
-	struct compare_stack *row = calloc((size_t)(c ? c->nr_stacks : d->nr_stacks) + 1, sizeof(*row));
-	uint32_t found = 0;
+	enum blame blame = verdict_blames(v, d);
+	const struct compare_device *c = blame == BLAME_GREW ? compare_of(&v->compare, d) : NULL;
+	const struct footprint_stack *stack = blame == BLAME_LEAVES ? d->growing : d->stack;
+	uint32_t nr_stacks = c ? c->nr_stacks : blame == BLAME_LEAVES ? d->nr_growing : d->nr_stacks, found = 0;
+	struct compare_stack *row = calloc((size_t)nr_stacks + 1, sizeof(*row));
 
 	if (!row)
 		return NULL;
 	if (c) {
-		while (found < c->nr_stacks && c->stack[found].grown_bytes > 0) {
+		while (found < nr_stacks && c->stack[found].grown_bytes > 0) {
 			row[found] = c->stack[found];
 			found++;
 		}
 	} else {
-		for (; found < d->nr_stacks; found++)
-			row[found] = (struct compare_stack){ NULL, &d->stack[found], (int64_t)d->stack[found].bytes };
+		for (; found < nr_stacks; found++)
+			row[found] = (struct compare_stack){ NULL, &stack[found], (int64_t)stack[found].bytes };
 		if (found)
 			qsort(row, found, sizeof(*row), by_bytes);
 	}

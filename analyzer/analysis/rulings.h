@@ -17,6 +17,7 @@ struct ruling {
 	uint64_t actual, allowed;
 	bool has_before;
 	uint64_t before; /* in the baseline */
+	bool is_of_growth; /* from step to step */
 	bool is_broken;
 };
 
@@ -48,9 +49,17 @@ void verdict_release(struct verdict *v);
 /* Is there a broken ruling about the device? */
 bool verdict_is_broken(const struct verdict *v, const struct footprint_device *d);
 
+/* What is shown of a device with a broken limit. */
+enum blame {
+	BLAME_GREW,   /* stacks that hold more at the peak than in the baseline */
+	BLAME_LEAVES, /* without one, where growth is what broke a limit: what each step leaves behind */
+	BLAME_HOLDS,  /* else: what they hold at the peak */
+};
+enum blame verdict_blames(const struct verdict *v, const struct footprint_device *d);
+
 /*
- * Where the memory of a device went: the stacks that grew, or, where nothing is compared, all with before = NULL; most
- * bytes first, at most *nr. A new array to be freed, NULL when memory runs out; *nr rows of it are used.
+ * Stacks with most of that first, at most *nr; but for BLAME_GREW with before = NULL. A new array to be freed, NULL when
+ * memory runs out; *nr rows of it are used.
  */
 struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr);
 

@@ -13,6 +13,7 @@
 
 #define CALLERS_WIDTH 63 /* so that their line has 80 columns */
 #define PLACE_WIDTH 63
+#define GROWN_PARTS_MAX 6 /* of a breakdown, by name */
 #define WHAT_WIDTH 46    /* what the figures of a row leave */
 
 void print_footprint_device(struct emit *e, const struct footprint_device *d)
@@ -131,22 +132,62 @@ void print_changes(struct emit *e, const char *key, const struct compare_stack *
 	emit_table_end(e);
 }
 
+/* The parts of a breakdown that grew: those that grew most, and what the others grew by. */
+struct grown_parts {
+	const struct compare_part *largest[GROWN_PARTS_MAX];
+	uint32_t nr_largest, nr_others;
+	uint64_t others_bytes;
+};
+
+static uint64_t growth_of(const struct compare_part *p)
+{
+	return p->after > p->before ? p->after - p->before : 0;
+}
+
+/* Put a part where it belongs; the last of a full list becomes one of the others. */
+static void grown_parts_add(struct grown_parts *g, const struct compare_part *part)
+{
+	uint32_t i;
+
+	if (g->nr_largest == GROWN_PARTS_MAX) {
+		const struct compare_part *last = g->largest[GROWN_PARTS_MAX - 1];
+		bool stays = growth_of(last) >= growth_of(part);
+
+		g->nr_others++;
+		g->others_bytes += growth_of(stays ? part : last);
+		if (stays)
+			return;
+		g->nr_largest--;
+	}
+	for (i = g->nr_largest++; i && growth_of(g->largest[i - 1]) < growth_of(part); i--)
+		g->largest[i] = g->largest[i - 1];
+	g->largest[i] = part;
+}
+
+static void grown_line(struct emit *e, const char *breakdown, const struct grown_parts *g)
+{
+	char size[HUMAN_MAX], line[1024] = "", lead[32];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < g->nr_largest; i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%.100s %s", i ? ", " : "", g->largest[i]->name,
+				      human_bytes_delta(size, (int64_t)growth_of(g->largest[i])));
+	if (g->nr_others)
+		snprintf(line + n, sizeof(line) - n, ", %" PRIu32 " others %s", g->nr_others,
+			 human_bytes_delta(size, (int64_t)g->others_bytes));
+	snprintf(lead, sizeof(lead), "by %s: ", breakdown);
+	print_wrapped(e, lead, "    ", line);
+}
+
 void print_grown_parts(struct emit *e, const struct compare_device *d)
 {
-	char size[HUMAN_MAX], line[1024], lead[32];
-
 	for (int by = 0; by < NR_BREAKDOWNS; by++) {
-		size_t n = 0;
+		struct grown_parts g = { 0 };
 
-		for (uint32_t i = 0; i < d->nr_parts[by] && n < sizeof(line); i++) {
-			const struct compare_part *part = &d->part[by][i];
-
-			if (part->after > part->before)
-				n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s %s", n ? ", " : "", part->name,
-						      human_bytes_delta(size, (int64_t)(part->after - part->before)));
-		}
-		snprintf(lead, sizeof(lead), "by %s: ", footprint_breakdowns[by]);
-		if (n)
-			print_wrapped(e, lead, "    ", line);
+		for (uint32_t i = 0; i < d->nr_parts[by]; i++)
+			if (growth_of(&d->part[by][i]))
+				grown_parts_add(&g, &d->part[by][i]);
+		if (g.nr_largest)
+			grown_line(e, footprint_breakdowns[by], &g);
 	}
 }

@@ -49,8 +49,11 @@ static void annotate(FILE *out, const struct verdict_page *page, const struct fo
 		escaped(out, said++ ? "\n" : "", false);
 		escaped(out, print_ruling(text, &v->ruling[i]), false);
 	}
-	if (nr)
-		escaped(out, v->is_compared ? "\nwhat grew:" : "\nlargest holders:", false);
+	if (nr) {
+		escaped(out, "\n", false);
+		escaped(out, print_blame_title(text, v, d), false);
+		fputc(':', out);
+	}
 	for (uint32_t i = 0; row && i < nr; i++) {
 		escaped(out, "\n", false);
 		escaped(out, print_blame(text, &row[i]), false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A verdict as Markdown (GitHub's, GitLab's). */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +61,15 @@ static void blame_row(FILE *out, const struct compare_stack *s, bool is_growth)
 
 static void blame(FILE *out, const struct verdict_page *page, const struct footprint_device *d)
 {
-	bool is_growth = page->verdict->is_compared && compare_of(&page->verdict->compare, d);
+	bool is_growth = verdict_blames(page->verdict, d) == BLAME_GREW;
 	uint32_t nr = page->top;
 	struct compare_stack *row = verdict_blame(page->verdict, d, &nr);
-	char name[64];
+	char title[RULING_TEXT_MAX];
 
 	if (row && nr) {
-		fprintf(out, "\n%s at the peak of %s:\n\n", is_growth ? "What grew" : "Largest holders",
-			footprint_device_name(name, sizeof(name), d));
+		print_blame_title(title, page->verdict, d);
+		*title = (char)toupper(*title);
+		fprintf(out, "\n%s:\n\n", title);
 		fprintf(out, "|%s bytes | what | allocated at |\n|%s---:|---|---|\n", is_growth ? " grown |" : "",
 			is_growth ? "---:|" : "");
 		for (uint32_t i = 0; i < nr; i++)

@@ -103,6 +103,19 @@ const char *print_verdict_line(char buf[static RULING_TEXT_MAX], const struct ve
 	return buf;
 }
 
+const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct verdict *v,
+			      const struct footprint_device *d)
+{
+	static const char *const titles[] = { [BLAME_GREW] = "what grew at the peak of",
+					      [BLAME_LEAVES] = "what each step leaves on",
+					      [BLAME_HOLDS] = "largest holders at the peak of" };
+	char name[64];
+
+	snprintf(buf, RULING_TEXT_MAX, "%s %s", titles[verdict_blames(v, d)],
+		 footprint_device_name(name, sizeof(name), d));
+	return buf;
+}
+
 const char *print_blame(char buf[static RULING_TEXT_MAX], const struct compare_stack *s)
 {
 	const struct footprint_stack *stack = s->after ? s->after : s->before;

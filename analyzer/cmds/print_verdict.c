@@ -61,27 +61,28 @@ static void ruling_row(struct emit *e, const struct ruling *r)
 static void blame_print(struct emit *e, const struct verdict_page *page, const struct footprint_device *d)
 {
 	const struct verdict *v = page->verdict;
-	const struct compare_device *c = v->is_compared ? compare_of(&v->compare, d) : NULL;
+	bool is_growth = verdict_blames(v, d) == BLAME_GREW;
 	uint32_t nr = page->top;
 	struct compare_stack *row = verdict_blame(v, d, &nr);
-	char name[64];
+	char title[RULING_TEXT_MAX];
 
 	if (!row)
 		return;
-	footprint_device_name(name, sizeof(name), d);
+	print_blame_title(title, v, d);
 	emit_object_begin(e, NULL, NULL);
 	print_footprint_device(e, d);
-	emit_bool(e, "grown", NULL, c != NULL);
+	emit_bool(e, "grown", NULL, is_growth);
+	emit_bool(e, "each_step", NULL, verdict_blames(v, d) == BLAME_LEAVES);
 	emit_blank(e);
-	if (c && nr)
-		emit_heading(e, "what grew at the peak of %s since %s", name, page->query->baseline->path);
-	else if (c)
-		emit_text(e, "no stack grew at the peak of %s since %s", name, page->query->baseline->path);
+	if (!is_growth)
+		emit_heading(e, "%s", title);
+	else if (nr)
+		emit_heading(e, "%s since %s", title, page->query->baseline->path);
 	else
-		emit_heading(e, "largest holders at the peak of %s", name);
-	print_changes(e, "stacks", row, nr, c != NULL);
-	if (c)
-		print_grown_parts(e, c);
+		emit_text(e, "no stack grew since %s", page->query->baseline->path);
+	print_changes(e, "stacks", row, nr, is_growth);
+	if (is_growth)
+		print_grown_parts(e, compare_of(&v->compare, d));
 	emit_object_end(e);
 	free(row);
 }

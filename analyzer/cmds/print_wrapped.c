@@ -6,6 +6,21 @@
 
 #define LINE_COLUMNS 78
 
+/* A space, but not the one between a number and its unit. */
+static bool may_break(const char *at)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	size_t n;
+
+	if (*at != ' ')
+		return false;
+	n = strcspn(++at, " ,.;:)");
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (n == strlen(units[i]) && !strncmp(at, units[i], n))
+			return false;
+	return true;
+}
+
 unsigned print_wrapped(struct emit *e, const char *first, const char *indent, const char *text)
 {
 	const char *lead = first;
@@ -15,7 +30,7 @@ unsigned print_wrapped(struct emit *e, const char *first, const char *indent, co
 		size_t room = LINE_COLUMNS - strlen(lead), n = strlen(text);
 
 		if (n > room) {
-			for (n = room; n && text[n] != ' '; n--)
+			for (n = room; n && !may_break(text + n); n--)
 				;
 			if (!n)
 				n = room;

@@ -165,6 +165,7 @@ def test_a_doubled_batch_fails_and_the_line_is_named(unchanged, doubled):
     done = unchanged.check(doubled, "--tolerance", "2%")
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"^BROKEN +GPU 0 +peak ", done.stdout, re.MULTILINE)
+    assert not re.search(r"^ *[KMGT]iB", done.stdout, re.MULTILINE), done.stdout  # a number keeps its unit
     places = re.findall(r"allocated at (\S+):(\d+) in (\S+)", done.stdout)
     assert places[0] == ("train.py", str(line_of("torch.relu(y)")), "Block.forward")
     assert all(len(line) <= 80 for line in done.stdout.partition("what grew")[2].splitlines()), done.stdout
@@ -198,6 +199,14 @@ def test_growth_per_step(unchanged):
     assert report["steps"]["growth_bytes_per_step"] == 4 << 20
     verdict = json.loads(unchanged.run("check", "--max-growth-per-step", "4MiB", "--no-leaks", "--json", recording).stdout)
     growth, leaks = verdict["rulings"]
+    (blame,) = verdict["blame"]
+    (left,) = blame["stacks"]
+    assert (blame["each_step"], left["after"]["bytes"]) == (True, 4 << 20)
+    leaking = SCRIPT.replace("optimizer.step()", "optimizer.step()\n        kept.append(torch.zeros(1 << 20, device='cuda'))")
+    line = line_of("kept.append", leaking)
+    assert (left["after"]["file"], left["after"]["line"]) == ("train.py", line)
+    annotation = unchanged.run("check", "--no-leaks", "--format", "github", recording).stdout
+    assert f"::error file=train.py,line={line}," in annotation
     assert (growth["limit"], growth["actual"], growth["broken"]) == ("max-growth-per-step", 4 << 20, False)
     assert (leaks["limit"], leaks["actual"], leaks["broken"]) == ("no-leaks", 4 << 20, True)
     assert unchanged.run("check", "--max-growth-per-step", "3MiB", recording).returncode == 1
