@@ -8,6 +8,7 @@ runs by its own process; the controller prints the table, from the spans that co
 """
 
 import gc
+import itertools
 import json
 import os
 import re
@@ -165,10 +166,15 @@ def holders(recording, moment, row):
     return []
 
 
+def is_of_pytest(frame):
+    return re.search("/(_pytest|pluggy)/", frame["file"]) is not None
+
+
 def place_text(group):
-    """The line that allocated it, and the one that called that; not pytest's own."""
-    frames = [frame for frame in group["frames"] if frame["language"] == "python" and not frame["framework"]]
-    frames = [frame for frame in frames if frame["file"] and not re.search("/(_pytest|pluggy)/", frame["file"])]
+    """The line that allocated it, and the one that called that; neither pytest's own nor what started pytest."""
+    frames = [frame for frame in group["frames"] if frame["language"] == "python" and not frame["framework"] and frame["file"]]
+    outward = itertools.dropwhile(is_of_pytest, frames)
+    frames = list(itertools.takewhile(lambda frame: not is_of_pytest(frame), outward))
     if not frames:
         return (group["site"] or {}).get("function") or "an unknown place"
     return ", from ".join(f"{os.path.relpath(f['file'])}:{f['line']} in {f['function']}" for f in frames[:2])

@@ -93,6 +93,7 @@ def test_limits_pass_and_fail_tests(run_pytest, arguments):
     assert "the test left 3.00 MiB of GPU memory behind, 3.00 MiB more than limit_gpu_leaks allows (0 B)" in done.stdout
     line = f"90.0 MiB  test_suite.py:{HOLD} in hold, from test_suite.py:{LARGE} in test_hides_its_peak"
     assert line in done.stdout
+    assert not re.search(r", from (?!test_suite\.py:)", done.stdout), done.stdout
     table = done.stdout.split("GPU memory (simulated h100)")[1]
     for name, peak in PEAKS.items():
         assert re.search(rf"^ *{peak}  test_suite\.py::{name}\b", table, re.M), table
