@@ -142,14 +142,16 @@ $(O)/cuda.flags: FORCE
 	$(call remember,$(CUDA_PROGRAM))
 
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
+# Files of tests run side by side, on up to four processors: some take 4 GiB of memory. PYTEST_FLAGS='-n 0': one by one.
+PYTEST_MANY = $(PYTEST) -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) : 4))) --dist loadfile
 
 ## test: set up everything, then run every test that needs no GPU (three quarters of an hour on 2 cores); PYTEST_FLAGS=
 test: check package $(VENV)/.complete
-	$(Q)$(PYTEST) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
+	$(Q)$(PYTEST_MANY) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, the long runs, and test-aarch64
 test-all: check package $(VENV)/.complete test-aarch64
-	$(Q)$(PYTEST) -m 'not gpu' $(PYTEST_FLAGS) tests
+	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
 test-matrix: all examples

@@ -229,7 +229,7 @@ class Limits:
         self.config, self.recording = config, recording
         self.tests = []  # (name, span)
         # A worker of xdist shares the recording with the others, and knows only its own process in it.
-        self.pid = os.getpid() if "PYTEST_XDIST_WORKER" in os.environ else 0
+        self.pid = os.getpid() if hasattr(config, "workerinput") else 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item):

@@ -97,7 +97,7 @@ def program_environment(more=None):
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "SLURM_", "TORCHELASTIC_"))
+        if not name.startswith(("PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "SLURM_", "TORCHELASTIC_", "PYTEST_"))
     }
     return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
 

@@ -6,6 +6,8 @@ import textwrap
 
 import pytest
 
+from harness import program_environment
+
 SUITE = '''\
 import subprocess, sys
 import pytest, torch
@@ -111,7 +113,9 @@ def test_what_a_test_starts_counts(run_pytest):
             code = "import torch; torch.empty(32 << 20, dtype=torch.uint8, device='cuda')"
             subprocess.run([sys.executable, "-c", code], check=True)
         """
-    done = run_pytest(suite, "--simulate", "a100-80", "-q")
+    # A worker of xdist may have started it.
+    environment = program_environment({"PYTEST_XDIST_WORKER": "gw0"})
+    done = run_pytest(suite, "--simulate", "a100-80", "-q", env=environment)
     assert outcomes(done) == {"test_starts_a_program"}
     assert "the test took 32.0 MiB of GPU memory, 16.0 MiB more than" in done.stdout
     assert "GPU memory (simulated a100-80)" in done.stdout
