@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACKS_MAX (1u << 26)
-#define THREADS_MAX (1u << 20)
+#include "analyzer/idtable.h"
+
 #define LEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
 #define DEPTH_MAX 10000
 
@@ -58,23 +58,6 @@ struct modulepath_site {
 	struct callsite *callsite;
 	bool known, found;
 };
-
-static void *grown(void *array, uint32_t *nr, uint32_t index, uint32_t most, size_t bytes)
-{
-	uint32_t room = *nr ? *nr : 64;
-	char *p;
-
-	if (index < *nr || index >= most)
-		return array;
-	while (room <= index)
-		room *= 2;
-	p = realloc(array, room * bytes);
-	if (!p)
-		return array;
-	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
-	*nr = room;
-	return p;
-}
 
 /* ---- what a stack calls ------------------------------------------------------------------------ */
 
@@ -134,7 +117,7 @@ static const struct callsite *site_of(struct modulepaths *m, uint32_t caller, bo
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 
-	m->site = grown(m->site, &m->nr_sites, caller, STACKS_MAX, sizeof(*m->site));
+	m->site = idtable_grown(m->site, &m->nr_sites, caller, sizeof(*m->site), m->reader);
 	if (caller >= m->nr_sites || !frame_code(m, caller, &frame, &code))
 		return NULL;
 	site = &m->site[caller];
@@ -254,7 +237,7 @@ static const struct modulepath_stack *stack_of(struct modulepaths *m, uint32_t s
 {
 	if (stack < TFMT_STACK_FIRST)
 		return NULL;
-	m->of_stack = grown(m->of_stack, &m->nr_stacks, stack, STACKS_MAX, sizeof(*m->of_stack));
+	m->of_stack = idtable_grown(m->of_stack, &m->nr_stacks, stack, sizeof(*m->of_stack), m->reader);
 	if (stack >= m->nr_stacks)
 		return NULL;
 	if (!m->of_stack[stack].known) {
@@ -456,7 +439,7 @@ static struct direction *direction_of(struct modulepaths *m, uint32_t thread, in
 {
 	struct direction **d;
 
-	m->thread = grown(m->thread, &m->nr_threads, thread, THREADS_MAX, sizeof(*m->thread));
+	m->thread = idtable_grown(m->thread, &m->nr_threads, thread, sizeof(*m->thread), m->reader);
 	if (thread >= m->nr_threads)
 		return NULL;
 	d = &m->thread[thread].direction[which];

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_MAX (1u << 20)
-#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+#include "analyzer/idtable.h"
 
 const char *const phase_names[NR_PHASES] = {
 	[PHASE_OTHER] = "other",       [PHASE_INIT] = "init",           [PHASE_FORWARD] = "forward",
@@ -70,23 +69,6 @@ static uint8_t phase_of_frame(const struct phases *p, const struct tfmt_frame *f
 	return phase_of_code(&code);
 }
 
-static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
-{
-	uint32_t room = *nr ? *nr : 256;
-	char *p;
-
-	if (index < *nr)
-		return array;
-	while (room <= index)
-		room *= 2;
-	p = realloc(array, room * bytes);
-	if (!p)
-		return array;
-	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
-	*nr = room;
-	return p;
-}
-
 /*
  * What the frames of a stack tell, a phase and UPDATE: the innermost that tells anything. Parents have lower ids
  * than their children.
@@ -97,9 +79,9 @@ static unsigned phase_of_stack(struct phases *p, uint32_t leaf)
 	struct tfmt_frame frame;
 	uint32_t id = leaf;
 
-	if (leaf < TFMT_STACK_FIRST || leaf >= STACKS_MAX || !tfmt_reader_frame(p->reader, leaf, &frame))
+	if (leaf < TFMT_STACK_FIRST || !tfmt_reader_frame(p->reader, leaf, &frame))
 		return PHASE_OTHER;
-	p->of_stack = grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack));
+	p->of_stack = idtable_grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack), p->reader);
 	if (leaf >= p->nr_stacks)
 		return PHASE_OTHER;
 	while (id >= TFMT_STACK_FIRST && !p->of_stack[id] && tfmt_reader_frame(p->reader, id, &frame)) {
@@ -124,8 +106,7 @@ static unsigned phase_of_stack(struct phases *p, uint32_t leaf)
 /* How many passes a thread is in; a place to keep that, NULL if there is none. */
 static uint32_t *passes_of(struct phases *p, uint32_t thread)
 {
-	if (thread < THREADS_MAX)
-		p->passes = grown(p->passes, &p->nr_threads, thread, sizeof(*p->passes));
+	p->passes = idtable_grown(p->passes, &p->nr_threads, thread, sizeof(*p->passes), p->reader);
 	return thread < p->nr_threads ? &p->passes[thread] : NULL;
 }
 

@@ -140,6 +140,11 @@ const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r)
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
+uint32_t tfmt_reader_nr_definitions(const struct tfmt_reader *r)
+{
+	return r->definitions.frames.nr + r->definitions.codes.nr + r->definitions.threads.nr;
+}
+
 bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_frame *out)
 {
 	const struct tfmt_frame *f = tfmt_table_get(&r->definitions.frames, id);

@@ -700,6 +700,9 @@ const struct tfmt_summary *tfmt_reader_summary(const struct tfmt_reader *r);
 /* Bytes of trace file consumed and in all, for a progress display; in all 0 for a pipe. */
 void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t *total);
 
+/* How many stack frames, code objects and threads have been defined so far. */
+uint32_t tfmt_reader_nr_definitions(const struct tfmt_reader *r);
+
 /*
  * Definitions by id. Pointers stay valid until the reader is closed, also when a definition is replaced.
  * An unknown id gives false and a zeroed result (strings "").

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/idtable.h"
+
 #define MODULES_DEPTH 2
-#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
 /* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
 #define MIB (1ull << 20)
 #define SEGMENT (2 * MIB)
@@ -73,19 +74,16 @@ static int64_t place_of(struct autopsy *a, struct places_of *of, const struct gr
 {
 	struct stack_frame frame;
 	struct autopsy_place *place;
-	uint32_t *grown, room = of->nr_stacks ? of->nr_stacks : 1024;
-	uint32_t stack = g->python_stack < STACKS_MAX ? g->python_stack : TFMT_STACK_NOT_CAPTURED;
+	const struct tfmt_reader *reader = a->device->process->reader;
+	uint32_t stack = g->python_stack;
 
-	while (room <= stack)
-		room *= 2;
-	if (room > of->nr_stacks) {
-		grown = realloc(of->stack, room * sizeof(*grown));
-		if (!grown)
-			return -1;
-		memset(grown + of->nr_stacks, 0, (room - of->nr_stacks) * sizeof(*grown));
-		of->stack = grown;
-		of->nr_stacks = room;
+	of->stack = idtable_grown(of->stack, &of->nr_stacks, stack, sizeof(*of->stack), reader);
+	if (stack >= of->nr_stacks) { /* of a number that no stack has */
+		stack = TFMT_STACK_NOT_CAPTURED;
+		of->stack = idtable_grown(of->stack, &of->nr_stacks, stack, sizeof(*of->stack), reader);
 	}
+	if (stack >= of->nr_stacks)
+		return -1;
 	if (!of->stack[stack]) {
 		site_of(a, &of->expanded, stack, 0, &frame);
 		place = add_place(a, of, &frame);
