@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analysis/framekind.h"
 #include "analyzer/stack.h"
 
 /* A kept graph has so many blocks a step at least; they are this share of what forward allocated between them. */
@@ -17,8 +18,6 @@
 #define SAME_STEPS 0.8
 /* Each with each: the latest so many. */
 #define SHAPES_COMPARED 1000
-
-enum frame_kind { FRAME_PLAIN, FRAME_HOOK, FRAME_CONTEXT };
 
 /* Stacks with the same site. */
 struct place {
@@ -42,34 +41,6 @@ struct places_found {
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = text ? strlen(text) : 0, k = strlen(end);
-
-	return n >= k && !strcmp(text + n - k, end);
-}
-
-/* Who called the site's function: modules and autograd call hooks; autograd calls a custom Function. */
-static enum frame_kind kind_of(const struct stack *stack, int site)
-{
-	const struct stack_frame *f = &stack->frame[site], *by = NULL;
-	const char *function = f->function ? f->function : "";
-
-	for (uint32_t i = (uint32_t)site + 1; i < stack->nr_frames && !by; i++)
-		if (stack->frame[i].python || stack->frame[i].node)
-			by = &stack->frame[i];
-	if (!by || f->from_forward || f->framework)
-		return FRAME_PLAIN;
-	if (by->node)
-		return FRAME_HOOK;
-	if (ends_with(by->file, "torch/autograd/function.py"))
-		return FRAME_CONTEXT;
-	if (ends_with(by->file, "torch/nn/modules/module.py") && strcmp(function, "forward") &&
-	    strcmp(function, "__call__"))
-		return FRAME_HOOK;
-	return FRAME_PLAIN;
-}
-
 static int resolve(struct place *p, const struct stepcauses *c, uint32_t stack_number)
 {
 	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
@@ -81,7 +52,7 @@ static int resolve(struct place *p, const struct stepcauses *c, uint32_t stack_n
 	if (!err) {
 		site = stack_site(&stack);
 		p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
-		p->kind = site < 0 ? FRAME_PLAIN : kind_of(&stack, site);
+		p->kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
 		if (site >= 0 && stack.frame[site].file && stack.frame[site].line) {
 			p->file = stack.frame[site].file;
 			p->function = stack.frame[site].function ? stack.frame[site].function : "";
@@ -309,11 +280,15 @@ static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
 /* As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. */
 static bool is_sequence(const struct place *p, const struct stepcauses *c, const struct growth *g)
 {
-	size_t nr = c->nr_readings;
+	size_t nr = c->nr_readings, first = g->nr_warm_up;
 
 	if (c->is_by_time) /* in what a part of time ends nobody knows */
 		return false;
-	for (size_t i = g->nr_warm_up + 1; i < nr; i++)
+	while (first < nr && !p->blocks[first]) /* before it was made */
+		first++;
+	if (nr - first < 4)
+		return false;
+	for (size_t i = first + 1; i < nr; i++)
 		if (p->blocks[i] != p->blocks[i - 1] || p->asked[i] <= p->asked[i - 1])
 			return false;
 	return true;
@@ -414,6 +389,21 @@ static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
 	cause->freed_stack = stack;
 }
 
+/* Of the blocks' bytes, or, where these do not show it, of what was asked for. The readings are left in r. */
+static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
+		     const struct stepcauses *c, const struct place *p)
+{
+	for (size_t i = 0; i < c->nr_readings; i++)
+		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
+	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	if (cause->growth.shape >= GROWTH_STEADY)
+		return 0;
+	for (size_t i = 0; i < c->nr_readings; i++)
+		r[i].bytes = p->asked[i];
+	return growth_find(&cause->growth, r, c->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
+}
+
 static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct place *p, bool is_graph_cause,
 		    uint32_t nr_places)
 {
@@ -422,9 +412,7 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 	struct growth_reading r[STEPSAMPLES_MAX];
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
-	for (size_t i = 0; i < c->nr_readings; i++)
-		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
-	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
+	if (growth_of(cause, r, g, c, p))
 		return TFMT_E_NOMEM;
 	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c))
 		return 0;
@@ -457,8 +445,10 @@ static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct 
 		if (!f->place[i].in_graph)
 			continue;
 		nr++;
-		for (size_t k = 0; k < c->nr_readings; k++)
+		for (size_t k = 0; k < c->nr_readings; k++) {
 			all->bytes[k] += f->place[i].bytes[k];
+			all->asked[k] += f->place[i].asked[k];
+		}
 		for (size_t k = 0; k < f->place[i].nr_kept && !err; k++)
 			err = keep(all, &f->place[i].kept[k]);
 	}

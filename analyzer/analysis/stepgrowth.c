@@ -176,6 +176,29 @@ static bool is_noise(const struct stepgrowth *g, const double *bytes)
 	return fabs(change) < NOISE * most;
 }
 
+/*
+ * Large blocks are up to 1 MiB larger than what was asked for, as it comes: what was asked for may go on where their
+ * bytes scatter or seem to halt.
+ */
+static int growth_of_asked(struct growth *out, const struct stepgrowth *g, const double *bytes, const double *asked,
+			   bool *grows)
+{
+	struct growth_reading r[STEPSAMPLES_MAX];
+	size_t last = g->nr_readings - 1;
+	struct growth growth;
+
+	if (!(asked[last] > asked[0]) || bytes[last] - bytes[0] < (asked[last] - asked[0]) / 2)
+		return 0;
+	for (size_t i = 0; i < g->nr_readings; i++)
+		r[i] = (struct growth_reading){ g->reading[i].step, asked[i] };
+	if (growth_find(&growth, r, g->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	*grows = goes_on(&growth, r, g->nr_readings);
+	if (*grows)
+		*out = growth;
+	return 0;
+}
+
 /* The growth of one stack; of those that stay the same nothing is computed. */
 static int stack_growth(struct growth *out, const struct stepgrowth *g, const struct stepcauses *c, uint32_t stack,
 			bool *grows)
@@ -183,7 +206,6 @@ static int stack_growth(struct growth *out, const struct stepgrowth *g, const st
 	const double *bytes = &c->bytes[stack * g->nr_readings];
 	struct growth_reading r[STEPSAMPLES_MAX];
 	bool changes = false;
-	int err;
 
 	*grows = false;
 	*out = (struct growth){ 0 };
@@ -193,9 +215,10 @@ static int stack_growth(struct growth *out, const struct stepgrowth *g, const st
 	}
 	if (!changes || (g->is_by_time && is_noise(g, bytes)))
 		return 0;
-	err = growth_find(out, r, g->nr_readings, NAN);
-	*grows = !err && goes_on(out, r, g->nr_readings);
-	return err ? TFMT_E_NOMEM : 0;
+	if (growth_find(out, r, g->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	*grows = goes_on(out, r, g->nr_readings);
+	return *grows ? 0 : growth_of_asked(out, g, bytes, &c->asked[stack * g->nr_readings], grows);
 }
 
 /* Which stacks grow; none if as much shrinks: then memory has only changed hands. */

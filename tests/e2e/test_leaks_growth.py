@@ -18,6 +18,8 @@ PLANTS = {
     "shapes": ("shapes", "leak", "shapes.<locals>.keep", 1),
     "sequence": ("sequence", "kv_cache", "sequence.<locals>.keep", 1),
     "hook": ("hook", "leak", "hook.<locals>.remember", 1),
+    "full_hook": ("hook", "leak", "full_hook.<locals>.remember", 1),
+    "inside": ("tensors", "leak", "Looking.forward", 1),
     "gradient_hook": ("hook", "leak", "gradient_hook.<locals>.remember", 1),
     "context": ("context", "leak", "Doubled.forward", 1),
     "driver": ("driver", "non_torch", "driver.<locals>.keep", 1),
@@ -65,7 +67,7 @@ def test_keeper_needs_evidence(vramtrace, planted):
     """Who keeps it is said where something shows it, and nowhere else."""
     kind, done = planted
     (cause,) = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
-    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "context": "context"}.get(kind)
+    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "full_hook": "a hook", "context": "context"}.get(kind)
     if words:
         assert words in cause["kept_by"]["evidence"]
     elif kind == "history":  # the list is emptied in one line

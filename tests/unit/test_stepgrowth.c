@@ -140,6 +140,29 @@ static void few_steps_tell_nothing(void **state)
 	done();
 }
 
+/* A cache that is longer in each step, in blocks that the allocator gives as it has them: up to 1 MiB larger. */
+static void what_was_asked_for_grows_where_blocks_halt(void **state)
+{
+	(void)state;
+	begin();
+	for (uint32_t i = 1; i <= 40; i++)
+		synthetic_shape(&s, i, 6, i * 65536ull, i * 16384);
+	for (uint64_t i = 1; i <= 40; i++) {
+		train();
+		if (i > 1)
+			release(0x1000000 * (i - 1));
+		s.shape = (uint32_t)i;
+		alloc(20, 0x1000000 * i, i >= 20 && i % 2 && i < 36 ? 36 * 65536 : i * 65536);
+		s.shape = 0;
+	}
+	find();
+	assert_int_equal(g.nr_findings, 1);
+	assert_int_equal(g.cause[0].class, STEPGROWTH_SEQUENCE);
+	assert_int_equal(g.cause[0].first_step, 1);
+	assert_true(g.cause[0].growth.slope == 65536);
+	done();
+}
+
 /* Requests of a program without steps: so many temporaries each, and one block that stays. */
 static void serve(uint64_t nr_temporaries)
 {
@@ -191,6 +214,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_that_moves_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(an_evaluation_behind_is_no_step, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(few_steps_tell_nothing, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(what_was_asked_for_grows_where_blocks_halt, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_time, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(a_program_that_is_filled_is_no_finding, synthetic_enter, synthetic_leave),
 	};

@@ -149,6 +149,31 @@ def gradient_hook():
     train(model)
 
 
+class Looking(nn.Module):
+    """Keeps what it computes for a plot, in its own forward: no hook."""
+
+    def forward(self, x):
+        kept.append(x.detach() + 1)  # planted: inside
+        told["bytes_per_step"] = kept[-1].untyped_storage().nbytes()
+        return x
+
+
+def inside():
+    train(nn.Sequential(nn.Linear(512, 512), Looking(), network()).cuda())
+
+
+def full_hook():
+    """A hook of a layer's backward copies the gradient of what it returned."""
+
+    def remember(module, of_input, of_output):
+        kept.append(of_output[0].clone())  # planted: full_hook
+        told["bytes_per_step"] = kept[-1].untyped_storage().nbytes()
+
+    model = network()
+    model[2].register_full_backward_hook(remember)
+    train(model)
+
+
 class Doubled(torch.autograd.Function):
     """Its context holds on to its own result, which holds on to the context."""
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * By whom was the function called that a stack's site lies in: by the program, by autograd or a module as a hook, or
+ * by autograd as forward or backward of a custom Function? What such a function allocates and keeps is kept by the
+ * hook or by the context, as far as frames can tell. Pure.
+ */
+#ifndef VT_FRAMEKIND_H
+#define VT_FRAMEKIND_H
+
+#include "analyzer/stack.h"
+
+enum frame_kind { FRAME_PLAIN, FRAME_HOOK, FRAME_CONTEXT };
+
+/* Of frame `site` of the stack. Where it cannot be told from a call to forward it is plain. */
+enum frame_kind frame_kind_of(const struct stack *stack, int site);
+
+#endif
