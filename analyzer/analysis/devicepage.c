@@ -12,8 +12,15 @@ int devicepage_find(struct devicepage *p, const struct model *m, const struct mo
 	return err ? err : stepgrowth_find(&p->growth, m, d, &p->limits);
 }
 
+int devicepage_find_host(struct devicepage *p, const struct model *m)
+{
+	p->host = stepgrowth_host(p->device->process);
+	return stepgrowth_find(&p->on_host, m, &p->host, &p->limits);
+}
+
 void devicepage_release(struct devicepage *p)
 {
+	stepgrowth_release(&p->on_host);
 	outside_release(&p->outside);
 	stepgrowth_release(&p->growth);
 }

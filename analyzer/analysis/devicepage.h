@@ -13,10 +13,15 @@ struct devicepage {
 	struct phasetable phases;
 	struct stepgrowth_limits limits; /* the usual ones */
 	struct stepgrowth growth;
+	struct model_device host; /* its process's host memory for the GPU, and what of it grows: devicepage_find_host() */
+	struct stepgrowth on_host;
 };
 
 /* Returns 0 or TFMT_E_NOMEM. devicepage_release() is needed either way. */
 int devicepage_find(struct devicepage *p, const struct model *m, const struct model_device *d);
+
+/* What of the host's memory grows as well; behind devicepage_find(). Returns 0 or TFMT_E_NOMEM. */
+int devicepage_find_host(struct devicepage *p, const struct model *m);
 void devicepage_release(struct devicepage *p);
 
 #endif

@@ -142,6 +142,7 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 		return 0;
 	}
 	lines = print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
+	lines += print_stepgrowth_line(e, m, &page->host, &page->on_host, &page->limits);
 	line = lines ? emit_text : emit_heading;
 	human_bytes(size, model_filled_bytes(d));
 	if (!d->capacity_bytes)
@@ -267,7 +268,8 @@ static void text_next(struct emit *e, const struct model *m, const struct device
 		      bool is_short)
 {
 	const char *path = m->recording.path;
-	bool is_oom = a->nr_findings || page->device->books->tensor_ooms, grows = page->growth.nr_findings;
+	bool is_oom = a->nr_findings || page->device->books->tensor_ooms;
+	bool grows = page->growth.nr_findings || page->on_host.nr_findings;
 
 	if (is_pipe(path)) /* it has been read, and cannot be read again */
 		return;
@@ -356,6 +358,7 @@ static int report_text(struct emit *e, const struct model *m, const struct findi
 		return 0;
 	}
 	err = devicepage_find(&page, m, d);
+	err = err ? err : devicepage_find_host(&page, m);
 	err = err ? err : text_page(e, m, found, &page, verbose);
 	devicepage_release(&page);
 	return err;

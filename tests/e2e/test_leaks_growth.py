@@ -98,7 +98,11 @@ def test_pinned_memory_of_the_host(vramtrace, recorded):
     assert vramtrace.json("report", done.path)["findings"] == leaks["findings"]
     text = vramtrace.call("leaks", done.path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
-    assert any(line.startswith("Host memory for the GPU grows by 1.00 MiB a step") for line in text)
+    line = f"Host memory for the GPU grows by 1.00 MiB a step at planted.py:{cause['site']['line']}."
+    assert line in text
+    page = vramtrace.call("report", done.path).stdout.splitlines()
+    assert line in page and f"next: vramtrace leaks {done.path}" in page
+    assert len(page) <= 24 and all(len(row) <= 80 or str(done.path) in row for row in page), page
 
 
 def test_growth_without_steps_is_by_time(vramtrace, recorded):
