@@ -5,11 +5,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/cmds/print_change.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_ruling.h"
+#include "analyzer/mapping.h"
 #include "analyzer/ui/human.h"
+
+#define PAGE_WIDTH 80
+#define LINE_WIDTH 73  /* of what stands below a row, behind "by" */
+#define GAPS 12        /* between the columns of the table of limits */
+#define VERDICT_WIDTH 7
+#define PATH_WIDTH 36  /* of a baseline, in a heading */
+#define AMOUNT_WIDTH 7 /* of a column's head, at least */
 
 const char *const verdict_formats[] = { "text", "json", "junit", "github", "markdown", NULL };
 
@@ -28,7 +37,49 @@ static void amount_json(struct emit *e, const char *key, const struct ruling *r,
 		emit_uint(e, key, NULL, amount);
 }
 
-static void ruling_row(struct emit *e, const struct ruling *r)
+static int wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
+/* What the other columns leave of a line for the last one. */
+static int origin_width(const struct emit *e, const struct verdict *v)
+{
+	int gpu = 3, what = 4, took = 4, allowed = AMOUNT_WIDTH, over = 4;
+	char text[RULING_TEXT_MAX];
+
+	for (size_t i = 0; i < v->nr_rulings; i++) {
+		const struct ruling *r = &v->ruling[i];
+
+		gpu = wider(gpu, footprint_device_name(text, sizeof(text), r->device));
+		what = wider(what, r->of);
+		took = wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
+		allowed = wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
+		over = wider(over, print_excess(text, r, emit_is_raw(e)));
+	}
+	return PAGE_WIDTH - GAPS - VERDICT_WIDTH - gpu - what - took - allowed - over;
+}
+
+/* By which option or file: of a file the name, and in a line of its own what the row has no room for. */
+static void origin_label(struct emit *e, const struct ruling *r, int width)
+{
+	const char *name = mapping_base_name(r->origin);
+
+	if ((int)strlen(r->origin) <= width)
+		name = r->origin;
+	if ((int)strlen(name) <= width) {
+		emit_label(e, "from", NULL, "%s", name);
+		return;
+	}
+	emit_label(e, "from", NULL, "%s", "");
+	if (strlen(print_short_path(r->origin)) <= LINE_WIDTH)
+		name = print_short_path(r->origin);
+	emit_text(e, "by %s", name);
+}
+
+static void ruling_row(struct emit *e, const struct ruling *r, int width)
 {
 	static const char *const units[] = { "bytes", "percent", "count" };
 	char text[RULING_TEXT_MAX];
@@ -40,7 +91,7 @@ static void ruling_row(struct emit *e, const struct ruling *r)
 	emit_label(e, "took", NULL, "%s", print_amount(text, r, r->actual, emit_is_raw(e)));
 	emit_label(e, "most", NULL, "%s", print_amount(text, r, r->allowed, emit_is_raw(e)));
 	emit_label(e, "over", NULL, "%s", print_excess(text, r, emit_is_raw(e)));
-	emit_label(e, "from", NULL, "%s", r->origin);
+	origin_label(e, r, width);
 	emit_string(e, "limit", NULL, r->limit);
 	emit_string(e, "of", NULL, r->of);
 	emit_string(e, "origin", NULL, r->origin);
@@ -55,6 +106,12 @@ static void ruling_row(struct emit *e, const struct ruling *r)
 	emit_bool(e, "broken", NULL, r->is_broken);
 	emit_bool(e, "exact", NULL, r->device->exact);
 	emit_row_end(e);
+}
+
+/* The baseline's path, where a heading has room for it. */
+static const char *baseline_name(const struct footprint *baseline)
+{
+	return strlen(baseline->path) <= PATH_WIDTH ? baseline->path : "the baseline";
 }
 
 /* Where the memory of a device with a broken limit went. */
@@ -77,9 +134,9 @@ static void blame_print(struct emit *e, const struct verdict_page *page, const s
 	if (!is_growth)
 		emit_heading(e, "%s", title);
 	else if (nr)
-		emit_heading(e, "%s since %s", title, page->query->baseline->path);
+		emit_heading(e, "%s since %s", title, baseline_name(page->query->baseline));
 	else
-		emit_text(e, "no stack grew since %s", page->query->baseline->path);
+		emit_text(e, "no stack grew since %s", baseline_name(page->query->baseline));
 	print_changes(e, "stacks", row, nr, is_growth);
 	if (is_growth)
 		print_grown_parts(e, compare_of(&v->compare, d));
@@ -89,12 +146,14 @@ static void blame_print(struct emit *e, const struct verdict_page *page, const s
 
 static void rulings_print(struct emit *e, const struct verdict *v)
 {
+	int width = origin_width(e, v);
+
 	if (!v->nr_rulings && emit_is_text(e))
 		return;
 	emit_blank(e);
 	emit_table_begin(e, "rulings", ruling_columns);
 	for (size_t i = 0; i < v->nr_rulings; i++)
-		ruling_row(e, &v->ruling[i]);
+		ruling_row(e, &v->ruling[i], width);
 	emit_table_end(e);
 }
 

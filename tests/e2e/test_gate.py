@@ -228,6 +228,20 @@ def test_limits_of_categories(unchanged, doubled):
     assert unchanged.run("check", "--max-category", "1GiB", doubled).returncode == 2
 
 
+def test_a_verdict_fits_a_screen(unchanged, doubled, tmp_path):
+    """Names that are too long for a row, of options and of files, have a line of their own."""
+    baseline = tmp_path / "memory-baselines-of-all-releases" / "memory-baseline-of-the-latest-release.toml"
+    baseline.parent.mkdir()
+    baseline.write_bytes((unchanged.path / BASELINE).read_bytes())
+    limits = ("--max-category", "optimizer_state=1GiB", "--max-growth-per-step", "1MiB", "--no-oom", "--max-peak", "1TiB")
+    done = unchanged.run("check", "--baseline", baseline, *limits, doubled)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and max(map(len, lines)) <= 80, done.stdout
+    assert f"    by {baseline.name}" in lines
+    assert "    by --max-growth-per-step" in lines
+    assert "what grew at the peak of GPU 0 since the baseline" in lines
+
+
 def test_diff_by_category_and_module(unchanged, doubled):
     baseline = tomllib.loads((unchanged.path / BASELINE).read_text())["device"][0]
     report = unchanged.vramtrace.json("report", unchanged.path / "1.vtr")["devices"][0]
