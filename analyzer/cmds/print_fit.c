@@ -52,12 +52,20 @@ const char *print_fit_outcome(char *buf, size_t size, const struct fit_result *r
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_known(struct emit *e, const char *key, bool is_known, uint64_t value)
+typedef void emit_number(struct emit *e, const char *key, const char *label, uint64_t value);
+
+/* Nothing where there is nothing to say. */
+static void emit_known(struct emit *e, emit_number *number, const char *key, bool is_known, uint64_t value)
 {
 	if (is_known)
-		emit_uint(e, key, NULL, value);
+		number(e, key, NULL, value);
 	else
 		emit_null(e, key, NULL);
+}
+
+static void json_known(struct emit *e, const char *key, bool is_known, uint64_t value)
+{
+	emit_known(e, emit_uint, key, is_known, value);
 }
 
 static void json_categories(struct emit *e, const struct fit_result *r)
@@ -169,13 +177,10 @@ static void print_json(struct emit *e, const struct fit_page *p)
 
 /* ---- text and CSV ---------------------------------------------------------------------------- */
 
-/* Nothing where there is nothing to say: what a try took until it failed is no peak. */
+/* What a try took until it failed is no peak. */
 static void cell_bytes(struct emit *e, const char *key, bool is_known, uint64_t bytes)
 {
-	if (is_known)
-		emit_bytes(e, key, NULL, bytes);
-	else
-		emit_null(e, key, NULL);
+	emit_known(e, emit_bytes, key, is_known, bytes);
 }
 
 static void print_reason(struct emit *e, const struct fit_try *t)

@@ -204,6 +204,10 @@ def size_text(size):
 LIMITS = pytest.StashKey()
 
 
+def excess_text(size, limit, most):
+    return f"{size_text(size)} more than limit_gpu_{limit} allows ({size_text(most)})"
+
+
 def limits_of(item):
     """How much a test may take, and leave behind, in bytes; None if there is no such limit."""
     return limit_of(item, "limit_gpu_memory"), limit_of(item, "limit_gpu_leaks", "0 B")
@@ -256,30 +260,26 @@ class Limits:
         return result
 
     def judge_peak(self, span, most):
-        row = max(measure(self.recording, [span])[0], key=taken, default=None)
-        if row and taken(row) > most:
-            excess = f"{size_text(taken(row) - most)} more than limit_gpu_memory allows ({size_text(most)})"
-            self.fail(
-                f"the test took {size_text(taken(row))} of GPU memory, {excess}",
-                f"at its peak, on GPU {row['device']}, allocated at:",
-                holders(self.recording, f"{row['peak_time_ns']}ns", row),
-                row["begin_bytes"],
-            )
+        row = self.worst(span, taken, most)
+        if row:
+            verdict = f"took {size_text(taken(row))} of GPU memory, {excess_text(taken(row) - most, 'memory', most)}"
+            self.fail(verdict, f"at its peak, on GPU {row['device']}", row, f"{row['peak_time_ns']}ns")
 
     def judge_leaks(self, span, most):
-        row = max(measure(self.recording, [span])[0], key=kept, default=None)
-        if row and kept(row) > most:
-            excess = f"{size_text(kept(row) - most)} more than limit_gpu_leaks allows ({size_text(most)})"
-            self.fail(
-                f"the test left {size_text(kept(row))} of GPU memory behind, {excess}",
-                f"live behind it, on GPU {row['device']}, allocated at:",
-                holders(self.recording, "end", row),
-                row["begin_bytes"],
-            )
+        row = self.worst(span, kept, most)
+        if row:
+            verdict = f"left {size_text(kept(row))} of GPU memory behind, {excess_text(kept(row) - most, 'leaks', most)}"
+            self.fail(verdict, f"live behind it, on GPU {row['device']}", row, "end")
 
-    def fail(self, verdict, heading, lines, before_bytes):
-        before = [f"({size_text(before_bytes)} were live before the test)"] if before_bytes else []
-        pytest.fail("\n".join([verdict, heading, *lines, *before]), pytrace=False)
+    def worst(self, span, amount, most):
+        """Of the span's devices the one with most of it, where that is more than it may be."""
+        row = max(measure(self.recording, [span])[0], key=amount, default=None)
+        return row if row and amount(row) > most else None
+
+    def fail(self, verdict, place, row, moment):
+        before = [f"({size_text(row['begin_bytes'])} were live before the test)"] if row["begin_bytes"] else []
+        lines = [f"the test {verdict}", f"{place}, allocated at:", *holders(self.recording, moment, row), *before]
+        pytest.fail("\n".join(lines), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
