@@ -323,6 +323,13 @@ static char *read_file(const char *path, size_t *size)
 	return NULL;
 }
 
+const char *const modelpart_names[MODELPARTS + 1] = { "language", "vision", "connector", NULL };
+
+double modelconfig_part(const struct modelconfig *m, int part)
+{
+	return part == 0 ? m->language : part == 1 ? m->vision : m->connector;
+}
+
 int modelconfig_read(struct modelconfig *m, const char *path)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);

@@ -25,6 +25,11 @@ struct modelconfig {
 	double vision_hidden, image_size, patch_size;
 };
 
+/* The parts of a model with a vision encoder, and their names in options: language, vision, connector. */
+#define MODELPARTS 3
+extern const char *const modelpart_names[MODELPARTS + 1];
+double modelconfig_part(const struct modelconfig *m, int part); /* its parameters */
+
 /* Read a file. 0, or CMD_TROUBLE after a message. */
 int modelconfig_read(struct modelconfig *m, const char *path);
 

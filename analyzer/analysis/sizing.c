@@ -36,11 +36,15 @@ double sizing_attention_layer(const struct sizing_job *j)
 }
 
 /* What of the activations stays with checkpointing: the input of each layer, and one layer's own. */
-static double checkpointed(const struct sizing_job *j, double tokens, double all)
+static void checkpoint(struct sizing *s, const struct sizing_job *j)
 {
-	if (!j->is_checkpointing || !(j->layers > 0))
-		return all;
-	return fmin(all, j->layers * tokens * j->hidden * j->compute_bytes + all / j->layers);
+	double inputs = j->layers * s->tokens * j->hidden * j->compute_bytes / j->tensor_parallel;
+
+	if (!j->is_checkpointing || !(j->layers > 0) || inputs + s->activations / j->layers >= s->activations)
+		return;
+	s->layer_inputs = inputs;
+	s->one_layer = s->activations / j->layers;
+	s->activations = s->layer_inputs + s->one_layer;
 }
 
 static void size_activations(struct sizing *s, const struct sizing_job *j)
@@ -52,15 +56,15 @@ static void size_activations(struct sizing *s, const struct sizing_job *j)
 			       ? SIZING_ACTIVATIONS_SLOPE * j->active + SIZING_ACTIVATIONS_CONSTANT
 			       : j->activations_per_token;
 	if (!isnan(j->measured_activations)) {
-		s->activations = j->measured_activations;
+		s->activations = j->measured_activations * j->batch / j->measured_batch;
 		return;
 	}
-	if (!isnan(j->activations_ratio))
-		s->activations =
-			j->activations_ratio * j->parameters * j->parameter_bytes / j->tensor_parallel;
-	else
-		s->activations = checkpointed(j, s->tokens, s->tokens * s->per_token * j->compute_bytes) /
-				 j->tensor_parallel;
+	if (!isnan(j->activations_ratio)) {
+		s->activations = j->activations_ratio * j->parameters * j->parameter_bytes / j->tensor_parallel;
+	} else {
+		s->activations = s->tokens * s->per_token * j->compute_bytes / j->tensor_parallel;
+		checkpoint(s, j);
+	}
 	if (j->is_eager)
 		s->attention = layers * sizing_attention_layer(j);
 	/* Keys and values of what is looked at, and one matrix of weights. */
@@ -69,11 +73,27 @@ static void size_activations(struct sizing *s, const struct sizing_job *j)
 			     j->compute_bytes / j->tensor_parallel;
 }
 
+/* Over how many GPUs a term is spread that ZeRO divides from a stage on. */
+static double spread(const struct sizing_job *j, int stage)
+{
+	return j->tensor_parallel * (j->zero >= stage ? j->gpus : 1);
+}
+
+double sizing_part(const struct sizing_job *j, double parameters, double trainable)
+{
+	double bytes = parameters * j->parameter_bytes / spread(j, 3);
+
+	if (j->is_inference)
+		return bytes;
+	return bytes + trainable * sizing_state_bytes(j->optimizer, j->parameter_bytes) / spread(j, 1) +
+	       trainable * j->parameter_bytes / spread(j, 2);
+}
+
 struct sizing sizing_of(const struct sizing_job *j)
 {
-	double bytes = j->parameters * j->parameter_bytes / j->tensor_parallel;
-	double trainable = j->parameters * j->trainable / j->tensor_parallel;
-	struct sizing s = { .context = j->context_bytes, .model = bytes / (j->zero >= 3 ? j->gpus : 1) };
+	double trainable = j->parameters * j->trainable;
+	struct sizing s = { .context = j->context_bytes,
+			    .model = j->parameters * j->parameter_bytes / spread(j, 3) };
 
 	if (j->is_inference) {
 		s.kv_cache = 2 * j->layers * j->batch * j->kv_heads * sequence(j) * j->head_dim *
@@ -82,11 +102,10 @@ struct sizing sizing_of(const struct sizing_job *j)
 		return s;
 	}
 	size_activations(&s, j);
-	s.gradients = trainable * j->parameter_bytes / (j->zero >= 2 ? j->gpus : 1);
-	s.optimizer = trainable * sizing_state_bytes(j->optimizer, j->parameter_bytes) /
-		      (j->zero >= 1 ? j->gpus : 1);
+	s.gradients = trainable * j->parameter_bytes / spread(j, 2);
+	s.optimizer = trainable * sizing_state_bytes(j->optimizer, j->parameter_bytes) / spread(j, 1);
 	if (!j->is_fused && j->optimizer > SIZING_SGD && j->optimizer != SIZING_ADAM_8BIT)
-		s.intermediates = trainable * j->parameter_bytes / (j->zero >= 1 ? j->gpus : 1);
+		s.intermediates = trainable * j->parameter_bytes / spread(j, 1);
 	s.forward = s.activations + s.attention + s.cross_attention;
 	s.backward = s.intermediates;
 	*(j->keeps_gradients ? &s.total : &s.backward) += s.gradients;

@@ -44,6 +44,7 @@ struct sizing_job {
 	double activations_per_token;                     /* values; NaN: by the formula */
 	double activations_ratio;    /* bytes by those of the parameters; NaN: by tokens */
 	double measured_activations; /* bytes; NaN: not measured */
+	double measured_batch;       /* ... of so many sequences */
 	bool is_checkpointing, is_eager, keeps_gradients, is_inference;
 	int zero; /* stage, 0 to 3 */
 	double gpus, tensor_parallel;
@@ -54,6 +55,8 @@ struct sizing {
 	double context, model, optimizer, gradients, intermediates;
 	double tokens, per_token; /* of activations: values */
 	double activations;       /* without the next two */
+	double layer_inputs;      /* with checkpointing, activations are these ... */
+	double one_layer;         /* ... and those of one layer; else both 0 */
 	double attention;         /* matrices of L x L, where attention is not fused */
 	double cross_attention;
 	double kv_cache;          /* inference */
@@ -71,6 +74,9 @@ double sizing_image_tokens(double height, double width, double patch);
 double sizing_attention_layer(const struct sizing_job *job);
 
 struct sizing sizing_of(const struct sizing_job *job);
+
+/* Parameters, optimizer state and gradients of a part of the model: of so many parameters, of which so many are trained. */
+double sizing_part(const struct sizing_job *job, double parameters, double trainable);
 
 /* The largest batch whose total is at most capacity_bytes; infinity: there is none below 2^40; 0: not even one fits. */
 double sizing_largest_batch(const struct sizing_job *job, double capacity_bytes);

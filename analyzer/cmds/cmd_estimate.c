@@ -36,7 +36,8 @@ static const struct opt estimate_optv[] = {
 		 "mixed: fp32 state, 16-bit compute"),
 	OPT_ENUM('o', "optimizer", struct estimate_opts, optimizer, optimizer_names, "default adamw"),
 	OPT_FLAG(0, "fused", struct estimate_opts, fused, "an optimizer without intermediates"),
-	OPT_STRING(0, "frozen", struct estimate_opts, frozen, "SHARE", "of the parameters: 0.99, 99%"),
+	OPT_STRING(0, "frozen", struct estimate_opts, frozen, "SHARE|PARTS",
+		   "of the parameters: 0.99, 99%; vision,connector"),
 	OPT_INT('b', "batch", struct estimate_opts, batch, "B", "sequences (1)"),
 	OPT_INT('l', "length", struct estimate_opts, length, "L", "tokens of a sequence (2048)"),
 	OPT_STRING(0, "activations", struct estimate_opts, activations, "A",
@@ -131,6 +132,43 @@ static bool parse_share(const char *text, double *share)
 	return *share >= 0 && *share <= 1;
 }
 
+/* "vision,connector" of a model that has these parts. */
+static bool parse_parts(struct estimate *x, const char *text)
+{
+	for (const char *next = text; next; text = next) {
+		size_t n = strcspn(text, ",");
+		int part = 0;
+
+		next = text[n] ? text + n + 1 : NULL;
+		while (modelpart_names[part] &&
+		       (strlen(modelpart_names[part]) != n || strncmp(modelpart_names[part], text, n)))
+			part++;
+		if (!modelpart_names[part])
+			return false;
+		x->is_frozen[part] = true;
+	}
+	return true;
+}
+
+/* What of the parameters is trained. Returns 0 or CMD_TROUBLE after a message. */
+static int read_frozen(struct estimate *x, const char *text)
+{
+	double frozen = 0;
+
+	if (text && !parse_share(text, &frozen)) {
+		if (!parse_parts(x, text))
+			return opt_wrong(&estimate_help, "'%s' is no share such as 99%%, nor parts such as vision, for "
+							 "'--frozen'", text);
+		if (!x->has_config || !x->config.has_vision)
+			return opt_wrong(&estimate_help, "'--frozen %s' needs the config of a model with a vision encoder",
+					 text);
+		for (int i = 0; i < MODELPARTS; i++)
+			frozen += x->is_frozen[i] ? modelconfig_part(&x->config, i) / x->config.parameters : 0;
+	}
+	x->job.trainable = fmax(0, 1 - frozen);
+	return 0;
+}
+
 static bool parse_activations(const char *text, struct sizing_job *j)
 {
 	size_t n = strlen(text);
@@ -201,11 +239,10 @@ static void set_shape(struct sizing_job *j, const struct estimate_opts *o, const
 static int read_texts(struct estimate *x, const struct estimate_opts *o)
 {
 	struct sizing_job *j = &x->job;
-	double frozen = 0, width, height;
+	double width, height;
 
-	if (o->frozen && !parse_share(o->frozen, &frozen))
-		return opt_wrong(&estimate_help, "'%s' is no share such as 99%% for '--frozen'", o->frozen);
-	j->trainable = 1 - frozen;
+	if (read_frozen(x, o->frozen))
+		return CMD_TROUBLE;
 	if (o->activations && !parse_activations(o->activations, j))
 		return opt_wrong(&estimate_help, "'%s' is no number of values, nor 2.5x, for '--activations'",
 				 o->activations);
@@ -278,6 +315,7 @@ static int measure(struct estimate *x, const struct estimate_opts *o, const char
 			"is it of this model, precision and optimizer?",
 			peak / 1073741824.0);
 	x->job.measured_activations = peak - rest;
+	x->job.measured_batch = x->job.batch;
 	return 0;
 }
 

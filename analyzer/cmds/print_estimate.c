@@ -62,33 +62,52 @@ static const char *spread(char buf[static 48], const struct sizing_job *j, int s
 	return buf;
 }
 
+/* The word behind a factor; a line has no room for it and for over how many GPUs its term is spread. */
+static const char *bytes_word(const struct sizing_job *j, int stage)
+{
+	char by[48];
+
+	return *spread(by, j, stage) ? "" : " bytes";
+}
+
 /* ---- terms ----------------------------------------------------------------------------------- */
+
+/* What comes on top of the parameters, or NULL: they are exact. */
+static const char *model_error(char error[static 96], const struct estimate *x)
+{
+	const struct sizing_job *j = &x->job;
+
+	if (x->has_config && !x->config.is_exact)
+		return "the layout of this model is not known; taken to be Llama's";
+	if (j->zero >= 3 && j->layers > 0)
+		snprintf(error, 96, "layers that are gathered come on top: %.2f GiB each",
+			 j->parameters * j->compute_bytes / j->tensor_parallel / j->layers / GIB);
+	else if (j->zero >= 3)
+		snprintf(error, 96, "layers that are gathered come on top");
+	else if (j->compute_bytes < j->parameter_bytes && !j->is_inference)
+		snprintf(error, 96, "copies of autocast come on top: up to %.2f GiB",
+			 j->parameters * j->compute_bytes / j->tensor_parallel / GIB);
+	else if (j->tensor_parallel > 1)
+		snprintf(error, 96, "what is not split comes on top: norms, some embeddings");
+	else
+		return NULL;
+	return error;
+}
 
 static void print_model_term(struct emit *e, const struct estimate *x)
 {
 	const struct sizing_job *j = &x->job;
-	char n[HUMAN_MAX], by[48];
+	char n[HUMAN_MAX], by[48], error[96];
 
-	term(e, "parameters", x->sizing.model,
-	     x->has_config && !x->config.is_exact
-		     ? "the layout of this model is not known; taken to be Llama's"
-		     : NULL,
-	     "%s x %g bytes (%s)%s", count(n, j->parameters), j->parameter_bytes, x->precision,
-	     spread(by, j, 3));
-	if (x->has_config && x->config.has_vision) {
-		term(e, "language model", x->config.language * j->parameter_bytes, NULL,
-		     "%s of the parameters", count(n, x->config.language));
-		term(e, "vision encoder", x->config.vision * j->parameter_bytes, NULL, "%s of the parameters",
-		     count(n, x->config.vision));
-		term(e, "connector", x->config.connector * j->parameter_bytes, NULL, "%s of the parameters",
-		     count(n, x->config.connector));
-	}
+	term(e, "parameters", x->sizing.model, model_error(error, x), "%s x %g bytes (%s)%s", count(n, j->parameters),
+	     j->parameter_bytes, x->precision, spread(by, j, 3));
 }
 
 static void print_training_terms(struct emit *e, const struct estimate *x)
 {
 	const struct sizing_job *j = &x->job;
 	double trainable = j->parameters * j->trainable;
+	const char *bytes = bytes_word(j, 1);
 	char n[HUMAN_MAX], by[48];
 
 	if (j->optimizer != SIZING_NO_OPTIMIZER)
@@ -97,20 +116,54 @@ static void print_training_terms(struct emit *e, const struct estimate *x)
 			     ? "rows and columns of each matrix are left out: under 1%"
 		     : j->optimizer == SIZING_ADAM_8BIT ? "tensors of under 4096 values stay in 32 bits"
 							: NULL,
-		     "%s trainable x %g bytes (%s)%s", count(n, trainable),
-		     sizing_state_bytes(j->optimizer, j->parameter_bytes), x->optimizer, spread(by, j, 1));
-	term(e, "gradients", x->sizing.gradients, NULL, "%s trainable x %g bytes%s", count(n, trainable),
-	     j->parameter_bytes, spread(by, j, 2));
+		     "%s trainable x %g%s%s", count(n, trainable),
+		     sizing_state_bytes(j->optimizer, j->parameter_bytes), bytes, spread(by, j, 1));
+	term(e, "gradients", x->sizing.gradients, NULL, "%s trainable x %g%s%s", count(n, trainable),
+	     j->parameter_bytes, bytes, spread(by, j, 2));
 	if (x->sizing.intermediates > 0)
 		term(e, "intermediates", x->sizing.intermediates,
-		     "foreach takes at most that; --fused takes none", "%s trainable x %g bytes%s",
-		     count(n, trainable), j->parameter_bytes, spread(by, j, 1));
+		     "foreach takes at most that; --fused takes none", "%s trainable x %g%s%s",
+		     count(n, trainable), j->parameter_bytes, bytes, spread(by, j, 1));
+}
+
+/* Matrices of attention, where it is not fused, and of cross-attention. */
+static void print_matrices(struct emit *e, const struct estimate *x)
+{
+	const struct sizing_job *j = &x->job;
+	double layers = j->is_checkpointing ? 1 : j->layers;
+	char by[48];
+
+	spread(by, j, 4);
+	if (x->sizing.attention > 0)
+		term(e, "attention", x->sizing.attention, "softmax and dropout may keep a second one",
+		     "%.0f layers of %.2f GiB: %.0f x %.0f x %.0f^2 x %g%s", layers, sizing_attention_layer(j) / GIB,
+		     j->batch, j->heads, j->length + j->image_tokens, j->compute_bytes, by);
+	if (x->sizing.cross_attention > 0)
+		term(e, "cross-attention", x->sizing.cross_attention, "keys, values and one matrix of weights a layer",
+		     "%.0f x %.0f x (2 x %.0f x %.0f + %.0f x %.0f) x %g%s", layers, j->batch, j->cross_keys,
+		     j->hidden, j->cross_queries, j->cross_keys, j->compute_bytes, by);
+}
+
+/* Of what is computed again only the layers' inputs stay, and one layer's activations at a time. */
+static void print_checkpointed(struct emit *e, const struct estimate *x, const char *error)
+{
+	const struct sizing_job *j = &x->job;
+	char n[HUMAN_MAX], by[48], tokens[HUMAN_MAX];
+
+	human_count(tokens, (uint64_t)x->sizing.tokens);
+	spread(by, j, 4);
+	term(e, "activations", x->sizing.activations, NULL, "layer inputs + one layer: checkpointing");
+	term(e, "layer inputs", x->sizing.layer_inputs, NULL, "%.0f x %s tokens x %.0f x %g bytes%s", j->layers,
+	     tokens, j->hidden, j->compute_bytes, by);
+	term(e, "one layer", x->sizing.one_layer, error, "%s tokens x %s x %g bytes / %.0f%s", tokens,
+	     count(n, x->sizing.per_token), j->compute_bytes, j->layers, by);
 }
 
 static void print_activations(struct emit *e, const struct estimate *x)
 {
 	const struct sizing_job *j = &x->job;
-	bool is_formula = isnan(j->activations_per_token);
+	const char *error = isnan(j->activations_per_token) ?
+				    "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured" : NULL;
 	char n[HUMAN_MAX], by[48], tokens[HUMAN_MAX];
 
 	if (!isnan(j->measured_activations)) {
@@ -119,28 +172,17 @@ static void print_activations(struct emit *e, const struct estimate *x)
 		return;
 	}
 	if (!isnan(j->activations_ratio)) {
-		term(e, "activations", x->sizing.activations, NULL, "%g x parameters%s", j->activations_ratio,
-		     spread(by, j, 4));
+		term(e, "activations", x->sizing.activations, NULL, "%g x %s x %g bytes%s", j->activations_ratio,
+		     count(n, j->parameters), j->parameter_bytes, spread(by, j, 4));
 		return;
 	}
-	term(e, "activations", x->sizing.activations,
-	     is_formula ? "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured" : NULL,
-	     "%s tokens x %s values x %g bytes%s%s", human_count(tokens, (uint64_t)x->sizing.tokens),
-	     count(n, x->sizing.per_token), j->compute_bytes, spread(by, j, 4),
-	     j->is_checkpointing ? ", checkpointed" : "");
-	if (x->sizing.attention > 0) {
-		char layer[32];
-
-		snprintf(layer, sizeof(layer), "%.2f GiB a layer", sizing_attention_layer(j) / GIB);
-		term(e, "attention", x->sizing.attention, "softmax and dropout may keep a second one",
-		     "%s x %.0f x %.0f x %.0f^2 x %g bytes (%s)", j->is_checkpointing ? "1 layer" : "layers",
-		     j->batch, j->heads, j->length + j->image_tokens, j->compute_bytes, layer);
-	}
-	if (x->sizing.cross_attention > 0)
-		term(e, "cross-attention", x->sizing.cross_attention,
-		     "keys, values and one matrix of weights a layer",
-		     "%.0f x (2 x %.0f x %.0f + %.0f x %.0f) x %g bytes", j->layers, j->cross_keys, j->hidden,
-		     j->cross_queries, j->cross_keys, j->compute_bytes);
+	human_count(tokens, (uint64_t)x->sizing.tokens);
+	if (x->sizing.layer_inputs > 0)
+		print_checkpointed(e, x, error);
+	else
+		term(e, "activations", x->sizing.activations, error, "%s tokens x %s values x %g%s%s", tokens,
+		     count(n, x->sizing.per_token), j->compute_bytes, bytes_word(j, 4), spread(by, j, 4));
+	print_matrices(e, x);
 }
 
 static void print_terms(struct emit *e, const struct estimate *x)
@@ -162,8 +204,8 @@ static void print_terms(struct emit *e, const struct estimate *x)
 	     "--context");
 	term(e, "total", x->sizing.total, NULL, "%s",
 	     j->is_inference      ? "context + parameters + KV cache"
-	     : j->keeps_gradients ? "all; larger of intermediates, activations"
-				  : "larger of gradients + intermediates, activations");
+	     : j->keeps_gradients ? "all others + max(intermediates, activations)"
+				  : "max(gradients + intermediates, activations)");
 	emit_table_end(e);
 	if (!j->is_inference && isnan(j->activations_per_token) && isnan(j->activations_ratio) &&
 	    isnan(j->measured_activations))
@@ -171,6 +213,54 @@ static void print_terms(struct emit *e, const struct estimate *x)
 }
 
 /* ---- below the table ------------------------------------------------------------------------- */
+
+static const struct emit_column part_columns[] = {
+	{ .key = "part", .head = "part", .align = EMIT_LEFT },
+	{ .key = "gib", .head = "GiB", .align = EMIT_RIGHT, .text_only = true },
+	{ .key = "gb", .head = "GB", .align = EMIT_RIGHT, .text_only = true },
+	{ .key = "bytes", .align = EMIT_RIGHT },
+	{ .key = "parameters", .align = EMIT_RIGHT },
+	{ .key = "frozen", .align = EMIT_RIGHT },
+	{ .key = "formula", .head = "of parameters, optimizer, gradients", .align = EMIT_LEFT, .text_only = true },
+	{ 0 },
+};
+
+/* Which share of a part is trained. */
+static double trained(const struct estimate *x, int part)
+{
+	for (int i = 0; i < MODELPARTS; i++)
+		if (x->is_frozen[i])
+			return x->is_frozen[part] ? 0 : 1;
+	return x->job.trainable;
+}
+
+/* How the model's terms divide between the parts of a model that sees. */
+static void print_parts(struct emit *e, const struct estimate *x)
+{
+	static const char *const titles[MODELPARTS] = { "language model", "vision encoder", "connector" };
+	char n[HUMAN_MAX];
+
+	if (!x->has_config || !x->config.has_vision)
+		return;
+	emit_blank(e);
+	emit_table_begin(e, "parts", part_columns);
+	for (int i = 0; i < MODELPARTS; i++) {
+		double parameters = modelconfig_part(&x->config, i), share = trained(x, i);
+		double bytes = sizing_part(&x->job, parameters, parameters * share);
+
+		emit_row_begin(e);
+		emit_string(e, "part", NULL, titles[i]);
+		emit_label(e, "gib", NULL, "%.2f", bytes / GIB);
+		emit_label(e, "gb", NULL, "%.2f", bytes / GB);
+		emit_double(e, "bytes", NULL, nearbyint(bytes));
+		emit_double(e, "parameters", NULL, parameters);
+		emit_bool(e, "frozen", NULL, !(share > 0));
+		emit_label(e, "formula", NULL, "%s parameters%s", count(n, parameters),
+			   share > 0 || x->job.is_inference ? "" : ", frozen");
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
 
 static void print_against(struct emit *e, const struct estimate *x)
 {
@@ -196,16 +286,13 @@ static void print_batch(struct emit *e, const struct estimate *x)
 		return;
 	batch = sizing_largest_batch(&x->job, (double)x->capacity_bytes);
 	emit_blank(e);
-	if (isinf(batch) && isnan(x->job.measured_activations))
+	if (isinf(batch))
 		emit_text(e, "largest batch: without a limit by this formula");
-	else if (batch > 0 && isnan(x->job.measured_activations))
-		emit_text(e, "largest batch in %.2f GiB: %.0f", (double)x->capacity_bytes / GIB, batch);
-	else if (isnan(x->job.measured_activations))
-		emit_text(e, "no batch fits %.2f GiB", (double)x->capacity_bytes / GIB);
+	else if (batch > 0)
+		emit_text(e, "largest batch in %.2f GiB: %.0f%s", (double)x->capacity_bytes / GIB, batch,
+			  isnan(x->job.measured_activations) ? "" : ", if activations grow as the batch does");
 	else
-		emit_text(e, "%s %.2f GiB",
-			  x->sizing.total <= (double)x->capacity_bytes ? "fits" : "does not fit",
-			  (double)x->capacity_bytes / GIB);
+		emit_text(e, "no batch fits %.2f GiB", (double)x->capacity_bytes / GIB);
 }
 
 static void print_json_measured(struct emit *e, const char *key, const struct estimate_measured *m)
@@ -240,9 +327,7 @@ static void print_json(struct emit *e, const struct estimate *x)
 		    j->heads > 0 ? nearbyint(sizing_attention_layer(j)) : NAN);
 	emit_double(e, "total_bytes", NULL, nearbyint(x->sizing.total));
 	emit_double(e, "largest_batch", NULL,
-		    x->capacity_bytes && isnan(j->measured_activations)
-			    ? sizing_largest_batch(j, (double)x->capacity_bytes)
-			    : NAN);
+		    x->capacity_bytes ? sizing_largest_batch(j, (double)x->capacity_bytes) : NAN);
 	print_json_measured(e, "measured", &x->measured);
 	print_json_measured(e, "against", &x->against);
 }
@@ -261,6 +346,7 @@ void print_estimate(struct emit *e, const struct estimate *x)
 		emit_text(e, "%.0f tokens of an image, by whole patches", j->image_tokens);
 	emit_blank(e);
 	print_terms(e, x);
+	print_parts(e, x);
 	if (x->measured.is_known)
 		emit_text(e, "measured on a simulated GPU: %.2f GiB allocated, %.2f GiB reserved at the peak",
 			  (double)x->measured.allocated_bytes / GIB,

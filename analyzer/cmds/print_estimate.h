@@ -21,6 +21,7 @@ struct estimate {
 	struct sizing sizing;
 	struct modelconfig config;
 	bool has_config;
+	bool is_frozen[MODELPARTS]; /* parts that are not trained: as modelconfig_part() numbers them */
 	const char *precision, *optimizer; /* their names */
 	uint64_t capacity_bytes;           /* 0: not given */
 	struct estimate_measured measured, against;

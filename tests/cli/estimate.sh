@@ -28,7 +28,7 @@ for file in negative empty cut list huge missing; do
 	"$V" estimate --config $file.json
 	echo "status $?"
 done
-for wrong in '' '-n' '-n seven' '-n 7B --config new.json' '-n 7B --frozen 2' '-n 7B --activations x' '-n 7B --image big' \
+for wrong in '' '-n' '-n seven' '-n 7B --config new.json' '-n 7B --frozen 2' '-n 7B --frozen vision' '-n 7B --activations x' '-n 7B --image big' \
 	'-n 7B --cross-attention 3' '-n 7B --zero 4' '-n 7B --zero 3' '-n 7B --eager' '-n 7B --inference' \
 	'-n 7B --batch 0' '-n 7B --measure' '-n 7B program' '-n 7B --against missing.vtr'; do
 	"$V" estimate $wrong

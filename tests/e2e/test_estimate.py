@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -126,6 +127,43 @@ def test_llava(estimate, tmp_path, size):
     assert terms_of(result)["parameters"] == 2 * parameters_of(model)
 
 
+FORMULAS = [
+    (), ("-o", "adamw8bit", "--frozen", "50%"), ("--zero", "3", "--gpus", "8", "--tensor-parallel", "4"),
+    ("--checkpointing", "--layers", "32", "--hidden", "4096", "--tensor-parallel", "4", "-p", "mixed"),
+    ("--eager", "--layers", "32", "--heads", "32", "--tensor-parallel", "4", "-b", "3"),
+    ("--cross-attention", "1024x576", "--layers", "24", "--hidden", "4096", "-b", "4", "--tensor-parallel", "2"),
+    ("--inference", "--layers", "32", "--hidden", "4096", "--heads", "32", "-b", "3", "-p", "bf16"),
+    ("--activations", "2.5x", "--tensor-parallel", "2"), ("--activations", "5065216", "--image", "336x336"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", FORMULAS)
+def test_formulas_give_their_terms(vramtrace, estimate, options):
+    """What stands behind each term, worked out as it stands; and a line of it has 80 columns."""
+    for term in estimate("-n", "70B", *options)["terms"]:
+        text = re.sub(r"layers of [\d.]+ GiB:", "x", re.sub(r"\([a-z]+[\w]*\)", "", term["formula"].replace(",", "")))
+        text = re.sub(r"\b(bytes|trainable|tokens|values|GPUs|TP)\b", "", text).replace(" x ", " * ").replace("^", "**")
+        if re.search("[a-z]", text):
+            assert term["term"] in ("context", "total") or text == "layer inputs + one layer: checkpointing"
+        else:
+            assert eval(text) == pytest.approx(term["bytes"], rel=1e-5), term
+    lines = vramtrace.call("estimate", "-n", "70B", "--capacity", "80GiB", *options).stdout.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) <= 24, lines
+
+
+def test_budget_of_parts(estimate, tmp_path):
+    """Language model, vision encoder and connector share what the model's own terms take; what is frozen has no state."""
+    config = llava(tmp_path, 4096, 11008, 32, 32)
+    for frozen, trained in (("vision", {"language model", "connector"}), ("vision,language", {"connector"})):
+        result = estimate("--config", config, "-p", "bf16", "--frozen", frozen)
+        terms, parts = terms_of(result), {row["part"]: row for row in result["parts"]}
+        assert {name for name, row in parts.items() if not row["frozen"]} == trained
+        for name, row in parts.items():  # parameters, gradients, two states
+            assert row["bytes"] == row["parameters"] * 2 * (4 if name in trained else 1)
+        sums = [sum(row[key] for row in parts.values()) for key in ("parameters", "bytes")]
+        assert sums == [result["parameters"], terms["parameters"] + terms["optimizer"] + terms["gradients"]]
+
+
 def test_published_figures(estimate):
     """LLaVA-1.5-7B as it is usually rounded (7 + 0.3 thousand million), and a 13B model's budget."""
     assert terms_of(estimate("-n", "7.3B", "-p", "fp16"))["parameters"] == 14.6e9
@@ -202,7 +240,7 @@ print(torch.cuda.max_memory_allocated(), flush=True)
 def test_measure_and_against(vramtrace, tmp_path):
     """A step in a scratch folder of its own, nothing of its stdout in ours, no recording left."""
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    done = vramtrace.call("estimate", "--json", "-n", 8 * 1024**2, "--measure", "--", sys.executable, "-c", STEP,
+    done = vramtrace.call("estimate", "--json", "-n", 8 * 1024**2, "--capacity", "80GiB", "--measure", "--", sys.executable, "-c", STEP,
                           env=environment)  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -210,6 +248,8 @@ def test_measure_and_against(vramtrace, tmp_path):
     assert result["measured"]["allocated_peak_bytes"] == peak
     assert terms_of(result)["activations"] == peak - 3 * 4 * 8 * 1024**2
     assert not list(tmp_path.iterdir())
+    rest = 3 * 4 * 8 * 1024**2
+    assert result["largest_batch"] == (80 * GIB - (500 << 20) - rest) // (peak - rest)
 
     recorded = vramtrace.record(tmp_path / "step.vtr", [sys.executable, "-c", STEP])
     result = vramtrace.json("estimate", "-n", 8 * 1024**2, "--against", recorded.path)

@@ -64,6 +64,34 @@ static void test_checkpointing(void **state)
 	assert_near(sizing_of(&j).activations, 10 * 2000 * 512 * 4.0 + all / 10, 1);
 }
 
+static void test_what_was_measured_grows_with_the_batch(void **state)
+{
+	struct sizing_job j = job;
+
+	(void)state;
+	j.measured_activations = 6e9;
+	j.measured_batch = j.batch;
+	assert_near(sizing_of(&j).total, 5e8 + 4e9 + 8e9 + 8e9, 0);
+	j.batch = 4 * j.measured_batch;
+	assert_near(sizing_of(&j).total, 5e8 + 4e9 + 8e9 + 24e9, 0);
+}
+
+static void test_parts_add_up(void **state)
+{
+	struct sizing_job j = job;
+	struct sizing s;
+
+	(void)state;
+	j.trainable = 0.25;
+	j.gpus = 8;
+	j.tensor_parallel = 2;
+	for (j.zero = 0; j.zero <= 3; j.zero++) {
+		s = sizing_of(&j);
+		assert_near(sizing_part(&j, 7.5e8, 0) + sizing_part(&j, 2.5e8, 2.5e8),
+			    s.model + s.optimizer + s.gradients, 1);
+	}
+}
+
 static void test_inference(void **state)
 {
 	struct sizing_job j = job;
@@ -102,6 +130,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_total_is_the_larger_side),
 		cmocka_unit_test(test_checkpointing),
+		cmocka_unit_test(test_what_was_measured_grows_with_the_batch),
+		cmocka_unit_test(test_parts_add_up),
 		cmocka_unit_test(test_inference),
 		cmocka_unit_test(test_largest_batch),
 		cmocka_unit_test(test_images),
