@@ -180,6 +180,16 @@ static int group_unit(struct grouping *g, const struct blockers_block *block, si
 	return 0;
 }
 
+/* The bytes in use of the unit whose first block is given; *last is behind its blocks. */
+static uint64_t live_of_unit(const struct blockers_moment *moment, size_t first, size_t *last)
+{
+	uint64_t live = 0;
+
+	for (*last = first; *last < moment->nr_blocks && moment->block[*last].unit == moment->block[first].unit; ++*last)
+		live += moment->block[*last].size;
+	return live;
+}
+
 static int by_kept(const void *a, const void *b)
 {
 	const struct blocker *x = a, *y = b;
@@ -189,23 +199,38 @@ static int by_kept(const void *a, const void *b)
 	return x->oldest_ns < y->oldest_ns ? -1 : x->oldest_ns > y->oldest_ns;
 }
 
+/* What is free in units that are in use, and how much of it in those that are at least half free. */
+static void sum_free(const struct blockers_moment *moment, uint64_t *in_all, uint64_t *in_half_free)
+{
+	size_t last;
+
+	*in_all = *in_half_free = 0;
+	for (size_t first = 0; first < moment->nr_blocks; first = last) {
+		uint64_t unit = moment->block[first].unit_bytes, live = live_of_unit(moment, first, &last);
+
+		*in_all += unit - live;
+		*in_half_free += live <= unit / 2 ? unit - live : 0;
+	}
+}
+
 int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct model *m,
 		  struct model_process *process)
 {
 	struct grouping g = { .result = b, .m = m, .process = process };
+	uint64_t in_all, in_half_free;
+	size_t last;
 	int err = 0;
 
-	*b = (struct blockers){ 0 };
+	sum_free(moment, &in_all, &in_half_free);
+	*b = (struct blockers){ .is_half_free = 2 * in_half_free >= in_all };
 	g.of_group = calloc((size_t)process->books.groups.nr_groups + 1, sizeof(*g.of_group));
 	if (!g.of_group)
 		return TFMT_E_NOMEM;
-	for (size_t first = 0, last; first < moment->nr_blocks && !err; first = last) {
+	for (size_t first = 0; first < moment->nr_blocks && !err; first = last) {
 		const struct blockers_block *block = &moment->block[first];
-		uint64_t live = 0;
+		uint64_t live = live_of_unit(moment, first, &last);
 
-		for (last = first; last < moment->nr_blocks && moment->block[last].unit == block->unit; last++)
-			live += moment->block[last].size;
-		if (live && live <= block->unit_bytes / 2)
+		if (live && live <= (b->is_half_free ? block->unit_bytes / 2 : block->unit_bytes - 1))
 			err = group_unit(&g, block, last - first, live);
 	}
 	if (b->nr_blockers)

@@ -46,11 +46,12 @@ struct blocker {
 struct blockers {
 	struct blocker *blocker; /* most kept first */
 	size_t nr_blockers;
+	bool is_half_free; /* of units of which at least half is free; else of all, as most of what is stuck is elsewhere */
 };
 
 /*
- * Group the blocks of a moment by place, of units of which at least half is free. Returns 0 or TFMT_E_NOMEM;
- * blockers_release() is needed either way.
+ * Group the blocks of a moment by place, of units of which at least half is free, or of all where most of what is stuck
+ * lies in others. Returns 0 or TFMT_E_NOMEM; blockers_release() is needed either way.
  */
 int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct model *m,
 		  struct model_process *process);

@@ -186,11 +186,15 @@ static const char *expandable_advice(char buf[static TEXT_MAX], const struct fra
 	return buf;
 }
 
-static const char *blocker_advice(char buf[static TEXT_MAX], const struct blockers *b)
+/* Of blocks that keep more than they are. */
+static const char *blocker_advice(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_when when)
 {
+	const struct blockers *b = &v->blockers[when];
 	char site[TEXT_MAX / 2], kept[HUMAN_MAX], bytes[HUMAN_MAX];
 
-	if (!b->nr_blockers || !b->blocker[0].known)
+	if (!b->nr_blockers || !b->blocker[0].known ||
+	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
+	    b->blocker[0].kept_bytes <= v->d->moment[when].figures.reserved / ADVICE_PART)
 		return NULL;
 	snprintf(buf, TEXT_MAX, "make the %s of %s before the large blocks: frees %s",
 		 human_bytes(bytes, b->blocker[0].bytes), site_text(site, sizeof(site), &b->blocker[0]),
@@ -287,13 +291,14 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 	if (!sentence || !v->blockers[when].nr_blockers)
 		return;
 	emit_blank(e);
-	emit_text(e, "What kept segments that were at least half free, at %s:",
+	emit_text(e, "What kept segments that were %s free, at %s:",
+		  v->blockers[when].is_half_free ? "at least half" : "partly",
 		  when == FRAG_FAILURE ? "the failure" : "the peak");
 	print_blockers(e, v, when);
 	emit_blank(e);
 	if (expandable_advice(text + 2, v))
 		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
-	if (blocker_advice(text + 2, &v->blockers[when]))
+	if (blocker_advice(text + 2, v, when))
 		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
 }
 
@@ -400,7 +405,7 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 	emit_array_begin(e, "advice", NULL);
 	if (expandable_advice(text, v))
 		emit_string(e, NULL, NULL, text);
-	if (blocker_advice(text, b))
+	if (blocker_advice(text, v, when))
 		emit_string(e, NULL, NULL, text);
 	emit_array_end(e);
 	emit_object_end(e);

@@ -82,6 +82,20 @@ def test_blockers_are_the_planted_line(vramtrace, judged, scenario):
     assert vramtrace.call("frag", "--exit-code", done.path).returncode == 1
 
 
+def test_blockers_of_segments_that_are_mostly_in_use(vramtrace, judged):
+    """A finding is not without a place, and no advice is given that large blocks should come first."""
+    done, printed = judged("frag.py", "mostly")
+    (device,) = printed["devices"]
+    same_as_told(device, done.ledger)
+    (blocker,) = device["moments"]["peak"]["blockers"]
+    line = line_of(SOURCE, "# FILLER")
+    assert {finding["site"]["line"] for finding in printed["findings"]} == {blocker["site"]["line"]} == {line}
+    assert blocker["kept_bytes"] == device["moments"]["peak"]["stuck_bytes"] == 32 * 106 << 20
+    page = vramtrace.call("frag", done.path).stdout
+    assert "What kept segments that were partly free, at the peak:" in page and "before the large blocks" not in page
+    assert len(page.splitlines()) <= 24 and max(map(len, page.splitlines())) <= 80
+
+
 def test_a_failed_request(judged):
     _, printed = judged("frag.py", "failure")
     (device,) = printed["devices"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fragments the memory of the GPU in one known way, and prints what PyTorch's allocator says of it.
 
-usage: frag.py {failure|retry|segments|graph|streams|pending}
+usage: frag.py {failure|retry|segments|mostly|graph|streams|pending}
 """
 
 import sys
@@ -88,6 +88,20 @@ def segments():
     kept = cut_up(64, 256 * MIB)
     large = [torch.empty(2 * GIB, dtype=torch.uint8, device="cuda") for _ in range(4)]
     return (kept, large), {"peak": told()}
+
+
+def mostly():
+    """Segments of which less than half is free are stuck as well."""
+    kept = []
+    for _ in range(32):
+        whole = tensor(256 * MIB)
+        del whole
+        kept.append(torch.empty(150 * MIB, dtype=torch.uint8, device="cuda"))  # FILLER
+        kept.append(tensor(106 * MIB))
+    rests = kept[1::2]
+    del kept[1::2]
+    rests.clear()
+    return (kept, [tensor(200 * MIB) for _ in range(4)]), {"peak": told()}
 
 
 def streams():
