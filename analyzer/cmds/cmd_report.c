@@ -27,6 +27,7 @@
 #include "analyzer/ui/message.h"
 
 #define PAGE_LINES 24
+#define PAGE_WIDTH 80
 #define HOLDERS_SHOWN 3
 #define DEVICES_SHOWN 5
 #define ADVICE_SHOWN 3
@@ -96,6 +97,20 @@ static unsigned text_kept(struct emit *e, const struct model *m)
 	return 1;
 }
 
+/* "train.py, torch 2.11.0, simulated GPU h100", in one line: too long a name is cut. */
+static void text_program(struct emit *e, const struct model *m, const struct model_process *p)
+{
+	const char *name = *p->program ? print_short_path(p->program) : m->recording.path;
+	char with[128];
+	int n = snprintf(with, sizeof(with), "%s%.40s%s%.40s", p->torch ? ", torch " : "", p->torch ? p->torch : "",
+			 p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
+
+	if (strlen(name) + (size_t)n <= PAGE_WIDTH || n + 3 >= PAGE_WIDTH)
+		emit_heading(e, "%s%s", name, with);
+	else
+		emit_heading(e, "%.*s...%s", PAGE_WIDTH - 3 - n, name, with);
+}
+
 /*
  * Lines 1 and 2: what ran (of several, on the device explained), how it ended, how much was recorded. Returns how many
  * lines there are more.
@@ -106,9 +121,7 @@ static unsigned text_run(struct emit *e, const struct model *m, const struct mod
 	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64], text[256];
 	unsigned lines;
 
-	emit_heading(e, "%s%s%s%s%s", *p->program ? print_short_path(p->program) : m->recording.path,
-		     p->torch ? ", torch " : "", p->torch ? p->torch : "",
-		     p->simulated ? ", simulated GPU " : "", p->simulated ? p->simulated : "");
+	text_program(e, m, p);
 	snprintf(text, sizeof(text), "%s after %s; %s events, %s", end_text(end, sizeof(end), m),
 		 human_ns(duration, m->duration_ns), human_count(events, m->nr_events),
 		 m->complete ? "none lost" : "not whole: figures are \"at least\"");

@@ -14,6 +14,8 @@
 #define SITE_MAX 512
 #define LISTED_MAX 100 /* in JSON */
 #define NARROW_PATH 30
+#define NAME_MIN 8       /* of a file's name, however little room there is */
+#define REQUEST_WIDTH 52 /* behind what was asked for */
 #define NARROW_SITE 36
 #define HOLDERS_SHOWN 3
 #define MODULES_SHOWN 3
@@ -61,16 +63,19 @@ static const char *narrow_site_text(char *buf, size_t size, const struct stack_f
 static void print_request(struct emit *e, const struct autopsy *a)
 {
 	const struct failure *x = a->failure;
-	char asked[HUMAN_MAX], step[32] = "", stream[32] = "", where[SITE_MAX] = "";
+	char asked[HUMAN_MAX], step[48] = "", stream[32] = "", where[SITE_MAX] = "", line[16];
+	int room = REQUEST_WIDTH;
 
 	if (a->step)
 		snprintf(step, sizeof(step), "step %" PRIu32 "%s, ", a->step,
 			 a->device->process->is_kept ? " of those kept" : "");
 	if (x->stream)
 		snprintf(stream, sizeof(stream), ", stream %u", x->stream);
+	room -= (int)(strlen(step) + strlen(phase_names[x->phase]) + strlen(stream) + strlen(", at ")) +
+		snprintf(line, sizeof(line), ":%" PRIu32, a->site.line);
+	room = room > NARROW_PATH ? NARROW_PATH : room < NAME_MIN ? NAME_MIN : room;
 	if (a->site.file)
-		snprintf(where, sizeof(where), ", at %.*s:%" PRIu32, NARROW_PATH, narrow_path(a->site.file),
-			 a->site.line);
+		snprintf(where, sizeof(where), ", at %.*s%s", room, narrow_path(a->site.file), line);
 	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step,
 		   phase_names[x->phase], stream, where);
 }

@@ -107,7 +107,7 @@ static const char *narrow_frame_text(char *buf, size_t size, struct stack_frame 
 /* What a node of backward allocated: the node, and the line of forward that made it where both fit. */
 static void backward_origin(char *buf, size_t size, const struct stack_frame *node, struct stack_frame *site)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_MAX / 2];
 
 	if (!site) {
 		snprintf(buf, size, "in backward of %s", node->function);
@@ -121,24 +121,47 @@ static void backward_origin(char *buf, size_t size, const struct stack_frame *no
 		snprintf(buf, size, "from forward %s", text);
 }
 
-const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+/* "some_long_fi...:17 in f": too long a text in so many characters; of a place the line's number stays. Returns buf. */
+static const char *cut_origin(char buf[static TEXT_MAX], const char *origin, int width)
+{
+	const char *in = strstr(origin, " in "), *line = in;
+	int tail;
+
+	while (line && line > origin && *line != ':')
+		line--;
+	tail = line && *line == ':' ? (int)(in - line) : 0;
+	if (!tail || in - origin + 3 <= width || tail + 3 >= width)
+		snprintf(buf, TEXT_MAX, "%.*s...", width - 3, origin);
+	else
+		snprintf(buf, TEXT_MAX, "%.*s...%.*s", width - 3 - tail, origin, tail, line);
+	return buf;
+}
+
+static void whole_origin(char buf[static TEXT_MAX], const struct model *m, struct model_process *p,
 			 const struct holder *h)
 {
 	struct stack stack = { 0 };
-	char text[TEXT_MAX];
+	char text[TEXT_MAX / 2];
 	int site = expand(&stack, m, p, h->largest) ? stack_site(&stack) : -1;
 	struct stack_frame *frame = site < 0 ? NULL : &stack.frame[site];
 	const struct stack_frame *node = stack_node(&stack);
 
 	if (node && (!frame || frame->from_forward || !frame->python))
-		backward_origin(buf, size, node, frame && frame->from_forward ? frame : NULL);
+		backward_origin(buf, TEXT_MAX, node, frame && frame->from_forward ? frame : NULL);
 	else if (!frame)
-		no_frames_text(buf, size, p, h->largest);
+		no_frames_text(buf, TEXT_MAX, p, h->largest);
 	else
-		snprintf(buf, size, "allocated at %s", narrow_frame_text(text, sizeof(text), frame, ORIGIN_WIDTH));
-	if (strlen(buf) > ORIGIN_LINE && size > ORIGIN_LINE)
-		strcpy(buf + ORIGIN_LINE - 3, "...");
+		snprintf(buf, TEXT_MAX, "allocated at %s", narrow_frame_text(text, sizeof(text), frame, ORIGIN_WIDTH));
 	stack_release(&stack);
+}
+
+const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+			 const struct holder *h)
+{
+	char whole[TEXT_MAX], cut[TEXT_MAX];
+
+	whole_origin(whole, m, p, h);
+	snprintf(buf, size, "%s", strlen(whole) > ORIGIN_LINE ? cut_origin(cut, whole, ORIGIN_LINE) : whole);
 	return buf;
 }
 
@@ -416,16 +439,17 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct model *m,
 {
 	static const char at[] = "allocated at ", forward[] = ", from forward ";
 	char text[TEXT_MAX];
-	const char *from = print_origin(text, sizeof(text), m, p, h), *line = strstr(text, forward);
+	const char *from = text, *line;
 
+	whole_origin(text, m, p, h);
+	line = strstr(text, forward);
 	if (!strncmp(from, at, sizeof(at) - 1))
 		from += sizeof(at) - 1;
 	if (line && strlen(from) > (size_t)width)
 		from = line + 2;
 	if (strlen(from) > (size_t)width)
-		snprintf(buf, TEXT_MAX, "%.*s...", width - 3, from);
-	else
-		snprintf(buf, TEXT_MAX, "%s", from);
+		return cut_origin(buf, from, width);
+	snprintf(buf, TEXT_MAX, "%s", from);
 	return buf;
 }
 

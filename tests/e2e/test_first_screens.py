@@ -9,6 +9,7 @@ masked: the recording's path, times, numbers of events, versions.
 import functools
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,33 @@ def test_report_has_what_it_must(vramtrace, job, name):
         assert re.search(rf"^ *{label} +\d[\d.]* [KMG]iB", page, re.MULTILINE), label
     assert len(re.findall(r"^ *[\d.]+ [KMG]?i?B +[\d.]+% +[\d,]+  .*\w\.py:\d+ ", page, re.MULTILINE)) == 3, page
     assert 1 <= len(re.findall(r"^(?:next:| {5}) vramtrace ", page, re.MULTILINE)) <= 3
+
+
+LONG = """
+import torch
+
+
+def a_function_that_keeps_every_result_that_it_computes_in_a_list_of_its_own(results, model):
+    results.append(model(torch.randn(4096, 1024, device="cuda")) * 2)
+    results[-1].sum().backward()
+
+
+results, model = [], torch.nn.Linear(1024, 1024).cuda()
+while True:
+    a_function_that_keeps_every_result_that_it_computes_in_a_list_of_its_own(results, model)
+"""
+
+
+def test_long_names_are_cut_and_lines_are_not(vramtrace, tmp_path):
+    """A page keeps its width whatever a file is called, and its places their lines."""
+    script = tmp_path / "a_package_of_many_words" / "a_training_script_whose_name_is_longer_than_any_column.py"
+    script.parent.mkdir()
+    script.write_text(LONG)
+    done = vramtrace.record(tmp_path / "j.vtr", [sys.executable, script], options=("--simulate-capacity", "1GiB"))
+    assert done.status == 1 and "OutOfMemoryError" in done.stderr
+    for command in ("report", "oom", "leaks", "frag"):
+        page = vramtrace.call(command, "j.vtr", cwd=tmp_path).stdout
+        lines = page.splitlines()
+        assert len(lines) <= 24 and max(map(len, lines)) <= 80, page
+        if command in ("report", "leaks"):
+            assert re.search(r"^ *\d[\d.]* [GM]iB +[\d.]+% +\d+  a_training_script.*\.\.\.:6$", page, re.MULTILINE), page
