@@ -148,7 +148,7 @@ static size_t nr_readings(const struct stepsample_series *series, const struct l
 
 /* ---- what grows ------------------------------------------------------------------------------ */
 
-/* Does it go on to the end, step after step? */
+/* Does it go on to the end, step after step, to more than ever before? Else it may be let go again, as it was. */
 static bool goes_on(const struct growth *g, const struct growth_reading *r, size_t nr)
 {
 	const struct growth_reading *used = r + g->nr_warm_up, *last = &r[nr - 1], *third;
@@ -156,6 +156,9 @@ static bool goes_on(const struct growth *g, const struct growth_reading *r, size
 
 	if (g->shape < GROWTH_STEADY || g->nr_used < 4)
 		return false;
+	for (size_t i = 0; i < g->nr_warm_up; i++)
+		if (r[i].bytes >= last->bytes)
+			return false;
 	for (size_t i = 1; i < g->nr_used; i++)
 		rises += used[i].bytes > used[i - 1].bytes;
 	third = used + (g->nr_used - 1) * 2 / 3;

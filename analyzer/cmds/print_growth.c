@@ -279,7 +279,7 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 
 	print_growth_line(e, g, s);
 	if (g->shape == GROWTH_UNKNOWN) {
-		emit_text(e, "%zu readings are too few to tell whether that goes on: 4 are needed",
+		emit_text(e, "readings are too few to tell whether that goes on: %zu of the 4 that are needed",
 			  g->nr_used);
 	} else {
 		print_slopes(e, g, s);

@@ -28,7 +28,7 @@ PLANTS = {
 }
 HEALTHY = [
     "warm_up", "evaluation", "lengths", "curriculum", "checkpoints", "accumulation", "allocator", "scheduler", "average",
-    "loader", "masks",
+    "loader", "masks", "finder", "epochs",
 ]
 STEPS = 40
 
@@ -143,13 +143,14 @@ def test_exit_codes(vramtrace, recorded):
 
 @pytest.mark.parametrize("kind", HEALTHY)
 def test_nothing_is_invented(vramtrace, recorded, kind):
-    """Memory that is the same from step to step, in the end, is no finding and not even a note."""
+    """Memory that is the same from step to step, in the end, is no finding and not even a note, and not fragmented."""
     done = recorded("leaks/healthy.py", kind, str(STEPS))
     assert done.status == 0, done.stderr
     leaks = vramtrace.json("leaks", done.path)
     assert leaks["findings"] == [] and [growth["causes"] for growth in leaks["growth"]] == [[]]
     text = vramtrace.call("leaks", done.path).stdout
     assert "Memory does not grow from step to step" in text and len(text.splitlines()) <= 24
+    assert vramtrace.json("frag", done.path)["findings"] == []
     (device,) = vramtrace.json("report", done.path)["devices"]
     assert device["steps"]["count"] >= STEPS - 1 and device["steps"]["predicted_oom_step"] is None
 

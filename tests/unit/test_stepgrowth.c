@@ -140,6 +140,23 @@ static void few_steps_tell_nothing(void **state)
 	done();
 }
 
+/* Large results are gathered until an epoch ends, and let go; the last epoch is cut short. */
+static void what_was_let_go_before_is_no_growth(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 40; i++) {
+		train();
+		alloc(20, 0x10000000 + 0x1000000 * i, 8 * MiB);
+		for (uint64_t k = 0; i % 15 == 14 && k < 15; k++)
+			release(0x10000000 + 0x1000000 * (i - k));
+	}
+	find();
+	assert_int_equal(g.nr_causes, 0);
+	assert_int_equal(g.nr_findings, 0);
+	done();
+}
+
 /* A cache that is longer in each step, in blocks that the allocator gives as it has them: up to 1 MiB larger. */
 static void what_was_asked_for_grows_where_blocks_halt(void **state)
 {
@@ -214,6 +231,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_that_moves_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(an_evaluation_behind_is_no_step, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(few_steps_tell_nothing, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(what_was_let_go_before_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(what_was_asked_for_grows_where_blocks_halt, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_time, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(a_program_that_is_filled_is_no_finding, synthetic_enter, synthetic_leave),

@@ -188,6 +188,38 @@ def masks():
     train(model, adam(model), each_step=each_step)
 
 
+def finder():
+    """A search for the learning rate: a run that is thrown away, behind which weights and state are as before."""
+    model = network()
+    optimizer = adam(model)
+    before = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
+    losses = []
+
+    def raise_rate(step):
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-7 * 1.5**step
+        losses.append(1.0)
+
+    train(model, optimizer, each_step=raise_rate)
+    model.load_state_dict(before[0])
+    optimizer.load_state_dict(before[1])
+    train(model, optimizer)
+
+
+def epochs():
+    """Predictions are gathered until an epoch ends; the last one is cut short."""
+    model, predictions = network(), []
+
+    def each_step(step):
+        with torch.no_grad():
+            predictions.append(model(torch.randn(256, 512, device="cuda")))
+        if step % 15 == 14:
+            torch.cat(predictions).mean().item()
+            predictions.clear()
+
+    train(model, adam(model), each_step=each_step)
+
+
 def serving():
     """No training: requests of random lengths, of which nothing stays."""
     model = network()
