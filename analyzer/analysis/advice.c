@@ -26,6 +26,7 @@ static const struct advice_row {
 	{ "optimizer_offload", advice_offload, true, false },
 	{ "sharded_optimizer", advice_sharding, true, false },
 	{ "smaller_batch", advice_smaller_batch, false, true },
+	{ "shorter_sequence", advice_shorter, false, true },
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
@@ -69,6 +70,11 @@ bool advice_is_born(const struct advice_job *j, size_t block, enum phase phase)
 	const struct life *life = &j->blocks.block[block].life;
 
 	return life->birth.ordinal >= j->from && life->birth.ordinal <= j->to && life->birth.phase == phase;
+}
+
+bool advice_is_kept(const struct advice_job *j, size_t block)
+{
+	return j->blocks.block[block].category == CATEGORY_ACTIVATION && advice_is_born(j, block, PHASE_FORWARD);
 }
 
 static int by_number(const void *va, const void *vb)
@@ -193,9 +199,13 @@ static bool find_window(struct lives_window *w, struct advice_job *j, const stru
 	if (failure) {
 		w->to = failure->ordinal;
 		j->asked = replay_rounded(failure->asked);
+		j->asked_stack = failure->python_stack;
+		j->asked_phase = failure->phase;
 		j->peak = failure->allocated + j->asked;
 		if (failure->free_known && failure->refused > failure->free)
 			j->lacking = failure->refused - failure->free;
+		if (j->lacking > j->peak)
+			j->lacking = j->peak;
 	} else {
 		j->peak = of->moment[moment].bytes;
 	}

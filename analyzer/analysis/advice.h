@@ -17,7 +17,7 @@
 #include "analyzer/analysis/blockreplay.h"
 #include "analyzer/failures.h"
 
-#define ADVICE_MAX 10  /* kinds */
+#define ADVICE_MAX 14  /* kinds */
 #define ADVICE_USUAL 5 /* ... that are said unless all are asked for */
 #define ADVICE_TEXT_MAX 320
 #define ADVICE_TITLE_MAX 57 /* indented and with its figure, a line of the screen */
@@ -78,6 +78,8 @@ struct advice_job {
 	uint64_t from, to;	  /* ordinals of the window */
 	uint64_t backward;	  /* the first event of backward in it; TFMT_NO_ORDINAL = none */
 	uint64_t asked;		  /* the request that failed at `to`; 0 = none did */
+	uint32_t asked_stack;	  /* ... its Python stack, */
+	enum phase asked_phase;
 	uint64_t base;		  /* bytes that are not known block by block */
 	uint64_t floor;		  /* a peak outside of the window that no advice changes */
 	uint64_t peak;
@@ -94,6 +96,9 @@ uint64_t advice_peak(const struct advice_job *j, struct replay *r);
 
 /* Was the block allocated in the window, in that phase? */
 bool advice_is_born(const struct advice_job *j, size_t block, enum phase phase);
+
+/* Is it an activation that forward made in the window? */
+bool advice_is_kept(const struct advice_job *j, size_t block);
 uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: REPLAY_END */
 
 /* Equal for shapes of the same sizes in any order, of any type; 0 = not known. */
@@ -121,6 +126,7 @@ bool advice_small_state(const struct advice_job *j, struct advice *a);
 bool advice_set_to_none(const struct advice_job *j, struct advice *a);
 bool advice_accumulation(const struct advice_job *j, struct advice *a);
 bool advice_smaller_batch(const struct advice_job *j, struct advice *a);
+bool advice_shorter(const struct advice_job *j, struct advice *a);
 bool advice_free_before(const struct advice_job *j, struct advice *a);
 bool advice_expandable(const struct advice_job *j, struct advice *a);
 bool advice_offload(const struct advice_job *j, struct advice *a);

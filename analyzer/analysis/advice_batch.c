@@ -1,135 +1,220 @@
 /* SPDX-License-Identifier: MIT */
-/* Advice about the batch: in parts whose gradients add up, or smaller. */
+/* Advice about the batch: in parts whose gradients add up, smaller, or of shorter samples. */
 #include <inttypes.h>
+#include <stdio.h>
 
-#include "analyzer/analysis/advice.h"
+#include "analyzer/analysis/unseen.h"
 #include "analyzer/ui/human.h"
 
-/* The size of the batch by what was put in: of most bytes of input the first dimension; 0 = not known. */
-static uint64_t batch_of(const struct advice_job *j, size_t *input)
+#define ROOM_SHARE 0.08
+#define LENGTH_STEP 8 /* lengths are advised in multiples of it */
+
+static uint64_t sum_of(const struct advice_job *j, enum category category)
 {
-	uint64_t batch = 0, most = 0;
+	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct category_block *b = &j->blocks.block[i];
-
-		if (b->category != CATEGORY_INPUT || b->life.birth.ordinal < j->from || b->life.birth.ordinal > j->to ||
-		    !j->shape[i].nr_dims || b->life.size <= most)
-			continue;
-		most = b->life.size;
-		batch = j->shape[i].dims[0];
-		*input = i;
-	}
-	return batch;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == category && j->blocks.block[i].life.birth.ordinal <= j->to)
+			bytes += j->blocks.block[i].life.size;
+	return bytes;
 }
 
-/* Does the block hold something of each sample? Of these a smaller batch has less. */
-static bool follows_batch(const struct advice_job *j, size_t i, uint64_t batch)
+/*
+ * Gradients that would add up, of parameters that had none when memory ran out: of as many as there are, or as the
+ * optimizer keeps state of.
+ */
+static uint64_t gradients_to_come(const struct advice_job *j)
 {
-	const struct category_block *b = &j->blocks.block[i];
-	const struct tfmt_shape *s = &j->shape[i];
+	uint64_t parameters = sum_of(j, CATEGORY_PARAMETER), state = sum_of(j, CATEGORY_OPTIMIZER_STATE),
+		 gradients = sum_of(j, CATEGORY_GRADIENT);
 
-	if (b->life.birth.ordinal < j->from || !s->nr_dims || b->life.birth.phase == PHASE_OPTIMIZER ||
-	    b->life.birth.phase == PHASE_INIT)
-		return false;
-	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_INPUT && b->category != CATEGORY_TEMPORARY)
-		return false;
-	if (advice_fits_parameter(j, i))
-		return false;
-	return s->dims[0] % batch == 0 || (s->nr_dims > 1 && s->dims[1] == batch);
+	if (!j->asked || j->asked_phase == PHASE_OPTIMIZER)
+		return 0;
+	if (state && state < parameters)
+		parameters = state;
+	return parameters > gradients ? parameters - gradients : 0;
 }
 
-/* Does the request that failed follow it, too? It does where forward or backward asked, but for a gradient's size. */
-static struct replay without_request(const struct advice_job *j, uint64_t part, uint64_t batch)
+/*
+ * The peak with this cut. If gradients of several parts add up, they are there from the beginning, and what backward
+ * makes is another one of each, for a moment.
+ */
+static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
 
 	if (j->asked)
-		replay_add(&r, r.to, REPLAY_END, replay_rounded(j->asked * part / batch));
-	return r;
-}
-
-/*
- * The peak with `part` samples of `batch` at a time. If gradients of several parts add up, they are there from the
- * beginning, and what backward makes is another one of each, for a moment.
- */
-static uint64_t peak_with(const struct advice_job *j, uint64_t part, uint64_t batch, bool adds_up)
-{
-	struct replay r = without_request(j, part, batch);
-
+		replay_add(&r, r.to, REPLAY_END, batchcut_asked(c, j) + unseen_bytes(u, j, c));
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
 		uint64_t from = advice_time(b->life.birth.ordinal), to = advice_time(b->life.death.ordinal);
 
-		if (follows_batch(j, i, batch)) {
-			replay_add(&r, from, to, replay_rounded(b->life.size * part / batch));
-		} else if (adds_up && b->category == CATEGORY_GRADIENT && advice_is_born(j, i, PHASE_BACKWARD)) {
+		if (adds_up && b->category == CATEGORY_GRADIENT && advice_is_born(j, i, PHASE_BACKWARD)) {
 			replay_add(&r, advice_time(j->from), to, b->life.size);
 			replay_add(&r, from, from + REPLAY_SCALE, b->life.size);
 		} else {
-			advice_keep(&r, j, i);
+			replay_add(&r, from, to, batchcut_size(c, j, i));
 		}
 	}
+	if (adds_up)
+		replay_add(&r, r.from, REPLAY_END, gradients_to_come(j));
 	return advice_peak(j, &r);
 }
 
-/* What would have served the request, by the figures of the driver. */
-static uint64_t peak_that_fits(const struct advice_job *j)
+/*
+ * What would have served the request, by the figures of the driver, with room for `more` and for fragmentation, which
+ * differs from batch to batch.
+ */
+static uint64_t peak_that_fits(const struct advice_job *j, uint64_t more)
 {
-	return j->lacking < j->peak ? j->peak - j->lacking : j->peak;
+	uint64_t most = (uint64_t)((1 - ROOM_SHARE) * (double)(j->peak - j->lacking));
+
+	return most > more ? most - more : 0;
 }
 
-bool advice_accumulation(const struct advice_job *j, struct advice *a)
+/* State of the optimizer to leave room for: none if nothing fits beside it, as where most parameters are frozen. */
+static uint64_t state_to_come(const struct advice_job *j, struct batchcut *c, const struct unseen *u, bool adds_up)
+{
+	c->part = 1;
+	return peak_with(j, c, u, adds_up) <= peak_that_fits(j, u->state_bytes) ? u->state_bytes : 0;
+}
+
+/* ---- in parts -------------------------------------------------------------------------------- */
+
+static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, const struct unseen *u)
 {
 	char peak[HUMAN_MAX], where[64];
-	size_t input = 0;
-	uint64_t batch = batch_of(j, &input), parts = 2, part;
+	uint64_t parts = 2, most;
 
-	if (batch < 2)
+	if (c->batch < 2)
 		return false;
-	part = (batch + parts - 1) / parts;
-	a->after_bytes = peak_with(j, part, batch, true);
-	while (j->lacking && a->after_bytes > peak_that_fits(j) && 2 * parts <= batch) {
+	a->peak_bytes = peak_with(j, c, u, false);
+	most = peak_that_fits(j, state_to_come(j, c, u, true));
+	c->part = (c->batch + parts - 1) / parts;
+	a->after_bytes = peak_with(j, c, u, true);
+	while (j->lacking && a->after_bytes > most && 2 * parts <= c->batch) {
 		parts *= 2;
-		part = (batch + parts - 1) / parts;
-		a->after_bytes = peak_with(j, part, batch, true);
+		c->part = (c->batch + parts - 1) / parts;
+		a->after_bytes = peak_with(j, c, u, true);
 	}
-	advice_at_stack(j, a, j->blocks.block[input].life.birth.stack);
+	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, part, where);
+	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, c->part, where);
 	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %" PRIu64 ": (loss / %" PRIu64
-			 ").backward() for each, then one optimizer.step()", batch, where, parts, part, parts);
+			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, c->part, parts);
 	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller, gradients are there throughout: "
 			   "the peak would be %s", parts, human_bytes(peak, a->after_bytes));
 	advice_cost(a, "%" PRIu64 " calls of the model for each step instead of 1; BatchNorm sees parts", parts);
 	return true;
 }
 
-bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
+bool advice_accumulation(const struct advice_job *j, struct advice *a)
 {
-	char peak[HUMAN_MAX], where[64];
-	size_t input = 0;
-	uint64_t batch = batch_of(j, &input), low = 0, high = batch;
+	struct batchcut c;
+	struct unseen u;
+	bool found;
 
-	if (batch < 2 || !j->lacking)
+	if (!batchcut_init(&c, j))
 		return false;
+	unseen_find(&u, j, &c);
+	found = in_parts(j, a, &c, &u);
+	unseen_release(&u);
+	return found;
+}
+
+/* ---- what fits ------------------------------------------------------------------------------- */
+
+/* The largest part, a multiple of `step`, that fits; 0: none does. */
+static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const struct unseen *u, uint64_t step,
+			  uint64_t more)
+{
+	uint64_t low = 0, high = (c->whole + step - 1) / step;
+
 	while (high - low > 1) { /* low fits, or is 0; high does not */
 		uint64_t mid = low + (high - low) / 2;
 
-		if (peak_with(j, mid, batch, false) <= peak_that_fits(j))
+		c->part = mid * step;
+		if (peak_with(j, c, u, false) <= peak_that_fits(j, more))
 			low = mid;
 		else
 			high = mid;
 	}
-	if (!low)
+	return low * step;
+}
+
+/* What the figure knows of: what was seen, the rest of forward, and what was left free. */
+static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
+{
+	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[64] = "", state[96] = "";
+	uint32_t left = u->nr_layers ? u->nr_layers - 1 - u->layer : 0;
+
+	if (left)
+		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
+	if (u->vocabulary)
+		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words", u->vocabulary);
+	if (more)
+		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam", human_bytes(size, more));
+	else if (u->state_bytes)
+		snprintf(state, sizeof(state), "; what the optimizer keeps was not seen");
+	advice_evidence(a, "the largest that fits: %s allocated%s%s, and 8%% left for fragmentation%s",
+			human_bytes(peak, a->after_bytes), layers, logits, state);
+}
+
+static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, const struct unseen *u)
+{
+	uint64_t step = c->of_length ? LENGTH_STEP : 1, more, part;
+
+	c->whole = c->part = c->of_length ? c->length : c->batch;
+	a->peak_bytes = peak_with(j, c, u, false);
+	more = state_to_come(j, c, u, false);
+	part = find_part(j, c, u, step, more);
+	if (!part)
 		return false;
-	a->after_bytes = peak_with(j, low, batch, false);
-	advice_at_stack(j, a, j->blocks.block[input].life.birth.stack);
+	c->part = part;
+	a->after_bytes = peak_with(j, c, u, false);
+	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
+	tell_fit(a, u, more);
+	return true;
+}
+
+static bool find_smaller(const struct advice_job *j, struct advice *a, struct batchcut *c)
+{
+	struct unseen u;
+	bool found;
+
+	unseen_find(&u, j, c);
+	found = find_fit(j, a, c, &u);
+	unseen_release(&u);
+	return found;
+}
+
+bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
+{
+	char where[64];
+	struct batchcut c;
+
+	if (!j->lacking || !batchcut_init(&c, j) || c.batch < 2 || !find_smaller(j, a, &c))
+		return false;
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "batch %" PRIu64 " instead of %" PRIu64 "%s", low, batch, where);
-	advice_action(a, "a batch of %" PRIu64 " instead of %" PRIu64 "%s", low, batch, where);
-	advice_evidence(a, "the largest with which this request would have fitted: %s allocated; what comes behind it "
-			   "in the step was not seen", human_bytes(peak, a->after_bytes));
+	advice_title(a, "batch %" PRIu64 " instead of %" PRIu64 "%s", c.part, c.batch, where);
+	advice_action(a, "a batch of %" PRIu64 " instead of %" PRIu64 "%s", c.part, c.batch, where);
 	advice_cost(a, "each step sees fewer samples: other results");
+	return true;
+}
+
+bool advice_shorter(const struct advice_job *j, struct advice *a)
+{
+	char where[64];
+	struct batchcut c;
+
+	if (!j->lacking || !batchcut_init(&c, j) || !c.length)
+		return false;
+	c.of_length = true;
+	if (!find_smaller(j, a, &c))
+		return false;
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "length %" PRIu64 " instead of %" PRIu64 "%s", c.part, c.length, where);
+	advice_action(a, "cut samples to a length of %" PRIu64 " instead of %" PRIu64 "%s", c.part, c.length, where);
+	advice_cost(a, "the ends of longer samples are not seen: other results");
 	return true;
 }

@@ -2,29 +2,18 @@
 /*
  * Advice to checkpoint layers: their activations are dropped in forward and computed again in backward.
  *
- * A *list* is what modules have in common that are called one after another at one line (layers.0, layers.1, ...); its
- * members are the layers. What a layer has made by the end of its forward goes then, but for its *output*, which is the
+ * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its *output*, which is the
  * next one's input; it is there again from the layer's backward on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/advice.h"
+#include "analyzer/analysis/layerlist.h"
 #include "analyzer/element.h"
 #include "analyzer/ui/human.h"
 
 #define LAYERS_MIN 3  /* of two, one is always there */
-#define LAYERS_MAX 4096
-#define LISTS_MAX 64
-
-struct list {
-	uint32_t parent;
-	const char *name;
-	uint32_t depth; /* of its members */
-	uint64_t bytes; /* activations */
-	uint32_t nr_layers; /* the highest index and one */
-};
 
 struct layer {
 	uint64_t first, last; /* births in forward, ordinals; first TFMT_NO_ORDINAL: none */
@@ -39,71 +28,12 @@ struct layer {
 struct layers {
 	const struct advice_job *j;
 	const struct modulepaths *paths;
-	struct list list;
+	struct layerlist list;
 	struct layer *layer;
 	int32_t *of; /* by path: its layer, -1 = in none */
 };
 
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-static bool is_kept_by_forward(const struct advice_job *j, size_t i)
-{
-	return j->blocks.block[i].category == CATEGORY_ACTIVATION && advice_is_born(j, i, PHASE_FORWARD);
-}
-
-static bool is_member(const struct list *list, const struct modulepath *p)
-{
-	return p->indexed && p->parent == list->parent && !strcmp(p->name, list->name);
-}
-
-static struct list *list_of(struct list *list, size_t *nr, const struct modulepath *p, uint32_t depth)
-{
-	for (size_t i = 0; i < *nr; i++)
-		if (is_member(&list[i], p))
-			return &list[i];
-	if (*nr == LISTS_MAX)
-		return NULL;
-	list[*nr] = (struct list){ .parent = p->parent, .name = p->name, .depth = depth };
-	return &list[(*nr)++];
-}
-
-static size_t find_lists(const struct advice_job *j, const struct modulepaths *paths, struct list *list)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		uint32_t path = j->blocks.block[i].module, depth = modulepaths_depth(paths, path);
-
-		if (!is_kept_by_forward(j, i))
-			continue;
-		for (; path; path = paths->path[path - 1].parent, depth--) {
-			const struct modulepath *p = &paths->path[path - 1];
-			struct list *of = p->indexed && p->index < LAYERS_MAX ? list_of(list, &nr, p, depth) : NULL;
-
-			if (!of)
-				continue;
-			of->bytes += j->blocks.block[i].life.size;
-			of->nr_layers = p->index >= of->nr_layers ? p->index + 1 : of->nr_layers;
-		}
-	}
-	return nr;
-}
-
 /* ---- the layers of one list ------------------------------------------------------------------ */
-
-static void find_members(struct layers *l)
-{
-	for (uint32_t path = 1; path <= l->paths->nr_paths; path++) {
-		const struct modulepath *p = &l->paths->path[path - 1];
-
-		l->of[path] = -1;
-		if (is_member(&l->list, p) && p->index < l->list.nr_layers)
-			l->of[path] = (int32_t)p->index;
-		else if (p->parent && p->parent < path)
-			l->of[path] = l->of[p->parent];
-	}
-	l->of[0] = -1;
-}
 
 static struct layer *layer_of(const struct layers *l, size_t block)
 {
@@ -179,7 +109,7 @@ static void find_backward(struct layers *l)
 			continue;
 		if (advice_is_born(j, i, PHASE_BACKWARD))
 			earlier(&layer->back, life->birth.ordinal);
-		if (is_kept_by_forward(j, i) && life->death.phase == PHASE_BACKWARD)
+		if (advice_is_kept(j, i) && life->death.phase == PHASE_BACKWARD)
 			earlier(&layer->back, life->death.ordinal);
 	}
 }
@@ -260,7 +190,7 @@ static uint64_t peak_checkpointed(const struct layers *l)
 
 		if (layer && i == layer->output)
 			add_output(l, &r, layer, i);
-		else if (layer && is_kept_by_forward(j, i))
+		else if (layer && advice_is_kept(j, i))
 			add_kept(l, &r, layer, i);
 		else
 			advice_keep(&r, j, i);
@@ -284,7 +214,7 @@ static void find_site(struct layers *l, struct advice *a)
 	for (size_t i = 0; i < l->j->blocks.nr_blocks && !a->has_site; i++) {
 		uint32_t call;
 
-		if (!layer_of(l, i) || !is_kept_by_forward(l->j, i))
+		if (!layer_of(l, i) || !advice_is_kept(l->j, i))
 			continue;
 		call = modulepaths_call(paths, l->j->blocks.block[i].life.birth.stack, l->list.depth);
 		if (call)
@@ -343,7 +273,7 @@ static bool layers_find(struct layers *l)
 		return false;
 	for (uint32_t i = 0; i < l->list.nr_layers; i++)
 		l->layer[i] = (struct layer){ .first = TFMT_NO_ORDINAL, .back = TFMT_NO_ORDINAL, .output = SIZE_MAX };
-	find_members(l);
+	layerlist_members(&l->list, l->paths, l->of);
 	find_forward(l);
 	if (!are_in_order(l))
 		return false;
@@ -362,7 +292,7 @@ static unsigned nr_layers(const struct layers *l)
 	return nr;
 }
 
-static void try_list(const struct advice_job *j, const struct list *list, struct advice *best)
+static void try_list(const struct advice_job *j, const struct layerlist *list, struct advice *best)
 {
 	struct layers l = { .j = j, .paths = j->device->process->books.modulepaths, .list = *list };
 	struct advice a = *best;
@@ -382,8 +312,8 @@ static void try_list(const struct advice_job *j, const struct list *list, struct
 bool advice_checkpointing(const struct advice_job *j, struct advice *a)
 {
 	const struct modulepaths *paths = j->device->process->books.modulepaths;
-	struct list list[LISTS_MAX];
-	size_t nr = paths ? find_lists(j, paths, list) : 0;
+	struct layerlist list[LAYERLISTS_MAX];
+	size_t nr = paths ? layerlists_find(list, j, paths) : 0;
 
 	a->after_bytes = a->peak_bytes;
 	for (size_t i = 0; i < nr; i++)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`advise` predicts what each change saves: the same job with that change applied has the peak that was computed."""
 
+import re
+
 import pytest
 
 from harness import JOBS, python
@@ -97,7 +99,7 @@ def test_healthy_job_gets_none(vramtrace, ran):
 def test_order_and_size(vramtrace, ran):
     """At most five, largest first, none below 2% of the peak, each with a figure and a cost."""
     rows = vramtrace.json("advise", "--always", ran(*KINDS["chunked_loss"][0]).path)["advice"]
-    saved = [row["saved_bytes"] for row in rows if row["kind"] != "smaller_batch"]
+    saved = [row["saved_bytes"] for row in rows if row["kind"] not in FITS]
     assert 1 < len(rows) <= 5 and saved == sorted(saved, reverse=True)
     for row in rows:
         assert row["saved_bytes"] == row["peak_bytes"] - row["after_bytes"] >= 0.02 * row["peak_bytes"]
@@ -113,18 +115,41 @@ def test_expandable_segments(vramtrace, ran):
     assert row["of"] == "reserved" and abs(row["saved_bytes"] - saved) <= 0.05 * saved
 
 
-def test_batch_that_fits(vramtrace, tmp_path):
-    """A job that ran out is told of a smaller batch, behind all that keeps its result."""
+def run_in_3_gib(vramtrace, path, arguments):
+    return vramtrace.record(path, python("advice.py", *arguments), options=(*QUICK, "--simulate-capacity", "3GiB"))
 
-    def run(batch, name):
-        options = (*QUICK, "--simulate-capacity", "3GiB")
-        return vramtrace.record(tmp_path / name, python("advice.py", "--batch", batch), options=options)
 
-    failed = run("48", "failed.vtr")
+FITS = {
+    "smaller_batch": (["--batch", "48"], "--batch"),
+    "shorter_sequence": (["--batch", "16", "--length", "1000", "matrix"], "--length"),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_what_fits(vramtrace, ran, tmp_path, kind):
+    """A job that ran out in its first forward is told of a batch, and of a length, with which it runs through."""
+    before, option = FITS[kind]
+    failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", before)
     assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    advice = advice_of(vramtrace, failed)
+    assert {row["kind"] for row in list(advice.values())[-2:]} == set(FITS), "they come last"
+    row = advice[kind]
+    assert row["enough"] and not row["keeps_result"]
+    fits, given = re.search(r"(\d+) instead of (\d+)", row["title"]).groups()
+    assert given == before[before.index(option) + 1]
+    after = [fits if word == given else word for word in before]
+    fitted = run_in_3_gib(vramtrace, tmp_path / "fitted.vtr", after)
+    assert fitted.status == 0, fitted.stderr
+    saved = peak_of(ran(*before)) - peak_of(fitted)
+    print(f"{row['title']}: predicted {row['saved_bytes'] / MIB:.1f} MiB, measured {saved / MIB:.1f} MiB")
+    assert abs(row["saved_bytes"] - saved) <= 0.05 * saved
+
+
+def test_pages_of_a_failure(vramtrace, tmp_path):
+    """oom and report have the same advice as advise, and keep to the screen."""
+    failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", FITS["smaller_batch"][0])
     rows = vramtrace.json("oom", failed.path)["advice"]
     assert rows == vramtrace.json("advise", failed.path)["advice"] == vramtrace.json("report", failed.path)["advice"]
-    assert rows[-1]["kind"] == "smaller_batch" and rows[-1]["enough"] and not rows[-1]["keeps_result"]
     assert all(len(line) <= 80 for line in vramtrace.call("advise", failed.path).stdout.splitlines())
     for command in ("oom", "report"):
         lines = vramtrace.call(command, failed.path).stdout.splitlines()

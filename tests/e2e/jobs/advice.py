@@ -3,7 +3,7 @@
 
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
-Habits that advice is about: keep-gradients, late-zero, keep-logits. Advice applied: checkpoint, chunks, state8,
+Habits that advice is about: keep-gradients, late-zero, keep-logits, matrix (attention by hand). Advice applied: checkpoint, chunks, state8,
 accumulate, offload, shard.
 """
 
@@ -33,9 +33,13 @@ class Block(nn.Module):
             part.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
             for part in self.qkv(self.norm1(x)).split(width, dim=2)
         )
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = by_hand(q, k, v) if has("matrix") else functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+
+def by_hand(q, k, v):
+    return torch.softmax(q @ k.transpose(2, 3) / q.shape[3] ** 0.5, dim=3) @ v
 
 
 class Model(nn.Module):

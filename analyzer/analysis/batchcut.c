@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What follows the batch, or the length of its samples, by shapes. */
+#include "analyzer/analysis/batchcut.h"
+
+#include <string.h>
+
+#include "analyzer/element.h"
+
+#define LENGTH_MIN 16 /* shorter ones are mistaken for numbers of heads, or of parts */
+
+/* ---- the input ------------------------------------------------------------------------------- */
+
+static bool is_parameters(const struct advice_job *j, uint64_t size)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		for (uint32_t k = 0; k < j->shape[i].nr_dims; k++)
+			if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->shape[i].dims[k] == size)
+				return true;
+	return false;
+}
+
+static uint64_t length_of(const struct advice_job *j, const struct tfmt_shape *s)
+{
+	bool features[2];
+
+	if (s->nr_dims == 2 && strstr(element_name(s->element_type), "int"))
+		return s->dims[1];
+	if (s->nr_dims != 3)
+		return 0;
+	features[0] = is_parameters(j, s->dims[1]);
+	features[1] = is_parameters(j, s->dims[2]);
+	return features[0] == features[1] ? 0 : s->dims[features[0] ? 2 : 1];
+}
+
+bool batchcut_init(struct batchcut *c, const struct advice_job *j)
+{
+	uint64_t most = 0;
+
+	*c = (struct batchcut){ 0 };
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+
+		if (b->category != CATEGORY_INPUT || b->life.birth.ordinal < j->from || b->life.birth.ordinal > j->to ||
+		    !j->shape[i].nr_dims || b->life.size <= most)
+			continue;
+		most = b->life.size;
+		c->input = i;
+	}
+	if (!most)
+		return false;
+	c->batch = c->whole = c->part = j->shape[c->input].dims[0];
+	c->length = length_of(j, &j->shape[c->input]);
+	if (c->length < LENGTH_MIN || c->length == c->batch)
+		c->length = 0;
+	c->is_feature = c->length && (is_parameters(j, c->length) || is_parameters(j, c->length - 1));
+	return true;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Can the block hold something of the batch at all? */
+static bool is_of_step(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	if (b->life.birth.ordinal < j->from || !j->shape[i].nr_dims || b->life.birth.phase == PHASE_OPTIMIZER ||
+	    b->life.birth.phase == PHASE_INIT)
+		return false;
+	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_INPUT && b->category != CATEGORY_TEMPORARY)
+		return false;
+	return !advice_fits_parameter(j, i);
+}
+
+static bool follows_batch(const struct batchcut *c, const struct tfmt_shape *s)
+{
+	return s->dims[0] % c->batch == 0 || (s->nr_dims > 1 && s->dims[1] == c->batch);
+}
+
+/* A language model's logits may be for all tokens but one. */
+static bool is_length(const struct batchcut *c, uint64_t size)
+{
+	return size == c->length || size + 1 == c->length;
+}
+
+/* Samples one after the other, as rows. */
+static bool is_flattened(const struct batchcut *c, uint64_t rows)
+{
+	return rows % (c->batch * c->length) == 0 || rows % (c->batch * (c->length - 1)) == 0;
+}
+
+/* How many of a block's dimensions are the length: two of an attention matrix. */
+static unsigned nr_lengths(const struct batchcut *c, const struct tfmt_shape *s)
+{
+	uint32_t nr_dims = s->nr_dims;
+	bool is_square = nr_dims >= 3 && is_length(c, s->dims[nr_dims - 2]) && is_length(c, s->dims[nr_dims - 1]);
+	unsigned nr = !is_length(c, s->dims[0]) && is_flattened(c, s->dims[0]);
+
+	/* [batch, length, features] is none where features are as many; [batch, heads, length, length] is. */
+	if (c->is_feature && nr_dims >= 2 && !(is_square && (nr_dims > 3 || s->dims[0] != c->batch)))
+		nr_dims--;
+	for (uint32_t i = 0; i < nr_dims; i++)
+		nr += is_length(c, s->dims[i]);
+	return nr < 2 ? nr : 2;
+}
+
+uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t i)
+{
+	uint64_t size = j->blocks.block[i].life.size;
+	unsigned nr;
+
+	if (!is_of_step(j, i))
+		return size;
+	nr = c->of_length ? nr_lengths(c, &j->shape[i]) : follows_batch(c, &j->shape[i]);
+	for (unsigned k = 0; k < nr; k++)
+		size = size * c->part / c->whole;
+	return nr ? replay_rounded(size) : size;
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* The latest block of its size, of its own line if there is one. SIZE_MAX: none. */
+static size_t like_request(const struct advice_job *j)
+{
+	size_t like = SIZE_MAX;
+
+	for (size_t i = j->blocks.nr_blocks; i-- > 0;) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (life->birth.ordinal < j->from || life->size != j->asked)
+			continue;
+		if (life->birth.stack == j->asked_stack)
+			return i;
+		like = like == SIZE_MAX ? i : like;
+	}
+	return like;
+}
+
+static bool is_parameter_sized(const struct advice_job *j)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->blocks.block[i].life.size == j->asked)
+			return true;
+	return false;
+}
+
+uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
+{
+	size_t like = like_request(j);
+
+	if (!j->asked || j->asked_phase == PHASE_OPTIMIZER || j->asked_phase == PHASE_INIT)
+		return j->asked;
+	if (like != SIZE_MAX)
+		return batchcut_size(c, j, like);
+	if (is_parameter_sized(j))
+		return j->asked;
+	return replay_rounded(j->asked * c->part / c->whole);
+}

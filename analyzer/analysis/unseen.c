@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* The rest of a forward, by the parameters that it has not used yet. */
+#include "analyzer/analysis/unseen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analysis/layerlist.h"
+
+#define PERIOD_MAX 256 /* parameters of a layer */
+#define VOCABULARY_MIN 4096
+#define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
+#define STATE_TENSORS 2 /* that Adam keeps of each parameter */
+#define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32 */
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+/* How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. */
+static uint32_t nr_repeats(const uint64_t *key, size_t nr)
+{
+	uint32_t repeats = 1;
+	size_t most = 0;
+
+	for (size_t period = 1; period <= PERIOD_MAX && 2 * period <= nr; period++) {
+		size_t run = 0;
+
+		for (size_t i = period; i < nr; i++) {
+			run = key[i] && key[i] == key[i - period] ? run + 1 : 0;
+			if (run >= period && run + period > most) {
+				most = run + period;
+				repeats = (uint32_t)(most / period);
+			}
+		}
+	}
+	return repeats;
+}
+
+static uint32_t nr_layers(const struct advice_job *j)
+{
+	uint64_t *key = calloc(j->blocks.nr_blocks + 1, sizeof(*key));
+	uint32_t repeats = 0;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && key; i++)
+		if (j->blocks.block[i].category == CATEGORY_PARAMETER)
+			key[nr++] = j->key[i];
+	if (key)
+		repeats = nr_repeats(key, nr);
+	free(key);
+	return repeats;
+}
+
+/* The list with the most activations, the outermost of several. NULL: none. */
+static const struct layerlist *largest(const struct layerlist *list, size_t nr)
+{
+	const struct layerlist *best = NULL;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!best || list[i].bytes > best->bytes ||
+		    (list[i].bytes == best->bytes && list[i].depth < best->depth))
+			best = &list[i];
+	return best;
+}
+
+static void find_layers(struct unseen *u, const struct advice_job *j)
+{
+	const struct modulepaths *paths = j->device->process->books.modulepaths;
+	struct layerlist list[LAYERLISTS_MAX];
+	const struct layerlist *of = paths ? largest(list, layerlists_find(list, j, paths)) : NULL;
+	uint32_t nr = of ? nr_layers(j) : 0;
+
+	if (!of || nr < of->nr_layers)
+		return;
+	u->nr_paths = paths->nr_paths;
+	u->of = calloc(u->nr_paths + 1, sizeof(*u->of));
+	if (!u->of)
+		return;
+	layerlist_members(of, paths, u->of);
+	u->nr_layers = nr;
+	u->layer = of->nr_layers - 1;
+}
+
+/* ---- logits ---------------------------------------------------------------------------------- */
+
+static bool is_matrix(const struct advice_job *j, size_t i)
+{
+	return j->blocks.block[i].category == CATEGORY_PARAMETER && j->shape[i].nr_dims == 2;
+}
+
+/* The embedding is the first matrix of a model of text. If its size comes again at the end, that makes logits. */
+static void find_vocabulary(struct unseen *u, const struct advice_job *j)
+{
+	const struct tfmt_shape *first = NULL, *last = NULL;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_matrix(j, i))
+			continue;
+		first = first ? first : &j->shape[i];
+		last = &j->shape[i];
+	}
+	if (!first)
+		return;
+	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
+		u->vocabulary = first->dims[0];
+}
+
+static bool is_all_tokens(const struct batchcut *c, uint64_t rows)
+{
+	return rows == c->batch * c->length || rows == c->batch * (c->length - 1);
+}
+
+/* Does the request that failed have the size of logits, in 16 bits or 32, of all tokens or of all but one? */
+static bool asks_for_logits(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	for (uint64_t size = 2; size <= 4; size += 2)
+		for (uint64_t length = c->length - 1; length <= c->length; length++)
+			if (j->asked == replay_rounded(size * u->vocabulary * c->batch * length))
+				return true;
+	return false;
+}
+
+/* What logits there were already, the request that failed among them. */
+static uint64_t seen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+
+		if (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == u->vocabulary && advice_is_kept(j, i) &&
+		    is_all_tokens(c, advice_elements(s) / u->vocabulary) &&
+		    j->blocks.block[i].life.death.ordinal > j->to)
+			bytes += batchcut_size(c, j, i);
+	}
+	if (asks_for_logits(u, j, c))
+		bytes += batchcut_asked(c, j);
+	return bytes;
+}
+
+static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t samples = c->of_length ? c->batch : c->part, length = c->of_length ? c->part : c->length;
+	uint64_t all = u->vocabulary * samples * length * LOGITS_BYTES, seen = all ? seen_bytes(u, j, c) : 0;
+
+	return all > seen ? all - seen : 0;
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+/* Before the first update nobody knows what it will keep: as much as Adam does. */
+static void find_state(struct unseen *u, const struct advice_job *j)
+{
+	if (j->device->process->books.lives->steps.updated.nr_bounds)
+		return;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+
+		if (b->category == CATEGORY_PARAMETER)
+			u->state_bytes += STATE_TENSORS * b->life.size;
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	*u = (struct unseen){ 0 };
+	if (j->asked && j->asked_phase != PHASE_OPTIMIZER)
+		find_state(u, j);
+	if (!j->asked || (j->asked_phase != PHASE_FORWARD && j->asked_phase != PHASE_OTHER) ||
+	    j->backward != TFMT_NO_ORDINAL)
+		return;
+	find_layers(u, j);
+	if (c->length && j->shape[c->input].nr_dims == 2)
+		find_vocabulary(u, j);
+}
+
+void unseen_release(struct unseen *u)
+{
+	free(u->of);
+	*u = (struct unseen){ 0 };
+}
+
+/* Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. */
+struct layer_bytes {
+	uint64_t stays, most, largest;
+	unsigned nr_largest;
+};
+
+static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
+				   uint32_t layer)
+{
+	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct layer_bytes of = { 0 };
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+		uint32_t path = j->blocks.block[i].module;
+		uint64_t size = batchcut_size(c, j, i);
+
+		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD))
+			continue;
+		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
+		of.stays += life->death.ordinal > j->to ? size : 0;
+		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
+		of.largest = size > of.largest ? size : of.largest;
+	}
+	of.most = replay_peak(&r);
+	replay_release(&r);
+	return of;
+}
+
+/* Within the last layer, or behind it: there the loss has its logits, or backward the gradients of the largest blocks. */
+static uint64_t behind(const struct layer_bytes *last, uint64_t logits)
+{
+	unsigned nr = last->nr_largest < GRADIENTS_MAX ? last->nr_largest : GRADIENTS_MAX;
+	uint64_t gradients = nr * last->largest, more = last->stays + (logits > gradients ? logits : gradients);
+
+	return more > last->most ? more : last->most;
+}
+
+uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t logits = logits_bytes(u, j, c), now, last;
+	struct layer_bytes layer;
+
+	if (!u->nr_layers)
+		return logits;
+	layer = bytes_of(u, j, c, u->layer);
+	now = layer.stays + batchcut_asked(c, j);
+	if (u->layer)
+		layer = bytes_of(u, j, c, u->layer - 1);
+	last = behind(&layer, logits);
+	return (u->nr_layers - 1 - u->layer) * layer.stays + (last > now ? last - now : 0);
+}

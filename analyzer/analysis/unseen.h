@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The unseen rest of a step in which memory ran out: layers that forward has not reached, the logits behind them, and what
+ * the optimizer will keep.
+ *
+ * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole. Logits
+ * come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of its use.
+ */
+#ifndef VT_UNSEEN_H
+#define VT_UNSEEN_H
+
+#include "analyzer/analysis/batchcut.h"
+
+struct unseen {
+	uint32_t nr_layers, layer; /* of the model; the one that memory ran out in. nr_layers 0: not known */
+	uint64_t vocabulary;	   /* 0 = no logits are expected */
+	uint64_t state_bytes;	   /* of the optimizer, if it is Adam; 0 = it has been seen */
+	int32_t *of;		   /* by path (modulepaths.h): its layer */
+	uint32_t nr_paths;
+};
+
+/* unseen_release() is needed either way. */
+void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c);
+void unseen_release(struct unseen *u);
+
+/* What forward would have taken beside what there was at the failure, with this cut. */
+uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c);
+
+#endif
