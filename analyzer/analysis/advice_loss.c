@@ -91,9 +91,19 @@ static bool find_head(const struct advice_job *j, struct head *head)
 	return most;
 }
 
+/* The matrix's gradient as backward first makes it: of the type that the matrix was multiplied in. */
+static uint64_t gradient_bytes(const struct advice_job *j, size_t parameter)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->key[i] == j->key[parameter] && advice_is_born(j, i, PHASE_BACKWARD))
+			return j->blocks.block[i].life.size;
+	return j->blocks.block[parameter].life.size;
+}
+
 /*
  * The peak with PARTS parts of the tokens, one at a time. Each part makes a gradient of the matrix, which is added to
- * those of the parts before: one more of it is there while backward goes through the loss.
+ * those of the parts before: one more of it is there while backward goes through the loss, and two when both and their
+ * sum are there, for a moment.
  */
 static uint64_t peak_in_parts(const struct advice_job *j, const struct head *head)
 {
@@ -115,8 +125,10 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		    life->death.ordinal > end)
 			end = life->death.ordinal;
 	}
-	if (begin < end)
-		replay_add(&r, advice_time(begin), advice_time(end), j->blocks.block[head->parameter].life.size);
+	if (begin < end) {
+		replay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
+		replay_add(&r, advice_time(end), advice_time(end) + 1, 2 * gradient_bytes(j, head->parameter));
+	}
 	return advice_peak(j, &r);
 }
 
