@@ -7,7 +7,8 @@
 
 #include "analyzer/analysis/layerlist.h"
 
-#define PERIOD_MAX 256 /* parameters of a layer */
+#define PERIOD_MIN 2 /* parameters of a layer */
+#define PERIOD_MAX 256
 #define VOCABULARY_MIN 4096
 #define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
@@ -15,20 +16,23 @@
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-/* How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. */
+/*
+ * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. What comes
+ * behind the run counts as layers of as many parameters: later stages of a model whose layers are not all alike.
+ */
 static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 {
 	uint32_t repeats = 1;
 	size_t most = 0;
 
-	for (size_t period = 1; period <= PERIOD_MAX && 2 * period <= nr; period++) {
+	for (size_t period = PERIOD_MIN; period <= PERIOD_MAX && 2 * period <= nr; period++) {
 		size_t run = 0;
 
 		for (size_t i = period; i < nr; i++) {
-			run = key[i] && key[i] == key[i - period] ? run + 1 : 0;
+			run = key[i] == key[i - period] ? run + 1 : 0;
 			if (run >= period && run + period > most) {
 				most = run + period;
-				repeats = (uint32_t)(most / period);
+				repeats = (uint32_t)(most / period + (nr - 1 - i) / period);
 			}
 		}
 	}
@@ -42,7 +46,7 @@ static uint32_t nr_layers(const struct advice_job *j)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks && key; i++)
-		if (j->blocks.block[i].category == CATEGORY_PARAMETER)
+		if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->key[i])
 			key[nr++] = j->key[i];
 	if (key)
 		repeats = nr_repeats(key, nr);
