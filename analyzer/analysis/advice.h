@@ -123,11 +123,14 @@ void advice_cost(struct advice *a, const char *format, ...) __attribute__((forma
 bool advice_checkpointing(const struct advice_job *j, struct advice *a);
 bool advice_chunked_loss(const struct advice_job *j, struct advice *a);
 bool advice_small_state(const struct advice_job *j, struct advice *a);
+bool advice_bf16_state(const struct advice_job *j, struct advice *a);
 bool advice_set_to_none(const struct advice_job *j, struct advice *a);
 bool advice_accumulation(const struct advice_job *j, struct advice *a);
 bool advice_smaller_batch(const struct advice_job *j, struct advice *a);
 bool advice_shorter(const struct advice_job *j, struct advice *a);
 bool advice_free_before(const struct advice_job *j, struct advice *a);
+bool advice_duplicates(const struct advice_job *j, struct advice *a);
+bool advice_activation_offload(const struct advice_job *j, struct advice *a);
 bool advice_expandable(const struct advice_job *j, struct advice *a);
 bool advice_offload(const struct advice_job *j, struct advice *a);
 bool advice_sharding(const struct advice_job *j, struct advice *a);

@@ -2,8 +2,8 @@
 /*
  * Advice to checkpoint layers: their activations are dropped in forward and computed again in backward.
  *
- * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its *output*, which is the
- * next one's input; it is there again from the layer's backward on.
+ * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its *output*,
+ * which is the next one's input; it is there again from the layer's backward on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -237,6 +237,7 @@ static void tell(struct layers *l, struct advice *a)
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
 	struct modulepath range = { .parent = l->list.parent };
+	const char *layers = *l->list.name ? l->list.name : "layers";
 	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128];
 
 	for (uint32_t i = 0; i < l->list.nr_layers; i++) {
@@ -253,13 +254,13 @@ static void tell(struct layers *l, struct advice *a)
 	modulepaths_text(l->paths, range.parent, 0, name, sizeof(name));
 	find_site(l, a);
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "checkpoint layers %" PRIu32 "-%" PRIu32 "%s", first, last, where);
+	advice_title(a, "checkpoint %.16s %" PRIu32 "-%" PRIu32 "%s", layers, first, last, where);
 	advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)%s", where,
 		      a->has_site && strstr(a->site.file, "/transformers/")
 			      ? "; with transformers, model.gradient_checkpointing_enable()"
 			      : "");
-	advice_evidence(a, "layers %" PRIu32 "-%" PRIu32 "%s%s keep %s of activations until backward; checkpointed they "
-			   "keep %s", first, last, *name ? " of " : "", name, human_bytes(size, kept + stays),
+	advice_evidence(a, "%.32s %" PRIu32 "-%" PRIu32 "%s%s keep %s of activations until backward; checkpointed they "
+			   "keep %s", layers, first, last, *name ? " of " : "", name, human_bytes(size, kept + stays),
 			human_bytes(rest, stays));
 	advice_cost(a, "%s of what forward allocates is computed again in backward",
 		    human_percent(share, (double)passed, (double)forward_bytes(l->j)));

@@ -64,27 +64,38 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 	return advice_peak(j, &r);
 }
 
-bool advice_small_state(const struct advice_job *j, struct advice *a)
+/* All but the action of smaller state. false: there is no wide state. */
+static bool find_small_state(const struct advice_job *j, struct advice *a, const char *name, uint64_t value_bytes,
+			     bool scales)
 {
-	uint64_t half, bytes;
+	char all[HUMAN_MAX], where[64];
 	size_t largest = 0;
-	char size[HUMAN_MAX], less[HUMAN_MAX], where[64];
+	uint64_t bytes = state_bytes(j, &largest);
 
-	bytes = state_bytes(j, &largest);
 	if (!bytes || !is_wide(j, largest))
 		return false;
-	a->after_bytes = with_state_of(j, 1, true);
-	half = with_state_of(j, 2, false);
 	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "8-bit optimizer state%s", where);
-	advice_action(a, "keep the optimizer's state in 8 bits, which is made%s: bitsandbytes.optim.AdamW8bit "
-			 "(or its like) for the optimizer of torch.optim", where);
-	advice_evidence(a, "the state takes %s, most of it %s; in bfloat16 it would save %s", human_bytes(size, bytes),
-			element_name(j->shape[largest].element_type),
-			human_bytes(less, j->peak > half ? j->peak - half : 0));
+	a->after_bytes = with_state_of(j, value_bytes, scales);
+	advice_title(a, "%s optimizer state%s", name, where);
+	advice_evidence(a, "the state takes %s, most of it %s", human_bytes(all, bytes),
+			element_name(j->shape[largest].element_type));
 	advice_cost(a, "updates differ by the rounding of the state; no transfers");
 	return true;
+}
+
+bool advice_small_state(const struct advice_job *j, struct advice *a)
+{
+	advice_action(a, "keep the optimizer's state in 8 bits: bitsandbytes.optim.AdamW8bit (or its like) for the "
+			 "optimizer of torch.optim");
+	return find_small_state(j, a, "8-bit", 1, true);
+}
+
+bool advice_bf16_state(const struct advice_job *j, struct advice *a)
+{
+	advice_action(a, "make the optimizer's state in bfloat16: zeros_like(p, dtype=torch.bfloat16) in its _init_group; "
+			 "torch.optim takes the type of the parameters");
+	return find_small_state(j, a, "bfloat16", 2, false);
 }
 
 static uint64_t bytes_of(const struct advice_job *j, enum category category)

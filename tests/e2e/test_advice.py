@@ -20,10 +20,14 @@ KINDS = {
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
+    "bf16_optimizer_state": ([*WIDE], ["state16"]),
+    "duplicated_storage": ([*WIDE, "load"], ["load-host"]),
+    "duplicated_storage clone": (["--batch", "16", "side", "clone"], []),
+    "activation_offload": (["--batch", "16"], ["host"]),
     "optimizer_offload": ([*WIDE], ["offload"]),
     "sharded_optimizer": ([*WIDE], ["shard"]),
 }
-HABITS = {"keep-gradients", "late-zero", "keep-logits"}
+HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone"}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +87,8 @@ def test_two_layers_are_not_checkpointed(vramtrace, ran):
 
 
 def test_what_is_done_is_not_advised(vramtrace, ran):
-    for name in ("checkpointing", "chunked_loss", "small_optimizer_state", "set_to_none", "free_before"):
+    kinds = "checkpointing", "chunked_loss", "small_optimizer_state", "bf16_optimizer_state", "set_to_none", "free_before"
+    for name in (*kinds, "duplicated_storage", "activation_offload"):
         before, habits = KINDS[name]
         after = [word for word in before if word not in HABITS] + habits
         assert name not in advice_of(vramtrace, ran(*after), "--always"), name

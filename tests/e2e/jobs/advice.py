@@ -3,12 +3,14 @@
 
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
-Habits that advice is about: keep-gradients, late-zero, keep-logits, matrix (attention by hand). Advice applied: checkpoint, chunks, state8,
-accumulate, offload, shard.
+Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side). Advice applied: checkpoint,
+chunks, state8, state16, accumulate, offload, shard, host, load-host. What the model has: matrix (attention by hand), side.
 """
 
 import argparse
 import os
+import tempfile
+from contextlib import nullcontext
 
 import torch
 from torch import nn
@@ -35,7 +37,11 @@ class Block(nn.Module):
         )
         y = by_hand(q, k, v) if has("matrix") else functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(functional.gelu(self.up(self.norm2(x))))
+        side = x
+        if has("clone"):
+            side = x.clone()
+        x = x + self.down(functional.gelu(self.up(self.norm2(x))))
+        return x + functional.silu(side) if has("side") else x
 
 
 def by_hand(q, k, v):
@@ -76,6 +82,14 @@ class Adam8bit(torch.optim.Optimizer):
             self.state[p]["scale " + name] = torch.zeros(-(-p.numel() // 256), device="cuda")
 
 
+class Adam16bit(Adam8bit):
+    """Keeps state in bfloat16."""
+
+    def _init_group(self, p):
+        for name in ("one", "two") if p not in self.state else ():
+            self.state[p][name] = torch.zeros_like(p, dtype=torch.bfloat16)
+
+
 class OnHost:
     """AdamW whose state and step are the host's."""
 
@@ -104,9 +118,23 @@ def sharded(model):
     return ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, fused=True)
 
 
+def loaded(model):
+    """The weights of an earlier run, from a file; they are still there where the caller keeps what this returns."""
+    if not has("load") and not has("load-host"):
+        return None
+    with tempfile.TemporaryFile() as file:
+        torch.save({"model": model.state_dict()}, file)
+        file.seek(0)
+        state = torch.load(file, map_location="cpu" if has("load-host") else "cuda")
+    model.load_state_dict(state["model"])
+    return state
+
+
 def optimizer_of(model):
     if has("state8"):
         return Adam8bit(model.parameters())
+    if has("state16"):
+        return Adam16bit(model.parameters())
     if has("offload"):
         return OnHost(model)
     return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=True)
@@ -131,7 +159,8 @@ def zero(optimizer):
 
 def step(model, optimizer, micro):
     tokens = torch.randint(0, args.words, (micro, args.length), device="cuda")
-    loss, logits = loss_of(model, tokens, tokens)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True) if has("host") else nullcontext():
+        loss, logits = loss_of(model, tokens, tokens)
     if has("late-zero"):
         zero(optimizer)
     loss.backward()
@@ -141,6 +170,7 @@ def step(model, optimizer, micro):
 def main():
     with torch.device("cuda"):
         model = Model(args.layers, args.width, args.words)
+    weights = loaded(model)
     optimizer = optimizer_of(model)
     parts = 2 if has("accumulate") else 1
     for _ in range(args.steps):
