@@ -8,6 +8,7 @@
 #include "analyzer/textset.h"
 
 #define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+#define CODES_MAX (1u << 20)  /* likewise; what the rules say of others is not kept */
 #define DEPTH_MAX 100000      /* a damaged trace may link its frames in a circle */
 
 static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
@@ -78,7 +79,26 @@ static bool is_recomputation(const struct tfmt_code *code, const char *function)
 	       (!strcmp(function, "recompute_fn") || !strcmp(function, "unpack_hook") || !strcmp(function, "backward"));
 }
 
-static struct category_stack judge(const struct category_stacks *c, uint32_t stack)
+/* What the rules say of a frame's code. Codes are few, and patterns are costly. */
+static struct category_code rules_of(struct category_stacks *c, const struct tfmt_frame *frame,
+				     const struct tfmt_code *code, const char *function)
+{
+	uint32_t id = (uint32_t)frame->a;
+	struct category_code of;
+
+	if (id < CODES_MAX)
+		c->of_code = grown(c->of_code, &c->nr_codes, id, sizeof(*c->of_code));
+	if (id < c->nr_codes && c->of_code[id].known)
+		return c->of_code[id];
+	of.known = true;
+	of.kept = (uint8_t)category_rules_match(code->file, function, true);
+	of.freed = (uint8_t)category_rules_match(code->file, function, false);
+	if (id < c->nr_codes)
+		c->of_code[id] = of;
+	return of;
+}
+
+static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 {
 	struct category_stack s = { .known = true, .kept = CATEGORY_PASS_OVER, .freed = CATEGORY_PASS_OVER };
 	struct tfmt_frame frame;
@@ -86,6 +106,7 @@ static struct category_stack judge(const struct category_stacks *c, uint32_t sta
 	uint32_t id = stack;
 
 	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
+		struct category_code rules;
 		const char *function;
 		size_t len;
 
@@ -96,10 +117,9 @@ static struct category_stack judge(const struct category_stacks *c, uint32_t sta
 		if (!code_of(c, &frame, &code))
 			continue;
 		function = split_name(code.name, &len);
-		if (s.kept >= CATEGORY_PASS_OVER)
-			s.kept = (uint8_t)category_rules_match(code.file, function, true);
-		if (s.freed >= CATEGORY_PASS_OVER)
-			s.freed = (uint8_t)category_rules_match(code.file, function, false);
+		rules = rules_of(c, &frame, &code, function);
+		s.kept = s.kept >= CATEGORY_PASS_OVER ? rules.kept : s.kept;
+		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
 		s.recomputes |= is_recomputation(&code, function);
 		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
 		s.makes_module |= len && !strcmp(function, "__init__") && is_module(c, code.name, len);
@@ -134,5 +154,6 @@ void category_stacks_release(struct category_stacks *c)
 	free(c->modules);
 	free(c->seen);
 	free(c->of);
+	free(c->of_code);
 	*c = (struct category_stacks){ .reader = c->reader };
 }

@@ -15,6 +15,12 @@ struct category_stack {
 	uint8_t kept, freed; /* enum category as the rules have it for blocks with such a life */
 };
 
+/* What the rules say of a code object's frames. */
+struct category_code {
+	bool known;
+	uint8_t kept, freed; /* enum category, of blocks with such a life */
+};
+
 struct textset;
 
 /* Of one trace. Zero it but for the reader. */
@@ -22,6 +28,8 @@ struct category_stacks {
 	const struct tfmt_reader *reader;
 	struct category_stack *of; /* by stack id */
 	uint32_t nr_stacks;
+	struct category_code *of_code; /* by code id */
+	uint32_t nr_codes;
 	struct textset *modules; /* names of classes with a forward */
 	uint8_t *seen;           /* by stack id: its forwards are in modules */
 	uint32_t nr_seen;
