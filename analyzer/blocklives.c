@@ -64,10 +64,24 @@ void lives_step_began(struct lives *l)
 	mark_all(l, LIVES_STEP);
 }
 
+/* The event has a meaning for steps. */
+static int take_signs(struct lives *l, int signs)
+{
+	bool pass_begun = l->now.nr_begun != l->steps.nr_backwards;
+
+	if (signs & STEPS_CYCLE || pass_begun)
+		l->has_graph = false;
+	l->now.nr_begun = l->steps.nr_backwards;
+	l->now.nr_ended = l->steps.nr_ended;
+	l->now.nr_cycles = l->steps.cycles.nr_bounds;
+	if (signs & STEPS_NAMED || pass_begun)
+		mark_all(l, LIVES_STEP);
+	return signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED) ? sample(l, signs) : 0;
+}
+
 int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
 {
 	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update);
-	bool is_step = signs & STEPS_NAMED || l->now.nr_begun != l->steps.nr_backwards;
 
 	if (signs < 0)
 		return signs;
@@ -77,16 +91,9 @@ int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, b
 	l->now.stack = ev->python_stack;
 	l->now.phase = (uint8_t)phase;
 	l->now.nr_ooms += ev->kind == TFMT_TENSOR_OOM;
-	if (signs & STEPS_CYCLE || l->now.nr_begun != l->steps.nr_backwards)
-		l->has_graph = false;
-	l->now.nr_begun = l->steps.nr_backwards;
-	l->now.nr_ended = l->steps.nr_ended;
-	l->now.nr_cycles = l->steps.cycles.nr_bounds;
 	l->time_ns = ev->time_ns;
 	l->flags = ev->flags;
-	if (is_step)
-		mark_all(l, LIVES_STEP);
-	return signs ? sample(l, signs) : 0;
+	return signs ? take_signs(l, signs) : 0;
 }
 
 static int64_t *net_of(struct lives *l, struct lives_device *d)
@@ -287,15 +294,12 @@ void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 	d->behind_moments = 0;
 }
 
-void lives_total(struct lives *l, uint8_t device, uint64_t allocated)
+void lives_peak(struct lives *l, uint8_t device, uint64_t allocated)
 {
-	struct lives_device *d = l->device[device];
-	struct lives_at *m = d ? &d->moment[LIVES_PEAK_OF_PHASE + l->now.phase] : NULL;
+	enum lives_moment moment = (enum lives_moment)(LIVES_PEAK_OF_PHASE + l->now.phase);
 
-	if (!m || (int64_t)allocated <= (int64_t)m->bytes)
-		return;
-	lives_mark(l, device, (enum lives_moment)(LIVES_PEAK_OF_PHASE + l->now.phase));
-	m->bytes = allocated;
+	lives_mark(l, device, moment);
+	l->device[device]->moment[moment].bytes = allocated;
 }
 
 enum phase lives_peak_phase(const struct lives *l, uint32_t device)

@@ -124,6 +124,12 @@ struct lives {
 /* The next event, before it is entered in the books. Returns 0 or TFMT_E_NOMEM. */
 int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update);
 
+/* Has the event that was given to lives_next() a meaning for stepsamples.h? Once steps have shown, few have. */
+static inline bool lives_concern_samples(const struct lives *l)
+{
+	return l->signs || (!l->steps.nr_backwards && !l->steps.named.nr_bounds);
+}
+
 /* A block of this event: its handle, 0 when memory runs out. */
 uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module);
 
@@ -131,7 +137,14 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 void lives_gone(struct lives *l, uint64_t handle);
 
 /* So much is allocated on the device now: a peak of the phase, if it is one. */
-void lives_total(struct lives *l, uint8_t device, uint64_t allocated);
+void lives_peak(struct lives *l, uint8_t device, uint64_t allocated);
+static inline void lives_total(struct lives *l, uint8_t device, uint64_t allocated)
+{
+	const struct lives_device *d = l->device[device];
+
+	if (d && (int64_t)allocated > (int64_t)d->moment[LIVES_PEAK_OF_PHASE + l->now.phase].bytes)
+		lives_peak(l, device, allocated);
+}
 
 /* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);

@@ -163,19 +163,18 @@ static void driver_add(struct books *books, const struct group *g, int64_t bytes
 	}
 }
 
-void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
+/* A block comes to its group, or leaves it (bytes and blocks are negative). */
+static inline void group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
 {
-	struct group *g = &books->groups.group[b->group];
-	struct device_books *d = &books->device[g->device];
-
 	group_keep_marks(g, d->mark);
-	g->live.bytes += b->size;
-	g->live.blocks++;
+	g->live.bytes += bytes;
+	g->live.blocks += blocks;
+}
+
+static inline void tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+{
+	group_add(g, d, b->size, 1);
 	books_range_enter(books, b, g);
-	if (!g->tensor) {
-		driver_add(books, g, (int64_t)b->size, time_ns);
-		return;
-	}
 	d->allocated_bytes += b->size;
 	d->requested_bytes += g->shape_bytes;
 	if (!g->shape_bytes)
@@ -184,14 +183,26 @@ void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 		d->requested_peak_bytes = d->requested_bytes;
 }
 
+void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
+{
+	struct group *g = &books->groups.group[b->group];
+	struct device_books *d = &books->device[g->device];
+
+	if (g->tensor) {
+		tensor_enter(books, d, g, b);
+		return;
+	}
+	group_add(g, d, b->size, 1);
+	books_range_enter(books, b, g);
+	driver_add(books, g, (int64_t)b->size, time_ns);
+}
+
 void books_leave(struct books *books, const struct block *b)
 {
 	struct group *g = &books->groups.group[b->group];
 	struct device_books *d = &books->device[g->device];
 
-	group_keep_marks(g, d->mark);
-	g->live.bytes -= b->size;
-	g->live.blocks--;
+	group_add(g, d, 0 - b->size, UINT64_MAX);
 	books_range_leave(books, b, g);
 	if (g->tensor) {
 		d->allocated_bytes -= b->size;
@@ -260,25 +271,36 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 	return 0;
 }
 
+/* A new block at this address; one that is live there was freed unseen. NULL when memory runs out. */
+static inline struct block *tensor_block(struct books *books, uint64_t address)
+{
+	bool is_new;
+	struct block *b = blocks_claim(&books->blocks, BLOCK_TENSOR, address, &is_new);
+
+	if (!b || is_new)
+		return b;
+	books_forget_stale(books, BLOCK_TENSOR, address);
+	return blocks_claim(&books->blocks, BLOCK_TENSOR, address, &is_new);
+}
+
 int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	int64_t group = books_group(books, ev, true);
-	struct block b = { .address = ev->address,
-			   .size = ev->size,
-			   .group = (uint32_t)group,
-			   .range = books_range(books, ev, true),
-			   .space = BLOCK_TENSOR };
+	uint32_t range = books_range(books, ev, true);
+	struct block *b = tensor_block(books, ev->address);
 	struct device_books *d = &books->device[books_device(ev)];
 
-	books_forget_stale(books, BLOCK_TENSOR, ev->address);
-	if (group >= 0 && books->lives)
-		b.handle = lives_born(books->lives, books_device(ev), b.address, b.size, b.group,
-				      books->modulepaths ? modulepaths_next(books->modulepaths, ev,
-									    &books->lives->now) : 0);
-	if (group < 0 || !blocks_insert(&books->blocks, &b))
+	if (group < 0 || !b)
 		return TFMT_E_NOMEM;
+	b->size = ev->size;
+	b->group = (uint32_t)group;
+	b->range = range;
+	if (books->lives)
+		b->handle = lives_born(books->lives, books_device(ev), b->address, b->size, b->group,
+				       books->modulepaths ? modulepaths_next(books->modulepaths, ev,
+									     &books->lives->now) : 0);
 	d->tensor_allocs++;
-	books_enter(books, &b, ev->time_ns);
+	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
 		d->allocated_at_driver_peak_bytes = d->allocated_bytes;
 	d->driver_peak_is_new = false;
@@ -291,13 +313,12 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
 		      bool reported)
 {
-	struct block *b = blocks_find(&books->blocks, BLOCK_TENSOR, ev->address);
+	const struct block *b = blocks_take(&books->blocks, BLOCK_TENSOR, ev->address);
 
 	d->tensor_frees++;
 	d->driver_peak_is_new = false;
 	if (b) {
 		books_leave(books, b);
-		blocks_remove(&books->blocks, b);
 	} else {
 		books->unmatched_frees++;
 		books_damage_unmatched(books, books_device(ev), true);
@@ -457,7 +478,7 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 	}
 	if (books->lives)
 		err = lives_next(books->lives, ev, books->phase, books->phases.is_update);
-	if (!err && books->lives && books->stepsamples)
+	if (!err && books->stepsamples && lives_concern_samples(books->lives))
 		err = stepsamples_next(books->stepsamples, books->lives, &books->groups);
 	if (!err && books->damage.any)
 		err = books_damage_before(books, ev->time_ns);

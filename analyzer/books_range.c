@@ -27,25 +27,33 @@ uint32_t books_range_path(const struct books *books, uint32_t range)
 	return range ? books->by_range.group[range - 1].python_stack : 0;
 }
 
-void books_range_enter(struct books *books, const struct block *b, struct group *g)
+/* NULL: the block counts in none. */
+static struct group *range_group(struct books *books, const struct block *b, const struct group *g)
 {
-	struct group *r = b->range ? &books->by_range.group[b->range - 1] : NULL;
+	struct group *r = &books->by_range.group[b->range - 1];
 
-	g->live.range = b->range;
-	if (!r || !group_is_device_memory(g))
-		return;
+	if (!group_is_device_memory(g))
+		return NULL;
 	group_keep_marks(r, books->device[g->device].mark);
+	return r;
+}
+
+void books_range_enter_one(struct books *books, const struct block *b, const struct group *g)
+{
+	struct group *r = range_group(books, b, g);
+
+	if (!r)
+		return;
 	r->live.bytes += b->size;
 	r->live.blocks++;
 }
 
-void books_range_leave(struct books *books, const struct block *b, const struct group *g)
+void books_range_leave_one(struct books *books, const struct block *b, const struct group *g)
 {
-	struct group *r = b->range ? &books->by_range.group[b->range - 1] : NULL;
+	struct group *r = range_group(books, b, g);
 
-	if (!r || !group_is_device_memory(g))
+	if (!r)
 		return;
-	group_keep_marks(r, books->device[g->device].mark);
 	r->live.bytes -= b->size;
 	r->live.blocks--;
 }

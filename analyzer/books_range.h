@@ -19,8 +19,20 @@ static inline uint32_t books_range(struct books *books, const struct tfmt_event 
 /* The path of a range group, 0 for none. */
 uint32_t books_range_path(const struct books *books, uint32_t range);
 
-/* A block of group g enters and leaves the books. */
-void books_range_enter(struct books *books, const struct block *b, struct group *g);
-void books_range_leave(struct books *books, const struct block *b, const struct group *g);
+/* A block of group g enters and leaves the books. Where the program has no ranges, that is nothing. */
+void books_range_enter_one(struct books *books, const struct block *b, const struct group *g);
+void books_range_leave_one(struct books *books, const struct block *b, const struct group *g);
+static inline void books_range_enter(struct books *books, const struct block *b, struct group *g)
+{
+	g->live.range = b->range;
+	if (b->range)
+		books_range_enter_one(books, b, g);
+}
+
+static inline void books_range_leave(struct books *books, const struct block *b, const struct group *g)
+{
+	if (b->range)
+		books_range_leave_one(books, b, g);
+}
 
 #endif

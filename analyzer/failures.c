@@ -114,39 +114,46 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 	d->refused.bytes = 0;
 }
 
-static void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+static struct failures_process *process_of(struct failures *f, const struct model_process *p)
 {
 	struct failures_process *q = f->nr_processes ? &f->process[f->nr_processes - 1] : NULL;
-	struct failures_sizes *s;
-	uint32_t room;
 
-	if (!q || q->process != p) {
-		q = realloc(f->process, (f->nr_processes + 1) * sizeof(*q));
-		if (!q) {
-			f->is_short_of_memory = true;
-			return;
-		}
-		f->process = q;
-		q += f->nr_processes++;
-		*q = (struct failures_process){ .process = p };
+	if (q && q->process == p)
+		return q;
+	q = realloc(f->process, (f->nr_processes + 1) * sizeof(*q));
+	if (!q) {
+		f->is_short_of_memory = true;
+		return NULL;
 	}
-	if (ev->python_stack < TFMT_STACK_FIRST || ev->python_stack >= STACKS_MAX)
-		return;
-	if (ev->python_stack >= q->nr_sizes) {
-		for (room = q->nr_sizes ? q->nr_sizes : 256; room <= ev->python_stack;)
-			room *= 2;
-		s = realloc(q->sizes, room * sizeof(*s));
-		if (!s) {
-			f->is_short_of_memory = true;
-			return;
-		}
-		memset(s + q->nr_sizes, 0, (room - q->nr_sizes) * sizeof(*s));
-		q->sizes = s;
-		q->nr_sizes = room;
+	f->process = q;
+	q += f->nr_processes++;
+	*q = (struct failures_process){ .process = p };
+	return q;
+}
+
+/* Room for what this stack's blocks were. */
+static bool sizes_grow(struct failures *f, struct failures_process *q, uint32_t stack)
+{
+	struct failures_sizes *s;
+	uint32_t room = q->nr_sizes ? q->nr_sizes : 256;
+
+	if (stack >= STACKS_MAX)
+		return false;
+	while (room <= stack)
+		room *= 2;
+	s = realloc(q->sizes, room * sizeof(*s));
+	if (!s) {
+		f->is_short_of_memory = true;
+		return false;
 	}
-	s = &q->sizes[ev->python_stack];
-	if (s->nr && ev->size < s->bytes[s->nr - 1] + s->bytes[s->nr - 1] / 2)
-		return;
+	memset(s + q->nr_sizes, 0, (room - q->nr_sizes) * sizeof(*s));
+	q->sizes = s;
+	q->nr_sizes = room;
+	return true;
+}
+
+static __attribute__((noinline)) void add_size(struct failures_sizes *s, const struct tfmt_event *ev)
+{
 	if (s->nr == FAILURES_RECORDS) {
 		memmove(s->ordinal, s->ordinal + 1, (FAILURES_RECORDS - 1) * sizeof(s->ordinal[0]));
 		memmove(s->bytes, s->bytes + 1, (FAILURES_RECORDS - 1) * sizeof(s->bytes[0]));
@@ -154,6 +161,18 @@ static void note_size(struct failures *f, const struct model_process *p, const s
 	}
 	s->ordinal[s->nr] = ev->ordinal;
 	s->bytes[s->nr++] = ev->size;
+	s->next_bytes = ev->size + ev->size / 2;
+}
+
+static inline void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+{
+	struct failures_process *q = process_of(f, p);
+
+	if (!q || ev->python_stack < TFMT_STACK_FIRST ||
+	    (ev->python_stack >= q->nr_sizes && !sizes_grow(f, q, ev->python_stack)))
+		return;
+	if (ev->size >= q->sizes[ev->python_stack].next_bytes)
+		add_size(&q->sizes[ev->python_stack], ev);
 }
 
 /* The program goes on: every failure before is handled if `stack` is that of the last one, or 0. */
@@ -171,6 +190,8 @@ static void tensor_allocated(struct failures *f, const struct model_process *p, 
 {
 	struct failures_of_device *d;
 
+	stepinputs_observe(&f->inputs, p, ev);
+	f->is_short_of_memory |= f->inputs.is_short_of_memory;
 	note_size(f, p, ev);
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		d = &f->device[i];
@@ -231,8 +252,8 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 	struct failures *f = ctx;
 	struct failures_of_device *d;
 
-	stepinputs_observe(&f->inputs, process, ev);
-	f->is_short_of_memory |= f->inputs.is_short_of_memory;
+	if (ev->kind == TFMT_TENSOR_FREE)
+		return;
 	if (ev->kind == TFMT_TENSOR_ALLOC)
 		tensor_allocated(f, process, ev);
 	else if (ev->kind == TFMT_DRIVER_ALLOC)

@@ -53,6 +53,7 @@ struct failures_of_device {
 
 /* The last times that a stack's blocks grew by a half or more. */
 struct failures_sizes {
+	uint64_t next_bytes; /* from so many on it is another record */
 	uint64_t ordinal[FAILURES_RECORDS], bytes[FAILURES_RECORDS]; /* ascending */
 	uint32_t nr;
 };

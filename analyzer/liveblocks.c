@@ -20,20 +20,26 @@ void blocks_release(struct blocks *b)
 	*b = (struct blocks){ 0 };
 }
 
+/* Where the entry of a block is; if it has none, the free one at which a search for it ends. */
+static inline uint64_t *entry_of(const struct blocks *b, uint32_t hash, uint8_t space, uint64_t address)
+{
+	for (uint64_t i = hash;; i++) {
+		uint64_t *entry = &b->entry[i & b->mask];
+		const struct block *found;
+
+		if (!*entry)
+			return entry;
+		found = &b->block[(uint32_t)*entry - 1];
+		if (*entry >> 32 == hash && found->address == address && found->space == space)
+			return entry;
+	}
+}
+
 struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address)
 {
-	uint32_t hash = block_hash(space, address);
+	const uint64_t *entry = b->entry ? entry_of(b, block_hash(space, address), space, address) : NULL;
 
-	if (!b->entry)
-		return NULL;
-	for (uint64_t i = hash; b->entry[i & b->mask]; i++) {
-		uint64_t entry = b->entry[i & b->mask];
-		struct block *found = &b->block[(uint32_t)entry - 1];
-
-		if (entry >> 32 == hash && found->address == address && found->space == space)
-			return found;
-	}
-	return NULL;
+	return entry && *entry ? &b->block[(uint32_t)*entry - 1] : NULL;
 }
 
 static void put_entry(struct blocks *b, uint32_t hash, uint32_t place)
@@ -70,30 +76,59 @@ static bool grow(struct blocks *b)
 	return true;
 }
 
-bool blocks_insert(struct blocks *b, const struct block *block)
+static bool has_room(struct blocks *b)
+{
+	return b->unused || b->nr_places < b->places_room || grow(b);
+}
+
+/* There is room. */
+static inline uint32_t take_place(struct blocks *b)
 {
 	uint32_t place = b->unused - 1;
 
-	if (b->unused) {
+	if (b->unused)
 		b->unused = b->block[place].next_unused;
-	} else {
-		if (b->nr_places == b->places_room && !grow(b))
-			return false;
+	else
 		place = b->nr_places++;
-	}
+	b->nr_blocks++;
+	return place;
+}
+
+bool blocks_insert(struct blocks *b, const struct block *block)
+{
+	uint32_t place;
+
+	if (!has_room(b))
+		return false;
+	place = take_place(b);
 	b->block[place] = *block;
 	put_entry(b, block_hash(block->space, block->address), place);
-	b->nr_blocks++;
 	return true;
 }
 
-void blocks_remove(struct blocks *b, struct block *block)
+struct block *blocks_claim(struct blocks *b, uint8_t space, uint64_t address, bool *is_new)
 {
-	uint32_t hash = block_hash(block->space, block->address), place = (uint32_t)(block - b->block);
-	uint64_t mask = b->mask, hole = hash & mask, wanted = (uint64_t)hash << 32 | (place + 1);
+	uint32_t hash = block_hash(space, address), place;
+	uint64_t *entry;
 
-	while (b->entry[hole] != wanted)
-		hole = (hole + 1) & mask;
+	if (!has_room(b))
+		return NULL;
+	entry = entry_of(b, hash, space, address);
+	*is_new = !*entry;
+	if (*entry)
+		return &b->block[(uint32_t)*entry - 1];
+	place = take_place(b);
+	*entry = (uint64_t)hash << 32 | (place + 1);
+	b->block[place] = (struct block){ .address = address, .space = space };
+	return &b->block[place];
+}
+
+/* Remove the block whose entry this is. */
+static inline void remove_entry(struct blocks *b, uint64_t hole)
+{
+	uint32_t place = (uint32_t)b->entry[hole] - 1;
+	uint64_t mask = b->mask;
+
 	for (uint64_t i = (hole + 1) & mask; b->entry[i]; i = (i + 1) & mask) {
 		uint64_t home = b->entry[i] >> 32 & mask;
 
@@ -104,8 +139,30 @@ void blocks_remove(struct blocks *b, struct block *block)
 		}
 	}
 	b->entry[hole] = 0;
-	block->space = 0;
-	block->next_unused = b->unused;
+	b->block[place].space = 0;
+	b->block[place].next_unused = b->unused;
 	b->unused = place + 1;
 	b->nr_blocks--;
+}
+
+void blocks_remove(struct blocks *b, struct block *block)
+{
+	uint32_t hash = block_hash(block->space, block->address), place = (uint32_t)(block - b->block);
+	uint64_t hole = hash & b->mask, wanted = (uint64_t)hash << 32 | (place + 1);
+
+	while (b->entry[hole] != wanted)
+		hole = (hole + 1) & b->mask;
+	remove_entry(b, hole);
+}
+
+const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address)
+{
+	uint64_t *entry = b->entry ? entry_of(b, block_hash(space, address), space, address) : NULL;
+	const struct block *block;
+
+	if (!entry || !*entry)
+		return NULL;
+	block = &b->block[(uint32_t)*entry - 1];
+	remove_entry(b, (uint64_t)(entry - b->entry));
+	return block;
 }

@@ -52,7 +52,16 @@ struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t addres
 /* Add a block whose address is free in its space. false when memory runs out. */
 bool blocks_insert(struct blocks *b, const struct block *block);
 
+/*
+ * The block at an address; if there is none (*is_new), one that is otherwise 0 is added. NULL when memory runs out.
+ * Valid until the next insert.
+ */
+struct block *blocks_claim(struct blocks *b, uint8_t space, uint64_t address, bool *is_new);
+
 /* Remove a block that blocks_find() gave. */
 void blocks_remove(struct blocks *b, struct block *block);
+
+/* Remove the block at an address, and return what it was, but for its space, until the next insert. NULL: none is there. */
+const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address);
 
 #endif

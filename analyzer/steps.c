@@ -26,24 +26,27 @@ static int bound_add(struct steps_bounds *b, uint64_t ordinal)
 	return 0;
 }
 
-/* Parameters were updated before the cycle that begins, or has begun, at its latest boundary. */
+/*
+ * Parameters were updated before the cycle that begins, or has begun, at its latest boundary. Returns enum steps_sign,
+ * or TFMT_E_NOMEM.
+ */
 static int bound_confirm(struct steps *s)
 {
 	if (!s->cycles.nr_bounds || s->begin_known)
 		return 0;
 	s->begin_known = true;
-	return bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]);
+	return bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]) ? TFMT_E_NOMEM : STEPS_UPDATED;
 }
 
 static int cycle_begin(struct steps *s)
 {
-	int err = bound_add(&s->cycles, s->pending_ordinal);
+	int signs = bound_add(&s->cycles, s->pending_ordinal);
 
 	s->begin_known = false;
-	if (!err && s->has_update)
-		err = bound_confirm(s);
+	if (!signs && s->has_update)
+		signs = bound_confirm(s);
 	s->has_backward = s->has_update = s->pending = false;
-	return err ? err : STEPS_CYCLE;
+	return signs < 0 ? signs : signs | STEPS_CYCLE;
 }
 
 static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
@@ -101,39 +104,39 @@ static int named(struct steps *s, const struct tfmt_event *ev)
 	return bound_add(&s->named, ev->ordinal) ? TFMT_E_NOMEM : STEPS_NAMED;
 }
 
-static void passed(struct steps *s, const struct tfmt_event *ev)
+static int passed(struct steps *s, const struct tfmt_event *ev)
 {
 	bool begins = ev->kind == TFMT_PHASE_BEGIN;
 
 	if (ev->address != TFMT_PHASE_BACKWARD || ev->aux || begins == s->in_backward)
-		return;
+		return 0;
 	s->in_backward = begins;
 	s->nr_backwards += begins;
 	s->nr_ended += !begins;
 	s->has_backward = true;
 	s->pending = false;
+	return STEPS_PASSED;
 }
 
-int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
+int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
 {
 	bool is_alloc = ev->kind == TFMT_TENSOR_ALLOC;
-	int signs;
+	int signs, begun;
 
-	if (ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END) {
-		passed(s, ev);
-		return 0;
-	}
+	if (ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END)
+		return passed(s, ev);
 	if (!is_alloc && ev->kind != TFMT_TENSOR_FREE)
 		return named(s, ev);
 	switch (phase) {
 	case PHASE_OPTIMIZER:
 		/* An optimizer that works within backward is in no other place than behind it. */
-		return updated(s, is_update) ? TFMT_E_NOMEM : 0;
+		return updated(s, is_update);
 	case PHASE_FORWARD:
 		if (!is_alloc || !s->has_backward || s->in_backward)
 			return 0;
 		signs = maybe_begin(s, ev);
-		return cycle_begin(s) < 0 ? TFMT_E_NOMEM : signs | STEPS_CYCLE;
+		begun = cycle_begin(s);
+		return begun < 0 ? begun : signs | begun;
 	case PHASE_OTHER:
 		return is_alloc && !s->in_backward ? maybe_begin(s, ev) : 0;
 	default:

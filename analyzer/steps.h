@@ -26,6 +26,8 @@ enum steps_sign {
 	STEPS_MAYBE = 1, /* if the next cycle begins, it begins here */
 	STEPS_CYCLE = 2, /* it did: at the latest MAYBE */
 	STEPS_NAMED = 4, /* a range that is a step begins */
+	STEPS_PASSED = 8, /* a backward pass begins or ends: nr_backwards or nr_ended has changed */
+	STEPS_UPDATED = 16, /* another cycle is known to begin a step, maybe one that has long begun */
 };
 
 /* Of one process. Zero it but for the reader. */
@@ -49,7 +51,16 @@ struct steps {
  * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it. Returns enum
  * steps_sign, or TFMT_E_NOMEM.
  */
-int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update);
+int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update);
+static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
+{
+	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+
+	/* Nearly all events: of a tensor, in a phase that ends nothing. */
+	if (is_tensor && (phase == PHASE_BACKWARD || phase == PHASE_INIT || (phase == PHASE_FORWARD && !s->has_backward)))
+		return 0;
+	return steps_change(s, ev, phase, is_update);
+}
 void steps_release(struct steps *s);
 
 /* The boundaries that count, once all events are known. */
