@@ -6,6 +6,7 @@
 
 #define FIRST_PLACES 1024
 #define PLACES_MAX (1u << 30)
+#define ENTRIES_PER_PLACE 4 /* sparse: a search that meets a neighbour is one that the processor has not foreseen */
 
 /* Addresses are multiples of 512 and often equally spaced: multiply, then take high bits. */
 static uint32_t block_hash(uint8_t space, uint64_t address)
@@ -64,12 +65,12 @@ static bool grow(struct blocks *b)
 	if (!block)
 		return false;
 	b->block = block;
-	entry = calloc(2 * (size_t)room, sizeof(*entry));
+	entry = calloc(ENTRIES_PER_PLACE * (size_t)room, sizeof(*entry));
 	if (!entry)
 		return false;
 	free(b->entry);
 	b->entry = entry;
-	b->mask = 2 * (uint64_t)room - 1;
+	b->mask = ENTRIES_PER_PLACE * (uint64_t)room - 1;
 	b->places_room = room;
 	for (uint32_t i = 0; i < b->nr_places; i++)
 		put_entry(b, block_hash(block[i].space, block[i].address), i);

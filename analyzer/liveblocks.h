@@ -41,7 +41,7 @@ struct blocks {
 	uint32_t nr_places, places_room, unused; /* unused: place + 1 of the first that is not live */
 	uint64_t nr_blocks;
 	uint64_t *entry; /* hash << 32 | place + 1; 0 = free */
-	uint64_t mask;   /* number of entries - 1; entries are at least twice the places */
+	uint64_t mask;   /* number of entries - 1; entries are four times the places */
 };
 
 void blocks_release(struct blocks *b);
