@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An index finds slot numbers by the 32-bit hash of their key: open addressing, linear probing, deletion
- * by shifting back, growing at half load. The keys stay with the owner, who compares them; since a
- * candidate shares all 32 bits of the hash, the first one is almost always right.
+ * by shifting back, growing when a quarter is taken: a search that meets neighbours is one that the processor does not
+ * foresee. The keys stay with the owner, who compares them; since a candidate shares all 32 bits of the hash, the first
+ * one is almost always right.
  * Memory from mmap. Internal to tracefmt.
  */
 #ifndef TFMT_INDEX_H
