@@ -215,12 +215,37 @@ static int keep_lives(struct books *books, const struct model_options *o)
 	return (o->lives && (!books->lives || !books->stepsamples)) || (o->lives && o->modules && !books->modulepaths) ? TFMT_E_NOMEM : 0;
 }
 
+/*
+ * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at each.
+ * Returns as tfmt_reader_events() does.
+ */
+static int next_events(struct model_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
+{
+	if (!p->books.damage.any)
+		return tfmt_reader_events(p->reader, ev);
+	*ev = single;
+	return tfmt_reader_next(p->reader, single);
+}
+
+static int enter_events(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
+{
+	int err = 0;
+
+	for (int i = 0; i < nr && !err; i++, ev++) {
+		err = books_apply(&p->books, ev);
+		if (!err && o->observe && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past))
+			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
+	}
+	return err;
+}
+
 static int process_read(struct model *m, size_t index, const struct model_options *o)
 {
 	struct model_process *p = &m->process[index];
-	struct tfmt_event ev;
-	uint64_t nr = 0, last_ns = p->header->start_mono_ns;
-	int ret;
+	uint64_t nr = 0, shown = 0, last_ns = p->header->start_mono_ns;
+	const struct tfmt_event *ev;
+	struct tfmt_event single;
+	int ret, got;
 
 	ret = keep_lives(&p->books, o);
 	if (ret)
@@ -230,23 +255,24 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;
-	while ((ret = tfmt_reader_next(p->reader, &ev)) != 0) {
-		if (ret == TFMT_E_NOMEM)
-			return ret;
-		if (ret < 0) {
-			process_damaged(p, ret);
+	while ((got = next_events(p, &ev, &single)) != 0) {
+		if (got == TFMT_E_NOMEM)
+			return got;
+		if (got < 0) {
+			process_damaged(p, got);
 			continue;
 		}
-		ret = books_apply(&p->books, &ev);
+		ret = enter_events(p, ev, got, o);
 		if (ret)
 			return ret;
-		if (o->observe && !(ev.flags & TFMT_FLAG_TEARDOWN) && (!ev.before || o->observe_past))
-			o->observe(o->ctx, p, &ev, model_time(p, ev.time_ns));
-		if (ev.before)
+		if (ev[got - 1].before) /* all of them, then */
 			continue;
-		last_ns = ev.time_ns;
-		if (++nr % EVENTS_PER_PROGRESS == 0 && !o->quiet)
+		last_ns = ev[got - 1].time_ns;
+		nr += (uint64_t)got;
+		if (nr - shown >= EVENTS_PER_PROGRESS && !o->quiet) {
 			show_progress(m, index);
+			shown = nr;
+		}
 	}
 	if (nr)
 		p->last_ns = model_time(p, last_ns);

@@ -14,7 +14,7 @@
 int main(int argc, char **argv)
 {
 	struct tfmt_reader *r;
-	struct tfmt_event ev;
+	const struct tfmt_event *ev;
 	unsigned long long nr = 0;
 	struct timespec t;
 	int got;
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "trace_read: cannot read '%s'\n", argc == 2 ? argv[1] : "");
 		return 2;
 	}
-	while ((got = tfmt_reader_next(r, &ev)) == 1)
-		nr++;
+	while ((got = tfmt_reader_events(r, &ev)) > 0)
+		nr += (unsigned)got;
 	tfmt_reader_close(r);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	printf("{\"events\": %llu, \"cpu_ns\": %.0f}\n", nr, (double)t.tv_sec * 1e9 + (double)t.tv_nsec);

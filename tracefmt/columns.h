@@ -31,8 +31,8 @@ enum tfmt_column {
 /* What many events share; the frame stores each distinct one once. */
 struct tfmt_class {
 	uint64_t aux; /* of the class's latest event */
-	uint32_t thread;
-	uint16_t flags, function, stream;
+	uint32_t thread; /* from here on in the order of struct tfmt_event: copied in two pieces, not in six */
+	uint16_t stream, function, flags;
 	uint8_t kind, device;
 	bool is_free; /* the decoder's: its events have an age */
 };
@@ -86,13 +86,15 @@ struct tfmt_decoder {
 	uint8_t address_shift, size_shift, time_shift;
 	bool one_by_one;            /* what follows is damaged: batches of one event find the place */
 	bool is_checkpoint;         /* ordinals come from their column */
+	bool is_plain;              /* no event is of an unknown kind, of the past, or tells of lost ones */
 	uint32_t nr_events, index;  /* of the frame; handed out */
 	uint32_t nr_ready;          /* decoded, of which index are handed out */
-	uint32_t next, age, block;  /* in the batch: event, free, event with a block of its own */
+	uint32_t batch;             /* index of event[0] */
 	uint64_t ordinal, time, address;
 	uint32_t nr_classes;
 	struct tfmt_class class[TFMT_NR_CLASSES];
 	uint64_t value[TFMT_NR_COLUMNS][TFMT_BATCH]; /* the batch, column by column; one that is not there is all 0 */
+	struct tfmt_event event[TFMT_BATCH];         /* ... and event by event */
 };
 
 /*
@@ -106,69 +108,24 @@ int tfmt_decoder_begin_checkpoint(struct tfmt_decoder *d, const uint8_t *payload
 				  uint64_t first_time, uint8_t time_shift);
 
 /*
- * Values for the next events, when all have been handed out. If there is a wrong one among them, for as many as come
- * before it: one by one. Returns 1, 0 at the end, or TFMT_E_DAMAGED if the very next one is wrong.
+ * Decode the next events, when all have been handed out. If there is a wrong one among them, as many as come before it:
+ * one by one. Returns 1, 0 at the end, or TFMT_E_DAMAGED if the very next one is wrong.
  */
 int tfmt_decoder_batch(struct tfmt_decoder *d);
 
-static inline uint64_t tfmt_decoder_value(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+/* Are there events to hand out? 1, 0 at the end, TFMT_E_DAMAGED if a column ends early or holds what cannot be. */
+static inline int tfmt_decoder_ready(struct tfmt_decoder *d)
 {
-	return d->value[column][i];
-}
-
-static inline uint64_t tfmt_decoder_difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
-{
-	return (uint64_t)tfmt_unzigzag(tfmt_decoder_value(d, column, i));
+	return d->index < d->nr_ready ? 1 : tfmt_decoder_batch(d);
 }
 
 /*
- * The next event: 1, 0 at the end, TFMT_E_DAMAGED if a column ends early or holds what cannot be.
- * alloc_ordinal is TFMT_NO_ORDINAL for all but matched frees; of those, address, size and shape are 0.
+ * The next of those that are ready, of which there are nr_ready - index. alloc_ordinal is TFMT_NO_ORDINAL for all but
+ * matched frees; of those, address, size and shape are 0.
  */
-static inline int tfmt_decoder_next(struct tfmt_decoder *d, struct tfmt_event *ev)
+static inline struct tfmt_event *tfmt_decoder_event(struct tfmt_decoder *d)
 {
-	int got = d->index < d->nr_ready ? 1 : tfmt_decoder_batch(d);
-	struct tfmt_class *c;
-	uint64_t age = 0;
-	uint32_t i, k;
-
-	if (got <= 0)
-		return got;
-	i = d->next++;
-	c = &d->class[tfmt_decoder_value(d, TFMT_COLUMN_CLASS, i)];
-	d->time += tfmt_decoder_difference(d, TFMT_COLUMN_TIME, i);
-	c->aux += tfmt_decoder_difference(d, TFMT_COLUMN_AUX, i);
-	ev->time_ns = d->time << d->time_shift;
-	ev->aux = c->aux;
-	ev->order = 0;
-	ev->python_stack = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_PYTHON, i);
-	ev->native_stack = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_NATIVE, i);
-	ev->thread = c->thread;
-	ev->stream = c->stream;
-	ev->function = c->function;
-	ev->flags = c->flags;
-	ev->kind = c->kind;
-	ev->device = c->device;
-	ev->before = d->is_checkpoint;
-	if (d->is_checkpoint)
-		ev->ordinal = d->ordinal += tfmt_decoder_difference(d, TFMT_COLUMN_ORDINAL, i);
-	else
-		ev->ordinal = d->ordinal + d->index;
-	d->index++;
-	if (c->is_free)
-		age = tfmt_decoder_value(d, TFMT_COLUMN_AGE, d->age++);
-	if (age) {
-		ev->alloc_ordinal = ev->ordinal - age;
-		ev->address = ev->size = ev->shape = 0;
-		return 1;
-	}
-	k = d->block++;
-	d->address += tfmt_decoder_difference(d, TFMT_COLUMN_ADDRESS, k);
-	ev->alloc_ordinal = TFMT_NO_ORDINAL;
-	ev->address = d->address << d->address_shift;
-	ev->size = tfmt_decoder_value(d, TFMT_COLUMN_SIZE, k) << d->size_shift;
-	ev->shape = (uint32_t)tfmt_decoder_value(d, TFMT_COLUMN_SHAPE, k);
-	return 1;
+	return &d->event[d->index - d->batch];
 }
 
 #endif

@@ -30,6 +30,7 @@ static int decode_classes(struct tfmt_decoder *d)
 	if (!nr || nr > TFMT_NR_CLASSES)
 		return TFMT_E_DAMAGED;
 	d->nr_classes = (uint32_t)nr;
+	d->is_plain = !d->is_checkpoint;
 	for (i = 0; i < nr; i++) {
 		struct tfmt_class *k = &d->class[i];
 
@@ -41,6 +42,7 @@ static int decode_classes(struct tfmt_decoder *d)
 		k->stream = get16(c);
 		k->thread = tfmt_varint_get32(c);
 		k->is_free = tfmt_kind_is_free(k->kind);
+		d->is_plain &= tfmt_kind_is_known(k->kind) && k->kind != TFMT_LOST;
 	}
 	return c->bad ? TFMT_E_DAMAGED : 0;
 }
@@ -54,7 +56,7 @@ static int decode_shift(struct tfmt_decoder *d, enum tfmt_column column, uint8_t
 static void decoder_reset(struct tfmt_decoder *d, uint32_t nr_events, uint64_t first_time, uint8_t time_shift)
 {
 	memset(d, 0, offsetof(struct tfmt_decoder, class));
-	memset(d->value, 0, sizeof(d->value));
+	memset(d->value, 0, sizeof(d->value)); /* what a frame lacks is 0 */
 	d->time_shift = time_shift;
 	d->time = first_time;
 	d->nr_events = nr_events;
@@ -153,6 +155,11 @@ static uint32_t count_matched(const struct tfmt_decoder *d, uint32_t nr)
 	return nr_matched;
 }
 
+static inline uint64_t difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
+{
+	return (uint64_t)tfmt_unzigzag(d->value[column][i]);
+}
+
 /* Each event of a checkpoint has an ordinal of its own: what an age leads to is seen when all are known. */
 static bool decode_ordinals(struct tfmt_decoder *d, uint32_t nr)
 {
@@ -162,7 +169,7 @@ static bool decode_ordinals(struct tfmt_decoder *d, uint32_t nr)
 	if (!decode_any(d, TFMT_COLUMN_ORDINAL, nr))
 		return false;
 	for (uint32_t i = 0; i < nr; i++) {
-		ordinal += tfmt_decoder_difference(d, TFMT_COLUMN_ORDINAL, i);
+		ordinal += difference(d, TFMT_COLUMN_ORDINAL, i);
 		if (d->class[class[i]].is_free && *age++ > ordinal)
 			return false;
 	}
@@ -190,6 +197,60 @@ static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 	       decode_bounded(d, TFMT_COLUMN_SHAPE, nr_blocks, UINT32_MAX);
 }
 
+/*
+ * Values to events. Which of them are frees nobody can foresee: where an event has no value in a column, the next one's
+ * is masked out, without a branch.
+ */
+static inline __attribute__((always_inline)) void fill(struct tfmt_decoder *d, uint32_t nr, bool is_checkpoint)
+{
+	const unsigned time_shift = d->time_shift, address_shift = d->address_shift, size_shift = d->size_shift;
+	const uint64_t(*value)[TFMT_BATCH] = d->value;
+	uint64_t time = d->time, address = d->address, ordinal = d->ordinal + d->index;
+	uint32_t free = 0, block = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct tfmt_class *c = &d->class[value[TFMT_COLUMN_CLASS][i]];
+		uint64_t age = value[TFMT_COLUMN_AGE][free] & (0 - (uint64_t)c->is_free), has_block = 0 - (uint64_t)!age;
+		struct tfmt_event *ev = &d->event[i];
+
+		if (is_checkpoint)
+			ordinal = d->ordinal += difference(d, TFMT_COLUMN_ORDINAL, i);
+		time += difference(d, TFMT_COLUMN_TIME, i);
+		c->aux += difference(d, TFMT_COLUMN_AUX, i);
+		address += difference(d, TFMT_COLUMN_ADDRESS, block) & has_block;
+		ev->time_ns = time << time_shift;
+		ev->address = address << address_shift & has_block;
+		ev->size = value[TFMT_COLUMN_SIZE][block] << size_shift & has_block;
+		ev->aux = c->aux;
+		ev->order = 0;
+		ev->python_stack = (uint32_t)value[TFMT_COLUMN_PYTHON][i];
+		ev->native_stack = (uint32_t)value[TFMT_COLUMN_NATIVE][i];
+		ev->shape = (uint32_t)(value[TFMT_COLUMN_SHAPE][block] & has_block);
+		ev->thread = c->thread;
+		ev->stream = c->stream;
+		ev->function = c->function;
+		ev->flags = c->flags;
+		ev->kind = c->kind;
+		ev->device = c->device;
+		ev->ordinal = ordinal;
+		ev->alloc_ordinal = has_block | (ordinal - age);
+		ev->before = is_checkpoint;
+		ordinal++;
+		free += c->is_free;
+		block += !age;
+	}
+	d->time = time;
+	d->address = address;
+}
+
+static void fill_events(struct tfmt_decoder *d, uint32_t nr)
+{
+	if (d->is_checkpoint)
+		fill(d, nr, true);
+	else
+		fill(d, nr, false);
+}
+
 int tfmt_decoder_batch(struct tfmt_decoder *d)
 {
 	uint32_t left = d->nr_events - d->index, nr = left < TFMT_BATCH ? left : TFMT_BATCH;
@@ -205,7 +266,8 @@ int tfmt_decoder_batch(struct tfmt_decoder *d)
 		if (!decode_columns(d, nr))
 			return TFMT_E_DAMAGED;
 	}
-	d->next = d->age = d->block = 0;
+	fill_events(d, nr);
+	d->batch = d->index;
 	d->nr_ready = d->index + nr;
 	return 1;
 }

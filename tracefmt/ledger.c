@@ -794,7 +794,7 @@ static TFMT_SELDOM int ledger_replay_other(struct tfmt_ledger *l, struct tfmt_ev
 	return 0;
 }
 
-int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+static inline int ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	uint32_t slot;
 
@@ -808,4 +808,18 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 		return 0;
 	}
 	return ledger_replay_other(l, ev);
+}
+
+int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+{
+	return ledger_replay(l, ev);
+}
+
+uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr)
+{
+	uint32_t i = 0;
+
+	while (i < nr && !ledger_replay(l, &ev[i]))
+		i++;
+	return i;
 }

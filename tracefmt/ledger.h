@@ -112,9 +112,17 @@ void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev
  */
 int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev);
 
+/* Likewise nr of them. Returns how many: less than nr when memory runs out. */
+uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr);
+
 static inline bool tfmt_kind_is_free(unsigned kind)
 {
 	return kind == TFMT_TENSOR_FREE || kind == TFMT_DRIVER_FREE || kind == TFMT_FREE_FAILED;
+}
+
+static inline bool tfmt_kind_is_known(unsigned kind)
+{
+	return kind > TFMT_NONE && kind < TFMT_NR_KINDS;
 }
 
 #endif

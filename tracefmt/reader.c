@@ -451,11 +451,6 @@ static int reader_deliver(struct tfmt_reader *r, const struct tfmt_event *ev)
 	return 1;
 }
 
-static bool kind_is_known(unsigned kind)
-{
-	return kind > TFMT_NONE && kind < TFMT_NR_KINDS;
-}
-
 /* The rest of the frame cannot be decoded. */
 static TFMT_SELDOM int reader_abandon(struct tfmt_reader *r)
 {
@@ -475,15 +470,33 @@ static TFMT_SELDOM int reader_abandon(struct tfmt_reader *r)
 /* The next event of the frame that is loaded, 0 if there is none. */
 static inline int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *ev)
 {
+	struct tfmt_decoder *d = &r->decoder;
 	int got;
 
-	while ((got = tfmt_decoder_next(&r->decoder, ev)) > 0) {
-		if (!kind_is_known(ev->kind))
+	while ((got = tfmt_decoder_ready(d)) > 0) {
+		*ev = *tfmt_decoder_event(d);
+		d->index++;
+		if (!tfmt_kind_is_known(ev->kind))
 			continue;
 		got = tfmt_ledger_replay(&r->ledger, ev);
 		return got ? got : reader_deliver(r, ev);
 	}
 	return got < 0 ? reader_abandon(r) : 0;
+}
+
+/* All that are ready: events of which none needs a closer look. Returns how many, or TFMT_E_NOMEM. */
+static int reader_replay_ready(struct tfmt_reader *r, const struct tfmt_event **out)
+{
+	struct tfmt_decoder *d = &r->decoder;
+	struct tfmt_event *ev = tfmt_decoder_event(d);
+	uint32_t ready = d->nr_ready - d->index, nr = tfmt_ledger_replay_all(&r->ledger, ev, ready);
+
+	d->index += nr;
+	r->summary.nr_events += nr;
+	if (nr < ready)
+		r->stage = TFMT_READER_SHORT;
+	*out = ev;
+	return nr ? (int)nr : TFMT_E_NOMEM;
 }
 
 /* Another frame, or the next stage. Returns 0, or damage to report. */
@@ -526,6 +539,8 @@ static TFMT_SELDOM int reader_next_behind(struct tfmt_reader *r, struct tfmt_eve
 	int got = 0;
 
 	while (!got && r->stage != TFMT_READER_DONE) {
+		if (r->stage == TFMT_READER_SHORT)
+			return TFMT_E_NOMEM;
 		if (r->stage == TFMT_READER_JOINED) {
 			got = reader_next_joined(r, ev);
 			continue;
@@ -537,19 +552,34 @@ static TFMT_SELDOM int reader_next_behind(struct tfmt_reader *r, struct tfmt_eve
 	return got;
 }
 
-int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
+/* There is no event, but an end or an error. */
+static TFMT_SELDOM int reader_stop(struct tfmt_reader *r, int got)
 {
-	int got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : 0;
-
-	if (got > 0)
-		return got;
-	if (!got)
-		got = reader_next_behind(r, ev);
 	if (got == TFMT_E_NOMEM) {
 		r->stage = TFMT_READER_DONE;
 		tfmt_reader_complain(r, got, r->offset, "there is not enough memory to read on");
 	}
-	if (got <= 0)
-		tfmt_reader_conclude(r);
+	tfmt_reader_conclude(r);
 	return got;
+}
+
+int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
+{
+	int got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : 0;
+
+	if (!got)
+		got = reader_next_behind(r, ev);
+	return got > 0 ? got : reader_stop(r, got);
+}
+
+int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev)
+{
+	int got;
+
+	if (r->stage == TFMT_READER_FRAMES && r->decoder.is_plain && r->decoder.index < r->decoder.nr_ready) {
+		got = reader_replay_ready(r, ev);
+		return got > 0 ? got : reader_stop(r, got);
+	}
+	*ev = &r->single; /* the first event of a batch, or damage */
+	return tfmt_reader_next(r, &r->single);
 }

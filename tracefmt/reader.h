@@ -14,6 +14,7 @@
 enum tfmt_reader_stage {
 	TFMT_READER_FRAMES, /* events come from the decoder, then from the next frame */
 	TFMT_READER_JOINED, /* events come from what the ring file held */
+	TFMT_READER_SHORT, /* of memory */
 	TFMT_READER_DONE,
 };
 
@@ -54,6 +55,7 @@ struct tfmt_reader {
 	struct tfmt_ledger ledger;
 	struct tfmt_definitions definitions;
 	struct tfmt_decoder decoder;
+	struct tfmt_event single; /* handed out by tfmt_reader_events() */
 	struct tfmt_figures *figures; /* of the checkpoint; NULL: none */
 	bool has_events;    /* a frame of events has been met: checkpoints behind it are not needed */
 	bool is_rereading;  /* the trace was replaced by a shorter one: what has been read is passed over */

@@ -675,6 +675,12 @@ void tfmt_reader_close(struct tfmt_reader *r);
  * Definitions are taken in silently, before the events that use them.
  */
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
+
+/*
+ * The next events, as many as are at hand: returns how many and where they are until the next call, else as
+ * tfmt_reader_next() does. What tfmt_reader_totals() tells is then of the moment behind the last of them.
+ */
+int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev);
 /*
  * The figures of the whole job before the recording begins, of which a flight recorder has dropped the beginning;
  * NULL: it has not, or they were damaged. Known once the first event that is not `before` has been read, or the end.

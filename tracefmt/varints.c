@@ -9,6 +9,9 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #define CHUNK 64
 
@@ -87,6 +90,48 @@ static inline uint32_t cut_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *
 	return i;
 }
 
+#ifdef __x86_64__
+/* The same of any length up to 8, for processors that have an instruction for it. */
+__attribute__((target("bmi,bmi2,popcnt"))) static uint32_t extract_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *out,
+								uint32_t nr, uint64_t *bound)
+{
+	const uint8_t *p = c->p;
+	uint32_t nr_stops = (uint32_t)__builtin_popcountll(stops), i;
+	unsigned start = 0;
+	uint64_t any = 0;
+
+	nr = nr < nr_stops ? nr : nr_stops;
+	for (i = 0; i < nr; i++) {
+		unsigned end = (unsigned)__builtin_ctzll(stops) + 1;
+
+		out[i] = _pext_u64(_bzhi_u64(load64(p + start), 8 * (end - start)), 0x7f7f7f7f7f7f7f7full);
+		any |= out[i];
+		stops &= stops - 1;
+		start = end;
+	}
+	c->p = p + start;
+	*bound |= any;
+	return nr;
+}
+
+/* AMD's processors before Zen 3 have it, but as a slow sequence. */
+static bool can_extract(void)
+{
+	return __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("amdfam15h") &&
+	       !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2");
+}
+#else
+static uint32_t extract_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *out, uint32_t nr, uint64_t *bound)
+{
+	return cut_all(c, stops, out, nr, 8, bound);
+}
+
+static bool can_extract(void)
+{
+	return false;
+}
+#endif
+
 /* Each is one byte: the loop has a constant length so that it becomes vector instructions. */
 static uint32_t widen(struct tfmt_cursor *c, uint64_t *out, uint32_t nr, uint64_t *bound)
 {
@@ -118,7 +163,7 @@ static uint32_t widen_pairs(struct tfmt_cursor *c, uint64_t *out, uint64_t *boun
 }
 
 /* At most nr that end in the next 64 bytes; 0: the next one may be too long, or is not there. */
-static uint32_t get_chunk(struct tfmt_cursor *c, uint64_t *out, uint32_t nr, uint64_t *bound)
+static inline uint32_t get_chunk(struct tfmt_cursor *c, uint64_t *out, uint32_t nr, bool extract, uint64_t *bound)
 {
 	size_t left = (size_t)(c->end - c->p);
 	uint64_t stops = chunk_stops(c->p), inside = left < CHUNK ? (1ull << left) - 1 : UINT64_MAX, row;
@@ -130,19 +175,22 @@ static uint32_t get_chunk(struct tfmt_cursor *c, uint64_t *out, uint32_t nr, uin
 	stops &= inside;
 	row = ~stops & inside;
 	row &= row >> 1; /* two in a row are of one that has three bytes or more */
-	if (!row)
+	if (!row && !extract)
 		return cut_all(c, stops, out, nr, 2, bound);
 	row &= row >> 2;
 	row &= row >> 4;
-	return row ? 0 : cut_all(c, stops, out, nr, 8, bound);
+	if (row)
+		return 0;
+	return extract ? extract_all(c, stops, out, nr, bound) : cut_all(c, stops, out, nr, 8, bound);
 }
 
 uint64_t tfmt_varints_get(struct tfmt_cursor *c, uint64_t *out, uint32_t nr)
 {
+	bool extract = can_extract();
 	uint64_t bound = 0;
 
 	while (nr && !c->bad) {
-		uint32_t got = get_chunk(c, out, nr, &bound);
+		uint32_t got = get_chunk(c, out, nr, extract, &bound);
 
 		if (!got) {
 			*out = tfmt_varint_get_long(c);

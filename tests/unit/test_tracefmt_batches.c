@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Events read several at once are those read one by one, of whole traces and of damaged ones; and so are varints. */
+#include <glob.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "tests/unit/tracefmt_stream.h"
+#include "tracefmt/varints.h"
+
+#define GOLDENS "tests/golden/v1/*.vtr"
+#define NR_VARINTS 100000
+
+/* What a reader gave: an event, or a negative value and its message. */
+struct given {
+	int got;
+	struct tfmt_event ev;
+	char message[512];
+};
+
+/* The other reader's next: it hands out several at once, or reports damage. */
+static struct given next_of_many(struct tfmt_reader *r, const struct tfmt_event **ev, int *left)
+{
+	struct given g = { .got = 1 };
+
+	if (!*left)
+		*left = tfmt_reader_events(r, ev);
+	if (*left <= 0) {
+		g.got = *left;
+		*left = 0;
+		snprintf(g.message, sizeof(g.message), "%s", g.got < 0 ? tfmt_reader_message(r) : "");
+		return g;
+	}
+	--*left;
+	g.ev = *(*ev)++;
+	return g;
+}
+
+static struct given next_of_one(struct tfmt_reader *r)
+{
+	struct given g = { .got = 0 };
+
+	g.got = tfmt_reader_next(r, &g.ev);
+	if (g.got < 0)
+		snprintf(g.message, sizeof(g.message), "%s", tfmt_reader_message(r));
+	return g;
+}
+
+static void same_event(const struct tfmt_event *a, const struct tfmt_event *b)
+{
+	assert_int_equal(a->ordinal, b->ordinal);
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->device, b->device);
+	assert_int_equal(a->time_ns, b->time_ns);
+	assert_int_equal(a->address, b->address);
+	assert_int_equal(a->size, b->size);
+	assert_int_equal(a->aux, b->aux);
+	assert_int_equal(a->python_stack, b->python_stack);
+	assert_int_equal(a->native_stack, b->native_stack);
+	assert_int_equal(a->shape, b->shape);
+	assert_int_equal(a->thread, b->thread);
+	assert_int_equal(a->stream, b->stream);
+	assert_int_equal(a->function, b->function);
+	assert_int_equal(a->flags, b->flags);
+	assert_int_equal(a->alloc_ordinal, b->alloc_ordinal);
+	assert_int_equal(a->before, b->before);
+}
+
+/* Returns how many events there are. */
+static uint64_t compare(const char *path)
+{
+	struct tfmt_reader *one, *many;
+	const struct tfmt_event *ev = NULL;
+	struct tfmt_totals a, b;
+	struct given want, have;
+	uint64_t nr = 0;
+	int left = 0, err = tfmt_reader_open(&one, path, NULL);
+
+	assert_int_equal(tfmt_reader_open(&many, path, NULL), err);
+	if (err)
+		return 0;
+	do {
+		want = next_of_one(one);
+		have = next_of_many(many, &ev, &left);
+		assert_int_equal(have.got, want.got);
+		assert_string_equal(have.message, want.message);
+		if (want.got > 0)
+			same_event(&have.ev, &want.ev);
+		nr += want.got > 0;
+	} while (want.got);
+	assert_int_equal(tfmt_reader_summary(one)->nr_events, tfmt_reader_summary(many)->nr_events);
+	assert_int_equal(tfmt_reader_summary(one)->lost_events, tfmt_reader_summary(many)->lost_events);
+	assert_int_equal(tfmt_reader_totals(one, &a), tfmt_reader_totals(many, &b));
+	assert_memory_equal(&a, &b, sizeof(a));
+	tfmt_reader_close(one);
+	tfmt_reader_close(many);
+	return nr;
+}
+
+static void it_gives_the_same_events_of_golden_traces(void **state)
+{
+	uint64_t nr = 0;
+	glob_t files;
+
+	(void)state;
+	assert_int_equal(glob(GOLDENS, 0, NULL, &files), 0);
+	for (size_t i = 0; i < files.gl_pathc; i++)
+		nr += compare(files.gl_pathv[i]);
+	assert_true(nr > 1000);
+	globfree(&files);
+}
+
+static void write_file(const char *path, const uint8_t *bytes, size_t len)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Bits flipped here and there, and the end cut off, of the trace whose every byte the sweep flips. */
+static void it_reports_the_same_damage(void **state)
+{
+	static uint8_t bytes[1 << 20];
+	const char *path = stream_path("batches.vtr");
+	FILE *f = fopen("tests/golden/v1/sweep.vtr", "rb");
+	size_t len;
+
+	(void)state;
+	assert_non_null(f);
+	len = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	for (size_t at = 0; at < len; at += 1 + len / 400) {
+		bytes[at] ^= 0x10;
+		write_file(path, bytes, len);
+		compare(path);
+		bytes[at] ^= 0x10;
+		write_file(path, bytes, at);
+		compare(path);
+	}
+	unlink(path);
+}
+
+/* Values of mixed lengths, in rows of each length, too: what is short, and what is long, has a way of its own. */
+static void varints_are_those_read_one_by_one(void **state)
+{
+	static uint8_t bytes[NR_VARINTS * TFMT_VARINT_MAX + TFMT_VARINTS_AHEAD];
+	static uint64_t want[NR_VARINTS], have[NR_VARINTS];
+	struct tfmt_cursor c;
+	uint8_t *end = bytes;
+	uint32_t nr, done;
+	unsigned longest = 64;
+
+	(void)state;
+	srandom(7);
+	for (uint32_t i = 0; i < NR_VARINTS; i++) {
+		if (i % 300 == 0)
+			longest = 1 + (unsigned)random() % 64;
+		want[i] = (uint64_t)random() << 33 ^ (uint64_t)random() << 11 ^ (uint64_t)random();
+		want[i] >>= random() % 4 ? 64 - longest : 63;
+		end = tfmt_varint_put(end, want[i]);
+	}
+	c = (struct tfmt_cursor){ bytes, end, false };
+	for (done = 0; done < NR_VARINTS; done += nr) {
+		uint64_t bound;
+
+		nr = 1 + (uint32_t)random() % 400;
+		nr = nr < NR_VARINTS - done ? nr : NR_VARINTS - done;
+		bound = tfmt_varints_get(&c, have + done, nr);
+		for (uint32_t i = done; i < done + nr; i++)
+			assert_true(want[i] <= bound);
+	}
+	assert_memory_equal(have, want, sizeof(want));
+	assert_false(c.bad);
+	assert_ptr_equal(c.p, end);
+	tfmt_varints_get(&c, have, 1);
+	assert_true(c.bad);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_gives_the_same_events_of_golden_traces),
+		cmocka_unit_test(it_reports_the_same_damage),
+		cmocka_unit_test(varints_are_those_read_one_by_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
