@@ -49,12 +49,49 @@ static void it_agrees_with_an_array(void **state)
 	blocks_release(&table);
 }
 
+/* What claims, and takes, by address is the same table: as above, with the other pair of functions. */
+static void claiming_and_taking_agree_with_finding(void **state)
+{
+	struct blocks table = { 0 };
+	uint64_t nr_live = 0;
+	bool is_new;
+
+	(void)state;
+	srandom(2);
+	for (int step = 0; step < NR_STEPS; step++) {
+		uint8_t space = random() & 1 ? BLOCK_TENSOR : BLOCK_DRIVER;
+		uint64_t address = address_of((unsigned)random() % NR_ADDRESSES);
+		bool was_live = blocks_find(&table, space, address) != NULL;
+		struct block *claimed;
+		const struct block *taken;
+
+		if (random() & 1) {
+			claimed = blocks_claim(&table, space, address, &is_new);
+			assert_int_equal(is_new, !was_live);
+			assert_int_equal(claimed->size, was_live ? address + space : 0);
+			claimed->size = address + space;
+			assert_ptr_equal(blocks_find(&table, space, address), claimed);
+			nr_live += is_new;
+		} else {
+			taken = blocks_take(&table, space, address);
+			assert_int_equal(taken != NULL, was_live);
+			if (taken)
+				assert_int_equal(taken->size, address + space);
+			assert_null(blocks_find(&table, space, address));
+			nr_live -= was_live;
+		}
+		assert_int_equal(table.nr_blocks, nr_live);
+	}
+	blocks_release(&table);
+}
+
 static void an_empty_table_finds_nothing(void **state)
 {
 	struct blocks table = { 0 };
 
 	(void)state;
 	assert_null(blocks_find(&table, BLOCK_TENSOR, 512));
+	assert_null(blocks_take(&table, BLOCK_TENSOR, 512));
 	blocks_release(&table);
 }
 
@@ -62,6 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_agrees_with_an_array),
+		cmocka_unit_test(claiming_and_taking_agree_with_finding),
 		cmocka_unit_test(an_empty_table_finds_nothing),
 	};
 
