@@ -5,28 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/idtable.h"
 #include "analyzer/textset.h"
 
-#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
-#define CODES_MAX (1u << 20)  /* likewise; what the rules say of others is not kept */
-#define DEPTH_MAX 100000      /* a damaged trace may link its frames in a circle */
-
-static void *grown(void *array, uint32_t *nr, uint32_t index, size_t bytes)
-{
-	uint32_t room = *nr ? *nr : 256;
-	char *p;
-
-	if (index < *nr || index >= STACKS_MAX)
-		return array;
-	while (room <= index)
-		room *= 2;
-	p = realloc(array, room * bytes);
-	if (!p)
-		return array;
-	memset(p + *nr * bytes, 0, (room - *nr) * bytes);
-	*nr = room;
-	return p;
-}
+#define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 
 /* "GPT.forward" is function "forward" of class "GPT"; without a class, *class_len is 0. */
 static const char *split_name(const char *name, size_t *class_len)
@@ -52,7 +34,7 @@ void category_stacks_add(struct category_stacks *c, uint32_t stack)
 	if (!c->modules)
 		c->modules = calloc(1, sizeof(*c->modules));
 	for (uint32_t id = stack; c->modules && id >= TFMT_STACK_FIRST; id = frame.parent) {
-		c->seen = grown(c->seen, &c->nr_seen, id, sizeof(*c->seen));
+		c->seen = idtable_grown(c->seen, &c->nr_seen, id, sizeof(*c->seen), c->reader);
 		if (id >= c->nr_seen || c->seen[id] || !tfmt_reader_frame(c->reader, id, &frame))
 			return;
 		c->seen[id] = 1;
@@ -86,8 +68,7 @@ static struct category_code rules_of(struct category_stacks *c, const struct tfm
 	uint32_t id = (uint32_t)frame->a;
 	struct category_code of;
 
-	if (id < CODES_MAX)
-		c->of_code = grown(c->of_code, &c->nr_codes, id, sizeof(*c->of_code));
+	c->of_code = idtable_grown(c->of_code, &c->nr_codes, id, sizeof(*c->of_code), c->reader);
 	if (id < c->nr_codes && c->of_code[id].known)
 		return c->of_code[id];
 	of.known = true;
@@ -133,7 +114,7 @@ struct category_stack category_stack_of(struct category_stacks *c, uint32_t stac
 
 	if (stack < TFMT_STACK_FIRST)
 		return nothing;
-	c->of = grown(c->of, &c->nr_stacks, stack, sizeof(*c->of));
+	c->of = idtable_grown(c->of, &c->nr_stacks, stack, sizeof(*c->of), c->reader);
 	if (stack >= c->nr_stacks)
 		return nothing;
 	if (!c->of[stack].known)

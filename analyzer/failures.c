@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACKS_MAX (1u << 26)
+#include "analyzer/idtable.h"
 
 static struct failures_of_device *device_of(struct failures *f, const struct model_process *p,
 					    uint32_t ordinal)
@@ -131,27 +131,6 @@ static struct failures_process *process_of(struct failures *f, const struct mode
 	return q;
 }
 
-/* Room for what this stack's blocks were. */
-static bool sizes_grow(struct failures *f, struct failures_process *q, uint32_t stack)
-{
-	struct failures_sizes *s;
-	uint32_t room = q->nr_sizes ? q->nr_sizes : 256;
-
-	if (stack >= STACKS_MAX)
-		return false;
-	while (room <= stack)
-		room *= 2;
-	s = realloc(q->sizes, room * sizeof(*s));
-	if (!s) {
-		f->is_short_of_memory = true;
-		return false;
-	}
-	memset(s + q->nr_sizes, 0, (room - q->nr_sizes) * sizeof(*s));
-	q->sizes = s;
-	q->nr_sizes = room;
-	return true;
-}
-
 static __attribute__((noinline)) void add_size(struct failures_sizes *s, const struct tfmt_event *ev)
 {
 	if (s->nr == FAILURES_RECORDS) {
@@ -167,12 +146,16 @@ static __attribute__((noinline)) void add_size(struct failures_sizes *s, const s
 static inline void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
 {
 	struct failures_process *q = process_of(f, p);
+	uint32_t stack = ev->python_stack;
 
-	if (!q || ev->python_stack < TFMT_STACK_FIRST ||
-	    (ev->python_stack >= q->nr_sizes && !sizes_grow(f, q, ev->python_stack)))
+	if (!q || stack < TFMT_STACK_FIRST)
 		return;
-	if (ev->size >= q->sizes[ev->python_stack].next_bytes)
-		add_size(&q->sizes[ev->python_stack], ev);
+	if (stack >= q->nr_sizes)
+		q->sizes = idtable_grown(q->sizes, &q->nr_sizes, stack, sizeof(*q->sizes), p->reader);
+	if (stack >= q->nr_sizes)
+		return;
+	if (ev->size >= q->sizes[stack].next_bytes)
+		add_size(&q->sizes[stack], ev);
 }
 
 /* The program goes on: every failure before is handled if `stack` is that of the last one, or 0. */
