@@ -87,6 +87,12 @@ static enum lives_fate usual_fate(const struct judge *j, const struct life *life
 	return f && f->nr[most] ? most : NR_FATES;
 }
 
+/* Others like it have come and gone from cycle to cycle: so will this one, though nothing tells when. */
+static bool is_passing(const struct judge *j, const struct life *life)
+{
+	return usual_fate(j, life) == FATE_KEPT && j->lives->fates[life->group].nr[FATE_KEPT] > 1;
+}
+
 /* A life that has not ended, as if it ended now, at the end of the recording. */
 static struct life so_far(const struct judge *j, const struct life *life)
 {
@@ -204,7 +210,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
-	if (end_tells(life) || cycles <= 1)
+	if (end_tells(life) || cycles <= 1 || is_passing(j, life))
 		return cycles > 2 ? born_to_stay(j, life, g) :
 		       life->death.ordinal == TFMT_NO_ORDINAL && life->birth.phase == PHASE_INIT ?
 				    born_to_stay(j, life, g) : CATEGORY_INPUT;

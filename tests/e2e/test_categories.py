@@ -9,7 +9,7 @@ import pytest
 TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
-    "in_backward", "no_modules", "adversarial",
+    "in_backward", "no_modules", "adversarial", "twice",
 ]
 JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/hf_trainer.py",), ("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
@@ -175,7 +175,10 @@ def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp
     assert not any(f"<Block>.{i}" in name for name in names for i in range(3, 30)), names
 
 
-STEPS = {"sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3}
+STEPS = {
+    "sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3,
+    "twice": 4,
+}
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -237,6 +237,22 @@ def adversarial():
         first.step()
 
 
+def twice():
+    """Backward goes through the same graph twice in a step; the last batch is still there at the end."""
+    model = convolutional().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    note(model, optimizer)
+    for _ in range(4):
+        images, wanted = torch.randn(64, 3, 64, 64, device=DEVICE), torch.randint(0, 1000, (64,), device=DEVICE)
+        truth.input(images, wanted)
+        loss = functional.cross_entropy(model(images), wanted)
+        loss.backward(retain_graph=True)
+        (loss / 2).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return images
+
+
 JOBS = {
     "sgd_momentum": sgd_momentum,
     "adamw_foreach": lambda: adamw(foreach=True),
@@ -249,8 +265,9 @@ JOBS = {
     "in_backward": in_backward,
     "no_modules": no_modules,
     "adversarial": adversarial,
+    "twice": twice,
 }
 
 with truth.watch():
-    JOBS[sys.argv[1]]()
+    last = JOBS[sys.argv[1]]()
 truth.tell()
