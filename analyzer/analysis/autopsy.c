@@ -367,6 +367,14 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block)
 	return &a->device->process->books.groups.group[a->categories.block[block].life.group];
 }
 
+const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	uint32_t group = a->categories.block[block].life.group;
+
+	return group < lives->nr_fates ? &lives->fates[group] : NULL;
+}
+
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	f->site = a->place[place].frame;

@@ -110,6 +110,9 @@ extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a
 
 const struct group *autopsy_group(const struct autopsy *a, size_t block);
 
+/* How blocks like this one have fared so far; NULL: none has been freed. */
+const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
+
 /* The finding is about this place; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);

@@ -6,14 +6,18 @@
 
 #include "analyzer/analysis/autopsy.h"
 
-/* What the program keeps from one step, call or token to the next (autopsy_kept.c). */
+/* What the program keeps from one step or token to the next (autopsy_kept.c). */
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What calls of the model leave that no backward pass follows (autopsy_graphs.c). */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
-bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
-bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
 
 /* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);

@@ -9,7 +9,6 @@
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
-#define CALLS_MIN 3
 #define SERIES_MIN 5 /* sizes that grow one after the other */
 
 /* ---- tensors that grow ----------------------------------------------------------------------- */
@@ -107,7 +106,8 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 		if (stack != known)
 			s = series_of(a, stack);
 		known = stack;
-		if (!is_growing(&s))
+		/* What grows leaves no copies of its past; a list of tensors of growing sizes does. */
+		if (!is_growing(&s) || a->block[i].shape.dims[s.dim] + s.by < s.last)
 			continue;
 		if (a->block[i].shape.nr_dims >= 3) {
 			if (!out->nr_blocks++ || life->size > a->categories.block[out->largest].life.size) {
@@ -186,198 +186,14 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	return true;
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------- */
-
-/* Forward's blocks with a graph, behind the last backward pass. */
-struct open_graphs {
-	uint64_t bytes;
-	uint32_t nr_blocks;
-	uint32_t nr_calls;    /* as often as a batch was made for them */
-	uint32_t nr_repeated; /* blocks of stacks that are there as often */
-	uint64_t repeated_bytes;
-	size_t largest;   /* block */
-	bool is_consumed; /* some of their stacks have had a backward before */
-};
-
-static const struct lives_fates *fates_of(const struct autopsy *a, size_t block)
-{
-	const struct lives *lives = a->device->process->books.lives;
-	uint32_t group = a->categories.block[block].life.group;
-
-	return group < lives->nr_fates ? &lives->fates[group] : NULL;
-}
-
-static bool is_open(const struct autopsy *a, size_t i)
-{
-	const struct life *life = &a->categories.block[i].life;
-
-	return life->birth.nr_begun == a->failure->nr_begun && a->failure->nr_begun == life->birth.nr_ended;
-}
-
-/* How many live blocks are of each group: an array by group, to be freed; NULL without memory. */
-static uint32_t *count_groups(const struct autopsy *a, bool graphs)
-{
-	uint32_t *count = calloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count));
-
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
-		if (is_open(a, i) && a->block[i].has_graph == graphs)
-			count[a->categories.block[i].life.group]++;
-	return count;
-}
-
-/* A batch is made outside of forward and is there as often as forward was called. */
-static uint32_t most_inputs(const struct autopsy *a)
-{
-	uint32_t *count = count_groups(a, false), most = 0;
-
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
-		const struct category_block *b = &a->categories.block[i];
-
-		if (is_open(a, i) && b->category != CATEGORY_PARAMETER && !a->block[i].has_graph &&
-		    b->life.birth.phase != PHASE_FORWARD && b->life.birth.phase != PHASE_BACKWARD &&
-		    b->life.birth.phase != PHASE_OPTIMIZER && count[b->life.group] > most)
-			most = count[b->life.group];
-	}
-	free(count);
-	return most;
-}
-
-static void find_open(const struct autopsy *a, struct open_graphs *g)
-{
-	uint32_t *count = count_groups(a, true);
-
-	*g = (struct open_graphs){ .nr_calls = most_inputs(a) };
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
-		const struct life *life = &a->categories.block[i].life;
-		const struct lives_fates *fates = fates_of(a, i);
-
-		if (!is_open(a, i) || !a->block[i].has_graph)
-			continue;
-		if (!g->nr_blocks++ || life->size > a->categories.block[g->largest].life.size)
-			g->largest = i;
-		g->bytes += life->size;
-		g->is_consumed |= fates && fates->nr[FATE_INTO_PASS];
-		if (count[life->group] + 1 >= g->nr_calls) {
-			g->nr_repeated++;
-			g->repeated_bytes += life->size;
-		}
-	}
-	free(count);
-}
-
-/* Of a stack's frames the function that is named for trying a model out; NULL: none. */
-static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
-{
-	static const char *const names[] = { "eval", "valid", "test", "predict", "infer", "generate" };
-	struct stack_source source = model_stack_source(a->model, a->device->process);
-	struct stack stack = { 0 };
-	const char *found = NULL;
-
-	if (!stack_expand(&stack, &source, python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
-				if (stack.frame[i].python && !stack.frame[i].framework &&
-				    stack.frame[i].function && strstr(stack.frame[i].function, names[k]))
-					found = stack.frame[i].function;
-	stack_release(&stack);
-	return found;
-}
-
-/* Training has had backward passes, and this code never one. */
-bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char size[HUMAN_MAX];
-	const char *name = NULL;
-	struct open_graphs g;
-
-	if (!a->failure->nr_begun)
-		return false;
-	find_open(a, &g);
-	if (!g.nr_blocks || g.is_consumed || !autopsy_matters(a, g.bytes))
-		return false;
-	/* A name alone is believed once training is under way: its first steps may bring further models'
-	 * forward. */
-	if (a->step >= STEPS_MIN)
-		name = evaluating(a, autopsy_group(a, g.largest)->python_stack);
-	if (!name && (g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
-		return false;
-	f->bytes = g.bytes;
-	autopsy_at_place(a, f, a->block[g.largest].place);
-	autopsy_say(f, "%s are graphs of calls of the model that no backward pass follows.",
-		    human_bytes(size, g.bytes));
-	autopsy_evidence(f, "%" PRIu32 " backward passes went before, none for what this line makes%s%s",
-			 a->failure->nr_begun, name ? "; it runs in " : "", name ? name : "");
-	if (g.nr_calls >= CALLS_MIN)
-		autopsy_evidence(f, "about %" PRIu32 " calls are kept", g.nr_calls);
-	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));
-	return true;
-}
-
-bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char size[HUMAN_MAX], each[HUMAN_MAX];
-	struct open_graphs g;
-
-	find_open(a, &g);
-	if (g.nr_calls < CALLS_MIN || !autopsy_matters(a, g.repeated_bytes) ||
-	    2 * g.repeated_bytes < a->failure->allocated)
-		return false;
-	f->bytes = g.repeated_bytes;
-	autopsy_at_place(a, f, a->block[g.largest].place);
-	autopsy_say(f, "%s are the graphs of %" PRIu32 " calls of the model without a backward pass.",
-		    human_bytes(size, f->bytes), g.nr_calls);
-	autopsy_evidence(f, "each call leaves %s; %" PRIu32 " backward passes have been seen",
-			 human_bytes(each, f->bytes / g.nr_calls), a->failure->nr_begun);
-	autopsy_advise(f, "a backward pass for each batch, or .item() of its loss, frees %s",
-		       human_bytes(size, f->bytes - f->bytes / g.nr_calls));
-	return true;
-}
-
-/*
- * A call failed, and what it had saved for backward is still there at the next failure, without a backward
- * pass between them: the exception that is being handled holds the frames, and they the graph.
- */
-bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f)
-{
-	const struct failures_of_device *of = failures_of(a->failures, a->device);
-	const struct failure *first = of->nr_failures > 1 ? a->failure - 1 : NULL;
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-	uint64_t bytes = 0;
-	size_t largest = 0;
-
-	if (!first || first->handled || first->nr_begun != a->failure->nr_begun)
-		return false;
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct life *life = &a->categories.block[i].life;
-
-		if (!is_open(a, i) || !a->block[i].has_graph || life->birth.ordinal > first->ordinal)
-			continue;
-		if (!bytes || life->size > a->categories.block[largest].life.size)
-			largest = i;
-		bytes += life->size;
-	}
-	if (!autopsy_matters(a, bytes))
-		return false;
-	f->bytes = bytes;
-	autopsy_at_place(a, f, a->block[largest].place);
-	autopsy_say(f, "%s are what an earlier attempt, that had failed too, had saved for backward.",
-		    human_bytes(size, bytes));
-	autopsy_evidence(f, "it had asked for %s; no backward pass began between the two failures",
-			 human_bytes(asked, first->asked));
-	autopsy_evidence(f, "an exception holds the frames it passed through for as long as it is handled");
-	autopsy_advise(f, "trying again behind the except block, not in it, has %s more",
-		       human_bytes(size, bytes));
-	return true;
-}
-
 /* ---- kept from step to step ------------------------------------------------------------------ */
 
 /* What steps have left of one place. */
 struct kept {
 	uint32_t first, last, nr_steps, nr_stacks, stack;
-	uint32_t nr_freed; /* of blocks alike: freed in a later step */
 	uint64_t bytes, blocks, graph_bytes;
 	uint64_t graph_blocks;
+	double freed; /* how often blocks alike were freed in a later step, times their bytes */
 };
 
 static struct kept *find_kept(const struct autopsy *a)
@@ -387,7 +203,7 @@ static struct kept *find_kept(const struct autopsy *a)
 	for (size_t i = 0; kept && i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 		struct kept *k = &kept[a->block[i].place];
-		const struct lives_fates *fates = fates_of(a, i);
+		const struct lives_fates *fates = autopsy_fates(a, i);
 
 		/* What the first step leaves is what training needs. */
 		if (b->step < 2 || b->step >= a->step || b->category == CATEGORY_OPTIMIZER_STATE)
@@ -402,16 +218,17 @@ static struct kept *find_kept(const struct autopsy *a)
 			k->graph_bytes += b->life.size;
 			k->graph_blocks++;
 		}
-		if (fates && fates->nr[FATE_KEPT] > k->nr_freed)
-			k->nr_freed = fates->nr[FATE_KEPT];
+		if (fates)
+			k->freed += (double)fates->nr[FATE_KEPT] * (double)b->life.size;
 	}
 	return kept;
 }
 
+/* A ring lets go of as many as it holds; the scalar that a variable holds until the next step says nothing of the rest. */
 static bool is_kept_on(const struct autopsy *a, const struct kept *k)
 {
 	return k->nr_steps >= STEPS_MIN && k->last + 3 >= a->step && 2 * k->nr_steps >= k->last - k->first &&
-	       k->nr_freed < k->nr_steps;
+	       k->freed < (double)k->nr_steps * (double)k->bytes;
 }
 
 static uint64_t bytes_per_step(const struct kept *k)
@@ -440,36 +257,88 @@ static int64_t most_kept(const struct autopsy *a, const struct kept *kept)
 	return best;
 }
 
-bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
+/* Graphs of earlier steps, of all places. */
+struct kept_graphs {
+	uint64_t bytes, per_step; /* per_step: tensors */
+	uint32_t nr_steps;
+	size_t place; /* that keeps most */
+};
+
+static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 {
 	struct kept *kept = find_kept(a);
-	uint64_t bytes = 0, graph = 0, per_step = 0;
 	int64_t best = kept ? most_kept(a, kept) : -1;
-	bool applies = best >= 0;
-	char size[HUMAN_MAX], each[HUMAN_MAX];
+	uint64_t graph = 0;
 
-	for (size_t i = 0; applies && i < a->nr_places; i++) {
+	*g = (struct kept_graphs){ 0 };
+	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
 		if (!is_kept_on(a, &kept[i]))
 			continue;
-		bytes += kept[i].bytes;
+		g->bytes += kept[i].bytes;
 		graph += kept[i].graph_bytes;
-		per_step += kept[i].graph_blocks / kept[i].nr_steps;
+		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
 	}
-	/* One or two outputs may be kept without their graph; its saved tensors make more. */
-	if (applies && (per_step < 3 || 2 * graph < bytes || !autopsy_matters(a, bytes)))
-		applies = false;
-	if (applies) {
-		f->bytes = bytes;
-		autopsy_at_place(a, f, (size_t)best);
-		autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that something still holds.",
-			    human_bytes(size, bytes), kept[best].nr_steps);
-		autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s",
-				 per_step, human_bytes(each, bytes / kept[best].nr_steps));
-		autopsy_advise(f, "outputs kept with .detach(), and no retain_graph=True, free %s",
-			       human_bytes(size, bytes));
+	if (best >= 0) {
+		g->place = (size_t)best;
+		g->nr_steps = kept[best].nr_steps;
 	}
 	free(kept);
-	return applies;
+	/* One or two outputs may be kept without their graph; its saved tensors make more. */
+	return best >= 0 && g->per_step >= 3 && 2 * graph >= g->bytes && autopsy_matters(a, g->bytes);
+}
+
+/* What backward passes have freed of all that forward made for them. */
+static double freed_by_passes(const struct autopsy *a)
+{
+	const struct books *books = &a->device->process->books;
+	double bytes = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD)
+			bytes += (double)books->lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
+	}
+	return bytes;
+}
+
+static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g,
+			    const char *how)
+{
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+
+	f->bytes = g->bytes;
+	autopsy_at_place(a, f, g->place);
+	autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that %s.", human_bytes(size, g->bytes), g->nr_steps, how);
+	autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s", g->per_step,
+			 human_bytes(each, g->bytes / g->nr_steps));
+}
+
+/* Passes went through the steps, and hardly anything was freed by them. */
+bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct kept_graphs g;
+	char size[HUMAN_MAX];
+
+	if (!find_kept_graphs(a, &g) || 2 * freed_by_passes(a) >= (double)g.bytes)
+		return false;
+	say_kept_graphs(a, f, &g, "backward passes went through and did not free");
+	autopsy_evidence(f, "so does retain_graph=True, as long as something holds an output: a sum of losses, a state");
+	autopsy_advise(f, "without retain_graph=True, and with what is carried on detached, %s are free",
+		       human_bytes(size, g.bytes));
+	return true;
+}
+
+bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct kept_graphs g;
+	char size[HUMAN_MAX];
+
+	if (!find_kept_graphs(a, &g))
+		return false;
+	say_kept_graphs(a, f, &g, "something still holds");
+	autopsy_advise(f, "outputs kept with .detach() free %s", human_bytes(size, g.bytes));
+	return true;
 }
 
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)

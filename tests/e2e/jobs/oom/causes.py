@@ -79,6 +79,30 @@ def kept_graphs():
         kept.append(output)
 
 
+def retained_graph():
+    """Losses are summed up with their graphs, which retain_graph=True leaves as they are."""
+    model, total = network(), 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        loss = model(torch.randn(8192, 1024, device=DEVICE)).square().mean()  # planted: retained_graph
+        total = total + loss
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+
+def auxiliary():
+    """What a second head makes of each batch is kept with its graph; backward goes through the first one alone."""
+    model, head, kept = network(), network(depth=2), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        x = torch.randn(8192, 1024, device=DEVICE)
+        kept.append(head(x))  # planted: auxiliary
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def evaluation():
     """Training is fine; evaluation takes larger batches, without no_grad, and keeps what it gets."""
     model = network()
@@ -89,6 +113,16 @@ def evaluation():
     outputs = []
     for _ in range(1000):
         outputs.append(model(torch.randn(8192, 1024, device=DEVICE)))  # planted: evaluation
+
+
+def predictions():
+    """Evaluation runs under no_grad, and keeps the outputs of all its batches."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        train(model, optimizer)
+    with torch.no_grad():
+        return [model(torch.randn(16384, 1024, device=DEVICE)) for _ in range(1000)]  # planted: predictions
 
 
 def validate(model):
