@@ -79,9 +79,9 @@ static int take_signs(struct lives *l, int signs)
 	return signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED) ? sample(l, signs) : 0;
 }
 
-int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update)
+int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled)
 {
-	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update);
+	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update, is_pooled);
 
 	if (signs < 0)
 		return signs;

@@ -121,8 +121,8 @@ struct lives {
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
 };
 
-/* The next event, before it is entered in the books. Returns 0 or TFMT_E_NOMEM. */
-int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update);
+/* The next event, before it is entered in the books, told as to steps_next(). Returns 0 or TFMT_E_NOMEM. */
+int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled);
 
 /* Has the event that was given to lives_next() a meaning for stepsamples.h? Once steps have shown, few have. */
 static inline bool lives_concern_samples(const struct lives *l)

@@ -477,7 +477,8 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		return 0;
 	}
 	if (books->lives)
-		err = lives_next(books->lives, ev, books->phase, books->phases.is_update);
+		err = lives_next(books->lives, ev, books->phase, books->phases.is_update,
+				 books_is_pooled_tensor(books, ev));
 	if (!err && books->stepsamples && lives_concern_samples(books->lives))
 		err = stepsamples_next(books->stepsamples, books->lives, &books->groups);
 	if (!err && books->damage.any)

@@ -66,14 +66,15 @@ static bool is_counted(const struct group *g)
 	return group_is_device_memory(g) && !g->modelled;
 }
 
-/*
- * PyTorch takes memory of the driver's pools only with backend:cudaMallocAsync: one piece for each tensor,
- * and nothing is reported to the profiler then. While it captures a graph the pieces are the graph's.
- */
 static bool is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
 {
 	return (space_of(ev) == TFMT_SPACE_POOL || space_of(ev) == TFMT_SPACE_GRAPH) &&
 	       called_by_torch(books, ev);
+}
+
+bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
+{
+	return (ev->kind == TFMT_DRIVER_ALLOC || ev->kind == TFMT_DRIVER_FREE) && is_pooled_tensor(books, ev);
 }
 
 /*

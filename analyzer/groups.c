@@ -30,6 +30,11 @@ bool group_is_device_memory(const struct group *g)
 	}
 }
 
+bool group_is_pooled_tensor(const struct group *g)
+{
+	return g->tensor && (g->space == TFMT_SPACE_POOL || g->space == TFMT_SPACE_GRAPH);
+}
+
 bool group_is_page_locked(const struct group *g)
 {
 	return !g->tensor && (g->space == TFMT_SPACE_PINNED || g->space == TFMT_SPACE_REGISTERED ||

@@ -109,6 +109,9 @@ struct group_figures group_figures_at(const struct group *g, enum group_mark mar
  */
 bool group_is_device_memory(const struct group *g);
 
+/* Is each block a tensor that a pool of the driver's serves? Then nothing tells its shape. */
+bool group_is_pooled_tensor(const struct group *g);
+
 /* Is it host memory that the driver keeps in place, its own or the program's? */
 bool group_is_page_locked(const struct group *g);
 

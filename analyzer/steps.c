@@ -118,14 +118,14 @@ static int passed(struct steps *s, const struct tfmt_event *ev)
 	return STEPS_PASSED;
 }
 
-int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
+int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled)
 {
-	bool is_alloc = ev->kind == TFMT_TENSOR_ALLOC;
+	bool is_alloc = ev->kind == TFMT_TENSOR_ALLOC || (is_pooled && ev->kind == TFMT_DRIVER_ALLOC);
 	int signs, begun;
 
 	if (ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END)
 		return passed(s, ev);
-	if (!is_alloc && ev->kind != TFMT_TENSOR_FREE)
+	if (!is_alloc && !is_pooled && ev->kind != TFMT_TENSOR_FREE)
 		return named(s, ev);
 	switch (phase) {
 	case PHASE_OPTIMIZER:

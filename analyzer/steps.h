@@ -48,19 +48,22 @@ struct steps {
 };
 
 /*
- * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it. Returns enum
- * steps_sign, or TFMT_E_NOMEM.
+ * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it; `is_pooled`: it is a call
+ * of the driver that stands for a tensor. Returns enum steps_sign, or TFMT_E_NOMEM.
  */
-int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update);
-static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update)
+int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update,
+		 bool is_pooled);
+static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update,
+			     bool is_pooled)
 {
 	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
 
 	/* Nearly all events: of a tensor, in a phase that ends nothing. */
 	if (is_tensor && (phase == PHASE_BACKWARD || phase == PHASE_INIT || (phase == PHASE_FORWARD && !s->has_backward)))
 		return 0;
-	return steps_change(s, ev, phase, is_update);
+	return steps_change(s, ev, phase, is_update, is_pooled);
 }
+
 void steps_release(struct steps *s);
 
 /* The boundaries that count, once all events are known. */

@@ -124,10 +124,16 @@ static bool is_open(const struct judge *j, const struct life *life)
 
 /* ---- by phase of birth ------------------------------------------------------------------------ */
 
+/* Is it surely a tensor? What PyTorch's allocator hands out without a shape is memory for a library. */
+static bool is_tensor(const struct group *g)
+{
+	return g->shape || group_is_pooled_tensor(g);
+}
+
 /* Memory without a shape is mostly a library's workspace: held for good, or while one operation runs. */
 static bool is_workspace(const struct life *life, const struct group *g, enum lives_fate fate)
 {
-	if (g->shape)
+	if (is_tensor(g))
 		return false;
 	return fate == FATE_KEPT || life->death.ordinal == TFMT_NO_ORDINAL || life->birth.stack == life->death.stack;
 }
@@ -135,7 +141,7 @@ static bool is_workspace(const struct life *life, const struct group *g, enum li
 static enum category born_in_optimizer(const struct life *life, const struct group *g, bool kept)
 {
 	if (kept)
-		return g->shape ? CATEGORY_OPTIMIZER_STATE : CATEGORY_WORKSPACE;
+		return is_tensor(g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_WORKSPACE;
 	return is_workspace(life, g, FATE_SHORT) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 }
 
@@ -157,7 +163,7 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 		return recomputed(j, life);
 	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
 							       !end_tells(life)))
-		return key ? CATEGORY_GRADIENT : fate == FATE_KEPT ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
+		return is_tensor(g) ? CATEGORY_GRADIENT : fate == FATE_KEPT ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 	/* An optimizer that steps within backward frees gradients there. */
 	if (fits && life->death.phase == PHASE_OPTIMIZER && end_tells(life))
 		return CATEGORY_GRADIENT;

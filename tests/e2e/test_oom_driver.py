@@ -43,9 +43,13 @@ def test_pools_run_out(vramtrace, tmp_path):
     state = device["state"]
     assert state["asked_bytes"] == state["refused_bytes"] == 100 * MIB and state["free_bytes"] < 100 * MIB
     assert state["reserved_bytes"] >= state["allocated_bytes"] > 33 * 100 * MIB
+    # Of its tensors the pool knows no shapes, but their steps are known as any others.
     (first,) = told["findings"]
-    # Nothing tells tensors from each other there, nor steps.
-    assert (first["verdict"], first["site"]["file"], first["site"]["line"]) == ("too_big", str(script), 9)
+    assert (first["verdict"], first["cause"]) == ("leak", "kept_tensors")
+    assert (first["site"]["file"], first["site"]["line"]) == (str(script), 9)
+    assert first["bytes"] % (100 * MIB) == 0 and 0 <= state["allocated_bytes"] - first["bytes"] < 300 * MIB
+    (growth,) = vramtrace.json("leaks", recording.path)["findings"]
+    assert (growth["site"]["file"], growth["site"]["line"]) == (str(script), 9)
     assert vramtrace.call("oom", "--exit-code", recording.path).returncode == 1
 
 
