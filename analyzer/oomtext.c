@@ -223,6 +223,21 @@ static bool read_host(const char **p, struct oom_message *m)
 	return true;
 }
 
+#define CHECK_MAX 512 /* from a failed check to its error: a file's name and a line are between */
+
+/* "THCudaCheck FAIL file=... line=58 error=2 : out of memory", up to 1.4: other errors are none of ours. */
+static bool read_check(const char **p, struct oom_message *m)
+{
+	static const char error[] = "error=2:outofmemory";
+	const char *at = strstr(*p, error);
+
+	if (!at || at - *p > CHECK_MAX) /* another check's */
+		return false;
+	m->wording = OOM_DRIVER;
+	*p = at + sizeof(error) - 1;
+	return true;
+}
+
 /* ---- where messages begin -------------------------------------------------------------------- */
 
 static const struct anchor {
@@ -239,6 +254,7 @@ static const struct anchor {
 	{ "CUDAerror:outofmemory", NULL, OOM_DRIVER },
 	{ "HIPerror:outofmemory", NULL, OOM_DRIVER },
 	{ "cudaruntimeerror(2):outofmemory", NULL, OOM_DRIVER },
+	{ "THCudaCheckFAIL", read_check, OOM_DRIVER },
 	{ "CUDNN_STATUS_ALLOC_FAILED", NULL, OOM_LIBRARY },
 	{ "CUBLAS_STATUS_ALLOC_FAILED", NULL, OOM_LIBRARY },
 	{ "Cudafailure'outofmemory'", NULL, OOM_LIBRARY },

@@ -99,7 +99,7 @@ static const struct oom_process *find_self(const struct oom_story *s, const stru
 
 static void divide_outside(struct oom_story *s, const struct oom_message *m)
 {
-	struct oom_figure own = m->own, listed = zero;
+	struct oom_figure own = believable(s, "process", m->own), listed = zero;
 
 	s->self = find_self(s, m);
 	if (s->self)

@@ -37,6 +37,9 @@ case_of 'more than an exbibyte' 'torch.OutOfMemoryError: CUDA out of memory. Tri
 case_of 'enough free' 'CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.00 GiB total capacity; 781.59 MiB already allocated; 3.03 GiB free; 1.24 GiB reserved in total by PyTorch)'
 case_of 'paged to the host' 'CUDA out of memory. Tried to allocate 2.11 GiB (GPU 0; 8.00 GiB total capacity; 19.84 GiB already allocated; 0 bytes free; 22.26 GiB reserved in total by PyTorch)'
 case_of 'cut' 'RuntimeError: CUDA out of memory. Tried to allocate 292.50 MiB'
+case_of 'negative, all of a process' 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.'
+case_of 'the driver, 1.4' 'THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=405 error=2 : out of memory'
+case_of 'another check' 'THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=405 error=11 : invalid argument'
 case_of 'the driver' 'RuntimeError: CUDA error: out of memory'
 case_of 'the host' "RuntimeError: [enforce fail at alloc_cpu.cpp:114] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 1099511627776 bytes. Error code 12 (Cannot allocate memory)"
 case_of 'MPS' 'RuntimeError: MPS backend out of memory (MPS allocated: 9.57 GiB, other allocations: 17.35 GiB, max allowed: 27.20 GiB). Tried to allocate 292.50 MiB on private pool.'
