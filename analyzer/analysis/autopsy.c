@@ -375,6 +375,25 @@ const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 	return group < lives->nr_fates ? &lives->fates[group] : NULL;
 }
 
+bool autopsy_is_passing(enum category c)
+{
+	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
+}
+
+uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < nr_dims; i++)
+		n *= s->dims[i];
+	return n;
+}
+
+uint64_t autopsy_rounded(uint64_t bytes)
+{
+	return (bytes + 511) / 512 * 512;
+}
+
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	f->site = a->place[place].frame;

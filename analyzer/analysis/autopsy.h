@@ -113,6 +113,13 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block);
 /* How blocks like this one have fared so far; NULL: none has been freed. */
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
 
+/* Neither part of the model nor made for its update. */
+bool autopsy_is_passing(enum category c);
+
+/* The product of the first dimensions of a shape; what a block for so many bytes takes. */
+uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
+uint64_t autopsy_rounded(uint64_t bytes);
+
 /* The finding is about this place; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);

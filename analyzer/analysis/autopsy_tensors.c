@@ -7,151 +7,11 @@
 #include "analyzer/element.h"
 #include "analyzer/ui/human.h"
 
-#define MATRIX_MIN 256       /* rows of an attention matrix that is worth a word */
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
 #define FLOAT16 5
 #define FLOAT32 6
 #define BFLOAT16 15
-
-static uint64_t rounded(uint64_t bytes)
-{
-	return (bytes + 511) / 512 * 512;
-}
-
-/* Neither part of the model nor made for its update. */
-static bool is_passing(enum category c)
-{
-	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
-}
-
-static uint64_t elements(const struct tfmt_shape *s, uint32_t nr_dims)
-{
-	uint64_t n = 1;
-
-	for (uint32_t i = 0; i < nr_dims; i++)
-		n *= s->dims[i];
-	return n;
-}
-
-/* ---- attention ------------------------------------------------------------------------------- */
-
-/* [..., L, L]: L, else 0. */
-static uint64_t square_of(const struct tfmt_shape *s)
-{
-	if (s->nr_dims < 3 || s->dims[s->nr_dims - 1] != s->dims[s->nr_dims - 2])
-		return 0;
-	return s->dims[s->nr_dims - 1] >= MATRIX_MIN ? s->dims[s->nr_dims - 1] : 0;
-}
-
-/*
- * The other half of a product of queries and keys: as many matrices, one side as long as the square's, the other
- * shorter. An image that is as wide as high has none, nor have hidden states that are as wide as their sequence is
- * long: what their layers make of them is wider.
- */
-static bool has_factor(const struct autopsy *a, uint64_t nr_matrices, uint64_t length)
-{
-	const struct books *books = &a->device->process->books;
-	struct tfmt_shape s;
-
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
-		uint64_t rows, columns;
-
-		if (!g->tensor || !g->shape || !tfmt_reader_shape(books->reader, g->shape, &s) ||
-		    s.nr_dims < 3)
-			continue;
-		rows = s.dims[s.nr_dims - 2];
-		columns = s.dims[s.nr_dims - 1];
-		if (((rows == length && columns < length) || (columns == length && rows < length)) &&
-		    elements(&s, s.nr_dims - 2) == nr_matrices)
-			return true;
-	}
-	return false;
-}
-
-struct matrices {
-	uint64_t length, nr, bytes; /* nr matrices of length x length in each block */
-	uint32_t nr_blocks;
-	size_t largest;
-	bool is_asked; /* the request is one more, or the first */
-};
-
-/* A request for what queries of this block's shape make with their keys. */
-static bool is_product(const struct autopsy *a, size_t i)
-{
-	const struct tfmt_shape *s = &a->block[i].shape;
-	uint64_t nr, each, rows, columns, length;
-
-	if (s->nr_dims < 3 || !elements(s, s->nr_dims) ||
-	    a->categories.block[i].life.birth.phase != PHASE_FORWARD)
-		return false;
-	nr = elements(s, s->nr_dims - 2);
-	each = s->bytes / elements(s, s->nr_dims);
-	rows = s->dims[s->nr_dims - 2];
-	columns = s->dims[s->nr_dims - 1];
-	length = rows > columns ? rows : columns;
-	return length >= MATRIX_MIN && rows != columns && rounded(nr * length * length * each) == rounded(a->failure->asked);
-}
-
-static void find_matrices(const struct autopsy *a, struct matrices *m)
-{
-	*m = (struct matrices){ 0 };
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct tfmt_shape *s = &a->block[i].shape;
-		uint64_t length = a->block[i].is_shaped ? square_of(s) : 0;
-
-		if (!length || length < m->length || !is_passing(a->categories.block[i].category) ||
-		    !has_factor(a, elements(s, s->nr_dims - 2), length))
-			continue;
-		if (length > m->length)
-			*m = (struct matrices){ .length = length,
-						.nr = elements(s, s->nr_dims - 2),
-						.largest = i };
-		m->bytes += a->categories.block[i].life.size;
-		m->nr_blocks++;
-		m->is_asked |= rounded(s->bytes) == rounded(a->failure->asked);
-	}
-}
-
-bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-	struct matrices m;
-	uint64_t bytes;
-
-	find_matrices(a, &m);
-	for (size_t i = 0; i < a->categories.nr_blocks && !m.is_asked; i++) {
-		const struct tfmt_shape *s = &a->block[i].shape;
-		uint64_t rows;
-
-		if (!a->block[i].is_shaped || a->failure->phase != PHASE_FORWARD || !is_product(a, i))
-			continue;
-		rows = s->dims[s->nr_dims - 2] > s->dims[s->nr_dims - 1] ? s->dims[s->nr_dims - 2]
-									 : s->dims[s->nr_dims - 1];
-		m.is_asked = true;
-		m.length = rows;
-		m.nr = elements(s, s->nr_dims - 2);
-	}
-	bytes = m.bytes + (m.is_asked ? a->failure->asked : 0);
-	if (!bytes || !autopsy_matters(a, bytes))
-		return false;
-	f->bytes = bytes;
-	if (m.is_asked)
-		autopsy_at_request(a, f);
-	else
-		autopsy_at_place(a, f, a->block[m.largest].place);
-	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.length, m.length,
-		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
-		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f,
-			 "%" PRIu32 " live tensors of %" PRIu64
-			 " matrices each; twice the length makes four times "
-			 "the bytes",
-			 m.nr_blocks, m.nr);
-	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s", human_bytes(size, bytes));
-	return true;
-}
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
@@ -163,7 +23,7 @@ static bool is_half(const struct tfmt_shape *s)
 static bool is_of_vocabulary(const struct tfmt_shape *s)
 {
 	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] >= VOCABULARY_MIN &&
-	       elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
+	       autopsy_elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
 }
 
 /* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
@@ -177,7 +37,7 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 
 		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
 		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
-		    elements(&s, s.nr_dims) >= elements(of, of->nr_dims))
+		    autopsy_elements(&s, s.nr_dims) >= autopsy_elements(of, of->nr_dims))
 			return true;
 	}
 	return false;
@@ -195,22 +55,22 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		uint64_t bytes = a->categories.block[i].life.size;
 
 		if (!a->block[i].is_shaped || !is_of_vocabulary(s) ||
-		    !is_passing(a->categories.block[i].category))
+		    !autopsy_is_passing(a->categories.block[i].category))
 			continue;
 		if (is_half(s)) {
 			/* The copy in 32 bits takes twice as much. */
-			is_asked |= rounded(2 * s->bytes) == rounded(a->failure->asked);
+			is_asked |= autopsy_rounded(2 * s->bytes) == autopsy_rounded(a->failure->asked);
 		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
 			if (!wide || bytes > a->categories.block[largest].life.size)
 				largest = i;
 			wide += bytes;
-			is_asked |= rounded(s->bytes) == rounded(a->failure->asked);
+			is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
 		} else {
 			continue;
 		}
 		vocabulary = s->dims[s->nr_dims - 1];
-		if (elements(s, s->nr_dims - 1) > rows)
-			rows = elements(s, s->nr_dims - 1);
+		if (autopsy_elements(s, s->nr_dims - 1) > rows)
+			rows = autopsy_elements(s, s->nr_dims - 1);
 	}
 	f->bytes = wide + (is_asked ? a->failure->asked : 0);
 	if (!f->bytes || !autopsy_matters(a, f->bytes))
@@ -240,7 +100,7 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (a->block[i].is_shaped && is_half(&a->block[i].shape) &&
-		    is_passing(a->categories.block[i].category) &&
+		    autopsy_is_passing(a->categories.block[i].category) &&
 		    (source < 0 || a->categories.block[i].life.size > a->categories.block[source].life.size))
 			source = (int64_t)i;
 	if (source < 0 || a->categories.block[source].life.size < a->failure->asked / 32)
@@ -264,7 +124,7 @@ static int64_t original_of_request(const struct autopsy *a)
 	int64_t best = -1;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if (a->block[i].is_shaped && rounded(a->block[i].shape.bytes) == rounded(a->failure->asked))
+		if (a->block[i].is_shaped && autopsy_rounded(a->block[i].shape.bytes) == autopsy_rounded(a->failure->asked))
 			best = (int64_t)i;
 	return best;
 }

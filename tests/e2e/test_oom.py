@@ -30,6 +30,7 @@ CAUSES = {
     "spike": ("spike", "larger_tensor"),
     "long_batch": ("spike", "larger_input"),
     "attention_matrix": ("attention_matrix", "attention_matrix"),
+    "lone_sequence": ("attention_matrix", "attention_matrix"),
     "logits_fp32": ("logits_fp32", "logits_fp32"),
     "fft_upcast": ("fft_upcast", "fft_upcast"),
     "user_limit": ("user_limit", "user_limit"),
@@ -57,8 +58,9 @@ CAUSES = {
     "resolutions": ("too_big", "input_shape"),
     "padding": ("padding", "padding"),
     "shape_cache": ("leak", "shape_cache"),
+    "cross_attention": ("attention_matrix", "attention_matrix"),
 }
-LINES = {"handled_then_leak": "leak", "resolutions": "batch_sizes"}
+LINES = {"handled_then_leak": "leak", "resolutions": "batch_sizes", "lone_sequence": "attention_matrix"}
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
     "batch_sizes": ("linear", 0),
@@ -191,6 +193,11 @@ def test_batch_that_would_have_fitted_fits(vramtrace, ran_out, cause):
         # Not the status: see PYTORCH_ABORTS.
         assert (done.returncode == 0) == fits, (size, tried, done.stderr)
         assert ("OutOfMemoryError" in done.stderr) != fits, (size, tried, done.stderr)
+
+
+def test_cross_attention_is_named(vramtrace, ran_out):
+    told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence"]
+    assert any(line.startswith("cross-attention: 1024 places look at 6144 ") for line in told), told
 
 
 def test_handled_failures_are_listed_not_explained(vramtrace, ran_out):

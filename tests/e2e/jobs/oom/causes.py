@@ -171,7 +171,8 @@ class Attention(nn.Module):
         b, t, w = h.shape
         q, k, v = self.qkv(h).view(b, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
         scores = q @ k.transpose(-1, -2) / (w // self.heads) ** 0.5  # planted: attention_matrix
-        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, w))
+        weights = scores.softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, w))
 
 
 def attention_matrix():
@@ -182,6 +183,14 @@ def attention_matrix():
         model(torch.randn(2, length, 512, device=DEVICE)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+
+
+def lone_sequence():
+    """Attention by hand of one sequence at a time: queries and keys are views of what one layer made."""
+    model = nn.Sequential(*[Attention(512, 8) for _ in range(8)]).to(DEVICE)
+    for length in (512, 1024, 5120):
+        model(torch.randn(1, length, 512, device=DEVICE)).square().mean().backward()
+        model.zero_grad()
 
 
 class Tokens(nn.Module):

@@ -92,4 +92,56 @@ def shape_cache():
     steps(model, [lambda side=side: batch(side) for side in sides])
 
 
+class Looking(nn.Module):
+    """Attention, by hand, of one sequence to another."""
+
+    def __init__(self, width=512, heads=8):
+        super().__init__()
+        self.heads, self.queries, self.keys_values = heads, nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, h, others):
+        def parted(x, parts):
+            return x.view(*x.shape[:2], parts, self.heads, -1).permute(2, 0, 3, 1, 4)
+
+        (q,), (k, v) = parted(self.queries(h), 1), parted(self.keys_values(others), 2)
+        seen = (q @ k.transpose(-1, -2) / 8).softmax(-1)  # planted: cross_attention
+        return h + self.out((seen @ v).transpose(1, 2).flatten(2))
+
+
+class Captions(nn.Module):
+    """Words look at the patches of pictures, which an encoder has made."""
+
+    def __init__(self, width, depth, head):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 14, 14)
+        layer = nn.TransformerEncoderLayer(width, 8, 4 * width, batch_first=True, dropout=0.0)
+        self.vision_encoder = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+        self.project, self.words = nn.Linear(width, 512), nn.Embedding(1024, 512)
+        self.decoder = nn.ModuleList(head)
+
+    def forward(self, pictures, ids):
+        patches = self.patches(pictures).flatten(2).transpose(1, 2)
+        seen = self.project(self.vision_encoder(patches))
+        h = self.words(ids)
+        for layer in self.decoder:
+            h = layer(h, seen.reshape(len(h), -1, 512))
+        return h
+
+
+def captions(model, counts, words):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for n in counts:
+        pictures = torch.randn(2 * n, 3, 224, 224, device=DEVICE)
+        ids = torch.randint(0, 1024, (2, words), device=DEVICE)
+        model(pictures, ids).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def cross_attention():
+    """Words look at the patches of as many pictures as there are; the last text has many."""
+    captions(Captions(128, 1, [Looking() for _ in range(6)]).to(DEVICE), [1, 2, 1, 2, 24], 1024)
+
+
 globals()[sys.argv[1]]()
