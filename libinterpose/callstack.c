@@ -13,6 +13,7 @@
 #include "pyframes.h"
 #include "pywatch.h"
 #include "stacktree.h"
+#include "unwind_known.h"
 
 #define MEMO_BITS 10
 #define MEMO_WAYS 4
@@ -41,6 +42,7 @@ struct callstack {
 	struct pychain chain;
 	struct pyframes frames;
 	struct unwind_thread unwinding;
+	struct unwind_known known;
 	uint32_t native_leaf; /* the step whose address is one into its call */
 	struct memo {
 		uint64_t hash;
@@ -239,14 +241,14 @@ static void path_of_levels(struct path *p, struct unwind_thread *u, uint32_t fro
 	}
 }
 
-uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller)
+/* The stack from `at` on, walked; its id or 0. */
+static uint32_t native_walked(struct callstack *cs, struct unwind_registers at)
 {
-	struct unwind_registers at = caller ? *caller : UNWIND_CALLER();
 	struct unwind_thread *u = &cs->unwinding;
 	struct path *p = &cs->native;
 	bool whole = unwind_capture(u, at);
 	uint32_t base = whole ? STACKTREE_ROOT : stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, 0, 0);
-	uint32_t kept = u->kept < cs->native_leaf ? u->kept : cs->native_leaf, n = u->nr, id;
+	uint32_t kept = u->kept < cs->native_leaf ? u->kept : cs->native_leaf, n = u->nr;
 
 	if (p->base != base)
 		kept = 0;
@@ -256,11 +258,27 @@ uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *c
 		n--;
 	if (!n) {
 		cs->native_leaf = 0;
-		return TFMT_STACK_NOT_CAPTURED;
+		return 0;
 	}
 	cs->native_leaf = n - 1;
 	path_set(p, n - 1, TFMT_FRAME_NATIVE, p->step[n - 1].a - 1, p->step[n - 1].b);
-	id = path_id(cs, p, n);
+	return path_id(cs, p, n);
+}
+
+uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller)
+{
+	struct unwind_registers at = caller ? *caller : UNWIND_CALLER();
+	struct unwind_thread *u = &cs->unwinding;
+	bool may_repeat = unwind_may_repeat(u);
+	uint32_t id = may_repeat ? unwind_known_find(&cs->known, u, at) : 0;
+
+	if (id) {
+		u->nr_captures++;
+		return id;
+	}
+	id = native_walked(cs, at);
+	if (id && may_repeat && u->reusable)
+		unwind_known_add(&cs->known, u, at, id);
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
 }
 

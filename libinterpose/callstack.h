@@ -25,7 +25,7 @@ void callstack_init(void);
  */
 void callstack_start(void);
 
-/* A thread's caches, two thirds of a MiB of which little is touched; NULL without memory. From ip_map. */
+/* A thread's caches, a MiB of which little is touched; NULL without memory. From ip_map. */
 struct callstack *callstack_thread_new(void);
 void callstack_thread_free(struct callstack *cs); /* NULL allowed */
 

@@ -138,6 +138,13 @@ bool unwind_capture(struct unwind_thread *u, struct unwind_registers at)
 	return end == UNWIND_ROOT;
 }
 
+bool unwind_may_repeat(const struct unwind_thread *u)
+{
+	return atomic_load_explicit(&method, memory_order_relaxed) == BY_TABLE &&
+	       atomic_load_explicit(&nr_compared, memory_order_relaxed) >= COMPARED_FIRST &&
+	       (u->nr_captures + 1) % COMPARED_EVERY != 0 && unwind_table_holds(u);
+}
+
 void unwind_init(void)
 {
 	struct unwind_level few[4];

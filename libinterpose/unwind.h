@@ -32,6 +32,12 @@ bool unwind_available(void);
  */
 bool unwind_capture(struct unwind_thread *u, struct unwind_registers at);
 
+/*
+ * What was captured before may be told by unwind_known_find(); then u->nr_captures counts it. Else, and now and then
+ * in any case, a capture has to check the rules or to be judged.
+ */
+bool unwind_may_repeat(const struct unwind_thread *u);
+
 /* The address lies in this library's code. */
 bool unwind_is_own(uint64_t ip);
 

@@ -24,12 +24,6 @@ void unwind_objects_changed(void)
 
 /* ---- memory of the stack --------------------------------------------------------------------------- */
 
-/* A word of the thread's stack, which no sanitizer needs to approve of. */
-__attribute__((no_sanitize("address", "thread"))) static inline uint64_t load(uint64_t address)
-{
-	return *(const volatile uint64_t *)(uintptr_t)address;
-}
-
 /* The kernel reads the word, then finds that it knows no such operation. Costs a tenth of a microsecond. */
 static bool page_readable(uint64_t address)
 {
@@ -85,6 +79,7 @@ static void forget(struct unwind_thread *u)
 	u->nr_addresses = 1;
 	u->nr_objects = 0;
 	u->top = 0;
+	u->epoch++;
 	u->reusable = false;
 }
 
@@ -166,19 +161,19 @@ static inline bool step(struct unwind_thread *u, struct unwind_level *l, struct 
 	if (by_rule) {
 		if (!in_stack(u, sp, cfa))
 			return false;
-		cfa = load(cfa);
+		cfa = unwind_load(cfa);
 	}
 	/* The CFA lies above it, and so above sp. */
 	slot = cfa + (uint64_t)(rule.ra_offset * 8);
 	if (!in_stack(u, sp, slot))
 		return false;
-	r->ip = arch_code_address(load(slot));
+	r->ip = arch_code_address(unwind_load(slot));
 	ra_slot = (slot - sp) / 8;
 	if (rule.fp_where != UNWIND_FP_SAME) {
 		slot = (rule.fp_where == UNWIND_FP_ON_FP ? r->fp : cfa) + (uint64_t)(rule.fp_offset * 8);
 		if (!in_stack(u, sp, slot))
 			return false;
-		r->fp = load(slot);
+		r->fp = unwind_load(slot);
 		fp_slot = (slot - sp) / 8;
 		by_rule |= fp_slot >= UNWIND_NO_SLOT;
 	}
@@ -195,9 +190,9 @@ static inline uint32_t still_leads_to(const struct unwind_level *level, uint32_t
 	for (; j > 0; j--) {
 		const struct unwind_level *l = &level[j];
 
-		if (l->by_rule || arch_code_address(load(l->sp + 8u * l->ra_slot)) != l[-1].ip)
+		if (l->by_rule || arch_code_address(unwind_load(l->sp + 8u * l->ra_slot)) != l[-1].ip)
 			break;
-		if (l->fp_slot != UNWIND_NO_SLOT && load(l->sp + 8u * l->fp_slot) != l[-1].fp)
+		if (l->fp_slot != UNWIND_NO_SLOT && unwind_load(l->sp + 8u * l->fp_slot) != l[-1].fp)
 			break;
 	}
 	return j;
@@ -297,6 +292,12 @@ static enum unwind_end walk(struct unwind_thread *u, struct unwind_registers at,
 	}
 	*nr_fresh = n;
 	return end;
+}
+
+bool unwind_table_holds(const struct unwind_thread *u)
+{
+	return u->generation == atomic_load_explicit(&generation, memory_order_acquire) && u->nr_addresses &&
+	       u->nr_captures % UNWIND_RECHECK != 0;
 }
 
 enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)

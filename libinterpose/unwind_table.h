@@ -63,6 +63,7 @@ struct unwind_thread {
 	uint64_t nr_captures;
 	uint64_t low, high;      /* stack that is known to be readable */
 	uint32_t generation;     /* of the process's objects, see unwind_objects_changed() */
+	uint32_t epoch;          /* changes when all addresses and their rules are forgotten */
 	struct unwind_level level[UNWIND_MAX], fresh[UNWIND_MAX];
 	struct unwind_object object[UNWIND_OBJECTS];
 	uint16_t index[2 * UNWIND_ADDRESSES]; /* hash of ip -> address[] */
@@ -75,8 +76,17 @@ struct unwind_thread {
  */
 enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at);
 
+/* The next capture may repeat a stack that was walked before: the rules hold, and it is not their turn to be checked. */
+bool unwind_table_holds(const struct unwind_thread *u);
+
 /* Replace the levels by u->fresh[0..nr), innermost first, of which ip and sp are known. */
 void unwind_table_set(struct unwind_thread *u, uint32_t nr);
+
+/* A word of the thread's stack, which no sanitizer needs to approve of. */
+__attribute__((no_sanitize("address", "thread"))) static inline uint64_t unwind_load(uint64_t address)
+{
+	return *(const volatile uint64_t *)(uintptr_t)address;
+}
 
 /* An object has been unloaded, or is about to be: rules of its addresses hold no longer. Any thread. */
 void unwind_objects_changed(void);

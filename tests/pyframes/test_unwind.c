@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "libinterpose/unwind.h"
+#include "libinterpose/unwind_known.h"
 
 #define FRAMES 256
 #define NR_THREADS 4
@@ -28,22 +29,45 @@ static __thread struct unwind_thread *thread;
 static __thread void *by_libc[FRAMES + 8];
 static __thread enum unwind_end end;
 static __thread uint64_t nr_kept; /* levels that walks did not have to look at again */
+static __thread struct unwind_known *known;
+static __thread uint64_t nr_told; /* stacks that were known before they were walked */
+static __thread bool told_wrong;
 static char folder[PATH_MAX];
 
 static int begin(void **state)
 {
 	(void)state;
 	free(thread);
+	free(known);
 	thread = calloc(1, sizeof(*thread));
-	nr_kept = 0;
-	return !thread;
+	known = calloc(1, sizeof(*known));
+	nr_kept = nr_told = 0;
+	told_wrong = false;
+	return !thread || !known;
+}
+
+/* An id for the walked stack, by its return addresses. */
+static uint32_t id_of_levels(void)
+{
+	uint64_t h = thread->nr;
+
+	for (uint32_t i = 0; i < thread->nr; i++)
+		h = (h ^ thread->level[i].ip) * 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(h >> 32) | 1;
 }
 
 /* The caller's stack by rules and by the C library. */
 __attribute__((noinline)) static void walk(void)
 {
-	end = unwind_table_walk(thread, UNWIND_CALLER());
+	struct unwind_registers at = UNWIND_CALLER();
+	uint32_t told = unwind_table_holds(thread) ? unwind_known_find(known, thread, at) : 0;
+
+	end = unwind_table_walk(thread, at);
 	nr_kept += thread->kept;
+	nr_told += told != 0;
+	told_wrong |= told && (end != UNWIND_ROOT || told != id_of_levels());
+	if (!told && thread->reusable)
+		unwind_known_add(known, thread, at, id_of_levels());
 	backtrace(by_libc, FRAMES + 8);
 }
 
@@ -63,7 +87,7 @@ static bool same_as_libc(void)
 static bool agree(void)
 {
 	walk();
-	return end == UNWIND_ROOT && same_as_libc();
+	return end == UNWIND_ROOT && same_as_libc() && !told_wrong;
 }
 
 static bool plain(unsigned depth, unsigned shape);
@@ -132,6 +156,16 @@ static void test_what_is_kept_is_right(void **state)
 	(void)state;
 	assert_true(swinging(12));
 	assert_true(nr_kept > 1000);
+}
+
+static void test_what_is_known_is_right(void **state)
+{
+	(void)state;
+	/* As many as fit in: when there is no more room, all are forgotten. */
+	for (unsigned again = 0; again < 5; again++)
+		for (unsigned shape = 0; shape < 100; shape++)
+			assert_true(plain(shape % 30, shape));
+	assert_true(nr_told > 300);
 }
 
 static int compare_by_walking(const void *a, const void *b)
@@ -382,6 +416,7 @@ static void *many_walks(void *arg)
 	for (unsigned shape = 0; *ok && shape < 300; shape++)
 		*ok = plain(shape % 40, shape);
 	free(thread);
+	free(known);
 	return NULL;
 }
 
@@ -456,6 +491,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_every_kind_of_frame, begin),
 		cmocka_unit_test_setup(test_through_other_libraries, begin),
 		cmocka_unit_test_setup(test_what_is_kept_is_right, begin),
+		cmocka_unit_test_setup(test_what_is_known_is_right, begin),
 		cmocka_unit_test_setup(test_a_long_stack_ends_where_the_levels_do, begin),
 		cmocka_unit_test_setup(test_fibers_and_their_thread_take_turns, begin),
 		cmocka_unit_test_setup(test_a_signal_on_a_stack_of_its_own, begin),
