@@ -35,7 +35,7 @@ static inline uint64_t word(const void *frame, long offset, uint64_t bits)
 
 static inline bool stands(const struct pywords *w, long code, const struct pylevel *level, const void *frame)
 {
-	return level->frame == frame && level->code == py_pointer(frame, code) &&
+	return level->code == py_pointer(frame, code) &&
 	       level->at == word(frame, w->at, w->at_bits) && level->kind == word(frame, w->kind, w->kind_bits);
 }
 
@@ -134,9 +134,15 @@ static inline uint32_t follow(const struct pychain *c, const struct pylayout *l,
 	const void *at = *frame;
 	uint32_t n = 0;
 
-	while (n <= top && top < c->nr && stands(&w, code, &c->level[top - n], at)) {
-		at = py_pointer(at, back);
-		n++;
+	for (; n <= top && top < c->nr; n++) {
+		const struct pylevel *level = &c->level[top - n];
+		const void *known = level->frame;
+
+		/* The loads go by what is known, to the compiler another value: they need not wait for `at`. */
+		__asm__("" : "+r"(known));
+		if (level->frame != at || !stands(&w, code, level, known))
+			break;
+		at = py_pointer(known, back);
 	}
 	*frame = at;
 	return n;
