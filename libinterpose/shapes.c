@@ -6,7 +6,8 @@
 
 #include "interpose.h"
 
-#define CACHE_SLOTS 1024u /* per thread, direct mapped; a training step has tens of distinct shapes */
+#define CACHE_SHAPES 512u /* per thread; a training step has tens of distinct ones */
+#define CACHE_SLOTS (2 * CACHE_SHAPES)
 #define TABLE_SLOTS 65536u
 
 struct shape {
@@ -16,8 +17,11 @@ struct shape {
 	int64_t sizes[SHAPE_DIMS_MAX];
 };
 
+/* Side by side, whatever their hashes are: the few that a program uses lie in few pages. */
 struct shape_cache {
-	struct shape slot[CACHE_SLOTS];
+	uint32_t nr;
+	uint16_t slot[CACHE_SLOTS]; /* hash -> number of the shape, 0 = none */
+	struct shape shape[CACHE_SHAPES + 1];
 };
 
 /* All shapes of the process, open addressing; wiped with the recorder in a fork child. */
@@ -117,11 +121,26 @@ out:
 	return id;
 }
 
+/* Remember a shape with the id that it has been given. Full, the cache begins anew. */
+static IP_COLD void cache_add(struct shape_cache *c, const struct shape *s)
+{
+	uint32_t i = s->hash & (CACHE_SLOTS - 1);
+
+	if (c->nr == CACHE_SHAPES) {
+		memset(c->slot, 0, sizeof(c->slot));
+		c->nr = 0;
+	}
+	while (c->slot[i])
+		i = (i + 1) & (CACHE_SLOTS - 1);
+	c->slot[i] = (uint16_t)++c->nr;
+	memcpy(&c->shape[c->nr], s, offsetof(struct shape, sizes) + s->nr_dims * sizeof(*s->sizes));
+}
+
 uint32_t shape_intern(struct shape_cache *c, int element_type, const int64_t *sizes, size_t nr_dims,
 		      const int64_t *strides)
 {
 	uint64_t h = (uint64_t)element_type * 1000003u + nr_dims;
-	struct shape s, *hit;
+	struct shape s;
 
 	if (nr_dims > SHAPE_DIMS_MAX || !element_bytes(element_type))
 		return 0;
@@ -134,12 +153,14 @@ uint32_t shape_intern(struct shape_cache *c, int element_type, const int64_t *si
 	}
 	h = (h ^ s.bytes) * 0x9e3779b97f4a7c15u;
 	s.hash = h ^ h >> 32;
-	hit = &c->slot[s.hash & (CACHE_SLOTS - 1)];
-	if (hit->id && same(hit, &s))
-		return hit->id;
-	s.id = intern_slowly(&s);
-	if (s.id) {
-		memcpy(hit, &s, offsetof(struct shape, sizes) + nr_dims * sizeof(*s.sizes));
+	for (uint32_t i = s.hash & (CACHE_SLOTS - 1); c->slot[i]; i = (i + 1) & (CACHE_SLOTS - 1)) {
+		const struct shape *known = &c->shape[c->slot[i]];
+
+		if (same(known, &s))
+			return known->id;
 	}
+	s.id = intern_slowly(&s);
+	if (s.id)
+		cache_add(c, &s);
 	return s.id;
 }
