@@ -309,7 +309,7 @@ static uint32_t node_stack(struct callstack *cs, struct running_node *r)
 		older = python_stack(cs, r->frame, r->outer);
 	if (older < TFMT_STACK_FIRST)
 		older = STACKTREE_ROOT;
-	r->stack = stacktree_child(older, TFMT_FRAME_NODE, name, forward >= TFMT_STACK_FIRST);
+	r->stack = callstack_node(cs, older, name, forward >= TFMT_STACK_FIRST);
 	r->generation = ip_recorder->generation;
 	return r->stack;
 }

@@ -17,6 +17,7 @@
 
 #define MEMO_BITS 10
 #define MEMO_WAYS 4
+#define NODE_BITS 8
 #define PATH_MAX_STEPS (PYFRAMES_MAX + 1)
 
 _Static_assert(PATH_MAX_STEPS > PYCHAIN_MAX && PATH_MAX_STEPS > UNWIND_MAX, "every stack fits");
@@ -48,6 +49,10 @@ struct callstack {
 		uint64_t hash;
 		uint32_t id; /* 0 = none here */
 	} memo[1 << MEMO_BITS][MEMO_WAYS];
+	struct node_memo {
+		uint32_t older, name, id; /* id 0 = none here */
+		bool from_forward;
+	} node[1 << NODE_BITS];
 };
 
 void callstack_init(void)
@@ -207,6 +212,21 @@ uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *
 uint32_t callstack_python(struct callstack *cs)
 {
 	return callstack_python_from(cs, STACKTREE_ROOT, NULL, NULL);
+}
+
+/* The tree is everybody's and wide: what a thread needs of it again and again lies closer together here. */
+uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, bool from_forward)
+{
+	uint64_t key = ((uint64_t)older << 32 | name) + from_forward;
+	struct node_memo *m = &cs->node[key * 0x9e3779b97f4a7c15ull >> (64 - NODE_BITS)];
+
+	if (!m->id || m->older != older || m->name != name || m->from_forward != from_forward) {
+		m->id = stacktree_child(older, TFMT_FRAME_NODE, name, from_forward);
+		m->older = older;
+		m->name = name;
+		m->from_forward = from_forward;
+	}
+	return m->id;
 }
 
 /* ---- native ------------------------------------------------------------------------------------ */

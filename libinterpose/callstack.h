@@ -43,6 +43,12 @@ uint32_t callstack_python(struct callstack *cs);
 uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until);
 
 /*
+ * The stack `older` (STACKTREE_ROOT = 0: none) with an autograd node as its newest frame; `name` is the string id of
+ * its class, from_forward says that `older` is where forward made it. 0 if it could not be interned.
+ */
+uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, bool from_forward);
+
+/*
  * The current native stack from `caller` (NULL: from here) up to the thread's first function, without
  * frames of this library: id of the innermost one. All addresses are return addresses but the innermost,
  * which is moved into the call instruction; b = 1 marks frames that run Python. Where frames further out

@@ -6,7 +6,7 @@
 
 #include "interpose.h"
 
-#define CACHE_SHAPES 512u /* per thread; a training step has tens of distinct ones */
+#define CACHE_SHAPES 256u /* per thread; a training step has tens of distinct ones */
 #define CACHE_SLOTS (2 * CACHE_SHAPES)
 #define TABLE_SLOTS 65536u
 

@@ -15,7 +15,6 @@
 #include "libinterpose/callstack.h"
 #include "libinterpose/hooks_torch.h"
 #include "libinterpose/pyframes.h"
-#include "libinterpose/stacktree.h"
 #include "libinterpose/strings.h"
 
 static struct ip_recorder recorder;
@@ -79,12 +78,12 @@ uint32_t ip_string_few(const char *text, size_t len)
 	return 1;
 }
 
-uint32_t stacktree_child(uint32_t parent, enum tfmt_frame_kind kind, uint64_t a, int32_t b)
+uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, bool from_forward)
 {
-	(void)parent;
-	(void)kind;
-	(void)b;
-	return a ? TFMT_STACK_FIRST : 0;
+	(void)cs;
+	(void)older;
+	(void)from_forward;
+	return name ? TFMT_STACK_FIRST : 0;
 }
 
 uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until)
