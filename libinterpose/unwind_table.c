@@ -66,8 +66,7 @@ static __attribute__((noinline)) void find_stack(struct unwind_thread *u, uint64
 /* A word that may hold something of a frame which begins at sp. */
 static inline bool in_stack(struct unwind_thread *u, uint64_t sp, uint64_t address)
 {
-	/* One comparison for both ends: an address below sp is far above it. */
-	return !(address & 7) && (address - sp < u->high - sp || (address > sp && grow_up(u, address)));
+	return !(address & 7) && address >= sp && (address < u->high || grow_up(u, address));
 }
 
 /* ---- return addresses ------------------------------------------------------------------------------ */
