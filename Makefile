@@ -145,12 +145,18 @@ PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
 # Files of tests run side by side, on up to four processors: some take 4 GiB of memory. PYTEST_FLAGS='-n 0': one by one.
 PYTEST_MANY = $(PYTEST) -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) : 4))) --dist loadfile
 
+# An interpreter that Debian 12 and Ubuntu do not have; without it, its tests are skipped.
+PYTHON314 := $(CACHE)/python314-$(shell cat setup/python314.sh setup/apt_apart.sh | sha256sum | cut -c1-12)
+
+$(PYTHON314)/.complete: | $(O)/packages.ok
+	$(Q)setup/python314.sh '$(@D)' || echo 'vramtrace: its tests are skipped' >&2
+
 ## test: set up everything, then run every test that needs no GPU (three quarters of an hour on 2 cores); PYTEST_FLAGS=
-test: check package $(VENV)/.complete
+test: check package $(VENV)/.complete $(PYTHON314)/.complete
 	$(Q)$(PYTEST_MANY) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, the long runs, and test-aarch64
-test-all: check package $(VENV)/.complete test-aarch64
+test-all: check package $(VENV)/.complete $(PYTHON314)/.complete test-aarch64
 	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
@@ -158,7 +164,7 @@ test-matrix: all examples
 	$(Q)tests/matrix/run.sh '$(abspath $(O))' '$(CACHE)'
 
 # The other architecture: the same Makefile with a cross compiler, in a build folder of its own.
-AARCH64 = $(CACHE)/aarch64-$(shell { cat setup/aarch64.sh; grep -e -dev setup/packages.txt; } | sha256sum | cut -c1-12)
+AARCH64 = $(CACHE)/aarch64-$(shell { cat setup/aarch64.sh setup/apt_apart.sh; grep -e -dev setup/packages.txt; } | sha256sum | cut -c1-12)
 
 $(AARCH64)/.complete: setup/packages-aarch64.txt
 	$(Q)setup/packages.sh setup/packages-aarch64.txt

@@ -46,7 +46,7 @@ static const struct pylayout layouts[] = {
 /* 3.13 */ { 72,   -1,     8,   0,   56,      70,   3,   -1,   -1,   -1,  40,   56,
              112, 128, 68,  136,  200, 184,      92,     24,   POINTER, PEP657, 0,  true,  fixed_15 },
 /* 3.14 */ { 72,   -1,     8,   0,   56,      74,   3,   -1,   -1,   -1,  40,   56,
-             112, 128, 68,  136,  208, 192,      92,     24,   POINTER, PEP657, 3,  false, fixed_15 },
+             112, 128, 68,  136,  208, 192,      92,     24,   POINTER, PEP657, 3,  true,  fixed_15 },
 };
 /* clang-format on */
 

@@ -9,14 +9,11 @@ cd "$(dirname "$0")/.."
 apt=$dir/apt
 
 rm -rf "$dir"
-mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$dir/root"
-touch "$apt/status"
+mkdir -p "$apt" "$dir/root"
 echo "vramtrace: fetching libraries for aarch64, once: 25 MB to download" >&2
 
 apt_arm64() {
-	apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User= -o Debug::NoLocking=1 \
-		-o Dir::State::Lists="$apt/lists" -o Dir::State::status="$apt/status" \
-		-o Dir::Cache="$apt" -o Dir::Cache::Archives="$apt/archives" "$@"
+	setup/apt_apart.sh "$dir" -o APT::Architecture=arm64 -o APT::Architectures=arm64 "$@"
 }
 
 apt_arm64 update >"$apt/log"

@@ -19,18 +19,27 @@ EMBEDDER = os.path.join(BUILD, "pyframes", "embedder")
 PROGRAMS = ("frames", "reuse", "lifecycle", "native", "weave", "bench")
 
 
+def fetched_pythons():
+    """The newest CPython 3.14 that setup/python314.sh has put into the cache, if any."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    whole = glob.glob(os.path.join(cache, "vramtrace", "python314-*", ".complete"))
+    return [os.path.join(os.path.dirname(path), "root/usr/bin/python3.14")
+            for path in sorted(whole, key=os.path.getmtime)[-1:]]
+
+
 def interpreters():
-    """One interpreter per version and kind of build: this one, the system's, and pyenv's."""
+    """One interpreter per version and kind of build: this one, the system's, pyenv's and setup/python314.sh's."""
     candidates = [sys.executable, "/usr/bin/python3"] + glob.glob("/usr/bin/python3.?") + \
         glob.glob("/usr/bin/python3.??") + \
-        sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")))
+        sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3"))) + \
+        fetched_pythons()
     found = {}
     for path in candidates:
         if not os.access(path, os.X_OK):
             continue
         version = subprocess.run([path, "--version"], stdout=subprocess.PIPE).stdout
         numbers = re.match(rb"Python 3\.(\d+)\.", version)
-        if numbers and 8 <= int(numbers.group(1)) <= 13:
+        if numbers and 8 <= int(numbers.group(1)) <= 14:
             found.setdefault(os.path.realpath(path), path)
     return list(found.values())
 
