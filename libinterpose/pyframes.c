@@ -80,8 +80,6 @@ static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned
 	find_eval(dlsym(handle, "_PyEval_EvalFrameDefault"));
 	if (!python.thread_state || !python.code_type)
 		return "it does not export what is needed";
-	if (!l->tested)
-		return "which has not been tested yet";
 	if (minor >= 13)
 		runtime = dlsym(handle, "_PyRuntime");
 	return pylayout_check(l, minor, python.code_type, runtime);

@@ -55,7 +55,6 @@ struct pylayout {
 	uint8_t position;       /* enum pyposition */
 	uint8_t lines;          /* enum tfmt_line_table */
 	uint8_t code_tag;       /* low bits of the code pointer that are not address */
-	bool tested;            /* the frame tests have run on this version */
 	const uint64_t *fixed;  /* of those words, the bits that never change */
 };
 
