@@ -333,6 +333,8 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
 	if (!err && d->process->books.modulepaths)
 		err = modules_find(&a->modules, &a->categories, &d->process->books, MODULES_DEPTH);
+	if (!err && d->process->books.modulepaths && a->step)
+		err = autopsy_find_parts(a);
 	if (err)
 		return err;
 	find_figures(a);

@@ -50,6 +50,15 @@ struct autopsy_finding {
 	unsigned nr_evidence, nr_advice;
 };
 
+/* What the step of the failure has made until then that passes, by who made it. */
+struct autopsy_parts {
+	uint64_t step_bytes;               /* all of it; 0 = nothing, no steps, or no modules are known */
+	uint32_t most;                     /* path of the innermost module that made over half of it, 0 = none */
+	uint64_t most_bytes;               /* ... with what is in it */
+	uint64_t cross_bytes;              /* made in modules that have the names of cross-attention */
+	uint64_t pictures, height, width;  /* the largest batch of them, 0 = none */
+};
+
 struct autopsy {
 	const struct model *model;
 	const struct model_device *device;
@@ -60,6 +69,7 @@ struct autopsy {
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
 	struct modules modules;  /* two modules deep; empty if the model was loaded without */
+	struct autopsy_parts parts; /* ... as well; no finding goes by them, as not every command loads modules */
 	struct stack_frame site; /* of the request */
 	bool has_site;
 	char operation[64]; /* that asked, as ATen names it: "bmm"; "" = not known */
@@ -119,6 +129,9 @@ bool autopsy_is_passing(enum category c);
 /* The product of the first dimensions of a shape; what a block for so many bytes takes. */
 uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
 uint64_t autopsy_rounded(uint64_t bytes);
+
+/* Fill a->parts, of a model loaded with modules (autopsy_parts.c). Returns 0 or TFMT_E_NOMEM. */
+int autopsy_find_parts(struct autopsy *a);
 
 /* The finding is about this place; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);

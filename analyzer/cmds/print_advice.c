@@ -11,7 +11,7 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	char saved[HUMAN_MAX];
 	unsigned nr = all->nr < most ? all->nr : most;
 
-	for (unsigned i = 0; i < nr; i++)
+	for (unsigned i = 0; e && i < nr; i++)
 		emit_text(e, "%s%s (saves %s%s)", indent, all->advice[i].title,
 			  human_bytes(saved, all->advice[i].saved_bytes),
 			  all->advice[i].of_reserved ? " of what is reserved" : "");

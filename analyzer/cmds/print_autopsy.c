@@ -3,12 +3,14 @@
 #include "analyzer/cmds/print_autopsy.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyzer/cmds/print_advice.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_oom.h"
+#include "analyzer/cmds/print_parts.h"
 #include "analyzer/ui/human.h"
 
 #define SITE_MAX 512
@@ -20,6 +22,8 @@
 #define HOLDERS_SHOWN 3
 #define MODULES_SHOWN 3
 #define ADVICE_SHOWN 3
+#define SCREEN_LINES 24
+#define STATE_LINES 12 /* at most, without modules and steps */
 
 /* "train.py:31 in forward". */
 static const char *site_text(char *buf, size_t size, const struct stack_frame *f)
@@ -161,8 +165,8 @@ static void print_places(struct emit *e, const struct autopsy *a)
 	emit_table_end(e);
 }
 
-/* The modules with most bytes, in one line. */
-static void print_module_line(struct emit *e, const struct autopsy *a)
+/* The modules with most bytes; returns how many lines that takes, and without an e only counts them. */
+static unsigned print_module_line(struct emit *e, const struct autopsy *a)
 {
 	const struct modulepaths *paths = a->device->process->books.modulepaths;
 	char line[256] = "", name[64], size[HUMAN_MAX];
@@ -178,8 +182,7 @@ static void print_module_line(struct emit *e, const struct autopsy *a)
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "", name,
 				      human_bytes(size, sum->bytes));
 	}
-	if (shown)
-		print_wrapped(e, "Most in modules: ", "  ", line);
+	return shown ? print_wrapped(e, "Most in modules: ", "  ", line) : 0;
 }
 
 /* What the step began with, against the one before. */
@@ -208,64 +211,83 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 	return 1;
 }
 
-static void print_verdict(struct emit *e, const struct autopsy *a)
+/* Returns how many lines there are. */
+static unsigned print_verdict(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
 	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
+	unsigned lines;
 
 	if (!a->nr_findings)
-		return;
+		return 0;
 	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), f->sentence);
-	print_wrapped(e, "", "  ", text);
+	lines = print_wrapped(e, "", "  ", text);
 	if (f->has_site)
-		print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
+		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
+	for (unsigned i = 0; i < f->nr_evidence; i++)
+		lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
+	return lines;
 }
 
-/* What to do: the verdict's own first advice, what would have saved most by how much, then the rest. */
-static void print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
+/*
+ * What to do: the verdict's own first advice, what would have saved most by how much, then the rest.
+ * Returns how many lines there are, and without an e only counts them.
+ */
+static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
 {
-	unsigned shown = 0, most = autopsy_is_about_size(a) ? ADVICE_SHOWN : 0;
+	unsigned shown = 0, lines = 0, brief, most = autopsy_is_about_size(a) ? ADVICE_SHOWN : 0;
 
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < ADVICE_SHOWN; k++) {
-			print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
-			if (shown == 1 && most)
-				shown += print_advice_brief(e, advices, "      ", most - shown);
+			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
+			if (shown > 1 || !most)
+				continue;
+			brief = print_advice_brief(e, advices, "      ", most - shown);
+			shown += brief;
+			lines += brief;
 		}
 	}
-	if (!shown)
-		print_advice_brief(e, advices, "next: ", most);
+	return shown ? lines : print_advice_brief(e, advices, "next: ", most);
 }
 
-static void print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
 {
-	print_next(e, a, advices);
+	unsigned lines = print_next(e, a, advices);
+
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
-		print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
+		lines += print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
+	return lines;
 }
 
-static void print_state(struct emit *e, const struct autopsy *a)
+/* How the device was, and what is said of modules and steps where there is room for so many lines. */
+static void print_state(struct emit *e, const struct autopsy *a, bool with_modules, unsigned room)
 {
+	unsigned lines = with_modules ? print_module_line(NULL, a) : 0;
+
 	emit_blank(e);
 	print_request(e, a);
 	print_device(e, a);
 	emit_blank(e);
 	print_places(e, a);
-	print_module_line(e, a);
-	print_step(e, a);
+	if (lines && lines + 1 <= room)
+		room -= print_module_line(e, a);
+	if (room)
+		print_step(e, a);
 }
 
 void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
 {
+	unsigned top, part = 0, rest = print_rest(NULL, a, advices, verbose);
 	char title[256];
 
 	emit_heading(e, "Out of memory on %s",
 		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
-	print_verdict(e, a);
-	for (unsigned i = 0; i < a->finding[0].nr_evidence; i++)
-		print_wrapped(e, "- ", "  ", a->finding[0].evidence[i]);
+	top = 1 + print_verdict(e, a);
+	if (a->device && autopsy_is_about_size(a))
+		part = print_parts(e, a);
+	rest += top + part + STATE_LINES;
 	if (a->device)
-		print_state(e, a);
+		print_state(e, a, !part, verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0);
 	print_rest(e, a, advices, verbose);
 }
 
@@ -424,6 +446,7 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	json_known(e, "previous_step_began_with_bytes",
 		   a->step > 2 && lives_step_bytes(lives, a->device->ordinal, a->step - 2, &bytes), bytes);
 	json_batch(e, a);
+	print_parts_object(e, a);
 	emit_object_begin(e, "categories", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);

@@ -35,7 +35,8 @@ unsigned print_wrapped(struct emit *e, const char *first, const char *indent, co
 			if (!n)
 				n = room;
 		}
-		emit_text(e, "%s%.*s", lead, (int)n, text);
+		if (e)
+			emit_text(e, "%s%.*s", lead, (int)n, text);
 		lines++;
 		text += n;
 		text += strspn(text, " ");

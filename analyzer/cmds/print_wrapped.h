@@ -7,6 +7,7 @@
 
 /*
  * Text in lines of at most 80 columns, the first behind `first`, the others behind `indent`; returns how many they are.
+ * Without an e it only counts them.
  */
 unsigned print_wrapped(struct emit *e, const char *first, const char *indent, const char *text);
 

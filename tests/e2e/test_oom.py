@@ -59,6 +59,8 @@ CAUSES = {
     "padding": ("padding", "padding"),
     "shape_cache": ("leak", "shape_cache"),
     "cross_attention": ("attention_matrix", "attention_matrix"),
+    "pictures": ("too_big", "input_shape"),
+    "documents": ("too_big", "input_shape"),
 }
 LINES = {"handled_then_leak": "leak", "resolutions": "batch_sizes", "lone_sequence": "attention_matrix"}
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
@@ -198,6 +200,34 @@ def test_batch_that_would_have_fitted_fits(vramtrace, ran_out, cause):
 def test_cross_attention_is_named(vramtrace, ran_out):
     told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence"]
     assert any(line.startswith("cross-attention: 1024 places look at 6144 ") for line in told), told
+
+
+def parameters_of(width, feedforward):
+    """Bytes of an attention's projections; of a whole encoder layer."""
+    attention = 4 * width * width + 4 * width
+    return 4 * attention, 4 * (attention + 2 * width * feedforward + feedforward + width + 4 * width)
+
+
+def test_parts_of_a_model_are_named(vramtrace, ran_out):
+    """Which part made what a step needs: the sum over its modules, less the parameters that are in them."""
+
+    def told(cause, of_part):
+        page = vramtrace.call("oom", ran_out(cause).path).stdout
+        device = vramtrace.json("oom", ran_out(cause).path)["devices"][0]
+        categories = device["state"]["categories"]
+        passing = sum(categories[c] for c in ("activation", "input", "temporary", "unknown"))
+        assert device["state"]["parts"]["step_bytes"] == passing
+        held = sum(m["bytes"] for m in device["modules"] if m["module"] and of_part(m["module"]))
+        return page, device["state"]["parts"], held, categories["workspace"]
+
+    page, parts, held, workspace = told("pictures", lambda module: module.startswith("vision_encoder."))
+    made = held - 12 * parameters_of(1024, 4096)[1]
+    assert parts["module"] == "vision_encoder" and made - workspace <= parts["module_bytes"] <= made
+    assert parts["pictures"] == {"count": 22, "height": 224, "width": 224} and not parts["cross_attention_bytes"]
+    assert "\n- vision_encoder made " in page and "22 pictures" in page
+    page, parts, held, _ = told("documents", lambda module: module.endswith(".multihead_attn"))
+    assert parts["cross_attention_bytes"] == held - 6 * parameters_of(512, 1024)[0] > parts["step_bytes"] / 2
+    assert parts["pictures"] is None and "\n- cross-attention made " in page
 
 
 def test_handled_failures_are_listed_not_explained(vramtrace, ran_out):

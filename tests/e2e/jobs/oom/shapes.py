@@ -4,6 +4,7 @@
 With SIZE, the step that did not fit is run with that instead, and nothing else is run behind it.
 """
 
+import copy
 import random
 import sys
 
@@ -122,7 +123,7 @@ class Captions(nn.Module):
 
     def forward(self, pictures, ids):
         patches = self.patches(pictures).flatten(2).transpose(1, 2)
-        seen = self.project(self.vision_encoder(patches))
+        seen = self.project(self.vision_encoder(patches))  # planted: pictures
         h = self.words(ids)
         for layer in self.decoder:
             h = layer(h, seen.reshape(len(h), -1, 512))
@@ -142,6 +143,38 @@ def captions(model, counts, words):
 def cross_attention():
     """Words look at the patches of as many pictures as there are; the last text has many."""
     captions(Captions(128, 1, [Looking() for _ in range(6)]).to(DEVICE), [1, 2, 1, 2, 24], 1024)
+
+
+def pictures():
+    """The encoder of pictures takes nearly all memory, and texts have more and more of them."""
+    model = Captions(1024, 12, [nn.TransformerDecoderLayer(512, 8, 1024, batch_first=True)]).to(DEVICE)
+    captions(model, [3, 5, 4, 7, 3, 6, 4, SIZE or 11], 64)
+
+
+class Reader(nn.Module):
+    """A question about a document, which each layer looks at by a fused kernel."""
+
+    def __init__(self, width=512, depth=6):
+        super().__init__()
+        layer = nn.TransformerDecoderLayer(width, 8, 2 * width, batch_first=True, dropout=0.0)
+        self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(depth)])
+
+    def forward(self, question, document):
+        for layer in self.layers:
+            question = layer(question, document)  # planted: documents
+        return question
+
+
+def documents():
+    """A short question is asked of documents of different lengths; the last is too long for fused cross-attention."""
+    model = Reader().to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for length in [4096, 8192, 6144, 10240, 5120, 12288, 7168, SIZE or 23552]:
+        document = torch.randn(4, length, 512, device=DEVICE)
+        question = torch.randn(4, 32, 512, device=DEVICE)
+        model(question, document).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 globals()[sys.argv[1]]()
