@@ -24,7 +24,7 @@ unsigned print_parts(struct emit *e, const struct autopsy *a)
 	char name[NAME_MAX_SHOWN] = "cross-attention", pictures[96] = "", text[NAME_MAX_SHOWN + 192];
 	char size[HUMAN_MAX], all[HUMAN_MAX], share[HUMAN_MAX];
 
-	if (!p->most && !is_cross)
+	if ((!p->most && !is_cross) || !autopsy_matters(a, bytes))
 		return 0;
 	if (!is_cross)
 		part_name(a, name);

@@ -6,7 +6,7 @@
 #include "analyzer/analysis/autopsy.h"
 #include "analyzer/ui/emit.h"
 
-/* A sentence, where a part made most of it, or cross-attention did; returns how many lines there are. */
+/* A sentence, where a part made most of it, or cross-attention did, and that matters; returns how many lines there are. */
 unsigned print_parts(struct emit *e, const struct autopsy *a);
 
 /* The object "parts", null where no module is known. */
