@@ -12,8 +12,10 @@ allocated or copied on the device. A result is *known* when all that it was comp
 host, or computed here from what was. What is not known is computed as well, from zeros, so that it fits together.
 """
 
+import atexit
 import os
 import sys
+import time
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -547,8 +549,30 @@ def watch_compile():
     replace_everywhere(original, set_eval_frame)
 
 
+def is_running(task):
+    """Has this thread of ours, if it is one of backward's, anything to do? Its state stands behind its name."""
+    try:
+        with open(f"/proc/self/task/{task}/stat") as file:
+            name, state = file.read().partition("(")[2].rsplit(") ", 1)
+    except OSError:  # it has ended
+        return False
+    return name.startswith("pt_autograd_") and state[0] == "R"
+
+
+def let_backward_end():
+    """
+    A thread of backward's lets go of our mode when the pass is over, and takes the interpreter's lock to do so. PyTorch
+    aborts the program if Python has ended by then.
+    """
+    for _ in range(1000):
+        time.sleep(0.001)  # without the lock
+        if not any(map(is_running, os.listdir("/proc/self/task"))):
+            break
+
+
 if getattr(sys, "_is_gil_enabled", lambda: True)():  # the tables of values_dispatch.c are guarded by it
     watch_compile()
     leave_record_function_alone()
     switch_on()
     os.register_at_fork(after_in_child=take_off)
+    atexit.register(let_backward_end)
