@@ -151,7 +151,7 @@ PYTHON314 := $(CACHE)/python314-$(shell cat setup/python314.sh setup/apt_apart.s
 $(PYTHON314)/.complete: | $(O)/packages.ok
 	$(Q)setup/python314.sh '$(@D)' || echo 'vramtrace: its tests are skipped' >&2
 
-## test: set up everything, then run every test that needs no GPU (three quarters of an hour on 2 cores); PYTEST_FLAGS=
+## test: set up everything, then run every test that needs no GPU (half an hour on 2 cores); PYTEST_FLAGS=
 test: check package $(VENV)/.complete $(PYTHON314)/.complete
 	$(Q)$(PYTEST_MANY) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 

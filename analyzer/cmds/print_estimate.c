@@ -140,8 +140,8 @@ static void print_matrices(struct emit *e, const struct estimate *x)
 		     j->batch, j->heads, j->length + j->image_tokens, j->compute_bytes, by);
 	if (x->sizing.cross_attention > 0)
 		term(e, "cross-attention", x->sizing.cross_attention, "keys, values and one matrix of weights a layer",
-		     "%.0f x %.0f x (2 x %.0f x %.0f + %.0f x %.0f) x %g%s", layers, j->batch, j->cross_keys,
-		     j->hidden, j->cross_queries, j->cross_keys, j->compute_bytes, by);
+		     "%.0f x %.0f x %.0f x (2 x %.0f + %.0f) x %g%s", layers, j->batch, j->cross_keys, j->hidden,
+		     j->cross_queries, j->compute_bytes, by);
 }
 
 /* Of what is computed again only the layers' inputs stay, and one layer's activations at a time. */
