@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 """What recording costs a training step, beside PyTorch's own recorder: all modes in turn, several rounds.
 
-usage: bench_recording.py [--rounds N] [--steps N] [--json FILE]     (`make bench`; the build is $VRAMTRACE_BUILD)
+usage: bench_recording.py [--rounds N] [--turns N] [--json FILE]     (`make bench`; the build is $VRAMTRACE_BUILD)
 
-A preload cannot be switched while a program runs, so each series is a process of its own. Machine speed drifts;
-therefore every round runs all modes, in random order, and a mode's added time is taken against the `off` of its
-own round. The median over the rounds is the result, the smallest and largest round are its spread. Of a series count
-its median step and, where other tenants take the processor for seconds at a time, the fastest tenth of its steps,
-which is what the processor does when it is left alone. CPU time of all threads also counts what the recorder does
-behind the program's back.
+A preload cannot be switched while a program runs, so each mode is a process of its own. Where other tenants share the
+processor its speed changes from second to second; therefore all modes' processes live side by side and take turns of
+a few steps, in random order, one at a time. Each process has its own luck with addresses: a round is five new ones.
+Of a round count the median of a mode's steps, and the fastest tenth, which is what the processor does when it is left
+alone; the added time is taken against `off` of the same round. The median over the rounds is the result, the smallest
+and largest round are its spread. CPU time of all threads also counts what the recorder does behind the program's back.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -33,29 +34,64 @@ MODES = {
     "torch stacks='all'": (["--no-record"], ["all"]),
 }
 BASE = "off"
+TURN_STEPS = 7
+COLD_STEPS = 2  # of a turn: the caches are still another process's
 # PyTorch's recorder with the same stacks
 COUNTERPART = {"vramtrace --stacks python": "torch stacks='python'", "vramtrace --stacks full": "torch stacks='all'"}
 # name -> what the job prints, and which of its steps stands for a series: the nth of a hundred
 MEASURES = {"median": ("step_ns", 50), "fastest tenth": ("step_ns", 10), "fastest tenth, CPU": ("cpu_ns", 10)}
 
 
-def run_series(build, mode, steps):
-    """One process: its steps by each measure, events a step, events lost, trace bytes an event (or None)."""
-    options, arguments = MODES[mode]
-    with tempfile.TemporaryDirectory() as folder:
-        recording = Path(folder) / "bench.vtr"
-        output = [] if "--no-record" in options else ["-o", recording]
+class Series:
+    """A process that waits for its turns: `with` starts and ends it."""
+
+    def __init__(self, build, mode):
+        self.build, self.mode = build, mode
+        self.options, self.arguments = MODES[mode]
+        self.steps = {"step_ns": [], "cpu_ns": []}
+        self.events = 0
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.recording = Path(self.folder.name) / "bench.vtr"
+        output = [] if "--no-record" in self.options else ["-o", self.recording]
         simulation = ["--simulate", "h100", "--simulate-values", "off"]  # what is measured is the recorder
-        command = [build / "vramtrace", "run", "-q", *simulation, *options, *output, "--"]
-        command += [sys.executable, JOB, steps, *arguments]
+        command = [self.build / "vramtrace", "run", "-q", *simulation, *self.options, *output, "--"]
+        command += [sys.executable, JOB, "-", *self.arguments]
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
-        if done.returncode:
-            sys.exit(f"bench_recording.py: '{mode}' ended with status {done.returncode}:\n{done.stderr}")
-        series = json.loads(done.stdout.splitlines()[-1])
-        lost, size = recorded_loss(build, recording) if output else (None, None)
-    steps = {name: statistics.quantiles(series[key], n=100)[nth - 1] for name, (key, nth) in MEASURES.items()}
-    return steps | {"events": series["events"], "lost": lost, "bytes_per_event": size}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(list(map(str, command)), **pipes, text=True, env=environment)
+        self.answer()
+        return self
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"bench_recording.py: '{self.mode}' ended with status {self.process.wait()}")
+        return json.loads(line)
+
+    def take_turn(self):
+        print(TURN_STEPS, file=self.process.stdin, flush=True)
+        turn = self.answer()
+        for name, steps in self.steps.items():
+            steps += turn[name][COLD_STEPS:]
+        self.events = turn["events"]
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.folder.cleanup()
+
+    def result(self):
+        """Its steps by each measure, events a step, events lost, trace bytes an event (or None)."""
+        self.process.stdin.close()
+        if self.process.wait():
+            sys.exit(f"bench_recording.py: '{self.mode}' ended with status {self.process.returncode}")
+        lost, size = (None, None) if "--no-record" in self.options else recorded_loss(self.build, self.recording)
+        steps = {}
+        for name, (key, nth) in MEASURES.items():
+            steps[name] = statistics.quantiles(self.steps[key], n=100)[nth - 1]
+        return steps | {"events": self.events, "lost": lost, "bytes_per_event": size}
 
 
 def recorded_loss(build, recording):
@@ -68,14 +104,18 @@ def recorded_loss(build, recording):
     return figures["lost_events"], size / max(1, figures["events"])
 
 
-def measure(build, rounds, steps):
-    """{mode: [what run_series() gives, one a round]}"""
+def measure(build, rounds, turns):
+    """{mode: [what Series.result() gives, one a round]}"""
     result = {mode: [] for mode in MODES}
     for number in range(rounds):
-        order = random.sample(list(MODES), len(MODES))
-        print(f"round {number + 1} of {rounds}: {', '.join(order)}", file=sys.stderr)
-        for mode in order:
-            result[mode].append(run_series(build, mode, steps))
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+        with contextlib.ExitStack() as stack:
+            series = [stack.enter_context(Series(build, mode)) for mode in random.sample(list(MODES), len(MODES))]
+            for _ in range(turns):
+                for one in random.sample(series, len(series)):
+                    one.take_turn()
+            for one in series:
+                result[one.mode].append(one.result())
     return result
 
 
@@ -105,10 +145,11 @@ def table_row(result, mode):
     return row
 
 
-def print_table(result, rounds, steps):
+def print_table(result, rounds, turns):
     events = result[BASE][0]["events"]
     print(f"Llama-shaped job, {events:.0f} allocations and frees a step, on a simulated GPU, where no kernel runs.")
-    print(f"Medians of {rounds} rounds, each of {steps} steps; load now {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.")
+    steps = f"{turns} turns of {TURN_STEPS} steps, the first {COLD_STEPS} not counted"
+    print(f"Medians of {rounds} rounds, each of {steps}; load now {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.")
     print()
     rows = [table_row(result, mode) for mode in MODES]
     print("| " + " | ".join(rows[0]) + " |")
@@ -120,14 +161,14 @@ def print_table(result, rounds, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--json", type=Path, help="also write every number to FILE")
     args = parser.parse_args()
     build = Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute()
     if not (build / "vramtrace").exists():
         sys.exit(f"bench_recording.py: '{build / 'vramtrace'}' is not built: run `make` first")
-    result = measure(build, args.rounds, args.steps)
-    print_table(result, args.rounds, args.steps)
+    result = measure(build, args.rounds, args.turns)
+    print_table(result, args.rounds, args.turns)
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
 
