@@ -29,6 +29,15 @@ static inline void arch_prefetch_write(const void *p)
 }
 
 /*
+ * The counter behind CLOCK_MONOTONIC. Not waiting for what comes before, it may be read some loads early: a reading is
+ * as exact as that.
+ */
+static inline uint64_t arch_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+/*
  * A C++ function that returns an object is given the place for it by its caller: here as a first argument, on
  * aarch64 in a register of its own. ARCH_OBJECT_ENTRY stands before a C function that stands for such a one,
  * takes the place first, and is called ARCH_OBJECT_NAME(its C++ name); ARCH_OBJECT_CALL6 and 7 call a real one with
@@ -58,6 +67,14 @@ static inline uint64_t arch_code_address(uint64_t stored)
 static inline void arch_prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
+}
+
+static inline uint64_t arch_ticks(void)
+{
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
 }
 
 #define ARCH_OBJECT_ENTRY(name)                                                                             \

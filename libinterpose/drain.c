@@ -58,12 +58,14 @@ static struct {
 	struct tfmt_merge *merge;
 	struct flight flight;
 	struct place place;
+	struct clock_measure clock;
 	uint64_t seen[IP_RING_MAX]; /* head of each ring when it was last looked at */
 	uint64_t definition_position;
 	uint64_t last_flush_ns, last_clock_ns, last_scan_ns;
 	uint64_t fullest; /* ring's use when it was last looked at */
 	bool pending;   /* something is buffered in the writer */
 	bool leaving;   /* a ring of an ended thread waits for a flush */
+	bool has_counter; /* which the clock of events goes by */
 	bool scan_owed; /* a native frame lies in no known module */
 } drain;
 
@@ -346,6 +348,8 @@ static void run(void)
 		uint64_t now;
 
 		keep_away();
+		if (drain.has_counter)
+			clock_measure(&drain.clock);
 		nap = take_events(GAP_NS) ? NAP_MIN_NS : nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
 		if (ip_state() == IP_STOPPED)
 			return;
@@ -400,6 +404,7 @@ static bool open_trace(void)
 	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES + IP_RING_MAX * IP_RING_STRIDE;
 	ip_recorder->base = drain.storage.base;
 	ip_recorder->status = (struct tfmt_status *)drain.storage.base;
+	drain.has_counter = clock_has_counter();
 	while (storage_populate(&drain.storage))
 		;
 	drain.definition_position = 0;

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "driver_state.h"
 #include "tracefmt/tracefmt.h"
 
@@ -61,6 +62,7 @@ struct ip_thread {
 	struct shape_cache *shapes;
 	uint64_t torch_thread; /* PyTorch's own number of it, 0 = not asked for yet */
 	uint32_t made_stack;   /* with which it made its latest autograd node, 0 = none */
+	struct clock_thread clock;
 	uint64_t head;       /* ring->head, the producer's own copy */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
 	unsigned nr_waits;   /* for which it did not move */
@@ -86,11 +88,19 @@ struct ip_freeing {
 	unsigned space;
 };
 
+/* PyTorch's current streams on a thread, as far as they are known: hooks_torch.c. */
+struct ip_streams {
+	uint64_t known; /* a bit for each device */
+	uint32_t nr_asked;
+	uint16_t id[TFMT_NR_DEVICES];
+};
+
 /* All thread-local data of the library, initial-exec. */
 struct ip_tls {
 	struct ip_thread *thread;
 	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
 	struct running_node *node;           /* the innermost autograd node that runs on this thread, or NULL */
+	struct ip_streams streams;
 	uint32_t generation; /* whose state `thread` is: a fork child inherits the pointer, not the memory */
 	uint16_t origin;     /* function id of the outermost runtime call in progress, 0 = none */
 	uint16_t calling;    /* of the driver hook whose call CUPTI has not told the end of, 0 = none; cupti.h */
@@ -212,11 +222,11 @@ struct ip_thread *ip_event_thread(void);
 /* ---- ring.c ---- */
 
 /*
- * Record one event of this thread: fills time, order, stacks and flags, and publishes it. ev holds what the
- * hook knows. Called with t->busy set. Waits at most IP_WAIT_NS while the ring is nearly full; when it is full
+ * Record one event of this thread: publishes it with time, order, stacks and what flags follow from them. ev holds what
+ * the hook knows. Called with t->busy set. Waits at most IP_WAIT_NS while the ring is nearly full; when it is full
  * then, drops the event and counts it, there and by a TFMT_LOST before the thread's next event.
  */
-void ip_record(struct ip_thread *t, struct tfmt_record *ev);
+void ip_record(struct ip_thread *t, const struct tfmt_record *ev);
 
 /* Commit a definition before its id is used; false = not committed: no ring, full for too long, or too large. */
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len);

@@ -93,37 +93,46 @@ static bool has_stacks(uint8_t kind)
 	return kind != TFMT_MEMORY_INFO && (kind < TFMT_POOL_INFO || kind > TFMT_ALLOCATOR);
 }
 
-static void capture_stacks(struct ip_thread *t, struct tfmt_record *ev)
+/*
+ * What a record gets beside what the hook knows. Kept apart from the hook's own record: that was written field by field,
+ * and can be read in larger pieces only when it has reached the cache, as it has by now; a processor waits for that.
+ */
+struct captured {
+	uint32_t python, native;
+	uint16_t flags;
+};
+
+static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_record *ev)
 {
 	/* Reads of values come as often as tensors, and like those are the program's doing, not a library's. */
 	bool tensor = is_tensor(ev->kind) || ev->kind == TFMT_VALUE_READ;
+	struct captured c = { TFMT_STACK_NOT_CAPTURED, TFMT_STACK_NOT_CAPTURED, 0 };
 
-	ev->python_stack = TFMT_STACK_NOT_CAPTURED;
-	ev->native_stack = TFMT_STACK_NOT_CAPTURED;
 	if (!has_stacks(ev->kind) || t->is_elsewhere || (tensor && ip_env.stacks == IP_STACKS_NONE))
-		return;
-	ev->python_stack = autograd_python_stack(t->stacks);
+		return c;
+	c.python = autograd_python_stack(t->stacks);
 	if (!tensor || ip_env.stacks == IP_STACKS_FULL)
-		ev->native_stack = callstack_native(t->stacks, t->caller);
-	if (ev->kind == TFMT_TENSOR_ALLOC && ev->python_stack >= TFMT_STACK_FIRST && ev->python_stack == t->made_stack)
-		ev->flags |= TFMT_FLAG_FORWARD;
-	if (ev->python_stack == TFMT_STACK_NOT_CAPTURED)
+		c.native = callstack_native(t->stacks, t->caller);
+	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == t->made_stack)
+		c.flags |= TFMT_FLAG_FORWARD;
+	if (c.python == TFMT_STACK_NOT_CAPTURED)
 		count(&ip_recorder->status->not_captured);
+	return c;
 }
 
 /* Number a record, put it into the ring, and let the drain see it. */
-static void publish(struct ip_thread *t, struct tfmt_record *ev)
+static void publish(struct ip_thread *t, const struct tfmt_record *ev, struct captured c)
 {
 	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
 
-	/*
-	 * Close to the order: the merge is quick where both agree. What was written into *ev field by field is read in
-	 * larger pieces only after the clock, when it has reached the cache: a processor waits for that otherwise.
-	 */
-	uint64_t now = ip_now_ns();
+	/* Close to the order: the merge is quick where both agree. */
+	uint64_t now = clock_now(&t->clock);
 
 	memcpy(slot, ev, offsetof(struct tfmt_record, valid));
 	slot->time_ns = now;
+	slot->python_stack = c.python;
+	slot->native_stack = c.native;
+	slot->flags = ev->flags | c.flags;
 	if (is_tensor(ev->kind))
 		slot->order = ip_recorder->tensor_order[ev->device].next++;
 	else
@@ -143,7 +152,7 @@ static IP_COLD void publish_dropped(struct ip_thread *t)
 	struct tfmt_record lost = { .kind = TFMT_LOST, .device = TFMT_DEVICE_NONE, .size = t->nr_dropped };
 
 	t->nr_dropped = 0;
-	publish(t, &lost);
+	publish(t, &lost, (struct captured){ 0 });
 }
 
 /* Threads wait for rings, that is, for the drain: leave it the processor a little. */
@@ -156,8 +165,9 @@ static IP_COLD void make_way(void)
 	ip_waited(since);
 }
 
-void ip_record(struct ip_thread *t, struct tfmt_record *ev)
+void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 {
+	struct captured c;
 	uint64_t used = t->head - __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
 
 	if (used >= IP_RING_HIGH && !wait_for_room(t)) {
@@ -167,10 +177,10 @@ void ip_record(struct ip_thread *t, struct tfmt_record *ev)
 	}
 	if (t->nr_dropped)
 		publish_dropped(t);
-	capture_stacks(t, ev);
+	c = capture_stacks(t, ev);
 	if (callstack_finalizing())
-		ev->flags |= TFMT_FLAG_TEARDOWN;
-	publish(t, ev);
+		c.flags |= TFMT_FLAG_TEARDOWN;
+	publish(t, ev, c);
 	if (used == IP_RING_CAPACITY / 2)
 		ip_wake_drain();
 	if (atomic_load_explicit(&ip_recorder->rings_wanted, memory_order_relaxed) &&

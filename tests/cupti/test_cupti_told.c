@@ -39,7 +39,7 @@ static bool elsewhere[MOST];
 static unsigned nr_recorded, current_device, used_devices;
 static uint32_t device_of_context;
 
-void ip_record(struct ip_thread *t, struct tfmt_record *ev)
+void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 {
 	assert_true(t->busy);
 	pthread_mutex_lock(&lock);
