@@ -23,11 +23,6 @@ struct torch_device {
 #define TORCH_CUDA 1
 #define TORCH_HIP 6
 
-/* c10::cuda::getCurrentCUDAStream(int8_t): device and stream id in two registers; asks no driver. */
-struct torch_stream {
-	int64_t device, id;
-};
-
 IP_COLD void *torch_function_resolve(struct real_function *f, const void *wrapper)
 {
 	int saved = errno;
@@ -39,14 +34,68 @@ IP_COLD void *torch_function_resolve(struct real_function *f, const void *wrappe
 	return real;
 }
 
-static uint16_t current_stream(int8_t device)
+/* ---- the current stream ------------------------------------------------------------------------- */
+
+/*
+ * PyTorch keeps each thread's current streams to itself, and sets them by one function that its libraries reach through
+ * their PLT: what was set last is known here without asking. It is asked for at a thread's first allocation on a
+ * device, and now and then after that: a program in which they differ sets them in another way, and is always asked.
+ */
+#define ASK_EVERY 256u
+
+/* A c10::cuda::CUDAStream, in two registers. */
+struct torch_stream {
+	struct torch_device device;
+	int64_t id;
+};
+
+static _Atomic bool streams_untold;
+
+static uint16_t stream_number(int64_t id)
+{
+	return id >= 0 && id < TFMT_STREAM_OTHER ? (uint16_t)id : TFMT_STREAM_OTHER;
+}
+
+/* c10::cuda::getCurrentCUDAStream(int8_t): asks no driver. */
+static IP_COLD uint16_t ask_stream(unsigned device)
 {
 	static struct real_function get = { "libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa", NULL, false };
 	struct torch_stream (*call)(int8_t) = (struct torch_stream(*)(int8_t))torch_function(&get, NULL);
-	int64_t id = call ? call(device).id : 0;
+	uint16_t id = stream_number(call ? call((int8_t)device).id : 0);
+	struct ip_streams *s = &ip_tls.streams;
 
-	return id >= 0 && id < TFMT_STREAM_OTHER ? (uint16_t)id : TFMT_STREAM_OTHER;
+	if (s->known >> device & 1 && s->id[device] != id)
+		atomic_store_explicit(&streams_untold, true, memory_order_relaxed);
+	s->known |= 1ull << device;
+	s->id[device] = id;
+	return id;
 }
+
+static uint16_t current_stream(unsigned device)
+{
+	struct ip_streams *s = &ip_tls.streams;
+
+	if (s->nr_asked++ % ASK_EVERY && s->known >> device & 1 &&
+	    !atomic_load_explicit(&streams_untold, memory_order_relaxed))
+		return s->id[device];
+	return ask_stream(device);
+}
+
+/* void c10::cuda::setCurrentCUDAStream(CUDAStream) */
+#define SET_STREAM(name)                                                                                    \
+	IP_EXPORT void name(struct torch_stream stream);                                                    \
+	IP_EXPORT void name(struct torch_stream stream)                                                     \
+	{                                                                                                   \
+		static struct real_function f = { "libc10_cuda.so", #name, NULL, false };                   \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
+		unsigned device = (unsigned)stream.device.index;                                            \
+                                                                                                            \
+		if (real)                                                                                   \
+			real(stream);                                                                       \
+		if (device < TFMT_NR_DEVICES)                                                               \
+			ip_tls.streams.id[device] = stream_number(stream.id);                               \
+	}
+SET_STREAM(_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE)
 
 /* ---- shape and type of the tensor about to be allocated ---------------------------------------- */
 
@@ -107,7 +156,7 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 		t->busy = true;
 		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);
-			ev.stream = current_stream(device.index);
+			ev.stream = current_stream((unsigned)device.index);
 			/* The default stream cannot be captured. */
 			if (ev.stream && ip_captures_open())
 				ev.flags |= TFMT_FLAG_CAPTURING;
