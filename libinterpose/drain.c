@@ -263,46 +263,30 @@ static uint64_t tend_rings(void)
 	return fullest;
 }
 
-/* Up to TFMT_WRITER_AHEAD events that are ready; returns how many. */
-static uint32_t next_events(struct tfmt_event *ev, uint64_t gap_ns)
-{
-	uint64_t now = ip_now_ns();
-	uint32_t nr = 0;
-
-	while (nr < TFMT_WRITER_AHEAD && tfmt_merge_next(drain.merge, now, gap_ns, &ev[nr]) == 1)
-		nr++;
-	return nr;
-}
-
 /* One pass over everything that is ready. True if it found events; false also when recording has stopped. */
 static bool take_events(uint64_t gap_ns)
 {
-	struct tfmt_event ev[TFMT_WRITER_AHEAD];
-	bool found = false, full = false;
+	struct tfmt_event ev[TFMT_WRITER_BATCH];
+	bool found = false;
 	uint32_t nr;
+	int full;
 
 	if (!take_definitions())
 		return false;
-	while ((nr = next_events(ev, gap_ns)) > 0) {
+	while ((nr = tfmt_merge_events(drain.merge, ip_now_ns(), gap_ns, ev, tfmt_writer_room(drain.writer))) > 0) {
 		found = drain.pending = true;
 		/* The events may use definitions that were committed after the last look. */
 		if (definitions_wait() && !take_definitions())
 			return false;
-		tfmt_writer_expect(drain.writer, ev, nr);
-		for (uint32_t i = 0; i < nr; i++) {
-			int err = tfmt_writer_event(drain.writer, &ev[i]);
-
-			if (drain.flight.kept_steps)
-				steps_event(&drain.flight.steps, &ev[i]);
-			if (err < 0)
-				return give_up(err);
-			full |= err == 1;
-		}
+		for (uint32_t i = 0; drain.flight.kept_steps && i < nr; i++)
+			steps_event(&drain.flight.steps, &ev[i]);
+		full = tfmt_writer_batch(drain.writer, ev, nr);
+		if (full < 0)
+			return give_up(full);
 		/* Only here: the merge has read all these events, and a flush frees what it has read. */
 		if (full) {
 			if (!flush())
 				return false;
-			full = false;
 			tend_rings(); /* the pass can be long: new threads need rings meanwhile */
 		}
 	}

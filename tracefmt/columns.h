@@ -38,7 +38,7 @@ struct tfmt_class {
 };
 #define TFMT_NR_CLASSES 1024 /* most in one frame */
 
-#define TFMT_NR_LAST_CLASSES 32
+#define TFMT_NR_LAST_CLASSES 64
 
 struct tfmt_encoder {
 	uint8_t *column[TFMT_NR_COLUMNS]; /* TFMT_FRAME_RAW_MAX bytes each; not for ADDRESS and SIZE */
@@ -55,7 +55,7 @@ struct tfmt_encoder {
 	uint64_t last_ordinal;
 	uint64_t first_time, last_time; /* in units */
 	uint32_t nr_classes;
-	uint16_t last_class[TFMT_NR_LAST_CLASSES]; /* of the latest event, by its kind */
+	uint16_t last_class[TFMT_NR_LAST_CLASSES]; /* found latest, by hash */
 	struct tfmt_class class[TFMT_NR_CLASSES];
 	uint16_t class_index[2 * TFMT_NR_CLASSES]; /* by hash: class + 1 */
 };
@@ -69,8 +69,13 @@ struct tfmt_encoder {
 
 void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift);
 
-/* Add an event whose ordinal and alloc_ordinal are set; there is room until tfmt_encoder_is_full(). */
-void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev);
+
+
+/* Events that are certain to fit now, at most TFMT_WRITER_BATCH. */
+uint32_t tfmt_encoder_room(const struct tfmt_encoder *e);
+
+/* Add so many events at most, whose ordinals and alloc_ordinals are set. */
+void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr);
 
 /* True when no more than TFMT_WRITER_AHEAD more events are certain to fit. */
 bool tfmt_encoder_is_full(const struct tfmt_encoder *e);

@@ -2,6 +2,7 @@
 /* Events to columns. */
 #include "tracefmt/columns.h"
 #include "tracefmt/ledger.h"
+#include "tracefmt/varints_put.h"
 
 #include <string.h>
 
@@ -40,18 +41,41 @@ void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-static bool class_equals(const struct tfmt_class *c, const struct tfmt_event *ev)
+/* Stream, function, flags, kind and device lie side by side in events and classes. */
+struct class_key {
+	uint64_t what;
+	uint32_t thread;
+};
+
+#define SAME_PLACE(field) \
+	static_assert(offsetof(struct tfmt_event, field) - offsetof(struct tfmt_event, stream) == \
+		      offsetof(struct tfmt_class, field) - offsetof(struct tfmt_class, stream), #field)
+SAME_PLACE(function);
+SAME_PLACE(flags);
+SAME_PLACE(kind);
+SAME_PLACE(device);
+
+static inline struct class_key event_key(const struct tfmt_event *ev)
 {
-	return c->kind == ev->kind && c->device == ev->device && c->flags == ev->flags &&
-	       c->function == ev->function && c->stream == ev->stream && c->thread == ev->thread;
+	struct class_key key = { .thread = ev->thread };
+
+	memcpy(&key.what, (const uint8_t *)ev + offsetof(struct tfmt_event, stream), sizeof(key.what));
+	return key;
 }
 
-/* A class that the latest event of its kind did not have. */
-static TFMT_SELDOM uint32_t encoder_find_class(struct tfmt_encoder *e, const struct tfmt_event *ev)
+static inline bool class_equals(const struct tfmt_class *c, struct class_key key)
 {
-	uint64_t key = (uint64_t)ev->kind << 56 ^ (uint64_t)ev->device << 48 ^ (uint64_t)ev->flags << 32 ^
-		       (uint64_t)ev->function << 16 ^ (uint64_t)ev->stream << 40 ^ ev->thread;
-	uint32_t i = tfmt_hash(key);
+	uint64_t what;
+
+	memcpy(&what, (const uint8_t *)c + offsetof(struct tfmt_class, stream), sizeof(what));
+	return what == key.what && c->thread == key.thread;
+}
+
+/* A class that is not where it was found last. */
+static TFMT_SELDOM uint32_t encoder_find_class(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t hash)
+{
+	struct class_key key = event_key(ev);
+	uint32_t i = hash;
 	struct tfmt_class *c;
 
 	for (;; i++) {
@@ -59,7 +83,7 @@ static TFMT_SELDOM uint32_t encoder_find_class(struct tfmt_encoder *e, const str
 
 		if (!found)
 			break;
-		if (class_equals(&e->class[found - 1], ev))
+		if (class_equals(&e->class[found - 1], key))
 			return found - 1;
 	}
 	e->class_index[i % (2 * TFMT_NR_CLASSES)] = (uint16_t)(e->nr_classes + 1);
@@ -78,85 +102,178 @@ static TFMT_SELDOM uint32_t encoder_find_class(struct tfmt_encoder *e, const str
 
 static inline uint32_t encoder_class(struct tfmt_encoder *e, const struct tfmt_event *ev)
 {
-	uint16_t *last = &e->last_class[ev->kind % TFMT_NR_LAST_CLASSES];
+	struct class_key key = event_key(ev);
+	uint32_t hash = tfmt_hash(key.what ^ key.thread);
+	uint16_t *last = &e->last_class[hash % TFMT_NR_LAST_CLASSES];
 
-	if (*last >= e->nr_classes || !class_equals(&e->class[*last], ev))
-		*last = (uint16_t)encoder_find_class(e, ev);
+	if (*last >= e->nr_classes || !class_equals(&e->class[*last], key))
+		*last = (uint16_t)encoder_find_class(e, ev, hash);
 	return *last;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Lengths of one and two bytes alternate unforeseeably: those two without a branch. A byte more may be written. */
-static inline uint8_t *put_value(uint8_t *p, uint64_t value)
-{
-	unsigned more = value >= 0x80;
+/* Some values of one column. */
+struct values {
+	uint64_t any; /* bits set in any of them */
+	uint32_t nr;
+	uint64_t value[TFMT_WRITER_BATCH];
+};
 
-	if (value >= 0x4000)
-		return tfmt_varint_put(p, value);
-	p[0] = (uint8_t)(value | more << 7);
-	p[1] = (uint8_t)(value >> 7);
-	return p + 1 + more;
+/* For a value that is there or not: the loop has no branch on it. There is room for one that is not. */
+static inline void values_add(struct values *v, uint64_t value, bool is_there)
+{
+	v->value[v->nr] = value;
+	v->any |= is_there ? value : 0;
+	v->nr += is_there;
 }
 
-/* Returns how many bytes it took. */
-static inline uint32_t encoder_put(struct tfmt_encoder *e, enum tfmt_column column, uint64_t value)
+static void encoder_put(struct tfmt_encoder *e, enum tfmt_column column, const struct values *v)
 {
-	uint8_t *end = put_value(e->end[column], value);
-	uint32_t bytes = (uint32_t)(end - e->end[column]);
+	uint8_t *end = tfmt_varints_put(e->end[column], v->value, v->nr, v->any);
 
+	e->bytes += (uint32_t)(end - e->end[column]);
 	e->end[column] = end;
-	return bytes;
+}
+
+static void encode_class_and_aux(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	struct values class, aux;
+
+	class.any = aux.any = 0;
+	class.nr = aux.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t index = encoder_class(e, &ev[i]);
+		struct tfmt_class *c = &e->class[index];
+
+		values_add(&class, index, true);
+		values_add(&aux, tfmt_zigzag((int64_t)(ev[i].aux - c->aux)), true);
+		c->aux = ev[i].aux;
+	}
+	encoder_put(e, TFMT_COLUMN_CLASS, &class);
+	encoder_put(e, TFMT_COLUMN_AUX, &aux);
+}
+
+static void encode_times(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	uint64_t last = e->last_time;
+	struct values v;
+
+	v.any = v.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t time = ev[i].time_ns >> e->time_shift;
+
+		values_add(&v, tfmt_zigzag((int64_t)(time - last)), true);
+		last = time;
+	}
+	e->last_time = last;
+	encoder_put(e, TFMT_COLUMN_TIME, &v);
+}
+
+static void encode_stacks(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	struct values python, native;
+
+	python.any = native.any = 0;
+	python.nr = native.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		values_add(&python, ev[i].python_stack, true);
+		values_add(&native, ev[i].native_stack, true);
+	}
+	encoder_put(e, TFMT_COLUMN_PYTHON, &python);
+	encoder_put(e, TFMT_COLUMN_NATIVE, &native);
+}
+
+static void encode_ages(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	struct values v;
+
+	v.any = v.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t age = ev[i].alloc_ordinal != TFMT_NO_ORDINAL ? ev[i].ordinal - ev[i].alloc_ordinal : 0;
+
+		values_add(&v, age, tfmt_kind_is_free(ev[i].kind));
+	}
+	encoder_put(e, TFMT_COLUMN_AGE, &v);
 }
 
 /*
  * Addresses and sizes wait until their common power of two is known: until then count them in full. A
  * difference that wraps around counts as the longest, for it does not wrap once it is divided.
  */
-static inline uint32_t encoder_put_block(struct tfmt_encoder *e, const struct tfmt_event *ev)
+static void encoder_count_blocks(struct tfmt_encoder *e, uint32_t from)
 {
-	bool wraps = (ev->address ^ e->last_address) >> 63;
-	uint64_t delta = tfmt_zigzag((int64_t)(ev->address - e->last_address));
+	uint64_t last = e->last_address;
 
-	e->address[e->nr_addresses] = ev->address;
-	e->size[e->nr_addresses++] = ev->size;
-	e->any_address |= ev->address;
-	e->any_size |= ev->size;
-	e->last_address = ev->address;
-	return (wraps ? TFMT_VARINT_MAX : tfmt_varint_bytes(delta)) + tfmt_varint_bytes(ev->size) +
-	       encoder_put(e, TFMT_COLUMN_SHAPE, ev->shape);
+	for (uint32_t i = from; i < e->nr_addresses; i++) {
+		uint64_t address = e->address[i];
+		bool wraps = (address ^ last) >> 63;
+
+		e->bytes += wraps ? TFMT_VARINT_MAX : tfmt_varint_bytes(tfmt_zigzag((int64_t)(address - last)));
+		e->bytes += tfmt_varint_bytes(e->size[i]);
+		e->any_address |= address;
+		e->any_size |= e->size[i];
+		last = address;
+	}
+	e->last_address = last;
 }
 
-void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev)
+static void encode_blocks(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
 {
-	uint64_t time = ev->time_ns >> e->time_shift;
-	uint32_t class = encoder_class(e, ev), bytes;
-	bool matched = ev->alloc_ordinal != TFMT_NO_ORDINAL;
+	uint32_t first = e->nr_addresses, n = first;
+	struct values shape;
 
-	if (!e->nr_events++)
-		e->first_time = e->last_time = time;
-	bytes = encoder_put(e, TFMT_COLUMN_CLASS, class);
-	bytes += encoder_put(e, TFMT_COLUMN_TIME, tfmt_zigzag((int64_t)(time - e->last_time)));
-	bytes += encoder_put(e, TFMT_COLUMN_PYTHON, ev->python_stack);
-	bytes += encoder_put(e, TFMT_COLUMN_NATIVE, ev->native_stack);
-	bytes += encoder_put(e, TFMT_COLUMN_AUX, tfmt_zigzag((int64_t)(ev->aux - e->class[class].aux)));
-	e->class[class].aux = ev->aux;
-	e->last_time = time;
-	if (tfmt_kind_is_free(ev->kind))
-		bytes += encoder_put(e, TFMT_COLUMN_AGE, matched ? ev->ordinal - ev->alloc_ordinal : 0);
-	if (!matched)
-		bytes += encoder_put_block(e, ev);
-	if (e->puts_ordinals) {
-		bytes += encoder_put(e, TFMT_COLUMN_ORDINAL, tfmt_zigzag((int64_t)(ev->ordinal - e->last_ordinal)));
-		e->last_ordinal = ev->ordinal;
+	shape.any = shape.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		bool is_block = ev[i].alloc_ordinal == TFMT_NO_ORDINAL;
+
+		e->address[n] = ev[i].address;
+		e->size[n] = ev[i].size;
+		n += is_block;
+		values_add(&shape, ev[i].shape, is_block);
 	}
-	e->bytes += bytes;
+	e->nr_addresses = n;
+	encoder_count_blocks(e, first);
+	encoder_put(e, TFMT_COLUMN_SHAPE, &shape);
+}
+
+static void encode_ordinals(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	struct values v;
+
+	v.any = v.nr = 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		values_add(&v, tfmt_zigzag((int64_t)(ev[i].ordinal - e->last_ordinal)), true);
+		e->last_ordinal = ev[i].ordinal;
+	}
+	encoder_put(e, TFMT_COLUMN_ORDINAL, &v);
+}
+
+void tfmt_encoder_add(struct tfmt_encoder *e, const struct tfmt_event *ev, uint32_t nr)
+{
+	if (!e->nr_events && nr)
+		e->first_time = e->last_time = ev->time_ns >> e->time_shift;
+	e->nr_events += nr;
+	encode_class_and_aux(e, ev, nr);
+	encode_times(e, ev, nr);
+	encode_stacks(e, ev, nr);
+	encode_ages(e, ev, nr);
+	encode_blocks(e, ev, nr);
+	if (e->puts_ordinals)
+		encode_ordinals(e, ev, nr);
+}
+
+uint32_t tfmt_encoder_room(const struct tfmt_encoder *e)
+{
+	uint32_t nr = (TFMT_FRAME_RAW_MAX - e->bytes) / EVENT_BYTES_MAX, classes = TFMT_NR_CLASSES - e->nr_classes;
+
+	nr = nr < classes ? nr : classes;
+	return nr < TFMT_WRITER_BATCH ? nr : TFMT_WRITER_BATCH;
 }
 
 bool tfmt_encoder_is_full(const struct tfmt_encoder *e)
 {
-	return e->bytes > TFMT_FRAME_RAW_MAX - (TFMT_WRITER_AHEAD + 1) * EVENT_BYTES_MAX ||
-	       e->nr_classes >= TFMT_NR_CLASSES - TFMT_WRITER_AHEAD;
+	return tfmt_encoder_room(e) <= TFMT_WRITER_AHEAD;
 }
 
 /* ---- the payload ----------------------------------------------------------------------------- */
@@ -189,17 +306,20 @@ static void encode_addresses(struct tfmt_encoder *e)
 {
 	uint8_t *p = e->column[TFMT_COLUMN_ADDRESS];
 	unsigned shift = common_shift(e->any_address);
-	uint64_t last = 0;
+	uint64_t last = 0, any = 0;
 	uint32_t i;
 
-	*p++ = (uint8_t)shift;
+	if (!e->any_address)
+		return;
 	for (i = 0; i < e->nr_addresses; i++) {
 		uint64_t units = e->address[i] >> shift;
 
-		p = put_value(p, tfmt_zigzag((int64_t)(units - last)));
+		e->address[i] = tfmt_zigzag((int64_t)(units - last));
+		any |= e->address[i];
 		last = units;
 	}
-	e->end[TFMT_COLUMN_ADDRESS] = e->any_address ? p : e->column[TFMT_COLUMN_ADDRESS];
+	*p++ = (uint8_t)shift;
+	e->end[TFMT_COLUMN_ADDRESS] = tfmt_varints_put(p, e->address, e->nr_addresses, any);
 }
 
 static void encode_sizes(struct tfmt_encoder *e)
@@ -208,10 +328,12 @@ static void encode_sizes(struct tfmt_encoder *e)
 	unsigned shift = common_shift(e->any_size);
 	uint32_t i;
 
-	*p++ = (uint8_t)shift;
+	if (!e->any_size)
+		return;
 	for (i = 0; i < e->nr_addresses; i++)
-		p = put_value(p, e->size[i] >> shift);
-	e->end[TFMT_COLUMN_SIZE] = e->any_size ? p : e->column[TFMT_COLUMN_SIZE];
+		e->size[i] >>= shift;
+	*p++ = (uint8_t)shift;
+	e->end[TFMT_COLUMN_SIZE] = tfmt_varints_put(p, e->size, e->nr_addresses, e->any_size >> shift);
 }
 
 /* A column that is all 0 is left out. */

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define THREADS (1u << 16)   /* of higher ids it is not known whether they are in backward */
 #define FUNCTIONS (1u << 16) /* as many as there are ids */
 #define SHAPES_MAX (1u << 24)
 #define OPEN_MAX 8192 /* beyond, the oldest are forgotten: some programs never end their ranges */
@@ -25,7 +24,7 @@ struct tfmt_history *tfmt_history_new(const struct tfmt_totals *totals, uint8_t 
 	h->open = tfmt_pages_new(h->open_room * sizeof(*h->open));
 	h->shape_bytes = tfmt_pages_new(h->nr_shapes * sizeof(*h->shape_bytes));
 	h->is_driver = tfmt_pages_new(FUNCTIONS);
-	h->in_backward = tfmt_pages_new(THREADS);
+	h->in_backward = tfmt_pages_new(TFMT_HISTORY_THREADS);
 	if (h->open && h->shape_bytes && h->is_driver && h->in_backward)
 		return h;
 	tfmt_history_free(h);
@@ -39,7 +38,7 @@ void tfmt_history_free(struct tfmt_history *h)
 	tfmt_pages_free(h->open, h->open_room * sizeof(*h->open));
 	tfmt_pages_free(h->shape_bytes, h->nr_shapes * sizeof(*h->shape_bytes));
 	tfmt_pages_free(h->is_driver, FUNCTIONS);
-	tfmt_pages_free(h->in_backward, THREADS);
+	tfmt_pages_free(h->in_backward, TFMT_HISTORY_THREADS);
 	tfmt_pages_free(h, sizeof(*h));
 }
 
@@ -93,11 +92,6 @@ void tfmt_history_define(struct tfmt_history *h, uint32_t type, uint32_t id, con
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static unsigned row_of(uint8_t device)
-{
-	return device < TFMT_NR_DEVICES ? device : TFMT_FIGURES_PROCESS;
-}
-
 static uint64_t *figure(struct tfmt_history *h, unsigned device, enum tfmt_figure which)
 {
 	return &h->figures.of[device][which];
@@ -107,12 +101,6 @@ static void raise(struct tfmt_history *h, unsigned device, enum tfmt_figure whic
 {
 	if (*figure(h, device, which) < value)
 		*figure(h, device, which) = value;
-}
-
-/* Only of devices are there totals. */
-static uint64_t total(const uint64_t *of, unsigned device)
-{
-	return device < TFMT_NR_DEVICES ? of[device] : 0;
 }
 
 static bool is_device_memory(unsigned space)
@@ -128,10 +116,10 @@ static void driver_add(struct tfmt_history *h, unsigned device, int64_t bytes)
 		return;
 	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK) = h->driver[device];
 	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TIME) = h->time_ns;
-	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_ALLOCATED) = total(h->totals->allocated, device);
-	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_RESERVED) = total(h->totals->reserved, device);
-	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TENSORS) = total(h->totals->allocated, device);
-	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TORCH) = total(h->totals->reserved, device);
+	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_ALLOCATED) = tfmt_history_total(h->totals->allocated, device);
+	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_RESERVED) = tfmt_history_total(h->totals->reserved, device);
+	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TENSORS) = tfmt_history_total(h->totals->allocated, device);
+	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TORCH) = tfmt_history_total(h->totals->reserved, device);
 	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_CONTEXT) = h->context[device];
 	*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_CODE) = h->code[device];
 	h->driver_peak_is_new[device] = true;
@@ -139,11 +127,11 @@ static void driver_add(struct tfmt_history *h, unsigned device, int64_t bytes)
 
 static void block_add(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o, bool enters)
 {
-	unsigned device = row_of(b->device);
+	unsigned device = tfmt_history_row(b->device);
 	int64_t bytes = enters ? (int64_t)b->size : -(int64_t)b->size;
 
 	if (b->group == TFMT_GROUP_TENSOR) {
-		uint64_t shape = b->shape < h->nr_shapes ? h->shape_bytes[b->shape] : 0;
+		uint64_t shape = tfmt_history_shape(h, b->shape);
 
 		h->requested[device] += enters ? shape : 0 - shape;
 	} else if (b->group != TFMT_GROUP_MAPPING && o->flags & TFMT_FLAG_MODELLED && h->is_driver[o->function]) {
@@ -166,7 +154,7 @@ void tfmt_history_leave(struct tfmt_history *h, const struct tfmt_block *b, cons
 
 void tfmt_history_freed(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o, bool taken)
 {
-	uint64_t *frees = figure(h, row_of(b->device), TFMT_FIGURE_DRIVER_FREES);
+	uint64_t *frees = figure(h, tfmt_history_row(b->device), TFMT_FIGURE_DRIVER_FREES);
 
 	if (b->group == TFMT_GROUP_TENSOR || b->group == TFMT_GROUP_MAPPING || !is_device_memory(b->space) ||
 	    o->flags & TFMT_FLAG_MODELLED)
@@ -175,44 +163,13 @@ void tfmt_history_freed(struct tfmt_history *h, const struct tfmt_block *b, cons
 	*frees = taken ? *frees + 1 : *frees - !!*frees;
 }
 
-/* The allocator's report of what it has reserved. */
-static void reserved_report(struct tfmt_history *h, unsigned device, uint64_t bytes)
-{
-	if (bytes <= *figure(h, device, TFMT_FIGURE_RESERVED_PEAK))
-		return;
-	*figure(h, device, TFMT_FIGURE_RESERVED_PEAK) = bytes;
-	*figure(h, device, TFMT_FIGURE_RESERVED_PEAK_ALLOCATED) = total(h->totals->allocated, device);
-}
-
-static void tensor_alloc(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
-{
-	uint64_t allocated = total(h->totals->allocated, device);
-
-	++*figure(h, device, TFMT_FIGURE_TENSOR_ALLOCS);
-	if (ev->shape >= h->nr_shapes || !h->shape_bytes[ev->shape])
-		++*figure(h, device, TFMT_FIGURE_UNSHAPED);
-	raise(h, device, TFMT_FIGURE_REQUESTED_PEAK, h->requested[device]);
-	if (h->driver_peak_is_new[device]) {
-		*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TENSORS) = allocated;
-		*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TORCH) = ev->aux;
-	}
-	h->driver_peak_is_new[device] = false;
-	reserved_report(h, device, ev->aux);
-	if (allocated <= *figure(h, device, TFMT_FIGURE_TENSOR_PEAK))
-		return;
-	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK) = allocated;
-	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_TIME) = h->time_ns;
-	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_RESERVED) = ev->aux;
-	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_DRIVER) = h->driver[device];
-}
-
 static void tensor_oom(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
 {
 	++*figure(h, device, TFMT_FIGURE_TENSOR_OOMS);
-	reserved_report(h, device, ev->aux);
+	tfmt_history_reserved(h, device, ev->aux);
 	*figure(h, device, TFMT_FIGURE_OOM_ASKED) = ev->size;
 	*figure(h, device, TFMT_FIGURE_OOM_TIME) = h->time_ns;
-	*figure(h, device, TFMT_FIGURE_OOM_ALLOCATED) = total(h->totals->allocated, device);
+	*figure(h, device, TFMT_FIGURE_OOM_ALLOCATED) = tfmt_history_total(h->totals->allocated, device);
 	*figure(h, device, TFMT_FIGURE_OOM_RESERVED) = ev->aux;
 	*figure(h, device, TFMT_FIGURE_OOM_DRIVER) = h->driver[device];
 }
@@ -249,18 +206,16 @@ static void graph_reserved(struct tfmt_history *h, unsigned device, uint64_t byt
 
 static void count(struct tfmt_history *h, const struct tfmt_event *ev)
 {
-	unsigned device = row_of(ev->device);
+	unsigned device = tfmt_history_row(ev->device);
 
 	*figure(h, device, TFMT_FIGURE_EVENTS) += ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
-		tensor_alloc(h, device, ev);
+		tfmt_history_tensor_alloc(h, ev);
 		break;
 	case TFMT_TENSOR_FREE:
-		++*figure(h, device, TFMT_FIGURE_TENSOR_FREES);
 		*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_UNMATCHED_FREES) += ev->alloc_ordinal == TFMT_NO_ORDINAL;
-		h->driver_peak_is_new[device] = false;
-		reserved_report(h, device, ev->aux);
+		tfmt_history_tensor_free(h, ev);
 		break;
 	case TFMT_TENSOR_OOM:
 		tensor_oom(h, device, ev);
@@ -401,7 +356,7 @@ static int follow(struct tfmt_history *h, const struct tfmt_event *ev)
 		open_end(h, ev);
 		return open_add(h, ev);
 	case TFMT_GRAPH_LAUNCH: /* whose memory it is that is reserved for graphs: the first one's that had some */
-		if (h->graph[row_of(ev->device)])
+		if (h->graph[tfmt_history_row(ev->device)])
 			return 0;
 		open_end(h, ev);
 		return open_add(h, ev);
@@ -417,7 +372,7 @@ static int follow(struct tfmt_history *h, const struct tfmt_event *ev)
 
 void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev)
 {
-	uint8_t *in_backward = ev->thread < THREADS ? &h->in_backward[ev->thread] : NULL;
+	uint8_t *in_backward = ev->thread < TFMT_HISTORY_THREADS ? &h->in_backward[ev->thread] : NULL;
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
 
 	if (passing && ev->address == TFMT_PHASE_BACKWARD) {
@@ -428,25 +383,6 @@ void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev)
 	} else if (ev->kind == TFMT_LOST && in_backward) {
 		*in_backward = 0;
 	}
-}
-
-struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	unsigned flags = ev->flags;
-
-	if (ev->thread < THREADS && h->in_backward[ev->thread])
-		flags |= TFMT_FLAG_IN_BACKWARD;
-	if (h->has_begun)
-		flags |= TFMT_FLAG_BEGUN;
-	return (struct tfmt_origin){
-		.time_ns = ev->time_ns,
-		.aux = ev->aux,
-		.python_stack = ev->python_stack,
-		.native_stack = ev->native_stack,
-		.thread = ev->thread,
-		.function = ev->function,
-		.flags = (uint16_t)flags,
-	};
 }
 
 int tfmt_history_behind(struct tfmt_history *h, const struct tfmt_event *ev)

@@ -20,6 +20,7 @@ struct tfmt_origin {
 };
 
 #define TFMT_HISTORY_DEVICES (TFMT_NR_DEVICES + 1) /* the last: of no device */
+#define TFMT_HISTORY_THREADS (1u << 16) /* of higher ids it is not known whether they are in backward */
 
 struct tfmt_history {
 	struct tfmt_figures figures;
@@ -51,9 +52,6 @@ void tfmt_history_free(struct tfmt_history *h);
 /* A definition that the events use: of shapes and functions the figures depend. Without memory it knows less. */
 void tfmt_history_define(struct tfmt_history *h, uint32_t type, uint32_t id, const uint8_t *payload, size_t len);
 
-/* How a block is made by this event. */
-struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struct tfmt_event *ev);
-
 /* An event that tells of phases, or LOST. */
 void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev);
 
@@ -74,5 +72,115 @@ void tfmt_history_leave(struct tfmt_history *h, const struct tfmt_block *b, cons
 void tfmt_history_freed(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o, bool taken);
 /* Returns 0 or TFMT_E_NOMEM. */
 int tfmt_history_behind(struct tfmt_history *h, const struct tfmt_event *ev);
+
+/* ---- tensors: nearly all events of a trace, hence here ---------------------------------------- */
+
+static inline unsigned tfmt_history_row(uint8_t device)
+{
+	return device < TFMT_NR_DEVICES ? device : TFMT_FIGURES_PROCESS;
+}
+
+/* Only of devices are there totals. */
+static inline uint64_t tfmt_history_total(const uint64_t *of, unsigned device)
+{
+	return device < TFMT_NR_DEVICES ? of[device] : 0;
+}
+
+/* Bytes of a shape, 0 if it is not known. */
+static inline uint64_t tfmt_history_shape(const struct tfmt_history *h, uint32_t id)
+{
+	return id < h->nr_shapes ? h->shape_bytes[id] : 0;
+}
+
+/* How a block is made by this event. */
+static inline struct tfmt_origin tfmt_history_origin(const struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	unsigned flags = ev->flags;
+
+	if (ev->thread < TFMT_HISTORY_THREADS && h->in_backward[ev->thread])
+		flags |= TFMT_FLAG_IN_BACKWARD;
+	if (h->has_begun)
+		flags |= TFMT_FLAG_BEGUN;
+	return (struct tfmt_origin){
+		.time_ns = ev->time_ns,
+		.aux = ev->aux,
+		.python_stack = ev->python_stack,
+		.native_stack = ev->native_stack,
+		.thread = ev->thread,
+		.function = ev->function,
+		.flags = (uint16_t)flags,
+	};
+}
+
+/* The allocator's report of what it has reserved. */
+static inline void tfmt_history_reserved(struct tfmt_history *h, unsigned device, uint64_t bytes)
+{
+	uint64_t *of = h->figures.of[device];
+
+	if (bytes <= of[TFMT_FIGURE_RESERVED_PEAK])
+		return;
+	of[TFMT_FIGURE_RESERVED_PEAK] = bytes;
+	of[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED] = tfmt_history_total(h->totals->allocated, device);
+}
+
+/* What a tensor's allocation counts in, behind it. */
+static inline void tfmt_history_tensor_alloc(struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	unsigned device = tfmt_history_row(ev->device);
+	uint64_t allocated = tfmt_history_total(h->totals->allocated, device), *of = h->figures.of[device];
+
+	of[TFMT_FIGURE_TENSOR_ALLOCS]++;
+	of[TFMT_FIGURE_UNSHAPED] += !tfmt_history_shape(h, ev->shape);
+	if (of[TFMT_FIGURE_REQUESTED_PEAK] < h->requested[device])
+		of[TFMT_FIGURE_REQUESTED_PEAK] = h->requested[device];
+	if (h->driver_peak_is_new[device]) {
+		of[TFMT_FIGURE_DRIVER_PEAK_TENSORS] = allocated;
+		of[TFMT_FIGURE_DRIVER_PEAK_TORCH] = ev->aux;
+	}
+	h->driver_peak_is_new[device] = false;
+	tfmt_history_reserved(h, device, ev->aux);
+	if (allocated <= of[TFMT_FIGURE_TENSOR_PEAK])
+		return;
+	of[TFMT_FIGURE_TENSOR_PEAK] = allocated;
+	of[TFMT_FIGURE_TENSOR_PEAK_TIME] = h->time_ns;
+	of[TFMT_FIGURE_TENSOR_PEAK_RESERVED] = ev->aux;
+	of[TFMT_FIGURE_TENSOR_PEAK_DRIVER] = h->driver[device];
+}
+
+/* ... and its free. */
+static inline void tfmt_history_tensor_free(struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	unsigned device = tfmt_history_row(ev->device);
+
+	h->figures.of[device][TFMT_FIGURE_TENSOR_FREES]++;
+	h->driver_peak_is_new[device] = false;
+	tfmt_history_reserved(h, device, ev->aux);
+}
+
+/* All that a tensor's allocation, or its free, does to a history. */
+static inline void tfmt_history_tensor_enter(struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	unsigned device = tfmt_history_row(ev->device);
+
+	h->requested[device] += tfmt_history_shape(h, ev->shape);
+	if (ev->flags & TFMT_FLAG_TEARDOWN)
+		return;
+	h->figures.of[device][TFMT_FIGURE_EVENTS]++;
+	tfmt_history_tensor_alloc(h, ev);
+}
+
+static inline void tfmt_history_tensor_leave(struct tfmt_history *h, const struct tfmt_event *ev)
+{
+	unsigned device = tfmt_history_row(ev->device);
+	bool matched = ev->alloc_ordinal != TFMT_NO_ORDINAL;
+
+	if (matched)
+		h->requested[device] -= tfmt_history_shape(h, ev->shape);
+	if (ev->flags & TFMT_FLAG_TEARDOWN)
+		return;
+	h->figures.of[device][TFMT_FIGURE_EVENTS]++;
+	h->figures.of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_UNMATCHED_FREES] += !matched;
+	tfmt_history_tensor_free(h, ev);
+}
 
 #endif

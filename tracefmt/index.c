@@ -62,14 +62,20 @@ int tfmt_index_add(struct tfmt_index *x, uint32_t hash, uint32_t slot)
 void tfmt_index_remove(struct tfmt_index *x, uint32_t hash, uint32_t slot)
 {
 	uint64_t wanted = (uint64_t)hash << 32 | (slot + 1);
-	uint64_t hole = hash & x->mask, i;
+	uint64_t at = hash & x->mask;
 
-	while (x->entry[hole] != wanted) {
-		if (!x->entry[hole])
+	while (x->entry[at] != wanted) {
+		if (!x->entry[at])
 			return;
-		hole = (hole + 1) & x->mask;
+		at = (at + 1) & x->mask;
 	}
-	x->nr--;
+	tfmt_index_remove_at(x, at);
+}
+
+void tfmt_index_close(struct tfmt_index *x, uint64_t hole)
+{
+	uint64_t i;
+
 	for (i = (hole + 1) & x->mask; x->entry[i]; i = (i + 1) & x->mask) {
 		uint64_t home = (x->entry[i] >> 32) & x->mask;
 

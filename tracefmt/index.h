@@ -33,6 +33,29 @@ int tfmt_index_add(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 /* Remove the entry of this slot; nothing happens if there is none. */
 void tfmt_index_remove(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 
+/* As tfmt_index_add(), where a search has come upon a free entry. */
+static inline int tfmt_index_add_at(struct tfmt_index *x, uint64_t at, uint32_t hash, uint32_t slot)
+{
+	if (x->nr * 4 > x->mask)
+		return tfmt_index_add(x, hash, slot);
+	x->entry[at] = (uint64_t)hash << 32 | (slot + 1);
+	x->nr++;
+	return 0;
+}
+
+/* Make an entry free that others follow, which may have to move there. */
+void tfmt_index_close(struct tfmt_index *x, uint64_t hole);
+
+/* Remove the entry at this place of the array. */
+static inline void tfmt_index_remove_at(struct tfmt_index *x, uint64_t at)
+{
+	x->nr--;
+	if (x->entry[(at + 1) & x->mask])
+		tfmt_index_close(x, at);
+	else
+		x->entry[at] = 0;
+}
+
 /* Where the search for a hash begins. */
 static inline const uint64_t *tfmt_index_home(const struct tfmt_index *x, uint32_t hash)
 {

@@ -131,7 +131,7 @@ static int put_frame(struct tfmt_writer *w)
 
 static int put_event(struct tfmt_writer *w, const struct tfmt_event *ev)
 {
-	tfmt_encoder_add(&w->encoder, ev);
+	tfmt_encoder_add(&w->encoder, ev, 1);
 	return tfmt_encoder_is_full(&w->encoder) ? put_frame(w) : 0;
 }
 

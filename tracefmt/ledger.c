@@ -629,37 +629,71 @@ static inline void ledger_end_tensor(struct tfmt_ledger *l, struct tfmt_event *e
 	ledger_give_slot(l, slot);
 }
 
-static int ledger_record_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
+/*
+ * Look for a tensor that is live: its place in the index and its slot. False: it is not there, and the place is free.
+ */
+static inline bool ledger_find_tensor(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t hash,
+				      uint64_t *at, uint32_t *slot)
 {
-	uint32_t hash = block_hash(TFMT_GROUP_TENSOR, ev->device, ev->address), slot;
+	const struct tfmt_index *x = &l->by_address;
+	uint64_t entry;
+
+	for (*at = hash & x->mask; (entry = x->entry[*at]) != 0; *at = (*at + 1) & x->mask) {
+		const struct tfmt_block *b = &l->block[(uint32_t)entry - 1];
+
+		*slot = (uint32_t)entry - 1;
+		if (entry >> 32 == hash && b->address == ev->address && b->group == TFMT_GROUP_TENSOR &&
+		    b->device == ev->device)
+			return true;
+	}
+	return false;
+}
+
+/* What was believed live at the address was freed unseen. */
+static TFMT_SELDOM int ledger_replace_tensor(struct tfmt_ledger *l, uint32_t hash, uint32_t old, uint32_t *slot)
+{
 	int err;
 
-	if (ledger_find_hashed(l, hash, TFMT_GROUP_TENSOR, ev->device, ev->address, &slot))
-		ledger_drop(l, slot);
-	err = ledger_take_slot(l, &slot);
-	if (!err)
-		err = tfmt_index_add(&l->by_address, hash, slot);
+	ledger_drop(l, old);
+	err = ledger_take_slot(l, slot);
+	return err ? err : tfmt_index_add(&l->by_address, hash, *slot);
+}
+
+static inline int ledger_record_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t hash)
+{
+	uint32_t slot;
+	uint64_t at;
+	int err;
+
+	if (ledger_find_tensor(l, ev, hash, &at, &slot)) {
+		err = ledger_replace_tensor(l, hash, slot, &slot);
+	} else {
+		err = ledger_take_slot(l, &slot);
+		if (!err)
+			err = tfmt_index_add_at(&l->by_address, at, hash, slot);
+	}
 	if (err)
 		return err;
 	ledger_fill_tensor(l, slot, ev);
 	if (l->history) {
 		l->origin[slot] = tfmt_history_origin(l->history, ev);
-		tfmt_history_enter(l->history, &l->block[slot], &l->origin[slot]);
+		tfmt_history_tensor_enter(l->history, ev);
 	}
 	return 0;
 }
 
-static int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev)
+static inline int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t hash)
 {
-	uint32_t hash = block_hash(TFMT_GROUP_TENSOR, ev->device, ev->address), slot;
+	uint32_t slot;
+	uint64_t at;
 
-	if (!ledger_find_hashed(l, hash, TFMT_GROUP_TENSOR, ev->device, ev->address, &slot))
-		return 0;
-	ev->alloc_ordinal = l->block[slot].ordinal;
+	if (ledger_find_tensor(l, ev, hash, &at, &slot)) {
+		ev->alloc_ordinal = l->block[slot].ordinal;
+		ledger_end_tensor(l, ev, slot);
+		tfmt_index_remove_at(&l->by_address, at);
+	}
 	if (l->history)
-		tfmt_history_leave(l->history, &l->block[slot], &l->origin[slot]);
-	ledger_end_tensor(l, ev, slot);
-	tfmt_index_remove(&l->by_address, hash, slot);
+		tfmt_history_tensor_leave(l->history, ev);
 	return 0;
 }
 
@@ -704,27 +738,61 @@ static TFMT_SELDOM int ledger_record_other(struct tfmt_ledger *l, struct tfmt_ev
 	return 0;
 }
 
-static inline int ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev)
-{
-	ledger_note_reserved(l, ev);
-	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_ALLOC)
-		return ledger_record_tensor_alloc(l, ev);
-	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_FREE)
-		return ledger_record_tensor_free(l, ev);
-	return ledger_record_other(l, ev);
-}
-
-int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+static inline int ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t hash, uint64_t ordinal)
 {
 	int err;
 
 	ev->ordinal = ordinal;
 	ev->alloc_ordinal = TFMT_NO_ORDINAL;
-	if (!l->history)
-		return ledger_record(l, ev);
-	tfmt_history_before(l->history, ev);
-	err = ledger_record(l, ev);
-	return err ? err : tfmt_history_behind(l->history, ev);
+	if (l->history)
+		tfmt_history_before(l->history, ev);
+	ledger_note_reserved(l, ev);
+	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_ALLOC)
+		return ledger_record_tensor_alloc(l, ev, hash);
+	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_FREE)
+		return ledger_record_tensor_free(l, ev, hash);
+	err = ledger_record_other(l, ev);
+	return err || !l->history ? err : tfmt_history_behind(l->history, ev);
+}
+
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
+{
+	return ledger_record(l, ev, event_hash(ev), ordinal);
+}
+
+/* Have the processor fetch what will be looked up for these events: cache misses side by side. */
+static inline void ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr, uint32_t *hash)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		hash[i] = event_hash(&ev[i]);
+		__builtin_prefetch(tfmt_index_home(&l->by_address, hash[i]));
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t entry = *tfmt_index_home(&l->by_address, hash[i]);
+
+		if (entry)
+			__builtin_prefetch(&l->block[(uint32_t)entry - 1]);
+		if (entry && l->origin)
+			__builtin_prefetch(&l->origin[(uint32_t)entry - 1]);
+	}
+}
+
+void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)
+{
+	uint32_t hash[TFMT_WRITER_BATCH];
+
+	ledger_expect(l, ev, nr < TFMT_WRITER_BATCH ? nr : TFMT_WRITER_BATCH, hash);
+}
+
+int tfmt_ledger_record_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr, uint64_t ordinal)
+{
+	uint32_t hash[TFMT_WRITER_BATCH];
+	int err = 0;
+
+	ledger_expect(l, ev, nr, hash);
+	for (uint32_t i = 0; i < nr && !err; i++)
+		err = ledger_record(l, &ev[i], hash[i], ordinal + i);
+	return err;
 }
 
 bool tfmt_ledger_is_live(const struct tfmt_ledger *l, const struct tfmt_block *b, uint32_t *slot)
@@ -753,22 +821,6 @@ struct tfmt_event tfmt_block_event(const struct tfmt_block *b, const struct tfmt
 		.ordinal = b->ordinal,
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
-}
-
-void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)
-{
-	uint64_t entry;
-	uint32_t i;
-
-	for (i = 0; i < nr; i++)
-		__builtin_prefetch(tfmt_index_home(&l->by_address, event_hash(&ev[i])));
-	for (i = 0; i < nr; i++) {
-		entry = *tfmt_index_home(&l->by_address, event_hash(&ev[i]));
-		if (entry)
-			__builtin_prefetch(&l->block[(uint32_t)entry - 1]);
-		if (entry && l->origin)
-			__builtin_prefetch(&l->origin[(uint32_t)entry - 1]);
-	}
 }
 
 /* All but the allocations and matched frees of tensors. */

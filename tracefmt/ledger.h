@@ -103,6 +103,9 @@ int tfmt_ledger_use_addresses(struct tfmt_ledger *l);
  */
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal);
 
+/* Likewise nr of them, at most TFMT_WRITER_BATCH, with ordinals from this one on. */
+int tfmt_ledger_record_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr, uint64_t ordinal);
+
 /* Have the processor fetch what tfmt_ledger_record() will look up for these events: cache misses side by side. */
 void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr);
 

@@ -8,7 +8,7 @@
 /* Records searched in each ring for a missing one. */
 #define SEARCH_DEPTH 32
 /* Records between the one that is read and the one that the processor fetches: other processors have written them. */
-#define FETCH_AHEAD 6
+#define FETCH_AHEAD 16
 /* The longest wait for a gap while a ring runs full: hooks wait 20 times as long for room. */
 #define PRESSED_GAP_NS 1000000ull
 /* Nothing was taken, but there is more to look at. */
@@ -317,37 +317,109 @@ static void merge_tell_overwritten(struct tfmt_merge *m, uint16_t i, uint64_t ti
 	m->nr_overwritten--;
 }
 
-static void merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev)
+/* Field by field: a compound literal is cleared first, by an instruction that takes longer than all the rest. */
+static inline void merge_fill(struct tfmt_event *ev, const struct tfmt_record *rec, uint32_t thread)
+{
+	ev->time_ns = rec->time_ns;
+	ev->address = rec->address;
+	ev->size = rec->size;
+	ev->aux = rec->aux;
+	ev->order = rec->order;
+	ev->python_stack = rec->python_stack;
+	ev->native_stack = rec->native_stack;
+	ev->shape = rec->shape;
+	ev->thread = thread;
+	ev->stream = rec->stream;
+	ev->function = rec->function;
+	ev->flags = rec->flags;
+	ev->kind = rec->kind;
+	ev->device = rec->device;
+	ev->ordinal = 0;
+	ev->alloc_ordinal = TFMT_NO_ORDINAL;
+	ev->before = false;
+}
+
+/* Where a run of records of one ring and one domain ends, while no other ring is taken from. */
+struct merge_limit {
+	uint64_t order;   /* the next of this domain in another ring */
+	uint64_t time_ns; /* of the earliest first record of the other domains */
+	uint8_t rank;
+};
+
+static struct merge_limit merge_limit(const struct tfmt_merge *m, unsigned domain)
+{
+	uint16_t rest = m->queue[domain].first;
+	struct merge_limit limit = {
+		.order = rest == TFMT_RING_NONE ? UINT64_MAX : m->head[rest].record.order,
+		.time_ns = UINT64_MAX,
+	};
+
+	for (uint32_t i = 0; i < m->nr_listed; i++) {
+		const struct tfmt_merge_head *other = first_of(m, m->listed[i]);
+
+		if (m->listed[i] == domain || m->queue[m->listed[i]].first == TFMT_RING_NONE)
+			continue;
+		if (other->record.time_ns < limit.time_ns ||
+		    (other->record.time_ns == limit.time_ns && other->rank < limit.rank)) {
+			limit.time_ns = other->record.time_ns;
+			limit.rank = other->rank;
+		}
+	}
+	return limit;
+}
+
+/*
+ * Copy records of a ring that is in no queue, as long as they are what tfmt_merge_next() would give: of the domain, due,
+ * and before all others. Most records come so, and are copied once. Returns how many.
+ */
+static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, struct tfmt_event *ev, uint32_t max)
+{
+	const struct tfmt_ring *ring = m->head[i].ring;
+	struct merge_limit limit = merge_limit(m, domain);
+	uint64_t mask = m->geometry.ring_capacity - 1, position = m->position[i], order = m->order[domain];
+	uint32_t thread = ring->thread, nr = 0;
+
+	for (; nr < max && position < m->head[i].end; nr++, position++) {
+		const struct tfmt_record *slot = &ring->record[position & mask];
+
+		/* Not what is still being written: its writer would have to fetch it back. */
+		if (m->head[i].end - position > FETCH_AHEAD)
+			__builtin_prefetch(&ring->record[(position + FETCH_AHEAD) & mask]);
+		if (__atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE) != (uint32_t)(position + 1))
+			break;
+		merge_fill(&ev[nr], slot, thread);
+		if (ev[nr].kind == TFMT_NONE || ev[nr].kind >= TFMT_NR_KINDS ||
+		    tfmt_domain(ev[nr].kind, ev[nr].device) != domain || ev[nr].order > order ||
+		    ev[nr].order >= limit.order || ev[nr].time_ns > limit.time_ns ||
+		    (ev[nr].time_ns == limit.time_ns && record_rank(ev[nr].kind) >= limit.rank))
+			break;
+		order += order == ev[nr].order;
+	}
+	m->position[i] = position;
+	m->order[domain] = order;
+	return nr;
+}
+
+/* Take the first record of a domain, and up to `max` in all that come right behind it. Returns how many. */
+static uint32_t merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev, uint32_t max)
 {
 	uint16_t i = m->queue[domain].first;
 	const struct tfmt_record *rec = &m->head[i].record;
+	uint32_t nr = 1;
 
 	if (m->head[i].overwritten) {
 		merge_tell_overwritten(m, i, rec->time_ns, ev);
-		return;
+		return 1;
 	}
-	*ev = (struct tfmt_event){
-		.time_ns = rec->time_ns,
-		.address = rec->address,
-		.size = rec->size,
-		.aux = rec->aux,
-		.order = rec->order,
-		.python_stack = rec->python_stack,
-		.native_stack = rec->native_stack,
-		.shape = rec->shape,
-		.thread = m->head[i].ring->thread,
-		.stream = rec->stream,
-		.function = rec->function,
-		.flags = rec->flags,
-		.kind = rec->kind,
-		.device = rec->device,
-		.alloc_ordinal = TFMT_NO_ORDINAL,
-	};
+	merge_fill(ev, rec, m->head[i].ring->thread);
 	if (m->order[domain] <= rec->order)
 		m->order[domain] = rec->order + 1;
 	m->queue[domain].first = queue_rest(m, i);
 	m->position[i]++;
+	if (max > 1)
+		nr += merge_run(m, i, (unsigned)domain, ev + 1, max - 1);
 	merge_queue_ring(m, i);
+	return nr;
 }
 
 /*
@@ -368,8 +440,7 @@ static int merge_gap(struct tfmt_merge *m, int domain, int due, uint64_t now_ns,
 	}
 	hiding = merge_search(m, (unsigned)domain, lowest);
 	if (hiding >= 0) {
-		merge_take(m, hiding, ev);
-		return 1;
+		return (int)merge_take(m, hiding, ev, 1);
 	}
 	pressed = merge_is_pressed(m);
 	waited = now_ns - m->gap_since[domain];
@@ -380,8 +451,7 @@ static int merge_gap(struct tfmt_merge *m, int domain, int due, uint64_t now_ns,
 	/* Better out of order by clock than a full ring, where what is missing may find no room. */
 	if (due < 0 || !pressed)
 		return 0;
-	merge_take(m, due, ev);
-	return 1;
+	return (int)merge_take(m, due, ev, 1);
 }
 
 /* Rings that no whole record is left of: nobody knows when it was. Returns as tfmt_merge_next() does. */
@@ -396,17 +466,16 @@ static int merge_rest_is_lost(struct tfmt_merge *m, struct tfmt_event *ev)
 	return 0;
 }
 
-int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
+/* As tfmt_merge_next(), but up to `max` events that follow one another; returns how many. */
+static uint32_t merge_some(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev, uint32_t max)
 {
 	bool fresh = false;
 	int due, waiting, got;
 
 	for (;;) {
 		merge_choose(m, &due, &waiting);
-		if (due >= 0 && (waiting < 0 || !head_is_before(first_of(m, waiting), first_of(m, due)))) {
-			merge_take(m, due, ev);
-			return 1;
-		}
+		if (due >= 0 && (waiting < 0 || !head_is_before(first_of(m, waiting), first_of(m, due))))
+			return merge_take(m, due, ev, max);
 		if (!fresh) {
 			merge_refresh(m);
 			fresh = true;
@@ -414,9 +483,25 @@ int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, stru
 		}
 		got = waiting < 0 ? 0 : merge_gap(m, waiting, due, now_ns, gap_ns, ev);
 		if (!got && m->nr_overwritten)
-			return merge_rest_is_lost(m, ev);
+			return (uint32_t)merge_rest_is_lost(m, ev);
 		if (got != AGAIN)
-			return got;
+			return (uint32_t)got;
 		merge_refresh(m);
 	}
+}
+
+int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev)
+{
+	return (int)merge_some(m, now_ns, gap_ns, ev, 1);
+}
+
+uint32_t tfmt_merge_events(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev, uint32_t max)
+{
+	uint32_t nr = 0, got = 1;
+
+	while (got && nr < max) {
+		got = merge_some(m, now_ns, gap_ns, &ev[nr], max - nr);
+		nr += got;
+	}
+	return nr;
 }

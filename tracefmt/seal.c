@@ -80,8 +80,8 @@ static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const 
 	uint64_t position = r->at.definitions.to;
 	const uint8_t *payload;
 	struct tfmt_merge *m;
-	struct tfmt_event ev;
-	uint32_t type, id;
+	struct tfmt_event ev[TFMT_WRITER_BATCH];
+	uint32_t type, id, nr;
 	size_t len;
 	int err = tfmt_reader_merge(r, &m, view), got = 0;
 
@@ -89,8 +89,8 @@ static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const 
 		return err;
 	while (!err && (got = tfmt_merge_definition(m, &position, &type, &id, &payload, &len)) > 0)
 		err = tfmt_writer_definition(w, type, id, payload, len);
-	while (err >= 0 && tfmt_merge_next(m, 0, 0, &ev) > 0) {
-		err = tfmt_writer_event(w, &ev);
+	while (err >= 0 && (nr = tfmt_merge_events(m, 0, 0, ev, tfmt_writer_room(w))) > 0) {
+		err = tfmt_writer_batch(w, ev, nr);
 		if (err > 0)
 			err = tfmt_writer_flush(w, m, position);
 	}

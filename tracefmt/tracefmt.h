@@ -476,6 +476,9 @@ void tfmt_merge_close(struct tfmt_merge *m);
  */
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev);
 
+/* The next events, up to `max`, as so many calls of tfmt_merge_next() give them. Returns how many. */
+uint32_t tfmt_merge_events(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev, uint32_t max);
+
 /* Positions consumed so far, one per ring (nr of them returned), for coverage and for advancing tails. */
 uint32_t tfmt_merge_positions(const struct tfmt_merge *m, const uint64_t **positions);
 
@@ -511,6 +514,15 @@ void tfmt_writer_level(struct tfmt_writer *w, int level);
 int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, const void *payload,
 			   size_t len);
 int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev);
+
+/*
+ * Many events at once take less time than one by one. So many are certain to fit now, at most TFMT_WRITER_BATCH, and
+ * more than TFMT_WRITER_AHEAD until the frame is full. The writer leaves in ev[] what it found out of them. Returns as
+ * tfmt_writer_event() does, once for all.
+ */
+#define TFMT_WRITER_BATCH 64
+uint32_t tfmt_writer_room(const struct tfmt_writer *w);
+int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr);
 
 /* These nr events come next: have the processor fetch what tfmt_writer_event() will look up for them. */
 void tfmt_writer_expect(const struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr);

@@ -328,24 +328,37 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
+uint32_t tfmt_writer_room(const struct tfmt_writer *w)
 {
-	unsigned domain = tfmt_domain(ev->kind, ev->device);
-	struct tfmt_event copy = *ev;
+	return tfmt_encoder_room(&w->encoder);
+}
+
+int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
+{
 	int err;
 
 	if (w->error)
 		return TFMT_E_IO;
-	err = tfmt_ledger_record(&w->ledger, &copy, w->next_ordinal);
+	err = tfmt_ledger_record_all(&w->ledger, ev, nr, w->next_ordinal);
 	if (err)
 		return err;
-	if (w->order[domain] <= ev->order)
-		w->order[domain] = ev->order + 1;
-	if (copy.alloc_ordinal != TFMT_NO_ORDINAL && copy.kind == TFMT_TENSOR_FREE)
-		copy.stream = 0; /* the reader knows it from the allocation */
-	tfmt_encoder_add(&w->encoder, &copy);
-	w->next_ordinal++;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t *order = &w->order[tfmt_domain(ev[i].kind, ev[i].device)];
+
+		*order = *order <= ev[i].order ? ev[i].order + 1 : *order;
+		if (ev[i].alloc_ordinal != TFMT_NO_ORDINAL && ev[i].kind == TFMT_TENSOR_FREE)
+			ev[i].stream = 0; /* the reader knows it from the allocation */
+	}
+	tfmt_encoder_add(&w->encoder, ev, nr);
+	w->next_ordinal += nr;
 	return tfmt_encoder_is_full(&w->encoder);
+}
+
+int tfmt_writer_event(struct tfmt_writer *w, const struct tfmt_event *ev)
+{
+	struct tfmt_event copy = *ev;
+
+	return tfmt_writer_batch(w, &copy, 1);
 }
 
 int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, const struct tfmt_totals *totals)
@@ -356,7 +369,7 @@ int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, c
 		return TFMT_E_IO;
 	if (copy.alloc_ordinal != TFMT_NO_ORDINAL && copy.kind == TFMT_TENSOR_FREE)
 		copy.stream = 0;
-	tfmt_encoder_add(&w->encoder, &copy);
+	tfmt_encoder_add(&w->encoder, &copy, 1);
 	w->next_ordinal = ev->ordinal + 1;
 	w->ledger.totals = *totals;
 	return tfmt_encoder_is_full(&w->encoder);

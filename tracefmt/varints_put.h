@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Many varints at once, for a writer's columns. Internal to tracefmt. */
+#ifndef TFMT_VARINTS_PUT_H
+#define TFMT_VARINTS_PUT_H
+
+#include <stdint.h>
+
+/* So many bytes behind the last varint may be overwritten, too. */
+#define TFMT_VARINTS_PUT_AHEAD 8
+
+/* nr values as varints at p. any: the bits that are set in any of them, or more. Returns the next byte. */
+uint8_t *tfmt_varints_put(uint8_t *p, const uint64_t *value, uint32_t nr, uint64_t any);
+
+#endif
