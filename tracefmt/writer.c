@@ -10,6 +10,7 @@
 #include "tracefmt/varint.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,14 +21,27 @@
 #define CHUNK_HEADER_MAX 25
 /* With less room than this a chunk waits for the next frame. */
 #define CHUNK_LEAST 64
+#define ZSTD_HASH_LOG 16 /* 256 KiB */
 
 /* ---- open and close -------------------------------------------------------------------------- */
+
+/*
+ * zstd's parameters at a level. Its own choice for inputs of this size is a table of positions so small that most are
+ * overwritten before they are of use; events take a quarter more time then, and not a byte less.
+ */
+static ZSTD_compressionParameters zstd_parameters(int level)
+{
+	ZSTD_compressionParameters zstd = ZSTD_getCParams(level, TFMT_FRAME_RAW_MAX, 0);
+
+	if (zstd.hashLog < ZSTD_HASH_LOG)
+		zstd.hashLog = ZSTD_HASH_LOG;
+	return zstd;
+}
 
 /* A writer with all its buffers, in one mapping. */
 static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 {
-	ZSTD_compressionParameters zstd = ZSTD_getCParams(level, TFMT_FRAME_RAW_MAX, 0);
-	size_t zstd_bytes = (ZSTD_estimateCCtxSize_usingCParams(zstd) + 63) & ~(size_t)63;
+	size_t zstd_bytes = (ZSTD_estimateCStreamSize_usingCParams(zstd_parameters(level)) + 63) & ~(size_t)63;
 	size_t self_bytes = (sizeof(struct tfmt_writer) + 63) & ~(size_t)63;
 	size_t bytes =
 		self_bytes + zstd_bytes + TFMT_ENCODER_MEMORY + 2 * TFMT_FRAME_RAW_MAX + TFMT_FRAME_MAX;
@@ -37,11 +51,14 @@ static struct tfmt_writer *writer_new(int fd, int level, uint8_t time_shift)
 	if (!w)
 		return NULL;
 	w->fd = fd;
-	w->level = w->highest_level = level;
+	w->level = INT_MIN;
+	w->highest_level = level;
 	w->memory = w;
 	w->memory_bytes = bytes;
 	p += self_bytes;
 	w->zstd = ZSTD_initStaticCCtx(p, zstd_bytes);
+	if (w->zstd)
+		tfmt_writer_level(w, level);
 	p += zstd_bytes;
 	tfmt_encoder_init(&w->encoder, p, time_shift);
 	p += TFMT_ENCODER_MEMORY;
@@ -145,7 +162,12 @@ void tfmt_writer_close(struct tfmt_writer *w)
 
 void tfmt_writer_level(struct tfmt_writer *w, int level)
 {
-	w->level = level < w->highest_level ? level : w->highest_level;
+	level = level < w->highest_level ? level : w->highest_level;
+	if (level == w->level)
+		return;
+	w->level = level;
+	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_hashLog, (int)zstd_parameters(level).hashLog);
 }
 
 void tfmt_writer_on_full(struct tfmt_writer *w, bool (*make_room)(void *context), void *context)
@@ -169,7 +191,7 @@ uint64_t tfmt_writer_bytes(const struct tfmt_writer *w)
 void tfmt_writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw, size_t len,
 		       struct tfmt_frame_core *core)
 {
-	size_t n = len > 1 ? ZSTD_compressCCtx(w->zstd, to, len - 1, raw, len, w->level) : 0;
+	size_t n = len > 1 ? ZSTD_compress2(w->zstd, to, len - 1, raw, len) : 0;
 
 	core->raw_bytes = (uint32_t)len;
 	if (n && !ZSTD_isError(n)) {
