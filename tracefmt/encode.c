@@ -120,11 +120,17 @@ struct values {
 	uint64_t value[TFMT_WRITER_BATCH];
 };
 
-/* For a value that is there or not: the loop has no branch on it. There is room for one that is not. */
+/* The value or 0, without a branch: whether an event is a free cannot be foreseen, and a compiler may not know that. */
+static inline uint64_t value_if(bool is_there, uint64_t value)
+{
+	return value & (0 - (uint64_t)is_there);
+}
+
+/* For a value that is there or not. There is room for one that is not. */
 static inline void values_add(struct values *v, uint64_t value, bool is_there)
 {
 	v->value[v->nr] = value;
-	v->any |= is_there ? value : 0;
+	v->any |= value_if(is_there, value);
 	v->nr += is_there;
 }
 
@@ -190,9 +196,9 @@ static void encode_ages(struct tfmt_encoder *e, const struct tfmt_event *ev, uin
 
 	v.any = v.nr = 0;
 	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t age = ev[i].alloc_ordinal != TFMT_NO_ORDINAL ? ev[i].ordinal - ev[i].alloc_ordinal : 0;
+		bool matched = ev[i].alloc_ordinal != TFMT_NO_ORDINAL;
 
-		values_add(&v, age, tfmt_kind_is_free(ev[i].kind));
+		values_add(&v, value_if(matched, ev[i].ordinal - ev[i].alloc_ordinal), tfmt_kind_is_free(ev[i].kind));
 	}
 	encoder_put(e, TFMT_COLUMN_AGE, &v);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An index finds slot numbers by the 32-bit hash of their key: open addressing, linear probing, deletion
- * by shifting back, growing when a quarter is taken: a search that meets neighbours is one that the processor does not
+ * by shifting back, growing when an eighth is taken: a search that meets neighbours is one that the processor does not
  * foresee. The keys stay with the owner, who compares them; since a candidate shares all 32 bits of the hash, the first
  * one is almost always right.
  * Memory from mmap. Internal to tracefmt.
@@ -36,7 +36,7 @@ void tfmt_index_remove(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 /* As tfmt_index_add(), where a search has come upon a free entry. */
 static inline int tfmt_index_add_at(struct tfmt_index *x, uint64_t at, uint32_t hash, uint32_t slot)
 {
-	if (x->nr * 4 > x->mask)
+	if (x->nr * 8 > x->mask)
 		return tfmt_index_add(x, hash, slot);
 	x->entry[at] = (uint64_t)hash << 32 | (slot + 1);
 	x->nr++;

@@ -368,8 +368,8 @@ int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
 		uint64_t *order = &w->order[tfmt_domain(ev[i].kind, ev[i].device)];
 
 		*order = *order <= ev[i].order ? ev[i].order + 1 : *order;
-		if (ev[i].alloc_ordinal != TFMT_NO_ORDINAL && ev[i].kind == TFMT_TENSOR_FREE)
-			ev[i].stream = 0; /* the reader knows it from the allocation */
+		/* The reader knows a free's stream from the allocation. No branch here: none could be foreseen. */
+		ev[i].stream &= (uint16_t)(((ev[i].alloc_ordinal != TFMT_NO_ORDINAL) & (ev[i].kind == TFMT_TENSOR_FREE)) - 1);
 	}
 	tfmt_encoder_add(&w->encoder, ev, nr);
 	w->next_ordinal += nr;
