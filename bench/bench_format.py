@@ -167,8 +167,8 @@ def main():
     print(f"A trace of {ours.written['events']:,} events; medians of {args.rounds} rounds in random order, spread in "
           f"brackets; load now {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.\n")
     print("| on one core | million events/s |\n|---|---|")
-    titles = {"write": "written: taken from rings, merged, encoded, compressed (zstd 1), stored", "read": "read: decoded and replayed",
-              "report": "`vramtrace report`"}
+    titles = {"write": "written: taken from rings, merged, encoded, compressed (zstd 1), stored",
+              "read": "read: decoded and replayed", "report": "`vramtrace report`"}
     for key, title in titles.items():
         print(f"| {title} | {spread(ours.rates[key])} |")
     if heaptrack:
