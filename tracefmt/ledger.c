@@ -598,17 +598,7 @@ static void ledger_note_reserved(struct tfmt_ledger *l, const struct tfmt_event 
  */
 static inline void ledger_fill_tensor(struct tfmt_ledger *l, uint32_t slot, const struct tfmt_event *ev)
 {
-	struct tfmt_block *b = &l->block[slot];
-
-	b->address = ev->address;
-	b->size = ev->size;
-	b->ordinal = ev->ordinal;
-	b->shape = ev->shape;
-	b->references = 1;
-	b->stream = ev->stream;
-	b->group = TFMT_GROUP_TENSOR;
-	b->device = ev->device;
-	b->live = true;
+	tfmt_block_hold_tensor(&l->block[slot], ev);
 	if (ev->device < TFMT_NR_DEVICES)
 		l->totals.allocated[ev->device] += ev->size;
 }
@@ -844,7 +834,7 @@ static TFMT_SELDOM int ledger_replay_other(struct tfmt_ledger *l, struct tfmt_ev
 	return 0;
 }
 
-static inline int ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
+int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	uint32_t slot;
 
@@ -858,18 +848,4 @@ static inline int ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 		return 0;
 	}
 	return ledger_replay_other(l, ev);
-}
-
-int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
-{
-	return ledger_replay(l, ev);
-}
-
-uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr)
-{
-	uint32_t i = 0;
-
-	while (i < nr && !ledger_replay(l, &ev[i]))
-		i++;
-	return i;
 }

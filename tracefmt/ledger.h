@@ -118,6 +118,20 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev);
 /* Likewise nr of them. Returns how many: less than nr when memory runs out. */
 uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr);
 
+/* A block becomes the one of a tensor that this event makes. */
+static inline void tfmt_block_hold_tensor(struct tfmt_block *b, const struct tfmt_event *ev)
+{
+	b->address = ev->address;
+	b->size = ev->size;
+	b->ordinal = ev->ordinal;
+	b->shape = ev->shape;
+	b->references = 1;
+	b->stream = ev->stream;
+	b->group = TFMT_GROUP_TENSOR;
+	b->device = ev->device;
+	b->live = true;
+}
+
 static inline bool tfmt_kind_is_free(unsigned kind)
 {
 	return kind == TFMT_TENSOR_FREE || kind == TFMT_DRIVER_FREE || kind == TFMT_FREE_FAILED;
