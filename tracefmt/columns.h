@@ -97,7 +97,8 @@ struct tfmt_decoder {
 	uint32_t batch;             /* index of event[0] */
 	uint64_t ordinal, time, address;
 	uint32_t nr_classes;
-	struct tfmt_class class[TFMT_NR_CLASSES];
+	struct tfmt_class class[TFMT_NR_CLASSES]; /* what is above begins anew with each frame */
+	enum tfmt_way way;                        /* the owner's to set */
 	uint64_t value[TFMT_NR_COLUMNS][TFMT_BATCH]; /* the batch, column by column; one that is not there is all 0 */
 	struct tfmt_event event[TFMT_BATCH];         /* ... and event by event */
 };

@@ -110,7 +110,7 @@ static inline bool decode_column(struct tfmt_decoder *d, enum tfmt_column column
 	*bound = 0;
 	if (!d->present[column])
 		return true;
-	*bound = tfmt_varints_get(&d->column[column], d->value[column], nr);
+	*bound = tfmt_varints_get(&d->column[column], d->value[column], nr, d->way);
 	return !d->column[column].bad;
 }
 

@@ -119,6 +119,7 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 	r->window = malloc(WINDOW_BYTES);
 	r->payload = calloc(1, TFMT_FRAME_RAW_MAX + TFMT_VARINTS_AHEAD);
 	r->zstd = ZSTD_createDCtx();
+	r->decoder.way = tfmt_way_best();
 	if (!r->path || !r->window || !r->payload || !r->zstd || tfmt_ledger_init(&r->ledger, true))
 		return TFMT_E_NOMEM;
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -113,22 +113,10 @@ __attribute__((target("bmi,bmi2,popcnt"))) static uint32_t extract_all(struct tf
 	*bound |= any;
 	return nr;
 }
-
-/* AMD's processors before Zen 3 have it, but as a slow sequence. */
-static bool can_extract(void)
-{
-	return __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("amdfam15h") &&
-	       !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2");
-}
 #else
 static uint32_t extract_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *out, uint32_t nr, uint64_t *bound)
 {
 	return cut_all(c, stops, out, nr, 8, bound);
-}
-
-static bool can_extract(void)
-{
-	return false;
 }
 #endif
 
@@ -184,13 +172,13 @@ static inline uint32_t get_chunk(struct tfmt_cursor *c, uint64_t *out, uint32_t 
 	return extract ? extract_all(c, stops, out, nr, bound) : cut_all(c, stops, out, nr, 8, bound);
 }
 
-uint64_t tfmt_varints_get(struct tfmt_cursor *c, uint64_t *out, uint32_t nr)
+uint64_t tfmt_varints_get(struct tfmt_cursor *c, uint64_t *out, uint32_t nr, enum tfmt_way way)
 {
-	bool extract = can_extract();
 	uint64_t bound = 0;
 
 	while (nr && !c->bad) {
-		uint32_t got = get_chunk(c, out, nr, extract, &bound);
+		uint32_t got = way == TFMT_WAY_WIDE ? tfmt_varints_get_wide(c, out, nr, &bound)
+						    : get_chunk(c, out, nr, way == TFMT_WAY_EXTRACT, &bound);
 
 		if (!got) {
 			*out = tfmt_varint_get_long(c);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Events read several at once are those read one by one, of whole traces and of damaged ones; and so are varints. */
+/*
+ * Events read several at once are those read one by one, of whole traces and of damaged ones; and so are varints. And
+ * they are the same in whichever way the processor at hand decodes them.
+ */
 #include <glob.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "tests/unit/tracefmt_stream.h"
-#include "tracefmt/varints.h"
+#include "tracefmt/reader.h"
 
 #define GOLDENS "tests/golden/v1/*.vtr"
 #define NR_VARINTS 100000
@@ -45,8 +48,8 @@ static struct given next_of_one(struct tfmt_reader *r)
 	return g;
 }
 
-/* Returns how many events there are. */
-static uint64_t compare(const char *path)
+/* In the plain way, one by one, and in another, many at once. Returns how many events there are. */
+static uint64_t compare(const char *path, enum tfmt_way way)
 {
 	struct tfmt_reader *one, *many;
 	const struct tfmt_event *ev = NULL;
@@ -58,6 +61,8 @@ static uint64_t compare(const char *path)
 	assert_int_equal(tfmt_reader_open(&many, path, NULL), err);
 	if (err)
 		return 0;
+	one->decoder.way = TFMT_WAY_PORTABLE;
+	many->decoder.way = way;
 	do {
 		want = next_of_one(one);
 		have = next_of_many(many, &ev, &left);
@@ -78,6 +83,15 @@ static uint64_t compare(const char *path)
 	return nr;
 }
 
+static uint64_t compare_all(const char *path)
+{
+	uint64_t nr = 0;
+
+	for (enum tfmt_way way = TFMT_WAY_PORTABLE; way <= tfmt_way_best(); way++)
+		nr += compare(path, way);
+	return nr;
+}
+
 static void it_gives_the_same_events_of_golden_traces(void **state)
 {
 	uint64_t nr = 0;
@@ -86,7 +100,7 @@ static void it_gives_the_same_events_of_golden_traces(void **state)
 	(void)state;
 	assert_int_equal(glob(GOLDENS, 0, NULL, &files), 0);
 	for (size_t i = 0; i < files.gl_pathc; i++)
-		nr += compare(files.gl_pathv[i]);
+		nr += compare_all(files.gl_pathv[i]);
 	assert_true(nr > 1000);
 	globfree(&files);
 }
@@ -115,48 +129,61 @@ static void it_reports_the_same_damage(void **state)
 	for (size_t at = 0; at < len; at += 1 + len / 400) {
 		bytes[at] ^= 0x10;
 		write_file(path, bytes, len);
-		compare(path);
+		compare_all(path);
 		bytes[at] ^= 0x10;
 		write_file(path, bytes, at);
-		compare(path);
+		compare_all(path);
 	}
 	unlink(path);
 }
 
 /* Values of mixed lengths, in rows of each length, too: what is short, and what is long, has a way of its own. */
-static void varints_are_those_read_one_by_one(void **state)
+static uint8_t *put_varints(uint8_t *p, uint64_t *value)
 {
-	static uint8_t bytes[NR_VARINTS * TFMT_VARINT_MAX + TFMT_VARINTS_AHEAD];
-	static uint64_t want[NR_VARINTS], have[NR_VARINTS];
-	struct tfmt_cursor c;
-	uint8_t *end = bytes;
-	uint32_t nr, done;
 	unsigned longest = 64;
 
-	(void)state;
 	srandom(7);
 	for (uint32_t i = 0; i < NR_VARINTS; i++) {
 		if (i % 300 == 0)
 			longest = 1 + (unsigned)random() % 64;
-		want[i] = (uint64_t)random() << 33 ^ (uint64_t)random() << 11 ^ (uint64_t)random();
-		want[i] >>= random() % 4 ? 64 - longest : 63;
-		end = tfmt_varint_put(end, want[i]);
+		value[i] = (uint64_t)random() << 33 ^ (uint64_t)random() << 11 ^ (uint64_t)random();
+		value[i] >>= random() % 4 ? 64 - longest : 63;
+		p = tfmt_varint_put(p, value[i]);
 	}
-	c = (struct tfmt_cursor){ bytes, end, false };
+	return p;
+}
+
+static void get_varints(struct tfmt_cursor c, const uint64_t *want, enum tfmt_way way)
+{
+	static uint64_t have[NR_VARINTS];
+	const uint8_t *end = c.end;
+	uint32_t nr, done;
+
 	for (done = 0; done < NR_VARINTS; done += nr) {
 		uint64_t bound;
 
 		nr = 1 + (uint32_t)random() % 400;
 		nr = nr < NR_VARINTS - done ? nr : NR_VARINTS - done;
-		bound = tfmt_varints_get(&c, have + done, nr);
+		bound = tfmt_varints_get(&c, have + done, nr, way);
 		for (uint32_t i = done; i < done + nr; i++)
 			assert_true(want[i] <= bound);
 	}
-	assert_memory_equal(have, want, sizeof(want));
+	assert_memory_equal(have, want, sizeof(have));
 	assert_false(c.bad);
 	assert_ptr_equal(c.p, end);
-	tfmt_varints_get(&c, have, 1);
+	tfmt_varints_get(&c, have, 1, way);
 	assert_true(c.bad);
+}
+
+static void varints_are_those_read_one_by_one(void **state)
+{
+	static uint8_t bytes[NR_VARINTS * TFMT_VARINT_MAX + TFMT_VARINTS_AHEAD];
+	static uint64_t want[NR_VARINTS];
+	const uint8_t *end = put_varints(bytes, want);
+
+	(void)state;
+	for (enum tfmt_way way = TFMT_WAY_PORTABLE; way <= tfmt_way_best(); way++)
+		get_varints((struct tfmt_cursor){ bytes, end, false }, want, way);
 }
 
 int main(void)
