@@ -31,10 +31,9 @@ enum tfmt_column {
 /* What many events share; the frame stores each distinct one once. */
 struct tfmt_class {
 	uint64_t aux; /* of the class's latest event */
-	uint32_t thread; /* from here on in the order of struct tfmt_event: copied in two pieces, not in six */
+	uint32_t thread;
 	uint16_t stream, function, flags;
 	uint8_t kind, device;
-	bool is_free; /* the decoder's: its events have an age */
 };
 #define TFMT_NR_CLASSES 1024 /* most in one frame */
 
@@ -85,6 +84,12 @@ size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out);
 
 #define TFMT_BATCH 256 /* events that a decoder takes from all columns before it hands out the first */
 
+/* A class as a decoder has it. */
+struct tfmt_pattern {
+	struct tfmt_event event; /* the latest of the class, as far as the next one is like it: copied as a whole */
+	bool is_free;            /* its events have an age */
+};
+
 struct tfmt_decoder {
 	struct tfmt_cursor column[TFMT_NR_COLUMNS];
 	bool present[TFMT_NR_COLUMNS];
@@ -97,8 +102,9 @@ struct tfmt_decoder {
 	uint32_t batch;             /* index of event[0] */
 	uint64_t ordinal, time, address;
 	uint32_t nr_classes;
-	struct tfmt_class class[TFMT_NR_CLASSES]; /* what is above begins anew with each frame */
-	enum tfmt_way way;                        /* the owner's to set */
+	struct tfmt_pattern pattern[TFMT_NR_CLASSES]; /* what is above begins anew with each frame */
+	uint64_t free_classes[TFMT_NR_CLASSES / 64];  /* a bit for each class, set in those of frees */
+	enum tfmt_way way;                            /* the owner's to set */
 	uint64_t value[TFMT_NR_COLUMNS][TFMT_BATCH]; /* the batch, column by column; one that is not there is all 0 */
 	struct tfmt_event event[TFMT_BATCH];         /* ... and event by event */
 };

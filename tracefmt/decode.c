@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Columns to events. */
 #include "tracefmt/columns.h"
+#include "tracefmt/eventfill.h"
 #include "tracefmt/ledger.h"
 
 #include <string.h>
@@ -32,17 +33,19 @@ static int decode_classes(struct tfmt_decoder *d)
 	d->nr_classes = (uint32_t)nr;
 	d->is_plain = !d->is_checkpoint;
 	for (i = 0; i < nr; i++) {
-		struct tfmt_class *k = &d->class[i];
+		struct tfmt_pattern *p = &d->pattern[i];
+		struct tfmt_event *ev = &p->event;
 
-		k->aux = 0;
-		k->kind = get8(c);
-		k->device = get8(c);
-		k->flags = get16(c);
-		k->function = get16(c);
-		k->stream = get16(c);
-		k->thread = tfmt_varint_get32(c);
-		k->is_free = tfmt_kind_is_free(k->kind);
-		d->is_plain &= tfmt_kind_is_known(k->kind) && k->kind != TFMT_LOST;
+		*ev = (struct tfmt_event){ .before = d->is_checkpoint };
+		ev->kind = get8(c);
+		ev->device = get8(c);
+		ev->flags = get16(c);
+		ev->function = get16(c);
+		ev->stream = get16(c);
+		ev->thread = tfmt_varint_get32(c);
+		p->is_free = tfmt_kind_is_free(ev->kind);
+		d->free_classes[i / 64] |= (uint64_t)p->is_free << i % 64;
+		d->is_plain &= tfmt_kind_is_known(ev->kind) && ev->kind != TFMT_LOST;
 	}
 	return c->bad ? TFMT_E_DAMAGED : 0;
 }
@@ -55,8 +58,8 @@ static int decode_shift(struct tfmt_decoder *d, enum tfmt_column column, uint8_t
 
 static void decoder_reset(struct tfmt_decoder *d, uint32_t nr_events, uint64_t first_time, uint8_t time_shift)
 {
-	memset(d, 0, offsetof(struct tfmt_decoder, class));
-	memset(d->value, 0, sizeof(d->value)); /* what a frame lacks is 0 */
+	memset(d, 0, offsetof(struct tfmt_decoder, pattern));
+	memset(d->free_classes, 0, sizeof(d->free_classes));
 	d->time_shift = time_shift;
 	d->time = first_time;
 	d->nr_events = nr_events;
@@ -79,6 +82,10 @@ static int decoder_begin(struct tfmt_decoder *d, const uint8_t *payload, size_t 
 			return TFMT_E_DAMAGED;
 		d->present[id] = true;
 		d->column[id] = (struct tfmt_cursor){ p, p + bytes, false };
+	}
+	for (unsigned i = 0; i < TFMT_NR_COLUMNS; i++) { /* what a frame lacks is 0 */
+		if (!d->present[i])
+			memset(d->value[i], 0, sizeof(d->value[i]));
 	}
 	if (decode_classes(d) || decode_shift(d, TFMT_COLUMN_ADDRESS, &d->address_shift) ||
 	    decode_shift(d, TFMT_COLUMN_SIZE, &d->size_shift))
@@ -135,16 +142,6 @@ static bool decode_any(struct tfmt_decoder *d, enum tfmt_column column, uint32_t
 	return decode_column(d, column, nr, &bound);
 }
 
-static uint32_t count_frees(const struct tfmt_decoder *d, uint32_t nr)
-{
-	const uint64_t *class = d->value[TFMT_COLUMN_CLASS];
-	uint32_t nr_frees = 0;
-
-	for (uint32_t i = 0; i < nr; i++)
-		nr_frees += d->class[class[i]].is_free;
-	return nr_frees;
-}
-
 static uint32_t count_matched(const struct tfmt_decoder *d, uint32_t nr)
 {
 	const uint64_t *age = d->value[TFMT_COLUMN_AGE];
@@ -153,11 +150,6 @@ static uint32_t count_matched(const struct tfmt_decoder *d, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++)
 		nr_matched += age[i] != 0;
 	return nr_matched;
-}
-
-static inline uint64_t difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)
-{
-	return (uint64_t)tfmt_unzigzag(d->value[column][i]);
 }
 
 /* Each event of a checkpoint has an ordinal of its own: what an age leads to is seen when all are known. */
@@ -169,8 +161,8 @@ static bool decode_ordinals(struct tfmt_decoder *d, uint32_t nr)
 	if (!decode_any(d, TFMT_COLUMN_ORDINAL, nr))
 		return false;
 	for (uint32_t i = 0; i < nr; i++) {
-		ordinal += difference(d, TFMT_COLUMN_ORDINAL, i);
-		if (d->class[class[i]].is_free && *age++ > ordinal)
+		ordinal += tfmt_difference(d, TFMT_COLUMN_ORDINAL, i);
+		if (d->pattern[class[i]].is_free && *age++ > ordinal)
 			return false;
 	}
 	return true;
@@ -181,9 +173,8 @@ static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 	uint64_t first = d->ordinal + d->index;
 	uint32_t nr_frees, nr_blocks;
 
-	if (!decode_bounded(d, TFMT_COLUMN_CLASS, nr, d->nr_classes - 1))
+	if (!decode_any(d, TFMT_COLUMN_CLASS, nr) || !tfmt_count_frees(d, nr, &nr_frees))
 		return false;
-	nr_frees = count_frees(d, nr);
 	/* An age leads to no event before the first. One that leads to an event of this batch is seen one by one. */
 	if (!decode_bounded(d, TFMT_COLUMN_AGE, nr_frees, d->is_checkpoint ? UINT64_MAX : first))
 		return false;
@@ -195,60 +186,6 @@ static bool decode_columns(struct tfmt_decoder *d, uint32_t nr)
 	       decode_bounded(d, TFMT_COLUMN_NATIVE, nr, UINT32_MAX) &&
 	       decode_any(d, TFMT_COLUMN_ADDRESS, nr_blocks) && decode_any(d, TFMT_COLUMN_SIZE, nr_blocks) &&
 	       decode_bounded(d, TFMT_COLUMN_SHAPE, nr_blocks, UINT32_MAX);
-}
-
-/*
- * Values to events. Which of them are frees nobody can foresee: where an event has no value in a column, the next one's
- * is masked out, without a branch.
- */
-static inline __attribute__((always_inline)) void fill(struct tfmt_decoder *d, uint32_t nr, bool is_checkpoint)
-{
-	const unsigned time_shift = d->time_shift, address_shift = d->address_shift, size_shift = d->size_shift;
-	const uint64_t(*value)[TFMT_BATCH] = d->value;
-	uint64_t time = d->time, address = d->address, ordinal = d->ordinal + d->index;
-	uint32_t free = 0, block = 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		struct tfmt_class *c = &d->class[value[TFMT_COLUMN_CLASS][i]];
-		uint64_t age = value[TFMT_COLUMN_AGE][free] & (0 - (uint64_t)c->is_free), has_block = 0 - (uint64_t)!age;
-		struct tfmt_event *ev = &d->event[i];
-
-		if (is_checkpoint)
-			ordinal = d->ordinal += difference(d, TFMT_COLUMN_ORDINAL, i);
-		time += difference(d, TFMT_COLUMN_TIME, i);
-		c->aux += difference(d, TFMT_COLUMN_AUX, i);
-		address += difference(d, TFMT_COLUMN_ADDRESS, block) & has_block;
-		ev->time_ns = time << time_shift;
-		ev->address = address << address_shift & has_block;
-		ev->size = value[TFMT_COLUMN_SIZE][block] << size_shift & has_block;
-		ev->aux = c->aux;
-		ev->order = 0;
-		ev->python_stack = (uint32_t)value[TFMT_COLUMN_PYTHON][i];
-		ev->native_stack = (uint32_t)value[TFMT_COLUMN_NATIVE][i];
-		ev->shape = (uint32_t)(value[TFMT_COLUMN_SHAPE][block] & has_block);
-		ev->thread = c->thread;
-		ev->stream = c->stream;
-		ev->function = c->function;
-		ev->flags = c->flags;
-		ev->kind = c->kind;
-		ev->device = c->device;
-		ev->ordinal = ordinal;
-		ev->alloc_ordinal = has_block | (ordinal - age);
-		ev->before = is_checkpoint;
-		ordinal++;
-		free += c->is_free;
-		block += !age;
-	}
-	d->time = time;
-	d->address = address;
-}
-
-static void fill_events(struct tfmt_decoder *d, uint32_t nr)
-{
-	if (d->is_checkpoint)
-		fill(d, nr, true);
-	else
-		fill(d, nr, false);
 }
 
 int tfmt_decoder_batch(struct tfmt_decoder *d)
@@ -266,7 +203,7 @@ int tfmt_decoder_batch(struct tfmt_decoder *d)
 		if (!decode_columns(d, nr))
 			return TFMT_E_DAMAGED;
 	}
-	fill_events(d, nr);
+	tfmt_fill(d, nr);
 	d->batch = d->index;
 	d->nr_ready = d->index + nr;
 	return 1;
