@@ -15,7 +15,9 @@
 #define STEPS_BUDGET (2ull << 30)  /* of --keep-steps alone */
 #define SHORT_PERCENT 10u          /* left of the file system */
 #define SPACE_NS 1000000000ull     /* between looks at it */
-#define INTERVAL_MIN (16ull << 20) /* between checkpoints of a trace that may grow */
+#define INTERVAL_MIN (8ull << 20)  /* between checkpoints of a trace that may grow: one in four million events or so */
+#define INTERVAL_PARTS 512u        /* they grow with it: so that all but the first are remembered (TFMT_NR_MARKS) */
+#define INTERVAL_SIZES 16u         /* they are at most such a part of it */
 #define STEP_INTERVAL (64ull << 10)
 #define STEP_DROP (256ull << 10)   /* less is not worth the copying of the rest */
 #define SLICE (1u << 20)           /* copied at once: rings fill meanwhile */
@@ -138,14 +140,17 @@ void flight_begin(struct flight *f, struct storage *s, struct tfmt_writer *w)
 		look_at_space(f);
 }
 
-/* Checkpoints lie so dense that what is kept is not much less than what may be. */
+/*
+ * Checkpoints lie so dense that what is kept is not much less than what may be, and what is read to get to a time is
+ * not much.
+ */
 static bool checkpoint_if_due(struct flight *f)
 {
 	uint64_t bytes = tfmt_writer_bytes(f->writer), now = steps_number(&f->steps), step, size, since, interval;
 	int err;
 
 	since = tfmt_writer_since_checkpoint(f->writer, &step, &size);
-	interval = at_least(INTERVAL_MIN, bytes / 8);
+	interval = at_least(at_least(INTERVAL_MIN, bytes / INTERVAL_PARTS), INTERVAL_SIZES * size);
 	if (f->budget && f->budget / 16 < interval)
 		interval = f->budget / 16;
 	if (since < at_least(interval, 4 * size) &&

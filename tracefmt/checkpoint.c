@@ -17,6 +17,7 @@ enum tfmt_field {
 	TFMT_FIELD_GIVEN_UP = 8,
 	TFMT_FIELD_DROPPED = 9,
 	TFMT_FIELD_LEFT_OUT = 10,
+	TFMT_FIELD_INDEX = 11,
 };
 
 #define TFMT_NR_QUANTITIES 6
@@ -174,6 +175,7 @@ uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c)
 		p = field_close(content, tfmt_varint_put(content, c->nr_given_up));
 	}
 	p = tfmt_checkpoint_put_dropped(p, c->nr_dropped, c->nr_left_out);
+	p = number_put(p, TFMT_FIELD_INDEX, c->index_bytes);
 	content = field_open(p, TFMT_FIELD_RINGS);
 	p = tfmt_varint_put(content, c->nr_rings);
 	for (i = 0; i < c->nr_rings; i++)
@@ -213,6 +215,9 @@ static void field_get(struct tfmt_checkpoint *k, uint64_t tag, struct tfmt_curso
 		break;
 	case TFMT_FIELD_LEFT_OUT:
 		k->nr_left_out = tfmt_varint_get32(c);
+		break;
+	case TFMT_FIELD_INDEX:
+		k->index_bytes = tfmt_varint_get32(c);
 		break;
 	default:
 		break;

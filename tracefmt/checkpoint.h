@@ -27,6 +27,7 @@ struct tfmt_checkpoint {
 	uint32_t nr_given_up;              /* frames missing before this one, and a repaired copy says so */
 	uint32_t nr_dropped;               /* ... and a flight recorder has left them out on purpose */
 	uint32_t nr_left_out;              /* so many it has left out before this one in all, if that is told */
+	uint32_t index_bytes;              /* of END: of the INDEX frames right before it */
 	uint32_t nr_rings;
 	struct tfmt_span ring[TFMT_NR_RINGS]; /* records of each ring that the frame covers */
 };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The fixed part of a frame header and its checksum. */
+/* The fixed part of a frame header and its checksum, and reading frames anywhere in a file. */
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
+
+#include <errno.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -68,4 +71,22 @@ enum tfmt_frame_state tfmt_frame_check(const uint8_t *bytes, size_t available, s
 	if (tfmt_get64(bytes + CORE_CHECKSUM) != frame_checksum(bytes, frame_bytes))
 		return TFMT_FRAME_BAD;
 	return TFMT_FRAME_GOOD;
+}
+
+int tfmt_read_at(int fd, uint8_t *to, size_t len, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = pread(fd, to + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			errno = n ? errno : EIO;
+			return TFMT_E_IO;
+		}
+		done += (size_t)n;
+	}
+	return 0;
 }

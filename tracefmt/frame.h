@@ -18,6 +18,7 @@ enum tfmt_frame_type {
 	TFMT_TYPE_DEFINITIONS = 2,
 	TFMT_TYPE_END = 3,
 	TFMT_TYPE_CHECKPOINT = 4,
+	TFMT_TYPE_INDEX = 5,
 };
 
 enum tfmt_compression { TFMT_COMPRESSION_NONE = 0, TFMT_COMPRESSION_ZSTD = 1 };
@@ -44,6 +45,9 @@ enum tfmt_frame_state {
 
 /* Look at available bytes; *core is filled if the frame is good. */
 enum tfmt_frame_state tfmt_frame_check(const uint8_t *bytes, size_t available, struct tfmt_frame_core *core);
+
+/* Read len bytes of a file from an offset on. Returns 0, or TFMT_E_IO with errno set (EIO: it ends there). */
+int tfmt_read_at(int fd, uint8_t *to, size_t len, uint64_t offset);
 
 /* Bytes of the largest file header. */
 #define TFMT_HEADER_MAX 4096

@@ -342,12 +342,16 @@ int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step)
 		.nr_definitions = k->nr_definitions,
 		.definition_bytes = k->definition_bytes,
 		.step = step,
+		.ordinal = w->next_ordinal,
+		.time_ns = w->ledger.history->latest_ns,
 	};
 	int err;
 
 	if (w->error)
 		return TFMT_E_IO;
 	if (w->ledger.history->teardown || !w->next_ordinal)
+		return 0;
+	if (k->nr_marks && k->mark[k->nr_marks - 1].ordinal == m.ordinal) /* no event since: it would say the same */
 		return 0;
 	k->first_end = 0;
 	err = put_checkpoint(w);

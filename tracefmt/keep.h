@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flight recorder's writer: it writes checkpoints into the trace, and can leave out all that lies before one of
- * them. FORMAT.md, "Checkpoints", says what they hold; tracefmt.h has the calls. Internal to tracefmt.
+ * A recorder's writer: it writes checkpoints into the trace, can leave out all that lies before one of them, and lists
+ * them in an index at the end. FORMAT.md, "Checkpoints", says what they hold; tracefmt.h has the calls. Internal to tracefmt.
  */
 #ifndef TFMT_KEEP_H
 #define TFMT_KEEP_H
@@ -9,7 +9,7 @@
 #include "tracefmt/infokeys.h"
 #include "tracefmt/tracefmt.h"
 
-#define TFMT_NR_MARKS 32 /* checkpoints that are remembered: the latest */
+#define TFMT_NR_MARKS 2048 /* checkpoints that are remembered: the latest */
 
 /* A checkpoint in the file. */
 struct tfmt_mark {
@@ -17,6 +17,8 @@ struct tfmt_mark {
 	uint64_t bytes;            /* of all its frames */
 	uint64_t definition_bytes; /* of the DEFINITIONS frames before it */
 	uint64_t step;             /* what the caller calls it */
+	uint64_t ordinal;          /* of the next event */
+	uint64_t time_ns;          /* the latest of any event before it */
 	uint32_t nr_definitions;   /* DEFINITIONS frames before it */
 	uint32_t sequence;
 };
@@ -37,5 +39,8 @@ struct tfmt_keep {
 int tfmt_keep_definitions(struct tfmt_writer *w, uint64_t offset);
 
 void tfmt_keep_release(struct tfmt_writer *w);
+
+/* Write the index of what is remembered, if there is a checkpoint and room for it. END comes next, and tells of it. */
+void tfmt_keep_index(struct tfmt_writer *w);
 
 #endif

@@ -3,19 +3,11 @@
 #include "tracefmt/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#define WINDOW_BYTES (1u << 20)
-#define NAMELESS_PIPES 0x50495045 /* PIPEFS_MAGIC: the file system of pipes without a name */
-_Static_assert(WINDOW_BYTES > TFMT_FRAME_MAX, "the largest frame fits the window");
 
 int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
 {
@@ -36,104 +28,18 @@ int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const 
 	return err;
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
-
-/* What is in the window from an offset on moves to its front, if anything; a pipe cannot be read again. */
-static void window_keep(struct tfmt_reader *r, uint64_t offset)
-{
-	uint64_t gone = offset - r->window_offset;
-
-	r->window_bytes = gone < r->window_bytes ? r->window_bytes - (size_t)gone : 0;
-	memmove(r->window, r->window + gone, r->window_bytes);
-}
-
-int tfmt_reader_fill(struct tfmt_reader *r, uint64_t offset)
-{
-	if (r->is_pipe)
-		window_keep(r, offset);
-	else
-		r->window_bytes = 0;
-	r->window_offset = offset;
-	while (r->window_bytes < WINDOW_BYTES) {
-		uint8_t *to = r->window + r->window_bytes;
-		size_t room = WINDOW_BYTES - r->window_bytes;
-		ssize_t n = r->is_pipe ? read(r->fd, to, room)
-				       : pread(r->fd, to, room, (off_t)(offset + r->window_bytes));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return TFMT_E_IO;
-		if (!n && r->is_pipe)
-			r->file_bytes = offset + r->window_bytes;
-		if (!n)
-			break;
-		r->window_bytes += (size_t)n;
-	}
-	return 0;
-}
-
-/*
- * The bytes of the file from an offset on: enough for any frame unless the file ends. Valid until the next
- * call. A file that cannot be read further counts as ending there.
- */
-static const uint8_t *window_at(struct tfmt_reader *r, uint64_t offset, size_t *available)
-{
-	uint64_t wanted = offset + TFMT_FRAME_MAX < r->file_bytes ? offset + TFMT_FRAME_MAX : r->file_bytes;
-
-	bool is_there = offset >= r->window_offset && wanted <= r->window_offset + r->window_bytes;
-
-	if (!is_there && !r->file_failed && !(r->is_pipe && offset < r->window_offset) && tfmt_reader_fill(r, offset))
-		r->file_failed = true;
-	if (offset < r->window_offset || offset >= r->window_offset + r->window_bytes) {
-		*available = 0;
-		return r->window;
-	}
-	*available = (size_t)(r->window_offset + r->window_bytes - offset);
-	return r->window + (offset - r->window_offset);
-}
-
-/*
- * A pipe with a name reads as empty until somebody opens it for writing: wait for that, as whoever opens one does.
- * One without a name that has no writer any more will never get another.
- */
-static bool pipe_wait(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct statfs fs;
-
-	if (!fstatfs(fd, &fs) && fs.f_type == NAMELESS_PIPES)
-		return true;
-	while (poll(&p, 1, -1) < 0) {
-		if (errno != EINTR)
-			return false;
-	}
-	return true;
-}
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static int reader_init(struct tfmt_reader *r, const char *path)
 {
-	struct stat st;
-
 	r->path = strdup(path);
-	r->window = malloc(WINDOW_BYTES);
+	r->window = malloc(TFMT_READER_WINDOW);
 	r->payload = calloc(1, TFMT_FRAME_RAW_MAX + TFMT_VARINTS_AHEAD);
 	r->zstd = ZSTD_createDCtx();
 	r->decoder.way = tfmt_way_best();
 	if (!r->path || !r->window || !r->payload || !r->zstd || tfmt_ledger_init(&r->ledger, true))
 		return TFMT_E_NOMEM;
-	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (r->fd < 0 || fstat(r->fd, &st))
-		return TFMT_E_IO;
-	r->is_pipe = S_ISFIFO(st.st_mode);
-	if (!S_ISREG(st.st_mode) && !r->is_pipe) {
-		errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
-		return TFMT_E_IO;
-	}
-	if (r->is_pipe && (fcntl(r->fd, F_SETFL, 0) || !pipe_wait(r->fd)))
-		return TFMT_E_IO;
-	r->file_bytes = r->is_pipe ? UINT64_MAX - TFMT_FRAME_MAX : (uint64_t)st.st_size;
-	return tfmt_reader_fill(r, 0);
+	return tfmt_reader_open_file(r);
 }
 
 int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset)
@@ -185,7 +91,7 @@ void tfmt_reader_close(struct tfmt_reader *r)
 
 /* ---- one frame ------------------------------------------------------------------------------- */
 
-static int frame_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored)
+int tfmt_reader_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored)
 {
 	size_t n;
 
@@ -274,7 +180,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 	case TFMT_TYPE_EVENTS:
 		r->has_events = true;
 		r->next_ordinal = r->at.ordinal + core->nr_records;
-		err = frame_unpack(r, core, stored);
+		err = tfmt_reader_unpack(r, core, stored);
 		if (!err)
 			err = tfmt_decoder_begin(&r->decoder, r->payload, core->raw_bytes, core->nr_records,
 						 r->at.ordinal, r->at.time, r->header.time_shift);
@@ -287,21 +193,21 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		}
 		return err;
 	case TFMT_TYPE_DEFINITIONS:
-		err = frame_unpack(r, core, stored);
+		err = tfmt_reader_unpack(r, core, stored);
 		return err ? err
 			   : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
 							core->nr_records);
 	case TFMT_TYPE_CHECKPOINT:
 		if (r->has_events || !r->at.ordinal)
 			return 0;
-		err = frame_unpack(r, core, stored);
+		err = tfmt_reader_unpack(r, core, stored);
 		if (!err)
 			err = frame_checkpoint(r, core);
 		if (!err && r->copier)
 			r->copier->events(r->copier, core, r->payload);
 		return err;
 	case TFMT_TYPE_END:
-		err = frame_unpack(r, core, stored);
+		err = tfmt_reader_unpack(r, core, stored);
 		return err ? err : frame_end(r, r->payload, core->raw_bytes);
 	default:
 		return 0;
@@ -400,7 +306,7 @@ static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_fram
 	size_t available;
 
 	for (;;) {
-		const uint8_t *bytes = window_at(r, from, &available), *found;
+		const uint8_t *bytes = tfmt_reader_window(r, from, &available), *found;
 
 		if (available < TFMT_FRAME_CORE)
 			return false;
@@ -410,7 +316,7 @@ static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_fram
 			continue;
 		}
 		from += (uint64_t)(found - bytes);
-		bytes = window_at(r, from, &available);
+		bytes = tfmt_reader_window(r, from, &available);
 		if (available && tfmt_frame_check(bytes, available, core) == TFMT_FRAME_GOOD) {
 			r->offset = from;
 			return true;
@@ -425,7 +331,7 @@ static int reader_frame(struct tfmt_reader *r)
 	struct tfmt_frame_core core;
 	uint64_t offset = r->offset;
 	size_t available;
-	const uint8_t *bytes = window_at(r, offset, &available);
+	const uint8_t *bytes = tfmt_reader_window(r, offset, &available);
 
 	r->tail = TFMT_FRAME_GOOD;
 	if (!available)
@@ -437,7 +343,7 @@ static int reader_frame(struct tfmt_reader *r)
 		return 0;
 	r->tail = TFMT_FRAME_GOOD;
 	r->summary.damaged_bytes += r->offset - offset;
-	return reader_take(r, window_at(r, r->offset, &available), &core, r->offset - offset);
+	return reader_take(r, tfmt_reader_window(r, r->offset, &available), &core, r->offset - offset);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

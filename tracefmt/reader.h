@@ -45,7 +45,7 @@ struct tfmt_reader {
 	uint64_t offset;     /* of the next frame */
 	uint64_t file_bytes; /* when last looked at; of a pipe a number that it will not reach, until it ends */
 	bool is_pipe;
-	uint8_t *window;     /* a part of the file */
+	uint8_t *window;     /* a part of the file: TFMT_READER_WINDOW bytes of room */
 	uint64_t window_offset;
 	size_t window_bytes;
 	uint32_t next_sequence;
@@ -80,8 +80,22 @@ struct tfmt_reader {
 int tfmt_reader_complain(struct tfmt_reader *r, int err, uint64_t offset, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+#define TFMT_READER_WINDOW (1u << 20)
+
+/* Open the file at r->path, and read its beginning. Returns 0 or TFMT_E_IO, errno set. */
+int tfmt_reader_open_file(struct tfmt_reader *r);
+
 /* Fill the window from an offset on: of a pipe from one that lies in it. Returns 0 or TFMT_E_IO. */
 int tfmt_reader_fill(struct tfmt_reader *r, uint64_t offset);
+
+/*
+ * The bytes of the file from an offset on: enough for any frame unless the file ends. Valid until the next
+ * call. A file that cannot be read further counts as ending there.
+ */
+const uint8_t *tfmt_reader_window(struct tfmt_reader *r, uint64_t offset, size_t *available);
+
+/* A frame's payload to r->payload. Returns 0 or TFMT_E_DAMAGED. */
+int tfmt_reader_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core, const uint8_t *stored);
 
 /*
  * All frames are read: join the ring file. Returns 0 when the stage has changed (back to FRAMES if the

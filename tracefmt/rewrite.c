@@ -53,24 +53,6 @@ struct tfmt_rewrite {
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-static int reread(const struct tfmt_writer *w, uint8_t *to, size_t len, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(w->fd, to + done, len - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			errno = n ? errno : EIO;
-			return TFMT_E_IO;
-		}
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 static int append(struct tfmt_rewrite *d, const uint8_t *p, size_t len)
 {
 	size_t done = 0;
@@ -96,7 +78,7 @@ static int read_frame(const struct tfmt_writer *w, struct tfmt_rewrite *d, uint6
 {
 	uint64_t left = w->bytes - offset;
 	size_t len = left < TFMT_FRAME_MAX ? (size_t)left : TFMT_FRAME_MAX;
-	int err = reread(w, d->frame, len, offset);
+	int err = tfmt_read_at(w->fd, d->frame, len, offset);
 
 	if (err)
 		return err;
@@ -247,7 +229,7 @@ static int64_t step_copy(struct tfmt_writer *w, struct tfmt_rewrite *d)
 {
 	uint64_t left = w->bytes - d->from;
 	size_t len = left < COPY_BYTES ? (size_t)left : COPY_BYTES;
-	int err = reread(w, d->copy, len, d->from);
+	int err = tfmt_read_at(w->fd, d->copy, len, d->from);
 
 	if (!err)
 		err = append(d, d->copy, len);
@@ -313,7 +295,7 @@ int tfmt_writer_drop_begin(struct tfmt_writer *w, int fd, uint64_t max_bytes, ui
 	d->fd = fd;
 	d->mark = *m;
 	d->from = m->next;
-	err = reread(w, d->copy, w->header_bytes, 0);
+	err = tfmt_read_at(w->fd, d->copy, w->header_bytes, 0);
 	if (!err)
 		err = append(d, d->copy, w->header_bytes);
 	if (!err)

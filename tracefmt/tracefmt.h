@@ -664,7 +664,7 @@ struct tfmt_summary {
 	bool complete;          /* nothing lost, cut, damaged or given up, recording not stopped early */
 	/* What a flight recorder dropped before the recording begins: counted in nr_events, and no loss. */
 	uint64_t dropped_events, dropped_frames;
-	uint64_t window_ns; /* then, the time of the latest of them, CLOCK_MONOTONIC; else 0 */
+	uint64_t window_ns; /* then, or after tfmt_reader_seek(), the time of the latest of them, CLOCK_MONOTONIC; else 0 */
 	uint32_t stop;          /* enum tfmt_stop */
 	int stop_errno;
 	uint64_t stop_time_ns;
@@ -693,9 +693,20 @@ int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
  * tfmt_reader_next() does. What tfmt_reader_totals() tells is then of the moment behind the last of them.
  */
 int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev);
+
 /*
- * The figures of the whole job before the recording begins, of which a flight recorder has dropped the beginning;
- * NULL: it has not, or they were damaged. Known once the first event that is not `before` has been read, or the end.
+ * Go, before anything else has been read, to the last checkpoint before a time (CLOCK_MONOTONIC): what is live there
+ * comes next as events that are `before`, then all that happened from there on, some of it earlier than that time, as
+ * if all had been read. The index at the end of the trace leads there; without one, or a wrong one, the frames' headers do.
+ * Returns 1; 0 where there is no such checkpoint, or of a pipe: the recording is read from its beginning;
+ * TFMT_E_INVALID, or TFMT_E_NOMEM: then only closing is left. What was passed over is counted in the summary's
+ * nr_events; whether it is damaged is not known.
+ */
+int tfmt_reader_seek(struct tfmt_reader *r, uint64_t time_ns);
+
+/*
+ * The figures of the whole job before the recording begins, of which a flight recorder has dropped the beginning, or
+ * before the place that was sought; NULL: neither, or they were damaged. Known once the first event that is not `before` has been read, or the end.
  */
 const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
 

@@ -409,6 +409,7 @@ void tfmt_writer_stand(struct tfmt_writer *w, const struct tfmt_checkpoint *at, 
 	w->written.nr_given_up = nr_given_up;
 	w->written.nr_dropped = nr_dropped;
 	w->written.nr_left_out = nr_left_out;
+	w->written.index_bytes = 0;
 	w->written.nr_rings = 0;
 	w->written.definitions = (struct tfmt_span){ 0 };
 	memcpy(w->order, at->order, sizeof(w->order));
@@ -442,6 +443,8 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *s)
 
 	if (err)
 		return err;
+	if (w->keep)
+		tfmt_keep_index(w);
 	p = tfmt_varint_put(p, s->end);
 	p = tfmt_varint_put(p, tfmt_zigzag(s->exit_status));
 	p = tfmt_varint_put(p, s->stop);

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Going to a time: what is read from there on is what one gets who reads all, whatever state the index is in.
+ */
+#include <fcntl.h>
+
+#include "tests/unit/tracefmt_flight.h"
+
+#include "tracefmt/checkpoint.h"
+#include "tracefmt/frame.h"
+#include "tracefmt/seek.h"
+#include "tracefmt/varint.h"
+
+#include <zstd.h>
+
+#define NR_EVENTS 15000
+#define CHECKPOINT_BYTES 9000
+#define NR_TIMES 12
+#define NR_SHAPES 300
+#define TOTALS_EVERY 16 /* comparing all of them takes longer than the rest */
+#define MAX_PLACES 256
+
+static struct stream stream;
+
+/* ---- a recording ----------------------------------------------------------------------------- */
+
+/* A shape now and then; they are not all in one frame. */
+static void define(struct tfmt_writer *w, unsigned i)
+{
+	uint8_t payload[64], *p = payload;
+
+	if (i % 50)
+		return;
+	p = tfmt_varint_put(p, 6);
+	p = tfmt_varint_put(p, 1000 + i);
+	p = tfmt_varint_put(p, 0);
+	assert_int_equal(tfmt_writer_definition(w, TFMT_DEF_SHAPE, i / 50, payload, (size_t)(p - payload)), 0);
+}
+
+static void record(struct flight *f, uint64_t keep)
+{
+	struct tfmt_event ev, want;
+
+	for (unsigned i = 0; i < NR_EVENTS; i++) {
+		int full;
+
+		stream_next(&stream, &ev, &want);
+		ev.flags &= (uint16_t)~TFMT_FLAG_TEARDOWN; /* behind it there are no checkpoints */
+		/* A clock is read before the event is published. */
+		if (!stream_below(&stream, 20))
+			ev.time_ns -= stream_below(&stream, 10000);
+		define(f->w, i);
+		full = tfmt_writer_event(f->w, &ev);
+		assert_true(full >= 0);
+		if (!full && stream_below(&stream, 300))
+			continue;
+		assert_int_equal(tfmt_writer_flush(f->w, NULL, (i / 50 + 1) * 16), 0); /* of a definition ring */
+		flight_tend(f, CHECKPOINT_BYTES, keep);
+	}
+}
+
+static void start(struct flight *f, uint64_t seed)
+{
+	stream_init(&stream, seed, seed % 2 ? 6 : 0, seed % 3 == 0);
+	flight_start(f, seed % 2 ? 6 : 0);
+}
+
+static void record_whole(struct flight *f, uint64_t seed)
+{
+	start(f, seed);
+	record(f, UINT64_MAX / 4);
+	flight_end(f);
+}
+
+/* ---- the comparison -------------------------------------------------------------------------- */
+
+/* The next event that is not of a checkpoint. Damage is counted. */
+static int next(struct tfmt_reader *r, struct tfmt_event *ev, unsigned *nr_before, unsigned *nr_damaged)
+{
+	int got;
+
+	while ((got = tfmt_reader_next(r, ev)) != 0) {
+		if (got > 0 && !ev->before)
+			break;
+		*nr_before += got > 0;
+		*nr_damaged += got < 0;
+	}
+	return got;
+}
+
+static void check_shapes(struct tfmt_reader *all, struct tfmt_reader *part)
+{
+	struct tfmt_shape a, b;
+
+	for (uint32_t id = 0; id < NR_SHAPES; id++) {
+		assert_int_equal(tfmt_reader_shape(all, id, &a), tfmt_reader_shape(part, id, &b));
+		assert_int_equal(a.bytes, b.bytes);
+	}
+}
+
+static void check_totals(struct tfmt_reader *all, struct tfmt_reader *part)
+{
+	struct tfmt_totals a, b;
+	bool known = tfmt_reader_totals(all, &a);
+
+	assert_int_equal(tfmt_reader_totals(part, &b), known);
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+/* Go to a time, and read on beside one who reads all. Returns what tfmt_reader_seek() did. */
+static int check_seek(const char *path, uint64_t time_ns)
+{
+	unsigned nr_before = 0, before = 0, nr_damaged = 0, damaged = 0;
+	struct tfmt_reader *all, *part;
+	struct tfmt_event want, ev;
+	int went, got, wanted;
+
+	assert_int_equal(tfmt_reader_open(&all, path, NULL), 0);
+	assert_int_equal(tfmt_reader_open(&part, path, NULL), 0);
+	went = tfmt_reader_seek(part, time_ns);
+	assert_true(went >= 0);
+	got = next(part, &ev, &nr_before, &nr_damaged);
+	assert_true(!went || nr_before > 0);
+	wanted = next(all, &want, &before, &damaged);
+	while (wanted && (!got || want.ordinal < ev.ordinal)) {
+		assert_true(want.time_ns < time_ns); /* nothing that is wanted is passed over */
+		wanted = next(all, &want, &before, &damaged);
+	}
+	damaged = 0;
+	check_shapes(all, part);
+	while (got > 0 && wanted > 0) {
+		assert_event_equal(&ev, &want);
+		if (ev.ordinal % TOTALS_EVERY == 0)
+			check_totals(all, part);
+		got = next(part, &ev, &nr_before, &nr_damaged);
+		wanted = next(all, &want, &before, &damaged);
+	}
+	assert_int_equal(got, wanted);
+	assert_int_equal(tfmt_reader_summary(part)->nr_events, tfmt_reader_summary(all)->nr_events);
+	assert_int_equal(tfmt_reader_summary(part)->dropped_events, tfmt_reader_summary(all)->dropped_events);
+	assert_int_equal(tfmt_reader_summary(part)->sealed, tfmt_reader_summary(all)->sealed);
+	check_shapes(all, part);
+	check_totals(all, part);
+	tfmt_reader_close(all);
+	tfmt_reader_close(part);
+	return went;
+}
+
+/* How many of some times, from the first event's to beyond the last one's, there was a checkpoint before. */
+static unsigned check_times(const char *path)
+{
+	uint64_t last = stream.time_ns;
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < NR_TIMES; i++)
+		nr += check_seek(path, last / NR_TIMES * i + stream_below(&stream, last / NR_TIMES)) > 0;
+	assert_int_equal(check_seek(path, 0), 0);
+	nr += check_seek(path, UINT64_MAX) > 0;
+	return nr;
+}
+
+static void test_whole(void **state)
+{
+	struct flight f;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		record_whole(&f, seed);
+		assert_true(check_times(f.path) >= NR_TIMES);
+		flight_forget(&f);
+	}
+}
+
+static void test_kept(void **state)
+{
+	struct flight f;
+
+	(void)state;
+	start(&f, 4);
+	record(&f, 75000);
+	flight_end(&f);
+	assert_true(f.nr_drops > 0);
+	assert_in_range(check_times(f.path), 2, NR_TIMES);
+	flight_forget(&f);
+}
+
+/* It has no END yet, and is not locked. */
+static void test_unfinished(void **state)
+{
+	struct flight f;
+
+	(void)state;
+	start(&f, 5);
+	record(&f, UINT64_MAX / 4);
+	assert_true(check_times(f.path) >= NR_TIMES);
+	flight_end(&f);
+	flight_forget(&f);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* A recording in memory, and what its frames are. */
+struct image {
+	uint8_t *bytes;
+	size_t len, index, end; /* where INDEX and END begin */
+	size_t event, definitions, checkpoint; /* some frames of these types, in the middle */
+	struct tfmt_place place[MAX_PLACES]; /* as the index has it */
+	unsigned nr_places;
+	size_t definition[MAX_PLACES];
+	unsigned nr_definitions; /* before the last checkpoint */
+	struct tfmt_checkpoint fields; /* of END */
+};
+
+static void read_index(struct image *m, const uint8_t *frame, const struct tfmt_frame_core *core)
+{
+	static uint8_t raw[TFMT_FRAME_RAW_MAX];
+	struct tfmt_cursor c = { frame + core->header_bytes, frame + core->header_bytes + core->stored_bytes, false };
+	struct tfmt_place p = { 0 };
+
+	if (core->compression)
+		c = (struct tfmt_cursor){ raw, raw + ZSTD_decompress(raw, sizeof(raw), c.p, core->stored_bytes), false };
+	assert_int_equal(c.end - c.p, core->raw_bytes);
+	if (tfmt_varint_get(&c) != TFMT_INDEX_CHECKPOINTS)
+		return;
+	while (c.p < c.end) {
+		p.offset += tfmt_varint_get(&c);
+		p.sequence += (uint32_t)tfmt_varint_get(&c);
+		p.ordinal += tfmt_varint_get(&c);
+		p.time_ns += tfmt_varint_get(&c);
+		m->place[m->nr_places++] = p;
+	}
+	assert_false(c.bad);
+}
+
+static void load(struct image *m, const char *path)
+{
+	struct tfmt_frame_core core;
+
+	memset(m, 0, sizeof(*m));
+	m->bytes = stream_load(path, &m->len);
+	for (size_t at = tfmt_get32(m->bytes + 12); at < m->len; at += (size_t)core.header_bytes + core.stored_bytes) {
+		assert_int_equal(tfmt_frame_check(m->bytes + at, m->len - at, &core), TFMT_FRAME_GOOD);
+		if (core.type == TFMT_TYPE_EVENTS && at < m->len / 2)
+			m->event = at;
+		if (core.type == TFMT_TYPE_CHECKPOINT && at < m->len / 2)
+			m->checkpoint = at;
+		if (core.type == TFMT_TYPE_DEFINITIONS && at < m->len / 2)
+			m->definitions = at;
+		if (core.type == TFMT_TYPE_DEFINITIONS)
+			m->definition[m->nr_definitions++] = at;
+		if (core.type == TFMT_TYPE_INDEX) {
+			m->index = m->index ? m->index : at;
+			read_index(m, m->bytes + at, &core);
+		}
+		m->end = at;
+	}
+	assert_int_equal(core.type, TFMT_TYPE_END);
+	assert_int_equal(tfmt_checkpoint_get(&m->fields, m->bytes + m->end + TFMT_FRAME_CORE,
+					     core.header_bytes - TFMT_FRAME_CORE), 0);
+	assert_int_equal(m->fields.index_bytes, m->end - m->index);
+	assert_true(m->nr_places > 3 && m->nr_definitions > 6);
+	while (m->definition[m->nr_definitions - 1] > m->place[m->nr_places - 1].offset)
+		m->nr_definitions--;
+}
+
+static void test_index_tells_the_truth(void **state)
+{
+	struct tfmt_frame_core core;
+	struct tfmt_checkpoint at;
+	struct image m;
+	struct flight f;
+
+	(void)state;
+	record_whole(&f, 7);
+	load(&m, f.path);
+	for (unsigned i = 0; i < m.nr_places; i++) {
+		const uint8_t *frame = m.bytes + m.place[i].offset;
+
+		assert_int_equal(tfmt_frame_check(frame, m.len - m.place[i].offset, &core), TFMT_FRAME_GOOD);
+		assert_int_equal(core.type, TFMT_TYPE_CHECKPOINT);
+		assert_int_equal(core.sequence, m.place[i].sequence);
+		tfmt_checkpoint_get(&at, frame + TFMT_FRAME_CORE, core.header_bytes - TFMT_FRAME_CORE);
+		assert_int_equal(at.ordinal, m.place[i].ordinal);
+	}
+	free(m.bytes);
+	flight_forget(&f);
+}
+
+/* ---- an index that is wrong ------------------------------------------------------------------ */
+
+/* One bit is wrong, or the end is missing. */
+static void test_damaged(void **state)
+{
+	struct flight f;
+	struct image m;
+	size_t at[6];
+
+	(void)state;
+	record_whole(&f, 8);
+	load(&m, f.path);
+	memcpy(at, (size_t[]){ m.index + 40, m.end + 50, m.event + 50, m.definitions + 60, m.checkpoint + 60, m.event + 8 },
+	       sizeof(at));
+	for (unsigned i = 0; i < 6; i++) {
+		m.bytes[at[i]] ^= 0x10;
+		stream_store(f.path, m.bytes, m.len);
+		m.bytes[at[i]] ^= 0x10;
+		/* What is read is read as it is; of what is passed over it is said that nobody looks. */
+		if (i < 2 || i == 4)
+			assert_true(check_times(f.path) > 0);
+	}
+	stream_store(f.path, m.bytes, m.index);
+	assert_true(check_times(f.path) >= NR_TIMES);
+	stream_store(f.path, m.bytes, m.end);
+	assert_true(check_times(f.path) >= NR_TIMES);
+	stream_store(f.path, m.bytes, m.index + 20);
+	assert_true(check_times(f.path) >= NR_TIMES);
+	free(m.bytes);
+	flight_forget(&f);
+}
+
+static size_t put_frame(uint8_t *to, struct image *m, enum tfmt_frame_type type, const uint8_t *payload, size_t len)
+{
+	uint8_t *p = tfmt_checkpoint_put(to + TFMT_FRAME_CORE, &m->fields);
+	struct tfmt_frame_core core = { .type = (uint8_t)type, .nr_records = 1, .header_bytes = (uint16_t)(p - to) };
+	struct tfmt_frame_core last;
+
+	assert_int_equal(tfmt_frame_check(m->bytes + m->end, m->len - m->end, &last), TFMT_FRAME_GOOD);
+	core.sequence = last.sequence - (type == TFMT_TYPE_END ? 0 : m->fields.index_bytes ? 1 : 2);
+	core.raw_bytes = core.stored_bytes = (uint32_t)len;
+	memcpy(p, payload, len);
+	tfmt_frame_seal(to, &core);
+	return (size_t)core.header_bytes + len;
+}
+
+/* The file with this index: checkpoints in one frame, definitions in the next, of which there were two before. */
+static void store_index(const char *path, struct image *m, const struct tfmt_place *place, unsigned nr_places,
+			const size_t *definition, unsigned nr_definitions)
+{
+	static uint8_t payload[TFMT_FRAME_RAW_MAX];
+	uint8_t *file = malloc(m->len + 4 * sizeof(payload)), *p = tfmt_varint_put(payload, TFMT_INDEX_CHECKPOINTS);
+	struct tfmt_place last = { 0 };
+	size_t len = m->index, before = 0;
+
+	memcpy(file, m->bytes, m->index);
+	m->fields.index_bytes = 0;
+	for (unsigned i = 0; i < nr_places; last = place[i++]) {
+		p = tfmt_varint_put(p, place[i].offset - last.offset);
+		p = tfmt_varint_put(p, (uint32_t)(place[i].sequence - last.sequence));
+		p = tfmt_varint_put(p, place[i].ordinal - last.ordinal);
+		p = tfmt_varint_put(p, place[i].time_ns - last.time_ns);
+	}
+	len += put_frame(file + len, m, TFMT_TYPE_INDEX, payload, (size_t)(p - payload));
+	m->fields.index_bytes = (uint32_t)(len - m->index);
+	p = tfmt_varint_put(payload, TFMT_INDEX_DEFINITIONS);
+	for (unsigned i = 0; i < nr_definitions; before = definition[i++])
+		p = tfmt_varint_put(p, definition[i] - before);
+	len += put_frame(file + len, m, TFMT_TYPE_INDEX, payload, (size_t)(p - payload));
+	m->fields.index_bytes = (uint32_t)(len - m->index);
+	memset(payload, 0, 16);
+	payload[0] = TFMT_END_EXIT;
+	len += put_frame(file + len, m, TFMT_TYPE_END, payload, 8);
+	stream_store(path, file, len);
+	free(file);
+}
+
+/* Checksums hold, and what the index says does not. Nothing is read otherwise than by one who reads all. */
+static void test_lying_index(void **state)
+{
+	struct tfmt_place place[MAX_PLACES];
+	size_t definition[MAX_PLACES];
+	struct flight f;
+	struct image m;
+	unsigned nr;
+
+	(void)state;
+	record_whole(&f, 9);
+	load(&m, f.path);
+	nr = m.nr_places;
+	store_index(f.path, &m, m.place, nr, m.definition, m.nr_definitions);
+	assert_true(check_times(f.path) >= NR_TIMES);
+	for (unsigned lie = 0; lie < 12; lie++) {
+		unsigned nr_places = nr, nr_definitions = m.nr_definitions;
+
+		memcpy(place, m.place, sizeof(place));
+		memcpy(definition, m.definition, sizeof(definition));
+		for (unsigned i = 0; i < nr; i++) {
+			place[i].time_ns /= lie == 0 ? 2 : 1;
+			place[i].ordinal += lie == 1;
+			place[i].sequence += lie == 2;
+			place[i].offset = lie == 3 ? m.event : lie == 4 ? UINT64_MAX - i : place[i].offset + (lie == 5);
+			place[i].time_ns = lie == 6 ? 0 : place[i].time_ns;
+			if (lie == 7) /* all of them another one, which is there */
+				place[i] = m.place[nr - 1], place[i].time_ns = i;
+		}
+		if (lie == 8) /* one is missing */
+			memmove(&definition[3], &definition[4], (--nr_definitions - 3) * sizeof(*definition));
+		if (lie == 9)
+			nr_definitions = 0;
+		if (lie == 10)
+			definition[2] = m.event;
+		if (lie == 11) /* the same twice */
+			definition[2] = definition[1];
+		store_index(f.path, &m, place, nr_places, definition, nr_definitions);
+		check_times(f.path);
+	}
+	free(m.bytes);
+	flight_forget(&f);
+}
+
+static void test_any_index(void **state)
+{
+	uint8_t *end;
+	struct flight f;
+	struct image m;
+
+	(void)state;
+	record_whole(&f, 10);
+	load(&m, f.path);
+	end = malloc(m.len);
+	memcpy(end, m.bytes, m.len);
+	for (unsigned i = 0; i < 100; i++) {
+		struct tfmt_frame_core core;
+		size_t at = m.index;
+
+		/* The first of its frames, with some bytes changed and a checksum that holds. */
+		assert_int_equal(tfmt_frame_check(end + at, m.len - at, &core), TFMT_FRAME_GOOD);
+		for (unsigned k = 0; k < 4; k++)
+			m.bytes[at + core.header_bytes + stream_below(&stream, core.stored_bytes)] =
+				(uint8_t)stream_random(&stream);
+		tfmt_frame_seal(m.bytes + at, &core);
+		stream_store(f.path, m.bytes, m.len);
+		check_seek(f.path, stream_below(&stream, stream.time_ns));
+		memcpy(m.bytes + at, end + at, m.end - at);
+	}
+	free(end);
+	free(m.bytes);
+	flight_forget(&f);
+}
+
+/* ---- elsewhere ------------------------------------------------------------------------------- */
+
+static void test_pipe(void **state)
+{
+	unsigned nr_before = 0, nr_damaged = 0, nr = 0;
+	uint8_t *bytes;
+	char name[64];
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	struct flight f;
+	size_t len;
+	int fd[2];
+
+	(void)state;
+	record_whole(&f, 11);
+	bytes = stream_load(f.path, &len);
+	assert_int_equal(pipe(fd), 0);
+	assert_true(fcntl(fd[1], F_SETPIPE_SZ, 1 << 20) >= (int)len);
+	assert_int_equal(write(fd[1], bytes, len), (ssize_t)len);
+	close(fd[1]);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd[0]);
+	assert_int_equal(tfmt_reader_open(&r, name, NULL), 0);
+	assert_int_equal(tfmt_reader_seek(r, stream.time_ns / 2), 0);
+	while (next(r, &ev, &nr_before, &nr_damaged) > 0)
+		nr++;
+	assert_int_equal(nr, NR_EVENTS);
+	assert_int_equal(nr_damaged, 0);
+	tfmt_reader_close(r);
+	close(fd[0]);
+	free(bytes);
+	flight_forget(&f);
+}
+
+static int copy_one(void *context, struct tfmt_writer *w, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+{
+	(void)context;
+	return tfmt_writer_definition(w, type, id, payload, len);
+}
+
+/* A copy has neither checkpoints nor index, and does not claim to. */
+static void test_copy(void **state)
+{
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	struct flight f;
+
+	(void)state;
+	record_whole(&f, 12);
+	f.other_fd = stream_create(f.other);
+	assert_int_equal(tfmt_reader_open(&r, f.path, NULL), 0);
+	assert_int_equal(tfmt_copy(r, f.other_fd, tfmt_reader_header(r), false, copy_one, NULL), 0);
+	tfmt_reader_close(r);
+	close(f.other_fd);
+	assert_int_equal(check_seek(f.other, stream.time_ns / 2), 0);
+	assert_int_equal(tfmt_reader_open(&r, f.other, NULL), 0);
+	while (tfmt_reader_next(r, &ev) > 0)
+		;
+	assert_true(tfmt_reader_summary(r)->sealed);
+	assert_int_equal(tfmt_reader_summary(r)->nr_damaged, 0);
+	assert_int_equal(tfmt_reader_summary(r)->nr_events, NR_EVENTS);
+	assert_int_equal(tfmt_reader_seek(r, 0), TFMT_E_INVALID);
+	tfmt_reader_close(r);
+	unlink(f.other);
+	flight_forget(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_index_tells_the_truth),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_lying_index),
+		cmocka_unit_test(test_any_index),
+		cmocka_unit_test(test_pipe),
+		cmocka_unit_test(test_copy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
