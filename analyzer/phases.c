@@ -134,6 +134,7 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 {
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
 	uint32_t *passes = passes_of(p, ev->thread);
+	bool in_pass;
 
 	p->is_update = false;
 	if (passes && passing && ev->address == TFMT_PHASE_BACKWARD) {
@@ -142,14 +143,14 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 		p->has_begun = true;
 		return PHASE_BACKWARD;
 	}
-	if (ev->before) { /* what came between it and the event before is not there to be followed */
-		p->has_begun |= ev->flags & TFMT_FLAG_BEGUN;
-		if (passes)
-			*passes = !!(ev->flags & TFMT_FLAG_IN_BACKWARD);
-	}
 	if (passes && ev->kind == TFMT_LOST)
 		*passes = 0;
-	return phase_in_pass(p, ev, phase_of_stack(p, ev->python_stack), passes && *passes);
+	in_pass = passes && *passes;
+	if (ev->before) { /* what came between it and the event before is not there to be followed */
+		p->has_begun |= ev->flags & TFMT_FLAG_BEGUN;
+		in_pass = ev->flags & TFMT_FLAG_IN_BACKWARD;
+	}
+	return phase_in_pass(p, ev, phase_of_stack(p, ev->python_stack), in_pass);
 }
 
 enum phase phases_next(struct phases *p, const struct tfmt_event *ev)

@@ -198,6 +198,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 			   : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
 							core->nr_records);
 	case TFMT_TYPE_CHECKPOINT:
+		r->summary.nr_checkpoints += r->has_events && !core->nr_records;
 		if (r->has_events || !r->at.ordinal)
 			return 0;
 		err = tfmt_reader_unpack(r, core, stored);
@@ -207,6 +208,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 			r->copier->events(r->copier, core, r->payload);
 		return err;
 	case TFMT_TYPE_END:
+		r->summary.indexed = r->at.index_bytes != 0;
 		err = tfmt_reader_unpack(r, core, stored);
 		return err ? err : frame_end(r, r->payload, core->raw_bytes);
 	default:

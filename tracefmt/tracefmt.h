@@ -658,6 +658,8 @@ struct tfmt_summary {
 	uint64_t nr_damaged;   /* places where bytes had to be skipped */
 	uint64_t damaged_bytes;
 	uint64_t nr_given_up; /* places that were damaged before the recording was repaired */
+	uint64_t nr_checkpoints; /* passed over: where reading can begin, too (tfmt_reader_seek) */
+	bool indexed;           /* the last frame tells of an index of them */
 	uint64_t joined_events; /* read from the ring file because no frame held them */
 	bool sealed;            /* its last frame, END, is there */
 	bool cut;               /* the file ends inside a frame */

@@ -21,7 +21,7 @@
 
 struct dump_opts {
 	struct emit_opts emit;
-	const char *kind;
+	const char *kind, *from, *to;
 	int64_t limit;
 	bool verbose;
 };
@@ -29,6 +29,8 @@ struct dump_opts {
 static const struct opt dump_optv[] = {
 	OPT_STRING('k', "kind", struct dump_opts, kind, "KIND[,KIND]",
 		   "only these: tensor_alloc, driver_free, ..."),
+	OPT_STRING(0, "from", struct dump_opts, from, "TIME", "begin at TIME (12.5s, 300ms), or right after"),
+	OPT_STRING(0, "to", struct dump_opts, to, "TIME", "end before the first event later than TIME"),
 	OPT_INT('n', "limit", struct dump_opts, limit, "N", "stop after N events"),
 	OPT_FLAG('v', "verbose", struct dump_opts, verbose, "whole call stacks, innermost frame first"),
 	EMIT_JSON_OPTIONS(struct dump_opts, emit),
@@ -39,7 +41,8 @@ static const struct opt_help dump_help = {
 	.command = "dump",
 	.purpose = "Print every event of a recording, one per line (JSON: one object per line).",
 	.usage = "[options] RECORDING",
-	.example = "vramtrace dump --kind tensor_alloc -v train.vtr",
+	.example = "vramtrace dump --kind tensor_alloc -v train.vtr\n"
+		   "vramtrace dump --from 12.5s --to 12.6s train.vtr",
 	.options = dump_optv,
 };
 
@@ -48,6 +51,8 @@ struct dump {
 	const struct dump_opts *opts;
 	uint64_t kinds; /* bit per kind wanted */
 	uint64_t left;  /* events still to print */
+	uint64_t from_ns, to_ns; /* of which time, since the start of a trace; 0, UINT64_MAX: of all */
+	uint64_t begin_ns, end_ns; /* of what the traces hold, as far as it was read */
 	struct symbols *symbols;
 	struct stack stack;
 	struct phases phases; /* of the trace being printed */
@@ -288,11 +293,26 @@ static void dump_event(struct dump *d, const struct traceview *v, struct stack_s
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
+/* Where reading begins is known now: at the start, with what a flight recorder kept, or at a checkpoint. */
+static void note_begin(struct dump *d, const struct traceview *v)
+{
+	const struct tfmt_figures *figures = tfmt_reader_figures(v->reader);
+
+	if (figures && figures->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN])
+		d->phases.has_begun = true;
+}
+
+static bool is_wanted(const struct dump *d, const struct tfmt_event *ev)
+{
+	return d->kinds >> ev->kind & 1 && !(ev->before && d->from_ns);
+}
+
 static void dump_events(struct dump *d, struct traceview *v)
 {
 	struct mapping mapping;
 	enum phase phase;
 	struct stack_source source = { .reader = v->reader, .mapping = &mapping, .symbols = d->symbols };
+	bool is_past = true, is_inside = !d->from_ns;
 	struct tfmt_event ev;
 	int ret;
 
@@ -303,14 +323,59 @@ static void dump_events(struct dump *d, struct traceview *v)
 			phases_damaged(&d->phases);
 			continue;
 		}
+		if (is_past && !ev.before) {
+			note_begin(d, v);
+			is_past = false;
+		}
 		phase = phases_next(&d->phases, &ev);
-		if (!(d->kinds >> ev.kind & 1))
+		if (!ev.before && time_since_start(v, &ev) > d->to_ns)
+			break;
+		is_inside |= !ev.before && time_since_start(v, &ev) >= d->from_ns;
+		if (!is_inside || !is_wanted(d, &ev))
 			continue;
 		dump_event(d, v, &source, &ev, phase);
 		d->left--;
 	}
 	phases_release(&d->phases);
 	mapping_release(&mapping);
+}
+
+/* What this trace holds, as far as it was read, is part of what the recording does. */
+static void note_span(struct dump *d, const struct traceview *v)
+{
+	uint64_t start = v->header->start_mono_ns, begin_ns;
+
+	if (!kept_from(v->reader, &begin_ns) || begin_ns < start)
+		begin_ns = start;
+	if (d->begin_ns > begin_ns - start)
+		d->begin_ns = begin_ns - start;
+	if (d->end_ns < v->last_ns - start)
+		d->end_ns = v->last_ns - start;
+}
+
+/* Is anything of the time that was asked for in the recording? */
+static int check_span(const struct dump *d, const char *path)
+{
+	uint64_t begin = d->begin_ns, end = d->end_ns;
+
+	if (d->left && d->from_ns > end)
+		return message_error("'%s' holds nothing of that time: it ends at %" PRIu64 ".%09" PRIu64 "s", path,
+				     end / 1000000000u, end % 1000000000u);
+	if (d->left && d->to_ns < begin)
+		return message_error("'%s' keeps nothing of that time: it begins at %" PRIu64 ".%09" PRIu64 "s", path,
+				     begin / 1000000000u, begin % 1000000000u);
+	return CMD_FINE;
+}
+
+/* Most of what comes before --from is passed over. Returns 0 or TFMT_E_NOMEM. */
+static int seek(const struct dump *d, struct traceview *v)
+{
+	uint64_t start = v->header->start_mono_ns;
+	int went = 0;
+
+	if (d->from_ns)
+		went = tfmt_reader_seek(v->reader, d->from_ns < UINT64_MAX - start ? start + d->from_ns : UINT64_MAX);
+	return went < 0 ? went : 0;
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message. */
@@ -323,9 +388,13 @@ static int dump_trace(struct dump *d, const char *path, bool with_name)
 	if (!traceview_open(&v, path)) {
 		if (with_name)
 			emit_heading(d->e, "%s", path);
-		dump_events(d, &v);
+		if (seek(d, &v))
+			snprintf(v.trouble, sizeof(v.trouble), "cannot read '%s': out of memory", path);
+		else
+			dump_events(d, &v);
+		note_span(d, &v);
 	}
-	if (v.reader && kept_from(v.reader, &from_ns))
+	if (v.reader && kept_from(v.reader, &from_ns) && !d->from_ns)
 		message_info("'%s' keeps the events from %" PRIu64 " on, and ('before') what was in effect then", path,
 			     tfmt_reader_summary(v.reader)->dropped_events);
 	if (v.trouble[0])
@@ -345,7 +414,22 @@ static int dump_recording(struct dump *d, const char *path)
 	for (size_t i = 0; i < r.nr_traces && d->left; i++)
 		status |= dump_trace(d, r.trace[i], r.nr_traces > 1);
 	recording_release(&r);
-	return status;
+	return status == CMD_FINE ? check_span(d, path) : status;
+}
+
+/* --from and --to; false after a message. */
+static bool parse_span(struct dump *d, const struct dump_opts *o)
+{
+	d->begin_ns = d->to_ns = UINT64_MAX;
+	if (o->from && !human_parse_time(o->from, &d->from_ns))
+		opt_wrong(&dump_help, "'%s' is not a time such as 12.5s or 300ms", o->from);
+	else if (o->to && !human_parse_time(o->to, &d->to_ns))
+		opt_wrong(&dump_help, "'%s' is not a time such as 12.5s or 300ms", o->to);
+	else if (d->from_ns > d->to_ns)
+		opt_wrong(&dump_help, "'--to' is earlier than '--from'");
+	else
+		return true;
+	return false;
 }
 
 int cmd_dump(int argc, const char **argv)
@@ -363,7 +447,7 @@ int cmd_dump(int argc, const char **argv)
 		return opt_wrong(&dump_help, "'--limit' cannot be negative");
 	d.left = (uint64_t)o.limit;
 	d.kinds = parse_kinds(o.kind);
-	if (!d.kinds)
+	if (!d.kinds || !parse_span(&d, &o))
 		return CMD_TROUBLE;
 	d.symbols = symbols_new();
 	if (!d.symbols)

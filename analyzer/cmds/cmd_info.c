@@ -225,6 +225,11 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 	print_ranges(e, v, &counted->ranges);
 	print_unhooked(e, v, &counted->unhooked);
 	emit_uint(e, "frames", "frames", s->nr_frames);
+	emit_uint(e, "checkpoints", NULL, s->nr_checkpoints);
+	emit_bool(e, "index", NULL, s->indexed);
+	if (s->nr_checkpoints)
+		emit_label(e, NULL, "seek points", "%" PRIu64 ", %s", s->nr_checkpoints,
+			   s->indexed ? "listed in an index" : "without an index");
 	emit_bytes(e, "bytes", "trace file", bytes);
 	if (kept_from(v->reader, &from_ns))
 		emit_label(e, NULL, "kept", "%s; %" PRIu64 " events before were dropped",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace peak: who held memory when most of it was held, or at another moment. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,30 +53,6 @@ static const struct opt_help peak_help = {
 		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
 	.options = peak_optv,
 };
-
-/* "12.5", "12.5s", "300ms", "40us", "1000ns", "2min". */
-static bool parse_time(const char *text, uint64_t *ns)
-{
-	static const struct {
-		const char *suffix;
-		double ns;
-	} units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 }, { "min", 60e9 } };
-	char *end;
-	double number;
-
-	errno = 0;
-	if (strspn(text, "0123456789.") == 0)
-		return false;
-	number = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(end, units[i].suffix) || errno || !(number * units[i].ns < 1e19))
-			continue;
-		/* Whole nanoseconds are beyond a double's exactness after 104 days. */
-		*ns = units[i].ns == 1 ? strtoull(text, NULL, 10) : (uint64_t)(number * units[i].ns + 0.5);
-		return true;
-	}
-	return false;
-}
 
 /* The moment of a device that the user asked for. */
 static enum group_mark mark_of(const struct model_device *d, const char *at)
@@ -307,7 +282,7 @@ int cmd_peak(int argc, const char **argv)
 	load.modules = is_by(&o, "module") || is_by(&o, "block");
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;
-		if (!parse_time(o.at, &load.at_ns))
+		if (!human_parse_time(o.at, &load.at_ns))
 			return opt_wrong(&peak_help, "'%s' is not a moment: a time such as 12.5s, oom or end",
 					 o.at);
 	}

@@ -137,6 +137,8 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	emit_uint(e, "lost_events", NULL, s->lost_events);
 	emit_uint(e, "joined_events", NULL, s->joined_events);
 	emit_uint(e, "frames", NULL, s->nr_frames);
+	emit_uint(e, "checkpoints", NULL, s->nr_checkpoints);
+	emit_bool(e, "index", NULL, s->indexed);
 	emit_uint(e, "damaged_places", NULL, s->nr_damaged);
 	emit_uint(e, "damaged_bytes", NULL, s->damaged_bytes);
 	emit_uint(e, "dropped_events", NULL, s->dropped_events);
@@ -148,6 +150,9 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	if (failures)
 		emit_text(e, "larger than it was to be: nothing could be dropped %" PRIu64 " times, the latest: %s",
 			  failures, text);
+	if (s->nr_checkpoints)
+		emit_text(e, "%" PRIu64 " places to begin reading at, %s", s->nr_checkpoints,
+			  s->indexed ? "listed in an index" : "without an index");
 	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
 		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
 	return verdict;
@@ -156,9 +161,9 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 /* The same members without values. */
 static void show_unreadable(struct emit *e)
 {
-	static const char *const members[] = { "end",    "events",         "lost_events",  "joined_events",
-					       "frames", "damaged_places", "damaged_bytes", "dropped_events",
-					       "failed_drops" };
+	static const char *const members[] = { "end",		"events", "lost_events",    "joined_events", "frames",
+					       "checkpoints",	"index",  "damaged_places", "damaged_bytes",
+					       "dropped_events", "failed_drops" };
 
 	emit_array_begin(e, "damage", NULL);
 	emit_array_end(e);

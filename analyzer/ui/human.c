@@ -3,6 +3,7 @@
 #include "analyzer/ui/human.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,4 +172,27 @@ bool human_parse_bytes(const char *text, uint64_t *bytes)
 		return false;
 	*bytes = total;
 	return true;
+}
+
+bool human_parse_time(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *suffix;
+		double ns;
+	} units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 }, { "min", 60e9 } };
+	char *end;
+	double number;
+
+	errno = 0;
+	if (strspn(text, "0123456789.") == 0)
+		return false;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(end, units[i].suffix) || errno || !(number * units[i].ns < 1e19))
+			continue;
+		/* Whole nanoseconds are beyond a double's exactness after 104 days. */
+		*ns = units[i].ns == 1 ? strtoull(text, NULL, 10) : (uint64_t)(number * units[i].ns + 0.5);
+		return true;
+	}
+	return false;
 }

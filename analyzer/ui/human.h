@@ -39,4 +39,7 @@ const char *human_unix_ns(char buf[static HUMAN_MAX], uint64_t unix_ns);
  */
 bool human_parse_bytes(const char *text, uint64_t *bytes);
 
+/* Read "12.5", "12.5s", "300ms", "40us", "1000ns", "2min". false if it is not a time; *ns is then untouched. */
+bool human_parse_time(const char *text, uint64_t *ns);
+
 #endif

@@ -18,6 +18,9 @@ try dump --limit x a
 try dump --limit -1 a
 try dump --kind tensor a
 try dump --kind , a
+try dump --from soon a
+try dump --to 3x a
+try dump --from 5s --to 300ms a
 try anonymize
 try anonymize a
 try anonymize a b c
