@@ -125,6 +125,7 @@ static int put_frame(struct tfmt_writer *w)
 
 	if (!nr)
 		return 0;
+	w->keep->nr_events += nr;
 	w->written.time = w->encoder.first_time;
 	return put_payload(w, w->raw, tfmt_encoder_finish(&w->encoder, w->raw), nr);
 }
@@ -283,6 +284,7 @@ static int put_figures(struct tfmt_writer *w)
 
 	f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_TIME] = h->latest_ns;
 	f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN] = h->has_begun;
+	f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_CHECKPOINT_EVENTS] = w->keep->nr_events + 1;
 	for (unsigned row = 0; row <= TFMT_FIGURES_PROCESS; row++) {
 		for (unsigned i = 0; i < TFMT_NR_FIGURES; i++) {
 			if (!f->of[row][i])
@@ -353,7 +355,7 @@ int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step)
 		return 0;
 	if (k->nr_marks && k->mark[k->nr_marks - 1].ordinal == m.ordinal) /* no event since: it would say the same */
 		return 0;
-	k->first_end = 0;
+	k->first_end = k->nr_events = 0;
 	err = put_checkpoint(w);
 	if (err)
 		return err;

@@ -32,6 +32,7 @@ struct tfmt_keep {
 	struct tfmt_infokeys info; /* of which value is the latest */
 	uint64_t begin;       /* where the events of the file begin: nothing can be dropped before it */
 	uint64_t first_end;   /* of the checkpoint being written: behind its first frame; 0: there is none yet */
+	uint64_t nr_events;   /* of the checkpoint being written */
 	struct tfmt_rewrite *rewrite; /* going on; else NULL */
 };
 

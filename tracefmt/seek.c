@@ -58,11 +58,11 @@ static bool unpack(struct seek *s)
 	return !tfmt_reader_unpack(s->r, &s->core, s->frame + s->core.header_bytes);
 }
 
-/* The figure that tells the latest time of an event before a checkpoint; 0: it does not. */
-static uint64_t time_of_figures(const uint8_t *payload, size_t len)
+/* A figure of the process, of those with which a checkpoint ends; 0: it is not among them. */
+static uint64_t figure_of(const uint8_t *payload, size_t len, enum tfmt_figure wanted)
 {
 	struct tfmt_cursor c = { payload, payload + len, false };
-	uint64_t time_ns = 0;
+	uint64_t found = 0;
 
 	while (c.p < c.end) {
 		uint64_t id = tfmt_varint_get(&c), bytes = tfmt_varint_get(&c);
@@ -73,17 +73,32 @@ static uint64_t time_of_figures(const uint8_t *payload, size_t len)
 			uint64_t figure = tfmt_varint_get(&column), row = tfmt_varint_get(&column);
 			uint64_t value = tfmt_varint_get(&column);
 
-			if (figure == TFMT_FIGURE_TIME && row == TFMT_FIGURES_PROCESS && !column.bad)
-				time_ns = value;
+			if (figure == wanted && row == TFMT_FIGURES_PROCESS && !column.bad)
+				found = value;
 		}
 	}
-	return time_ns;
+	return found;
+}
+
+/* Its last frame says how many events those before it hold: is this the last one of so many? */
+static bool ends_checkpoint(struct seek *s, uint64_t nr_events, struct tfmt_place *place)
+{
+	const struct tfmt_checkpoint *in = &s->r->incoming;
+	const uint8_t *payload = s->r->payload;
+
+	if (!unpack(s) || figure_of(payload, s->core.raw_bytes, TFMT_FIGURE_CHECKPOINT_EVENTS) != nr_events + 1)
+		return false;
+	memcpy(s->checkpoint_highest, in->highest, sizeof(in->highest));
+	s->checkpoint_definitions_to = in->definitions.to;
+	place->time_ns = figure_of(payload, s->core.raw_bytes, TFMT_FIGURE_TIME);
+	return true;
 }
 
 /* Is there a whole checkpoint? Says what it is of, and what follows it. */
 static bool read_checkpoint(struct seek *s, uint64_t offset, struct tfmt_place *place, uint64_t *behind)
 {
 	const struct tfmt_checkpoint *in = &s->r->incoming;
+	uint64_t nr_events = 0;
 	uint32_t nr = 0;
 
 	*place = (struct tfmt_place){ .offset = offset };
@@ -95,12 +110,9 @@ static bool read_checkpoint(struct seek *s, uint64_t offset, struct tfmt_place *
 		if (s->core.sequence != place->sequence + nr || in->ordinal != place->ordinal || !in->ordinal)
 			return false;
 		*behind += frame_bytes(&s->core);
-		if (s->core.nr_records)
-			continue;
-		memcpy(s->checkpoint_highest, in->highest, sizeof(in->highest));
-		s->checkpoint_definitions_to = in->definitions.to;
-		place->time_ns = unpack(s) ? time_of_figures(s->r->payload, s->core.raw_bytes) : 0;
-		return place->time_ns != 0;
+		nr_events += s->core.nr_records;
+		if (!s->core.nr_records)
+			return ends_checkpoint(s, nr_events, place);
 	}
 	return false;
 }
@@ -236,17 +248,21 @@ static int look_in_index(struct seek *s)
 
 /* ---- without it ------------------------------------------------------------------------------ */
 
-/* Frames are missing before this one, and no flight recorder has left them out. */
-static bool is_gap(struct seek *s, uint64_t offset, bool has_events)
+/* Is it the frame that comes next? What a flight recorder has left out is not missing. Of events only the header is read. */
+static bool goes_on(struct seek *s, uint64_t offset, uint32_t sequence, bool has_events)
 {
 	const struct tfmt_checkpoint *in = &s->r->incoming;
 
-	return has_events || s->core.type == TFMT_TYPE_EVENTS ||
-	       !read_frame(s, offset, (enum tfmt_frame_type)s->core.type) || !(in->nr_dropped || in->nr_left_out);
+	if (!see_frame(s, offset))
+		return false;
+	if (s->core.type == TFMT_TYPE_EVENTS)
+		return s->core.sequence == sequence;
+	return read_frame(s, offset, (enum tfmt_frame_type)s->core.type) &&
+	       (s->core.sequence == sequence || (!has_events && (in->nr_dropped || in->nr_left_out)));
 }
 
 /*
- * Go from header to header. The first time for the place, until a checkpoint is too late or something is wrong: that is
+ * Go from frame to frame. The first time for the place, until a checkpoint is too late or something is wrong: that is
  * for the reader, which comes by there. The second time, with loads, for the definitions before it.
  */
 static int walk(struct seek *s, uint64_t until, bool loads)
@@ -256,11 +272,9 @@ static int walk(struct seek *s, uint64_t until, bool loads)
 	uint32_t sequence = 0;
 	int err = 0;
 
-	for (; at < until && see_frame(s, at); sequence++, at = behind) {
+	for (; at < until && goes_on(s, at, sequence, has_events); sequence++, at = behind) {
 		struct tfmt_place place;
 
-		if (s->core.sequence != sequence && is_gap(s, at, has_events))
-			break;
 		sequence = s->core.sequence;
 		behind = at + frame_bytes(&s->core);
 		has_events |= s->core.type == TFMT_TYPE_EVENTS;
@@ -280,9 +294,16 @@ static int walk(struct seek *s, uint64_t until, bool loads)
 
 static int look_in_frames(struct seek *s)
 {
+	struct tfmt_place found;
+	uint64_t behind;
 	int err = walk(s, s->r->file_bytes, false);
 
-	return err || !s->place.offset ? err : walk(s, s->place.offset, true);
+	if (err || !s->place.offset)
+		return err;
+	err = walk(s, s->place.offset, true);
+	if (!err && !read_checkpoint(s, s->place.offset, &found, &behind)) /* what it says of definitions */
+		err = TFMT_E_DAMAGED;
+	return !err && !definitions_are_all(s) ? TFMT_E_DAMAGED : err;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */

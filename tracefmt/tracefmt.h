@@ -262,7 +262,8 @@ enum tfmt_figure {
 	TFMT_FIGURE_UNMATCHED_FREES = 31,
 	TFMT_FIGURE_PASSES = 32, /* outermost backward passes */
 	TFMT_FIGURE_BEGUN = 33,  /* 1: an event of forward or backward was seen */
-	TFMT_NR_FIGURES = 37
+	TFMT_FIGURE_CHECKPOINT_EVENTS = 37, /* of the checkpoint, plus 1 */
+	TFMT_NR_FIGURES
 };
 #define TFMT_FIGURES_PROCESS TFMT_NR_DEVICES
 

@@ -60,10 +60,12 @@ static void use_lists(const struct tfmt_reader *r)
 	}
 }
 
-static void read_all(struct tfmt_reader *r)
+/* Returns a time from the middle of it. */
+static uint64_t read_all(struct tfmt_reader *r)
 {
 	struct tfmt_totals totals;
 	struct tfmt_event ev;
+	uint64_t middle_ns = 0;
 	int got;
 
 	while ((got = tfmt_reader_next(r, &ev)) != 0) {
@@ -75,6 +77,8 @@ static void read_all(struct tfmt_reader *r)
 		}
 		if (ev.alloc_ordinal != TFMT_NO_ORDINAL && ev.alloc_ordinal >= ev.ordinal)
 			abort(); /* nothing can be undone before it was done */
+		if (__builtin_popcountll(ev.ordinal) == 1) /* the last of these is about half of them */
+			middle_ns = ev.time_ns;
 		use_definitions(r, ev.python_stack);
 		use_definitions(r, ev.native_stack);
 		use_definitions(r, ev.shape);
@@ -84,17 +88,33 @@ static void read_all(struct tfmt_reader *r)
 	for (uint32_t id = 0; id < 64; id++)
 		use_definitions(r, id);
 	use_lists(r);
+	return middle_ns;
+}
+
+/* From the middle on, wherever an index or what looks like one leads. */
+static void read_from(const char *path, uint64_t time_ns)
+{
+	struct tfmt_reader *r;
+
+	if (tfmt_reader_open(&r, path, NULL))
+		return;
+	if (tfmt_reader_seek(r, time_ns) >= 0)
+		read_all(r);
+	tfmt_reader_close(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct reader_input in = reader_input_split(data, size);
+	const char *path = reader_input_store(&in, "reader");
 	struct tfmt_reader *r;
-	uint64_t offset;
+	uint64_t offset, middle_ns;
 
-	if (!tfmt_reader_open(&r, reader_input_store(&in, "reader"), &offset)) {
-		read_all(r);
+	if (!tfmt_reader_open(&r, path, &offset)) {
+		middle_ns = read_all(r);
 		tfmt_reader_close(r);
+		read_from(path, middle_ns);
+		read_from(path, UINT64_MAX);
 	}
 	reader_input_remove(&in, "reader");
 	return 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leave_out IN OUT FIRST SECOND: write the trace IN once more as a flight recorder would that has dropped what comes before
- * its event FIRST, and writes another checkpoint before SECOND.
+ * leave_out [-d] IN OUT EVENT...: write the trace IN once more with checkpoints before these events, and an index of them; with
+ * -d as a flight recorder would that has dropped what comes before the first of them.
  */
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tracefmt/tracefmt.h"
@@ -50,31 +51,41 @@ static void drop(const char *path)
 	tfmt_writer_drop_commit(writer);
 }
 
+/* Is the number of this event among the arguments? */
+static bool is_place(char *const *argument, uint64_t nr)
+{
+	while (*argument && strtoull(*argument, NULL, 10) != nr)
+		argument++;
+	return *argument != NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct tfmt_status status = { .end = TFMT_END_EXIT };
-	uint64_t first, second, nr = 0;
+	bool drops = argc > 1 && !strcmp(argv[1], "-d");
+	uint64_t nr = 0;
 	struct tfmt_header header;
 	struct tfmt_reader *reader;
 	struct tfmt_event event;
 	int got;
 
-	if (argc != 5)
-		errx(2, "leave_out IN OUT FIRST SECOND");
-	first = strtoull(argv[3], NULL, 10);
-	second = strtoull(argv[4], NULL, 10);
+	argv += drops;
+	if (argc - drops < 4)
+		errx(2, "leave_out [-d] IN OUT EVENT...");
 	must(tfmt_reader_open(&reader, argv[1], NULL), argv[1]);
 	header = *tfmt_reader_header(reader);
 	must(tfmt_writer_open(&writer, create(argv[2]), &header, 3), argv[2]);
 	must(tfmt_writer_keep(writer), "keep");
 	tfmt_reader_hear(reader, define, NULL);
 	while ((got = tfmt_reader_next(reader, &event)) > 0) {
-		if (nr == first || nr == second) {
+		if (is_place(&argv[3], nr)) {
 			must(tfmt_writer_flush(writer, NULL, 0), "flush");
 			must(tfmt_writer_checkpoint(writer, 0), "checkpoint");
+			if (drops)
+				drop(argv[2]);
+			drops = false;
 		}
-		if (nr++ == first)
-			drop(argv[2]);
+		nr++;
 		got = tfmt_writer_event(writer, &event);
 		must(got, "event");
 		if (got)

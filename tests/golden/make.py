@@ -50,6 +50,10 @@ KEPT = {  # name: of which golden trace, where it begins, where another checkpoi
     "kept-references": ("references", 7, 10),
     "kept-pools": ("pools", 8, 12),
 }
+INDEXED = {  # name: of which golden trace, where a checkpoint is
+    "indexed": ("training", 40, 90),
+    "indexed-references": ("references", 5, 9),
+}
 CUT_BYTES = 300  # of the end of "training", to make "cut"
 
 
@@ -130,13 +134,14 @@ def break_copies():
     (GOLDEN / "damaged.vtr").write_bytes(damaged)
 
 
-def keep_copies(build):
-    """What takes a recorder megabytes: traces whose beginning was dropped, written as it writes them."""
+def rewrite(build, copies, *options):
+    """What takes a recorder megabytes: traces with checkpoints, written as it writes them."""
     program = JOB / "leave_out"
     link = [f"-I{HERE.parents[1]}", HERE / "leave_out.c", f"{build}/libtracefmt.a", "-lzstd", "-o", program]
     subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", *link], check=True)
-    for name, (source, first, second) in KEPT.items():
-        subprocess.run([program, GOLDEN / f"{source}.vtr", GOLDEN / f"{name}.vtr", str(first), str(second)], check=True)
+    for name, (source, *places) in copies.items():
+        argv = [program, *options, GOLDEN / f"{source}.vtr", GOLDEN / f"{name}.vtr", *map(str, places)]
+        subprocess.run(argv, check=True)
 
 
 def main():
@@ -151,7 +156,7 @@ def main():
         raise SystemExit(subprocess.run(["unshare", "-rmu", *argv]).returncode)
     flags = enter(args.build, args.python)
     GOLDEN.mkdir(exist_ok=True)
-    names = args.names or [*JOBS, *ROWS, *PROGRAMS, "broken", "kept"]
+    names = args.names or [*JOBS, *ROWS, *PROGRAMS, "broken", "kept", "indexed"]
     for name in names:
         if name in JOBS:
             script, options = JOBS[name]
@@ -164,7 +169,9 @@ def main():
         elif name == "broken":
             break_copies()
         elif name == "kept":
-            keep_copies(BUILD)
+            rewrite(BUILD, KEPT, "-d")
+        elif name == "indexed":
+            rewrite(BUILD, INDEXED)
         else:
             raise SystemExit(f"make.py: there is no golden trace '{name}'")
 

@@ -43,7 +43,7 @@ every_golden = pytest.mark.parametrize("golden", TRACES, indirect=True, ids=lamb
 
 
 def test_goldens_are_there():
-    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 27
+    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 29
 
 
 @every_golden
@@ -129,16 +129,18 @@ def test_ledger_by_address(golden):
 
 
 KEPT = [path for path in TRACES if path.stem.startswith("kept")]
+INDEXED = [path for path in TRACES if path.stem.startswith("indexed")]
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KEPT + INDEXED, ids=lambda path: path.stem)
 def test_checkpoints_say_what_is_in_effect(path):
     """What a checkpoint holds, replayed alone, is what a reader that has come there knows."""
     trace = vtf.read(path)
-    assert trace.dropped and trace.before and trace.checkpoints
+    assert trace.checkpoints and bool(trace.dropped and trace.before) == (path in KEPT)
     for checkpoint in trace.checkpoints:
         assert checkpoint.replayed() == checkpoint.live
         assert checkpoint.figures[28, 64]
+        assert path in KEPT or checkpoint.figures[37, 64] == len(checkpoint.events) + 1
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)

@@ -15,8 +15,16 @@
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
 
-#define GOLDEN "tests/golden/v1/sweep.vtr"
-#define KEPT "tests/golden/v1/kept-references.vtr" /* with what a flight recorder writes */
+static const struct sweep {
+	const char *name, *path;
+	uint64_t nr_events;
+	size_t nr_frames;
+	bool has_tensors;
+} sweeps[] = {
+	{ "sweep of a recording", "tests/golden/v1/sweep.vtr", 101, 10, true },
+	{ "sweep of what was kept of one", "tests/golden/v1/kept-references.vtr", 13, 8, false }, /* by a flight recorder */
+	{ "sweep of one with an index", "tests/golden/v1/indexed-references.vtr", 13, 11, false },
+}, *sweep;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__aarch64__) /* slower, or emulated */
 #define PAYLOAD_STEP 5 /* bytes of a payload from one changed bit to the next */
@@ -46,7 +54,6 @@ static size_t golden_bytes;
 static struct outcome intact;
 static char path[64];
 static int fd = -1;
-static bool is_kept;
 static unsigned nr_refused, nr_said, nr_exact_ends[3];
 
 static struct figures figures_of(const struct model *m)
@@ -150,8 +157,8 @@ static void test_intact(void **state)
 	assert_false(intact.refused);
 	assert_true(intact.complete);
 	assert_int_equal(intact.verdict, CMD_FINE);
-	assert_int_equal(intact.figures.nr_events, is_kept ? 13 : 101);
-	assert_true(is_kept || (intact.figures.allocated_peak > intact.figures.allocated && intact.figures.allocated));
+	assert_int_equal(intact.figures.nr_events, sweep->nr_events);
+	assert_true(!sweep->has_tensors || (intact.figures.allocated_peak > intact.figures.allocated && intact.figures.allocated));
 }
 
 static void test_cut_at_every_byte(void **state)
@@ -179,7 +186,7 @@ static void test_flip_headers(void **state)
 			flip(at + bit / 8, bit % 8);
 		at += (size_t)core.header_bytes + core.stored_bytes;
 	}
-	assert_int_equal(nr_frames, is_kept ? 8 : 10);
+	assert_int_equal(nr_frames, sweep->nr_frames);
 }
 
 /* A bit of every byte of every payload, another one each time. */
@@ -197,13 +204,13 @@ static void test_flip_payloads(void **state)
 	}
 	assert_true(nr_refused && nr_said > nr_refused);
 	assert_true(nr_exact_ends[MODEL_ALLOCATED] && nr_exact_ends[MODEL_DRIVER]);
-	assert_true(is_kept || nr_exact_ends[MODEL_RESERVED]); /* nothing in the other one reports it */
+	assert_true(!sweep->has_tensors || nr_exact_ends[MODEL_RESERVED]); /* nothing else reports it */
 }
 
 static int load(void **state)
 {
 	(void)state;
-	golden = stream_load(is_kept ? KEPT : GOLDEN, &golden_bytes);
+	golden = stream_load(sweep->path, &golden_bytes);
 	fd = memfd_create("sweep.vtr", MFD_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return fd < 0;
@@ -225,10 +232,12 @@ int main(void)
 		cmocka_unit_test(test_flip_payloads),
 	};
 
-	int failed = cmocka_run_group_tests_name("sweep of a recording", tests, load, unload);
+	int failed = 0;
 
-	is_kept = true;
-	nr_refused = nr_said = 0;
-	memset(nr_exact_ends, 0, sizeof(nr_exact_ends));
-	return failed + cmocka_run_group_tests_name("sweep of what was kept of one", tests, load, unload);
+	for (sweep = sweeps; sweep < sweeps + sizeof(sweeps) / sizeof(*sweeps); sweep++) {
+		nr_refused = nr_said = 0;
+		memset(nr_exact_ends, 0, sizeof(nr_exact_ends));
+		failed += cmocka_run_group_tests_name(sweep->name, tests, load, unload);
+	}
+	return failed;
 }

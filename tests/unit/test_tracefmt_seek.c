@@ -437,6 +437,82 @@ static void test_any_index(void **state)
 	flight_forget(&f);
 }
 
+/* ---- any byte wrong -------------------------------------------------------------------------- */
+
+#define GOLDEN "tests/golden/v1/indexed-references.vtr"
+#define GOLDEN_EVENTS 13
+
+static struct tfmt_event golden[GOLDEN_EVENTS];
+static char function[GOLDEN_EVENTS][64]; /* by which they were called */
+
+/* Read from a time on. Returns whether something was said to be wrong; what is read is what was there. */
+static bool is_said(const char *path, uint64_t time_ns)
+{
+	bool damaged = false, complete;
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	uint64_t nr = 0;
+	int got;
+
+	if (tfmt_reader_open(&r, path, NULL))
+		return true;
+	assert_true(tfmt_reader_seek(r, time_ns) >= 0);
+	while ((got = tfmt_reader_next(r, &ev)) != 0) {
+		damaged |= got < 0;
+		if (got < 0 || ev.before)
+			continue;
+		assert_true(ev.ordinal < GOLDEN_EVENTS);
+		if (!damaged)
+			assert_event_equal(&ev, &golden[ev.ordinal]);
+		if (!damaged && ev.function)
+			assert_string_equal(tfmt_reader_function(r, ev.function), function[ev.ordinal]);
+		nr = ev.ordinal + 1;
+	}
+	complete = tfmt_reader_summary(r)->complete;
+	tfmt_reader_close(r);
+	assert_true(damaged || !complete || nr == GOLDEN_EVENTS);
+	return damaged || !complete;
+}
+
+static void test_sweep(void **state)
+{
+	const char *path = stream_path("sweep.vtr");
+	unsigned nr_said = 0, nr_passed_over = 0;
+	struct tfmt_reader *r;
+	struct tfmt_event ev;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(tfmt_reader_open(&r, GOLDEN, NULL), 0);
+	for (unsigned i = 0; i < GOLDEN_EVENTS; i++) {
+		assert_int_equal(tfmt_reader_next(r, &golden[i]), 1);
+		snprintf(function[i], sizeof(function[i]), "%s", tfmt_reader_function(r, golden[i].function));
+	}
+	assert_int_equal(tfmt_reader_next(r, &ev), 0);
+	tfmt_reader_close(r);
+	bytes = stream_load(GOLDEN, &len);
+	stream_store(path, bytes, len);
+	assert_false(is_said(path, golden[GOLDEN_EVENTS - 1].time_ns));
+	for (size_t at = 0; at < len; at++) {
+		bool said;
+
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		stream_store(path, bytes, len);
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		said = is_said(path, golden[GOLDEN_EVENTS - 1].time_ns);
+		nr_said += said;
+		nr_passed_over += !said;
+	}
+	assert_true(nr_said > len / 8 && nr_passed_over > len / 8);
+	for (size_t cut = 0; cut < len; cut++) {
+		stream_store(path, bytes, cut);
+		assert_true(is_said(path, golden[GOLDEN_EVENTS / 2].time_ns));
+	}
+	unlink(path);
+	free(bytes);
+}
+
 /* ---- elsewhere ------------------------------------------------------------------------------- */
 
 static void test_pipe(void **state)
@@ -513,6 +589,7 @@ int main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_lying_index),
 		cmocka_unit_test(test_any_index),
+		cmocka_unit_test(test_sweep),
 		cmocka_unit_test(test_pipe),
 		cmocka_unit_test(test_copy),
 	};
