@@ -38,14 +38,11 @@ static void model_count(const struct tfmt_event *want)
 /* A shape and a clock now and then, as a long job has them. */
 static void define(struct tfmt_writer *w, unsigned i)
 {
-	uint8_t payload[64], *p = payload;
+	uint8_t payload[64], *p;
 
 	if (i % 50)
 		return;
-	p = tfmt_put_varint(p, 6);
-	p = tfmt_put_varint(p, 1000 + i);
-	p = tfmt_put_varint(p, 0);
-	assert_int_equal(tfmt_writer_definition(w, TFMT_DEF_SHAPE, 1000 + i, payload, (size_t)(p - payload)), 0);
+	flight_define_shape(w, 1000 + i, 1000 + i);
 	p = tfmt_put_varint(payload, i);
 	p = tfmt_put_varint(p, 2 * i);
 	assert_int_equal(tfmt_writer_definition(w, TFMT_DEF_CLOCK, i, payload, (size_t)(p - payload)), 0);

@@ -11,6 +11,8 @@
 
 #include "tests/unit/tracefmt_stream.h"
 
+#include "tracefmt/varint.h"
+
 /* A writer and the two files that it goes between. */
 struct flight {
 	const char *path, *other;
@@ -29,6 +31,16 @@ static inline void flight_start(struct flight *f, unsigned time_shift)
 	f->fd = stream_create(f->path);
 	assert_int_equal(tfmt_writer_open(&f->w, f->fd, &h, 1), 0);
 	assert_int_equal(tfmt_writer_keep(f->w), 0);
+}
+
+static inline void flight_define_shape(struct tfmt_writer *w, uint32_t id, uint64_t bytes)
+{
+	uint8_t payload[64], *p = payload;
+
+	p = tfmt_varint_put(p, 6);
+	p = tfmt_varint_put(p, bytes);
+	p = tfmt_varint_put(p, 0);
+	assert_int_equal(tfmt_writer_definition(w, TFMT_DEF_SHAPE, id, payload, (size_t)(p - payload)), 0);
 }
 
 static inline uint64_t file_bytes(int fd)
