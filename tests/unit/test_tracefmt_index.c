@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The index at the end of a trace, in whatever state it is: nothing is read otherwise than by one who reads all. */
+#include <sys/mman.h>
+
 #include "tests/unit/tracefmt_seek.h"
 
 #include "tracefmt/checkpoint.h"
@@ -290,7 +292,8 @@ static bool is_said(const char *path, uint64_t time_ns)
 
 static void test_sweep(void **state)
 {
-	const char *path = stream_path("sweep.vtr");
+	int fd = memfd_create("sweep.vtr", MFD_CLOEXEC);
+	char path[64];
 	unsigned nr_said = 0, nr_passed_over = 0;
 	struct tfmt_reader *r;
 	struct tfmt_event ev;
@@ -305,6 +308,8 @@ static void test_sweep(void **state)
 	}
 	assert_int_equal(tfmt_reader_next(r, &ev), 0);
 	tfmt_reader_close(r);
+	assert_true(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	bytes = stream_load(GOLDEN, &len);
 	stream_store(path, bytes, len);
 	assert_false(is_said(path, golden[GOLDEN_EVENTS - 1].time_ns));
@@ -323,7 +328,7 @@ static void test_sweep(void **state)
 		stream_store(path, bytes, cut);
 		assert_true(is_said(path, golden[GOLDEN_EVENTS / 2].time_ns));
 	}
-	unlink(path);
+	close(fd);
 	free(bytes);
 }
 
