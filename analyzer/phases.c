@@ -13,7 +13,7 @@ const char *const phase_names[NR_PHASES] = {
 };
 
 #define PHASE_STOP NR_PHASES /* nor do the frames outside of it: other */
-#define UPDATE 0x40          /* beside a phase: parameters are being updated */
+#define UPDATE PHASES_UPDATE /* beside a phase: parameters are being updated */
 
 /*
  * The first row that fits a frame holds: a part of its file's path, and its function without class (NULL:
@@ -69,11 +69,46 @@ static uint8_t phase_of_frame(const struct phases *p, const struct tfmt_frame *f
 	return phase_of_code(&code);
 }
 
+static bool is_known(const struct phases *p, uint32_t stack)
+{
+	return p->of_stack[stack].told;
+}
+
+/* What an event is of, by what its stack tells, whether its thread is in a backward pass, and whether it makes nodes. */
+static uint8_t phase_of_event(uint8_t told, bool in_pass, bool makes_nodes)
+{
+	uint8_t phase = (uint8_t)(told & ~UPDATE);
+
+	/*
+	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
+	 * there.
+	 */
+	if (phase != PHASE_OPTIMIZER && in_pass)
+		phase = PHASE_BACKWARD;
+	/* No optimizer makes nodes, but what its step calls for the loss does. */
+	else if ((phase == PHASE_OTHER || phase == PHASE_OPTIMIZER) && makes_nodes)
+		phase = PHASE_FORWARD;
+	if (phase == PHASE_OPTIMIZER)
+		phase |= told & UPDATE;
+	if (phase == PHASE_FORWARD || phase == PHASE_BACKWARD)
+		phase |= PHASES_BEGUN;
+	return phase;
+}
+
+static struct phases_stack events_of(uint8_t told)
+{
+	struct phases_stack s = { .told = told | PHASES_KNOWN };
+
+	for (int i = 0; i < 4; i++)
+		s.event[i / 2][i % 2] = phase_of_event(told, i / 2, i % 2);
+	return s;
+}
+
 /*
  * What the frames of a stack tell, a phase and UPDATE: the innermost that tells anything. Parents have lower ids
  * than their children.
  */
-static unsigned phase_of_stack(struct phases *p, uint32_t leaf)
+static uint8_t phase_of_stack(struct phases *p, uint32_t leaf)
 {
 	uint8_t phase = PHASE_OTHER;
 	struct tfmt_frame frame;
@@ -84,22 +119,22 @@ static unsigned phase_of_stack(struct phases *p, uint32_t leaf)
 	p->of_stack = idtable_grown(p->of_stack, &p->nr_stacks, leaf, sizeof(*p->of_stack), p->reader);
 	if (leaf >= p->nr_stacks)
 		return PHASE_OTHER;
-	while (id >= TFMT_STACK_FIRST && !p->of_stack[id] && tfmt_reader_frame(p->reader, id, &frame)) {
+	while (id >= TFMT_STACK_FIRST && !is_known(p, id) && tfmt_reader_frame(p->reader, id, &frame)) {
 		phase = phase_of_frame(p, &frame);
 		if (phase != PHASE_OTHER || frame.parent >= id)
 			break;
 		id = frame.parent;
 	}
 	phase = phase == PHASE_STOP ? PHASE_OTHER : phase;
-	if (id >= TFMT_STACK_FIRST && p->of_stack[id])
-		phase = p->of_stack[id] - 1;
+	if (id >= TFMT_STACK_FIRST && is_known(p, id))
+		phase = (uint8_t)(p->of_stack[id].told & ~PHASES_KNOWN);
 	for (uint32_t i = leaf; i > id; i = frame.parent) {
-		p->of_stack[i] = phase + 1;
+		p->of_stack[i] = events_of(phase);
 		if (!tfmt_reader_frame(p->reader, i, &frame))
 			break;
 	}
 	if (id >= TFMT_STACK_FIRST)
-		p->of_stack[id] = phase + 1;
+		p->of_stack[id] = events_of(phase);
 	return phase;
 }
 
@@ -110,30 +145,12 @@ static uint32_t *passes_of(struct phases *p, uint32_t thread)
 	return thread < p->nr_threads ? &p->passes[thread] : NULL;
 }
 
-/* The phase of an event by what its stack tells, with UPDATE, and whether its thread is in a backward pass. */
-static inline enum phase phase_in_pass(struct phases *p, const struct tfmt_event *ev, unsigned told, bool in_pass)
-{
-	enum phase phase = (enum phase)(told & ~UPDATE);
-
-	/*
-	 * In a backward pass only an optimizer is something else: one that steps as soon as a gradient is
-	 * there.
-	 */
-	if (phase != PHASE_OPTIMIZER && (ev->flags & TFMT_FLAG_BACKWARD || in_pass))
-		phase = PHASE_BACKWARD;
-	/* No optimizer makes nodes, but what its step calls for the loss does. */
-	else if ((phase == PHASE_OTHER || phase == PHASE_OPTIMIZER) && ev->flags & TFMT_FLAG_FORWARD)
-		phase = PHASE_FORWARD;
-	p->is_update = phase == PHASE_OPTIMIZER && told & UPDATE;
-	p->has_begun |= phase == PHASE_FORWARD || phase == PHASE_BACKWARD;
-	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
-}
-
 /* An event that changes passes, is of a checkpoint, or whose thread or stack has not been seen before. */
-static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const struct tfmt_event *ev)
+enum phase phases_next_of_all(struct phases *p, const struct tfmt_event *ev)
 {
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
 	uint32_t *passes = passes_of(p, ev->thread);
+	struct phases_stack told;
 	bool in_pass;
 
 	p->is_update = false;
@@ -150,17 +167,8 @@ static __attribute__((noinline)) enum phase next_of_all(struct phases *p, const 
 		p->has_begun |= ev->flags & TFMT_FLAG_BEGUN;
 		in_pass = ev->flags & TFMT_FLAG_IN_BACKWARD;
 	}
-	return phase_in_pass(p, ev, phase_of_stack(p, ev->python_stack), in_pass);
-}
-
-enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
-{
-	uint32_t stack = ev->python_stack;
-
-	if (ev->kind > TFMT_TENSOR_FREE || ev->before || ev->thread >= p->nr_threads || stack >= p->nr_stacks ||
-	    !p->of_stack[stack])
-		return next_of_all(p, ev);
-	return phase_in_pass(p, ev, p->of_stack[stack] - 1u, p->passes[ev->thread]);
+	told = events_of(phase_of_stack(p, ev->python_stack));
+	return phases_take(p, &told, ev, in_pass);
 }
 
 void phases_damaged(struct phases *p)

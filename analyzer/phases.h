@@ -19,10 +19,21 @@ enum phase { PHASE_OTHER, PHASE_INIT, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIM
 /* "other", "init", "forward", "backward", "optimizer". */
 extern const char *const phase_names[NR_PHASES];
 
+/* Beside a phase in struct phases_stack. */
+#define PHASES_KNOWN 0x20  /* the stack has been looked at */
+#define PHASES_UPDATE 0x40 /* parameters are being updated */
+#define PHASES_BEGUN 0x80  /* it is forward or backward */
+
+/* What a Python stack tells of its events. */
+struct phases_stack {
+	uint8_t told;        /* by its frames alone; 0 = not known yet */
+	uint8_t event[2][2]; /* ... and whether the thread is in a backward pass, and the event makes nodes */
+};
+
 /* Of one process. Zero it but for the reader. */
 struct phases {
 	const struct tfmt_reader *reader;
-	uint8_t *of_stack;  /* by Python stack id: enum phase + 1 as its frames tell it, 0 = not known yet */
+	struct phases_stack *of_stack; /* by id */
 	uint32_t nr_stacks;
 	uint32_t *passes;   /* by thread: how many backward passes it is in */
 	uint32_t nr_threads;
@@ -34,10 +45,36 @@ struct phases {
  * The phase of the next event: call it with each, in their order. Without memory it knows less, and never
  * fails.
  */
-enum phase phases_next(struct phases *p, const struct tfmt_event *ev);
+static inline enum phase phases_next(struct phases *p, const struct tfmt_event *ev);
 
 /* Events are missing before the next: who is in backward is not known any more. */
 void phases_damaged(struct phases *p);
 void phases_release(struct phases *p);
+
+/* An event that changes passes, is of a checkpoint, or whose thread or stack has not been seen before: of any. */
+enum phase phases_next_of_all(struct phases *p, const struct tfmt_event *ev);
+
+static inline enum phase phases_take(struct phases *p, const struct phases_stack *stack, const struct tfmt_event *ev,
+				     bool in_pass)
+{
+	/* Looked up, without a branch that the processor would have to foresee. */
+	unsigned pass = in_pass | !!(ev->flags & TFMT_FLAG_BACKWARD), makes_nodes = !!(ev->flags & TFMT_FLAG_FORWARD);
+	uint8_t told = stack->event[pass][makes_nodes];
+	enum phase phase = (enum phase)(told & ~(PHASES_UPDATE | PHASES_BEGUN));
+
+	p->is_update = told & PHASES_UPDATE;
+	p->has_begun |= !!(told & PHASES_BEGUN);
+	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
+}
+
+static inline enum phase phases_next(struct phases *p, const struct tfmt_event *ev)
+{
+	uint32_t stack = ev->python_stack;
+
+	if (ev->kind > TFMT_TENSOR_FREE || ev->before || ev->thread >= p->nr_threads || stack >= p->nr_stacks ||
+	    !p->of_stack[stack].told)
+		return phases_next_of_all(p, ev);
+	return phases_take(p, &p->of_stack[stack], ev, p->passes[ev->thread]);
+}
 
 #endif
