@@ -274,13 +274,13 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 /* A new block at this address; one that is live there was freed unseen. NULL when memory runs out. */
 static inline struct block *tensor_block(struct books *books, uint64_t address)
 {
-	bool is_new;
-	struct block *b = blocks_claim(&books->blocks, BLOCK_TENSOR, address, &is_new);
+	bool is_live;
+	struct block *b = blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
 
-	if (!b || is_new)
+	if (b || !is_live)
 		return b;
 	books_forget_stale(books, BLOCK_TENSOR, address);
-	return blocks_claim(&books->blocks, BLOCK_TENSOR, address, &is_new);
+	return blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
 }
 
 int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
@@ -293,8 +293,10 @@ int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool re
 	if (group < 0 || !b)
 		return TFMT_E_NOMEM;
 	b->size = ev->size;
+	b->ordinal = ev->ordinal;
 	b->group = (uint32_t)group;
 	b->range = range;
+	b->handle = 0;
 	if (books->lives)
 		b->handle = lives_born(books->lives, books_device(ev), b->address, b->size, b->group,
 				       books->modulepaths ? modulepaths_next(books->modulepaths, ev,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The blocks that are live at one moment of a trace, by address. Blocks lie in an array, and stay where they are
- * while they live; a hash table leads to them. Their size follows the number of live blocks, never the number of
- * events.
+ * while they live; a hash table leads to them, by chains that go through the blocks. Their size follows the number of
+ * live blocks, never the number of events.
  */
 #ifndef VT_LIVEBLOCKS_H
 #define VT_LIVEBLOCKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Addresses of different spaces do not meet: a tensor may begin where its driver block begins. */
@@ -32,7 +33,7 @@ struct block {
 	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */
 	uint32_t range;      /* range group (books_range.h); 0 = none */
 	uint32_t context;    /* number of the context that it ends with; 0 = the primary one, or none */
-	uint32_t next_unused; /* of what is not live: place + 1 of the next such one */
+	uint32_t next;       /* place + 1 of the next in its chain; of what is not live, of the next such; 0 = none */
 	uint8_t space;       /* enum block_space; 0 = not live */
 };
 
@@ -40,8 +41,8 @@ struct blocks {
 	struct block *block; /* nr_places of them, some not live */
 	uint32_t nr_places, places_room, unused; /* unused: place + 1 of the first that is not live */
 	uint64_t nr_blocks;
-	uint64_t *entry; /* hash << 32 | place + 1; 0 = free */
-	uint64_t mask;   /* number of entries - 1; entries are four times the places */
+	uint32_t *chain; /* by hash: place + 1 of the first; 0 = none */
+	unsigned shift;  /* of a hash, to the number of its chain */
 };
 
 void blocks_release(struct blocks *b);
@@ -53,15 +54,96 @@ struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t addres
 bool blocks_insert(struct blocks *b, const struct block *block);
 
 /*
- * The block at an address; if there is none (*is_new), one that is otherwise 0 is added. NULL when memory runs out.
- * Valid until the next insert.
+ * Add a block at an address that is free in its space, to be filled in by the caller but for address and space. NULL
+ * when memory runs out, or (*is_live) when a block is there: nothing was added then.
  */
-struct block *blocks_claim(struct blocks *b, uint8_t space, uint64_t address, bool *is_new);
+static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t address, bool *is_live);
 
 /* Remove a block that blocks_find() gave. */
 void blocks_remove(struct blocks *b, struct block *block);
 
-/* Remove the block at an address, and return what it was, but for its space, until the next insert. NULL: none is there. */
-const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address);
+/* Remove the block at an address, and return what it was, but for space and next, until the next insert. NULL: none. */
+static inline const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address);
+
+/* ---- inside: what is done for each event ------------------------------------------------------- */
+
+/* Makes room for twice as many. No place is unused then. false when memory runs out. */
+bool blocks_grow(struct blocks *b);
+
+/* Addresses are multiples of 512 and often equally spaced: multiply, then take high bits. */
+static inline uint32_t *blocks_chain(const struct blocks *b, uint8_t space, uint64_t address)
+{
+	return &b->chain[(address + ((uint64_t)space << 57)) * 0x9e3779b97f4a7c15ull >> b->shift];
+}
+
+/* What leads to the block at an address, from its chain on; if there is none, the end of the chain. */
+static inline uint32_t *blocks_link(const struct blocks *b, uint32_t *link, uint8_t space, uint64_t address)
+{
+	while (*link && (b->block[*link - 1].address != address || b->block[*link - 1].space != space))
+		link = &b->block[*link - 1].next;
+	return link;
+}
+
+/* There is room: a place that is in no chain yet. Returns its number + 1. */
+static inline uint32_t blocks_place(struct blocks *b)
+{
+	uint32_t place = b->unused;
+
+	b->nr_blocks++;
+	if (!place)
+		return ++b->nr_places;
+	b->unused = b->block[place - 1].next;
+	return place;
+}
+
+/* Remove the block that a link leads to. */
+static inline const struct block *blocks_unlink(struct blocks *b, uint32_t *link)
+{
+	uint32_t place = *link;
+	struct block *block = &b->block[place - 1];
+
+	*link = block->next;
+	block->space = 0;
+	block->next = b->unused;
+	b->unused = place;
+	b->nr_blocks--;
+	return block;
+}
+
+static inline bool blocks_have_room(struct blocks *b)
+{
+	return b->unused || b->nr_places < b->places_room || blocks_grow(b);
+}
+
+static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t address, bool *is_live)
+{
+	struct block *block;
+	uint32_t *chain, place;
+
+	*is_live = false;
+	if (!blocks_have_room(b))
+		return NULL;
+	chain = blocks_chain(b, space, address);
+	*is_live = *blocks_link(b, chain, space, address);
+	if (*is_live)
+		return NULL;
+	place = blocks_place(b);
+	block = &b->block[place - 1];
+	block->address = address;
+	block->space = space;
+	block->next = *chain;
+	*chain = place;
+	return block;
+}
+
+static inline const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address)
+{
+	uint32_t *link;
+
+	if (!b->chain)
+		return NULL;
+	link = blocks_link(b, blocks_chain(b, space, address), space, address);
+	return *link ? blocks_unlink(b, link) : NULL;
+}
 
 #endif

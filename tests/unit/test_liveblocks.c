@@ -49,36 +49,37 @@ static void it_agrees_with_an_array(void **state)
 	blocks_release(&table);
 }
 
-/* What claims, and takes, by address is the same table: as above, with the other pair of functions. */
-static void claiming_and_taking_agree_with_finding(void **state)
+/* What adds, and takes, by address is the same table: as above, with the other pair of functions. */
+static void adding_and_taking_agree_with_finding(void **state)
 {
 	struct blocks table = { 0 };
 	uint64_t nr_live = 0;
-	bool is_new;
+	bool is_live;
 
 	(void)state;
 	srandom(2);
 	for (int step = 0; step < NR_STEPS; step++) {
 		uint8_t space = random() & 1 ? BLOCK_TENSOR : BLOCK_DRIVER;
 		uint64_t address = address_of((unsigned)random() % NR_ADDRESSES);
-		bool was_live = blocks_find(&table, space, address) != NULL;
-		struct block *claimed;
-		const struct block *taken;
+		const struct block *was_live = blocks_find(&table, space, address), *taken;
+		struct block *added;
 
 		if (random() & 1) {
-			claimed = blocks_claim(&table, space, address, &is_new);
-			assert_int_equal(is_new, !was_live);
-			assert_int_equal(claimed->size, was_live ? address + space : 0);
-			claimed->size = address + space;
-			assert_ptr_equal(blocks_find(&table, space, address), claimed);
-			nr_live += is_new;
+			added = blocks_add(&table, space, address, &is_live);
+			assert_int_equal(is_live, was_live != NULL);
+			assert_int_equal(added == NULL, is_live);
+			if (added) {
+				added->size = address + space;
+				assert_ptr_equal(blocks_find(&table, space, address), added);
+			}
+			nr_live += !is_live;
 		} else {
 			taken = blocks_take(&table, space, address);
-			assert_int_equal(taken != NULL, was_live);
+			assert_ptr_equal(taken, was_live);
 			if (taken)
 				assert_int_equal(taken->size, address + space);
 			assert_null(blocks_find(&table, space, address));
-			nr_live -= was_live;
+			nr_live -= was_live != NULL;
 		}
 		assert_int_equal(table.nr_blocks, nr_live);
 	}
@@ -99,7 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_agrees_with_an_array),
-		cmocka_unit_test(claiming_and_taking_agree_with_finding),
+		cmocka_unit_test(adding_and_taking_agree_with_finding),
 		cmocka_unit_test(an_empty_table_finds_nothing),
 	};
 
