@@ -64,8 +64,7 @@ void lives_step_began(struct lives *l)
 	mark_all(l, LIVES_STEP);
 }
 
-/* The event has a meaning for steps. */
-static int take_signs(struct lives *l, int signs)
+int lives_take_signs(struct lives *l, int signs)
 {
 	bool pass_begun = l->now.nr_begun != l->steps.nr_backwards;
 
@@ -77,23 +76,6 @@ static int take_signs(struct lives *l, int signs)
 	if (signs & STEPS_NAMED || pass_begun)
 		mark_all(l, LIVES_STEP);
 	return signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED) ? sample(l, signs) : 0;
-}
-
-int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled)
-{
-	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update, is_pooled);
-
-	if (signs < 0)
-		return signs;
-	l->signs = signs;
-	l->is_past = ev->before;
-	l->now.ordinal = ev->ordinal;
-	l->now.stack = ev->python_stack;
-	l->now.phase = (uint8_t)phase;
-	l->now.nr_ooms += ev->kind == TFMT_TENSOR_OOM;
-	l->time_ns = ev->time_ns;
-	l->flags = ev->flags;
-	return signs ? take_signs(l, signs) : 0;
 }
 
 static int64_t *net_of(struct lives *l, struct lives_device *d)
@@ -120,6 +102,19 @@ static size_t place(struct lives *l)
 	return ++l->nr_lives;
 }
 
+/* Field by field, as some have just been stored: the processor waits when it loads them in larger parts. */
+static inline void note_now(struct lives_when *when, const struct lives_when *now)
+{
+	when->ordinal = now->ordinal;
+	when->nr_begun = now->nr_begun;
+	when->nr_ended = now->nr_ended;
+	when->nr_cycles = now->nr_cycles;
+	when->nr_ooms = now->nr_ooms;
+	when->nr_forwards = now->nr_forwards;
+	when->stack = now->stack;
+	when->phase = now->phase;
+}
+
 uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module)
 {
 	struct lives_device *d = device_of(l, device);
@@ -130,8 +125,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 		return 0;
 	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
 	life = &l->life[handle - 1];
-	life->birth = l->now;
-	life->death = (struct lives_when){ .ordinal = TFMT_NO_ORDINAL };
+	note_now(&life->birth, &l->now);
 	life->address = address;
 	life->size = size;
 	life->group = group;
@@ -148,10 +142,8 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	return handle;
 }
 
-enum lives_fate lives_fate(const struct life *life)
+static inline enum lives_fate fate_between(const struct lives_when *b, const struct lives_when *d)
 {
-	const struct lives_when *b = &life->birth, *d = &life->death;
-
 	if (d->nr_cycles != b->nr_cycles)
 		return FATE_KEPT;
 	if (d->nr_begun != b->nr_begun)
@@ -159,25 +151,32 @@ enum lives_fate lives_fate(const struct life *life)
 	return d->nr_ended != b->nr_ended ? FATE_OUT_OF_PASS : FATE_SHORT;
 }
 
-/* Count it among its group's; what an exception has swept away tells nothing. */
-static void count_fate(struct lives *l, const struct life *life)
+enum lives_fate lives_fate(const struct life *life)
 {
-	struct lives_fates *grown;
-	uint32_t room = l->nr_fates ? l->nr_fates : 256;
+	return fate_between(&life->birth, &life->death);
+}
 
-	if (life->death.nr_ooms != life->birth.nr_ooms)
-		return;
-	while (room <= life->group)
+static __attribute__((noinline)) bool fates_grow(struct lives *l, uint32_t group)
+{
+	uint32_t room = l->nr_fates ? l->nr_fates : 256;
+	struct lives_fates *grown;
+
+	while (room <= group)
 		room *= 2;
-	if (room > l->nr_fates) {
-		grown = realloc(l->fates, room * sizeof(*grown));
-		if (!grown)
-			return;
-		memset(grown + l->nr_fates, 0, (room - l->nr_fates) * sizeof(*grown));
-		l->fates = grown;
-		l->nr_fates = room;
-	}
-	l->fates[life->group].nr[lives_fate(life)]++;
+	grown = realloc(l->fates, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	memset(grown + l->nr_fates, 0, (room - l->nr_fates) * sizeof(*grown));
+	l->fates = grown;
+	l->nr_fates = room;
+	return true;
+}
+
+/* Count it among its group's; what an exception has swept away tells nothing. */
+static inline void count_fate(struct lives *l, const struct life *life, enum lives_fate fate)
+{
+	if (l->now.nr_ooms == life->birth.nr_ooms && (life->group < l->nr_fates || fates_grow(l, life->group)))
+		l->fates[life->group].nr[fate]++;
 }
 
 /* Without memory for it, a moment lacks a block: its bytes are then of no category, and nothing else is wrong. */
@@ -215,12 +214,11 @@ static void window_keep(struct lives_window *w, const struct life *life)
 }
 
 /* Keep what outlived a backward pass, to tell later whose gradient was made when. */
-static void keep_gradient(struct lives *l, const struct life *life)
+static void keep_gradient(struct lives *l, const struct life *life, enum lives_fate fate)
 {
-	enum lives_fate fate = lives_fate(life);
 	struct lives_gradient *grown;
 
-	if (life->birth.phase != PHASE_BACKWARD || !life->module || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
+	if (life->birth.phase != PHASE_BACKWARD || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
 		return;
 	if (life->birth.nr_begun < l->gradient_pass)
 		return;
@@ -238,22 +236,41 @@ static void keep_gradient(struct lives *l, const struct life *life)
 	    (struct lives_gradient){ life->birth.ordinal, life->group, life->module };
 }
 
+static inline bool was_live_at(const struct life *life, const struct lives_at *m)
+{
+	return m->reached && life->birth.ordinal <= m->ordinal;
+}
+
+/* Keep it for the moments at which it was live, and for the window. Few blocks are; the end of others nobody asks for. */
+static __attribute__((noinline)) void keep(struct lives *l, struct lives_device *d, struct life *life)
+{
+	struct lives_at *step = &d->moment[LIVES_STEP];
+
+	note_now(&life->death, &l->now);
+	if (was_live_at(life, step))
+		keep_ended(step, life);
+	for (int i = 0; i < LIVES_STEP && life->birth.ordinal < d->behind_moments; i++)
+		if (was_live_at(life, &d->moment[i]))
+			keep_ended(&d->moment[i], life);
+	if (l->window)
+		window_keep(l->window, life);
+}
+
 void lives_gone(struct lives *l, uint64_t handle)
 {
 	struct life *life = handle ? &l->life[handle - 1] : NULL;
+	enum lives_fate fate;
 	struct lives_device *d;
 
 	if (!life)
 		return;
 	d = l->device[life->device];
-	life->death = l->now;
-	for (int i = 0; i < NR_LIVES_MOMENTS && life->birth.ordinal < d->behind_moments; i++)
-		if (d->moment[i].reached && life->birth.ordinal <= d->moment[i].ordinal)
-			keep_ended(&d->moment[i], life);
-	if (l->window)
-		window_keep(l->window, life);
-	count_fate(l, life);
-	keep_gradient(l, life);
+	fate = fate_between(&life->birth, &l->now);
+	if (life->birth.ordinal < d->behind_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window)
+		keep(l, d, life);
+	count_fate(l, life, fate);
+	if (life->module)
+		keep_gradient(l, life, fate);
 	d->allocated -= life->size;
 	l->allocated -= life->size;
 	*net_of(l, d) -= (int64_t)life->size;
@@ -274,7 +291,7 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 	m->time_ns = l->time_ns;
 	m->bytes = d->allocated;
 	m->nr_ended = 0;
-	if (m->ordinal >= d->behind_moments)
+	if (moment != LIVES_STEP && m->ordinal >= d->behind_moments)
 		d->behind_moments = m->ordinal + 1;
 }
 
@@ -327,6 +344,15 @@ static int by_birth(const void *va, const void *vb)
 	return (a->birth.ordinal > b->birth.ordinal) - (a->birth.ordinal < b->birth.ordinal);
 }
 
+/* What is live at the end of accounting. */
+static struct life unended(const struct life *life)
+{
+	struct life copy = *life;
+
+	copy.death = (struct lives_when){ .ordinal = TFMT_NO_ORDINAL };
+	return copy;
+}
+
 int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr)
 {
 	const struct lives_device *d = l->device[device];
@@ -342,7 +368,7 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 		return 0;
 	for (size_t i = 0; i < l->nr_lives; i++)
 		if (l->life[i].is_live && l->life[i].device == device && l->life[i].birth.ordinal <= last)
-			(*out)[(*nr)++] = l->life[i];
+			(*out)[(*nr)++] = unended(&l->life[i]);
 	for (size_t i = 0; m && i < m->nr_ended; i++)
 		(*out)[(*nr)++] = m->ended[i];
 	if (*nr)
@@ -352,9 +378,12 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 
 int lives_window_close(const struct lives *l, struct lives_window *w)
 {
-	for (size_t i = 0; i < l->nr_lives; i++)
-		if (l->life[i].is_live)
-			window_keep(w, &l->life[i]);
+	for (size_t i = 0; i < l->nr_lives; i++) {
+		struct life life = unended(&l->life[i]);
+
+		if (life.is_live)
+			window_keep(w, &life);
+	}
 	if (w->nr)
 		qsort(w->life, w->nr, sizeof(*w->life), by_birth);
 	return w->is_cut ? TFMT_E_NOMEM : 0;

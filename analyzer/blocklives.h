@@ -31,14 +31,15 @@ struct lives_when {
 	uint32_t nr_begun;    /* backward passes begun before */
 	uint32_t nr_ended;    /* ... and ended */
 	uint32_t nr_cycles;   /* cycles (steps.h) ended before */
-	uint32_t nr_forwards; /* forward's allocations before */
 	uint32_t nr_ooms;     /* failed allocations before */
+	uint32_t nr_forwards; /* forward's allocations before */
 	uint32_t stack;       /* Python stack */
 	uint8_t phase;        /* enum phase */
 };
 
 struct life {
-	struct lives_when birth, death;
+	struct lives_when birth;
+	struct lives_when death; /* of what is live in struct lives: not set yet */
 	uint64_t address, size;
 	uint32_t group; /* index into the books' groups: stack, shape */
 	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
@@ -90,7 +91,7 @@ struct lives_window {
 
 struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
-	uint64_t behind_moments; /* whoever is born there or later was live at none of them */
+	uint64_t behind_moments; /* whoever is born there or later was live at none of them but LIVES_STEP */
 	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
 	int64_t later_net[NR_PHASES]; /* ... and behind */
 	uint64_t allocated, pending_allocated;
@@ -122,7 +123,8 @@ struct lives {
 };
 
 /* The next event, before it is entered in the books, told as to steps_next(). Returns 0 or TFMT_E_NOMEM. */
-int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled);
+static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+			     bool is_pooled);
 
 /* Has the event that was given to lives_next() a meaning for stepsamples.h? Once steps have shown, few have. */
 static inline bool lives_concern_samples(const struct lives *l)
@@ -177,5 +179,35 @@ void lives_window_release(struct lives_window *w);
 /* What was allocated when a step began, 0 the first, of which nobody knows. false: there is no such step. */
 bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes);
 void lives_release(struct lives *l);
+
+/* What lives_next() does with an event that has a meaning for steps. Returns 0 or TFMT_E_NOMEM. */
+int lives_take_signs(struct lives *l, int signs);
+
+/* Likewise, but for failed allocations. */
+static inline int lives_next_tensor(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+				    bool is_pooled)
+{
+	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update, is_pooled);
+
+	if (signs < 0)
+		return signs;
+	l->signs = signs;
+	l->is_past = ev->before;
+	l->now.ordinal = ev->ordinal;
+	l->now.stack = ev->python_stack;
+	l->now.phase = (uint8_t)phase;
+	l->time_ns = ev->time_ns;
+	l->flags = ev->flags;
+	return signs ? lives_take_signs(l, signs) : 0;
+}
+
+static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+			     bool is_pooled)
+{
+	int err = lives_next_tensor(l, ev, phase, is_update, is_pooled);
+
+	l->now.nr_ooms += err >= 0 && ev->kind == TFMT_TENSOR_OOM;
+	return err;
+}
 
 #endif
