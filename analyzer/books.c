@@ -119,20 +119,6 @@ void books_reserved_add(struct device_books *d, int64_t bytes)
 	}
 }
 
-/* Reserved as the framework itself reports it. Its report follows the driver's event within one call. */
-static void books_reserved_report(struct device_books *d, uint64_t bytes)
-{
-	if (d->reported && d->reserved_bytes != bytes)
-		d->disagreements++;
-	d->reported = true;
-	d->reserved_bytes = bytes;
-	if (bytes > d->reserved_peak_bytes || (d->unconfirmed_peak && bytes == d->reserved_peak_bytes)) {
-		d->reserved_peak_bytes = bytes;
-		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
-		d->unconfirmed_peak = false;
-	}
-}
-
 /* Driver totals, up or down, by the space of the group. */
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
@@ -163,36 +149,16 @@ static void driver_add(struct books *books, const struct group *g, int64_t bytes
 	}
 }
 
-/* A block comes to its group, or leaves it (bytes and blocks are negative). */
-static inline void group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
-{
-	group_keep_marks(g, d->mark);
-	g->live.bytes += bytes;
-	g->live.blocks += blocks;
-}
-
-static inline void tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
-{
-	group_add(g, d, b->size, 1);
-	books_range_enter(books, b, g);
-	d->allocated_bytes += b->size;
-	d->requested_bytes += g->shape_bytes;
-	if (!g->shape_bytes)
-		d->has_unshaped = true;
-	if (d->requested_bytes > d->requested_peak_bytes && !d->allocated_unsure)
-		d->requested_peak_bytes = d->requested_bytes;
-}
-
 void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 {
 	struct group *g = &books->groups.group[b->group];
 	struct device_books *d = &books->device[g->device];
 
 	if (g->tensor) {
-		tensor_enter(books, d, g, b);
+		books_tensor_enter(books, d, g, b);
 		return;
 	}
-	group_add(g, d, b->size, 1);
+	books_group_add(g, d, b->size, 1);
 	books_range_enter(books, b, g);
 	driver_add(books, g, (int64_t)b->size, time_ns);
 }
@@ -202,16 +168,13 @@ void books_leave(struct books *books, const struct block *b)
 	struct group *g = &books->groups.group[b->group];
 	struct device_books *d = &books->device[g->device];
 
-	group_add(g, d, 0 - b->size, UINT64_MAX);
-	books_range_leave(books, b, g);
 	if (g->tensor) {
-		d->allocated_bytes -= b->size;
-		d->requested_bytes -= g->shape_bytes;
-		if (books->lives)
-			lives_gone(books->lives, b->handle);
-	} else {
-		driver_add(books, g, -(int64_t)b->size, 0);
+		books_tensor_leave(books, d, g, b);
+		return;
 	}
+	books_group_add(g, d, 0 - b->size, UINT64_MAX);
+	books_range_leave(books, b, g);
+	driver_add(books, g, -(int64_t)b->size, 0);
 }
 
 void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
@@ -229,17 +192,6 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 	blocks_remove(&books->blocks, stale);
 	if (books->damage.any)
 		books_damage_stale(books, &gone);
-}
-
-/* The most that tensors have held, if this is it. */
-static void tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
-{
-	if (books->lives && !d->allocated_unsure)
-		lives_total(books->lives, (uint8_t)(d - books->device), d->allocated_bytes);
-	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
-		return;
-	d->allocated_peak_bytes = d->allocated_bytes;
-	books_mark(d, MARK_TENSOR_PEAK, time_ns);
 }
 
 int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
@@ -267,80 +219,7 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 	d->allocated_bytes += (uint64_t)bytes;
 	d->has_unshaped = true;
 	if (bytes > 0)
-		tensor_peak(books, d, time_ns);
-	return 0;
-}
-
-/* A new block at this address; one that is live there was freed unseen. NULL when memory runs out. */
-static inline struct block *tensor_block(struct books *books, uint64_t address)
-{
-	bool is_live;
-	struct block *b = blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
-
-	if (b || !is_live)
-		return b;
-	books_forget_stale(books, BLOCK_TENSOR, address);
-	return blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
-}
-
-int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
-{
-	int64_t group = books_group(books, ev, true);
-	uint32_t range = books_range(books, ev, true);
-	struct block *b = tensor_block(books, ev->address);
-	struct device_books *d = &books->device[books_device(ev)];
-
-	if (group < 0 || !b)
-		return TFMT_E_NOMEM;
-	b->size = ev->size;
-	b->ordinal = ev->ordinal;
-	b->group = (uint32_t)group;
-	b->range = range;
-	b->handle = 0;
-	if (books->lives)
-		b->handle = lives_born(books->lives, books_device(ev), b->address, b->size, b->group,
-				       books->modulepaths ? modulepaths_next(books->modulepaths, ev,
-									     &books->lives->now) : 0);
-	d->tensor_allocs++;
-	tensor_enter(books, d, &books->groups.group[group], b);
-	if (d->driver_peak_is_new)
-		d->allocated_at_driver_peak_bytes = d->allocated_bytes;
-	d->driver_peak_is_new = false;
-	if (reported)
-		books_reserved_report(d, ev->aux);
-	tensor_peak(books, d, ev->time_ns);
-	return 0;
-}
-
-int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
-		      bool reported)
-{
-	const struct block *b = blocks_take(&books->blocks, BLOCK_TENSOR, ev->address);
-
-	d->tensor_frees++;
-	d->driver_peak_is_new = false;
-	if (b) {
-		books_leave(books, b);
-	} else {
-		books->unmatched_frees++;
-		books_damage_unmatched(books, books_device(ev), true);
-	}
-	if (reported)
-		books_reserved_report(d, ev->aux);
-	return 0;
-}
-
-int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
-{
-	struct device_books *d = &books->device[books_device(ev)];
-
-	d->tensor_ooms++;
-	d->oom_asked_bytes = ev->size;
-	if (reported)
-		books_reserved_report(d, ev->aux);
-	books_mark(d, MARK_OOM, ev->time_ns);
-	if (books->lives)
-		lives_mark(books->lives, books_device(ev), LIVES_OOM);
+		books_tensor_peak(books, d, time_ns);
 	return 0;
 }
 
@@ -465,7 +344,7 @@ static int books_event(struct books *books, const struct tfmt_event *ev)
 	}
 }
 
-int books_apply(struct books *books, const struct tfmt_event *ev)
+int books_apply_any(struct books *books, const struct tfmt_event *ev)
 {
 	int err = ranges_apply(&books->ranges, ev);
 
@@ -491,6 +370,8 @@ int books_apply(struct books *books, const struct tfmt_event *ev)
 		err = books_event(books, ev);
 	if (!err && books->damage.any)
 		err = books_damage_after(books, ev);
+	books->is_calm = books->past_entered && !books->damage.any &&
+			 (books->at_time_ns == UINT64_MAX || books->time_marked);
 	return err;
 }
 

@@ -115,6 +115,7 @@ struct books {
 	uint32_t nr_undos;
 	struct books_damage damage;
 	bool past_untold;  /* ... and of tensors nobody has counted before: they come from the driver's pools */
+	bool is_calm;      /* nothing is missing, no moment is waited for, and the past is entered */
 	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };
 

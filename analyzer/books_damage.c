@@ -19,6 +19,7 @@ void books_damaged(struct books *books)
 	struct books_damage *damage = &books->damage;
 
 	damage->any = damage->is_new = true;
+	books->is_calm = false;
 	damage->read = bytes_read(books);
 	damage->known = tfmt_reader_totals(books->reader, &damage->totals);
 	phases_damaged(&books->phases);

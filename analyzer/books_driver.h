@@ -71,6 +71,24 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
  */
 bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev);
 
+/* What books_apply() does with any event; it needs it for few. */
+int books_apply_any(struct books *books, const struct tfmt_event *ev);
+
+/* A block comes to its group, or leaves it (bytes and blocks are negative). */
+static inline void books_group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
+{
+	group_keep_marks(g, d->mark);
+	g->live.bytes += bytes;
+	g->live.blocks += blocks;
+}
+
+/* A tensor's block, of group g and device d, comes onto the books or leaves them; as books_enter() and books_leave(). */
+void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b);
+void books_tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b);
+
+/* The most that tensors have held, if this is it. */
+void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns);
+
 /* One function per kind of event; each returns 0 or TFMT_E_NOMEM. */
 int books_driver_alloc(struct books *books, const struct tfmt_event *ev);
 int books_driver_free(struct books *books, const struct tfmt_event *ev);

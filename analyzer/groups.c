@@ -111,10 +111,17 @@ static bool same_identity(const struct group_identity *a, const struct group_ide
 	       a->graph_pool == b->graph_pool && a->unrecorded == b->unrecorded && a->before == b->before;
 }
 
-static int64_t groups_search(struct groups *t, const struct group_identity *id, bool *is_new)
+static bool is_plain(const struct group_identity *id)
+{
+	return id->tensor && id->python_stack >= TFMT_STACK_FIRST && !id->thread && !id->space && !id->modelled &&
+	       !id->graph_pool && !id->unrecorded && !id->before;
+}
+
+int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new)
 {
 	uint32_t hash = identity_hash(id);
 
+	*is_new = false;
 	for (uint64_t i = hash; t->slot && t->slot[i & (t->slots_room - 1)]; i++) {
 		uint64_t slot = t->slot[i & (t->slots_room - 1)];
 		uint32_t index = (uint32_t)slot - 1;
@@ -125,26 +132,7 @@ static int64_t groups_search(struct groups *t, const struct group_identity *id, 
 	if (!make_room(t))
 		return -1;
 	*is_new = true;
-	t->group[t->nr_groups] = (struct group){ .identity = *id };
+	t->group[t->nr_groups] = (struct group){ .identity = *id, .is_plain = is_plain(id) };
 	put_slot(t, hash, t->nr_groups);
 	return t->nr_groups++;
-}
-
-int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new)
-{
-	uint32_t next = t->latest ? t->group[t->latest - 1].next : 0;
-	int64_t index = (int64_t)next - 1;
-
-	*is_new = false;
-	if (!next || !same_identity(&t->group[index].identity, id))
-		index = groups_search(t, id, is_new);
-	if (index < 0)
-		return index;
-	if (t->latest)
-		t->group[t->latest - 1].next = (uint32_t)index + 1;
-	t->latest = (uint32_t)index + 1;
-	next = t->group[index].next;
-	if (next)
-		__builtin_prefetch(&t->group[next - 1]);
-	return index;
 }

@@ -61,19 +61,21 @@ struct group {
 	};
 	uint8_t owner;        /* enum owner, of modelled memory and of `before` only */
 	uint8_t phase;        /* enum phase of the first block's allocation */
+	bool is_plain;        /* tensors with a Python stack; of the rest of the identity only the device is not 0 */
 	uint64_t shape_bytes; /* per block, before the allocator's rounding; 0 if unknown */
-	uint32_t next;        /* index + 1 of the group that was found after this one: training repeats itself */
 	struct group_figures live;
 	uint32_t seen[NR_MARKS]; /* number of the mark that at[] holds */
 	struct group_figures at[NR_MARKS]; /* last: what is above is needed with each event */
 };
+
+#define GROUPS_KNOWN 2048 /* a power of two; about what a step of training has, and fits the first cache */
 
 struct groups {
 	struct group *group;
 	uint32_t nr_groups, room;
 	uint64_t *slot; /* hash table: hash << 32 | index + 1; 0 = free */
 	uint64_t slots_room;
-	uint32_t latest; /* index + 1 of what was found last */
+	uint32_t known[GROUPS_KNOWN]; /* by event: index + 1 of the group that the latest such one was of */
 };
 
 void groups_release(struct groups *t);
@@ -83,6 +85,22 @@ void groups_release(struct groups *t);
  * memory runs out. Adding moves groups: pointers into the table do not outlive it.
  */
 int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
+
+/* Is it the group of a tensor event? For what nearly all events are; false says nothing. */
+static inline bool group_is_of(const struct group *g, const struct tfmt_event *ev)
+{
+	return g->is_plain && g->python_stack == ev->python_stack && g->native_stack == ev->native_stack &&
+	       g->shape == ev->shape && g->function == ev->function && g->device == ev->device &&
+	       !(ev->flags & (TFMT_SPACE_MASK | TFMT_FLAG_MODELLED));
+}
+
+/* Where the group of a tensor event is noted when it has been found: training repeats itself. */
+static inline uint32_t *groups_known(struct groups *t, const struct tfmt_event *ev)
+{
+	uint32_t hash = (ev->python_stack * 31 + ev->native_stack) * 31 + ev->shape;
+
+	return &t->known[hash * 0x9e3779b1u / (UINT32_MAX / GROUPS_KNOWN + 1)];
+}
 
 /* What group_keep_marks() does when there is something to keep. */
 void group_keep_new_marks(struct group *g, const uint32_t mark[static NR_MARKS]);
