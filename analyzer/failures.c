@@ -143,7 +143,16 @@ static __attribute__((noinline)) void add_size(struct failures_sizes *s, const s
 	s->next_bytes = ev->size + ev->size / 2;
 }
 
-static inline void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+/* Has the stack had as much before? True of nearly all events; false says nothing. */
+static inline bool is_size_known(const struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+{
+	const struct failures_process *q = f->nr_processes ? &f->process[f->nr_processes - 1] : NULL;
+
+	return q && q->process == p && ev->python_stack < q->nr_sizes &&
+	       ev->size < q->sizes[ev->python_stack].next_bytes;
+}
+
+static void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
 {
 	struct failures_process *q = process_of(f, p);
 	uint32_t stack = ev->python_stack;
@@ -169,7 +178,8 @@ static void handle(struct failures_of_device *d, uint32_t stack)
 		d->failure[d->nr_handled].handled = true;
 }
 
-static void tensor_allocated(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+static __attribute__((noinline)) void tensor_allocated(struct failures *f, const struct model_process *p,
+						       const struct tfmt_event *ev)
 {
 	struct failures_of_device *d;
 
@@ -237,9 +247,13 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 
 	if (ev->kind == TFMT_TENSOR_FREE)
 		return;
-	if (ev->kind == TFMT_TENSOR_ALLOC)
-		tensor_allocated(f, process, ev);
-	else if (ev->kind == TFMT_DRIVER_ALLOC)
+	if (ev->kind == TFMT_TENSOR_ALLOC) {
+		/* Nearly always there is no failure yet, and nothing new in the event. */
+		if (f->nr_devices || !stepinputs_raise(&f->inputs, process, ev) || !is_size_known(f, process, ev))
+			tensor_allocated(f, process, ev);
+		return;
+	}
+	if (ev->kind == TFMT_DRIVER_ALLOC)
 		driver_allocated(f, process, ev);
 	else if (ev->kind == TFMT_PHASE_END && ev->address == TFMT_PHASE_BACKWARD)
 		pass_ended(f, process);

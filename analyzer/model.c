@@ -227,16 +227,25 @@ static int next_events(struct model_process *p, const struct tfmt_event **ev, st
 	return tfmt_reader_next(p->reader, single);
 }
 
+static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)
+{
+	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
+}
+
 static int enter_events(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
 {
-	int err = 0;
+	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
+	const struct tfmt_event *end = ev + nr;
 
-	for (int i = 0; i < nr && !err; i++, ev++) {
-		err = books_apply(&p->books, ev);
-		if (!err && o->observe && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past))
+	for (; ev < end; ev++) {
+		int err = books_apply(&p->books, ev);
+
+		if (err)
+			return err;
+		if (is_observed(ev, o, but_for) && o->observe)
 			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
 	}
-	return err;
+	return 0;
 }
 
 static int process_read(struct model *m, size_t index, const struct model_options *o)

@@ -75,6 +75,7 @@ struct model_options {
 	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
 			uint64_t time_ns);
 	void *ctx;
+	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
 	bool observe_past; /* also the events of a checkpoint (ev->before): what is live where a kept recording begins */
 	bool quiet; /* no progress line */
 	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */

@@ -60,4 +60,22 @@ uint32_t stepinputs_from(const struct stepinputs_place *p, uint64_t ordinal);
 /* What a place had in effect at an event: its latest change up to there, NULL = none. */
 const struct stepinputs_change *stepinputs_at(const struct stepinputs_place *p, uint64_t ordinal);
 
+/*
+ * Does what stepinputs_observe() does with an allocation in the latest cycle of the device that was seen last, if only
+ * its peak may be new: true of nearly all. false: nothing was done.
+ */
+static inline bool stepinputs_raise(struct stepinputs *s, const struct model_process *p, const struct tfmt_event *ev)
+{
+	const struct stepinputs_device *d = s->nr_devices ? &s->device[s->nr_devices - 1] : NULL;
+	uint64_t bytes, *peak;
+
+	if (!d || d->process != p || d->ordinal != ev->device || !d->nr_cycles ||
+	    p->books.phase == PHASE_OTHER || p->books.lives->now.nr_cycles != d->first_cycle + d->nr_cycles - 1)
+		return false;
+	bytes = p->books.device[ev->device].allocated_bytes;
+	peak = &d->peak_bytes[d->nr_cycles - 1];
+	*peak = bytes > *peak ? bytes : *peak; /* no branch: which way it goes cannot be foreseen */
+	return true;
+}
+
 #endif

@@ -75,7 +75,8 @@ int cmd_advise(int argc, const char **argv)
 {
 	struct advise_opts o = { 0 };
 	struct failures failures = FAILURES_INIT;
-	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures };
+	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
+				      .observe_no_frees = true };
 	struct model m = MODEL_INIT;
 	enum opt_result parsed = opt_parse(&advise_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;

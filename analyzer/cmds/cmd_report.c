@@ -400,7 +400,8 @@ int cmd_report(int argc, const char **argv)
 	struct model m = MODEL_INIT;
 	struct findings found = { 0 };
 	struct failures failures = FAILURES_INIT;
-	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures };
+	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
+				      .observe_no_frees = true };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
 	int ret, damaged = CMD_FINE;
