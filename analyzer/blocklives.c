@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/idtable.h"
 #include "analyzer/sorted.h"
 
 static struct lives_device *device_of(struct lives *l, uint8_t device)
@@ -69,7 +70,7 @@ int lives_take_signs(struct lives *l, int signs)
 	bool pass_begun = l->now.nr_begun != l->steps.nr_backwards;
 
 	if (signs & STEPS_CYCLE || pass_begun)
-		l->has_graph = false;
+		l->has_graph = l->has_forward = false;
 	l->now.nr_begun = l->steps.nr_backwards;
 	l->now.nr_ended = l->steps.nr_ended;
 	l->now.nr_cycles = l->steps.cycles.nr_bounds;
@@ -115,6 +116,15 @@ static inline void note_now(struct lives_when *when, const struct lives_when *no
 	when->phase = now->phase;
 }
 
+static void note_brought(struct lives *l)
+{
+	if (l->now.stack < TFMT_STACK_FIRST)
+		return;
+	l->brings = idtable_grown(l->brings, &l->nr_brings, l->now.stack, sizeof(*l->brings), l->steps.reader);
+	if (l->now.stack < l->nr_brings)
+		l->brings[l->now.stack] = 1;
+}
+
 uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module)
 {
 	struct lives_device *d = device_of(l, device);
@@ -134,8 +144,13 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	life->device = device;
 	life->behind_forward = l->has_graph;
 	life->is_live = true;
-	l->now.nr_forwards += l->now.phase == PHASE_FORWARD;
-	l->has_graph |= l->now.phase == PHASE_FORWARD && l->flags & TFMT_FLAG_FORWARD;
+	if (l->now.phase == PHASE_FORWARD) {
+		l->now.nr_forwards++;
+		l->has_forward = true;
+		l->has_graph |= !!(l->flags & TFMT_FLAG_FORWARD);
+	} else if (l->now.phase <= PHASE_INIT && !l->has_forward) {
+		note_brought(l);
+	}
 	d->allocated += size;
 	l->allocated += size;
 	*net_of(l, d) += (int64_t)size;
@@ -431,6 +446,7 @@ void lives_release(struct lives *l)
 	}
 	free(l->life);
 	free(l->fates);
+	free(l->brings);
 	free(l->gradient);
 	steps_release(&l->steps);
 	*l = (struct lives){ 0 };

@@ -45,7 +45,7 @@ struct life {
 	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
 	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
 	uint8_t device;
-	bool behind_forward; /* autograd nodes were made in the same cycle, and no backward has run since */
+	bool behind_forward; /* autograd nodes were made in the same cycle, no backward has run and nothing failed since */
 	bool is_live;        /* private */
 };
 
@@ -117,7 +117,10 @@ struct lives {
 	int signs; /* ... enum steps_sign */
 	bool is_past; /* ... it was before the kept part */
 	uint64_t allocated; /* on all devices */
-	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began */
+	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
+	bool has_forward; /* ... or has allocated in forward, with nodes or without */
+	uint8_t *brings; /* by Python stack: has it ever allocated before any forward of its cycle? */
+	uint32_t nr_brings;
 	uint16_t flags;
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
 };
@@ -130,6 +133,15 @@ static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum 
 static inline bool lives_concern_samples(const struct lives *l)
 {
 	return l->signs || (!l->steps.nr_backwards && !l->steps.named.nr_bounds);
+}
+
+/*
+ * Does this line bring what a forward starts with? A batch that is made behind an evaluation that kept its graph, or
+ * behind an attempt that failed, is known by its line: at another time nothing stood before it.
+ */
+static inline bool lives_brings_batch(const struct lives *l, uint32_t python_stack)
+{
+	return python_stack < l->nr_brings && l->brings[python_stack];
 }
 
 /* A block of this event: its handle, 0 when memory runs out. */
@@ -206,7 +218,11 @@ static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum 
 {
 	int err = lives_next_tensor(l, ev, phase, is_update, is_pooled);
 
-	l->now.nr_ooms += err >= 0 && ev->kind == TFMT_TENSOR_OOM;
+	if (err >= 0 && ev->kind == TFMT_TENSOR_OOM) { /* whoever catches it begins anew */
+		l->now.nr_ooms++;
+		l->now.nr_forwards += phase == PHASE_FORWARD; /* it would have been one of forward's */
+		l->has_graph = l->has_forward = false;
+	}
 	return err;
 }
 

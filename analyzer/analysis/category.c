@@ -212,7 +212,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if (life->behind_forward && fate != FATE_KEPT)
+	if (life->behind_forward && fate != FATE_KEPT && !lives_brings_batch(j->lives, life->birth.stack))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);

@@ -9,7 +9,7 @@ import pytest
 TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
-    "in_backward", "no_modules", "adversarial", "twice",
+    "in_backward", "no_modules", "adversarial", "twice", "interrupted",
 ]
 JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/hf_trainer.py",), ("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first

@@ -253,6 +253,35 @@ def twice():
     return images
 
 
+def interrupted():
+    """The first batch does not fit; evaluations keep their graphs, and something is drawn between two networks."""
+    first = nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 4096), nn.GELU()).cuda()
+    second = nn.Sequential(nn.Linear(4096, 1024), nn.GELU(), nn.Linear(1024, 10)).cuda()
+    parameters = [*first.parameters(), *second.parameters()]
+    optimizer = torch.optim.Adam(parameters)
+    note(first, optimizer)
+    truth.model(second, inputs=False)
+
+    def step(rows):
+        batch = torch.empty(rows, 1024, device=DEVICE)
+        truth.input(batch)
+        hidden = first(batch)
+        with torch.no_grad():
+            noise = torch.randn_like(hidden)
+        second(hidden * noise).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    try:
+        step(1 << 22)
+    except torch.OutOfMemoryError:
+        step(4096)
+    for _ in range(3):
+        step(4096)
+        kept = first(torch.empty(512, 1024, device=DEVICE))
+    del kept
+
+
 JOBS = {
     "sgd_momentum": sgd_momentum,
     "adamw_foreach": lambda: adamw(foreach=True),
@@ -266,6 +295,7 @@ JOBS = {
     "no_modules": no_modules,
     "adversarial": adversarial,
     "twice": twice,
+    "interrupted": interrupted,
 }
 
 with truth.watch():
