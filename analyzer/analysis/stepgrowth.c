@@ -422,11 +422,16 @@ void stepgrowth_release(struct stepgrowth *g)
 	g->cause = NULL;
 }
 
+bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	return limits->capacity_bytes && g->nr_readings && g->reading[g->nr_readings - 1].bytes >= g->limit_bytes;
+}
+
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
 	const struct growth_fit *fit = growth_believed(&g->total);
 
-	if (!g->nr_findings || !fit->is_known || !isfinite(fit->limit_step) ||
+	if (!g->nr_findings || !fit->is_known || !isfinite(fit->limit_step) || stepgrowth_is_beyond(g, limits) ||
 	    fit->limit_step > g->reading[g->nr_readings - 1].step + horizon(g, limits))
 		return NAN;
 	if (g->is_by_time)

@@ -88,9 +88,12 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 		    const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
+/* Does the last reading pass the capacity that was asked about, with what a step and others take beside it? */
+bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
+
 /*
  * The step, or the second, in which memory is going to run out, NAN: none is known, or it is beyond the horizon: by time
- * a month.
+ * a month; or it has come already.
  */
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 

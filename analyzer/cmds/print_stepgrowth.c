@@ -184,14 +184,17 @@ static const char *place_text(char *buf, size_t size, const struct model *m, str
 }
 
 /* The sentence, with the place or "". Returns its width. */
-static int line_text(char *buf, size_t size, const struct stepgrowth *g, double oom, const char *place)
+static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
+		     const char *place)
 {
+	double oom = stepgrowth_oom_step(g, limits);
 	char slope[HUMAN_MAX], at[HUMAN_MAX];
 
 	rate(slope, findings_slope(g));
 	if (isnan(oom))
-		return snprintf(buf, size, "%s grows by %s a %s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
-				slope, unit(g), place);
+		return snprintf(buf, size, "%s grows by %s a %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
+				slope, unit(g), place,
+				stepgrowth_is_beyond(g, limits) ? ", and is beyond the capacity already" : "");
 	if (g->is_by_time)
 		return snprintf(buf, size, "Memory grows by %s a second%s, and runs out after %s.", slope, place,
 				seconds_text(at, oom));
@@ -203,12 +206,11 @@ unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const stru
 			       const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
 	char text[2 * TEXT_MAX], place[TEXT_MAX];
-	double oom = stepgrowth_oom_step(g, limits);
 
 	if (!g->nr_findings)
 		return 0;
-	if (line_text(text, sizeof(text), g, oom, place_text(place, sizeof(place), m, d->process, g)) > PAGE_WIDTH)
-		line_text(text, sizeof(text), g, oom, "");
+	if (line_text(text, sizeof(text), g, limits, place_text(place, sizeof(place), m, d->process, g)) > PAGE_WIDTH)
+		line_text(text, sizeof(text), g, limits, "");
 	emit_heading(e, "%s", text);
 	return 1;
 }
@@ -442,6 +444,7 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	emit_double(e, "limit_bytes", NULL, g->limit_bytes);
 	emit_double(e, "overhead_bytes", NULL, g->overhead_bytes);
 	emit_double(e, "step_ns", NULL, g->step_ns);
+	emit_bool(e, "beyond_capacity", NULL, stepgrowth_is_beyond(g, limits));
 	json_step_number(e, "predicted_oom_step", oom);
 	json_step_number(e, "predicted_oom_step_low", isnan(oom) ? NAN : floor(f->limit_step_low) + 1);
 	json_step_number(e, "predicted_oom_step_high", isnan(oom) ? NAN : floor(f->limit_step_high) + 1);

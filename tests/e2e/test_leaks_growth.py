@@ -169,3 +169,17 @@ def test_coming_end_is_foretold(vramtrace, tmp_path, kind):
     end = device["steps"]["count"] + 1  # the step that did not get as far as the next
     assert abs(growth["predicted_oom_step"] - end) <= 0.03 * end, json.dumps(growth)
     assert growth["believed"] == ("quadratic" if kind == "accelerating" else "linear")
+
+
+def test_capacity_that_is_passed_already(vramtrace, recorded):
+    """Beyond what `--capacity` leaves no coming step is foretold: memory is short already."""
+    path = recorded("leaks/planted.py", "history", str(STEPS)).path
+    growth = vramtrace.json("leaks", path)["growth"][0]
+    assert not growth["beyond_capacity"]
+    room = int(growth["overhead_bytes"] + growth["causes"][0]["last_bytes"])
+    beyond = vramtrace.json("leaks", "--capacity", f"{room}", path)["growth"][0]
+    assert beyond["beyond_capacity"] and beyond["predicted_oom_step"] is None
+    text = vramtrace.call("leaks", "--capacity", f"{room}", path).stdout
+    assert "beyond the capacity already" in text and "near step" not in text and "believed" not in text
+    ahead = vramtrace.json("leaks", "--capacity", f"{room + (1 << 30)}", path)["growth"][0]
+    assert not ahead["beyond_capacity"] and ahead["predicted_oom_step"] > STEPS
