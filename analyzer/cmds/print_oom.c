@@ -11,6 +11,7 @@
 
 #define SENTENCE_MAX 400
 #define SENTENCES_MAX 8
+#define PAGE_LINES 24
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -327,18 +328,6 @@ static void say_advice(struct sentences *to, const struct oom_message *m, const 
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_figure(struct emit *e, const char *label, struct oom_figure figure, bool *is_first)
-{
-	char buf[32];
-
-	if (!figure.known)
-		return;
-	if (*is_first)
-		emit_blank(e);
-	*is_first = false;
-	emit_label(e, NULL, label, "%11s", print_oom_figure(buf, figure));
-}
-
 static void print_title(struct emit *e, const struct oom_message *m)
 {
 	char rank[32] = "", device[32] = "";
@@ -350,25 +339,36 @@ static void print_title(struct emit *e, const struct oom_message *m)
 	emit_heading(e, "%s%s%s%sout of memory", rank, device, m->backend, *m->backend ? " " : "");
 }
 
-static void print_figures(struct emit *e, const struct oom_message *m, const struct oom_story *s)
+/* Lines that sentences take, with an empty one before them. */
+static unsigned nr_lines(const struct sentences *from, const char *lead)
 {
-	const struct oom_figure none = { 0 };
-	bool is_first = true;
+	unsigned lines = from->nr > 0;
 
-	print_figure(e, "  asked", s->requested, &is_first);
-	print_figure(e, "  short by", s->lacking.bytes > 0 ? s->lacking : none, &is_first);
-	print_figure(e, "  capacity", m->capacity, &is_first);
-	print_figure(e, "  free", s->free, &is_first);
-	print_figure(e, "  reserved", s->reserved, &is_first);
-	print_figure(e, "  allocated", s->allocated, &is_first);
-	print_figure(e, "  cached, unused", s->unused, &is_first);
-	print_figure(e, "  outside PyTorch", s->outside, &is_first);
-	print_figure(e, "  allowed", s->is_no_limit ? none : m->allowed, &is_first);
+	for (size_t i = 0; i < from->nr; i++)
+		lines += print_wrapped(NULL, lead, lead, from->text[i]);
+	return lines;
+}
+
+/* Leave out evidence from the end until it takes at most so many lines. */
+static void shorten(struct sentences *evidence, unsigned lines)
+{
+	while (evidence->nr && nr_lines(evidence, "- ") > lines)
+		evidence->nr--;
+}
+
+static void print_sentences(struct emit *e, const struct sentences *from, const char *first, const char *others,
+			    const char *indent)
+{
+	if (from->nr)
+		emit_blank(e);
+	for (size_t i = 0; i < from->nr; i++)
+		print_wrapped(e, i ? others : first, indent, from->text[i]);
 }
 
 void print_oom_text(struct emit *e, const struct oom_message *m, const struct oom_story *s)
 {
 	struct sentences verdict = { 0 }, evidence = { 0 }, advice = { 0 };
+	unsigned lines = 1, figures, columns;
 
 	if (!emit_is_text(e))
 		return;
@@ -381,77 +381,17 @@ void print_oom_text(struct emit *e, const struct oom_message *m, const struct oo
 
 	print_title(e, m);
 	for (size_t i = 0; i < verdict.nr; i++)
-		print_wrapped(e, i ? "also: " : "", i ? "      " : "", verdict.text[i]);
-	print_figures(e, m, s);
-	for (size_t i = 0; i < evidence.nr; i++) {
-		if (!i)
-			emit_blank(e);
-		print_wrapped(e, "- ", "  ", evidence.text[i]);
-	}
-	for (size_t i = 0; i < advice.nr; i++) {
-		if (!i)
-			emit_blank(e);
-		print_wrapped(e, i ? "      " : "next: ", "      ", advice.text[i]);
-	}
+		lines += print_wrapped(e, i ? "also: " : "", i ? "      " : "", verdict.text[i]);
+	lines += nr_lines(&advice, "      ");
+	figures = print_oom_figures(NULL, m, s, 1);
+	columns = lines + figures + nr_lines(&evidence, "- ") > PAGE_LINES ? 2 : 1;
+	lines += print_oom_figures(e, m, s, columns);
+	shorten(&evidence, lines < PAGE_LINES ? PAGE_LINES - lines : 0);
+	print_sentences(e, &evidence, "- ", "- ", "  ");
+	print_sentences(e, &advice, "next: ", "      ", "      ");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void print_json_figure(struct emit *e, const char *key, struct oom_figure f)
-{
-	if (!f.known) {
-		emit_null(e, key, NULL);
-		return;
-	}
-	emit_object_begin(e, key, NULL);
-	emit_double(e, "bytes", NULL, nearbyint(f.bytes));
-	emit_double(e, "low", NULL, nearbyint(f.bytes - f.slack));
-	emit_double(e, "high", NULL, nearbyint(f.bytes + f.slack));
-	emit_object_end(e);
-}
-
-static void print_json_number(struct emit *e, const char *key, int64_t number)
-{
-	if (number < 0)
-		emit_null(e, key, NULL);
-	else
-		emit_int(e, key, NULL, number);
-}
-
-void print_oom_message(struct emit *e, const struct oom_message *m, const struct oom_story *s)
-{
-	static const char *const wordings[] = { "fields", "sentences", "async", "cut", "oversize",
-						"driver", "library",   "host",  "mps", "not_pytorch" };
-
-	emit_string(e, "wording", NULL, wordings[m->wording]);
-	emit_string(e, "backend", NULL, *m->backend ? m->backend : NULL);
-	print_json_number(e, "rank", m->rank);
-	print_json_number(e, "device", m->device);
-	emit_uint(e, "count", NULL, m->count);
-	print_json_figure(e, "requested", m->requested);
-	print_json_figure(e, "capacity", m->capacity);
-	print_json_figure(e, "free", m->free);
-	print_json_figure(e, "allocated", m->allocated);
-	print_json_figure(e, "reserved", s->reserved);
-	print_json_figure(e, "private_pools", m->private_pools);
-	print_json_figure(e, "allowed", m->allowed);
-	print_json_figure(e, "process", m->own);
-	emit_array_begin(e, "processes", NULL);
-	for (size_t i = 0; i < m->nr_processes; i++) {
-		emit_object_begin(e, NULL, NULL);
-		emit_uint(e, "pid", NULL, m->process[i].pid);
-		print_json_figure(e, "used", m->process[i].used);
-		emit_bool(e, "is_this_one", NULL, &m->process[i] == s->self);
-		emit_object_end(e);
-	}
-	emit_array_end(e);
-	print_json_figure(e, "lacking", s->lacking);
-	print_json_figure(e, "unused", s->unused);
-	emit_double(e, "unused_share", NULL, s->unused_share);
-	print_json_figure(e, "outside", s->outside);
-	print_json_figure(e, "others", s->others);
-	emit_double(e, "largest_fit_bytes", NULL, nearbyint(s->largest_fit));
-}
 
 static void print_strings(struct emit *e, const char *key, const struct sentences *from)
 {

@@ -38,6 +38,7 @@ case_of 'enough free' 'CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.
 case_of 'paged to the host' 'CUDA out of memory. Tried to allocate 2.11 GiB (GPU 0; 8.00 GiB total capacity; 19.84 GiB already allocated; 0 bytes free; 22.26 GiB reserved in total by PyTorch)'
 case_of 'cut' 'RuntimeError: CUDA out of memory. Tried to allocate 292.50 MiB'
 case_of 'negative, all of a process' 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.'
+case_of 'three reasons: a page of 24 lines' 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.89 GiB is free. Process 4242 has 6.50 GiB memory in use. Process 777 has 3.00 GiB memory in use. Including non-PyTorch memory, this process has 12.30 GiB memory in use. 13.00 GiB allowed; Of the allocated memory 8.00 GiB is allocated by PyTorch, with 512.00 MiB allocated in private pools (e.g., CUDA Graphs), and 3.70 GiB is reserved by PyTorch but unallocated.'
 case_of 'the driver, 1.4' 'THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=405 error=2 : out of memory'
 case_of 'another check' 'THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=405 error=11 : invalid argument'
 case_of 'the driver' 'RuntimeError: CUDA error: out of memory'
