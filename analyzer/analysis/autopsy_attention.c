@@ -22,12 +22,17 @@ struct product {
 	uint64_t batch; /* of [batch, heads, rows, columns]; else 0 */
 };
 
+static uint64_t batch_of(const struct tfmt_shape *s)
+{
+	return s->nr_dims == 4 ? s->dims[0] : 0;
+}
+
 static bool product_of(const struct tfmt_shape *s, struct product *p)
 {
 	if (s->nr_dims < 3)
 		return false;
 	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), s->dims[s->nr_dims - 2], s->dims[s->nr_dims - 1],
-			       s->nr_dims == 4 ? s->dims[0] : 0 };
+			       batch_of(s) };
 	return p->nr && p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN;
 }
 
@@ -113,6 +118,74 @@ static bool has_factors(const struct autopsy *a, const struct product *p)
 	return f.has_view[0] && f.has_view[1];
 }
 
+/* ---- who made it ----------------------------------------------------------------------------- */
+
+static bool is_of_attention(const char *name)
+{
+	static const char *const words[] = { "attention", "attn", "softmax", "bmm", "matmul", "scaleddot" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return false;
+}
+
+/* The node that a block was made by in backward; false: by none, or not for a forward at this stack. */
+static bool node_of(const struct books *books, const struct group *g, uint32_t forward, const char **name)
+{
+	struct tfmt_frame frame;
+
+	if (!g->tensor || !tfmt_reader_frame(books->reader, g->python_stack, &frame) ||
+	    frame.kind != TFMT_FRAME_NODE || frame.parent != forward)
+		return false;
+	*name = tfmt_reader_string(books->reader, (uint32_t)frame.a);
+	return true;
+}
+
+/* By the nodes that went back through what a stack has made, or, before any backward, by its innermost function. */
+static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
+{
+	const struct books *books = &a->device->process->books;
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	bool has_node = false;
+	const char *name;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		if (!node_of(books, &books->groups.group[i], stack, &name))
+			continue;
+		if (is_of_attention(name))
+			return true;
+		has_node = true;
+	}
+	return !has_node && tfmt_reader_frame(books->reader, stack, &frame) &&
+	       (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
+	       tfmt_reader_code(books->reader, (uint32_t)frame.a, &code) && is_of_attention(code.name);
+}
+
+/* Is a parameter as wide as the sequence is long? Then [batch, length, length] may be hidden states as well. */
+static bool may_be_hidden(const struct autopsy *a, const struct product *p)
+{
+	if (!is_square(p) || p->batch)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !a->block[i].is_shaped)
+			continue;
+		for (uint32_t k = 0; k < s->nr_dims; k++)
+			if (s->dims[k] == p->rows)
+				return true;
+	}
+	return false;
+}
+
+/* Is it one, beyond what its factors tell? */
+static bool is_told(const struct autopsy *a, const struct product *p, uint32_t stack)
+{
+	return !may_be_hidden(a, p) || is_made_by_attention(a, stack);
+}
+
 /* ---- matrices -------------------------------------------------------------------------------- */
 
 struct matrices {
@@ -145,7 +218,7 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 		if (!same_matrices(&p, &known) || p.nr != known.nr)
 			is_known = has_factors(a, &p);
 		known = p;
-		if (!is_known)
+		if (!is_known || !is_told(a, &p, b->life.birth.stack))
 			continue;
 		if (!same_matrices(&p, &m->each))
 			*m = (struct matrices){ .each = p, .largest = i };
@@ -166,6 +239,7 @@ static bool is_asked(const struct autopsy *a, size_t query, size_t key, struct p
 		return false;
 	each = q->bytes / autopsy_elements(q, q->nr_dims);
 	p->nr = autopsy_elements(q, q->nr_dims - 2);
+	p->batch = batch_of(q);
 	p->rows = q->dims[q->nr_dims - 2];
 	width = q->dims[q->nr_dims - 1];
 	/* Keys are often turned already: [.., width, columns]. */
@@ -192,7 +266,7 @@ static bool is_square_asked(const struct autopsy *a, size_t i, struct product *p
 	rows = s->dims[s->nr_dims - 2];
 	columns = s->dims[s->nr_dims - 1];
 	length = rows > columns ? rows : columns;
-	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), length, length, 0 };
+	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), length, length, batch_of(s) };
 	return length >= MATRIX_MIN && rows != columns &&
 	       autopsy_rounded(p->nr * length * length * each) == autopsy_rounded(a->failure->asked);
 }
@@ -221,11 +295,12 @@ static bool find_asked(const struct autopsy *a, struct product *p)
 	if (a->failure->phase != PHASE_FORWARD || !may_multiply(a->operation))
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		if (is_of_forward(a, i) && is_square_asked(a, i, p))
+		if (is_of_forward(a, i) && is_square_asked(a, i, p) && is_told(a, p, a->failure->python_stack))
 			return true;
 	for (size_t i = first; i < nr; i++)
 		for (size_t k = first; k < nr && is_of_forward(a, i); k++)
-			if (i != k && is_of_forward(a, k) && is_asked(a, i, k, p))
+			if (i != k && is_of_forward(a, k) && is_asked(a, i, k, p) &&
+			    is_told(a, p, a->failure->python_stack))
 				return true;
 	return false;
 }

@@ -31,6 +31,8 @@ CAUSES = {
     "long_batch": ("spike", "larger_input"),
     "attention_matrix": ("attention_matrix", "attention_matrix"),
     "lone_sequence": ("attention_matrix", "attention_matrix"),
+    "square_attention": ("attention_matrix", "attention_matrix"),
+    "bottleneck": ("too_big", "sum"),
     "logits_fp32": ("logits_fp32", "logits_fp32"),
     "fft_upcast": ("fft_upcast", "fft_upcast"),
     "user_limit": ("user_limit", "user_limit"),

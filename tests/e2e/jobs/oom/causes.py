@@ -203,6 +203,41 @@ class Tokens(nn.Module):
         return self.head(functional.gelu(self.mix(self.words(ids))))
 
 
+def square_attention():
+    """One head by hand, in a class of another name, of sequences as long as their states are wide."""
+
+    class Mix(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.query, self.key = nn.Linear(512, 64), nn.Linear(512, 64)
+
+        def forward(self, h):
+            q, k = self.query(h), self.key(h)
+            return h + functional.normalize(q @ k.transpose(1, 2), dim=-1) @ h  # planted: square_attention
+
+    model = nn.Sequential(*[Mix() for _ in range(8)]).to(DEVICE)
+    for batch in (2, 4, 160):
+        model(torch.randn(batch, 512, 512, device=DEVICE)).square().mean().backward()
+        model.zero_grad()
+
+
+def bottleneck():
+    """Hidden states as wide as their sequence is long, through narrow layers: no attention."""
+
+    class Adapter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down, self.up = nn.Linear(512, 64), nn.Linear(64, 512)
+
+        def forward(self, h):
+            return h + self.up(torch.relu(self.down(h)))  # planted: bottleneck
+
+    model = nn.Sequential(*[Adapter() for _ in range(40)]).to(DEVICE)
+    for batch in (8, 16, 96):
+        model(torch.randn(batch, 512, 512, device=DEVICE)).square().mean().backward()
+        model.zero_grad()
+
+
 def logits_fp32():
     """The logits of a large vocabulary in bf16 are turned into fp32 for the loss."""
     model = Tokens().to(DEVICE, torch.bfloat16)
