@@ -171,6 +171,10 @@ static int process_finish(struct model_process *p, uint64_t last_event_ns)
 	uint64_t kept_ns;
 	int err = books_settle(&p->books, last_event_ns);
 
+	if (p->books.lives)
+		steps_finish(&p->books.lives->steps);
+	if (p->books.stepsamples)
+		stepsamples_finish(p->books.stepsamples, &p->books.lives->steps);
 	if (kept_from(p->reader, &kept_ns)) {
 		p->is_kept = true;
 		p->kept_ns = model_time(p, kept_ns);

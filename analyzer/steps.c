@@ -58,14 +58,37 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 	return STEPS_MAYBE;
 }
 
+/* Whose turn it was before a bound of `updated`; behind the last, if it is their number. */
+static void note_turn(struct steps *s, uint32_t index, const struct tfmt_event *ev)
+{
+	uint32_t *grown, room = 2 * index + 64;
+
+	if (index >= s->turns_room) {
+		grown = realloc(s->turn, room * sizeof(*grown));
+		if (!grown)
+			return;
+		memset(grown + s->turns_room, 0, (room - s->turns_room) * sizeof(*grown));
+		s->turn = grown;
+		s->turns_room = room;
+	}
+	s->turn[index] |= updatesites_bit(&s->sites, s->reader, ev->python_stack);
+}
+
 /*
  * An optimizer at work, or zero_grad. Behind backward it belongs to the cycle; before, it is the end of the cycle
  * before, wherever that was taken to end.
  */
-static int updated(struct steps *s, bool is_update)
+static int updated(struct steps *s, const struct tfmt_event *ev, bool is_update)
 {
-	if (!s->has_backward)
-		return bound_confirm(s);
+	int signs;
+
+	if (!s->has_backward) {
+		signs = bound_confirm(s);
+		if (s->begin_known && s->updated.nr_bounds)
+			note_turn(s, s->updated.nr_bounds - 1, ev);
+		return signs;
+	}
+	note_turn(s, s->updated.nr_bounds, ev);
 	s->has_update = true;
 	if (is_update)
 		s->pending = false;
@@ -130,7 +153,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 	switch (phase) {
 	case PHASE_OPTIMIZER:
 		/* An optimizer that works within backward is in no other place than behind it. */
-		return updated(s, is_update);
+		return updated(s, ev, is_update);
 	case PHASE_FORWARD:
 		if (!is_alloc || !s->has_backward || s->in_backward)
 			return 0;
@@ -144,6 +167,69 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 	}
 }
 
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+#define TURNS_LOOKED_AT 32 /* for one alike */
+
+static uint32_t turn(const struct steps *s, uint32_t i)
+{
+	return i < s->turns_room ? s->turn[i] : 0;
+}
+
+/* Behind the latest turn before `i` with some of its sites, which came next; 0 = there was none. */
+static uint32_t usual_next(const struct steps *s, uint32_t i)
+{
+	for (uint32_t k = i; k-- > 0 && i - k <= TURNS_LOOKED_AT;)
+		if (turn(s, k) & turn(s, i))
+			return turn(s, k + 1);
+	return 0;
+}
+
+bool steps_is_within_round(const struct steps *s)
+{
+	uint32_t last = s->updated.nr_bounds - 1, next = usual_next(s, last);
+
+	return next && !(next & turn(s, last)) && !(next & turn(s, 0));
+}
+
+/*
+ * Does the round that began with turn `first` go on with the one behind bound `i`? If that one is new to it, and neither
+ * has had two turns in a row. Of the last one, what came next before must tell.
+ */
+static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
+{
+	uint32_t next = turn(s, i + 1), sites = 0;
+
+	if (i + 1 == s->updated.nr_bounds) {
+		uint32_t usual = usual_next(s, i);
+
+		if (!usual || (next && !(next & usual)))
+			return false;
+		next = usual;
+	}
+	for (uint32_t k = first; k <= i; k++)
+		sites |= turn(s, k);
+	return next && sites && !(next & sites) && !(first && turn(s, first - 1) & turn(s, first)) &&
+	       (i + 2 > s->updated.nr_bounds || !(turn(s, i + 2) & next));
+}
+
+void steps_finish(struct steps *s)
+{
+	uint32_t first = 0;
+	int err = 0;
+
+	s->rounds.nr_bounds = 0;
+	for (uint32_t i = 0; i < s->updated.nr_bounds && !err; i++) {
+		if (goes_on(s, first, i))
+			continue;
+		first = i + 1;
+		err = bound_add(&s->rounds, s->updated.ordinal[i]);
+	}
+	s->has_rounds = !err;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
 const struct steps_bounds *steps_bounds(const struct steps *s)
 {
 	if (s->named.nr_bounds > 1)
@@ -151,7 +237,7 @@ const struct steps_bounds *steps_bounds(const struct steps *s)
 	/* One update alone is the making of the optimizer's state: it leaves no trace later. */
 	if (s->updated.nr_bounds < 2 && s->cycles.nr_bounds > s->updated.nr_bounds && !s->has_update)
 		return &s->cycles;
-	return &s->updated;
+	return s->has_rounds ? &s->rounds : &s->updated;
 }
 
 /*
@@ -198,5 +284,8 @@ void steps_release(struct steps *s)
 	free(s->cycles.ordinal);
 	free(s->updated.ordinal);
 	free(s->named.ordinal);
+	free(s->rounds.ordinal);
+	free(s->turn);
+	updatesites_release(&s->sites);
 	*s = (struct steps){ .reader = s->reader };
 }

@@ -6,7 +6,9 @@
  * first allocation behind backward and the optimizer's work if that is earlier (the next batch). A *step* is one or
  * more cycles, up to the one in which parameters are updated: an optimizer at work, or gradients freed by zero_grad,
  * wherever in the loop that is called. So gradient accumulation has several cycles to a step. Where no optimizer is
- * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step.
+ * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step. Where updates of several
+ * lines take turns, as those of two networks that learn against each other, a step is a round of them, from the first
+ * line's turn to its next; lines that are called twice in a row do not take turns.
  *
  * NVTX ranges that the program names "step 17", "iteration", "train_step", ... are its steps instead.
  */
@@ -14,6 +16,7 @@
 #define VT_STEPS_H
 
 #include "analyzer/phases.h"
+#include "analyzer/updatesites.h"
 
 /* One list of boundaries: each where a cycle or step begins behind another. */
 struct steps_bounds {
@@ -39,6 +42,11 @@ struct steps {
 	bool in_backward;
 
 	/* private */
+	struct updatesites sites;
+	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */
+	uint32_t turns_room;
+	struct steps_bounds rounds; /* of updated: those that begin a round */
+	bool has_rounds;            /* steps_finish() has found them */
 	bool has_backward;  /* since the cycle began */
 	bool has_update;    /* since the cycle's backward */
 	bool begin_known;   /* the cycle's own beginning is in updated */
@@ -64,7 +72,12 @@ static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum 
 	return steps_change(s, ev, phase, is_update, is_pooled);
 }
 
+/* After the last event: find the rounds. Without memory each update stays a step. */
+void steps_finish(struct steps *s);
 void steps_release(struct steps *s);
+
+/* Is the latest bound of `updated` likely to lie within a round, as the one after the same updates did before? */
+bool steps_is_within_round(const struct steps *s);
 
 /* The boundaries that count, once all events are known. */
 const struct steps_bounds *steps_bounds(const struct steps *s);

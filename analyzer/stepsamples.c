@@ -101,7 +101,7 @@ static void keep(struct stepsample_series *series, const struct stepsample *samp
 /* May an update yet to come make this cycle a step? Where so many had none, the first is let go by. */
 static bool may_be_updated(const struct stepsamples *t, const struct steps *s)
 {
-	return is_due(&t->of[SAMPLES_UPDATED], t->nr_updated) &&
+	return is_due(&t->of[SAMPLES_UPDATED], t->nr_rounds) &&
 	       (t->nr_updated || s->cycles.nr_bounds <= STEPSAMPLES_MAX);
 }
 
@@ -187,9 +187,34 @@ int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct gr
 	if (s->updated.nr_bounds == t->nr_updated || err)
 		return err;
 	t->nr_updated = s->updated.nr_bounds;
-	if (t->latest.part && is_due(&t->of[SAMPLES_UPDATED], t->nr_updated - 1))
-		keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_updated - 1, t->nr_updated);
+	if (steps_is_within_round(s))
+		return 0;
+	if (t->latest.part && is_due(&t->of[SAMPLES_UPDATED], t->nr_rounds))
+		keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_rounds, t->nr_rounds + 1);
+	t->nr_rounds++;
 	return 0;
+}
+
+void stepsamples_finish(struct stepsamples *t, const struct steps *s)
+{
+	struct stepsample_series *series = &t->of[SAMPLES_UPDATED];
+	const struct steps_bounds *b = steps_bounds(s);
+	uint32_t nr = 0;
+
+	if (b == &s->named || b == &s->cycles)
+		return;
+	for (uint32_t i = 0; i < series->nr_samples; i++) {
+		struct stepsample *sample = &series->sample[i];
+		uint32_t begun = steps_begun(b, sample->ordinal);
+
+		if (begun && b->ordinal[begun - 1] == sample->ordinal) {
+			sample->nr_steps = begun;
+			series->sample[nr++] = *sample;
+		} else {
+			parts_drop(sample);
+		}
+	}
+	series->nr_samples = nr;
 }
 
 const struct stepsample_series *stepsamples_series(const struct stepsamples *t, const struct steps *s)

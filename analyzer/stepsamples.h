@@ -47,6 +47,7 @@ struct stepsamples {
 	/* private */
 	struct stepsample latest; /* of the cycle that has begun last; part NULL = not taken */
 	uint32_t nr_updated;      /* bounds of steps.updated that were looked at */
+	uint32_t nr_rounds;       /* ... of which so many begin a round, as far as could be told */
 	struct stepsample lowest; /* of the part of time that has begun last */
 	uint64_t part_ns, next_ns; /* how long a part is, and when the next begins */
 	uint64_t below_bytes;     /* less than that is a new lowest */
@@ -56,6 +57,9 @@ struct stepsamples {
 
 /* The event that lives_next() was called with, before it is entered in the groups. Returns 0 or TFMT_E_NOMEM. */
 int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
+
+/* Behind steps_finish(): leave out samples that turned out to lie within steps, and count the steps before the others. */
+void stepsamples_finish(struct stepsamples *t, const struct steps *s);
 void stepsamples_release(struct stepsamples *t);
 
 /* The series of the boundaries that count, once all events are known; of time (SAMPLES_TIME) when there are no steps. */

@@ -177,7 +177,7 @@ def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp
 
 STEPS = {
     "sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3,
-    "twice": 4,
+    "twice": 4, "adversarial": 3,
 }
 
 
@@ -189,6 +189,12 @@ def test_steps_are_found(vramtrace, recorded, name):
     assert device["steps"]["growth_bytes_per_step"] in (None, 0)
     assert sum(phase["peak_bytes"] == device["tensor"]["peak_bytes"] for phase in device["phases"]) == 1
     assert device["peak_phase"] == max(device["phases"], key=lambda phase: phase["peak_bytes"])["phase"]
+
+
+def test_steps_of_two_stages(vramtrace, recorded):
+    """Optimizers that follow each other do not take turns."""
+    (device,) = vramtrace.json("report", recorded(TRAIN, "two_stages").path)["devices"]
+    assert device["steps"]["count"] == 7
 
 
 def test_steps_of_trainers(vramtrace, recorded):

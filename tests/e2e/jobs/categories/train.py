@@ -237,6 +237,26 @@ def adversarial():
         first.step()
 
 
+def two_stages():
+    """One optimizer after the other, each for some steps."""
+    model = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 10)).cuda()
+    note(model)
+    for optimizer in torch.optim.Adam(model.parameters()), torch.optim.RMSprop(model.parameters()):
+        truth.optimizer(optimizer)
+
+        def step():
+            model(torch.randn(256, 512, device=DEVICE)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        if isinstance(optimizer, torch.optim.Adam):
+            for _ in range(3):
+                step()
+        else:
+            for _ in range(4):
+                step()
+
+
 def twice():
     """Backward goes through the same graph twice in a step; the last batch is still there at the end."""
     model = convolutional().cuda()
@@ -295,6 +315,7 @@ JOBS = {
     "no_modules": no_modules,
     "adversarial": adversarial,
     "twice": twice,
+    "two_stages": two_stages,
     "interrupted": interrupted,
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Update sites: the lines of the program that call an optimizer, or zero_grad, each a bit. Two optimizers that step in
+ * turn, as those of two networks that learn against each other, are told apart by them.
+ */
+#ifndef VT_UPDATESITES_H
+#define VT_UPDATESITES_H
+
+#include "tracefmt/tracefmt.h"
+
+#define UPDATESITES_MAX 31 /* told apart; the others share the highest bit */
+
+/* Of one process. Zero before first use. */
+struct updatesites {
+	uint32_t caller[UPDATESITES_MAX]; /* stack that calls */
+	uint32_t nr_callers;
+	uint8_t *of_stack; /* by Python stack id: bit + 1, 0 = not known yet */
+	uint32_t nr_stacks;
+};
+
+/* The bit of a stack that passes an optimizer; 0: it passes none. Without memory it is looked for each time. */
+uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
+void updatesites_release(struct updatesites *u);
+
+#endif
