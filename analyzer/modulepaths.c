@@ -10,6 +10,7 @@
 
 #define LEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
 #define DEPTH_MAX 10000
+#define SHAPES_MAX 4 /* of one operation's results, or gradients */
 
 /* One call of a module on a stack. */
 struct level {
@@ -32,14 +33,18 @@ struct modulepath_stack {
 /* A call that has not ended yet, as far as is known. */
 struct open_call {
 	uint32_t path, instance;
+	int32_t first; /* position in the callee of its first allocation */
+	bool loops;    /* it has called a member of a list */
 };
 
 struct direction {
 	uint32_t stack; /* the latest with levels, 0 = none */
 	uint32_t nr_open;
 	struct open_call open[LEVELS_MAX];
-	uint32_t first_shape, first_stack; /* of the innermost call; stacks with what backward runs */
+	uint32_t first_stack; /* of the innermost call; with what backward runs */
 	uint32_t latest_stack;
+	uint32_t shape[SHAPES_MAX]; /* that the innermost call has allocated, the first first */
+	uint32_t nr_shapes;
 	uint32_t nr_begun; /* backward passes, at the latest event */
 };
 
@@ -377,12 +382,43 @@ static uint32_t enter(struct modulepaths *m, const struct open_call *owner, cons
 	return path_child(m, &p);
 }
 
-/* Does the call of the latest event go on, though its frame stands elsewhere now? Forward goes ahead, backward back. */
-static bool goes_on(const struct level *before, const struct level *now, bool back)
+/* Has the call at level `nr` come to a loop over modules? */
+static bool is_in_loop(const struct direction *d, const struct modulepath_stack *now, uint32_t nr)
 {
-	if (before->caller != now->caller || before->code != now->code || before->position == now->position)
+	return d->open[nr].loops || (nr + 1 < now->nr_levels && now->level[nr + 1].indexed);
+}
+
+/* In backward: has forward called more of the list that the latest event at level `nr` was in than have come by? */
+static bool has_more(const struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before, uint32_t nr)
+{
+	const struct modulepath_calls *c;
+
+	if (nr + 1 >= before->nr_levels || !before->level[nr + 1].indexed)
 		return false;
-	return back ? now->position < before->position : now->position > before->position;
+	c = calls_slot(m, d->open[nr].path, before->level[nr + 1].caller, 0);
+	return c->caller && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
+}
+
+/*
+ * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes ahead,
+ * backward back, but for a loop over modules: that goes the other way too, though not beyond where the call began. Where
+ * the loop itself is the beginning, of one of several modules it is the next that is called.
+ */
+static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before,
+		    const struct modulepath_stack *now, uint32_t nr, bool back)
+{
+	const struct level *was = &before->level[nr], *is = &now->level[nr];
+	int32_t first = d->open[nr].first;
+
+	if (was->caller != is->caller || was->code != is->code || was->position == is->position)
+		return false;
+	if (back ? is->position < was->position : is->position > was->position)
+		return true;
+	if (!is_in_loop(d, now, nr))
+		return false;
+	if (is->position == first)
+		return !is->indexed || (back && has_more(m, d, before, nr));
+	return back ? is->position < first : is->position > first;
 }
 
 /* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
@@ -415,9 +451,18 @@ static bool is_again(const struct direction *d, const struct level *innermost, c
 {
 	if (!innermost->is_single)
 		return false;
-	if (back)
-		return d->first_stack == ev->python_stack && d->latest_stack != ev->python_stack;
-	return d->first_shape == ev->shape;
+	if (!back)
+		return d->nr_shapes && d->shape[0] == ev->shape;
+	/*
+	 * A chain of layers alike runs the same from call to call. The gradient of its input comes first, and again where
+	 * it is added to another's: those of the parameters tell.
+	 */
+	if (d->first_stack != ev->python_stack)
+		return false;
+	for (uint32_t i = 1; i < d->nr_shapes && ev->shape; i++)
+		if (d->shape[i] == ev->shape)
+			return true;
+	return d->latest_stack != ev->python_stack;
 }
 
 /* How many of the open calls go on. */
@@ -431,8 +476,10 @@ static uint32_t going_on(struct modulepaths *m, const struct direction *d, const
 	if (d->stack == stack)
 		return nr == now->nr_levels && is_again(d, &now->level[nr - 1], ev, back) ? nr - 1 : nr;
 	if (nr < d->nr_open && nr < now->nr_levels && before->level[nr].caller == now->level[nr].caller)
-		return goes_on(&before->level[nr], &now->level[nr], back) ? nr + 1 : nr;
-	return nr && turns_back(m, d->stack, stack, back) ? nr - 1 : nr;
+		return goes_on(m, d, before, now, nr, back) ? nr + 1 : nr;
+	if (!nr || !turns_back(m, d->stack, stack, back))
+		return nr;
+	return is_in_loop(d, now, nr - 1) && !now->level[nr - 1].indexed ? nr : nr - 1;
 }
 
 static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
@@ -490,15 +537,22 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev, back);
 	s = stack_of(m, stack);
 	if (keep < s->nr_levels) {
-		d->first_shape = ev->shape;
+		/* Of the next of a chain the first shape is known already. */
+		d->nr_shapes = back && d->latest_stack == ev->python_stack && d->first_stack == ev->python_stack;
 		d->first_stack = ev->python_stack;
 	}
+	if (d->nr_shapes < SHAPES_MAX)
+		d->shape[d->nr_shapes++] = ev->shape;
 	d->latest_stack = ev->python_stack;
 	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
 		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
 
 		d->open[d->nr_open].path = enter(m, owner, &s->level[d->nr_open], back);
 		d->open[d->nr_open].instance = ++m->nr_instances;
+		d->open[d->nr_open].first = s->level[d->nr_open].position;
+		d->open[d->nr_open].loops = false;
+		if (d->nr_open)
+			d->open[d->nr_open - 1].loops |= s->level[d->nr_open].indexed;
 	}
 	d->stack = stack;
 	return d->open[d->nr_open - 1].path;

@@ -11,7 +11,8 @@ LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
     "in_backward", "no_modules", "adversarial", "twice", "interrupted",
 ]
-JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/hf_trainer.py",), ("categories/lightning_fit.py",)]
+JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/loops.py",), ("categories/hf_trainer.py",)]
+JOBS += [("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
 
 
@@ -124,7 +125,7 @@ def test_categories_sum_to_the_peak(vramtrace, job):
 
 
 # Of a model in a variable the names begin below it; Lightning's own model calls its parts itself.
-NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-2:]
+NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:]
 
 
 @pytest.mark.parametrize("arguments", NAMED, ids=name_of)
