@@ -15,21 +15,22 @@ static const struct advice_row {
 	const char *kind;
 	bool (*find)(const struct advice_job *j, struct advice *a);
 	bool keeps_result, is_last;
+	bool of_training; /* it is about what is kept for a backward pass */
 } rows[] = {
-	{ "checkpointing", advice_checkpointing, true, false },
-	{ "chunked_loss", advice_chunked_loss, true, false },
-	{ "small_optimizer_state", advice_small_state, false, false },
-	{ "bf16_optimizer_state", advice_bf16_state, false, false },
-	{ "set_to_none", advice_set_to_none, true, false },
-	{ "accumulation", advice_accumulation, true, false },
-	{ "free_before", advice_free_before, true, false },
-	{ "duplicated_storage", advice_duplicates, true, false },
-	{ "activation_offload", advice_activation_offload, true, false },
-	{ "expandable_segments", advice_expandable, true, false },
-	{ "optimizer_offload", advice_offload, true, false },
-	{ "sharded_optimizer", advice_sharding, true, false },
-	{ "smaller_batch", advice_smaller_batch, false, true },
-	{ "shorter_sequence", advice_shorter, false, true },
+	{ "checkpointing", advice_checkpointing, true, false, true },
+	{ "chunked_loss", advice_chunked_loss, true, false, false },
+	{ "small_optimizer_state", advice_small_state, false, false, false },
+	{ "bf16_optimizer_state", advice_bf16_state, false, false, false },
+	{ "set_to_none", advice_set_to_none, true, false, false },
+	{ "accumulation", advice_accumulation, true, false, true },
+	{ "free_before", advice_free_before, true, false, false },
+	{ "duplicated_storage", advice_duplicates, true, false, false },
+	{ "activation_offload", advice_activation_offload, true, false, true },
+	{ "expandable_segments", advice_expandable, true, false, false },
+	{ "optimizer_offload", advice_offload, true, false, false },
+	{ "sharded_optimizer", advice_sharding, true, false, false },
+	{ "smaller_batch", advice_smaller_batch, false, true, false },
+	{ "shorter_sequence", advice_shorter, false, true, false },
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
@@ -73,6 +74,22 @@ bool advice_is_born(const struct advice_job *j, size_t block, enum phase phase)
 	const struct life *life = &j->blocks.block[block].life;
 
 	return life->birth.ordinal >= j->from && life->birth.ordinal <= j->to && life->birth.phase == phase;
+}
+
+bool advice_is_inference(const struct advice_job *j)
+{
+	bool has_run = false;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (life->birth.ordinal < j->from || life->birth.ordinal > j->to)
+			continue;
+		if (life->flags & TFMT_FLAG_FORWARD || life->birth.phase == PHASE_BACKWARD)
+			return false;
+		has_run |= life->birth.phase == PHASE_FORWARD;
+	}
+	return has_run;
 }
 
 bool advice_is_kept(const struct advice_job *j, size_t block)
@@ -310,6 +327,7 @@ static int by_use(const void *va, const void *vb)
 static void ask_kinds(struct advices *all, const struct advice_job *j)
 {
 	struct advice found[NR_ROWS];
+	bool is_inference = advice_is_inference(j);
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -319,7 +337,7 @@ static void ask_kinds(struct advices *all, const struct advice_job *j)
 				      .keeps_result = rows[i].keeps_result,
 				      .is_last = rows[i].is_last,
 				      .peak_bytes = j->peak };
-		if (!rows[i].find(j, a) || a->after_bytes >= a->peak_bytes)
+		if ((rows[i].of_training && is_inference) || !rows[i].find(j, a) || a->after_bytes >= a->peak_bytes)
 			continue;
 		a->saved_bytes = a->peak_bytes - a->after_bytes;
 		nr += (double)a->saved_bytes >= ADVICE_LEAST * (double)a->peak_bytes;

@@ -97,6 +97,9 @@ uint64_t advice_peak(const struct advice_job *j, struct replay *r);
 /* Was the block allocated in the window, in that phase? */
 bool advice_is_born(const struct advice_job *j, size_t block, enum phase phase);
 
+/* Has forward run in the window, and made no nodes of autograd: is there nothing to train? */
+bool advice_is_inference(const struct advice_job *j);
+
 /* Is it an activation that forward made in the window? */
 bool advice_is_kept(const struct advice_job *j, size_t block);
 uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: REPLAY_END */

@@ -206,11 +206,21 @@ bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
 	return advise_cut(j, a, &c, "batch", "take a batch of");
 }
 
+/* Without training the window is all calls of the model: the length of each is not that of what they leave together. */
+static bool is_of_many_calls(const struct advice_job *j, const struct batchcut *c)
+{
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		nr += j->blocks.block[i].category == CATEGORY_INPUT && j->key[i] == j->key[c->input];
+	return nr > 1 && advice_is_inference(j);
+}
+
 bool advice_shorter(const struct advice_job *j, struct advice *a)
 {
 	struct batchcut c;
 
-	if (!j->lacking || !batchcut_init(&c, j) || !c.length)
+	if (!j->lacking || !batchcut_init(&c, j) || !c.length || is_of_many_calls(j, &c))
 		return false;
 	c.of_length = true;
 	advice_cost(a, "the ends of longer samples are not seen: other results");

@@ -91,6 +91,21 @@ static bool is_matrix(const struct advice_job *j, size_t i)
 	return j->blocks.block[i].category == CATEGORY_PARAMETER && j->shape[i].nr_dims == 2;
 }
 
+/* Has a step that went through made logits over so many words? */
+static bool has_made_logits(const struct books *books, uint64_t vocabulary)
+{
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 2 &&
+		    s.dims[s.nr_dims - 1] == vocabulary)
+			return true;
+	}
+	return false;
+}
+
 /* The embedding is the first matrix of a model of text. If its size comes again at the end, that makes logits. */
 static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 {
@@ -106,6 +121,9 @@ static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 		return;
 	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
 		u->vocabulary = first->dims[0];
+	if (j->device->process->books.lives->steps.nr_backwards &&
+	    !has_made_logits(&j->device->process->books, u->vocabulary))
+		u->vocabulary = 0;
 }
 
 static bool is_all_tokens(const struct batchcut *c, uint64_t rows)
@@ -169,6 +187,8 @@ static void find_state(struct unseen *u, const struct advice_job *j)
 void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	*u = (struct unseen){ 0 };
+	if (advice_is_inference(j))
+		return; /* nothing is kept for a backward, nor updated */
 	if (j->asked && j->asked_phase != PHASE_OPTIMIZER)
 		find_state(u, j);
 	if (!j->asked || (j->asked_phase != PHASE_FORWARD && j->asked_phase != PHASE_OTHER) ||

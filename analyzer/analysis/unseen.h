@@ -4,7 +4,8 @@
  * the optimizer will keep.
  *
  * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole. Logits
- * come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of its use.
+ * come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of its use,
+ * as a step does that went through without. Where nothing is trained there is no such rest.
  */
 #ifndef VT_UNSEEN_H
 #define VT_UNSEEN_H

@@ -150,6 +150,28 @@ def test_what_fits(vramtrace, ran, tmp_path, kind):
     assert abs(row["saved_bytes"] - saved) <= 0.05 * saved
 
 
+def test_no_logits_where_steps_made_none(vramtrace, tmp_path):
+    """A classifier of texts that has had its steps: what a long batch needs is not reckoned with logits over its words."""
+    script = tmp_path / "classifier.py"
+    script.write_text(
+        "import torch\n"
+        "words, head = torch.nn.Embedding(30000, 256).cuda(), torch.nn.Linear(256, 20).cuda()\n"
+        "optimizer = torch.optim.SGD([*words.parameters(), *head.parameters()], 0.1)\n"
+        "for length in (64, 64, 64, 64, 32768):\n"
+        "    ids = torch.randint(0, 30000, (64, length)).cuda()\n"
+        "    head((2 * words(ids)).relu().mean(1)).square().mean().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=("--simulate-capacity", "5GiB"))
+    whole = vramtrace.record(tmp_path / "whole.vtr", python(script))
+    assert (failed.status, whole.status) == (1, 0), whole.stderr
+    peak = vramtrace.json("report", whole.path)["devices"][0]["tensor"]["peak_bytes"]
+    rows = advice_of(vramtrace, failed)
+    before = [rows[kind]["peak_bytes"] for kind in ("accumulation", "smaller_batch", "shorter_sequence")]
+    assert max(before) <= peak, (before, peak)
+
+
 def test_pages_of_a_failure(vramtrace, tmp_path):
     """oom and report have the same advice as advise, and keep to the screen."""
     failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", FITS["smaller_batch"][0])
