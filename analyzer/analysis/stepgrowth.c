@@ -369,6 +369,12 @@ static void judge(struct stepgrowth *g, const struct model_device *d, const stru
 	}
 }
 
+/* Does the class say who keeps it? */
+static bool has_keeper(const struct stepgrowth_cause *c)
+{
+	return c->class == STEPGROWTH_HOOK || c->class == STEPGROWTH_CONTEXT;
+}
+
 static int compare_causes(const void *va, const void *vb)
 {
 	const struct stepgrowth_cause *a = va, *b = vb;
@@ -377,6 +383,8 @@ static int compare_causes(const void *va, const void *vb)
 		return b->is_finding - a->is_finding;
 	if (a->growth.slope != b->growth.slope)
 		return a->growth.slope > b->growth.slope ? -1 : 1;
+	if (has_keeper(a) != has_keeper(b)) /* what it keeps of others' grows as fast */
+		return has_keeper(a) ? -1 : 1;
 	return (a->group > b->group) - (a->group < b->group);
 }
 

@@ -74,7 +74,7 @@ struct stepgrowth {
 	double limit_bytes;   /* that a reading may reach; NAN: not known */
 	double overhead_bytes; /* not in the limit: what a step takes for a while, and what others hold */
 	double step_ns;       /* a step's time; NAN: not known */
-	struct stepgrowth_cause *cause; /* findings first, then by slope */
+	struct stepgrowth_cause *cause; /* findings first, then by slope, then those whose keeper is known */
 	size_t nr_causes, nr_findings;
 	bool is_warned; /* more than --warn-growth allows */
 };

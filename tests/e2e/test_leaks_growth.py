@@ -79,6 +79,36 @@ def test_keeper_needs_evidence(vramtrace, planted):
         assert cause["kept_by"] is None
 
 
+def test_known_keeper_comes_first(vramtrace, record, tmp_path):
+    """A context that is kept keeps the input, too, which grows as fast: its own line is the headline."""
+    script = tmp_path / "swish.py"
+    script.write_text(
+        "import torch\n"
+        "contexts = []\n"
+        "class Swish(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        "        ctx.x, ctx.s = x, torch.sigmoid(x)\n"
+        "        contexts.append(ctx)\n"
+        "        return x * ctx.s\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        return g * ctx.s\n"
+        "layer = torch.nn.Linear(512, 1024).cuda()\n"
+        "optimizer = torch.optim.SGD(layer.parameters(), 0.1)\n"
+        "for _ in range(20):\n"
+        "    hidden = layer(torch.randn(1024, 512, device='cuda'))\n"
+        "    Swish.apply(hidden).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    path = record(script).path
+    causes = vramtrace.json("leaks", path)["growth"][0]["causes"]
+    assert [cause["site"]["line"] for cause in causes] == [6, 15]
+    assert [cause["bytes_per_step"] for cause in causes] == [4 << 20] * 2
+    assert vramtrace.call("leaks", path).stdout.startswith("Memory grows by 8.00 MiB a step at swish.py:6")
+
+
 def test_first_screen(vramtrace, planted):
     text = vramtrace.call("leaks", planted[1].path).stdout.splitlines()
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
