@@ -9,6 +9,8 @@
 #include "analyzer/category_stack.h"
 #include "analyzer/element.h"
 
+#define WORKSPACES_MAX 8 /* streams that a line of the program works on */
+
 /* What judging a block needs to know of all others. */
 struct judge {
 	const struct books *books;
@@ -130,10 +132,13 @@ static bool is_tensor(const struct group *g)
 	return g->shape || group_is_pooled_tensor(g);
 }
 
-/* Memory without a shape is mostly a library's workspace: held for good, or while one operation runs. */
+/*
+ * Memory without a shape is mostly a library's workspace: held for good, or while one operation runs. Of one stack there
+ * is one for each of its streams, not one for each call.
+ */
 static bool is_workspace(const struct life *life, const struct group *g, enum lives_fate fate)
 {
-	if (is_tensor(g))
+	if (is_tensor(g) || g->live.blocks > WORKSPACES_MAX)
 		return false;
 	return fate == FATE_KEPT || life->death.ordinal == TFMT_NO_ORDINAL || life->birth.stack == life->death.stack;
 }
