@@ -215,6 +215,24 @@ int stack_site(const struct stack *stack)
 	return site;
 }
 
+/* By where package managers and Python put what they install. */
+static bool is_installed_code(const char *file)
+{
+	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/lib/python") ||
+	       *file == '<';
+}
+
+int stack_program(const struct stack *stack, int from)
+{
+	for (uint32_t i = (uint32_t)from; i < stack->nr_frames; i++) {
+		const struct stack_frame *f = &stack->frame[i];
+
+		if (f->python && f->file && !f->simulation && !is_installed_code(f->file))
+			return (int)i;
+	}
+	return -1;
+}
+
 const struct stack_frame *stack_node(const struct stack *stack)
 {
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {

@@ -60,6 +60,12 @@ void stack_release(struct stack *stack);
 /* Index of the site's frame, -1 if the stack has none. */
 int stack_site(const struct stack *stack);
 
+/*
+ * The innermost frame from this one on that is the program's own: Python code neither of an installed package nor of
+ * Python itself. -1 if the stack has none.
+ */
+int stack_program(const struct stack *stack, int from);
+
 /* The innermost autograd node, NULL if none ran. */
 const struct stack_frame *stack_node(const struct stack *stack);
 

@@ -396,16 +396,34 @@ uint64_t autopsy_rounded(uint64_t bytes)
 	return (bytes + 511) / 512 * 512;
 }
 
+static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
+
+	if (site >= 0 && stack.frame[site].python)
+		caller = stack_program(&stack, site);
+	f->has_caller = caller > site;
+	if (f->has_caller)
+		f->caller = stack.frame[caller];
+	stack_release(&stack);
+}
+
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	f->site = a->place[place].frame;
 	f->has_site = f->site.file || f->site.function;
+	if (f->has_site && !a->failure->is_driver)
+		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0);
 }
 
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
 {
 	f->site = a->site;
 	f->has_site = a->has_site;
+	if (f->has_site)
+		find_caller(a, f, a->failure->python_stack, a->failure->native_stack);
 }
 
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)

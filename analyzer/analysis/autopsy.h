@@ -44,6 +44,8 @@ struct autopsy_finding {
 	uint64_t bytes;    /* what it is about */
 	bool has_site;
 	struct stack_frame site;
+	bool has_caller; /* the site is in an installed package: */
+	struct stack_frame caller; /* ... the program's own line that led there */
 	char sentence[AUTOPSY_TEXT_MAX];
 	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
 	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];

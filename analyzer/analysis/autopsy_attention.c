@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/element.h"
 #include "analyzer/ui/human.h"
 
 #define MATRIX_MIN 256  /* rows of a matrix that is worth a word */
@@ -106,7 +107,9 @@ static bool has_factors(const struct autopsy *a, const struct product *p)
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 3)
+		/* A spectrum of real numbers has half as many columns as its image: it is no factor. */
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 3 &&
+		    !strstr(element_name(s.element_type), "complex"))
 			look_for(&f, &s, p);
 	}
 	if (is_square(p))

@@ -151,7 +151,7 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 
 /*
  * A call failed, and what it had saved for backward is still there at the next failure, without a backward
- * pass between them: the exception that is being handled holds the frames, and they the graph.
+ * pass between them: the exception that is being handled, or kept, holds the frames, and they the graph.
  */
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -180,9 +180,10 @@ bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f)
 		    human_bytes(size, bytes));
 	autopsy_evidence(f, "it had asked for %s; no backward pass began between the two failures",
 			 human_bytes(asked, first->asked));
-	autopsy_evidence(f, "an exception holds the frames it passed through for as long as it is handled");
-	autopsy_advise(f, "trying again behind the except block, not in it, has %s more",
-		       human_bytes(size, bytes));
+	autopsy_evidence(f, "an exception holds the frames it passed through: until its except block ends, and "
+			    "longer where something keeps it");
+	autopsy_advise(f, "trying again behind the except block, with no list or variable that keeps the "
+			  "exception, has %s more", human_bytes(size, bytes));
 	return true;
 }
 

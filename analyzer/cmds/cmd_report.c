@@ -348,7 +348,7 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 		nr_advice = advice_lines(&found->advices, lines - 1 + HOLDERS_SHOWN);
 	is_short = !verbose && lines + HOLDERS_SHOWN + nr_advice > PAGE_LINES;
 	err = text_holders(e, m, d, lines - is_short + nr_advice);
-	print_advice_brief(e, &found->advices, "do: ", nr_advice);
+	print_advice_brief(e, &found->advices, "do: ", "do: ", nr_advice);
 	if (verbose)
 		print_facts_whole(e, &found->facts);
 	if (verbose && !err)

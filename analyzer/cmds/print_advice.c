@@ -6,13 +6,13 @@
 #include "analyzer/cmds/print_oom.h"
 #include "analyzer/ui/human.h"
 
-unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *indent, unsigned most)
+unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent, unsigned most)
 {
 	char saved[HUMAN_MAX];
 	unsigned nr = all->nr < most ? all->nr : most;
 
 	for (unsigned i = 0; e && i < nr; i++)
-		emit_text(e, "%s%s (saves %s%s)", indent, all->advice[i].title,
+		emit_text(e, "%s%s (saves %s%s)", i ? indent : first, all->advice[i].title,
 			  human_bytes(saved, all->advice[i].saved_bytes),
 			  all->advice[i].of_reserved ? " of what is reserved" : "");
 	return nr;

@@ -7,7 +7,8 @@
 #include "analyzer/ui/emit.h"
 
 /* The `most` largest in a line each, behind `indent`. Returns how many lines; without an e it only counts them. */
-unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *indent, unsigned most);
+unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent,
+			    unsigned most);
 
 /* Each of the `most` largest with its line, evidence and cost. */
 void print_advice(struct emit *e, const struct advices *all, unsigned most);

@@ -224,6 +224,8 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a)
 	lines = print_wrapped(e, "", "  ", text);
 	if (f->has_site)
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
+	if (f->has_caller)
+		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
 	for (unsigned i = 0; i < f->nr_evidence; i++)
 		lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
 	return lines;
@@ -242,12 +244,12 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;
-			brief = print_advice_brief(e, advices, "      ", most - shown);
+			brief = print_advice_brief(e, advices, "      ", "      ", most - shown);
 			shown += brief;
 			lines += brief;
 		}
 	}
-	return shown ? lines : print_advice_brief(e, advices, "next: ", most);
+	return shown ? lines : print_advice_brief(e, advices, "next: ", "      ", most);
 }
 
 static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
@@ -465,6 +467,10 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		emit_string(e, "verdict", NULL, verdict_name(f->verdict));
 		emit_string(e, "cause", NULL, f->cause);
 		print_site_of(e, f->has_site ? &f->site : NULL);
+		if (f->has_caller)
+			print_frame_of(e, "caller", &f->caller);
+		else
+			emit_null(e, "caller", NULL);
 		emit_uint(e, "bytes", NULL, f->bytes);
 		emit_array_begin(e, "evidence", NULL);
 		emit_string(e, NULL, NULL, f->sentence);

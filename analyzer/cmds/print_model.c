@@ -218,9 +218,9 @@ const char *print_about_end(const struct model_device *d, enum model_total total
 	return model_end_is_exact(d, total) ? "" : "about ";
 }
 
-void print_site_of(struct emit *e, const struct stack_frame *f)
+void print_frame_of(struct emit *e, const char *name, const struct stack_frame *f)
 {
-	emit_object_begin(e, "site", NULL);
+	emit_object_begin(e, name, NULL);
 	emit_string(e, "file", NULL, f ? f->file : NULL);
 	if (f && f->line)
 		emit_uint(e, "line", NULL, f->line);
@@ -228,6 +228,11 @@ void print_site_of(struct emit *e, const struct stack_frame *f)
 		emit_null(e, "line", NULL);
 	emit_string(e, "function", NULL, f ? f->function : NULL);
 	emit_object_end(e);
+}
+
+void print_site_of(struct emit *e, const struct stack_frame *f)
+{
+	print_frame_of(e, "site", f);
 }
 
 const char *print_short_path(const char *path)

@@ -51,7 +51,10 @@ const char *print_at_least(const struct model_process *p);
 /* A number that may be missing: -1 is null. */
 void print_optional(struct emit *e, const char *key, int64_t number);
 
-/* The member "site": file, line and function of a frame, null where they are not known; NULL = no frame. */
+/* A member: file, line and function of a frame, null where they are not known; NULL = no frame. */
+void print_frame_of(struct emit *e, const char *name, const struct stack_frame *f);
+
+/* The same as the member "site". */
 void print_site_of(struct emit *e, const struct stack_frame *f);
 
 /*

@@ -113,7 +113,7 @@ def test_planted_cause_is_found(vramtrace, ran_out, cause):
     first = told["findings"][0]
     assert (first["verdict"], first["cause"]) == CAUSES[cause]
     assert first["site"]["file"] == str(script_of(cause))
-    assert first["site"]["line"] == planted_line(LINES.get(cause, cause))
+    assert first["site"]["line"] == planted_line(LINES.get(cause, cause)) and first["caller"] is None
     # What else is said beside it would have to be true, too: these jobs have one cause each.
     assert len(told["findings"]) == 1
     # The report says the same.
@@ -154,6 +154,13 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
 next: not kept, or kept on the host, it frees 3.19 GiB
 """
+
+
+def test_inference_is_not_told_how_to_train(vramtrace, ran_out):
+    """Without autograd nothing is kept for a backward pass: no parts of a batch, no offloading, no recomputation."""
+    told = vramtrace.json("oom", ran_out("kv_cache").path)
+    kinds = {row["kind"] for row in told["advice"]}
+    assert not kinds & {"accumulation", "activation_offload", "checkpointing", "shorter_sequence"}, kinds
 
 
 def test_page_of_a_leak(vramtrace, ran_out):
@@ -262,6 +269,32 @@ torch.empty(FIT, dtype=torch.uint8, device="cuda")
         done = vramtrace.call("run", "-q", "--no-record", "--simulate", "h100", "--simulate-capacity", "4GiB", "--",
                               sys.executable, "-c", source.replace("FIT", str(size)), env=program_environment())  # fmt: skip
         assert done.returncode == status, (size, done.stderr)
+
+
+def test_program_line_behind_a_package(vramtrace, tmp_path):
+    """Where the line is in an installed package, the program's own that led there is told as well."""
+    package, script = tmp_path / "site-packages" / "nets.py", tmp_path / "job.py"
+    package.parent.mkdir()
+    package.write_text(
+        "import torch\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        return torch.cat([super().forward(x)] * 64)\n"
+    )
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
+        "import torch, nets\n"
+        "net = nets.Net(1024, 1024).cuda()\n"
+        "def predict(x):\n"
+        "    return net(x)\n"
+        "with torch.no_grad():\n"
+        "    predict(torch.randn(65536, 1024, device='cuda'))\n"
+    )
+    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"))
+    (finding,) = vramtrace.json("oom", recording.path)["findings"]
+    assert (finding["site"]["file"], finding["site"]["line"]) == (str(package), 4)
+    assert finding["caller"] == {"file": str(script), "line": 5, "function": "predict"}
+    assert "\n  called at " in vramtrace.call("oom", recording.path).stdout
 
 
 def test_nothing_where_memory_sufficed(vramtrace, recorded):
