@@ -8,27 +8,7 @@
 
 #include "analyzer/idtable.h"
 
-#define LEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
-#define DEPTH_MAX 10000
 #define SHAPES_MAX 4 /* of one operation's results, or gradients */
-
-/* One call of a module on a stack. */
-struct level {
-	uint32_t caller, callee; /* frame ids: of the call, and of forward or __init__ itself */
-	uint32_t code;           /* of the callee */
-	int32_t position;        /* in the callee, of what it calls */
-	const char *name, *behind;
-	bool indexed, by_class, is_variable;
-	bool is_single; /* one operation, that makes one tensor of a shape: torch.nn's Linear, convolutions */
-};
-
-struct modulepath_stack {
-	bool known;
-	uint8_t nr_levels;
-	bool makes;          /* __init__ instead of forward */
-	bool by_itself;      /* ... and it is not torch.nn that makes something there */
-	struct level *level; /* outermost first */
-};
 
 /* A call that has not ended yet, as far as is known. */
 struct open_call {
@@ -40,7 +20,7 @@ struct open_call {
 struct direction {
 	uint32_t stack; /* the latest with levels, 0 = none */
 	uint32_t nr_open;
-	struct open_call open[LEVELS_MAX];
+	struct open_call open[MODULELEVELS_MAX];
 	uint32_t first_stack; /* of the innermost call; with what backward runs */
 	uint32_t latest_stack;
 	uint32_t shape[SHAPES_MAX]; /* that the innermost call has allocated, the first first */
@@ -59,199 +39,9 @@ struct modulepath_calls {
 	uint32_t back_instance, nr_back; /* of backward */
 };
 
-struct modulepath_site {
-	struct callsite *callsite;
-	bool known, found;
-};
-
-/* ---- what a stack calls ------------------------------------------------------------------------ */
-
-static bool is_python(const struct tfmt_frame *f)
+static const struct modulestack *stack_of(struct modulepaths *m, uint32_t stack)
 {
-	return f->kind == TFMT_FRAME_PYTHON || f->kind == TFMT_FRAME_PYTHON_ENTRY;
-}
-
-static const char *function_of(const struct tfmt_code *code)
-{
-	const char *dot = strrchr(code->name, '.');
-
-	return dot ? dot + 1 : code->name;
-}
-
-static bool frame_code(const struct modulepaths *m, uint32_t id, struct tfmt_frame *frame, struct tfmt_code *code)
-{
-	return id >= TFMT_STACK_FIRST && tfmt_reader_frame(m->reader, id, frame) && is_python(frame) &&
-	       tfmt_reader_code(m->reader, (uint32_t)frame->a, code);
-}
-
-/* Frames that only pass a call on: PyTorch's, but for its containers, which call their members. */
-static bool passes_on(const struct tfmt_code *code)
-{
-	if (strstr(code->file, "/torch/nn/modules/") && !strstr(code->file, "/torch/nn/modules/module.py"))
-		return false;
-	return strstr(code->file, "/torch/") || strstr(code->file, "/contextlib.py") || strstr(code->file, "/functools.py");
-}
-
-/* The frame that calls the module whose forward is `callee`: the first outside of Module's own; 0 if it is no module. */
-static uint32_t caller_of(const struct modulepaths *m, uint32_t callee)
-{
-	struct tfmt_frame frame;
-	struct tfmt_code code;
-	bool called = false;
-	uint32_t id = callee;
-
-	for (int depth = 0; depth < DEPTH_MAX; depth++) {
-		if (!tfmt_reader_frame(m->reader, id, &frame) || frame.parent >= id)
-			return 0;
-		id = frame.parent;
-		if (!frame_code(m, id, &frame, &code))
-			return 0;
-		if (strstr(code.file, "/torch/nn/modules/module.py"))
-			called = true;
-		else if (called && !passes_on(&code))
-			return id;
-		else if (!called && !strcmp(function_of(&code), "forward"))
-			return 0; /* an autograd function, or a forward that was called by hand */
-	}
-	return 0;
-}
-
-static const struct callsite *site_of(struct modulepaths *m, uint32_t caller, bool makes)
-{
-	struct modulepath_site *site;
-	struct tfmt_frame frame;
-	struct tfmt_code code;
-
-	m->site = idtable_grown(m->site, &m->nr_sites, caller, sizeof(*m->site), m->reader);
-	if (caller >= m->nr_sites || !frame_code(m, caller, &frame, &code))
-		return NULL;
-	site = &m->site[caller];
-	if (!site->known) {
-		site->known = true;
-		site->callsite = malloc(sizeof(*site->callsite));
-		site->found = site->callsite &&
-			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
-	}
-	return site->found ? site->callsite : NULL;
-}
-
-/* "Mixer" of "Mixer.forward": the code's own name, which is never freed, up to the dot. */
-static const char *class_of(const struct tfmt_code *code)
-{
-	return code->name;
-}
-
-static bool add_level(struct modulepaths *m, struct modulepath_stack *s, uint32_t caller, uint32_t callee,
-		      const struct tfmt_frame *frame, const struct tfmt_code *code)
-{
-	const struct callsite *site = site_of(m, caller, s->makes);
-	struct level *grown_levels;
-
-	if (site && site->is_super)
-		return true;
-	if (s->nr_levels == LEVELS_MAX)
-		return true;
-	grown_levels = realloc(s->level, (s->nr_levels + 1u) * sizeof(*grown_levels));
-	if (!grown_levels)
-		return false;
-	s->level = grown_levels;
-	s->level[s->nr_levels++] = (struct level){
-		.caller = caller,
-		.callee = callee,
-		.code = (uint32_t)frame->a,
-		.position = (int32_t)frame->b,
-		.name = site ? site->name : class_of(code),
-		.behind = site ? site->behind : "",
-		.indexed = !site || site->indexed,
-		.by_class = !site,
-		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
-		.is_variable = site && site->is_variable,
-	};
-	return true;
-}
-
-/* Does the stack make a module, or anything, and is it torch.nn that does? */
-static void find_makers(const struct modulepaths *m, struct modulepath_stack *s, uint32_t stack)
-{
-	struct tfmt_frame frame;
-	struct tfmt_code code;
-
-	s->by_itself = true;
-	for (uint32_t id = stack; frame_code(m, id, &frame, &code); id = frame.parent) {
-		if (!strcmp(function_of(&code), "_call_impl")) {
-			s->makes = false;
-			return;
-		}
-		if (strcmp(function_of(&code), "__init__"))
-			continue;
-		s->makes = true;
-		s->by_itself &= !strstr(code.file, "/torch/nn/modules/");
-	}
-}
-
-static void turn_round(struct modulepath_stack *s)
-{
-	for (int i = 0; i < s->nr_levels / 2; i++) {
-		struct level l = s->level[i];
-
-		s->level[i] = s->level[s->nr_levels - 1 - i];
-		s->level[s->nr_levels - 1 - i] = l;
-	}
-}
-
-/* The first frame of the call in forward that made the node that runs; the stack itself if none does. */
-static uint32_t forward_part(const struct modulepaths *m, uint32_t stack)
-{
-	struct tfmt_frame frame;
-
-	for (uint32_t id = stack; id >= TFMT_STACK_FIRST && tfmt_reader_frame(m->reader, id, &frame) && frame.parent < id;
-	     id = frame.parent)
-		if (frame.kind == TFMT_FRAME_NODE && frame.b)
-			return frame.parent;
-	return stack;
-}
-
-static void find_levels(struct modulepaths *m, struct modulepath_stack *s, uint32_t stack)
-{
-	struct tfmt_frame frame;
-	struct tfmt_code code;
-
-	s->known = true;
-	find_makers(m, s, stack);
-	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
-		const char *function;
-		uint32_t caller;
-
-		if (!frame_code(m, id, &frame, &code)) {
-			if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame) || frame.parent >= id)
-				break;
-			continue;
-		}
-		function = function_of(&code);
-		if (strcmp(function, s->makes ? "__init__" : "forward") || function == code.name ||
-		    (s->makes && strstr(code.file, "/torch/nn/modules/container.py")))
-			continue;
-		caller = s->makes ? frame.parent : caller_of(m, id);
-		if (caller >= TFMT_STACK_FIRST && !add_level(m, s, caller, id, &frame, &code))
-			break;
-	}
-	turn_round(s);
-}
-
-static const struct modulepath_stack *stack_of(struct modulepaths *m, uint32_t stack)
-{
-	if (stack < TFMT_STACK_FIRST)
-		return NULL;
-	m->of_stack = idtable_grown(m->of_stack, &m->nr_stacks, stack, sizeof(*m->of_stack), m->reader);
-	if (stack >= m->nr_stacks)
-		return NULL;
-	if (!m->of_stack[stack].known) {
-		struct modulepath_stack s = { 0 };
-
-		find_levels(m, &s, stack);
-		m->of_stack[stack] = s;
-	}
-	return &m->of_stack[stack];
+	return modulestacks_get(&m->stacks, m->reader, stack);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------- */
@@ -346,7 +136,8 @@ static bool calls_grow(struct modulepaths *m)
 }
 
 /* The number of a new call at this place within its owner's. */
-static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct level *l, bool back)
+static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct modulelevel *l,
+			    bool back)
 {
 	/* Members of different classes are called at one place: they count together. */
 	struct modulepath_calls *c;
@@ -368,7 +159,7 @@ static uint32_t number_call(struct modulepaths *m, const struct open_call *owner
 	return c->nr > c->nr_back ? c->nr - c->nr_back : 0;
 }
 
-static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct level *l, bool back)
+static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct modulelevel *l, bool back)
 {
 	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class,
 				.is_variable = l->is_variable };
@@ -383,13 +174,14 @@ static uint32_t enter(struct modulepaths *m, const struct open_call *owner, cons
 }
 
 /* Has the call at level `nr` come to a loop over modules? */
-static bool is_in_loop(const struct direction *d, const struct modulepath_stack *now, uint32_t nr)
+static bool is_in_loop(const struct direction *d, const struct modulestack *now, uint32_t nr)
 {
 	return d->open[nr].loops || (nr + 1 < now->nr_levels && now->level[nr + 1].indexed);
 }
 
 /* In backward: has forward called more of the list that the latest event at level `nr` was in than have come by? */
-static bool has_more(const struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before, uint32_t nr)
+static bool has_more(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
+		     uint32_t nr)
 {
 	const struct modulepath_calls *c;
 
@@ -404,10 +196,10 @@ static bool has_more(const struct modulepaths *m, const struct direction *d, con
  * backward back, but for a loop over modules: that goes the other way too, though not beyond where the call began. Where
  * the loop itself is the beginning, of one of several modules it is the next that is called.
  */
-static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before,
-		    const struct modulepath_stack *now, uint32_t nr, bool back)
+static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
+		    const struct modulestack *now, uint32_t nr, bool back)
 {
-	const struct level *was = &before->level[nr], *is = &now->level[nr];
+	const struct modulelevel *was = &before->level[nr], *is = &now->level[nr];
 	int32_t first = d->open[nr].first;
 
 	if (was->caller != is->caller || was->code != is->code || was->position == is->position)
@@ -438,7 +230,7 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
 			b = x.parent;
 		}
 	}
-	if (!is_python(&f) || !is_python(&g) || f.a != g.a)
+	if (!modulestacks_is_python(&f) || !modulestacks_is_python(&g) || f.a != g.a)
 		return false;
 	return back ? g.b > f.b : g.b < f.b;
 }
@@ -447,7 +239,8 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
  * The same call in the source as that of the latest event: has it been made again? What one operation allocates, it
  * allocates again then, from the beginning.
  */
-static bool is_again(const struct direction *d, const struct level *innermost, const struct tfmt_event *ev, bool back)
+static bool is_again(const struct direction *d, const struct modulelevel *innermost, const struct tfmt_event *ev,
+		     bool back)
 {
 	if (!innermost->is_single)
 		return false;
@@ -466,8 +259,8 @@ static bool is_again(const struct direction *d, const struct level *innermost, c
 }
 
 /* How many of the open calls go on. */
-static uint32_t going_on(struct modulepaths *m, const struct direction *d, const struct modulepath_stack *before,
-			 const struct modulepath_stack *now, uint32_t stack, const struct tfmt_event *ev, bool back)
+static uint32_t going_on(struct modulepaths *m, const struct direction *d, const struct modulestack *before,
+			 const struct modulestack *now, uint32_t stack, const struct tfmt_event *ev, bool back)
 {
 	uint32_t nr = 0;
 
@@ -505,7 +298,7 @@ static void end_calls(struct modulepaths *m, uint32_t thread)
 /* Is what an __init__ allocates itself a part of the module that is being made? Other classes have an __init__, too. */
 static bool is_part(struct modulepaths *m, const struct direction *d, uint32_t stack)
 {
-	const struct modulepath_stack *before = stack_of(m, d->stack), *s = stack_of(m, stack);
+	const struct modulestack *before = stack_of(m, d->stack), *s = stack_of(m, stack);
 
 	return !s->by_itself || (before && before->nr_levels && before->level[0].caller == s->level[0].caller &&
 				 before->level[0].code == s->level[0].code);
@@ -517,8 +310,8 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 	const struct open_call program = { .instance = now->nr_cycles };
 	enum phase phase = (enum phase)now->phase;
 	bool back = phase == PHASE_BACKWARD;
-	uint32_t stack = back ? forward_part(m, ev->python_stack) : ev->python_stack, keep = 0;
-	const struct modulepath_stack *s = stack_of(m, stack);
+	uint32_t stack = back ? modulestacks_forward_part(m->reader, ev->python_stack) : ev->python_stack, keep = 0;
+	const struct modulestack *s = stack_of(m, stack);
 	struct direction *d;
 
 	if (s && !s->nr_levels && !back)
@@ -560,17 +353,11 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 
 void modulepaths_release(struct modulepaths *m)
 {
-	for (uint32_t i = 0; i < m->nr_stacks; i++)
-		free(m->of_stack[i].level);
 	for (uint32_t i = 0; i < m->nr_threads; i++)
 		for (int k = 0; k < 3; k++)
 			free(m->thread[i].direction[k]);
-	for (uint32_t i = 0; i < m->nr_sites; i++)
-		free(m->site[i].callsite);
-	sourcetext_release(&m->sources);
-	free(m->of_stack);
+	modulestacks_release(&m->stacks);
 	free(m->thread);
-	free(m->site);
 	free(m->calls);
 	free(m->slot);
 	free(m->path);
@@ -579,7 +366,7 @@ void modulepaths_release(struct modulepaths *m)
 
 uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
 {
-	const struct modulepath_stack *s = stack_of(m, stack);
+	const struct modulestack *s = stack_of(m, stack);
 
 	return s && !s->makes && depth && depth <= s->nr_levels ? s->level[depth - 1].caller : 0;
 }

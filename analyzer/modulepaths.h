@@ -14,7 +14,7 @@
 #define VT_MODULEPATHS_H
 
 #include "analyzer/blocklives.h"
-#include "analyzer/callsite.h"
+#include "analyzer/modulestacks.h"
 
 struct modulepath {
 	uint32_t parent; /* 0 = of a module that the program itself calls */
@@ -25,10 +25,8 @@ struct modulepath {
 	bool by_class;   /* the name is its class's: no source told a better one */
 };
 
-struct modulepath_stack;
 struct modulepath_thread;
 struct modulepath_calls;
-struct modulepath_site;
 
 /* Of one process. Zero it but for the reader. */
 struct modulepaths {
@@ -37,15 +35,11 @@ struct modulepaths {
 	uint32_t nr_paths, paths_room;
 
 	/* private */
-	struct sourcetext sources;
-	struct modulepath_stack *of_stack; /* by stack id */
-	uint32_t nr_stacks;
+	struct modulestacks stacks;
 	struct modulepath_thread *thread; /* by thread id; forward's and backward's calls apart */
 	uint32_t nr_threads;
 	struct modulepath_calls *calls; /* hash table */
 	uint32_t nr_calls, calls_room;
-	struct modulepath_site *site; /* by frame id */
-	uint32_t nr_sites;
 	uint32_t *slot; /* hash table of paths */
 	uint32_t slots_room;
 	uint32_t nr_instances;

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Stacks to the modules that they call. */
+#include "analyzer/modulestacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/idtable.h"
+
+#define DEPTH_MAX 10000
+
+struct modulestack_site {
+	struct callsite *callsite;
+	bool known, found;
+};
+
+static const char *function_of(const struct tfmt_code *code)
+{
+	const char *dot = strrchr(code->name, '.');
+
+	return dot ? dot + 1 : code->name;
+}
+
+static bool frame_code(const struct tfmt_reader *reader, uint32_t id, struct tfmt_frame *frame, struct tfmt_code *code)
+{
+	return id >= TFMT_STACK_FIRST && tfmt_reader_frame(reader, id, frame) && modulestacks_is_python(frame) &&
+	       tfmt_reader_code(reader, (uint32_t)frame->a, code);
+}
+
+/* Frames that only pass a call on: PyTorch's, but for its containers, which call their members. */
+static bool passes_on(const struct tfmt_code *code)
+{
+	if (strstr(code->file, "/torch/nn/modules/") && !strstr(code->file, "/torch/nn/modules/module.py"))
+		return false;
+	return strstr(code->file, "/torch/") || strstr(code->file, "/contextlib.py") || strstr(code->file, "/functools.py");
+}
+
+/* The frame that calls the module whose forward is `callee`: the first outside of Module's own; 0 if it is no module. */
+static uint32_t caller_of(const struct tfmt_reader *reader, uint32_t callee)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	bool called = false;
+	uint32_t id = callee;
+
+	for (int depth = 0; depth < DEPTH_MAX; depth++) {
+		if (!tfmt_reader_frame(reader, id, &frame) || frame.parent >= id)
+			return 0;
+		id = frame.parent;
+		if (!frame_code(reader, id, &frame, &code))
+			return 0;
+		if (strstr(code.file, "/torch/nn/modules/module.py"))
+			called = true;
+		else if (called && !passes_on(&code))
+			return id;
+		else if (!called && !strcmp(function_of(&code), "forward"))
+			return 0; /* an autograd function, or a forward that was called by hand */
+	}
+	return 0;
+}
+
+static const struct callsite *site_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller,
+				      bool makes)
+{
+	struct modulestack_site *site;
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	m->site = idtable_grown(m->site, &m->nr_sites, caller, sizeof(*m->site), reader);
+	if (caller >= m->nr_sites || !frame_code(reader, caller, &frame, &code))
+		return NULL;
+	site = &m->site[caller];
+	if (!site->known) {
+		site->known = true;
+		site->callsite = malloc(sizeof(*site->callsite));
+		site->found = site->callsite &&
+			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
+	}
+	return site->found ? site->callsite : NULL;
+}
+
+/* "Mixer" of "Mixer.forward": the code's own name, which is never freed, up to the dot. */
+static const char *class_of(const struct tfmt_code *code)
+{
+	return code->name;
+}
+
+static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack *s, uint32_t caller,
+		      uint32_t callee, const struct tfmt_frame *frame, const struct tfmt_code *code)
+{
+	const struct callsite *site = site_of(m, reader, caller, s->makes);
+	struct modulelevel *grown_levels;
+
+	if (site && site->is_super)
+		return true;
+	if (s->nr_levels == MODULELEVELS_MAX)
+		return true;
+	grown_levels = realloc(s->level, (s->nr_levels + 1u) * sizeof(*grown_levels));
+	if (!grown_levels)
+		return false;
+	s->level = grown_levels;
+	s->level[s->nr_levels++] = (struct modulelevel){
+		.caller = caller,
+		.callee = callee,
+		.code = (uint32_t)frame->a,
+		.position = (int32_t)frame->b,
+		.name = site ? site->name : class_of(code),
+		.behind = site ? site->behind : "",
+		.indexed = !site || site->indexed,
+		.by_class = !site,
+		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
+		.is_variable = site && site->is_variable,
+	};
+	return true;
+}
+
+/* Does the stack make a module, or anything, and is it torch.nn that does? */
+static void find_makers(const struct tfmt_reader *reader, struct modulestack *s, uint32_t stack)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	s->by_itself = true;
+	for (uint32_t id = stack; frame_code(reader, id, &frame, &code); id = frame.parent) {
+		if (!strcmp(function_of(&code), "_call_impl")) {
+			s->makes = false;
+			return;
+		}
+		if (strcmp(function_of(&code), "__init__"))
+			continue;
+		s->makes = true;
+		s->by_itself &= !strstr(code.file, "/torch/nn/modules/");
+	}
+}
+
+static void turn_round(struct modulestack *s)
+{
+	for (int i = 0; i < s->nr_levels / 2; i++) {
+		struct modulelevel l = s->level[i];
+
+		s->level[i] = s->level[s->nr_levels - 1 - i];
+		s->level[s->nr_levels - 1 - i] = l;
+	}
+}
+
+uint32_t modulestacks_forward_part(const struct tfmt_reader *reader, uint32_t stack)
+{
+	struct tfmt_frame frame;
+
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST && tfmt_reader_frame(reader, id, &frame) && frame.parent < id;
+	     id = frame.parent)
+		if (frame.kind == TFMT_FRAME_NODE && frame.b)
+			return frame.parent;
+	return stack;
+}
+
+static void find_levels(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack *s, uint32_t stack)
+{
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	s->known = true;
+	find_makers(reader, s, stack);
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
+		const char *function;
+		uint32_t caller;
+
+		if (!frame_code(reader, id, &frame, &code)) {
+			if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(reader, id, &frame) || frame.parent >= id)
+				break;
+			continue;
+		}
+		function = function_of(&code);
+		if (strcmp(function, s->makes ? "__init__" : "forward") || function == code.name ||
+		    (s->makes && strstr(code.file, "/torch/nn/modules/container.py")))
+			continue;
+		caller = s->makes ? frame.parent : caller_of(reader, id);
+		if (caller >= TFMT_STACK_FIRST && !add_level(m, reader, s, caller, id, &frame, &code))
+			break;
+	}
+	turn_round(s);
+}
+
+const struct modulestack *modulestacks_get(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t stack)
+{
+	if (stack < TFMT_STACK_FIRST)
+		return NULL;
+	m->of_stack = idtable_grown(m->of_stack, &m->nr_stacks, stack, sizeof(*m->of_stack), reader);
+	if (stack >= m->nr_stacks)
+		return NULL;
+	if (!m->of_stack[stack].known) {
+		struct modulestack s = { 0 };
+
+		find_levels(m, reader, &s, stack);
+		m->of_stack[stack] = s;
+	}
+	return &m->of_stack[stack];
+}
+
+void modulestacks_release(struct modulestacks *m)
+{
+	for (uint32_t i = 0; i < m->nr_stacks; i++)
+		free(m->of_stack[i].level);
+	for (uint32_t i = 0; i < m->nr_sites; i++)
+		free(m->site[i].callsite);
+	sourcetext_release(&m->sources);
+	free(m->of_stack);
+	free(m->site);
+}
