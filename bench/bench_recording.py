@@ -5,7 +5,8 @@ usage: bench_recording.py [--rounds N] [--turns N] [--json FILE]     (`make benc
 
 A preload cannot be switched while a program runs, so each mode is a process of its own. Where other tenants share the
 processor its speed changes from second to second; therefore all modes' processes live side by side and take turns of
-a few steps, in random order, one at a time. Each process has its own luck with addresses: a round is five new ones.
+a few steps, in random order, one at a time. Each process has its own luck with addresses, which can be more than what is
+measured: a round is five new ones, and rounds count for more than steps.
 Of a round count the median of a mode's steps, and the fastest tenth, which is what the processor does when it is left
 alone; the added time is taken against `off` of the same round. The median over the rounds is the result, the smallest
 and largest round are its spread. CPU time of all threads also counts what the recorder does behind the program's back.
@@ -61,7 +62,6 @@ class Series:
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(list(map(str, command)), **pipes, text=True, env=environment)
-        self.answer()
         return self
 
     def answer(self):
@@ -111,6 +111,8 @@ def measure(build, rounds, turns):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
         with contextlib.ExitStack() as stack:
             series = [stack.enter_context(Series(build, mode)) for mode in random.sample(list(MODES), len(MODES))]
+            for one in series:
+                one.answer()  # it has warmed up
             for _ in range(turns):
                 for one in random.sample(series, len(series)):
                     one.take_turn()
@@ -160,8 +162,8 @@ def print_table(result, rounds, turns):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--json", type=Path, help="also write every number to FILE")
     args = parser.parse_args()
     build = Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute()
