@@ -544,12 +544,10 @@ int frag_finish(struct frag *f)
 
 /* ---- judgement ---------------------------------------------------------------------------------- */
 
-/* Of the reserved peak, what was stuck beyond what a segment of each pool may leave unused. */
-static double stuck_share(const struct frag_figures *p, uint64_t at_most)
+/* What was stuck at the reserved peak, beyond what a segment of each pool may leave unused. */
+static uint64_t stuck_bytes(const struct frag_figures *peak)
 {
-	uint64_t stuck = p->stuck > p->slack ? p->stuck - p->slack : 0;
-
-	return (double)(stuck < at_most ? stuck : at_most) / (double)(p->reserved ? p->reserved : 1);
+	return peak->stuck > peak->slack ? peak->stuck - peak->slack : 0;
 }
 
 bool frag_is_expandable(const struct frag_device *d)
@@ -560,15 +558,25 @@ bool frag_is_expandable(const struct frag_device *d)
 	return false;
 }
 
+uint64_t frag_forced_bytes(const struct frag_device *d)
+{
+	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
+	uint64_t stuck = stuck_bytes(p);
+	uint64_t forced = p->forced > p->empty_cache ? p->forced - p->empty_cache : 0;
+
+	return forced < stuck ? forced : stuck;
+}
+
 bool frag_is_stuck(const struct frag_device *d)
 {
-	return stuck_share(&d->moment[FRAG_PEAK].figures, UINT64_MAX) > FRAG_STUCK_SHARE;
+	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
+
+	return (double)stuck_bytes(p) > FRAG_STUCK_SHARE * (double)p->reserved;
 }
 
 bool frag_is_finding(const struct frag_device *d, enum frag_harm which)
 {
-	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
-
-	/* What was stuck when a segment was taken, and found use later, has made the peak no higher. */
-	return which == FRAG_SEGMENT ? stuck_share(p, p->forced) > FRAG_FORCED_SHARE : d->harm[which].count > 0;
+	if (which != FRAG_SEGMENT)
+		return d->harm[which].count > 0;
+	return (double)frag_forced_bytes(d) > FRAG_FORCED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
 }

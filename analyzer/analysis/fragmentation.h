@@ -123,7 +123,14 @@ uint64_t frag_largest_cached(const struct frag *f, const struct model_process *p
 /* Are its segments expandable already? Then there is no other way to compare them with. */
 bool frag_is_expandable(const struct frag_device *d);
 
-/* Is this harm a finding? Segments taken are one as far as so much was still stuck at the reserved peak. */
+/*
+ * Bytes by which segments that were taken while so much was stuck have made the reserved peak larger than it had to be.
+ * What was stuck then and found use later has not; nor has what PyTorch could have given back in exchange, as it does
+ * before a request fails: segments that are wholly free at the peak, such as batches of other lengths leave.
+ */
+uint64_t frag_forced_bytes(const struct frag_device *d);
+
+/* Is this harm a finding? Of segments that were taken, if they have made the peak so much larger. */
 bool frag_is_finding(const struct frag_device *d, enum frag_harm harm);
 
 /* Was more than FRAG_STUCK_SHARE stuck at the reserved peak, beside what one segment per pool leaves unused? */

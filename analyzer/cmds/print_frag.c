@@ -66,7 +66,6 @@ static uint64_t unknown_request(const struct frag_figures *f)
 static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_harm which)
 {
 	const struct frag_cases *c = &v->d->harm[which];
-	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
 	char asked[HUMAN_MAX], free_bytes[HUMAN_MAX], largest[HUMAN_MAX], forced[HUMAN_MAX];
 
 	human_bytes(asked, c->asked);
@@ -81,7 +80,7 @@ static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *
 			 free_bytes);
 	else
 		snprintf(buf, TEXT_MAX, "%s were taken for requests that stuck memory would have held.",
-			 human_bytes(forced, p->forced));
+			 human_bytes(forced, frag_forced_bytes(v->d)));
 	return buf;
 }
 
@@ -422,8 +421,7 @@ void json_frag_findings(struct emit *e, const struct frag_view *v)
 
 		if (frag_is_finding(v->d, which))
 			json_finding(e, v, moment_of(which),
-				     which == FRAG_SEGMENT ? v->d->moment[FRAG_PEAK].figures.forced
-							   : v->d->harm[which].free_bytes,
+				     which == FRAG_SEGMENT ? frag_forced_bytes(v->d) : v->d->harm[which].free_bytes,
 				     harm_text(text, v, which));
 	}
 	if (shows_stuck(v))

@@ -233,6 +233,43 @@ static void a_segment_that_made_no_difference(void **state)
 	end();
 }
 
+/* Batches of growing length: each leaves a segment that is wholly free, and could be given back for the next. */
+static void a_segment_beside_as_much_that_could_be_given_back(void **state)
+{
+	(void)state;
+	begin();
+	cut_up(BASE);
+	take(BASE + 200 * MiB, 60 * MiB);
+	alloc(BASE + 200 * MiB, 60 * MiB);
+	release(BASE + 200 * MiB, 60 * MiB);
+	take(BASE + 400 * MiB, 80 * MiB);
+	alloc(BASE + 400 * MiB, 80 * MiB);
+	release(BASE + 400 * MiB, 80 * MiB);
+	take(BASE + 600 * MiB, 300 * MiB);
+	alloc(BASE + 600 * MiB, 300 * MiB);
+	load();
+	assert_int_equal(d->harm[FRAG_SEGMENT].count, 2);
+	assert_int_equal(d->moment[FRAG_PEAK].figures.forced, 140 * MiB);
+	assert_int_equal(d->moment[FRAG_PEAK].figures.empty_cache, 140 * MiB);
+	assert_int_equal(frag_forced_bytes(d), 0);
+	assert_false(frag_is_finding(d, FRAG_SEGMENT));
+	end();
+
+	begin(); /* the same, but that they are in use: they are there beside what is stuck */
+	cut_up(BASE);
+	take(BASE + 200 * MiB, 60 * MiB);
+	alloc(BASE + 200 * MiB, 60 * MiB);
+	take(BASE + 400 * MiB, 80 * MiB);
+	alloc(BASE + 400 * MiB, 80 * MiB);
+	take(BASE + 600 * MiB, 300 * MiB);
+	alloc(BASE + 600 * MiB, 300 * MiB);
+	load();
+	assert_int_equal(frag_forced_bytes(d), (98 - 20) * MiB);
+	assert_true(frag_is_finding(d, FRAG_SEGMENT));
+	assert_false(frag_is_stuck(d));
+	end();
+}
+
 static void a_graph_keeps_its_own(void **state)
 {
 	(void)state;
@@ -294,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_retry_for_which_the_cache_held_enough),
 		cmocka_unit_test(a_segment_taken_beside_stuck_memory),
 		cmocka_unit_test(a_segment_that_made_no_difference),
+		cmocka_unit_test(a_segment_beside_as_much_that_could_be_given_back),
 		cmocka_unit_test(a_graph_keeps_its_own),
 		cmocka_unit_test(what_another_stream_uses_is_pending),
 		cmocka_unit_test(expandable_segments_need_no_room_for_the_freed),
