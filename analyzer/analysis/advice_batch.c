@@ -63,11 +63,12 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
 
 /*
  * What would have served the request, by the figures of the driver, with room for `more` and for fragmentation, which
- * differs from batch to batch.
+ * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts.
  */
-static uint64_t peak_that_fits(const struct advice_job *j, uint64_t more)
+static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *u, uint64_t more)
 {
-	uint64_t most = (uint64_t)((1 - ROOM_SHARE) * (double)(j->peak - j->lacking));
+	double room = u->is_unknown ? 0 : ROOM_SHARE;
+	uint64_t most = (uint64_t)((1 - room) * (double)(j->peak - j->lacking));
 
 	return most > more ? most - more : 0;
 }
@@ -76,7 +77,7 @@ static uint64_t peak_that_fits(const struct advice_job *j, uint64_t more)
 static uint64_t state_to_come(const struct advice_job *j, struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	c->part = 1;
-	return peak_with(j, c, u, adds_up) <= peak_that_fits(j, u->state_bytes) ? u->state_bytes : 0;
+	return peak_with(j, c, u, adds_up) <= peak_that_fits(j, u, u->state_bytes) ? u->state_bytes : 0;
 }
 
 /* ---- in parts -------------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	if (c->batch < 2)
 		return false;
 	a->peak_bytes = peak_with(j, c, u, false);
-	most = peak_that_fits(j, state_to_come(j, c, u, true));
+	most = peak_that_fits(j, u, state_to_come(j, c, u, true));
 	c->part = (c->batch + parts - 1) / parts;
 	a->after_bytes = peak_with(j, c, u, true);
 	while (j->lacking && a->after_bytes > most && 2 * parts <= c->batch) {
@@ -103,7 +104,8 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %" PRIu64 ": (loss / %" PRIu64
 			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, c->part, parts);
 	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller, gradients are there throughout: "
-			   "the peak would be %s", parts, human_bytes(peak, a->after_bytes));
+			   "%s would be %s", parts, u->is_unknown ? "up to the request that failed it" : "the peak",
+			human_bytes(peak, a->after_bytes));
 	advice_cost(a, "%" PRIu64 " calls of the model for each step instead of 1; BatchNorm sees parts", parts);
 	return true;
 }
@@ -134,7 +136,7 @@ static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const 
 		uint64_t mid = low + (high - low) / 2;
 
 		c->part = mid * step;
-		if (peak_with(j, c, u, false) <= peak_that_fits(j, more))
+		if (peak_with(j, c, u, false) <= peak_that_fits(j, u, more))
 			low = mid;
 		else
 			high = mid;
@@ -148,6 +150,11 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
 	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[64] = "", state[96] = "";
 	uint32_t left = u->nr_layers ? u->nr_layers - 1 - u->layer : 0;
 
+	if (u->is_unknown) {
+		advice_evidence(a, "no larger one fits: %s allocated, up to the request that failed; what the step needs "
+				   "behind it was not seen", human_bytes(peak, a->after_bytes));
+		return;
+	}
 	if (left)
 		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
 	if (u->vocabulary)
@@ -177,22 +184,24 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 	return true;
 }
 
-/* Says "TITLE 19 instead of 48 at train.py:12", and so, behind ACTION, what to do. */
+/* Says "TITLE [at most] 19 instead of 48 at train.py:12", and so, behind ACTION, what to do. */
 static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c, const char *title,
 		       const char *action)
 {
 	char where[64];
+	const char *most;
 	struct unseen u;
 	bool found;
 
 	unseen_find(&u, j, c);
 	found = find_fit(j, a, c, &u);
+	most = u.is_unknown ? " at most" : "";
 	unseen_release(&u);
 	if (!found)
 		return false;
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "%s %" PRIu64 " instead of %" PRIu64 "%s", title, c->part, c->whole, where);
-	advice_action(a, "%s %" PRIu64 " instead of %" PRIu64 "%s", action, c->part, c->whole, where);
+	advice_title(a, "%s%s %" PRIu64 " instead of %" PRIu64 "%s", title, most, c->part, c->whole, where);
+	advice_action(a, "%s%s %" PRIu64 " instead of %" PRIu64 "%s", action, most, c->part, c->whole, where);
 	return true;
 }
 

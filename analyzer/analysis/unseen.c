@@ -12,17 +12,18 @@
 #define VOCABULARY_MIN 4096
 #define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
+#define LAYERS_ALIKE 0.1 /* of what a layer keeps, by which others may differ */
 #define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32 */
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
 /*
- * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. What comes
- * behind the run counts as layers of as many parameters: later stages of a model whose layers are not all alike.
+ * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. 0: as many
+ * parameters as a layer has come behind the run, so that its layers are not all there are.
  */
 static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 {
-	uint32_t repeats = 1;
+	uint32_t repeats = 0;
 	size_t most = 0;
 
 	for (size_t period = PERIOD_MIN; period <= PERIOD_MAX && 2 * period <= nr; period++) {
@@ -32,7 +33,7 @@ static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 			run = key[i] == key[i - period] ? run + 1 : 0;
 			if (run >= period && run + period > most) {
 				most = run + period;
-				repeats = (uint32_t)(most / period + (nr - 1 - i) / period);
+				repeats = nr - 1 - i < period ? (uint32_t)(most / period) : 0;
 			}
 		}
 	}
@@ -66,7 +67,50 @@ static const struct layerlist *largest(const struct layerlist *list, size_t nr)
 	return best;
 }
 
-static void find_layers(struct unseen *u, const struct advice_job *j)
+/* Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. */
+struct layer_bytes {
+	uint64_t stays, most, largest;
+	unsigned nr_largest;
+};
+
+static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
+				   uint32_t layer)
+{
+	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct layer_bytes of = { 0 };
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+		uint32_t path = j->blocks.block[i].module;
+		uint64_t size = batchcut_size(c, j, i);
+
+		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD))
+			continue;
+		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
+		of.stays += life->death.ordinal > j->to ? size : 0;
+		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
+		of.largest = size > of.largest ? size : of.largest;
+	}
+	of.most = replay_peak(&r);
+	replay_release(&r);
+	return of;
+}
+
+/* Has each layer that ran as a whole kept about as much as the last of them? */
+static bool are_alike(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t last = u->layer ? bytes_of(u, j, c, u->layer - 1).stays : 0;
+
+	for (uint32_t i = 0; i + 1 < u->layer; i++) {
+		uint64_t stays = bytes_of(u, j, c, i).stays, less = stays < last ? stays : last;
+
+		if ((double)(stays + last - 2 * less) > LAYERS_ALIKE * (double)last)
+			return false;
+	}
+	return last != 0;
+}
+
+static void find_layers(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	const struct modulepaths *paths = j->device->process->books.modulepaths;
 	struct layerlist list[LAYERLISTS_MAX];
@@ -80,8 +124,8 @@ static void find_layers(struct unseen *u, const struct advice_job *j)
 	if (!u->of)
 		return;
 	layerlist_members(of, paths, u->of);
-	u->nr_layers = nr;
 	u->layer = of->nr_layers - 1;
+	u->nr_layers = are_alike(u, j, c) ? nr : 0;
 }
 
 /* ---- logits ---------------------------------------------------------------------------------- */
@@ -186,15 +230,15 @@ static void find_state(struct unseen *u, const struct advice_job *j)
 
 void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
-	*u = (struct unseen){ 0 };
-	if (advice_is_inference(j))
-		return; /* nothing is kept for a backward, nor updated */
-	if (j->asked && j->asked_phase != PHASE_OPTIMIZER)
-		find_state(u, j);
-	if (!j->asked || (j->asked_phase != PHASE_FORWARD && j->asked_phase != PHASE_OTHER) ||
-	    j->backward != TFMT_NO_ORDINAL)
+	*u = (struct unseen){ .is_unknown = j->asked && j->asked_phase != PHASE_OPTIMIZER };
+	if (!u->is_unknown || advice_is_inference(j)) /* without training nothing is kept, nor updated */
 		return;
-	find_layers(u, j);
+	if ((j->asked_phase == PHASE_FORWARD || j->asked_phase == PHASE_OTHER) && j->backward == TFMT_NO_ORDINAL)
+		find_layers(u, j, c);
+	if (!u->nr_layers)
+		return;
+	u->is_unknown = false;
+	find_state(u, j);
 	if (c->length && j->shape[c->input].nr_dims == 2)
 		find_vocabulary(u, j);
 }
@@ -203,35 +247,6 @@ void unseen_release(struct unseen *u)
 {
 	free(u->of);
 	*u = (struct unseen){ 0 };
-}
-
-/* Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. */
-struct layer_bytes {
-	uint64_t stays, most, largest;
-	unsigned nr_largest;
-};
-
-static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
-				   uint32_t layer)
-{
-	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
-	struct layer_bytes of = { 0 };
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-		uint32_t path = j->blocks.block[i].module;
-		uint64_t size = batchcut_size(c, j, i);
-
-		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD))
-			continue;
-		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
-		of.stays += life->death.ordinal > j->to ? size : 0;
-		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
-		of.largest = size > of.largest ? size : of.largest;
-	}
-	of.most = replay_peak(&r);
-	replay_release(&r);
-	return of;
 }
 
 /* Within the last layer, or behind it: there the loss has its logits, or backward the gradients of the largest blocks. */

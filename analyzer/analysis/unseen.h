@@ -6,6 +6,9 @@
  * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole. Logits
  * come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of its use,
  * as a step does that went through without. Where nothing is trained there is no such rest.
+ *
+ * Layers that are not alike (stages of convolutions, a U-Net) tell nothing of those that come behind them, nor does what
+ * memory ran out in backward for: the rest is not known then, only what there was.
  */
 #ifndef VT_UNSEEN_H
 #define VT_UNSEEN_H
@@ -16,6 +19,7 @@ struct unseen {
 	uint32_t nr_layers, layer; /* of the model; the one that memory ran out in. nr_layers 0: not known */
 	uint64_t vocabulary;	   /* 0 = no logits are expected */
 	uint64_t state_bytes;	   /* of the optimizer, if it is Adam; 0 = it has been seen */
+	bool is_unknown;	   /* the step may need any more than that: what is told is the least */
 	int32_t *of;		   /* by path (modulepaths.h): its layer */
 	uint32_t nr_paths;
 };

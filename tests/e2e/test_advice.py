@@ -172,6 +172,43 @@ def test_no_logits_where_steps_made_none(vramtrace, tmp_path):
     assert max(before) <= peak, (before, peak)
 
 
+def test_layers_that_are_not_alike_tell_only_the_most_that_fits(vramtrace, tmp_path):
+    """Stages that halve what they keep, out of memory in the first forward: what comes behind is not reckoned with."""
+    script = tmp_path / "stages.py"
+    script.write_text(
+        "import sys, torch\n"
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        stage = lambda i, o: nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.GroupNorm(8, o), nn.SiLU())\n"
+        "        self.stages = nn.ModuleList(stage(16 << max(i - 1, 0), 16 << i) for i in range(5))\n"
+        "        self.head = nn.Linear(256, 10)\n"
+        "    def forward(self, x):\n"
+        "        for stage in self.stages:\n"
+        "            x = nn.functional.avg_pool2d(stage(x), 2)\n"
+        "        return self.head(x.mean((2, 3)))\n"
+        "net = Net().cuda()\n"
+        "optimizer = torch.optim.AdamW(net.parameters())\n"
+        "net(torch.randn(int(sys.argv[1]), 16, 256, 256).cuda()).square().mean().backward()\n"
+        "optimizer.step()\n"
+    )
+
+    def run(name, batch, *options):
+        return vramtrace.record(tmp_path / name, python(script, batch), options=(*QUICK, *options))
+
+    failed = run("failed.vtr", 128, "--simulate-capacity", "3GiB")
+    whole = run("whole.vtr", 128)
+    assert (failed.status, whole.status) == (1, 0), whole.stderr
+    rows = advice_of(vramtrace, failed)
+    peak = vramtrace.json("report", whole.path)["devices"][0]["tensor"]["peak_bytes"]
+    assert max(rows[kind]["peak_bytes"] for kind in ("accumulation", "smaller_batch")) <= peak
+    most = int(re.match(r"batch at most (\d+) instead of 128 ", rows["smaller_batch"]["title"])[1])
+    assert "no larger one fits" in rows["smaller_batch"]["evidence"]
+    larger = run("larger.vtr", most + 1, "--simulate-capacity", "3GiB")
+    assert larger.status == 1 and "OutOfMemoryError" in larger.stderr
+
+
 def test_pages_of_a_failure(vramtrace, tmp_path):
     """oom and report have the same advice as advise, and keep to the screen."""
     failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", FITS["smaller_batch"][0])
