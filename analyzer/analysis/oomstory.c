@@ -9,6 +9,9 @@
 #define GIB (1024 * MIB)
 #define TWO_TO_64 18446744073709551616.0
 
+/* Of what is reserved: less of it unused, as any allocator leaves, is a full GPU and no fragmentation. */
+#define FRAGMENTED_LEAST 0.01
+
 /* What a context takes at most, by the measured models of simgpu/profiles.def. */
 #define CONTEXT_MAX_BYTES (600 * MIB)
 /* No machine has so much: a dimension was computed wrong. */
@@ -47,11 +50,11 @@ static void add_absurd(struct oom_story *s, const char *name, enum oom_absurdity
 	s->nr_absurd++;
 }
 
-/* A figure as it is, or unknown where it is a negative number's bits. */
+/* A figure as it is, or unknown where it is a negative number's bits, or more than 64 bits can count. */
 static struct oom_figure believable(struct oom_story *s, const char *name, struct oom_figure f)
 {
 	if (f.known && f.bytes + f.slack >= TWO_TO_64 / 2) {
-		add_absurd(s, name, OOM_ABSURD_NEGATIVE, f);
+		add_absurd(s, name, f.bytes - f.slack > TWO_TO_64 ? OOM_ABSURD_BEYOND : OOM_ABSURD_NEGATIVE, f);
 		f.known = false;
 	}
 	return f;
@@ -135,6 +138,9 @@ static void judge_fragmentation(struct oom_story *s)
 {
 	struct oom_figure within = oom_figure_plus(s->unused, s->free);
 
+	s->is_full = s->unused_share < FRAGMENTED_LEAST;
+	if (s->is_full)
+		return;
 	if (covers(s->unused, s->requested))
 		add_reason(s, VERDICT_FRAGMENTATION, s->unused.bytes,
 			   oom_surely_above(s->unused, s->requested));

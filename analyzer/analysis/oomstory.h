@@ -15,6 +15,7 @@
 
 enum oom_absurdity {
 	OOM_ABSURD_NEGATIVE,  /* near 2^64: a negative number printed as an unsigned one */
+	OOM_ABSURD_BEYOND,    /* more than 2^64: no number of bytes that a program can print */
 	OOM_ABSURD_REQUEST,   /* more than any machine has */
 	OOM_ABSURD_FREE,      /* more free than there is */
 	OOM_ABSURD_ALLOCATED, /* more allocated than reserved */
@@ -40,6 +41,7 @@ struct oom_story {
 	const struct oom_process *self;        /* listed as another, but by its size this one (a container) */
 	bool is_no_limit;                      /* "allowed" is 2^64: none was set */
 	double unused_share;                   /* of reserved; NaN where unknown */
+	bool is_full;                          /* ... too small for fragmentation, whatever was asked */
 	double largest_fit;              /* bytes that a new segment could have had; NaN where unknown */
 	uint64_t tensor_min, tensor_max; /* the tensor's size, where the request is a segment's; else 0 */
 	size_t nr_absurd, nr_reasons;

@@ -202,13 +202,17 @@ static void print_step(struct emit *e, const struct autopsy *a)
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
-	char size[HUMAN_MAX], where[SITE_MAX];
+	char size[HUMAN_MAX], where[SITE_MAX] = "", caller[SITE_MAX] = "", text[AUTOPSY_TEXT_MAX + SITE_MAX];
 
 	if (!a->nr_findings)
 		return 0;
-	emit_text(e, "Cause: %s%s%s, %s.", verdict_name(f->verdict), f->has_site ? " at " : "",
-		  f->has_site ? narrow_site_text(where, sizeof(where), &f->site) : "", human_bytes(size, f->bytes));
-	return 1;
+	if (f->has_site)
+		narrow_site_text(where, sizeof(where), &f->site);
+	if (f->has_caller)
+		narrow_site_text(caller, sizeof(caller), &f->caller);
+	snprintf(text, sizeof(text), "Cause: %s%s%s%s%s, %s.", verdict_name(f->verdict), *where ? " at " : "", where,
+		 *caller ? ", called at " : "", caller, human_bytes(size, f->bytes));
+	return print_wrapped(e, "", "  ", text);
 }
 
 /* Returns how many lines there are. */

@@ -182,6 +182,10 @@ static void say_absurd(struct sentences *to, const struct oom_story *s)
 			    "%s: %s cannot be true: it is 2^64 bytes %+.2f GiB, a negative number printed as unsigned",
 			    name, FIG(a, s->absurd[i].value), in_unit(s->absurd[i].truth.bytes, 3));
 			break;
+		case OOM_ABSURD_BEYOND:
+			say(to, "%s: %s cannot be true: sizes end at 2^64 bytes, 17179869184 GiB", name,
+			    FIG(a, s->absurd[i].value));
+			break;
 		case OOM_ABSURD_REQUEST:
 			say(to, "%s: no machine has %s: a size was computed wrong", name,
 			    FIG(a, s->absurd[i].value));
@@ -220,7 +224,7 @@ static void say_unused(struct sentences *to, const struct oom_story *s)
 	if (has_reason(s, VERDICT_FRAGMENTATION))
 		say(to, "cached, unused: %s, %.2f%% of what is reserved", FIG(a, s->unused),
 		    100 * s->unused_share);
-	else if (oom_maybe_above(oom_figure_plus(s->unused, s->free), s->requested) && s->lacking.bytes > 0)
+	else if (!s->is_full && oom_maybe_above(oom_figure_plus(s->unused, s->free), s->requested) && s->lacking.bytes > 0)
 		say(to,
 		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
 		    100 * s->unused_share, print_range(f.range_a, s->unused));

@@ -4,6 +4,7 @@
 import ast
 import json
 import os
+import re
 import signal
 import sys
 
@@ -295,6 +296,8 @@ def test_program_line_behind_a_package(vramtrace, tmp_path):
     assert (finding["site"]["file"], finding["site"]["line"]) == (str(package), 4)
     assert finding["caller"] == {"file": str(script), "line": 5, "function": "predict"}
     assert "\n  called at " in vramtrace.call("oom", recording.path).stdout
+    report = " ".join(vramtrace.call("report", recording.path).stdout.split())
+    assert re.search(r"Cause: too_big at \S*nets.py:4 forward, called at \S*job.py:5 predict, ", report), report
 
 
 def test_nothing_where_memory_sufficed(vramtrace, recorded):

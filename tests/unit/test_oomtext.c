@@ -189,6 +189,8 @@ static void test_verdicts(void **state)
 		  0 },
 		{ FIELDS("2.26 GiB", "6.00 GiB", "781.59 MiB", "3.03 GiB", "1.24 GiB"), VERDICT_NONE, 0, 0 },
 		{ SENTENCES, VERDICT_FRAGMENTATION, 129.56 * MIB, 0 },
+		{ FIELDS("64.00 MiB", "23.69 GiB", "23.10 GiB", "20.00 MiB", "23.19 GiB"), VERDICT_TOO_BIG,
+		  44 * MIB, 0 }, /* 0.38% cached, unused */
 		{ "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 12.00 GiB total capacity; 4.5 GiB already "
 		  "allocated; 6.00 GiB free; 4.77 GiB allowed; 4.74 GiB reserved in total by PyTorch)",
 		  VERDICT_USER_LIMIT, 0, 0 },
@@ -221,6 +223,11 @@ static void test_impossible(void **state)
 	assert_int_equal(s.nr_absurd, 1);
 	assert_int_equal(s.absurd[0].why, OOM_ABSURD_NEGATIVE);
 	assert_near(s.absurd[0].truth.bytes, -8 * GIB, 1e6);
+	assert_false(s.requested.known);
+	oomtext_release(&t);
+	s = story_of(&t, FIELDS("99999999999999.00 GiB", "7.93 GiB", "1.00 GiB", "5.00 GiB", "2.00 GiB"));
+	assert_int_equal(s.nr_absurd, 1);
+	assert_int_equal(s.absurd[0].why, OOM_ABSURD_BEYOND);
 	assert_false(s.requested.known);
 	oomtext_release(&t);
 	s = story_of(&t, FIELDS("1.00 GiB", "7.93 GiB", "3.00 GiB", "9.00 GiB", "2.00 GiB"));
