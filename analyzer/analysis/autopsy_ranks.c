@@ -31,25 +31,51 @@ static bool has_been_there(const struct model_process *p, const struct failure *
 	return steps->nr_backwards > x->nr_begun || (x->phase == PHASE_BACKWARD && steps->nr_ended >= x->nr_begun);
 }
 
-/* The rank beside that of the failure that needed most; NULL: none can be compared. */
-static const struct model_device *largest_other(const struct autopsy *a, uint32_t *nr_others)
+/*
+ * Has it begun the backward pass that the other failed in, and not come out of it, as where it waits for gradients of the
+ * other? Then it has made the same forward.
+ */
+static bool has_made_forward(const struct model_process *p, const struct failure *x)
 {
-	const struct model_device *largest = NULL;
+	return p->books.lives && x->phase == PHASE_BACKWARD && x->nr_begun &&
+	       p->books.lives->steps.nr_backwards >= x->nr_begun;
+}
 
-	*nr_others = 0;
+static uint64_t forward_bytes(const struct model_device *d)
+{
+	const struct lives_device *of = d->process->books.lives->device[d->ordinal];
+
+	return of ? of->moment[LIVES_PEAK_OF_PHASE + PHASE_FORWARD].bytes : 0;
+}
+
+/* The ranks beside that of the failure that can be compared, by what they needed at all, or in forward. */
+struct others {
+	const struct model_device *largest; /* NULL: there are none */
+	uint64_t bytes;
+	uint32_t nr;
+};
+
+static struct others find_others(const struct autopsy *a, bool in_forward)
+{
+	struct others others = { 0 };
+
 	for (size_t i = 0; i < a->model->nr_processes; i++) {
 		const struct model_process *p = &a->model->process[i];
 		const struct model_device *d = p->rank >= 0 && p->rank != a->device->process->rank
 						       ? main_device(a->model, p)
 						       : NULL;
+		uint64_t bytes;
 
-		if (!d || !has_been_there(p, a->failure))
+		if (!d || !(in_forward ? has_made_forward(p, a->failure) : has_been_there(p, a->failure)))
 			continue;
-		++*nr_others;
-		if (!largest || d->books->allocated_peak_bytes > largest->books->allocated_peak_bytes)
-			largest = d;
+		bytes = in_forward ? forward_bytes(d) : d->books->allocated_peak_bytes;
+		others.nr++;
+		if (others.largest && bytes <= others.bytes)
+			continue;
+		others.largest = d;
+		others.bytes = bytes;
 	}
-	return largest;
+	return others;
 }
 
 /* The category of which this one has most more than the other had at its peak; false: not known. */
@@ -91,32 +117,35 @@ static void at_category(const struct autopsy *a, struct autopsy_finding *f, enum
 
 bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t needed = a->failure->allocated + a->failure->asked, others, here, there;
+	uint64_t needed = a->failure->allocated + a->failure->asked, here, there;
 	char mine[HUMAN_MAX], theirs[HUMAN_MAX];
-	const struct model_device *other;
+	bool in_forward = false;
 	enum category category;
-	uint32_t nr_others;
+	struct others others;
 
 	if (a->device->process->rank < 0)
 		return false;
-	other = largest_other(a, &nr_others);
-	if (!other)
+	others = find_others(a, false);
+	if (!others.largest) {
+		in_forward = true;
+		others = find_others(a, true);
+		needed = others.largest ? forward_bytes(a->device) : 0;
+	}
+	if (needed <= others.bytes || needed - others.bytes < a->lacking || needed - others.bytes < needed / 10)
 		return false;
-	others = other->books->allocated_peak_bytes;
-	if (needed <= others || needed - others < a->lacking || needed - others < needed / 10)
-		return false;
-	f->bytes = needed - others;
+	f->bytes = needed - others.bytes;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "Rank %" PRId64 " needs %s, where no other rank needed more than %s.", a->device->process->rank,
-		    human_bytes(mine, needed), human_bytes(theirs, others));
-	if (find_difference(a, other, &category, &here, &there)) {
+	autopsy_say(f, "Rank %" PRId64 " needs %s%s, where no other rank needed more than %s.",
+		    a->device->process->rank, human_bytes(mine, needed), in_forward ? " in forward" : "",
+		    human_bytes(theirs, others.bytes));
+	if (find_difference(a, others.largest, &category, &here, &there)) {
 		at_category(a, f, category);
 		autopsy_evidence(f, "most of the difference is %s: %s here, %s on rank %" PRId64,
 				 category_names[category], human_bytes(mine, here), human_bytes(theirs, there),
-				 other->process->rank);
+				 others.largest->process->rank);
 	}
-	autopsy_evidence(f, "compared with %" PRIu32 " rank%s that went beyond this point", nr_others,
-			 nr_others == 1 ? "" : "s");
+	autopsy_evidence(f, "compared with %" PRIu32 " rank%s that %s", others.nr, others.nr == 1 ? "" : "s",
+			 in_forward ? "had begun the same backward pass" : "went beyond this point");
 	return true;
 }
 

@@ -31,6 +31,22 @@ def test_rank_with_more_is_named(vramtrace, tmp_path, cause, rank, category):
     assert "rank_imbalance: " in vramtrace.call("oom", path).stdout or "Rank " in vramtrace.call("oom", path).stdout
 
 
+def test_rank_that_is_still_in_its_backward_pass_is_compared(vramtrace, tmp_path):
+    """It has made the same forward: that of the one that failed needed so much more."""
+    told, path = run_out(vramtrace, tmp_path, "halfway")
+    (finding,) = [f for f in told["findings"] if f["verdict"] == "rank_imbalance"]
+    assert finding["evidence"][0].startswith("Rank 0 needs ") and " in forward, " in finding["evidence"][0]
+    (line,) = [i for i, text in enumerate(SCRIPT.read_text().splitlines(), 1) if text.endswith("# planted: halfway")]
+    assert (finding["site"]["file"], finding["site"]["line"]) == (str(SCRIPT), line)
+    peaks = {
+        device["rank"]: phase["peak_bytes"]
+        for device in vramtrace.json("report", path)["devices"]
+        for phase in device["phases"]
+        if phase["phase"] == "forward"
+    }
+    assert finding["bytes"] == peaks[0] - peaks[1]
+
+
 def test_ranks_alike_are_not_compared(vramtrace, tmp_path):
     told, _ = run_out(vramtrace, tmp_path, "alike")
     assert [finding["verdict"] for finding in told["findings"]] == ["too_big"]

@@ -64,6 +64,18 @@ def batches():
         train(model, 2 * rows, 1)  # planted: batches
 
 
+def halfway():
+    """Rank 0 gets eight times as much; rank 1 never comes out of the backward pass in which rank 0 fails."""
+    out = network()(torch.randn(65536 if RANK == 0 else 8192, 1024, device=DEVICE))  # planted: halfway
+
+    def fail(grad):
+        meet("fitted")
+        return torch.cat([grad] * 8)
+
+    out.register_hook(fail if RANK == 0 else lambda grad: rest())
+    out.square().mean().backward()
+
+
 def alike():
     """Both need too much, one of them fails first: no imbalance."""
     model = network(depth=8)
