@@ -222,6 +222,7 @@ static bool find_window(struct lives_window *w, struct advice_job *j, const stru
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;
 		j->peak = failure->allocated + j->asked;
+		j->cached = failure->reserved > failure->allocated ? failure->reserved - failure->allocated : 0;
 		if (failure->free_known && failure->refused > failure->free)
 			j->lacking = failure->refused - failure->free;
 		if (j->lacking > j->peak)

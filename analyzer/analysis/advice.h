@@ -84,6 +84,7 @@ struct advice_job {
 	uint64_t floor;		  /* a peak outside of the window that no advice changes */
 	uint64_t peak;
 	uint64_t lacking;
+	uint64_t cached;	  /* reserved at the failure, in no tensor: another job may find use for it */
 };
 
 struct replay advice_replay(const struct advice_job *j);

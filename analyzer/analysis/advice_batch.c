@@ -63,13 +63,15 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
 
 /*
  * What would have served the request, by the figures of the driver, with room for `more` and for fragmentation, which
- * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts.
+ * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts: another
+ * batch may use all that is cached.
  */
 static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *u, uint64_t more)
 {
-	double room = u->is_unknown ? 0 : ROOM_SHARE;
-	uint64_t most = (uint64_t)((1 - room) * (double)(j->peak - j->lacking));
+	uint64_t most = (uint64_t)((1 - ROOM_SHARE) * (double)(j->peak - j->lacking));
 
+	if (u->is_unknown)
+		most = j->peak - j->lacking + j->cached;
 	return most > more ? most - more : 0;
 }
 
@@ -179,6 +181,8 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 		return false;
 	c->part = part;
 	a->after_bytes = peak_with(j, c, u, false);
+	if (u->is_unknown && a->after_bytes + j->lacking > a->peak_bytes)
+		return false; /* as far as is known the request may fail again: nothing worth a word */
 	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
 	tell_fit(a, u, more);
 	return true;
