@@ -51,6 +51,7 @@ struct tfmt_encoder {
 	uint32_t bytes; /* upper bound of the payload so far */
 	uint8_t time_shift;
 	bool puts_ordinals; /* for a checkpoint */
+	enum tfmt_way way;
 	uint64_t last_ordinal;
 	uint64_t first_time, last_time; /* in units */
 	uint32_t nr_classes;
@@ -67,8 +68,6 @@ struct tfmt_encoder {
 #define TFMT_ENCODER_MEMORY (TFMT_NR_COLUMNS * TFMT_COLUMN_STRIDE + 16 * (size_t)TFMT_FRAME_RAW_MAX)
 
 void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift);
-
-
 
 /* Events that are certain to fit now, at most TFMT_WRITER_BATCH. */
 uint32_t tfmt_encoder_room(const struct tfmt_encoder *e);

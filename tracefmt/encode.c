@@ -36,6 +36,7 @@ void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift)
 	e->address = (uint64_t *)p;
 	e->size = e->address + TFMT_FRAME_RAW_MAX;
 	e->time_shift = time_shift;
+	e->way = tfmt_way_best();
 	encoder_reset(e);
 }
 
@@ -136,7 +137,7 @@ static inline void values_add(struct values *v, uint64_t value, bool is_there)
 
 static void encoder_put(struct tfmt_encoder *e, enum tfmt_column column, const struct values *v)
 {
-	uint8_t *end = tfmt_varints_put(e->end[column], v->value, v->nr, v->any);
+	uint8_t *end = tfmt_varints_put(e->end[column], v->value, v->nr, v->any, e->way);
 
 	e->bytes += (uint32_t)(end - e->end[column]);
 	e->end[column] = end;
@@ -325,7 +326,7 @@ static void encode_addresses(struct tfmt_encoder *e)
 		last = units;
 	}
 	*p++ = (uint8_t)shift;
-	e->end[TFMT_COLUMN_ADDRESS] = tfmt_varints_put(p, e->address, e->nr_addresses, any);
+	e->end[TFMT_COLUMN_ADDRESS] = tfmt_varints_put(p, e->address, e->nr_addresses, any, e->way);
 }
 
 static void encode_sizes(struct tfmt_encoder *e)
@@ -339,7 +340,7 @@ static void encode_sizes(struct tfmt_encoder *e)
 	for (i = 0; i < e->nr_addresses; i++)
 		e->size[i] >>= shift;
 	*p++ = (uint8_t)shift;
-	e->end[TFMT_COLUMN_SIZE] = tfmt_varints_put(p, e->size, e->nr_addresses, e->any_size >> shift);
+	e->end[TFMT_COLUMN_SIZE] = tfmt_varints_put(p, e->size, e->nr_addresses, e->any_size >> shift, e->way);
 }
 
 /* A column that is all 0 is left out. */

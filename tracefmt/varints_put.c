@@ -29,10 +29,12 @@ static inline uint8_t *put_long(uint8_t *p, uint64_t value)
 	return p + bytes;
 }
 
-uint8_t *tfmt_varints_put(uint8_t *p, const uint64_t *value, uint32_t nr, uint64_t any)
+uint8_t *tfmt_varints_put(uint8_t *p, const uint64_t *value, uint32_t nr, uint64_t any, enum tfmt_way way)
 {
 	uint32_t i;
 
+	if (way == TFMT_WAY_WIDE && !(any >> 56))
+		return any < 0x80 ? tfmt_bytes_put_wide(p, value, nr) : tfmt_varints_put_wide(p, value, nr);
 	if (any < 0x80) {
 		for (i = 0; i < nr; i++)
 			p[i] = (uint8_t)value[i];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How a decoder does what it does most: as the processor at hand can. All ways give the same. Internal to tracefmt. */
+/*
+ * How a decoder and an encoder do what they do most: as the processor at hand can. All ways give the same.
+ * Internal to tracefmt.
+ */
 #ifndef TFMT_WAY_H
 #define TFMT_WAY_H
 
