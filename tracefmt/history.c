@@ -163,10 +163,48 @@ void tfmt_history_freed(struct tfmt_history *h, const struct tfmt_block *b, cons
 	*frees = taken ? *frees + 1 : *frees - !!*frees;
 }
 
+void tfmt_history_tensor_peak(struct tfmt_history *h, unsigned device, uint64_t allocated, uint64_t reserved)
+{
+	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK) = allocated;
+	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_TIME) = h->time_ns;
+	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_RESERVED) = reserved;
+	*figure(h, device, TFMT_FIGURE_TENSOR_PEAK_DRIVER) = h->driver[device];
+}
+
+static void tensor_reserved(struct tfmt_history *h, unsigned device, uint64_t bytes)
+{
+	tfmt_history_reserved(h->figures.of[device], bytes, tfmt_history_total(h->totals->allocated, device));
+}
+
+static void tensor_alloc(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
+{
+	uint64_t allocated = tfmt_history_total(h->totals->allocated, device);
+
+	++*figure(h, device, TFMT_FIGURE_TENSOR_ALLOCS);
+	*figure(h, device, TFMT_FIGURE_UNSHAPED) += !tfmt_history_shape(h, ev->shape);
+	raise(h, device, TFMT_FIGURE_REQUESTED_PEAK, h->requested[device]);
+	if (h->driver_peak_is_new[device]) {
+		*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TENSORS) = allocated;
+		*figure(h, device, TFMT_FIGURE_DRIVER_PEAK_TORCH) = ev->aux;
+	}
+	h->driver_peak_is_new[device] = false;
+	tensor_reserved(h, device, ev->aux);
+	if (allocated > *figure(h, device, TFMT_FIGURE_TENSOR_PEAK))
+		tfmt_history_tensor_peak(h, device, allocated, ev->aux);
+}
+
+static void tensor_free(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
+{
+	++*figure(h, device, TFMT_FIGURE_TENSOR_FREES);
+	*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_UNMATCHED_FREES) += ev->alloc_ordinal == TFMT_NO_ORDINAL;
+	h->driver_peak_is_new[device] = false;
+	tensor_reserved(h, device, ev->aux);
+}
+
 static void tensor_oom(struct tfmt_history *h, unsigned device, const struct tfmt_event *ev)
 {
 	++*figure(h, device, TFMT_FIGURE_TENSOR_OOMS);
-	tfmt_history_reserved(h, device, ev->aux);
+	tensor_reserved(h, device, ev->aux);
 	*figure(h, device, TFMT_FIGURE_OOM_ASKED) = ev->size;
 	*figure(h, device, TFMT_FIGURE_OOM_TIME) = h->time_ns;
 	*figure(h, device, TFMT_FIGURE_OOM_ALLOCATED) = tfmt_history_total(h->totals->allocated, device);
@@ -211,11 +249,10 @@ static void count(struct tfmt_history *h, const struct tfmt_event *ev)
 	*figure(h, device, TFMT_FIGURE_EVENTS) += ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
-		tfmt_history_tensor_alloc(h, ev);
+		tensor_alloc(h, device, ev);
 		break;
 	case TFMT_TENSOR_FREE:
-		*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_UNMATCHED_FREES) += ev->alloc_ordinal == TFMT_NO_ORDINAL;
-		tfmt_history_tensor_free(h, ev);
+		tensor_free(h, device, ev);
 		break;
 	case TFMT_TENSOR_OOM:
 		tensor_oom(h, device, ev);

@@ -112,75 +112,16 @@ static inline struct tfmt_origin tfmt_history_origin(const struct tfmt_history *
 	};
 }
 
-/* The allocator's report of what it has reserved. */
-static inline void tfmt_history_reserved(struct tfmt_history *h, unsigned device, uint64_t bytes)
+/* The allocator's report of what it has reserved, when so much of it is allocated; of the device's figures. */
+static inline void tfmt_history_reserved(uint64_t *of, uint64_t bytes, uint64_t allocated)
 {
-	uint64_t *of = h->figures.of[device];
-
 	if (bytes <= of[TFMT_FIGURE_RESERVED_PEAK])
 		return;
 	of[TFMT_FIGURE_RESERVED_PEAK] = bytes;
-	of[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED] = tfmt_history_total(h->totals->allocated, device);
+	of[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED] = allocated;
 }
 
-/* What a tensor's allocation counts in, behind it. */
-static inline void tfmt_history_tensor_alloc(struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	unsigned device = tfmt_history_row(ev->device);
-	uint64_t allocated = tfmt_history_total(h->totals->allocated, device), *of = h->figures.of[device];
-
-	of[TFMT_FIGURE_TENSOR_ALLOCS]++;
-	of[TFMT_FIGURE_UNSHAPED] += !tfmt_history_shape(h, ev->shape);
-	if (of[TFMT_FIGURE_REQUESTED_PEAK] < h->requested[device])
-		of[TFMT_FIGURE_REQUESTED_PEAK] = h->requested[device];
-	if (h->driver_peak_is_new[device]) {
-		of[TFMT_FIGURE_DRIVER_PEAK_TENSORS] = allocated;
-		of[TFMT_FIGURE_DRIVER_PEAK_TORCH] = ev->aux;
-	}
-	h->driver_peak_is_new[device] = false;
-	tfmt_history_reserved(h, device, ev->aux);
-	if (allocated <= of[TFMT_FIGURE_TENSOR_PEAK])
-		return;
-	of[TFMT_FIGURE_TENSOR_PEAK] = allocated;
-	of[TFMT_FIGURE_TENSOR_PEAK_TIME] = h->time_ns;
-	of[TFMT_FIGURE_TENSOR_PEAK_RESERVED] = ev->aux;
-	of[TFMT_FIGURE_TENSOR_PEAK_DRIVER] = h->driver[device];
-}
-
-/* ... and its free. */
-static inline void tfmt_history_tensor_free(struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	unsigned device = tfmt_history_row(ev->device);
-
-	h->figures.of[device][TFMT_FIGURE_TENSOR_FREES]++;
-	h->driver_peak_is_new[device] = false;
-	tfmt_history_reserved(h, device, ev->aux);
-}
-
-/* All that a tensor's allocation, or its free, does to a history. */
-static inline void tfmt_history_tensor_enter(struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	unsigned device = tfmt_history_row(ev->device);
-
-	h->requested[device] += tfmt_history_shape(h, ev->shape);
-	if (ev->flags & TFMT_FLAG_TEARDOWN)
-		return;
-	h->figures.of[device][TFMT_FIGURE_EVENTS]++;
-	tfmt_history_tensor_alloc(h, ev);
-}
-
-static inline void tfmt_history_tensor_leave(struct tfmt_history *h, const struct tfmt_event *ev)
-{
-	unsigned device = tfmt_history_row(ev->device);
-	bool matched = ev->alloc_ordinal != TFMT_NO_ORDINAL;
-
-	if (matched)
-		h->requested[device] -= tfmt_history_shape(h, ev->shape);
-	if (ev->flags & TFMT_FLAG_TEARDOWN)
-		return;
-	h->figures.of[device][TFMT_FIGURE_EVENTS]++;
-	h->figures.of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_UNMATCHED_FREES] += !matched;
-	tfmt_history_tensor_free(h, ev);
-}
+/* More of a device's memory is allocated to tensors than ever before. */
+void tfmt_history_tensor_peak(struct tfmt_history *h, unsigned device, uint64_t allocated, uint64_t reserved);
 
 #endif

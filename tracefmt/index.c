@@ -48,7 +48,7 @@ static int index_grow(struct tfmt_index *x)
 
 int tfmt_index_add(struct tfmt_index *x, uint32_t hash, uint32_t slot)
 {
-	if (x->nr * 8 > x->mask) {
+	if (tfmt_index_is_full(x)) {
 		int err = index_grow(x);
 
 		if (err)

@@ -33,14 +33,17 @@ int tfmt_index_add(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 /* Remove the entry of this slot; nothing happens if there is none. */
 void tfmt_index_remove(struct tfmt_index *x, uint32_t hash, uint32_t slot);
 
-/* As tfmt_index_add(), where a search has come upon a free entry. */
-static inline int tfmt_index_add_at(struct tfmt_index *x, uint64_t at, uint32_t hash, uint32_t slot)
+/* Would it grow if one more were added? */
+static inline bool tfmt_index_is_full(const struct tfmt_index *x)
 {
-	if (x->nr * 8 > x->mask)
-		return tfmt_index_add(x, hash, slot);
+	return x->nr * 8 > x->mask;
+}
+
+/* As tfmt_index_add(), where a search has come upon a free entry of an index that is not full. */
+static inline void tfmt_index_put_at(struct tfmt_index *x, uint64_t at, uint32_t hash, uint32_t slot)
+{
 	x->entry[at] = (uint64_t)hash << 32 | (slot + 1);
 	x->nr++;
-	return 0;
 }
 
 /* Make an entry free that others follow, which may have to move there. */

@@ -64,14 +64,6 @@ static uint8_t ledger_group(unsigned space)
 	return space < sizeof(group) ? group[space] : TFMT_GROUP_DEVICE;
 }
 
-/* The device is part of a tensor's key only: the driver hands out one address space for all devices. */
-static inline uint32_t block_hash(unsigned group, unsigned device, uint64_t address)
-{
-	uint64_t owner = group == TFMT_GROUP_TENSOR ? device << 4 : 0;
-
-	return tfmt_hash(address ^ (owner | group) << 52);
-}
-
 /* Of the block that an event makes or ends. */
 static inline unsigned event_group(const struct tfmt_event *ev)
 {
@@ -80,19 +72,15 @@ static inline unsigned event_group(const struct tfmt_event *ev)
 	return tensor ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
 }
 
-static inline uint32_t event_hash(const struct tfmt_event *ev)
-{
-	return block_hash(event_group(ev), ev->device, ev->address);
-}
-
 static bool block_has_address(const struct tfmt_ledger *l, const struct tfmt_block *b)
 {
 	return l->use_tensor_addresses || b->group != TFMT_GROUP_TENSOR;
 }
 
-static inline bool ledger_find_hashed(const struct tfmt_ledger *l, uint32_t hash, unsigned group, unsigned device,
-				      uint64_t address, uint32_t *slot)
+static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
+			uint32_t *slot)
 {
+	uint32_t hash = tfmt_block_hash(group, device, address);
 	uint64_t at = hash;
 
 	while (tfmt_index_next(&l->by_address, hash, &at, slot)) {
@@ -103,12 +91,6 @@ static inline bool ledger_find_hashed(const struct tfmt_ledger *l, uint32_t hash
 			return true;
 	}
 	return false;
-}
-
-static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
-			uint32_t *slot)
-{
-	return ledger_find_hashed(l, block_hash(group, device, address), group, device, address, slot);
 }
 
 /* A block that outlived its place among the latest. */
@@ -177,7 +159,7 @@ static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
 	if (l->history)
 		tfmt_history_leave(l->history, b, &l->origin[slot]);
 	if (block_has_address(l, b))
-		tfmt_index_remove(&l->by_address, block_hash(b->group, b->device, b->address), slot);
+		tfmt_index_remove(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), slot);
 	if (l->use_ordinals)
 		tfmt_ordinals_remove(&l->by_ordinal, b->ordinal, slot);
 	ledger_give_slot(l, slot);
@@ -265,7 +247,7 @@ static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b, const s
 		ledger_drop(l, slot);
 	err = ledger_take_slot(l, &slot);
 	if (!err && block_has_address(l, b))
-		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), slot);
+		err = tfmt_index_add(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), slot);
 	if (!err && l->use_ordinals)
 		err = ledger_add_ordinal(l, b->ordinal, slot);
 	if (err)
@@ -300,7 +282,7 @@ int tfmt_ledger_use_addresses(struct tfmt_ledger *l)
 				continue;
 			ledger_drop(l, other);
 		}
-		err = tfmt_index_add(&l->by_address, block_hash(b->group, b->device, b->address), i);
+		err = tfmt_index_add(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), i);
 		if (err)
 			return err;
 	}
@@ -594,7 +576,8 @@ static void ledger_note_reserved(struct tfmt_ledger *l, const struct tfmt_event 
 
 /*
  * They are nearly all events of a trace. A tensor's block has one key, no references and nothing to undo: this is
- * what is left of ledger_alloc() and ledger_free() then, for a ledger that has one of the two indices of them.
+ * what is left of ledger_alloc() and ledger_free() then, for a reader's ledger that does not find them by address.
+ * Of a writer's, ledger_record.c takes most.
  */
 static inline void ledger_fill_tensor(struct tfmt_ledger *l, uint32_t slot, const struct tfmt_event *ev)
 {
@@ -619,74 +602,6 @@ static inline void ledger_end_tensor(struct tfmt_ledger *l, struct tfmt_event *e
 	ledger_give_slot(l, slot);
 }
 
-/*
- * Look for a tensor that is live: its place in the index and its slot. False: it is not there, and the place is free.
- */
-static inline bool ledger_find_tensor(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t hash,
-				      uint64_t *at, uint32_t *slot)
-{
-	const struct tfmt_index *x = &l->by_address;
-	uint64_t entry;
-
-	for (*at = hash & x->mask; (entry = x->entry[*at]) != 0; *at = (*at + 1) & x->mask) {
-		const struct tfmt_block *b = &l->block[(uint32_t)entry - 1];
-
-		*slot = (uint32_t)entry - 1;
-		if (entry >> 32 == hash && b->address == ev->address && b->group == TFMT_GROUP_TENSOR &&
-		    b->device == ev->device)
-			return true;
-	}
-	return false;
-}
-
-/* What was believed live at the address was freed unseen. */
-static TFMT_SELDOM int ledger_replace_tensor(struct tfmt_ledger *l, uint32_t hash, uint32_t old, uint32_t *slot)
-{
-	int err;
-
-	ledger_drop(l, old);
-	err = ledger_take_slot(l, slot);
-	return err ? err : tfmt_index_add(&l->by_address, hash, *slot);
-}
-
-static inline int ledger_record_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t hash)
-{
-	uint32_t slot;
-	uint64_t at;
-	int err;
-
-	if (ledger_find_tensor(l, ev, hash, &at, &slot)) {
-		err = ledger_replace_tensor(l, hash, slot, &slot);
-	} else {
-		err = ledger_take_slot(l, &slot);
-		if (!err)
-			err = tfmt_index_add_at(&l->by_address, at, hash, slot);
-	}
-	if (err)
-		return err;
-	ledger_fill_tensor(l, slot, ev);
-	if (l->history) {
-		l->origin[slot] = tfmt_history_origin(l->history, ev);
-		tfmt_history_tensor_enter(l->history, ev);
-	}
-	return 0;
-}
-
-static inline int ledger_record_tensor_free(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t hash)
-{
-	uint32_t slot;
-	uint64_t at;
-
-	if (ledger_find_tensor(l, ev, hash, &at, &slot)) {
-		ev->alloc_ordinal = l->block[slot].ordinal;
-		ledger_end_tensor(l, ev, slot);
-		tfmt_index_remove_at(&l->by_address, at);
-	}
-	if (l->history)
-		tfmt_history_tensor_leave(l->history, ev);
-	return 0;
-}
-
 static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	uint32_t slot;
@@ -709,8 +624,7 @@ static struct tfmt_undo *ledger_find_undo(struct tfmt_ledger *l, const struct tf
 	return u->nr && u->thread == ev->thread ? u : NULL;
 }
 
-/* All but the events of tensors. */
-static TFMT_SELDOM int ledger_record_other(struct tfmt_ledger *l, struct tfmt_event *ev)
+static int ledger_record_any(struct tfmt_ledger *l, struct tfmt_event *ev)
 {
 	struct tfmt_undo *u;
 	uint32_t slot;
@@ -728,7 +642,7 @@ static TFMT_SELDOM int ledger_record_other(struct tfmt_ledger *l, struct tfmt_ev
 	return 0;
 }
 
-static inline int ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t hash, uint64_t ordinal)
+int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
 {
 	int err;
 
@@ -737,50 +651,8 @@ static inline int ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, ui
 	if (l->history)
 		tfmt_history_before(l->history, ev);
 	ledger_note_reserved(l, ev);
-	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_ALLOC)
-		return ledger_record_tensor_alloc(l, ev, hash);
-	if (!l->use_ordinals && ev->kind == TFMT_TENSOR_FREE)
-		return ledger_record_tensor_free(l, ev, hash);
-	err = ledger_record_other(l, ev);
+	err = ledger_record_any(l, ev);
 	return err || !l->history ? err : tfmt_history_behind(l->history, ev);
-}
-
-int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal)
-{
-	return ledger_record(l, ev, event_hash(ev), ordinal);
-}
-
-/* Have the processor fetch what will be looked up for these events: cache misses side by side. */
-static inline void ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr, uint32_t *hash)
-{
-	for (uint32_t i = 0; i < nr; i++) {
-		hash[i] = event_hash(&ev[i]);
-		__builtin_prefetch(tfmt_index_home(&l->by_address, hash[i]));
-	}
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t entry = *tfmt_index_home(&l->by_address, hash[i]);
-
-		/* Of frees there is an entry, of allocations none: no branch could be foreseen. */
-		__builtin_prefetch(&l->block[(uint32_t)entry - (entry != 0)]);
-	}
-}
-
-void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev, uint32_t nr)
-{
-	uint32_t hash[TFMT_WRITER_BATCH];
-
-	ledger_expect(l, ev, nr < TFMT_WRITER_BATCH ? nr : TFMT_WRITER_BATCH, hash);
-}
-
-int tfmt_ledger_record_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr, uint64_t ordinal)
-{
-	uint32_t hash[TFMT_WRITER_BATCH];
-	int err = 0;
-
-	ledger_expect(l, ev, nr, hash);
-	for (uint32_t i = 0; i < nr && !err; i++)
-		err = ledger_record(l, &ev[i], hash[i], ordinal + i);
-	return err;
 }
 
 bool tfmt_ledger_is_live(const struct tfmt_ledger *l, const struct tfmt_block *b, uint32_t *slot)

@@ -118,6 +118,14 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev);
 /* Likewise nr of them. Returns how many: less than nr when memory runs out. */
 uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr);
 
+/* The device is part of a tensor's key only: the driver hands out one address space for all devices. */
+static inline uint32_t tfmt_block_hash(unsigned group, unsigned device, uint64_t address)
+{
+	uint64_t owner = group == TFMT_GROUP_TENSOR ? device << 4 : 0;
+
+	return tfmt_hash(address ^ (owner | group) << 52);
+}
+
 /* A block becomes the one of a tensor that this event makes. */
 static inline void tfmt_block_hold_tensor(struct tfmt_block *b, const struct tfmt_event *ev)
 {
