@@ -355,6 +355,21 @@ uint32_t tfmt_writer_room(const struct tfmt_writer *w)
 	return tfmt_encoder_room(&w->encoder);
 }
 
+/* Events of one domain come in long runs, whose order stays in a register. */
+static void writer_note_orders(struct tfmt_writer *w, const struct tfmt_event *ev, uint32_t nr)
+{
+	uint32_t i = 0;
+
+	while (i < nr) {
+		unsigned domain = tfmt_domain(ev[i].kind, ev[i].device);
+		uint64_t order = w->order[domain];
+
+		for (; i < nr && tfmt_domain(ev[i].kind, ev[i].device) == domain; i++)
+			order = order <= ev[i].order ? ev[i].order + 1 : order;
+		w->order[domain] = order;
+	}
+}
+
 int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
 {
 	int err;
@@ -364,13 +379,10 @@ int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
 	err = tfmt_ledger_record_all(&w->ledger, ev, nr, w->next_ordinal);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t *order = &w->order[tfmt_domain(ev[i].kind, ev[i].device)];
-
-		*order = *order <= ev[i].order ? ev[i].order + 1 : *order;
-		/* The reader knows a free's stream from the allocation. No branch here: none could be foreseen. */
+	writer_note_orders(w, ev, nr);
+	/* The reader knows a free's stream from the allocation. No branch here: none could be foreseen. */
+	for (uint32_t i = 0; i < nr; i++)
 		ev[i].stream &= (uint16_t)(((ev[i].alloc_ordinal != TFMT_NO_ORDINAL) & (ev[i].kind == TFMT_TENSOR_FREE)) - 1);
-	}
 	tfmt_encoder_add(&w->encoder, ev, nr);
 	w->next_ordinal += nr;
 	return tfmt_encoder_is_full(&w->encoder);
