@@ -69,6 +69,9 @@ struct tfmt_encoder {
 
 void tfmt_encoder_init(struct tfmt_encoder *e, void *memory, uint8_t time_shift);
 
+/* TFMT_WAY_WIDE: count the addresses and sizes from this one on, as encode.c does the portable way. */
+void tfmt_count_blocks_wide(struct tfmt_encoder *e, uint32_t from);
+
 /* Events that are certain to fit now, at most TFMT_WRITER_BATCH. */
 uint32_t tfmt_encoder_room(const struct tfmt_encoder *e);
 

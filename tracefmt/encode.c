@@ -240,7 +240,10 @@ static void encode_blocks(struct tfmt_encoder *e, const struct tfmt_event *ev, u
 		values_add(&shape, ev[i].shape, is_block);
 	}
 	e->nr_addresses = n;
-	encoder_count_blocks(e, first);
+	if (e->way == TFMT_WAY_WIDE)
+		tfmt_count_blocks_wide(e, first);
+	else
+		encoder_count_blocks(e, first);
 	encoder_put(e, TFMT_COLUMN_SHAPE, &shape);
 }
 

@@ -15,7 +15,8 @@ static bool can_extract(void)
 
 static bool has_wide(void)
 {
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+	       __builtin_cpu_supports("avx512dq") &&
 	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
 	       __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 }

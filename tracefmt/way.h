@@ -18,7 +18,7 @@ enum tfmt_way tfmt_way_best(void);
 #ifdef __x86_64__
 /* Of functions that only TFMT_WAY_WIDE may call. */
 #define TFMT_WIDE \
-	__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
+	__attribute__((target("avx512f,avx512cd,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
 #define TFMT_LANES 8 /* values of 64 bits that one instruction takes */
 #endif
 
