@@ -181,8 +181,6 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 		return false;
 	c->part = part;
 	a->after_bytes = peak_with(j, c, u, false);
-	if (u->is_unknown && a->after_bytes + j->lacking > a->peak_bytes)
-		return false; /* as far as is known the request may fail again: nothing worth a word */
 	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
 	tell_fit(a, u, more);
 	return true;
