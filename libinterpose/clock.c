@@ -28,12 +28,19 @@ bool clock_has_counter(void)
 	return false;
 }
 
+/*
+ * A thread that was interrupted between its readings has two that do not belong together: its events would be told as
+ * earlier or later than those of others that they follow. The next event reads again.
+ */
 uint64_t clock_read(struct clock_thread *c)
 {
-	c->ticks = arch_ticks();
-	c->ns = ip_now_ns();
-	if (c->ns > c->latest_ns)
-		c->latest_ns = c->ns;
+	uint64_t rate = atomic_load_explicit(&clock_rate, memory_order_relaxed), before = arch_ticks();
+	uint64_t ns = ip_now_ns(), after = arch_ticks(), apart = after - before;
+
+	c->ns = ns;
+	c->ticks = rate && apart < CLOCK_TRUST_TICKS && (apart * rate >> 32) <= CLOCK_APART_NS ? after : 0;
+	if (ns > c->latest_ns)
+		c->latest_ns = ns;
 	return c->latest_ns;
 }
 
@@ -41,7 +48,7 @@ static bool agree(uint64_t a, uint64_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;
 
-	return apart <= a >> 10;
+	return apart <= a >> 13;
 }
 
 void clock_measure(struct clock_measure *m)
@@ -52,7 +59,7 @@ void clock_measure(struct clock_measure *m)
 	if (m->ns && past_ns < CLOCK_MEASURE_NS)
 		return;
 	/* Interrupted between the readings: they do not belong together. */
-	if (after - before > past_ticks >> 11)
+	if (after - before > past_ticks >> 14)
 		return;
 	rate = m->ns && past_ticks ? (uint64_t)(((unsigned __int128)past_ns << 32) / past_ticks) : 0;
 	if (rate >= CLOCK_RATE_MAX)

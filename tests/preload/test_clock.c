@@ -11,6 +11,7 @@
 
 static uint64_t counter, real_ns;
 static unsigned nr_real;
+static uint64_t interrupted_ns; /* in the next reading of the real clock */
 
 static uint64_t test_ticks(void)
 {
@@ -22,8 +23,13 @@ static uint64_t test_ticks(void)
 
 uint64_t ip_now_ns(void)
 {
+	uint64_t ns = real_ns;
+
 	nr_real++;
-	return real_ns;
+	real_ns += interrupted_ns;
+	counter += 3 * interrupted_ns;
+	interrupted_ns = 0;
+	return ns;
 }
 
 #define MS 1000000u
@@ -157,6 +163,37 @@ static void test_reading_behind(void **state)
 	assert_int_equal(clock_now(&thread), real_ns);
 }
 
+/* Interrupted between its readings, a thread does not go on from them; nor does the drain measure with them. */
+static void test_interrupted(void **state)
+{
+	uint64_t rate = atomic_load(&clock_rate);
+
+	(void)state;
+	pass(2 * MS, 3);
+	interrupted_ns = 30000;
+	clock_now(&thread);
+	pass(5000, 3);
+	assert_int_equal(clock_now(&thread), real_ns);
+	pass(5000, 3);
+	assert_about(clock_now(&thread), real_ns, 1);
+	pass(40 * MS, 3);
+	interrupted_ns = 30000;
+	clock_measure(&measure);
+	assert_int_equal(atomic_load(&clock_rate), rate);
+}
+
+/* Nor from one that was made before the rate was known. */
+static void test_reading_without_rate(void **state)
+{
+	(void)state;
+	atomic_store(&clock_rate, 0);
+	interrupted_ns = 30000;
+	clock_now(&thread);
+	atomic_store(&clock_rate, (1ull << 32) / 3);
+	pass(5000, 3);
+	assert_int_equal(clock_now(&thread), real_ns);
+}
+
 /* One that ticks every 40 ns is used; one that ticks every 400 is not. */
 static void test_slow_counters(void **state)
 {
@@ -181,6 +218,8 @@ int main(void)
 		cmocka_unit_test_setup(test_rate_that_changes, begin),
 		cmocka_unit_test_setup(test_never_steps_back, begin),
 		cmocka_unit_test_setup(test_reading_behind, begin),
+		cmocka_unit_test_setup(test_interrupted, begin),
+		cmocka_unit_test_setup(test_reading_without_rate, begin),
 		cmocka_unit_test_setup(test_slow_counters, begin),
 	};
 
