@@ -86,10 +86,11 @@ size_t tfmt_encoder_finish(struct tfmt_encoder *e, uint8_t *out);
 
 #define TFMT_BATCH 256 /* events that a decoder takes from all columns before it hands out the first */
 
-/* A class as a decoder has it. */
+/* A class as a decoder has it; in as few cache lines as can be. */
 struct tfmt_pattern {
-	struct tfmt_event event; /* the latest of the class, as far as the next one is like it: copied as a whole */
-	bool is_free;            /* its events have an age */
+	/* the latest of the class, as far as the next one is like it: copied as a whole */
+	_Alignas(64) struct tfmt_event event;
+	bool is_free; /* its events have an age */
 };
 
 struct tfmt_decoder {

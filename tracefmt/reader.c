@@ -44,7 +44,7 @@ static int reader_init(struct tfmt_reader *r, const char *path)
 
 int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset)
 {
-	struct tfmt_reader *r = calloc(1, sizeof(*r));
+	struct tfmt_reader *r = aligned_alloc(_Alignof(struct tfmt_reader), sizeof(*r));
 	uint64_t where = 0;
 	size_t header_bytes = 0;
 	int err, reason;
@@ -54,6 +54,7 @@ int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offse
 		*offset = 0;
 	if (!r)
 		return TFMT_E_NOMEM;
+	memset(r, 0, sizeof(*r));
 	r->fd = -1;
 	err = reader_init(r, path);
 	if (!err)
