@@ -30,17 +30,23 @@ static const struct opt verify_optv[] = {
 
 static const struct opt_help verify_help = {
 	.command = "verify",
-	.purpose = "Say whether a recording is whole (exit 0), lacks events (1) or is damaged (2).",
+	.purpose = "Say whether a recording is whole (exit 0), cut off (1) or damaged (2).",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace verify train.vtr\n"
 		   "vramtrace verify --repair clean.vtr train.vtr",
 	.options = verify_optv,
 };
 
-enum verdict { WHOLE, INCOMPLETE, DAMAGED };
-static const char *const verdict_names[] = { "whole", "incomplete", "damaged" };
-_Static_assert((int)WHOLE == CMD_FINE && (int)INCOMPLETE == CMD_FINDING && (int)DAMAGED == CMD_TROUBLE,
-	       "a verdict is the exit status");
+/* From best to worst. Incomplete: nothing is wrong with the file, but the recorder could not keep everything. */
+enum verdict { WHOLE, INCOMPLETE, CUT_OFF, DAMAGED };
+static const char *const verdict_names[] = { "whole", "incomplete", "cut off", "damaged" };
+static const int verdict_status[] = { CMD_FINE, CMD_FINDING, CMD_FINDING, CMD_TROUBLE };
+
+static void make_worse(enum verdict *verdict, enum verdict other)
+{
+	if (*verdict < other)
+		*verdict = other;
+}
 
 static const char *stop_reason(const struct tfmt_summary *s)
 {
@@ -61,8 +67,7 @@ static void problem(struct emit *e, enum verdict *verdict, const char *text)
 {
 	emit_string(e, NULL, NULL, text);
 	emit_text(e, "%s", text);
-	if (*verdict < INCOMPLETE)
-		*verdict = INCOMPLETE;
+	make_worse(verdict, INCOMPLETE);
 }
 
 static void list_problems(struct emit *e, struct traceview *v, enum verdict *verdict)
@@ -73,7 +78,7 @@ static void list_problems(struct emit *e, struct traceview *v, enum verdict *ver
 	if (traceview_lacks_end(v)) {
 		problem(e, verdict, "its end is missing");
 		if (v->header->storage != TFMT_STORAGE_ANONYMOUS)
-			*verdict = DAMAGED;
+			make_worse(verdict, CUT_OFF);
 	}
 	if (s->stop) {
 		snprintf(text, sizeof(text), "recording stopped early: %s", stop_reason(s));
@@ -92,6 +97,7 @@ static void list_problems(struct emit *e, struct traceview *v, enum verdict *ver
 /* Read the trace through; its damaged places are one JSON object and one line each. */
 static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdict)
 {
+	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct tfmt_event ev;
 	uint64_t done, total, nr = 0;
 	int ret;
@@ -103,7 +109,6 @@ static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdi
 		}
 		if (ret > 0 || !v->damage)
 			continue;
-		*verdict = DAMAGED;
 		if (v->nr_damaged > PLACES_SHOWN)
 			continue;
 		emit_object_begin(e, NULL, NULL);
@@ -114,9 +119,9 @@ static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdi
 	}
 	if (v->nr_damaged > PLACES_SHOWN)
 		emit_text(e, "... and %" PRIu64 " more places", v->nr_damaged - PLACES_SHOWN);
-	/* Running out of memory ends the reading without a place of its own. */
+	/* If not, the one place is the end of the file, inside a frame. */
 	if (v->nr_damaged)
-		*verdict = DAMAGED;
+		make_worse(verdict, s->nr_damaged ? DAMAGED : CUT_OFF);
 }
 
 static enum verdict verify_readable(struct emit *e, struct traceview *v)
@@ -242,12 +247,10 @@ int cmd_verify(int argc, const char **argv)
 	emit_string(e, "path", NULL, argv[1]);
 	emit_array_begin(e, "traces", NULL);
 	for (size_t i = 0; i < r.nr_traces; i++) {
-		enum verdict verdict = verify_trace(e, r.trace[i]);
-
-		worst = verdict > worst ? verdict : worst;
+		make_worse(&worst, verify_trace(e, r.trace[i]));
 	}
 	emit_array_end(e);
 	emit_string(e, "verdict", NULL, verdict_names[worst]);
 	recording_release(&r);
-	return emit_close(e) ? CMD_TROUBLE : (int)worst;
+	return emit_close(e) ? CMD_TROUBLE : verdict_status[worst];
 }

@@ -158,7 +158,7 @@ def assert_same_verdict(trace, path):
         "damaged_bytes": sum(count for _, count in trace.damage) + trace.cut_bytes,
     }
     said = {name: said[name] for name in found} | {"damage": len(said["damage"])}
-    lacks = trace.lost or trace.given_up
+    lacks = trace.lost or trace.given_up or trace.is_cut
     found["status"], said["status"] = 2 if trace.is_damaged else 1 if lacks else 0, status
     assert_equal(found, said, path)
 

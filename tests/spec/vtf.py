@@ -390,7 +390,11 @@ class Trace:
 
     @property
     def is_damaged(self):
-        return bool(self.damage or self.problems or self.cut_bytes or not (self.end or self.ring))
+        return bool(self.damage or self.problems)
+
+    @property
+    def is_cut(self):
+        return bool(self.cut_bytes or not (self.end or self.ring))
 
     @property
     def how_it_ended(self):
