@@ -1,52 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is live at one point of the event stream: blocks, mappings, handle references, totals. */
-#include "tracefmt/ledger.h"
+/* What each event makes and ends: blocks, mappings, references to handles. Writer and reader have the same rules. */
+#include "tracefmt/ledger_blocks.h"
 #include "tracefmt/pages.h"
-#include "tracefmt/varint.h"
-
-#include <string.h>
-
-#define LEDGER_FIRST_SLOTS 1024
-
-int tfmt_ledger_init(struct tfmt_ledger *l, bool reader)
-{
-	l->use_ordinals = reader;
-	l->use_tensor_addresses = !reader;
-	l->max_slots = LEDGER_FIRST_SLOTS;
-	l->block = tfmt_pages_new(l->max_slots * sizeof(*l->block));
-	if (!l->block || tfmt_index_init(&l->by_address) || (reader && tfmt_ordinals_init(&l->by_ordinal))) {
-		tfmt_ledger_release(l);
-		return TFMT_E_NOMEM;
-	}
-	return 0;
-}
-
-void tfmt_ledger_release(struct tfmt_ledger *l)
-{
-	tfmt_pages_free(l->block, l->max_slots * sizeof(*l->block));
-	l->block = NULL;
-	tfmt_pages_free(l->origin, l->max_origins * sizeof(*l->origin));
-	l->origin = NULL;
-	tfmt_history_free(l->history);
-	l->history = NULL;
-	tfmt_index_release(&l->by_address);
-	if (l->use_ordinals)
-		tfmt_ordinals_release(&l->by_ordinal);
-	for (unsigned i = 0; i < TFMT_NR_UNDO; i++) {
-		tfmt_pages_free(l->undo[i].ended, l->undo[i].room * sizeof(struct tfmt_ended));
-		l->undo[i] = (struct tfmt_undo){ 0 };
-	}
-}
-
-int tfmt_ledger_keep_history(struct tfmt_ledger *l, uint8_t time_shift)
-{
-	l->max_origins = l->max_slots;
-	l->origin = tfmt_pages_new(l->max_origins * sizeof(*l->origin));
-	l->history = l->origin ? tfmt_history_new(&l->totals, time_shift) : NULL;
-	return l->history ? 0 : TFMT_E_NOMEM;
-}
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static uint8_t ledger_group(unsigned space)
 {
@@ -72,223 +27,6 @@ static inline unsigned event_group(const struct tfmt_event *ev)
 	return tensor ? TFMT_GROUP_TENSOR : ledger_group(ev->flags & TFMT_SPACE_MASK);
 }
 
-static bool block_has_address(const struct tfmt_ledger *l, const struct tfmt_block *b)
-{
-	return l->use_tensor_addresses || b->group != TFMT_GROUP_TENSOR;
-}
-
-static bool ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address,
-			uint32_t *slot)
-{
-	uint32_t hash = tfmt_block_hash(group, device, address);
-	uint64_t at = hash;
-
-	while (tfmt_index_next(&l->by_address, hash, &at, slot)) {
-		const struct tfmt_block *b = &l->block[*slot];
-
-		if (b->address == address && b->group == group &&
-		    (group != TFMT_GROUP_TENSOR || b->device == device))
-			return true;
-	}
-	return false;
-}
-
-/* A block that outlived its place among the latest. */
-static TFMT_SELDOM bool ledger_find_old(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
-{
-	uint32_t hash = tfmt_hash(ordinal);
-	uint64_t at = hash;
-
-	while (tfmt_index_next(&l->by_ordinal.old, hash, &at, slot)) {
-		if (l->block[*slot].ordinal == ordinal)
-			return true;
-	}
-	return false;
-}
-
-static inline bool ledger_find_ordinal(const struct tfmt_ledger *l, uint64_t ordinal, uint32_t *slot)
-{
-	uint32_t recent = *tfmt_ordinals_place(&l->by_ordinal, ordinal);
-
-	*slot = recent - 1;
-	return (recent && l->block[*slot].ordinal == ordinal) || ledger_find_old(l, ordinal, slot);
-}
-
-/* The total that a block counts in, NULL if none. */
-static uint64_t *block_total(struct tfmt_ledger *l, const struct tfmt_block *b)
-{
-	bool has_device = b->device < TFMT_NR_DEVICES;
-
-	if (b->group == TFMT_GROUP_TENSOR)
-		return has_device ? &l->totals.allocated[b->device] : NULL;
-	if (b->group == TFMT_GROUP_MAPPING)
-		return NULL;
-	switch (b->space) {
-	case TFMT_SPACE_PINNED:
-	case TFMT_SPACE_REGISTERED:
-	case TFMT_SPACE_POOL_HOST:
-	case TFMT_SPACE_HANDLE_HOST:
-		return &l->totals.pinned;
-	case TFMT_SPACE_MANAGED:
-		return has_device ? &l->totals.managed[b->device] : NULL;
-	case TFMT_SPACE_IPC:
-	case TFMT_SPACE_RESERVED:
-	case TFMT_SPACE_GRAPH:
-	case TFMT_SPACE_MULTICAST:
-	case TFMT_SPACE_HANDLE_IMPORTED:
-		return NULL;
-	default:
-		return has_device ? &l->totals.driver[b->device] : NULL;
-	}
-}
-
-static void ledger_give_slot(struct tfmt_ledger *l, uint32_t slot)
-{
-	l->block[slot].live = false;
-	l->block[slot].next_unused = l->unused;
-	l->unused = slot + 1;
-}
-
-static void ledger_drop(struct tfmt_ledger *l, uint32_t slot)
-{
-	struct tfmt_block *b = &l->block[slot];
-	uint64_t *total = block_total(l, b);
-
-	if (total)
-		*total -= *total < b->size ? *total : b->size;
-	if (l->history)
-		tfmt_history_leave(l->history, b, &l->origin[slot]);
-	if (block_has_address(l, b))
-		tfmt_index_remove(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), slot);
-	if (l->use_ordinals)
-		tfmt_ordinals_remove(&l->by_ordinal, b->ordinal, slot);
-	ledger_give_slot(l, slot);
-}
-
-/* Room for twice as many blocks' origins, unless there was a time when only the blocks could not be had. */
-static int ledger_grow_origins(struct tfmt_ledger *l)
-{
-	size_t bytes = l->max_origins * sizeof(*l->origin);
-	void *grown;
-
-	if (!l->origin || l->max_origins > l->max_slots)
-		return 0;
-	grown = tfmt_pages_grow(l->origin, bytes, 2 * bytes);
-	if (!grown)
-		return TFMT_E_NOMEM;
-	l->origin = grown;
-	l->max_origins *= 2;
-	return 0;
-}
-
-/* Room for twice as many blocks. Returns 0, or TFMT_E_NOMEM and the ledger is as it was. */
-static TFMT_SELDOM int ledger_grow(struct tfmt_ledger *l)
-{
-	size_t bytes = l->max_slots * sizeof(*l->block);
-	void *grown;
-
-	if (l->max_slots > UINT32_MAX / 4 || ledger_grow_origins(l))
-		return TFMT_E_NOMEM;
-	grown = tfmt_pages_grow(l->block, bytes, 2 * bytes);
-	if (!grown)
-		return TFMT_E_NOMEM;
-	l->block = grown;
-	l->max_slots *= 2;
-	return 0;
-}
-
-static inline int ledger_take_slot(struct tfmt_ledger *l, uint32_t *slot)
-{
-	if (l->unused) {
-		*slot = l->unused - 1;
-		l->unused = l->block[*slot].next_unused;
-		return 0;
-	}
-	if (l->nr_slots == l->max_slots && ledger_grow(l))
-		return TFMT_E_NOMEM;
-	*slot = l->nr_slots++;
-	return 0;
-}
-
-/* The place is another's: the older of the two goes to the index. */
-static TFMT_SELDOM int ledger_move_ordinal(struct tfmt_ledger *l, uint64_t ordinal, uint32_t slot)
-{
-	uint32_t *place = tfmt_ordinals_place(&l->by_ordinal, ordinal), other = *place - 1;
-	uint64_t other_ordinal = l->block[other].ordinal;
-
-	if (other_ordinal > ordinal)
-		return tfmt_ordinals_add_old(&l->by_ordinal, ordinal, slot);
-	*place = slot + 1;
-	return tfmt_ordinals_add_old(&l->by_ordinal, other_ordinal, other);
-}
-
-/* A block that is not among those of the ordinals becomes one. Returns 0 or TFMT_E_NOMEM. */
-static inline int ledger_add_ordinal(struct tfmt_ledger *l, uint64_t ordinal, uint32_t slot)
-{
-	uint32_t *place = tfmt_ordinals_place(&l->by_ordinal, ordinal);
-
-	if (*place)
-		return ledger_move_ordinal(l, ordinal, slot);
-	*place = slot + 1;
-	return 0;
-}
-
-/*
- * Make a block live; one believed live under the same key was freed unseen and is dropped. origin is looked at if
- * there is a history.
- */
-static int ledger_put(struct tfmt_ledger *l, const struct tfmt_block *b, const struct tfmt_origin *origin)
-{
-	uint64_t *total;
-	uint32_t slot;
-	int err;
-
-	if (block_has_address(l, b) && ledger_find(l, b->group, b->device, b->address, &slot))
-		ledger_drop(l, slot);
-	err = ledger_take_slot(l, &slot);
-	if (!err && block_has_address(l, b))
-		err = tfmt_index_add(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), slot);
-	if (!err && l->use_ordinals)
-		err = ledger_add_ordinal(l, b->ordinal, slot);
-	if (err)
-		return err;
-	l->block[slot] = *b;
-	l->block[slot].live = true;
-	total = block_total(l, b);
-	if (total)
-		*total += b->size;
-	if (l->history) {
-		l->origin[slot] = *origin;
-		tfmt_history_enter(l->history, b, origin);
-	}
-	return 0;
-}
-
-int tfmt_ledger_use_addresses(struct tfmt_ledger *l)
-{
-	uint32_t i, other;
-	int err;
-
-	if (l->use_tensor_addresses)
-		return 0;
-	l->use_tensor_addresses = true;
-	for (i = 0; i < l->nr_slots; i++) {
-		const struct tfmt_block *b = &l->block[i];
-
-		if (!b->live || b->group != TFMT_GROUP_TENSOR)
-			continue;
-		if (ledger_find(l, b->group, b->device, b->address, &other)) {
-			if (l->block[other].ordinal > b->ordinal)
-				continue;
-			ledger_drop(l, other);
-		}
-		err = tfmt_index_add(&l->by_address, tfmt_block_hash(b->group, b->device, b->address), i);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* A block that this event makes. */
@@ -298,7 +36,7 @@ static int ledger_make(struct tfmt_ledger *l, const struct tfmt_block *b, const 
 
 	if (l->history)
 		origin = tfmt_history_origin(l->history, ev);
-	return ledger_put(l, b, &origin);
+	return tfmt_ledger_put(l, b, &origin);
 }
 
 static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
@@ -321,7 +59,7 @@ static int ledger_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		b.context = (uint32_t)ev->aux;
 	/* Memory of another process keeps its address however often it is opened. */
 	if (b.group == TFMT_GROUP_DEVICE && space == TFMT_SPACE_IPC &&
-	    ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].space == TFMT_SPACE_IPC) {
+	    tfmt_ledger_find(l, b.group, b.device, b.address, &slot) && l->block[slot].space == TFMT_SPACE_IPC) {
 		l->block[slot].references++;
 		return 0;
 	}
@@ -351,7 +89,7 @@ static void ledger_unreference(struct tfmt_ledger *l, uint32_t slot)
 	}
 	if (l->history)
 		tfmt_history_freed(l->history, b, &l->origin[slot], true);
-	ledger_drop(l, slot);
+	tfmt_ledger_drop(l, slot);
 }
 
 /* A driver free or unmap begins: it takes its thread's place. */
@@ -414,7 +152,7 @@ static bool ledger_is_superseded(const struct tfmt_ledger *l, const struct tfmt_
 	const struct tfmt_block *other;
 	uint32_t slot;
 
-	if (!ledger_find(l, b->group, b->device, b->address, &slot))
+	if (!tfmt_ledger_find(l, b->group, b->device, b->address, &slot))
 		return false;
 	other = &l->block[slot];
 	return other->ordinal != b->ordinal && !(other->space == TFMT_SPACE_IPC && b->space == TFMT_SPACE_IPC);
@@ -428,14 +166,14 @@ static int ledger_restore(struct tfmt_ledger *l, const struct tfmt_block *ended,
 
 	if (ledger_is_superseded(l, &b))
 		return 0;
-	if (ledger_find(l, b.group, b.device, b.address, &slot)) {
+	if (tfmt_ledger_find(l, b.group, b.device, b.address, &slot)) {
 		l->block[slot].references++;
 		return 0;
 	}
 	b.references = 1;
 	if (l->history)
 		tfmt_history_freed(l->history, &b, origin, false);
-	return ledger_put(l, &b, origin);
+	return tfmt_ledger_put(l, &b, origin);
 }
 
 static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt_undo *u)
@@ -458,12 +196,6 @@ static int ledger_undo(struct tfmt_ledger *l, struct tfmt_event *ev, struct tfmt
 	return err;
 }
 
-bool tfmt_ledger_handle(const struct tfmt_ledger *l, const struct tfmt_block *mapping, uint32_t *slot)
-{
-	return ledger_find(l, TFMT_GROUP_HANDLE, 0, mapping->handle, slot) &&
-	       l->block[*slot].ordinal == mapping->handle_ordinal;
-}
-
 static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	struct tfmt_block b = {
@@ -479,13 +211,13 @@ static int ledger_map(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	struct tfmt_block replaced;
 	uint32_t slot;
 
-	if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->aux, &slot)) {
+	if (tfmt_ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->aux, &slot)) {
 		l->block[slot].references++;
 		b.handle_ordinal = l->block[slot].ordinal;
 	}
-	if (ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address, &slot)) { /* unmapped unseen */
+	if (tfmt_ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address, &slot)) { /* unmapped unseen */
 		replaced = l->block[slot];
-		ledger_drop(l, slot);
+		tfmt_ledger_drop(l, slot);
 		if (tfmt_ledger_handle(l, &replaced, &slot))
 			ledger_unreference(l, slot);
 	}
@@ -499,14 +231,14 @@ static int ledger_unmap(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	uint64_t done = 0;
 	uint32_t slot, handle;
 
-	while (done < ev->size && ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
+	while (done < ev->size && tfmt_ledger_find(l, TFMT_GROUP_MAPPING, 0, ev->address + done, &slot)) {
 		const struct tfmt_block mapping = l->block[slot];
 		bool has_handle = tfmt_ledger_handle(l, &mapping, &handle);
 		int err = undo_add(l, u, slot, has_handle ? &handle : NULL);
 
 		if (err)
 			return err;
-		ledger_drop(l, slot);
+		tfmt_ledger_drop(l, slot);
 		if (has_handle)
 			ledger_unreference(l, handle);
 		if (!mapping.size)
@@ -531,7 +263,7 @@ static void ledger_reset(struct tfmt_ledger *l, const struct tfmt_event *ev)
 		const struct tfmt_block *b = &l->block[i];
 
 		if (b->live && b->device == ev->device && b->context == ev->aux && ends[b->group])
-			ledger_drop(l, i);
+			tfmt_ledger_drop(l, i);
 	}
 	if (!ev->aux && ev->device < TFMT_NR_DEVICES)
 		l->totals.graph[ev->device] = 0;
@@ -547,7 +279,7 @@ static int ledger_apply(struct tfmt_ledger *l, const struct tfmt_event *ev)
 	case TFMT_DRIVER_ALLOC:
 		return ledger_alloc(l, ev);
 	case TFMT_HANDLE_RETAIN:
-		if (ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->address, &slot))
+		if (tfmt_ledger_find(l, TFMT_GROUP_HANDLE, 0, ev->address, &slot))
 			l->block[slot].references++;
 		return 0;
 	case TFMT_MAP:
@@ -589,26 +321,22 @@ static inline void ledger_fill_tensor(struct tfmt_ledger *l, uint32_t slot, cons
 /* Before its slot leaves the index. */
 static inline void ledger_end_tensor(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t slot)
 {
-	const struct tfmt_block *b = &l->block[slot];
-	uint64_t *total = &l->totals.allocated[b->device % TFMT_NR_DEVICES];
+	struct tfmt_block *b = &l->block[slot];
+	uint64_t uncounted = 0;
 
 	ev->address = b->address;
-	ev->size = b->size;
-	ev->shape = b->shape;
 	ev->device = b->device;
-	ev->stream = b->stream;
-	if (b->device < TFMT_NR_DEVICES)
-		*total -= *total < b->size ? *total : b->size;
-	ledger_give_slot(l, slot);
+	tfmt_block_end_tensor(b, slot, ev,
+			      b->device < TFMT_NR_DEVICES ? &l->totals.allocated[b->device] : &uncounted, &l->unused);
 }
 
 static int ledger_replay_tensor_alloc(struct tfmt_ledger *l, const struct tfmt_event *ev)
 {
 	uint32_t slot;
-	int err = ledger_take_slot(l, &slot);
+	int err = tfmt_ledger_take_slot(l, &slot);
 
 	if (!err)
-		err = ledger_add_ordinal(l, ev->ordinal, slot);
+		err = tfmt_ledger_add_ordinal(l, ev->ordinal, slot);
 	if (!err)
 		ledger_fill_tensor(l, slot, ev);
 	return err;
@@ -635,7 +363,7 @@ static int ledger_record_any(struct tfmt_ledger *l, struct tfmt_event *ev)
 		u = ledger_find_undo(l, ev);
 		return u && u->ended[0].block.address == ev->address ? ledger_undo(l, ev, u) : 0;
 	}
-	if (ledger_find(l, event_group(ev), ev->device, ev->address, &slot))
+	if (tfmt_ledger_find(l, event_group(ev), ev->device, ev->address, &slot))
 		return ledger_free(l, ev, slot);
 	if (ev->kind == TFMT_DRIVER_FREE)
 		ledger_begin_undo(l, ev);
@@ -653,11 +381,6 @@ int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t or
 	ledger_note_reserved(l, ev);
 	err = ledger_record_any(l, ev);
 	return err || !l->history ? err : tfmt_history_behind(l->history, ev);
-}
-
-bool tfmt_ledger_is_live(const struct tfmt_ledger *l, const struct tfmt_block *b, uint32_t *slot)
-{
-	return ledger_find(l, b->group, b->device, b->address, slot) && l->block[*slot].ordinal == b->ordinal;
 }
 
 struct tfmt_event tfmt_block_event(const struct tfmt_block *b, const struct tfmt_origin *o)
@@ -698,7 +421,7 @@ static TFMT_SELDOM int ledger_replay_other(struct tfmt_ledger *l, struct tfmt_ev
 	} else if (ev->alloc_ordinal == TFMT_NO_ORDINAL) {
 		if (ev->kind == TFMT_DRIVER_FREE)
 			ledger_begin_undo(l, ev);
-	} else if (ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
+	} else if (tfmt_ledger_find_ordinal(l, ev->alloc_ordinal, &slot) &&
 		   l->block[slot].group != TFMT_GROUP_MAPPING) {
 		return ledger_free(l, ev, slot);
 	}
@@ -714,7 +437,7 @@ int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev)
 	if (!l->use_tensor_addresses && ev->kind == TFMT_TENSOR_ALLOC)
 		return ledger_replay_tensor_alloc(l, ev);
 	if (!l->use_tensor_addresses && ev->kind == TFMT_TENSOR_FREE &&
-	    ledger_find_ordinal(l, ev->alloc_ordinal, &slot) && l->block[slot].group == TFMT_GROUP_TENSOR) {
+	    tfmt_ledger_find_ordinal(l, ev->alloc_ordinal, &slot) && l->block[slot].group == TFMT_GROUP_TENSOR) {
 		ledger_end_tensor(l, ev, slot);
 		tfmt_ordinals_remove(&l->by_ordinal, ev->alloc_ordinal, slot);
 		return 0;

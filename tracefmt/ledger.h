@@ -140,6 +140,31 @@ static inline void tfmt_block_hold_tensor(struct tfmt_block *b, const struct tfm
 	b->live = true;
 }
 
+/* No total goes below 0: behind damage it may count less than there is. */
+static inline void tfmt_total_give_back(uint64_t *total, uint64_t bytes)
+{
+	*total -= *total < bytes ? *total : bytes;
+}
+
+/* A block is live no more: its slot is the next to be taken. */
+static inline void tfmt_block_end(struct tfmt_block *b, uint32_t slot, uint32_t *unused)
+{
+	b->live = false;
+	b->next_unused = *unused;
+	*unused = slot + 1;
+}
+
+/* A free ends a tensor's block, and inherits what its event need not tell. *allocated is the total it counts in. */
+static inline void tfmt_block_end_tensor(struct tfmt_block *b, uint32_t slot, struct tfmt_event *ev,
+					 uint64_t *allocated, uint32_t *unused)
+{
+	ev->size = b->size;
+	ev->shape = b->shape;
+	ev->stream = b->stream;
+	tfmt_total_give_back(allocated, b->size);
+	tfmt_block_end(b, slot, unused);
+}
+
 static inline bool tfmt_kind_is_free(unsigned kind)
 {
 	return kind == TFMT_TENSOR_FREE || kind == TFMT_DRIVER_FREE || kind == TFMT_FREE_FAILED;

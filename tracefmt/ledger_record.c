@@ -126,13 +126,7 @@ static inline bool run_free(struct run *r, struct tfmt_event *ev, uint32_t hash)
 		return false;
 	b = &r->block[slot - 1];
 	ev->alloc_ordinal = b->ordinal;
-	ev->size = b->size;
-	ev->shape = b->shape;
-	ev->stream = b->stream;
-	r->allocated -= r->allocated < b->size ? r->allocated : b->size;
-	b->live = false;
-	b->next_unused = r->unused;
-	r->unused = slot;
+	tfmt_block_end_tensor(b, slot - 1, ev, &r->allocated, &r->unused);
 	r->nr_frees++;
 	tfmt_index_remove_at(&r->ledger->by_address, at);
 	if (r->history)

@@ -42,14 +42,8 @@ static inline bool run_free(struct run *r, struct tfmt_event *ev)
 	if (b->ordinal != ev->alloc_ordinal || b->group != TFMT_GROUP_TENSOR || b->device != r->device)
 		return false;
 	ev->address = b->address;
-	ev->size = b->size;
-	ev->shape = b->shape;
-	ev->stream = b->stream;
-	r->allocated -= r->allocated < b->size ? r->allocated : b->size;
 	*place = 0;
-	b->live = false;
-	b->next_unused = r->unused;
-	r->unused = slot;
+	tfmt_block_end_tensor(b, slot - 1, ev, &r->allocated, &r->unused);
 	return true;
 }
 
