@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fixed part of a frame header and its checksum, and reading frames anywhere in a file. */
+/* The fixed part of a frame header and its checksum, and bytes from and to anywhere in a file. */
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
 
@@ -21,14 +21,14 @@ enum {
 	CORE_CHECKSUM = 24,
 };
 
-/* Over the whole frame without the checksum itself, which is the fixed part's last field. */
-static uint64_t frame_checksum(const uint8_t *frame, size_t bytes)
+uint64_t tfmt_checksum(const uint8_t *p, size_t bytes, size_t place)
 {
+	size_t behind = place + sizeof(uint64_t);
 	XXH64_state_t state;
 
 	XXH64_reset(&state, 0);
-	XXH64_update(&state, frame, CORE_CHECKSUM);
-	XXH64_update(&state, frame + TFMT_FRAME_CORE, bytes - TFMT_FRAME_CORE);
+	XXH64_update(&state, p, place);
+	XXH64_update(&state, p + behind, bytes - behind);
 	return XXH64_digest(&state);
 }
 
@@ -43,7 +43,7 @@ void tfmt_frame_seal(uint8_t *frame, const struct tfmt_frame_core *core)
 	tfmt_put32(frame + CORE_RAW_BYTES, core->raw_bytes);
 	tfmt_put32(frame + CORE_NR_RECORDS, core->nr_records);
 	tfmt_put64(frame + CORE_CHECKSUM,
-		   frame_checksum(frame, (size_t)core->header_bytes + core->stored_bytes));
+		   tfmt_checksum(frame, (size_t)core->header_bytes + core->stored_bytes, CORE_CHECKSUM));
 }
 
 enum tfmt_frame_state tfmt_frame_check(const uint8_t *bytes, size_t available, struct tfmt_frame_core *core)
@@ -68,25 +68,40 @@ enum tfmt_frame_state tfmt_frame_check(const uint8_t *bytes, size_t available, s
 	frame_bytes = (size_t)core->header_bytes + core->stored_bytes;
 	if (available < frame_bytes)
 		return TFMT_FRAME_SHORT;
-	if (tfmt_get64(bytes + CORE_CHECKSUM) != frame_checksum(bytes, frame_bytes))
+	if (tfmt_get64(bytes + CORE_CHECKSUM) != tfmt_checksum(bytes, frame_bytes, CORE_CHECKSUM))
 		return TFMT_FRAME_BAD;
 	return TFMT_FRAME_GOOD;
+}
+
+/* Count what a read or write has moved: nothing if a signal came first. Returns 0, or TFMT_E_IO with errno set. */
+static int count_moved(ssize_t n, size_t *done)
+{
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n <= 0) {
+		errno = n ? errno : EIO;
+		return TFMT_E_IO;
+	}
+	*done += (size_t)n;
+	return 0;
 }
 
 int tfmt_read_at(int fd, uint8_t *to, size_t len, uint64_t offset)
 {
 	size_t done = 0;
+	int err = 0;
 
-	while (done < len) {
-		ssize_t n = pread(fd, to + done, len - done, (off_t)(offset + done));
+	while (!err && done < len)
+		err = count_moved(pread(fd, to + done, len - done, (off_t)(offset + done)), &done);
+	return err;
+}
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			errno = n ? errno : EIO;
-			return TFMT_E_IO;
-		}
-		done += (size_t)n;
-	}
-	return 0;
+int tfmt_write_at(int fd, const uint8_t *from, size_t len, uint64_t offset)
+{
+	size_t done = 0;
+	int err = 0;
+
+	while (!err && done < len)
+		err = count_moved(pwrite(fd, from + done, len - done, (off_t)(offset + done)), &done);
+	return err;
 }

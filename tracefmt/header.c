@@ -3,9 +3,6 @@
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 /*
  * As PNG's: the high bit tells a 7-bit transfer, CR LF and the last LF tell line-end conversion, ^Z ends
  * the file for `type`.
@@ -30,16 +27,6 @@ enum {
 	HEADER_STRINGS = 80,
 };
 
-static uint64_t header_checksum(const uint8_t *p, size_t bytes)
-{
-	XXH64_state_t state;
-
-	XXH64_reset(&state, 0);
-	XXH64_update(&state, p, HEADER_CHECKSUM);
-	XXH64_update(&state, p + HEADER_PID, bytes - HEADER_PID);
-	return XXH64_digest(&state);
-}
-
 size_t tfmt_header_put(uint8_t *p, const struct tfmt_header *h)
 {
 	uint8_t *end = p + HEADER_STRINGS;
@@ -62,7 +49,7 @@ size_t tfmt_header_put(uint8_t *p, const struct tfmt_header *h)
 	end = tfmt_put_string(end, h->ring_path, strnlen(h->ring_path, sizeof(h->ring_path) - 1));
 	bytes = (size_t)(end - p);
 	tfmt_put32(p + HEADER_BYTES, (uint32_t)bytes);
-	tfmt_put64(p + HEADER_CHECKSUM, header_checksum(p, bytes));
+	tfmt_put64(p + HEADER_CHECKSUM, tfmt_checksum(p, bytes, HEADER_CHECKSUM));
 	return bytes;
 }
 
@@ -129,7 +116,7 @@ int tfmt_header_get(struct tfmt_header *h, const uint8_t *p, size_t available, s
 	if (available < *bytes)
 		return TFMT_E_CUT;
 	*offset = HEADER_CHECKSUM;
-	if (tfmt_get64(p + HEADER_CHECKSUM) != header_checksum(p, *bytes))
+	if (tfmt_get64(p + HEADER_CHECKSUM) != tfmt_checksum(p, *bytes, HEADER_CHECKSUM))
 		return TFMT_E_DAMAGED;
 	*offset = HEADER_STRINGS;
 	return header_fields(h, p, *bytes) ? 0 : TFMT_E_DAMAGED;

@@ -8,9 +8,7 @@
 #include "tracefmt/varint.h"
 #include "tracefmt/writer.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
@@ -55,21 +53,11 @@ struct tfmt_rewrite {
 
 static int append(struct tfmt_rewrite *d, const uint8_t *p, size_t len)
 {
-	size_t done = 0;
+	int err = tfmt_write_at(d->fd, p, len, d->bytes);
 
-	while (done < len) {
-		ssize_t n = pwrite(d->fd, p + done, len - done, (off_t)(d->bytes + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			errno = n ? errno : EIO;
-			return TFMT_E_IO;
-		}
-		done += (size_t)n;
-	}
-	d->bytes += len;
-	return 0;
+	if (!err)
+		d->bytes += len;
+	return err;
 }
 
 /* The frame at an offset, in d->frame. */
