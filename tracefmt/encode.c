@@ -4,6 +4,7 @@
 #include "tracefmt/ledger.h"
 #include "tracefmt/varints_put.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The longest an event can get: every value a full varint, and a class of its own. */

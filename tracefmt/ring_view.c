@@ -3,10 +3,15 @@
 #include "tracefmt/merge.h"
 #include "tracefmt/pages.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define DEFINITION_BYTES_MAX (1ull << 32)
 #define RING_CAPACITY_MAX (1u << 26)
+
+static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
+static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
+static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
 
 int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *g)
 {

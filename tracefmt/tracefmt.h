@@ -27,7 +27,6 @@
 #ifndef TFMT_TRACEFMT_H
 #define TFMT_TRACEFMT_H
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -364,7 +363,6 @@ struct tfmt_record {
 	uint16_t flags;
 	uint32_t valid;
 };
-static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
 
 /*
  * A single-producer ring of records. Positions count records since the file was made; they are 64 bits
@@ -381,7 +379,9 @@ struct tfmt_ring {
 	uint32_t thread;         /* TFMT_DEF_THREAD id of the producer */
 	uint32_t owner;          /* enum tfmt_ring_owner */
 	uint8_t pad2[4096 - 136];
+#ifndef __cplusplus /* which has no such arrays: they begin behind the page */
 	struct tfmt_record record[]; /* capacity of them */
+#endif
 };
 enum tfmt_ring_owner {
 	TFMT_RING_FREE = 0,
@@ -427,8 +427,6 @@ struct tfmt_status {
 	uint64_t longest_wait_ns;
 	uint8_t pad[4096 - 144];
 };
-static_assert(sizeof(struct tfmt_status) == 4096, "the status is one page");
-static_assert(sizeof(struct tfmt_ring) == 4096, "a ring's header is one page");
 
 /*
  * The definition ring is a byte stream with wrap-around at definition_bytes. Each entry:

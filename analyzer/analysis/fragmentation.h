@@ -12,6 +12,8 @@
 #ifndef VT_FRAGMENTATION_H
 #define VT_FRAGMENTATION_H
 
+#include <assert.h>
+
 #include "analyzer/analysis/blockers.h"
 #include "analyzer/analysis/expandable.h"
 #include "analyzer/analysis/segments.h"
