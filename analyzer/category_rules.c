@@ -2,17 +2,13 @@
 /* Reading and matching the rules of categories; see category_rules.h. */
 #include "analyzer/category_rules.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/command.h"
 #include "analyzer/mapping.h"
-#include "analyzer/ui/message.h"
+#include "analyzer/rulesfile.h"
 
 #define WORDS_MAX 4
 
@@ -50,27 +46,12 @@ static enum category category_named(const char *name)
 	return i < NR_CATEGORIES ? (enum category)i : CATEGORY_NO_RULE;
 }
 
-/* Cut a line into words, up to a comment. Returns how many there are, also of those that do not fit. */
-static int split(char *line, char *word[static WORDS_MAX])
-{
-	char *rest = NULL, *w;
-	int nr = 0;
-
-	line[strcspn(line, "#\r\n")] = 0;
-	for (w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest)) {
-		if (nr < WORDS_MAX)
-			word[nr] = w;
-		nr++;
-	}
-	return nr;
-}
-
 /* Take in one line; NULL, or why it cannot be. */
 static const char *add_line(char *line)
 {
 	char any_function[] = "*", any_life[] = "any";
 	char *word[WORDS_MAX] = { NULL, NULL, any_function, any_life };
-	int nr = split(line, word);
+	int nr = rulesfile_split(line, word, WORDS_MAX);
 	struct rule *grown, *r;
 
 	if (!nr)
@@ -93,46 +74,9 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-/* The user's file; "" = none. *is_named: it was asked for, and must be there. */
-static const char *file_name(char *buf, size_t size, bool *is_named)
-{
-	const char *named = getenv("VRAMTRACE_CATEGORIES"), *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	*is_named = named && *named;
-	if (*is_named)
-		return named;
-	if (config && *config)
-		snprintf(buf, size, "%s/vramtrace/categories", config);
-	else if (home && *home)
-		snprintf(buf, size, "%s/.config/vramtrace/categories", home);
-	else
-		*buf = 0;
-	return buf;
-}
-
 static int load(void)
 {
-	char buf[PATH_MAX], *line = NULL;
-	const char *reason = NULL, *path;
-	size_t size = 0, number = 0;
-	bool is_named;
-	FILE *f;
-
-	path = file_name(buf, sizeof(buf), &is_named);
-	f = *path ? fopen(path, "re") : NULL;
-	if (!f && !is_named && (!*path || errno == ENOENT || errno == ENOTDIR))
-		return 0;
-	if (!f)
-		return message_error("cannot open '%s' (VRAMTRACE_CATEGORIES): %s", path, strerror(errno));
-	while (!reason && getline(&line, &size, f) >= 0) {
-		number++;
-		reason = add_line(line);
-	}
-	if (!reason && ferror(f))
-		reason = strerror(errno);
-	free(line);
-	fclose(f);
-	return reason ? message_error("'%s', line %zu: %s", path, number, reason) : 0;
+	return rulesfile_load("VRAMTRACE_CATEGORIES", "categories", add_line);
 }
 
 int category_rules_load(void)

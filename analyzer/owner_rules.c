@@ -2,17 +2,13 @@
 /* Reading and matching the rules of owners; see owner_rules.h. */
 #include "analyzer/owner_rules.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/command.h"
 #include "analyzer/mapping.h"
-#include "analyzer/ui/message.h"
+#include "analyzer/rulesfile.h"
 
 #define OWNER_NAME_MAX 32
 #define WORDS_MAX 3
@@ -79,30 +75,11 @@ static bool is_owner_name(const char *name)
 	return n && n <= OWNER_NAME_MAX && !name[n];
 }
 
-/* Cut a line into words, up to a comment. Returns how many there are, also of those that do not fit. */
-static int split(char *line, char *word[static WORDS_MAX])
-{
-	int nr = 0;
-
-	line[strcspn(line, "#\r\n")] = 0;
-	for (char *p = line; *p;) {
-		if (isspace((unsigned char)*p)) {
-			*p++ = 0;
-			continue;
-		}
-		if (nr < WORDS_MAX)
-			word[nr] = p;
-		nr++;
-		p += strcspn(p, " \t");
-	}
-	return nr;
-}
-
 /* Take in one line; NULL, or why it cannot be. */
 static const char *add_line(char *line)
 {
 	char *word[WORDS_MAX];
-	int nr = split(line, word);
+	int nr = rulesfile_split(line, word, WORDS_MAX);
 	struct rule rule, *grown;
 
 	if (!nr)
@@ -127,46 +104,9 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-/* The user's file; "" = none. *is_named: it was asked for, and must be there. */
-static const char *file_name(char *buf, size_t size, bool *is_named)
-{
-	const char *named = getenv("VRAMTRACE_OWNERS"), *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	*is_named = named && *named;
-	if (*is_named)
-		return named;
-	if (config && *config)
-		snprintf(buf, size, "%s/vramtrace/owners", config);
-	else if (home && *home)
-		snprintf(buf, size, "%s/.config/vramtrace/owners", home);
-	else
-		*buf = 0;
-	return buf;
-}
-
 static int load(void)
 {
-	char buf[PATH_MAX], *line = NULL;
-	const char *reason = NULL, *path;
-	size_t size = 0, number = 0;
-	bool is_named;
-	FILE *f;
-
-	path = file_name(buf, sizeof(buf), &is_named);
-	f = *path ? fopen(path, "re") : NULL;
-	if (!f && !is_named && (!*path || errno == ENOENT || errno == ENOTDIR))
-		return 0;
-	if (!f)
-		return message_error("cannot open '%s' (VRAMTRACE_OWNERS): %s", path, strerror(errno));
-	while (!reason && getline(&line, &size, f) >= 0) {
-		number++;
-		reason = add_line(line);
-	}
-	if (!reason && ferror(f))
-		reason = strerror(errno);
-	free(line);
-	fclose(f);
-	return reason ? message_error("'%s', line %zu: %s", path, number, reason) : 0;
+	return rulesfile_load("VRAMTRACE_OWNERS", "owners", add_line);
 }
 
 int owner_rules_load(void)
