@@ -18,6 +18,14 @@ void blocktree_changed(struct segments *s, uint32_t at, uint32_t n);
 /* The last block that begins at or before the address; 0 = none. */
 uint32_t blocktree_floor(const struct segments *s, uint64_t address);
 
+/* The block in which an address lies; 0 = none. */
+static inline uint32_t blocktree_holding(const struct segments *s, uint64_t address)
+{
+	uint32_t n = blocktree_floor(s, address);
+
+	return n && address - s->block[n].address < s->block[n].size ? n : 0;
+}
+
 static inline uint64_t blocktree_free_bytes(const struct segments_block *b)
 {
 	return b->state == SEGMENTS_FREE ? b->size : 0;

@@ -25,13 +25,6 @@ static uint32_t find_exact(const struct segments *s, uint64_t address)
 	return n && s->block[n].address == address ? n : 0;
 }
 
-static uint32_t find_holding(const struct segments *s, uint64_t address)
-{
-	uint32_t n = blocktree_floor(s, address);
-
-	return n && address - s->block[n].address < s->block[n].size ? n : 0;
-}
-
 /* ---- what is counted ---------------------------------------------------------------------------- */
 
 /* Bytes of a free block that the allocator could give back to the driver. */
@@ -119,17 +112,12 @@ static void add_block(struct segments *s, uint64_t address, uint64_t size, uint3
 	count(s, n, 1);
 }
 
-static bool is_taken(const struct segments_block *b)
-{
-	return b->state == SEGMENTS_LIVE || b->state == SEGMENTS_PENDING;
-}
-
 /* A block ends; if it was live at the mark it is kept as it was. */
 static void bury(struct segments *s, uint32_t n)
 {
 	const struct segments_block *b = &s->block[n];
 
-	if (!is_taken(b) || b->number > s->mark)
+	if (!segments_is_taken(b) || b->number > s->mark)
 		return;
 	if (s->nr_gone == s->gone_room) {
 		size_t room = s->gone_room ? 2 * s->gone_room : 64;
@@ -200,32 +188,13 @@ static void segment_drop(struct segments *s, uint32_t index)
 	s->free_segment = index + 1;
 }
 
-static int64_t pool_index(const struct segments *s, uint16_t stream, bool small, uint32_t private_id)
-{
-	for (uint32_t i = 0; i < s->nr_pools; i++) {
-		const struct segments_pool *p = &s->pool[i];
-
-		if (p->stream == stream && p->small == small && p->private_id == private_id)
-			return i;
-	}
-	return -1;
-}
-
-const struct segments_pool *segments_find_pool(const struct segments *s, uint16_t stream, bool small,
-					       uint32_t private_id)
-{
-	int64_t index = pool_index(s, stream, small, private_id);
-
-	return index < 0 ? NULL : &s->pool[index];
-}
-
 static uint32_t pool_get(struct segments *s, uint16_t stream, bool small, uint32_t private_id)
 {
-	int64_t index = pool_index(s, stream, small, private_id);
+	const struct segments_pool *known = segments_find_pool(s, stream, small, private_id);
 	struct segments_pool *grown;
 
-	if (index >= 0)
-		return (uint32_t)index;
+	if (known)
+		return (uint32_t)(known - s->pool);
 	grown = realloc(s->pool, (s->nr_pools + 1) * sizeof(*grown));
 	if (!grown) {
 		s->failed = true;
@@ -305,7 +274,7 @@ static void join_next(struct segments *s, uint32_t n)
 
 static void join_neighbours(struct segments *s, uint32_t n)
 {
-	uint32_t before = s->block[n].address ? find_holding(s, s->block[n].address - 1) : 0;
+	uint32_t before = s->block[n].address ? blocktree_holding(s, s->block[n].address - 1) : 0;
 
 	join_next(s, n);
 	if (before && s->block[before].segment == s->block[n].segment && s->block[before].state == s->block[n].state)
@@ -419,29 +388,6 @@ static void segment_use(struct segments *s, uint32_t index, uint32_t pool)
 	}
 }
 
-static void search_largest(const struct segments *s, uint32_t n, uint32_t pool, uint64_t *most)
-{
-	if (!n || s->block[n].max_free <= *most)
-		return;
-	if (blocktree_free_bytes(&s->block[n]) > *most && s->segment[s->block[n].segment].pool == pool)
-		*most = s->block[n].size;
-	search_largest(s, s->block[n].left, pool, most);
-	search_largest(s, s->block[n].right, pool, most);
-}
-
-uint64_t segments_largest_of(const struct segments *s, uint32_t pool)
-{
-	uint64_t most = 0;
-
-	search_largest(s, s->root, pool, &most);
-	return most;
-}
-
-uint64_t segments_largest_free(const struct segments *s)
-{
-	return s->root ? s->block[s->root].max_free : 0;
-}
-
 static void release_block(struct segments *s, uint32_t n)
 {
 	bury(s, n);
@@ -452,20 +398,20 @@ static void release_block(struct segments *s, uint32_t n)
 /* The free block that holds all of the request; blocks in its way were freed unseen. 0 = there is none. */
 static uint32_t make_room(struct segments *s, const struct segments_request *r)
 {
-	uint32_t n = find_holding(s, r->address), next;
+	uint32_t n = blocktree_holding(s, r->address), next;
 
 	if (!n || !r->size || r->size > UINT64_MAX - r->address)
 		return 0;
 	if (s->block[n].state != SEGMENTS_FREE && s->block[n].state != SEGMENTS_IDLE) {
 		release_block(s, n);
-		n = find_holding(s, r->address);
+		n = blocktree_holding(s, r->address);
 	}
 	while (s->block[n].address + s->block[n].size < r->address + r->size) {
 		next = find_exact(s, s->block[n].address + s->block[n].size);
 		if (!next || s->block[next].segment != s->block[n].segment || s->block[n].state == SEGMENTS_IDLE)
 			return 0;
 		release_block(s, next);
-		n = find_holding(s, r->address);
+		n = blocktree_holding(s, r->address);
 	}
 	return n;
 }
@@ -475,24 +421,22 @@ static struct segments_outcome outcome_of(struct segments *s, const struct segme
 {
 	struct segment *g = &s->segment[index];
 	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
-	int64_t pool = g->used ? (int64_t)g->pool : pool_index(s, r->stream, small, r->private_id);
+	const struct segments_pool *pool =
+	    g->used ? &s->pool[g->pool] : segments_find_pool(s, r->stream, small, r->private_id);
 	struct segments_outcome o = { .placed = true, .segment = index };
 	uint64_t whole;
 
 	o.grown_bytes = g->used ? g->grown_bytes : g->size;
 	g->grown_bytes = 0;
-	if (!o.grown_bytes || pool < 0)
+	if (!o.grown_bytes || !pool)
 		return o;
-	o.free_before = s->pool[pool].free_bytes;
-	whole = s->pool[pool].whole_bytes;
+	o.free_before = pool->free_bytes;
+	whole = pool->whole_bytes;
 	if (g->used) { /* the new pages are in the figures already */
 		o.free_before -= o.grown_bytes < o.free_before ? o.grown_bytes : o.free_before;
 		whole -= o.grown_bytes < whole ? o.grown_bytes : whole;
 	} else {
-		uint64_t most = r->size - 1;
-
-		search_largest(s, s->root, (uint32_t)pool, &most);
-		o.fitted = most >= r->size;
+		o.fitted = segments_fits(s, (uint32_t)(pool - s->pool), r->size);
 	}
 	o.stuck_before = o.free_before > whole ? o.free_before - whole : 0;
 	return o;
@@ -517,7 +461,7 @@ struct segments_outcome segments_alloc(struct segments *s, const struct segments
 			    pool_get(s, r->stream, r->size <= SEGMENTS_SMALL_BLOCK,
 				     other ? SEGMENTS_OTHER : r->private_id));
 	}
-	n = find_holding(s, r->address);
+	n = blocktree_holding(s, r->address);
 	b = s->block[n];
 	drop_block(s, n);
 	add_block(s, b.address, r->address - b.address, index, SEGMENTS_FREE);
@@ -560,59 +504,8 @@ void segments_force(struct segments *s, uint32_t segment, uint64_t bytes)
 	s->forced_bytes += bytes;
 }
 
-struct fit {
-	uint64_t from, to, size, except;
-	uint64_t found, found_size;
-};
-
-/* Only trees with a block that is large enough are entered, in order of address: of equals the first stays. */
-static void search_fit(const struct segments *s, uint32_t n, struct fit *fit)
-{
-	const struct segments_block *b = n ? &s->block[n] : NULL;
-
-	if (!b || b->max_free < fit->size || fit->found_size == fit->size)
-		return;
-	if (b->address > fit->from)
-		search_fit(s, b->left, fit);
-	if (b->address >= fit->from && b->address < fit->to && blocktree_free_bytes(b) >= fit->size &&
-	    b->address != fit->except && (!fit->found || b->size < fit->found_size)) {
-		fit->found = b->address;
-		fit->found_size = b->size;
-	}
-	if (b->address < fit->to)
-		search_fit(s, b->right, fit);
-}
-
-uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except)
-{
-	struct fit fit = { from, to, size, except, 0, 0 };
-
-	search_fit(s, s->root, &fit);
-	return fit.found;
-}
-
 void segments_mark(struct segments *s)
 {
 	s->mark = s->number;
 	s->nr_gone = 0;
-}
-
-void segments_each(const struct segments *s, bool at_mark,
-		   void (*fn)(void *ctx, const struct segments_block *b, const struct segment *g), void *ctx)
-{
-	for (uint32_t n = 1; n <= s->nr_blocks; n++) {
-		const struct segments_block *b = &s->block[n];
-
-		if (is_taken(b) && (!at_mark || b->number <= s->mark))
-			fn(ctx, b, &s->segment[b->segment]);
-	}
-	for (size_t i = 0; at_mark && i < s->nr_gone; i++)
-		fn(ctx, &s->gone[i].block, &s->gone[i].segment);
-}
-
-const struct segments_block *segments_at(const struct segments *s, uint64_t address)
-{
-	uint32_t n = find_holding(s, address);
-
-	return n ? &s->block[n] : NULL;
 }

@@ -59,6 +59,12 @@ struct segment {
 	bool gone;		 /* the slot is free */
 };
 
+/* Has somebody been given it, and may still use it? */
+static inline bool segments_is_taken(const struct segments_block *b)
+{
+	return b->state == SEGMENTS_LIVE || b->state == SEGMENTS_PENDING;
+}
+
 /* A block as it was, with the segment in which it lay. */
 struct segments_gone {
 	struct segments_block block;
@@ -143,6 +149,9 @@ const struct segments_pool *segments_find_pool(const struct segments *s, uint16_
 /* The largest free block of the device; of one pool (index): that is a search. */
 uint64_t segments_largest_free(const struct segments *s);
 uint64_t segments_largest_of(const struct segments *s, uint32_t pool);
+
+/* Has the pool a free block of at least this size? */
+bool segments_fits(const struct segments *s, uint32_t pool, uint64_t size);
 
 /* The smallest free block of at least so many bytes that begins in [from, to), but not at `except`; 0 = none. */
 uint64_t segments_best_fit(const struct segments *s, uint64_t from, uint64_t to, uint64_t size, uint64_t except);
