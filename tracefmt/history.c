@@ -411,11 +411,13 @@ void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev)
 {
 	uint8_t *in_backward = ev->thread < TFMT_HISTORY_THREADS ? &h->in_backward[ev->thread] : NULL;
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
+	uint64_t *passes = figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_PASSES);
 
 	if (passing && ev->address == TFMT_PHASE_BACKWARD) {
 		if (in_backward)
 			*in_backward = ev->aux || ev->kind == TFMT_PHASE_BEGIN;
-		*figure(h, TFMT_FIGURES_PROCESS, TFMT_FIGURE_PASSES) += ev->kind == TFMT_PHASE_BEGIN && !ev->aux;
+		if (ev->kind == TFMT_PHASE_BEGIN && !ev->aux)
+			tfmt_passes_note(&h->passes, ++*passes, h->latest_ns, &h->figures, h->totals);
 		h->has_begun = true;
 	} else if (ev->kind == TFMT_LOST && in_backward) {
 		*in_backward = 0;

@@ -8,6 +8,7 @@
 #ifndef TFMT_HISTORY_H
 #define TFMT_HISTORY_H
 
+#include "tracefmt/passes.h"
 #include "tracefmt/tracefmt.h"
 
 struct tfmt_block;
@@ -24,6 +25,7 @@ struct tfmt_origin {
 
 struct tfmt_history {
 	struct tfmt_figures figures;
+	struct tfmt_passes passes;
 	bool teardown; /* the interpreter is finalising: nothing counts any more */
 	struct tfmt_event *open; /* events in effect, by ordinal */
 	uint32_t nr_open, open_room;

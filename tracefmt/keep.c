@@ -294,6 +294,7 @@ static int put_figures(struct tfmt_writer *w)
 			p = tfmt_varint_put(p, f->of[row][i]);
 		}
 	}
+	p = tfmt_passes_put(&h->passes, p, w->raw + TFMT_FRAME_RAW_MAX);
 	/* Now that its length is known: right in front of the content. */
 	len = (uint64_t)(p - content);
 	start = content - 1 - tfmt_varint_bytes(len);

@@ -138,6 +138,14 @@ const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r)
 	return r->figures;
 }
 
+const struct tfmt_pass *tfmt_reader_passes(const struct tfmt_reader *r, uint32_t device, uint32_t *nr)
+{
+	const struct tfmt_passes *p = r->passes;
+
+	*nr = p && device < TFMT_NR_DEVICES ? p->nr : 0;
+	return *nr ? p->of[device] : NULL;
+}
+
 /* ---- definitions ----------------------------------------------------------------------------- */
 
 uint32_t tfmt_reader_nr_definitions(const struct tfmt_reader *r)

@@ -262,6 +262,7 @@ enum tfmt_figure {
 	TFMT_FIGURE_PASSES = 32, /* outermost backward passes */
 	TFMT_FIGURE_BEGUN = 33,  /* 1: an event of forward or backward was seen */
 	TFMT_FIGURE_CHECKPOINT_EVENTS = 37, /* of the checkpoint, plus 1 */
+	TFMT_FIGURE_ALLOCATED = 38,         /* when a backward pass began: struct tfmt_pass */
 	TFMT_NR_FIGURES
 };
 #define TFMT_FIGURES_PROCESS TFMT_NR_DEVICES
@@ -269,6 +270,15 @@ enum tfmt_figure {
 struct tfmt_figures {
 	uint64_t of[TFMT_NR_DEVICES + 1][TFMT_NR_FIGURES];
 };
+
+/* What had been counted on a device when an outermost backward pass began; 0 throughout: nothing yet. */
+struct tfmt_pass {
+	uint64_t number;          /* of the pass, from 1 */
+	uint64_t time_ns;         /* the latest of an event until then */
+	uint64_t allocated, peak; /* bytes of tensors: at that moment, and the most until then */
+	uint64_t allocs, frees;   /* of tensors until then */
+};
+#define TFMT_PASSES_MAX 64 /* of a longer job, of passes at equal distances, the first among them */
 
 /* Bytes live at one point of the stream, as frame headers carry them. Modelled events count. */
 struct tfmt_totals {
@@ -710,6 +720,9 @@ int tfmt_reader_seek(struct tfmt_reader *r, uint64_t time_ns);
  * before the place that was sought; NULL: neither, or they were damaged. Known once the first event that is not `before` has been read, or the end.
  */
 const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
+
+/* Likewise how the job went until then on one device: *nr moments, the oldest first; NULL and 0 where none is known. */
+const struct tfmt_pass *tfmt_reader_passes(const struct tfmt_reader *r, uint32_t device, uint32_t *nr);
 
 /*
  * The totals before the next event. After damage they begin again with what the next frame's header says,

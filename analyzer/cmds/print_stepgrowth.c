@@ -11,6 +11,7 @@
 #include "analyzer/analysis/holders.h"
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
+#include "analyzer/cmds/print_passes.h"
 #include "analyzer/ui/human.h"
 
 #define FINDINGS_SHOWN 3
@@ -315,6 +316,8 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
 		print_cause(e, m, d->process, &g->cause[i]);
 	print_notes(e, d, g);
+	if (!g->is_host)
+		print_passes(e, d);
 	emit_blank(e);
 }
 
@@ -468,6 +471,7 @@ void json_steps(struct emit *e, const struct model_device *d, const struct stepg
 	emit_bool(e, "of_kept_part", NULL, d->process->is_kept);
 	json_rate(e, "growth_bytes_per_step", g->total.slope, !g->is_by_time);
 	json_step_number(e, "predicted_oom_step", g->is_by_time ? NAN : stepgrowth_oom_step(g, limits));
+	json_passes(e, d);
 	emit_object_end(e);
 }
 

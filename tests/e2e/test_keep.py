@@ -25,6 +25,7 @@ STEPS = 6500  # a megabyte: the oldest part is dropped several times
 PAIRS = 1_200_000  # allocations and frees of the C program: as much
 ADDRESSES = {"address", "handle", "tid", "pid", "time_ns"}  # what differs between two runs
 SEED = 20240615
+BACKWARD = 1  # a phase
 ALIKE = {"VRAMTRACE_SAMPLE_MIB": "0"}  # when the driver is asked depends on time, too
 
 
@@ -108,6 +109,36 @@ def test_figures_are_those_of_the_whole_job(vramtrace, long_job, kept_job):
     assert sum(device["categories_at_peak"].values()) == device["tensor"]["peak_bytes"]
     assert device["categories_at_peak"]["unknown"] == device["tensor"]["peak_bytes"]  # it was before what is kept
     assert sum(device["driver"]["by_owner_at_peak"].values()) == device["driver"]["peak_bytes"]
+
+
+def backward_passes(events):
+    """(allocated, most allocated, allocations, frees) when each outermost backward pass began, by the events alone."""
+    allocated, peak, allocs, frees, sizes = 0, 0, 0, 0, {}
+    for event in events:
+        if event["kind"] == "tensor_alloc":
+            sizes[event["address"]] = event["size"]
+            allocated, allocs = allocated + event["size"], allocs + 1
+            peak = max(peak, allocated)
+        elif event["kind"] == "tensor_free":
+            allocated, frees = allocated - sizes.pop(event["address"]), frees + 1
+        elif event["kind"] == "phase_begin" and event["address"] == BACKWARD and event["depth"] == 0:
+            yield allocated, peak, allocs, frees
+
+
+def test_passes_that_were_dropped(vramtrace, long_job, kept_job):
+    """How the whole job went is known from its first pass to the kept part, at equal distances."""
+    steps, all_of_it = (vramtrace.json("report", job.path)["devices"][0]["steps"] for job in (kept_job[0], long_job))
+    assert all_of_it["passes_before"] == []
+    told = steps["passes_before"]
+    distance = told[1]["pass"] - told[0]["pass"]
+    assert 16 <= len(told) <= 64 and [row["pass"] for row in told] == [1 + i * distance for i in range(len(told))]
+    assert STEPS - steps["count"] - distance <= told[-1]["pass"] <= STEPS - steps["count"] + 1
+    passes = list(backward_passes(vramtrace.events(long_job.path)))
+    for row in told:
+        found = row["allocated_bytes"], row["peak_bytes"], row["allocs"], row["frees"]
+        assert found == passes[row["pass"] - 1], row
+    assert [row["time_ns"] for row in told] == sorted(row["time_ns"] for row in told)
+    assert "before (backward passes " in vramtrace.call("leaks", kept_job[0].path).stdout
 
 
 def test_events_are_the_tail_of_the_whole(vramtrace, long_job, kept_job):

@@ -49,6 +49,7 @@ KEPT = {  # name: of which golden trace, where it begins, where another checkpoi
     "kept-ranges": ("ranges", 100, 180),
     "kept-references": ("references", 7, 10),
     "kept-pools": ("pools", 8, 12),
+    "kept-passes": ("training", 120, 130),
 }
 INDEXED = {  # name: of which golden trace, where a checkpoint is
     "indexed": ("training", 40, 90),

@@ -178,7 +178,7 @@ class Counted:
         self.events = [event for event in trace.events if not event.flags & (TEARDOWN | MODELLED)]
         self.peaks, self.now, ledger = {}, {}, vtf_ledger.Ledger()
         for (figure, row), value in (trace.figures or {}).items():
-            if figure in PEAKS:
+            if figure in PEAKS and row <= 64:
                 self.peaks[PEAKS[figure], row % 64] = value
         for event in trace.before:
             if not event.flags & MODELLED:

@@ -43,7 +43,7 @@ every_golden = pytest.mark.parametrize("golden", TRACES, indirect=True, ids=lamb
 
 
 def test_goldens_are_there():
-    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 29
+    assert {path.parent.name for path in TRACES} == {"v1"} and len(TRACES) == 30
 
 
 @every_golden
@@ -147,13 +147,32 @@ def test_checkpoints_say_what_is_in_effect(path):
 def test_kept_is_the_tail_of_the_whole(path):
     """Event by event what the trace holds that it was cut from, and what was live there when it was cut."""
     kept = vtf.read(path)
-    whole = vtf.read(path.with_stem({"kept": "training"}.get(path.stem, path.stem.removeprefix("kept-"))))
+    whole = vtf.read(path.with_stem({"kept": "training", "kept-passes": "training"}.get(path.stem, path.stem.removeprefix("kept-"))))
     assert whole.events[kept.dropped].ordinal == kept.events[0].ordinal == kept.dropped
     names = set(vtf.Event.__slots__) - {"age", "before", "joined"}
     for event, original in zip(kept.events, whole.events[kept.dropped :], strict=True):
         assert [getattr(event, name) for name in names] == [getattr(original, name) for name in names]
     assert kept.ledger.snapshot() == whole.ledger.snapshot()
     assert kept.ledger.known_totals() == whole.ledger.known_totals()
+
+
+def test_backward_passes_before():
+    """Rows of figures from 65 on: what had been counted when each backward pass began, by the whole trace's events."""
+    name = "kept-passes.vtr"
+    kept, whole = (vtf.read(dual.GOLDEN / "v1" / stem) for stem in (name, "training.vtr"))
+    found, ledger, peak, latest = [], vtf_ledger.Ledger(), 0, 0
+    for event in whole.events[: kept.dropped]:
+        latest = max(latest, event.time << whole.header.time_shift)
+        if event.name == "phase_begin" and event.address == 1 and not event.aux:
+            names = [other.name for other in whole.events[: event.ordinal] if other.device == 0]
+            counted = names.count("tensor_alloc"), names.count("tensor_free"), peak
+            found.append((*counted, latest, len(found) + 1, ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0)))
+        ledger.apply(event)
+        peak = max(peak, ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0))
+    assert len(found) == 2
+    assert {key: value for key, value in kept.figures.items() if key[1] > 64} == {
+        (figure, 65 + i): value for i, row in enumerate(found) for figure, value in zip((1, 2, 4, 28, 32, 38), row)
+    }
 
 
 # ---- recordings made now ---------------------------------------------------------------------------------------
