@@ -304,6 +304,24 @@ static bool is_part(struct modulepaths *m, const struct direction *d, uint32_t s
 				 before->level[0].code == s->level[0].code);
 }
 
+/*
+ * How many levels can be told: of a call that one of several modules made, in a cycle whose beginning a flight recorder
+ * dropped, nobody knows which of them it was. What is made in __init__ stays, and is there to be counted.
+ */
+static uint32_t known_levels(struct modulepaths *m, const struct modulestack *s, const struct tfmt_event *ev,
+			     const struct lives_when *now)
+{
+	uint32_t nr = 0;
+
+	if (ev->before)
+		m->cut_cycle = now->nr_cycles + 1;
+	if (s->makes || m->cut_cycle != now->nr_cycles + 1)
+		return s->nr_levels;
+	while (nr < s->nr_levels && !s->level[nr].indexed)
+		nr++;
+	return nr;
+}
+
 uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, const struct lives_when *now)
 {
 	/* The program's own calls are numbered anew in each cycle: a loop over steps makes no further modules. */
@@ -348,7 +366,8 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 			d->open[d->nr_open - 1].loops |= s->level[d->nr_open].indexed;
 	}
 	d->stack = stack;
-	return d->open[d->nr_open - 1].path;
+	keep = known_levels(m, s, ev, now);
+	return keep ? d->open[keep - 1].path : 0;
 }
 
 void modulepaths_release(struct modulepaths *m)

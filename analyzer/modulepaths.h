@@ -8,6 +8,9 @@
  * n. That a call is a new one shows when its own frame goes back to an earlier instruction. Backward is followed in the
  * opposite direction, by the calls of forward that made its nodes.
  *
+ * Where a flight recorder dropped the beginning, the path of what was made in forward or backward before, and in the
+ * cycle in which its trace begins, ends before the first of several modules.
+ *
  * Paths are interned: one number per distinct path, 0 for none.
  */
 #ifndef VT_MODULEPATHS_H
@@ -43,6 +46,7 @@ struct modulepaths {
 	uint32_t *slot; /* hash table of paths */
 	uint32_t slots_room;
 	uint32_t nr_instances;
+	uint32_t cut_cycle; /* the cycle, plus 1, whose beginning was dropped; 0 = none */
 };
 
 /*

@@ -11,6 +11,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -139,6 +140,41 @@ def test_passes_that_were_dropped(vramtrace, long_job, kept_job):
         assert found == passes[row["pass"] - 1], row
     assert [row["time_ns"] for row in told] == sorted(row["time_ns"] for row in told)
     assert "before (backward passes " in vramtrace.call("leaks", kept_job[0].path).stdout
+
+
+LAYERS = f"""
+import random
+import torch
+from torch import nn
+model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(3)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+chance, kept = random.Random({SEED}), []
+for step in range({STEPS}):
+    out = model(torch.empty(chance.randrange(1, 3000), 64, device="cuda"))
+    out.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept.append(out.detach())
+try:
+    torch.empty(1 << 40, device="cuda")
+except torch.OutOfMemoryError:
+    pass
+"""
+
+
+def test_layers_whose_calls_were_dropped(vramtrace, tmp_path):
+    """Which of several layers made a tensor is told by all calls before it: no layer is named that was not it."""
+    (tmp_path / "layers.py").write_text(LAYERS)
+    command = [sys.executable, tmp_path / "layers.py"]
+    bytes_of = []
+    for name, options in (("whole.vtr", []), ("kept.vtr", ["--keep", "1MiB"])):
+        recorded = vramtrace.record(tmp_path / name, command, options=options)
+        (device,) = vramtrace.json("oom", recorded.path)["devices"]
+        bytes_of.append({row["module"]: row["bytes"] for row in device["modules"]})
+    whole, kept = bytes_of
+    assert whole["2"] > kept["2"]  # the rest was made before the part that is kept
+    for module in ("0", "1", "2"):
+        assert 0 < kept[module] <= whole[module], module
 
 
 def test_events_are_the_tail_of_the_whole(vramtrace, long_job, kept_job):
