@@ -14,7 +14,7 @@ const char *tfmt_strerror(int err)
 	case TFMT_E_NOT_TRACE:
 		return "not a vramtrace trace";
 	case TFMT_E_VERSION:
-		return "the trace has a format version that this program does not know";
+		return "the trace has a format version that this program does not know: a newer vramtrace may";
 	case TFMT_E_CUT:
 		return "the file ends too early";
 	case TFMT_E_DAMAGED:

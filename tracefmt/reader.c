@@ -295,8 +295,8 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 	if (err)
 		return tfmt_reader_complain(
 			r, err, offset,
-			"the frame at offset %llu cannot be decoded; what could not was skipped",
-			(unsigned long long)offset);
+			"the frame at offset %llu, of %u records, cannot be decoded; what could not was skipped",
+			(unsigned long long)offset, core->nr_records);
 	if (!skipped && !missing && r->at.nr_given_up)
 		return tfmt_reader_complain(r, TFMT_E_GIVEN_UP, offset,
 					    "%llu events are missing before offset %llu: the recording was repaired",
@@ -304,9 +304,9 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 	if (skipped || missing || lost)
 		return tfmt_reader_complain(
 			r, TFMT_E_DAMAGED, offset - skipped,
-			"%llu bytes at offset %llu were skipped: %u frames with %llu events are missing",
+			"%llu bytes at offset %llu were skipped: %u frame%s with %llu event%s missing",
 			(unsigned long long)skipped, (unsigned long long)(offset - skipped), missing,
-			(unsigned long long)lost);
+			missing == 1 ? "" : "s", (unsigned long long)lost, lost == 1 ? " is" : "s are");
 	return 1;
 }
 

@@ -85,7 +85,8 @@ static void list_problems(struct emit *e, struct traceview *v, enum verdict *ver
 		problem(e, verdict, text);
 	}
 	if (s->nr_given_up) {
-		snprintf(text, sizeof(text), "%" PRIu64 " damaged places before it was repaired", s->nr_given_up);
+		snprintf(text, sizeof(text), "%" PRIu64 " damaged place%s before it was repaired", s->nr_given_up,
+			 s->nr_given_up == 1 ? "" : "s");
 		problem(e, verdict, text);
 	}
 	if (s->lost_events) {
@@ -156,8 +157,8 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 		emit_text(e, "larger than it was to be: nothing could be dropped %" PRIu64 " times, the latest: %s",
 			  failures, text);
 	if (s->nr_checkpoints)
-		emit_text(e, "%" PRIu64 " places to begin reading at, %s", s->nr_checkpoints,
-			  s->indexed ? "listed in an index" : "without an index");
+		emit_text(e, "%" PRIu64 " place%s to begin reading at, %s", s->nr_checkpoints,
+			  s->nr_checkpoints == 1 ? "" : "s", s->indexed ? "listed in an index" : "without an index");
 	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
 		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
 	return verdict;
@@ -214,8 +215,8 @@ static int repair(const struct recording *r, const struct verify_opts *o)
 	emit_uint(e, "traces", NULL, copy.nr_copied);
 	emit_uint(e, "not_whole", NULL, copy.nr_not_whole);
 	if (status != CMD_TROUBLE)
-		emit_text(e, "%s: %" PRIu64 " traces, of which %" PRIu64 " lack something", o->repair, copy.nr_copied,
-			  copy.nr_not_whole);
+		emit_text(e, "%s: %" PRIu64 " trace%s, of which %" PRIu64 " lack%s something", o->repair, copy.nr_copied,
+			  copy.nr_copied == 1 ? "" : "s", copy.nr_not_whole, copy.nr_not_whole == 1 ? "s" : "");
 	return emit_close(e) ? CMD_TROUBLE : status;
 }
 
