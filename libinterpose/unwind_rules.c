@@ -40,32 +40,36 @@ static uint64_t take(struct cursor *c, unsigned bytes)
 	return v;
 }
 
+/* A LEB128 number without its sign. *shift becomes how many bits it has, *last its last byte. */
+static uint64_t take_leb(struct cursor *c, unsigned *shift, uint64_t *last)
+{
+	uint64_t v = 0;
+
+	*shift = 0;
+	do {
+		*last = take(c, 1);
+		if (*shift < 64)
+			v |= (*last & 0x7f) << *shift;
+		*shift += 7;
+	} while (*last & 0x80);
+	return v;
+}
+
 static uint64_t take_uleb(struct cursor *c)
 {
-	uint64_t v = 0, byte;
-	unsigned shift = 0;
+	uint64_t last;
+	unsigned shift;
 
-	do {
-		byte = take(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	return v;
+	return take_leb(c, &shift, &last);
 }
 
 static int64_t take_sleb(struct cursor *c)
 {
-	uint64_t v = 0, byte;
-	unsigned shift = 0;
+	uint64_t last, v;
+	unsigned shift;
 
-	do {
-		byte = take(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
+	v = take_leb(c, &shift, &last);
+	if (shift < 64 && (last & 0x40))
 		v |= ~0ull << shift;
 	return (int64_t)v;
 }
