@@ -194,6 +194,9 @@ int obstacle_clear(const struct output *o, bool force, bool is_interactive)
 
 	if (stat(o->path, &st) && errno == ENOENT && !lstat(o->path, &st))
 		return in_the_way(is_interactive, "'%s' is a link to nothing; choose another output", o->path);
+	if (!lstat(o->path, &st) && S_ISLNK(st.st_mode))
+		return in_the_way(true, "'%s' is a link, and nothing is written through links; choose another output",
+				  o->path);
 	if (stat(o->path, &st) && errno == ENOENT)
 		return check_parent(o);
 	if (stat(o->path, &st))
@@ -217,8 +220,10 @@ int obstacle_left(const struct output *o)
 		rmdir(o->path);
 		return 0;
 	}
-	if (errno != EEXIST || stat(o->path, &st))
+	if (errno != EEXIST || lstat(o->path, &st))
 		return errno;
+	if (S_ISLNK(st.st_mode))
+		return ELOOP;
 	if (!S_ISDIR(st.st_mode))
 		return ENOTDIR;
 	return access(o->path, W_OK | X_OK) ? errno : 0;

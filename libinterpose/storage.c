@@ -80,11 +80,14 @@ static enum owner owner_of(const char *dir, const char *job)
 	return strcmp(found, job) ? OTHERS : OURS;
 }
 
+/* Whoever put a link there chose where it leads. */
 static bool own_mkdir(const char *dir)
 {
+	struct stat st;
+
 	if (!mkdir(dir, 0700))
 		return !chmod(dir, 0700);
-	return errno == EEXIST;
+	return errno == EEXIST && !lstat(dir, &st) && S_ISDIR(st.st_mode);
 }
 
 /* The generation of the recording that is this job's, made if need be; false if none can be had. */

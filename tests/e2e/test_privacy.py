@@ -382,6 +382,26 @@ def test_arguments_when_asked(vramtrace, tmp_path):
     assert again.stdout.split("\n")[:-1] == [str(word) for word in python("ending.py", *words)]
 
 
+@pytest.mark.parametrize("at", ["job.vtr", "job.vtr/g2"])
+def test_a_link_at_the_name_of_its_folder(vramtrace, tmp_path, at):
+    """Nothing is written where it leads, with `run`, which says so, and without."""
+    elsewhere, out = tmp_path / "elsewhere", tmp_path / "job.vtr"
+    elsewhere.mkdir()
+    if at != "job.vtr":
+        out.mkdir()
+        (out / "job").write_text("another\n")
+    (tmp_path / at).symlink_to(elsewhere)
+    env = vramtrace.preload_environment(vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", VRAMTRACE_OUTPUT=out,
+                                        VRAMTRACE_JOB="one")
+    done = subprocess.run([str(word) for word in python("ending.py", "return")], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ten tensors\n", "")
+    assert not [*elsewhere.iterdir()]
+    if at == "job.vtr":
+        done = vramtrace.call("run", "--simulate", "h100", "-o", out, "--", *python("ending.py", "return"))
+        assert done.returncode == 125 and "is a link" in done.stderr
+        assert not [*elsewhere.iterdir()]
+
+
 def test_links_at_the_names_of_its_files(vramtrace, compile_c, tmp_path):
     """Somebody who could foresee the names of a trace, its ring file and the job's file plants links there."""
     source = tmp_path / "clock.c"
