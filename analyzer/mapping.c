@@ -7,6 +7,9 @@
 
 #include "analyzer/sorted.h"
 
+#define TORCH_FOLDER "/torch/"
+#define TORCH_LIBRARY TORCH_FOLDER "lib/libtorch_python.so"
+
 void mapping_init(struct mapping *m, const struct tfmt_reader *reader)
 {
 	*m = (struct mapping){ .reader = reader };
@@ -46,16 +49,37 @@ static void mapping_insert(struct mapping *m, const struct tfmt_module *add)
 	m->nr_modules = m->nr_modules - (to - from) + 1;
 }
 
-const struct tfmt_module *mapping_find(struct mapping *m, uint64_t address)
+static void take_in_new(struct mapping *m)
 {
 	struct tfmt_module module;
-	uint32_t i;
 
 	while (tfmt_reader_module(m->reader, m->nr_seen, &module)) {
 		m->nr_seen++;
 		if (module.start < module.end)
 			mapping_insert(m, &module);
+		if (strstr(module.path, TORCH_LIBRARY))
+			m->torch = module.path;
 	}
+}
+
+bool mapping_is_torch(struct mapping *m, const char *path)
+{
+	size_t len;
+
+	if (strstr(path, "/site-packages/torch/") || strstr(path, "/dist-packages/torch/"))
+		return true;
+	take_in_new(m);
+	if (!m->torch)
+		return false;
+	len = (size_t)(strstr(m->torch, TORCH_LIBRARY) - m->torch) + strlen(TORCH_FOLDER);
+	return !strncmp(path, m->torch, len);
+}
+
+const struct tfmt_module *mapping_find(struct mapping *m, uint64_t address)
+{
+	uint32_t i;
+
+	take_in_new(m);
 	i = lower_bound(m, address);
 	return i < m->nr_modules && m->module[i].start <= address ? &m->module[i] : NULL;
 }

@@ -6,6 +6,8 @@
 #ifndef VT_MAPPING_H
 #define VT_MAPPING_H
 
+#include <stdbool.h>
+
 #include "tracefmt/tracefmt.h"
 
 struct mapping {
@@ -13,6 +15,7 @@ struct mapping {
 	uint32_t nr_seen;          /* module definitions taken in */
 	struct tfmt_module *module; /* sorted by start; strings belong to the reader */
 	uint32_t nr_modules, room;
+	const char *torch;         /* path of a library in PyTorch's own lib folder, NULL: none was seen */
 };
 
 void mapping_init(struct mapping *m, const struct tfmt_reader *reader);
@@ -23,6 +26,12 @@ void mapping_release(struct mapping *m);
  * in first, so the pointer is valid until the next call.
  */
 const struct tfmt_module *mapping_find(struct mapping *m, uint64_t address);
+
+/*
+ * Does the file belong to PyTorch's package? It lies in a folder where installers put packages, or in the one whose
+ * lib/ PyTorch's libraries were mapped from: a checkout it was built in, or a folder of one's own (pip --target).
+ */
+bool mapping_is_torch(struct mapping *m, const char *path);
 
 /* The file's name without its folders. */
 const char *mapping_base_name(const char *path);

@@ -32,10 +32,9 @@ static struct stack_frame *stack_push(struct stack *stack)
 }
 
 /* Python code of PyTorch itself, of the import system, and compiled text without a file of its own. */
-static bool is_framework_code(const char *file)
+static bool is_framework_code(const struct stack_source *source, const char *file)
 {
-	return strstr(file, "/site-packages/torch/") || strstr(file, "/dist-packages/torch/") ||
-	       !strncmp(file, "<frozen ", 8);
+	return mapping_is_torch(source->mapping, file) || !strncmp(file, "<frozen ", 8);
 }
 
 /* The simulated device's own code, and the part of PyTorch through which that is entered. */
@@ -60,7 +59,7 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 	out->function = code.name;
 	out->line = pylines_line(&code, frame->b);
 	out->simulation = is_simulation_code(code.file);
-	out->framework = out->simulation || is_framework_code(code.file);
+	out->framework = out->simulation || is_framework_code(source, code.file);
 }
 
 static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
@@ -79,8 +78,7 @@ static void fill_native(struct stack_frame *out, const struct stack_source *sour
 	out->module = module->path;
 	out->offset = address - module->start + module->offset;
 	out->framework = owner_is_cuda_layer(module->path) || owner_is_libc(module->path) ||
-			 strstr(module->path, "/site-packages/torch/") ||
-			 strstr(module->path, "/dist-packages/torch/") ||
+			 mapping_is_torch(source->mapping, out->module) ||
 			 (symbol.function && !strcmp(symbol.function, "_start"));
 }
 
@@ -227,7 +225,7 @@ int stack_program(const struct stack *stack, int from)
 	for (uint32_t i = (uint32_t)from; i < stack->nr_frames; i++) {
 		const struct stack_frame *f = &stack->frame[i];
 
-		if (f->python && f->file && !f->simulation && !is_installed_code(f->file))
+		if (f->python && f->file && !f->framework && !is_installed_code(f->file))
 			return (int)i;
 	}
 	return -1;
