@@ -418,7 +418,7 @@ def test_no_room_for_two_files(vramtrace, start_loop, fault, tmp_path):
 
 
 def test_disk_that_does_not_take_the_next_file(vramtrace, start_loop, fault, mount_tmpfs):
-    """What is not on the disk never takes the trace's name."""
+    """What the disk has refused never takes the trace's name."""
     output = mount_tmpfs("256m") / "job.vtr"
     with Watch(output) as watch:
         process, counted = start_loop(output=output, preload=[fault], FAIL_CALL="fdsync", FAIL_WITH=5)
