@@ -151,12 +151,18 @@ PYTHON314 := $(CACHE)/python314-$(shell cat setup/python314.sh setup/apt_apart.s
 $(PYTHON314)/.complete: | $(O)/packages.ok
 	$(Q)setup/python314.sh '$(@D)' || echo 'vramtrace: its tests are skipped' >&2
 
+# PyTorch for it, for the long tests alone.
+TORCH314 := $(CACHE)/torch314-$(shell cat setup/torch314.sh tests/requirements.txt | sha256sum | cut -c1-12)
+
+$(TORCH314)/.complete: | $(VENV)/.complete
+	$(Q)setup/torch314.sh '$(@D)' $(PYTHON) || echo 'vramtrace: its tests are skipped' >&2
+
 ## test: set up everything, then run every test that needs no GPU (half an hour on 2 cores); PYTEST_FLAGS=
 test: check package $(VENV)/.complete $(PYTHON314)/.complete
 	$(Q)$(PYTEST_MANY) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, the long runs, and test-aarch64
-test-all: check package $(VENV)/.complete $(PYTHON314)/.complete test-aarch64
+test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-aarch64
 	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
