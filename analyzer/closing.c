@@ -252,7 +252,7 @@ static void nothing_recorded(const struct output *output, bool quiet)
 	if (err)
 		message_warn("nothing recorded: cannot write '%s': %s", output->path, strerror(err));
 	else if (!quiet)
-		message_info("nothing recorded: the program took no GPU memory");
+		message_info("nothing recorded: no use of GPU memory was seen");
 }
 
 void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,

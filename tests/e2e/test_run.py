@@ -141,7 +141,7 @@ def test_streams_are_the_programs(run):
 def test_closing_line_only_on_stderr(run):
     done = run(["echo", "hello"])
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert done.stderr == "vramtrace: nothing recorded: the program took no GPU memory\n"
+    assert done.stderr == "vramtrace: nothing recorded: no use of GPU memory was seen\n"
 
 
 def test_no_record_has_no_closing_lines(run):
