@@ -114,6 +114,7 @@ static inline void note_now(struct lives_when *when, const struct lives_when *no
 	when->nr_forwards = now->nr_forwards;
 	when->stack = now->stack;
 	when->phase = now->phase;
+	when->nr_runs = now->nr_runs;
 }
 
 static void note_brought(struct lives *l)
@@ -135,6 +136,8 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 		return 0;
 	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
 	life = &l->life[handle - 1];
+	l->now.nr_runs += l->now.phase == PHASE_FORWARD && !l->in_run;
+	l->in_run = l->now.phase == PHASE_FORWARD;
 	note_now(&life->birth, &l->now);
 	life->address = address;
 	life->size = size;

@@ -35,6 +35,7 @@ struct lives_when {
 	uint32_t nr_forwards; /* forward's allocations before */
 	uint32_t stack;       /* Python stack */
 	uint8_t phase;        /* enum phase */
+	uint32_t nr_runs;     /* stretches of forward begun before: something else was allocated between them */
 };
 
 struct life {
@@ -119,6 +120,7 @@ struct lives {
 	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
 	bool has_forward; /* ... or has allocated in forward, with nodes or without */
+	bool in_run;      /* the latest allocation was in forward */
 	uint8_t *brings; /* by Python stack: has it ever allocated before any forward of its cycle? */
 	uint32_t nr_brings;
 	uint16_t flags;

@@ -25,29 +25,49 @@ static bool code_of(const struct category_stacks *c, const struct tfmt_frame *fr
 	       tfmt_reader_code(c->reader, (uint32_t)frame->a, code);
 }
 
-void category_stacks_add(struct category_stacks *c, uint32_t stack)
+/* One more class of a set, which is made when it is first needed. Without memory it is left out. */
+static void add_class(struct textset **set, const char *name, size_t len)
 {
+	if (!*set)
+		*set = calloc(1, sizeof(**set));
+	if (*set)
+		textset_add(*set, 0, name, len);
+}
+
+static void release_classes(struct textset *set)
+{
+	if (set)
+		textset_release(set);
+	free(set);
+}
+
+void category_stacks_add(struct category_stacks *c, uint32_t stack, bool runs_model)
+{
+	uint8_t look = runs_model ? 2 : 1;
 	struct tfmt_frame frame;
 	struct tfmt_code code;
+	const char *function;
 	size_t len;
 
-	if (!c->modules)
-		c->modules = calloc(1, sizeof(*c->modules));
-	for (uint32_t id = stack; c->modules && id >= TFMT_STACK_FIRST; id = frame.parent) {
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
 		c->seen = idtable_grown(c->seen, &c->nr_seen, id, sizeof(*c->seen), c->reader);
-		if (id >= c->nr_seen || c->seen[id] || !tfmt_reader_frame(c->reader, id, &frame))
+		if (id >= c->nr_seen || c->seen[id] >= look || !tfmt_reader_frame(c->reader, id, &frame))
 			return;
-		c->seen[id] = 1;
-		if (code_of(c, &frame, &code) && !strcmp(split_name(code.name, &len), "forward") && len)
-			textset_add(c->modules, 0, code.name, len);
+		c->seen[id] = look;
+		if (!code_of(c, &frame, &code))
+			continue;
+		function = split_name(code.name, &len);
+		if (len && !strcmp(function, "forward"))
+			add_class(&c->modules, code.name, len);
+		if (len && !strcmp(function, "step"))
+			add_class(runs_model ? &c->trainers : &c->steppers, code.name, len);
 	}
 }
 
-/* Is this class one with a forward? */
-static bool is_module(const struct category_stacks *c, const char *name, size_t len)
+static bool has_class(const struct textset *classes, const char *name, size_t len)
 {
-	for (size_t i = 0; c->modules && i < c->modules->nr_members; i++) {
-		const struct textset_member *m = c->modules->member[i];
+	for (size_t i = 0; classes && i < classes->nr_members; i++) {
+		const struct textset_member *m = classes->member[i];
 
 		if (m->len == len && !memcmp(m->text, name, len))
 			return true;
@@ -103,7 +123,9 @@ static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
 		s.recomputes |= is_recomputation(&code, function);
 		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
-		s.makes_module |= len && !strcmp(function, "__init__") && is_module(c, code.name, len);
+		s.makes_module |= len && !strcmp(function, "__init__") && has_class(c->modules, code.name, len);
+		s.is_optimizer |= len && (!strcmp(function, "__init__") || !strcmp(function, "step")) &&
+				  has_class(c->steppers, code.name, len) && !has_class(c->trainers, code.name, len);
 	}
 	return s;
 }
@@ -128,11 +150,17 @@ void category_stack_count(struct category_stacks *c, uint32_t stack)
 		c->of[stack].nr_copies++;
 }
 
+void category_stack_count_shape(struct category_stacks *c, uint32_t stack)
+{
+	if (category_stack_of(c, stack).known)
+		c->of[stack].nr_shapes++;
+}
+
 void category_stacks_release(struct category_stacks *c)
 {
-	if (c->modules)
-		textset_release(c->modules);
-	free(c->modules);
+	release_classes(c->modules);
+	release_classes(c->steppers);
+	release_classes(c->trainers);
 	free(c->seen);
 	free(c->of);
 	free(c->of_code);

@@ -11,7 +11,9 @@ struct category_stack {
 	bool recomputes;    /* activation checkpointing runs a part of forward again */
 	bool moves_module;  /* Module._apply gives parameters other data: to(), cuda(), half(), ... */
 	bool makes_module;  /* in the __init__ of a class that also has a forward */
+	bool is_optimizer;  /* in the __init__ or step of a class whose step runs no model */
 	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
+	uint32_t nr_shapes;  /* ... and of how many shapes they ever were */
 	uint8_t kept, freed; /* enum category as the rules have it for blocks with such a life */
 };
 
@@ -30,19 +32,23 @@ struct category_stacks {
 	uint32_t nr_stacks;
 	struct category_code *of_code; /* by code id */
 	uint32_t nr_codes;
-	struct textset *modules; /* names of classes with a forward */
-	uint8_t *seen;           /* by stack id: its forwards are in modules */
+	struct textset *modules, *steppers, *trainers; /* names of classes: with a forward, a step, a step that runs a model */
+	uint8_t *seen; /* by stack id: it has been looked through for these, 2 for all of them */
 	uint32_t nr_seen;
 };
 
-/* Take in the classes whose forward runs in this stack. To be called for all stacks before the first look-up. */
-void category_stacks_add(struct category_stacks *c, uint32_t stack);
+/*
+ * Take in the classes whose forward or step runs in this stack, which is (`runs_model`) of forward or backward. To be
+ * called for all stacks before the first look-up.
+ */
+void category_stacks_add(struct category_stacks *c, uint32_t stack, bool runs_model);
 
 /* What a stack tells; nothing of reserved ids, and without memory. */
 struct category_stack category_stack_of(struct category_stacks *c, uint32_t stack);
 
-/* One more that may be a copy of a parameter. */
+/* One more that may be a copy of a parameter; one more shape of them. */
 void category_stack_count(struct category_stacks *c, uint32_t stack);
+void category_stack_count_shape(struct category_stacks *c, uint32_t stack);
 void category_stacks_release(struct category_stacks *c);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/category_modules.h"
+#include "analyzer/analysis/shapekey.h"
 #include "analyzer/category_stack.h"
 #include "analyzer/element.h"
 
@@ -17,40 +18,17 @@ struct judge {
 	const struct lives *lives;
 	struct category_stacks stacks;
 	uint64_t *parameter, *gradient; /* keys of shapes, ascending */
+	uint64_t *parameter_sizes;      /* the parameters' without their types, ascending */
 	size_t nr_parameters, nr_gradients;
 	size_t nr_live_parameters; /* blocks that are parameters by their stacks */
+	size_t nr_parameter_sizes; /* that differ */
 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static int by_number(const void *va, const void *vb)
-{
-	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
-
-	return (a > b) - (a < b);
-}
-
-uint64_t category_shape_key(const struct books *books, const struct group *g)
-{
-	struct tfmt_shape shape;
-	uint64_t dims[8], key;
-	uint32_t nr = 0;
-
-	if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape))
-		return 0;
-	for (uint32_t i = 0; i < shape.nr_dims && nr < 8; i++)
-		if (shape.dims[i] != 1)
-			dims[nr++] = shape.dims[i];
-	qsort(dims, nr, sizeof(*dims), by_number);
-	key = shape.element_type + 1;
-	for (uint32_t i = 0; i < nr; i++)
-		key = (key ^ dims[i]) * 0x9e3779b97f4a7c15ull ^ key >> 29;
-	return key ? key : 1;
-}
-
 static uint64_t shape_key(const struct judge *j, const struct group *g)
 {
-	return category_shape_key(j->books, g);
+	return shapekey_of(j->books, g);
 }
 
 static bool is_whole_number(const struct judge *j, const struct group *g)
@@ -64,9 +42,25 @@ static bool is_whole_number(const struct judge *j, const struct group *g)
 	return !strncmp(name, "int", 3) || !strncmp(name, "uint", 4) || !strcmp(name, "bool");
 }
 
-static bool has_key(const uint64_t *keys, size_t nr, uint64_t key)
+/* Has it the sizes of a parameter, of whatever type? A copy in float32 of weights in bfloat16 has. */
+static bool has_parameter_sizes(const struct judge *j, const struct group *g)
 {
-	return key && nr && bsearch(&key, keys, nr, sizeof(*keys), by_number);
+	return shapekey_in(j->parameter_sizes, j->nr_parameters, shapekey_sizes(j->books, g));
+}
+
+/* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
+static bool is_copy(struct judge *j, const struct life *life, const struct group *g)
+{
+	return has_parameter_sizes(j, g) &&
+	       2 * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters;
+}
+
+/* Does its line make anew what has the sizes of most parameters? That of a batch has a shape or two. */
+static bool is_remade(struct judge *j, const struct life *life, const struct group *g)
+{
+	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
+
+	return has_parameter_sizes(j, g) && nr_shapes > 2 && 2 * nr_shapes > j->nr_parameter_sizes;
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */
@@ -162,27 +156,42 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 				      enum lives_fate fate)
 {
 	uint64_t key = shape_key(j, g);
-	bool fits = has_key(j->parameter, j->nr_parameters, key);
+	bool fits = shapekey_in(j->parameter, j->nr_parameters, key);
 
-	if (life->flags & TFMT_FLAG_FORWARD)
+	/* Nodes are made by activation checkpointing, or in order to differentiate once more: gradients, too, have them then. */
+	if (life->flags & TFMT_FLAG_FORWARD && !(fits && (fate == FATE_OUT_OF_PASS || fate == FATE_KEPT) &&
+						  !category_stack_of(&j->stacks, life->birth.stack).recomputes))
 		return recomputed(j, life);
+	/* Made in one pass and used up in another, for which it was saved. */
+	if (j->nr_parameters && !fits && end_tells(life) && life->death.phase == PHASE_BACKWARD &&
+	    life->death.nr_begun != life->birth.nr_begun)
+		return CATEGORY_ACTIVATION;
 	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
 							       !end_tells(life)))
 		return is_tensor(g) ? CATEGORY_GRADIENT : fate == FATE_KEPT ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 	/* An optimizer that steps within backward frees gradients there. */
 	if (fits && life->death.phase == PHASE_OPTIMIZER && end_tells(life))
 		return CATEGORY_GRADIENT;
-	if (is_open(j, life) && (fits || has_key(j->gradient, j->nr_gradients, key)))
+	if (is_open(j, life) && (fits || shapekey_in(j->gradient, j->nr_gradients, key)))
 		return CATEGORY_GRADIENT;
 	return is_workspace(life, g, fate) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 }
 
-static enum category born_in_forward(const struct judge *j, const struct life *life, const struct group *g,
+/* Without any backward: has it outlasted its forward into a later one, as the keys and values of a KV cache do? */
+static bool is_carried(const struct judge *j, const struct life *life)
+{
+	return !j->lives->steps.nr_backwards && life->death.nr_runs != life->birth.nr_runs;
+}
+
+static enum category born_in_forward(struct judge *j, const struct life *life, const struct group *g,
 				     enum lives_fate fate)
 {
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if (fate != FATE_SHORT)
+	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life) == FATE_KEPT)) &&
+	    !(life->flags & TFMT_FLAG_FORWARD) && is_copy(j, life, g))
+		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps */
+	if (fate != FATE_SHORT || is_carried(j, life))
 		return CATEGORY_ACTIVATION;
 	if (is_open(j, life))
 		return life->flags & TFMT_FLAG_FORWARD || life->death.ordinal == TFMT_NO_ORDINAL ? CATEGORY_ACTIVATION
@@ -190,22 +199,39 @@ static enum category born_in_forward(const struct judge *j, const struct life *l
 	return CATEGORY_TEMPORARY;
 }
 
-/* Kept, and by the program's own code: a parameter that has no module, its copy, or data. */
+/* From step to step, by a line that brings what forward starts with: data that pile up, as in a replay buffer. */
+static bool is_stored(const struct judge *j, const struct life *life)
+{
+	return life->death.nr_cycles != life->birth.nr_cycles && lives_brings_batch(j->lives, life->birth.stack);
+}
+
+/* A gradient that the program has made of another: it lasts until the optimizer has used it. */
+static bool is_made_gradient(const struct judge *j, const struct life *life, const struct group *g)
+{
+	return life->birth.nr_ended && life->death.phase == PHASE_OPTIMIZER && end_tells(life) && has_parameter_sizes(j, g);
+}
+
+/* Of an optimizer that is the program's own. */
+static bool is_own_state(struct judge *j, const struct life *life, const struct group *g)
+{
+	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer && has_parameter_sizes(j, g);
+}
+
+/* Kept, and by the program's own code: its own optimizer's, a parameter that has no module, its copy, or data. */
 static enum category born_to_stay(struct judge *j, const struct life *life, const struct group *g)
 {
 	uint64_t key = shape_key(j, g);
 
-	struct category_stack stack = category_stack_of(&j->stacks, life->birth.stack);
-
-	if (stack.makes_module)
+	if (is_own_state(j, life, g))
+		return CATEGORY_OPTIMIZER_STATE;
+	if (category_stack_of(&j->stacks, life->birth.stack).makes_module)
 		return CATEGORY_PARAMETER;
 	if (is_whole_number(j, g))
 		return CATEGORY_INPUT;
-	/* Data may have the shape of some parameter, a copy of the model has those of most. */
-	if (has_key(j->parameter, j->nr_parameters, key) ? 2 * stack.nr_copies > j->nr_live_parameters
-							 : has_key(j->gradient, j->nr_gradients, key))
+	if (is_copy(j, life, g) ||
+	    (!shapekey_in(j->parameter, j->nr_parameters, key) && shapekey_in(j->gradient, j->nr_gradients, key)))
 		return CATEGORY_PARAMETER;
-	return key && life->birth.phase == PHASE_INIT ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
+	return key && (life->birth.phase == PHASE_INIT || is_stored(j, life)) ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
 }
 
 /* Neither forward, nor backward, nor an optimizer allocated it: the model, data, what the program computes itself. */
@@ -219,8 +245,12 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return CATEGORY_WORKSPACE;
 	if (life->behind_forward && fate != FATE_KEPT && !lives_brings_batch(j->lives, life->birth.stack))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
+	if (!used && is_made_gradient(j, life, g))
+		return CATEGORY_GRADIENT;
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
+	if (cycles && is_remade(j, life, g))
+		return is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
 	if (end_tells(life) || cycles <= 1 || is_passing(j, life))
 		return cycles > 2 ? born_to_stay(j, life, g) :
 		       life->death.ordinal == TFMT_NO_ORDINAL && life->birth.phase == PHASE_INIT ?
@@ -269,21 +299,25 @@ static int find_shapes(struct judge *j)
 	size_t room = (groups->nr_groups ? groups->nr_groups : 1) * sizeof(uint64_t);
 
 	j->parameter = malloc(room);
+	j->parameter_sizes = malloc(room);
 	j->gradient = malloc(room);
-	if (!j->parameter || !j->gradient)
+	if (!j->parameter || !j->parameter_sizes || !j->gradient)
 		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group *g = &groups->group[i];
 		const struct lives_fates *f = i < j->lives->nr_fates ? &j->lives->fates[i] : NULL;
 		uint64_t key = g->tensor ? shape_key(j, g) : 0;
 
-		if (key && category_stack_of(&j->stacks, g->python_stack).kept == CATEGORY_PARAMETER)
+		if (key && category_stack_of(&j->stacks, g->python_stack).kept == CATEGORY_PARAMETER) {
+			j->parameter_sizes[j->nr_parameters] = shapekey_sizes(j->books, g);
 			j->parameter[j->nr_parameters++] = key;
-		else if (key && f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT]))
+		} else if (key && f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT])) {
 			j->gradient[j->nr_gradients++] = key;
+		}
 	}
-	qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), by_number);
-	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), by_number);
+	qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), shapekey_order);
+	qsort(j->parameter_sizes, j->nr_parameters, sizeof(*j->parameter_sizes), shapekey_order);
+	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), shapekey_order);
 	return 0;
 }
 
@@ -306,8 +340,23 @@ static int find_live_gradients(struct judge *j)
 		if (key)
 			j->gradient[j->nr_gradients++] = key;
 	}
-	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), by_number);
+	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), shapekey_order);
 	return 0;
+}
+
+/* How many sizes parameters have, and how many of them each line has ever made beside. */
+static void count_shapes(struct judge *j)
+{
+	const struct groups *groups = &j->books->groups;
+
+	for (size_t i = 0; i < j->nr_parameters; i++)
+		j->nr_parameter_sizes += !i || j->parameter_sizes[i] != j->parameter_sizes[i - 1];
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+
+		if (g->tensor && g->phase == PHASE_OTHER && has_parameter_sizes(j, g))
+			category_stack_count_shape(&j->stacks, g->python_stack);
+	}
 }
 
 static int judge_init(struct judge *j, const struct books *books)
@@ -315,10 +364,16 @@ static int judge_init(struct judge *j, const struct books *books)
 	int err;
 
 	*j = (struct judge){ .books = books, .lives = books->lives, .stacks.reader = books->reader };
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
-		if (books->groups.group[i].tensor)
-			category_stacks_add(&j->stacks, books->groups.group[i].python_stack);
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor)
+			category_stacks_add(&j->stacks, g->python_stack,
+					    g->phase == PHASE_FORWARD || g->phase == PHASE_BACKWARD);
+	}
 	err = find_shapes(j);
+	if (!err)
+		count_shapes(j);
 	return err ? err : find_live_gradients(j);
 }
 
@@ -326,6 +381,7 @@ static void judge_release(struct judge *j)
 {
 	category_stacks_release(&j->stacks);
 	free(j->parameter);
+	free(j->parameter_sizes);
 	free(j->gradient);
 }
 
@@ -338,8 +394,8 @@ static void count_parameters(struct judge *j, const struct life *life, size_t nr
 
 		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER)
 			j->nr_live_parameters++;
-		else if ((phase == PHASE_INIT || phase == PHASE_OTHER) &&
-			 has_key(j->parameter, j->nr_parameters, shape_key(j, g)))
+		else if ((phase <= PHASE_INIT || (phase == PHASE_FORWARD && !(life[i].flags & TFMT_FLAG_FORWARD))) &&
+			 has_parameter_sizes(j, g))
 			category_stack_count(&j->stacks, life[i].birth.stack);
 	}
 }

@@ -48,12 +48,6 @@ int categories_find(struct categories *c, struct model_process *process, uint32_
 int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr);
 void categories_release(struct categories *c);
 
-/*
- * Equal for shapes of one type with the same sizes in any order: a weight's gradient may have been made as its
- * transpose. 0 where the shape is not known.
- */
-uint64_t category_shape_key(const struct books *books, const struct group *g);
-
 /* The moment of a device that a mark is; LIVES_NONE if it has none, or lives do not know it (MARK_DRIVER_PEAK). */
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark);
 

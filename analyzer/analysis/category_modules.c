@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/analysis/shapekey.h"
 #include "analyzer/sorted.h"
 
 /* A block, or a gradient that may have been freed, by what makes it alike to others. */
@@ -46,7 +47,7 @@ static int collect(struct items *out, struct categories *c, const struct books *
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < c->nr_blocks; i++) {
 		struct category_block *b = &c->block[i];
-		uint64_t key = category_shape_key(books, &books->groups.group[b->life.group]);
+		uint64_t key = shapekey_of(books, &books->groups.group[b->life.group]);
 
 		if (b->category == category && key)
 			out->item[out->nr++] = (struct item){
@@ -73,7 +74,7 @@ static int collect_gradients(struct items *out, const struct books *books)
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < l->nr_gradients; i++)
 		out->item[out->nr++] = (struct item){
-			.key = category_shape_key(books, &books->groups.group[l->gradient[i].group]),
+			.key = shapekey_of(books, &books->groups.group[l->gradient[i].group]),
 			.ordinal = l->gradient[i].ordinal,
 			.module = l->gradient[i].module,
 		};
@@ -85,7 +86,7 @@ static int collect_gradients(struct items *out, const struct books *books)
 		pass = pass ? pass : life->birth.nr_begun;
 		if (life->birth.nr_begun == pass)
 			out->item[out->nr++] = (struct item){
-				.key = category_shape_key(books, &books->groups.group[life->group]),
+				.key = shapekey_of(books, &books->groups.group[life->group]),
 				.ordinal = life->birth.ordinal,
 				.module = life->module,
 			};

@@ -10,6 +10,7 @@ TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
     "in_backward", "no_modules", "adversarial", "twice", "interrupted",
+    "master_weights", "own_optimizer",
 ]
 JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]

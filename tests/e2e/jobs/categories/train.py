@@ -257,6 +257,57 @@ def two_stages():
                 step()
 
 
+def master_weights():
+    """The model in bfloat16; its optimizer, whose state is there from the beginning, works on copies in float32."""
+    model = Language(depth=4).to(DEVICE, torch.bfloat16)
+    copies = [p.detach().clone().float().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.Adagrad(copies)
+    note(model, optimizer)
+    note(nn.ParameterList(copies))
+    truth.note("parameter", copies)
+    truth.note("optimizer_state", list(optimizer.state.values()))
+    for _ in range(4):
+        word_loss(model, text()).backward()
+        for copy, p in zip(copies, model.parameters()):
+            copy.grad, p.grad = p.grad.float(), None
+            truth.note("gradient", copy.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            torch._foreach_copy_(list(model.parameters()), copies)
+
+
+class Momentum:
+    """An optimizer of the program's own."""
+
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+        self.average = [torch.zeros_like(p) for p in self.parameters]
+        truth.note("optimizer_state", self.average)
+
+    @torch.no_grad()
+    def step(self):
+        for p, average in zip(self.parameters, self.average):
+            average.mul_(0.9).add_(p.grad)
+            p.sub_(0.1 * average)
+            p.grad = None
+
+
+def own_optimizer():
+    """Besides, each step stores two more batches on the device."""
+    model = Language(depth=4).to(DEVICE)
+    optimizer = Momentum(model.parameters())
+    note(model)
+    seen = []
+    for _ in range(8):
+        for _ in range(2):
+            seen.append(torch.rand(8, 256, 512).to(DEVICE))
+        truth.input(*seen)
+        out = model.last(model.stack[0](seen[-1]))
+        (out.square().mean() + word_loss(model, text())).backward()
+        optimizer.step()
+
+
 def twice():
     """Backward goes through the same graph twice in a step; the last batch is still there at the end."""
     model = convolutional().cuda()
@@ -315,6 +366,8 @@ JOBS = {
     "no_modules": no_modules,
     "adversarial": adversarial,
     "twice": twice,
+    "master_weights": master_weights,
+    "own_optimizer": own_optimizer,
     "two_stages": two_stages,
     "interrupted": interrupted,
 }
