@@ -2,6 +2,7 @@
 /* Phases of training by frames of PyTorch. */
 #include "analyzer/phases.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,48 +139,111 @@ static uint8_t phase_of_stack(struct phases *p, uint32_t leaf)
 	return phase;
 }
 
-/* How many passes a thread is in; a place to keep that, NULL if there is none. */
-static uint32_t *passes_of(struct phases *p, uint32_t thread)
+/* NULL if there is no memory. */
+static struct phases_thread *thread_of(struct phases *p, uint32_t thread)
 {
-	p->passes = idtable_grown(p->passes, &p->nr_threads, thread, sizeof(*p->passes), p->reader);
-	return thread < p->nr_threads ? &p->passes[thread] : NULL;
+	p->thread = idtable_grown(p->thread, &p->nr_threads, thread, sizeof(*p->thread), p->reader);
+	return thread < p->nr_threads ? &p->thread[thread] : NULL;
 }
+
+/* ---- named by the program --------------------------------------------------------------------- */
+
+/* Names of ranges, their letters alone. */
+static const struct {
+	const char *letters;
+	unsigned event;
+} range_names[] = {
+	{ "forward", PHASE_FORWARD | PHASES_BEGUN },         { "fwd", PHASE_FORWARD | PHASES_BEGUN },
+	{ "forwardpass", PHASE_FORWARD | PHASES_BEGUN },     { "forwardcompute", PHASE_FORWARD | PHASES_BEGUN },
+	{ "backward", PHASE_BACKWARD | PHASES_BEGUN },       { "bwd", PHASE_BACKWARD | PHASES_BEGUN },
+	{ "backwardpass", PHASE_BACKWARD | PHASES_BEGUN },   { "backwardcompute", PHASE_BACKWARD | PHASES_BEGUN },
+	{ "optimizer", PHASE_OPTIMIZER | UPDATE },           { "opt", PHASE_OPTIMIZER | UPDATE },
+	{ "optimizerstep", PHASE_OPTIMIZER | UPDATE },       { "optstep", PHASE_OPTIMIZER | UPDATE },
+};
+
+/* What a range of this name says of the events in it, 0 if nothing: "Optimizer.step", "forward 17". */
+static uint8_t phase_named(const char *name)
+{
+	char letters[24];
+	size_t len = 0;
+
+	for (; *name && len < sizeof(letters) - 1; name++)
+		if (isalpha((unsigned char)*name))
+			letters[len++] = (char)tolower((unsigned char)*name);
+	letters[len] = 0;
+	for (size_t i = 0; i < sizeof(range_names) / sizeof(*range_names); i++)
+		if (!strcmp(letters, range_names[i].letters))
+			return (uint8_t)range_names[i].event;
+	return 0;
+}
+
+static void enter_range(struct phases_thread *t, const char *name)
+{
+	uint8_t named = t->nr_ranges < PHASES_RANGES_MAX ? phase_named(name) : 0;
+
+	if (t->nr_ranges < PHASES_RANGES_MAX)
+		t->outer[t->nr_ranges] = t->named;
+	t->nr_ranges++;
+	t->named = named ? named : t->named;
+}
+
+static void leave_range(struct phases_thread *t)
+{
+	if (!t->nr_ranges)
+		return; /* it was entered before the recording began */
+	t->nr_ranges--;
+	if (t->nr_ranges < PHASES_RANGES_MAX)
+		t->named = t->outer[t->nr_ranges];
+}
+
+/* What an event changes of its thread, but for its passes. */
+static void follow(struct phases *p, struct phases_thread *t, const struct tfmt_event *ev)
+{
+	if (ev->kind == TFMT_RANGE_PUSH)
+		enter_range(t, tfmt_reader_string(p->reader, (uint32_t)ev->address));
+	else if (ev->kind == TFMT_RANGE_POP)
+		leave_range(t);
+	else if (ev->kind == TFMT_LOST)
+		*t = (struct phases_thread){ .passes = 0 };
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
 
 /* An event that changes passes, is of a checkpoint, or whose thread or stack has not been seen before. */
 enum phase phases_next_of_all(struct phases *p, const struct tfmt_event *ev)
 {
 	bool passing = ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END;
-	uint32_t *passes = passes_of(p, ev->thread);
+	struct phases_thread *t = thread_of(p, ev->thread);
 	struct phases_stack told;
 	bool in_pass;
 
 	p->is_update = false;
-	if (passes && passing && ev->address == TFMT_PHASE_BACKWARD) {
+	if (t && passing && ev->address == TFMT_PHASE_BACKWARD) {
 		/* As the event says, not counted: one that was lost would leave the thread in a pass for ever. */
-		*passes = (uint32_t)ev->aux + (ev->kind == TFMT_PHASE_BEGIN);
+		t->passes = (uint32_t)ev->aux + (ev->kind == TFMT_PHASE_BEGIN);
 		p->has_begun = true;
 		return PHASE_BACKWARD;
 	}
-	if (passes && ev->kind == TFMT_LOST)
-		*passes = 0;
-	in_pass = passes && *passes;
+	if (t)
+		follow(p, t, ev);
+	in_pass = t && t->passes;
 	if (ev->before) { /* what came between it and the event before is not there to be followed */
 		p->has_begun |= ev->flags & TFMT_FLAG_BEGUN;
 		in_pass = ev->flags & TFMT_FLAG_IN_BACKWARD;
 	}
 	told = events_of(phase_of_stack(p, ev->python_stack));
-	return phases_take(p, &told, ev, in_pass);
+	return phases_take(p, &told, ev, in_pass, t ? t->named : 0);
 }
 
 void phases_damaged(struct phases *p)
 {
-	if (p->passes)
-		memset(p->passes, 0, p->nr_threads * sizeof(*p->passes));
+	if (p->thread)
+		memset(p->thread, 0, p->nr_threads * sizeof(*p->thread));
 }
 
 void phases_release(struct phases *p)
 {
 	free(p->of_stack);
-	free(p->passes);
+	free(p->thread);
 	*p = (struct phases){ .reader = p->reader };
 }

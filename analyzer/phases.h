@@ -8,6 +8,9 @@
  * what makes autograd nodes. An optimizer's step may call a closure for the loss: that is not the optimizer's
  * work. What nothing tells is `init` before the first forward or backward, `other`
  * behind.
+ *
+ * The program can say it better: an NVTX range named "forward", "backward" or "optimizer" that the thread has entered
+ * holds for all that is neither a backward pass of the engine's nor an optimizer's by its frames.
  */
 #ifndef VT_PHASES_H
 #define VT_PHASES_H
@@ -30,12 +33,21 @@ struct phases_stack {
 	uint8_t event[2][2]; /* ... and whether the thread is in a backward pass, and the event makes nodes */
 };
 
+#define PHASES_RANGES_MAX 32 /* within each other; those further in name no phase */
+
+struct phases_thread {
+	uint32_t passes; /* backward passes that it is in */
+	uint32_t nr_ranges;
+	uint8_t named; /* as phases_stack.event, by the innermost range that names one; 0 = none does */
+	uint8_t outer[PHASES_RANGES_MAX]; /* ... and before the k-th range began */
+};
+
 /* Of one process. Zero it but for the reader. */
 struct phases {
 	const struct tfmt_reader *reader;
 	struct phases_stack *of_stack; /* by id */
 	uint32_t nr_stacks;
-	uint32_t *passes;   /* by thread: how many backward passes it is in */
+	struct phases_thread *thread; /* by id */
 	uint32_t nr_threads;
 	bool has_begun;     /* a forward or backward has been seen */
 	bool is_update;     /* the event is an optimizer's own, at work on parameters: no zero_grad, no clipping */
@@ -55,13 +67,17 @@ void phases_release(struct phases *p);
 enum phase phases_next_of_all(struct phases *p, const struct tfmt_event *ev);
 
 static inline enum phase phases_take(struct phases *p, const struct phases_stack *stack, const struct tfmt_event *ev,
-				     bool in_pass)
+				     bool in_pass, uint8_t named)
 {
 	/* Looked up, without a branch that the processor would have to foresee. */
 	unsigned pass = in_pass | !!(ev->flags & TFMT_FLAG_BACKWARD), makes_nodes = !!(ev->flags & TFMT_FLAG_FORWARD);
 	uint8_t told = stack->event[pass][makes_nodes];
 	enum phase phase = (enum phase)(told & ~(PHASES_UPDATE | PHASES_BEGUN));
 
+	if (named && !pass && phase != PHASE_OPTIMIZER) {
+		told = named;
+		phase = (enum phase)(told & ~(PHASES_UPDATE | PHASES_BEGUN));
+	}
 	p->is_update = told & PHASES_UPDATE;
 	p->has_begun |= !!(told & PHASES_BEGUN);
 	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
@@ -74,7 +90,7 @@ static inline enum phase phases_next(struct phases *p, const struct tfmt_event *
 	if (ev->kind > TFMT_TENSOR_FREE || ev->before || ev->thread >= p->nr_threads || stack >= p->nr_stacks ||
 	    !p->of_stack[stack].told)
 		return phases_next_of_all(p, ev);
-	return phases_take(p, &p->of_stack[stack], ev, p->passes[ev->thread]);
+	return phases_take(p, &p->of_stack[stack], ev, p->thread[ev->thread].passes, p->thread[ev->thread].named);
 }
 
 #endif

@@ -201,6 +201,77 @@ static void test_damaged(void **state)
 	check("a.vtr", expected, sizeof(expected) / sizeof(expected[0]));
 }
 
+static void push(struct synthetic *s, uint32_t name, const char *text)
+{
+	uint8_t buf[64], *p = tfmt_put_string(buf, text, strlen(text));
+
+	synthetic_define(s, TFMT_DEF_STRING, name, buf, p);
+	s->python_stack = 0;
+	synthetic_event(s, TFMT_RANGE_PUSH, TFMT_DEVICE_NONE, name, 0, 0);
+}
+
+static void pop(struct synthetic *s)
+{
+	s->python_stack = 0;
+	synthetic_event(s, TFMT_RANGE_POP, TFMT_DEVICE_NONE, 0, 0, 0);
+}
+
+/* An optimizer written by hand has no frame that tells: the program names it. */
+static void test_named(void **state)
+{
+	static const enum phase expected[] = {
+		PHASE_INIT,      /* a range that names no phase */
+		PHASE_FORWARD,   /* "Forward 3" */
+		PHASE_FORWARD,   /* the program's own code there */
+		PHASE_FORWARD,   /* ... and in a range inside */
+		PHASE_FORWARD,
+		PHASE_FORWARD,
+		PHASE_OPTIMIZER, /* an optimizer's frame holds */
+		PHASE_OTHER,     /* on another thread nothing is named */
+		PHASE_OTHER,     /* the end of "Forward 3" */
+		PHASE_OPTIMIZER, /* "optimizer.step" */
+		PHASE_OPTIMIZER, /* its own code */
+		PHASE_OPTIMIZER, /* what would be forward by its frames */
+		PHASE_BACKWARD,  /* a pass of the engine's */
+		PHASE_BACKWARD,
+		PHASE_BACKWARD,
+		PHASE_OTHER,     /* the end */
+		PHASE_OTHER,
+		PHASE_OTHER,     /* one end too many */
+	};
+	struct synthetic s = begin();
+	uint32_t main_frame = frame(&s, 0, "<module>", "/home/u/train.py");
+	uint32_t step = frame(&s, main_frame, "Lion.step", PACKAGES "/torch/optim/lion.py");
+	uint32_t gelu = frame(&s, main_frame, "gelu", PACKAGES "/torch/nn/functional.py");
+
+	(void)state;
+	s.thread = 1;
+	push(&s, 900, "step 3");
+	push(&s, 901, "Forward 3");
+	allocate(&s, main_frame);
+	push(&s, 902, "attention");
+	allocate(&s, main_frame);
+	pop(&s);
+	allocate(&s, step);
+	s.thread = 2;
+	allocate(&s, main_frame);
+	s.thread = 1;
+	pop(&s);
+	push(&s, 903, "optimizer.step");
+	allocate(&s, main_frame);
+	allocate(&s, gelu);
+	s.python_stack = 0;
+	synthetic_event(&s, TFMT_PHASE_BEGIN, TFMT_DEVICE_NONE, TFMT_PHASE_BACKWARD, 0, 0);
+	allocate(&s, gelu);
+	s.python_stack = 0;
+	synthetic_event(&s, TFMT_PHASE_END, TFMT_DEVICE_NONE, TFMT_PHASE_BACKWARD, 0, 0);
+	pop(&s);
+	pop(&s);
+	pop(&s);
+	synthetic_close(&s, 0);
+	check("a.vtr", expected, sizeof(expected) / sizeof(expected[0]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +279,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_backward, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_lost_end, synthetic_enter, synthetic_leave),
 		cmocka_unit_test(test_damage_ends_passes),
+		cmocka_unit_test_setup_teardown(test_named, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_damaged, synthetic_enter, synthetic_leave),
 	};
 
