@@ -37,6 +37,7 @@ struct modulepath_calls {
 	uint32_t owner_path, caller, callee_code; /* caller 0 = empty */
 	uint32_t instance, nr;           /* of forward or __init__: in the latest call of the owner */
 	uint32_t back_instance, nr_back; /* of backward */
+	uint8_t member[SEQUENCE_MAX];    /* of a sequence: the number of the member that each call was of */
 };
 
 static const struct modulestack *stack_of(struct modulepaths *m, uint32_t stack)
@@ -135,9 +136,24 @@ static bool calls_grow(struct modulepaths *m)
 	return true;
 }
 
-/* The number of a new call at this place within its owner's. */
-static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct modulelevel *l,
-			    bool back)
+/* Of which member of the owner's sequence the k-th call is: some of them may not have been seen. */
+static uint32_t member_called(struct modulepath_calls *c, uint32_t k, const struct sequence *sequence,
+			      const struct modulelevel *l, bool back)
+{
+	int32_t next;
+
+	if (!sequence || k >= SEQUENCE_MAX)
+		return k;
+	if (!back) {
+		next = sequence_next(sequence, k ? c->member[k - 1] : -1, l->forward);
+		c->member[k] = next < 0 ? (uint8_t)k : (uint8_t)next;
+	}
+	return c->member[k];
+}
+
+/* The number of a new call at this place within its owner's, which is (`sequence`) an nn.Sequential of known members. */
+static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct sequence *sequence,
+			    const struct modulelevel *l, bool back)
 {
 	/* Members of different classes are called at one place: they count together. */
 	struct modulepath_calls *c;
@@ -152,18 +168,19 @@ static uint32_t number_call(struct modulepaths *m, const struct open_call *owner
 	if (!back) {
 		c->nr = c->instance == owner->instance ? c->nr + 1 : 1;
 		c->instance = owner->instance;
-		return c->nr - 1;
+		return member_called(c, c->nr - 1, sequence, l, back);
 	}
 	c->nr_back = c->back_instance == owner->instance ? c->nr_back + 1 : 1;
 	c->back_instance = owner->instance;
-	return c->nr > c->nr_back ? c->nr - c->nr_back : 0;
+	return member_called(c, c->nr > c->nr_back ? c->nr - c->nr_back : 0, sequence, l, back);
 }
 
-static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct modulelevel *l, bool back)
+static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct sequence *sequence,
+		      const struct modulelevel *l, bool back)
 {
 	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class,
 				.is_variable = l->is_variable };
-	uint32_t number = number_call(m, owner, l, back), path;
+	uint32_t number = number_call(m, owner, sequence, l, back), path;
 
 	p.index = l->indexed ? number : 0;
 	path = path_child(m, &p);
@@ -357,8 +374,9 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 	d->latest_stack = ev->python_stack;
 	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
 		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
+		const struct sequence *sequence = d->nr_open ? s->level[d->nr_open - 1].sequence : NULL;
 
-		d->open[d->nr_open].path = enter(m, owner, &s->level[d->nr_open], back);
+		d->open[d->nr_open].path = enter(m, owner, sequence, &s->level[d->nr_open], back);
 		d->open[d->nr_open].instance = ++m->nr_instances;
 		d->open[d->nr_open].first = s->level[d->nr_open].position;
 		d->open[d->nr_open].loops = false;

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "analyzer/idtable.h"
+#include "analyzer/pylines.h"
 
 #define DEPTH_MAX 10000
 
 struct modulestack_site {
 	struct callsite *callsite;
-	bool known, found;
+	struct sequence *sequence; /* that is called here; NULL = it is none, or its members are not known */
+	bool known, found, sequence_known;
 };
 
 static const char *function_of(const struct tfmt_code *code)
@@ -79,6 +81,30 @@ static const struct callsite *site_of(struct modulestacks *m, const struct tfmt_
 	return site->found ? site->callsite : NULL;
 }
 
+/* The members of the nn.Sequential that is called at this site. */
+static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller)
+{
+	struct modulestack_site *site = &m->site[caller];
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+
+	if (site->sequence_known || !frame_code(reader, caller, &frame, &code))
+		return site->sequence;
+	site->sequence_known = true;
+	site->sequence = malloc(sizeof(*site->sequence));
+	if (site->sequence && !sequence_find(site->sequence, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b),
+					     site->callsite->name)) {
+		free(site->sequence);
+		site->sequence = NULL;
+	}
+	return site->sequence;
+}
+
+static bool is_sequential(const struct tfmt_code *code)
+{
+	return !strcmp(code->name, "Sequential.forward") && strstr(code->file, "/torch/nn/modules/container.py");
+}
+
 /* "Mixer" of "Mixer.forward": the code's own name, which is never freed, up to the dot. */
 static const char *class_of(const struct tfmt_code *code)
 {
@@ -108,6 +134,8 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		.behind = site ? site->behind : "",
 		.indexed = !site || site->indexed,
 		.by_class = !site,
+		.forward = code->name,
+		.sequence = site && !site->indexed && is_sequential(code) ? sequence_of(m, reader, caller) : NULL,
 		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
 		.is_variable = site && site->is_variable,
 	};
@@ -201,8 +229,10 @@ void modulestacks_release(struct modulestacks *m)
 {
 	for (uint32_t i = 0; i < m->nr_stacks; i++)
 		free(m->of_stack[i].level);
-	for (uint32_t i = 0; i < m->nr_sites; i++)
+	for (uint32_t i = 0; i < m->nr_sites; i++) {
 		free(m->site[i].callsite);
+		free(m->site[i].sequence);
+	}
 	sourcetext_release(&m->sources);
 	free(m->of_stack);
 	free(m->site);

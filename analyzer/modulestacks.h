@@ -9,6 +9,7 @@
 #define VT_MODULESTACKS_H
 
 #include "analyzer/callsite.h"
+#include "analyzer/sequence.h"
 
 #define MODULELEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
 
@@ -18,6 +19,8 @@ struct modulelevel {
 	uint32_t code;           /* of the callee */
 	int32_t position;        /* in the callee, of what it calls */
 	const char *name, *behind;
+	const char *forward;             /* "Conv2d.forward" */
+	const struct sequence *sequence; /* of an nn.Sequential: its members; NULL = not known */
 	bool indexed, by_class, is_variable;
 	bool is_single; /* one operation, that makes one tensor of a shape: torch.nn's Linear, convolutions */
 };

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The members of an nn.Sequential, where the source lists them: `self.body = nn.Sequential(nn.Conv2d(3, 64, 7), ...)`.
+ *
+ * A member that allocates nothing (`ReLU(inplace=True)`, `Flatten`, `Dropout` in evaluation) is called, and not seen; by
+ * the classes of those that are seen, the list tells how many there are between them.
+ */
+#ifndef VT_SEQUENCE_H
+#define VT_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/sourcetext.h"
+
+#define SEQUENCE_MAX 64 /* members */
+
+struct sequence {
+	uint32_t nr;
+	char class_name[SEQUENCE_MAX][32]; /* "Conv2d" */
+};
+
+/*
+ * What `name` (a member of the calling method's object, or a variable) was given, in the nearest statement above this line
+ * of the file. false: the source cannot be read, or does not list the members one by one.
+ */
+bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name);
+
+/*
+ * The first member behind number `before` (-1: from the first on) whose forward this may be: "Conv2d.forward",
+ * "_BatchNorm.forward" of BatchNorm2d. -1 if there is none.
+ */
+int32_t sequence_next(const struct sequence *s, int32_t before, const char *forward);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* The members of an nn.Sequential, as its source lists them. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analyzer/sequence.h"
+
+static const char source[] = "class Net(nn.Module):\n"
+			     "    def __init__(self, layers):\n"
+			     "        self.body = nn.Sequential(nn.Conv2d(3, 64, kernel_size=(7, 7)), nn.BatchNorm2d(64),  # (\n"
+			     "            nn.ReLU(inplace=True), nn.Conv2d(64, 64, 3) if layers else nn.Identity(),\n"
+			     "            torch.nn.Unflatten(1, ('a)', 2)),\n"
+			     "        )\n"
+			     "        self.more = nn.Sequential(*layers)\n"
+			     "        self.made = Sequential(first, nn.ReLU())\n"
+			     "\n"
+			     "body = nn.Sequential(Block())\n"
+			     "body = body.cuda()\n"
+			     "more = other.more = Stack(layers)\n";
+
+static char path[PATH_MAX];
+static struct sourcetext sources;
+
+static int enter(void **state)
+{
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s", "/tmp/sequence.XXXXXX");
+	f = fdopen(mkstemp(path), "w");
+	fputs(source, f);
+	return fclose(f);
+}
+
+static int leave(void **state)
+{
+	(void)state;
+	sourcetext_release(&sources);
+	return unlink(path);
+}
+
+static void test_members(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find(&s, &sources, path, 8, "body"));
+	assert_int_equal(s.nr, 5);
+	assert_string_equal(s.class_name[0], "Conv2d");
+	assert_string_equal(s.class_name[3], "Conv2d");
+	assert_string_equal(s.class_name[4], "Unflatten");
+	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), 0);
+	assert_int_equal(sequence_next(&s, 0, "_BatchNorm.forward"), 1);
+	assert_int_equal(sequence_next(&s, 1, "Conv2d.forward"), 3);
+	assert_int_equal(sequence_next(&s, 3, "Conv2d.forward"), -1);
+	assert_int_equal(sequence_next(&s, -1, "Conv.forward"), -1);
+}
+
+static void test_nearest_statement_above(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find(&s, &sources, path, 12, "body"));
+	assert_int_equal(s.nr, 1);
+	assert_string_equal(s.class_name[0], "Block");
+}
+
+static void test_not_listed(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_false(sequence_find(&s, &sources, path, 8, "more"));
+	assert_false(sequence_find(&s, &sources, path, 8, "made"));
+	assert_false(sequence_find(&s, &sources, path, 12, "more"));
+	assert_false(sequence_find(&s, &sources, path, 8, "ody"));
+	assert_false(sequence_find(&s, &sources, path, 8, ""));
+	assert_false(sequence_find(&s, &sources, path, 2, "body"));
+	assert_false(sequence_find(&s, &sources, path, 99, "body"));
+	assert_false(sequence_find(&s, &sources, "/nowhere", 2, "body"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_members, enter, leave),
+		cmocka_unit_test_setup_teardown(test_nearest_statement_above, enter, leave),
+		cmocka_unit_test_setup_teardown(test_not_listed, enter, leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
