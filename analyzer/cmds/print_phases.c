@@ -113,9 +113,12 @@ static bool is_telling(const struct phasetable *t, enum phase phase)
 
 unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole)
 {
-	static const struct emit_column columns[] = {
-		{ "phase", "phase", EMIT_LEFT, true },      { "peak", "peak", EMIT_RIGHT, true },
-		{ "net", "per step", EMIT_RIGHT, true },    { "holds", "live at its peak", EMIT_LEFT, true },
+	bool has_steps = steps_count(&d->process->books.lives->steps);
+	const struct emit_column columns[] = {
+		{ "phase", "phase", EMIT_LEFT, true },
+		{ "peak", "peak", EMIT_RIGHT, true },
+		{ "net", has_steps ? "per step" : "growth", EMIT_RIGHT, true },
+		{ "holds", "live at its peak", EMIT_LEFT, true },
 		{ NULL, NULL, EMIT_LEFT, false },
 	};
 	char text[256];
