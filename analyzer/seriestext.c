@@ -290,6 +290,7 @@ struct reader {
 	double last_step;
 	double header_unit; /* of a table's column: 1 where its header says none */
 	bool header_is_decimal, has_first;
+	bool has_risen; /* some step of this run was more than the one before: the text does not go backwards */
 };
 
 static void flush_pending(struct reader *r)
@@ -317,6 +318,8 @@ static void begin_again(struct reader *r)
 {
 	r->s->nr = 0;
 	r->s->nr_readings = 0;
+	r->s->nr_unordered = 0;
+	r->has_risen = false;
 	r->s->thinned = 1;
 	r->nr_pending = 0;
 	r->step_sum = r->bytes_sum = 0;
@@ -341,9 +344,12 @@ static void keep_reading(struct reader *r, const struct found *f)
 		s->trouble[SERIES_NO_NUMBER]++;
 		return;
 	}
-	if (step < r->last_step / 2) {
+	if (step < r->last_step / 2 && r->has_risen) {
 		s->nr_restarts++;
 		begin_again(r);
+	} else if (s->nr_readings) {
+		s->nr_unordered += step < r->last_step;
+		r->has_risen |= step > r->last_step;
 	}
 	r->last_step = step;
 	s->nr_readings++;

@@ -40,7 +40,8 @@ struct series {
 	size_t nr;
 	uint64_t nr_lines, nr_readings, thinned; /* readings that one of `reading` stands for */
 	uint64_t trouble[SERIES_NR_TROUBLES];
-	uint64_t nr_restarts; /* the step went back to less than half: an earlier run, left out */
+	uint64_t nr_unordered; /* lines whose step is less than the one's before: sorted */
+	uint64_t nr_restarts; /* the step went up, then back to less than half: an earlier run, left out */
 	bool is_counted;      /* no line names a step: they are numbered from 1 */
 	bool is_decimal;      /* the first unit was GB, MB or kB, read as powers of 1000 */
 	int decimals;         /* of the readings as written, at most 6 */

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analysis/pace.h"
+
+const char *const growth_shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
+
 /* Normal quantile of a 95% interval. */
 #define Z_95 1.959964
 /* How much better, by BIC, two lines must be than one parabola before the first is called warm-up. */
@@ -14,6 +18,8 @@
 #define BREAKS_MAX 3
 /* Robust standard deviations beyond which a reading is no part of a fit. */
 #define OUTLIER_SIGMAS 6
+/* An error of this share of the readings is none. */
+#define EXACT 1e-7
 
 /* 97.5% quantile of Student's distribution. */
 static double student_95(size_t freedom)
@@ -145,11 +151,14 @@ static double value_at(const struct growth_fit *f, double step)
 double growth_fit_at(const struct growth_fit *f, double step, double *half_width)
 {
 	double v[3], variance = f->error_bytes * f->error_bytes;
+	double ahead = fmax(0, step - f->centre - f->scale), span = 2 * f->scale;
 
 	powers(f, step, v);
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 3; j++)
 			variance += v[i] * f->covariance[i][j] * v[j];
+	/* Chance goes on adding up, and the pace is not known better than by what it was. */
+	variance += f->drift * (ahead + ahead * ahead / span);
 	*half_width = f->t_95 * sqrt(variance);
 	return value_at(f, step);
 }
@@ -196,7 +205,7 @@ static void fit(struct growth_fit *f, const struct growth_reading *r, size_t nr,
 		for (int k = 0; k < terms; k++)
 			f->covariance[j][k] = inverse[j][k] * f->error_bytes * f->error_bytes;
 	/* Readings that lie on the curve to the last bit would make the logarithm worthless. */
-	floor_ = n * pow(1e-7 * largest, 2);
+	floor_ = n * pow(EXACT * largest, 2);
 	f->aicc = n * log(fmax(squares, floor_) / n) + 2 * (terms + 1);
 	f->aicc += n > terms + 2 ? 2.0 * (terms + 1) * (terms + 2) / (n - terms - 2) : INFINITY;
 }
@@ -217,6 +226,27 @@ static size_t mark_outliers(const struct growth_fit *f, const struct growth_read
 		marked += left_out[i];
 	}
 	return marked;
+}
+
+/* Of the fits' errors: are they those of a sum of random parts? Then intervals are by what each step adds. */
+static void find_drift(struct growth *g, const struct growth_reading *r, size_t nr, const bool *left_out, double *error)
+{
+	double variance, half, largest = 1;
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		largest = fmax(largest, fabs(r[i].bytes));
+		if (!left_out[i])
+			error[n++] = r[i].bytes - value_at(&g->quadratic, r[i].step);
+	}
+	g->drifts = nr > 3 && g->quadratic.error_bytes > EXACT * largest && pace_drifts(error, n);
+	if (!g->drifts)
+		return;
+	pace_mean(r, 1, nr, &variance);
+	half = student_95(nr - 2) * sqrt(variance);
+	g->slope_low = fmin(g->slope_low, pace_least(r, nr) < 0 ? g->slope - half : fmax(0, g->slope - half));
+	g->slope_high = fmax(g->slope_high, g->slope + half);
+	g->linear.drift = g->quadratic.drift = variance * (r[nr - 1].step - r[0].step);
 }
 
 static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
@@ -245,6 +275,8 @@ static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
 	if (!err) {
 		fit(&g->linear, r, nr, left_out, 1);
 		fit(&g->quadratic, r, nr, left_out, 2);
+		if (g->quadratic.is_known)
+			find_drift(g, r, nr, left_out, work);
 	}
 	free(work);
 	free(left_out);
@@ -270,17 +302,45 @@ static double line_squares(const struct sums *s, size_t i, size_t j)
 	return fmax(0, xx > 0 ? yy - xy * xy / xx : yy);
 }
 
+/* What the readings i..j-1 lie off their best line. */
+static void line_errors(const struct sums *s, size_t i, size_t j, double *error)
+{
+	double n = s[j].n - s[i].n, x = s[j].x - s[i].x, y = s[j].y - s[i].y;
+	double xx = s[j].xx - s[i].xx - x * x / n, xy = s[j].xy - s[i].xy - x * y / n;
+
+	for (size_t k = i; k < j; k++)
+		error[k] = (s[k + 1].y - s[k].y - y / n) -
+			   (xx > 0 ? xy / xx * (s[k + 1].x - s[k].x - x / n) : 0);
+}
+
+/* Is a break at reading `at` no more than drift seems to make? error: room for nr. */
+static bool is_drift(const struct growth_reading *r, size_t nr, const struct sums *s, size_t at, double least,
+		     double *error)
+{
+	double squares = 0;
+
+	line_errors(s, 0, at, error);
+	line_errors(s, at, nr, error);
+	for (size_t i = 0; i < nr; i++)
+		squares += error[i] * error[i];
+	return squares > least && pace_drifts(error, nr) && !pace_breaks(r, nr, at);
+}
+
 /* Where the series breaks: readings before that are warm-up. 0: nowhere. */
 static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
 {
 	struct sums *s = calloc(nr + 1, sizeof(*s));
+	double *error = malloc(nr * sizeof(*error));
 	size_t last_part = nr / 4 > 4 ? nr / 4 : 4;
 	struct growth_fit parabola;
 	double best, largest = 1, floor_, n = (double)nr, squares;
 
 	*at = 0;
-	if (!s)
+	if (!s || !error) {
+		free(error);
+		free(s);
 		return -ENOMEM;
+	}
 	fit(&parabola, r, nr, NULL, 2);
 	for (size_t i = 0; i < nr && parabola.is_known; i++) {
 		/* From the first reading, and scaled: the squares of addresses of steps would eat the digits.
@@ -304,6 +364,11 @@ static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
 			*at = i;
 		}
 	}
+	if (*at && is_drift(r, nr, s, *at, floor_, error))
+		*at = 0;
+	if (!*at && pace_onset(r, nr) + last_part <= nr)
+		*at = pace_onset(r, nr);
+	free(error);
 	free(s);
 	return 0;
 }
@@ -359,11 +424,12 @@ const struct growth_fit *growth_believed(const struct growth *g)
 	return g->believes_quadratic ? &g->quadratic : &g->linear;
 }
 
-static enum growth_shape shape_of(const struct growth *g)
+/* low: the slope's, by ranks */
+static enum growth_shape shape_of(const struct growth *g, double low)
 {
 	if (isnan(g->slope) || g->nr_used < 4)
 		return GROWTH_UNKNOWN;
-	if (!(g->slope_low > 0))
+	if (!(low > 0) || g->slope_low < 0)
 		return GROWTH_NONE;
 	if (!g->believes_quadratic)
 		return GROWTH_STEADY;
@@ -374,6 +440,7 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 {
 	const struct growth_fit *q = &g->quadratic;
 	size_t at = 1;
+	double low;
 	int err = 0;
 
 	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN };
@@ -386,14 +453,17 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 		return err;
 	reading += g->nr_warm_up;
 	err = find_slope(g, reading, g->nr_used);
+	low = g->slope_low;
 	if (!err)
 		err = fit_both(g, reading, g->nr_used);
 	if (err)
 		return err;
 	g->believes_quadratic = q->is_known && q->aicc < g->linear.aicc &&
-				fabs(q->value[2]) > q->t_95 * sqrt(q->covariance[2][2]);
+				fabs(q->value[2]) > q->t_95 * sqrt(q->covariance[2][2]) &&
+				(!(g->drifts || g->nr_used < PACE_DRIFT_KNOWN) ||
+				 pace_trend(reading, g->nr_used) * q->value[2] > 0);
 	find_limit_steps(&g->linear, reading[g->nr_used - 1].step, limit_bytes);
 	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);
-	g->shape = shape_of(g);
+	g->shape = shape_of(g, low);
 	return 0;
 }

@@ -6,8 +6,9 @@
  * *warm-up*: first steps that create optimizer state, or a one-off jump, after which it stays. The *slope* of
  * the rest is the median of the slopes of all pairs (Theil and Sen) with Sen's 95% interval by ranks, so that
  * spikes do not move it. Forecasts are least squares, linear and quadratic, without readings that lie far
- * off, with 95% prediction intervals; they take the errors of readings to be independent. Pure; threads may
- * share the input.
+ * off, with 95% prediction intervals. Where the errors of neighbouring readings hang together, as where tensors of
+ * varying sizes stay, breaks, bends and intervals are judged by what each step adds instead. Pure; threads may share
+ * the input.
  */
 #ifndef VT_GROWTH_H
 #define VT_GROWTH_H
@@ -24,11 +25,12 @@ struct growth_reading {
 
 enum growth_shape {
 	GROWTH_UNKNOWN, /* fewer than 4 readings after warm-up */
-	GROWTH_NONE,    /* the slope's interval has zero in it, or lies below */
+	GROWTH_NONE,    /* the slope's interval has zero in it, or lies below; of what drifts and never falls, that by ranks */
 	GROWTH_STEADY,
 	GROWTH_ACCELERATING,
 	GROWTH_DECELERATING,
 };
+extern const char *const growth_shape_names[]; /* "unknown", "none", "steady", ... */
 
 /* A polynomial of degree 1 or 2 through the readings. */
 struct growth_fit {
@@ -38,6 +40,7 @@ struct growth_fit {
 	double covariance[3][3];
 	double error_bytes; /* residual standard deviation, with the degrees of freedom left */
 	double t_95;        /* of Student's distribution with those */
+	double drift;       /* variance that each further step adds, of readings that are a sum of random parts; else 0 */
 	double aicc;        /* Akaike's criterion, corrected for few readings: the lower the better */
 	/* When it reaches the limit: NaN without a limit; infinity = never. */
 	double limit_step, limit_step_low, limit_step_high;
@@ -49,6 +52,7 @@ struct growth {
 	double slope, slope_low, slope_high; /* bytes per step; NaN where unknown */
 	enum growth_shape shape;
 	struct growth_fit linear, quadratic;
+	bool drifts;             /* errors of neighbouring readings hang together */
 	bool believes_quadratic; /* its last term is not zero, and it has the lower AICc */
 };
 

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analysis/pace.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/verdict.h"
-
-#define PARTS_MAX 12 /* growth between readings is listed one by one up to so many, else in as many parts */
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -110,43 +109,25 @@ static const char *size(char buf[static HUMAN_MAX], const struct series *s, doub
 
 static const char *step_text(char buf[static HUMAN_MAX], double step)
 {
-	if (isinf(step) || step >= 1e15)
+	if (isinf(step))
 		snprintf(buf, HUMAN_MAX, "never");
+	else if (step >= 1e15)
+		snprintf(buf, HUMAN_MAX, "%.3g", step);
 	else
 		snprintf(buf, HUMAN_MAX, "%.0f", step);
 	return buf;
 }
 
-/* Growth per step between readings, or between the means of parts of them; fills value, returns how many. */
-static size_t slopes_between(const struct growth *g, const struct series *s, double value[PARTS_MAX])
+static size_t slopes_between(const struct growth *g, const struct series *s, double value[static PACE_PARTS])
 {
-	const struct growth_reading *r = s->reading + g->nr_warm_up;
-	size_t nr = g->nr_used > PARTS_MAX + 1 ? PARTS_MAX + 1 : g->nr_used, n = 0;
-	double last_step = 0, last_bytes = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		size_t first = i * g->nr_used / nr, end = (i + 1) * g->nr_used / nr;
-		double step = 0, bytes = 0;
-
-		for (size_t j = first; j < end; j++) {
-			step += r[j].step / (double)(end - first);
-			bytes += r[j].bytes / (double)(end - first);
-		}
-		if (i && step > last_step)
-			value[n++] = (bytes - last_bytes) / (step - last_step);
-		last_step = step;
-		last_bytes = bytes;
-	}
-	return n;
+	return pace_parts(s->reading + g->nr_warm_up, g->nr_used, value);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const char *const shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
-
 static void print_slopes(struct emit *e, const struct growth *g, const struct series *s)
 {
-	double value[PARTS_MAX], largest = 0, base = s->is_decimal ? 1000 : 1024, scale = 1;
+	double value[PACE_PARTS], largest = 0, base = s->is_decimal ? 1000 : 1024, scale = 1;
 	static const char *const units[][2] = {
 		{ "B", "B" }, { "KiB", "kB" }, { "MiB", "MB" }, { "GiB", "GB" }, { "TiB", "TB" }
 	};
@@ -165,8 +146,8 @@ static void print_slopes(struct emit *e, const struct growth *g, const struct se
 				      fabs(v) < 9.95 && fabs(v - round(v)) > 0.005 ? 1 : 0, v);
 	}
 	if (nr)
-		emit_text(e, "per step%s: %s %s: %s", g->nr_used > PARTS_MAX + 1 ? ", in parts" : "", list,
-			  units[unit][s->is_decimal], shape_names[g->shape]);
+		emit_text(e, "per step%s: %s %s: %s", g->nr_used > PACE_PARTS + 1 ? ", in parts" : "", list,
+			  units[unit][s->is_decimal], growth_shape_names[g->shape]);
 }
 
 static void print_growth_line(struct emit *e, const struct growth *g, const struct series *s)
@@ -200,6 +181,8 @@ static void print_why(struct emit *e, const struct growth *g)
 		emit_text(e,
 			  "believed: the quadratic fit; it is closer to the readings, with AICc %.0f to %.0f",
 			  g->quadratic.aicc, g->linear.aicc);
+	else if (g->quadratic.aicc < g->linear.aicc)
+		emit_text(e, "believed: the linear fit; what parts of the series add neither rises nor falls");
 	else
 		emit_text(e, "believed: the linear fit; a quadratic term is not told apart from zero");
 }
@@ -264,10 +247,13 @@ static void print_notes(struct emit *e, const struct growth *g, const struct ser
 	if (s->nr_restarts)
 		note(e, &is_first, "the step went back %" PRIu64 " time%s: the last run is looked at",
 		     s->nr_restarts, s->nr_restarts == 1 ? "" : "s");
+	if (s->nr_unordered)
+		note(e, &is_first, "the step went back %" PRIu64 " time%s: readings are sorted by step", s->nr_unordered,
+		     s->nr_unordered == 1 ? "" : "s");
 	if (no_unit + negative + s->trouble[SERIES_NOT_FINITE])
 		note(e, &is_first,
 		     "lines not used: %" PRIu64 " without a unit, %" PRIu64 " negative, %" PRIu64
-		     " not finite",
+		     " too large or not finite",
 		     no_unit, negative, s->trouble[SERIES_NOT_FINITE]);
 }
 
@@ -278,7 +264,9 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 		room[HUMAN_MAX];
 
 	print_growth_line(e, g, s);
-	if (g->shape == GROWTH_UNKNOWN) {
+	if (g->shape == GROWTH_UNKNOWN && g->nr_used >= 4) {
+		emit_text(e, "all readings are of one step: whether that goes on is not known");
+	} else if (g->shape == GROWTH_UNKNOWN) {
 		emit_text(e, "readings are too few to tell whether that goes on: %zu of the 4 that are needed",
 			  g->nr_used);
 	} else {
@@ -288,9 +276,9 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 			   size(low, s, g->slope_low, 3), size(high, s, g->slope_high, 3),
 			   grows(g) ? "" : ": not growing");
 	}
-	emit_label(e, NULL, "  now", "%s at step %.0f, of %s readings",
+	emit_label(e, NULL, "  now", "%s at step %.0f, of %s reading%s",
 		   size(now, s, s->reading[s->nr - 1].bytes, 3), s->reading[s->nr - 1].step,
-		   human_count(count, s->nr_readings));
+		   human_count(count, s->nr_readings), s->nr_readings == 1 ? "" : "s");
 	if (l->capacity_bytes)
 		emit_label(e, NULL, "  capacity", "%s%s", size(room, s, growth_limits_bytes(l), 4),
 			   l->context_bytes ? " without the context" : "");
@@ -334,7 +322,7 @@ static void print_json_finding(struct emit *e, const struct growth *g, const str
 		emit_double(e, "bytes", NULL, nearbyint(growth_so_far(g, s)));
 		emit_array_begin(e, "evidence", NULL);
 		snprintf(text, sizeof(text), "grows by %s a step, %s", size(slope, s, g->slope, 3),
-			 shape_names[g->shape]);
+			 growth_shape_names[g->shape]);
 		emit_string(e, NULL, NULL, text);
 		emit_array_end(e);
 		emit_array_begin(e, "advice", NULL);
@@ -348,7 +336,7 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 		       const struct growth_limits *l)
 {
 	static const char *const troubles[] = { "no_number", "no_unit", "negative", "not_finite" };
-	double slope[PARTS_MAX];
+	double slope[PACE_PARTS];
 	size_t nr = slopes_between(g, s, slope);
 
 	emit_string(e, "source", NULL, "series");
@@ -357,6 +345,7 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_uint(e, "readings", NULL, s->nr_readings);
 	emit_uint(e, "thinned", NULL, s->thinned);
 	emit_uint(e, "restarts", NULL, s->nr_restarts);
+	emit_uint(e, "unordered", NULL, s->nr_unordered);
 	emit_bool(e, "counted_steps", NULL, s->is_counted);
 	emit_object_begin(e, "not_used", NULL);
 	for (int i = 0; i < SERIES_NR_TROUBLES; i++)
@@ -374,7 +363,7 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_double(e, "bytes_per_step", NULL, g->slope);
 	emit_double(e, "bytes_per_step_low", NULL, g->slope_low);
 	emit_double(e, "bytes_per_step_high", NULL, g->slope_high);
-	emit_string(e, "shape", NULL, shape_names[g->shape]);
+	emit_string(e, "shape", NULL, growth_shape_names[g->shape]);
 	emit_array_begin(e, "parts_bytes_per_step", NULL);
 	for (size_t i = 0; i < nr; i++)
 		emit_double(e, NULL, NULL, slope[i]);

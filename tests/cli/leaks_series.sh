@@ -26,6 +26,10 @@ printf 'step,memory_gib\n1,10\n2,10.5\n3,11\n4,11.5\n5,12\n' | series
 printf 'mem 1GB\nmem 2GB\nmem 3GB\nmem 4GB\n' | series
 printf '1,5\n2,6\n3,7\n4,8\n' | series
 printf '100,1GB\n200,2GB\n300,3GB\n1,1GB\n2,2GB\n3,3GB\n4,4GB\n' | series
+printf '5,5GB\n4,4GB\n3,3GB\n2,2GB\n1,1GB\n' | series
+printf '1,1GB\n1,2GB\n1,3GB\n1,4GB\n' | series
+printf '1,1GB\n' | series
+printf '1e17,5GB\n2e17,6GB\n3e17,7GB\n4e17,8GB\n5e17,9GB\n' | series --capacity 24GiB
 series </dev/null
 echo 'nothing here' | series
 head -c 100000 /dev/zero | series

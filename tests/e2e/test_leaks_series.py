@@ -85,6 +85,20 @@ def test_intervals_hold(growth_of):
     assert missed_step <= 22
 
 
+def test_intervals_of_random_parts(growth_of):
+    """So it is where each step leaves another amount: neither bends nor breaks are seen in it much more often than that."""
+    random = numpy.random.default_rng(2)
+    steps = numpy.arange(80)
+    missed = bent = broken = 0
+    for _ in range(100):
+        values = 4e9 + numpy.cumsum(random.choice([1e6, 2e6, 3e6, 8e6], len(steps)))
+        growth = growth_of(steps, values)["growth"]
+        missed += not growth["bytes_per_step_low"] <= 3.5e6 <= growth["bytes_per_step_high"]
+        bent += growth["believed"] == "quadratic"
+        broken += growth["warm_up_readings"] > 0
+    assert missed <= 15 and bent <= 15 and broken <= 10
+
+
 def healthy_jobs(random):
     steps = numpy.arange(1, 201)
     noise = random.normal(0, 1e6, 200)

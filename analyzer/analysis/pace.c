@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* The rises of a series, and tests of them; see pace.h. */
+#include "analyzer/analysis/pace.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/*
+ * Von Neumann's ratio, the mean square of neighbouring errors' differences to that of the errors, is 2 of independent
+ * ones, and near 0 of those of a sum of random parts.
+ */
+#define DRIFT_RATIO 1.5
+/* Of the errors' variance that of their means in pairs is half if they are independent; so little is no drift. */
+#define LEAST_DRIFT 100
+/* So many times the largest rise behind it makes a rise a jump. */
+#define JUMP_MIN 3
+/* So many standard deviations make another pace: many breaks are tried. */
+#define PACE_SIGMAS 4
+/* Normal quantile of a 95% interval. */
+#define Z_95 1.959964
+
+/* least: mean square of errors that do not count. */
+static bool errors_drift(double *error, size_t nr, double least)
+{
+	double squares = 0, differences = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		squares += error[i] * error[i];
+		differences += i ? pow(error[i] - error[i - 1], 2) : 0;
+	}
+	if (nr < 4 || squares < least * (double)nr)
+		return false;
+	if (differences * (double)nr < DRIFT_RATIO * squares * (double)(nr - 1))
+		return true;
+	if (nr < 2 * PACE_DRIFT_KNOWN)
+		return false;
+	/* Independent ones on top may hide it: they shrink in means, and it does not. */
+	for (size_t i = 0; i < nr / 2; i++)
+		error[i] = (error[2 * i] + error[2 * i + 1]) / 2;
+	return errors_drift(error, nr / 2, squares / (double)nr / LEAST_DRIFT);
+}
+
+bool pace_drifts(double *error, size_t nr)
+{
+	return errors_drift(error, nr, 0);
+}
+
+/* A reading's rise per step since the one before. */
+static double pace(const struct growth_reading *r, size_t i)
+{
+	return r[i].step > r[i - 1].step ? (r[i].bytes - r[i - 1].bytes) / (r[i].step - r[i - 1].step) : 0;
+}
+
+double pace_mean(const struct growth_reading *r, size_t first, size_t end, double *variance)
+{
+	double n = (double)(end - first), sum = 0, squares = 0;
+
+	for (size_t i = first; i < end; i++)
+		sum += pace(r, i);
+	for (size_t i = first; i < end; i++)
+		squares += pow(pace(r, i) - sum / n, 2);
+	*variance = n > 1 ? squares / (n - 1) / n : INFINITY;
+	return sum / n;
+}
+
+double pace_least(const struct growth_reading *r, size_t nr)
+{
+	double least = INFINITY;
+
+	for (size_t i = 1; i < nr; i++)
+		least = fmin(least, pace(r, i));
+	return least;
+}
+
+size_t pace_onset(const struct growth_reading *r, size_t nr)
+{
+	size_t onset = 0, stays = 0;
+
+	while (onset + 1 < nr && r[onset + 1].bytes == r[onset].bytes)
+		onset++;
+	for (size_t i = onset + 1; i < nr; i++) {
+		stays = r[i].bytes == r[i - 1].bytes ? stays + 1 : 0;
+		if (2 * stays >= onset)
+			return 0;
+	}
+	return onset;
+}
+
+bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at)
+{
+	double largest = 0, before, behind, variance, ignored;
+
+	for (size_t i = at + 1; i < nr; i++)
+		largest = fmax(largest, fabs(pace(r, i)));
+	if (fabs(pace(r, at)) > JUMP_MIN * largest)
+		return true;
+	if (at < 2)
+		return false;
+	before = pace_mean(r, 1, at, &ignored);
+	behind = pace_mean(r, at + 1, nr, &variance);
+	/* As the paces behind it scatter: those of a warm-up may be all different. */
+	variance *= 1 + (double)(nr - at - 1) / (double)(at - 1);
+	return fabs(before - behind) > PACE_SIGMAS * sqrt(variance);
+}
+
+size_t pace_parts(const struct growth_reading *r, size_t nr, double value[static PACE_PARTS])
+{
+	size_t parts = nr > PACE_PARTS + 1 ? PACE_PARTS + 1 : nr, n = 0;
+	double last_step = 0, last_bytes = 0;
+
+	for (size_t i = 0; i < parts; i++) {
+		size_t first = i * nr / parts, end = (i + 1) * nr / parts;
+		double step = 0, bytes = 0;
+
+		for (size_t j = first; j < end; j++) {
+			step += r[j].step / (double)(end - first);
+			bytes += r[j].bytes / (double)(end - first);
+		}
+		if (i && step > last_step)
+			value[n++] = (bytes - last_bytes) / (step - last_step);
+		last_step = step;
+		last_bytes = bytes;
+	}
+	return n;
+}
+
+int pace_trend(const struct growth_reading *r, size_t nr)
+{
+	double part[PACE_PARTS];
+	size_t n = pace_parts(r, nr, part);
+	double variance = (double)(n * (n - 1) * (2 * n + 5)) / 18;
+	int s = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = i + 1; j < n; j++)
+			s += (part[j] > part[i]) - (part[j] < part[i]);
+	if (nr > PACE_PARTS + 1) /* means of neighbouring parts of a random sum: their rises correlate by a quarter */
+		variance *= 1.5;
+	if (abs(s) < Z_95 * sqrt(variance))
+		return 0;
+	return s > 0 ? 1 : -1;
+}
