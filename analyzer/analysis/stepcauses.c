@@ -14,8 +14,10 @@
 #define GRAPH_DENSITY_MIN 0.33
 /* Of the growth of tensors, at least so much must be older than a step. */
 #define ACCUMULATED 0.4
-/* Blocks are of the same steps as others when this share of them is. */
+/* Blocks are of the same steps as others when this share of them is; readings have as many of them. */
 #define SAME_STEPS 0.8
+/* What a first reading holds of growth that began with it, in steps: what the second step is at may be in it. */
+#define FIRST_STEPS 3.5
 /* Each with each: the latest so many. */
 #define SHAPES_COMPARED 1000
 
@@ -128,7 +130,7 @@ static int keep(struct place *p, const struct life *life)
 /* Had it so little at the first reading that this is growth already? Else blocks of the first step are others. */
 static bool grows_from_first(const struct place *p, size_t nr)
 {
-	return p->bytes[0] <= 1.5 * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
+	return p->bytes[0] <= FIRST_STEPS * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
 }
 
 static int find_kept(struct places_found *f, const struct stepcauses *c)
@@ -277,21 +279,33 @@ static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
 	return nr >= 4 && (double)nr >= 0.95 * (double)(p->nr_kept - first);
 }
 
-/* As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. */
+/*
+ * As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. A part of time
+ * may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
+ * short for a step.
+ */
 static bool is_sequence(const struct place *p, const struct stepcauses *c, const struct growth *g)
 {
-	size_t nr = c->nr_readings, first = g->nr_warm_up;
+	size_t nr = c->nr_readings, first = g->nr_warm_up, last, nr_equal = 1;
 
-	if (c->is_by_time) /* in what a part of time ends nobody knows */
-		return false;
-	while (first < nr && !p->blocks[first]) /* before it was made */
+	if (c->is_by_time)
+		while (nr > 1 && p->blocks[nr - 1] > p->blocks[nr - 2])
+			nr--;
+	while (first < nr && p->blocks[first] != p->blocks[nr - 1]) /* before it was made, layer by layer */
 		first++;
-	if (nr - first < 4)
+	if (first >= nr)
 		return false;
-	for (size_t i = first + 1; i < nr; i++)
-		if (p->blocks[i] != p->blocks[i - 1] || p->asked[i] <= p->asked[i - 1])
+	last = first;
+	for (size_t i = first + 1; i < nr; i++) {
+		if (c->is_by_time && p->blocks[i] > p->blocks[last])
+			continue;
+		if (p->blocks[i] != p->blocks[last] || p->asked[i] < p->asked[last] ||
+		    (p->asked[i] == p->asked[last] && !c->is_by_time))
 			return false;
-	return true;
+		last = i;
+		nr_equal++;
+	}
+	return p->blocks[last] > 0 && nr_equal >= 4 && (double)nr_equal >= SAME_STEPS * (double)(nr - first);
 }
 
 /* Do blocks that outlived a whole step account for the growth? Else it is chance in what each step allocates anew. */
@@ -358,6 +372,21 @@ static uint32_t first_step(const struct growth *g, const struct growth_reading *
 	return (uint32_t)r[i].step + 1;
 }
 
+/*
+ * The step that made the first of the blocks that stay, if it is one of the two before `step`: a reading holds what its
+ * step is at, too, and may seem to be where it began.
+ */
+static uint32_t first_step_kept(const struct place *p, const struct stepcauses *c, uint32_t step)
+{
+	uint64_t first = TFMT_NO_ORDINAL;
+	uint32_t born;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		first = p->kept[i].birth.ordinal < first ? p->kept[i].birth.ordinal : first;
+	born = first == TFMT_NO_ORDINAL ? step : steps_of(&c->books->lives->steps, first) + 1;
+	return born < step && step - born <= 2 ? born : step;
+}
+
 /* The second behind which it grows. */
 static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
 {
@@ -389,7 +418,10 @@ static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
 	cause->freed_stack = stack;
 }
 
-/* Of the blocks' bytes, or, where these do not show it, of what was asked for. The readings are left in r. */
+/*
+ * Of the blocks' bytes, or, where these do not show it or few blocks get larger, which leaves much to rounding, of what
+ * was asked for. The readings are left in r.
+ */
 static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
 		     const struct stepcauses *c, const struct place *p)
 {
@@ -397,7 +429,7 @@ static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, c
 		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
 	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
 		return TFMT_E_NOMEM;
-	if (cause->growth.shape >= GROWTH_STEADY)
+	if (cause->growth.shape >= GROWTH_STEADY && !(p->tensor && is_sequence(p, c, &cause->growth)))
 		return 0;
 	for (size_t i = 0; i < c->nr_readings; i++)
 		r[i].bytes = p->asked[i];
@@ -424,7 +456,7 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 	if (c->is_by_time)
 		cause->first_s = first_second(&cause->growth, r, c->nr_readings);
 	else
-		cause->first_step = first_step(&cause->growth, r, c->nr_readings);
+		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
 	cause->nr_kept = (uint32_t)p->nr_kept;
 	if (cause->class != STEPGROWTH_SEQUENCE)
 		find_freed(cause, p);

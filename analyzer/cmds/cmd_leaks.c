@@ -190,6 +190,17 @@ static const struct model_device *device_of(const struct model *m, const struct 
 	return NULL;
 }
 
+/* Without the GPU's name: which one it is of several. */
+static void narrow_title(char *buf, size_t size, const struct model *m, const struct model_device *d)
+{
+	int n = snprintf(buf, size, "GPU %" PRIu32, d->ordinal);
+
+	if (m->nr_processes > 1 && d->process->rank >= 0)
+		snprintf(buf + n, size - (size_t)n, ", rank %" PRId64, (int64_t)d->process->rank);
+	else if (m->nr_processes > 1)
+		snprintf(buf + n, size - (size_t)n, ", pid %" PRIu32, d->process->header->pid);
+}
+
 /* A line above the rows of a part. */
 static void part_heading(struct emit *e, const struct model *m, const struct survivors *s)
 {
@@ -203,8 +214,8 @@ static void part_heading(struct emit *e, const struct model *m, const struct sur
 
 	if (d)
 		print_device_title(title, sizeof(title), m, d);
-	if (d && m->nr_devices == 1 && (size_t)width + strlen(title) > PAGE_WIDTH)
-		snprintf(title, sizeof(title), "GPU %" PRIu32, d->ordinal);
+	if (d && (size_t)width + strlen(title) > PAGE_WIDTH)
+		narrow_title(title, sizeof(title), m, d);
 	emit_heading(e, "%s%s", text, title);
 }
 

@@ -79,6 +79,28 @@ def test_keeper_needs_evidence(vramtrace, planted):
         assert cause["kept_by"] is None
 
 
+def test_what_varies_is_no_other_growth(vramtrace, recorded):
+    """What batches of many sizes leave neither accelerates nor begins in the middle; the program's line is the headline."""
+    done = recorded("leaks/planted.py", "varying", "100")
+    (growth,) = vramtrace.json("leaks", done.path)["growth"]
+    (cause,) = growth["causes"]
+    line = line_of(PLANTED, "# planted: varying")
+    assert (cause["site"]["function"], cause["caller"]["line"]) == ("deepcopy", line)
+    assert cause["first_step"] == 16 and cause["shape"] == "steady" and growth["believed"] == "linear"
+    true = done.ledger["bytes"] / 85
+    assert cause["bytes_per_step_low"] <= true <= cause["bytes_per_step_high"]
+    assert f" at planted.py:{line}" in vramtrace.call("leaks", done.path).stdout.splitlines()[0]
+
+
+def test_cache_of_a_generation_without_steps(vramtrace, recorded):
+    done = recorded("leaks/planted.py", "generation", "4000")
+    (growth,) = vramtrace.json("leaks", done.path)["growth"]
+    (cause,) = growth["causes"]
+    assert (growth["by"], cause["class"]) == ("time", "sequence")
+    assert cause["site"]["line"] == line_of(PLANTED, "# planted: generation")
+    assert [finding["verdict"] for finding in vramtrace.json("leaks", done.path)["findings"]] == ["kv_cache"]
+
+
 def test_known_keeper_comes_first(vramtrace, record, tmp_path):
     """A context that is kept keeps the input, too, which grows as fast: its own line is the headline."""
     script = tmp_path / "swish.py"

@@ -5,6 +5,7 @@ A line that ends with a comment `# planted: KIND` is the one to be named. The la
 the bytes that one step leaves.
 """
 
+import copy
 import ctypes
 import gc
 import json
@@ -243,6 +244,29 @@ def pinned():
         told["bytes_per_step"] = kept[-1].untyped_storage().nbytes()
 
     train(network(), keep)
+
+
+def varying():
+    """From the 16th step on something stays of batches of very different sizes, copied by a library."""
+    random.seed(5)
+    model = network()
+
+    def keep(step, rows):
+        if step >= 15:
+            kept.append(copy.deepcopy(rows[: random.choice([16, 32, 64, 256])].clone()))  # planted: varying
+        told["bytes"] = sum(rows.untyped_storage().nbytes() for rows in kept)
+
+    train(model, keep)
+
+
+def generation():
+    """No training: tokens one after another, and a cache of keys and values as long as they are."""
+    kept[:] = torch.randn(8, 8, 1, 64, device="cuda"), torch.randn(8, 8, 1, 64, device="cuda")
+    with torch.no_grad():
+        for _ in range(STEPS):
+            new = torch.randn(2, 8, 8, 1, 64, device="cuda")
+            kept[:] = [torch.cat([old, part], 2) for old, part in zip(kept, new)]  # planted: generation
+            functional.scaled_dot_product_attention(new[0], *kept)
 
 
 def serving():
