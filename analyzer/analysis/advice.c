@@ -97,7 +97,7 @@ bool advice_is_kept(const struct advice_job *j, size_t block)
 	return j->blocks.block[block].category == CATEGORY_ACTIVATION && advice_is_born(j, block, PHASE_FORWARD);
 }
 
-static int by_number(const void *va, const void *vb)
+int advice_by_number(const void *va, const void *vb)
 {
 	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
 
@@ -112,7 +112,7 @@ uint64_t advice_key(const struct tfmt_shape *s)
 	for (uint32_t i = 0; i < s->nr_dims && nr < 8; i++)
 		if (s->dims[i] != 1)
 			dims[nr++] = s->dims[i];
-	qsort(dims, nr, sizeof(*dims), by_number);
+	qsort(dims, nr, sizeof(*dims), advice_by_number);
 	for (uint32_t i = 0; i < nr; i++)
 		key = ((key ^ dims[i]) * 0x9e3779b97f4a7c15ull) ^ key >> 29;
 	return nr ? key | 1 : 0;
@@ -130,7 +130,7 @@ uint64_t advice_elements(const struct tfmt_shape *s)
 bool advice_fits_parameter(const struct advice_job *j, size_t block)
 {
 	return j->key[block] && j->nr_parameters &&
-	       bsearch(&j->key[block], j->parameter, j->nr_parameters, sizeof(*j->parameter), by_number);
+	       bsearch(&j->key[block], j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
 }
 
 void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack)
@@ -143,6 +143,39 @@ void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t pyth
 	if (a->has_site)
 		a->site = stack.frame[site];
 	stack_release(&stack);
+}
+
+bool advice_is_cast(const struct advice_job *j, size_t block)
+{
+	const struct tfmt_shape *s = &j->shape[block];
+
+	return s->nr_dims >= 2 && s->bytes < j->value_bytes * advice_elements(s) && advice_fits_parameter(j, block);
+}
+
+bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (stack_expand(&stack, &source, python_stack, 0))
+		stack.nr_frames = 0;
+	for (uint32_t i = 0; i < stack.nr_frames; i++)
+		for (const char *const *file = files; *file && stack.frame[i].python && stack.frame[i].file; file++)
+			found |= strstr(stack.frame[i].file, *file) != NULL;
+	stack_release(&stack);
+	return found;
+}
+
+bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = !stack_expand(&stack, &source, python_stack, 0) && stack.nr_frames && stack.frame[0].file &&
+		     strstr(stack.frame[0].file, file);
+
+	stack_release(&stack);
+	return found;
 }
 
 const char *advice_where(char *buf, size_t size, const struct advice *a)
@@ -248,11 +281,14 @@ static void find_shapes(struct advice_job *j)
 		if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &j->shape[i]))
 			continue;
 		j->key[i] = advice_key(&j->shape[i]);
-		if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->key[i])
-			j->parameter[j->nr_parameters++] = j->key[i];
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || !j->key[i])
+			continue;
+		j->parameter[j->nr_parameters++] = j->key[i];
+		if (j->shape[i].bytes > j->value_bytes * advice_elements(&j->shape[i]))
+			j->value_bytes = j->shape[i].bytes / advice_elements(&j->shape[i]);
 	}
 	if (j->nr_parameters)
-		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), by_number);
+		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
 }
 
 static void find_backward(struct advice_job *j)
@@ -384,7 +420,7 @@ int advices_find(struct advices *all, const struct model_device *d, const struct
 		return 0;
 	all->device = d;
 	all->at_failure = j.asked;
-	all->lacking_bytes = j.lacking;
+	all->fits_bytes = j.lacking ? j.peak - j.lacking : 0;
 	frag_init(&all->frag, &all->model);
 	err = model_load(&all->model, d->process->path, &load);
 	j.device = err ? NULL : same_device(&all->model, d);

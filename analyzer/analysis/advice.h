@@ -29,6 +29,7 @@ struct advice {
 	bool keeps_result; /* the same updates of the same parameters, but for the order of rounding */
 	bool is_last;	   /* of smaller batches: only when nothing else is left */
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
+	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	bool has_site;
 	struct stack_frame site;      /* its strings belong to the advices */
@@ -45,7 +46,7 @@ struct advices {
 	struct advice advice[ADVICE_MAX]; /* largest first */
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
-	uint64_t lacking_bytes; /* ... which was short of so much; 0 = not known */
+	uint64_t fits_bytes;	/* ... and so much of it there was room for; 0 = not known */
 };
 #define ADVICES_INIT { 0 }
 
@@ -75,6 +76,7 @@ struct advice_job {
 	uint64_t *key;		  /* advice_key() of these */
 	uint64_t *parameter;	  /* keys of parameters, ascending */
 	size_t nr_parameters;
+	uint64_t value_bytes;	  /* of the widest parameter's values */
 	uint64_t from, to;	  /* ordinals of the window */
 	uint64_t backward;	  /* the first event of backward in it; TFMT_NO_ORDINAL = none */
 	uint64_t asked;		  /* the request that failed at `to`; 0 = none did */
@@ -109,11 +111,32 @@ uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: REPLAY_END */
 uint64_t advice_key(const struct tfmt_shape *s);
 uint64_t advice_elements(const struct tfmt_shape *s);
 
+int advice_by_number(const void *a, const void *b); /* of uint64_t, for qsort() and bsearch() */
+
 /* Is this block's shape that of a parameter? */
 bool advice_fits_parameter(const struct advice_job *j, size_t block);
 
+/* A weight that autocast has turned into a narrower type: it is cached until forward ends. */
+bool advice_is_cast(const struct advice_job *j, size_t block);
+
+/* Is it the optimizer's: state, or a temporary of its step? */
+bool advice_is_state(const struct advice_job *j, size_t block);
+bool advice_is_of_step(const struct advice_job *j, size_t block);
+
+/* The bytes of all state, and the largest of its tensors. 0: there is none. */
+uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest);
+
+/* Of the gradients of one pass: as large as the parameters that have any. */
+uint64_t advice_gradient_bytes(const struct advice_job *j);
+
 /* The line that stands for a stack. */
 void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack);
+
+/* Does a Python frame of the stack lie in a file whose path has one of these in it? A list that ends with NULL. */
+bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files);
+
+/* Is it the newest frame of the stack that lies there? */
+bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file);
 
 /* " at train.py:31", "" if no line is known. Returns buf. */
 const char *advice_where(char *buf, size_t size, const struct advice *a);

@@ -92,6 +92,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	if (c->batch < 2)
 		return false;
 	a->peak_bytes = peak_with(j, c, u, false);
+	a->of_forward = j->asked && !u->is_unknown;
 	most = peak_that_fits(j, u, state_to_come(j, c, u, true));
 	c->part = (c->batch + parts - 1) / parts;
 	a->after_bytes = peak_with(j, c, u, true);
@@ -175,6 +176,7 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 
 	c->whole = c->part = c->of_length ? c->length : c->batch;
 	a->peak_bytes = peak_with(j, c, u, false);
+	a->of_forward = !u->is_unknown;
 	more = state_to_come(j, c, u, false);
 	part = find_part(j, c, u, step, more);
 	if (!part)

@@ -37,23 +37,12 @@ static void add(struct twice *t, const struct advice_job *j, size_t i)
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
-static bool is_loader(const char *file)
-{
-	return strstr(file, "/torch/serialization.py") || strstr(file, "/safetensors/");
-}
-
 /* Did torch.load put it where it is? */
 static bool is_loaded(const struct advice_job *j, uint32_t python_stack)
 {
-	struct stack_source source = model_stack_source(j->model, j->device->process);
-	struct stack stack = { 0 };
-	bool found = false;
+	static const char *const loaders[] = { "/torch/serialization.py", "/safetensors/", NULL };
 
-	if (!stack_expand(&stack, &source, python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			found = stack.frame[i].python && stack.frame[i].file && is_loader(stack.frame[i].file);
-	stack_release(&stack);
-	return found;
+	return advice_runs_in(j, python_stack, loaders);
 }
 
 struct sized {

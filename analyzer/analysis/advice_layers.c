@@ -14,12 +14,14 @@
 #include "analyzer/ui/human.h"
 
 #define LAYERS_MIN 3  /* of two, one is always there */
+#define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
 
 struct layer {
 	uint64_t first, last; /* births in forward, ordinals; first TFMT_NO_ORDINAL: none */
 	uint64_t end;	      /* of its forward: the next birth of another */
 	uint64_t back;	      /* where its backward begins; TFMT_NO_ORDINAL: it is not seen */
 	size_t output;	      /* block; SIZE_MAX: none */
+	uint64_t largest;     /* bytes of its results */
 	uint64_t made, most;  /* bytes of forward live now, and at most, without the output */
 	uint64_t kept, stays; /* bytes that wait for backward; of the output */
 	uint64_t passed;      /* bytes allocated in forward */
@@ -31,6 +33,7 @@ struct layers {
 	struct layerlist list;
 	struct layer *layer;
 	int32_t *of; /* by path: its layer, -1 = in none */
+	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: there is no line to wrap */
 };
 
 /* ---- the layers of one list ------------------------------------------------------------------ */
@@ -50,19 +53,29 @@ static bool is_float(const struct tfmt_shape *s)
 	return s->bytes && (strstr(name, "float") || strstr(name, "complex"));
 }
 
-/* The layer's output is the last that it makes and the next one finds. */
+/* Is it a result of the layer's forward, there when the next one begins? */
+static bool is_result(const struct layers *l, size_t i)
+{
+	const struct layer *layer = layer_of(l, i);
+
+	return layer && advice_is_born(l->j, i, PHASE_FORWARD) && is_float(&l->j->shape[i]) &&
+	       l->j->blocks.block[i].life.death.ordinal > layer->end;
+}
+
+/*
+ * The layer's output is the last that it makes and the next one finds: what a norm keeps of its input, a few values for each
+ * sample or channel, is made behind its result.
+ */
 static void find_outputs(struct layers *l)
 {
 	const struct advice_job *j = l->j;
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-		struct layer *layer = layer_of(l, i);
-
-		if (layer && advice_is_born(j, i, PHASE_FORWARD) && is_float(&j->shape[i]) &&
-		    life->death.ordinal > layer->end)
-			layer->output = i;
-	}
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_result(l, i) && j->blocks.block[i].life.size > layer_of(l, i)->largest)
+			layer_of(l, i)->largest = j->blocks.block[i].life.size;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_result(l, i) && j->blocks.block[i].life.size >= layer_of(l, i)->largest / OUTPUT_LEAST)
+			layer_of(l, i)->output = i;
 }
 
 static void find_forward(struct layers *l)
@@ -148,18 +161,12 @@ static void find_most(struct layers *l)
 	}
 }
 
-/* Weights that autocast has turned into another type: cached until forward ends. */
-static bool is_cast(const struct advice_job *j, size_t i)
-{
-	return j->shape[i].nr_dims >= 2 && advice_fits_parameter(j, i);
-}
-
 static void add_kept(const struct layers *l, struct replay *r, struct layer *layer, size_t i)
 {
 	const struct advice_job *j = l->j;
 	const struct life *life = &j->blocks.block[i].life;
 	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
-		 end = advice_time(is_cast(j, i) ? j->backward : layer->end), back = advice_time(layer->back);
+		 end = advice_time(advice_is_cast(j, i) ? j->backward : layer->end), back = advice_time(layer->back);
 
 	layer->kept += life->size;
 	replay_add(r, from, end < to ? end : to, life->size);
@@ -217,8 +224,10 @@ static void find_site(struct layers *l, struct advice *a)
 		if (!layer_of(l, i) || !advice_is_kept(l->j, i))
 			continue;
 		call = modulepaths_call(paths, l->j->blocks.block[i].life.birth.stack, l->list.depth);
-		if (call)
-			advice_at_stack(l->j, a, call);
+		if (!call)
+			continue;
+		advice_at_stack(l->j, a, call);
+		l->is_called_by_torch = advice_ends_in(l->j, call, "/torch/nn/modules/");
 	}
 }
 
@@ -232,13 +241,41 @@ static uint64_t forward_bytes(const struct advice_job *j)
 	return bytes;
 }
 
+/* What the list is called; with its owner where PyTorch calls the layers: the line may call other lists as well. */
+static const char *list_text(const struct layers *l, char *buf, size_t size)
+{
+	const char *name = l->list.name, *owner = "";
+
+	if (l->is_called_by_torch && l->list.parent)
+		owner = l->paths->path[l->list.parent - 1].name;
+	if (!*owner && !*name)
+		return "layers";
+	snprintf(buf, size, "%s%s%s", owner, *owner && *name ? "." : "", name);
+	return buf;
+}
+
+/* How, at the line that calls them, or from outside where it is PyTorch that does. */
+static void tell_action(const struct layers *l, struct advice *a, const char *where, const char *list)
+{
+	const char *with = "";
+
+	if (a->has_site && strstr(a->site.file, "/transformers/"))
+		with = "; with transformers, model.gradient_checkpointing_enable()";
+	if (l->is_called_by_torch)
+		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = functools.partial("
+				 "torch.utils.checkpoint.checkpoint, layer.forward, use_reentrant=False)", list, where);
+	else
+		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)%s",
+			      where, with);
+}
+
 static void tell(struct layers *l, struct advice *a)
 {
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
 	struct modulepath range = { .parent = l->list.parent };
-	const char *layers = *l->list.name ? l->list.name : "layers";
-	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128];
+	const char *layers = *l->list.name ? l->list.name : "layers", *list;
+	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128], text[64];
 
 	for (uint32_t i = 0; i < l->list.nr_layers; i++) {
 		const struct layer *layer = &l->layer[i];
@@ -254,11 +291,9 @@ static void tell(struct layers *l, struct advice *a)
 	modulepaths_text(l->paths, range.parent, 0, name, sizeof(name));
 	find_site(l, a);
 	advice_where(where, sizeof(where), a);
-	advice_title(a, "checkpoint %.16s %" PRIu32 "-%" PRIu32 "%s", layers, first, last, where);
-	advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)%s", where,
-		      a->has_site && strstr(a->site.file, "/transformers/")
-			      ? "; with transformers, model.gradient_checkpointing_enable()"
-			      : "");
+	list = list_text(l, text, sizeof(text));
+	advice_title(a, "checkpoint %.16s %" PRIu32 "-%" PRIu32 "%s", list, first, last, where);
+	tell_action(l, a, where, list);
 	advice_evidence(a, "%.32s %" PRIu32 "-%" PRIu32 "%s%s keep %s of activations until backward; checkpointed they "
 			   "keep %s", layers, first, last, *name ? " of " : "", name, human_bytes(size, kept + stays),
 			human_bytes(rest, stays));

@@ -9,11 +9,17 @@
 /* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
 #define SMALL_TENSOR 4096
 #define SCALE_BLOCK 256
-#define RANKS_USUAL 8
 
-static bool is_state(const struct advice_job *j, size_t i)
+bool advice_is_state(const struct advice_job *j, size_t i)
 {
 	return j->blocks.block[i].category == CATEGORY_OPTIMIZER_STATE;
+}
+
+bool advice_is_of_step(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_TEMPORARY && b->life.birth.phase == PHASE_OPTIMIZER;
 }
 
 /* A tensor of state that has as many values as a parameter has, wide ones. */
@@ -21,18 +27,17 @@ static bool is_wide(const struct advice_job *j, size_t i)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	return is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR && s->bytes >= 2 * advice_elements(s);
+	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR && s->bytes >= 2 * advice_elements(s);
 }
 
-/* The bytes of the state, and the largest of its tensors. 0: there is none. */
-static uint64_t state_bytes(const struct advice_job *j, size_t *largest)
+uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
 {
 	uint64_t bytes = 0, most = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (!is_state(j, i))
+		if (!advice_is_state(j, i))
 			continue;
 		bytes += life->size;
 		if (life->size > most) {
@@ -70,7 +75,7 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 {
 	char all[HUMAN_MAX], where[64];
 	size_t largest = 0;
-	uint64_t bytes = state_bytes(j, &largest);
+	uint64_t bytes = advice_state_bytes(j, &largest);
 
 	if (!bytes || !is_wide(j, largest))
 		return false;
@@ -108,8 +113,7 @@ static uint64_t bytes_of(const struct advice_job *j, enum category category)
 	return bytes;
 }
 
-/* The gradients of one pass are as large as the parameters that have any. */
-static uint64_t gradient_bytes(const struct advice_job *j)
+uint64_t advice_gradient_bytes(const struct advice_job *j)
 {
 	uint64_t gradients = bytes_of(j, CATEGORY_GRADIENT), parameters = bytes_of(j, CATEGORY_PARAMETER);
 
@@ -121,15 +125,11 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 	char size[HUMAN_MAX], moved[HUMAN_MAX], where[64];
 	struct replay r = advice_replay(j);
 	size_t largest = 0;
-	uint64_t bytes = state_bytes(j, &largest);
+	uint64_t bytes = advice_state_bytes(j, &largest);
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct category_block *b = &j->blocks.block[i];
-
-		if (is_state(j, i) || (b->life.birth.phase == PHASE_OPTIMIZER && b->category == CATEGORY_TEMPORARY))
-			continue;
-		advice_keep(&r, j, i);
-	}
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
+			advice_keep(&r, j, i);
 	a->after_bytes = advice_peak(j, &r);
 	if (!bytes)
 		return false;
@@ -140,39 +140,6 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 			 "\"offload_optimizer\": {\"device\": \"cpu\"}, or torchao's CPUOffloadOptimizer", where);
 	advice_evidence(a, "the state takes %s", human_bytes(size, bytes));
 	advice_cost(a, "%s go between GPU and host in each step: gradients there, parameters back",
-		    human_bytes(moved, 2 * gradient_bytes(j)));
-	return true;
-}
-
-bool advice_sharding(const struct advice_job *j, struct advice *a)
-{
-	uint64_t ranks = j->device->process->world_size > 1 ? (uint64_t)j->device->process->world_size : RANKS_USUAL;
-	char size[HUMAN_MAX], share[HUMAN_MAX], moved[HUMAN_MAX], where[64];
-	struct replay r = advice_replay(j);
-	size_t largest = 0;
-	uint64_t bytes = state_bytes(j, &largest);
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-
-		if (!is_state(j, i))
-			advice_keep(&r, j, i);
-		else
-			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				   life->size / ranks);
-	}
-	a->after_bytes = advice_peak(j, &r);
-	if (!bytes)
-		return false;
-	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "optimizer state over %" PRIu64 " ranks%s", ranks, where);
-	advice_action(a, "shard the optimizer's state over %" PRIu64 " ranks (ZeRO-1): "
-			 "torch.distributed.optim.ZeroRedundancyOptimizer around the optimizer that steps%s", ranks,
-		      where);
-	advice_evidence(a, "the state takes %s; each of %" PRIu64 " ranks would keep %s", human_bytes(size, bytes), ranks,
-			human_bytes(share, bytes / ranks));
-	advice_cost(a, "each step, the ranks send each other the parameters that they updated: %s",
-		    human_bytes(moved, gradient_bytes(j)));
+		    human_bytes(moved, 2 * advice_gradient_bytes(j)));
 	return true;
 }

@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/analysis/advice.h"
 #include "analyzer/ui/human.h"
@@ -53,7 +54,7 @@ static void find_until(struct saved *s)
 		next[k] = j->backward;
 	for (size_t i = j->blocks.nr_blocks; i-- > 0;) {
 		if (s->is_saved[i])
-			s->block[--left].until = advice_fits_parameter(j, i) ? j->backward : next[RESULTS_HELD - 1];
+			s->block[--left].until = advice_is_cast(j, i) ? j->backward : next[RESULTS_HELD - 1];
 		if (!advice_is_born(j, i, PHASE_FORWARD))
 			continue;
 		for (unsigned k = RESULTS_HELD - 1; k > 0; k--)
@@ -105,6 +106,23 @@ static bool is_matrix(const struct advice_job *j, size_t i, enum category catego
 	return j->blocks.block[i].category == category && j->shape[i].nr_dims >= 2 && advice_fits_parameter(j, i);
 }
 
+/* Is it a gradient whose node multiplies with the matrix, which save_on_cpu() brings back then? An embedding's does not. */
+static bool has_copy(const struct advice_job *j, size_t i)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	const struct stack_frame *node = NULL;
+	bool is_embedding;
+
+	if (!is_matrix(j, i, CATEGORY_GRADIENT) || !advice_is_born(j, i, PHASE_BACKWARD))
+		return false;
+	if (!stack_expand(&stack, &source, j->blocks.block[i].life.birth.stack, 0))
+		node = stack_node(&stack);
+	is_embedding = node && node->function && !strncmp(node->function, "Embedding", strlen("Embedding"));
+	stack_release(&stack);
+	return !is_embedding;
+}
+
 static uint64_t peak_without(const struct saved *s)
 {
 	const struct advice_job *j = s->j;
@@ -115,7 +133,7 @@ static uint64_t peak_without(const struct saved *s)
 
 		if (!s->is_saved[i])
 			advice_keep(&r, j, i);
-		if (is_matrix(j, i, CATEGORY_GRADIENT) && advice_is_born(j, i, PHASE_BACKWARD))
+		if (has_copy(j, i))
 			replay_add(&r, birth - 1, birth + REPLAY_SCALE, j->blocks.block[i].life.size);
 	}
 	for (size_t k = 0; k < s->nr; k++) {

@@ -71,9 +71,14 @@ static bool is_of_step(const struct advice_job *j, size_t i)
 	return !advice_fits_parameter(j, i);
 }
 
+/* The batch comes first, or behind the length and the parts of attention: [3, length, batch, features]. */
 static bool follows_batch(const struct batchcut *c, const struct tfmt_shape *s)
 {
-	return s->dims[0] % c->batch == 0 || (s->nr_dims > 1 && s->dims[1] == c->batch);
+	bool found = s->dims[0] % c->batch == 0 || (s->nr_dims == 2 && s->dims[1] == c->batch);
+
+	for (uint32_t i = 1; i + 1 < s->nr_dims; i++)
+		found |= s->dims[i] == c->batch;
+	return found;
 }
 
 /* A language model's logits may be for all tokens but one. */

@@ -21,7 +21,15 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 /* Would it have served the request that failed? */
 static bool is_enough(const struct advices *all, const struct advice *a)
 {
-	return all->lacking_bytes && !a->of_reserved && a->saved_bytes >= all->lacking_bytes;
+	return all->fits_bytes && !a->of_reserved && a->after_bytes <= all->fits_bytes;
+}
+
+/* Up to where the figures go: behind a failure the step was never seen. */
+static const char *extent(const struct advices *all, const struct advice *a)
+{
+	if (!all->at_failure)
+		return "";
+	return a->of_forward ? ", with the rest of forward" : ", up to the failure";
 }
 
 void print_advice(struct emit *e, const struct advices *all, unsigned most)
@@ -33,10 +41,10 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 
 		emit_blank(e);
 		emit_heading(e, "%s (saves %s)", a->title, human_bytes(saved, a->saved_bytes));
-		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s", a->of_reserved ? "reserved" : "allocated",
+		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
 			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
 			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
-			 is_enough(all, a) ? "; enough for the request that failed" : "",
+			 extent(all, a), is_enough(all, a) ? "; enough for the request that failed" : "",
 			 a->keeps_result ? "" : "; changes the result");
 		print_wrapped(e, "  ", "  ", figures);
 		print_wrapped(e, "  do:   ", "        ", a->action);
@@ -59,7 +67,11 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 		emit_uint(e, "after_bytes", NULL, a->after_bytes);
 		emit_uint(e, "saved_bytes", NULL, a->saved_bytes);
 		emit_bool(e, "keeps_result", NULL, a->keeps_result);
-		if (all->lacking_bytes)
+		if (all->at_failure)
+			emit_string(e, "until", NULL, a->of_forward ? "forward" : "failure");
+		else
+			emit_null(e, "until", NULL);
+		if (all->fits_bytes)
 			emit_bool(e, "enough", NULL, is_enough(all, a));
 		else
 			emit_null(e, "enough", NULL);

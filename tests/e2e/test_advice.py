@@ -14,6 +14,7 @@ MIDDLING = ("--width", "1024", "--words", "8000", "--batch", "8")
 # Of each kind: a job that has reason for it, and the habits of the same job with the advice applied.
 KINDS = {
     "checkpointing": (["--batch", "16"], ["checkpoint"]),
+    "checkpointing of layers that end with a norm": (["--batch", "16", "post"], ["checkpoint"]),
     "chunked_loss": (["--words", "50304", "--layers", "3"], ["chunks"]),
     "small_optimizer_state": ([*WIDE], ["state8"]),
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
@@ -26,6 +27,7 @@ KINDS = {
     "activation_offload": (["--batch", "16"], ["host"]),
     "optimizer_offload": ([*WIDE], ["offload"]),
     "sharded_optimizer": ([*WIDE], ["shard"]),
+    "sharded_optimizer of a large matrix": (["--words", "50304", "--layers", "3"], ["shard"]),
 }
 HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone"}
 
@@ -88,7 +90,7 @@ def test_two_layers_are_not_checkpointed(vramtrace, ran):
 
 def test_what_is_done_is_not_advised(vramtrace, ran):
     kinds = "checkpointing", "chunked_loss", "small_optimizer_state", "bf16_optimizer_state", "set_to_none", "free_before"
-    for name in (*kinds, "duplicated_storage", "activation_offload"):
+    for name in (*kinds, "duplicated_storage", "activation_offload", "sharded_optimizer"):
         before, habits = KINDS[name]
         after = [word for word in before if word not in HABITS] + habits
         assert name not in advice_of(vramtrace, ran(*after), "--always"), name

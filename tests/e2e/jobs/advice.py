@@ -4,7 +4,8 @@
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
 Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side). Advice applied: checkpoint,
-chunks, state8, state16, accumulate, offload, shard, host, load-host. What the model has: matrix (attention by hand), side.
+chunks, state8, state16, accumulate, offload, shard, host, load-host.
+What the model has: matrix (attention by hand), side, post (layers that end with their norm).
 """
 
 import argparse
@@ -33,10 +34,13 @@ class Block(nn.Module):
         batch, length, width = x.shape
         q, k, v = (
             part.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
-            for part in self.qkv(self.norm1(x)).split(width, dim=2)
+            for part in self.qkv(x if has("post") else self.norm1(x)).split(width, dim=2)
         )
         y = by_hand(q, k, v) if has("matrix") else functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        if has("post"):
+            x = self.norm1(x)
+            return self.norm2(x + self.down(functional.gelu(self.up(x))))
         side = x
         if has("clone"):
             side = x.clone()
