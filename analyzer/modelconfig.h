@@ -2,10 +2,10 @@
 /*
  * A model's size from its config.json (Hugging Face's): parameters, layers, heads, tokens of an image.
  *
- * The layout of known families is that of transformers, parameter by parameter; of others it is taken to be
- * Llama's, which is not exact. A configuration with a text_config and a vision_config is a language model
- * with a vision encoder (CLIP's layout) and a connector of two linear layers (LLaVA's). Counts are doubles:
- * exact below 2^53.
+ * The layout of known families is that of transformers, parameter by parameter (modelfamilies.def has the decoders,
+ * modelencoders.h the rest); of others it is taken to be Llama's, which is not exact. A configuration with a text_config
+ * and a vision_config is a language model with a vision encoder (CLIP's layout) and a connector of two linear layers
+ * (LLaVA's). Counts are doubles: exact below 2^53.
  */
 #ifndef VT_MODELCONFIG_H
 #define VT_MODELCONFIG_H
@@ -16,11 +16,13 @@ struct modelconfig {
 	char type[48];
 	bool is_exact; /* the family is known, and no key of it that changes the layout is not */
 	bool has_vision;
+	bool is_encoder; /* it has no KV cache */
 	double parameters; /* all of it: */
 	double language, vision, connector;
 	double active; /* parameters of a mixture of experts that a token passes; else as all */
 	/* of the language model */
 	double hidden, inter, layers, heads, kv_heads, head_dim, vocab;
+	double length; /* the most tokens that an encoder has positions for, an image's exactly; 0: as many as wanted */
 	/* of the vision encoder */
 	double vision_hidden, image_size, patch_size;
 };

@@ -13,6 +13,8 @@
 #include "analyzer/ui/message.h"
 
 #define CONTEXT_USUAL (500u << 20)
+#define LENGTH_USUAL 2048
+#define LENGTH_NOT_GIVEN INT64_MIN
 
 enum { FP32, BF16, FP16, MIXED };
 static const char *const precision_names[] = { "fp32", "bf16", "fp16", "mixed", NULL };
@@ -39,7 +41,7 @@ static const struct opt estimate_optv[] = {
 	OPT_STRING(0, "frozen", struct estimate_opts, frozen, "SHARE|PARTS",
 		   "of the parameters: 0.99, 99%; vision,connector"),
 	OPT_INT('b', "batch", struct estimate_opts, batch, "B", "sequences (1)"),
-	OPT_INT('l', "length", struct estimate_opts, length, "L", "tokens of a sequence (2048)"),
+	OPT_INT('l', "length", struct estimate_opts, length, "L", "tokens of a sequence (2048, or an encoder's)"),
 	OPT_STRING(0, "activations", struct estimate_opts, activations, "A",
 		   "values a token: 5065216; 2.5x: parameters"),
 	OPT_FLAG(0, "checkpointing", struct estimate_opts, checkpointing,
@@ -189,7 +191,7 @@ static int check_options(const struct estimate_opts *o, const struct sizing_job 
 		int64_t value, min, max;
 	} ranges[] = {
 		{ "batch", o->batch, 1, INT64_C(1) << 40 },
-		{ "length", o->length, 0, INT64_C(1) << 32 },
+		{ "length", o->length == LENGTH_NOT_GIVEN ? 0 : o->length, 0, INT64_C(1) << 32 },
 		{ "layers", o->layers, 0, 1 << 20 },
 		{ "hidden", o->hidden, 0, 1 << 28 },
 		{ "heads", o->heads, 0, 1 << 20 },
@@ -220,6 +222,14 @@ static void set_precision(struct sizing_job *j, int precision)
 	j->compute_bytes = precision == FP32 ? 4 : 2;
 }
 
+/* Tokens of a sequence where the options do not tell: as many as an encoder has positions for. */
+static double usual_length(const struct modelconfig *c, const char *image)
+{
+	if (c->patch_size > 0 && !c->has_vision && image)
+		return 0;
+	return c->length > 0 && c->length < LENGTH_USUAL ? c->length : LENGTH_USUAL;
+}
+
 static void set_shape(struct sizing_job *j, const struct estimate_opts *o, const struct estimate *x)
 {
 	const struct modelconfig *c = &x->config;
@@ -227,7 +237,9 @@ static void set_shape(struct sizing_job *j, const struct estimate_opts *o, const
 	j->layers = o->layers ? (double)o->layers : c->layers;
 	j->hidden = o->hidden ? (double)o->hidden : c->hidden;
 	j->heads = o->heads ? (double)o->heads : c->heads;
-	j->kv_heads = o->kv_heads                    ? (double)o->kv_heads
+	j->length = o->length != LENGTH_NOT_GIVEN ? (double)o->length : usual_length(c, o->image);
+	j->kv_heads = c->is_encoder                  ? 0
+		      : o->kv_heads                  ? (double)o->kv_heads
 		      : c->kv_heads > 0 && !o->heads ? c->kv_heads
 						     : j->heads;
 	j->head_dim = c->head_dim > 0 && !o->hidden && !o->heads ? c->head_dim
@@ -269,7 +281,6 @@ static int describe(struct estimate *x, const struct estimate_opts *o)
 		.optimizer = (enum sizing_optimizer)o->optimizer,
 		.is_fused = o->fused,
 		.batch = (double)o->batch,
-		.length = (double)o->length,
 		.activations_per_token = NAN,
 		.activations_ratio = NAN,
 		.measured_activations = NAN,
@@ -323,7 +334,7 @@ int cmd_estimate(int argc, const char **argv)
 {
 	struct estimate_opts o = { .optimizer = SIZING_ADAM,
 				   .batch = 1,
-				   .length = 2048,
+				   .length = LENGTH_NOT_GIVEN,
 				   .patch = 14,
 				   .gpus = 1,
 				   .tensor_parallel = 1,

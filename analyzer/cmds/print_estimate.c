@@ -162,8 +162,9 @@ static void print_checkpointed(struct emit *e, const struct estimate *x, const c
 static void print_activations(struct emit *e, const struct estimate *x)
 {
 	const struct sizing_job *j = &x->job;
-	const char *error = isnan(j->activations_per_token) ?
-				    "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured" : NULL;
+	const char *error = !isnan(j->activations_per_token)             ? NULL
+			    : x->config.is_encoder ? "ViT-B/16: 1.89 M by it, 0.16 M measured: use --measure"
+						   : "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured";
 	char n[HUMAN_MAX], by[48], tokens[HUMAN_MAX];
 
 	if (!isnan(j->measured_activations)) {
@@ -192,21 +193,23 @@ static void print_terms(struct emit *e, const struct estimate *x)
 
 	emit_table_begin(e, "terms", columns);
 	print_model_term(e, x);
-	if (j->is_inference) {
+	if (j->is_inference && !x->config.is_encoder) {
 		term(e, "KV cache", x->sizing.kv_cache, "a paged cache rounds up to its pages",
 		     "2 x %.0f x %.0f x %.0f x %.0f x %.0f x %g bytes%s", j->layers, j->batch, j->kv_heads,
 		     j->length + j->image_tokens, j->head_dim, j->compute_bytes, spread(by, j, 4));
-	} else {
+	} else if (!j->is_inference) {
 		print_training_terms(e, x);
 		print_activations(e, x);
 	}
 	term(e, "context", j->context_bytes, "0.15 to 0.6 GiB by GPU; NCCL and cuBLAS come on top",
 	     "--context");
 	term(e, "total", x->sizing.total, NULL, "%s",
-	     j->is_inference      ? "context + parameters + KV cache"
+	     j->is_inference      ? (x->config.is_encoder ? "context + parameters" : "context + parameters + KV cache")
 	     : j->keeps_gradients ? "all others + max(intermediates, activations)"
 				  : "max(gradients + intermediates, activations)");
 	emit_table_end(e);
+	if (!j->is_inference && !j->keeps_gradients)
+		emit_text(e, "total: that max(...) + parameters + optimizer + context");
 	if (!j->is_inference && isnan(j->activations_per_token) && isnan(j->activations_ratio) &&
 	    isnan(j->measured_activations))
 		emit_text(e, "activations: 4.6894e-4 x N + 1.8494e6 values a token; --measure counts them");

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from harness import TREE
@@ -39,9 +40,40 @@ VARIANTS = {
     "gptj": [{"n_embd": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000, "rotary_dim": 16}],
     "opt": [GPT | {"ffn_dim": 320, "word_embed_proj_dim": 192, "max_position_embeddings": 100}],
     "bloom": [{"hidden_size": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000}],
-    "falcon": [GPT, GPT | {"multi_query": False, "bias": True}, GPT | {"parallel_attn": False}],
+    "falcon": [GPT, GPT | {"multi_query": False, "bias": True}, GPT | {"parallel_attn": False},
+               GPT | {"new_decoder_architecture": True, "num_kv_heads": 2}],
 }  # fmt: skip
 CASES = [(family, variant) for family, variants in VARIANTS.items() for variant in [{}, *variants]]
+
+
+# Encoders, and encoders with a decoder (analyzer/modelencoders.c): classes, and a shape that is not the default one.
+TEXT = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 320,
+        "vocab_size": 1000, "max_position_embeddings": 70}  # fmt: skip
+LABELS = {"id2label": {i: str(i) for i in range(7)}}
+PAIR = {"d_model": 192, "vocab_size": 1000}
+T5 = PAIR | {"d_kv": 16, "d_ff": 320, "num_layers": 3, "num_heads": 6}
+ENCODERS = {
+    "bert": (["BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification",
+              "BertForTokenClassification", "BertForQuestionAnswering", "BertForNextSentencePrediction"],
+             TEXT | LABELS),
+    "roberta": (["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification",
+                 "RobertaForTokenClassification"], TEXT | LABELS | {"type_vocab_size": 1}),
+    "xlm-roberta": (["XLMRobertaForMaskedLM"], TEXT),
+    "camembert": (["CamembertModel"], TEXT),
+    "vit": (["ViTModel", "ViTForImageClassification"],
+            {key: TEXT[key] for key in ("hidden_size", "num_hidden_layers", "intermediate_size")} | LABELS
+            | {"num_attention_heads": 6, "image_size": 100, "patch_size": 14, "qkv_bias": False}),
+    "clip": (["CLIPModel"], {"projection_dim": 96, "text_config": TEXT,
+                             "vision_config": {"hidden_size": 128, "num_hidden_layers": 2, "image_size": 90,
+                                               "intermediate_size": 320, "num_attention_heads": 4}}),
+    "t5": (["T5Model", "T5ForConditionalGeneration", "T5EncoderModel"],
+           T5 | {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 2}),
+    "mt5": (["MT5Model", "MT5EncoderModel"], T5),
+    "bart": (["BartModel", "BartForConditionalGeneration"],
+             PAIR | {"encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 320, "decoder_ffn_dim": 100,
+                     "encoder_attention_heads": 6, "decoder_attention_heads": 6, "max_position_embeddings": 70}),
+}  # fmt: skip
+ENCODER_CASES = [(family, name, shape) for family, (names, shape) in ENCODERS.items() for name in names]
 
 
 @pytest.fixture
@@ -72,6 +104,31 @@ def test_parameters_of_families(estimate, tmp_path, family, variant):
         assert result["exact_parameters"]
 
 
+@pytest.mark.parametrize("family, name, shape", ENCODER_CASES, ids=[name for _, name, _ in ENCODER_CASES])
+def test_parameters_of_encoders(estimate, tmp_path, family, name, shape):
+    for variant in {}, shape:
+        config = CONFIG_MAPPING[family](**variant)
+        with torch.device("meta"):
+            model = getattr(transformers, name)(config)
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({"model_type": family, "architectures": [name]} | variant))
+        result = estimate("--config", path)
+        assert result["parameters"] == parameters_of(model), variant
+        assert result["exact_parameters"]
+
+
+def test_sequences_of_encoders(estimate, tmp_path):
+    """As long as they have positions for, an image's patches; no KV cache."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "vit", "image_size": 336, "patch_size": 14}))
+    assert estimate("--config", path)["tokens"] == 24 * 24 + 1
+    assert estimate("--config", path, "-b", "2", "--image", "28x28")["tokens"] == 2 * 4
+    assert set(terms_of(estimate("--config", path, "--inference"))) == {"parameters", "context", "total"}
+    path.write_text(json.dumps({"model_type": "bert"}))
+    assert estimate("--config", path)["tokens"] == 512
+    assert estimate("--config", path, "--length", "128")["tokens"] == 128
+
+
 @pytest.mark.parametrize(
     "parameters, config",
     [
@@ -83,8 +140,13 @@ def test_parameters_of_families(estimate, tmp_path, family, variant):
                          "vocab_size": 128256, "tie_word_embeddings": False}),
         (46_702_792_704, {"model_type": "mixtral"}),
         (124_439_808, {"model_type": "gpt2"}),
+        (247_577_856, {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 768,
+                       "num_layers": 12, "num_heads": 12, "feed_forward_proj": "gated-gelu",
+                       "tie_word_embeddings": False}),
+        (41_303_293_952, {"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128,
+                          "num_hidden_layers": 60, "num_kv_heads": 8, "new_decoder_architecture": True}),
     ],
-    ids=["Qwen2.5-1.5B", "Llama-3.1-8B", "Mixtral-8x7B", "GPT-2"],
+    ids=["Qwen2.5-1.5B", "Llama-3.1-8B", "Mixtral-8x7B", "GPT-2", "FLAN-T5-base", "Falcon-40B"],
 )  # fmt: skip
 def test_published_parameters(estimate, tmp_path, parameters, config):
     path = tmp_path / "config.json"
@@ -95,6 +157,8 @@ def test_published_parameters(estimate, tmp_path, parameters, config):
 def test_all_families_are_tested():
     definitions = (TREE / "analyzer" / "modelfamilies.def").read_text()
     assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == set(VARIANTS)
+    encoders = (TREE / "analyzer" / "modelencoders.c").read_text()
+    assert set(re.findall(r'{ "([\w-]+)",\s+count_', encoders)) == set(ENCODERS)
 
 
 def llava(tmp_path, hidden, inter, layers, heads):

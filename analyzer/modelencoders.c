@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* Parameters of encoders, and of encoders with a decoder; see modelencoders.h. */
+#include "analyzer/modelencoders.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROBERTA_OFFSET 2 /* of its learned positions, that no token has; BART's, too, has as many on top */
+
+/* A matrix and its bias; a norm's weight and bias. */
+static double linear(double rows, double columns)
+{
+	return rows * columns + rows;
+}
+
+static double norms(double nr, double hidden)
+{
+	return nr * 2 * hidden;
+}
+
+static double mlp(double hidden, double inter)
+{
+	return linear(inter, hidden) + linear(hidden, inter);
+}
+
+/* Attention with biases, one MLP, and their two norms. */
+static double encoder_layer(double hidden, double inter)
+{
+	return 4 * linear(hidden, hidden) + mlp(hidden, inter) + norms(2, hidden);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && !strcmp(name + n - m, end);
+}
+
+/* The class behind the family's name: "Model", "ForMaskedLM"; a file that does not say has the family's Model. */
+static bool is_class(const struct modelkeys *k, const char *end)
+{
+	const char *name = modelkeys_architecture(k);
+
+	return ends_with(*name ? name : "Model", end);
+}
+
+static bool is_language_model(const struct modelkeys *k)
+{
+	return is_class(k, "ForMaskedLM") || is_class(k, "LMHeadModel") || is_class(k, "ForCausalLM");
+}
+
+/* What a language model has on top of an encoder: its matrix is the embedding's, its bias is not. */
+static double language_head(const struct modelconfig *m, const struct modelkeys *k)
+{
+	double matrix = modelkeys_flag(k, "tie_word_embeddings", true) ? 0 : m->vocab * m->hidden;
+
+	return linear(m->hidden, m->hidden) + norms(1, m->hidden) + m->vocab + matrix;
+}
+
+static void read_text_sizes(struct modelconfig *m, const struct modelkeys *k, double vocab)
+{
+	m->hidden = modelkeys_number(k, 768, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_number(k, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_number(k, 12, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_number(k, 3072, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_number(k, vocab, "vocab_size", NULL, NULL);
+	m->is_encoder = true;
+}
+
+/* Embeddings and layers of BERT and its like. */
+static double text_encoder(struct modelconfig *m, const struct modelkeys *k)
+{
+	double positions = modelkeys_number(k, 512, "max_position_embeddings", NULL, NULL);
+	double types = modelkeys_number(k, 2, "type_vocab_size", NULL, NULL);
+
+	m->length = positions;
+	return (m->vocab + positions + types) * m->hidden + norms(1, m->hidden) +
+	       m->layers * encoder_layer(m->hidden, m->inter);
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+static void count_bert(struct modelconfig *m, const struct modelkeys *k)
+{
+	double pooler, labels = modelkeys_labels(k);
+
+	read_text_sizes(m, k, 30522);
+	m->language = text_encoder(m, k);
+	pooler = linear(m->hidden, m->hidden);
+	if (is_class(k, "ForPreTraining"))
+		m->language += pooler + language_head(m, k) + linear(2, m->hidden);
+	else if (is_language_model(k))
+		m->language += language_head(m, k);
+	else if (is_class(k, "ForSequenceClassification"))
+		m->language += pooler + linear(labels, m->hidden);
+	else if (is_class(k, "ForTokenClassification") || is_class(k, "ForQuestionAnswering"))
+		m->language += linear(labels, m->hidden);
+	else if (is_class(k, "ForNextSentencePrediction"))
+		m->language += pooler + linear(2, m->hidden);
+	else
+		m->language += pooler;
+	m->is_exact = !is_class(k, "ForMultipleChoice");
+}
+
+static void count_roberta(struct modelconfig *m, const struct modelkeys *k)
+{
+	double labels = modelkeys_labels(k);
+
+	read_text_sizes(m, k, strcmp(modelkeys_text(k, "model_type"), "roberta") ? 30522 : 50265);
+	m->language = text_encoder(m, k);
+	m->length = fmax(0, m->length - ROBERTA_OFFSET);
+	if (is_language_model(k))
+		m->language += language_head(m, k);
+	else if (is_class(k, "ForSequenceClassification"))
+		m->language += linear(m->hidden, m->hidden) + linear(labels, m->hidden);
+	else if (is_class(k, "ForTokenClassification") || is_class(k, "ForQuestionAnswering"))
+		m->language += linear(labels, m->hidden);
+	else
+		m->language += linear(m->hidden, m->hidden);
+	m->is_exact = !is_class(k, "ForMultipleChoice");
+}
+
+static void count_vit(struct modelconfig *m, const struct modelkeys *k)
+{
+	double h, side, qkv_bias = modelkeys_flag(k, "qkv_bias", true) ? 0 : 3;
+
+	read_text_sizes(m, k, 0);
+	h = m->vision_hidden = m->hidden;
+	m->image_size = modelkeys_number(k, 224, "image_size", NULL, NULL);
+	m->patch_size = modelkeys_number(k, 16, "patch_size", NULL, NULL);
+	side = m->patch_size > 0 ? floor(m->image_size / m->patch_size) : 0;
+	m->layers = side > 0 ? m->layers : 0; /* not even one patch: no model */
+	m->length = side * side + 1;
+	m->language = linear(h, modelkeys_number(k, 3, "num_channels", NULL, NULL) * m->patch_size * m->patch_size) +
+		      h + m->length * h + m->layers * (encoder_layer(h, m->inter) - qkv_bias * h) + norms(1, h) +
+		      (is_class(k, "ForImageClassification") ? linear(modelkeys_labels(k), h) : linear(h, h));
+	m->is_exact = is_class(k, "ForImageClassification") || is_class(k, "Model");
+}
+
+/* A matrix of an encoder with a decoder is shared by both's embeddings, and by the logits where they are tied. */
+static double shared_matrices(const struct modelconfig *m, const struct modelkeys *k)
+{
+	bool is_tied = modelkeys_flag(k, "tie_word_embeddings", strcmp(modelkeys_text(k, "model_type"), "mt5"));
+
+	return m->vocab * m->hidden * (is_class(k, "ForConditionalGeneration") && !is_tied ? 2 : 1);
+}
+
+static void count_t5(struct modelconfig *m, const struct modelkeys *k)
+{
+	bool is_mt5 = !strcmp(modelkeys_text(k, "model_type"), "mt5");
+	const char *way = modelkeys_text(k, "feed_forward_proj");
+	double encoders, decoders, attention, buckets, mlp_bytes;
+
+	m->hidden = modelkeys_number(k, 512, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_number(k, is_mt5 ? 6 : 8, "num_heads", "num_attention_heads", NULL);
+	m->head_dim = modelkeys_number(k, 64, "d_kv", NULL, NULL);
+	m->inter = modelkeys_number(k, is_mt5 ? 1024 : 2048, "d_ff", NULL, NULL);
+	m->vocab = modelkeys_number(k, is_mt5 ? 250112 : 32128, "vocab_size", NULL, NULL);
+	encoders = modelkeys_number(k, is_mt5 ? 8 : 6, "num_layers", "num_hidden_layers", NULL);
+	decoders = is_class(k, "EncoderModel") ? 0 : modelkeys_number(k, encoders, "num_decoder_layers", NULL, NULL);
+	buckets = modelkeys_number(k, 32, "relative_attention_num_buckets", NULL, NULL) * m->heads;
+	m->layers = encoders + decoders;
+	attention = 4 * m->hidden * m->heads * m->head_dim;
+	mlp_bytes = (strncmp(*way ? way : is_mt5 ? "gated" : "relu", "gated", 5) ? 2 : 3) * m->hidden * m->inter;
+	m->language = shared_matrices(m, k) + encoders * (attention + mlp_bytes + 2 * m->hidden) +
+		      decoders * (2 * attention + mlp_bytes + 3 * m->hidden) +
+		      (decoders > 0 ? 2 : 1) * (buckets + m->hidden);
+	m->is_encoder = !(decoders > 0);
+	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+}
+
+static void count_bart(struct modelconfig *m, const struct modelkeys *k)
+{
+	double encoders = modelkeys_number(k, 12, "encoder_layers", NULL, NULL);
+	double decoders = modelkeys_number(k, 12, "decoder_layers", NULL, NULL), h, encoder_inter, positions;
+
+	h = m->hidden = modelkeys_number(k, 1024, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_number(k, 16, "encoder_attention_heads", "num_attention_heads", NULL);
+	m->vocab = modelkeys_number(k, 50265, "vocab_size", NULL, NULL);
+	m->inter = modelkeys_number(k, 4096, "decoder_ffn_dim", NULL, NULL);
+	encoder_inter = modelkeys_number(k, 4096, "encoder_ffn_dim", NULL, NULL);
+	positions = modelkeys_number(k, 1024, "max_position_embeddings", NULL, NULL);
+	m->layers = encoders + decoders;
+	m->language = shared_matrices(m, k) + 2 * ((positions + ROBERTA_OFFSET) * h + norms(1, h)) +
+		      encoders * encoder_layer(h, encoder_inter) +
+		      decoders * (encoder_layer(h, m->inter) + 4 * linear(h, h) + norms(1, h));
+	m->length = positions;
+	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+}
+
+bool modelencoders_vision(struct modelconfig *m, const struct modelkeys *k)
+{
+	double layers = modelkeys_number(k, 12, "num_hidden_layers", "depth", NULL), h, inter, patches;
+
+	h = modelkeys_number(k, 768, "hidden_size", "embed_dim", NULL);
+	inter = modelkeys_number(k, 4 * h, "intermediate_size", NULL, NULL);
+	m->image_size = modelkeys_number(k, 224, "image_size", NULL, NULL);
+	m->patch_size = modelkeys_number(k, 32, "patch_size", NULL, NULL);
+	if (!(h > 0 && layers > 0 && m->patch_size > 0 && m->image_size >= m->patch_size))
+		return false;
+	patches = pow(floor(m->image_size / m->patch_size), 2);
+	m->vision_hidden = h;
+	m->vision = h + 3 * h * m->patch_size * m->patch_size + (patches + 1) * h + norms(2, h) +
+		    layers * encoder_layer(h, inter);
+	m->has_vision = true;
+	return true;
+}
+
+/* A part of CLIP's configuration; one without keys where the file has none. */
+static struct modelkeys part_of(const struct modelkeys *k, const char *name)
+{
+	struct json_object *part = modelkeys_find(k, name);
+
+	return (struct modelkeys){ .object = part && json_object_is_type(part, json_type_object) ? part : NULL,
+				   .wrong = k->wrong };
+}
+
+static void count_clip(struct modelconfig *m, const struct modelkeys *k)
+{
+	struct modelkeys text = part_of(k, "text_config"), vision = part_of(k, "vision_config");
+	double projected = modelkeys_number(k, 512, "projection_dim", NULL, NULL);
+
+	m->hidden = modelkeys_number(&text, 512, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_number(&text, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_number(&text, 8, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_number(&text, 2048, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_number(&text, 49408, "vocab_size", NULL, NULL);
+	m->length = modelkeys_number(&text, 77, "max_position_embeddings", NULL, NULL);
+	m->language = (m->vocab + m->length) * m->hidden + m->layers * encoder_layer(m->hidden, m->inter) +
+		      norms(1, m->hidden);
+	if (modelencoders_vision(m, &vision))
+		m->connector = projected * (m->hidden + m->vision_hidden) + 1; /* the scale of the logits */
+	m->is_encoder = true;
+	m->is_exact = m->has_vision && is_class(k, "Model");
+}
+
+static const struct {
+	const char *type;
+	void (*count)(struct modelconfig *m, const struct modelkeys *k);
+} families[] = {
+	{ "bert", count_bert },		{ "roberta", count_roberta }, { "xlm-roberta", count_roberta },
+	{ "camembert", count_roberta }, { "vit", count_vit },	      { "clip", count_clip },
+	{ "t5", count_t5 },		{ "mt5", count_t5 },	      { "bart", count_bart },
+};
+#define NR_FAMILIES (sizeof(families) / sizeof(families[0]))
+
+static size_t family_of(const struct modelkeys *k)
+{
+	size_t i = 0;
+
+	while (i < NR_FAMILIES && strcmp(modelkeys_text(k, "model_type"), families[i].type))
+		i++;
+	return i;
+}
+
+bool modelencoders_knows(const struct modelkeys *k)
+{
+	return family_of(k) < NR_FAMILIES;
+}
+
+bool modelencoders_count(struct modelconfig *m, const struct modelkeys *k)
+{
+	families[family_of(k)].count(m, k);
+	m->kv_heads = m->is_encoder ? 0 : m->heads;
+	if (!(m->head_dim > 0))
+		m->head_dim = m->heads > 0 ? floor(m->hidden / m->heads) : 0;
+	return m->hidden > 0 && m->layers > 0 && m->heads > 0 && m->head_dim > 0 && m->language > 0;
+}
