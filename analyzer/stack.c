@@ -31,10 +31,16 @@ static struct stack_frame *stack_push(struct stack *stack)
 	return &stack->frame[stack->nr_frames++];
 }
 
-/* Python code of PyTorch itself, of the import system, and compiled text without a file of its own. */
+/* Python's own library: copy.deepcopy(), threads, contexts. */
+static bool is_library_code(const char *file)
+{
+	return strstr(file, "/lib/python3.") && !strstr(file, "/site-packages/") && !strstr(file, "/dist-packages/");
+}
+
+/* Python code of PyTorch itself, of Python's library, and compiled text without a file of its own. */
 static bool is_framework_code(const struct stack_source *source, const char *file)
 {
-	return mapping_is_torch(source->mapping, file) || !strncmp(file, "<frozen ", 8);
+	return mapping_is_torch(source->mapping, file) || is_library_code(file) || !strncmp(file, "<frozen ", 8);
 }
 
 /* The simulated device's own code, and the part of PyTorch through which that is entered. */
