@@ -108,11 +108,16 @@ static void divide_outside(struct oom_story *s, const struct oom_message *m)
 	if (s->self)
 		own = s->self->used;
 	for (size_t i = 0; i < m->nr_processes; i++) {
+		struct oom_figure used = m->process[i].used;
+
 		if (&m->process[i] == s->self)
 			continue;
-		s->others = i && s->others.known ? oom_figure_plus(s->others, m->process[i].used)
-						 : m->process[i].used;
-		listed = oom_figure_plus(listed, m->process[i].used);
+		/* What NVML does not know it may give as 2^64 - 1. */
+		used = believable(s, "another process", used);
+		if (!used.known)
+			continue;
+		s->others = s->others.known ? oom_figure_plus(s->others, used) : used;
+		listed = oom_figure_plus(listed, used);
 	}
 	s->own_outside = oom_figure_minus(own, s->reserved);
 	s->own_outside.known &= s->own_outside.bytes + s->own_outside.slack >= 0;

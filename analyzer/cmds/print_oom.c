@@ -73,7 +73,8 @@ static void say_largest_process(struct sentences *to, const struct oom_message *
 	struct figures f;
 
 	for (size_t i = 0; i < m->nr_processes; i++)
-		if (&m->process[i] != s->self && (!largest || m->process[i].used.bytes > largest->used.bytes))
+		if (&m->process[i] != s->self && m->process[i].used.bytes <= s->others.bytes &&
+		    (!largest || m->process[i].used.bytes > largest->used.bytes))
 			largest = &m->process[i];
 	if (largest)
 		say(to, "process %" PRIu64 " alone holds %s", largest->pid, FIG(a, largest->used));
