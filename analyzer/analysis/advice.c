@@ -184,7 +184,7 @@ const char *advice_where(char *buf, size_t size, const struct advice *a)
 
 	*buf = 0;
 	if (a->has_site)
-		snprintf(buf, size, " at %.20s:%" PRIu32, name ? name + 1 : a->site.file, a->site.line);
+		snprintf(buf, size, " at %.40s:%" PRIu32, name ? name + 1 : a->site.file, a->site.line);
 	return buf;
 }
 
@@ -197,10 +197,31 @@ const char *advice_where(char *buf, size_t size, const struct advice *a)
 		vsnprintf(a->field, sizeof(a->field), format, args);                                         \
 		va_end(args);                                                                                \
 	}
-FILL(title, title)
 FILL(action, action)
 FILL(evidence, evidence)
 FILL(cost, cost)
+
+/* A title that is too long loses of the middle of its file's name: the line must not be cut. */
+void advice_title(struct advice *a, const char *format, ...)
+{
+	char text[4 * ADVICE_TITLE_MAX], *name = NULL, *end;
+	size_t length, over;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	length = strlen(text);
+	for (char *at = text; (at = strstr(at, " at ")); at++)
+		name = at;
+	end = name ? strrchr(name, '.') : NULL; /* of its extension */
+	over = length < ADVICE_TITLE_MAX ? 0 : length - ADVICE_TITLE_MAX + 2; /* with room for a '~' */
+	if (over && end && (size_t)(end - name) > strlen(" at ") + over) {
+		end[-(ptrdiff_t)over] = '~';
+		memmove(end - over + 1, end, strlen(end) + 1);
+	}
+	snprintf(a->title, sizeof(a->title), "%s", text);
+}
 
 /* ---- the window ------------------------------------------------------------------------------ */
 
