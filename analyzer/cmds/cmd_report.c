@@ -330,7 +330,7 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 {
 	const struct model_device *d = page->device;
 	const struct autopsy *a = &found->autopsy;
-	unsigned nr_advice = 0, lines = OTHER_LINES + text_run(e, m, d);
+	unsigned nr_advice = 0, action = print_autopsy_action(NULL, a), lines = OTHER_LINES + text_run(e, m, d);
 	bool is_short;
 	int err;
 
@@ -346,8 +346,12 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 	/* Holders and advice say more than a second line of what is next. */
 	if (autopsy_is_about_size(a) && !page->growth.nr_findings)
 		nr_advice = advice_lines(&found->advices, lines - 1 + HOLDERS_SHOWN);
-	is_short = !verbose && lines + HOLDERS_SHOWN + nr_advice > PAGE_LINES;
-	err = text_holders(e, m, d, lines - is_short + nr_advice);
+	if (lines - 1 + HOLDERS_SHOWN + action > PAGE_LINES)
+		action = 0;
+	is_short = !verbose && lines + HOLDERS_SHOWN + nr_advice + action > PAGE_LINES;
+	err = text_holders(e, m, d, lines - is_short + nr_advice + action);
+	if (action)
+		print_autopsy_action(e, a);
 	print_advice_brief(e, &found->advices, "do: ", "do: ", nr_advice);
 	if (verbose)
 		print_facts_whole(e, &found->facts);

@@ -215,6 +215,13 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 	return print_wrapped(e, "", "  ", text);
 }
 
+unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
+{
+	if (!a->nr_findings || autopsy_is_about_size(a) || !a->finding[0].nr_advice)
+		return 0;
+	return print_wrapped(e, "do: ", "    ", a->finding[0].advice[0]);
+}
+
 /* Returns how many lines there are. */
 static unsigned print_verdict(struct emit *e, const struct autopsy *a)
 {

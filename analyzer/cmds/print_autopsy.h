@@ -13,6 +13,12 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 /* The verdict in one line, without its sentence. Returns its lines: 1, or 0 where there is none. */
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a);
 
+/*
+ * What to do against the verdict itself, where no saving of memory elsewhere is the cure. Returns how many lines there
+ * are, and without an e only counts them.
+ */
+unsigned print_autopsy_action(struct emit *e, const struct autopsy *a);
+
 /* As members of the device's object: state, holders, findings. */
 void print_autopsy_state(struct emit *e, const struct autopsy *a);
 
