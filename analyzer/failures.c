@@ -91,6 +91,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		.allocated = b->allocated_bytes,
 		.reserved = b->reserved_bytes,
 		.python_stack = ev->python_stack,
+		.shape = ev->shape,
 		.native_stack = is_refused ? d->refused.native_stack : ev->native_stack,
 		.stream = ev->stream,
 		.phase = (uint8_t)books->phase,

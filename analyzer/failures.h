@@ -27,6 +27,7 @@ struct failure {
 	uint64_t largest_cached; /* block that was free within what is reserved; 0 also where nobody looked */
 	uint32_t python_stack;
 	uint32_t native_stack; /* of the refused call, else of the request */
+	uint32_t shape;        /* TFMT_DEF_SHAPE of the tensor, 0 = not known */
 	uint32_t nr_begun;     /* backward passes begun before, if lives are kept */
 	uint32_t nr_cycles;
 	uint16_t stream;

@@ -353,13 +353,20 @@ void autopsy_release(struct autopsy *a)
 	*a = (struct autopsy)AUTOPSY_INIT;
 }
 
+/* One tensor out of line, that no smaller batch mends. */
+static bool is_one_tensor(const struct autopsy *a)
+{
+	return !strcmp(a->finding[0].cause, "larger_tensor");
+}
+
 bool autopsy_is_about_size(const struct autopsy *a)
 {
 	enum verdict verdict = a->finding[0].verdict;
 
 	if (!a->nr_findings)
 		return true;
-	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION;
+	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
+	       !is_one_tensor(a);
 }
 
 /* ---- for causes ------------------------------------------------------------------------------ */
@@ -396,14 +403,30 @@ uint64_t autopsy_rounded(uint64_t bytes)
 	return (bytes + 511) / 512 * 512;
 }
 
-static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native)
+/* The frame outside of the outermost module's call; -1: none called one. */
+static int behind_modules(const struct stack *stack)
+{
+	int last = -1;
+
+	for (uint32_t i = 0; i < stack->nr_frames && !stack->frame[i].from_forward; i++) {
+		const char *file = stack->frame[i].python ? stack->frame[i].file : NULL;
+
+		if (file && strstr(file, "/torch/nn/modules/module.py"))
+			last = (int)i;
+	}
+	return last < 0 ? -1 : last + 1;
+}
+
+static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
+			bool of_model)
 {
 	struct stack_source source = model_stack_source(a->model, a->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
+	int from = of_model && site >= 0 ? behind_modules(&stack) : -1;
 
 	if (site >= 0 && stack.frame[site].python)
-		caller = stack_program(&stack, site);
+		caller = stack_program(&stack, from > site ? from : site);
 	f->has_caller = caller > site;
 	if (f->has_caller)
 		f->caller = stack.frame[caller];
@@ -415,7 +438,14 @@ void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t
 	f->site = a->place[place].frame;
 	f->has_site = f->site.file || f->site.function;
 	if (f->has_site && !a->failure->is_driver)
-		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0);
+		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0, false);
+}
+
+void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block)
+{
+	autopsy_at_place(a, f, a->block[block].place);
+	if (f->has_site)
+		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, true);
 }
 
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
@@ -423,7 +453,7 @@ void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
 	f->site = a->site;
 	f->has_site = a->has_site;
 	if (f->has_site)
-		find_caller(a, f, a->failure->python_stack, a->failure->native_stack);
+		find_caller(a, f, a->failure->python_stack, a->failure->native_stack, false);
 }
 
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)

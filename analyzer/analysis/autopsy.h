@@ -44,7 +44,7 @@ struct autopsy_finding {
 	uint64_t bytes;    /* what it is about */
 	bool has_site;
 	struct stack_frame site;
-	bool has_caller; /* the site is in an installed package: */
+	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter: */
 	struct stack_frame caller; /* ... the program's own line that led there */
 	char sentence[AUTOPSY_TEXT_MAX];
 	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
@@ -106,7 +106,10 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 		 const struct failures *f);
 void autopsy_release(struct autopsy *a);
 
-/* Is the job as it should be, but too large? Not where something is kept that should have gone: less of all is no cure. */
+/*
+ * Is the job as it should be, but too large? Not where something is kept that should have gone, or one tensor is out of
+ * line: less of all is no cure.
+ */
 bool autopsy_is_about_size(const struct autopsy *a);
 
 /* ---- for causes ------------------------------------------------------------------------------ */
@@ -135,8 +138,9 @@ uint64_t autopsy_rounded(uint64_t bytes);
 /* Fill a->parts, of a model loaded with modules (autopsy_parts.c). Returns 0 or TFMT_E_NOMEM. */
 int autopsy_find_parts(struct autopsy *a);
 
-/* The finding is about this place; about the request. */
+/* The finding is about this place; about calls of the model, that made this block; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
+void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 
 void autopsy_say(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,200 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Causes: memory that the program keeps from one step, call or token to the next. */
+/* Causes: memory that the program keeps from one step to the next. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/analysis/framekind.h"
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
-#define SERIES_MIN 5 /* sizes that grow one after the other */
-
-/* ---- tensors that grow ----------------------------------------------------------------------- */
-
-/* The shapes of one stack's tensors in the order in which they first appeared. */
-struct series {
-	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */
-	uint32_t nr_others; /* how often it was not */
-	uint32_t nr_alike;  /* grown by as much as the time before */
-	uint64_t by;        /* ... so much */
-	uint32_t dim;       /* which grew */
-	uint64_t first, last;
-};
-
-/* Do they differ in one dimension alone, that is larger in b? */
-static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_t *dim)
-{
-	uint32_t nr = 0;
-
-	if (a->nr_dims != b->nr_dims || a->element_type != b->element_type)
-		return false;
-	for (uint32_t i = 0; i < a->nr_dims; i++) {
-		if (a->dims[i] == b->dims[i])
-			continue;
-		nr++;
-		*dim = i;
-	}
-	return nr == 1 && b->dims[*dim] > a->dims[*dim];
-}
-
-static struct series series_of(const struct autopsy *a, uint32_t python_stack)
-{
-	const struct books *books = &a->device->process->books;
-	struct tfmt_shape shape, before = { 0 };
-	struct series s = { 0 };
-	bool has_before = false;
-	uint64_t dims[16];
-	uint32_t dim = 0;
-
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
-
-		if (!g->tensor || g->python_stack != python_stack || g->device != a->device->ordinal ||
-		    !g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
-		    shape.nr_dims > 16)
-			continue;
-		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {
-			if (!s.nr_grown)
-				s.first = before.dims[dim];
-			s.nr_alike += shape.dims[dim] - before.dims[dim] == s.by;
-			s.by = shape.dims[dim] - before.dims[dim];
-			s.nr_grown++;
-			s.dim = dim;
-			s.last = shape.dims[dim];
-		} else if (has_before) {
-			s.nr_others++;
-		}
-		memcpy(dims, shape.dims, shape.nr_dims * sizeof(*dims));
-		before = shape;
-		before.dims = dims;
-		has_before = true;
-	}
-	return s;
-}
-
-/* By concatenation it grows evenly; batches that happen to become longer do not. */
-static bool is_growing(const struct series *s)
-{
-	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / 8 &&
-	       4 * s->nr_alike >= 3 * (s->nr_grown - 1);
-}
-
-/* All blocks of stacks whose tensors grow, made by calls without a graph. */
-struct growing {
-	uint64_t bytes, rest; /* in tensors of 3 dimensions or more, in others */
-	uint32_t nr_blocks, nr_rest;
-	size_t largest, largest_rest;      /* blocks */
-	struct series series, series_rest; /* of those */
-};
-
-static void find_growing(const struct autopsy *a, struct growing *out)
-{
-	uint32_t known = 0;
-	struct series s = { 0 };
-
-	*out = (struct growing){ 0 };
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct life *life = &a->categories.block[i].life;
-		uint32_t stack = autopsy_group(a, i)->python_stack;
-
-		if (life->size < a->failure->allocated / 1000 || a->block[i].has_graph ||
-		    !a->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
-		    life->birth.phase == PHASE_OPTIMIZER)
-			continue;
-		if (stack != known)
-			s = series_of(a, stack);
-		known = stack;
-		/* What grows leaves no copies of its past; a list of tensors of growing sizes does. */
-		if (!is_growing(&s) || a->block[i].shape.dims[s.dim] + s.by < s.last)
-			continue;
-		if (a->block[i].shape.nr_dims >= 3) {
-			if (!out->nr_blocks++ || life->size > a->categories.block[out->largest].life.size) {
-				out->largest = i;
-				out->series = s;
-			}
-			out->bytes += life->size;
-		} else {
-			if (!out->nr_rest++ ||
-			    life->size > a->categories.block[out->largest_rest].life.size) {
-				out->largest_rest = i;
-				out->series_rest = s;
-			}
-			out->rest += life->size;
-		}
-	}
-}
-
-static void say_series(struct autopsy_finding *f, const struct series *s)
-{
-	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
-			 s->dim, s->nr_grown, s->first, s->last);
-}
-
-bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char size[HUMAN_MAX], each[HUMAN_MAX];
-	struct growing g;
-	uint64_t per_row;
-
-	find_growing(a, &g);
-	/* Keys and values of at least one layer. */
-	if (g.nr_blocks < 2 || g.bytes < a->failure->allocated / 5)
-		return false;
-	f->bytes = g.bytes;
-	autopsy_at_place(a, f, a->block[g.largest].place);
-	per_row = g.bytes / (g.series.last ? g.series.last : 1);
-	autopsy_say(
-		f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
-		human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
-	say_series(f, &g.series);
-	autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
-			 human_bytes(each, per_row));
-	if (per_row && a->lacking)
-		autopsy_advise(f, "a cache shorter by %" PRIu64 " leaves room for the %s that were lacking",
-			       (a->lacking + per_row - 1) / per_row, human_bytes(size, a->lacking));
-	return true;
-}
-
-bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f)
-{
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-	const struct series *s;
-	struct growing g;
-	uint64_t bytes;
-	size_t block;
-
-	find_growing(a, &g);
-	if (g.nr_blocks == 1 && g.bytes > g.rest) {
-		bytes = g.bytes;
-		block = g.largest;
-		s = &g.series;
-	} else {
-		bytes = g.rest;
-		block = g.largest_rest;
-		s = &g.series_rest;
-	}
-	if (!s->nr_grown || !autopsy_matters(a, bytes + a->failure->asked))
-		return false;
-	f->bytes = bytes;
-	autopsy_at_place(a, f, a->block[block].place);
-	autopsy_say(f, "A tensor that grows by concatenation holds %s, and needs %s more for its next copy.",
-		    human_bytes(size, bytes), human_bytes(asked, a->failure->asked));
-	say_series(f, s);
-	autopsy_advise(f, "kept on the host it frees %s here", human_bytes(size, bytes));
-	return true;
-}
-
-/* ---- kept from step to step ------------------------------------------------------------------ */
+#define GRAPH_NEAR 3 /* forward's allocations from one tensor of a graph to the next, mostly */
+#define PLACES_TOLD 3
+#define PLACE_MIN 0.1 /* of what is kept: a line worth a word */
 
 /* What steps have left of one place. */
 struct kept {
-	uint32_t first, last, nr_steps, nr_stacks, stack;
+	uint32_t first, last, nr_steps;
+	uint32_t longest; /* between two steps that left something */
 	uint64_t bytes, blocks, graph_bytes;
 	uint64_t graph_blocks;
 	double freed; /* how often blocks alike were freed in a later step, times their bytes */
 };
+
+/* Of a step before; what the first one leaves is what training needs. */
+static bool is_of_step(const struct autopsy *a, const struct category_block *b)
+{
+	return b->step >= 2 && b->step < a->step && b->category != CATEGORY_OPTIMIZER_STATE;
+}
 
 static struct kept *find_kept(const struct autopsy *a)
 {
@@ -205,12 +38,13 @@ static struct kept *find_kept(const struct autopsy *a)
 		struct kept *k = &kept[a->block[i].place];
 		const struct lives_fates *fates = autopsy_fates(a, i);
 
-		/* What the first step leaves is what training needs. */
-		if (b->step < 2 || b->step >= a->step || b->category == CATEGORY_OPTIMIZER_STATE)
+		if (!is_of_step(a, b))
 			continue;
 		if (!k->nr_steps)
-			k->first = b->step;
-		k->nr_steps += b->step != k->last;
+			k->first = k->last = b->step;
+		if (b->step - k->last > k->longest)
+			k->longest = b->step - k->last;
+		k->nr_steps += !k->nr_steps || b->step != k->last;
 		k->last = b->step;
 		k->bytes += b->life.size;
 		k->blocks++;
@@ -225,10 +59,28 @@ static struct kept *find_kept(const struct autopsy *a)
 }
 
 /* A ring lets go of as many as it holds; the scalar that a variable holds until the next step says nothing of the rest. */
+static bool is_let_go(const struct kept *k)
+{
+	return k->freed >= (double)k->nr_steps * (double)k->bytes;
+}
+
 static bool is_kept_on(const struct autopsy *a, const struct kept *k)
 {
 	return k->nr_steps >= STEPS_MIN && k->last + 3 >= a->step && 2 * k->nr_steps >= k->last - k->first &&
-	       k->freed < (double)k->nr_steps * (double)k->bytes;
+	       !is_let_go(k);
+}
+
+/* How far apart the steps are that left something, on average. */
+static double interval(const struct kept *k)
+{
+	return k->nr_steps > 1 ? (double)(k->last - k->first) / (k->nr_steps - 1) : 0;
+}
+
+/* Once an epoch, or every so many steps: as regularly as a counter makes it. */
+static bool is_kept_regularly(const struct autopsy *a, const struct kept *k)
+{
+	return k->nr_steps >= STEPS_MIN && k->longest <= 1.5 * interval(k) + 1 &&
+	       a->step - k->last <= 1.5 * interval(k) + 3 && !is_let_go(k);
 }
 
 static uint64_t bytes_per_step(const struct kept *k)
@@ -240,19 +92,26 @@ static void say_kept(struct autopsy_finding *f, const struct kept *k)
 {
 	char each[HUMAN_MAX];
 
-	autopsy_evidence(f,
-			 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
-			 ", of nearly every one: %s per step",
-			 k->blocks, k->first, k->last, human_bytes(each, bytes_per_step(k)));
+	human_bytes(each, bytes_per_step(k));
+	if (interval(k) < 2)
+		autopsy_evidence(f,
+				 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
+				 ", of nearly every one: %s per step",
+				 k->blocks, k->first, k->last, each);
+	else
+		autopsy_evidence(f, "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32 ", %s every %.3g steps",
+				 k->blocks, k->first, k->last, each, interval(k));
 }
 
+typedef bool keeps_fn(const struct autopsy *a, const struct kept *k);
+
 /* The place that keeps most; its index, or -1. */
-static int64_t most_kept(const struct autopsy *a, const struct kept *kept)
+static int64_t most_kept(const struct autopsy *a, const struct kept *kept, keeps_fn *keeps)
 {
 	int64_t best = -1;
 
 	for (size_t i = 0; i < a->nr_places; i++)
-		if (is_kept_on(a, &kept[i]) && (best < 0 || kept[i].bytes > kept[best].bytes))
+		if (keeps(a, &kept[i]) && (best < 0 || kept[i].bytes > kept[best].bytes))
 			best = (int64_t)i;
 	return best;
 }
@@ -261,14 +120,55 @@ static int64_t most_kept(const struct autopsy *a, const struct kept *kept)
 struct kept_graphs {
 	uint64_t bytes, per_step; /* per_step: tensors */
 	uint32_t nr_steps;
-	size_t place; /* that keeps most */
+	size_t block; /* the largest of them at the place that keeps most */
 };
+
+/*
+ * Of the tensors with a graph that steps have left: do they lie close to each other, as those that a graph keeps? Where
+ * all between them was freed, something holds results alone.
+ */
+static bool are_near(const struct autopsy *a, const struct kept *kept)
+{
+	const struct category_block *last = NULL;
+	uint64_t nr = 0, nr_near = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
+			continue;
+		nr_near += last && last->step == b->step &&
+			   b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
+		nr++;
+		last = b;
+	}
+	return 3 * nr_near >= nr;
+}
+
+/* The largest block that steps have left of a place (of_graph: with a graph); others of its line are of this step. */
+static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
+{
+	size_t largest = a->place[place].largest;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (a->block[i].place != place || !is_of_step(a, b) || (of_graph && !a->block[i].has_graph) ||
+		    b->life.size <= bytes)
+			continue;
+		bytes = b->life.size;
+		largest = i;
+	}
+	return largest;
+}
 
 static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 {
 	struct kept *kept = find_kept(a);
-	int64_t best = kept ? most_kept(a, kept) : -1;
+	int64_t best = kept ? most_kept(a, kept, is_kept_on) : -1;
 	uint64_t graph = 0;
+	bool is_near = best >= 0 && are_near(a, kept);
 
 	*g = (struct kept_graphs){ 0 };
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
@@ -279,12 +179,12 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
 	}
 	if (best >= 0) {
-		g->place = (size_t)best;
+		g->block = largest_kept(a, (size_t)best, true);
 		g->nr_steps = kept[best].nr_steps;
 	}
 	free(kept);
 	/* One or two outputs may be kept without their graph; its saved tensors make more. */
-	return best >= 0 && g->per_step >= 3 && 2 * graph >= g->bytes && autopsy_matters(a, g->bytes);
+	return is_near && g->per_step >= 3 && 2 * graph >= g->bytes && autopsy_matters(a, g->bytes);
 }
 
 /* What backward passes have freed of all that forward made for them. */
@@ -308,7 +208,7 @@ static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, 
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 
 	f->bytes = g->bytes;
-	autopsy_at_place(a, f, g->place);
+	autopsy_at_call(a, f, g->block);
 	autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that %s.", human_bytes(size, g->bytes), g->nr_steps, how);
 	autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s", g->per_step,
 			 human_bytes(each, g->bytes / g->nr_steps));
@@ -341,23 +241,93 @@ bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
-bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
+/* Which lines keep it, where several do. */
+static void say_places(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, keeps_fn *keeps)
+{
+	char text[AUTOPSY_TEXT_MAX] = "", size[HUMAN_MAX];
+	size_t n = 0;
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < a->nr_places && nr < PLACES_TOLD; i++) {
+		const struct stack_frame *site = &a->place[i].frame;
+		const char *name = site->file ? strrchr(site->file, '/') : NULL;
+
+		if (!site->file || !keeps(a, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes ||
+		    n >= sizeof(text))
+			continue;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s at %s:%" PRIu32, nr++ ? ", " : "",
+				      human_bytes(size, kept[i].bytes), name ? name + 1 : site->file, site->line);
+	}
+	if (nr > 1)
+		autopsy_evidence(f, "of it %s", text);
+}
+
+/* By whom the place's largest block was allocated, where that is no plain call. */
+static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, autopsy_group(a, a->place[place].largest)->python_stack, 0)
+			   ? -1
+			   : stack_site(&stack);
+	enum frame_kind kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
+
+	if (kind != FRAME_PLAIN)
+		autopsy_evidence(f, "it is allocated in %s: %s",
+				 kind == FRAME_HOOK ? "a hook" : "a custom autograd.Function, whose context may keep it",
+				 stack.frame[site].function ? stack.frame[site].function : "?");
+	stack_release(&stack);
+}
+
+/* How it shows, of the place that keeps most. */
+static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, size_t best,
+		     keeps_fn *keeps)
+{
+	const struct kept *k = &kept[best];
+
+	say_kept(f, k);
+	say_places(a, f, kept, keeps);
+	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
+		autopsy_evidence(f, "they are results of autograd; what was made between them was freed: a list or a "
+				    "hook holds them");
+	say_kind(a, f, best);
+	autopsy_say_shapes(a, f, best, k->blocks);
+}
+
+/* What is kept of all places of which the function says so. */
+static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_fn *keeps)
 {
 	struct kept *kept = find_kept(a);
-	int64_t best = kept ? most_kept(a, kept) : -1;
+	int64_t best = kept ? most_kept(a, kept, keeps) : -1;
+	uint64_t bytes = 0, per_step = 0;
 	char size[HUMAN_MAX], each[HUMAN_MAX];
-	bool applies = best >= 0 && autopsy_matters(a, kept[best].bytes);
+	bool applies;
 
+	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
+		if (!keeps(a, &kept[i]))
+			continue;
+		bytes += kept[i].bytes;
+		per_step += bytes_per_step(&kept[i]);
+	}
+	applies = best >= 0 && autopsy_matters(a, bytes);
 	if (applies) {
-		const struct kept *k = &kept[best];
-
-		f->bytes = k->bytes;
-		autopsy_at_place(a, f, (size_t)best);
+		f->bytes = bytes;
+		autopsy_at_call(a, f, largest_kept(a, (size_t)best, false));
 		autopsy_say(f, "%s are kept of %" PRIu32 " earlier steps, %s more with each.",
-			    human_bytes(size, k->bytes), k->nr_steps, human_bytes(each, bytes_per_step(k)));
-		say_kept(f, k);
-		autopsy_advise(f, "not kept, or kept on the host, it frees %s", human_bytes(size, k->bytes));
+			    human_bytes(size, bytes), kept[best].nr_steps, human_bytes(each, per_step));
+		say_leak(a, f, kept, (size_t)best, keeps);
+		autopsy_advise(f, "not kept, or kept on the host, it frees %s", human_bytes(size, bytes));
 	}
 	free(kept);
 	return applies;
+}
+
+bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
+{
+	return find_leak(a, f, is_kept_on);
+}
+
+bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
+{
+	return find_leak(a, f, is_kept_regularly);
 }

@@ -9,6 +9,7 @@
 
 #define BLOCKS_MAX 4096
 #define SHAPES_MIN 4        /* of a cache: fewer are chance */
+#define OTHER_SHAPES 0.8    /* share of blocks that has a shape of its own where a cache keeps one for each */
 #define PADDING_MIN 0.3     /* share of a batch that is worth a word */
 #define SEQUENCES_MIN 2
 #define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
@@ -206,7 +207,7 @@ static bool select_kept(const struct autopsy *a, size_t place, struct selection 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (a->block[i].place != place || b->step >= a->step)
+		if (a->block[i].place != place || (a->step && b->step >= a->step))
 			continue;
 		if (!a->block[i].is_shaped || s->nr == BLOCKS_MAX || b->category == CATEGORY_PARAMETER ||
 		    b->category == CATEGORY_OPTIMIZER_STATE || b->category == CATEGORY_GRADIENT)
@@ -216,19 +217,19 @@ static bool select_kept(const struct autopsy *a, size_t place, struct selection 
 	return true;
 }
 
-/* How many shapes there are among them; 0 if one is there of several steps. */
-static uint32_t count_shapes(const struct autopsy *a, const struct selection *s)
+/* How many shapes there are among them, and whether one is there of several steps. */
+static uint32_t count_shapes(const struct autopsy *a, const struct selection *s, bool *is_repeated)
 {
 	uint32_t nr = 0;
 
+	*is_repeated = false;
 	for (uint32_t i = 0; i < s->nr; i++) {
 		bool is_new = true;
 
 		for (uint32_t k = 0; k < i && is_new; k++) {
 			if (!same_shape(&a->block[s->block[k]].shape, &a->block[s->block[i]].shape))
 				continue;
-			if (a->categories.block[s->block[k]].step != a->categories.block[s->block[i]].step)
-				return 0;
+			*is_repeated |= a->categories.block[s->block[k]].step != a->categories.block[s->block[i]].step;
 			is_new = false;
 		}
 		nr += is_new;
@@ -236,21 +237,32 @@ static uint32_t count_shapes(const struct autopsy *a, const struct selection *s)
 	return nr;
 }
 
+void autopsy_say_shapes(const struct autopsy *a, struct autopsy_finding *f, size_t place, uint64_t blocks)
+{
+	struct selection kept;
+	bool is_repeated;
+	uint32_t nr = select_kept(a, place, &kept) ? count_shapes(a, &kept, &is_repeated) : 0;
+
+	if (nr >= SHAPES_MIN && (double)nr >= OTHER_SHAPES * (double)blocks)
+		autopsy_evidence(f, "%" PRIu32 " different shapes: as of a cache with an entry for each", nr);
+}
+
 bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX];
 	struct selection kept;
 
-	for (size_t i = 0; i < a->nr_places && autopsy_matters(a, a->place[i].bytes); i++) {
+	for (size_t i = 0; a->step && i < a->nr_places && autopsy_matters(a, a->place[i].bytes); i++) {
 		uint64_t bytes = 0;
+		bool is_repeated = false;
 		uint32_t nr;
 
 		if (!select_kept(a, i, &kept))
 			continue;
 		for (uint32_t k = 0; k < kept.nr; k++)
 			bytes += a->categories.block[kept.block[k]].life.size;
-		nr = autopsy_matters(a, bytes) ? count_shapes(a, &kept) : 0;
-		if (nr < SHAPES_MIN)
+		nr = autopsy_matters(a, bytes) ? count_shapes(a, &kept, &is_repeated) : 0;
+		if (nr < SHAPES_MIN || is_repeated)
 			continue;
 		f->bytes = bytes;
 		autopsy_at_place(a, f, i);

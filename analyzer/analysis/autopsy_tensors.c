@@ -9,9 +9,12 @@
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
+#define UINT8 0
 #define FLOAT16 5
 #define FLOAT32 6
+#define COMPLEX64 9
 #define BFLOAT16 15
+#define PARTS 8 /* in which a tensor may be computed one after the other */
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
@@ -43,6 +46,18 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 	return false;
 }
 
+/* Does what was asked for copy them in 32 bits: all rows, or some less, as where labels are shifted by one? */
+static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
+{
+	uint64_t row = 4 * s->dims[s->nr_dims - 1], rows = autopsy_elements(s, s->nr_dims - 1);
+	uint64_t asked_rows = a->failure->asked / row;
+	bool is_copy = !strncmp(a->operation, "to_", 3) || !strcmp(a->operation, "_to_copy");
+
+	if (autopsy_rounded(asked_rows * row) != autopsy_rounded(a->failure->asked))
+		return false;
+	return asked_rows == rows || (is_copy && asked_rows < rows && 2 * asked_rows >= rows);
+}
+
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t wide = 0, vocabulary = 0, rows = 0;
@@ -58,8 +73,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		    !autopsy_is_passing(a->categories.block[i].category))
 			continue;
 		if (is_half(s)) {
-			/* The copy in 32 bits takes twice as much. */
-			is_asked |= autopsy_rounded(2 * s->bytes) == autopsy_rounded(a->failure->asked);
+			is_asked |= is_upcast_asked(a, s);
 		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
 			if (!wide || bytes > a->categories.block[largest].life.size)
 				largest = i;
@@ -79,40 +93,69 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[largest].place);
 	else
 		autopsy_at_request(a, f);
-	autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.",
-		    human_bytes(size, wide), is_asked ? ", and one more copy was asked for: " : "",
-		    is_asked ? human_bytes(asked, a->failure->asked) : "");
+	human_bytes(size, wide);
+	human_bytes(asked, a->failure->asked);
+	if (!wide)
+		autopsy_say(f, "Logits were to be copied to float32, %s; the model computed them in 16 bits.", asked);
+	else
+		autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.", size,
+			    is_asked ? ", and one more copy was asked for: " : "", is_asked ? asked : "");
 	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows,
 			 vocabulary, human_bytes(size, 2 * rows * vocabulary));
-	autopsy_advise(f, "a loss over 8 parts of the rows keeps %s less",
-		       human_bytes(size, f->bytes - f->bytes / 8));
+	autopsy_advise(f, "a loss over %d parts of the rows keeps %s less", PARTS,
+		       human_bytes(size, f->bytes - f->bytes / PARTS));
 	return true;
 }
 
 /* ---- Fourier transforms ---------------------------------------------------------------------- */
 
+/* The largest of the tensors that pass and have one of two element types; its index, or -1. */
+static int64_t largest_of(const struct autopsy *a, uint32_t element, uint32_t or_element)
+{
+	int64_t largest = -1;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint32_t type = a->block[i].shape.element_type;
+
+		if (a->block[i].is_shaped && (type == element || type == or_element) &&
+		    autopsy_is_passing(a->categories.block[i].category) &&
+		    (largest < 0 || a->categories.block[i].life.size > a->categories.block[largest].life.size))
+			largest = (int64_t)i;
+	}
+	return largest;
+}
+
+/* The element type of what was asked for; of memory for the transform itself bytes. Not known: complex64. */
+static uint32_t asked_element(const struct autopsy *a)
+{
+	struct tfmt_shape s;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &s))
+		return COMPLEX64;
+	return s.element_type;
+}
+
+/* Transforms of a power of two stay in 16 bits; others, and those of copies in float32, do not. */
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], from[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
-	int64_t source = -1;
+	int64_t source = largest_of(a, FLOAT16, BFLOAT16), spectrum = largest_of(a, COMPLEX64, COMPLEX64);
+	char size[HUMAN_MAX], part[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	uint32_t asked = asked_element(a);
 
-	if (!strstr(a->operation, "fft"))
-		return false;
-	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if (a->block[i].is_shaped && is_half(&a->block[i].shape) &&
-		    autopsy_is_passing(a->categories.block[i].category) &&
-		    (source < 0 || a->categories.block[i].life.size > a->categories.block[source].life.size))
-			source = (int64_t)i;
-	if (source < 0 || a->categories.block[source].life.size < a->failure->asked / 32)
+	if (!strstr(a->operation, "fft") || source < 0 || (asked != COMPLEX64 && spectrum < 0) ||
+	    a->categories.block[source].life.size < a->failure->asked / 32)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "A Fourier transform of 16-bit data asked for %s: its spectrum is complex64.",
-		    human_bytes(size, f->bytes));
+	autopsy_say(f, "A Fourier transform of 16-bit data asked for %s%s: its spectrum is complex64.",
+		    human_bytes(size, f->bytes), asked == UINT8 ? " to work in" : "");
 	autopsy_evidence(f, "the data are %s, %s", shape_text(shape, &a->block[source].shape),
-			 human_bytes(from, a->categories.block[source].life.size));
-	autopsy_advise(f, "in 8 parts of the first dimension the spectrum takes %s less",
-		       human_bytes(size, f->bytes - f->bytes / 8));
+			 human_bytes(part, a->categories.block[source].life.size));
+	if (spectrum >= 0)
+		autopsy_evidence(f, "%s is there already, %s", shape_text(shape, &a->block[spectrum].shape),
+				 human_bytes(part, a->categories.block[spectrum].life.size));
+	autopsy_advise(f, "in %d parts of the first dimension it takes %s less", PARTS,
+		       human_bytes(size, f->bytes - f->bytes / PARTS));
 	return true;
 }
 
@@ -146,8 +189,8 @@ bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding 
 		    human_bytes(size, f->bytes));
 	autopsy_evidence(f, "by %s(); the original is %s", a->operation,
 			 shape_text(shape, &a->block[original].shape));
-	autopsy_advise(f, "used as a view, or copied in 8 parts, it takes %s less",
-		       human_bytes(size, f->bytes - f->bytes / 8));
+	autopsy_advise(f, "used as a view, or copied in %d parts, it takes %s less", PARTS,
+		       human_bytes(size, f->bytes - f->bytes / PARTS));
 	return true;
 }
 
@@ -329,5 +372,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
 				 a->step - 1);
+	autopsy_advise(f, "computed in %d parts, one after the other, it takes %s less", PARTS,
+		       human_bytes(size, most - most / PARTS));
 	return true;
 }

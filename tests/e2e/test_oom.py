@@ -15,6 +15,7 @@ from harness import JOBS, TREE, program_environment, python
 SCRIPT = JOBS / "oom" / "causes.py"
 PYTORCH_ABORTS = "terminate called without an active exception"
 SHAPES = JOBS / "oom" / "shapes.py"
+KEPT = JOBS / "oom" / "kept.py"
 # Verdict and cause of each job, and the job whose line it is about, if another.
 CAUSES = {
     "too_big": ("too_big", "never_fits"),
@@ -64,8 +65,21 @@ CAUSES = {
     "cross_attention": ("attention_matrix", "attention_matrix"),
     "pictures": ("too_big", "input_shape"),
     "documents": ("too_big", "input_shape"),
+    "stored_pairs": ("leak", "kept_tensors"),
+    "hook_outputs": ("leak", "kept_tensors"),
+    "snapshots": ("leak", "kept_regularly"),
+    "labels_too": ("leak", "kept_outputs"),
+    "tables": ("leak", "kept_by_calls"),
+    "first_upcast": ("logits_fp32", "logits_fp32"),
+    "validation": ("graph_retention", "evaluation"),
+    "retries": ("graph_retention", "traceback"),
 }
-LINES = {"handled_then_leak": "leak", "resolutions": "batch_sizes", "lone_sequence": "attention_matrix"}
+LINES = {
+    "handled_then_leak": "leak",
+    "resolutions": "batch_sizes",
+    "lone_sequence": "attention_matrix",
+    "retries": "validation",
+}
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
     "batch_sizes": ("linear", 0),
@@ -76,13 +90,17 @@ CAPACITY = 4 << 30
 DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
+# Jobs whose line lies in the model's forward: the line that calls it is told beside it.
+CALLED = {"hook_outputs", "validation", "retries"}
+
+
 def script_of(cause):
-    return SCRIPT if f"\ndef {cause}(" in SCRIPT.read_text() else SHAPES
+    return next(script for script in (SCRIPT, SHAPES, KEPT) if f"\ndef {cause}(" in script.read_text())
 
 
-def planted_line(cause):
+def planted_line(cause, word="planted"):
     text = script_of(cause).read_text().splitlines()
-    marks = [i for i, line in enumerate(text, 1) if line.endswith(f"# planted: {cause}")]
+    marks = [i for i, line in enumerate(text, 1) if line.endswith(f"# {word}: {cause}")]
     assert len(marks) == 1, cause
     return marks[0]
 
@@ -114,7 +132,9 @@ def test_planted_cause_is_found(vramtrace, ran_out, cause):
     first = told["findings"][0]
     assert (first["verdict"], first["cause"]) == CAUSES[cause]
     assert first["site"]["file"] == str(script_of(cause))
-    assert first["site"]["line"] == planted_line(LINES.get(cause, cause)) and first["caller"] is None
+    assert first["site"]["line"] == planted_line(LINES.get(cause, cause))
+    called = planted_line(cause, "called") if cause in CALLED else None
+    assert (first["caller"] and first["caller"]["line"]) == called
     # What else is said beside it would have to be true, too: these jobs have one cause each.
     assert len(told["findings"]) == 1
     # The report says the same.
@@ -173,6 +193,15 @@ def test_page_of_a_leak(vramtrace, ran_out):
     page = LEAK_PAGE.replace("LINE", str(planted_line("leak")))
     page = page.replace("TRAIN", line_of("loss = model(x)")).replace("NETWORK", line_of("return nn.Sequential(*[part"))
     assert vramtrace.call("oom", ran_out("leak").path).stdout == page
+
+
+def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):
+    """10,240 rows of 4 KiB are stored in each step: 16 MiB by one line, 24 MiB by the next, which is the one named."""
+    found = vramtrace.json("oom", ran_out("stored_pairs").path)["findings"][0]
+    steps = int(re.search(r"kept of (\d+) earlier steps, 40.0 MiB more with each", found["evidence"][0]).group(1))
+    assert found["bytes"] == steps * (40 << 20)
+    of = [line for line in found["evidence"] if line.startswith("of it ")]
+    assert len(of) == 1 and re.fullmatch(r"of it [\d.]+ GiB at kept.py:\d+, [\d.]+ GiB at kept.py:\d+", of[0])
 
 
 def test_figures_are_those_of_the_message(vramtrace, ran_out):
@@ -310,7 +339,7 @@ def test_nothing_where_memory_sufficed(vramtrace, recorded):
 
 def test_document_lists_what_is_found(vramtrace, ran_out):
     """docs/diagnosis.md has the table that is made here; with VRAMTRACE_UPDATE=1 it is written."""
-    jobs = [node for script in (SCRIPT, SHAPES) for node in ast.parse(script.read_text()).body]
+    jobs = [node for script in (SCRIPT, SHAPES, KEPT) for node in ast.parse(script.read_text()).body]
     planted = {node.name: ast.get_docstring(node) for node in jobs if hasattr(node, "name")}
     table = ["| program | what is planted | verdict | cause | what `oom` says, at the planted line |", "|---|---|---|---|---|"]
     for cause in CAUSES:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Programs that keep what they should not, in the ways that programs do: kept.py CAUSE"""
+
+import copy
+import random
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DEVICE = "cuda"
+random.seed(4)
+
+
+class Blocks(nn.Module):
+    """A model of a class of its own: its lines are not those of the loop."""
+
+    def __init__(self, width=1024, depth=4):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
+        self.inner = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.outer = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.act = nn.ModuleList(nn.GELU() for _ in range(depth))
+
+    def forward(self, x):
+        for norm, inner, act, outer in zip(self.norms, self.inner, self.act, self.outer):
+            x = x + outer(act(inner(norm(x)) * 0.5))  # planted: hook_outputs
+        return x
+
+
+def train(model, optimizer, x):
+    loss = model(x).square().mean()  # called: hook_outputs
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def stored_pairs():
+    """States and the states behind them are stored for later: two lines keep half each."""
+    model, stored = Blocks().to(DEVICE), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        state = torch.rand(4096, 1024).to(DEVICE)
+        behind = torch.rand(6144, 1024).to(DEVICE)  # planted: stored_pairs
+        stored.append((state, behind))
+        train(model, optimizer, random.choice(stored)[0][:64])
+
+
+def hook_outputs():
+    """A hook keeps the outputs of some layers, which hold no more than themselves: backward frees what is between."""
+    model, kept = Blocks().to(DEVICE), []
+    for act in model.act:
+        act.register_forward_hook(lambda module, inputs, output: kept.append(output))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        train(model, optimizer, torch.randn(4096, 1024, device=DEVICE))
+
+
+def snapshots():
+    """The weights of each epoch are kept; an epoch has six steps."""
+    model, best = Blocks(depth=16).to(DEVICE), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        for _ in range(6):
+            train(model, optimizer, torch.randn(64, 1024, device=DEVICE))
+        best.append(copy.deepcopy(model.state_dict()))  # planted: snapshots
+
+
+def labels_too():
+    """Evaluation under no_grad keeps its outputs, and the labels beside them."""
+    model, outputs, labels = nn.Linear(1024, 4096, device=DEVICE), [], []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        train(model, optimizer, torch.randn(64, 1024, device=DEVICE))
+    with torch.no_grad():
+        for _ in range(1000):
+            batch = torch.randn(4096, 1024).to(DEVICE)
+            outputs.append(model(batch))  # planted: labels_too
+            labels.append(batch)
+
+
+def tables():
+    """Inference, a table for each length that came: no step tells what is kept."""
+    model, kept = Blocks().to(DEVICE), {}
+    with torch.no_grad():
+        for _ in range(1000):
+            length = random.randrange(4000, 9000, 8)
+            if length not in kept:
+                kept[length] = torch.zeros(length, 4096, device=DEVICE)  # planted: tables
+            model(kept[length][:, :1024])
+
+
+class Words(nn.Module):
+    """Logits in bf16, whose loss is taken of a shifted copy in float32."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.vocabulary, self.embed = vocabulary, nn.Embedding(vocabulary, 256)
+        self.head = nn.Linear(256, vocabulary, bias=False)
+
+    def forward(self, ids):
+        logits = self.head(self.embed(ids))
+        shifted = logits[:, :-1].float()  # planted: first_upcast
+        return functional.cross_entropy(shifted.flatten(0, 1), ids[:, 1:].flatten())
+
+
+def first_upcast():
+    """The first copy of the logits in float32 does not fit: all rows but the last of each sequence."""
+    model = Words(64000).to(DEVICE, torch.bfloat16)
+    for length in (64, 128, 1600):
+        model(torch.randint(0, 64000, (8, length), device=DEVICE)).backward()
+
+
+def validate(model):
+    total = 0
+    for _ in range(1000):
+        total += model(torch.randn(4096, 1024, device=DEVICE)).square().mean()  # called: validation
+    return total
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(*[part for _ in range(4) for part in (nn.Linear(1024, 1024), nn.GELU())])
+
+    def forward(self, x):
+        return self.body(x)  # planted: validation
+
+
+def validation():
+    """The sum of all losses of a validation keeps their graphs; the line that calls the model is told, too."""
+    model = Net().to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        train(model, optimizer, torch.randn(64, 1024, device=DEVICE))
+    validate(model)
+
+
+def retries():
+    """Smaller batches are tried, each goes on further than the one before, and a list keeps the exceptions of all."""
+    model, errors, rows = Net().to(DEVICE), [], 90000
+    while rows > 4096:
+        try:
+            return model(torch.randn(rows, 1024, device=DEVICE)).square().mean().backward()  # called: retries
+        except torch.OutOfMemoryError as error:
+            errors.append(error)
+        rows //= 2
+    raise errors[-1]
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
