@@ -37,6 +37,7 @@ struct tfmt_copier {
 };
 
 struct tfmt_reader {
+	void *memory; /* what this lies in */
 	int fd;
 	char *path;
 	enum tfmt_reader_stage stage;
