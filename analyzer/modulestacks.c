@@ -81,7 +81,7 @@ static const struct callsite *site_of(struct modulestacks *m, const struct tfmt_
 	return site->found ? site->callsite : NULL;
 }
 
-/* The members of the nn.Sequential that is called at this site. */
+/* The members of the nn.Sequential, or of each of several, that is called at this site. */
 static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller)
 {
 	struct modulestack_site *site = &m->site[caller];
@@ -93,7 +93,7 @@ static const struct sequence *sequence_of(struct modulestacks *m, const struct t
 	site->sequence_known = true;
 	site->sequence = malloc(sizeof(*site->sequence));
 	if (site->sequence && !sequence_find(site->sequence, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b),
-					     site->callsite->name)) {
+					     site->callsite->name, site->callsite->indexed)) {
 		free(site->sequence);
 		site->sequence = NULL;
 	}
@@ -135,7 +135,7 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		.indexed = !site || site->indexed,
 		.by_class = !site,
 		.forward = code->name,
-		.sequence = site && !site->indexed && is_sequential(code) ? sequence_of(m, reader, caller) : NULL,
+		.sequence = site && is_sequential(code) ? sequence_of(m, reader, caller) : NULL,
 		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
 		.is_variable = site && site->is_variable,
 	};

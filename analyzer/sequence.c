@@ -89,31 +89,60 @@ static bool read_members(struct sequence *s, struct cursor *c)
 
 #define NOT_HERE SIZE_MAX
 
-/*
- * Where the list begins in "self.body = nn.Sequential(", of which `name` is "body"; 0 where the line gives it something
- * else, NOT_HERE where it gives it nothing, or itself again ("body = body.cuda()").
- */
-static size_t list_begins(const char *text, size_t len, const char *name)
+/* Behind "nn.NAME(", which the text begins with; NULL if it does not. */
+static const char *behind_maker(const char *text, size_t len, const char *name)
 {
-	static const char *const makers[] = { "nn.Sequential(", "torch.nn.Sequential(", "Sequential(" };
+	static const char *const modules[] = { "", "nn.", "torch.nn." };
+	size_t name_len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
+		size_t at = strlen(modules[i]);
+
+		if (len > at + name_len && !memcmp(text, modules[i], at) && !memcmp(text + at, name, name_len) &&
+		    text[at + name_len] == '(')
+			return text + at + name_len + 1;
+	}
+	return NULL;
+}
+
+/*
+ * Where the list begins in "self.body = nn.Sequential(", of which `name` is "body", or that of each of `several`; 0 where
+ * the line gives it something else, NOT_HERE where it gives it nothing, or itself again ("body = body.cuda()").
+ */
+static size_t list_begins(const char *text, size_t len, const char *name, bool several)
+{
 	size_t name_len = strlen(name);
 
 	for (size_t at = 0; at + name_len + 3 < len; at++) {
-		size_t value = at + name_len + 3, left = len - value;
+		const char *value = text + at + name_len + 3;
 
-		if (memcmp(text + at, name, name_len) || (at && is_name(text[at - 1])) || memcmp(text + value - 3, " = ", 3))
+		if (memcmp(text + at, name, name_len) || (at && is_name(text[at - 1])) || memcmp(value - 3, " = ", 3))
 			continue;
-		if (left > name_len && !memcmp(text + value, name, name_len) && !is_name(text[value + name_len]))
+		if (text + len - value > (ptrdiff_t)name_len && !memcmp(value, name, name_len) && !is_name(value[name_len]))
 			continue;
-		for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
-			if (left >= strlen(makers[i]) && !memcmp(text + value, makers[i], strlen(makers[i])))
-				return value + strlen(makers[i]);
-		return 0;
+		if (several)
+			value = behind_maker(value, (size_t)(text + len - value), "ModuleList");
+		if (several && value)
+			value += value < text + len && *value == '[';
+		value = value ? behind_maker(value, (size_t)(text + len - value), "Sequential") : NULL;
+		return value ? (size_t)(value - text) : 0;
 	}
 	return NOT_HERE;
 }
 
-bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name)
+/* Is what follows a comprehension's loop? */
+static bool is_repeated(struct cursor *c)
+{
+	uint32_t last = c->line + 1;
+	char ch;
+
+	while ((ch = next(c)) && isspace((unsigned char)ch) && c->line <= last)
+		;
+	return ch == 'f' && c->len - c->at > 2 && !memcmp(c->text + c->at, "or ", 3);
+}
+
+bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
+		   bool several)
 {
 	for (uint32_t i = line; *name && i; i--) {
 		struct cursor c = { .sources = sources, .file = file, .line = i };
@@ -121,9 +150,9 @@ bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *f
 		c.text = sourcetext_line(sources, file, i, &c.len);
 		if (!c.text)
 			return false;
-		c.at = list_begins(c.text, c.len, name);
+		c.at = list_begins(c.text, c.len, name, several);
 		if (c.at != NOT_HERE)
-			return c.at && read_members(s, &c);
+			return c.at && read_members(s, &c) && (!several || is_repeated(&c));
 	}
 	return false;
 }

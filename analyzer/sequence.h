@@ -22,9 +22,12 @@ struct sequence {
 
 /*
  * What `name` (a member of the calling method's object, or a variable) was given, in the nearest statement above this line
- * of the file. false: the source cannot be read, or does not list the members one by one.
+ * of the file; or (`several`) what each nn.Sequential was that it was given a comprehension of: `nn.ModuleList([
+ * nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(4)])`. false: the source cannot be read, or does not list the
+ * members one by one.
  */
-bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name);
+bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
+		   bool several);
 
 /*
  * The first member behind number `before` (-1: from the first on) whose forward this may be: "Conv2d.forward",

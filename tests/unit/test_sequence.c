@@ -24,7 +24,12 @@ static const char source[] = "class Net(nn.Module):\n"
 			     "\n"
 			     "body = nn.Sequential(Block())\n"
 			     "body = body.cuda()\n"
-			     "more = other.more = Stack(layers)\n";
+			     "more = other.more = Stack(layers)\n"
+			     "parts = nn.ModuleList([nn.Sequential(nn.Linear(8, 8),\n"
+			     "    nn.GELU()) for _ in range(4)])\n"
+			     "pair = nn.ModuleList([nn.Sequential(nn.Linear(8, 8)), nn.Sequential(nn.GELU())])\n"
+			     "fast = nn.ModuleList(Sequential(nn.ReLU())\n"
+			     "                     for _ in range(4))\n";
 
 static char path[PATH_MAX];
 static struct sourcetext sources;
@@ -52,7 +57,7 @@ static void test_members(void **state)
 	struct sequence s;
 
 	(void)state;
-	assert_true(sequence_find(&s, &sources, path, 8, "body"));
+	assert_true(sequence_find(&s, &sources, path, 8, "body", false));
 	assert_int_equal(s.nr, 5);
 	assert_string_equal(s.class_name[0], "Conv2d");
 	assert_string_equal(s.class_name[3], "Conv2d");
@@ -69,7 +74,7 @@ static void test_nearest_statement_above(void **state)
 	struct sequence s;
 
 	(void)state;
-	assert_true(sequence_find(&s, &sources, path, 12, "body"));
+	assert_true(sequence_find(&s, &sources, path, 12, "body", false));
 	assert_int_equal(s.nr, 1);
 	assert_string_equal(s.class_name[0], "Block");
 }
@@ -79,14 +84,29 @@ static void test_not_listed(void **state)
 	struct sequence s;
 
 	(void)state;
-	assert_false(sequence_find(&s, &sources, path, 8, "more"));
-	assert_false(sequence_find(&s, &sources, path, 8, "made"));
-	assert_false(sequence_find(&s, &sources, path, 12, "more"));
-	assert_false(sequence_find(&s, &sources, path, 8, "ody"));
-	assert_false(sequence_find(&s, &sources, path, 8, ""));
-	assert_false(sequence_find(&s, &sources, path, 2, "body"));
-	assert_false(sequence_find(&s, &sources, path, 99, "body"));
-	assert_false(sequence_find(&s, &sources, "/nowhere", 2, "body"));
+	assert_false(sequence_find(&s, &sources, path, 8, "more", false));
+	assert_false(sequence_find(&s, &sources, path, 8, "made", false));
+	assert_false(sequence_find(&s, &sources, path, 12, "more", false));
+	assert_false(sequence_find(&s, &sources, path, 8, "ody", false));
+	assert_false(sequence_find(&s, &sources, path, 8, "", false));
+	assert_false(sequence_find(&s, &sources, path, 2, "body", false));
+	assert_false(sequence_find(&s, &sources, path, 99, "body", false));
+	assert_false(sequence_find(&s, &sources, "/nowhere", 2, "body", false));
+}
+
+static void test_each_of_several(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find(&s, &sources, path, 18, "parts", true));
+	assert_int_equal(s.nr, 2);
+	assert_string_equal(s.class_name[1], "GELU");
+	assert_true(sequence_find(&s, &sources, path, 18, "fast", true));
+	assert_int_equal(s.nr, 1);
+	assert_false(sequence_find(&s, &sources, path, 18, "pair", true)); /* they differ */
+	assert_false(sequence_find(&s, &sources, path, 18, "parts", false));
+	assert_false(sequence_find(&s, &sources, path, 8, "body", true));
 }
 
 int main(void)
@@ -95,6 +115,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_members, enter, leave),
 		cmocka_unit_test_setup_teardown(test_nearest_statement_above, enter, leave),
 		cmocka_unit_test_setup_teardown(test_not_listed, enter, leave),
+		cmocka_unit_test_setup_teardown(test_each_of_several, enter, leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
