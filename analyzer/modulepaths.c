@@ -14,7 +14,8 @@
 struct open_call {
 	uint32_t path, instance;
 	int32_t first; /* position in the callee of its first allocation */
-	bool loops;    /* it has called a member of a list */
+	uint32_t first_stack; /* of that */
+	uint32_t list; /* it has called a member of a list: the call's frame, the latest; 0 = it has not */
 };
 
 struct direction {
@@ -193,25 +194,25 @@ static uint32_t enter(struct modulepaths *m, const struct open_call *owner, cons
 /* Has the call at level `nr` come to a loop over modules? */
 static bool is_in_loop(const struct direction *d, const struct modulestack *now, uint32_t nr)
 {
-	return d->open[nr].loops || (nr + 1 < now->nr_levels && now->level[nr + 1].indexed);
+	return d->open[nr].list || (nr + 1 < now->nr_levels && now->level[nr + 1].indexed);
 }
 
-/* In backward: has forward called more of the list that the latest event at level `nr` was in than have come by? */
-static bool has_more(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
-		     uint32_t nr)
+/* In backward: has forward called more of the list that the call at level `nr` has come to than have come by? */
+static bool has_more(const struct modulepaths *m, const struct direction *d, uint32_t nr)
 {
 	const struct modulepath_calls *c;
 
-	if (nr + 1 >= before->nr_levels || !before->level[nr + 1].indexed)
+	if (!d->open[nr].list)
 		return false;
-	c = calls_slot(m, d->open[nr].path, before->level[nr + 1].caller, 0);
+	c = calls_slot(m, d->open[nr].path, d->open[nr].list, 0);
 	return c->caller && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
 }
 
 /*
  * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes ahead,
- * backward back, but for a loop over modules: that goes the other way too, though not beyond where the call began. Where
- * the loop itself is the beginning, of one of several modules it is the next that is called.
+ * backward back, but for a loop over modules: that goes the other way too. One of several modules then stays behind where
+ * its call began, unless backward has more of that loop to come: what the call begins with, the next one does again. For
+ * others there is no next: what the loop leaves out in its first round may come before where the call began.
  */
 static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
 		    const struct modulestack *now, uint32_t nr, bool back)
@@ -225,9 +226,9 @@ static bool goes_on(const struct modulepaths *m, const struct direction *d, cons
 		return true;
 	if (!is_in_loop(d, now, nr))
 		return false;
-	if (is->position == first)
-		return !is->indexed || (back && has_more(m, d, before, nr));
-	return back ? is->position < first : is->position > first;
+	if (!is->indexed || (back ? is->position < first : is->position > first))
+		return true;
+	return back && has_more(m, d, nr);
 }
 
 /* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
@@ -250,6 +251,19 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
 	if (!modulestacks_is_python(&f) || !modulestacks_is_python(&g) || f.a != g.a)
 		return false;
 	return back ? g.b > f.b : g.b < f.b;
+}
+
+/* The same of a loop that is not the call's own, but that of a function it has called. */
+static bool loops_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
+		     uint32_t stack, bool back)
+{
+	uint32_t first = d->open[nr].first_stack;
+
+	if (!is_in_loop(d, now, nr))
+		return false;
+	if (!now->level[nr].indexed || (first != stack && !turns_back(m, first, stack, back)))
+		return true;
+	return back && has_more(m, d, nr);
 }
 
 /*
@@ -287,9 +301,30 @@ static uint32_t going_on(struct modulepaths *m, const struct direction *d, const
 		return nr == now->nr_levels && is_again(d, &now->level[nr - 1], ev, back) ? nr - 1 : nr;
 	if (nr < d->nr_open && nr < now->nr_levels && before->level[nr].caller == now->level[nr].caller)
 		return goes_on(m, d, before, now, nr, back) ? nr + 1 : nr;
-	if (!nr || !turns_back(m, d->stack, stack, back))
+	if (!nr || !turns_back(m, d->stack, stack, back) || loops_on(m, d, now, nr - 1, stack, back))
 		return nr;
-	return is_in_loop(d, now, nr - 1) && !now->level[nr - 1].indexed ? nr : nr - 1;
+	return nr - 1;
+}
+
+/*
+ * Has the open call at level `nr` called all that it has? That is, of several that are each an nn.Sequential: is what is
+ * called at the next level none that its list still has, or in backward none that forward has called, while another of
+ * the several is still to come.
+ */
+static bool has_ended(const struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
+		      bool back)
+{
+	const struct modulelevel *is = &now->level[nr], *next = &now->level[nr + 1];
+	const struct modulepath_calls *c;
+
+	if (!is->indexed || !is->sequence)
+		return false;
+	c = calls_slot(m, d->open[nr].path, next->caller, 0);
+	if (!c->caller || (back ? c->back_instance : c->instance) != d->open[nr].instance)
+		return false;
+	if (back)
+		return nr && c->nr_back >= c->nr && has_more(m, d, nr - 1);
+	return c->nr <= SEQUENCE_MAX && sequence_next(is->sequence, c->member[c->nr - 1], next->forward) < 0;
 }
 
 static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
@@ -364,6 +399,8 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 	if (d->stack)
 		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev, back);
 	s = stack_of(m, stack);
+	while (keep && keep < s->nr_levels && has_ended(m, d, s, keep - 1, back))
+		keep--;
 	if (keep < s->nr_levels) {
 		/* Of the next of a chain the first shape is known already. */
 		d->nr_shapes = back && d->latest_stack == ev->python_stack && d->first_stack == ev->python_stack;
@@ -379,9 +416,10 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 		d->open[d->nr_open].path = enter(m, owner, sequence, &s->level[d->nr_open], back);
 		d->open[d->nr_open].instance = ++m->nr_instances;
 		d->open[d->nr_open].first = s->level[d->nr_open].position;
-		d->open[d->nr_open].loops = false;
-		if (d->nr_open)
-			d->open[d->nr_open - 1].loops |= s->level[d->nr_open].indexed;
+		d->open[d->nr_open].first_stack = stack;
+		d->open[d->nr_open].list = 0;
+		if (d->nr_open && s->level[d->nr_open].indexed)
+			d->open[d->nr_open - 1].list = s->level[d->nr_open].caller;
 	}
 	d->stack = stack;
 	keep = known_levels(m, s, ev, now);

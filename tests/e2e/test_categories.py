@@ -126,7 +126,7 @@ def test_categories_sum_to_the_peak(vramtrace, job):
 
 
 # Of a model in a variable the names begin below it; Lightning's own model calls its parts itself.
-NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:] + [("categories/names.py",)]
+NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:] + [("categories/names.py",), ("categories/loops_within.py",)]
 
 
 @pytest.mark.parametrize("arguments", NAMED, ids=name_of)
