@@ -16,6 +16,9 @@ struct item {
 	struct category_block *block;
 };
 
+/* What makes shapes alike: shapekey_exact(), shapekey_of(). */
+typedef uint64_t shapekey(const struct books *books, const struct group *g);
+
 struct items {
 	struct item *item;
 	size_t nr;
@@ -39,7 +42,8 @@ static void sort(struct items *items)
 }
 
 /* The blocks of a category; each kind of optimizer state apart. */
-static int collect(struct items *out, struct categories *c, const struct books *books, enum category category)
+static int collect(struct items *out, struct categories *c, const struct books *books, enum category category,
+		   shapekey *key_of)
 {
 	out->nr = 0;
 	out->item = malloc((c->nr_blocks + 1) * sizeof(*out->item));
@@ -47,7 +51,7 @@ static int collect(struct items *out, struct categories *c, const struct books *
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < c->nr_blocks; i++) {
 		struct category_block *b = &c->block[i];
-		uint64_t key = shapekey_of(books, &books->groups.group[b->life.group]);
+		uint64_t key = key_of(books, &books->groups.group[b->life.group]);
 
 		if (b->category == category && key)
 			out->item[out->nr++] = (struct item){
@@ -63,7 +67,7 @@ static int collect(struct items *out, struct categories *c, const struct books *
 }
 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
-static int collect_gradients(struct items *out, const struct books *books)
+static int collect_gradients(struct items *out, const struct books *books, shapekey *key_of)
 {
 	const struct lives *l = books->lives;
 	uint32_t pass = 0;
@@ -74,7 +78,7 @@ static int collect_gradients(struct items *out, const struct books *books)
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < l->nr_gradients; i++)
 		out->item[out->nr++] = (struct item){
-			.key = shapekey_of(books, &books->groups.group[l->gradient[i].group]),
+			.key = key_of(books, &books->groups.group[l->gradient[i].group]),
 			.ordinal = l->gradient[i].ordinal,
 			.module = l->gradient[i].module,
 		};
@@ -86,7 +90,7 @@ static int collect_gradients(struct items *out, const struct books *books)
 		pass = pass ? pass : life->birth.nr_begun;
 		if (life->birth.nr_begun == pass)
 			out->item[out->nr++] = (struct item){
-				.key = shapekey_of(books, &books->groups.group[life->group]),
+				.key = key_of(books, &books->groups.group[life->group]),
 				.ordinal = life->birth.ordinal,
 				.module = life->module,
 			};
@@ -132,20 +136,20 @@ static void match(struct items *to, const struct items *from, bool opposite)
 				continue;
 			item->module = from->item[other + (opposite ? nr - 1 - i : i)].module;
 			item->block->module = item->module;
-			item->block->matched = true;
+			item->block->matched |= item->module != 0;
 		}
 	}
 }
 
-int category_find_modules(struct categories *c, const struct books *books)
+static int match_all(struct categories *c, const struct books *books, shapekey *key_of)
 {
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
-	int err = collect(&parameters, c, books, CATEGORY_PARAMETER);
+	int err = collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);
 
 	if (!err)
-		err = collect(&states, c, books, CATEGORY_OPTIMIZER_STATE);
+		err = collect(&states, c, books, CATEGORY_OPTIMIZER_STATE, key_of);
 	if (!err)
-		err = collect_gradients(&gradients, books);
+		err = collect_gradients(&gradients, books, key_of);
 	if (!err) {
 		match(&parameters, &gradients, true);
 		match(&states, &parameters, false);
@@ -154,4 +158,12 @@ int category_find_modules(struct categories *c, const struct books *books)
 	free(states.item);
 	free(gradients.item);
 	return err;
+}
+
+int category_find_modules(struct categories *c, const struct books *books)
+{
+	/* Two projections back and forth differ in nothing but the order of their sizes. */
+	int err = match_all(c, books, shapekey_exact);
+
+	return err ? err : match_all(c, books, shapekey_of);
 }

@@ -11,7 +11,7 @@ int shapekey_order(const void *va, const void *vb)
 	return (a > b) - (a < b);
 }
 
-static uint64_t key_of(const struct books *books, const struct group *g, bool typed)
+static uint64_t key_of(const struct books *books, const struct group *g, bool typed, bool ordered)
 {
 	struct tfmt_shape shape;
 	uint64_t dims[8], key;
@@ -22,7 +22,8 @@ static uint64_t key_of(const struct books *books, const struct group *g, bool ty
 	for (uint32_t i = 0; i < shape.nr_dims && nr < 8; i++)
 		if (shape.dims[i] != 1)
 			dims[nr++] = shape.dims[i];
-	qsort(dims, nr, sizeof(*dims), shapekey_order);
+	if (!ordered)
+		qsort(dims, nr, sizeof(*dims), shapekey_order);
 	key = typed ? shape.element_type + 1 : 0;
 	for (uint32_t i = 0; i < nr; i++)
 		key = (key ^ dims[i]) * 0x9e3779b97f4a7c15ull ^ key >> 29;
@@ -31,12 +32,17 @@ static uint64_t key_of(const struct books *books, const struct group *g, bool ty
 
 uint64_t shapekey_of(const struct books *books, const struct group *g)
 {
-	return key_of(books, g, true);
+	return key_of(books, g, true, false);
+}
+
+uint64_t shapekey_exact(const struct books *books, const struct group *g)
+{
+	return key_of(books, g, true, true);
 }
 
 uint64_t shapekey_sizes(const struct books *books, const struct group *g)
 {
-	return key_of(books, g, false);
+	return key_of(books, g, false, false);
 }
 
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key)

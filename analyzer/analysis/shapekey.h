@@ -11,7 +11,10 @@
  */
 uint64_t shapekey_of(const struct books *books, const struct group *g);
 
-/* The same of whatever type: a copy in float32 of a weight in bfloat16. */
+/* The same, where sizes in another order make another shape. */
+uint64_t shapekey_exact(const struct books *books, const struct group *g);
+
+/* The same in any order, of whatever type: a copy in float32 of a weight in bfloat16. */
 uint64_t shapekey_sizes(const struct books *books, const struct group *g);
 
 /* For qsort() of keys; is this key, other than 0, among those of a list in this order? */
