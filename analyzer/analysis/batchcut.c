@@ -10,6 +10,14 @@
 
 /* ---- the input ------------------------------------------------------------------------------- */
 
+static bool has_rows(const struct batchcut *c, uint64_t rows)
+{
+	for (unsigned i = 0; i < c->nr_rows; i++)
+		if (c->rows[i] == rows)
+			return true;
+	return false;
+}
+
 static bool is_parameters(const struct advice_job *j, uint64_t size)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
@@ -32,6 +40,18 @@ static uint64_t length_of(const struct advice_job *j, const struct tfmt_shape *s
 	return features[0] == features[1] ? 0 : s->dims[features[0] ? 2 : 1];
 }
 
+/* What forward has made in two dimensions, unlike any parameter: its rows are samples, or tokens of them. */
+static void find_rows(struct batchcut *c, const struct advice_job *j)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks && c->nr_rows < BATCHCUT_ROWS_MAX; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+
+		if (s->nr_dims == 2 && s->dims[1] > 1 && s->dims[0] % c->batch == 0 && advice_is_kept(j, i) &&
+		    !advice_fits_parameter(j, i) && !has_rows(c, s->dims[0]))
+			c->rows[c->nr_rows++] = s->dims[0];
+	}
+}
+
 bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 {
 	uint64_t most = 0;
@@ -52,14 +72,42 @@ bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 	c->length = length_of(j, &j->shape[c->input]);
 	if (c->length < LENGTH_MIN || c->length == c->batch)
 		c->length = 0;
+	find_rows(c, j);
 	c->is_feature = c->length && (is_parameters(j, c->length) || is_parameters(j, c->length - 1));
 	return true;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* Has this module, or one that is not known, a parameter of these very sizes? */
+static bool has_parameter(const struct advice_job *j, uint32_t module, const struct tfmt_shape *s)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+
+		if (b->category == CATEGORY_PARAMETER && (!b->module || b->module == module) &&
+		    j->shape[i].nr_dims == s->nr_dims && !memcmp(j->shape[i].dims, s->dims, s->nr_dims * sizeof(*s->dims)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is this a parameter, what is made of one (in another type, with its norm), or a gradient? The tokens that are an
+ * expert's may by chance be as many as its weight has rows: there are others with so many.
+ */
+static bool is_parameter_like(const struct batchcut *c, const struct advice_job *j, size_t i)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	if (!advice_fits_parameter(j, i))
+		return false;
+	return s->nr_dims != 2 || !has_rows(c, s->dims[0]) || !advice_is_born(j, i, PHASE_FORWARD) ||
+	       has_parameter(j, j->blocks.block[i].module, s);
+}
+
 /* Can the block hold something of the batch at all? */
-static bool is_of_step(const struct advice_job *j, size_t i)
+static bool is_of_step(const struct batchcut *c, const struct advice_job *j, size_t i)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
@@ -68,13 +116,23 @@ static bool is_of_step(const struct advice_job *j, size_t i)
 		return false;
 	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_INPUT && b->category != CATEGORY_TEMPORARY)
 		return false;
-	return !advice_fits_parameter(j, i);
+	return !is_parameter_like(c, j, i);
+}
+
+/* Samples, or tokens of them, as rows for each of several: [experts, rows, features]. Of one sample they are the length. */
+static bool is_of_rows(const struct batchcut *c, const struct tfmt_shape *s)
+{
+	uint64_t rows = s->dims[1];
+
+	if (s->nr_dims != 3 || rows == c->length)
+		return false;
+	return has_rows(c, rows) || (c->length && rows > c->length && rows % c->batch == 0);
 }
 
 /* The batch comes first, or behind the length and the parts of attention: [3, length, batch, features]. */
 static bool follows_batch(const struct batchcut *c, const struct tfmt_shape *s)
 {
-	bool found = s->dims[0] % c->batch == 0 || (s->nr_dims == 2 && s->dims[1] == c->batch);
+	bool found = s->dims[0] % c->batch == 0 || (s->nr_dims == 2 && s->dims[1] == c->batch) || is_of_rows(c, s);
 
 	for (uint32_t i = 1; i + 1 < s->nr_dims; i++)
 		found |= s->dims[i] == c->batch;
@@ -113,7 +171,7 @@ uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, siz
 	uint64_t size = j->blocks.block[i].life.size;
 	unsigned nr;
 
-	if (!is_of_step(j, i))
+	if (!is_of_step(c, j, i))
 		return size;
 	nr = c->of_length ? nr_lengths(c, &j->shape[i]) : follows_batch(c, &j->shape[i]);
 	for (unsigned k = 0; k < nr; k++)

@@ -10,10 +10,14 @@
 
 #include "analyzer/analysis/advice.h"
 
+#define BATCHCUT_ROWS_MAX 8
+
 struct batchcut {
 	size_t input;		/* block */
 	uint64_t batch, length; /* of the job as it was; length 0: there is none, or it cannot be told from others */
 	bool is_feature;	/* some features are as many as the batch is long */
+	uint64_t rows[BATCHCUT_ROWS_MAX]; /* of samples, as they are seen */
+	unsigned nr_rows;
 	bool of_length;		/* what is cut */
 	uint64_t whole, part;	/* ... from, to */
 };

@@ -15,11 +15,13 @@ MIDDLING = ("--width", "1024", "--words", "8000", "--batch", "8")
 KINDS = {
     "checkpointing": (["--batch", "16"], ["checkpoint"]),
     "checkpointing of layers that end with a norm": (["--batch", "16", "post"], ["checkpoint"]),
+    "checkpointing of layers with experts": (["--batch", "16", "experts"], ["checkpoint"]),
     "chunked_loss": (["--words", "50304", "--layers", "3"], ["chunks"]),
     "small_optimizer_state": ([*WIDE], ["state8"]),
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
+    "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
     "duplicated_storage": ([*WIDE, "load"], ["load-host"]),

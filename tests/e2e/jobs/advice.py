@@ -5,7 +5,8 @@ usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [
 
 Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side). Advice applied: checkpoint,
 chunks, state8, state16, accumulate, offload, shard, host, load-host.
-What the model has: matrix (attention by hand), side, post (layers that end with their norm).
+What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
+one after the other).
 """
 
 import argparse
@@ -20,7 +21,11 @@ from torch.utils.checkpoint import checkpoint
 
 from ledger import print_ledger
 
-HEADS = 8
+HEADS, EXPERTS = 8, 4
+
+
+def new_expert(width):
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
 
 class Block(nn.Module):
@@ -28,7 +33,10 @@ class Block(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        if has("experts"):
+            self.experts = nn.ModuleList(new_expert(width) for _ in range(EXPERTS))
+        else:
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
         batch, length, width = x.shape
@@ -41,6 +49,12 @@ class Block(nn.Module):
         if has("post"):
             x = self.norm1(x)
             return self.norm2(x + self.down(functional.gelu(self.up(x))))
+        if has("experts"):
+            tokens = self.norm2(x).flatten(0, 1)
+            mixed = torch.zeros_like(tokens)
+            for expert, rows in zip(self.experts, torch.arange(len(tokens), device=x.device).chunk(EXPERTS)):
+                mixed = mixed.index_add(0, rows, expert(tokens[rows]))
+            return x + mixed.view_as(x)
         side = x
         if has("clone"):
             side = x.clone()
