@@ -210,15 +210,14 @@ static bool has_more(const struct modulepaths *m, const struct direction *d, uin
 
 /*
  * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes ahead,
- * backward back, but for a loop over modules: that goes the other way too. One of several modules then stays behind where
- * its call began, unless backward has more of that loop to come: what the call begins with, the next one does again. For
- * others there is no next: what the loop leaves out in its first round may come before where the call began.
+ * backward back, but for a loop over modules: that goes the other way too. Of several modules the next begins with what
+ * this one began with: forward stays behind that, backward goes on as long as more of the loop is to come. For a single
+ * one there is no next: what the loop leaves out in its first round may come before where the call began.
  */
 static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
 		    const struct modulestack *now, uint32_t nr, bool back)
 {
 	const struct modulelevel *was = &before->level[nr], *is = &now->level[nr];
-	int32_t first = d->open[nr].first;
 
 	if (was->caller != is->caller || was->code != is->code || was->position == is->position)
 		return false;
@@ -226,9 +225,9 @@ static bool goes_on(const struct modulepaths *m, const struct direction *d, cons
 		return true;
 	if (!is_in_loop(d, now, nr))
 		return false;
-	if (!is->indexed || (back ? is->position < first : is->position > first))
+	if (!is->indexed)
 		return true;
-	return back && has_more(m, d, nr);
+	return back ? has_more(m, d, nr) : is->position > d->open[nr].first;
 }
 
 /* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
@@ -261,9 +260,9 @@ static bool loops_on(const struct modulepaths *m, const struct direction *d, con
 
 	if (!is_in_loop(d, now, nr))
 		return false;
-	if (!now->level[nr].indexed || (first != stack && !turns_back(m, first, stack, back)))
+	if (!now->level[nr].indexed)
 		return true;
-	return back && has_more(m, d, nr);
+	return back ? has_more(m, d, nr) : first != stack && !turns_back(m, first, stack, false);
 }
 
 /*
