@@ -146,6 +146,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	life->flags = l->flags;
 	life->device = device;
 	life->behind_forward = l->has_graph;
+	life->in_graph_pass = l->steps.in_backward && l->steps.makes_graph;
 	life->is_live = true;
 	if (l->now.phase == PHASE_FORWARD) {
 		l->now.nr_forwards++;

@@ -38,14 +38,32 @@ static int bound_confirm(struct steps *s)
 	return bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]) ? TFMT_E_NOMEM : STEPS_UPDATED;
 }
 
-static int cycle_begin(struct steps *s)
+/* Does the optimizer whose call the step is evaluate its closure once more? At another line than the first time. */
+static bool is_evaluation(const struct steps *s, struct updatesites_call closure)
 {
+	return closure.inner && s->closure.inner && closure.caller == s->closure.caller &&
+	       closure.inner != s->closure.inner;
+}
+
+static void note_closure(struct steps *s, const struct tfmt_event *ev, struct updatesites_call closure)
+{
+	s->closure = closure;
+	s->closure_known = closure.inner || ev->flags & TFMT_FLAG_FORWARD;
+}
+
+static int cycle_begin(struct steps *s, const struct tfmt_event *ev)
+{
+	struct updatesites_call closure = updatesites_call(s->reader, ev->python_stack);
 	int signs = bound_add(&s->cycles, s->pending_ordinal);
 
-	s->begin_known = false;
+	s->has_backward = s->pending = false;
+	s->begin_known = is_evaluation(s, closure);
+	if (s->begin_known) /* it begins none: an update so far is the step's */
+		return signs < 0 ? signs : STEPS_CYCLE;
+	note_closure(s, ev, closure);
 	if (!signs && s->has_update)
 		signs = bound_confirm(s);
-	s->has_backward = s->has_update = s->pending = false;
+	s->has_update = false;
 	return signs < 0 ? signs : signs | STEPS_CYCLE;
 }
 
@@ -58,8 +76,11 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 	return STEPS_MAYBE;
 }
 
+#define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped or scaled */
+#define SURE_ENOUGH 2 /* turns: one update alone is the making of the optimizer's state */
+
 /* Whose turn it was before a bound of `updated`; behind the last, if it is their number. */
-static void note_turn(struct steps *s, uint32_t index, const struct tfmt_event *ev)
+static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 {
 	uint32_t *grown, room = 2 * index + 64;
 
@@ -71,7 +92,8 @@ static void note_turn(struct steps *s, uint32_t index, const struct tfmt_event *
 		s->turn = grown;
 		s->turns_room = room;
 	}
-	s->turn[index] |= updatesites_bit(&s->sites, s->reader, ev->python_stack);
+	s->nr_sure += sites & TURN_SURE && !(s->turn[index] & TURN_SURE);
+	s->turn[index] |= sites;
 }
 
 /*
@@ -80,15 +102,20 @@ static void note_turn(struct steps *s, uint32_t index, const struct tfmt_event *
  */
 static int updated(struct steps *s, const struct tfmt_event *ev, bool is_update)
 {
+	uint32_t sites = updatesites_bit(&s->sites, s->reader, ev->python_stack);
 	int signs;
 
+	if (is_update || sites)
+		sites |= TURN_SURE;
+	else if (s->nr_sure >= SURE_ENOUGH)
+		return 0;
 	if (!s->has_backward) {
 		signs = bound_confirm(s);
 		if (s->begin_known && s->updated.nr_bounds)
-			note_turn(s, s->updated.nr_bounds - 1, ev);
+			note_turn(s, s->updated.nr_bounds - 1, sites);
 		return signs;
 	}
-	note_turn(s, s->updated.nr_bounds, ev);
+	note_turn(s, s->updated.nr_bounds, sites);
 	s->has_update = true;
 	if (is_update)
 		s->pending = false;
@@ -136,7 +163,9 @@ static int passed(struct steps *s, const struct tfmt_event *ev)
 	s->in_backward = begins;
 	s->nr_backwards += begins;
 	s->nr_ended += !begins;
-	s->has_backward = true;
+	s->makes_graph = begins ? ev->size : s->makes_graph;
+	s->has_plain |= !s->makes_graph;
+	s->has_backward |= !s->makes_graph || !s->has_plain;
 	s->pending = false;
 	return STEPS_PASSED;
 }
@@ -155,10 +184,12 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 		/* An optimizer that works within backward is in no other place than behind it. */
 		return updated(s, ev, is_update);
 	case PHASE_FORWARD:
+		if (!s->closure_known && ev->flags & TFMT_FLAG_FORWARD)
+			note_closure(s, ev, updatesites_call(s->reader, ev->python_stack));
 		if (!is_alloc || !s->has_backward || s->in_backward)
 			return 0;
 		signs = maybe_begin(s, ev);
-		begun = cycle_begin(s);
+		begun = cycle_begin(s, ev);
 		return begun < 0 ? begun : signs | begun;
 	case PHASE_OTHER:
 		return is_alloc && !s->in_backward ? maybe_begin(s, ev) : 0;
@@ -173,7 +204,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 
 static uint32_t turn(const struct steps *s, uint32_t i)
 {
-	return i < s->turns_room ? s->turn[i] : 0;
+	return i < s->turns_room ? s->turn[i] & ~TURN_SURE : 0;
 }
 
 /* Behind the latest turn before `i` with some of its sites, which came next; 0 = there was none. */
@@ -213,11 +244,30 @@ static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
 	       (i + 2 > s->updated.nr_bounds || !(turn(s, i + 2) & next));
 }
 
+/* Where better signs were seen, bounds behind clipping alone do not count: gradients may be clipped in each cycle. */
+static void drop_unsure(struct steps *s)
+{
+	struct steps_bounds *b = &s->updated;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < b->nr_bounds && i < s->turns_room; i++) {
+		if (!(s->turn[i] & TURN_SURE))
+			continue;
+		b->ordinal[nr] = b->ordinal[i];
+		s->turn[nr++] = s->turn[i];
+	}
+	if (nr < s->turns_room)
+		s->turn[nr] = b->nr_bounds < s->turns_room ? s->turn[b->nr_bounds] : 0;
+	b->nr_bounds = nr;
+}
+
 void steps_finish(struct steps *s)
 {
 	uint32_t first = 0;
 	int err = 0;
 
+	if (s->nr_sure >= SURE_ENOUGH)
+		drop_unsure(s);
 	s->rounds.nr_bounds = 0;
 	for (uint32_t i = 0; i < s->updated.nr_bounds && !err; i++) {
 		if (goes_on(s, first, i))

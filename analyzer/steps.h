@@ -8,7 +8,12 @@
  * wherever in the loop that is called. So gradient accumulation has several cycles to a step. Where no optimizer is
  * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step. Where updates of several
  * lines take turns, as those of two networks that learn against each other, a step is a round of them, from the first
- * line's turn to its next; lines that are called twice in a row do not take turns.
+ * line's turn to its next; lines that are called twice in a row do not take turns. Clipping of gradients is a sign of an
+ * update where there are no better ones.
+ *
+ * A backward pass that makes a graph itself, as for a gradient penalty, is part of the forward whose loss it goes into;
+ * where no other passes are ever seen it is what ends a cycle. Of the evaluations of a closure that an optimizer calls at
+ * several lines of its own (L-BFGS), those at another line than the first one's do not begin a step.
  *
  * NVTX ranges that the program names "step 17", "iteration", "train_step", ... are its steps instead.
  */
@@ -40,6 +45,7 @@ struct steps {
 	uint32_t nr_backwards; /* begun; of passes within others the outermost */
 	uint32_t nr_ended;
 	bool in_backward;
+	bool makes_graph; /* the latest pass does, to be differentiated itself */
 
 	/* private */
 	struct updatesites sites;
@@ -47,7 +53,11 @@ struct steps {
 	uint32_t turns_room;
 	struct steps_bounds rounds; /* of updated: those that begin a round */
 	bool has_rounds;            /* steps_finish() has found them */
+	uint32_t nr_sure;           /* of turns: those with more than clipping */
+	struct updatesites_call closure; /* within which the step's first forward ran */
+	bool closure_known;
 	bool has_backward;  /* since the cycle began */
+	bool has_plain;     /* there was a pass that made no graph */
 	bool has_update;    /* since the cycle's backward */
 	bool begin_known;   /* the cycle's own beginning is in updated */
 	bool pending;       /* the next cycle may have begun */
@@ -65,9 +75,11 @@ static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum 
 			     bool is_pooled)
 {
 	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+	bool makes_nodes = ev->flags & TFMT_FLAG_FORWARD;
 
 	/* Nearly all events: of a tensor, in a phase that ends nothing. */
-	if (is_tensor && (phase == PHASE_BACKWARD || phase == PHASE_INIT || (phase == PHASE_FORWARD && !s->has_backward)))
+	if (is_tensor && (phase == PHASE_BACKWARD || phase == PHASE_INIT ||
+			  (phase == PHASE_FORWARD && !s->has_backward && (!makes_nodes || s->closure_known))))
 		return 0;
 	return steps_change(s, ev, phase, is_update, is_pooled);
 }

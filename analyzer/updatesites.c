@@ -16,21 +16,23 @@ static bool is_optimizers(const struct tfmt_code *code)
 	return strstr(code->file, "/torch/nn/") && !strcmp(function ? function + 1 : code->name, "zero_grad");
 }
 
-/* What stands below the outermost frame of an optimizer; 0: there is none. Parents have lower ids than their children. */
-static uint32_t caller_of(const struct tfmt_reader *reader, uint32_t stack)
+/* From the innermost frame of an optimizer to the outermost. Parents have lower ids than their children. */
+struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint32_t stack)
 {
+	struct updatesites_call call = { 0 };
 	struct tfmt_frame frame;
 	struct tfmt_code code;
-	uint32_t caller = 0;
 
 	for (; stack >= TFMT_STACK_FIRST && tfmt_reader_frame(reader, stack, &frame); stack = frame.parent) {
 		if ((frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
-		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && is_optimizers(&code))
-			caller = frame.parent;
+		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && is_optimizers(&code)) {
+			call.caller = frame.parent;
+			call.inner = call.inner ? call.inner : stack;
+		}
 		if (frame.parent >= stack)
 			break;
 	}
-	return caller;
+	return call;
 }
 
 static uint32_t number_of(struct updatesites *u, uint32_t caller)
@@ -50,7 +52,7 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 
 	if (python_stack < u->nr_stacks && u->of_stack[python_stack])
 		return UINT32_C(1) << (u->of_stack[python_stack] - 1);
-	caller = caller_of(reader, python_stack);
+	caller = updatesites_call(reader, python_stack).caller;
 	if (!caller)
 		return 0;
 	number = number_of(u, caller);

@@ -8,7 +8,13 @@
 
 #include "tracefmt/tracefmt.h"
 
-#define UPDATESITES_MAX 31 /* told apart; the others share the highest bit */
+#define UPDATESITES_MAX 30 /* told apart; the others share one more bit */
+
+/* A call of an optimizer: stacks. 0: none. */
+struct updatesites_call {
+	uint32_t caller; /* what calls the optimizer */
+	uint32_t inner;  /* where the optimizer calls something else, as its closure */
+};
 
 /* Of one process. Zero before first use. */
 struct updatesites {
@@ -20,6 +26,9 @@ struct updatesites {
 
 /* The bit of a stack that passes an optimizer; 0: it passes none. Without memory it is looked for each time. */
 uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
+
+/* The call of an optimizer that a Python stack passes. */
+struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint32_t python_stack);
 void updatesites_release(struct updatesites *u);
 
 #endif

@@ -18,6 +18,8 @@
 
 #include <stdint.h>
 
+#include "interpose.h"
+
 struct callstack;
 
 /* A node that runs on this thread; lies on the stack of the hook around it (hooks_autograd.c). */
@@ -28,6 +30,7 @@ struct running_node {
 	uint32_t depth;             /* how many those are */
 	uint32_t stack;             /* its stack id once somebody has asked for it, else 0 ... */
 	uint32_t generation;        /* ... in this process (struct ip_recorder) */
+	uint32_t made_stack;        /* as struct ip_thread's, of what runs inside */
 };
 
 /*
@@ -42,5 +45,14 @@ uint32_t autograd_python_stack(struct callstack *cs);
  * stack.
  */
 void autograd_made(uint64_t thread, uint64_t number, uint32_t python_stack);
+
+/*
+ * The stack with which the calling thread has made its latest node; inside a node, only of those made there: two passes
+ * through the same nodes have the same stacks, though one of them makes none.
+ */
+static inline uint32_t *autograd_made_stack(struct ip_thread *t)
+{
+	return ip_tls.node ? &ip_tls.node->made_stack : &t->made_stack;
+}
 
 #endif

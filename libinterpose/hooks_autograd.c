@@ -14,12 +14,13 @@
 
 /* ---- backward ----------------------------------------------------------------------------------- */
 
-static void phase_event(uint8_t kind, uint32_t depth)
+static void phase_event(uint8_t kind, uint32_t depth, bool makes_graph)
 {
 	struct tfmt_record ev = {
 		.kind = kind,
 		.device = TFMT_DEVICE_NONE,
 		.address = TFMT_PHASE_BACKWARD,
+		.size = makes_graph,
 		.aux = depth,
 	};
 	int saved = errno;
@@ -35,7 +36,7 @@ static void phase_event(uint8_t kind, uint32_t depth)
 
 static void backward_end(const uint32_t *depth)
 {
-	phase_event(TFMT_PHASE_END, *depth);
+	phase_event(TFMT_PHASE_END, *depth, false);
 }
 
 /* variable_list torch::autograd::Engine::execute(roots, inputs, keep, create, accumulate, outputs) */
@@ -54,7 +55,7 @@ static void backward_end(const uint32_t *depth)
 		__attribute__((cleanup(backward_end))) uint32_t depth =                                     \
 			ip_tls.node ? ip_tls.node->depth + 1 : 0;                                           \
                                                                                                             \
-		phase_event(TFMT_PHASE_BEGIN, depth);                                                       \
+		phase_event(TFMT_PHASE_BEGIN, depth, create);                                               \
 		return ARCH_OBJECT_CALL7(real, place, engine, roots, inputs, keep, create, accumulate,      \
 					 outputs);                                                          \
 	}
@@ -107,8 +108,10 @@ static void node_made(uint64_t number)
 
 	if (t) {
 		t->busy = true;
-		t->made_stack = autograd_python_stack(t->stacks);
-		autograd_made(torch_thread(t), number, t->made_stack);
+		uint32_t stack = autograd_python_stack(t->stacks);
+
+		*autograd_made_stack(t) = stack;
+		autograd_made(torch_thread(t), number, stack);
 		t->busy = false;
 	}
 	errno = saved;

@@ -61,7 +61,7 @@ struct ip_thread {
 	struct callstack *stacks;
 	struct shape_cache *shapes;
 	uint64_t torch_thread; /* PyTorch's own number of it, 0 = not asked for yet */
-	uint32_t made_stack;   /* with which it made its latest autograd node, 0 = none */
+	uint32_t made_stack;   /* with which it made its latest autograd node outside of nodes, 0 = none */
 	struct clock_thread clock;
 	uint64_t head;       /* ring->head, the producer's own copy */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */

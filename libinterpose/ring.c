@@ -113,7 +113,7 @@ static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_rec
 	c.python = autograd_python_stack(t->stacks);
 	if (!tensor || ip_env.stacks == IP_STACKS_FULL)
 		c.native = callstack_native(t->stacks, t->caller);
-	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == t->made_stack)
+	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == *autograd_made_stack(t))
 		c.flags |= TFMT_FLAG_FORWARD;
 	if (c.python == TFMT_STACK_NOT_CAPTURED)
 		count(&ip_recorder->status->not_captured);

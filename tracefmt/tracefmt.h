@@ -97,7 +97,8 @@ enum tfmt_kind {
 	TFMT_RANGE_START = 23,  /* a range that may end on another thread: as RANGE_PUSH, aux = its id */
 	TFMT_RANGE_END = 24,    /* aux = its id */
 	TFMT_MARK = 25,         /* a moment with a name: as RANGE_PUSH */
-	TFMT_PHASE_BEGIN = 26,  /* address = enum tfmt_phase, aux = how deep it is nested (0 = outermost) */
+	TFMT_PHASE_BEGIN = 26,  /* address = enum tfmt_phase, aux = how deep it is nested (0 = outermost), size = 1: a
+	                           backward that makes a graph itself */
 	TFMT_PHASE_END = 27,
 	TFMT_ALLOCATOR = 28,    /* the framework's allocator tells of itself: aux = enum tfmt_allocator_action, and
 	                           TFMT_ALLOCATOR_IN_TENSOR; no stacks */

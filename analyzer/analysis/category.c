@@ -159,9 +159,12 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 	bool fits = shapekey_in(j->parameter, j->nr_parameters, key);
 
 	/* Nodes are made by activation checkpointing, or in order to differentiate once more: gradients, too, have them then. */
-	if (life->flags & TFMT_FLAG_FORWARD && !(fits && (fate == FATE_OUT_OF_PASS || fate == FATE_KEPT) &&
-						  !category_stack_of(&j->stacks, life->birth.stack).recomputes))
+	if (life->flags & TFMT_FLAG_FORWARD && (category_stack_of(&j->stacks, life->birth.stack).recomputes ||
+						!(life->in_graph_pass || (fits && (fate == FATE_OUT_OF_PASS || fate == FATE_KEPT)))))
 		return recomputed(j, life);
+	/* Saved for the pass that goes through the graph of this one. */
+	if (life->in_graph_pass && j->nr_parameters && !fits && fate != FATE_SHORT && is_tensor(g))
+		return CATEGORY_ACTIVATION;
 	/* Made in one pass and used up in another, for which it was saved. */
 	if (j->nr_parameters && !fits && end_tells(life) && life->death.phase == PHASE_BACKWARD &&
 	    life->death.nr_begun != life->birth.nr_begun)
@@ -189,7 +192,7 @@ static enum category born_in_forward(struct judge *j, const struct life *life, c
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
 	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life) == FATE_KEPT)) &&
-	    !(life->flags & TFMT_FLAG_FORWARD) && is_copy(j, life, g))
+	    !(life->flags & TFMT_FLAG_FORWARD) && (is_copy(j, life, g) || is_remade(j, life, g)))
 		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps */
 	if (fate != FATE_SHORT || is_carried(j, life))
 		return CATEGORY_ACTIVATION;
@@ -247,6 +250,8 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 	if (!used && is_made_gradient(j, life, g))
 		return CATEGORY_GRADIENT;
+	if (!used && usual_fate(j, life) == FATE_KEPT && is_remade(j, life, g) && !is_own_state(j, life, g))
+		return CATEGORY_PARAMETER; /* of the last step: no forward comes that could use it */
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
 	if (cycles && is_remade(j, life, g))
@@ -354,7 +359,7 @@ static void count_shapes(struct judge *j)
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group *g = &groups->group[i];
 
-		if (g->tensor && g->phase == PHASE_OTHER && has_parameter_sizes(j, g))
+		if (g->tensor && (g->phase == PHASE_OTHER || g->phase == PHASE_FORWARD) && has_parameter_sizes(j, g))
 			category_stack_count_shape(&j->stacks, g->python_stack);
 	}
 }

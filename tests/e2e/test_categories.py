@@ -10,7 +10,7 @@ TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
     "in_backward", "no_modules", "adversarial", "twice", "interrupted",
-    "master_weights", "own_optimizer",
+    "master_weights", "own_optimizer", "functional_steps", "penalty", "momentum_encoder",
 ]
 JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]
@@ -179,7 +179,7 @@ def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp
 
 STEPS = {
     "sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3,
-    "twice": 4, "adversarial": 3,
+    "twice": 4, "adversarial": 3, "momentum_encoder": 4, "clipped": 3, "evaluations": 7,
 }
 
 
@@ -193,10 +193,11 @@ def test_steps_are_found(vramtrace, recorded, name):
     assert device["peak_phase"] == max(device["phases"], key=lambda phase: phase["peak_bytes"])["phase"]
 
 
-def test_steps_of_two_stages(vramtrace, recorded):
-    """Optimizers that follow each other do not take turns."""
-    (device,) = vramtrace.json("report", recorded(TRAIN, "two_stages").path)["devices"]
-    assert device["steps"]["count"] == 7
+@pytest.mark.parametrize(("name", "count"), [("two_stages", 7), ("functional_steps", 4), ("penalty", 12)])
+def test_steps_that_differ(vramtrace, recorded, name, count):
+    """Optimizers that follow each other do not take turns; a pass for a part of the loss ends no step, one without another does."""
+    (device,) = vramtrace.json("report", recorded(TRAIN, name).path)["devices"]
+    assert device["steps"]["count"] == count
 
 
 def test_steps_of_trainers(vramtrace, recorded):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Small jobs that train in many ways, each of which tells what its memory was for: train.py JOB"""
 
+import copy
 import sys
 
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from truth import Truth
+from truth import Truth, nr_allocations
 
 DEVICE = "cuda"
 truth = Truth()
@@ -353,6 +354,123 @@ def interrupted():
     del kept
 
 
+def functional_steps():
+    """Each step makes new weights, by gradients that could be differentiated once more."""
+    model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(6)], nn.Linear(1024, 10)).to(DEVICE)
+    weights = {n: p.detach() for n, p in model.named_parameters()}
+    truth.note("parameter", weights)
+    for _ in range(4):
+        rows = torch.rand(640, 1024, device=DEVICE)
+        truth.input(rows)
+        weights = {n: w.requires_grad_() for n, w in weights.items()}
+        loss = torch.func.functional_call(model, weights, (rows,)).square().mean()
+        truth.backwards.append(nr_allocations())
+        slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+        truth.note("gradient", slopes)
+        with torch.no_grad():
+            weights = {n: w - 0.1 * slope for (n, w), slope in zip(weights.items(), slopes)}
+        truth.note("parameter", weights)
+        del loss, slopes
+
+
+def penalty():
+    """Three steps of a judge to one of the network it judges; its own slope is a part of the judge's loss."""
+    generator = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 3072), nn.Tanh()).cuda()
+    judge = nn.Sequential(nn.Linear(3072, 1024), nn.LeakyReLU(0.2), nn.Linear(1024, 512), nn.Tanh(), nn.Linear(512, 1)).cuda()
+    first, second = torch.optim.Adam(generator.parameters()), torch.optim.Adam(judge.parameters())
+    note(generator, first)
+    truth.model(judge, inputs=False)
+    truth.optimizer(second)
+    for _ in range(3):
+        for _ in range(3):
+            real, noise = torch.rand(384, 3072, device=DEVICE), torch.randn(384, 64, device=DEVICE)
+            with torch.no_grad():
+                made = generator(noise)
+            loss = judge(made).mean() - judge(real).mean()
+            between = (0.3 * real + 0.7 * made).requires_grad_()
+            truth.input(real, noise, between)
+            scores = judge(between).sum()
+            truth.backwards.append(nr_allocations())
+            (slope,) = torch.autograd.grad(scores, between, create_graph=True)
+            loss = loss + (slope.norm(2, 1) - 1).square().mean()
+            second.zero_grad()
+            loss.backward()
+            truth.note("gradient", between.grad)
+            second.step()
+        noise = torch.randn(384, 64, device=DEVICE)
+        first.zero_grad()
+        (-judge(generator(noise)).mean()).backward()
+        first.step()
+
+
+class Contrast(nn.Module):
+    """An encoder, and one that follows it: forward makes the weights of that anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Sequential(nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 1024), nn.ReLU(), nn.Linear(1024, 128))
+        self.key = copy.deepcopy(self.query).requires_grad_(False)
+        self.register_buffer("queue", torch.randn(128, 8192))
+
+    def forward(self, rows):
+        query = self.query(rows)
+        with torch.no_grad():
+            for k, q in zip(self.key.parameters(), self.query.parameters()):
+                k.data = k.data * 0.99 + q.data * 0.01
+            truth.note("parameter", list(self.key.parameters()))
+            key = self.key(rows)
+        return torch.cat([(query * key).sum(1, keepdim=True), query @ self.queue], 1)
+
+
+def momentum_encoder():
+    model = Contrast().to(DEVICE)
+    optimizer = torch.optim.SGD(model.query.parameters(), lr=0.1, momentum=0.9)
+    note(model, optimizer)
+    for _ in range(4):
+        rows, wanted = torch.rand(512, 1024, device=DEVICE), torch.zeros(512, dtype=torch.long, device=DEVICE)
+        truth.input(wanted)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(rows), wanted).backward()
+        optimizer.step()
+
+
+def clipped():
+    """Gradients are clipped behind each of the four batches of a step."""
+    model = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 10)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    note(model, optimizer)
+    for i in range(12):
+        model(torch.randn(256, 512, device=DEVICE)).square().mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if i % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def evaluations():
+    """Three steps of Adam, then four of L-BFGS, which evaluates the loss several times in each, and looks at the model between."""
+    model = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 1)).cuda()
+    rows = torch.rand(256, 512, device=DEVICE)
+    note(model)
+
+    def evaluate():
+        optimizer.zero_grad()
+        loss = model(rows).square().mean()
+        loss.backward()
+        return loss
+
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(3):
+        evaluate()
+        optimizer.step()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    for i in range(4):
+        optimizer.step(evaluate)
+        if i == 1:
+            with torch.no_grad():
+                model(rows)
+
+
 JOBS = {
     "sgd_momentum": sgd_momentum,
     "adamw_foreach": lambda: adamw(foreach=True),
@@ -370,6 +488,11 @@ JOBS = {
     "own_optimizer": own_optimizer,
     "two_stages": two_stages,
     "interrupted": interrupted,
+    "functional_steps": functional_steps,
+    "penalty": penalty,
+    "momentum_encoder": momentum_encoder,
+    "clipped": clipped,
+    "evaluations": evaluations,
 }
 
 with truth.watch():
