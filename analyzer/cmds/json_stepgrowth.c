@@ -148,7 +148,6 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	emit_double(e, "step_ns", NULL, g->step_ns);
 	emit_bool(e, "beyond_capacity", NULL, stepgrowth_is_beyond(g, limits));
 	json_step_number(e, "predicted_oom_step", oom);
-	json_passes(e, d);
 	json_step_number(e, "predicted_oom_step_low", isnan(oom) ? NAN : floor(f->limit_step_low) + 1);
 	json_step_number(e, "predicted_oom_step_high", isnan(oom) ? NAN : floor(f->limit_step_high) + 1);
 	json_rate(e, "predicted_oom_seconds", stepgrowth_oom_step(g, limits), g->is_by_time);
@@ -171,6 +170,7 @@ void json_steps(struct emit *e, const struct model_device *d, const struct stepg
 	emit_bool(e, "of_kept_part", NULL, d->process->is_kept);
 	json_rate(e, "growth_bytes_per_step", g->total.slope, !g->is_by_time);
 	json_step_number(e, "predicted_oom_step", g->is_by_time ? NAN : stepgrowth_oom_step(g, limits));
+	json_passes(e, d);
 	emit_object_end(e);
 }
 
