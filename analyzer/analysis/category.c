@@ -267,7 +267,8 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 static bool is_kept(struct judge *j, const struct life *life, enum lives_fate fate)
 {
 	if (life->birth.phase == PHASE_INIT)
-		return category_stack_of(&j->stacks, life->death.stack).moves_module || life->death.ordinal == TFMT_NO_ORDINAL || life->death.phase != PHASE_INIT ||
+		return category_stack_of(&j->stacks, life->death.stack).moves_module ||
+		       life->death.ordinal == TFMT_NO_ORDINAL || life->death.phase != PHASE_INIT ||
 		       life->death.nr_forwards != life->birth.nr_forwards;
 	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
 }
