@@ -131,6 +131,8 @@ void tfmt_definitions_release(struct tfmt_definitions *d)
 		free(table[i]->entry);
 	free(d->modules.value);
 	free(d->infos.value);
+	for (i = 0; i < TFMT_NR_DEVICES; i++)
+		free(d->passes[i].pass);
 	free(d->partial);
 	while (d->arena) {
 		struct tfmt_arena_chunk *next = d->arena->next;
@@ -300,6 +302,12 @@ static int add_info(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor 
 	return table_set(&d->info_ids, id, f) ? TFMT_E_NOMEM : list_add(&d->infos, f);
 }
 
+static int add_passes(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	(void)id;
+	return d->ignores_passes ? 0 : tfmt_passes_read(d->passes, c);
+}
+
 int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload,
 			 size_t len)
 {
@@ -308,7 +316,7 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_MODULE] = add_module,     [TFMT_DEF_SHAPE] = add_shape,
 		[TFMT_DEF_THREAD] = add_thread,     [TFMT_DEF_DEVICE] = add_device,
 		[TFMT_DEF_FUNCTION] = add_function, [TFMT_DEF_INFO] = add_info,
-		[TFMT_DEF_STRING] = add_string,
+		[TFMT_DEF_STRING] = add_string,     [TFMT_DEF_PASSES] = add_passes,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
 	int err = type < sizeof(add) / sizeof(*add) && add[type] ? add[type](d, id, &c) : 0;

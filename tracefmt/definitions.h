@@ -6,6 +6,7 @@
 #ifndef TFMT_DEFINITIONS_H
 #define TFMT_DEFINITIONS_H
 
+#include "tracefmt/passes.h"
 #include "tracefmt/tracefmt.h"
 
 /* Pointers by id. */
@@ -30,6 +31,8 @@ struct tfmt_info {
 struct tfmt_definitions {
 	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, info_ids, module_ids;
 	struct tfmt_list modules, infos;
+	struct tfmt_pass_list passes[TFMT_NR_DEVICES];
+	bool ignores_passes; /* those that come now: the events that the reader gives tell of them, too */
 	struct tfmt_arena_chunk *arena;
 	/* a definition of which chunks have come, in order, and more must follow */
 	uint32_t partial_type, partial_id;

@@ -180,6 +180,8 @@ static void tensor_alloc(struct tfmt_history *h, unsigned device, const struct t
 {
 	uint64_t allocated = tfmt_history_total(h->totals->allocated, device);
 
+	if (h->passes.peak[device] < allocated)
+		h->passes.peak[device] = allocated;
 	++*figure(h, device, TFMT_FIGURE_TENSOR_ALLOCS);
 	*figure(h, device, TFMT_FIGURE_UNSHAPED) += !tfmt_history_shape(h, ev->shape);
 	raise(h, device, TFMT_FIGURE_REQUESTED_PEAK, h->requested[device]);

@@ -294,7 +294,6 @@ static int put_figures(struct tfmt_writer *w)
 			p = tfmt_varint_put(p, f->of[row][i]);
 		}
 	}
-	p = tfmt_passes_put(&h->passes, p, w->raw + TFMT_FRAME_RAW_MAX);
 	/* Now that its length is known: right in front of the content. */
 	len = (uint64_t)(p - content);
 	start = content - 1 - tfmt_varint_bytes(len);
@@ -339,15 +338,7 @@ static int put_checkpoint(struct tfmt_writer *w)
 int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step)
 {
 	struct tfmt_keep *k = w->keep;
-	struct tfmt_mark m = {
-		.offset = w->bytes,
-		.sequence = w->sequence,
-		.nr_definitions = k->nr_definitions,
-		.definition_bytes = k->definition_bytes,
-		.step = step,
-		.ordinal = w->next_ordinal,
-		.time_ns = w->ledger.history->latest_ns,
-	};
+	struct tfmt_mark m = { .step = step, .ordinal = w->next_ordinal };
 	int err;
 
 	if (w->error)
@@ -356,6 +347,14 @@ int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step)
 		return 0;
 	if (k->nr_marks && k->mark[k->nr_marks - 1].ordinal == m.ordinal) /* no event since: it would say the same */
 		return 0;
+	err = tfmt_writer_put_passes(w);
+	if (err)
+		return err;
+	m.offset = w->bytes;
+	m.sequence = w->sequence;
+	m.nr_definitions = k->nr_definitions;
+	m.definition_bytes = k->definition_bytes;
+	m.time_ns = w->ledger.history->latest_ns;
 	k->first_end = k->nr_events = 0;
 	err = put_checkpoint(w);
 	if (err)

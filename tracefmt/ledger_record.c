@@ -13,7 +13,7 @@ struct run {
 	struct tfmt_block *block;
 	struct tfmt_history *history;
 	uint64_t *figure; /* the device's */
-	uint64_t allocated, requested;
+	uint64_t allocated, requested, pass_peak;
 	uint32_t unused;
 	uint32_t nr_allocs, nr_frees, nr_unshaped;
 	unsigned device;
@@ -30,6 +30,7 @@ static struct run run_begin(struct tfmt_ledger *l, unsigned device)
 		.figure = h ? h->figures.of[device] : NULL,
 		.allocated = l->totals.allocated[device],
 		.requested = h ? h->requested[device] : 0,
+		.pass_peak = h ? h->passes.peak[device] : 0,
 		.unused = l->unused,
 		.device = device,
 	};
@@ -44,6 +45,7 @@ static void run_end(const struct run *r)
 	if (!r->history)
 		return;
 	r->history->requested[r->device] = r->requested;
+	r->history->passes.peak[r->device] = r->pass_peak;
 	r->figure[TFMT_FIGURE_EVENTS] += r->nr_allocs + r->nr_frees;
 	r->figure[TFMT_FIGURE_TENSOR_ALLOCS] += r->nr_allocs;
 	r->figure[TFMT_FIGURE_TENSOR_FREES] += r->nr_frees;
@@ -62,6 +64,7 @@ static inline void run_enter(struct run *r, const struct tfmt_event *ev)
 	if (of[TFMT_FIGURE_REQUESTED_PEAK] < r->requested)
 		of[TFMT_FIGURE_REQUESTED_PEAK] = r->requested;
 	tfmt_history_reserved(r->figure, ev->aux, r->allocated);
+	r->pass_peak = r->allocated > r->pass_peak ? r->allocated : r->pass_peak;
 	if (r->allocated > of[TFMT_FIGURE_TENSOR_PEAK])
 		tfmt_history_tensor_peak(r->history, r->device, r->allocated, ev->aux);
 }

@@ -3,93 +3,110 @@
 #include "tracefmt/passes.h"
 #include "tracefmt/varint.h"
 
-/* Of which figures a pass is made. */
-static const struct {
-	uint8_t figure;
-	uint8_t at;
-} values[] = {
-	{ TFMT_FIGURE_TENSOR_ALLOCS, offsetof(struct tfmt_pass, allocs) },
-	{ TFMT_FIGURE_TENSOR_FREES, offsetof(struct tfmt_pass, frees) },
-	{ TFMT_FIGURE_TENSOR_PEAK, offsetof(struct tfmt_pass, peak) },
-	{ TFMT_FIGURE_TIME, offsetof(struct tfmt_pass, time_ns) },
-	{ TFMT_FIGURE_PASSES, offsetof(struct tfmt_pass, number) },
-	{ TFMT_FIGURE_ALLOCATED, offsetof(struct tfmt_pass, allocated) },
-};
-#define NR_VALUES (sizeof(values) / sizeof(*values))
-#define PASS_BYTES (NR_VALUES * (1 + 2 + TFMT_VARINT_MAX)) /* at most: figure, row and value of each */
+#include <stdlib.h>
+#include <string.h>
 
-static uint64_t *value_of(struct tfmt_pass *p, size_t k)
+#define NR_EACH (1u << 18)     /* so many are told of one by one; of those that follow every 2nd, of */
+#define NR_THINNED (1u << 17)  /* so many; then every 4th, of as many more, and so on */
+#define NR_MAX (1u << 21)      /* what 2^32 passes of one device come to */
+#define VALUES 7
+#define PASS_BYTES (VALUES * TFMT_VARINT_MAX) /* at most */
+
+/* ---- gathering ------------------------------------------------------------------------------- */
+
+/* One in how many of the passes is told of, when so many have been. */
+static uint64_t distance_of(uint32_t nr)
 {
-	return (uint64_t *)((uint8_t *)p + values[k].at);
+	uint32_t doublings = nr < NR_EACH ? 0 : (nr - NR_EACH) / NR_THINNED + 1;
+
+	return 1ull << (doublings < 63 ? doublings : 63);
 }
 
-/* Every other one goes; the first stays. */
-static void thin_out(struct tfmt_passes *p)
+/* Differences: of a job whose steps are alike, nearly all are 0 or the same again. */
+static uint8_t *put(uint8_t *at, unsigned device, const struct tfmt_pass *pass, const struct tfmt_pass *last)
 {
-	p->nr /= 2;
-	p->distance *= 2;
-	for (unsigned d = 0; d < TFMT_NR_DEVICES; d++) {
-		bool is_used = p->of[d][2 * p->nr - 1].number; /* else its pages stay untouched */
-
-		for (uint32_t i = 0; is_used && i < p->nr; i++)
-			p->of[d][i] = p->of[d][2 * i];
-	}
+	at = tfmt_varint_put(at, device);
+	at = tfmt_varint_put(at, pass->number - last->number);
+	at = tfmt_varint_put(at, pass->time_ns - last->time_ns);
+	at = tfmt_varint_put(at, tfmt_zigzag((int64_t)(pass->allocated - last->allocated)));
+	at = tfmt_varint_put(at, tfmt_zigzag((int64_t)(pass->peak - last->peak)));
+	at = tfmt_varint_put(at, pass->allocs - last->allocs);
+	return tfmt_varint_put(at, pass->frees - last->frees);
 }
 
 void tfmt_passes_note(struct tfmt_passes *p, uint64_t number, uint64_t time_ns, const struct tfmt_figures *figures,
 		      const struct tfmt_totals *totals)
 {
-	if (!p->distance)
-		p->distance = 1;
-	if ((number - 1) % p->distance)
+	if (p->distance && (number - 1) % p->distance)
 		return;
-	if (p->nr == TFMT_PASSES_MAX) /* an even number of them: this pass is one of those that stay */
-		thin_out(p);
 	for (unsigned d = 0; d < TFMT_NR_DEVICES; d++) {
 		const uint64_t *of = figures->of[d];
+		struct tfmt_pass pass = {
+			.number = number,
+			.time_ns = time_ns,
+			.allocated = totals->allocated[d],
+			.peak = p->peak[d],
+			.allocs = of[TFMT_FIGURE_TENSOR_ALLOCS],
+			.frees = of[TFMT_FIGURE_TENSOR_FREES],
+		};
 
-		if (of[TFMT_FIGURE_TENSOR_ALLOCS])
-			p->of[d][p->nr] = (struct tfmt_pass){
-				.number = number,
-				.time_ns = time_ns,
-				.allocated = totals->allocated[d],
-				.peak = of[TFMT_FIGURE_TENSOR_PEAK],
-				.allocs = of[TFMT_FIGURE_TENSOR_ALLOCS],
-				.frees = of[TFMT_FIGURE_TENSOR_FREES],
-			};
+		if (!pass.allocs || sizeof(p->batch) - p->batch_bytes < PASS_BYTES)
+			continue;
+		p->batch_bytes = (size_t)(put(p->batch + p->batch_bytes, d, &pass, &p->last[d]) - p->batch);
+		p->last[d] = pass;
+		p->peak[d] = pass.allocated;
+		p->nr++;
 	}
-	p->nr++;
+	p->distance = distance_of(p->nr);
 }
 
-uint8_t *tfmt_passes_put(const struct tfmt_passes *p, uint8_t *at, const uint8_t *end)
+void tfmt_passes_next(struct tfmt_passes *p)
 {
-	for (unsigned d = 0; d < TFMT_NR_DEVICES; d++) {
-		for (uint32_t i = 0; i < p->nr; i++) {
-			struct tfmt_pass pass = p->of[d][i];
-
-			if (!pass.number || at + PASS_BYTES > end)
-				continue;
-			for (size_t k = 0; k < NR_VALUES; k++) {
-				*at++ = values[k].figure;
-				at = tfmt_varint_put(at, TFMT_FIGURES_PASSES + d * TFMT_PASSES_MAX + i);
-				at = tfmt_varint_put(at, *value_of(&pass, k));
-			}
-		}
-	}
-	return at;
+	p->id++;
+	p->batch_bytes = 0;
+	memset(p->last, 0, sizeof(p->last));
 }
 
-void tfmt_passes_take(struct tfmt_passes *p, uint64_t figure, uint64_t row, uint64_t value)
-{
-	uint64_t i = row - TFMT_FIGURES_PASSES, device = i / TFMT_PASSES_MAX;
+/* ---- reading --------------------------------------------------------------------------------- */
 
-	if (row < TFMT_FIGURES_PASSES || device >= TFMT_NR_DEVICES)
-		return;
-	i %= TFMT_PASSES_MAX;
-	for (size_t k = 0; k < NR_VALUES; k++) {
-		if (values[k].figure == figure)
-			*value_of(&p->of[device][i], k) = value;
+static int list_add(struct tfmt_pass_list *l, const struct tfmt_pass *pass)
+{
+	if (l->nr == l->room) {
+		uint32_t room = l->room ? 2 * l->room : 64;
+		struct tfmt_pass *grown = realloc(l->pass, room * sizeof(*grown));
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		l->pass = grown;
+		l->room = room;
 	}
-	if (p->nr <= i)
-		p->nr = (uint32_t)i + 1;
+	l->pass[l->nr++] = *pass;
+	return 0;
+}
+
+int tfmt_passes_read(struct tfmt_pass_list list[TFMT_NR_DEVICES], struct tfmt_cursor *c)
+{
+	struct tfmt_pass last[TFMT_NR_DEVICES] = { 0 };
+	uint32_t nr = 0;
+	int err = 0;
+
+	for (unsigned d = 0; d < TFMT_NR_DEVICES; d++)
+		nr += list[d].nr;
+	while (!err && c->p < c->end) {
+		uint64_t device = tfmt_varint_get(c);
+		struct tfmt_pass pass, unknown = { 0 }, *before = device < TFMT_NR_DEVICES ? &last[device] : &unknown;
+
+		pass.number = before->number + tfmt_varint_get(c);
+		pass.time_ns = before->time_ns + tfmt_varint_get(c);
+		pass.allocated = before->allocated + (uint64_t)tfmt_unzigzag(tfmt_varint_get(c));
+		pass.peak = before->peak + (uint64_t)tfmt_unzigzag(tfmt_varint_get(c));
+		pass.allocs = before->allocs + tfmt_varint_get(c);
+		pass.frees = before->frees + tfmt_varint_get(c);
+		if (c->bad)
+			return TFMT_E_DAMAGED;
+		*before = pass;
+		if (before != &unknown && nr++ < NR_MAX)
+			err = list_add(&list[device], &pass);
+	}
+	return err;
 }

@@ -93,7 +93,6 @@ void tfmt_reader_close(struct tfmt_reader *r)
 		close(r->fd);
 	ZSTD_freeDCtx(r->zstd);
 	free(r->figures);
-	free(r->passes);
 	tfmt_ledger_release(&r->ledger);
 	tfmt_definitions_release(&r->definitions);
 	free(r->joined.event);
@@ -148,21 +147,15 @@ static int load_figures(struct tfmt_reader *r, struct tfmt_cursor *c)
 {
 	if (!r->figures)
 		r->figures = calloc(1, sizeof(*r->figures));
-	if (!r->passes)
-		r->passes = calloc(1, sizeof(*r->passes));
-	if (!r->figures || !r->passes)
+	if (!r->figures)
 		return TFMT_E_NOMEM;
 	while (c->p < c->end && !c->bad) {
 		uint64_t figure = tfmt_varint_get(c);
 		uint64_t row = tfmt_varint_get(c);
 		uint64_t value = tfmt_varint_get(c);
 
-		if (c->bad || figure >= TFMT_NR_FIGURES)
-			continue;
-		if (row <= TFMT_FIGURES_PROCESS)
+		if (!c->bad && figure < TFMT_NR_FIGURES && row <= TFMT_FIGURES_PROCESS)
 			r->figures->of[row][figure] = value;
-		else
-			tfmt_passes_take(r->passes, figure, row, value);
 	}
 	r->summary.window_ns = r->figures->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_TIME];
 	return c->bad ? TFMT_E_DAMAGED : 0;
@@ -199,7 +192,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 
 	switch (core->type) {
 	case TFMT_TYPE_EVENTS:
-		r->has_events = true;
+		r->has_events = r->definitions.ignores_passes = true;
 		r->next_ordinal = r->at.ordinal + core->nr_records;
 		err = tfmt_reader_unpack(r, core, stored);
 		if (!err)

@@ -57,8 +57,7 @@ struct tfmt_reader {
 	struct tfmt_definitions definitions;
 	struct tfmt_decoder decoder;
 	struct tfmt_event single; /* handed out by tfmt_reader_events() */
-	struct tfmt_figures *figures; /* of the checkpoint, as passes; NULL: none */
-	struct tfmt_passes *passes;
+	struct tfmt_figures *figures; /* of the checkpoint; NULL: none */
 	bool has_events;    /* a frame of events has been met: checkpoints behind it are not needed */
 	bool is_rereading;  /* the trace was replaced by a shorter one: what has been read is passed over */
 	ZSTD_DCtx *zstd;

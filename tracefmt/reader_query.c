@@ -140,10 +140,14 @@ const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r)
 
 const struct tfmt_pass *tfmt_reader_passes(const struct tfmt_reader *r, uint32_t device, uint32_t *nr)
 {
-	const struct tfmt_passes *p = r->passes;
+	static const struct tfmt_pass_list none;
+	const struct tfmt_pass_list *l = device < TFMT_NR_DEVICES ? &r->definitions.passes[device] : &none;
+	uint64_t dropped = r->figures ? r->figures->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_PASSES] : UINT64_MAX;
 
-	*nr = p && device < TFMT_NR_DEVICES ? p->nr : 0;
-	return *nr ? p->of[device] : NULL;
+	*nr = l->nr;
+	while (*nr && l->pass[*nr - 1].number > dropped)
+		--*nr;
+	return *nr ? l->pass : NULL;
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */

@@ -263,7 +263,6 @@ enum tfmt_figure {
 	TFMT_FIGURE_PASSES = 32, /* outermost backward passes */
 	TFMT_FIGURE_BEGUN = 33,  /* 1: an event of forward or backward was seen */
 	TFMT_FIGURE_CHECKPOINT_EVENTS = 37, /* of the checkpoint, plus 1 */
-	TFMT_FIGURE_ALLOCATED = 38,         /* when a backward pass began: struct tfmt_pass */
 	TFMT_NR_FIGURES
 };
 #define TFMT_FIGURES_PROCESS TFMT_NR_DEVICES
@@ -272,14 +271,14 @@ struct tfmt_figures {
 	uint64_t of[TFMT_NR_DEVICES + 1][TFMT_NR_FIGURES];
 };
 
-/* What had been counted on a device when an outermost backward pass began; 0 throughout: nothing yet. */
+/* What had been counted on a device when an outermost backward pass began. */
 struct tfmt_pass {
-	uint64_t number;          /* of the pass, from 1 */
-	uint64_t time_ns;         /* the latest of an event until then */
-	uint64_t allocated, peak; /* bytes of tensors: at that moment, and the most until then */
-	uint64_t allocs, frees;   /* of tensors until then */
+	uint64_t number;        /* of the pass, from 1 */
+	uint64_t time_ns;       /* the latest of an event until then */
+	uint64_t allocated;     /* bytes of tensors at that moment */
+	uint64_t peak;          /* the most of them since the pass before in the list, or since the beginning */
+	uint64_t allocs, frees; /* of tensors, since the beginning */
 };
-#define TFMT_PASSES_MAX 64 /* of a longer job, of passes at equal distances, the first among them */
 
 /* Bytes live at one point of the stream, as frame headers carry them. Modelled events count. */
 struct tfmt_totals {
@@ -310,6 +309,7 @@ enum tfmt_def_type {
 	TFMT_DEF_INFO = 8,     /* id = running number: string key, string value (keys: FORMAT.md) */
 	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
 	TFMT_DEF_STRING = 10,  /* string: names of ranges, of their domains, of autograd nodes */
+	TFMT_DEF_PASSES = 11,  /* id = running number: backward passes, written by a flight recorder (FORMAT.md) */
 	TFMT_NR_DEF_TYPES
 };
 
@@ -722,7 +722,10 @@ int tfmt_reader_seek(struct tfmt_reader *r, uint64_t time_ns);
  */
 const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
 
-/* Likewise how the job went until then on one device: *nr moments, the oldest first; NULL and 0 where none is known. */
+/*
+ * Likewise how the job went until then on one device: its *nr backward passes, the oldest first; NULL and 0 where none is
+ * known. Of a very long job not all are told of (FORMAT.md, PASSES): each has its number.
+ */
 const struct tfmt_pass *tfmt_reader_passes(const struct tfmt_reader *r, uint32_t device, uint32_t *nr);
 
 /*

@@ -356,6 +356,22 @@ int tfmt_writer_definition(struct tfmt_writer *w, uint32_t type, uint32_t id, co
 	return 0;
 }
 
+static int writer_define_passes(struct tfmt_writer *w)
+{
+	struct tfmt_passes *p = &w->ledger.history->passes;
+	int err = tfmt_writer_definition(w, TFMT_DEF_PASSES, p->id, p->batch, p->batch_bytes);
+
+	tfmt_passes_next(p);
+	return err;
+}
+
+int tfmt_writer_put_passes(struct tfmt_writer *w)
+{
+	int err = w->ledger.history->passes.batch_bytes ? writer_define_passes(w) : 0;
+
+	return err ? err : writer_put_definitions(w, w->written.definitions.from);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 uint32_t tfmt_writer_room(const struct tfmt_writer *w)
@@ -385,6 +401,8 @@ int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
 	if (w->error)
 		return TFMT_E_IO;
 	err = tfmt_ledger_record_all(&w->ledger, ev, nr, w->next_ordinal);
+	if (!err && w->ledger.history && tfmt_passes_fill(&w->ledger.history->passes))
+		err = writer_define_passes(w);
 	if (err)
 		return err;
 	writer_note_orders(w, ev, nr);

@@ -6,19 +6,10 @@
 
 #include "analyzer/ui/human.h"
 
-/* The first that tells of this device, and how many there are from it on. */
 static const struct tfmt_pass *passes_of(const struct model_device *d, uint32_t *nr)
 {
-	const struct tfmt_pass *pass = NULL;
-
 	*nr = 0;
-	if (d->process->is_kept)
-		pass = tfmt_reader_passes(d->process->reader, d->ordinal, nr);
-	for (; *nr && !pass->number; pass++)
-		--*nr;
-	while (*nr && !pass[*nr - 1].number)
-		--*nr;
-	return pass;
+	return d->process->is_kept ? tfmt_reader_passes(d->process->reader, d->ordinal, nr) : NULL;
 }
 
 void print_passes(struct emit *e, const struct model_device *d)

@@ -157,22 +157,21 @@ def test_kept_is_the_tail_of_the_whole(path):
 
 
 def test_backward_passes_before():
-    """Rows of figures from 65 on: what had been counted when each backward pass began, by the whole trace's events."""
-    name = "kept-passes.vtr"
-    kept, whole = (vtf.read(dual.GOLDEN / "v1" / stem) for stem in (name, "training.vtr"))
-    found, ledger, peak, latest = [], vtf_ledger.Ledger(), 0, 0
+    """What had been counted when each backward pass began that was dropped: by PASSES, and by the whole trace's events."""
+    kept, whole = (vtf.read(dual.GOLDEN / "v1" / name) for name in ("kept-passes.vtr", "training.vtr"))
+    found, ledger, names, peak, latest = [], vtf_ledger.Ledger(), [], 0, 0
     for event in whole.events[: kept.dropped]:
         latest = max(latest, event.time << whole.header.time_shift)
         if event.name == "phase_begin" and event.address == 1 and not event.aux:
-            names = [other.name for other in whole.events[: event.ordinal] if other.device == 0]
-            counted = names.count("tensor_alloc"), names.count("tensor_free"), peak
-            found.append((*counted, latest, len(found) + 1, ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0)))
+            allocated = ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0)
+            counted = names.count("tensor_alloc"), names.count("tensor_free")
+            found.append((len(found) + 1, latest, allocated, peak, *counted))
+            peak = allocated
         ledger.apply(event)
+        names.append(event.name)
         peak = max(peak, ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0))
-    assert len(found) == 2
-    assert {key: value for key, value in kept.figures.items() if key[1] > 64} == {
-        (figure, 65 + i): value for i, row in enumerate(found) for figure, value in zip((1, 2, 4, 28, 32, 38), row)
-    }
+    assert len(found) == kept.figures[32, 64] == 2
+    assert kept.definitions.passes(kept.dropped) == {0: found}
 
 
 # ---- recordings made now ---------------------------------------------------------------------------------------

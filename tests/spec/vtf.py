@@ -29,8 +29,8 @@ KINDS = (
 KIND = {name: number for number, name in enumerate(KINDS, 1)}
 WITH_AGE = {KIND["tensor_free"], KIND["driver_free"], KIND["free_failed"]}
 
-FRAME, CODE, MODULE, SHAPE, THREAD, DEVICE, FUNCTION, INFO, CLOCK, STRING = range(1, 11)
-DEFINITION_TYPES = range(FRAME, STRING + 1)
+FRAME, CODE, MODULE, SHAPE, THREAD, DEVICE, FUNCTION, INFO, CLOCK, STRING, PASSES = range(1, 12)
+DEFINITION_TYPES = range(FRAME, PASSES + 1)
 
 
 class Refused(Exception):
@@ -330,6 +330,19 @@ class Definitions:
         if dimensions > 64:
             raise Damage("more than 64 dimensions")
         return element, storage, [cursor.varint() for _ in range(dimensions)]
+
+    def passes(self, ordinal):
+        """{device: [(number, time, allocated, peak, allocations, frees), ...]} by the PASSES before that event."""
+        found = {}
+        for number in self.numbers(PASSES):
+            for _, payload in filter(lambda version: version[0] <= ordinal, self.payloads[PASSES, number]):
+                cursor, last = Cursor(payload), {}
+                while cursor.left:
+                    device = cursor.varint()
+                    read = (cursor.varint, cursor.varint, cursor.zigzag, cursor.zigzag, cursor.varint, cursor.varint)
+                    last[device] = [before + value() for before, value in zip(last.get(device, [0] * 6), read)]
+                    found.setdefault(device, []).append(tuple(last[device]))
+        return found
 
     def info(self):
         """The last value of each key, and the list of notes."""
