@@ -23,6 +23,7 @@ static const struct {
 	[TFMT_DEF_INFO] = { "ss", { TFMT_TEXT_INFO_KEY, TFMT_TEXT_INFO_VALUE } },
 	[TFMT_DEF_CLOCK] = { "vv", { 0 } },
 	[TFMT_DEF_STRING] = { "s", { TFMT_TEXT_STRING } },
+	[TFMT_DEF_PASSES] = { "*", { 0 } },
 };
 
 static const char *fields_of(uint32_t type)

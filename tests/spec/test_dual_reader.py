@@ -156,7 +156,7 @@ def test_kept_is_the_tail_of_the_whole(path):
     assert kept.ledger.known_totals() == whole.ledger.known_totals()
 
 
-def test_backward_passes_before():
+def test_backward_passes_before(tmp_path):
     """What had been counted when each backward pass began that was dropped: by PASSES, and by the whole trace's events."""
     kept, whole = (vtf.read(dual.GOLDEN / "v1" / name) for name in ("kept-passes.vtr", "training.vtr"))
     found, ledger, names, peak, latest = [], vtf_ledger.Ledger(), [], 0, 0
@@ -172,6 +172,9 @@ def test_backward_passes_before():
         peak = max(peak, ledger.totals.get((vtf_ledger.ALLOCATED, 0), 0))
     assert len(found) == kept.figures[32, 64] == 2
     assert kept.definitions.passes(kept.dropped) == {0: found}
+    copy_without_names = tmp_path / "copy.vtr"
+    dual.call("anonymize", kept.path, copy_without_names)
+    assert vtf.read(copy_without_names).definitions.passes(kept.dropped) == {0: found}
 
 
 # ---- recordings made now ---------------------------------------------------------------------------------------
