@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Traces that are long, come through a pipe, or are still being written: read all the same, in constant memory."""
 
-import contextlib
 import json
 import os
-import re
 import subprocess
 import time
 from pathlib import Path
@@ -51,28 +49,26 @@ def summary(vramtrace, path):
     return told
 
 
-def peak_kib(program, *arguments):
-    """The most memory a command held, and its exit status."""
-    process = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    peak = 0
-    # Looked at while it runs: what wait4() tells afterwards includes the tests' own memory, from before exec().
-    while process.poll() is None:
-        held = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-        with contextlib.suppress(FileNotFoundError):  # it has just ended
-            if held and Path(f"/proc/{process.pid}/exe").resolve() == Path(program).resolve():
-                peak = int(held[1])
-        time.sleep(0.001)
-    return peak, process.returncode
+@pytest.fixture(scope="module")
+def peak_kib(vramtrace, compile_c):
+    """peak_kib(command, argument...): the most memory that vramtrace held, and its exit status."""
+    most_memory = compile_c(TREE / "tests" / "e2e" / "most_memory.c", "-O1")
+
+    def measure(*arguments):
+        done = subprocess.run([most_memory, vramtrace.program, *arguments], check=True, capture_output=True, text=True)
+        return tuple(map(int, done.stdout.split()))
+
+    return measure
 
 
 @pytest.mark.parametrize("command", ["report", "timeline", "peak", "verify"])
-def test_memory_does_not_follow_events(vramtrace, long_trace, command):
-    held = {nr: peak_kib(vramtrace.program, command, long_trace(nr)) for nr in EVENTS}
+def test_memory_does_not_follow_events(peak_kib, long_trace, command):
+    held = {nr: peak_kib(command, long_trace(nr)) for nr in EVENTS}
     assert all(status == 0 for _, status in held.values())
     assert 0 < held[EVENTS[-1]][0] < held[EVENTS[0]][0] + MOST_MORE_KIB, held
 
 
-def test_memory_does_not_follow_damage(vramtrace, long_trace, tmp_path):
+def test_memory_does_not_follow_damage(vramtrace, peak_kib, long_trace, tmp_path):
     """Gigabytes of zeros between two halves of a trace: skipped, said, and none of it kept."""
     whole = long_trace(EVENTS[0]).read_bytes()
     middle = len(whole) // 2
@@ -81,8 +77,8 @@ def test_memory_does_not_follow_damage(vramtrace, long_trace, tmp_path):
         file.write(whole[:middle])
         file.seek(HOLE_BYTES, os.SEEK_CUR)
         file.write(whole[middle:])
-    short, _ = peak_kib(vramtrace.program, "verify", long_trace(EVENTS[0]))
-    long, status = peak_kib(vramtrace.program, "verify", holed)
+    short, _ = peak_kib("verify", long_trace(EVENTS[0]))
+    long, status = peak_kib("verify", holed)
     assert status == 2
     assert 0 < long < short + MOST_MORE_KIB
     (told,) = json.loads(vramtrace.call("verify", "--json", holed).stdout)["traces"]
