@@ -186,6 +186,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
 	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, false },
 	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, false },
+	{ VERDICT_GRAPH_RETENTION, "past_evaluation", autopsy_is_past_evaluation, false },
 	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
 	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, false },
 	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },

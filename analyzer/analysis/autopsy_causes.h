@@ -12,6 +12,7 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 
 /* What the program keeps from one step to the next (autopsy_kept.c). */
 bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);

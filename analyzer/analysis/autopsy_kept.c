@@ -11,6 +11,8 @@
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
 #define GRAPH_NEAR 3 /* forward's allocations from one tensor of a graph to the next, mostly */
+#define CALLS_MIN 3  /* blocks of one stack: of as many calls of the model, or of its layers */
+#define GROUPS_MIN 3 /* stacks that left something */
 #define PLACES_TOLD 3
 #define PLACE_MIN 0.1 /* of what is kept: a line worth a word */
 
@@ -200,6 +202,70 @@ static double freed_by_passes(const struct autopsy *a)
 			bytes += (double)books->lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
 	}
 	return bytes;
+}
+
+/* Graphs of calls that passes went by, though what other calls made was freed by them. */
+struct passed_by {
+	uint64_t bytes;
+	uint32_t nr_blocks, nr_near, nr_groups, nr_steps;
+	size_t largest;
+};
+
+/* Forward made it for backward, a whole pass followed, and no pass has ever ended such a block. */
+static bool is_passed_by(const struct autopsy *a, size_t i)
+{
+	const struct lives_fates *fates = autopsy_fates(a, i);
+	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD);
+
+	return a->block[i].has_graph && a->categories.block[i].life.birth.nr_begun < nr_whole &&
+	       !(fates && fates->nr[FATE_INTO_PASS]);
+}
+
+static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
+{
+	uint32_t *count = calloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count)), nr;
+	const struct category_block *last = NULL;
+
+	*g = (struct passed_by){ 0 };
+	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+		count[a->categories.block[i].life.group] += is_passed_by(a, i);
+	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		nr = count[b->life.group];
+		if (nr < CALLS_MIN || !is_passed_by(a, i)) /* made once: a workspace, say */
+			continue;
+		if (!g->nr_blocks++ || b->life.size > a->categories.block[g->largest].life.size)
+			g->largest = i;
+		g->bytes += b->life.size;
+		g->nr_near += last && b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
+		g->nr_steps += !last || b->step != last->step;
+		last = b;
+	}
+	for (size_t i = 0; count && i < a->device->process->books.groups.nr_groups; i++)
+		g->nr_groups += count[i] >= CALLS_MIN;
+	free(count);
+	/* Results that are kept alone are few, and what lay between them is gone. */
+	return g->nr_groups >= GROUPS_MIN && 3 * g->nr_near >= g->nr_blocks &&
+	       freed_by_passes(a) >= (double)g->bytes && autopsy_matters(a, g->bytes);
+}
+
+bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct passed_by g;
+	char size[HUMAN_MAX];
+
+	if (!find_passed_by(a, &g))
+		return false;
+	f->bytes = g.bytes;
+	autopsy_at_call(a, f, g.largest);
+	autopsy_say(f, "%s are graphs of calls of the model that no backward pass followed.", human_bytes(size, g.bytes));
+	autopsy_evidence(f, "%" PRIu32 " backward passes freed what other calls had made, and nothing of this",
+			 a->failure->nr_begun);
+	autopsy_evidence(f, "they are of %" PRIu32 " step%s: something still holds them, a list of results say", g.nr_steps,
+			 g.nr_steps == 1 ? "" : "s");
+	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));
+	return true;
 }
 
 static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g,

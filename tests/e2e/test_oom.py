@@ -73,12 +73,14 @@ CAUSES = {
     "first_upcast": ("logits_fp32", "logits_fp32"),
     "validation": ("graph_retention", "evaluation"),
     "retries": ("graph_retention", "traceback"),
+    "probes": ("graph_retention", "past_evaluation"),
 }
 LINES = {
     "handled_then_leak": "leak",
     "resolutions": "batch_sizes",
     "lone_sequence": "attention_matrix",
     "retries": "validation",
+    "probes": "hook_outputs",
 }
 # Of those whose memory follows the shape of the batch: how, and by which dimension shapes.py is told to try another.
 FITS = {
@@ -91,7 +93,7 @@ DOCUMENT = TREE / "docs" / "diagnosis.md"
 
 
 # Jobs whose line lies in the model's forward: the line that calls it is told beside it.
-CALLED = {"hook_outputs", "validation", "retries"}
+CALLED = {"hook_outputs", "validation", "retries", "probes"}
 
 
 def script_of(cause):

@@ -137,6 +137,17 @@ def validation():
     validate(model)
 
 
+def probes():
+    """After every third step outputs for the same rows are kept for a plot, with their graphs; training is sound."""
+    model, seen = Blocks().to(DEVICE), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rows = torch.randn(4096, 1024, device=DEVICE)
+    for step in range(1000):
+        train(model, optimizer, torch.randn(8192, 1024, device=DEVICE))
+        for half in rows.chunk(2) if step % 3 == 2 else ():
+            seen.append(model(half))  # called: probes
+
+
 def retries():
     """Smaller batches are tried, each goes on further than the one before, and a list keeps the exceptions of all."""
     model, errors, rows = Net().to(DEVICE), [], 90000
