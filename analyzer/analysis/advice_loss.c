@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the loss over a large vocabulary: a part of the tokens at a time. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analysis/advice.h"
@@ -35,19 +36,37 @@ static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
 	return nr;
 }
 
-/* Logits, what the loss makes of them, and their gradients: a value for each token and word. */
+/* A value for each token and word. */
+static bool has_shape_of_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary && !advice_fits_parameter(j, i) &&
+	       advice_elements(s) / vocabulary >= TOKENS_MIN;
+}
+
+/* Logits, what the loss makes of them, and their gradients. */
 static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
 {
 	const struct category_block *b = &j->blocks.block[i];
-	const struct tfmt_shape *s = &j->shape[i];
 
 	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_TEMPORARY)
 		return false;
 	if (!advice_is_born(j, i, PHASE_FORWARD) && !advice_is_born(j, i, PHASE_BACKWARD) &&
 	    !advice_is_born(j, i, PHASE_OTHER))
 		return false;
-	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary && !advice_fits_parameter(j, i) &&
-	       advice_elements(s) / vocabulary >= TOKENS_MIN;
+	return has_shape_of_logits(j, i, vocabulary);
+}
+
+/* By group, whether logits of the window were made there; NULL: no memory. */
+static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
+{
+	bool *made = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*made));
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++)
+		if (is_logits(j, i, vocabulary))
+			made[j->blocks.block[i].life.group] = true;
+	return made;
 }
 
 static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, unsigned *nr, size_t *first)
@@ -103,20 +122,24 @@ static uint64_t gradient_bytes(const struct advice_job *j, size_t parameter)
 /*
  * The peak with PARTS parts of the tokens, one at a time. Each part makes a gradient of the matrix, which is added to
  * those of the parts before: one more of it is there while backward goes through the loss, and two when both and their
- * sum are there, for a moment.
+ * sum are there, for a moment. Logits of the step before that are still there go: a part's do not outlive it.
  */
 static uint64_t peak_in_parts(const struct advice_job *j, const struct head *head)
 {
+	bool *made = groups_of_logits(j, head->vocabulary);
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
 	struct replay r = advice_replay(j);
 
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+	r.failed = !made;
+	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (!is_logits(j, i, head->vocabulary)) {
+		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary)) {
 			advice_keep(&r, j, i);
 			continue;
 		}
+		if (life->birth.ordinal < j->from)
+			continue;
 		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
 			   replay_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
@@ -129,6 +152,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		replay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
 		replay_add(&r, advice_time(end), advice_time(end) + 1, 2 * gradient_bytes(j, head->parameter));
 	}
+	free(made);
 	return advice_peak(j, &r);
 }
 
