@@ -63,15 +63,62 @@ static double attention_of(const struct modelconfig *m, const struct family *f)
 	       linear(m->hidden, q, f->o_bias) + norms;
 }
 
+/* Is attention's input first projected to few values, which queries, and keys and values together, are made of? */
+static bool is_latent(const struct family *f)
+{
+	return !strncmp(f->type, "deepseek_v", strlen("deepseek_v"));
+}
+
+/* DeepSeek's. What is cached of it is heads' keys and values, of different sizes: head_dim is their mean. */
+static double latent_attention_of(struct modelconfig *m, const struct family *f, const struct modelkeys *k)
+{
+	double rope = modelkeys_number(k, 64, "qk_rope_head_dim", NULL, NULL);
+	double nope = modelkeys_number(k, 128, "qk_nope_head_dim", NULL, NULL);
+	double value = modelkeys_number(k, 128, "v_head_dim", NULL, NULL);
+	double rank = modelkeys_number(k, 512, "kv_lora_rank", NULL, NULL), q_rank = 0, q, kv;
+
+	m->kv_heads = m->heads;
+	m->head_dim = (nope + rope + value) / 2;
+	if (modelkeys_find(k, "q_lora_rank") || !json_object_object_get_ex(k->object, "q_lora_rank", NULL))
+		q_rank = modelkeys_number(k, 1536, "q_lora_rank", NULL, NULL);
+	q = m->heads * (nope + rope) * (q_rank > 0 ? q_rank : m->hidden);
+	if (q_rank > 0)
+		q += linear(q_rank, m->hidden, f->qkv_bias) + q_rank;
+	kv = linear(rank + rope, m->hidden, f->qkv_bias) + rank + m->heads * (nope + value) * rank;
+	return q + kv + linear(m->hidden, m->heads * value, f->o_bias);
+}
+
+/* Experts, and what a key is when the file leaves it out. inter 0: as wide as an MLP without experts. */
+static const struct mixture {
+	const char *type;
+	double experts, top, inter, shared, nr_shared, dense;
+	bool shared_gate;
+} mixtures[] = {
+	{ "", 0, 0, 0, 0, 0, 0, true },
+	{ "mixtral", 8, 2, 0, 0, 0, 0, false },
+	{ "qwen2_moe", 60, 4, 1408, 5632, 0, 0, true },
+	{ "qwen3_moe", 128, 8, 768, 0, 0, 0, false },
+	{ "deepseek_v2", 64, 6, 1407, 0, 2, 0, false },
+	{ "deepseek_v3", 256, 8, 2048, 0, 1, 3, false },
+};
+
+static const struct mixture *mixture_of(const struct family *f)
+{
+	for (size_t i = 1; i < sizeof(mixtures) / sizeof(mixtures[0]); i++)
+		if (!strcmp(mixtures[i].type, f->type))
+			return &mixtures[i];
+	return &mixtures[0];
+}
+
 /* Layers without experts, in a mixture: mlp_only_layers, and those that decoder_sparse_step passes over. */
-static double dense_layers(const struct modelconfig *m, const struct modelkeys *k)
+static double dense_layers(const struct modelconfig *m, const struct modelkeys *k, double first)
 {
 	struct json_object *only = modelkeys_find(k, "mlp_only_layers");
 	double step = modelkeys_number(k, 1, "decoder_sparse_step", NULL, NULL), dense = 0;
 
 	if (step > 1)
 		dense = m->layers - floor(m->layers / step);
-	dense += modelkeys_number(k, 0, "first_k_dense_replace", NULL, NULL);
+	dense += modelkeys_number(k, first, "first_k_dense_replace", NULL, NULL);
 	if (only && json_object_is_type(only, json_type_array))
 		dense += (double)json_object_array_length(only);
 	return fmin(dense, m->layers);
@@ -80,35 +127,21 @@ static double dense_layers(const struct modelconfig *m, const struct modelkeys *
 /* Parameters of all MLPs; *idle: of those, what one token does not pass. */
 static double mlps_of(const struct modelconfig *m, const struct family *f, const struct modelkeys *k, double *idle)
 {
-	double experts = modelkeys_number(k, 0, "num_local_experts", "num_experts", "n_routed_experts");
-	double top = modelkeys_number(k, 0, "num_experts_per_tok", NULL, NULL), inter, shared, dense, each, layer;
+	const struct mixture *x = mixture_of(f);
+	double experts = modelkeys_number(k, x->experts, "num_local_experts", "num_experts", "n_routed_experts");
+	double top = modelkeys_number(k, x->top, "num_experts_per_tok", NULL, NULL), inter, shared, dense, each, layer;
 
 	*idle = 0;
-	if (!strcmp(f->type, "mixtral")) {
-		experts = experts > 0 ? experts : 8;
-		top = top > 0 ? top : 2;
-	} else if (!strcmp(f->type, "qwen2_moe")) {
-		experts = experts > 0 ? experts : 60;
-		top = top > 0 ? top : 4;
-	} else if (!strcmp(f->type, "qwen3_moe")) {
-		experts = experts > 0 ? experts : 128;
-		top = top > 0 ? top : 8;
-	}
 	if (!(experts > 0))
 		return m->layers * mlp_of(f, m->hidden, m->inter);
-	inter = modelkeys_number(k,
-				 !strcmp(f->type, "qwen2_moe")   ? 1408
-				 : !strcmp(f->type, "qwen3_moe") ? 768
-								 : m->inter,
-				 "moe_intermediate_size", NULL, NULL);
-	shared = modelkeys_number(k, !strcmp(f->type, "qwen2_moe") ? 5632 : 0, "shared_expert_intermediate_size",
-				  NULL, NULL);
-	shared += inter * modelkeys_number(k, 0, "n_shared_experts", NULL, NULL);
-	dense = dense_layers(m, k);
+	inter = modelkeys_number(k, x->inter > 0 ? x->inter : m->inter, "moe_intermediate_size", NULL, NULL);
+	shared = modelkeys_number(k, x->shared, "shared_expert_intermediate_size", NULL, NULL);
+	shared += inter * modelkeys_number(k, x->nr_shared, "n_shared_experts", NULL, NULL);
+	dense = dense_layers(m, k, x->dense);
 	each = mlp_of(f, m->hidden, inter);
 	layer = experts * each + experts * m->hidden;
 	if (shared > 0)
-		layer += mlp_of(f, m->hidden, shared) + m->hidden;
+		layer += mlp_of(f, m->hidden, shared) + (x->shared_gate ? m->hidden : 0);
 	*idle = (m->layers - dense) * fmax(0, experts - top) * each;
 	return (m->layers - dense) * layer + dense * mlp_of(f, m->hidden, m->inter);
 }
@@ -134,11 +167,19 @@ static void adapt_family(struct family *f, const struct modelkeys *k)
 }
 
 /* Layouts that a known family has variants of, and this does not know. */
-static bool has_unknown_variant(const struct family *f, const struct modelkeys *k, const struct modelconfig *m)
+static bool has_unknown_variant(const struct modelkeys *k)
 {
-	return modelkeys_flag(k, "qk_layernorm", false) || modelkeys_flag(k, "use_qk_norm", false) ||
-	       (!strcmp(f->type, "opt") &&
-		modelkeys_number(k, m->hidden, "word_embed_proj_dim", NULL, NULL) != m->hidden);
+	return modelkeys_flag(k, "qk_layernorm", false) || modelkeys_flag(k, "use_qk_norm", false);
+}
+
+/* OPT's that have narrower embeddings than layers, and those without a last norm. */
+static double opt_differs(const struct modelconfig *m, const struct family *f, const struct modelkeys *k)
+{
+	double width = modelkeys_number(k, m->hidden, "word_embed_proj_dim", NULL, NULL), more = 0;
+
+	if (width != m->hidden)
+		more = 2 * width * m->hidden + m->vocab * (width - m->hidden) * (f->tied ? 1 : 2);
+	return more - (modelkeys_flag(k, "do_layer_norm_before", true) ? 0 : f->norm_vectors * m->hidden);
 }
 
 static void read_sizes(struct modelconfig *m, const struct family *f, const struct modelkeys *k)
@@ -162,28 +203,33 @@ static void read_sizes(struct modelconfig *m, const struct family *f, const stru
 		m->head_dim = m->heads > 0 ? floor(m->hidden / m->heads) : 0;
 }
 
-/* Parameters of the language model; false: the sizes are those of no model. */
-static bool count_language(struct modelconfig *m, const struct modelkeys *k)
+/* Parameters of the language model; false: the sizes are those of no model. `top`: keys of the file it is a part of. */
+static bool count_language(struct modelconfig *m, const struct modelkeys *k, const struct modelkeys *top)
 {
-	const struct family *known = find_family(modelkeys_text(k, "model_type"));
+	const char *type = modelkeys_text(modelkeys_find(k, "model_type") ? k : top, "model_type");
+	const struct family *known = find_family(type);
 	struct family f = known ? *known : families[0];
-	double norm, idle;
+	double norm, idle, attention;
 
-	snprintf(m->type, sizeof(m->type), "%s", modelkeys_text(k, "model_type"));
+	snprintf(m->type, sizeof(m->type), "%s", type);
 	if (!known)
 		f.hidden = f.layers = f.heads = f.vocab = f.inter = 0;
 	read_sizes(m, &f, k);
+	f.tied = modelkeys_flag(top, "tie_word_embeddings", f.tied);
 	adapt_family(&f, k);
 	if (!(m->hidden > 0 && m->layers > 0 && m->heads > 0 && m->vocab > 0 && m->head_dim > 0))
 		return false;
-	m->is_exact = known && !has_unknown_variant(&f, k, m);
+	m->is_exact = known && !has_unknown_variant(k);
+	attention = is_latent(&f) ? latent_attention_of(m, &f, k) : attention_of(m, &f);
 	norm = f.norm_vectors * m->hidden;
 	m->language = m->vocab * m->hidden * (f.tied ? 1 : 2) + (f.head_bias ? m->vocab : 0) +
-		      m->layers * (attention_of(m, &f) + f.norms * norm) + mlps_of(m, &f, k, &idle) + norm;
+		      m->layers * (attention + f.norms * norm) + mlps_of(m, &f, k, &idle) + norm;
 	if (f.positions > 0)
 		m->language +=
 			m->hidden * (modelkeys_number(k, f.positions, "n_positions", "max_position_embeddings", NULL) +
 				     (strcmp(f.type, "opt") ? 0 : 2));
+	if (!strcmp(f.type, "opt"))
+		m->language += opt_differs(m, &f, k);
 	if (!strcmp(f.type, "bloom"))
 		m->language += norm; /* of the embedding */
 	m->active = m->language - idle;
@@ -192,9 +238,11 @@ static bool count_language(struct modelconfig *m, const struct modelkeys *k)
 
 /* ---- vision ---------------------------------------------------------------------------------- */
 
-/* CLIP's encoder, and LLaVA's connector. */
+/* Qwen2-VL's, or CLIP's encoder and LLaVA's connector. */
 static bool count_vision(struct modelconfig *m, const struct modelkeys *k, bool has_connector_bias)
 {
+	if (!strcmp(m->type, "qwen2_vl"))
+		return modelencoders_qwen2_vision(m, k);
 	if (!modelencoders_vision(m, k))
 		return false;
 	m->connector = linear(m->hidden, m->vision_hidden, has_connector_bias) +
@@ -218,11 +266,11 @@ static bool count(struct modelconfig *m, struct json_object *top, const char **w
 		return m->parameters < PARAMETERS_MAX;
 	}
 	if (!language || !json_object_is_type(language, json_type_object)) {
-		if (!count_language(m, &k))
+		if (!count_language(m, &k, &k))
 			return false;
 	} else {
 		part.object = language;
-		if (!count_language(m, &part))
+		if (!count_language(m, &part, &k))
 			return false;
 		snprintf(m->type, sizeof(m->type), "%s", modelkeys_text(&k, "model_type"));
 	}
@@ -230,8 +278,9 @@ static bool count(struct modelconfig *m, struct json_object *top, const char **w
 		part.object = vision;
 		if (!count_vision(m, &part, modelkeys_flag(&k, "multimodal_projector_bias", true)))
 			return false;
-		is_known = !strcmp(modelkeys_text(&k, "model_type"), "llava") &&
-			   !strcmp(modelkeys_text(&part, "model_type"), "clip_vision_model");
+		is_known = !strcmp(m->type, "qwen2_vl") ||
+			   (!strcmp(m->type, "llava") &&
+			    !strcmp(modelkeys_text(&part, "model_type"), "clip_vision_model"));
 		m->is_exact &= is_known;
 	}
 	m->parameters = m->language + m->vision + m->connector;

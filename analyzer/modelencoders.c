@@ -120,6 +120,55 @@ static void count_roberta(struct modelconfig *m, const struct modelkeys *k)
 	m->is_exact = !is_class(k, "ForMultipleChoice");
 }
 
+static void count_distilbert(struct modelconfig *m, const struct modelkeys *k)
+{
+	double labels = modelkeys_labels(k);
+
+	m->hidden = modelkeys_number(k, 768, "dim", "hidden_size", NULL);
+	m->layers = modelkeys_number(k, 6, "n_layers", "num_hidden_layers", NULL);
+	m->heads = modelkeys_number(k, 12, "n_heads", "num_attention_heads", NULL);
+	m->inter = modelkeys_number(k, 3072, "hidden_dim", NULL, NULL);
+	m->vocab = modelkeys_number(k, 30522, "vocab_size", NULL, NULL);
+	m->length = modelkeys_number(k, 512, "max_position_embeddings", NULL, NULL);
+	m->is_encoder = true;
+	m->language = (m->vocab + m->length) * m->hidden + norms(1, m->hidden) +
+		      m->layers * encoder_layer(m->hidden, m->inter);
+	if (is_language_model(k))
+		m->language += language_head(m, k);
+	else if (is_class(k, "ForSequenceClassification"))
+		m->language += linear(m->hidden, m->hidden) + linear(labels, m->hidden);
+	else if (is_class(k, "ForTokenClassification") || is_class(k, "ForQuestionAnswering"))
+		m->language += linear(labels, m->hidden);
+	m->is_exact = !is_class(k, "ForMultipleChoice");
+}
+
+/* Its embeddings may be narrower than its layers; the head of a language model is as wide as they are. */
+static void count_electra(struct modelconfig *m, const struct modelkeys *k)
+{
+	double labels = modelkeys_labels(k), width = modelkeys_number(k, 128, "embedding_size", NULL, NULL), rows;
+
+	m->hidden = modelkeys_number(k, 256, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_number(k, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_number(k, 4, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_number(k, 1024, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_number(k, 30522, "vocab_size", NULL, NULL);
+	m->length = modelkeys_number(k, 512, "max_position_embeddings", NULL, NULL);
+	m->is_encoder = true;
+	rows = m->vocab + m->length + modelkeys_number(k, 2, "type_vocab_size", NULL, NULL);
+	m->language = rows * width + norms(1, width) + (width != m->hidden ? linear(m->hidden, width) : 0) +
+		      m->layers * encoder_layer(m->hidden, m->inter);
+	if (is_class(k, "ForPreTraining"))
+		m->language += linear(m->hidden, m->hidden) + linear(1, m->hidden);
+	else if (is_language_model(k))
+		m->language += linear(width, m->hidden) + norms(1, width) + m->vocab;
+	else if (is_class(k, "ForSequenceClassification"))
+		m->language += linear(m->hidden, m->hidden) + linear(labels, m->hidden);
+	else if (is_class(k, "ForTokenClassification") || is_class(k, "ForQuestionAnswering"))
+		m->language += linear(labels, m->hidden);
+	m->is_exact = modelkeys_flag(k, "tie_word_embeddings", true) && !is_class(k, "ForMultipleChoice") &&
+		      !is_class(k, "ForCausalLM");
+}
+
 static void count_vit(struct modelconfig *m, const struct modelkeys *k)
 {
 	double h, side, qkv_bias = modelkeys_flag(k, "qkv_bias", true) ? 0 : 3;
@@ -188,6 +237,47 @@ static void count_bart(struct modelconfig *m, const struct modelkeys *k)
 	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
 }
 
+/* Two convolutions over time in front of an encoder as BART's; keys of attention have no bias. */
+static void count_whisper(struct modelconfig *m, const struct modelkeys *k)
+{
+	double encoders = modelkeys_number(k, 4, "encoder_layers", "num_hidden_layers", NULL);
+	double decoders = modelkeys_number(k, 4, "decoder_layers", NULL, NULL), h, encoder_inter, written;
+
+	h = m->hidden = modelkeys_number(k, 384, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_number(k, 6, "encoder_attention_heads", "num_attention_heads", NULL);
+	m->vocab = modelkeys_number(k, 51865, "vocab_size", NULL, NULL);
+	m->inter = modelkeys_number(k, 1536, "decoder_ffn_dim", NULL, NULL);
+	encoder_inter = modelkeys_number(k, 1536, "encoder_ffn_dim", NULL, NULL);
+	m->length = modelkeys_number(k, 1500, "max_source_positions", NULL, NULL);
+	written = modelkeys_number(k, 448, "max_target_positions", NULL, NULL);
+	m->layers = encoders + decoders;
+	m->language = shared_matrices(m, k) + (m->length + written) * h + norms(2, h) +
+		      linear(h, 3 * modelkeys_number(k, 80, "num_mel_bins", NULL, NULL)) + linear(h, 3 * h) +
+		      encoders * (encoder_layer(h, encoder_inter) - h) +
+		      decoders * (encoder_layer(h, m->inter) + 4 * linear(h, h) + norms(1, h) - 2 * h);
+	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+}
+
+/* Qwen2-VL's: as many patches as an image has, of which the connector makes one out of `merge` x `merge`. */
+bool modelencoders_qwen2_vision(struct modelconfig *m, const struct modelkeys *k)
+{
+	double h = modelkeys_number(k, 1280, "embed_dim", NULL, NULL), layers = modelkeys_number(k, 32, "depth", NULL, NULL);
+	double merge = modelkeys_number(k, 2, "spatial_merge_size", NULL, NULL), wide = merge * merge * h;
+	double patch = modelkeys_number(k, 14, "patch_size", NULL, NULL);
+	double pixels = patch * patch * modelkeys_number(k, 3, "in_channels", NULL, NULL) *
+			modelkeys_number(k, 2, "temporal_patch_size", NULL, NULL);
+
+	if (!(h > 0 && layers > 0 && pixels > 0 && wide > 0))
+		return false;
+	m->vision_hidden = h;
+	m->patch_size = merge * patch; /* of a token of the language model */
+	m->vision = pixels * h + layers * encoder_layer(h, h * modelkeys_number(k, 4, "mlp_ratio", NULL, NULL));
+	m->connector = norms(1, h) + linear(wide, wide) +
+		       linear(modelkeys_number(k, 3584, "hidden_size", NULL, NULL), wide);
+	m->has_vision = true;
+	return true;
+}
+
 bool modelencoders_vision(struct modelconfig *m, const struct modelkeys *k)
 {
 	double layers = modelkeys_number(k, 12, "num_hidden_layers", "depth", NULL), h, inter, patches;
@@ -241,6 +331,7 @@ static const struct {
 	{ "bert", count_bert },		{ "roberta", count_roberta }, { "xlm-roberta", count_roberta },
 	{ "camembert", count_roberta }, { "vit", count_vit },	      { "clip", count_clip },
 	{ "t5", count_t5 },		{ "mt5", count_t5 },	      { "bart", count_bart },
+	{ "whisper", count_whisper },	{ "distilbert", count_distilbert }, { "electra", count_electra },
 };
 #define NR_FAMILIES (sizeof(families) / sizeof(families[0]))
 

@@ -19,4 +19,7 @@ bool modelencoders_count(struct modelconfig *m, const struct modelkeys *k);
 /* CLIP's vision tower: its parameters, and m's fields about it. false: the sizes are those of none. */
 bool modelencoders_vision(struct modelconfig *m, const struct modelkeys *k);
 
+/* Likewise of Qwen2-VL, with its connector. */
+bool modelencoders_qwen2_vision(struct modelconfig *m, const struct modelkeys *k);
+
 #endif

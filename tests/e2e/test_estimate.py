@@ -19,6 +19,9 @@ GIB = 1 << 30
 SMALL = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
          "intermediate_size": 320, "vocab_size": 1000}  # fmt: skip
 GPT = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "vocab_size": 1000}
+LATENT = SMALL | {"q_lora_rank": 48, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 24,
+                  "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "n_group": 1,
+                  "topk_group": 1}  # fmt: skip
 VARIANTS = {
     "llama": [SMALL, SMALL | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
               SMALL | {"head_dim": 48}],
@@ -38,7 +41,10 @@ VARIANTS = {
     "gpt2": [GPT, GPT | {"n_positions": 77, "n_inner": 500}],
     "gpt_neox": [GPT | {"intermediate_size": 320}],
     "gptj": [{"n_embd": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000, "rotary_dim": 16}],
-    "opt": [GPT | {"ffn_dim": 320, "word_embed_proj_dim": 192, "max_position_embeddings": 100}],
+    "opt": [GPT | {"ffn_dim": 320, "word_embed_proj_dim": 192, "max_position_embeddings": 100},
+            GPT | {"ffn_dim": 320, "word_embed_proj_dim": 96, "do_layer_norm_before": False}],
+    "deepseek_v2": [LATENT | {"first_k_dense_replace": 1}],
+    "deepseek_v3": [LATENT | {"q_lora_rank": None, "attention_bias": True, "first_k_dense_replace": 2}],
     "bloom": [{"hidden_size": 192, "n_layer": 3, "n_head": 6, "vocab_size": 1000}],
     "falcon": [GPT, GPT | {"multi_query": False, "bias": True}, GPT | {"parallel_attn": False},
                GPT | {"new_decoder_architecture": True, "num_kv_heads": 2}],
@@ -72,6 +78,16 @@ ENCODERS = {
     "bart": (["BartModel", "BartForConditionalGeneration"],
              PAIR | {"encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 320, "decoder_ffn_dim": 100,
                      "encoder_attention_heads": 6, "decoder_attention_heads": 6, "max_position_embeddings": 70}),
+    "whisper": (["WhisperModel", "WhisperForConditionalGeneration"],
+                PAIR | {"encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 320, "decoder_ffn_dim": 100,
+                        "encoder_attention_heads": 6, "decoder_attention_heads": 6, "num_mel_bins": 20,
+                        "max_source_positions": 60, "max_target_positions": 30, "pad_token_id": 0}),
+    "distilbert": (["DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification",
+                    "DistilBertForTokenClassification"],
+                   {"dim": 192, "hidden_dim": 320, "n_layers": 3, "n_heads": 6, "vocab_size": 1000} | LABELS),
+    "electra": (["ElectraModel", "ElectraForPreTraining", "ElectraForMaskedLM", "ElectraForSequenceClassification",
+                 "ElectraForTokenClassification", "ElectraForQuestionAnswering"],
+                TEXT | LABELS | {"embedding_size": 192}),
 }  # fmt: skip
 ENCODER_CASES = [(family, name, shape) for family, (names, shape) in ENCODERS.items() for name in names]
 
@@ -156,7 +172,9 @@ def test_published_parameters(estimate, tmp_path, parameters, config):
 
 def test_all_families_are_tested():
     definitions = (TREE / "analyzer" / "modelfamilies.def").read_text()
-    assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == set(VARIANTS)
+    assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == {
+        *VARIANTS, "qwen2_vl", "qwen2_vl_text"
+    }  # fmt: skip
     encoders = (TREE / "analyzer" / "modelencoders.c").read_text()
     assert set(re.findall(r'{ "([\w-]+)",\s+count_', encoders)) == set(ENCODERS)
 
@@ -189,6 +207,25 @@ def test_llava(estimate, tmp_path, size):
         parts[part] += parameter.numel()
     assert parts == {name: result[f"{name}_parameters"] for name in parts}
     assert terms_of(result)["parameters"] == 2 * parameters_of(model)
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_qwen2_vl(estimate, tmp_path, is_flat):
+    """As its authors publish it, the text's keys beside the vision's, and as transformers writes it."""
+    from transformers import AutoModelForImageTextToText, Qwen2VLConfig
+
+    text = SMALL | {"tie_word_embeddings": True}
+    vision = {"depth": 3, "embed_dim": 80, "num_heads": 4, "hidden_size": 192, "mlp_ratio": 3}
+    config = {"model_type": "qwen2_vl", "vision_config": vision}
+    config |= text if is_flat else {"text_config": SMALL, "tie_word_embeddings": True}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(Qwen2VLConfig(**config))
+    result = estimate("--config", path)
+    assert result["parameters"] == parameters_of(model) and result["exact_parameters"]
+    language = sum(p.numel() for name, p in model.named_parameters() if ".visual." not in name)
+    assert result["language_parameters"] == language
 
 
 FORMULAS = [
