@@ -29,6 +29,7 @@ static const struct advice_row {
 	{ "expandable_segments", advice_expandable, true, false, false },
 	{ "optimizer_offload", advice_offload, true, false, false },
 	{ "sharded_optimizer", advice_sharding, true, false, false },
+	{ "sharded_parameters", advice_sharded_parameters, true, false, true },
 	{ "smaller_batch", advice_smaller_batch, false, true, false },
 	{ "shorter_sequence", advice_shorter, false, true, false },
 };

@@ -17,7 +17,7 @@
 #include "analyzer/analysis/blockreplay.h"
 #include "analyzer/failures.h"
 
-#define ADVICE_MAX 14  /* kinds */
+#define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* ... that are said unless all are asked for */
 #define ADVICE_TEXT_MAX 320
 #define ADVICE_TITLE_MAX 57 /* indented and with its figure, a line of the screen */
@@ -129,6 +129,12 @@ uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest);
 /* Of the gradients of one pass: as large as the parameters that have any. */
 uint64_t advice_gradient_bytes(const struct advice_job *j);
 
+/* Do the ranks share out the state, or the parameters that it is of, as it is? */
+bool advice_is_sharded(const struct advice_job *j);
+
+/* Over so many ranks: those of the job, if there are several. */
+uint64_t advice_ranks(const struct advice_job *j);
+
 /* The line that stands for a stack. */
 void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack);
 
@@ -161,5 +167,6 @@ bool advice_activation_offload(const struct advice_job *j, struct advice *a);
 bool advice_expandable(const struct advice_job *j, struct advice *a);
 bool advice_offload(const struct advice_job *j, struct advice *a);
 bool advice_sharding(const struct advice_job *j, struct advice *a);
+bool advice_sharded_parameters(const struct advice_job *j, struct advice *a);
 
 #endif

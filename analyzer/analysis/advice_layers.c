@@ -9,181 +9,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/layerlist.h"
-#include "analyzer/element.h"
+#include "analyzer/analysis/layerspans.h"
 #include "analyzer/ui/human.h"
 
-#define LAYERS_MIN 3  /* of two, one is always there */
-#define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
+#define LAYERS_MIN 3 /* of two, one is always there */
 
 struct layer {
-	uint64_t first, last; /* births in forward, ordinals; first TFMT_NO_ORDINAL: none */
-	uint64_t end;	      /* of its forward: the next birth of another */
-	uint64_t back;	      /* where its backward begins; TFMT_NO_ORDINAL: it is not seen */
-	size_t output;	      /* block; SIZE_MAX: none */
-	uint64_t largest;     /* bytes of its results */
-	uint64_t made, most;  /* bytes of forward live now, and at most, without the output */
+	uint64_t most;	      /* bytes of forward live at once, without the output */
 	uint64_t kept, stays; /* bytes that wait for backward; of the output */
-	uint64_t passed;      /* bytes allocated in forward */
 };
 
 struct layers {
 	const struct advice_job *j;
-	const struct modulepaths *paths;
-	struct layerlist list;
+	struct layerspans spans;
 	struct layer *layer;
-	int32_t *of; /* by path: its layer, -1 = in none */
 	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: there is no line to wrap */
 };
-
-/* ---- the layers of one list ------------------------------------------------------------------ */
-
-static struct layer *layer_of(const struct layers *l, size_t block)
-{
-	uint32_t path = l->j->blocks.block[block].module;
-	int32_t index = path <= l->paths->nr_paths ? l->of[path] : -1;
-
-	return index < 0 ? NULL : &l->layer[index];
-}
-
-static bool is_float(const struct tfmt_shape *s)
-{
-	const char *name = element_name(s->element_type);
-
-	return s->bytes && (strstr(name, "float") || strstr(name, "complex"));
-}
-
-/* Is it a result of the layer's forward, there when the next one begins? */
-static bool is_result(const struct layers *l, size_t i)
-{
-	const struct layer *layer = layer_of(l, i);
-
-	return layer && advice_is_born(l->j, i, PHASE_FORWARD) && is_float(&l->j->shape[i]) &&
-	       l->j->blocks.block[i].life.death.ordinal > layer->end;
-}
-
-/*
- * The layer's output is the last that it makes and the next one finds: what a norm keeps of its input, a few values for each
- * sample or channel, is made behind its result.
- */
-static void find_outputs(struct layers *l)
-{
-	const struct advice_job *j = l->j;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (is_result(l, i) && j->blocks.block[i].life.size > layer_of(l, i)->largest)
-			layer_of(l, i)->largest = j->blocks.block[i].life.size;
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (is_result(l, i) && j->blocks.block[i].life.size >= layer_of(l, i)->largest / OUTPUT_LEAST)
-			layer_of(l, i)->output = i;
-}
-
-static void find_forward(struct layers *l)
-{
-	const struct advice_job *j = l->j;
-	struct layer *before = NULL;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-		struct layer *layer = layer_of(l, i);
-
-		if (life->birth.ordinal < j->from || life->birth.ordinal > j->to || life->birth.phase == PHASE_BACKWARD)
-			continue;
-		if (before && before != layer)
-			before->end = life->birth.ordinal;
-		before = NULL;
-		if (!layer || life->birth.phase != PHASE_FORWARD)
-			continue;
-		if (layer->first == TFMT_NO_ORDINAL)
-			layer->first = life->birth.ordinal;
-		layer->last = life->birth.ordinal;
-		layer->end = life->birth.ordinal + 1;
-		layer->passed += life->size;
-		before = layer;
-	}
-}
-
-static void earlier(uint64_t *time, uint64_t ordinal)
-{
-	if (ordinal < *time)
-		*time = ordinal;
-}
-
-/* Its backward begins where a node of it first allocates, or first gives back what it has saved. */
-static void find_backward(struct layers *l)
-{
-	const struct advice_job *j = l->j;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct life *life = &j->blocks.block[i].life;
-		struct layer *layer = layer_of(l, i);
-
-		if (!layer || i == layer->output)
-			continue;
-		if (advice_is_born(j, i, PHASE_BACKWARD))
-			earlier(&layer->back, life->birth.ordinal);
-		if (advice_is_kept(j, i) && life->death.phase == PHASE_BACKWARD)
-			earlier(&layer->back, life->death.ordinal);
-	}
-}
-
-/* Each layer is called once in the window, in their order. */
-static bool are_in_order(const struct layers *l)
-{
-	uint64_t last = 0;
-
-	for (uint32_t i = 0; i < l->list.nr_layers; i++) {
-		const struct layer *layer = &l->layer[i];
-
-		if (layer->first == TFMT_NO_ORDINAL)
-			continue;
-		if (layer->first < last)
-			return false;
-		last = layer->last;
-	}
-	return true;
-}
 
 /* What a layer's forward has live at most, when it is computed again: without what the output takes. */
 static void find_most(struct layers *l)
 {
 	const struct advice_job *j = l->j;
 
-	for (uint32_t k = 0; k < l->list.nr_layers; k++) {
-		struct layer *layer = &l->layer[k];
-		struct replay r = { .from = advice_time(layer->first), .to = advice_time(layer->end) };
+	for (uint32_t k = 0; k < l->spans.list.nr_layers; k++) {
+		const struct layerspan *span = &l->spans.span[k];
+		struct replay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
 
-		for (size_t i = 0; i < j->blocks.nr_blocks && layer->first != TFMT_NO_ORDINAL; i++)
-			if (layer_of(l, i) == layer && advice_is_born(j, i, PHASE_FORWARD) && i != layer->output)
+		for (size_t i = 0; i < j->blocks.nr_blocks && span->first != TFMT_NO_ORDINAL; i++)
+			if (layerspans_layer(&l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
+			    i != span->output)
 				advice_keep(&r, j, i);
-		layer->most = replay_peak(&r);
+		l->layer[k].most = replay_peak(&r);
 		replay_release(&r);
 	}
 }
 
-static void add_kept(const struct layers *l, struct replay *r, struct layer *layer, size_t i)
+static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t i)
 {
 	const struct advice_job *j = l->j;
 	const struct life *life = &j->blocks.block[i].life;
+	const struct layerspan *span = &l->spans.span[k];
 	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
-		 end = advice_time(advice_is_cast(j, i) ? j->backward : layer->end), back = advice_time(layer->back);
+		 end = advice_time(advice_is_cast(j, i) ? j->backward : span->end), back = advice_time(span->back);
 
-	layer->kept += life->size;
+	l->layer[k].kept += life->size;
 	replay_add(r, from, end < to ? end : to, life->size);
-	if (layer->back != TFMT_NO_ORDINAL && to > back)
+	if (span->back != TFMT_NO_ORDINAL && to > back)
 		replay_add(r, back - 1, to, life->size);
 }
 
 /* The output stays as the next one's input until that is through: no shorter than it did. */
-static void add_output(const struct layers *l, struct replay *r, struct layer *layer, size_t i)
+static void add_output(const struct layers *l, struct replay *r, int32_t k, size_t i)
 {
 	const struct life *life = &l->j->blocks.block[i].life;
-	uint64_t to = life->death.ordinal;
-	bool is_last = layer == &l->layer[l->list.nr_layers - 1];
+	uint64_t to = life->death.ordinal, back = l->spans.span[k].back;
+	bool is_last = (uint32_t)k + 1 == l->spans.list.nr_layers;
 
-	if (!is_last && layer->back != TFMT_NO_ORDINAL && layer->back > to)
-		to = layer->back;
-	layer->stays += life->size;
+	if (!is_last && back != TFMT_NO_ORDINAL && back > to)
+		to = back;
+	l->layer[k].stays += life->size;
 	replay_add(r, advice_time(life->birth.ordinal), advice_time(to), life->size);
 }
 
@@ -193,42 +77,34 @@ static uint64_t peak_checkpointed(const struct layers *l)
 	struct replay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		struct layer *layer = layer_of(l, i);
+		int32_t k = layerspans_layer(&l->spans, i);
 
-		if (layer && i == layer->output)
-			add_output(l, &r, layer, i);
-		else if (layer && advice_is_kept(j, i))
-			add_kept(l, &r, layer, i);
+		if (k >= 0 && i == l->spans.span[k].output)
+			add_output(l, &r, k, i);
+		else if (k >= 0 && advice_is_kept(j, i))
+			add_kept(l, &r, k, i);
 		else
 			advice_keep(&r, j, i);
 	}
-	for (uint32_t k = 0; k < l->list.nr_layers; k++) {
-		const struct layer *layer = &l->layer[k];
+	for (uint32_t k = 0; k < l->spans.list.nr_layers; k++) {
+		uint64_t back = l->spans.span[k].back;
 
-		if (layer->back != TFMT_NO_ORDINAL)
-			replay_add(&r, advice_time(layer->back) - 2, advice_time(layer->back) - 1, layer->most);
+		if (back != TFMT_NO_ORDINAL)
+			replay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
 	}
 	return advice_peak(j, &r);
 }
 
 /* ---- the advice ------------------------------------------------------------------------------ */
 
-/* The line that calls the layers, by the stack of one of the blocks. */
 static void find_site(struct layers *l, struct advice *a)
 {
-	struct modulepaths *paths = l->j->device->process->books.modulepaths;
+	uint32_t call = layerspans_call(&l->spans);
 
-	for (size_t i = 0; i < l->j->blocks.nr_blocks && !a->has_site; i++) {
-		uint32_t call;
-
-		if (!layer_of(l, i) || !advice_is_kept(l->j, i))
-			continue;
-		call = modulepaths_call(paths, l->j->blocks.block[i].life.birth.stack, l->list.depth);
-		if (!call)
-			continue;
-		advice_at_stack(l->j, a, call);
-		l->is_called_by_torch = advice_ends_in(l->j, call, "/torch/nn/modules/");
-	}
+	if (!call)
+		return;
+	advice_at_stack(l->j, a, call);
+	l->is_called_by_torch = advice_ends_in(l->j, call, "/torch/nn/modules/");
 }
 
 static uint64_t forward_bytes(const struct advice_job *j)
@@ -244,10 +120,11 @@ static uint64_t forward_bytes(const struct advice_job *j)
 /* What the list is called; with its owner where PyTorch calls the layers: the line may call other lists as well. */
 static const char *list_text(const struct layers *l, char *buf, size_t size)
 {
-	const char *name = l->list.name, *owner = "";
+	const struct layerlist *list = &l->spans.list;
+	const char *name = list->name, *owner = "";
 
-	if (l->is_called_by_torch && l->list.parent)
-		owner = l->paths->path[l->list.parent - 1].name;
+	if (l->is_called_by_torch && list->parent)
+		owner = l->spans.paths->path[list->parent - 1].name;
 	if (!*owner && !*name)
 		return "layers";
 	snprintf(buf, size, "%s%s%s", owner, *owner && *name ? "." : "", name);
@@ -273,22 +150,19 @@ static void tell(struct layers *l, struct advice *a)
 {
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
-	struct modulepath range = { .parent = l->list.parent };
-	const char *layers = *l->list.name ? l->list.name : "layers", *list;
+	const char *layers = *l->spans.list.name ? l->spans.list.name : "layers", *list;
 	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128], text[64];
 
-	for (uint32_t i = 0; i < l->list.nr_layers; i++) {
-		const struct layer *layer = &l->layer[i];
-
-		if (layer->first == TFMT_NO_ORDINAL)
+	for (uint32_t i = 0; i < l->spans.list.nr_layers; i++) {
+		if (l->spans.span[i].first == TFMT_NO_ORDINAL)
 			continue;
 		first = i < first ? i : first;
 		last = i;
-		kept += layer->kept;
-		stays += layer->stays;
-		passed += layer->passed;
+		kept += l->layer[i].kept;
+		stays += l->layer[i].stays;
+		passed += l->spans.span[i].passed;
 	}
-	modulepaths_text(l->paths, range.parent, 0, name, sizeof(name));
+	modulepaths_text(l->spans.paths, l->spans.list.parent, 0, name, sizeof(name));
 	find_site(l, a);
 	advice_where(where, sizeof(where), a);
 	list = list_text(l, text, sizeof(text));
@@ -301,39 +175,13 @@ static void tell(struct layers *l, struct advice *a)
 		    human_percent(share, (double)passed, (double)forward_bytes(l->j)));
 }
 
-static bool layers_find(struct layers *l)
-{
-	l->layer = calloc(l->list.nr_layers + 1, sizeof(*l->layer));
-	l->of = calloc(l->paths->nr_paths + 1, sizeof(*l->of));
-	if (!l->layer || !l->of)
-		return false;
-	for (uint32_t i = 0; i < l->list.nr_layers; i++)
-		l->layer[i] = (struct layer){ .first = TFMT_NO_ORDINAL, .back = TFMT_NO_ORDINAL, .output = SIZE_MAX };
-	layerlist_members(&l->list, l->paths, l->of);
-	find_forward(l);
-	if (!are_in_order(l))
-		return false;
-	find_outputs(l);
-	find_backward(l);
-	find_most(l);
-	return true;
-}
-
-static unsigned nr_layers(const struct layers *l)
-{
-	unsigned nr = 0;
-
-	for (uint32_t i = 0; i < l->list.nr_layers; i++)
-		nr += l->layer[i].first != TFMT_NO_ORDINAL;
-	return nr;
-}
-
 static void try_list(const struct advice_job *j, const struct layerlist *list, struct advice *best)
 {
-	struct layers l = { .j = j, .paths = j->device->process->books.modulepaths, .list = *list };
+	struct layers l = { .j = j, .layer = calloc(list->nr_layers + 1, sizeof(*l.layer)) };
 	struct advice a = *best;
 
-	if (layers_find(&l) && nr_layers(&l) >= LAYERS_MIN) {
+	if (layerspans_find(&l.spans, j, list) && l.layer && layerspans_count(&l.spans) >= LAYERS_MIN) {
+		find_most(&l);
 		a.after_bytes = peak_checkpointed(&l);
 		if (a.after_bytes < best->after_bytes) {
 			a.has_site = false;
@@ -341,8 +189,8 @@ static void try_list(const struct advice_job *j, const struct layerlist *list, s
 			*best = a;
 		}
 	}
+	layerspans_release(&l.spans);
 	free(l.layer);
-	free(l.of);
 }
 
 bool advice_checkpointing(const struct advice_job *j, struct advice *a)

@@ -76,31 +76,38 @@ static double largest_share(const struct advice_job *j, uint64_t ranks)
 	return share;
 }
 
-/* Do the ranks share out the state, or the parameters that it is of, as it is? */
-static bool is_sharded(const struct advice_job *j, size_t state)
+bool advice_is_sharded(const struct advice_job *j)
 {
 	static const char *const sharders[] = { "/torch/distributed/fsdp/", "/zero_redundancy_optimizer.py", "/deepspeed/",
 						NULL };
-	size_t parameter = SIZE_MAX;
+	size_t parameter = SIZE_MAX, state = SIZE_MAX;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == CATEGORY_PARAMETER &&
 		    (parameter == SIZE_MAX || j->blocks.block[i].life.size > j->blocks.block[parameter].life.size))
 			parameter = i;
-	return advice_runs_in(j, j->blocks.block[state].life.birth.stack, sharders) ||
+	advice_state_bytes(j, &state);
+	return (state != SIZE_MAX && advice_runs_in(j, j->blocks.block[state].life.birth.stack, sharders)) ||
 	       (parameter != SIZE_MAX && advice_runs_in(j, j->blocks.block[parameter].life.birth.stack, sharders));
+}
+
+uint64_t advice_ranks(const struct advice_job *j)
+{
+	int64_t world = j->device->process->world_size;
+
+	return world > 1 ? (uint64_t)world : RANKS_USUAL;
 }
 
 bool advice_sharding(const struct advice_job *j, struct advice *a)
 {
-	uint64_t ranks = j->device->process->world_size > 1 ? (uint64_t)j->device->process->world_size : RANKS_USUAL;
+	uint64_t ranks = advice_ranks(j);
 	char size[HUMAN_MAX], kept[HUMAN_MAX], moved[HUMAN_MAX], where[64];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct replay r;
 	double share;
 
-	if (!bytes || is_sharded(j, largest))
+	if (!bytes || advice_is_sharded(j))
 		return false;
 	share = largest_share(j, ranks);
 	r = advice_replay(j);

@@ -22,6 +22,7 @@ KINDS = {
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
     "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
+    "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
     "duplicated_storage": ([*WIDE, "load"], ["load-host"]),
@@ -30,8 +31,12 @@ KINDS = {
     "optimizer_offload": ([*WIDE], ["offload"]),
     "sharded_optimizer": ([*WIDE], ["shard"]),
     "sharded_optimizer of a large matrix": (["--words", "50304", "--layers", "3"], ["shard"]),
+    "sharded_parameters": ([*WIDE], ["fsdp"]),
+    "sharded_parameters of activations": (["--batch", "16", "--words", "30000"], ["fsdp"]),
+    "sharded_parameters instead of DDP": ([*MIDDLING, "ddp"], ["fsdp"]),
 }
-HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone"}
+HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp"}
+RANKS = {"shard", "fsdp", "ddp"}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def ran(vramtrace, tmp_path_factory):
     def run(*arguments, env=None):
         if (arguments, bool(env)) not in made:
             path = tmp_path_factory.mktemp("advice") / "job.vtr"
-            alone = ("--ranks", "0") if "shard" in arguments else ()
+            alone = ("--ranks", "0") if RANKS & set(arguments) else ()
             made[arguments, bool(env)] = vramtrace.record(
                 path, python("advice.py", *arguments), gpu="8xh100" if alone else "h100", options=(*QUICK, *alone), env=env
             )
@@ -92,7 +97,7 @@ def test_two_layers_are_not_checkpointed(vramtrace, ran):
 
 def test_what_is_done_is_not_advised(vramtrace, ran):
     kinds = "checkpointing", "chunked_loss", "small_optimizer_state", "bf16_optimizer_state", "set_to_none", "free_before"
-    for name in (*kinds, "duplicated_storage", "activation_offload", "sharded_optimizer"):
+    for name in (*kinds, "duplicated_storage", "activation_offload", "sharded_optimizer", "sharded_parameters"):
         before, habits = KINDS[name]
         after = [word for word in before if word not in HABITS] + habits
         assert name not in advice_of(vramtrace, ran(*after), "--always"), name

@@ -3,8 +3,8 @@
 
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
-Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side). Advice applied: checkpoint,
-chunks, state8, state16, accumulate, offload, shard, host, load-host.
+Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp. Advice applied:
+checkpoint, chunks, state8, state16, accumulate, offload, shard, fsdp, host, load-host.
 What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
 one after the other).
 """
@@ -128,11 +128,30 @@ class OnHost:
             p.grad = None
 
 
+def join_ranks():
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29571")}
+    torch.distributed.init_process_group("nccl")
+
+
+def of_ranks(model):
+    """As it is trained: with the gradients of other ranks, or with their parameters."""
+    if has("ddp"):
+        join_ranks()
+        return nn.parallel.DistributedDataParallel(model)
+    if has("fsdp"):
+        from torch.distributed.fsdp import fully_shard
+
+        join_ranks()
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+    return model
+
+
 def sharded(model):
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29571")}
-    torch.distributed.init_process_group("nccl")
+    join_ranks()
     return ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, fused=True)
 
 
@@ -189,6 +208,7 @@ def main():
     with torch.device("cuda"):
         model = Model(args.layers, args.width, args.words)
     weights = loaded(model)
+    model = of_ranks(model)
     optimizer = optimizer_of(model)
     parts = 2 if has("accumulate") else 1
     for _ in range(args.steps):

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Advice to have each rank keep a part of the parameters, their gradients and their state: FSDP2's fully_shard() on each
+ * layer of a list and on the model, ZeRO-3.
+ *
+ * A *unit* is what is gathered together: the parameters of a layer, and of the rest of the model, the *root*. A layer's are
+ * whole while it runs, twice, since what was gathered goes only when the next one's is there; the root's from forward's
+ * beginning to the end of backward. In backward the layer to come is gathered already, and a unit's gradients, whole until
+ * its end, are copied to be sent.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/analysis/layerspans.h"
+#include "analyzer/ui/human.h"
+
+#define LAYERS_MIN 3	 /* of fewer, most are whole at a time */
+#define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
+
+struct fsdp {
+	const struct advice_job *j;
+	struct layerspans spans;
+	uint64_t ranks;
+	uint64_t *unit; /* by layer, bytes of its parameters; behind the last one the root's */
+	uint64_t first; /* ordinals: of forward, */
+	uint64_t end;	/* ... and of what comes behind backward */
+	uint64_t buckets; /* bytes of DistributedDataParallel's, which FSDP does without */
+};
+
+static uint32_t root_of(const struct fsdp *f)
+{
+	return f->spans.list.nr_layers;
+}
+
+static uint32_t unit_of(const struct fsdp *f, size_t block)
+{
+	int32_t layer = layerspans_layer(&f->spans, block);
+
+	return layer < 0 ? root_of(f) : (uint32_t)layer;
+}
+
+static bool is_gradient(const struct advice_job *j, size_t i)
+{
+	return j->blocks.block[i].category == CATEGORY_GRADIENT;
+}
+
+/* A rank's rows of a tensor: the first rank has most. What has no shape is cut evenly. */
+static uint64_t shard_bytes(const struct fsdp *f, size_t i)
+{
+	const struct tfmt_shape *s = &f->j->shape[i];
+	uint64_t size = f->j->blocks.block[i].life.size;
+
+	if (!s->bytes || !s->nr_dims || !s->dims[0])
+		return replay_rounded((size + f->ranks - 1) / f->ranks);
+	return replay_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
+}
+
+/* Of a tensor's values: its block may be larger, where the allocator left no rest of it. */
+static uint64_t value_bytes(const struct advice_job *j, size_t i)
+{
+	return j->shape[i].bytes ? j->shape[i].bytes : j->blocks.block[i].life.size;
+}
+
+/* By the gradients, which each layer's backward makes. false: they are not all there. */
+static bool find_units(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+	uint64_t gradients = 0, parameters = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+
+		if (b->category == CATEGORY_PARAMETER && b->life.birth.ordinal < j->to)
+			parameters += value_bytes(j, i);
+		if (!is_gradient(j, i) || !advice_is_born(j, i, PHASE_BACKWARD))
+			continue;
+		f->unit[unit_of(f, i)] += value_bytes(j, i);
+		gradients += value_bytes(j, i);
+	}
+	return gradients && (double)gradients > GRADIENTS_ALL * (double)parameters;
+}
+
+static void find_ends(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+
+	f->first = j->backward;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (advice_is_born(j, i, PHASE_FORWARD) && life->birth.ordinal < f->first)
+			f->first = life->birth.ordinal;
+		if (advice_is_born(j, i, PHASE_BACKWARD) && life->birth.ordinal >= f->end)
+			f->end = life->birth.ordinal + 1;
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal <= j->to && life->death.ordinal >= f->end)
+			f->end = life->death.ordinal + 1;
+	}
+}
+
+/* Where a unit's backward ends: where that of the layer before it begins. */
+static uint64_t end_of(const struct fsdp *f, uint32_t unit)
+{
+	uint64_t back = unit && unit < root_of(f) ? f->spans.span[unit - 1].back : TFMT_NO_ORDINAL;
+
+	return back < f->end ? back : f->end;
+}
+
+static void add_forward(const struct fsdp *f, struct replay *r)
+{
+	uint32_t root = root_of(f), before = root;
+	uint64_t since = f->first;
+
+	replay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
+	for (uint32_t i = 0; i < root; i++) {
+		const struct layerspan *span = &f->spans.span[i];
+
+		if (span->first == TFMT_NO_ORDINAL)
+			continue;
+		replay_add(r, advice_time(since), advice_time(span->first), f->unit[before]);
+		replay_add(r, advice_time(span->first), advice_time(span->end), f->unit[i]);
+		since = span->first;
+		before = i;
+	}
+	replay_add(r, advice_time(since), advice_time(f->spans.span[root - 1].end), f->unit[before]);
+}
+
+/* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
+static void add_backward(const struct fsdp *f, struct replay *r)
+{
+	uint64_t since = f->j->backward;
+
+	for (uint32_t i = root_of(f); i-- > 0;) {
+		uint64_t back = f->spans.span[i].back, end = end_of(f, i);
+
+		if (back == TFMT_NO_ORDINAL)
+			continue;
+		replay_add(r, advice_time(since), advice_time(back), f->unit[i]);
+		replay_add(r, advice_time(back), advice_time(end), f->unit[i]);
+		replay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1, f->unit[i]);
+		since = back;
+	}
+	replay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->unit[root_of(f)]);
+}
+
+/* Whole until its unit's backward ends, then a part. */
+static void add_gradient(const struct fsdp *f, struct replay *r, size_t i)
+{
+	const struct life *life = &f->j->blocks.block[i].life;
+	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
+		 cut = advice_time(end_of(f, unit_of(f, i)));
+
+	if (!advice_is_born(f->j, i, PHASE_BACKWARD))
+		cut = from;
+	replay_add(r, from, cut, life->size);
+	if (cut < to)
+		replay_add(r, cut, to, shard_bytes(f, i));
+}
+
+static bool is_bucket(const struct advice_job *j, size_t i)
+{
+	static const char *const ddp[] = { "/torch/nn/parallel/distributed.py", NULL };
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_COMMUNICATION && advice_runs_in(j, b->life.birth.stack, ddp);
+}
+
+static uint64_t peak_sharded(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (is_gradient(j, i))
+			add_gradient(f, &r, i);
+		else if (is_bucket(j, i))
+			f->buckets += life->death.ordinal > j->from ? life->size : 0;
+		else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
+			 j->blocks.block[i].category == CATEGORY_PARAMETER)
+			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+				   shard_bytes(f, i));
+		else
+			advice_keep(&r, j, i);
+	}
+	add_forward(f, &r);
+	add_backward(f, &r);
+	return advice_peak(j, &r);
+}
+
+/* ---- the advice ------------------------------------------------------------------------------ */
+
+static void tell(const struct fsdp *f, struct advice *a)
+{
+	uint64_t layers = 0, most = 0, root = f->unit[root_of(f)];
+	uint32_t call = layerspans_call(&f->spans);
+	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX], where[64], ddp[96] = "";
+	const char *name = *f->spans.list.name ? f->spans.list.name : "layers";
+	double others = (double)(f->ranks - 1) / (double)f->ranks;
+
+	for (uint32_t i = 0; i < root_of(f); i++) {
+		layers += f->unit[i];
+		most = f->unit[i] > most ? f->unit[i] : most;
+	}
+	if (call)
+		advice_at_stack(f->j, a, call);
+	advice_where(where, sizeof(where), a);
+	if (f->buckets)
+		snprintf(ddp, sizeof(ddp), "; DistributedDataParallel's buckets, %s, go", human_bytes(got, f->buckets));
+	advice_title(a, "fully_shard() over %" PRIu64 " ranks%s", f->ranks, where);
+	advice_action(a, "shard parameters, gradients and state over %" PRIu64 " ranks (ZeRO-3): "
+			 "torch.distributed.fsdp.fully_shard(layer) for each layer of %.32s, called%s, then fully_shard(model)%s, "
+			 "before the optimizer is made", f->ranks, name, where,
+		      f->buckets ? " instead of DistributedDataParallel" : "");
+	advice_evidence(a, "of %s of parameters each rank keeps 1/%" PRIu64 "; whole are only the layer that runs, at most %s, "
+			   "and what is in no layer, %s%s", human_bytes(all, layers + root), f->ranks,
+			human_bytes(layer, most), human_bytes(rest, root), ddp);
+	advice_cost(a, "each step, a rank receives %s of parameters and sends %s of gradients",
+		    human_bytes(got, (uint64_t)(others * (double)(2 * layers + root))),
+		    human_bytes(sent, (uint64_t)(others * (double)(layers + root))));
+}
+
+static void try_list(const struct advice_job *j, const struct layerlist *list, struct advice *best)
+{
+	struct fsdp f = { .j = j,
+			  .ranks = advice_ranks(j),
+			  .unit = calloc(list->nr_layers + 1, sizeof(*f.unit)) };
+	struct advice a = *best;
+
+	if (layerspans_find(&f.spans, j, list) && f.unit && layerspans_count(&f.spans) >= LAYERS_MIN &&
+	    find_units(&f)) {
+		find_ends(&f);
+		a.after_bytes = peak_sharded(&f);
+		if (a.after_bytes < best->after_bytes) {
+			a.has_site = false;
+			tell(&f, &a);
+			*best = a;
+		}
+	}
+	layerspans_release(&f.spans);
+	free(f.unit);
+}
+
+bool advice_sharded_parameters(const struct advice_job *j, struct advice *a)
+{
+	const struct modulepaths *paths = j->device->process->books.modulepaths;
+	struct layerlist list[LAYERLISTS_MAX];
+	size_t nr = paths && j->backward != TFMT_NO_ORDINAL ? layerlists_find(list, j, paths) : 0;
+
+	a->after_bytes = a->peak_bytes;
+	if (advice_is_sharded(j))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (list[i].nr_layers >= LAYERS_MIN)
+			try_list(j, &list[i], a);
+	return a->after_bytes < a->peak_bytes;
+}
