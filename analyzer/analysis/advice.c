@@ -16,22 +16,23 @@ static const struct advice_row {
 	bool (*find)(const struct advice_job *j, struct advice *a);
 	bool keeps_result, is_last;
 	bool of_training; /* it is about what is kept for a backward pass */
+	bool passes;	  /* what it saves when memory runs out may be gone by itself before the step's peak */
 } rows[] = {
-	{ "checkpointing", advice_checkpointing, true, false, true },
-	{ "chunked_loss", advice_chunked_loss, true, false, false },
-	{ "small_optimizer_state", advice_small_state, false, false, false },
-	{ "bf16_optimizer_state", advice_bf16_state, false, false, false },
-	{ "set_to_none", advice_set_to_none, true, false, false },
-	{ "accumulation", advice_accumulation, true, false, true },
-	{ "free_before", advice_free_before, true, false, false },
-	{ "duplicated_storage", advice_duplicates, true, false, false },
-	{ "activation_offload", advice_activation_offload, true, false, true },
-	{ "expandable_segments", advice_expandable, true, false, false },
-	{ "optimizer_offload", advice_offload, true, false, false },
-	{ "sharded_optimizer", advice_sharding, true, false, false },
-	{ "sharded_parameters", advice_sharded_parameters, true, false, true },
-	{ "smaller_batch", advice_smaller_batch, false, true, false },
-	{ "shorter_sequence", advice_shorter, false, true, false },
+	{ "checkpointing", advice_checkpointing, true, false, true, false },
+	{ "chunked_loss", advice_chunked_loss, true, false, false, false },
+	{ "small_optimizer_state", advice_small_state, false, false, false, false },
+	{ "bf16_optimizer_state", advice_bf16_state, false, false, false, false },
+	{ "set_to_none", advice_set_to_none, true, false, false, true },
+	{ "accumulation", advice_accumulation, true, false, true, false },
+	{ "free_before", advice_free_before, true, false, false, true },
+	{ "duplicated_storage", advice_duplicates, true, false, false, false },
+	{ "activation_offload", advice_activation_offload, true, false, true, false },
+	{ "expandable_segments", advice_expandable, true, false, false, true },
+	{ "optimizer_offload", advice_offload, true, false, false, false },
+	{ "sharded_optimizer", advice_sharding, true, false, false, false },
+	{ "sharded_parameters", advice_sharded_parameters, true, false, true, false },
+	{ "smaller_batch", advice_smaller_batch, false, true, false, false },
+	{ "shorter_sequence", advice_shorter, false, true, false, false },
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
@@ -399,6 +400,7 @@ static void ask_kinds(struct advices *all, const struct advice_job *j)
 		if ((rows[i].of_training && is_inference) || !rows[i].find(j, a) || a->after_bytes >= a->peak_bytes)
 			continue;
 		a->saved_bytes = a->peak_bytes - a->after_bytes;
+		a->at_least = j->asked && !a->of_forward && !rows[i].passes;
 		nr += (double)a->saved_bytes >= ADVICE_LEAST * (double)a->peak_bytes;
 	}
 	qsort(found, nr, sizeof(*found), by_use);

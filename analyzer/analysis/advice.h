@@ -20,7 +20,7 @@
 #define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* ... that are said unless all are asked for */
 #define ADVICE_TEXT_MAX 320
-#define ADVICE_TITLE_MAX 57 /* indented and with its figure, a line of the screen */
+#define ADVICE_TITLE_MAX 54 /* indented and with its figure, a line of the screen */
 #define ADVICE_LEAST 0.02   /* of the peak */
 #define ADVICE_SCARCE 0.70  /* of the device reserved: from here on memory is scarce */
 
@@ -30,6 +30,7 @@ struct advice {
 	bool is_last;	   /* of smaller batches: only when nothing else is left */
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
+	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	bool has_site;
 	struct stack_frame site;      /* its strings belong to the advices */

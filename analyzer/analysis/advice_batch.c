@@ -86,7 +86,7 @@ static uint64_t state_to_come(const struct advice_job *j, struct batchcut *c, co
 
 static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, const struct unseen *u)
 {
-	char peak[HUMAN_MAX], where[64];
+	char peak[HUMAN_MAX], where[64], logits[96] = "";
 	uint64_t parts = 2, most;
 
 	if (c->batch < 2)
@@ -106,8 +106,11 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, c->part, where);
 	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %" PRIu64 ": (loss / %" PRIu64
 			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, c->part, parts);
-	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller, gradients are there throughout: "
-			   "%s would be %s", parts, u->is_unknown ? "up to the request that failed it" : "the peak",
+	if (u->vocabulary)
+		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words held throughout backward among it",
+			 u->vocabulary);
+	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller%s, gradients are there throughout: "
+			   "%s would be %s", parts, logits, u->is_unknown ? "up to the request that failed it" : "the peak",
 			human_bytes(peak, a->after_bytes));
 	advice_cost(a, "%" PRIu64 " calls of the model for each step instead of 1; BatchNorm sees parts", parts);
 	return true;
@@ -150,7 +153,7 @@ static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const 
 /* What the figure knows of: what was seen, the rest of forward, and what was left free. */
 static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
 {
-	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[64] = "", state[96] = "";
+	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[96] = "", state[96] = "";
 	uint32_t left = u->nr_layers ? u->nr_layers - 1 - u->layer : 0;
 
 	if (u->is_unknown) {
@@ -161,7 +164,7 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
 	if (left)
 		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
 	if (u->vocabulary)
-		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words", u->vocabulary);
+		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words held throughout backward", u->vocabulary);
 	if (more)
 		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam", human_bytes(size, more));
 	else if (u->state_bytes)

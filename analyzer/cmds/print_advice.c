@@ -12,8 +12,8 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	unsigned nr = all->nr < most ? all->nr : most;
 
 	for (unsigned i = 0; e && i < nr; i++)
-		emit_text(e, "%s%s (saves %s%s)", i ? indent : first, all->advice[i].title,
-			  human_bytes(saved, all->advice[i].saved_bytes),
+		emit_text(e, "%s%s (saves %s%s%s)", i ? indent : first, all->advice[i].title,
+			  all->advice[i].at_least ? ">= " : "", human_bytes(saved, all->advice[i].saved_bytes),
 			  all->advice[i].of_reserved ? " of what is reserved" : "");
 	return nr;
 }
@@ -40,7 +40,8 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 		const struct advice *a = &all->advice[i];
 
 		emit_blank(e);
-		emit_heading(e, "%s (saves %s)", a->title, human_bytes(saved, a->saved_bytes));
+		emit_heading(e, "%s (saves %s%s)", a->title, a->at_least ? ">= " : "",
+			     human_bytes(saved, a->saved_bytes));
 		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
 			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
 			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
@@ -71,6 +72,7 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 			emit_string(e, "until", NULL, a->of_forward ? "forward" : "failure");
 		else
 			emit_null(e, "until", NULL);
+		emit_bool(e, "at_least", NULL, a->at_least);
 		if (all->fits_bytes)
 			emit_bool(e, "enough", NULL, is_enough(all, a));
 		else
