@@ -131,6 +131,27 @@ static int64_t pep657_line(const struct tfmt_code *code, int64_t wanted_unit, st
 	return NO_LINE;
 }
 
+bool pylines_indentation(const struct tfmt_code *code, uint32_t wanted, uint32_t *column)
+{
+	struct table_cursor c = { code->table, code->table + code->table_bytes, false };
+	uint64_t line = code->first_line;
+	bool found = false;
+
+	while (code->table && code->table_kind == TFMT_LINES_PEP657 && c.at < c.end) {
+		unsigned form = cursor_byte(&c) >> 3 & 15;
+		struct pylines_span span;
+
+		line += (uint64_t)cursor_delta(&c, form, &span);
+		if (c.ended)
+			break;
+		if (line != wanted || !span.known || (found && span.column >= *column))
+			continue;
+		*column = span.column;
+		found = true;
+	}
+	return found;
+}
+
 bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span)
 {
 	int64_t line;

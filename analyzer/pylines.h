@@ -29,4 +29,7 @@ struct pylines_span {
  */
 bool pylines_span(const struct tfmt_code *code, int32_t position, struct pylines_span *span);
 
+/* The first column of a line, by all of the code's instructions there: how far it is indented. false as above. */
+bool pylines_indentation(const struct tfmt_code *code, uint32_t line, uint32_t *column);
+
 #endif

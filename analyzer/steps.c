@@ -58,8 +58,10 @@ static int cycle_begin(struct steps *s, const struct tfmt_event *ev)
 
 	s->has_backward = s->pending = false;
 	s->begin_known = is_evaluation(s, closure);
-	if (s->begin_known) /* it begins none: an update so far is the step's */
+	if (s->begin_known) { /* it begins none: an update so far is the step's */
+		s->nr_evaluations++;
 		return signs < 0 ? signs : STEPS_CYCLE;
+	}
 	note_closure(s, ev, closure);
 	if (!signs && s->has_update)
 		signs = bound_confirm(s);
@@ -105,6 +107,7 @@ static int updated(struct steps *s, const struct tfmt_event *ev, bool is_update)
 	uint32_t sites = updatesites_bit(&s->sites, s->reader, ev->python_stack);
 	int signs;
 
+	s->updating |= is_update ? sites : 0;
 	if (is_update || sites)
 		sites |= TURN_SURE;
 	else if (s->nr_sure >= SURE_ENOUGH)
@@ -201,6 +204,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
 #define TURNS_LOOKED_AT 32 /* for one alike */
+#define REPEATED_MAX 10    /* turns of one line in a round; more in a row are a loop over data */
 
 static uint32_t turn(const struct steps *s, uint32_t i)
 {
@@ -216,10 +220,46 @@ static uint32_t usual_next(const struct steps *s, uint32_t i)
 	return 0;
 }
 
-bool steps_is_within_round(const struct steps *s)
+/* Take in the turns before bound `nr`, of which it is known how often each site's came in a row. */
+static void follow_runs(struct steps *s, uint32_t nr)
+{
+	struct steps_runs *r = &s->runs;
+
+	for (; r->nr_turns < nr; r->nr_turns++) {
+		uint32_t sites = turn(s, r->nr_turns) & s->updating;
+
+		r->seen |= sites;
+		for (uint32_t k = 0; k <= UPDATESITES_MAX; k++) {
+			r->length[k] = sites >> k & 1 ? r->length[k] + 1 : 0;
+			r->twice |= (uint32_t)(r->length[k] > 1) << k;
+			r->often |= (uint32_t)(r->length[k] > REPEATED_MAX) << k;
+		}
+	}
+}
+
+/*
+ * Is it one of several turns that a loop within the round takes, as those of a critic for one of its generator? Its line
+ * is further in than another one, which never has two turns in a row.
+ */
+static bool is_repeated(const struct steps *s, uint32_t sites)
+{
+	uint32_t single = s->runs.seen & ~s->runs.twice & s->updating;
+
+	if (sites & single)
+		return false;
+	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
+		if (sites & s->runs.twice & ~s->runs.often & UINT32_C(1) << k && s->sites.inside[k] & single)
+			return true;
+	return false;
+}
+
+bool steps_is_within_round(struct steps *s)
 {
 	uint32_t last = s->updated.nr_bounds - 1, next = usual_next(s, last);
 
+	follow_runs(s, s->updated.nr_bounds);
+	if (is_repeated(s, turn(s, last)))
+		return true;
 	return next && !(next & turn(s, last)) && !(next & turn(s, 0));
 }
 
@@ -269,8 +309,10 @@ void steps_finish(struct steps *s)
 	if (s->nr_sure >= SURE_ENOUGH)
 		drop_unsure(s);
 	s->rounds.nr_bounds = 0;
+	s->runs = (struct steps_runs){ 0 };
+	follow_runs(s, s->updated.nr_bounds);
 	for (uint32_t i = 0; i < s->updated.nr_bounds && !err; i++) {
-		if (goes_on(s, first, i))
+		if (goes_on(s, first, i) || is_repeated(s, turn(s, i)))
 			continue;
 		first = i + 1;
 		err = bound_add(&s->rounds, s->updated.ordinal[i]);

@@ -8,8 +8,9 @@
  * wherever in the loop that is called. So gradient accumulation has several cycles to a step. Where no optimizer is
  * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step. Where updates of several
  * lines take turns, as those of two networks that learn against each other, a step is a round of them, from the first
- * line's turn to its next; lines that are called twice in a row do not take turns. Clipping of gradients is a sign of an
- * update where there are no better ones.
+ * line's turn to its next; lines that are called twice in a row do not take turns, unless they stand in a loop within the
+ * round (several updates of a critic for one of its generator): one that another line, never called twice in a row, stands
+ * outside of. Clipping of gradients is a sign of an update where there are no better ones.
  *
  * A backward pass that makes a graph itself, as for a gradient penalty, is part of the forward whose loss it goes into;
  * where no other passes are ever seen it is what ends a cycle. Of the evaluations of a closure that an optimizer calls at
@@ -44,11 +45,18 @@ struct steps {
 	struct steps_bounds cycles, updated, named; /* updated: those cycles that begin behind an update */
 	uint32_t nr_backwards; /* begun; of passes within others the outermost */
 	uint32_t nr_ended;
+	uint32_t nr_evaluations; /* of cycles: those that an optimizer began by evaluating its closure once more */
 	bool in_backward;
 	bool makes_graph; /* the latest pass does, to be differentiated itself */
 
 	/* private */
 	struct updatesites sites;
+	uint32_t updating; /* sites where an optimizer was at work, not zero_grad alone */
+	struct steps_runs {    /* of these sites */
+		uint32_t nr_turns; /* of turn[], looked at */
+		uint32_t seen, twice, often; /* in any turn, in two in a row, in more than a round may have */
+		uint32_t length[UPDATESITES_MAX + 1]; /* of the run that a site is in */
+	} runs;
 	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */
 	uint32_t turns_room;
 	struct steps_bounds rounds; /* of updated: those that begin a round */
@@ -89,7 +97,7 @@ void steps_finish(struct steps *s);
 void steps_release(struct steps *s);
 
 /* Is the latest bound of `updated` likely to lie within a round, as the one after the same updates did before? */
-bool steps_is_within_round(const struct steps *s);
+bool steps_is_within_round(struct steps *s);
 
 /* The boundaries that count, once all events are known. */
 const struct steps_bounds *steps_bounds(const struct steps *s);

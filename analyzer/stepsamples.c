@@ -169,7 +169,7 @@ static int time_passed(struct stepsamples *t, struct lives *lives, const struct 
 
 int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
 {
-	const struct steps *s = &lives->steps;
+	struct steps *s = &lives->steps;
 	int err = 0;
 
 	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&

@@ -20,6 +20,7 @@ struct updatesites_call {
 struct updatesites {
 	uint32_t caller[UPDATESITES_MAX]; /* stack that calls */
 	uint32_t nr_callers;
+	uint32_t inside[UPDATESITES_MAX + 1]; /* by bit: of the sites that stand further out in the function they share */
 	uint8_t *of_stack; /* by Python stack id: bit + 1, 0 = not known yet */
 	uint32_t nr_stacks;
 };
@@ -29,6 +30,9 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 
 /* The call of an optimizer that a Python stack passes. */
 struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint32_t python_stack);
+
+/* Does this stack stand behind all calls of optimizers, in the functions that it has in common with them? */
+bool updatesites_is_behind(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
 void updatesites_release(struct updatesites *u);
 
 #endif

@@ -110,6 +110,24 @@ static void pep657_gives_the_interpreters_lines(void **state)
 	CHECK_TABLE(TFMT_LINES_PEP657, 313);
 }
 
+/* What co_positions() of CPython 3.11 gives as the least column of each line. */
+static void lines_are_indented_as_the_interpreter_says(void **state)
+{
+	static const uint16_t columns[][2] = { { 2, 4 }, { 3, 4 }, { 6, 12 }, { 7, 16 }, { 12, 12 }, { 15, 16 }, { 151, 4 } };
+	struct tfmt_code code = { .first_line = 1, .table_kind = TFMT_LINES_PEP657, .table = table_311,
+				  .table_bytes = sizeof(table_311) };
+	uint32_t column;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+		assert_true(pylines_indentation(&code, columns[i][0], &column));
+		assert_int_equal(column, columns[i][1]);
+	}
+	assert_false(pylines_indentation(&code, 99, &column));
+	code.table_kind = TFMT_LINES_LNOTAB;
+	assert_false(pylines_indentation(&code, 2, &column));
+}
+
 static void a_frame_that_has_not_started_is_on_the_first_line(void **state)
 {
 	struct tfmt_code code = { .first_line = 42, .table_kind = TFMT_LINES_PEP657, .table = table_313,
@@ -147,8 +165,11 @@ static void damaged_tables_are_not_read_beyond_their_end(void **state)
 			struct tfmt_code code = {
 			    .first_line = 7, .table_kind = kind, .table = copy, .table_bytes = bytes };
 
+			uint32_t column;
+
 			for (int32_t position = 0; position < 100; position++)
 				pylines_line(&code, position);
+			pylines_indentation(&code, 3, &column);
 		}
 		free(copy);
 	}
@@ -172,6 +193,7 @@ int main(void)
 		cmocka_unit_test(lnotab_gives_the_interpreters_lines),
 		cmocka_unit_test(pep626_gives_the_interpreters_lines),
 		cmocka_unit_test(pep657_gives_the_interpreters_lines),
+		cmocka_unit_test(lines_are_indented_as_the_interpreter_says),
 		cmocka_unit_test(a_frame_that_has_not_started_is_on_the_first_line),
 		cmocka_unit_test(positions_behind_the_table_are_on_the_first_line),
 		cmocka_unit_test(damaged_tables_are_not_read_beyond_their_end),
