@@ -4,8 +4,9 @@
  *
  * libc10 exports the functions by which its caching allocator tells the profiler of every block it hands out
  * and takes back, called under the device's mutex: their order is total. at::detail::empty_generic and
- * empty_strided_generic, called just before on the same thread, know shape and type. All are C++ functions
- * of stable names and C-compatible arguments; exceptions pass through the latter two (-fexceptions).
+ * empty_strided_generic, called just before on the same thread, know shape and type; so does at::native::resize_output,
+ * of tensors that are made empty. All are C++ functions of stable names and C-compatible arguments; exceptions pass
+ * through the latter three (-fexceptions).
  */
 #include "hooks_torch.h"
 
@@ -108,6 +109,7 @@ struct pending_tensor {
 	size_t nr_dims;
 	int element_type;
 	const struct pending_tensor *outer;
+	const void *tensor; /* at::Tensor whose type it is; NULL: element_type */
 };
 
 static inline void pending_begin(struct pending_tensor *p)
@@ -121,11 +123,22 @@ static void pending_end(struct pending_tensor *p)
 	ip_tls.tensor = p->outer;
 }
 
+/* AOTITorchError aoti_torch_get_dtype(AtenTensorHandle, int32_t *), of PyTorch's stable C interface; -1 = not known. */
+static int type_of(const void *tensor)
+{
+	static struct real_function get = { "libtorch_cpu.so", "aoti_torch_get_dtype", NULL, false };
+	int32_t (*call)(const void *, int32_t *) = (int32_t(*)(const void *, int32_t *))torch_function(&get, NULL);
+	int32_t type = -1;
+
+	return call && !call(tensor, &type) ? type : -1;
+}
+
 static uint32_t pending_shape(struct ip_thread *t)
 {
 	const struct pending_tensor *p = ip_tls.tensor;
 
-	return p ? shape_intern(t->shapes, p->element_type, p->sizes, p->nr_dims, p->strides) : 0;
+	return p ? shape_intern(t->shapes, p->tensor ? type_of(p->tensor) : p->element_type, p->sizes, p->nr_dims,
+				p->strides) : 0;
 }
 
 /* ---- reports of the allocator ------------------------------------------------------------------ */
@@ -249,7 +262,7 @@ OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t, int64_t
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
 		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims,    \
-										  element_type, NULL };    \
+										  element_type, NULL, NULL }; \
                                                                                                             \
 		if (ip_env.tracker)                                                                         \
 			ip_tracker_try(allocator);                                                          \
@@ -274,7 +287,7 @@ EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
 		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, strides, nr_dims, \
-										  element_type, NULL };    \
+										  element_type, NULL, NULL }; \
                                                                                                             \
 		if (ip_env.tracker)                                                                         \
 			ip_tracker_try(allocator);                                                          \
@@ -283,3 +296,21 @@ EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1
 					 element_type);                                                     \
 	}
 EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE)
+
+/*
+ * bool at::native::resize_output(const Tensor &, IntArrayRef): a tensor that was made empty gets its size, as the outputs of
+ * embedding and index_select do.
+ */
+#define RESIZE_OUTPUT(name)                                                                                 \
+	IP_EXPORT bool name(const void *tensor, const int64_t *sizes, size_t nr_dims);                      \
+	IP_EXPORT bool name(const void *tensor, const int64_t *sizes, size_t nr_dims)                       \
+	{                                                                                                   \
+		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
+		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
+		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims, -1, \
+										  NULL, tensor };           \
+                                                                                                            \
+		pending_begin(&p);                                                                          \
+		return real ? real(tensor, sizes, nr_dims) : false;                                         \
+	}
+RESIZE_OUTPUT(_ZN2at6native13resize_outputERKNS_6TensorEN3c108ArrayRefIlEE)

@@ -86,6 +86,27 @@ def test_shapes_at_the_peak(recorded, events_of, job):
         assert explains(block["shape"], block["dtype"], block["size"]), block
 
 
+def test_shapes_of_what_is_made_empty(record, events_of, tmp_path):
+    """Outputs of embedding and index_select get their size behind the factory: shape and type are known all the same."""
+    script = tmp_path / "lookup.py"
+    script.write_text(
+        "import torch\n"
+        "table = torch.ones(1000, 48, device='cuda', dtype=torch.float16)\n"
+        "rows = torch.zeros(7, 11, dtype=torch.int64, device='cuda')\n"
+        "found = torch.nn.functional.embedding(rows, table)\n"
+        "columns = table.index_select(1, rows[0])\n"
+    )
+    lines = {4: ([77, 48], "float16"), 5: ([1000, 11], "float16")}
+    made = {
+        event["python"][0]["line"]: (event["shape"], event["dtype"])
+        for event in events_of(record(script).path)
+        if event["kind"] == "tensor_alloc" and event["python"]
+    }
+    main = {line: made.get(line) for line in lines}
+    assert main[5] == lines[5], made
+    assert lines[4] in made.values(), made
+
+
 @pytest.mark.parametrize("job", SHAPED)
 def test_peak_lists_what_was_live(vramtrace, recorded, events_of, job):
     """`peak` shows the same bytes and blocks as a replay of the events does."""
