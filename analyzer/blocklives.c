@@ -74,6 +74,7 @@ int lives_take_signs(struct lives *l, int signs)
 	l->now.nr_begun = l->steps.nr_backwards;
 	l->now.nr_ended = l->steps.nr_ended;
 	l->now.nr_cycles = l->steps.cycles.nr_bounds;
+	l->now.nr_evaluations = (uint16_t)l->steps.nr_evaluations;
 	if (signs & STEPS_NAMED || pass_begun)
 		mark_all(l, LIVES_STEP);
 	return signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED) ? sample(l, signs) : 0;
@@ -114,6 +115,7 @@ static inline void note_now(struct lives_when *when, const struct lives_when *no
 	when->nr_forwards = now->nr_forwards;
 	when->stack = now->stack;
 	when->phase = now->phase;
+	when->nr_evaluations = now->nr_evaluations;
 	when->nr_runs = now->nr_runs;
 }
 
@@ -163,7 +165,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 
 static inline enum lives_fate fate_between(const struct lives_when *b, const struct lives_when *d)
 {
-	if (d->nr_cycles != b->nr_cycles)
+	if (lives_cycles(b, d))
 		return FATE_KEPT;
 	if (d->nr_begun != b->nr_begun)
 		return FATE_INTO_PASS;
@@ -194,8 +196,14 @@ static __attribute__((noinline)) bool fates_grow(struct lives *l, uint32_t group
 /* Count it among its group's; what an exception has swept away tells nothing. */
 static inline void count_fate(struct lives *l, const struct life *life, enum lives_fate fate)
 {
-	if (l->now.nr_ooms == life->birth.nr_ooms && (life->group < l->nr_fates || fates_grow(l, life->group)))
-		l->fates[life->group].nr[fate]++;
+	struct lives_fates *f;
+
+	if (l->now.nr_ooms != life->birth.nr_ooms || (life->group >= l->nr_fates && !fates_grow(l, life->group)))
+		return;
+	f = &l->fates[life->group];
+	f->nr[fate]++;
+	if (fate == FATE_KEPT)
+		f->nr_long += lives_cycles(&life->birth, &l->now) > 2;
 }
 
 /* Without memory for it, a moment lacks a block: its bytes are then of no category, and nothing else is wrong. */

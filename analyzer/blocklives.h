@@ -35,6 +35,7 @@ struct lives_when {
 	uint32_t nr_forwards; /* forward's allocations before */
 	uint32_t stack;       /* Python stack */
 	uint8_t phase;        /* enum phase */
+	uint16_t nr_evaluations; /* of cycles: further evaluations of an optimizer's closure (steps.h), modulo 65536 */
 	uint32_t nr_runs;     /* stretches of forward begun before: something else was allocated between them */
 };
 
@@ -62,9 +63,16 @@ enum lives_fate {
 
 struct lives_fates {
 	uint32_t nr[NR_FATES];
+	uint32_t nr_long; /* of FATE_KEPT: over more than two cycles */
 };
 
 enum lives_fate lives_fate(const struct life *life);
+
+/* Cycles that began between two events, all evaluations of a closure by one call of an optimizer counted as one. */
+static inline uint32_t lives_cycles(const struct lives_when *from, const struct lives_when *to)
+{
+	return to->nr_cycles - from->nr_cycles - (uint16_t)(to->nr_evaluations - from->nr_evaluations);
+}
 
 /* A gradient that has been freed, of the latest pass of which any have. */
 struct lives_gradient {

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/category_modules.h"
-#include "analyzer/analysis/shapekey.h"
-#include "analyzer/category_stack.h"
+#include "analyzer/analysis/category_shapes.h"
 #include "analyzer/element.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
@@ -17,19 +16,11 @@ struct judge {
 	const struct books *books;
 	const struct lives *lives;
 	struct category_stacks stacks;
-	uint64_t *parameter, *gradient; /* keys of shapes, ascending */
-	uint64_t *parameter_sizes;      /* the parameters' without their types, ascending */
-	size_t nr_parameters, nr_gradients;
+	struct category_shapes shapes;
 	size_t nr_live_parameters; /* blocks that are parameters by their stacks */
-	size_t nr_parameter_sizes; /* that differ */
 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
-
-static uint64_t shape_key(const struct judge *j, const struct group *g)
-{
-	return shapekey_of(j->books, g);
-}
 
 static bool is_whole_number(const struct judge *j, const struct group *g)
 {
@@ -42,25 +33,20 @@ static bool is_whole_number(const struct judge *j, const struct group *g)
 	return !strncmp(name, "int", 3) || !strncmp(name, "uint", 4) || !strcmp(name, "bool");
 }
 
-/* Has it the sizes of a parameter, of whatever type? A copy in float32 of weights in bfloat16 has. */
-static bool has_parameter_sizes(const struct judge *j, const struct group *g)
+/* Does its line make what has the sizes of most parameters? That of a batch has a shape or two. */
+static bool is_remade(struct judge *j, const struct life *life, const struct group *g)
 {
-	return shapekey_in(j->parameter_sizes, j->nr_parameters, shapekey_sizes(j->books, g));
+	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
+
+	return category_shapes_fit_sizes(&j->shapes, g) && nr_shapes > 2 && 2 * nr_shapes > j->shapes.nr_parameter_sizes;
 }
 
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
 static bool is_copy(struct judge *j, const struct life *life, const struct group *g)
 {
-	return has_parameter_sizes(j, g) &&
-	       2 * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters;
-}
-
-/* Does its line make anew what has the sizes of most parameters? That of a batch has a shape or two. */
-static bool is_remade(struct judge *j, const struct life *life, const struct group *g)
-{
-	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
-
-	return has_parameter_sizes(j, g) && nr_shapes > 2 && 2 * nr_shapes > j->nr_parameter_sizes;
+	return is_remade(j, life, g) ||
+	       (category_shapes_fit_sizes(&j->shapes, g) &&
+		2 * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters);
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */
@@ -155,18 +141,19 @@ static enum category recomputed(struct judge *j, const struct life *life)
 static enum category born_in_backward(struct judge *j, const struct life *life, const struct group *g,
 				      enum lives_fate fate)
 {
-	uint64_t key = shape_key(j, g);
-	bool fits = shapekey_in(j->parameter, j->nr_parameters, key);
+	bool fits = category_shapes_fit_parameter(&j->shapes, g);
+	bool leaves_pass = fate == FATE_OUT_OF_PASS || fate == FATE_KEPT;
 
 	/* Nodes are made by activation checkpointing, or in order to differentiate once more: gradients, too, have them then. */
-	if (life->flags & TFMT_FLAG_FORWARD && (category_stack_of(&j->stacks, life->birth.stack).recomputes ||
-						!(life->in_graph_pass || (fits && (fate == FATE_OUT_OF_PASS || fate == FATE_KEPT)))))
+	if (life->flags & TFMT_FLAG_FORWARD && category_stack_of(&j->stacks, life->birth.stack).recomputes)
+		return recomputed(j, life);
+	if (life->flags & TFMT_FLAG_FORWARD && !(life->in_graph_pass && j->shapes.nr_parameters) && !(fits && leaves_pass))
 		return recomputed(j, life);
 	/* Saved for the pass that goes through the graph of this one. */
-	if (life->in_graph_pass && j->nr_parameters && !fits && fate != FATE_SHORT && is_tensor(g))
+	if (life->in_graph_pass && j->shapes.nr_parameters && !fits && fate != FATE_SHORT && is_tensor(g))
 		return CATEGORY_ACTIVATION;
 	/* Made in one pass and used up in another, for which it was saved. */
-	if (j->nr_parameters && !fits && end_tells(life) && life->death.phase == PHASE_BACKWARD &&
+	if (j->shapes.nr_parameters && !fits && end_tells(life) && life->death.phase == PHASE_BACKWARD &&
 	    life->death.nr_begun != life->birth.nr_begun)
 		return CATEGORY_ACTIVATION;
 	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
@@ -175,7 +162,7 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 	/* An optimizer that steps within backward frees gradients there. */
 	if (fits && life->death.phase == PHASE_OPTIMIZER && end_tells(life))
 		return CATEGORY_GRADIENT;
-	if (is_open(j, life) && (fits || shapekey_in(j->gradient, j->nr_gradients, key)))
+	if (is_open(j, life) && (fits || category_shapes_fit_gradient(&j->shapes, g)))
 		return CATEGORY_GRADIENT;
 	return is_workspace(life, g, fate) ? CATEGORY_WORKSPACE : CATEGORY_TEMPORARY;
 }
@@ -186,14 +173,21 @@ static bool is_carried(const struct judge *j, const struct life *life)
 	return !j->lives->steps.nr_backwards && life->death.nr_runs != life->birth.nr_runs;
 }
 
+/* What a forward makes with nodes belongs to its graph, but for what is made of parameters before the first pass. */
+static bool may_be_copy(const struct life *life)
+{
+	return !(life->flags & TFMT_FLAG_FORWARD) ||
+	       (!life->birth.nr_begun && lives_cycles(&life->birth, &life->death) > 1);
+}
+
 static enum category born_in_forward(struct judge *j, const struct life *life, const struct group *g,
 				     enum lives_fate fate)
 {
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life) == FATE_KEPT)) &&
-	    !(life->flags & TFMT_FLAG_FORWARD) && (is_copy(j, life, g) || is_remade(j, life, g)))
-		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps */
+	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life) == FATE_KEPT)) && may_be_copy(life) &&
+	    is_copy(j, life, g))
+		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps, or that was made with nodes */
 	if (fate != FATE_SHORT || is_carried(j, life))
 		return CATEGORY_ACTIVATION;
 	if (is_open(j, life))
@@ -202,39 +196,69 @@ static enum category born_in_forward(struct judge *j, const struct life *life, c
 	return CATEGORY_TEMPORARY;
 }
 
-/* From step to step, by a line that brings what forward starts with: data that pile up, as in a replay buffer. */
-static bool is_stored(const struct judge *j, const struct life *life)
+/*
+ * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph, before
+ * the optimizer's call. What comes behind that are statistics, an average, a copy.
+ */
+static bool is_stored(const struct judge *j, const struct life *life, const struct group *g)
 {
-	return life->death.nr_cycles != life->birth.nr_cycles && lives_brings_batch(j->lives, life->birth.stack);
+	const struct lives *l = j->lives;
+
+	if (category_shapes_fit_batch(&j->shapes, g))
+		return true;
+	return g->shape && (!life->behind_forward || lives_brings_batch(l, life->birth.stack)) &&
+	       !updatesites_is_behind(&l->steps.sites, l->steps.reader, life->birth.stack);
 }
 
 /* A gradient that the program has made of another: it lasts until the optimizer has used it. */
 static bool is_made_gradient(const struct judge *j, const struct life *life, const struct group *g)
 {
-	return life->birth.nr_ended && life->death.phase == PHASE_OPTIMIZER && end_tells(life) && has_parameter_sizes(j, g);
+	return life->birth.nr_ended && life->death.phase == PHASE_OPTIMIZER && end_tells(life) &&
+	       category_shapes_fit_sizes(&j->shapes, g);
 }
 
 /* Of an optimizer that is the program's own. */
 static bool is_own_state(struct judge *j, const struct life *life, const struct group *g)
 {
-	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer && has_parameter_sizes(j, g);
+	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer && category_shapes_fit_sizes(&j->shapes, g);
+}
+
+/* Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none. */
+static bool is_bare_parameter(const struct judge *j, const struct life *life, const struct group *g)
+{
+	return !life->birth.nr_begun && !category_shapes_fit_parameter(&j->shapes, g) &&
+	       category_shapes_fit_gradient(&j->shapes, g);
 }
 
 /* Kept, and by the program's own code: its own optimizer's, a parameter that has no module, its copy, or data. */
 static enum category born_to_stay(struct judge *j, const struct life *life, const struct group *g)
 {
-	uint64_t key = shape_key(j, g);
-
 	if (is_own_state(j, life, g))
 		return CATEGORY_OPTIMIZER_STATE;
 	if (category_stack_of(&j->stacks, life->birth.stack).makes_module)
 		return CATEGORY_PARAMETER;
 	if (is_whole_number(j, g))
 		return CATEGORY_INPUT;
-	if (is_copy(j, life, g) ||
-	    (!shapekey_in(j->parameter, j->nr_parameters, key) && shapekey_in(j->gradient, j->nr_gradients, key)))
+	if (is_copy(j, life, g) || is_bare_parameter(j, life, g))
 		return CATEGORY_PARAMETER;
-	return key && (life->birth.phase == PHASE_INIT || is_stored(j, life)) ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
+	return (g->shape && life->birth.phase == PHASE_INIT) || is_stored(j, life, g) ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
+}
+
+/*
+ * Does it stay for more than two cycles? A batch that is fetched ahead does not. Of one that is live, or has ended early
+ * with the program, those like it tell.
+ */
+static bool is_to_stay(const struct judge *j, const struct life *life, const struct group *g)
+{
+	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
+	uint32_t cycles = lives_cycles(&life->birth, &life->death);
+
+	if (cycles > 2 || (f && 2 * f->nr_long > f->nr[FATE_KEPT]))
+		return true;
+	if (end_tells(life))
+		return false;
+	return (life->birth.phase == PHASE_INIT && life->death.ordinal == TFMT_NO_ORDINAL) || g->live.blocks > 2 ||
+	       (cycles == 2 && !is_passing(j, life));
 }
 
 /* Neither forward, nor backward, nor an optimizer allocated it: the model, data, what the program computes itself. */
@@ -242,7 +266,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 				    enum lives_fate fate)
 {
 	bool used = life->death.nr_forwards != life->birth.nr_forwards;
-	uint32_t cycles = life->death.nr_cycles - life->birth.nr_cycles;
+	uint32_t cycles = lives_cycles(&life->birth, &life->death);
 
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
@@ -256,11 +280,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
 	if (cycles && is_remade(j, life, g))
 		return is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
-	if (end_tells(life) || cycles <= 1 || is_passing(j, life))
-		return cycles > 2 ? born_to_stay(j, life, g) :
-		       life->death.ordinal == TFMT_NO_ORDINAL && life->birth.phase == PHASE_INIT ?
-				    born_to_stay(j, life, g) : CATEGORY_INPUT;
-	return born_to_stay(j, life, g);
+	return is_to_stay(j, life, g) ? born_to_stay(j, life, g) : CATEGORY_INPUT;
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */
@@ -298,77 +318,8 @@ static enum category category_of(struct judge *j, const struct life *block)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-/* The shapes of groups that are parameters by their stacks, and of those that outlived the pass they were made in. */
-static int find_shapes(struct judge *j)
-{
-	const struct groups *groups = &j->books->groups;
-	size_t room = (groups->nr_groups ? groups->nr_groups : 1) * sizeof(uint64_t);
-
-	j->parameter = malloc(room);
-	j->parameter_sizes = malloc(room);
-	j->gradient = malloc(room);
-	if (!j->parameter || !j->parameter_sizes || !j->gradient)
-		return TFMT_E_NOMEM;
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
-		const struct lives_fates *f = i < j->lives->nr_fates ? &j->lives->fates[i] : NULL;
-		uint64_t key = g->tensor ? shape_key(j, g) : 0;
-
-		if (key && category_stack_of(&j->stacks, g->python_stack).kept == CATEGORY_PARAMETER) {
-			j->parameter_sizes[j->nr_parameters] = shapekey_sizes(j->books, g);
-			j->parameter[j->nr_parameters++] = key;
-		} else if (key && f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT])) {
-			j->gradient[j->nr_gradients++] = key;
-		}
-	}
-	qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), shapekey_order);
-	qsort(j->parameter_sizes, j->nr_parameters, sizeof(*j->parameter_sizes), shapekey_order);
-	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), shapekey_order);
-	return 0;
-}
-
-/* Gradients that are live at the end have not been counted with the fates: judge them first. */
-static int find_live_gradients(struct judge *j)
-{
-	uint64_t *grown = realloc(j->gradient, (j->nr_gradients + j->lives->nr_lives + 1) * sizeof(*grown));
-
-	if (!grown)
-		return TFMT_E_NOMEM;
-	j->gradient = grown;
-	for (size_t i = 0; i < j->lives->nr_lives; i++) {
-		const struct life *life = &j->lives->life[i];
-		uint64_t key;
-
-		if (!life->is_live || life->birth.phase != PHASE_BACKWARD || life->flags & TFMT_FLAG_FORWARD ||
-		    life->birth.nr_ended == j->lives->now.nr_ended)
-			continue;
-		key = shape_key(j, &j->books->groups.group[life->group]);
-		if (key)
-			j->gradient[j->nr_gradients++] = key;
-	}
-	qsort(j->gradient, j->nr_gradients, sizeof(*j->gradient), shapekey_order);
-	return 0;
-}
-
-/* How many sizes parameters have, and how many of them each line has ever made beside. */
-static void count_shapes(struct judge *j)
-{
-	const struct groups *groups = &j->books->groups;
-
-	for (size_t i = 0; i < j->nr_parameters; i++)
-		j->nr_parameter_sizes += !i || j->parameter_sizes[i] != j->parameter_sizes[i - 1];
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
-
-		if (g->tensor && (g->phase == PHASE_OTHER || g->phase == PHASE_FORWARD) && has_parameter_sizes(j, g))
-			category_stack_count_shape(&j->stacks, g->python_stack);
-	}
-}
-
 static int judge_init(struct judge *j, const struct books *books)
 {
-	int err;
-
 	*j = (struct judge){ .books = books, .lives = books->lives, .stacks.reader = books->reader };
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
@@ -377,21 +328,19 @@ static int judge_init(struct judge *j, const struct books *books)
 			category_stacks_add(&j->stacks, g->python_stack,
 					    g->phase == PHASE_FORWARD || g->phase == PHASE_BACKWARD);
 	}
-	err = find_shapes(j);
-	if (!err)
-		count_shapes(j);
-	return err ? err : find_live_gradients(j);
+	return category_shapes_find(&j->shapes, books, &j->stacks);
 }
 
 static void judge_release(struct judge *j)
 {
 	category_stacks_release(&j->stacks);
-	free(j->parameter);
-	free(j->parameter_sizes);
-	free(j->gradient);
+	category_shapes_release(&j->shapes);
 }
 
-/* Of the blocks at the moment: those that are parameters by their stacks, and those that may be copies of them. */
+/*
+ * Of the blocks at the moment: those that are parameters by their stacks, and those made before the first pass that may be
+ * copies of them. Later ones, a line may have made one by one.
+ */
 static void count_parameters(struct judge *j, const struct life *life, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -400,8 +349,8 @@ static void count_parameters(struct judge *j, const struct life *life, size_t nr
 
 		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER)
 			j->nr_live_parameters++;
-		else if ((phase <= PHASE_INIT || (phase == PHASE_FORWARD && !(life[i].flags & TFMT_FLAG_FORWARD))) &&
-			 has_parameter_sizes(j, g))
+		else if (!life[i].birth.nr_begun && category_shapes_fit_sizes(&j->shapes, g) &&
+			 (phase <= PHASE_INIT || (phase == PHASE_FORWARD && may_be_copy(&life[i]))))
 			category_stack_count(&j->stacks, life[i].birth.stack);
 	}
 }

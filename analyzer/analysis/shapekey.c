@@ -11,7 +11,8 @@ int shapekey_order(const void *va, const void *vb)
 	return (a > b) - (a < b);
 }
 
-static uint64_t key_of(const struct books *books, const struct group *g, bool typed, bool ordered)
+/* Of the sizes from number `first` on; sizes of 1 tell nothing. */
+static uint64_t key_of(const struct books *books, const struct group *g, uint32_t first, bool typed, bool ordered)
 {
 	struct tfmt_shape shape;
 	uint64_t dims[8], key;
@@ -19,9 +20,11 @@ static uint64_t key_of(const struct books *books, const struct group *g, bool ty
 
 	if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape))
 		return 0;
-	for (uint32_t i = 0; i < shape.nr_dims && nr < 8; i++)
+	for (uint32_t i = first; i < shape.nr_dims && nr < 8; i++)
 		if (shape.dims[i] != 1)
 			dims[nr++] = shape.dims[i];
+	if (first && !nr)
+		return 0;
 	if (!ordered)
 		qsort(dims, nr, sizeof(*dims), shapekey_order);
 	key = typed ? shape.element_type + 1 : 0;
@@ -32,17 +35,27 @@ static uint64_t key_of(const struct books *books, const struct group *g, bool ty
 
 uint64_t shapekey_of(const struct books *books, const struct group *g)
 {
-	return key_of(books, g, true, false);
+	return key_of(books, g, 0, true, false);
 }
 
 uint64_t shapekey_exact(const struct books *books, const struct group *g)
 {
-	return key_of(books, g, true, true);
+	return key_of(books, g, 0, true, true);
 }
 
 uint64_t shapekey_sizes(const struct books *books, const struct group *g)
 {
-	return key_of(books, g, false, false);
+	return key_of(books, g, 0, false, false);
+}
+
+uint64_t shapekey_ordered_sizes(const struct books *books, const struct group *g)
+{
+	return key_of(books, g, 0, false, true);
+}
+
+uint64_t shapekey_row(const struct books *books, const struct group *g)
+{
+	return key_of(books, g, 1, false, true);
 }
 
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key)

@@ -17,6 +17,10 @@ uint64_t shapekey_exact(const struct books *books, const struct group *g);
 /* The same in any order, of whatever type: a copy in float32 of a weight in bfloat16. */
 uint64_t shapekey_sizes(const struct books *books, const struct group *g);
 
+/* The same in this order, of whatever type; and that of one row, an element along the first dimension: 0 = a number. */
+uint64_t shapekey_ordered_sizes(const struct books *books, const struct group *g);
+uint64_t shapekey_row(const struct books *books, const struct group *g);
+
 /* For qsort() of keys; is this key, other than 0, among those of a list in this order? */
 int shapekey_order(const void *va, const void *vb);
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key);

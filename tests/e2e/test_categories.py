@@ -12,7 +12,10 @@ LOOPS = [
     "in_backward", "no_modules", "adversarial", "twice", "interrupted",
     "master_weights", "own_optimizer", "functional_steps", "penalty", "momentum_encoder",
 ]
-JOBS = [(TRAIN, name) for name in LOOPS] + [("categories/loops.py",), ("categories/hf_trainer.py",)]
+KEPT = "categories/kept.py"
+JOBS = [(TRAIN, name) for name in LOOPS]
+JOBS += [(KEPT, name) for name in ("statistics", "transitions", "average", "ensemble", "line_search", "compiled")]
+JOBS += [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
 
@@ -67,7 +70,7 @@ class Oracle:
 
 
 def name_of(job):
-    return job[-1] if job[0] == TRAIN else job[0].partition("/")[2].removesuffix(".py")
+    return job[-1] if job[0] in (TRAIN, KEPT) else job[0].partition("/")[2].removesuffix(".py")
 
 
 @pytest.fixture(scope="module", params=JOBS, ids=name_of)

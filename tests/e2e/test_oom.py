@@ -171,7 +171,7 @@ outside PyTorch   500 MiB   context 500 MiB
 free             58.0 MiB   58.0 MiB would have fitted at most
 
  held by  share  blocks  mostly     allocated at
-3.27 GiB  97.6%      53  input      oom/causes.py:LINE leak
+3.27 GiB  97.6%      53  unknown    oom/causes.py:LINE leak
 65.0 MiB   1.9%       3  workspace  oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter  oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.

@@ -119,14 +119,18 @@ class Truth:
 
     def tell(self, **more):
         """Print all of it; the last thing the program does."""
-        size = lambda tensors: sum(t.untyped_storage().nbytes() for t in tensors if t is not None and t.is_cuda)
+        def size(tensors):
+            storages = [t.untyped_storage() for t in tensors if t is not None and t.is_cuda]
+            return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
         parameters = [p for model in self.models for p in model.parameters()]
+        buffers = [b for model in self.models for b in model.buffers()]
         told = {
             "notes": [[category, address, count, size] for (category, address, count), size in self.notes.items()],
             "backwards": self.backwards,
             "places": [[name, address, count] for (address, count), name in self.places.items()],
             "calls": self.calls,
-            "parameter": size(parameters) + size(b for model in self.models for b in model.buffers()),
+            "parameter": size(parameters + buffers),
             "gradient": size(p.grad for p in parameters),
             "optimizer_state": size(tensors_of([list(o.state.values()) for o in self.optimizers])),
         }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of shapes, by the stacks and lives of the blocks that have them. */
+#include "analyzer/analysis/category_shapes.h"
+
+#include <stdlib.h>
+
+static void sort(uint64_t *keys, size_t nr)
+{
+	qsort(keys, nr, sizeof(*keys), shapekey_order);
+}
+
+/* One group: a parameter by its stack, a gradient that has outlived its pass, or a batch that lasted into one. */
+static void add_group(struct category_shapes *s, struct category_stacks *stacks, const struct group *g,
+		      const struct lives_fates *f)
+{
+	uint64_t key = g->tensor ? shapekey_of(s->books, g) : 0;
+
+	if (!key)
+		return;
+	if (category_stack_of(stacks, g->python_stack).kept == CATEGORY_PARAMETER) {
+		s->parameter_sizes[s->nr_parameters] = shapekey_sizes(s->books, g);
+		s->parameter[s->nr_parameters++] = key;
+	} else if (f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT])) {
+		s->gradient[s->nr_gradients++] = key;
+	} else if (f && g->phase <= PHASE_INIT && f->nr[FATE_INTO_PASS]) {
+		s->row[s->nr_rows++] = shapekey_row(s->books, g);
+	}
+}
+
+/* Gradients that are live at the end have not been counted with the fates. */
+static void add_live_gradients(struct category_shapes *s)
+{
+	const struct lives *lives = s->books->lives;
+
+	for (size_t i = 0; i < lives->nr_lives; i++) {
+		const struct life *life = &lives->life[i];
+		uint64_t key;
+
+		if (!life->is_live || life->birth.phase != PHASE_BACKWARD || life->flags & TFMT_FLAG_FORWARD ||
+		    life->birth.nr_ended == lives->now.nr_ended)
+			continue;
+		key = shapekey_of(s->books, &s->books->groups.group[life->group]);
+		if (key)
+			s->gradient[s->nr_gradients++] = key;
+	}
+}
+
+/* How many sizes parameters have, and how many of them each line has ever made beside. */
+static void count_sizes(struct category_shapes *s, struct category_stacks *stacks)
+{
+	const struct groups *groups = &s->books->groups;
+
+	for (size_t i = 0; i < s->nr_parameters; i++)
+		s->nr_parameter_sizes += !i || s->parameter_sizes[i] != s->parameter_sizes[i - 1];
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+
+		if (g->tensor && g->phase <= PHASE_FORWARD && category_shapes_fit_sizes(s, g))
+			category_stack_count_shape(stacks, g->python_stack);
+	}
+}
+
+int category_shapes_find(struct category_shapes *s, const struct books *books, struct category_stacks *stacks)
+{
+	const struct lives *lives = books->lives;
+	size_t nr = books->groups.nr_groups + 1;
+
+	*s = (struct category_shapes){ .books = books };
+	s->parameter = malloc(nr * sizeof(*s->parameter));
+	s->parameter_sizes = malloc(nr * sizeof(*s->parameter_sizes));
+	s->row = malloc(nr * sizeof(*s->row));
+	s->gradient = malloc((nr + lives->nr_lives) * sizeof(*s->gradient));
+	if (!s->parameter || !s->parameter_sizes || !s->row || !s->gradient)
+		return TFMT_E_NOMEM;
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		add_group(s, stacks, &books->groups.group[i], i < lives->nr_fates ? &lives->fates[i] : NULL);
+	add_live_gradients(s);
+	sort(s->parameter, s->nr_parameters);
+	sort(s->parameter_sizes, s->nr_parameters);
+	sort(s->gradient, s->nr_gradients);
+	sort(s->row, s->nr_rows);
+	count_sizes(s, stacks);
+	return 0;
+}
+
+bool category_shapes_fit_parameter(const struct category_shapes *s, const struct group *g)
+{
+	return shapekey_in(s->parameter, s->nr_parameters, shapekey_of(s->books, g));
+}
+
+bool category_shapes_fit_gradient(const struct category_shapes *s, const struct group *g)
+{
+	return shapekey_in(s->gradient, s->nr_gradients, shapekey_of(s->books, g));
+}
+
+bool category_shapes_fit_sizes(const struct category_shapes *s, const struct group *g)
+{
+	return shapekey_in(s->parameter_sizes, s->nr_parameters, shapekey_sizes(s->books, g));
+}
+
+bool category_shapes_fit_batch(const struct category_shapes *s, const struct group *g)
+{
+	return shapekey_in(s->row, s->nr_rows, shapekey_row(s->books, g)) ||
+	       shapekey_in(s->row, s->nr_rows, shapekey_ordered_sizes(s->books, g));
+}
+
+void category_shapes_release(struct category_shapes *s)
+{
+	free(s->parameter);
+	free(s->parameter_sizes);
+	free(s->gradient);
+	free(s->row);
+}
