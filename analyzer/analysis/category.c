@@ -302,7 +302,8 @@ static enum category category_of(struct judge *j, const struct life *block)
 	bool kept = is_kept(j, &life, fate);
 	enum category told = (enum category)(kept ? stack.kept : stack.freed);
 
-	if (told < NR_CATEGORIES)
+	/* A parametrization's forward may be the first to multiply matrices: the library's workspace is no parameter. */
+	if (told < NR_CATEGORIES && !(told == CATEGORY_PARAMETER && life.birth.phase == PHASE_FORWARD && !is_tensor(g)))
 		return told;
 	switch (life.birth.phase) {
 	case PHASE_OPTIMIZER:

@@ -69,7 +69,7 @@ def transitions():
 
 
 def average():
-    """An average of the weights that begins with copies of which autograd knows, and another set that PyTorch copies."""
+    """An average of the weights that begins with copies of which autograd knows, a set that PyTorch copies, and the best so far."""
     model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
     means = [p.clone().detach() for p in model.parameters()]
     again = torch.optim.swa_utils.AveragedModel(model)
@@ -88,7 +88,10 @@ def average():
             for mean, p in zip(means, model.parameters()):
                 mean.lerp_(p, 0.1)
         again.update_parameters(model)
-    truth.models.append(Bare(means))
+        best = copy.deepcopy(model.state_dict())
+        truth.note("parameter", best)
+    truth.models += [Bare(means), Bare(best.values())]
+    return best
 
 
 def ensemble():
