@@ -148,17 +148,15 @@ static double value_at(const struct growth_fit *f, double step)
 	return v[0] * f->value[0] + v[1] * f->value[1] + v[2] * f->value[2];
 }
 
-double growth_fit_at(const struct growth_fit *f, double step, double *half_width)
+/* ... and half the width of the 95% prediction interval there, of independent errors. */
+static double fit_at(const struct growth_fit *f, double step, double *half_width)
 {
 	double v[3], variance = f->error_bytes * f->error_bytes;
-	double ahead = fmax(0, step - f->centre - f->scale), span = 2 * f->scale;
 
 	powers(f, step, v);
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 3; j++)
 			variance += v[i] * f->covariance[i][j] * v[j];
-	/* Chance goes on adding up, and the pace is not known better than by what it was. */
-	variance += f->drift * (ahead + ahead * ahead / span);
 	*half_width = f->t_95 * sqrt(variance);
 	return value_at(f, step);
 }
@@ -228,32 +226,57 @@ static size_t mark_outliers(const struct growth_fit *f, const struct growth_read
 	return marked;
 }
 
-/* Of the fits' errors: are they those of a sum of random parts? Then intervals are by what each step adds. */
-static void find_drift(struct growth *g, const struct growth_reading *r, size_t nr, const bool *left_out, double *error)
+static void find_walk(struct growth_fit *f, const struct growth_reading *r, size_t nr, int degree)
+{
+	f->may_walk = pace_walk(&f->walk, r, nr, degree);
+	if (f->may_walk)
+		f->walk.t_95 = student_95(nr - 1 - (size_t)degree);
+}
+
+/*
+ * Of the fits' errors: are they those of a sum of random parts? Then intervals are by what each step adds. Of few readings
+ * nobody can tell: those of the coming end allow for both.
+ */
+static void find_drift(struct growth *g, const struct growth_reading *r, size_t nr, double *error)
 {
 	double variance, half, largest = 1;
-	size_t n = 0;
+	bool may_drift;
 
 	for (size_t i = 0; i < nr; i++) {
 		largest = fmax(largest, fabs(r[i].bytes));
-		if (!left_out[i])
-			error[n++] = r[i].bytes - value_at(&g->quadratic, r[i].step);
+		error[i] = r[i].bytes - value_at(&g->quadratic, r[i].step);
 	}
-	g->drifts = nr > 3 && g->quadratic.error_bytes > EXACT * largest && pace_drifts(error, n);
+	may_drift = pace_may_drift(error, nr);
+	g->drifts = nr > 3 && g->quadratic.error_bytes > EXACT * largest && pace_drifts(error, nr);
+	if (!g->drifts && !may_drift)
+		return;
+	find_walk(&g->linear, r, nr, 1);
+	find_walk(&g->quadratic, r, nr, 2);
 	if (!g->drifts)
 		return;
 	pace_mean(r, 1, nr, &variance);
 	half = student_95(nr - 2) * sqrt(variance);
 	g->slope_low = fmin(g->slope_low, pace_least(r, nr) < 0 ? g->slope - half : fmax(0, g->slope - half));
 	g->slope_high = fmax(g->slope_high, g->slope + half);
-	g->linear.drift = g->quadratic.drift = variance * (r[nr - 1].step - r[0].step);
+}
+
+/* Copy the readings that are not left out. Returns how many. */
+static size_t keep_used(struct growth_reading *used, const struct growth_reading *r, size_t nr, const bool *left_out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!left_out[i])
+			used[n++] = r[i];
+	return n;
 }
 
 static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
 {
 	bool *left_out = calloc(nr, sizeof(*left_out));
 	double *work = malloc(nr * sizeof(*work));
-	int err = left_out && work ? 0 : -ENOMEM;
+	struct growth_reading *used = malloc(nr * sizeof(*used));
+	int err = left_out && work && used ? 0 : -ENOMEM;
 
 	/* Again while it finds other ones: a large spike hides a smaller one. */
 	for (int round = 0; !err && nr >= 8 && round < 4; round++) {
@@ -275,9 +298,11 @@ static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
 	if (!err) {
 		fit(&g->linear, r, nr, left_out, 1);
 		fit(&g->quadratic, r, nr, left_out, 2);
+		nr = keep_used(used, r, nr, left_out);
 		if (g->quadratic.is_known)
-			find_drift(g, r, nr, left_out, work);
+			find_drift(g, used, nr, work);
 	}
+	free(used);
 	free(work);
 	free(left_out);
 	return err;
@@ -313,7 +338,7 @@ static void line_errors(const struct sums *s, size_t i, size_t j, double *error)
 			   (xx > 0 ? xy / xx * (s[k + 1].x - s[k].x - x / n) : 0);
 }
 
-/* Is a break at reading `at` no more than drift seems to make? error: room for nr. */
+/* Is a break at reading `at` no more than drift seems to make, as far as can be told? error: room for nr. */
 static bool is_drift(const struct growth_reading *r, size_t nr, const struct sums *s, size_t at, double least,
 		     double *error)
 {
@@ -323,7 +348,7 @@ static bool is_drift(const struct growth_reading *r, size_t nr, const struct sum
 	line_errors(s, at, nr, error);
 	for (size_t i = 0; i < nr; i++)
 		squares += error[i] * error[i];
-	return squares > least && pace_drifts(error, nr) && !pace_breaks(r, nr, at);
+	return squares > least && (nr < PACE_DRIFT_KNOWN || pace_drifts(error, nr)) && !pace_breaks(r, nr, at);
 }
 
 /* Where the series breaks: readings before that are warm-up. 0: nowhere. */
@@ -378,9 +403,12 @@ static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
 /* The fit, or with sign +1 and -1 the upper and the lower bound of what will be read. */
 static double bound_at(const struct growth_fit *f, double step, int sign)
 {
-	double half_width, value = growth_fit_at(f, step, &half_width);
+	double half_width, value = fit_at(f, step, &half_width), bound = value + sign * half_width;
 
-	return value + sign * half_width;
+	if (!f->may_walk || !sign)
+		return bound;
+	value = pace_walk_at(&f->walk, step, &half_width);
+	return sign > 0 ? fmax(bound, value + half_width) : fmin(bound, value - half_width);
 }
 
 /* The first step from `start` on at which a bound has reached the limit. */
@@ -460,7 +488,7 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 		return err;
 	g->believes_quadratic = q->is_known && q->aicc < g->linear.aicc &&
 				fabs(q->value[2]) > q->t_95 * sqrt(q->covariance[2][2]) &&
-				(!(g->drifts || g->nr_used < PACE_DRIFT_KNOWN) ||
+				(!g->linear.may_walk ||
 				 pace_trend(reading, g->nr_used) * q->value[2] > 0);
 	find_limit_steps(&g->linear, reading[g->nr_used - 1].step, limit_bytes);
 	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);

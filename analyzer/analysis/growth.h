@@ -32,6 +32,18 @@ enum growth_shape {
 };
 extern const char *const growth_shape_names[]; /* "unknown", "none", "steady", ... */
 
+/*
+ * The readings as a sum of what each step has added by chance, at a pace that stays the same (degree 1) or changes evenly
+ * (degree 2): it goes on from the last of them.
+ */
+struct growth_walk {
+	double step, bytes;         /* of the last reading */
+	double pace, bend, centre;  /* a step adds pace + bend * (step - centre) */
+	double weight, bend_weight; /* variance / weight is that of the pace, ... */
+	double variance;            /* that each further step adds */
+	double t_95;                /* of Student's distribution with the degrees of freedom left */
+};
+
 /* A polynomial of degree 1 or 2 through the readings. */
 struct growth_fit {
 	bool is_known;   /* enough readings for it, and for an error */
@@ -40,7 +52,8 @@ struct growth_fit {
 	double covariance[3][3];
 	double error_bytes; /* residual standard deviation, with the degrees of freedom left */
 	double t_95;        /* of Student's distribution with those */
-	double drift;       /* variance that each further step adds, of readings that are a sum of random parts; else 0 */
+	bool may_walk;      /* chance may be adding up: bounds are the wider ones of the fit's and the walk's */
+	struct growth_walk walk;
 	double aicc;        /* Akaike's criterion, corrected for few readings: the lower the better */
 	/* When it reaches the limit: NaN without a limit; infinity = never. */
 	double limit_step, limit_step_low, limit_step_high;
@@ -61,9 +74,6 @@ struct growth {
  * Returns 0 or -ENOMEM.
  */
 int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes);
-
-/* The value of a fit at a step, and half the width of its 95% prediction interval there. */
-double growth_fit_at(const struct growth_fit *f, double step, double *half_width);
 
 /* The fit that is believed. */
 const struct growth_fit *growth_believed(const struct growth *g);

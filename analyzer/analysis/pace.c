@@ -7,9 +7,10 @@
 
 /*
  * Von Neumann's ratio, the mean square of neighbouring errors' differences to that of the errors, is 2 of independent
- * ones, and near 0 of those of a sum of random parts.
+ * ones, and near 0 of those of a sum of random parts; of few of them, once a curve is taken off, above 1, too.
  */
 #define DRIFT_RATIO 1.5
+#define MAY_DRIFT_RATIO 2
 /* Of the errors' variance that of their means in pairs is half if they are independent; so little is no drift. */
 #define LEAST_DRIFT 100
 /* So many times the largest rise behind it makes a rise a jump. */
@@ -19,8 +20,7 @@
 /* Normal quantile of a 95% interval. */
 #define Z_95 1.959964
 
-/* least: mean square of errors that do not count. */
-static bool errors_drift(double *error, size_t nr, double least)
+static double von_neumann(const double *error, size_t nr)
 {
 	double squares = 0, differences = 0;
 
@@ -28,9 +28,24 @@ static bool errors_drift(double *error, size_t nr, double least)
 		squares += error[i] * error[i];
 		differences += i ? pow(error[i] - error[i - 1], 2) : 0;
 	}
+	return nr > 1 && squares > 0 ? differences / (double)(nr - 1) / (squares / (double)nr) : 0;
+}
+
+bool pace_may_drift(const double *error, size_t nr)
+{
+	return nr < PACE_DRIFT_KNOWN || (nr < 2 * PACE_DRIFT_KNOWN && von_neumann(error, nr) < MAY_DRIFT_RATIO);
+}
+
+/* least: mean square of errors that do not count. */
+static bool errors_drift(double *error, size_t nr, double least)
+{
+	double squares = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		squares += error[i] * error[i];
 	if (nr < 4 || squares < least * (double)nr)
 		return false;
-	if (differences * (double)nr < DRIFT_RATIO * squares * (double)(nr - 1))
+	if (von_neumann(error, nr) < DRIFT_RATIO)
 		return true;
 	if (nr < 2 * PACE_DRIFT_KNOWN)
 		return false;
@@ -101,6 +116,45 @@ bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at)
 	/* As the paces behind it scatter: those of a warm-up may be all different. */
 	variance *= 1 + (double)(nr - at - 1) / (double)(at - 1);
 	return fabs(before - behind) > PACE_SIGMAS * sqrt(variance);
+}
+
+bool pace_walk(struct growth_walk *w, const struct growth_reading *r, size_t nr, int degree)
+{
+	double squares = 0, sum = 0;
+
+	*w = (struct growth_walk){ 0 };
+	if (nr < (size_t)degree + 2 || !(r[nr - 1].step > r[0].step))
+		return false;
+	w->step = r[nr - 1].step;
+	w->bytes = r[nr - 1].bytes;
+	w->weight = w->step - r[0].step;
+	w->centre = (w->step + r[0].step) / 2;
+	w->pace = (w->bytes - r[0].bytes) / w->weight;
+	for (size_t i = 1; i < nr && degree > 1; i++) {
+		double gap = r[i].step - r[i - 1].step, off = (r[i].step + r[i - 1].step) / 2 - w->centre;
+
+		sum += gap * off * pace(r, i);
+		w->bend_weight += gap * off * off;
+	}
+	w->bend = w->bend_weight > 0 ? sum / w->bend_weight : 0;
+	for (size_t i = 1; i < nr; i++) {
+		double off = (r[i].step + r[i - 1].step) / 2 - w->centre;
+
+		squares += (r[i].step - r[i - 1].step) * pow(pace(r, i) - w->pace - w->bend * off, 2);
+	}
+	w->variance = squares / (double)(nr - 1 - (size_t)degree);
+	return true;
+}
+
+double pace_walk_at(const struct growth_walk *w, double step, double *half_width)
+{
+	double ahead = step - w->step, off = (step + w->step) / 2 - w->centre;
+	double parts = ahead + ahead * ahead / w->weight;
+
+	if (w->bend_weight > 0)
+		parts += pow(ahead * off, 2) / w->bend_weight;
+	*half_width = w->t_95 * sqrt(w->variance * parts);
+	return w->bytes + ahead * (w->pace + w->bend * off);
 }
 
 size_t pace_parts(const struct growth_reading *r, size_t nr, double value[static PACE_PARTS])

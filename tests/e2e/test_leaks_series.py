@@ -99,6 +99,23 @@ def test_intervals_of_random_parts(growth_of):
     assert missed <= 15 and bent <= 15 and broken <= 10
 
 
+@pytest.mark.parametrize("nr", [9, 14, 20, 30])
+def test_intervals_of_few_random_parts(growth_of, nr):
+    """Of few readings that each leave another amount, the coming end lies within what the linear fit says, mostly."""
+    random = numpy.random.default_rng(nr)
+    held = told = 0
+    for _ in range(100):
+        values = 4e9 + numpy.cumsum(random.uniform(1e6, 2e7, 10 * nr))
+        limit = values[nr - 1] + (values[nr - 1] - values[0])
+        true = int(numpy.argmax(values >= limit))
+        growth = growth_of(range(nr), values[:nr], "--capacity", f"{int(limit)}")["growth"]
+        assert growth["shape"] != "none"
+        high = growth["linear"]["limit_step_high"]
+        told += high is not None and high - growth["linear"]["limit_step_low"] < 3 * nr
+        held += growth["linear"]["limit_step_low"] <= true + 1 and (high is None or true - 1 <= high)
+    assert held >= 90 and told >= 90
+
+
 def healthy_jobs(random):
     steps = numpy.arange(1, 201)
     noise = random.normal(0, 1e6, 200)
