@@ -26,16 +26,53 @@ static bool is_hook(const struct stack_frame *f, const struct stack_frame *by)
 	return by->node || ends_with(by->file, "torch/utils/hooks.py");
 }
 
+/* The next Python frame or node from `from` on; nr_frames: there is none. */
+static uint32_t next_frame(const struct stack *stack, uint32_t from)
+{
+	while (from < stack->nr_frames && !stack->frame[from].python && !stack->frame[from].node)
+		from++;
+	return from;
+}
+
 enum frame_kind frame_kind_of(const struct stack *stack, int site)
 {
-	const struct stack_frame *f = &stack->frame[site], *by = NULL;
+	uint32_t i = (uint32_t)site, by = next_frame(stack, i + 1);
 
-	for (uint32_t i = (uint32_t)site + 1; i < stack->nr_frames && !by; i++)
-		if (stack->frame[i].python || stack->frame[i].node)
-			by = &stack->frame[i];
-	if (!by || f->from_forward || f->framework)
-		return FRAME_PLAIN;
-	if (ends_with(by->file, "torch/autograd/function.py"))
-		return FRAME_CONTEXT;
-	return is_hook(f, by) ? FRAME_HOOK : FRAME_PLAIN;
+	for (; by < stack->nr_frames; i = by, by = next_frame(stack, i + 1)) {
+		const struct stack_frame *f = &stack->frame[i], *caller = &stack->frame[by];
+
+		if (f->node || f->from_forward)
+			return FRAME_PLAIN;
+		if (f->framework)
+			continue;
+		if (ends_with(caller->file, "torch/autograd/function.py"))
+			return FRAME_CONTEXT;
+		if (is_hook(f, caller))
+			return FRAME_HOOK;
+		if (is_module_call(caller))
+			return FRAME_PLAIN;
+	}
+	return FRAME_PLAIN;
+}
+
+/*
+ * A module without hooks is called in a short cut. Else its forward is called by a function within Module._call_impl(), of
+ * PyTorch as it is now; of older ones nothing tells.
+ */
+enum frame_module frame_module_of(const struct stack *stack)
+{
+	enum frame_module found = FRAME_NO_MODULE;
+
+	for (uint32_t i = next_frame(stack, 0); i < stack->nr_frames; i = next_frame(stack, i + 1)) {
+		const struct stack_frame *f = &stack->frame[i];
+
+		if (f->node || f->from_forward)
+			return FRAME_NO_MODULE;
+		if (!is_module_call(f))
+			continue;
+		if (ends_with(f->function, "inner"))
+			return FRAME_HOOKED;
+		found = FRAME_MODULE;
+	}
+	return found;
 }

@@ -66,6 +66,45 @@ static void a_custom_function_has_a_context(void **state)
 	assert_int_equal(kind(forward, apply), FRAME_CONTEXT);
 }
 
+static void a_hook_may_leave_the_work_to_others(void **state)
+{
+	struct stack_frame frame[] = {
+		PYTHON("keep.py", "Store.add"),
+		PYTHON("train.py", "remember"),
+		PYTHON(MODULE, "Module._call_impl.<locals>.inner"),
+		PYTHON(MODULE, "Module._call_impl"),
+		PYTHON("train.py", "main"),
+	};
+	struct stack stack = { .frame = frame, .nr_frames = 5 };
+
+	(void)state;
+	assert_int_equal(frame_kind_of(&stack, 0), FRAME_HOOK);
+	frame[1].function = "Net.forward";
+	assert_int_equal(frame_kind_of(&stack, 0), FRAME_PLAIN);
+}
+
+static void a_module_with_hooks_is_called_another_way(void **state)
+{
+	struct stack_frame frame[] = {
+		PYTHON("/torch/nn/modules/linear.py", "Linear.forward"),
+		PYTHON(MODULE, "Module._call_impl"),
+		PYTHON("net.py", "Net.forward"),
+		PYTHON(MODULE, "inner"),
+		PYTHON(MODULE, "_call_impl"),
+	};
+	struct stack stack = { .frame = frame, .nr_frames = 5 };
+
+	(void)state;
+	assert_int_equal(frame_module_of(&stack), FRAME_HOOKED);
+	stack.nr_frames = 3;
+	assert_int_equal(frame_module_of(&stack), FRAME_MODULE);
+	stack.nr_frames = 1;
+	assert_int_equal(frame_module_of(&stack), FRAME_NO_MODULE);
+	frame[0] = (struct stack_frame){ .node = true, .function = "AddmmBackward0" };
+	stack.nr_frames = 5;
+	assert_int_equal(frame_module_of(&stack), FRAME_NO_MODULE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -73,6 +112,8 @@ int main(void)
 		cmocka_unit_test(hooks_are_known_by_their_callers),
 		cmocka_unit_test(what_a_module_calls_otherwise_is_plain),
 		cmocka_unit_test(a_custom_function_has_a_context),
+		cmocka_unit_test(a_hook_may_leave_the_work_to_others),
+		cmocka_unit_test(a_module_with_hooks_is_called_another_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
