@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/framekind.h"
-#include "analyzer/stack.h"
+#include "analyzer/analysis/forwardstacks.h"
+#include "analyzer/analysis/stepplaces.h"
 
 /* A kept graph has so many blocks a step at least; they are this share of what forward allocated between them. */
 #define GRAPH_BLOCKS_MIN 3
@@ -16,141 +16,8 @@
 #define ACCUMULATED 0.4
 /* Blocks are of the same steps as others when this share of them is; readings have as many of them. */
 #define SAME_STEPS 0.8
-/* What a first reading holds of growth that began with it, in steps: what the second step is at may be in it. */
-#define FIRST_STEPS 3.5
 /* Each with each: the latest so many. */
 #define SHAPES_COMPARED 1000
-
-/* Stacks with the same site. */
-struct place {
-	const char *file, *function, *node; /* of the site; file NULL: the stack is all there is */
-	uint32_t line;
-	bool tensor;
-	enum frame_kind kind;
-	uint32_t group;
-	double bytes[STEPSAMPLES_MAX], blocks[STEPSAMPLES_MAX], asked[STEPSAMPLES_MAX];
-	double largest; /* growth of the stack that `group` is of */
-	struct life *kept; /* blocks that were born while it grew and outlived the last boundary, by birth */
-	size_t nr_kept, room, nr_forward; /* forward: autograd made nodes for them */
-	bool in_graph;
-};
-
-struct places_found {
-	struct place *place;
-	uint32_t nr;
-	uint32_t *of_stack; /* UINT32_MAX: it does not grow */
-};
-
-/* ---- places ---------------------------------------------------------------------------------- */
-
-static int resolve(struct place *p, const struct stepcauses *c, uint32_t stack_number)
-{
-	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
-	struct stack_source source = model_stack_source(c->model, c->process);
-	struct stack stack = { 0 };
-	int site, err = stack_expand(&stack, &source, g->python_stack, g->native_stack);
-
-	*p = (struct place){ .tensor = g->tensor, .node = "" };
-	if (!err) {
-		site = stack_site(&stack);
-		p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
-		p->kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
-		if (site >= 0 && stack.frame[site].file && stack.frame[site].line) {
-			p->file = stack.frame[site].file;
-			p->function = stack.frame[site].function ? stack.frame[site].function : "";
-			p->line = stack.frame[site].line;
-		}
-	}
-	stack_release(&stack);
-	return err;
-}
-
-static bool is_same_place(const struct place *a, const struct place *b)
-{
-	return a->file && b->file && a->tensor == b->tensor && a->line == b->line && !strcmp(a->file, b->file) &&
-	       !strcmp(a->function, b->function) && !strcmp(a->node, b->node);
-}
-
-static void add_stack(struct place *p, const struct stepcauses *c, uint32_t stack)
-{
-	const double *bytes = &c->bytes[stack * c->nr_readings], *blocks = &c->blocks[stack * c->nr_readings];
-	double growth = bytes[c->nr_readings - 1] - bytes[0];
-
-	if (growth >= p->largest) {
-		p->largest = growth;
-		p->group = c->first_group[stack];
-	}
-	for (size_t i = 0; i < c->nr_readings; i++) {
-		p->bytes[i] += bytes[i];
-		p->blocks[i] += blocks[i];
-		p->asked[i] += c->asked[stack * c->nr_readings + i];
-	}
-}
-
-static int find_places(struct places_found *f, const struct stepcauses *c)
-{
-	int err = 0;
-
-	f->place = calloc(c->nr_growing ? c->nr_growing : 1, sizeof(*f->place));
-	f->of_stack = malloc((c->nr_stacks ? c->nr_stacks : 1) * sizeof(*f->of_stack));
-	if (!f->place || !f->of_stack)
-		return TFMT_E_NOMEM;
-	memset(f->of_stack, 0xff, c->nr_stacks * sizeof(*f->of_stack));
-	for (uint32_t i = 0; i < c->nr_growing && !err; i++) {
-		uint32_t at = 0;
-
-		err = resolve(&f->place[f->nr], c, c->growing[i]);
-		while (at < f->nr && !is_same_place(&f->place[at], &f->place[f->nr]))
-			at++;
-		f->nr += at == f->nr;
-		f->of_stack[c->growing[i]] = at;
-		add_stack(&f->place[at], c, c->growing[i]);
-	}
-	return err;
-}
-
-/* ---- the blocks that stay -------------------------------------------------------------------- */
-
-static int keep(struct place *p, const struct life *life)
-{
-	struct life *grown;
-
-	if (p->nr_kept == p->room) {
-		grown = realloc(p->kept, (2 * p->room + 64) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		p->kept = grown;
-		p->room = 2 * p->room + 64;
-	}
-	p->kept[p->nr_kept++] = *life;
-	p->nr_forward += (life->flags & TFMT_FLAG_FORWARD) != 0;
-	return 0;
-}
-
-/* Had it so little at the first reading that this is growth already? Else blocks of the first step are others. */
-static bool grows_from_first(const struct place *p, size_t nr)
-{
-	return p->bytes[0] <= FIRST_STEPS * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
-}
-
-static int find_kept(struct places_found *f, const struct stepcauses *c)
-{
-	uint64_t first = c->series->sample[0].taken, last = c->series->sample[c->nr_readings - 1].taken;
-	struct life *life;
-	size_t nr;
-	int err = lives_list(c->books->lives, c->device, LIVES_STEP, &life, &nr);
-
-	for (size_t i = 0; i < nr && !err; i++) {
-		uint32_t stack = c->of_group[life[i].group];
-		uint32_t place = stack == UINT32_MAX ? UINT32_MAX : f->of_stack[stack];
-
-		if (place != UINT32_MAX && life[i].birth.ordinal < last &&
-		    (life[i].birth.ordinal >= first || grows_from_first(&f->place[place], c->nr_readings)))
-			err = keep(&f->place[place], &life[i]);
-	}
-	free(life);
-	return err;
-}
 
 /* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
 static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
@@ -172,7 +39,7 @@ static bool may_be_in_graph(const struct life *life)
 }
 
 /* How many of a place's blocks are from cycles in which forward has left something. */
-static size_t nr_in_cycles(const struct place *p, const struct stepcauses *c, const struct graph_cycle *cycle)
+static size_t nr_in_cycles(const struct stepplace *p, const struct stepcauses *c, const struct graph_cycle *cycle)
 {
 	size_t nr = 0;
 
@@ -204,12 +71,12 @@ static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 }
 
 /* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
-static int find_graph(struct places_found *f, const struct stepcauses *c)
+static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 {
 	uint32_t nr_cycles = c->books->lives->steps.cycles.nr_bounds + 1;
 	struct graph_cycle *of_forward = calloc(nr_cycles, sizeof(*of_forward));
 	struct graph_cycle *all = calloc(nr_cycles, sizeof(*all));
-	int nr = 0;
+	int nr = 0, nr_hooked = 0;
 
 	if (!of_forward || !all) {
 		free(of_forward);
@@ -222,15 +89,16 @@ static int find_graph(struct places_found *f, const struct stepcauses *c)
 				add_to_cycle(&of_forward[cycle_of(c, f->place[i].kept[k].birth.ordinal)],
 					     &f->place[i].kept[k]);
 	for (uint32_t i = 0; i < f->nr; i++) {
-		struct place *p = &f->place[i];
+		struct stepplace *p = &f->place[i];
 
 		p->in_graph = p->nr_kept && p->kind == FRAME_PLAIN &&
 			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS * (double)p->nr_kept;
 		nr += p->in_graph;
+		nr_hooked += p->in_graph && p->is_hooked;
 		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++)
 			add_to_cycle(&all[cycle_of(c, p->kept[k].birth.ordinal)], &p->kept[k]);
 	}
-	if (!is_graph(all, nr_cycles))
+	if (nr_hooked == nr || !is_graph(all, nr_cycles)) /* a graph has also what is made elsewhere */
 		nr = 0;
 	for (uint32_t i = 0; i < f->nr && !nr; i++)
 		f->place[i].in_graph = false;
@@ -240,13 +108,13 @@ static int find_graph(struct places_found *f, const struct stepcauses *c)
 }
 
 /* The place that made the graph's last result: what the program holds on to, as far as that is seen. */
-static uint32_t graph_root(const struct places_found *f)
+static uint32_t graph_root(const struct stepplaces *f)
 {
 	uint32_t root = 0;
 	uint64_t latest = 0;
 
 	for (uint32_t i = 0; i < f->nr; i++) {
-		const struct place *p = &f->place[i];
+		const struct stepplace *p = &f->place[i];
 
 		for (size_t k = p->nr_kept; p->in_graph && k--;) {
 			if (!(p->kept[k].flags & TFMT_FLAG_FORWARD))
@@ -264,7 +132,7 @@ static uint32_t graph_root(const struct places_found *f)
 /* ---- causes ---------------------------------------------------------------------------------- */
 
 /* Does nearly each block have a shape that no other has? */
-static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
+static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses *c)
 {
 	size_t nr = 0, first = p->nr_kept > SHAPES_COMPARED ? p->nr_kept - SHAPES_COMPARED : 0;
 
@@ -284,7 +152,7 @@ static bool is_one_per_shape(const struct place *p, const struct stepcauses *c)
  * may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
  * short for a step.
  */
-static bool is_sequence(const struct place *p, const struct stepcauses *c, const struct growth *g)
+static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
 {
 	size_t nr = c->nr_readings, first = g->nr_warm_up, last, nr_equal = 1;
 
@@ -309,7 +177,7 @@ static bool is_sequence(const struct place *p, const struct stepcauses *c, const
 }
 
 /* Do blocks that outlived a whole step account for the growth? Else it is chance in what each step allocates anew. */
-static bool accumulates(const struct place *p, const struct stepcauses *c)
+static bool accumulates(const struct stepplace *p, const struct stepcauses *c)
 {
 	uint64_t before = c->series->sample[c->nr_readings - 2].taken;
 	double bytes = 0;
@@ -320,7 +188,7 @@ static bool accumulates(const struct place *p, const struct stepcauses *c)
 	return bytes >= ACCUMULATED * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
 }
 
-static enum stepgrowth_class class_of(const struct place *p, const struct stepcauses *c, const struct growth *g)
+static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
 {
 	if (!p->tensor)
 		return c->device == GROUP_HOST ? STEPGROWTH_HOST : STEPGROWTH_DRIVER;
@@ -328,13 +196,15 @@ static enum stepgrowth_class class_of(const struct place *p, const struct stepca
 		return STEPGROWTH_SEQUENCE;
 	if (p->kind != FRAME_PLAIN)
 		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
+	if (p->is_hooked)
+		return STEPGROWTH_HOOK;
 	if (p->nr_kept && 2 * p->nr_forward >= p->nr_kept)
 		return STEPGROWTH_GRAPH_TENSORS;
 	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
 }
 
 /* Keys and values: several tensors of 4 dimensions. */
-static bool is_kv_cache(const struct place *p, const struct stepcauses *c)
+static bool is_kv_cache(const struct stepplace *p, const struct stepcauses *c)
 {
 	struct tfmt_shape shape;
 
@@ -343,7 +213,7 @@ static bool is_kv_cache(const struct place *p, const struct stepcauses *c)
 	       shape.nr_dims == 4;
 }
 
-static enum verdict verdict_of(enum stepgrowth_class class, const struct place *p, const struct stepcauses *c)
+static enum verdict verdict_of(enum stepgrowth_class class, const struct stepplace *p, const struct stepcauses *c)
 {
 	switch (class) {
 	case STEPGROWTH_GRAPH:
@@ -376,7 +246,7 @@ static uint32_t first_step(const struct growth *g, const struct growth_reading *
  * The step that made the first of the blocks that stay, if it is one of the two before `step`: a reading holds what its
  * step is at, too, and may seem to be where it began.
  */
-static uint32_t first_step_kept(const struct place *p, const struct stepcauses *c, uint32_t step)
+static uint32_t first_step_kept(const struct stepplace *p, const struct stepcauses *c, uint32_t step)
 {
 	uint64_t first = TFMT_NO_ORDINAL;
 	uint32_t born;
@@ -398,7 +268,7 @@ static double first_second(const struct growth *g, const struct growth_reading *
 }
 
 /* Of the blocks that stay, those that one line has freed later, if they are most (the vote of Boyer and Moore). */
-static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
+static void find_freed(struct stepgrowth_cause *cause, const struct stepplace *p)
 {
 	uint32_t stack = 0, nr = 0;
 
@@ -423,7 +293,7 @@ static void find_freed(struct stepgrowth_cause *cause, const struct place *p)
  * was asked for. The readings are left in r.
  */
 static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
-		     const struct stepcauses *c, const struct place *p)
+		     const struct stepcauses *c, const struct stepplace *p)
 {
 	for (size_t i = 0; i < c->nr_readings; i++)
 		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
@@ -436,7 +306,7 @@ static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, c
 	return growth_find(&cause->growth, r, c->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
 }
 
-static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct place *p, bool is_graph_cause,
+static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct stepplace *p, bool is_graph_cause,
 		    uint32_t nr_places)
 {
 	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
@@ -458,6 +328,9 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 	else
 		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
 	cause->nr_kept = (uint32_t)p->nr_kept;
+	cause->in_module = p->tensor && p->module != FRAME_NO_MODULE;
+	cause->has_hook = p->kind == FRAME_PLAIN && p->is_hooked;
+	cause->makes_nodes = p->nr_kept && 2 * p->nr_forward >= p->nr_kept;
 	if (cause->class != STEPGROWTH_SEQUENCE)
 		find_freed(cause, p);
 	g->nr_causes++;
@@ -465,14 +338,14 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 }
 
 /* All places of the graph as one cause, in the name of its root. */
-static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct places_found *f)
+static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct stepplaces *f)
 {
 	uint32_t root = graph_root(f), nr = 0;
-	struct place *all = calloc(1, sizeof(*all));
+	struct stepplace *all = calloc(1, sizeof(*all));
 	int err = all ? 0 : TFMT_E_NOMEM;
 
 	if (all)
-		*all = (struct place){ .tensor = true, .group = f->place[root].group };
+		*all = (struct stepplace){ .tensor = true, .group = f->place[root].group };
 	for (uint32_t i = 0; i < f->nr && !err; i++) {
 		if (!f->place[i].in_graph)
 			continue;
@@ -482,7 +355,7 @@ static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct 
 			all->asked[k] += f->place[i].asked[k];
 		}
 		for (size_t k = 0; k < f->place[i].nr_kept && !err; k++)
-			err = keep(all, &f->place[i].kept[k]);
+			err = stepplaces_keep(all, &f->place[i].kept[k]);
 	}
 	err = err ? err : cause_of(g, c, all, true, nr);
 	if (all)
@@ -491,15 +364,48 @@ static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct 
 	return err;
 }
 
+/* Does nothing live at the end of what a place has held? A failure lets go of it, too. */
+static bool is_let_go(const struct stepcauses *c, const struct stepplaces *f, uint32_t group)
+{
+	const struct groups *groups = &c->books->groups;
+	uint32_t place = f->of_stack[c->of_group[group]];
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < groups->nr_groups; i++)
+		if (c->of_group[i] != UINT32_MAX && f->of_stack[c->of_group[i]] == place)
+			blocks += groups->group[i].live.blocks;
+	return !blocks && !c->books->device[c->device].tensor_ooms;
+}
+
+/* What gets longer is no growth where the batch does, or where it was let go in the end. */
+static int find_ends(struct stepgrowth *g, const struct stepcauses *c, const struct stepplaces *f)
+{
+	bool is_any = false, follow = false;
+	int err = 0;
+
+	for (size_t i = 0; i < g->nr_causes; i++)
+		is_any |= g->cause[i].class == STEPGROWTH_SEQUENCE;
+	if (is_any && !c->is_by_time)
+		err = forwardstacks_follow_batch(c, g->nr_steps, &follow);
+	for (size_t i = 0; i < g->nr_causes && !err; i++) {
+		struct stepgrowth_cause *cause = &g->cause[i];
+
+		if (cause->class != STEPGROWTH_SEQUENCE)
+			continue;
+		cause->follows_batch = follow;
+		cause->is_let_go = c->is_by_time && is_let_go(c, f, cause->group);
+	}
+	return err;
+}
+
 int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
 {
-	struct places_found f = { 0 };
+	struct stepplaces f = { 0 };
 	int err = 0, nr_in_graph = 0;
 
 	if (!c->nr_growing)
 		return 0;
-	err = find_places(&f, c);
-	err = err ? err : find_kept(&f, c);
+	err = stepplaces_find(&f, c);
 	if (!err && !c->is_by_time)
 		nr_in_graph = find_graph(&f, c);
 	g->cause = calloc(f.nr ? f.nr : 1, sizeof(*g->cause));
@@ -510,10 +416,8 @@ int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
 	for (uint32_t i = 0; i < f.nr && !err; i++)
 		if (!f.place[i].in_graph)
 			err = cause_of(g, c, &f.place[i], false, 1);
-	for (uint32_t i = 0; f.place && i < f.nr; i++)
-		free(f.place[i].kept);
-	free(f.place);
-	free(f.of_stack);
+	err = err ? err : find_ends(g, c, &f);
+	stepplaces_release(&f);
 	return err;
 }
 

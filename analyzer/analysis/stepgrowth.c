@@ -56,13 +56,15 @@ struct keyed {
 	uint32_t index;
 };
 
-/* Groups of one stack, whatever their shape. */
+/* Groups of one stack, whatever their shape; what has none, as a library's workspace, is something else. */
 static int compare_stacks(const void *va, const void *vb)
 {
 	const struct group *a = ((const struct keyed *)va)->group, *b = ((const struct keyed *)vb)->group;
 
 	if (a->tensor != b->tensor)
 		return a->tensor - b->tensor;
+	if (!a->shape != !b->shape)
+		return a->shape ? 1 : -1;
 	if (a->python_stack != b->python_stack)
 		return a->python_stack < b->python_stack ? -1 : 1;
 	if (a->native_stack != b->native_stack)
@@ -353,6 +355,11 @@ static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits
 	return g->is_by_time ? MONTH_S : l->horizon_steps;
 }
 
+bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
+{
+	return c->follows_batch || c->is_let_go;
+}
+
 /* Is it more than a note? */
 static void judge(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
 {
@@ -364,7 +371,7 @@ static void judge(struct stepgrowth *g, const struct model_device *d, const stru
 
 		c->is_finding = c->grown_bytes > 0.01 * peak ||
 				(!isnan(left) && !g->is_by_time && c->growth.slope * l->horizon_steps >= left);
-		c->is_finding &= !g->is_filled;
+		c->is_finding &= !g->is_filled && !stepgrowth_is_apart(c);
 		g->nr_findings += c->is_finding;
 	}
 }

@@ -8,9 +8,11 @@
  * and who keeps them, is told by their lives (blocklives.h), never guessed: without evidence a cause has none.
  * Needs a model that was loaded with lives.
  *
+ * A batch that is larger in each step makes what is left of it larger, too: that is no finding.
+ *
  * A program without steps is looked at by time: a reading is then of a part of the time it ran, and growth is by the
  * second. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
- * much of what it allocates.
+ * much of what it allocates. What gets longer until it is let go, as the cache of a generation does, is none.
  */
 #ifndef VT_STEPGROWTH_H
 #define VT_STEPGROWTH_H
@@ -50,6 +52,11 @@ struct stepgrowth_cause {
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint32_t nr_freed;   /* of those, freed behind it by one line */
 	uint32_t freed_stack; /* its Python stack */
+	bool in_module;       /* of tensors: all were made in forward of modules */
+	bool has_hook;        /* ... that have hooks, as most have not */
+	bool makes_nodes;     /* ... mostly by autograd */
+	bool follows_batch;   /* as many tensors as before, longer like the batch: no finding */
+	bool is_let_go;       /* by time: ... that were freed before the end: no finding */
 	bool is_finding;
 };
 
@@ -87,6 +94,9 @@ bool stepgrowth_is_host(const struct model_device *d);
 int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
 		    const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
+
+/* Is it no growth, however much it is, since it follows the batch or was let go? */
+bool stepgrowth_is_apart(const struct stepgrowth_cause *c);
 
 /* Does the last reading pass the capacity that was asked about, with what a step and others take beside it? */
 bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits);

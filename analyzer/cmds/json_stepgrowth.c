@@ -112,6 +112,9 @@ static void json_cause(struct emit *e, const struct model *m, struct model_proce
 	emit_uint(e, "kept", NULL, c->nr_kept);
 	emit_uint(e, "places", NULL, c->nr_places);
 	emit_string(e, "owner", NULL, owner_names[c->owner]);
+	emit_bool(e, "module_has_hook", NULL, c->has_hook);
+	emit_bool(e, "follows_batch", NULL, c->follows_batch);
+	emit_bool(e, "let_go", NULL, c->is_let_go);
 	json_kept_by(e, m, p, c);
 	emit_object_end(e);
 }

@@ -45,15 +45,15 @@ static double findings_slope(const struct stepgrowth *g)
 	return slope;
 }
 
-/* " at train.py:31": of the first finding, the program's own line. Returns buf. */
+/* " at train.py:31": the program's own line. Returns buf. */
 static const char *place_text(char *buf, size_t size, const struct model *m, struct model_process *p,
-			      const struct stepgrowth *g)
+			      const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;
 	struct stack stack = { 0 };
 
 	*buf = 0;
-	stepgrowth_caller(&stack, m, p, &g->cause[0], &frame);
+	stepgrowth_caller(&stack, m, p, c, &frame);
 	if (frame && frame->file && frame->line)
 		snprintf(buf, size, " at %s:%" PRIu32, mapping_base_name(frame->file), frame->line);
 	stack_release(&stack);
@@ -86,7 +86,8 @@ unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const stru
 
 	if (!g->nr_findings)
 		return 0;
-	if (line_text(text, sizeof(text), g, limits, place_text(place, sizeof(place), m, d->process, g)) > PAGE_WIDTH)
+	if (line_text(text, sizeof(text), g, limits, place_text(place, sizeof(place), m, d->process, &g->cause[0])) >
+	    PAGE_WIDTH)
 		line_text(text, sizeof(text), g, limits, "");
 	emit_heading(e, "%s", text);
 	return 1;
@@ -144,18 +145,29 @@ static void print_cause(struct emit *e, const struct model *m, struct model_proc
 		emit_text(e, "  %s", text);
 }
 
-static void print_notes(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
+static void print_notes(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g)
 {
-	char slope[HUMAN_MAX];
-	double sum = 0;
+	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX];
+	const struct stepgrowth_cause *apart = NULL;
+	double sum = 0, sum_apart = 0;
+	size_t nr = 0;
 
 	if (g->nr_findings > FINDINGS_SHOWN)
 		emit_text(e, "(%zu more that grow: --json)", g->nr_findings - FINDINGS_SHOWN);
-	for (size_t i = g->nr_findings; i < g->nr_causes; i++)
-		sum += g->cause[i].growth.slope;
-	if (g->nr_causes > g->nr_findings)
-		emit_text(e, "note: %zu place%s grow%s by %s a %s in all, %s", g->nr_causes - g->nr_findings,
-			  g->nr_causes - g->nr_findings == 1 ? "" : "s", g->nr_causes - g->nr_findings == 1 ? "s" : "",
+	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
+		const struct stepgrowth_cause *c = &g->cause[i];
+		bool is_apart = stepgrowth_is_apart(c);
+
+		*(is_apart ? &sum_apart : &sum) += c->growth.slope;
+		apart = is_apart && !apart ? c : apart;
+		nr += !is_apart;
+	}
+	if (apart)
+		emit_text(e, "note: what %s: %s a %s in all%s", apart->is_let_go ? "got longer was let go" : "follows the batch",
+			  stepgrowth_rate_text(slope, sum_apart), stepgrowth_unit(g),
+			  place_text(place, sizeof(place), m, d->process, apart));
+	if (nr)
+		emit_text(e, "note: %zu place%s grow%s by %s a %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
 			  stepgrowth_rate_text(slope, sum), stepgrowth_unit(g), g->is_filled ? "as in loading" : "too little to matter");
 	if (g->nr_findings && g->is_by_time)
 		emit_text(e, "no steps of training were found: growth is by time, of the low points");
@@ -171,7 +183,10 @@ static void print_no_finding(struct emit *e, const struct model_device *d, const
 	const char *kept = d->process->is_kept ? " kept" : "";
 	char time[HUMAN_MAX];
 
-	if (g->is_by_time && g->nr_causes)
+	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
+		emit_text(e, g->is_by_time ? "No steps of training were found; what grew was let go before the end." :
+					     "Memory grows as the batch does, which is larger in each step.");
+	else if (g->is_by_time && g->nr_causes)
 		emit_text(e, "No steps of training were found; memory is filled, and little of it freed.");
 	else if (g->is_by_time && g->total.nr_used >= 4)
 		emit_text(e, "No steps of training were found; by time memory does not grow (%s).",
@@ -204,7 +219,7 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
 		print_cause(e, m, d->process, &g->cause[i]);
-	print_notes(e, d, g);
+	print_notes(e, m, d, g);
 	if (!g->is_host)
 		print_passes(e, d);
 	emit_blank(e);

@@ -59,7 +59,9 @@ const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowt
 			 c->nr_places, c->nr_places == 1 ? "" : "s");
 		break;
 	case STEPGROWTH_GRAPH_TENSORS:
-		snprintf(buf, size, "%s results of autograd stay; undetached, each holds its graph", kept);
+		snprintf(buf, size, "%s results of autograd stay%s", kept,
+			 c->in_module ? ", by a list or a hook; each may hold its graph" :
+					"; undetached, each holds its graph");
 		break;
 	case STEPGROWTH_SHAPES:
 		snprintf(buf, size, "%s tensors stay, each of another shape: a cache by shape", kept);
@@ -68,7 +70,11 @@ const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowt
 		snprintf(buf, size, "as many tensors as before, each time longer");
 		break;
 	case STEPGROWTH_HOOK:
-		snprintf(buf, size, "%s tensors stay that a hook allocates", kept);
+		if (c->has_hook)
+			snprintf(buf, size, "%s results of a module with a hook stay%s", kept,
+				 c->makes_nodes ? "; undetached, each holds its graph" : "");
+		else
+			snprintf(buf, size, "%s tensors stay that a hook allocates", kept);
 		break;
 	case STEPGROWTH_CONTEXT:
 		snprintf(buf, size, "%s tensors stay that a custom autograd.Function allocates", kept);
@@ -133,6 +139,8 @@ bool stepgrowth_kept_text(char *buf, size_t size, const struct model *m, struct 
 
 	if (c->class == STEPGROWTH_GRAPH) {
 		snprintf(buf, size, "kept by one graph a step, through its last result");
+	} else if (c->has_hook) {
+		snprintf(buf, size, "kept by its hook, which allocates nothing, or by what called the module");
 	} else if (c->class == STEPGROWTH_HOOK) {
 		snprintf(buf, size, "kept by a hook: its frames are on the stack");
 	} else if (c->class == STEPGROWTH_CONTEXT) {

@@ -18,6 +18,8 @@ PLANTS = {
     "shapes": ("shapes", "leak", "shapes.<locals>.keep", 1),
     "sequence": ("sequence", "kv_cache", "sequence.<locals>.keep", 1),
     "hook": ("hook", "leak", "hook.<locals>.remember", 1),
+    "kept_outputs": ("hook", "leak", "outputs_of_hooked", 1),
+    "hooks_everywhere": ("graph_tensors", "leak", "hooks_everywhere", 1),
     "full_hook": ("hook", "leak", "full_hook.<locals>.remember", 1),
     "inside": ("tensors", "leak", "Looking.forward", 1),
     "gradient_hook": ("hook", "leak", "gradient_hook.<locals>.remember", 1),
@@ -67,7 +69,8 @@ def test_keeper_needs_evidence(vramtrace, planted):
     """Who keeps it is said where something shows it, and nowhere else."""
     kind, done = planted
     (cause,) = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
-    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "full_hook": "a hook", "context": "context"}.get(kind)
+    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "full_hook": "a hook", "context": "context",
+             "kept_outputs": "by its hook, which allocates nothing, or by what called the module"}.get(kind)  # fmt: skip
     if words:
         assert words in cause["kept_by"]["evidence"]
     elif kind == "history":  # the list is emptied in one line
@@ -99,6 +102,41 @@ def test_cache_of_a_generation_without_steps(vramtrace, recorded):
     assert (growth["by"], cause["class"]) == ("time", "sequence")
     assert cause["site"]["line"] == line_of(PLANTED, "# planted: generation")
     assert [finding["verdict"] for finding in vramtrace.json("leaks", done.path)["findings"]] == ["kv_cache"]
+
+
+def test_cache_that_is_let_go(vramtrace, recorded):
+    """A cache of one generation gets longer to the end of it, and is gone then: memory does not run out."""
+    done = recorded("leaks/healthy.py", "generation", "4000")
+    leaks = vramtrace.json("leaks", done.path)
+    (growth,) = leaks["growth"]
+    assert leaks["findings"] == [] and growth["predicted_oom_seconds"] is None
+    assert [cause["let_go"] for cause in growth["causes"]] == [True]
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert text[0] == "No steps of training were found; what grew was let go before the end."
+    assert len(text) <= 24 and max(map(len, text)) <= 80, text
+
+
+def test_batch_that_is_longer_in_each_step(vramtrace, recorded):
+    """What a step leaves until the next has made it anew follows the batch: no finding, and it says so."""
+    done = recorded("leaks/healthy.py", "longer", str(STEPS))
+    leaks = vramtrace.json("leaks", done.path)
+    (growth,) = leaks["growth"]
+    assert leaks["findings"] == [] and growth["predicted_oom_step"] is None
+    assert growth["causes"] and all(cause["follows_batch"] for cause in growth["causes"])
+    text = vramtrace.call("leaks", done.path).stdout.splitlines()
+    assert text[0] == "Memory grows as the batch does, which is larger in each step."
+    assert len(text) <= 24 and max(map(len, text)) <= 80, text
+    assert vramtrace.json("report", done.path)["findings"] == []
+
+
+def test_batch_that_is_put_together(vramtrace, recorded):
+    """A batch of all data so far grows by a piece in each step: not the batch's own way, but what is kept."""
+    done = recorded("leaks/planted.py", "everything", str(STEPS))
+    (growth,) = vramtrace.json("leaks", done.path)["growth"]
+    (cause,) = growth["causes"]
+    assert (cause["class"], cause["is_finding"], cause["follows_batch"]) == ("sequence", True, False)
+    assert cause["site"]["line"] == line_of(PLANTED, "# planted: everything")
+    assert cause["bytes_per_step"] == done.ledger["bytes_per_step"]
 
 
 def test_known_keeper_comes_first(vramtrace, record, tmp_path):

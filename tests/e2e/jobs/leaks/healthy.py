@@ -86,6 +86,19 @@ def curriculum():
     train(model, adam(model), lambda step: torch.randn(1024 + 2048 * (step // 5), 512, device="cuda"))
 
 
+def longer():
+    """A batch that is longer in each step; what the step before has made is there until it is made anew."""
+    model = network()
+    optimizer = adam(model)
+    for step in range(STEPS):
+        rows = torch.randn(1024 + 512 * step, 512, device="cuda")
+        answer = model[:3](rows)
+        loss = model[3:](answer).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def checkpoints():
     """Weights and optimizer state are saved every fourth step, and loaded again once."""
     model = network()
@@ -226,6 +239,21 @@ def serving():
     with torch.no_grad():
         for _ in range(STEPS):
             model(torch.randn(random.randrange(16, 256), 512, device="cuda")).sum().item()
+
+
+def generation():
+    """No training: tokens one after another with a cache of keys and values, which is gone behind them."""
+
+    def generate():
+        cache = torch.randn(2, 8, 8, 1, 64, device="cuda").unbind()
+        for _ in range(STEPS):
+            new = torch.randn(2, 8, 8, 1, 64, device="cuda")
+            cache = [torch.cat([old, part], 2) for old, part in zip(cache, new)]
+            answer = functional.scaled_dot_product_attention(new[0], *cache)
+        return answer
+
+    with torch.no_grad():
+        print(generate().shape)
 
 
 def loading():

@@ -126,6 +126,20 @@ def sequence():
     kept.append(cache)
 
 
+def everything():
+    """Each step goes through all data so far: the batch itself is what grows."""
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    rows = torch.zeros(0, 512, device="cuda")
+    for _ in range(STEPS):
+        fresh = torch.randn(BATCH, 512, device="cuda")
+        rows = torch.cat([rows, fresh])  # planted: everything
+        model(rows).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    told["bytes_per_step"] = fresh.untyped_storage().nbytes()
+
+
 def hook():
     """A forward hook copies what its layer returns."""
 
@@ -148,6 +162,42 @@ def gradient_hook():
     model = network()
     model[4].weight.register_hook(remember)
     train(model)
+
+
+def outputs_of_hooked(layers):
+    """Forward hooks keep what layers return as it is: nothing of theirs allocates."""
+
+    def remember(module, inputs, output):
+        kept.append(output)
+        told["bytes_per_step"] = output.untyped_storage().nbytes()
+
+    model = network()
+    for layer in layers:
+        model[layer].register_forward_hook(remember)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        rows = torch.randn(BATCH, 512, device="cuda")
+        model(rows).square().mean().backward()  # planted: kept_outputs
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def kept_outputs():
+    outputs_of_hooked([2])
+
+
+def hooks_everywhere():
+    """Each module has a hook that only looks, as some libraries have it; a list keeps what a layer returns."""
+    torch.nn.modules.module.register_module_forward_hook(lambda module, inputs, output: None)
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        hidden = model[0](torch.randn(BATCH, 512, device="cuda"))  # planted: hooks_everywhere
+        kept.append(hidden)
+        model[1:](hidden).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    told["bytes_per_step"] = hidden.untyped_storage().nbytes()
 
 
 class Looking(nn.Module):
