@@ -11,6 +11,10 @@
 
 /* Of what is reserved: less of it unused, as any allocator leaves, is a full GPU and no fragmentation. */
 #define FRAGMENTED_LEAST 0.01
+/* ... from here on it is remarkable, whatever others hold. */
+#define FRAGMENTED_MUCH 0.1
+/* So many times as much held by others is. */
+#define OTHERS_MUCH 4
 
 /* What a context takes at most, by the measured models of simgpu/profiles.def. */
 #define CONTEXT_MAX_BYTES (600 * MIB)
@@ -153,6 +157,18 @@ static void judge_fragmentation(struct oom_story *s)
 		add_reason(s, VERDICT_FRAGMENTATION, s->unused.bytes, oom_surely_above(within, s->requested));
 }
 
+/* A little unused, as nearly always, comes behind others that hold many times that. */
+static void order_reasons(struct oom_story *s)
+{
+	struct oom_reason first = s->reason[0];
+
+	if (s->nr_reasons < 2 || first.verdict != VERDICT_FRAGMENTATION || s->unused_share >= FRAGMENTED_MUCH ||
+	    s->reason[1].verdict != VERDICT_OTHER_PROCESS || s->reason[1].bytes < OTHERS_MUCH * first.bytes)
+		return;
+	s->reason[0] = s->reason[1];
+	s->reason[1] = first;
+}
+
 /* Others, or this process's libraries, hold what was lacking, beyond what every context takes. */
 static void judge_outside(struct oom_story *s)
 {
@@ -188,9 +204,12 @@ static void judge(struct oom_story *s, const struct oom_message *m)
 			   oom_surely_above(s->free, s->requested));
 	if (s->requested.known)
 		judge_fragmentation(s);
+	if (!s->lacking.known && oom_surely_above(s->least_lacking, zero)) /* by tensors and cache alone */
+		add_reason(s, VERDICT_TOO_BIG, s->least_lacking.bytes, true);
 	if (!s->lacking.known || s->lacking.bytes <= 0)
 		return;
 	judge_outside(s);
+	order_reasons(s);
 	if (!s->nr_reasons && s->allocated.known)
 		add_reason(s, VERDICT_TOO_BIG, s->lacking.bytes, oom_surely_above(s->lacking, zero));
 	if (is_limited)
@@ -239,6 +258,7 @@ void oom_story_tell(struct oom_story *s, const struct oom_message *m)
 	s->outside = oom_figure_minus(oom_figure_minus(m->capacity, s->free), s->reserved);
 	compare_figures(s, m);
 	s->lacking = oom_figure_minus(s->requested, s->free);
+	s->least_lacking = oom_figure_minus(oom_figure_plus(s->requested, s->reserved), m->capacity);
 	s->limit_lacking = oom_figure_minus(
 		oom_figure_plus(s->requested, s->reserved.known ? s->reserved : s->allocated), allowed);
 	if (s->unused.known && s->reserved.known && s->reserved.bytes > 0)

@@ -35,6 +35,7 @@ struct oom_story {
 	/* As in the message, or from the others; unknown where they cannot be true. */
 	struct oom_figure requested, free, allocated, reserved, unused;
 	struct oom_figure lacking, outside;
+	struct oom_figure least_lacking;       /* if nobody else held anything; for texts without "free" */
 	struct oom_figure limit_lacking;       /* what is asked beyond the limit that the user set */
 	struct oom_figure own_outside, others; /* of outside: this process's libraries; other processes */
 	struct oom_figure unlisted;            /* of outside: what no process of the list accounts for */

@@ -91,8 +91,10 @@ static void say_verdict(struct sentences *to, const struct oom_message *m, const
 			say(to, "Plain too big: %s asked of a GPU that has %s.", FIG(a, s->requested),
 			    FIG(b, m->capacity));
 		else
-			say(to, "Plain too big: %s short. PyTorch's tensors hold %s of %s.",
-			    FIG(a, s->lacking), FIG(b, s->allocated), FIG(c, m->capacity));
+			say(to, "Plain too big: %s%s short. PyTorch's tensors hold %s of %s.",
+			    s->lacking.known ? "" : "at least ",
+			    FIG(a, s->lacking.known ? s->lacking : s->least_lacking), FIG(b, s->allocated),
+			    FIG(c, m->capacity));
 		break;
 	case VERDICT_FRAGMENTATION:
 		if (s->unused.bytes >= s->requested.bytes)
