@@ -145,7 +145,7 @@ struct ip_thread *ip_driver_took(struct tfmt_record ev, int error)
 		ev.address = 0;
 		ev.aux = (uint64_t)error;
 		record(t, &ev);
-		ip_sample_now(t, ev.device);
+		ip_sample_refused(t, ev.device);
 	}
 	errno = saved;
 	return worked ? t : NULL;

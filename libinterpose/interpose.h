@@ -123,7 +123,8 @@ extern __thread struct ip_tls ip_tls;
 /* Of one device: when it was sampled last, and when it may be again (CLOCK_MONOTONIC). See samples.h. */
 struct ip_sampled {
 	_Atomic uint64_t grown_bytes; /* allocated since then */
-	_Atomic uint64_t last_ns, next_ns, next_processes_ns; /* last: 0 = never */
+	_Atomic uint64_t last_ns, next_ns;                     /* last: 0 = never */
+	_Atomic uint64_t last_processes_ns, next_processes_ns;
 };
 
 #define IP_CACHE_LINE 64

@@ -13,6 +13,7 @@
 #include "resolve.h"
 
 #define SHARE 1000u           /* a sample is followed by so many times its cost without one */
+#define REFUSED_PART 100u     /* ... behind a refusal only such a part of that: few are to come, and what is free explains it */
 #define IDLE_NS 1000000000ull /* without a sample for so long, the next allocation takes one */
 
 /* Real functions, looked up once in a driver's life by whoever takes a sample; `asked`: its epoch and 1. */
@@ -55,15 +56,26 @@ static void record(struct ip_thread *t, uint8_t kind, unsigned device, uint64_t 
 	ip_record(t, &ev);
 }
 
-static void sample_processes(struct ip_thread *t, unsigned device, struct ip_sampled *s, uint64_t now)
+/* Behind a refusal, is it long enough after the latest question of its kind? */
+static bool is_refusal_due(_Atomic uint64_t *last_ns, _Atomic uint64_t *next_ns, uint64_t now)
+{
+	uint64_t last = atomic_load_explicit(last_ns, memory_order_relaxed);
+	uint64_t next = atomic_load_explicit(next_ns, memory_order_relaxed);
+
+	return next <= last || now - last >= (next - last) / REFUSED_PART;
+}
+
+static void sample_processes(struct ip_thread *t, unsigned device, struct ip_sampled *s, uint64_t now, bool is_refused)
 {
 	uint64_t own, others;
 	bool known;
 
-	if (now < atomic_load_explicit(&s->next_processes_ns, memory_order_relaxed))
+	if (now < atomic_load_explicit(&s->next_processes_ns, memory_order_relaxed) &&
+	    !(is_refused && is_refusal_due(&s->last_processes_ns, &s->next_processes_ns, now)))
 		return;
 	known = ip_nvml_processes(device, &own, &others);
-	ip_sample_pace(&s->next_processes_ns, now);
+	now = ip_sample_pace(&s->next_processes_ns, now);
+	atomic_store_explicit(&s->last_processes_ns, now, memory_order_relaxed);
 	if (known)
 		record(t, TFMT_PROCESS_INFO, device, 0, own, others);
 }
@@ -91,7 +103,7 @@ static void sample_memory(struct ip_thread *t, unsigned device)
  * The pool is one that the program is using in this very call, or just has: no other is asked, for it might be
  * destroyed meanwhile.
  */
-static void take(struct ip_thread *t, unsigned device, bool with_pool, void *pool)
+static void take(struct ip_thread *t, unsigned device, bool with_pool, void *pool, bool is_refused)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	struct ip_sampled *s = &ip_recorder->sampled[device];
@@ -108,7 +120,7 @@ static void take(struct ip_thread *t, unsigned device, bool with_pool, void *poo
 		goto out;
 	if (is_here)
 		atomic_store_explicit(&s->grown_bytes, 0, memory_order_relaxed);
-	sample_processes(t, device, s, now);
+	sample_processes(t, device, s, now, is_refused);
 	now = ip_now_ns();
 	if (with_pool)
 		sample_one_pool(t, device, pool);
@@ -140,19 +152,30 @@ static bool is_sampled(unsigned device)
 void ip_sample_grown(struct ip_thread *t, unsigned device, uint64_t bytes)
 {
 	if (is_sampled(device) && is_due(&ip_recorder->sampled[device], bytes))
-		take(t, device, false, NULL);
+		take(t, device, false, NULL, false);
 }
 
 void ip_sample_pool(struct ip_thread *t, unsigned device, void *pool, uint64_t bytes)
 {
 	if (is_sampled(device) && is_due(&ip_recorder->sampled[device], bytes ? bytes : ip_env.sample_bytes))
-		take(t, device, true, pool);
+		take(t, device, true, pool, false);
 }
 
 void ip_sample_now(struct ip_thread *t, unsigned device)
 {
 	if (is_sampled(device) && is_due(&ip_recorder->sampled[device], ip_env.sample_bytes))
-		take(t, device, false, NULL);
+		take(t, device, false, NULL, false);
+}
+
+void ip_sample_refused(struct ip_thread *t, unsigned device)
+{
+	struct ip_sampled *s;
+
+	if (!is_sampled(device))
+		return;
+	s = &ip_recorder->sampled[device];
+	if (is_refusal_due(&s->last_ns, &s->next_ns, ip_now_ns()))
+		take(t, device, false, NULL, true);
 }
 
 /* The process ends. Not from within a call to the driver: the thread may hold its locks. */

@@ -27,8 +27,11 @@ struct ip_thread;
 /* `bytes` have been allocated on a device. */
 void ip_sample_grown(struct ip_thread *t, unsigned device, uint64_t bytes);
 
-/* Something beside the ledger has changed, or is about to go: a context, a module, a limit; or memory was refused. */
+/* Something beside the ledger has changed, or is about to go: a context, a module, a limit. */
 void ip_sample_now(struct ip_thread *t, unsigned device);
+
+/* The driver has refused memory: what it has left, since others may have taken it. */
+void ip_sample_refused(struct ip_thread *t, unsigned device);
 
 /*
  * `bytes` have been allocated from a pool of the device (NULL: the one that cuMemAllocAsync takes from), or
