@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "hooks_driver.h"
 #include "hooks_nccl.h"
 #include "interpose.h"
 #include "resolve.h"
@@ -18,6 +19,7 @@ struct listener {
 	void (*modelled_alloc)(int device, const char *owner, uint64_t address, uint64_t bytes);
 	void (*modelled_free)(int device, const char *owner, uint64_t address, uint64_t bytes);
 	void (*value_read)(int device, const void *p, uint64_t bytes);
+	void (*modelled_refusal)(int device, const char *owner, uint64_t bytes);
 };
 
 /* The owner's name; of what NCCL takes, with the communicator. */
@@ -41,7 +43,9 @@ static void record(struct tfmt_record *ev, int device, const char *owner)
 		ip_record(t, ev);
 		t->busy = false;
 		/* A context comes in the middle of a call whose own memory is not recorded yet. */
-		if (ev->kind == TFMT_DRIVER_ALLOC && strcmp(owner, "context") != 0 && strcmp(owner, "code") != 0)
+		if (ev->kind == TFMT_ALLOC_FAILED)
+			ip_sample_refused(t, ev->device);
+		else if (ev->kind == TFMT_DRIVER_ALLOC && strcmp(owner, "context") != 0 && strcmp(owner, "code") != 0)
 			ip_sample_grown(t, ev->device, ev->size);
 	}
 	errno = saved;
@@ -69,6 +73,20 @@ static void modelled_free(int device, const char *owner, uint64_t address, uint6
 	modelled(TFMT_DRIVER_FREE, device, owner, address, bytes);
 }
 
+/* Contexts and code are the driver's own: the call that needs them fails, and is told by itself. */
+static void modelled_refusal(int device, const char *owner, uint64_t bytes)
+{
+	struct tfmt_record ev = {
+		.kind = TFMT_ALLOC_FAILED,
+		.flags = TFMT_SPACE_DEVICE | TFMT_FLAG_MODELLED,
+		.size = bytes,
+		.aux = IP_OUT_OF_MEMORY,
+	};
+
+	if (strcmp(owner, "context") != 0 && strcmp(owner, "code") != 0)
+		record(&ev, device, owner);
+}
+
 static void value_read(int device, const void *p, uint64_t bytes)
 {
 	struct tfmt_record ev = { .kind = TFMT_VALUE_READ, .address = (uintptr_t)p, .size = bytes };
@@ -83,6 +101,7 @@ void ip_simulation_listen(void)
 		.modelled_alloc = modelled_alloc,
 		.modelled_free = modelled_free,
 		.value_read = value_read,
+		.modelled_refusal = modelled_refusal,
 	};
 	void (*listen)(const struct listener *) = ip_simulated_listen();
 	int saved = errno;

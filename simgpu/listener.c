@@ -36,6 +36,14 @@ void sim_tell_modelled_free(int dev, const char *owner, uint64_t address, uint64
 		l->modelled_free(dev, owner, address, bytes);
 }
 
+void sim_tell_modelled_refusal(int dev, const char *owner, uint64_t bytes)
+{
+	const struct simgpu_listener *l = atomic_load(&listener);
+
+	if (LISTENING(l, modelled_refusal))
+		l->modelled_refusal(dev, owner, bytes);
+}
+
 void sim_tell_value_read(int dev, const void *p, size_t bytes)
 {
 	const struct simgpu_listener *l = atomic_load(&listener);

@@ -47,6 +47,8 @@ struct simgpu_listener {
 	 * What the program decides by it may differ from a real run.
 	 */
 	void (*value_read)(int device, const void *p, uint64_t bytes);
+	/* OWNER would have taken BYTES, and the device had no room for them. */
+	void (*modelled_refusal)(int device, const char *owner, uint64_t bytes);
 };
 
 /*

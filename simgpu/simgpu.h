@@ -211,6 +211,7 @@ void sim_stub_called(struct sim_stub *stub);
 bool sim_is_listening(void);
 void sim_tell_modelled_alloc(int dev, const char *owner, uint64_t address, uint64_t bytes);
 void sim_tell_modelled_free(int dev, const char *owner, uint64_t address, uint64_t bytes);
+void sim_tell_modelled_refusal(int dev, const char *owner, uint64_t bytes);
 void sim_tell_value_read(int dev, const void *p, size_t bytes);
 
 /* ---- driver functions by name (symbol.c, over the table that gen_stubs.py writes) ------------ */

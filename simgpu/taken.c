@@ -4,13 +4,15 @@
 
 #include <stdlib.h>
 
+enum news_kind { NEWS_TAKEN, NEWS_GIVEN, NEWS_REFUSED };
+
 struct taken {
 	struct taken *next;
 	uint64_t address;
 	size_t bytes;
 	int dev;
 	const char *owner;
-	bool is_freed; /* in news */
+	enum news_kind kind; /* in news */
 };
 
 static struct taken *live;
@@ -22,7 +24,7 @@ static uint64_t next_address = 1ULL << 62;
  */
 static __thread struct taken *news, **news_end;
 
-static void add_news(const struct taken *t, bool is_freed)
+static void add_news(const struct taken *t, enum news_kind kind)
 {
 	struct taken *copy;
 
@@ -31,7 +33,7 @@ static void add_news(const struct taken *t, bool is_freed)
 	copy = sim_alloc(sizeof(*copy));
 	*copy = *t;
 	copy->next = NULL;
-	copy->is_freed = is_freed;
+	copy->kind = kind;
 	if (!news)
 		news_end = &news;
 	*news_end = copy;
@@ -42,8 +44,10 @@ uint64_t sim_take_locked(int dev, const char *owner, size_t bytes)
 {
 	struct taken *t;
 
-	if (!sim_charge(dev, bytes))
+	if (!sim_charge(dev, bytes)) {
+		add_news(&(struct taken){ .bytes = bytes, .dev = dev, .owner = owner }, NEWS_REFUSED);
 		return 0;
+	}
 	t = sim_zalloc(sizeof(*t));
 	*t = (struct taken){
 		.next = live, .address = next_address, .bytes = bytes, .dev = dev, .owner = owner
@@ -51,7 +55,7 @@ uint64_t sim_take_locked(int dev, const char *owner, size_t bytes)
 	next_address += (bytes | 511) + 1;
 	live = t;
 	if (bytes)
-		add_news(t, false);
+		add_news(t, NEWS_TAKEN);
 	return t->address;
 }
 
@@ -63,7 +67,7 @@ static void give(struct taken **link)
 	*link = t->next;
 	sim_uncharge(t->dev, t->bytes);
 	if (t->bytes)
-		add_news(t, true);
+		add_news(t, NEWS_GIVEN);
 	free(t);
 }
 
@@ -113,7 +117,7 @@ static void repeat(const struct taken *t)
 		return;
 	repeat(t->next);
 	if (t->bytes)
-		add_news(t, false);
+		add_news(t, NEWS_TAKEN);
 }
 
 void sim_taken_repeat(void)
@@ -127,7 +131,9 @@ void sim_taken_tell(void)
 		struct taken *t = news;
 
 		news = t->next;
-		if (t->is_freed)
+		if (t->kind == NEWS_REFUSED)
+			sim_tell_modelled_refusal(t->dev, t->owner, t->bytes);
+		else if (t->kind == NEWS_GIVEN)
 			sim_tell_modelled_free(t->dev, t->owner, t->address, t->bytes);
 		else
 			sim_tell_modelled_alloc(t->dev, t->owner, t->address, t->bytes);
