@@ -41,6 +41,8 @@ struct device_books {
 	uint64_t requested_bytes, requested_peak_bytes;
 	bool has_unshaped; /* some block's shape is unknown: what was requested is then not known exactly */
 	uint64_t oom_asked_bytes; /* the latest failed request */
+	uint64_t allocs_at_oom;   /* tensor_allocs at the latest failed tensor */
+	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */
 	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
 	uint32_t pool_refused_thread; /* ... on this thread */
 

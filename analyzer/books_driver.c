@@ -148,19 +148,33 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	return is_pooled_tensor(books, ev) ? pooled_tensor_alloc(books, ev) : 0;
 }
 
+/*
+ * On a device with tensors, did a library ask, or the program itself? The framework says of its own requests
+ * which fail. What others are refused behind a tensor that failed, with none allocated since, explains nothing.
+ */
+static bool is_beside_framework(struct books *books, const struct device_books *d, const struct tfmt_event *ev)
+{
+	return d->tensor_allocs && !called_by_torch(books, ev) &&
+	       (!d->tensor_ooms || d->allocs_at_oom != d->tensor_allocs);
+}
+
 int books_driver_refused(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
+	d->is_beside_refused = false;
 	d->driver_refusals++;
 	d->refused_bytes = ev->size;
 	if (is_pooled_tensor(books, ev))
 		return pooled_tensor_refused(books, ev);
 	/* Where no framework says what failed, this is what did. */
-	if (!d->tensor_allocs && !d->tensor_ooms && ev->size) {
+	d->is_beside_refused = ev->size && is_beside_framework(books, d, ev);
+	if (d->is_beside_refused || (!d->tensor_allocs && !d->tensor_ooms && ev->size)) {
 		d->oom_asked_bytes = ev->size;
 		books_mark(d, MARK_OOM, ev->time_ns);
 	}
+	if (d->is_beside_refused && books->lives)
+		lives_mark(books->lives, books_device(ev), LIVES_OOM);
 	return 0;
 }
 

@@ -166,6 +166,7 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 	struct device_books *d = &books->device[books_device(ev)];
 
 	d->tensor_ooms++;
+	d->allocs_at_oom = d->tensor_allocs;
 	d->oom_asked_bytes = ev->size;
 	if (reported)
 		reserved_report(d, ev->aux);

@@ -70,3 +70,11 @@ int communicators_event(struct communicators *c, const struct tfmt_event *ev, co
 	row->device = ev->device;
 	return 0;
 }
+
+int64_t communicators_rank(const struct communicators *c)
+{
+	for (size_t i = 0; i < c->nr_rows; i++)
+		if (c->row[i].number && c->row[i].nr_ranks > 1 && c->row[i].rank >= 0)
+			return c->row[i].rank;
+	return -1;
+}

@@ -38,4 +38,7 @@ struct communicator *communicators_row(struct communicators *c, uint32_t number)
 /* An OBJECT_NEW of a communicator, with its function. Returns 0 or TFMT_E_NOMEM. */
 int communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function);
 
+/* The rank of this process in the first communicator that it shares with others: that of the job, mostly; -1: in none. */
+int64_t communicators_rank(const struct communicators *c);
+
 #endif

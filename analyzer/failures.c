@@ -74,7 +74,7 @@ static void drop_last(struct failures_of_device *d)
 
 static void drop_tries(struct failures_of_device *d)
 {
-	while (d->nr_failures && d->failure[d->nr_failures - 1].is_driver)
+	while (d->nr_failures && (d->failure[d->nr_failures - 1].is_driver || d->failure[d->nr_failures - 1].is_library))
 		drop_last(d);
 }
 
@@ -99,10 +99,13 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 
 	if (ev->kind == TFMT_ALLOC_FAILED) {
 		failure.is_pooled = b->tensor_ooms > 0;
-		failure.is_driver = !failure.is_pooled;
+		failure.is_library = !failure.is_pooled && b->is_beside_refused;
+		failure.is_driver = !failure.is_pooled && !failure.is_library;
 		failure.refused = ev->size;
+		failure.modelled = ev->flags & TFMT_FLAG_MODELLED ? ev->function : 0;
 		/* No report says what is reserved: a pool's tensors at least, else all that was taken. */
-		failure.reserved = failure.is_driver ? b->driver_bytes : b->residual.last.pool_reserved;
+		if (!failure.is_library)
+			failure.reserved = failure.is_driver ? b->driver_bytes : b->residual.last.pool_reserved;
 		if (failure.reserved < failure.allocated)
 			failure.reserved = failure.allocated;
 	}
@@ -205,7 +208,8 @@ static void driver_allocated(struct failures *f, const struct model_process *p, 
 		struct failures_of_device *d = &f->device[i];
 		const struct failure *last = d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
 
-		if (d->process != p || d->ordinal != ev->device || !last || (!last->is_driver && !last->is_pooled))
+		if (d->process != p || d->ordinal != ev->device || !last ||
+		    (!last->is_driver && !last->is_pooled && !last->is_library))
 			continue;
 		if (last->is_pooled && p->books.device[d->ordinal].tensor_ooms < d->nr_ooms) {
 			drop_last(d);
@@ -225,7 +229,7 @@ static bool is_failure(const struct failures_of_device *d, const struct tfmt_eve
 		return true;
 	if (b->pool_refused_bytes)
 		return b->pool_refused_bytes == ev->size && b->pool_refused_thread == ev->thread;
-	return !b->tensor_allocs && !b->tensor_ooms && ev->size;
+	return b->is_beside_refused || (!b->tensor_allocs && !b->tensor_ooms && ev->size);
 }
 
 static void pass_ended(struct failures *f, const struct model_process *p)
@@ -312,7 +316,7 @@ const struct failure *failures_fatal(const struct failures_of_device *d)
 	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
 
 	/* A program without a framework that ended well has got over it. */
-	if (last && last->is_driver && d->process->end == MODEL_END_EXIT && !d->process->summary->exit_status)
+	if (last && (last->is_driver || last->is_library) && d->process->end == MODEL_END_EXIT && !d->process->summary->exit_status)
 		return NULL;
 	return last && !last->handled ? last : NULL;
 }

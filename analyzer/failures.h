@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures: the requests that the framework's allocator could not serve (on a device without tensors: that the driver
- * refused), with the device as it was then, and
- * how large the blocks of each stack, and what each step began with and needed, had been before.
+ * Failures: the requests that the framework's allocator could not serve, with the device as it was then, and
+ * how large the blocks of each stack, and what each step began with and needed, had been before. What the driver refused
+ * others is one as well: on a device without tensors, and on one that has some if no tensor was allocated behind it.
  *
  * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack
  * got memory after all; on a device without tensors, when the driver gave any, or the program ended well. Programs that look for the batch that fits fail on purpose.
@@ -31,10 +31,12 @@ struct failure {
 	uint32_t nr_begun;     /* backward passes begun before, if lives are kept */
 	uint32_t nr_cycles;
 	uint16_t stream;
+	uint16_t modelled; /* TFMT_DEF_FUNCTION that names the owner, where a simulated library was refused; else 0 */
 	uint8_t phase;
 	bool free_known, others_known;
 	bool handled;
 	bool is_driver; /* no framework: all that is reserved is what was taken from the driver */
+	bool is_library; /* not the framework asked the driver, but a library or the program beside it */
 	bool is_pooled; /* of cudaMallocAsync: the driver's pool serves each tensor */
 };
 

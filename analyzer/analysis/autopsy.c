@@ -26,23 +26,14 @@ struct places_of {
 	struct stack expanded;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
 static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
 				       const struct stack_frame *frame)
 {
 	struct autopsy_place *grown;
 
-	for (size_t i = 0; i < a->nr_places; i++) {
-		const struct stack_frame *other = &a->place[i].frame;
-
-		if (other->line == frame->line && same_text(other->file, frame->file) &&
-		    same_text(other->function, frame->function))
+	for (size_t i = 0; i < a->nr_places; i++)
+		if (autopsy_same_line(&a->place[i].frame, frame))
 			return &a->place[i];
-	}
 	if (a->nr_places == of->room) {
 		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));
 		if (!grown)
@@ -311,9 +302,26 @@ static void ask_causes(struct autopsy *a)
 
 		if (a->nr_findings && !c->is_beside)
 			continue;
-		*f = (struct autopsy_finding){ .verdict = c->verdict, .cause = c->name };
+		*f = (struct autopsy_finding){ .verdict = c->verdict, .cause = c->name, .is_beside = c->is_beside };
 		a->nr_findings += c->applies(a, f);
 	}
+}
+
+/*
+ * Of causes that stand beside each other the one with most bytes comes first, so that a rank which needs four
+ * times as much is not said to fail for pieces. A limit stays first: the driver was not asked.
+ */
+static void order_findings(struct autopsy *a)
+{
+	unsigned first = a->nr_findings && a->finding[0].verdict == VERDICT_USER_LIMIT;
+	struct autopsy_finding *f = a->finding, later;
+
+	for (unsigned i = first + 1; i < a->nr_findings && f[first].is_beside; i++)
+		for (unsigned k = i; k > first && f[k].is_beside && f[k].bytes > f[k - 1].bytes; k--) {
+			later = f[k];
+			f[k] = f[k - 1];
+			f[k - 1] = later;
+		}
 }
 
 int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
@@ -341,6 +349,7 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 	find_request(a);
 	find_shape(a);
 	ask_causes(a);
+	order_findings(a);
 	return 0;
 }
 
@@ -401,59 +410,6 @@ uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
 uint64_t autopsy_rounded(uint64_t bytes)
 {
 	return (bytes + 511) / 512 * 512;
-}
-
-/* The frame outside of the outermost module's call; -1: none called one. */
-static int behind_modules(const struct stack *stack)
-{
-	int last = -1;
-
-	for (uint32_t i = 0; i < stack->nr_frames && !stack->frame[i].from_forward; i++) {
-		const char *file = stack->frame[i].python ? stack->frame[i].file : NULL;
-
-		if (file && strstr(file, "/torch/nn/modules/module.py"))
-			last = (int)i;
-	}
-	return last < 0 ? -1 : last + 1;
-}
-
-static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
-			bool of_model)
-{
-	struct stack_source source = model_stack_source(a->model, a->device->process);
-	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
-	int from = of_model && site >= 0 ? behind_modules(&stack) : -1;
-
-	if (site >= 0 && stack.frame[site].python)
-		caller = stack_program(&stack, from > site ? from : site);
-	f->has_caller = caller > site;
-	if (f->has_caller)
-		f->caller = stack.frame[caller];
-	stack_release(&stack);
-}
-
-void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
-{
-	f->site = a->place[place].frame;
-	f->has_site = f->site.file || f->site.function;
-	if (f->has_site && !a->failure->is_driver)
-		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0, false);
-}
-
-void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block)
-{
-	autopsy_at_place(a, f, a->block[block].place);
-	if (f->has_site)
-		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, true);
-}
-
-void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
-{
-	f->site = a->site;
-	f->has_site = a->has_site;
-	if (f->has_site)
-		find_caller(a, f, a->failure->python_stack, a->failure->native_stack, false);
 }
 
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)

@@ -42,6 +42,7 @@ struct autopsy_finding {
 	enum verdict verdict;
 	const char *cause; /* finer than the verdict: "growing_tensor"; static */
 	uint64_t bytes;    /* what it is about */
+	bool is_beside;    /* its cause's */
 	bool has_site;
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter: */
@@ -137,6 +138,13 @@ uint64_t autopsy_rounded(uint64_t bytes);
 
 /* Fill a->parts, of a model loaded with modules (autopsy_parts.c). Returns 0 or TFMT_E_NOMEM. */
 int autopsy_find_parts(struct autopsy *a);
+
+/*
+ * The lines that findings are said to be at, and their callers (autopsy_lines.c). autopsy_call_line(): the
+ * program's line that called the model, outside of all modules; false: the stack has none.
+ */
+bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
+bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
 
 /* The finding is about this place; about calls of the model, that made this block; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);

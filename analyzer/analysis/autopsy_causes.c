@@ -2,6 +2,10 @@
 /* The table of causes, and those that show in the device's figures alone. */
 #include "analyzer/analysis/autopsy_causes.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "analyzer/ui/human.h"
 
 #define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
@@ -30,32 +34,58 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
-static bool is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
+/* The line with most of what a process had allocated on a device at its peak; NULL: none. */
+static const struct group *largest_at_peak(const struct model_device *d)
 {
-	const struct failure *x = a->failure;
-	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX];
-	size_t most = 0;
+	const struct groups *groups = &d->process->books.groups;
+	const struct group *largest = NULL;
+	uint64_t most = 0, bytes;
 
-	/* PyTorch has given back what it could before it failed: what is still cached lies between live
-	 * blocks. */
-	if (x->is_pooled || a->cached < x->asked || a->cached < x->reserved / 10 || x->asked <= x->free)
-		return false;
-	for (size_t i = 1; i < a->nr_places; i++)
-		if (a->place[i].blocks > a->place[most].blocks)
-			most = i;
-	f->bytes = a->cached;
-	autopsy_at_request(a, f);
-	if (a->nr_places)
-		autopsy_at_place(a, f, most);
-	autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.",
-		    human_bytes(cached, a->cached), human_bytes(asked, x->asked));
-	if (a->nr_places)
-		autopsy_evidence(f, "%llu live blocks of one line lie between the free pieces",
-				 (unsigned long long)a->place[most].blocks);
-	autopsy_evidence(f, "the driver had %s free", human_bytes(left, x->free));
-	autopsy_advise(f, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets up to %s be reused",
-		       human_bytes(cached, a->cached));
-	return true;
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+
+		bytes = g->tensor && g->device == d->ordinal ? group_figures_at(g, MARK_TENSOR_PEAK).bytes : 0;
+		if (bytes > most) {
+			most = bytes;
+			largest = g;
+		}
+	}
+	return largest;
+}
+
+/* Is it the same GPU, as another process has it? */
+static bool is_shared(const struct model_device *a, const struct model_device *b)
+{
+	return a->process != b->process && !strcmp(a->process->header->host, b->process->header->host) &&
+	       a->info.uuid && b->info.uuid && *a->info.uuid && !strcmp(a->info.uuid, b->info.uuid);
+}
+
+/* The others may be of this recording: workers, or ranks that meant another GPU. */
+static void say_recorded_others(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], line[AUTOPSY_TEXT_MAX];
+
+	for (size_t i = 0; i < a->model->nr_devices; i++) {
+		const struct model_device *d = &a->model->device[i];
+		const struct group *g = is_shared(a->device, d) ? largest_at_peak(d) : NULL;
+		struct stack_source source;
+		struct stack stack = { 0 };
+		int site;
+
+		if (!g)
+			continue;
+		source = model_stack_source(a->model, d->process);
+		site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
+		*line = 0;
+		if (site >= 0 && stack.frame[site].file)
+			snprintf(line, sizeof(line), ", mostly at %s:%" PRIu32,
+				 strrchr(stack.frame[site].file, '/') ? strrchr(stack.frame[site].file, '/') + 1
+								     : stack.frame[site].file,
+				 stack.frame[site].line);
+		autopsy_evidence(f, "process %" PRIu32 " of this recording has had %s of tensors on it%s",
+				 d->process->header->pid, human_bytes(size, d->books->allocated_peak_bytes), line);
+		stack_release(&stack);
+	}
 }
 
 static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
@@ -73,6 +103,7 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 		    human_percent(share, (double)x->other_processes, (double)a->capacity),
 		    human_bytes(lacking, a->lacking));
 	autopsy_evidence(f, "by NVML's list of the processes on this GPU, asked when memory ran out");
+	say_recorded_others(a, f);
 	autopsy_advise(f, "without them it would have had %s more; it needed %s",
 		       human_bytes(others, f->bytes), human_bytes(lacking, a->lacking));
 	return true;
@@ -123,6 +154,35 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
+/* A library's own request failed, or the program's, beside what PyTorch holds. */
+static bool is_library_request(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct books *books = &a->device->process->books;
+	const struct failure *x = a->failure;
+	char asked[HUMAN_MAX], size[HUMAN_MAX], left[HUMAN_MAX];
+	const char *name;
+	enum owner owner;
+
+	if (!x->is_library)
+		return false;
+	name = x->modelled ? tfmt_reader_function(books->reader, x->modelled) : NULL;
+	owner = name ? owner_named(name)
+		     : owner_of_call(&books->owners, books->mapping, x->native_stack, x->python_stack).owner;
+	f->bytes = x->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "The driver had no %s for %s, beside the %s that PyTorch had reserved.",
+		    human_bytes(asked, x->asked),
+		    owner == OWNER_UNKNOWN || !owner_titles[owner] ? "a library" : owner_titles[owner],
+		    human_bytes(size, x->reserved));
+	if (x->free_known)
+		autopsy_evidence(f, "%s were free; nothing was allocated for a tensor behind it",
+				 human_bytes(left, x->free));
+	if (a->cached && a->cached >= a->lacking)
+		autopsy_advise(f, "torch.cuda.empty_cache() before it gives back up to %s that PyTorch has cached",
+			       human_bytes(size, a->cached));
+	return true;
+}
+
 static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char asked[HUMAN_MAX], capacity[HUMAN_MAX], over[HUMAN_MAX];
@@ -167,6 +227,9 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 			    asked, part, what);
 	else
 		autopsy_say(f, "%s more do not fit beside %s of %s.", asked, part, what);
+	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
+		autopsy_evidence(f, "a limit set for this process stopped it before the driver did, which had %s free",
+				 human_bytes(part, a->failure->free));
 	if (first < NR_CATEGORIES)
 		autopsy_evidence(f, "most of it is %s: %s", category_names[first],
 				 human_bytes(part, a->categories.sum[first].bytes));
@@ -177,11 +240,10 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /*
- * Asked from top to bottom. What the program sets or keeps comes before what one tensor needs, this before
- * what others hold, and "too big" is what is left.
+ * Asked from top to bottom. What the program keeps, which fills any limit, comes before the limit that it sets, this
+ * before what one tensor needs, this before what others hold, and "too big" is what is left.
  */
 const struct autopsy_cause autopsy_causes[] = {
-	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, false },
 	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, false },
 	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
 	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, false },
@@ -195,11 +257,14 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, false },
 	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, false },
 	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, false },
+	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, true },
+	{ VERDICT_NON_TORCH, "library_request", is_library_request, true },
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
 	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
 	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
 	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, false },
-	{ VERDICT_FRAGMENTATION, "fragmentation", is_fragmentation, true },
+	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, false },
+	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, true },
 	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, true },
 	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },
 	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, false },

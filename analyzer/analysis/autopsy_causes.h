@@ -26,6 +26,9 @@ bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f);
 
+/* Free memory between live blocks (autopsy_pieces.c). */
+bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Not a cause: was a block made behind the latest backward pass? */
 bool autopsy_is_open(const struct autopsy *a, size_t block);
 
@@ -36,6 +39,7 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);

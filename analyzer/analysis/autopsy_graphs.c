@@ -79,6 +79,28 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
 	free(count);
 }
 
+/*
+ * Has a backward pass gone through what the line that called the model for this block has made, if by another
+ * way to this line? Only a name can then tell an evaluation.
+ */
+static bool is_line_consumed(const struct autopsy *a, size_t block)
+{
+	const struct books *books = &a->device->process->books;
+	struct stack_frame line, other;
+
+	if (!autopsy_call_line(a, autopsy_group(a, block)->python_stack, &line))
+		return false;
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD &&
+		    books->lives->fates[i].nr[FATE_INTO_PASS] &&
+		    autopsy_call_line(a, g->python_stack, &other) && autopsy_same_line(&line, &other))
+			return true;
+	}
+	return false;
+}
+
 /* Of a stack's frames the function that is named for trying a model out; NULL: none. */
 static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 {
@@ -103,6 +125,7 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	char size[HUMAN_MAX];
 	const char *name = NULL;
 	struct open_graphs g;
+	bool is_consumed;
 
 	if (!a->failure->nr_begun)
 		return false;
@@ -113,14 +136,16 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	 * forward. */
 	if (a->step >= STEPS_MIN)
 		name = evaluating(a, autopsy_group(a, g.largest)->python_stack);
-	if (!name && (g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
+	is_consumed = is_line_consumed(a, g.largest);
+	if (!name && (is_consumed || g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_call(a, f, g.largest);
 	autopsy_say(f, "%s are graphs of calls of the model that no backward pass follows.",
 		    human_bytes(size, g.bytes));
-	autopsy_evidence(f, "%" PRIu32 " backward passes went before, none for what this line makes%s%s",
-			 a->failure->nr_begun, name ? "; it runs in " : "", name ? name : "");
+	autopsy_evidence(f, "%" PRIu32 " backward passes went before, none for what %s makes%s%s",
+			 a->failure->nr_begun, is_consumed ? name : "this line",
+			 name && !is_consumed ? "; it runs in " : "", name && !is_consumed ? name : "");
 	if (g.nr_calls >= CALLS_MIN)
 		autopsy_evidence(f, "about %" PRIu32 " calls are kept", g.nr_calls);
 	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));

@@ -7,7 +7,7 @@
 #include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */
-#define BETWEEN_CALLS 0.8     /* of a line's tensors, with the model called between them */
+#define STILL_KEPT 0.8        /* as many requests like the one that failed, for each call that keeps something */
 #define STACKS_MAX (1u << 26) /* many times what a recorder makes */
 
 /* Neither in forward nor in a pass, nor by the optimizer. */
@@ -124,11 +124,17 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 struct holding {
 	uint64_t bytes, forwards; /* forwards: forward's allocations before the latest */
 	uint32_t nr, nr_calls;    /* nr_calls: those with a call of the model before them */
+	uint32_t run, longest_run; /* tensors from one call to the next */
 };
 
 static void add_holding(struct holding *h, const struct life *life)
 {
-	h->nr_calls += !h->nr || life->birth.nr_forwards != h->forwards;
+	bool is_called = !h->nr || life->birth.nr_forwards != h->forwards;
+
+	h->nr_calls += is_called;
+	h->run = is_called ? 1 : h->run + 1;
+	if (h->run > h->longest_run)
+		h->longest_run = h->run;
 	h->forwards = life->birth.nr_forwards;
 	h->nr++;
 	h->bytes += life->size;
@@ -151,6 +157,35 @@ static uint64_t nr_freed(const struct autopsy *a, size_t place)
 	return nr;
 }
 
+/* Nearly as many from each call to the next, and of enough calls? What is loaded at once comes in one long run. */
+static bool is_spread(const struct holding *h)
+{
+	return h->nr_calls >= OUTPUTS_MIN && (uint64_t)h->longest_run * h->nr_calls <= 2 * (uint64_t)h->nr;
+}
+
+/*
+ * Does the program still do what keeps them? Then what failed was asked for about as often before, but for what is there
+ * of the call at hand, or it is the line itself. A data set that is complete is followed by something new.
+ */
+static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
+{
+	const struct books *books = &a->device->process->books;
+	int64_t nr = 0;
+
+	if (autopsy_same_line(&a->site, &a->place[place].frame))
+		return true;
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (!g->tensor || g->device != a->device->ordinal || g->python_stack != a->failure->python_stack)
+			continue;
+		nr += (int64_t)group_figures_at(g, MARK_END).blocks - (int64_t)group_figures_at(g, MARK_OOM).blocks;
+		for (int k = 0; i < books->lives->nr_fates && k < NR_FATES; k++)
+			nr += books->lives->fates[i].nr[k];
+	}
+	return (double)nr >= STILL_KEPT * h->nr_calls;
+}
+
 /* A tensor or more for nearly each call of the model, made by the program itself, and none of them let go. */
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -171,8 +206,8 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		if (one->bytes > most->bytes)
 			most = one;
 	}
-	applies = most->nr >= OUTPUTS_MIN && most->nr_calls >= BETWEEN_CALLS * most->nr &&
-		  autopsy_matters(a, most->bytes) && nr_freed(a, (size_t)(most - of)) < most->nr;
+	applies = is_spread(most) && autopsy_matters(a, most->bytes) && nr_freed(a, (size_t)(most - of)) < most->nr &&
+		  is_still_kept(a, most, (size_t)(most - of));
 	if (applies) {
 		f->bytes = most->bytes;
 		autopsy_at_place(a, f, (size_t)(most - of));

@@ -6,6 +6,14 @@
 #include "analyzer/analysis/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
+#define AS_FAR 0.9 /* of forward's allocations: the rest is what one is ahead of the other */
+
+/* By its environment; else, as where a program starts its own ranks, by what it has told NCCL. -1: none. */
+static int64_t rank_of(const struct model_process *p)
+{
+	return p->rank >= 0 ? p->rank : communicators_rank(&p->books.communicators);
+}
+
 /* The device on which a process held most. */
 static const struct model_device *main_device(const struct model *m, const struct model_process *p)
 {
@@ -19,8 +27,10 @@ static const struct model_device *main_device(const struct model *m, const struc
 }
 
 /* Has it been as far as the one that failed, so that its peak can be compared? */
-static bool has_been_there(const struct model_process *p, const struct failure *x)
+static bool has_been_there(const struct autopsy *a, const struct model_process *p)
 {
+	const struct lives *here = a->device->process->books.lives;
+	const struct failure *x = a->failure;
 	const struct steps *steps;
 
 	if (!p->books.lives)
@@ -28,6 +38,8 @@ static bool has_been_there(const struct model_process *p, const struct failure *
 	if (p->end == MODEL_END_EXIT && !p->summary->exit_status)
 		return true;
 	steps = &p->books.lives->steps;
+	if (!x->nr_begun && !steps->nr_backwards) /* inference: there is only forward to go by */
+		return p->books.lives->now.nr_forwards >= AS_FAR * here->now.nr_forwards;
 	return steps->nr_backwards > x->nr_begun || (x->phase == PHASE_BACKWARD && steps->nr_ended >= x->nr_begun);
 }
 
@@ -61,12 +73,12 @@ static struct others find_others(const struct autopsy *a, bool in_forward)
 
 	for (size_t i = 0; i < a->model->nr_processes; i++) {
 		const struct model_process *p = &a->model->process[i];
-		const struct model_device *d = p->rank >= 0 && p->rank != a->device->process->rank
-						       ? main_device(a->model, p)
-						       : NULL;
+		int64_t rank = rank_of(p);
+		const struct model_device *d =
+			rank >= 0 && rank != rank_of(a->device->process) ? main_device(a->model, p) : NULL;
 		uint64_t bytes;
 
-		if (!d || !(in_forward ? has_made_forward(p, a->failure) : has_been_there(p, a->failure)))
+		if (!d || !(in_forward ? has_made_forward(p, a->failure) : has_been_there(a, p)))
 			continue;
 		bytes = in_forward ? forward_bytes(d) : d->books->allocated_peak_bytes;
 		others.nr++;
@@ -123,7 +135,7 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 	enum category category;
 	struct others others;
 
-	if (a->device->process->rank < 0)
+	if (rank_of(a->device->process) < 0 || a->failure->is_library)
 		return false;
 	others = find_others(a, false);
 	if (!others.largest) {
@@ -136,13 +148,13 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 	f->bytes = needed - others.bytes;
 	autopsy_at_request(a, f);
 	autopsy_say(f, "Rank %" PRId64 " needs %s%s, where no other rank needed more than %s.",
-		    a->device->process->rank, human_bytes(mine, needed), in_forward ? " in forward" : "",
+		    rank_of(a->device->process), human_bytes(mine, needed), in_forward ? " in forward" : "",
 		    human_bytes(theirs, others.bytes));
 	if (find_difference(a, others.largest, &category, &here, &there)) {
 		at_category(a, f, category);
 		autopsy_evidence(f, "most of the difference is %s: %s here, %s on rank %" PRId64,
 				 category_names[category], human_bytes(mine, here), human_bytes(theirs, there),
-				 others.largest->process->rank);
+				 rank_of(others.largest->process));
 	}
 	autopsy_evidence(f, "compared with %" PRIu32 " rank%s that %s", others.nr, others.nr == 1 ? "" : "s",
 			 in_forward ? "had begun the same backward pass" : "went beyond this point");

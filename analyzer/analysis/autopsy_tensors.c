@@ -161,36 +161,86 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* A tensor of the same type and as many elements: what was to be copied. Its index, or -1. */
+/*
+ * A tensor of the same type and as many elements: what was to be copied. Its index, or -1. Without a shape (a
+ * result that was resized) its block's size tells.
+ */
 static int64_t original_of_request(const struct autopsy *a)
 {
-	int64_t best = -1;
+	uint64_t asked = autopsy_rounded(a->failure->asked);
+	int64_t best = -1, unshaped = -1;
 
-	for (size_t i = 0; i < a->categories.nr_blocks; i++)
-		if (a->block[i].is_shaped && autopsy_rounded(a->block[i].shape.bytes) == autopsy_rounded(a->failure->asked))
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (a->block[i].is_shaped && autopsy_rounded(a->block[i].shape.bytes) == asked)
 			best = (int64_t)i;
-	return best;
+		else if (!a->block[i].is_shaped && a->categories.block[i].life.size == asked)
+			unshaped = (int64_t)i;
+	}
+	return best < 0 ? unshaped : best;
+}
+
+static bool is_operation(const struct autopsy *a, const char *const names[], size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(a->operation, names[i]))
+			return true;
+	return false;
+}
+
+static void say_original(const struct autopsy *a, struct autopsy_finding *f, size_t original)
+{
+	const struct stack_frame *site = &a->place[a->block[original].place].frame;
+	char shape[SHAPE_TEXT_MAX];
+
+	if (a->block[original].is_shaped)
+		autopsy_evidence(f, "by %s(); the original is %s", a->operation,
+				 shape_text(shape, &a->block[original].shape));
+	else if (site->file)
+		autopsy_evidence(f, "by %s(); the original was made at %s:%" PRIu32, a->operation,
+				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
 }
 
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f)
 {
 	static const char *const operations[] = { "contiguous", "reshape", "flatten" };
-	char size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
 	int64_t original = original_of_request(a);
-	bool is_copy = false;
+	char size[HUMAN_MAX];
 
-	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		is_copy |= !strcmp(a->operation, operations[i]);
-	if (!is_copy || original < 0 || a->failure->asked < a->capacity / 10)
+	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || original < 0 ||
+	    a->failure->asked < a->capacity / 10)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
 	autopsy_say(f, "A tensor was to be copied into another order: %s, beside the original.",
 		    human_bytes(size, f->bytes));
-	autopsy_evidence(f, "by %s(); the original is %s", a->operation,
-			 shape_text(shape, &a->block[original].shape));
+	say_original(a, f, (size_t)original);
 	autopsy_advise(f, "used as a view, or copied in %d parts, it takes %s less", PARTS,
 		       human_bytes(size, f->bytes - f->bytes / PARTS));
+	return true;
+}
+
+/* These copy what is there. Where no tensor has as much, a view shows some elements many times. */
+bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f)
+{
+	static const char *const operations[] = { "contiguous", "reshape", "flatten", "clone" };
+	char size[HUMAN_MAX], most_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX] = "";
+	struct tfmt_shape asked;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->categories.block[i].life.size > most)
+			most = a->categories.block[i].life.size;
+	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || a->failure->asked <= most ||
+	    !most || a->failure->asked < a->capacity / 10)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A view that repeats its elements was to be copied whole: %s.", human_bytes(size, f->bytes));
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		shape_text(shape, &asked);
+	autopsy_evidence(f, "by %s()%s%s; no tensor that was there has more than %s", a->operation,
+			 *shape ? ", to " : "", shape, human_bytes(most_size, most));
+	autopsy_advise(f, "used as an expanded view it takes up to %s less", human_bytes(size, f->bytes));
 	return true;
 }
 

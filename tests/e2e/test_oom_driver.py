@@ -32,6 +32,23 @@ while True:
 """
 
 
+BESIDE = """
+import ctypes, torch
+model = torch.nn.Linear(1024, 1024).cuda()
+driver = ctypes.CDLL("libcuda.so.1")
+def surface(size):
+    address = ctypes.c_uint64()
+    if driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)):
+        raise RuntimeError("no surface")
+for frame in range(100):
+    try:
+        surface(256 << 20)
+    except RuntimeError:
+        HANDLER
+    model(torch.randn(1024, 1024, device="cuda")).square().mean().backward()
+"""
+
+
 def test_pools_run_out(vramtrace, tmp_path):
     script = tmp_path / "job.py"
     script.write_text(LEAK)
@@ -87,3 +104,31 @@ def test_a_program_that_got_over_it(vramtrace, fill, tmp_path, arguments):
     told = vramtrace.json("oom", path)
     assert told["devices"][0]["nr_failures"] == 1 and told["findings"] == []
     assert "each time the program went on" in vramtrace.call("oom", path).stdout
+
+
+def record_beside(vramtrace, tmp_path, handler):
+    script = tmp_path / "job.py"
+    script.write_text(BESIDE.replace("HANDLER", handler))
+    recording = vramtrace.record(tmp_path / "job.vtr", [sys.executable, script], options=SMALL)
+    return recording, vramtrace.json("oom", recording.path), script
+
+
+def test_driver_refuses_another_beside_pytorch(vramtrace, tmp_path):
+    """No tensor failed; what the program has taken itself is why it gets no more."""
+    recording, told, script = record_beside(vramtrace, tmp_path, "raise")
+    assert recording.status == 1, recording.stderr
+    assert [f["cause"] for f in told["findings"]] == ["non_torch", "library_request"]
+    assert all((f["verdict"], f["site"]["file"], f["site"]["line"]) == ("non_torch", str(script), 7) for f in told["findings"])
+    assert told["findings"][1]["bytes"] == 256 * MIB == told["devices"][0]["state"]["refused_bytes"]
+    state = told["devices"][0]["state"]
+    assert 13 * 256 * MIB == state["libraries_bytes"] < told["findings"][0]["bytes"] == state["outside_bytes"]
+    assert state["free_bytes"] < 256 * MIB
+    page = vramtrace.call("oom", recording.path).stdout.splitlines()
+    assert len(page) <= 24 and all(len(line) <= 80 for line in page), page
+
+
+def test_refusal_that_tensors_followed(vramtrace, tmp_path):
+    """A library that tries for more than there is, and goes on with less, as they do."""
+    recording, told, _ = record_beside(vramtrace, tmp_path, "pass")
+    assert recording.status == 0, recording.stderr
+    assert told["devices"] == [] and told["findings"] == []

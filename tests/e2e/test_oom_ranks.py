@@ -61,3 +61,36 @@ def test_gradients_are_there_twice(vramtrace, tmp_path):
     gradients = 12 * (4096 * 4096 + 4096) * 4
     assert gradients <= finding["bytes"] <= gradients + 12 * 512
     assert "are for parameters that got no gradient" in finding["evidence"][1]
+
+
+def planted(script, mark):
+    (line,) = [i for i, text in enumerate(script.read_text().splitlines(), 1) if text.endswith(f"# planted: {mark}")]
+    return {"file": str(script), "line": line}
+
+
+def test_ranks_without_an_environment(vramtrace, tmp_path):
+    """NCCL is told which rank a process is. Rank 1 has called the model as often, and keeps nothing."""
+    script = JOBS / "oom" / "spawned.py"
+    recording = vramtrace.record(
+        tmp_path / "job.vtr", python(script, tmp_path), gpu="2xh100", options=("--simulate-capacity", "4GiB")
+    )
+    assert recording.status == 1 and "OutOfMemoryError" in recording.stderr, recording.stderr
+    leak, imbalance = vramtrace.json("oom", recording.path)["findings"]
+    assert (leak["verdict"], leak["cause"]) == ("leak", "kept_by_calls")
+    assert leak["site"].items() >= planted(script, "spawned").items() and leak["bytes"] % (32 << 20) == 0
+    assert imbalance["verdict"] == "rank_imbalance" and imbalance["evidence"][0].startswith("Rank 0 needs ")
+    assert imbalance["site"].items() >= planted(script, "spawned").items()
+
+
+def test_communicators_fill_the_device(vramtrace, tmp_path):
+    """No tensor fails: NCCL does, which holds what the tensors do not."""
+    options = ("--simulate-capacity", "4GiB", "--ranks", "0,1")
+    recording = vramtrace.record(
+        tmp_path / "job.vtr", python(SCRIPT, "groups", tmp_path), gpu="2xh100", options=options
+    )
+    assert recording.status == 1 and "OutOfMemoryError" not in recording.stderr, recording.stderr
+    told = vramtrace.json("oom", recording.path)
+    (finding,) = [finding for finding in told["findings"] if finding["cause"] == "library_request"]
+    assert finding["verdict"] == "non_torch" and finding["site"].items() >= planted(SCRIPT, "groups").items()
+    assert " for NCCL, beside the 2.00 GiB " in finding["evidence"][0]
+    assert told["findings"][0]["verdict"] == "non_torch"

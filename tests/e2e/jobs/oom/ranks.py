@@ -106,4 +106,14 @@ def buckets():
     optimizer.step()
 
 
+def groups():
+    """Each process group takes buffers of NCCL's own, until the driver has no more of them."""
+    torch.cuda.set_device(DEVICE)
+    torch.distributed.init_process_group("nccl")
+    kept = torch.empty(2 << 30, dtype=torch.uint8, device=DEVICE)
+    for _ in range(100):
+        group = torch.distributed.new_group()
+        torch.distributed.all_reduce(kept[:1], group=group)  # planted: groups
+
+
 globals()[sys.argv[1]]()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Programs in which something else than the cause stands out: mixed.py CAUSE"""
+
+import random
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DEVICE = "cuda"
+MIB = 1 << 20
+random.seed(6)
+
+
+def network(width=1024, depth=4):
+    return nn.Sequential(*[part for _ in range(depth) for part in (nn.Linear(width, width), nn.GELU())]).to(DEVICE)
+
+
+def gathered_rows():
+    """Rows are gathered, which leaves a tensor of no known shape, and put into another order."""
+    table = torch.randn(100000, 512, device=DEVICE)
+    rows = table.index_select(0, torch.randint(0, 100000, (1 << 20,), device=DEVICE)).view(8192, 128, 512)
+    rows.permute(2, 0, 1).contiguous()  # planted: gathered_rows
+
+
+def expanded_mask():
+    """A mask for one sequence is made a whole one for every head of every sequence."""
+    mask = torch.zeros(4096, 4096, device=DEVICE, dtype=torch.float16)
+    mask[None, None].expand(8, 16, 4096, 4096).contiguous()  # planted: expanded_mask
+
+
+def limited_leak():
+    """What is kept fills the part of the GPU that the program may use, as it would fill any."""
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    model, kept = network(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        x = torch.randn(4096, 1024, device=DEVICE)
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(x.clone())  # planted: limited_leak
+
+
+def accumulate(model, optimizer, micro_batches, steps):
+    for _ in range(steps):
+        total = 0.0
+        for _ in range(micro_batches):
+            x = torch.randn(4096, 1024, device=DEVICE)
+            total = total + model(x).square().mean()  # planted: micro_batches
+        total.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def micro_batches():
+    """Losses of a few micro-batches were summed up before, by the same line on another way; now they are many."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    accumulate(model, optimizer, 4, 2)
+    accumulate(model, optimizer, 64, 2)
+
+
+def sessions():
+    """Every third of many blocks of odd sizes stays; parameters are more blocks, but lie together."""
+    weights = [torch.randn(256, 256, device=DEVICE) for _ in range(2000)]
+    sizes = [random.choice((3, 5, 7)) * MIB for _ in range(520)]
+    kept = [torch.empty(size, dtype=torch.uint8, device=DEVICE) for size in sizes]  # planted: sessions
+    kept = kept[::3]
+    torch.empty(1024 * MIB, dtype=torch.uint8, device=DEVICE)
+    return weights
+
+
+def shards():
+    """A data set is loaded to the GPU, and a teacher asked about each part; then a larger model is trained on it."""
+    teacher, student = network(1024, 2), network(1024, 12)
+    parts = []
+    with torch.no_grad():
+        for _ in range(24):
+            parts.append(torch.randn(16384, 1024, device=DEVICE))
+            teacher(parts[-1]).mean()
+    for part in parts:
+        twice = torch.cat([part, part])
+        functional.mse_loss(student(twice), student(part.repeat(2, 1))).backward()  # planted: shards
+
+
+def pairs():
+    """Inference keeps two tensors for each call of the model."""
+    model, kept = network(), []
+    with torch.no_grad():
+        for _ in range(1000):
+            kept.extend([torch.empty(4096, 1024, device=DEVICE) for _ in range(2)])  # planted: pairs
+            model(kept[-1])
+
+
+globals()[sys.argv[1]]()
