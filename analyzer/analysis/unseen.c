@@ -67,7 +67,10 @@ static const struct layerlist *largest(const struct layerlist *list, size_t nr)
 	return best;
 }
 
-/* Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. */
+/*
+ * Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. A library's workspace
+ * is made once, by the first layer that needs it.
+ */
 struct layer_bytes {
 	uint64_t stays, most, largest;
 	unsigned nr_largest;
@@ -84,7 +87,8 @@ static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_j
 		uint32_t path = j->blocks.block[i].module;
 		uint64_t size = batchcut_size(c, j, i);
 
-		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD))
+		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD) ||
+		    j->blocks.block[i].category == CATEGORY_WORKSPACE)
 			continue;
 		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
 		of.stays += life->death.ordinal > j->to ? size : 0;
