@@ -43,13 +43,13 @@ static bool is_framework_code(const struct stack_source *source, const char *fil
 	return mapping_is_torch(source->mapping, file) || is_library_code(file) || !strncmp(file, "<frozen ", 8);
 }
 
-/* The simulated device's own code, and the part of PyTorch through which that is entered. */
+/* The simulated device's own code, also what runs single ranks, and the part of PyTorch through which it is entered. */
 static bool is_simulation_code(const char *file)
 {
 	static const char dispatch[] = "/torch/utils/_python_dispatch.py";
 	size_t len = strlen(file);
 
-	return !strcmp(file, "<simgpu values>") ||
+	return !strcmp(file, "<simgpu values>") || strstr(file, "/simgpu_ranks/") ||
 	       (len >= sizeof(dispatch) - 1 && !strcmp(file + len - (sizeof(dispatch) - 1), dispatch));
 }
 
