@@ -296,8 +296,10 @@ static bool read_variable(struct callsite *c, struct sourcetext *s, const struct
 			return true;
 		}
 		over = i == line || indent < outer ? loop_over(above, text, len, i == line) : NULL;
-		if (over && read_loop(c, over, behind, owner))
+		if (over && read_loop(c, over, behind, owner)) {
+			c->loop_line = i;
 			return true;
+		}
 		outer = indent < outer ? indent : outer;
 	}
 	copy(c->name, text, strcspn(text, "([ ,)"));

@@ -17,6 +17,7 @@ struct callsite {
 	char name[CALLSITE_NAME_MAX];   /* "" for what iterates over itself (nn.Sequential) */
 	char behind[CALLSITE_NAME_MAX]; /* of `layer.attn(x)`: "attn"; "" = none */
 	bool indexed; /* one of several: its number is that of the call */
+	uint32_t loop_line; /* ... of a loop that begins on this line; 0 = not known */
 	bool is_variable; /* the name is a local variable's, that says nothing of the model's own names */
 	bool is_super; /* `super().__init__()`: no call of another module */
 };

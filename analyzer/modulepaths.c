@@ -2,11 +2,10 @@
 /* Calls of modules on stacks, told apart by their order. */
 #include "analyzer/modulepaths.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/idtable.h"
+#include "analyzer/modulenames.h"
 
 #define SHAPES_MAX 4 /* of one operation's results, or gradients */
 
@@ -14,7 +13,7 @@
 struct open_call {
 	uint32_t path, instance;
 	int32_t first; /* position in the callee of its first allocation */
-	uint32_t first_stack; /* of that */
+	uint32_t first_callee, first_stack; /* of that: the callee's frame, and the whole stack */
 	uint32_t list; /* it has called a member of a list: the call's frame, the latest; 0 = it has not */
 };
 
@@ -33,162 +32,150 @@ struct modulepath_thread {
 	struct direction *direction[3]; /* forward, backward, __init__ */
 };
 
-/* Calls at one place within one call of the owner. */
-struct modulepath_calls {
-	uint32_t owner_path, caller, callee_code; /* caller 0 = empty */
-	uint32_t instance, nr;           /* of forward or __init__: in the latest call of the owner */
-	uint32_t back_instance, nr_back; /* of backward */
-	uint8_t member[SEQUENCE_MAX];    /* of a sequence: the number of the member that each call was of */
-};
-
 static const struct modulestack *stack_of(struct modulepaths *m, uint32_t stack)
 {
 	return modulestacks_get(&m->stacks, m->reader, stack);
 }
 
-/* ---- paths ------------------------------------------------------------------------------------- */
-
-static size_t name_len(const struct modulepath *p)
+static const struct sourceloops *loops_of(struct modulepaths *m, uint32_t frame)
 {
-	return p->by_class ? strcspn(p->name, ".") : strlen(p->name);
+	return modulestacks_loops(&m->stacks, m->reader, frame);
 }
 
-static bool same_path(const struct modulepath *a, const struct modulepath *b)
+/* Do both frames, of one function, stand in one of its loops? -1: nobody knows. */
+static int in_one_loop(struct modulepaths *m, uint32_t a, uint32_t b)
 {
-	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->by_class == b->by_class &&
-	       (a->name == b->name || !strcmp(a->name, b->name));
+	const struct sourceloops *of_a = loops_of(m, a);
+	struct sourceloops copy = of_a ? *of_a : (struct sourceloops){ 0 };
+	const struct sourceloops *of_b = of_a ? loops_of(m, b) : NULL;
+
+	return of_b ? sourceloops_common(&copy, of_b) != NULL : -1;
 }
 
-static uint32_t *path_slot(const struct modulepaths *m, const struct modulepath *p)
+/*
+ * The call at level `nr` goes round a loop that it began with. Were it a new one, it would look the same; that may be
+ * where its own place is in a loop.
+ */
+static bool may_be_next(struct modulepaths *m, const struct modulestack *s, uint32_t nr)
 {
-	uint64_t hash = p->parent * 0x9e3779b97f4a7c15ull ^ p->index;
-	uint32_t i;
+	const struct sourceloops *loops = nr ? loops_of(m, s->level[nr].caller) : NULL;
 
-	for (const char *c = p->name; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
-	i = (uint32_t)(hash >> 32 ^ hash) & (m->slots_room - 1);
-	while (m->slot[i] && !same_path(&m->path[m->slot[i] - 1], p))
-		i = (i + 1) & (m->slots_room - 1);
-	return &m->slot[i];
+	return !s->makes && (s->level[nr].indexed || (loops && loops->nr));
 }
 
-static bool paths_grow(struct modulepaths *m)
+static struct modulecalls *place_of(const struct modulepaths *m, const struct direction *d, const struct modulestack *s,
+				    uint32_t nr)
 {
-	uint32_t room = m->slots_room ? 2 * m->slots_room : 256, *slot = calloc(room, sizeof(*slot));
-	struct modulepath *path = realloc(m->path, room / 2 * sizeof(*path));
+	return modulecalls_find(&m->calls, nr ? d->open[nr - 1].path : 0, s->level[nr].caller);
+}
 
-	if (path)
-		m->path = path;
-	if (!slot || !path) {
-		free(slot);
-		return false;
+/* Of the call at level `nr`, and of those that began with it. The innermost such; NULL: none. */
+static struct modulecalls *note_looks_alike(struct modulepaths *m, const struct direction *d, const struct modulestack *s,
+					    uint32_t nr)
+{
+	struct modulecalls *innermost = NULL;
+
+	for (bool begins = true; begins; nr--) {
+		struct modulecalls *c = may_be_next(m, s, nr) ? place_of(m, d, s, nr) : NULL;
+
+		if (c)
+			c->looks_alike = true;
+		innermost = innermost ? innermost : c;
+		begins = nr && d->open[nr - 1].first_stack == d->open[nr].first_stack;
 	}
-	m->paths_room = room / 2;
-	free(m->slot);
-	m->slot = slot;
-	m->slots_room = room;
-	for (uint32_t i = 0; i < m->nr_paths; i++)
-		*path_slot(m, &m->path[i]) = i + 1;
-	return true;
+	return innermost;
 }
 
-/* The path one module further in; the parent itself when memory runs out. */
-static uint32_t path_child(struct modulepaths *m, const struct modulepath *p)
+/* Members of a list that are called in a loop that their owner, at level nr - 1, began with: is it still the same one? */
+static void note_loop_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
+			 struct modulecalls *c)
 {
-	uint32_t *slot;
+	uint32_t first = nr ? modulestacks_frame_beside(m->reader, d->open[nr - 1].first_stack, c->caller) : 0;
+	const struct modulecalls *outer;
 
-	if (m->nr_paths == m->paths_room && !paths_grow(m))
-		return p->parent;
-	slot = path_slot(m, p);
-	if (!*slot) {
-		m->path[m->nr_paths++] = *p;
-		*slot = m->nr_paths;
+	if (!first || s->level[nr - 1].sequence || in_one_loop(m, first, c->caller) != 1)
+		return;
+	outer = note_looks_alike(m, d, s, nr - 1);
+	if (outer) {
+		c->outer_path = outer->owner_path;
+		c->outer_caller = outer->caller;
 	}
-	return *slot;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
-
-static struct modulepath_calls *calls_slot(const struct modulepaths *m, uint32_t owner, uint32_t caller, uint32_t code)
+/* Has the owner allocated something else since the latest event in a call here? */
+static bool is_apart(struct modulepaths *m, const struct direction *d, const struct modulelevel *l, uint32_t nr)
 {
-	uint64_t hash = (owner * 0x9e3779b97f4a7c15ull ^ caller) * 0xff51afd7ed558ccdull ^ code;
-	uint32_t i = (uint32_t)((hash * 0xc4ceb9fe1a85ec53ull) >> 32) & (m->calls_room - 1);
+	const struct modulestack *before = d->stack ? stack_of(m, d->stack) : NULL;
 
-	while (m->calls[i].caller && (m->calls[i].owner_path != owner || m->calls[i].caller != caller ||
-				       m->calls[i].callee_code != code))
-		i = (i + 1) & (m->calls_room - 1);
-	return &m->calls[i];
+	return before && (before->nr_levels <= nr || before->level[nr].caller != l->caller);
 }
 
-static bool calls_grow(struct modulepaths *m)
+static uint32_t number_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
+			  const struct open_call *owner, bool back)
 {
-	struct modulepath_calls *old = m->calls;
-	uint32_t nr = m->calls_room, room = nr ? 2 * nr : 256;
-	struct modulepath_calls *calls = calloc(room, sizeof(*calls));
+	const struct sequence *sequence = nr ? s->level[nr - 1].sequence : NULL;
+	const struct modulelevel *l = &s->level[nr];
+	struct modulecalls *c = modulecalls_at(&m->calls, owner->path, l->caller);
+	const struct sourceloops *loops = NULL;
 
-	if (!calls)
-		return false;
-	m->calls = calls;
-	m->calls_room = room;
-	for (uint32_t i = 0; i < nr; i++)
-		if (old[i].caller)
-			*calls_slot(m, old[i].owner_path, old[i].caller, old[i].callee_code) = old[i];
-	free(old);
-	return true;
-}
-
-/* Of which member of the owner's sequence the k-th call is: some of them may not have been seen. */
-static uint32_t member_called(struct modulepath_calls *c, uint32_t k, const struct sequence *sequence,
-			      const struct modulelevel *l, bool back)
-{
-	int32_t next;
-
-	if (!sequence || k >= SEQUENCE_MAX)
-		return k;
-	if (!back) {
-		next = sequence_next(sequence, k ? c->member[k - 1] : -1, l->forward);
-		c->member[k] = next < 0 ? (uint8_t)k : (uint8_t)next;
-	}
-	return c->member[k];
-}
-
-/* The number of a new call at this place within its owner's, which is (`sequence`) an nn.Sequential of known members. */
-static uint32_t number_call(struct modulepaths *m, const struct open_call *owner, const struct sequence *sequence,
-			    const struct modulelevel *l, bool back)
-{
-	/* Members of different classes are called at one place: they count together. */
-	struct modulepath_calls *c;
-
-	if (2 * m->nr_calls >= m->calls_room && !calls_grow(m))
+	if (!c)
 		return 0;
-	c = calls_slot(m, owner->path, l->caller, 0);
-	if (!c->caller) {
-		*c = (struct modulepath_calls){ .owner_path = owner->path, .caller = l->caller };
-		m->nr_calls++;
+	if (back)
+		return modulecalls_number_back(c, owner->instance);
+	if (c->instance == owner->instance && c->nr)
+		c->apart |= is_apart(m, d, l, nr);
+	if (l->indexed && !s->makes) {
+		c->name = l->name;
+		loops = nr ? loops_of(m, l->caller) : NULL; /* the program's own loops go over steps and batches, too */
+		if (c->instance == owner->instance && c->nr)
+			note_loop_of(m, d, s, nr, c);
 	}
-	if (!back) {
-		c->nr = c->instance == owner->instance ? c->nr + 1 : 1;
-		c->instance = owner->instance;
-		return member_called(c, c->nr - 1, sequence, l, back);
-	}
-	c->nr_back = c->back_instance == owner->instance ? c->nr_back + 1 : 1;
-	c->back_instance = owner->instance;
-	return member_called(c, c->nr > c->nr_back ? c->nr - c->nr_back : 0, sequence, l, back);
+	return modulecalls_number(c, owner->instance, sequence, l, loops,
+				  loops ? modulestacks_list_loop(&m->stacks, loops, l->caller) : 0);
 }
 
-static uint32_t enter(struct modulepaths *m, const struct open_call *owner, const struct sequence *sequence,
-		      const struct modulelevel *l, bool back)
+static uint32_t enter(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
+		      const struct open_call *owner, bool back)
 {
+	const struct modulelevel *l = &s->level[nr];
 	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class,
 				.is_variable = l->is_variable };
-	uint32_t number = number_call(m, owner, sequence, l, back), path;
+	uint32_t number = number_of(m, d, s, nr, owner, back), path;
 
 	p.index = l->indexed ? number : 0;
-	path = path_child(m, &p);
+	path = modulenames_child(m, &p);
 	if (!*l->behind)
 		return path;
 	p = (struct modulepath){ .parent = path, .name = l->behind };
-	return path_child(m, &p);
+	return modulenames_child(m, &p);
+}
+
+/* The open calls go on: which of them have left the loop over the list that they have called from? */
+static void note_left(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t keep,
+		      uint32_t stack)
+{
+	for (uint32_t nr = 0; nr < keep; nr++) {
+		uint32_t list = d->open[nr].list, beside;
+		const struct sourceloops *loops;
+		struct sourceloops of_list;
+		struct modulecalls *c;
+		uint32_t at;
+
+		if (!list || (nr + 1 < s->nr_levels && s->level[nr + 1].caller == list))
+			continue;
+		c = modulecalls_find(&m->calls, d->open[nr].path, list);
+		loops = loops_of(m, list);
+		if (!c || !loops || !loops->nr || modulestacks_is_generator(m->reader, list))
+			continue;
+		of_list = *loops;
+		at = modulestacks_list_loop(&m->stacks, &of_list, list);
+		beside = modulestacks_frame_beside(m->reader, stack, list);
+		loops = beside ? loops_of(m, beside) : NULL;
+		if (!loops || !sourceloops_have(loops, &of_list.loop[at]))
+			c->left = true;
+		else if (at && !sourceloops_have(loops, &of_list.loop[at - 1]))
+			c->left_inner = true;
+	}
 }
 
 /* Has the call at level `nr` come to a loop over modules? */
@@ -200,34 +187,45 @@ static bool is_in_loop(const struct direction *d, const struct modulestack *now,
 /* In backward: has forward called more of the list that the call at level `nr` has come to than have come by? */
 static bool has_more(const struct modulepaths *m, const struct direction *d, uint32_t nr)
 {
-	const struct modulepath_calls *c;
+	const struct modulecalls *c;
 
 	if (!d->open[nr].list)
 		return false;
-	c = calls_slot(m, d->open[nr].path, d->open[nr].list, 0);
-	return c->caller && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
+	c = modulecalls_find(&m->calls, d->open[nr].path, d->open[nr].list);
+	return c && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
 }
 
 /*
  * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes ahead,
- * backward back, but for a loop over modules: that goes the other way too. Of several modules the next begins with what
- * this one began with: forward stays behind that, backward goes on as long as more of the loop is to come. For a single
- * one there is no next: what the loop leaves out in its first round may come before where the call began.
+ * backward back, but for a loop: that goes the other way too. Where the source shows that no loop holds both places, it is
+ * a new call. Of several modules the next begins with what this one began with: forward stays behind that, backward goes
+ * on as long as more of the loop is to come. For a single one there is no next: what the loop leaves out in its first
+ * round may come before where the call began.
  */
-static bool goes_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *before,
+static bool goes_on(struct modulepaths *m, const struct direction *d, const struct modulestack *before,
 		    const struct modulestack *now, uint32_t nr, bool back)
 {
 	const struct modulelevel *was = &before->level[nr], *is = &now->level[nr];
+	struct modulecalls *c;
+	int in_loop;
 
 	if (was->caller != is->caller || was->code != is->code || was->position == is->position)
 		return false;
 	if (back ? is->position < was->position : is->position > was->position)
 		return true;
-	if (!is_in_loop(d, now, nr))
+	in_loop = in_one_loop(m, was->callee, is->callee);
+	c = in_loop ? NULL : place_of(m, d, now, nr);
+	if (c && !back && in_one_loop(m, is->callee, is->callee) == 1)
+		c->apart = true; /* the loop that it begins with was seen to end */
+	if (!in_loop || (in_loop < 0 && !is_in_loop(d, now, nr)))
 		return false;
-	if (!is->indexed)
+	if (back)
+		return !is->indexed || has_more(m, d, nr) || (!is_in_loop(d, now, nr) && is->position < d->open[nr].first);
+	if (is->position > d->open[nr].first)
 		return true;
-	return back ? has_more(m, d, nr) : is->position > d->open[nr].first;
+	if (in_loop > 0 && in_one_loop(m, d->open[nr].first_callee, is->callee) == 1)
+		note_looks_alike(m, d, now, nr);
+	return in_loop > 0 || !is->indexed;
 }
 
 /* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
@@ -252,17 +250,46 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
 	return back ? g.b > f.b : g.b < f.b;
 }
 
+/*
+ * May a loop have led from one place to the other, below the frame `callee` that both have? In the function in which they
+ * part, or around a call on the way to it. -1: nobody knows.
+ */
+static int looped_back(struct modulepaths *m, uint32_t before, uint32_t now, uint32_t callee)
+{
+	struct tfmt_frame f;
+	bool known = true;
+
+	for (uint32_t id = now; id >= callee && id >= TFMT_STACK_FIRST; id = f.parent) {
+		uint32_t beside = modulestacks_frame_beside(m->reader, before, id);
+		int in_loop = beside ? in_one_loop(m, beside, id) : 0;
+
+		if (in_loop > 0)
+			return 1;
+		known &= in_loop == 0;
+		if (!tfmt_reader_frame(m->reader, id, &f) || f.parent >= id)
+			break;
+	}
+	return known ? 0 : -1;
+}
+
 /* The same of a loop that is not the call's own, but that of a function it has called. */
-static bool loops_on(const struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
+static bool loops_on(struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
 		     uint32_t stack, bool back)
 {
+	int looped = looped_back(m, d->stack, stack, now->level[nr].callee);
 	uint32_t first = d->open[nr].first_stack;
 
-	if (!is_in_loop(d, now, nr))
+	if (!looped || (looped < 0 && !is_in_loop(d, now, nr)))
 		return false;
 	if (!now->level[nr].indexed)
 		return true;
-	return back ? has_more(m, d, nr) : first != stack && !turns_back(m, first, stack, false);
+	if (back)
+		return has_more(m, d, nr);
+	if (first != stack && !turns_back(m, first, stack, false))
+		return true;
+	if (looped > 0)
+		note_looks_alike(m, d, now, nr);
+	return looped > 0;
 }
 
 /*
@@ -314,16 +341,16 @@ static bool has_ended(const struct modulepaths *m, const struct direction *d, co
 		      bool back)
 {
 	const struct modulelevel *is = &now->level[nr], *next = &now->level[nr + 1];
-	const struct modulepath_calls *c;
+	const struct modulecalls *c;
 
 	if (!is->indexed || !is->sequence)
 		return false;
-	c = calls_slot(m, d->open[nr].path, next->caller, 0);
-	if (!c->caller || (back ? c->back_instance : c->instance) != d->open[nr].instance)
+	c = modulecalls_find(&m->calls, d->open[nr].path, next->caller);
+	if (!c || (back ? c->back_instance : c->instance) != d->open[nr].instance)
 		return false;
 	if (back)
 		return nr && c->nr_back >= c->nr && has_more(m, d, nr - 1);
-	return c->nr <= SEQUENCE_MAX && sequence_next(is->sequence, c->member[c->nr - 1], next->forward) < 0;
+	return c->nr <= SEQUENCE_MAX && sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) < 0;
 }
 
 static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
@@ -400,6 +427,8 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 	s = stack_of(m, stack);
 	while (keep && keep < s->nr_levels && has_ended(m, d, s, keep - 1, back))
 		keep--;
+	if (!back && !s->makes)
+		note_left(m, d, s, keep, stack);
 	if (keep < s->nr_levels) {
 		/* Of the next of a chain the first shape is known already. */
 		d->nr_shapes = back && d->latest_stack == ev->python_stack && d->first_stack == ev->python_stack;
@@ -410,11 +439,11 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 	d->latest_stack = ev->python_stack;
 	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
 		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
-		const struct sequence *sequence = d->nr_open ? s->level[d->nr_open - 1].sequence : NULL;
 
-		d->open[d->nr_open].path = enter(m, owner, sequence, &s->level[d->nr_open], back);
+		d->open[d->nr_open].path = enter(m, d, s, d->nr_open, owner, back);
 		d->open[d->nr_open].instance = ++m->nr_instances;
 		d->open[d->nr_open].first = s->level[d->nr_open].position;
+		d->open[d->nr_open].first_callee = s->level[d->nr_open].callee;
 		d->open[d->nr_open].first_stack = stack;
 		d->open[d->nr_open].list = 0;
 		if (d->nr_open && s->level[d->nr_open].indexed)
@@ -432,7 +461,8 @@ void modulepaths_release(struct modulepaths *m)
 			free(m->thread[i].direction[k]);
 	modulestacks_release(&m->stacks);
 	free(m->thread);
-	free(m->calls);
+	modulecalls_release(&m->calls);
+	free(m->settled);
 	free(m->slot);
 	free(m->path);
 	*m = (struct modulepaths){ .reader = m->reader };
@@ -443,42 +473,4 @@ uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
 	const struct modulestack *s = stack_of(m, stack);
 
 	return s && !s->makes && depth && depth <= s->nr_levels ? s->level[depth - 1].caller : 0;
-}
-
-uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path)
-{
-	uint32_t depth = 0;
-
-	for (; path; path = m->path[path - 1].parent)
-		depth++;
-	return depth;
-}
-
-uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth)
-{
-	uint32_t own = modulepaths_depth(m, path);
-
-	for (; own > depth; own--)
-		path = m->path[path - 1].parent;
-	return path;
-}
-
-const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size)
-{
-	uint32_t depth = modulepaths_depth(m, path);
-	size_t used = 0;
-
-	*buf = 0;
-	for (uint32_t i = from + 1; i <= depth && used < size; i++) {
-		const struct modulepath *p = &m->path[modulepaths_ancestor(m, path, i) - 1];
-		const char *dot = used ? "." : "";
-
-		if (p->by_class)
-			used += (size_t)snprintf(buf + used, size - used, "%s<%.*s>", dot, (int)name_len(p), p->name);
-		else if (*p->name)
-			used += (size_t)snprintf(buf + used, size - used, "%s%s", dot, p->name);
-		if (p->indexed && used < size)
-			used += (size_t)snprintf(buf + used, size - used, "%s%u", used ? "." : "", p->index);
-	}
-	return buf;
 }

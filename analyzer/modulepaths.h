@@ -17,19 +17,19 @@
 #define VT_MODULEPATHS_H
 
 #include "analyzer/blocklives.h"
-#include "analyzer/modulestacks.h"
+#include "analyzer/modulecalls.h"
 
 struct modulepath {
 	uint32_t parent; /* 0 = of a module that the program itself calls */
 	uint32_t index;  /* of one of several */
 	const char *name;
 	bool indexed;
+	bool is_any;      /* one of several, nobody knows which */
 	bool is_variable; /* the name is a variable's of the program */
 	bool by_class;   /* the name is its class's: no source told a better one */
 };
 
 struct modulepath_thread;
-struct modulepath_calls;
 
 /* Of one process. Zero it but for the reader. */
 struct modulepaths {
@@ -41,8 +41,9 @@ struct modulepaths {
 	struct modulestacks stacks;
 	struct modulepath_thread *thread; /* by thread id; forward's and backward's calls apart */
 	uint32_t nr_threads;
-	struct modulepath_calls *calls; /* hash table */
-	uint32_t nr_calls, calls_room;
+	struct modulecalls_table calls;
+	uint32_t *settled; /* by path - 1 */
+	uint32_t nr_settled;
 	uint32_t *slot; /* hash table of paths */
 	uint32_t slots_room;
 	uint32_t nr_instances;
@@ -57,6 +58,12 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 void modulepaths_release(struct modulepaths *m);
 
 /*
+ * The path without the numbers that are not those of members, as all calls have shown (modulecalls.h): "layers.*.mlp". To
+ * be asked once all allocations are told, and before a table is made by the number of paths.
+ */
+uint32_t modulepaths_settled(struct modulepaths *m, uint32_t path);
+
+/*
  * The stack (a frame's id is that of the stack it ends) of the line that calls the module `depth` deep, 1 the outermost,
  * which this stack of an allocation in forward runs in; 0: it is not known.
  */
@@ -66,7 +73,7 @@ uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
 uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
 uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);
 
-/* "model.layers.17.mlp"; classes in angle brackets. From the `from`-th module on, 0 the first. Returns buf. */
+/* "model.layers.17.mlp"; classes in angle brackets, "*" for one of several that is not known. From the `from`-th module on, 0 the first. Returns buf. */
 const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size);
 
 #endif

@@ -13,6 +13,7 @@
 struct modulestack_site {
 	struct callsite *callsite;
 	struct sequence *sequence; /* that is called here; NULL = it is none, or its members are not known */
+	struct sourceloops *loops;
 	bool known, found, sequence_known;
 };
 
@@ -225,6 +226,56 @@ const struct modulestack *modulestacks_get(struct modulestacks *m, const struct 
 	return &m->of_stack[stack];
 }
 
+const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t frame)
+{
+	struct modulestack_site *site;
+	struct tfmt_frame f;
+	struct tfmt_code code;
+
+	m->site = idtable_grown(m->site, &m->nr_sites, frame, sizeof(*m->site), reader);
+	if (frame >= m->nr_sites || !frame_code(reader, frame, &f, &code))
+		return NULL;
+	site = &m->site[frame];
+	if (!site->loops) {
+		site->loops = malloc(sizeof(*site->loops));
+		if (!site->loops)
+			return NULL;
+		*site->loops = sourceloops_find(&m->sources, &code, (int32_t)f.b);
+	}
+	return site->loops->known ? site->loops : NULL;
+}
+
+uint32_t modulestacks_list_loop(struct modulestacks *m, const struct sourceloops *loops, uint32_t caller)
+{
+	const struct modulestack_site *site = caller < m->nr_sites ? &m->site[caller] : NULL;
+
+	if (site && site->found && site->callsite->loop_line)
+		for (uint32_t i = 0; i < loops->nr; i++)
+			if (loops->loop[i].first == site->callsite->loop_line)
+				return i;
+	return 0;
+}
+
+bool modulestacks_is_generator(const struct tfmt_reader *reader, uint32_t frame)
+{
+	struct tfmt_frame f;
+	struct tfmt_code code;
+
+	return frame_code(reader, frame, &f, &code) && strstr(code.name, "<genexpr>");
+}
+
+uint32_t modulestacks_frame_beside(const struct tfmt_reader *reader, uint32_t stack, uint32_t of)
+{
+	struct tfmt_frame f, g;
+
+	if (!tfmt_reader_frame(reader, of, &f))
+		return 0;
+	for (uint32_t id = stack; id > f.parent && tfmt_reader_frame(reader, id, &g) && g.parent < id; id = g.parent)
+		if (g.parent == f.parent)
+			return modulestacks_is_python(&g) && g.a == f.a ? id : 0;
+	return 0;
+}
+
 void modulestacks_release(struct modulestacks *m)
 {
 	for (uint32_t i = 0; i < m->nr_stacks; i++)
@@ -232,6 +283,7 @@ void modulestacks_release(struct modulestacks *m)
 	for (uint32_t i = 0; i < m->nr_sites; i++) {
 		free(m->site[i].callsite);
 		free(m->site[i].sequence);
+		free(m->site[i].loops);
 	}
 	sourcetext_release(&m->sources);
 	free(m->of_stack);

@@ -10,6 +10,7 @@
 
 #include "analyzer/callsite.h"
 #include "analyzer/sequence.h"
+#include "analyzer/sourceloops.h"
 
 #define MODULELEVELS_MAX 48 /* modules within modules; deeper ones count to the last */
 
@@ -51,6 +52,25 @@ static inline bool modulestacks_is_python(const struct tfmt_frame *f)
 
 /* What a stack of this reader's calls; good until the next call. NULL: no such stack, or no memory. */
 const struct modulestack *modulestacks_get(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t stack);
+
+/* The loops around the place where this frame stands; good until the next call. NULL: none are known. */
+const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t frame);
+
+/*
+ * Where, among those, the one is that goes over the list whose members the frame calls, which is a level's caller; nr of
+ * them if none does.
+ */
+uint32_t modulestacks_list_loop(struct modulestacks *m, const struct sourceloops *loops, uint32_t caller);
+
+/* A generator expression's frame, that is on no stack while what it has made is used. */
+bool modulestacks_is_generator(const struct tfmt_reader *reader, uint32_t frame);
+
+/*
+ * The frame of this stack that runs in the same call of the same function as the frame `of`, somewhere in it; 0: none
+ * does.
+ */
+uint32_t modulestacks_frame_beside(const struct tfmt_reader *reader, uint32_t stack, uint32_t of);
+
 void modulestacks_release(struct modulestacks *m);
 
 /* The first frame of the call in forward that made the node that runs; the stack itself if none does. */

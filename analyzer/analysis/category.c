@@ -379,7 +379,7 @@ static int judge_all(struct categories *c, const struct books *books, const stru
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
-		b->module = life[i].module;
+		b->module = books->modulepaths ? modulepaths_settled(books->modulepaths, life[i].module) : 0;
 		b->category = category_of(&j, &life[i]);
 		b->step = nr_steps ? steps_of(&books->lives->steps, life[i].birth.ordinal) + 1 : 0;
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);

@@ -80,7 +80,7 @@ static int collect_gradients(struct items *out, const struct books *books, shape
 		out->item[out->nr++] = (struct item){
 			.key = key_of(books, &books->groups.group[l->gradient[i].group]),
 			.ordinal = l->gradient[i].ordinal,
-			.module = l->gradient[i].module,
+			.module = modulepaths_settled(books->modulepaths, l->gradient[i].module),
 		};
 	for (size_t i = 0; i < l->nr_lives && !l->nr_gradients; i++) {
 		const struct life *life = &l->life[i];
@@ -92,7 +92,7 @@ static int collect_gradients(struct items *out, const struct books *books, shape
 			out->item[out->nr++] = (struct item){
 				.key = key_of(books, &books->groups.group[life->group]),
 				.ordinal = life->birth.ordinal,
-				.module = life->module,
+				.module = modulepaths_settled(books->modulepaths, life->module),
 			};
 	}
 	sort(out);

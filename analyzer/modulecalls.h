@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of modules at one place of the source within one call of their owner, numbered: the n-th is of member n of a list,
+ * unless the loops around the place say otherwise. A list that an outer loop goes through again begins anew where that
+ * loop has shown, by an allocation outside of the inner one; a member that an inner loop calls again stays the member.
+ * Where such a loop has never shown, the numbers are not known.
+ */
+#ifndef VT_MODULECALLS_H
+#define VT_MODULECALLS_H
+
+#include "analyzer/modulestacks.h"
+
+/* Calls at one place within one call of the owner. */
+struct modulecalls {
+	uint32_t owner_path, caller; /* caller 0 = empty */
+	const char *name;            /* of the list; NULL = it is none */
+	uint32_t instance, nr;           /* of forward or __init__: in the latest call of the owner */
+	uint32_t back_instance, nr_back; /* of backward */
+	uint32_t *member; /* the number of the member that each call was of */
+	uint32_t members_room;
+	bool left, left_inner; /* since the latest call: the loop over the list; a loop within it */
+	bool went_outer, went_inner; /* an outer loop has gone round the list, or an inner one round a member, unseen */
+	bool shows_outer, shows_inner; /* ... and was seen to */
+	/*
+	 * A call here goes round a loop of its own that it begins with: the next call would look the same, unless (apart)
+	 * something else is allocated between the calls.
+	 */
+	bool looks_alike, apart;
+	uint32_t outer_path, outer_caller; /* such a call goes round these calls: its own place; caller 0 = none does */
+};
+
+/* All zero: none. */
+struct modulecalls_table {
+	struct modulecalls *place; /* hash table */
+	uint32_t nr, room;
+};
+
+/* A call's place, added if need be; good until the next one is added. NULL: no memory. */
+struct modulecalls *modulecalls_at(struct modulecalls_table *t, uint32_t owner_path, uint32_t caller);
+
+/* ... or NULL if there is no such place. */
+struct modulecalls *modulecalls_find(const struct modulecalls_table *t, uint32_t owner_path, uint32_t caller);
+
+/* The number of a new call in this call of its owner. `sequence`: of an nn.Sequential's members, or NULL. */
+uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const struct sequence *sequence,
+			    const struct modulelevel *l, const struct sourceloops *loops, uint32_t list_loop);
+
+/* The same in backward: the latest call of forward that has not come by. */
+uint32_t modulecalls_number_back(struct modulecalls *c, uint32_t instance);
+
+/* Are the numbers given here those of members? */
+bool modulecalls_are_numbered(const struct modulecalls_table *t, const struct modulecalls *c);
+
+void modulecalls_release(struct modulecalls_table *t);
+
+#endif
