@@ -2,129 +2,32 @@
 /* Reading a call's expression, and the loops and assignments that its names come from. No parser: a few forms. */
 #include "analyzer/callsite.h"
 
-#include <ctype.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/callloop.h"
+#include "analyzer/calltext.h"
 #include "analyzer/pylines.h"
 
-#define TEXT_MAX 1024
+#define CALLTEXT_MAX 1024
 #define STATEMENT_LINES 12 /* a statement that makes a module is looked for so far above the call */
-#define DECORATOR_LINES 8  /* a method's own line is looked for so far below its first decorator, */
-#define METHOD_LINES 300   /* ... and so far above that */
+#define COMPREHENSION_LINES 3 /* what a comprehension goes through is looked for so far below the call */
 
-static bool is_name(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
+/* Where a call stands. */
+struct place {
+	struct sourcetext *sources;
+	const struct tfmt_code *code;
+	uint32_t line;
+	char owner[CALLSITE_NAME_MAX]; /* what the method calls its own object */
+};
 
-/* A line, terminated and without leading blanks; false if it cannot be had. */
-static bool line_of(char buf[static TEXT_MAX], struct sourcetext *s, const struct tfmt_code *code, uint32_t line)
-{
-	size_t len, skip = 0;
-	const char *text = sourcetext_line(s, code->file, line, &len);
-
-	if (!text)
-		return false;
-	while (skip < len && isspace((unsigned char)text[skip]))
-		skip++;
-	len = len - skip < TEXT_MAX ? len - skip : TEXT_MAX - 1;
-	memcpy(buf, text + skip, len);
-	buf[len] = 0;
-	return true;
-}
-
-/* `text` begins with this name as a whole word. */
-static bool begins_with(const char *text, const char *name, size_t len)
-{
-	return !strncmp(text, name, len) && !is_name(text[len]);
-}
-
-/* Whole words only; NULL if there is none. */
-static const char *find_word(const char *text, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
-		if ((p == text || !is_name(p[-1])) && !is_name(p[len]))
-			return p;
-	return NULL;
-}
-
-/* The line's own text behind "def NAME("; NULL if it is none. */
-static const char *defines(const char *line, const char *name, size_t len)
-{
-	const char *p = line + (strncmp(line, "async ", 6) ? 0 : 6);
-
-	if (strncmp(p, "def ", 4) || !begins_with(p + 4, name, len))
-		return NULL;
-	p = strchr(p, '(');
-	return p ? p + 1 : NULL;
-}
-
-/*
- * Where the parameters of the method of this name begin, in a line that was read into `line`; NULL if they are not found.
- * The code begins with its decorators; a comprehension's code lies further down in the method.
- */
-static const char *parameters_of(char line[static TEXT_MAX], struct sourcetext *s, const struct tfmt_code *code,
-				 const char *name, size_t len)
-{
-	bool is_within = code->name[strlen(code->name) - 1] == '>';
-
-	for (uint32_t nr = 0; nr < (is_within ? METHOD_LINES : DECORATOR_LINES); nr++) {
-		uint32_t i = is_within ? code->first_line - nr : code->first_line + nr;
-		const char *parameters = line_of(line, s, code, i) ? defines(line, name, len) : NULL;
-
-		if (parameters)
-			return *parameters ? parameters : line_of(line, s, code, i + 1) ? line : NULL;
-	}
-	return NULL;
-}
-
-/* "forward" of "GPT.forward.<locals>.<listcomp>": *len 0 if the code is not a method's. */
-static const char *method_name(const char *code_name, size_t *len)
-{
-	size_t end = strlen(code_name), begin;
-
-	do {
-		for (begin = end; begin && code_name[begin - 1] != '.';)
-			begin--;
-		*len = end - begin;
-		end = begin ? begin - 1 : 0;
-	} while (end && code_name[begin] == '<');
-	if (!end || code_name[begin] == '<' || code_name[end - 1] == '>')
-		*len = 0; /* a function outside of a class, or within another function */
-	return code_name + begin;
-}
-
-/* What a method calls its own object: "self", or what else its first parameter is called. */
-static void find_owner(char out[static CALLSITE_NAME_MAX], struct sourcetext *s, const struct tfmt_code *code)
-{
-	size_t len, nr = 0;
-	const char *name = method_name(code->name, &len), *parameters;
-	char line[TEXT_MAX];
-
-	strcpy(out, "self");
-	parameters = len ? parameters_of(line, s, code, name, len) : NULL;
-	while (parameters && is_name(parameters[nr]))
-		nr++;
-	if (nr && nr < CALLSITE_NAME_MAX)
-		snprintf(out, CALLSITE_NAME_MAX, "%.*s", (int)nr, parameters);
-}
-
-/* What follows "self." at the beginning of the text; NULL if it does not begin so. */
-static const char *member_of(const char *text, const char *owner)
-{
-	size_t len = strlen(owner);
-
-	return !strncmp(text, owner, len) && text[len] == '.' ? text + len + 1 : NULL;
-}
-
-/* The first line of the call, from its first character on; false where the table or the file does not have it. */
-static bool call_text(char buf[static TEXT_MAX], struct sourcetext *s, const struct tfmt_code *code, int32_t position,
+/* The call, from its first character on, its lines joined; false where the table or the file does not have it. */
+static bool call_text(char buf[static CALLTEXT_MAX], struct sourcetext *s, const struct tfmt_code *code, int32_t position,
 		      struct pylines_span *out)
 {
 	struct pylines_span span;
+	char next[CALLTEXT_MAX];
 	const char *text;
 	size_t len;
 
@@ -136,9 +39,12 @@ static bool call_text(char buf[static TEXT_MAX], struct sourcetext *s, const str
 		return false;
 	if (span.end_line == span.line && span.end_column <= len)
 		len = span.end_column;
-	len = len - span.column < TEXT_MAX ? len - span.column : TEXT_MAX - 1;
+	len = len - span.column < CALLTEXT_MAX ? len - span.column : CALLTEXT_MAX - 1;
 	memcpy(buf, text + span.column, len);
 	buf[len] = 0;
+	for (uint32_t i = span.line + 1; i <= span.end_line && calltext_line(next, s, code, i) &&
+					 len + strlen(next) + 2 < CALLTEXT_MAX; i++)
+		len += (size_t)snprintf(buf + len, CALLTEXT_MAX - len, "%s%s", buf[len - 1] == '(' ? "" : " ", next);
 	return true;
 }
 
@@ -155,29 +61,26 @@ static char *arguments_of(char *text)
 	return NULL;
 }
 
-static void copy(char out[static CALLSITE_NAME_MAX], const char *from, size_t len)
-{
-	snprintf(out, CALLSITE_NAME_MAX, "%.*s", (int)(len < CALLSITE_NAME_MAX ? len : CALLSITE_NAME_MAX - 1), from);
-}
-
 /* "layers[i].attn" behind "self.": a name, an index perhaps, and what follows. A number is a part of the name. */
-static bool read_member(struct callsite *c, const char *text)
+static bool read_member(struct callsite *c, const struct place *at, const char *text)
 {
 	size_t len = 0, end, from;
+	char index[CALLSITE_NAME_MAX];
 	bool is_key;
 
-	while (is_name(text[len]) || text[len] == '.')
+	while (calltext_is_name(text[len]) || text[len] == '.')
 		len++;
-	copy(c->name, text, len);
+	calltext_copy(c->name, text, len);
 	if (text[len] != '[')
 		return len > 0;
 	end = len + strcspn(text + len, "]");
 	is_key = text[len + 1] == '"' || text[len + 1] == '\'';
 	from = len + 1 + is_key;
-	if (is_key || from + strspn(text + from, "-0123456789") == end)
-		snprintf(c->behind, sizeof(c->behind), "%.*s", (int)(end > from + is_key ? end - from - is_key : 0), text + from);
+	calltext_copy(index, text + from, end > from + is_key ? end - from - is_key : 0);
+	if (is_key || strspn(index, "0123456789") == strlen(index))
+		calltext_copy(c->behind, index, strlen(index));
 	else
-		c->indexed = true;
+		callloop_index(c, at->sources, at->code, at->line, index);
 	if (text[end] == ']' && text[end + 1] == '.') {
 		from = strlen(c->behind);
 		snprintf(c->behind + from, sizeof(c->behind) - from, "%s%s", from ? "." : "", text + end + 2);
@@ -185,125 +88,110 @@ static bool read_member(struct callsite *c, const char *text)
 	return len > 0;
 }
 
-/* How many blanks a line begins with; SIZE_MAX of one that has nothing else, or cannot be had. */
-static size_t indentation(struct sourcetext *s, const struct tfmt_code *code, uint32_t line)
+/* "attn", of a module whose name is found by now, called behind it. */
+static void add_behind(struct callsite *c, const char *behind)
 {
-	const char *text;
-	size_t len, nr = 0;
+	size_t len = strlen(c->behind);
 
-	text = sourcetext_line(s, code->file, line, &len);
-	while (text && nr < len && isspace((unsigned char)text[nr]))
-		nr++;
-	return text && nr < len ? nr : SIZE_MAX;
+	if (*behind)
+		snprintf(c->behind + len, sizeof(c->behind) - len, "%s%s", len ? "." : "", behind);
 }
 
-/*
- * In "for i, (layer, past) in enumerate(zip(self.h, pasts)):", is `name` among what is bound, and as which of its
- * group? Where the text behind " in " begins; NULL if it is not.
- */
-static const char *bound_by(const char *loop, const char *name, size_t len, int *nth)
+/* The line gives the variable a member of the owner's, `x = self.layers`: the text behind "self."; or NULL. */
+static const char *assigned(const struct place *at, const char *line, const char *name, size_t len)
 {
-	const char *in = strstr(loop, " in ");
-
-	*nth = 0;
-	for (const char *p = loop + 4; in && p < in; p++) {
-		if (!is_name(p[-1]) && begins_with(p, name, len))
-			return in + 4;
-		*nth = *p == '(' ? 0 : *nth + (*p == ',');
-	}
-	return NULL;
+	if (!calltext_begins_with(line, name, len) || strncmp(line + len, " = ", 3))
+		return NULL;
+	return calltext_member_of(line + len + 3, at->owner);
 }
 
-/* What the n-th variable goes over: of zip(a, b) its n-th argument. Cuts `over` behind it. */
-static char *iterated(char *over, int nth)
+static bool read_parameter(struct callsite *c, const struct place *at, const char *name, size_t len)
 {
-	char *p = strstr(over, "zip(");
-	int open = 0;
+	int nr = calltext_parameter(at->sources, at->code, name, len);
 
-	if (!p)
-		return over;
-	over = p += 4;
-	for (; *p; p++) {
-		if (!open && (*p == ',' || *p == ')')) {
-			*p = 0;
-			if (!nth--)
-				return over;
-			over = p + 1;
-		} else {
-			open += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
-		}
-	}
-	return nth ? NULL : over;
-}
-
-/* What a loop that the line begins, or (`within`) a comprehension that it holds, takes the variable from; or NULL. */
-static char *loop_over(char *line, const char *name, size_t len, bool within)
-{
-	const char *over = NULL;
-	int nth;
-
-	for (const char *loop = line; loop && !over; loop = within ? strstr(loop + 1, " for ") : NULL) {
-		loop += *loop == ' ';
-		over = strncmp(loop, "for ", 4) ? NULL : bound_by(loop, name, len, &nth);
-	}
-	return over ? iterated(line + (over - line), nth) : NULL;
-}
-
-/* The variable's value is one of a list that is the owner's, as this loop says. */
-static bool read_loop(struct callsite *c, const char *over, const char *behind, const char *owner)
-{
-	const char *self = find_word(over, owner), *member = self ? member_of(self, owner) : NULL;
-	size_t len = 0;
-
-	if (!self)
+	if (nr < 0)
 		return false;
-	while (member && is_name(member[len]))
-		len++;
-	c->indexed = true;
-	if (member)
-		copy(c->name, member, len);
-	copy(c->behind, behind, strlen(behind));
+	c->parameter = nr + 1;
+	calltext_copy(c->parameter_name, name, len);
 	return true;
 }
 
-/*
- * Where the local variable that is called comes from: a loop around the call over a member, or an assignment of one.
- * What stands outside of functions has no owner, and above it those of others.
- */
-static bool read_variable(struct callsite *c, struct sourcetext *s, const struct tfmt_code *code, uint32_t line,
-			  const char *text, const char *owner)
+/* A loop goes through a local variable: a list that was given to it above the line, or to the function. */
+static void read_local_list(struct callsite *c, const struct place *at, uint32_t line, uint32_t first)
 {
-	size_t len = 0, outer = indentation(s, code, line), indent;
-	char above[TEXT_MAX], behind[CALLSITE_NAME_MAX] = "";
-	const char *member;
-	char *over;
+	size_t len = strlen(c->name);
+	char above[CALLTEXT_MAX];
 
-	while (is_name(text[len]))
+	for (uint32_t i = line; i >= first && i; i--) {
+		const char *member = calltext_line(above, at->sources, at->code, i) ? assigned(at, above, c->name, len) : NULL;
+
+		if (member && !member[strspn(member, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")]) {
+			calltext_copy(c->name, member, strlen(member));
+			c->is_variable = false;
+			return;
+		}
+	}
+	read_parameter(c, at, c->name, len);
+}
+
+/* A loop of this line, or a comprehension on the next ones, binds the variable. */
+static bool read_loop(struct callsite *c, const struct place *at, uint32_t line, uint32_t first, const char *name, size_t len)
+{
+	char text[CALLTEXT_MAX];
+	bool found = calltext_line(text, at->sources, at->code, line) &&
+		     callloop_read(c, text, name, len, line == at->line, at->owner);
+
+	for (uint32_t i = line + 1; !found && line == at->line && i <= line + COMPREHENSION_LINES; i++) {
+		bool is_loop = calltext_line(text, at->sources, at->code, i) && !strncmp(text, "for ", 4);
+
+		if (is_loop && strchr(text, ':'))
+			break;
+		found = is_loop && callloop_read(c, text, name, len, false, at->owner);
+	}
+	if (found && c->is_variable)
+		read_local_list(c, at, line, first);
+	if (found)
+		c->loop_line = line;
+	return found;
+}
+
+/*
+ * Where the local variable that is called comes from: a loop around the call over a member, an assignment of one, or the
+ * function's caller. What stands outside of functions has no owner, and above it those of others.
+ */
+static bool read_variable(struct callsite *c, const struct place *at, const char *text)
+{
+	size_t len = 0, outer = calltext_indentation(at->sources, at->code, at->line), indent;
+	char above[CALLTEXT_MAX], behind[CALLSITE_NAME_MAX] = "";
+	uint32_t first = calltext_first_line(at->sources, at->code);
+
+	while (calltext_is_name(text[len]))
 		len++;
-	if (!len)
-		return false;
+	if (!len || calltext_begins_with(text, "getattr", strlen("getattr")))
+		return false; /* by a name that is made up */
 	if (text[len] == '.')
-		copy(behind, text + len + 1, strcspn(text + len + 1, "(["));
-	for (uint32_t i = line; strcmp(code->name, "<module>") && i >= code->first_line && line_of(above, s, code, i); i--) {
-		indent = indentation(s, code, i);
-		member = i < line && begins_with(above, text, len) && !strncmp(above + len, " = ", 3) ?
-				 member_of(above + len + 3, owner) : NULL;
-		if (member) {
-			if (!read_member(c, member))
-				return false;
-			if (*behind)
-				copy(c->behind, behind, strlen(behind));
+		calltext_copy(behind, text + len + 1, strcspn(text + len + 1, "(["));
+	for (uint32_t i = at->line; i >= first && i && strcmp(at->code->name, "<module>"); i--) {
+		const char *member = NULL;
+
+		if (!calltext_line(above, at->sources, at->code, i))
+			continue;
+		indent = calltext_indentation(at->sources, at->code, i);
+		if (i < at->line)
+			member = assigned(at, above, text, len);
+		if (member ? read_member(c, at, member) :
+			     (i == at->line || indent < outer) && read_loop(c, at, i, first, text, len)) {
+			add_behind(c, behind);
 			return true;
 		}
-		over = i == line || indent < outer ? loop_over(above, text, len, i == line) : NULL;
-		if (over && read_loop(c, over, behind, owner)) {
-			c->loop_line = i;
-			return true;
-		}
+		if (member)
+			return false;
 		outer = indent < outer ? indent : outer;
 	}
-	copy(c->name, text, strcspn(text, "([ ,)"));
+	calltext_copy(c->name, text, strcspn(text, "([ ,)"));
 	c->is_variable = true;
+	if (strcmp(at->code->name, "<module>") && read_parameter(c, at, text, len))
+		calltext_copy(c->behind, behind, strlen(behind));
 	return true;
 }
 
@@ -317,6 +205,7 @@ static char *called(char *text)
 	*open = 0;
 	if (strstr(text, "checkpoint")) {
 		text = open + 1;
+		text += strspn(text, " ");
 		text[strcspn(text, ",)")] = 0;
 	}
 	end = text + strlen(text);
@@ -325,16 +214,6 @@ static char *called(char *text)
 	if (end - text > 8 && !strcmp(end - 8, ".forward"))
 		end[-8] = 0;
 	return text;
-}
-
-/* Brackets that are opened less those that are closed. */
-static int open_brackets(const char *text, size_t len)
-{
-	int open = 0;
-
-	for (size_t i = 0; i < len; i++)
-		open += (strchr("([{", text[i]) != NULL) - (strchr(")]}", text[i]) != NULL);
-	return open;
 }
 
 /* In "self.gate, self.up = Linear(...), Linear(...)": the name for the expression at this column of the text. */
@@ -346,7 +225,7 @@ static const char *nth_target(const char *text, size_t column)
 	if (!equals || (size_t)(equals - text) > column)
 		return NULL;
 	for (const char *p = equals + 3; p < text + column; p++)
-		nr += *p == ',' && !open_brackets(equals + 3, (size_t)(p - equals - 3));
+		nr += *p == ',' && !calltext_open_brackets(equals + 3, (size_t)(p - equals - 3));
 	for (; nr && name; nr--) {
 		name = strchr(name, ',');
 		name = name && name < equals ? name + 1 + strspn(name + 1, " ") : NULL;
@@ -362,15 +241,15 @@ static bool read_statement(struct callsite *c, const struct tfmt_code *code, con
 	bool self, appends;
 
 	name = name ? name : text;
-	member = member_of(name, owner);
+	member = calltext_member_of(name, owner);
 	self = member;
 	name = self ? member : name;
-	for (end = name; is_name(*end);)
+	for (end = name; calltext_is_name(*end);)
 		end++;
 	appends = self && (!strncmp(end, ".append(", 8) || *end == '[');
 	if (end == name || (!appends && strncmp(end, " =", 2) && *end != ',' && strncmp(end, ": ", 2)))
 		return false;
-	copy(c->name, name, (size_t)(end - name));
+	calltext_copy(c->name, name, (size_t)(end - name));
 	c->is_variable = !self;
 	/* Made in a comprehension, or in what stands in a list: "<listcomp>", "<genexpr>". */
 	c->indexed = appends || strstr(text, "ModuleList") || strstr(text, "Sequential") ||
@@ -382,16 +261,16 @@ static bool read_statement(struct callsite *c, const struct tfmt_code *code, con
 static bool read_target(struct callsite *c, struct sourcetext *s, const struct tfmt_code *code, uint32_t line,
 			uint32_t column, const char *owner)
 {
-	char text[TEXT_MAX];
+	char text[CALLTEXT_MAX];
 	size_t len, blanks, at;
 	int open = 1;
 
-	if (!sourcetext_line(s, code->file, line, &len) || !line_of(text, s, code, line))
+	if (!sourcetext_line(s, code->file, line, &len) || !calltext_line(text, s, code, line))
 		return false;
 	blanks = len > strlen(text) ? len - strlen(text) : 0;
-	for (uint32_t i = line; i && i + STATEMENT_LINES > line && line_of(text, s, code, i); i--) {
+	for (uint32_t i = line; i && i + STATEMENT_LINES > line && calltext_line(text, s, code, i); i--) {
 		if (i < line)
-			open += open_brackets(text, strlen(text));
+			open += calltext_open_brackets(text, strlen(text));
 		at = i == line && column > blanks ? column - blanks : strlen(text);
 		if (open > (i < line) && read_statement(c, code, text, at, owner))
 			return true;
@@ -401,25 +280,77 @@ static bool read_target(struct callsite *c, struct sourcetext *s, const struct t
 	return false;
 }
 
+/* The expression of a module: a member of the owner's, or a variable. */
+static bool read_module(struct callsite *c, const struct place *at, const char *text)
+{
+	const char *member = calltext_member_of(text, at->owner);
+
+	return member ? read_member(c, at, member) : read_variable(c, at, text);
+}
+
 bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
 		   bool makes)
 {
-	char text[TEXT_MAX], owner[CALLSITE_NAME_MAX], *call;
+	struct place at = { .sources = sources, .code = code };
+	char text[CALLTEXT_MAX], *call;
 	struct pylines_span span;
-	const char *member;
 
 	*c = (struct callsite){ 0 };
 	if (!call_text(text, sources, code, position, &span))
 		return false;
+	at.line = span.line;
 	c->is_super = !strncmp(text, "super(", 6) || strstr(text, ".__init__(");
-	find_owner(owner, sources, code);
+	calltext_owner(at.owner, sources, code);
 	if (makes)
-		return c->is_super || read_target(c, sources, code, span.line, span.column, owner);
+		return c->is_super || read_target(c, sources, code, span.line, span.column, at.owner);
 	call = called(text);
-	if (!call)
+	return call && read_module(c, &at, call);
+}
+
+/* The argument for the parameter: by its name, or by its number, behind the function where another calls that. */
+static const char *argument_of(char *text, const struct tfmt_code *callee, const struct callsite *of, size_t *len)
+{
+	char *arguments = arguments_of(text);
+	size_t function_len, name_len = strlen(of->parameter_name);
+	const char *function = calltext_function(callee, &function_len), *argument;
+	uint32_t from = 0;
+
+	if (!arguments)
+		return NULL;
+	*arguments++ = 0;
+	for (uint32_t i = 0; (argument = calltext_listed(arguments, i, len)) != NULL; i++) {
+		if (calltext_begins_with(argument, of->parameter_name, name_len) && argument[name_len] == '=' &&
+		    argument[name_len + 1] != '=') {
+			*len -= name_len + 1;
+			return argument + name_len + 1;
+		}
+		if (*len >= function_len && !strncmp(argument + *len - function_len, function, function_len))
+			from = i + 1;
+	}
+	argument = calltext_listed(arguments, from + (uint32_t)of->parameter - 1, len);
+	return argument && *argument != '*' ? argument : NULL;
+}
+
+bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
+			    const struct tfmt_code *callee, const struct callsite *of)
+{
+	struct place at = { .sources = sources, .code = code };
+	char text[CALLTEXT_MAX];
+	struct pylines_span span;
+	const char *argument;
+	size_t len;
+
+	*c = (struct callsite){ 0 };
+	if (!call_text(text, sources, code, position, &span))
 		return false;
-	member = member_of(call, owner);
-	if (member)
-		return read_member(c, member);
-	return read_variable(c, sources, code, span.line, call, owner);
+	argument = argument_of(text, callee, of, &len);
+	if (!argument)
+		return false;
+	text[argument - text + (ptrdiff_t)len] = 0;
+	at.line = span.line;
+	calltext_owner(at.owner, sources, code);
+	if (!read_module(c, &at, argument))
+		return false;
+	add_behind(c, of->behind);
+	return true;
 }

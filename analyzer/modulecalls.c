@@ -58,13 +58,23 @@ static uint32_t member_of_sequence(const struct modulecalls *c, const struct seq
 	return next < 0 ? c->nr : (uint32_t)next;
 }
 
-static uint32_t member_of_list(struct modulecalls *c, const struct sourceloops *loops, uint32_t list_loop)
+uint32_t modulecalls_list_loop(const struct modulecalls *c, const struct sourceloops *loops)
 {
+	for (uint32_t i = 0; i < loops->nr && c->loop_line; i++)
+		if (loops->loop[i].first == c->loop_line)
+			return i;
+	return 0;
+}
+
+static uint32_t member_of_list(struct modulecalls *c, const struct sourceloops *loops, uint32_t first)
+{
+	uint32_t list_loop = loops ? modulecalls_list_loop(c, loops) : 0;
+
 	if (!c->nr)
-		return 0;
+		return first;
 	if (c->left) {
 		c->shows_outer = true;
-		return 0;
+		return first;
 	}
 	if (loops && list_loop && !c->left_inner) {
 		c->went_inner = true;
@@ -76,10 +86,14 @@ static uint32_t member_of_list(struct modulecalls *c, const struct sourceloops *
 }
 
 uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const struct sequence *sequence,
-			    const struct modulelevel *l, const struct sourceloops *loops, uint32_t list_loop)
+			    const struct modulelevel *l, const struct sourceloops *loops)
 {
 	uint32_t number;
 
+	if (l->site) {
+		c->loop_line = l->site->loop_line;
+		c->is_unbound = l->site->is_unbound;
+	}
 	if (c->instance != instance)
 		c->nr = 0;
 	c->instance = instance;
@@ -91,8 +105,9 @@ uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const stru
 		c->member = grown;
 		c->members_room = room;
 	}
-	number = sequence ? member_of_sequence(c, sequence, l->forward) : member_of_list(c, loops, list_loop);
+	number = sequence ? member_of_sequence(c, sequence, l->forward) : member_of_list(c, loops, l->site ? l->site->first : 0);
 	c->member[c->nr++] = number;
+	c->most = c->nr > c->most ? c->nr : c->most;
 	c->left = c->left_inner = false;
 	return number;
 }
@@ -108,6 +123,8 @@ bool modulecalls_are_numbered(const struct modulecalls_table *t, const struct mo
 {
 	const struct modulecalls *outer = c->outer_caller ? modulecalls_find(t, c->outer_path, c->outer_caller) : NULL;
 
+	if (c->is_unbound && c->most == 1)
+		return false;
 	if ((c->went_outer && !c->shows_outer) || (c->went_inner && !c->shows_inner))
 		return false;
 	return (!c->looks_alike || c->apart) && (!outer || outer->apart);

@@ -18,6 +18,9 @@ struct modulecalls {
 	uint32_t back_instance, nr_back; /* of backward */
 	uint32_t *member; /* the number of the member that each call was of */
 	uint32_t members_room;
+	uint32_t most;    /* calls in one call of the owner */
+	uint32_t loop_line; /* of the loop over the list, 0 = not known */
+	bool is_unbound;  /* as callsite.h has it */
 	bool left, left_inner; /* since the latest call: the loop over the list; a loop within it */
 	bool went_outer, went_inner; /* an outer loop has gone round the list, or an inner one round a member, unseen */
 	bool shows_outer, shows_inner; /* ... and was seen to */
@@ -41,9 +44,15 @@ struct modulecalls *modulecalls_at(struct modulecalls_table *t, uint32_t owner_p
 /* ... or NULL if there is no such place. */
 struct modulecalls *modulecalls_find(const struct modulecalls_table *t, uint32_t owner_path, uint32_t caller);
 
-/* The number of a new call in this call of its owner. `sequence`: of an nn.Sequential's members, or NULL. */
+/*
+ * The number of a new call in this call of its owner. `sequence`: of an nn.Sequential's members, or NULL; `loops`: around
+ * the place, NULL = not known.
+ */
 uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const struct sequence *sequence,
-			    const struct modulelevel *l, const struct sourceloops *loops, uint32_t list_loop);
+			    const struct modulelevel *l, const struct sourceloops *loops);
+
+/* Which of the loops around the place goes over the list. */
+uint32_t modulecalls_list_loop(const struct modulecalls *c, const struct sourceloops *loops);
 
 /* The same in backward: the latest call of forward that has not come by. */
 uint32_t modulecalls_number_back(struct modulecalls *c, uint32_t instance);

@@ -13,7 +13,7 @@ static size_t name_len(const struct modulepath *p)
 
 static bool same_path(const struct modulepath *a, const struct modulepath *b)
 {
-	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->is_any == b->is_any && a->by_class == b->by_class &&
+	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->is_any == b->is_any && a->by_key == b->by_key && a->by_class == b->by_class &&
 	       (a->name == b->name || !strcmp(a->name, b->name));
 }
 
@@ -165,7 +165,8 @@ const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_
 		if (p->is_any && used < size)
 			used += (size_t)snprintf(buf + used, size - used, used ? ".*" : "*");
 		if (p->indexed && used < size)
-			used += (size_t)snprintf(buf + used, size - used, "%s%u", used ? "." : "", p->index);
+			used += (size_t)snprintf(buf + used, size - used, p->by_key ? "%s<%u>" : "%s%u", used ? "." : "",
+						 p->index);
 	}
 	return buf;
 }

@@ -130,8 +130,7 @@ static uint32_t number_of(struct modulepaths *m, const struct direction *d, cons
 		if (c->instance == owner->instance && c->nr)
 			note_loop_of(m, d, s, nr, c);
 	}
-	return modulecalls_number(c, owner->instance, sequence, l, loops,
-				  loops ? modulestacks_list_loop(&m->stacks, loops, l->caller) : 0);
+	return modulecalls_number(c, owner->instance, sequence, l, loops);
 }
 
 static uint32_t enter(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
@@ -142,7 +141,15 @@ static uint32_t enter(struct modulepaths *m, const struct direction *d, const st
 				.is_variable = l->is_variable };
 	uint32_t number = number_of(m, d, s, nr, owner, back), path;
 
-	p.index = l->indexed ? number : 0;
+	if (l->site && l->site->nr_listed) {
+		p.name = l->site->listed[number % l->site->nr_listed];
+		p.indexed = false;
+	} else if (l->site) {
+		p.is_any = l->site->is_any;
+		p.indexed &= !p.is_any;
+		p.by_key = l->site->by_key;
+	}
+	p.index = p.indexed ? number : 0;
 	path = modulenames_child(m, &p);
 	if (!*l->behind)
 		return path;
@@ -168,7 +175,7 @@ static void note_left(struct modulepaths *m, const struct direction *d, const st
 		if (!c || !loops || !loops->nr || modulestacks_is_generator(m->reader, list))
 			continue;
 		of_list = *loops;
-		at = modulestacks_list_loop(&m->stacks, &of_list, list);
+		at = modulecalls_list_loop(c, &of_list);
 		beside = modulestacks_frame_beside(m->reader, stack, list);
 		loops = beside ? loops_of(m, beside) : NULL;
 		if (!loops || !sourceloops_have(loops, &of_list.loop[at]))

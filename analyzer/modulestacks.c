@@ -2,6 +2,7 @@
 /* Stacks to the modules that they call. */
 #include "analyzer/modulestacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +10,11 @@
 #include "analyzer/pylines.h"
 
 #define DEPTH_MAX 10000
+#define ARGUMENTS_MAX 4 /* functions that give each other a module */
 
 struct modulestack_site {
 	struct callsite *callsite;
+	uint32_t caller; /* the frame that the module is named in: of the call, or of what gives it to a function that calls it */
 	struct sequence *sequence; /* that is called here; NULL = it is none, or its members are not known */
 	struct sourceloops *loops;
 	bool known, found, sequence_known;
@@ -62,8 +65,56 @@ static uint32_t caller_of(const struct tfmt_reader *reader, uint32_t callee)
 	return 0;
 }
 
-static const struct callsite *site_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller,
-				      bool makes)
+/* The frame that calls the function that runs in this one; 0: none that is known. */
+static uint32_t outer_frame(const struct tfmt_reader *reader, uint32_t id, struct tfmt_frame *frame, struct tfmt_code *code)
+{
+	if (!frame_code(reader, id, frame, code))
+		return 0;
+	for (uint32_t outer = frame->parent; outer < id && frame_code(reader, outer, frame, code); outer = frame->parent) {
+		if (!passes_on(code))
+			return outer;
+		id = outer;
+	}
+	return 0;
+}
+
+/* A list that was given to the function that calls its members is named where it was given. */
+static void name_list(struct callsite *c, const struct callsite *list)
+{
+	size_t len = strlen(list->name);
+
+	c->parameter = list->parameter;
+	c->is_variable = list->is_variable;
+	memcpy(c->name, list->name, sizeof(c->name));
+	memcpy(c->parameter_name, list->parameter_name, sizeof(c->parameter_name));
+	if (list->indexed || *list->behind)
+		snprintf(c->name + len, sizeof(c->name) - len, ".%s", list->indexed ? "*" : list->behind);
+}
+
+/* A module that a function gets as an argument, and calls, has its name where the function is called. */
+static void find_argument(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack_site *site)
+{
+	struct tfmt_code code, callee;
+	struct tfmt_frame frame;
+	struct callsite given;
+	uint32_t id = site->caller;
+
+	for (int depth = 0; site->callsite->parameter && depth < ARGUMENTS_MAX; depth++) {
+		if (!frame_code(reader, id, &frame, &callee))
+			return;
+		id = outer_frame(reader, id, &frame, &code);
+		if (!id || !callsite_find_argument(&given, &m->sources, &code, (int32_t)frame.b, &callee, site->callsite))
+			return;
+		if (site->callsite->indexed) {
+			name_list(site->callsite, &given);
+		} else {
+			*site->callsite = given;
+			site->caller = id;
+		}
+	}
+}
+
+static struct modulestack_site *site_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller, bool makes)
 {
 	struct modulestack_site *site;
 	struct tfmt_frame frame;
@@ -75,21 +126,24 @@ static const struct callsite *site_of(struct modulestacks *m, const struct tfmt_
 	site = &m->site[caller];
 	if (!site->known) {
 		site->known = true;
+		site->caller = caller;
 		site->callsite = malloc(sizeof(*site->callsite));
 		site->found = site->callsite &&
 			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
+		if (site->found)
+			find_argument(m, reader, site);
 	}
-	return site->found ? site->callsite : NULL;
+	return site->found ? site : NULL;
 }
 
 /* The members of the nn.Sequential, or of each of several, that is called at this site. */
-static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller)
+static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader,
+					  struct modulestack_site *site)
 {
-	struct modulestack_site *site = &m->site[caller];
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 
-	if (site->sequence_known || !frame_code(reader, caller, &frame, &code))
+	if (site->sequence_known || !frame_code(reader, site->caller, &frame, &code))
 		return site->sequence;
 	site->sequence_known = true;
 	site->sequence = malloc(sizeof(*site->sequence));
@@ -115,7 +169,8 @@ static const char *class_of(const struct tfmt_code *code)
 static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack *s, uint32_t caller,
 		      uint32_t callee, const struct tfmt_frame *frame, const struct tfmt_code *code)
 {
-	const struct callsite *site = site_of(m, reader, caller, s->makes);
+	struct modulestack_site *at = site_of(m, reader, caller, s->makes);
+	const struct callsite *site = at ? at->callsite : NULL;
 	struct modulelevel *grown_levels;
 
 	if (site && site->is_super)
@@ -127,7 +182,8 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		return false;
 	s->level = grown_levels;
 	s->level[s->nr_levels++] = (struct modulelevel){
-		.caller = caller,
+		.caller = at ? at->caller : caller,
+		.site = site,
 		.callee = callee,
 		.code = (uint32_t)frame->a,
 		.position = (int32_t)frame->b,
@@ -136,7 +192,7 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		.indexed = !site || site->indexed,
 		.by_class = !site,
 		.forward = code->name,
-		.sequence = site && is_sequential(code) ? sequence_of(m, reader, caller) : NULL,
+		.sequence = site && is_sequential(code) ? sequence_of(m, reader, at) : NULL,
 		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
 		.is_variable = site && site->is_variable,
 	};
@@ -243,17 +299,6 @@ const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struc
 		*site->loops = sourceloops_find(&m->sources, &code, (int32_t)f.b);
 	}
 	return site->loops->known ? site->loops : NULL;
-}
-
-uint32_t modulestacks_list_loop(struct modulestacks *m, const struct sourceloops *loops, uint32_t caller)
-{
-	const struct modulestack_site *site = caller < m->nr_sites ? &m->site[caller] : NULL;
-
-	if (site && site->found && site->callsite->loop_line)
-		for (uint32_t i = 0; i < loops->nr; i++)
-			if (loops->loop[i].first == site->callsite->loop_line)
-				return i;
-	return 0;
 }
 
 bool modulestacks_is_generator(const struct tfmt_reader *reader, uint32_t frame)

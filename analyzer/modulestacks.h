@@ -20,6 +20,7 @@ struct modulelevel {
 	uint32_t code;           /* of the callee */
 	int32_t position;        /* in the callee, of what it calls */
 	const char *name, *behind;
+	const struct callsite *site; /* that gives the name; NULL = its class does */
 	const char *forward;             /* "Conv2d.forward" */
 	const struct sequence *sequence; /* of an nn.Sequential: its members; NULL = not known */
 	bool indexed, by_class, is_variable;
@@ -55,12 +56,6 @@ const struct modulestack *modulestacks_get(struct modulestacks *m, const struct 
 
 /* The loops around the place where this frame stands; good until the next call. NULL: none are known. */
 const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t frame);
-
-/*
- * Where, among those, the one is that goes over the list whose members the frame calls, which is a level's caller; nr of
- * them if none does.
- */
-uint32_t modulestacks_list_loop(struct modulestacks *m, const struct sourceloops *loops, uint32_t caller);
 
 /* A generator expression's frame, that is on no stack while what it has made is used. */
 bool modulestacks_is_generator(const struct tfmt_reader *reader, uint32_t frame);
