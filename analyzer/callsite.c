@@ -195,10 +195,21 @@ static bool read_variable(struct callsite *c, const struct place *at, const char
 	return true;
 }
 
+/* A module's `__call__` and `forward` are the module. */
+static void drop_method(char *text)
+{
+	static const char *const methods[] = { ".__call__", ".forward" };
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		if (len > strlen(methods[i]) && !strcmp(text + len - strlen(methods[i]), methods[i]))
+			text[len - strlen(methods[i])] = 0;
+}
+
 /* `checkpoint(part, h)` and the like call what they are given. */
 static char *called(char *text)
 {
-	char *open = arguments_of(text), *end;
+	char *open = arguments_of(text);
 
 	if (!open)
 		return NULL;
@@ -208,11 +219,7 @@ static char *called(char *text)
 		text += strspn(text, " ");
 		text[strcspn(text, ",)")] = 0;
 	}
-	end = text + strlen(text);
-	if (end - text > 9 && !strcmp(end - 9, ".__call__"))
-		end[-9] = 0;
-	if (end - text > 8 && !strcmp(end - 8, ".forward"))
-		end[-8] = 0;
+	drop_method(text);
 	return text;
 }
 
@@ -347,6 +354,7 @@ bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, cons
 	if (!argument)
 		return false;
 	text[argument - text + (ptrdiff_t)len] = 0;
+	drop_method(text + (argument - text));
 	at.line = span.line;
 	calltext_owner(at.owner, sources, code);
 	if (!read_module(c, &at, argument))

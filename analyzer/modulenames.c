@@ -13,7 +13,8 @@ static size_t name_len(const struct modulepath *p)
 
 static bool same_path(const struct modulepath *a, const struct modulepath *b)
 {
-	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->is_any == b->is_any && a->by_key == b->by_key && a->by_class == b->by_class &&
+	return a->parent == b->parent && a->index == b->index && a->indexed == b->indexed && a->is_any == b->is_any &&
+	       a->by_key == b->by_key && a->by_class == b->by_class &&
 	       (a->name == b->name || !strcmp(a->name, b->name));
 }
 

@@ -5,8 +5,9 @@
  *
  * A stack tells which line called which class's forward; the source line, where it can be read, tells by what name
  * (callsite.h). The layers of a list are called at one line: the n-th call within one call of the list's owner is layer
- * n. That a call is a new one shows when its own frame goes back to an earlier instruction. Backward is followed in the
- * opposite direction, by the calls of forward that made its nodes.
+ * n, unless the loops around say otherwise (modulecalls.h). That a call is a new one shows when its own frame goes back to
+ * an earlier instruction and no loop of the source (sourceloops.h) holds both. Backward is followed in the opposite
+ * direction, by the calls of forward that made its nodes.
  *
  * Where a flight recorder dropped the beginning, the path of what was made in forward or backward before, and in the
  * cycle in which its trace begins, ends before the first of several modules.

@@ -22,9 +22,9 @@ struct sequence {
 
 /*
  * What `name` (a member of the calling method's object, or a variable) was given, in the nearest statement above this line
- * of the file; or (`several`) what each nn.Sequential was that it was given a comprehension of: `nn.ModuleList([
- * nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(4)])`. false: the source cannot be read, or does not list the
- * members one by one.
+ * of the file; or (`several`) what each nn.Sequential is that the nn.ModuleList has, if they are alike: made in a
+ * comprehension, listed or appended one by one, by themselves or by a function or class of the file. false: the source
+ * cannot be read, or does not list the members one by one.
  */
 bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
 		   bool several);

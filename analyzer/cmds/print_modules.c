@@ -3,6 +3,7 @@
 #include "analyzer/cmds/print_modules.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "analyzer/ui/human.h"
 
@@ -44,7 +45,7 @@ static void category_columns(struct emit *e, const struct module_sum *s)
 void print_modules(struct emit *e, const struct model_process *p, const struct modules *m, uint64_t total, uint64_t top)
 {
 	const struct modulepaths *paths = p->books.modulepaths;
-	bool by_class = false, matched = false;
+	bool by_class = false, matched = false, any = false;
 	char text[PATH_TEXT_MAX];
 
 	emit_table_begin(e, "modules", columns);
@@ -67,12 +68,15 @@ void print_modules(struct emit *e, const struct model_process *p, const struct m
 		emit_row_end(e);
 		by_class |= s->by_class;
 		matched |= s->matched_bytes != 0;
+		any |= s->path && strchr(modulepaths_text(paths, s->path, m->nr_common, text, sizeof(text)), '*');
 	}
 	emit_table_end(e);
 	if (top && m->nr_sums > top)
 		emit_text(e, "(%" PRIu64 " more modules: --top N)", (uint64_t)m->nr_sums - top);
 	if (by_class)
 		emit_text(e, "<Name>: its class, and its number among those called there; the source could not be read");
+	if (any)
+		emit_text(e, "*: one of several, and the order of calls does not tell which");
 	if (matched)
 		emit_text(e, "(some parameters and optimizer state are told by shape and order)");
 }

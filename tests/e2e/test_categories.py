@@ -129,7 +129,8 @@ def test_categories_sum_to_the_peak(vramtrace, job):
 
 
 # Of a model in a variable the names begin below it; Lightning's own model calls its parts itself.
-NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:] + [("categories/names.py",), ("categories/loops_within.py",)]
+NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:] + [("categories/names.py",), ("categories/loops_within.py",),
+                                                                                                ("categories/rounds.py",)]
 
 
 @pytest.mark.parametrize("arguments", NAMED, ids=name_of)
@@ -149,6 +150,57 @@ def test_modules_have_their_names(vramtrace, recorded, events_of, arguments):
             misplaced.append(wrong[-1])
     assert total and sum(b[0] for b in wrong) <= 0.05 * total, sorted(wrong, reverse=True)[:12]
     assert sum(b[0] for b in misplaced) <= 0.01 * total, sorted(misplaced, reverse=True)[:12]
+
+
+UNTOLD = """
+import torch
+from torch import nn
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(64, 64), nn.Linear(64, 64)
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x)))
+class Group(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Inner() for _ in range(3)])
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.groups = nn.ModuleList([Group() for _ in range(2)])
+        self.shared = nn.ModuleList([Inner() for _ in range(2)])
+        self.back = nn.ModuleList([Inner() for _ in range(2)])
+        self.picked = nn.ModuleList([Inner() for _ in range(3)])
+        self.heads = nn.ModuleDict({"one": Inner(), "two": Inner()})
+    def forward(self, x, which):
+        for group in self.groups:
+            x = group(x)
+        for _ in range(2):
+            for layer in self.shared:
+                x = layer(x)
+        for layer in reversed(self.back):
+            x = layer(x)
+        x = self.picked[which](x)
+        return sum(head(x) for head in self.heads.values())
+net = Net().cuda()
+for _ in range(2):
+    net(torch.randn(32, 64, device="cuda"), 2).sum().backward()
+"""
+
+
+def test_what_order_does_not_tell_is_not_said(vramtrace, record, tmp_path):
+    """The same stacks come from other members, too: such a path has no number; keys are none that a stack holds."""
+    script = tmp_path / "untold.py"
+    script.write_text(UNTOLD)
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "2", record(script).path)["devices"]
+    names = {row["module"] for row in device["modules"] if row["module"]}
+    parts = {f"{member}{part}" for member in ("shared.*", "back.*", "picked.*", "heads.<0>", "heads.<1>") for part in ("", ".up", ".down")}
+    assert {name for name in names if "." in name} == parts | {"groups.*.layers.*"}
 
 
 def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp_path):

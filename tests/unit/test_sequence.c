@@ -29,7 +29,27 @@ static const char source[] = "class Net(nn.Module):\n"
 			     "    nn.GELU()) for _ in range(4)])\n"
 			     "pair = nn.ModuleList([nn.Sequential(nn.Linear(8, 8)), nn.Sequential(nn.GELU())])\n"
 			     "fast = nn.ModuleList(Sequential(nn.ReLU())\n"
-			     "                     for _ in range(4))\n";
+			     "                     for _ in range(4))\n"
+			     "def block(i, o):\n"
+			     "    return nn.Sequential(\n"
+			     "        nn.Conv2d(i, o, 3),\n"
+			     "        nn.SiLU(),\n"
+			     "    )\n"
+			     "class Unit(nn.Sequential):\n"
+			     "    def __init__(self, i, o):\n"
+			     "        super().__init__(nn.Linear(i, o), nn.Tanh())\n"
+			     "short = lambda i: nn.Sequential(nn.Linear(i, i), nn.ReLU())\n"
+			     "down = nn.ModuleList([block(3, 8), block(8, (8)),\n"
+			     "                      block(8, 16)])\n"
+			     "up = nn.ModuleList()\n"
+			     "for _ in range(3):\n"
+			     "    up.append(block(8, 8))\n"
+			     "units = nn.ModuleList(Unit(8, 8) for _ in range(2))\n"
+			     "mixed = nn.ModuleList([block(3, 8), Unit(8, 8)])\n"
+			     "shorts = nn.ModuleList([short(8), short(8)])\n"
+			     "other = nn.ModuleList([make(8), make(8)])\n"
+			     "none = nn.ModuleList()\n"
+			     "twins = nn.ModuleList([nn.Sequential(nn.Linear(8, 8)), nn.Sequential(nn.Linear(8, 8))])\n";
 
 static char path[PATH_MAX];
 static struct sourcetext sources;
@@ -109,6 +129,26 @@ static void test_each_of_several(void **state)
 	assert_false(sequence_find(&s, &sources, path, 8, "body", true));
 }
 
+static void test_several_made_elsewhere(void **state)
+{
+	static const struct {
+		const char *name, *second;
+	} lists[] = { { "down", "SiLU" }, { "up", "SiLU" }, { "units", "Tanh" }, { "shorts", "ReLU" } };
+	struct sequence s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		assert_true(sequence_find(&s, &sources, path, 38, lists[i].name, true));
+		assert_int_equal(s.nr, 2);
+		assert_string_equal(s.class_name[1], lists[i].second);
+	}
+	assert_true(sequence_find(&s, &sources, path, 38, "twins", true));
+	assert_int_equal(s.nr, 1);
+	assert_false(sequence_find(&s, &sources, path, 38, "mixed", true)); /* they differ */
+	assert_false(sequence_find(&s, &sources, path, 38, "other", true)); /* not made here */
+	assert_false(sequence_find(&s, &sources, path, 38, "none", true));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +156,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nearest_statement_above, enter, leave),
 		cmocka_unit_test_setup_teardown(test_not_listed, enter, leave),
 		cmocka_unit_test_setup_teardown(test_each_of_several, enter, leave),
+		cmocka_unit_test_setup_teardown(test_several_made_elsewhere, enter, leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
