@@ -2,6 +2,7 @@
 """What memory is for, block by block, against what the program's own objects say (jobs/categories/truth.py)."""
 
 import bisect
+import re
 from collections import Counter, defaultdict
 
 import pytest
@@ -201,6 +202,40 @@ def test_what_order_does_not_tell_is_not_said(vramtrace, record, tmp_path):
     names = {row["module"] for row in device["modules"] if row["module"]}
     parts = {f"{member}{part}" for member in ("shared.*", "back.*", "picked.*", "heads.<0>", "heads.<1>") for part in ("", ".up", ".down")}
     assert {name for name in names if "." in name} == parts | {"groups.*.layers.*"}
+
+
+NESTED = """
+import torch
+from torch import nn
+def part(i, o):
+    return nn.Sequential(nn.Linear(i, o), nn.Sequential(nn.LayerNorm(o), nn.Sequential(nn.ReLU(), nn.Linear(o, o))))
+class Around(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Sequential(part(width, width), nn.Sequential(part(width, width)))
+    def forward(self, x):
+        return x + self.inner(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(part(32, 64), *[Around(64) for _ in range(3)], nn.Sequential(Around(64), Around(64)))
+    def forward(self, x):
+        return self.features(x)
+net = nn.Sequential(Net()).cuda()
+for _ in range(3):
+    net(torch.randn(16, 32, device="cuda")).sum().backward()
+"""
+
+
+def test_sequences_within_sequences(vramtrace, record, tmp_path):
+    """All stacks run through the same line, ever deeper: what they do not tell is left open, and nothing is made up."""
+    script = tmp_path / "nested.py"
+    script.write_text(NESTED)
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "9", record(script).path)["devices"]
+    names = {row["module"] for row in device["modules"] if row["module"]}
+    below = r"(\.(0|1|\*)){0,5}"
+    true = rf"(net|\*|net\.0|net\.\*)(\.features(\.[0-4*]{below}(\.inner{below})?)?)?"
+    assert names and [name for name in names if not re.fullmatch(true, name)] == []
 
 
 def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp_path):
