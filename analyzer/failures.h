@@ -5,7 +5,8 @@
  * others is one as well: on a device without tensors, and on one that has some if no tensor was allocated behind it.
  *
  * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack
- * got memory after all; on a device without tensors, when the driver gave any, or the program ended well. Programs that look for the batch that fits fail on purpose.
+ * got memory after all; on a device without tensors, when the driver gave any, or the program ended well. Programs that
+ * look for the batch that fits fail on purpose.
  */
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H

@@ -75,8 +75,10 @@ uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
 uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
 uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);
 
-/* "model.layers.17.mlp"; classes in angle brackets, "*" for one of several that is not known,
- * "heads.<0>" for the one of an nn.ModuleDict that is called first. From the `from`-th module on, 0 the first. Returns buf. */
+/*
+ * "model.layers.17.mlp"; classes in angle brackets, "*" for one of several that is not known, "heads.<0>" for the one of
+ * an nn.ModuleDict that is called first. From the `from`-th module on, 0 the first. Returns buf.
+ */
 const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size);
 
 #endif

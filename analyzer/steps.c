@@ -78,7 +78,7 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 	return STEPS_MAYBE;
 }
 
-#define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped or scaled */
+#define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped */
 #define SURE_ENOUGH 2 /* turns: one update alone is the making of the optimizer's state */
 
 /* Whose turn it was before a bound of `updated`; behind the last, if it is their number. */

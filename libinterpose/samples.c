@@ -13,7 +13,7 @@
 #include "resolve.h"
 
 #define SHARE 1000u           /* a sample is followed by so many times its cost without one */
-#define REFUSED_PART 100u     /* ... behind a refusal only such a part of that: few are to come, and what is free explains it */
+#define REFUSED_PART 100u     /* ... behind a refusal only such a part of that: what is free explains it */
 #define IDLE_NS 1000000000ull /* without a sample for so long, the next allocation takes one */
 
 /* Real functions, looked up once in a driver's life by whoever takes a sample; `asked`: its epoch and 1. */

@@ -43,8 +43,9 @@ const char *stepgrowth_growth_text(char *buf, size_t size, const struct stepgrow
 	else if (g->slope_low == g->slope_high)
 		snprintf(buf, size, "%s in each step since step %" PRIu32, stepgrowth_rate_text(slope, g->slope), c->first_step);
 	else
-		snprintf(buf, size, "%s a step (%s to %s, 95%%), %s, since step %" PRIu32, stepgrowth_rate_text(slope, g->slope),
-			 stepgrowth_rate_text(low, g->slope_low), stepgrowth_rate_text(high, g->slope_high), growth_shape_names[g->shape], c->first_step);
+		snprintf(buf, size, "%s a step (%s to %s, 95%%), %s, since step %" PRIu32,
+			 stepgrowth_rate_text(slope, g->slope), stepgrowth_rate_text(low, g->slope_low),
+			 stepgrowth_rate_text(high, g->slope_high), growth_shape_names[g->shape], c->first_step);
 	return buf;
 }
 
