@@ -19,7 +19,7 @@ PLANTS = {
     "sequence": ("sequence", "kv_cache", "sequence.<locals>.keep", 1),
     "hook": ("hook", "leak", "hook.<locals>.remember", 1),
     "kept_outputs": ("hook", "leak", "outputs_of_hooked", 1),
-    "hooks_everywhere": ("graph_tensors", "leak", "hooks_everywhere", 1),
+    "every_hook": ("graph_tensors", "leak", "every_hook", 1),
     "full_hook": ("hook", "leak", "full_hook.<locals>.remember", 1),
     "inside": ("tensors", "leak", "Looking.forward", 1),
     "gradient_hook": ("hook", "leak", "gradient_hook.<locals>.remember", 1),

@@ -186,13 +186,13 @@ def kept_outputs():
     outputs_of_hooked([2])
 
 
-def hooks_everywhere():
+def every_hook():
     """Each module has a hook that only looks, as some libraries have it; a list keeps what a layer returns."""
     torch.nn.modules.module.register_module_forward_hook(lambda module, inputs, output: None)
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(STEPS):
-        hidden = model[0](torch.randn(BATCH, 512, device="cuda"))  # planted: hooks_everywhere
+        hidden = model[0](torch.randn(BATCH, 512, device="cuda"))  # planted: every_hook
         kept.append(hidden)
         model[1:](hidden).square().mean().backward()
         optimizer.step()
