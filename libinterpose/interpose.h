@@ -211,8 +211,20 @@ void ip_thread_init(void); /* constructor */
 /* Define the calling thread anew: it has got a name. Recording, t busy. */
 void ip_thread_define(struct ip_thread *t);
 
+/* ip_thread_get() for the call at that frame, whatever there is of a state. */
+IP_COLD struct ip_thread *ip_thread_get_slowly(const void *frame);
+
 /* A state of this thread that is not busy, made at first use; NULL when there is no ring or no memory for it. */
-struct ip_thread *ip_thread_get(void);
+static inline struct ip_thread *ip_thread_get(void)
+{
+	const void *frame = __builtin_frame_address(0);
+	struct ip_thread *t = ip_tls.thread;
+
+	if (!t || t->busy || ip_tls.generation != ip_recorder->generation)
+		return ip_thread_get_slowly(frame);
+	t->frame = frame;
+	return t;
+}
 
 /*
  * The same for recording one event: NULL also when nothing is being recorded. What is missed while recording counts

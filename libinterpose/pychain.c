@@ -33,12 +33,6 @@ static inline uint64_t word(const void *frame, long offset, uint64_t bits)
 	return (uint64_t)py_long(frame, offset) & bits;
 }
 
-static inline bool stands(const struct pywords *w, long code, const struct pylevel *level, const void *frame)
-{
-	return level->code == py_pointer(frame, code) &&
-	       level->at == word(frame, w->at, w->at_bits) && level->kind == word(frame, w->kind, w->kind_bits);
-}
-
 /* Code has died somewhere: levels from the first on in whose place that was are not what they seem. */
 static __attribute__((noinline)) void drop_dead(struct pychain *c)
 {
@@ -125,27 +119,45 @@ static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uin
 
 /*
  * Follows the chain as long as its frames are the levels from `top` down, which stay as they are. Their
- * number; *frame is then the next one.
+ * number; *frame is then the next one. An instruction's address tells the code as well.
  */
-static inline uint32_t follow(const struct pychain *c, const struct pylayout *l, uint32_t top, const void **frame)
+static inline __attribute__((always_inline)) uint32_t follow(const struct pychain *c, const struct pylayout *l,
+							     uint32_t top, const void **frame, bool by_address)
 {
-	const struct pywords w = c->words;
-	const long code = l->frame_code, back = l->frame_back;
-	const void *at = *frame;
-	uint32_t n = 0;
+	const long at = c->words.at, kind = c->words.kind, code = l->frame_code, back = l->frame_back;
+	const uint64_t at_bits = c->words.at_bits, kind_bits = c->words.kind_bits;
+	const struct pylevel *first = &c->level[top], *level = first;
+	const void *next = *frame;
 
-	for (; n <= top && top < c->nr; n++) {
-		const struct pylevel *level = &c->level[top - n];
+	for (; level >= c->level; level--) {
 		const void *known = level->frame;
+		uint64_t differ;
 
-		/* The loads go by what is known, to the compiler another value: they need not wait for `at`. */
-		__asm__("" : "+r"(known));
-		if (level->frame != at || !stands(&w, code, level, known))
+		if (known != next)
 			break;
-		at = py_pointer(known, back);
+		/* The loads go by what is known, to the compiler another value: they need not wait for `next`. */
+		__asm__("" : "+r"(known));
+		differ = word(known, kind, kind_bits) ^ level->kind;
+		if (by_address)
+			differ |= word(known, at, UINT64_MAX) ^ level->at;
+		else
+			differ |= (word(known, at, at_bits) ^ level->at) |
+				  ((uintptr_t)py_pointer(known, code) ^ (uintptr_t)level->code);
+		if (differ)
+			break;
+		next = py_pointer(known, back);
 	}
-	*frame = at;
-	return n;
+	*frame = next;
+	return (uint32_t)(first - level);
+}
+
+static inline uint32_t known_from(const struct pychain *c, const struct pylayout *l, uint32_t top, const void **frame)
+{
+	if (top >= c->nr)
+		return 0;
+	if (c->words.at_bits == UINT64_MAX)
+		return follow(c, l, top, frame, true);
+	return follow(c, l, top, frame, false);
 }
 
 bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct pylayout *l, const void *newest,
@@ -163,11 +175,14 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 	c->deaths = deaths;
 	c->until = until;
 	while (frame && frame != until) {
-		uint32_t top = *place_of(c, frame), n = follow(c, l, top, &frame);
+		uint32_t top = *place_of(c, frame), n = known_from(c, l, top, &frame);
 
 		if (n == top + 1 && (!frame || frame == until)) {
 			kept = n;
-			break;
+			if (nr_met)
+				break;
+			c->kept = c->nr = n; /* all as it was */
+			return true;
 		}
 		if (nr_met + n >= PYCHAIN_MAX) {
 			c->nr = 0;

@@ -185,9 +185,8 @@ static bool is_left(struct ip_thread *t, const void *frame)
 	return t->left && atomic_load(&nr_forgotten) < FORGOTTEN_MAX && atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
 }
 
-struct ip_thread *ip_thread_get(void)
+struct ip_thread *ip_thread_get_slowly(const void *frame)
 {
-	const void *frame = __builtin_frame_address(0);
 	struct ip_thread **where = &ip_tls.thread;
 
 	if (ip_tls.generation != ip_recorder->generation)
