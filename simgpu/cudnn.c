@@ -4,6 +4,7 @@
 #include "simgpu/memory_model.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,18 @@
  */
 static size_t version(void)
 {
-	void *library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
-	void *real = library ? dlsym(library, "cudnnGetVersion") : NULL;
+	static _Atomic(size_t (*)(void)) known; /* PyTorch asks at each attention: looked up once */
+	size_t (*real)(void) = atomic_load_explicit(&known, memory_order_relaxed);
+	void *library;
 
-	if (!real || real == (void *)cudnnGetVersion)
-		return CUDNN_VERSION;
-	return ((size_t(*)(void))real)();
+	if (!real) {
+		library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
+		real = library ? (size_t(*)(void))dlsym(library, "cudnnGetVersion") : NULL;
+		if (!real || real == cudnnGetVersion)
+			return CUDNN_VERSION;
+		atomic_store_explicit(&known, real, memory_order_relaxed);
+	}
+	return real();
 }
 
 size_t cudnnGetVersion(void)
