@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What events refer to by id: stack nodes, code objects, modules, shapes, threads, devices and so on. */
 #include "tracefmt/definitions.h"
+#include "tracefmt/array.h"
 #include "tracefmt/index.h"
 #include "tracefmt/varint.h"
 
@@ -109,13 +110,11 @@ const void *tfmt_table_get(const struct tfmt_table *t, uint32_t id)
 static int list_add(struct tfmt_list *l, const void *value)
 {
 	if (l->nr == l->max) {
-		uint32_t max = l->max ? l->max * 2 : 64;
-		const void **grown = realloc(l->value, max * sizeof(*grown));
+		const void **grown = tfmt_array_grow(l->value, &l->max, sizeof(*grown));
 
 		if (!grown)
 			return TFMT_E_NOMEM;
 		l->value = grown;
-		l->max = max;
 	}
 	l->value[l->nr++] = value;
 	return 0;

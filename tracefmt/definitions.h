@@ -21,7 +21,8 @@ struct tfmt_table {
 /* A growing list in order of definition. */
 struct tfmt_list {
 	const void **value;
-	uint32_t nr, max;
+	uint32_t nr;
+	size_t max;
 };
 
 struct tfmt_info {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a trace's ring file still holds: copied, and joined behind the last frame. */
+#include "tracefmt/array.h"
 #include "tracefmt/merge.h"
 #include "tracefmt/reader.h"
 
@@ -94,13 +95,11 @@ int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out, cons
 static int joined_add_event(struct tfmt_joined *j, const struct tfmt_event *ev)
 {
 	if (j->nr_events == j->max_events) {
-		size_t max = j->max_events ? 2 * j->max_events : 4096;
-		struct tfmt_event *grown = realloc(j->event, max * sizeof(*grown));
+		struct tfmt_event *grown = tfmt_array_grow(j->event, &j->max_events, sizeof(*grown));
 
 		if (!grown)
 			return TFMT_E_NOMEM;
 		j->event = grown;
-		j->max_events = max;
 	}
 	j->event[j->nr_events++] = *ev;
 	return 0;

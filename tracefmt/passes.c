@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What had been counted when backward passes began. */
 #include "tracefmt/passes.h"
+#include "tracefmt/array.h"
 #include "tracefmt/varint.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NR_EACH (1u << 18)     /* so many are told of one by one; of those that follow every 2nd, of */
@@ -72,13 +72,11 @@ void tfmt_passes_next(struct tfmt_passes *p)
 static int list_add(struct tfmt_pass_list *l, const struct tfmt_pass *pass)
 {
 	if (l->nr == l->room) {
-		uint32_t room = l->room ? 2 * l->room : 64;
-		struct tfmt_pass *grown = realloc(l->pass, room * sizeof(*grown));
+		struct tfmt_pass *grown = tfmt_array_grow(l->pass, &l->room, sizeof(*grown));
 
 		if (!grown)
 			return TFMT_E_NOMEM;
 		l->pass = grown;
-		l->room = room;
 	}
 	l->pass[l->nr++] = *pass;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a job went, for a flight recorder that drops its beginning: what had been counted when each outermost backward pass
- * began. The recorder's history gathers it in batches, each a definition that stays when events are dropped (FORMAT.md,
- * PASSES). Internal to tracefmt.
+ * How a job went, for a flight recorder that drops its beginning: what had been counted when each outermost backward
+ * pass began. The recorder's history gathers it in batches, each a definition that stays when events are dropped
+ * (FORMAT.md, PASSES). Internal to tracefmt.
  */
 #ifndef TFMT_PASSES_H
 #define TFMT_PASSES_H
@@ -16,7 +16,7 @@ struct tfmt_cursor;
 /* ---- gathering: zeroed, there are none ------------------------------------------------------- */
 
 struct tfmt_passes {
-	uint64_t peak[TFMT_NR_DEVICES + 1]; /* the most allocated since the latest pass told of; the last: of no device */
+	uint64_t peak[TFMT_NR_DEVICES + 1]; /* the most since the latest pass told of; the last: of no device */
 	struct tfmt_pass last[TFMT_NR_DEVICES]; /* of the batch: what the next one is a difference to */
 	uint32_t nr;       /* told of so far, over all devices */
 	uint32_t id;       /* of the batch */
@@ -42,7 +42,8 @@ void tfmt_passes_next(struct tfmt_passes *p);
 
 struct tfmt_pass_list {
 	struct tfmt_pass *pass;
-	uint32_t nr, room;
+	uint32_t nr;
+	size_t room;
 };
 
 /*
