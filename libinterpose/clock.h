@@ -5,9 +5,9 @@
  * thread reads the real clock once a millisecond and in between goes on by the processor's counter, whose rate the
  * drain measures again and again.
  *
- * So an event's time is off by what rate and counter can do in a millisecond, a good tenth of a microsecond: they are used only where the kernel's
- * own clock is that counter, and where two measurements in a row agree. A machine that was suspended or moved shows
- * as a counter that jumped: the real clock is read.
+ * So an event's time is off by what rate and counter can do in a millisecond, a good tenth of a microsecond: they are
+ * used only where the kernel's own clock is that counter, and where two measurements in a row agree. A machine that
+ * was suspended or moved shows as a counter that jumped: the real clock is read.
  */
 #ifndef IP_CLOCK_H
 #define IP_CLOCK_H

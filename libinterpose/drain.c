@@ -339,7 +339,8 @@ static void run(void)
 			return;
 		now = ip_now_ns();
 		if (drain.pending &&
-		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 || definitions_high()) &&
+		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 ||
+		     definitions_high()) &&
 		    !flush())
 			return;
 		scan_if_owed(now);

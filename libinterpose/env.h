@@ -33,7 +33,7 @@ struct ip_env {
 	enum ip_cupti_mode cupti;
 	bool tracker;             /* have PyTorch's allocator tell of itself */
 	uint64_t keep_bytes;      /* the trace may have, the oldest is dropped; 0 = as many as it takes */
-	uint64_t keep_steps;      /* keep so many of training at least, if there is room; 0 = as many as there is room for */
+	uint64_t keep_steps;      /* of training, to be kept if there is room; 0 = as many as there is room for */
 	uint64_t sample_bytes;    /* allocated between two samples of what the driver has in use; 0 = none are taken */
 };
 

@@ -102,8 +102,8 @@ uint64_t ip_env_number(const char *variable, uint64_t most)
 static bool is_known(const char *name, size_t len)
 {
 	static const char *const known[] = {
-		"OUTPUT", "JOB", "STACKS", "SIMULATE", "FILTER", "CUPTI", "TRACKER", "SAMPLE_MIB", "OWNERS", "NVTX_NEXT",
-		"ARGV", "BUILD", "KEEP", "KEEP_STEPS", "CATEGORIES",
+		"OUTPUT", "JOB",       "STACKS", "SIMULATE", "FILTER", "CUPTI",      "TRACKER",    "SAMPLE_MIB",
+		"OWNERS", "NVTX_NEXT", "ARGV",   "BUILD",    "KEEP",   "KEEP_STEPS", "CATEGORIES",
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -126,7 +126,8 @@ void ip_env_check_names(void)
 		if (is_known(name, len))
 			continue;
 		if (ip_env.nr_notes < IP_ENV_NOTES - 1)
-			ip_env_note("unknown variable '" PREFIX "%.*s': it sets nothing", (int)(len < 60 ? len : 60), name);
+			ip_env_note("unknown variable '" PREFIX "%.*s': it sets nothing", (int)(len < 60 ? len : 60),
+				    name);
 		else
 			nr_more++;
 	}

@@ -154,7 +154,8 @@ static bool checkpoint_if_due(struct flight *f)
 	if (f->budget && f->budget / 16 < interval)
 		interval = f->budget / 16;
 	if (since < at_least(interval, 4 * size) &&
-	    !(f->kept_steps && now >= step && now - step >= at_least(f->kept_steps / 4, 1) && since >= at_least(STEP_INTERVAL, 4 * size)))
+	    !(f->kept_steps && now >= step && now - step >= at_least(f->kept_steps / 4, 1) &&
+	      since >= at_least(STEP_INTERVAL, 4 * size)))
 		return true;
 	/* Without memory for it there is none now. */
 	err = tfmt_writer_checkpoint(f->writer, now);
@@ -170,7 +171,8 @@ static int reason_of(int err)
 /* Begin a file without the oldest part, if that is due. */
 static void drop_if_due(struct flight *f)
 {
-	uint64_t bytes = tfmt_writer_bytes(f->writer), least = tfmt_writer_drop_bytes(f->writer, 0, 0), left, most, kept;
+	uint64_t bytes = tfmt_writer_bytes(f->writer), least = tfmt_writer_drop_bytes(f->writer, 0, 0);
+	uint64_t left, most, kept;
 	bool is_full = bytes >= f->rotate_bytes - f->budget / 32, is_short;
 	uint64_t now = steps_number(&f->steps), step = now > f->kept_steps + 1 ? now - f->kept_steps - 1 : 0;
 	int fd, err;
@@ -213,9 +215,9 @@ static uint64_t total_bytes(const struct flight *f)
 }
 
 /*
- * Is it on the disk? All but what has come in since that was begun, and is copied while it goes on: of a trace that is
- * never dropped the latest is not there either. Where it cannot be asked for, or the budget leaves no time for it, it is
- * as if.
+ * Is it on the disk? All but what has come in since that was begun, and is copied while it goes on: of a trace that
+ * is never dropped the latest is not there either. Where it cannot be asked for, or the budget leaves no time for it,
+ * it is as if.
  */
 static bool next_is_synced(struct flight *f, int *err)
 {

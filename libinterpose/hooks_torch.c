@@ -298,8 +298,8 @@ EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1
 EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE)
 
 /*
- * bool at::native::resize_output(const Tensor &, IntArrayRef): a tensor that was made empty gets its size, as the outputs of
- * embedding and index_select do.
+ * bool at::native::resize_output(const Tensor &, IntArrayRef): a tensor that was made empty gets its size, as the
+ * outputs of embedding and index_select do.
  */
 #define RESIZE_OUTPUT(name)                                                                                 \
 	IP_EXPORT bool name(const void *tensor, const int64_t *sizes, size_t nr_dims);                      \

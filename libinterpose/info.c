@@ -216,7 +216,8 @@ void info_unsupported(struct tfmt_writer *w)
 	const struct unsupported_report *(*get)(void) = ip_simulated_report();
 	const struct unsupported_report *r = get ? get() : NULL;
 
-	if (!r || r->struct_bytes < offsetof(struct unsupported_report, is_unlimited) || r->calls == written.unsupported_calls)
+	if (!r || r->struct_bytes < offsetof(struct unsupported_report, is_unlimited) ||
+	    r->calls == written.unsupported_calls)
 		return;
 	for (uint32_t i = 0; i < r->nr_names; i++) {
 		char key[160], calls[24];

@@ -161,7 +161,7 @@ struct ip_recorder {
 	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
 	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
 	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */
-	uint64_t definition_stuck;           /* definition_tail + 1 at the last wait that found no room; under the lock */
+	uint64_t definition_stuck;           /* definition_tail + 1 at the last wait without room; under the lock */
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES]; /* driver_query.c */
 	_Atomic bool library_unloaded;       /* another may lie in its place: the modules are to be looked at again */
 	_Atomic bool torch_too_old;          /* its allocator's reports have no addresses */

@@ -242,8 +242,10 @@ static void note(unsigned which, const char *file)
 bool ip_load_note(unsigned which, char *text, size_t size)
 {
 	static const char *const format[IP_LOAD_NOTES] = {
-		[NOTE_TAKEN_BACK] = "'%s' was to be loaded with RTLD_DEEPBIND, which would hide its calls: loaded without",
-		[NOTE_DEEP] = "'%s' was loaded with RTLD_DEEPBIND: what it and libraries loaded with it call is not recorded",
+		[NOTE_TAKEN_BACK] = "'%s' was to be loaded with RTLD_DEEPBIND, which would hide its calls: "
+				    "loaded without",
+		[NOTE_DEEP] = "'%s' was loaded with RTLD_DEEPBIND: what it and libraries loaded with it call "
+			      "is not recorded",
 		[NOTE_APART] = "'%s' was loaded into a namespace of its own (dlmopen): what it calls is not recorded",
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What NVML knows of devices and processes; see nvml_query.h. NVML's own header ships apart from CUDA's: no need of it. */
+/* What NVML knows of devices and processes; see nvml_query.h. NVML's own header, apart from CUDA's, is not needed. */
 #include "nvml_query.h"
 
 #include <dlfcn.h>

@@ -81,7 +81,8 @@ static void *defined(const struct dl_phdr_info *o, const struct dynamic *d, uint
 	const ElfW(Sym) *s = &d->symbols[i];
 	unsigned type = ELF64_ST_TYPE(s->st_info), binding = ELF64_ST_BIND(s->st_info);
 
-	if (s->st_shndx == SHN_UNDEF || binding == STB_LOCAL || type > STT_FUNC || strcmp(d->strings + s->st_name, name))
+	if (s->st_shndx == SHN_UNDEF || binding == STB_LOCAL || type > STT_FUNC ||
+	    strcmp(d->strings + s->st_name, name))
 		return NULL;
 	if (d->versions && d->versions[i] & VERSION_HIDDEN)
 		return NULL;

@@ -326,7 +326,8 @@ bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high)
 		uint64_t state = (uintptr_t)python.thread_state();
 
 		anchor = py_pointer((const void *)(uintptr_t)state, l->state_anchor);
-		for (; anchor && !within(anchor, state, state + STATE_BYTES); anchor = py_pointer(anchor, l->anchor_back))
+		for (; anchor && !within(anchor, state, state + STATE_BYTES);
+		     anchor = py_pointer(anchor, l->anchor_back))
 			if (within(anchor, low, high))
 				return true;
 		return false;

@@ -94,8 +94,9 @@ static bool has_stacks(uint8_t kind)
 }
 
 /*
- * What a record gets beside what the hook knows. Kept apart from the hook's own record: that was written field by field,
- * and can be read in larger pieces only when it has reached the cache, as it has by now; a processor waits for that.
+ * What a record gets beside what the hook knows. Kept apart from the hook's own record: that was written field by
+ * field, and can be read in larger pieces only when it has reached the cache, as it has by now; a processor waits for
+ * that.
  */
 struct captured {
 	uint32_t python, native;

@@ -6,7 +6,8 @@
  * A sample is taken on the program's own thread, behind t->busy, for the device of its current context only. It is
  * due after VRAMTRACE_SAMPLE_MIB MiB (64) of allocations on a device, a second after the last one at the next
  * allocation, and whenever a hook says that something else has changed. Its own cost, measured each time, decides
- * how soon the next may follow: samples take a thousandth of the time at most. While a stream is captured none is taken.
+ * how soon the next may follow: samples take a thousandth of the time at most. While a stream is captured, none is
+ * taken.
  *
  * One sample is PROCESS_INFO (where NVML tells it, at a pace of its own), POOL_INFO (where the device's pools have
  * been used) and, last, MEMORY_INFO.

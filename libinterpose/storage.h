@@ -19,7 +19,7 @@ struct storage {
 	bool is_locked;             /* the file system has locks */
 	int ring_fd;                /* -1: anonymous */
 	int ring_folder_fd;         /* its folder: the program may change its root */
-	int folder_fd;              /* the recording's: the program may change its directory or root, others move this */
+	int folder_fd;              /* the recording's: the program may change directory or root, others move this */
 	char trace_name[NAME_MAX + 1]; /* in it; ends in .vtr.new until it is published */
 	char ring_path[PATH_MAX];   /* "" if anonymous */
 	uint8_t *base;              /* the mapping: room for IP_RING_MAX rings, nr_rings of them present */

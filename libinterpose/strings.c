@@ -57,7 +57,8 @@ static struct slot *find(struct ip_strings *s, uint32_t type, uint64_t hash, con
 		struct slot *slot = &s->slot[i];
 		const char *here = atomic_load_explicit(&slot->text, memory_order_acquire);
 
-		*known = here && slot->hash == hash && slot->type == type && slot->len == len && !memcmp(here, text, len);
+		*known = here && slot->hash == hash && slot->type == type && slot->len == len &&
+			 !memcmp(here, text, len);
 		if (!here || *known)
 			return slot;
 	}

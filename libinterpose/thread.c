@@ -182,7 +182,8 @@ static bool is_left(struct ip_thread *t, const void *frame)
 		t->left = true;
 		ip_lost();
 	}
-	return t->left && atomic_load(&nr_forgotten) < FORGOTTEN_MAX && atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
+	return t->left && atomic_load(&nr_forgotten) < FORGOTTEN_MAX &&
+	       atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
 }
 
 struct ip_thread *ip_thread_get_slowly(const void *frame)

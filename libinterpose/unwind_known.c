@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A word that leads to a caller is kept in one of ours: where it lies, seen from the stack's first sp, and its value. */
+/* A word that leads to a caller is kept in one of ours: where it lies from the stack's first sp, and its value. */
 #include "unwind_known.h"
 
 #include <string.h>

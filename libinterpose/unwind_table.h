@@ -76,7 +76,7 @@ struct unwind_thread {
  */
 enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at);
 
-/* The next capture may repeat a stack that was walked before: the rules hold, and it is not their turn to be checked. */
+/* The next capture may repeat a stack walked before: the rules hold, and it is not their turn to be checked. */
 bool unwind_table_holds(const struct unwind_thread *u);
 
 /* Replace the levels by u->fresh[0..nr), innermost first, of which ip and sp are known. */

@@ -331,8 +331,8 @@ bool sim_mailbox_join(struct sim_mailbox *box)
 			if (mailbox_has_ended(box, peer))
 				return mailbox_nr_joined(box) == box->nr_ranks;
 		if (patience_mention(&patience))
-			fprintf(stderr, "simgpu: rank %d: %d of %d ranks have joined after %d s\n", name_of(box, box->rank),
-				nr_joined, box->nr_ranks, PATIENCE_MENTION_SECONDS);
+			fprintf(stderr, "simgpu: rank %d: %d of %d ranks have joined after %d s\n",
+				name_of(box, box->rank), nr_joined, box->nr_ranks, PATIENCE_MENTION_SECONDS);
 		if (patience_over(&patience, limit))
 			return false;
 	}

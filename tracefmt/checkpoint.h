@@ -38,7 +38,7 @@ struct tfmt_checkpoint {
 /* Write the checkpoint's fields at p; returns the byte behind them. */
 uint8_t *tfmt_checkpoint_put(uint8_t *p, const struct tfmt_checkpoint *c);
 
-/* Add the fields of both behind others, where they are not 0; at most TFMT_DROPPED_MAX bytes. Returns the byte behind. */
+/* Add what is not 0 of both behind other fields; at most TFMT_DROPPED_MAX bytes. Returns the byte behind. */
 #define TFMT_DROPPED_MAX 14
 uint8_t *tfmt_checkpoint_put_dropped(uint8_t *p, uint32_t nr_dropped, uint32_t nr_left_out);
 

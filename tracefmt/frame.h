@@ -49,7 +49,7 @@ enum tfmt_frame_state tfmt_frame_check(const uint8_t *bytes, size_t available, s
 /* Read len bytes of a file from an offset on. Returns 0, or TFMT_E_IO with errno set (EIO: it ends there). */
 int tfmt_read_at(int fd, uint8_t *to, size_t len, uint64_t offset);
 
-/* Write len bytes to a file from an offset on. Returns 0, or TFMT_E_IO with errno set; some may have been written then. */
+/* Write len bytes to a file from an offset on. Returns 0, or TFMT_E_IO with errno set: then some may be written. */
 int tfmt_write_at(int fd, const uint8_t *from, size_t len, uint64_t offset);
 
 /* XXH64 of the bytes of a header, or of a frame, but for the 8 in which it is stored, at this place. */

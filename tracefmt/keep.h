@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recorder's writer: it writes checkpoints into the trace, can leave out all that lies before one of them, and lists
- * them in an index at the end. FORMAT.md, "Checkpoints", says what they hold; tracefmt.h has the calls. Internal to tracefmt.
+ * them in an index at the end. FORMAT.md, "Checkpoints", says what they hold; tracefmt.h has the calls. Internal to
+ * tracefmt.
  */
 #ifndef TFMT_KEEP_H
 #define TFMT_KEEP_H

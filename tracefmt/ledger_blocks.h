@@ -9,7 +9,7 @@
 #include "tracefmt/ledger.h"
 #include "tracefmt/varint.h"
 
-/* The slot of the live block with this key; false: there is none. Tensors are found if the ledger has their addresses. */
+/* The slot of the live block with this key; false: none. Tensors are found if the ledger has their addresses. */
 bool tfmt_ledger_find(const struct tfmt_ledger *l, unsigned group, unsigned device, uint64_t address, uint32_t *slot);
 
 /*

@@ -369,8 +369,8 @@ static struct merge_limit merge_limit(const struct tfmt_merge *m, unsigned domai
 }
 
 /*
- * Copy records of a ring that is in no queue, as long as they are what tfmt_merge_next() would give: of the domain, due,
- * and before all others. Most records come so, and are copied once. Returns how many.
+ * Copy records of a ring that is in no queue, as long as they are what tfmt_merge_next() would give: of the domain,
+ * due, and before all others. Most records come so, and are copied once. Returns how many.
  */
 static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, struct tfmt_event *ev, uint32_t max)
 {

@@ -19,7 +19,8 @@ struct seek {
 	struct tfmt_frame_core core;
 	uint8_t *list;             /* payload of an INDEX frame */
 	uint32_t next_sequence;    /* of the definitions taken in: at least */
-	uint64_t definitions_to, checkpoint_definitions_to; /* bytes of the definition ring, behind these and at the place */
+	/* Bytes of the definition ring, behind these and at the place. */
+	uint64_t definitions_to, checkpoint_definitions_to;
 	uint64_t highest[TFMT_NR_HIGHEST], checkpoint_highest[TFMT_NR_HIGHEST]; /* ids of definitions, likewise */
 };
 
@@ -50,7 +51,8 @@ static bool read_frame(struct seek *s, uint64_t offset, enum tfmt_frame_type typ
 	len = (size_t)frame_bytes(&s->core);
 	return !tfmt_read_at(s->r->fd, s->frame, len, offset) &&
 	       tfmt_frame_check(s->frame, len, &s->core) == TFMT_FRAME_GOOD &&
-	       !tfmt_checkpoint_get(&s->r->incoming, s->frame + TFMT_FRAME_CORE, s->core.header_bytes - TFMT_FRAME_CORE);
+	       !tfmt_checkpoint_get(&s->r->incoming, s->frame + TFMT_FRAME_CORE,
+				    s->core.header_bytes - TFMT_FRAME_CORE);
 }
 
 static bool unpack(struct seek *s)
@@ -228,7 +230,7 @@ static bool definitions_are_all(const struct seek *s)
 	       !memcmp(s->highest, s->checkpoint_highest, sizeof(s->highest));
 }
 
-/* Returns 0: the place is known, or the index has none. TFMT_E_DAMAGED: there is no index, or it does not tell the truth. */
+/* Returns 0: the place is known, or the index has none. TFMT_E_DAMAGED: there is no index, or it is not true. */
 static int look_in_index(struct seek *s)
 {
 	uint64_t begin, end, behind;
@@ -248,7 +250,10 @@ static int look_in_index(struct seek *s)
 
 /* ---- without it ------------------------------------------------------------------------------ */
 
-/* Is it the frame that comes next? What a flight recorder has left out is not missing. Of events only the header is read. */
+/*
+ * Is it the frame that comes next? What a flight recorder has left out is not missing. Of events only the header is
+ * read.
+ */
 static bool goes_on(struct seek *s, uint64_t offset, uint32_t sequence, bool has_events)
 {
 	const struct tfmt_checkpoint *in = &s->r->incoming;

@@ -17,7 +17,8 @@ struct copy {
 	bool repair;
 	uint32_t sequence;     /* of the original's next frame */
 	uint64_t next_ordinal; /* behind what has been copied */
-	unsigned nr_places, nr_gaps; /* damage that the reader told of; places where the copy tells that frames are missing */
+	unsigned nr_places;    /* damage that the reader told of */
+	unsigned nr_gaps;      /* places where the copy tells that frames are missing */
 	uint8_t *payload;  /* TFMT_FRAME_RAW_MAX bytes */
 	int error;
 };
@@ -80,7 +81,8 @@ static void copy_events(struct tfmt_copier *copier, const struct tfmt_frame_core
 {
 	struct copy *c = (struct copy *)copier;
 	bool events = core->type == TFMT_TYPE_EVENTS;
-	size_t len = known_columns(c->payload, payload, core->raw_bytes, events ? TFMT_NR_EVENT_COLUMNS : TFMT_NR_COLUMNS);
+	unsigned nr_columns = events ? TFMT_NR_EVENT_COLUMNS : TFMT_NR_COLUMNS;
+	size_t len = known_columns(c->payload, payload, core->raw_bytes, nr_columns);
 
 	copy_note(c, tfmt_writer_events(c->w, (enum tfmt_frame_type)core->type, c->payload, len, core->nr_records));
 	c->next_ordinal += events ? core->nr_records : 0;

@@ -87,7 +87,7 @@ enum tfmt_kind {
 	                           address = its handle, size = bytes known of it (0 = not known) */
 	TFMT_OBJECT_GONE = 16,  /* ... and ended */
 	TFMT_OBJECT_SET = 17,   /* a limit, attribute or trim of it: aux = which (the driver's number), size = value */
-	TFMT_GRAPH_LAUNCH = 18, /* of one with allocation nodes: address = the executable graph; aux = 1 if only uploaded */
+	TFMT_GRAPH_LAUNCH = 18, /* of one with allocation nodes: address = executable graph; aux = 1 if only uploaded */
 	TFMT_POOL_INFO = 19,    /* a sample of a memory pool: address = pool (0 = the device's graph memory), size =
 	                           bytes reserved, aux = bytes used */
 	TFMT_PROCESS_INFO = 20, /* a sample by process: size = bytes of this process, aux = bytes of all others */
@@ -102,7 +102,7 @@ enum tfmt_kind {
 	TFMT_PHASE_END = 27,
 	TFMT_ALLOCATOR = 28,    /* the framework's allocator tells of itself: aux = enum tfmt_allocator_action, and
 	                           TFMT_ALLOCATOR_IN_TENSOR; no stacks */
-	TFMT_UNHOOKED = 29,     /* a memory call that a profiling interface saw and no hook did; aux = enum tfmt_unhooked */
+	TFMT_UNHOOKED = 29,     /* a memory call that profiling saw and no hook did; aux = enum tfmt_unhooked */
 	TFMT_NR_KINDS
 };
 
@@ -315,7 +315,7 @@ enum tfmt_def_type {
 
 enum tfmt_frame_kind {
 	TFMT_FRAME_PYTHON = 1, /* a = code id, b = position in code units (-1: not started) */
-	TFMT_FRAME_NATIVE = 2, /* a = instruction address (a return address but for the innermost), b = 1: runs Python */
+	TFMT_FRAME_NATIVE = 2, /* a = instruction address (of a return but for the innermost), b = 1: runs Python */
 	TFMT_FRAME_CUT = 3,    /* stands for a = number of older frames left out, 0 = nobody knows how many */
 	TFMT_FRAME_NODE = 4,   /* an autograd node that runs: a = TFMT_DEF_STRING id of its class; b = 1: older frames
 	                          are those of the forward call that made the node; 0: of what runs it */
@@ -383,7 +383,7 @@ struct tfmt_record {
  */
 struct tfmt_ring {
 	uint64_t head;           /* producer */
-	uint32_t processor;      /* on which it wrote a record lately, plus 1; 0 = not known. The recorder's own affair */
+	uint32_t processor;      /* on which it wrote lately, plus 1; 0 = not known. The recorder's own affair */
 	uint8_t pad0[52];
 	uint64_t tail;           /* drain */
 	uint8_t pad1[56];
@@ -551,7 +551,8 @@ int tfmt_writer_flush(struct tfmt_writer *w, const struct tfmt_merge *merge, uin
  *
  * tfmt_writer_keep() comes before the first event: from now on the writer remembers what a checkpoint needs, about
  * 32 bytes for each live block. tfmt_writer_checkpoint() writes one, when nothing is buffered; before
- * the first event, and once the interpreter is finalising, it writes none. step is a number of the caller's that grows. Both return 0, TFMT_E_IO or TFMT_E_NOMEM.
+ * the first event, and once the interpreter is finalising, it writes none. step is a number of the caller's that grows.
+ * Both return 0, TFMT_E_IO or TFMT_E_NOMEM.
  */
 int tfmt_writer_keep(struct tfmt_writer *w);
 int tfmt_writer_checkpoint(struct tfmt_writer *w, uint64_t step);
@@ -676,7 +677,7 @@ struct tfmt_summary {
 	bool complete;          /* nothing lost, cut, damaged or given up, recording not stopped early */
 	/* What a flight recorder dropped before the recording begins: counted in nr_events, and no loss. */
 	uint64_t dropped_events, dropped_frames;
-	uint64_t window_ns; /* then, or after tfmt_reader_seek(), the time of the latest of them, CLOCK_MONOTONIC; else 0 */
+	uint64_t window_ns;     /* time of the latest of them, or after tfmt_reader_seek(), CLOCK_MONOTONIC; else 0 */
 	uint32_t stop;          /* enum tfmt_stop */
 	int stop_errno;
 	uint64_t stop_time_ns;
@@ -684,8 +685,8 @@ struct tfmt_summary {
 };
 
 /*
- * Open a trace, a file or a pipe; its ring file, if one is found (beside it, or header.ring_path), is joined at the end.
- * A pipe with a name waits for a writer.
+ * Open a trace, a file or a pipe; its ring file, if one is found (beside it, or header.ring_path), is joined at the
+ * end. A pipe with a name waits for a writer.
  * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first
  * byte that could not be understood; on TFMT_E_IO errno is set. tfmt_reader_close(NULL) is allowed.
  */
@@ -709,7 +710,8 @@ int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev);
 /*
  * Go, before anything else has been read, to the last checkpoint before a time (CLOCK_MONOTONIC): what is live there
  * comes next as events that are `before`, then all that happened from there on, some of it earlier than that time, as
- * if all had been read. The index at the end of the trace leads there; without one, or a wrong one, the frames' headers do.
+ * if all had been read. The index at the end of the trace leads there; without one, or a wrong one, the frames' headers
+ * do.
  * Returns 1; 0 where there is no such checkpoint, or of a pipe: the recording is read from its beginning;
  * TFMT_E_INVALID, or TFMT_E_NOMEM: then only closing is left. What was passed over is counted in the summary's
  * nr_events; whether it is damaged is not known.
@@ -718,13 +720,14 @@ int tfmt_reader_seek(struct tfmt_reader *r, uint64_t time_ns);
 
 /*
  * The figures of the whole job before the recording begins, of which a flight recorder has dropped the beginning, or
- * before the place that was sought; NULL: neither, or they were damaged. Known once the first event that is not `before` has been read, or the end.
+ * before the place that was sought; NULL: neither, or they were damaged. Known once the first event that is not
+ * `before` has been read, or the end.
  */
 const struct tfmt_figures *tfmt_reader_figures(const struct tfmt_reader *r);
 
 /*
- * Likewise how the job went until then on one device: its *nr backward passes, the oldest first; NULL and 0 where none is
- * known. Of a very long job not all are told of (FORMAT.md, PASSES): each has its number.
+ * Likewise how the job went until then on one device: its *nr backward passes, the oldest first; NULL and 0 where none
+ * is known. Of a very long job not all are told of (FORMAT.md, PASSES): each has its number.
  */
 const struct tfmt_pass *tfmt_reader_passes(const struct tfmt_reader *r, uint32_t device, uint32_t *nr);
 

@@ -19,7 +19,7 @@ TFMT_WIDE static inline __m512i last_lanes(const uint64_t *value, uint32_t nr)
 	return _mm512_maskz_loadu_epi64((__mmask8)_bzhi_u32(0xff, nr), value);
 }
 
-/* Values of at most eight bytes, of which the lanes in `wanted` (all their bytes' bits) are put; 64 bytes are written. */
+/* Of values of at most eight bytes, put the lanes in `wanted` (all their bytes' bits); 64 bytes are written. */
 TFMT_WIDE static inline uint8_t *put_lanes(uint8_t *p, __m512i value, uint64_t wanted)
 {
 	const __m512i sevens = _mm512_set1_epi64(0x312a231c150e0700); /* the bits that each byte begins with */

@@ -408,7 +408,8 @@ int tfmt_writer_batch(struct tfmt_writer *w, struct tfmt_event *ev, uint32_t nr)
 	writer_note_orders(w, ev, nr);
 	/* The reader knows a free's stream from the allocation. No branch here: none could be foreseen. */
 	for (uint32_t i = 0; i < nr; i++)
-		ev[i].stream &= (uint16_t)(((ev[i].alloc_ordinal != TFMT_NO_ORDINAL) & (ev[i].kind == TFMT_TENSOR_FREE)) - 1);
+		ev[i].stream &=
+			(uint16_t)(((ev[i].alloc_ordinal != TFMT_NO_ORDINAL) & (ev[i].kind == TFMT_TENSOR_FREE)) - 1);
 	tfmt_encoder_add(&w->encoder, ev, nr);
 	w->next_ordinal += nr;
 	return tfmt_encoder_is_full(&w->encoder);

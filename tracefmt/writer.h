@@ -43,8 +43,8 @@ int tfmt_writer_frame(struct tfmt_writer *w, enum tfmt_frame_type type, const ui
 		      uint32_t nr_records);
 
 /*
- * Of a writer that keeps a history, and has nothing buffered: write which backward passes have begun since it last was, so
- * that they stay known when these events are dropped. Returns 0 or TFMT_E_IO.
+ * Of a writer that keeps a history, and has nothing buffered: write which backward passes have begun since it last
+ * was, so that they stay known when these events are dropped. Returns 0 or TFMT_E_IO.
  */
 int tfmt_writer_put_passes(struct tfmt_writer *w);
 
