@@ -36,8 +36,11 @@ $(eval $(call FUZZ_BUILD,fuzz-afl,AFL_QUIET=1 AFL_USE_ASAN=1 AFL_USE_UBSAN=1 afl
 fuzzers: $(FUZZERS:%=$(O)/fuzz/%)
 
 ## fuzz: run every fuzzer for TIME seconds (60), on new inputs in the build folder; needs clang
-fuzz: fuzzers
-	$(Q)TIME='$(TIME)' tests/fuzz/run.sh '$(O)' $(FUZZERS)
+fuzz: $(FUZZERS:%=fuzz-one-%)
+
+# One by one is for make to say: as many at a time as it has jobs.
+$(FUZZERS:%=fuzz-one-%): fuzz-one-%: fuzzers
+	$(Q)TIME='$(TIME)' tests/fuzz/run.sh '$(O)' $*
 
 ## fuzz-afl: the same with AFL++ (Debian: afl++)
 fuzz-afl: $(FUZZERS:%=$(O)/fuzz-afl/%)
@@ -59,4 +62,4 @@ unit-fuzz: $(FUZZERS:%=$(O)/fuzz/replay_%)
 		$(O)/fuzz/replay_$$f tests/fuzz/corpus/$$f/* || exit 1; done
 	$(Q)$(O)/fuzz/replay_commands tests/fuzz/corpus/reader/* tests/golden/v1/*
 
-.PHONY: fuzz fuzz-afl fuzzers unit-fuzz
+.PHONY: fuzz fuzz-afl fuzzers unit-fuzz $(FUZZERS:%=fuzz-one-%)
