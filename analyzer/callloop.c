@@ -33,7 +33,8 @@ static struct target find_target(const char *targets, size_t targets_len, const 
 			nth_in_group += open > 0;
 			t.is_alone = false;
 		}
-		if (!t.found && (!i || !calltext_is_name(targets[i - 1])) && calltext_begins_with(targets + i, name, len)) {
+		if (!t.found && (!i || !calltext_is_name(targets[i - 1])) &&
+		    calltext_begins_with(targets + i, name, len)) {
 			t.found = true;
 			t.is_grouped = open > 0;
 			t.nth = nth;
@@ -209,7 +210,10 @@ static void cut_behind(char *over)
 	}
 }
 
-/* The loop of this text that binds the variable, from its " in " on: cut behind what it goes through. NULL: none does. */
+/*
+ * The loop of this text that binds the variable, from its " in " on: cut behind what it goes through. NULL:
+ * none does.
+ */
 static char *loop_over(char *text, const char *name, size_t len, bool within, struct target *t)
 {
 	for (char *loop = text; loop; loop = within ? strstr(loop + 1, " for ") : NULL) {
@@ -245,7 +249,8 @@ static void read_index_loop(struct callsite *c, char *over, const struct target 
 {
 	char *start, *end = strpbrk(over, ".(");
 	bool is_range = !strncmp(over, "range(", 6), is_enumerated = !strncmp(over, "enumerate(", 10);
-	bool is_keys = strstr(over, c->name) && (!end || strstr(over, ".keys(") || strstr(over, ".items(") || *end == '.');
+	bool is_keys = strstr(over, c->name) &&
+		       (!end || strstr(over, ".keys(") || strstr(over, ".items(") || *end == '.');
 	size_t len;
 
 	if (is_range || (is_enumerated && !t->nth && !t->is_grouped)) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/callbranch.h"
 #include "analyzer/callloop.h"
 #include "analyzer/calltext.h"
 #include "analyzer/pylines.h"
@@ -23,8 +24,8 @@ struct place {
 };
 
 /* The call, from its first character on, its lines joined; false where the table or the file does not have it. */
-static bool call_text(char buf[static CALLTEXT_MAX], struct sourcetext *s, const struct tfmt_code *code, int32_t position,
-		      struct pylines_span *out)
+static bool call_text(char buf[static CALLTEXT_MAX], struct sourcetext *s, const struct tfmt_code *code,
+		      int32_t position, struct pylines_span *out)
 {
 	struct pylines_span span;
 	char next[CALLTEXT_MAX];
@@ -61,6 +62,26 @@ static char *arguments_of(char *text)
 	return NULL;
 }
 
+/* ".attn[i].proj", behind a member: which of a further list's it is, is known of a number only. */
+static void add_member(struct callsite *c, const char *text)
+{
+	size_t len = strlen(c->behind), end;
+
+	for (; *text && len + 3 < sizeof(c->behind); text += end) {
+		const char *part = text + strspn(text, ".[\"'");
+		bool is_index = *text == '[' && part == text + 1;
+
+		end = is_index ? strcspn(part, "]") : strcspn(part, ".[\"'");
+		if (end && is_index && strspn(part, "0123456789") < end)
+			len += (size_t)snprintf(c->behind + len, sizeof(c->behind) - len, "%s*", len ? "." : "");
+		else if (end)
+			len += (size_t)snprintf(c->behind + len, sizeof(c->behind) - len, "%s%.*s",
+						len ? "." : "", (int)end, part);
+		end += (size_t)(part - text);
+		end += strspn(text + end, "]\"'");
+	}
+}
+
 /* "layers[i].attn" behind "self.": a name, an index perhaps, and what follows. A number is a part of the name. */
 static bool read_member(struct callsite *c, const struct place *at, const char *text)
 {
@@ -81,10 +102,8 @@ static bool read_member(struct callsite *c, const struct place *at, const char *
 		calltext_copy(c->behind, index, strlen(index));
 	else
 		callloop_index(c, at->sources, at->code, at->line, index);
-	if (text[end] == ']' && text[end + 1] == '.') {
-		from = strlen(c->behind);
-		snprintf(c->behind + from, sizeof(c->behind) - from, "%s%s", from ? "." : "", text + end + 2);
-	}
+	if (text[end] == ']' && text[end + 1])
+		add_member(c, text + end + 1);
 	return len > 0;
 }
 
@@ -108,7 +127,16 @@ static const char *assigned(const struct place *at, const char *line, const char
 static bool read_parameter(struct callsite *c, const struct place *at, const char *name, size_t len)
 {
 	int nr = calltext_parameter(at->sources, at->code, name, len);
+	char outer_name[CALLTEXT_MAX];
+	struct tfmt_code outer;
+	const char *maker;
+	size_t maker_len;
 
+	if (nr < 0 && calltext_enclosing(&outer, outer_name, at->sources, at->code)) {
+		nr = calltext_parameter(at->sources, &outer, name, len);
+		maker = calltext_function(&outer, &maker_len);
+		calltext_copy(c->maker, maker, maker_len);
+	}
 	if (nr < 0)
 		return false;
 	c->parameter = nr + 1;
@@ -123,9 +151,13 @@ static void read_local_list(struct callsite *c, const struct place *at, uint32_t
 	char above[CALLTEXT_MAX];
 
 	for (uint32_t i = line; i >= first && i; i--) {
-		const char *member = calltext_line(above, at->sources, at->code, i) ? assigned(at, above, c->name, len) : NULL;
+		const char *member = calltext_line(above, at->sources, at->code, i)
+					     ? assigned(at, above, c->name, len)
+					     : NULL;
 
-		if (member && !member[strspn(member, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")]) {
+		if (member &&
+		    !member[strspn(member,
+				   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")]) {
 			calltext_copy(c->name, member, strlen(member));
 			c->is_variable = false;
 			return;
@@ -135,7 +167,8 @@ static void read_local_list(struct callsite *c, const struct place *at, uint32_t
 }
 
 /* A loop of this line, or a comprehension on the next ones, binds the variable. */
-static bool read_loop(struct callsite *c, const struct place *at, uint32_t line, uint32_t first, const char *name, size_t len)
+static bool read_loop(struct callsite *c, const struct place *at, uint32_t line, uint32_t first,
+		      const char *name, size_t len)
 {
 	char text[CALLTEXT_MAX];
 	bool found = calltext_line(text, at->sources, at->code, line) &&
@@ -156,8 +189,8 @@ static bool read_loop(struct callsite *c, const struct place *at, uint32_t line,
 }
 
 /*
- * Where the local variable that is called comes from: a loop around the call over a member, an assignment of one, or the
- * function's caller. What stands outside of functions has no owner, and above it those of others.
+ * Where the local variable that is called comes from: a loop around the call over a member, an assignment of
+ * one, or the function's caller. What stands outside of functions has no owner, and above it those of others.
  */
 static bool read_variable(struct callsite *c, const struct place *at, const char *text)
 {
@@ -295,6 +328,21 @@ static bool read_module(struct callsite *c, const struct place *at, const char *
 	return member ? read_member(c, at, member) : read_variable(c, at, text);
 }
 
+/* Of a member of what a loop goes through: do the conditions in the loop pass some over? */
+static void read_branch(struct callsite *c, const struct place *at, const char *called_text)
+{
+	const char *member = calltext_member_of(called_text, at->owner);
+	const char *text = member ? member : called_text;
+	char word[CALLSITE_NAME_MAX];
+	size_t len = 0;
+
+	while (calltext_is_name(text[len]))
+		len++;
+	calltext_copy(word, text, len);
+	if (c->indexed && c->loop_line && len)
+		callbranch_read(c, at->sources, at->code, at->line, word);
+}
+
 bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
 		   bool makes)
 {
@@ -311,18 +359,22 @@ bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct 
 	if (makes)
 		return c->is_super || read_target(c, sources, code, span.line, span.column, at.owner);
 	call = called(text);
-	return call && read_module(c, &at, call);
+	if (!call || !read_module(c, &at, call))
+		return false;
+	read_branch(c, &at, call);
+	return true;
 }
 
 /* The argument for the parameter: by its name, or by its number, behind the function where another calls that. */
 static const char *argument_of(char *text, const struct tfmt_code *callee, const struct callsite *of, size_t *len)
 {
-	char *arguments = arguments_of(text);
+	const char *made = *of->maker ? calltext_find_word(text, of->maker) : NULL;
+	char *arguments = made ? text + (made - text) + strlen(of->maker) : arguments_of(text);
 	size_t function_len, name_len = strlen(of->parameter_name);
 	const char *function = calltext_function(callee, &function_len), *argument;
 	uint32_t from = 0;
 
-	if (!arguments)
+	if (!arguments || *arguments != '(' || (*of->maker && !made))
 		return NULL;
 	*arguments++ = 0;
 	for (uint32_t i = 0; (argument = calltext_listed(arguments, i, len)) != NULL; i++) {
@@ -338,8 +390,8 @@ static const char *argument_of(char *text, const struct tfmt_code *callee, const
 	return argument && *argument != '*' ? argument : NULL;
 }
 
-bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
-			    const struct tfmt_code *callee, const struct callsite *of)
+bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code,
+			    int32_t position, const struct tfmt_code *callee, const struct callsite *of)
 {
 	struct place at = { .sources = sources, .code = code };
 	char text[CALLTEXT_MAX];
@@ -359,6 +411,7 @@ bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, cons
 	calltext_owner(at.owner, sources, code);
 	if (!read_module(c, &at, argument))
 		return false;
+	read_branch(c, &at, argument);
 	add_behind(c, of->behind);
 	return true;
 }

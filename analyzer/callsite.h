@@ -20,6 +20,9 @@ struct callsite {
 	bool indexed; /* one of several: its number is that of the call */
 	uint32_t loop_line; /* ... of a loop that begins on this line; 0 = not known */
 	uint32_t first;     /* ... the first call's */
+	uint32_t branch;    /* ... the line of an `if`, each arm of which calls members of it; 0 = none does */
+	bool may_skip;      /* ... which may pass members over */
+	bool skips;         /* ... some of them rather than others */
 	bool is_any;     /* which one is not known: the order is not the list's */
 	bool is_unbound; /* nothing in the function gives the index; of a single call it tells nothing */
 	bool by_key;     /* one of an nn.ModuleDict: the number is that of the call, its key is not known */
@@ -27,6 +30,7 @@ struct callsite {
 	char listed[CALLSITE_LISTED_MAX][CALLSITE_NAME_MAX];
 	int parameter; /* the function gets what it calls: as which argument, 1 the first; 0 = it does not */
 	char parameter_name[CALLSITE_NAME_MAX];
+	char maker[CALLSITE_NAME_MAX]; /* ... or the function that made it does, of this name; "" = it is its own */
 	bool is_variable; /* the name is a local variable's, that says nothing of the model's own names */
 	bool is_super; /* `super().__init__()`: no call of another module */
 };
@@ -39,10 +43,10 @@ bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct 
 		   bool makes);
 
 /*
- * Of a call whose module is a parameter of its function (`callee`): what is given for it at this position of the code that
- * calls the function. false as above.
+ * Of a call whose module is a parameter of its function (`callee`): what is given for it at this position of
+ * the code that calls the function. false as above.
  */
-bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
-			    const struct tfmt_code *callee, const struct callsite *of);
+bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code,
+			    int32_t position, const struct tfmt_code *callee, const struct callsite *of);
 
 #endif

@@ -101,8 +101,8 @@ const char *calltext_listed(const char *text, uint32_t nr, size_t *len)
 }
 
 /*
- * The function that the code is, or is within: "forward" of "GPT.forward.<locals>.<listcomp>", and of the class that is in
- * a function, "main.<locals>.Net.forward".
+ * The function that the code is, or is within: "forward" of "GPT.forward.<locals>.<listcomp>", and of the
+ * class that is in a function, "main.<locals>.Net.forward".
  */
 static const char *outermost(const struct tfmt_code *code, size_t *len)
 {
@@ -145,14 +145,16 @@ static const char *defines(const char *line, const char *name, size_t len)
 }
 
 /*
- * The line that begins "def NAME(", 0 if it is not found. The code begins with its decorators; what is (`within`) another
- * function lies further down in that.
+ * The line that begins "def NAME(", 0 if it is not found. The code begins with its decorators; what is
+ * (`within`) another function lies further down in that.
  */
-static uint32_t definition(struct sourcetext *s, const struct tfmt_code *code, const char *name, size_t len, bool within)
+static uint32_t definition(struct sourcetext *s, const struct tfmt_code *code, const char *name, size_t len,
+			   bool within)
 {
 	char line[CALLTEXT_MAX];
 
-	for (uint32_t nr = 0; nr < (within ? METHOD_LINES : DECORATOR_LINES) && (!within || nr < code->first_line); nr++) {
+	for (uint32_t nr = 0;
+	     nr < (within ? METHOD_LINES : DECORATOR_LINES) && (!within || nr < code->first_line); nr++) {
 		uint32_t i = within ? code->first_line - nr : code->first_line + nr;
 
 		if (calltext_line(line, s, code, i) && defines(line, name, len))
@@ -194,7 +196,8 @@ static bool is_method(struct sourcetext *s, const struct tfmt_code *code)
 	size_t len;
 	const char *name = outermost(code, &len);
 
-	return name > code->name && len && !(calltext_line(text, s, code, code->first_line) && strstr(text, "@staticmethod"));
+	return name > code->name && len &&
+	       !(calltext_line(text, s, code, code->first_line) && strstr(text, "@staticmethod"));
 }
 
 void calltext_owner(char out[static CALLSITE_NAME_MAX], struct sourcetext *s, const struct tfmt_code *code)
@@ -228,4 +231,23 @@ int calltext_parameter(struct sourcetext *s, const struct tfmt_code *code, const
 		if (calltext_begins_with(listed, name, len))
 			return (int)(i - own);
 	return -1;
+}
+
+bool calltext_enclosing(struct tfmt_code *outer, char name[static CALLTEXT_MAX], struct sourcetext *s,
+			const struct tfmt_code *code)
+{
+	static const char within[] = ".<locals>.";
+	const char *end = NULL, *function;
+	size_t len;
+
+	for (const char *p = strstr(code->name, within); p; p = strstr(p + 1, within))
+		end = p;
+	if (!end)
+		return false;
+	snprintf(name, CALLTEXT_MAX, "%.*s", (int)(end - code->name), code->name);
+	*outer = *code;
+	outer->name = name;
+	function = calltext_function(outer, &len);
+	outer->first_line = definition(s, code, function, len, true);
+	return outer->first_line;
 }

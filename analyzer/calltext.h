@@ -25,8 +25,8 @@ const char *calltext_find_word(const char *text, const char *word);
 int calltext_open_brackets(const char *text, size_t len);
 
 /*
- * The nr-th of what the text lists, up to the bracket that closes it, or its end: *len characters, blanks around it left
- * out. NULL if there are not so many.
+ * The nr-th of what the text lists, up to the bracket that closes it, or its end: *len characters, blanks
+ * around it left out. NULL if there are not so many.
  */
 const char *calltext_listed(const char *text, uint32_t nr, size_t *len);
 
@@ -43,6 +43,13 @@ uint32_t calltext_first_line(struct sourcetext *s, const struct tfmt_code *code)
 
 /* Which of the function's parameters has this name, 0 the first behind a method's own object; -1: none. */
 int calltext_parameter(struct sourcetext *s, const struct tfmt_code *code, const char *name, size_t len);
+
+/*
+ * The function that this code's is defined in, as a code that calltext_parameter() reads; `name` keeps its
+ * name. false: it is defined in none.
+ */
+bool calltext_enclosing(struct tfmt_code *outer, char name[static CALLTEXT_MAX], struct sourcetext *s,
+			const struct tfmt_code *code);
 
 /* "run" of "Net.run" and "run"; *len its length. */
 const char *calltext_function(const struct tfmt_code *code, size_t *len);

@@ -3,13 +3,14 @@
 #include "analyzer/modulecalls.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static struct modulecalls *slot_of(const struct modulecalls_table *t, uint32_t owner, uint32_t caller)
+static struct modulecalls *slot_of(const struct modulecalls_table *t, const struct modulecalls_key *key)
 {
-	uint64_t hash = (owner * 0x9e3779b97f4a7c15ull ^ caller) * 0xff51afd7ed558ccdull;
+	uint64_t hash = (key->owner_path * 0x9e3779b97f4a7c15ull ^ key->place) * 0xff51afd7ed558ccdull ^ key->branch;
 	uint32_t i = (uint32_t)((hash * 0xc4ceb9fe1a85ec53ull) >> 32) & (t->room - 1);
 
-	while (t->place[i].caller && (t->place[i].owner_path != owner || t->place[i].caller != caller))
+	while (t->place[i].key.place && memcmp(&t->place[i].key, key, sizeof(*key)) != 0)
 		i = (i + 1) & (t->room - 1);
 	return &t->place[i];
 }
@@ -22,40 +23,43 @@ static bool grow(struct modulecalls_table *t)
 	if (!grown.place)
 		return false;
 	for (uint32_t i = 0; i < t->room; i++)
-		if (t->place[i].caller)
-			*slot_of(&grown, t->place[i].owner_path, t->place[i].caller) = t->place[i];
+		if (t->place[i].key.place)
+			*slot_of(&grown, &t->place[i].key) = t->place[i];
 	free(t->place);
 	*t = grown;
 	return true;
 }
 
-struct modulecalls *modulecalls_at(struct modulecalls_table *t, uint32_t owner_path, uint32_t caller)
+struct modulecalls *modulecalls_at(struct modulecalls_table *t, struct modulecalls_key key)
 {
 	struct modulecalls *c;
 
 	if (2 * t->nr >= t->room && !grow(t))
 		return NULL;
-	c = slot_of(t, owner_path, caller);
-	if (!c->caller) {
-		*c = (struct modulecalls){ .owner_path = owner_path, .caller = caller };
+	c = slot_of(t, &key);
+	if (!c->key.place) {
+		*c = (struct modulecalls){ .key = key };
 		t->nr++;
 	}
 	return c;
 }
 
-struct modulecalls *modulecalls_find(const struct modulecalls_table *t, uint32_t owner_path, uint32_t caller)
+struct modulecalls *modulecalls_find(const struct modulecalls_table *t, struct modulecalls_key key)
 {
-	struct modulecalls *c = t->room ? slot_of(t, owner_path, caller) : NULL;
+	struct modulecalls *c = t->room ? slot_of(t, &key) : NULL;
 
-	return c && c->caller ? c : NULL;
+	return c && c->key.place ? c : NULL;
 }
 
-/* Of which member of a sequence the call is: some of them may not have been seen. */
-static uint32_t member_of_sequence(const struct modulecalls *c, const struct sequence *sequence, const char *forward)
+/* The member behind number `before`, -1 the first: of those between, nothing may have been seen. */
+static uint32_t next_member(struct modulecalls *c, const struct sequence *sequence, int32_t before,
+			    const struct modulelevel *l)
 {
-	int32_t next = c->nr < SEQUENCE_MAX ? sequence_next(sequence, c->nr ? (int32_t)c->member[c->nr - 1] : -1, forward) : -1;
+	int32_t next = sequence ? sequence_next(sequence, before, l->forward) : before + 1;
 
-	return next < 0 ? c->nr : (uint32_t)next;
+	if (sequence ? next < 0 && (l->is_leaf || !sequence->is_alike) : l->is_leaf && l->site)
+		c->is_untold = true;
+	return (uint32_t)(next < 0 ? before + 1 : next);
 }
 
 uint32_t modulecalls_list_loop(const struct modulecalls *c, const struct sourceloops *loops)
@@ -66,15 +70,17 @@ uint32_t modulecalls_list_loop(const struct modulecalls *c, const struct sourcel
 	return 0;
 }
 
-static uint32_t member_of_list(struct modulecalls *c, const struct sourceloops *loops, uint32_t first)
+static uint32_t member_of_list(struct modulecalls *c, const struct sequence *sequence, const struct modulelevel *l,
+			       const struct sourceloops *loops)
 {
+	int32_t before_first = (l->site ? (int32_t)l->site->first : 0) - 1;
 	uint32_t list_loop = loops ? modulecalls_list_loop(c, loops) : 0;
 
 	if (!c->nr)
-		return first;
-	if (c->left) {
+		return next_member(c, sequence, before_first, l);
+	if (c->left && loops) {
 		c->shows_outer = true;
-		return first;
+		return next_member(c, sequence, before_first, l);
 	}
 	if (loops && list_loop && !c->left_inner) {
 		c->went_inner = true;
@@ -82,7 +88,7 @@ static uint32_t member_of_list(struct modulecalls *c, const struct sourceloops *
 	}
 	c->shows_inner |= c->left_inner;
 	c->went_outer |= loops && list_loop + 1 < loops->nr;
-	return c->member[c->nr - 1] + 1;
+	return next_member(c, sequence, (int32_t)c->member[c->nr - 1], l);
 }
 
 uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const struct sequence *sequence,
@@ -93,19 +99,25 @@ uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const stru
 	if (l->site) {
 		c->loop_line = l->site->loop_line;
 		c->is_unbound = l->site->is_unbound;
+		c->may_skip |= l->site->may_skip;
+		c->skips |= l->site->skips;
 	}
-	if (c->instance != instance)
+	if (c->instance != instance) {
+		c->varies |= c->nr_before && c->nr != c->nr_before;
+		c->nr_before = c->nr;
 		c->nr = 0;
+	}
 	c->instance = instance;
 	if (c->nr == c->members_room) {
-		uint32_t room = c->members_room ? 2 * c->members_room : 8, *grown = realloc(c->member, room * sizeof(*grown));
+		uint32_t room = c->members_room ? 2 * c->members_room : 8,
+			 *grown = realloc(c->member, room * sizeof(*grown));
 
 		if (!grown)
 			return 0;
 		c->member = grown;
 		c->members_room = room;
 	}
-	number = sequence ? member_of_sequence(c, sequence, l->forward) : member_of_list(c, loops, l->site ? l->site->first : 0);
+	number = l->indexed ? member_of_list(c, sequence, l, loops) : c->nr;
 	c->member[c->nr++] = number;
 	c->most = c->nr > c->most ? c->nr : c->most;
 	c->left = c->left_inner = false;
@@ -121,9 +133,12 @@ uint32_t modulecalls_number_back(struct modulecalls *c, uint32_t instance)
 
 bool modulecalls_are_numbered(const struct modulecalls_table *t, const struct modulecalls *c)
 {
-	const struct modulecalls *outer = c->outer_caller ? modulecalls_find(t, c->outer_path, c->outer_caller) : NULL;
+	const struct modulecalls *outer = c->outer.place ? modulecalls_find(t, c->outer) : NULL;
 
-	if (c->is_unbound && c->most == 1)
+	/* The latest call of the owner may have been cut short. */
+	if (c->skips || (c->may_skip && (c->varies || c->nr > c->nr_before)))
+		return false;
+	if (c->is_untold || (c->is_unbound && c->most == 1))
 		return false;
 	if ((c->went_outer && !c->shows_outer) || (c->went_inner && !c->shows_inner))
 		return false;

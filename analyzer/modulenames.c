@@ -81,8 +81,9 @@ static bool is_any_of_list(struct modulepaths *m, const struct unnumbered *un, c
 
 	/* Owners of the same depth only: a path is settled after those that are less deep, and by nothing else. */
 	for (uint32_t i = 0; i < un->nr; i++)
-		if (!strcmp(un->place[i]->name, p->name) && modulepaths_depth(m, un->place[i]->owner_path) == depth &&
-		    settle(m, un, un->place[i]->owner_path) == p->parent)
+		if (!strcmp(un->place[i]->name, p->name) &&
+		    modulepaths_depth(m, un->place[i]->key.owner_path) == depth &&
+		    settle(m, un, un->place[i]->key.owner_path) == p->parent)
 			return true;
 	return false;
 }
@@ -114,7 +115,7 @@ static void settle_all(struct modulepaths *m)
 	for (uint32_t i = 0; i < m->calls.room && m->nr_settled; i++) {
 		const struct modulecalls *c = &m->calls.place[i];
 
-		if (c->caller && c->name && !modulecalls_are_numbered(&m->calls, c))
+		if (c->key.place && c->name && !modulecalls_are_numbered(&m->calls, c))
 			un.place[un.nr++] = c;
 	}
 	for (uint32_t path = 1; path <= m->nr_settled && un.nr; path++)
@@ -166,8 +167,8 @@ const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_
 		if (p->is_any && used < size)
 			used += (size_t)snprintf(buf + used, size - used, used ? ".*" : "*");
 		if (p->indexed && used < size)
-			used += (size_t)snprintf(buf + used, size - used, p->by_key ? "%s<%u>" : "%s%u", used ? "." : "",
-						 p->index);
+			used += (size_t)snprintf(buf + used, size - used, p->by_key ? "%s<%u>" : "%s%u",
+						 used ? "." : "", p->index);
 	}
 	return buf;
 }

@@ -15,6 +15,7 @@ struct open_call {
 	int32_t first; /* position in the callee of its first allocation */
 	uint32_t first_callee, first_stack; /* of that: the callee's frame, and the whole stack */
 	uint32_t list; /* it has called a member of a list: the call's frame, the latest; 0 = it has not */
+	struct modulecalls_key of_list; /* ... its calls */
 };
 
 struct direction {
@@ -63,15 +64,20 @@ static bool may_be_next(struct modulepaths *m, const struct modulestack *s, uint
 	return !s->makes && (s->level[nr].indexed || (loops && loops->nr));
 }
 
+static struct modulecalls_key key_of(uint32_t owner_path, const struct modulelevel *l)
+{
+	return (struct modulecalls_key){ .owner_path = owner_path, .place = l->place, .branch = l->branch };
+}
+
 static struct modulecalls *place_of(const struct modulepaths *m, const struct direction *d, const struct modulestack *s,
 				    uint32_t nr)
 {
-	return modulecalls_find(&m->calls, nr ? d->open[nr - 1].path : 0, s->level[nr].caller);
+	return modulecalls_find(&m->calls, key_of(nr ? d->open[nr - 1].path : 0, &s->level[nr]));
 }
 
 /* Of the call at level `nr`, and of those that began with it. The innermost such; NULL: none. */
-static struct modulecalls *note_looks_alike(struct modulepaths *m, const struct direction *d, const struct modulestack *s,
-					    uint32_t nr)
+static struct modulecalls *note_looks_alike(struct modulepaths *m, const struct direction *d,
+					    const struct modulestack *s, uint32_t nr)
 {
 	struct modulecalls *innermost = NULL;
 
@@ -86,20 +92,22 @@ static struct modulecalls *note_looks_alike(struct modulepaths *m, const struct 
 	return innermost;
 }
 
-/* Members of a list that are called in a loop that their owner, at level nr - 1, began with: is it still the same one? */
+/*
+ * Members of a list that are called in a loop that their owner, at level nr - 1, began with: is it still the
+ * same one?
+ */
 static void note_loop_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
 			 struct modulecalls *c)
 {
-	uint32_t first = nr ? modulestacks_frame_beside(m->reader, d->open[nr - 1].first_stack, c->caller) : 0;
+	uint32_t caller = s->level[nr].caller;
+	uint32_t first = nr ? modulestacks_frame_beside(m->reader, d->open[nr - 1].first_stack, caller) : 0;
 	const struct modulecalls *outer;
 
-	if (!first || s->level[nr - 1].sequence || in_one_loop(m, first, c->caller) != 1)
+	if (!first || s->level[nr - 1].sequence || in_one_loop(m, first, caller) != 1)
 		return;
 	outer = note_looks_alike(m, d, s, nr - 1);
-	if (outer) {
-		c->outer_path = outer->owner_path;
-		c->outer_caller = outer->caller;
-	}
+	if (outer)
+		c->outer = outer->key;
 }
 
 /* Has the owner allocated something else since the latest event in a call here? */
@@ -107,15 +115,16 @@ static bool is_apart(struct modulepaths *m, const struct direction *d, const str
 {
 	const struct modulestack *before = d->stack ? stack_of(m, d->stack) : NULL;
 
-	return before && (before->nr_levels <= nr || before->level[nr].caller != l->caller);
+	return before && (before->nr_levels <= nr || before->level[nr].place != l->place ||
+			  before->level[nr].branch != l->branch);
 }
 
 static uint32_t number_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
 			  const struct open_call *owner, bool back)
 {
-	const struct sequence *sequence = nr ? s->level[nr - 1].sequence : NULL;
 	const struct modulelevel *l = &s->level[nr];
-	struct modulecalls *c = modulecalls_at(&m->calls, owner->path, l->caller);
+	const struct sequence *sequence = nr && s->level[nr - 1].sequence ? s->level[nr - 1].sequence : l->list;
+	struct modulecalls *c = modulecalls_at(&m->calls, key_of(owner->path, l));
 	const struct sourceloops *loops = NULL;
 
 	if (!c)
@@ -126,7 +135,8 @@ static uint32_t number_of(struct modulepaths *m, const struct direction *d, cons
 		c->apart |= is_apart(m, d, l, nr);
 	if (l->indexed && !s->makes) {
 		c->name = l->name;
-		loops = nr ? loops_of(m, l->caller) : NULL; /* the program's own loops go over steps and batches, too */
+		/* The program's own loops go over steps and batches, too; an nn.Sequential's own is no other's. */
+		loops = nr && !s->level[nr - 1].sequence ? loops_of(m, l->caller) : NULL;
 		if (c->instance == owner->instance && c->nr)
 			note_loop_of(m, d, s, nr, c);
 	}
@@ -168,9 +178,10 @@ static void note_left(struct modulepaths *m, const struct direction *d, const st
 		struct modulecalls *c;
 		uint32_t at;
 
-		if (!list || (nr + 1 < s->nr_levels && s->level[nr + 1].caller == list))
+		if (!list || (nr + 1 < s->nr_levels && s->level[nr + 1].place == d->open[nr].of_list.place &&
+			      s->level[nr + 1].branch == d->open[nr].of_list.branch))
 			continue;
-		c = modulecalls_find(&m->calls, d->open[nr].path, list);
+		c = modulecalls_find(&m->calls, d->open[nr].of_list);
 		loops = loops_of(m, list);
 		if (!c || !loops || !loops->nr || modulestacks_is_generator(m->reader, list))
 			continue;
@@ -198,16 +209,16 @@ static bool has_more(const struct modulepaths *m, const struct direction *d, uin
 
 	if (!d->open[nr].list)
 		return false;
-	c = modulecalls_find(&m->calls, d->open[nr].path, d->open[nr].list);
+	c = modulecalls_find(&m->calls, d->open[nr].of_list);
 	return c && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
 }
 
 /*
- * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes ahead,
- * backward back, but for a loop: that goes the other way too. Where the source shows that no loop holds both places, it is
- * a new call. Of several modules the next begins with what this one began with: forward stays behind that, backward goes
- * on as long as more of the loop is to come. For a single one there is no next: what the loop leaves out in its first
- * round may come before where the call began.
+ * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes
+ * ahead, backward back, but for a loop: that goes the other way too. Where the source shows that no loop
+ * holds both places, it is a new call. Of several modules the next begins with what this one began with:
+ * forward stays behind that, backward goes on as long as more of the loop is to come. For a single one there
+ * is no next: what the loop leaves out in its first round may come before where the call began.
  */
 static bool goes_on(struct modulepaths *m, const struct direction *d, const struct modulestack *before,
 		    const struct modulestack *now, uint32_t nr, bool back)
@@ -227,7 +238,8 @@ static bool goes_on(struct modulepaths *m, const struct direction *d, const stru
 	if (!in_loop || (in_loop < 0 && !is_in_loop(d, now, nr)))
 		return false;
 	if (back)
-		return !is->indexed || has_more(m, d, nr) || (!is_in_loop(d, now, nr) && is->position < d->open[nr].first);
+		return !is->indexed || has_more(m, d, nr) ||
+		       (!is_in_loop(d, now, nr) && is->position < d->open[nr].first);
 	if (is->position > d->open[nr].first)
 		return true;
 	if (in_loop > 0 && in_one_loop(m, d->open[nr].first_callee, is->callee) == 1)
@@ -258,8 +270,8 @@ static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t no
 }
 
 /*
- * May a loop have led from one place to the other, below the frame `callee` that both have? In the function in which they
- * part, or around a call on the way to it. -1: nobody knows.
+ * May a loop have led from one place to the other, below the frame `callee` that both have? In the function
+ * in which they part, or around a call on the way to it. -1: nobody knows.
  */
 static int looped_back(struct modulepaths *m, uint32_t before, uint32_t now, uint32_t callee)
 {
@@ -311,8 +323,8 @@ static bool is_again(const struct direction *d, const struct modulelevel *innerm
 	if (!back)
 		return d->nr_shapes && d->shape[0] == ev->shape;
 	/*
-	 * A chain of layers alike runs the same from call to call. The gradient of its input comes first, and again where
-	 * it is added to another's: those of the parameters tell.
+	 * A chain of layers alike runs the same from call to call. The gradient of its input comes first, and
+	 * again where it is added to another's: those of the parameters tell.
 	 */
 	if (d->first_stack != ev->python_stack)
 		return false;
@@ -340,24 +352,25 @@ static uint32_t going_on(struct modulepaths *m, const struct direction *d, const
 }
 
 /*
- * Has the open call at level `nr` called all that it has? That is, of several that are each an nn.Sequential: is what is
- * called at the next level none that its list still has, or in backward none that forward has called, while another of
- * the several is still to come.
+ * Has the open call at level `nr` called all that it has? That is, of several that are each an nn.Sequential:
+ * is what is called at the next level none that its list still has, or in backward none that forward has
+ * called, while another of the several is still to come.
  */
-static bool has_ended(const struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
-		      bool back)
+static bool has_ended(const struct modulepaths *m, const struct direction *d, const struct modulestack *now,
+		      uint32_t nr, bool back)
 {
 	const struct modulelevel *is = &now->level[nr], *next = &now->level[nr + 1];
 	const struct modulecalls *c;
 
 	if (!is->indexed || !is->sequence)
 		return false;
-	c = modulecalls_find(&m->calls, d->open[nr].path, next->caller);
+	c = modulecalls_find(&m->calls, key_of(d->open[nr].path, next));
 	if (!c || (back ? c->back_instance : c->instance) != d->open[nr].instance)
 		return false;
 	if (back)
 		return nr && c->nr_back >= c->nr && has_more(m, d, nr - 1);
-	return c->nr <= SEQUENCE_MAX && sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) < 0;
+	return c->nr <= SEQUENCE_MAX &&
+	       sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) == SEQUENCE_END;
 }
 
 static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
@@ -453,8 +466,10 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 		d->open[d->nr_open].first_callee = s->level[d->nr_open].callee;
 		d->open[d->nr_open].first_stack = stack;
 		d->open[d->nr_open].list = 0;
-		if (d->nr_open && s->level[d->nr_open].indexed)
+		if (d->nr_open && s->level[d->nr_open].indexed) {
 			d->open[d->nr_open - 1].list = s->level[d->nr_open].caller;
+			d->open[d->nr_open - 1].of_list = key_of(owner->path, &s->level[d->nr_open]);
+		}
 	}
 	d->stack = stack;
 	keep = known_levels(m, s, ev, now);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which module of the model an allocation was made: "layers.17.mlp.down_proj", by the calls of forward (or, while
- * the model is made, of __init__) on its Python stack and by their order.
+ * In which module of the model an allocation was made: "layers.17.mlp.down_proj", by the calls of forward
+ * (or, while the model is made, of __init__) on its Python stack and by their order.
  *
- * A stack tells which line called which class's forward; the source line, where it can be read, tells by what name
- * (callsite.h). The layers of a list are called at one line: the n-th call within one call of the list's owner is layer
- * n, unless the loops around say otherwise (modulecalls.h). That a call is a new one shows when its own frame goes back to
- * an earlier instruction and no loop of the source (sourceloops.h) holds both. Backward is followed in the opposite
- * direction, by the calls of forward that made its nodes.
+ * A stack tells which line called which class's forward; the source line, where it can be read, tells by what
+ * name (callsite.h). The layers of a list are called at one line: the n-th call within one call of the list's
+ * owner is layer n, unless the loops around say otherwise (modulecalls.h). That a call is a new one shows
+ * when its own frame goes back to an earlier instruction and no loop of the source (sourceloops.h) holds
+ * both. Backward is followed in the opposite direction, by the calls of forward that made its nodes.
  *
- * Where a flight recorder dropped the beginning, the path of what was made in forward or backward before, and in the
- * cycle in which its trace begins, ends before the first of several modules.
+ * Where a flight recorder dropped the beginning, the path of what was made in forward or backward before, and
+ * in the cycle in which its trace begins, ends before the first of several modules.
  *
  * Paths are interned: one number per distinct path, 0 for none.
  */
@@ -60,14 +60,15 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, co
 void modulepaths_release(struct modulepaths *m);
 
 /*
- * The path without the numbers that are not those of members, as all calls have shown (modulecalls.h): "layers.*.mlp". To
- * be asked once all allocations are told, and before a table is made by the number of paths.
+ * The path without the numbers that are not those of members, as all calls have shown (modulecalls.h):
+ * "layers.*.mlp". To be asked once all allocations are told, and before a table is made by the number of
+ * paths.
  */
 uint32_t modulepaths_settled(struct modulepaths *m, uint32_t path);
 
 /*
- * The stack (a frame's id is that of the stack it ends) of the line that calls the module `depth` deep, 1 the outermost,
- * which this stack of an allocation in forward runs in; 0: it is not known.
+ * The stack (a frame's id is that of the stack it ends) of the line that calls the module `depth` deep, 1 the
+ * outermost, which this stack of an allocation in forward runs in; 0: it is not known.
  */
 uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth);
 
@@ -76,8 +77,8 @@ uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path);
 uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth);
 
 /*
- * "model.layers.17.mlp"; classes in angle brackets, "*" for one of several that is not known, "heads.<0>" for the one of
- * an nn.ModuleDict that is called first. From the `from`-th module on, 0 the first. Returns buf.
+ * "model.layers.17.mlp"; classes in angle brackets, "*" for one of several that is not known, "heads.<0>" for
+ * the one of an nn.ModuleDict that is called first. From the `from`-th module on, 0 the first. Returns buf.
  */
 const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size);
 

@@ -14,10 +14,12 @@
 
 struct modulestack_site {
 	struct callsite *callsite;
-	uint32_t caller; /* the frame that the module is named in: of the call, or of what gives it to a function that calls it */
+	uint32_t caller; /* the frame that the module is named in: of the call, or of what gives it to a
+			    function that calls it */
 	struct sequence *sequence; /* that is called here; NULL = it is none, or its members are not known */
+	struct sequence *list;     /* a member of which is called here; NULL = the same */
 	struct sourceloops *loops;
-	bool known, found, sequence_known;
+	bool known, found, sequence_known, list_known;
 };
 
 static const char *function_of(const struct tfmt_code *code)
@@ -38,10 +40,14 @@ static bool passes_on(const struct tfmt_code *code)
 {
 	if (strstr(code->file, "/torch/nn/modules/") && !strstr(code->file, "/torch/nn/modules/module.py"))
 		return false;
-	return strstr(code->file, "/torch/") || strstr(code->file, "/contextlib.py") || strstr(code->file, "/functools.py");
+	return strstr(code->file, "/torch/") || strstr(code->file, "/contextlib.py") ||
+	       strstr(code->file, "/functools.py");
 }
 
-/* The frame that calls the module whose forward is `callee`: the first outside of Module's own; 0 if it is no module. */
+/*
+ * The frame that calls the module whose forward is `callee`: the first outside of Module's own; 0 if it is no
+ * module.
+ */
 static uint32_t caller_of(const struct tfmt_reader *reader, uint32_t callee)
 {
 	struct tfmt_frame frame;
@@ -66,11 +72,13 @@ static uint32_t caller_of(const struct tfmt_reader *reader, uint32_t callee)
 }
 
 /* The frame that calls the function that runs in this one; 0: none that is known. */
-static uint32_t outer_frame(const struct tfmt_reader *reader, uint32_t id, struct tfmt_frame *frame, struct tfmt_code *code)
+static uint32_t outer_frame(const struct tfmt_reader *reader, uint32_t id, struct tfmt_frame *frame,
+			    struct tfmt_code *code)
 {
 	if (!frame_code(reader, id, frame, code))
 		return 0;
-	for (uint32_t outer = frame->parent; outer < id && frame_code(reader, outer, frame, code); outer = frame->parent) {
+	for (uint32_t outer = frame->parent; outer < id && frame_code(reader, outer, frame, code);
+	     outer = frame->parent) {
 		if (!passes_on(code))
 			return outer;
 		id = outer;
@@ -103,7 +111,8 @@ static void find_argument(struct modulestacks *m, const struct tfmt_reader *read
 		if (!frame_code(reader, id, &frame, &callee))
 			return;
 		id = outer_frame(reader, id, &frame, &code);
-		if (!id || !callsite_find_argument(&given, &m->sources, &code, (int32_t)frame.b, &callee, site->callsite))
+		if (!id || !callsite_find_argument(&given, &m->sources, &code, (int32_t)frame.b, &callee,
+						   site->callsite))
 			return;
 		if (site->callsite->indexed) {
 			name_list(site->callsite, &given);
@@ -114,16 +123,23 @@ static void find_argument(struct modulestacks *m, const struct tfmt_reader *read
 	}
 }
 
-static struct modulestack_site *site_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller, bool makes)
+/* What is kept of a Python frame; NULL: it is none. */
+static struct modulestack_site *site_at(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t id,
+					struct tfmt_frame *frame, struct tfmt_code *code)
 {
-	struct modulestack_site *site;
+	m->site = idtable_grown(m->site, &m->nr_sites, id, sizeof(*m->site), reader);
+	return id < m->nr_sites && frame_code(reader, id, frame, code) ? &m->site[id] : NULL;
+}
+
+static struct modulestack_site *site_of(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t caller,
+					bool makes)
+{
 	struct tfmt_frame frame;
 	struct tfmt_code code;
+	struct modulestack_site *site = site_at(m, reader, caller, &frame, &code);
 
-	m->site = idtable_grown(m->site, &m->nr_sites, caller, sizeof(*m->site), reader);
-	if (caller >= m->nr_sites || !frame_code(reader, caller, &frame, &code))
+	if (!site)
 		return NULL;
-	site = &m->site[caller];
 	if (!site->known) {
 		site->known = true;
 		site->caller = caller;
@@ -136,23 +152,61 @@ static struct modulestack_site *site_of(struct modulestacks *m, const struct tfm
 	return site->found ? site : NULL;
 }
 
-/* The members of the nn.Sequential, or of each of several, that is called at this site. */
-static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader,
-					  struct modulestack_site *site)
+typedef bool (*find_sequence_fn)(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line,
+				 const struct callsite *site);
+
+static bool find_called(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line,
+			const struct callsite *site)
+{
+	return sequence_find(s, sources, file, line, site->name, site->indexed);
+}
+
+static bool find_list(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line,
+		      const struct callsite *site)
+{
+	return site->indexed && !*site->behind && !site->nr_listed && !site->by_key &&
+	       sequence_find_list(s, sources, file, line, site->name);
+}
+
+/* The members of what is called, or gone through, at this site. */
+static const struct sequence *members_of(struct modulestacks *m, const struct tfmt_reader *reader,
+					 const struct modulestack_site *site, struct sequence **members, bool *known,
+					 find_sequence_fn find)
 {
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 
-	if (site->sequence_known || !frame_code(reader, site->caller, &frame, &code))
-		return site->sequence;
-	site->sequence_known = true;
-	site->sequence = malloc(sizeof(*site->sequence));
-	if (site->sequence && !sequence_find(site->sequence, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b),
-					     site->callsite->name, site->callsite->indexed)) {
-		free(site->sequence);
-		site->sequence = NULL;
+	if (*known || !frame_code(reader, site->caller, &frame, &code))
+		return *members;
+	*known = true;
+	*members = malloc(sizeof(**members));
+	if (*members &&
+	    !find(*members, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b), site->callsite)) {
+		free(*members);
+		*members = NULL;
 	}
-	return site->sequence;
+	return *members;
+}
+
+/* The members of the nn.Sequential, or of each of several, that is called at this site. */
+static const struct sequence *sequence_of(struct modulestacks *m, const struct tfmt_reader *reader,
+					  struct modulestack_site *site)
+{
+	return members_of(m, reader, site, &site->sequence, &site->sequence_known, find_called);
+}
+
+/* The members of the list that a loop around this site goes through. */
+static const struct sequence *list_of(struct modulestacks *m, const struct tfmt_reader *reader,
+				      struct modulestack_site *site)
+{
+	return members_of(m, reader, site, &site->list, &site->list_known, find_list);
+}
+
+/* One of torch.nn's that has no others. */
+static bool is_leaf(const struct tfmt_code *code)
+{
+	return strstr(code->file, "/torch/nn/modules/") && !strstr(code->file, "/container.py") &&
+	       !strstr(code->file, "/transformer.py");
 }
 
 static bool is_sequential(const struct tfmt_code *code)
@@ -166,23 +220,42 @@ static const char *class_of(const struct tfmt_code *code)
 	return code->name;
 }
 
+/* Of calls in the arms of one `if`, of members of one list: the same number, not 0. */
+static uint32_t branch_of(const struct callsite *site)
+{
+	uint64_t hash = site->branch;
+
+	for (const char *p = site->name; *p; p++)
+		hash = (hash ^ (uint8_t)*p) * 0x100000001b3ull;
+	for (const char *p = site->behind; *p; p++)
+		hash = (hash ^ (uint8_t)*p ^ 0x100) * 0x100000001b3ull;
+	return (uint32_t)(hash >> 32 ^ hash) | 1;
+}
+
 static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack *s, uint32_t caller,
 		      uint32_t callee, const struct tfmt_frame *frame, const struct tfmt_code *code)
 {
 	struct modulestack_site *at = site_of(m, reader, caller, s->makes);
 	const struct callsite *site = at ? at->callsite : NULL;
+	uint32_t branch = site && site->indexed && site->branch && !s->makes ? branch_of(site) : 0;
 	struct modulelevel *grown_levels;
+	struct tfmt_frame of_call;
 
 	if (site && site->is_super)
 		return true;
 	if (s->nr_levels == MODULELEVELS_MAX)
 		return true;
+	caller = at ? at->caller : caller;
+	if (!tfmt_reader_frame(reader, caller, &of_call))
+		return false;
 	grown_levels = realloc(s->level, (s->nr_levels + 1u) * sizeof(*grown_levels));
 	if (!grown_levels)
 		return false;
 	s->level = grown_levels;
 	s->level[s->nr_levels++] = (struct modulelevel){
-		.caller = at ? at->caller : caller,
+		.caller = caller,
+		.place = branch ? of_call.parent : caller,
+		.branch = branch,
 		.site = site,
 		.callee = callee,
 		.code = (uint32_t)frame->a,
@@ -193,7 +266,10 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		.by_class = !site,
 		.forward = code->name,
 		.sequence = site && is_sequential(code) ? sequence_of(m, reader, at) : NULL,
-		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") || strstr(code->file, "/torch/nn/modules/conv.py"),
+		.list = site && !s->makes ? list_of(m, reader, at) : NULL,
+		.is_leaf = !s->makes && !(site && *site->behind) && is_leaf(code),
+		.is_single = strstr(code->file, "/torch/nn/modules/linear.py") ||
+			     strstr(code->file, "/torch/nn/modules/conv.py"),
 		.is_variable = site && site->is_variable,
 	};
 	return true;
@@ -215,6 +291,25 @@ static void find_makers(const struct tfmt_reader *reader, struct modulestack *s,
 			continue;
 		s->makes = true;
 		s->by_itself &= !strstr(code.file, "/torch/nn/modules/");
+	}
+}
+
+/* Within other modules a variable's name, that was not found to be one of theirs, says less than the class. */
+static void name_by_class(struct modulestack *s)
+{
+	for (int i = 1; i < s->nr_levels; i++) {
+		struct modulelevel *l = &s->level[i];
+
+		if (!l->is_variable || s->makes)
+			continue;
+		l->name = l->forward;
+		l->behind = "";
+		l->site = NULL;
+		l->sequence = l->list = NULL;
+		l->place = l->caller;
+		l->branch = 0;
+		l->indexed = l->by_class = true;
+		l->is_variable = false;
 	}
 }
 
@@ -264,6 +359,7 @@ static void find_levels(struct modulestacks *m, const struct tfmt_reader *reader
 			break;
 	}
 	turn_round(s);
+	name_by_class(s);
 }
 
 const struct modulestack *modulestacks_get(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t stack)
@@ -284,14 +380,12 @@ const struct modulestack *modulestacks_get(struct modulestacks *m, const struct 
 
 const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t frame)
 {
-	struct modulestack_site *site;
 	struct tfmt_frame f;
 	struct tfmt_code code;
+	struct modulestack_site *site = site_at(m, reader, frame, &f, &code);
 
-	m->site = idtable_grown(m->site, &m->nr_sites, frame, sizeof(*m->site), reader);
-	if (frame >= m->nr_sites || !frame_code(reader, frame, &f, &code))
+	if (!site)
 		return NULL;
-	site = &m->site[frame];
 	if (!site->loops) {
 		site->loops = malloc(sizeof(*site->loops));
 		if (!site->loops)
@@ -328,6 +422,7 @@ void modulestacks_release(struct modulestacks *m)
 	for (uint32_t i = 0; i < m->nr_sites; i++) {
 		free(m->site[i].callsite);
 		free(m->site[i].sequence);
+		free(m->site[i].list);
 		free(m->site[i].loops);
 	}
 	sourcetext_release(&m->sources);

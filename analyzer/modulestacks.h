@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which modules' forward (or, while the model is made, __init__) a Python stack runs in: one level for each, by the frame
- * that calls it and, where the source can be read, by the name that the line there gives it (callsite.h). In backward they
- * are those of the call in forward that made the node that runs. Which of several layers it is, a stack alone does not
- * tell: modulepaths.h does.
+ * Which modules' forward (or, while the model is made, __init__) a Python stack runs in: one level for each,
+ * by the frame that calls it and, where the source can be read, by the name that the line there gives it
+ * (callsite.h). In backward they are those of the call in forward that made the node that runs. Which of
+ * several layers it is, a stack alone does not tell: modulepaths.h does.
  */
 #ifndef VT_MODULESTACKS_H
 #define VT_MODULESTACKS_H
@@ -17,13 +17,17 @@
 /* One call of a module on a stack. */
 struct modulelevel {
 	uint32_t caller, callee; /* frame ids: of the call, and of forward or __init__ itself */
+	uint32_t place, branch;  /* calls of which the next are of the next member: the caller; or its parent,
+				    and callsite.h's branch */
 	uint32_t code;           /* of the callee */
 	int32_t position;        /* in the callee, of what it calls */
 	const char *name, *behind;
 	const struct callsite *site; /* that gives the name; NULL = its class does */
 	const char *forward;             /* "Conv2d.forward" */
 	const struct sequence *sequence; /* of an nn.Sequential: its members; NULL = not known */
+	const struct sequence *list;     /* that a loop of the source takes it from; NULL = not known */
 	bool indexed, by_class, is_variable;
+	bool is_leaf;   /* of torch.nn: others in the same list may allocate nothing */
 	bool is_single; /* one operation, that makes one tensor of a shape: torch.nn's Linear, convolutions */
 };
 

@@ -17,11 +17,6 @@ struct cursor {
 	int open;
 };
 
-static bool is_name(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
 /* The next character, '\n' at the end of a line; 0 where the file ends. What is behind '#' is passed over. */
 static char next(struct cursor *c)
 {
@@ -40,28 +35,29 @@ static void skip_string(struct cursor *c, char quote)
 	c->at += c->at < c->len;
 }
 
-/* "nn.Conv2d" at the beginning of what `text` holds gives "Conv2d". false if it is no call of a name. */
-static bool class_of(char out[static 32], const char *text)
-{
-	size_t len = 0, dot = 0;
-
-	while (is_name(text[len]) || text[len] == '.') {
-		dot = text[len] == '.' ? len + 1 : dot;
-		len++;
-	}
-	if (text[len] != '(' || len == dot || len - dot >= 32)
-		return false;
-	snprintf(out, 32, "%.*s", (int)(len - dot), text + dot);
-	return true;
-}
-
 /* false if this is no member, but makes several, or is made elsewhere. */
-static bool add_member(struct sequence *s, char *text, size_t len)
+static bool add_member(struct sequence *s, const struct cursor *c, char *text, size_t len)
 {
+	char *name = s->class_name[s->nr];
+
 	text[len] = 0;
 	if (!len)
 		return true; /* behind the last comma */
-	return s->nr < SEQUENCE_MAX && class_of(s->class_name[s->nr++], text);
+	if (s->nr == SEQUENCE_MAX || !memberclass_of(name, text))
+		return false;
+	s->nr++;
+	if (!strcmp(name, "OrderedDict"))
+		return false;
+	if (strncmp(text, "nn.", 3) && strncmp(text, "torch.nn.", 9))
+		memberclass_find(name, c->sources, c->file);
+	return true;
+}
+
+/* Does a comprehension's "for" stand here, behind a blank? */
+static bool is_for(const struct cursor *c)
+{
+	return c->at > 1 && c->at + 3 < c->len && isspace((unsigned char)c->text[c->at - 2]) &&
+	       !memcmp(c->text + c->at - 1, "for ", 4);
 }
 
 /* The arguments from behind the list's own bracket on. */
@@ -72,54 +68,22 @@ static bool read_members(struct sequence *s, struct cursor *c)
 	size_t len = 0;
 
 	s->nr = 0;
+	s->is_alike = false;
 	for (c->open = 1; c->open && (ch = next(c)) && c->line < last;) {
 		if (ch == '"' || ch == '\'')
 			skip_string(c, ch);
+		if (c->open == 1 && is_for(c))
+			return false;
 		c->open += (ch == '(' || ch == '[' || ch == '{') - (ch == ')' || ch == ']' || ch == '}');
 		if (c->open == 1 && ch == ',') {
-			if (!add_member(s, text, len))
+			if (!add_member(s, c, text, len))
 				return false;
 			len = 0;
 		} else if (c->open && !isspace((unsigned char)ch) && len < sizeof(text) - 1) {
 			text[len++] = ch;
 		}
 	}
-	return !c->open && add_member(s, text, len) && s->nr;
-}
-
-#define NOT_HERE SIZE_MAX
-
-/* Behind "nn.NAME(", which the text begins with; NULL if it does not. */
-static const char *behind_maker(const char *text, size_t len, const char *name)
-{
-	static const char *const modules[] = { "", "nn.", "torch.nn." };
-	size_t name_len = strlen(name);
-
-	for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
-		size_t at = strlen(modules[i]);
-
-		if (len > at + name_len && !memcmp(text, modules[i], at) && !memcmp(text + at, name, name_len) &&
-		    text[at + name_len] == '(')
-			return text + at + name_len + 1;
-	}
-	return NULL;
-}
-
-/* What the line gives `name`, in "self.body = ...": NOT_HERE where it gives it nothing, or itself ("body = body.cuda()"). */
-static size_t value_begins(const char *text, size_t len, const char *name)
-{
-	size_t name_len = strlen(name);
-
-	for (size_t at = 0; at + name_len + 3 < len; at++) {
-		const char *value = text + at + name_len + 3;
-
-		if (memcmp(text + at, name, name_len) || (at && is_name(text[at - 1])) || memcmp(value - 3, " = ", 3))
-			continue;
-		if (text + len - value > (ptrdiff_t)name_len && !memcmp(value, name, name_len) && !is_name(value[name_len]))
-			continue;
-		return (size_t)(value - text);
-	}
-	return NOT_HERE;
+	return !c->open && add_member(s, c, text, len) && s->nr;
 }
 
 /* The next character that is not blank. */
@@ -147,27 +111,6 @@ static bool skip_call(struct cursor *c)
 	return !c->open;
 }
 
-static bool begins_with(const char *text, size_t len, const char *word, const char *name)
-{
-	size_t word_len = strlen(word), name_len = strlen(name);
-
-	return len > word_len + name_len && !memcmp(text, word, word_len) && !memcmp(text + word_len, name, name_len) &&
-	       !is_name(text[word_len + name_len]);
-}
-
-/* Behind "nn.Sequential(" in "block = lambda i, o: nn.Sequential(": NULL if the line does not give the name that. */
-static const char *behind_lambda(const char *text, size_t len, const char *name)
-{
-	size_t at = value_begins(text, len, name);
-
-	if (at == NOT_HERE || !begins_with(text + at, len - at, "lambda", ""))
-		return NULL;
-	for (; at + 2 < len; at++)
-		if (!memcmp(text + at, ": ", 2))
-			return behind_maker(text + at + 2, len - at - 2, "Sequential");
-	return NULL;
-}
-
 /* The members of what this function of the file returns; of a class, of what its __init__ gives nn.Sequential's. */
 static bool read_made(struct sequence *s, const struct cursor *from, const char *name)
 {
@@ -179,41 +122,67 @@ static bool read_made(struct sequence *s, const struct cursor *from, const char 
 
 		while (text < end && isspace((unsigned char)*text))
 			text++;
-		if (begins_with(text, (size_t)(end - text), "def ", name) || begins_with(text, (size_t)(end - text), "class ", name)) {
+		if (memberclass_begins(text, (size_t)(end - text), "def ", name) ||
+		    memberclass_begins(text, (size_t)(end - text), "class ", name)) {
 			is_here = true;
 			is_class = *text == 'c';
 			continue;
 		}
-		begin = is_here ? NULL : behind_lambda(c.text, c.len, name);
+		begin = is_here ? NULL : memberclass_lambda(c.text, c.len, name);
 		if (!is_here && !begin)
 			continue;
-		if (is_class && begins_with(text, (size_t)(end - text), "super().__init__", ""))
+		if (is_class && memberclass_begins(text, (size_t)(end - text), "super().__init__", ""))
 			begin = text + strlen("super().__init__(");
-		if (!is_class && begins_with(text, (size_t)(end - text), "return", ""))
-			begin = behind_maker(text + strlen("return "), (size_t)(end - text) - strlen("return "), "Sequential");
+		if (!is_class && memberclass_begins(text, (size_t)(end - text), "return", ""))
+			begin = memberclass_behind(text + strlen("return "),
+						   (size_t)(end - text) - strlen("return "), "Sequential");
 		c.at = begin ? (size_t)(begin - c.text) : 0;
-		if (begin || begins_with(text, (size_t)(end - text), "return", "") || begins_with(text, (size_t)(end - text), "class", ""))
+		if (begin || memberclass_begins(text, (size_t)(end - text), "return", "") ||
+		    memberclass_begins(text, (size_t)(end - text), "class", ""))
 			return begin && read_members(s, &c);
 	}
 	return false;
 }
 
-/* One of several: an nn.Sequential, or a call of what makes one. The cursor is behind it then. */
-static bool read_one(struct sequence *s, struct cursor *c, char first)
-{
-	char name[64] = { first };
-	size_t len = 1;
-	const char *dot;
-	char ch;
+/* One of several, and what it has. The cursor is behind it then. */
+typedef bool (*read_one_fn)(struct sequence *s, struct cursor *c, char first);
 
-	while ((ch = next(c)) && (is_name(ch) || ch == '.') && len < sizeof(name) - 1)
+/* The name that is called. false: none is. */
+static bool read_name(char name[static 64], struct cursor *c, char first)
+{
+	size_t len = 0;
+	char ch = first;
+
+	for (; ch && (memberclass_is_word(ch) || ch == '.') && len < 63; ch = next(c))
 		name[len++] = ch;
-	if (ch != '(')
+	name[len] = 0;
+	return ch == '(';
+}
+
+/* An nn.Sequential, or a call of what makes one. */
+static bool read_sequence(struct sequence *s, struct cursor *c, char first)
+{
+	const char *dot;
+	char name[64];
+
+	if (!read_name(name, c, first))
 		return false;
 	dot = strrchr(name, '.');
 	if (!strcmp(dot ? dot + 1 : name, "Sequential"))
 		return read_members(s, c);
 	return skip_call(c) && read_made(s, c, dot ? dot + 1 : name);
+}
+
+/* Any module: it stands for itself. */
+static bool read_module(struct sequence *s, struct cursor *c, char first)
+{
+	char name[66];
+
+	if (!read_name(name, c, first))
+		return false;
+	s->nr = 0;
+	strcat(name, "(");
+	return add_member(s, c, name, strlen(name)) && skip_call(c);
 }
 
 static bool same_members(const struct sequence *a, const struct sequence *b)
@@ -225,7 +194,7 @@ static bool same_members(const struct sequence *a, const struct sequence *b)
 }
 
 /* All that this list, from behind its bracket on, has are alike: listed one by one, or made in a comprehension. */
-static bool read_alike(struct sequence *s, struct cursor *c)
+static bool read_alike(struct sequence *s, struct cursor *c, read_one_fn read_one)
 {
 	struct sequence one = { 0 };
 	char ch = next_visible(c);
@@ -244,7 +213,7 @@ static bool read_alike(struct sequence *s, struct cursor *c)
 }
 
 /* All that is appended to the list below this line are alike. */
-static bool read_appended(struct sequence *s, struct cursor *c, const char *name)
+static bool read_appended(struct sequence *s, struct cursor *c, const char *name, read_one_fn read_one)
 {
 	uint32_t last = c->line + STATEMENT_LINES;
 	struct sequence one = { 0 };
@@ -252,7 +221,8 @@ static bool read_appended(struct sequence *s, struct cursor *c, const char *name
 	size_t len = (size_t)snprintf(append, sizeof(append), "%s.append(", name);
 
 	s->nr = 0;
-	while (len < sizeof(append) && ++c->line < last && (c->text = sourcetext_line(c->sources, c->file, c->line, &c->len))) {
+	while (len < sizeof(append) && ++c->line < last &&
+	       (c->text = sourcetext_line(c->sources, c->file, c->line, &c->len))) {
 		for (c->at = 0; c->at + len < c->len && memcmp(c->text + c->at, append, len);)
 			c->at++;
 		if (c->at + len >= c->len)
@@ -265,44 +235,99 @@ static bool read_appended(struct sequence *s, struct cursor *c, const char *name
 	return s->nr > 0;
 }
 
+/* To what `name` is given in the nearest statement above the line. */
+static bool find_value(struct cursor *c, struct sourcetext *sources, const char *file, uint32_t line, const char *name)
+{
+	*c = (struct cursor){ .sources = sources, .file = file, .line = line };
+	for (; *name && c->line; c->line--) {
+		c->text = sourcetext_line(sources, file, c->line, &c->len);
+		if (!c->text)
+			return false;
+		c->at = memberclass_value(c->text, c->len, name);
+		if (c->at != MEMBERCLASS_NOWHERE)
+			return true;
+	}
+	return false;
+}
+
+/* Into the brackets of "nn.MAKER(", if the cursor is before that. */
+static bool enter_maker(struct cursor *c, const char *maker)
+{
+	const char *begin = memberclass_behind(c->text + c->at, c->len - c->at, maker);
+
+	c->at = begin ? (size_t)(begin - c->text) : c->at;
+	return begin;
+}
+
+static bool read_list(struct sequence *s, struct cursor *c, const char *name, read_one_fn read_one)
+{
+	return c->at < c->len && c->text[c->at] == ')' ? read_appended(s, c, name, read_one)
+						       : read_alike(s, c, read_one);
+}
+
 bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
 		   bool several)
 {
-	for (uint32_t i = line; *name && i; i--) {
-		struct cursor c = { .sources = sources, .file = file, .line = i };
-		const char *begin;
+	struct cursor c;
 
-		c.text = sourcetext_line(sources, file, i, &c.len);
-		if (!c.text)
-			return false;
-		c.at = value_begins(c.text, c.len, name);
-		if (c.at == NOT_HERE)
-			continue;
-		begin = behind_maker(c.text + c.at, c.len - c.at, several ? "ModuleList" : "Sequential");
-		c.at = begin ? (size_t)(begin - c.text) : 0;
-		if (!begin)
-			return false;
-		if (!several)
-			return read_members(s, &c);
-		return c.at < c.len && c.text[c.at] == ')' ? read_appended(s, &c, name) : read_alike(s, &c);
-	}
-	return false;
+	if (!find_value(&c, sources, file, line, name) || !enter_maker(&c, several ? "ModuleList" : "Sequential"))
+		return false;
+	return several ? read_list(s, &c, name, read_sequence) : read_members(s, &c);
+}
+
+bool sequence_find_list(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line,
+			const char *name)
+{
+	struct cursor c, listed;
+
+	if (!find_value(&c, sources, file, line, name))
+		return false;
+	if (enter_maker(&c, "Sequential"))
+		return read_members(s, &c);
+	if (!enter_maker(&c, "ModuleList"))
+		return false;
+	listed = c;
+	if (next_visible(&listed) == '[' && read_members(s, &listed) && next_visible(&listed) == ')')
+		return true;
+	s->is_alike = read_list(s, &c, name, read_module);
+	if (s->is_alike || !s->nr)
+		return s->is_alike;
+	s->nr = 1; /* of several kinds, in an order that is not known */
+	*s->class_name[0] = 0;
+	return true;
+}
+
+/* "Conv2d" of "Conv2d.forward", "Stage" of "Swin.Stage.forward". */
+static const char *class_in(const char *forward, size_t *len)
+{
+	const char *end = strrchr(forward, '.'), *begin = end ? end : forward;
+
+	while (begin > forward && begin[-1] != '.')
+		begin--;
+	*len = end ? (size_t)(end - begin) : 0;
+	return begin;
 }
 
 /* PyTorch's classes of one kind share the forward of a class with a leading underscore. */
 static bool may_run(const char *class_name, const char *forward)
 {
-	size_t len = strcspn(forward, ".");
+	size_t len;
+	const char *name = class_in(forward, &len);
 
-	if (*forward == '_')
-		return len > 1 && !strncmp(class_name, forward + 1, len - 1);
-	return !strncmp(class_name, forward, len) && !class_name[len];
+	if (len > 1 && *name == '_' && !strncmp(class_name, name + 1, len - 1))
+		return true;
+	return !strncmp(class_name, name, len) && !class_name[len];
 }
 
 int32_t sequence_next(const struct sequence *s, int32_t before, const char *forward)
 {
-	for (int32_t i = before + 1; i < (int32_t)s->nr; i++)
+	if (s->is_alike)
+		return may_run(s->class_name[0], forward) ? before + 1 : SEQUENCE_UNTOLD;
+	for (int32_t i = before + 1; i < (int32_t)s->nr; i++) {
+		if (!*s->class_name[i])
+			return SEQUENCE_UNTOLD;
 		if (may_run(s->class_name[i], forward))
 			return i;
-	return -1;
+	}
+	return SEQUENCE_END;
 }

@@ -204,6 +204,72 @@ def test_what_order_does_not_tell_is_not_said(vramtrace, record, tmp_path):
     assert {name for name in names if "." in name} == parts | {"groups.*.layers.*"}
 
 
+PASSED_OVER = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(64, 64), nn.Linear(64, 64)
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(x)))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dropped = nn.ModuleList([Inner() for _ in range(4)])
+        self.whole = nn.ModuleList([Inner() for _ in range(3)])
+        self.second = nn.ModuleList([Inner() for _ in range(4)])
+        self.halves = nn.ModuleList([Inner() for _ in range(4)])
+        self.closed = nn.ModuleList([Inner() for _ in range(2)])
+        self.listed = nn.Sequential(nn.Linear(64, 64), nn.ReLU(inplace=True), nn.Linear(64, 64), nn.Flatten(), nn.Linear(64, 64))
+        parts = [nn.Linear(64, 64), nn.ReLU(inplace=True), nn.Linear(64, 64)]
+        self.unlisted = nn.Sequential(*parts)
+        self.some = nn.ModuleList([Inner() if i % 2 else nn.Identity() for i in range(4)])
+    def forward(self, x, rolls):
+        for layer in self.dropped:
+            if self.training and rolls.pop():
+                continue
+            x = layer(x)
+        for layer in self.whole:
+            if not self.training:
+                continue
+            x = layer(x)
+        for i, layer in enumerate(self.second):
+            if i % 2:
+                x = layer(x)
+        for i, layer in enumerate(self.halves):
+            if i < 2:
+                x = checkpoint(layer, x, use_reentrant=False)
+            else:
+                x = layer(x)
+        for layer in self.closed:
+            def custom(module):
+                def forward(*inputs):
+                    return module(*inputs)
+                return forward
+            x = checkpoint(custom(layer), x, use_reentrant=False)
+        for layer in self.listed:
+            x = layer(x)
+        for layer in self.some:
+            x = layer(x)
+        return self.unlisted(x)
+net = Net().cuda()
+for rolls in ([0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]):
+    net(torch.randn(4096, 64, device="cuda"), rolls).sum().backward()
+"""
+
+
+def test_members_that_are_passed_over_are_not_counted(vramtrace, record, tmp_path):
+    """Members that are skipped, or allocate nothing, count where the source tells; else those behind have no number."""
+    script = tmp_path / "passed_over.py"
+    script.write_text(PASSED_OVER)
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "2", record(script).path)["devices"]
+    names = {row["module"].removeprefix("net.") for row in device["modules"] if row["module"]} - {"net"}
+    numbered = {f"whole.{i}" for i in range(3)} | {f"halves.{i}" for i in range(4)} | {f"closed.{i}" for i in range(2)}
+    assert names == numbered | {"dropped.*", "second.*", "listed.0", "listed.2", "listed.4", "unlisted.*", "some.*"}
+
+
 NESTED = """
 import torch
 from torch import nn

@@ -49,7 +49,16 @@ static const char source[] = "class Net(nn.Module):\n"
 			     "shorts = nn.ModuleList([short(8), short(8)])\n"
 			     "other = nn.ModuleList([make(8), make(8)])\n"
 			     "none = nn.ModuleList()\n"
-			     "twins = nn.ModuleList([nn.Sequential(nn.Linear(8, 8)), nn.Sequential(nn.Linear(8, 8))])\n";
+			     "twins = nn.ModuleList([nn.Sequential(nn.Linear(8, 8)), nn.Sequential(nn.Linear(8, 8))])\n"
+			     "class Squeeze(nn.Module):\n"
+			     "    def forward(self, x):\n"
+			     "        return x.squeeze()\n"
+			     "def conv(i):\n"
+			     "    return nn.Conv2d(i, i, 3)\n"
+			     "steps = nn.ModuleList([conv(3), nn.ReLU(True), Squeeze(), Unit(8, 8), conv(4), norm(4), conv(5)])\n"
+			     "lines = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])\n"
+			     "holes = nn.ModuleList([conv(3) if i else nn.Identity() for i in range(4)])\n"
+			     "named = nn.Sequential(OrderedDict([('a', nn.Linear(8, 8))]))\n";
 
 static char path[PATH_MAX];
 static struct sourcetext sources;
@@ -149,6 +158,28 @@ static void test_several_made_elsewhere(void **state)
 	assert_false(sequence_find(&s, &sources, path, 38, "none", true));
 }
 
+static void test_list_of_a_loop(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find_list(&s, &sources, path, 46, "steps"));
+	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), 0);
+	assert_int_equal(sequence_next(&s, 0, "Net.Squeeze.forward"), 2);
+	assert_int_equal(sequence_next(&s, 0, "Sequential.forward"), 3); /* Unit runs its base's */
+	assert_int_equal(sequence_next(&s, 3, "Conv2d.forward"), 4);
+	assert_int_equal(sequence_next(&s, 4, "Conv2d.forward"), SEQUENCE_UNTOLD); /* norm may be one */
+	assert_int_equal(sequence_next(&s, 5, "Linear.forward"), SEQUENCE_END);
+	assert_true(sequence_find_list(&s, &sources, path, 46, "lines") && s.is_alike);
+	assert_int_equal(sequence_next(&s, 6, "Linear.forward"), 7);
+	assert_true(sequence_find_list(&s, &sources, path, 46, "holes") && !s.is_alike);
+	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), SEQUENCE_UNTOLD);
+	assert_true(sequence_find_list(&s, &sources, path, 8, "body"));
+	assert_int_equal(s.nr, 5);
+	assert_false(sequence_find_list(&s, &sources, path, 46, "named")); /* by other names than numbers */
+	assert_false(sequence_find_list(&s, &sources, path, 46, "none"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +188,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_listed, enter, leave),
 		cmocka_unit_test_setup_teardown(test_each_of_several, enter, leave),
 		cmocka_unit_test_setup_teardown(test_several_made_elsewhere, enter, leave),
+		cmocka_unit_test_setup_teardown(test_list_of_a_loop, enter, leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
