@@ -37,10 +37,24 @@ static bool is_library_code(const char *file)
 	return strstr(file, "/lib/python3.") && !strstr(file, "/site-packages/") && !strstr(file, "/dist-packages/");
 }
 
-/* Python code of PyTorch itself, of Python's library, and compiled text without a file of its own. */
+/*
+ * What torch.compile has written: ".../ab/cab7r...py", a hash of 51 digits to base 32 behind the "c", of which two name
+ * the folder. Its cache may be anywhere (TORCHINDUCTOR_CACHE_DIR).
+ */
+static bool is_generated_code(const char *file)
+{
+	const char *name = strrchr(file, '/');
+	size_t len = name ? strspn(name + 1, "abcdefghijklmnopqrstuvwxyz234567") : 0;
+
+	return len == 52 && name[1] == 'c' && !strcmp(name + 53, ".py") && name - file >= 3 && name[-3] == '/' &&
+	       !memcmp(name - 2, name + 2, 2);
+}
+
+/* Python code of PyTorch itself and of its making, of Python's library, and compiled text without a file of its own. */
 static bool is_framework_code(const struct stack_source *source, const char *file)
 {
-	return mapping_is_torch(source->mapping, file) || is_library_code(file) || !strncmp(file, "<frozen ", 8);
+	return mapping_is_torch(source->mapping, file) || is_library_code(file) || !strncmp(file, "<frozen ", 8) ||
+	       is_generated_code(file);
 }
 
 /* The simulated device's own code, also what runs single ranks, and the part of PyTorch through which it is entered. */

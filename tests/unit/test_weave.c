@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Python and native frames in the one order in which they called each other. */
+/* Python and native frames in the one order in which they called each other, and the one that stands for them. */
 #include "synthetic.h"
 
 #include "analyzer/model.h"
@@ -13,6 +13,9 @@ enum { MAIN = 10, SORT, KEY, DEEPER, APART };
 enum { START = 20, LOOP, SORTED, LOOP_AGAIN, TORCH };
 /* The same without its root; in backward: what a node runs, on the frames of forward. */
 enum { CUT = 30, CUT_LOOP, CUT_TORCH, NODE = 40, IN_NODE };
+/* What torch.compile has generated for main, and a file of the program's own that is named nearly so. */
+enum { GENERATED = 50, NEARLY };
+#define HASH "chokkyebhleueqtij6zjlyimufxm2i5r7vfm3zebhwy6ptpgng7a"
 
 static void write_trace(void)
 {
@@ -39,6 +42,10 @@ static void write_trace(void)
 	synthetic_frame(&s, CUT_TORCH, CUT_LOOP, TFMT_FRAME_NATIVE, 0x400, 0);
 	synthetic_frame(&s, NODE, DEEPER, TFMT_FRAME_NODE, 0, 1);
 	synthetic_frame(&s, IN_NODE, NODE, TFMT_FRAME_PYTHON_ENTRY, 3, 0);
+	synthetic_code(&s, 5, "call", "/data/cache/ho/" HASH ".py", 50);
+	synthetic_code(&s, 6, "call", "/data/cache/oh/" HASH ".py", 60);
+	synthetic_frame(&s, GENERATED, MAIN, TFMT_FRAME_PYTHON, 5, 0);
+	synthetic_frame(&s, NEARLY, MAIN, TFMT_FRAME_PYTHON, 6, 0);
 	synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x10000, 4096, 0);
 	synthetic_close(&s, 0);
 }
@@ -106,6 +113,29 @@ static void forward_comes_behind_the_thread_that_runs_its_node(void **state)
 	assert_order(IN_NODE, CUT_TORCH, "400 key 200 cut node deeper key sort main");
 }
 
+static void assert_site(uint32_t python, const char *expected)
+{
+	static const struct model_options quiet = { .quiet = true };
+	struct stack_source source;
+	struct stack stack = { 0 };
+	struct model m = MODEL_INIT;
+
+	write_trace();
+	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	source = model_stack_source(&m, &m.process[0]);
+	assert_int_equal(stack_expand(&stack, &source, python, 0), 0);
+	assert_string_equal(stack.frame[stack_site(&stack)].function, expected);
+	stack_release(&stack);
+	model_release(&m);
+}
+
+static void generated_code_is_not_the_programs_line(void **state)
+{
+	(void)state;
+	assert_site(GENERATED, "main");
+	assert_site(NEARLY, "call");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +144,7 @@ int main(void)
 		cmocka_unit_test(stacks_that_do_not_match_stay_apart),
 		cmocka_unit_test(what_is_left_out_at_the_root_does_no_harm),
 		cmocka_unit_test(forward_comes_behind_the_thread_that_runs_its_node),
+		cmocka_unit_test(generated_code_is_not_the_programs_line),
 	};
 
 	return cmocka_run_group_tests(tests, synthetic_enter, synthetic_leave);
