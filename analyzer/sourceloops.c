@@ -45,12 +45,18 @@ static bool begins_loop(const char *text, size_t len)
 	return has_prefix(text, len, "for ") || has_prefix(text, len, "while ") || has_prefix(text, len, "async for ");
 }
 
-/* Does the line's own statement, that begins a loop, run in it, too? The condition does, and what follows the colon. */
-static bool is_in_own_loop(const char *text, size_t len)
+/* `for x in y: f(x)`, on one line. */
+static bool has_own_body(const char *text, size_t len)
 {
 	while (len && isspace((unsigned char)text[len - 1]))
 		len--;
-	return has_prefix(text, len, "while ") || text[len - 1] != ':';
+	return text[len - 1] != ':';
+}
+
+/* Does the line's own statement, that begins a loop, run in it, too? The condition does, and what follows the colon. */
+static bool is_in_own_loop(const char *text, size_t len)
+{
+	return has_prefix(text, len, "while ") || has_own_body(text, len);
 }
 
 /* `[layer(x) for layer in self.layers]`, on this line or with what is gone through on one of the next. */
@@ -109,6 +115,7 @@ struct sourceloops sourceloops_find(struct sourcetext *s, const struct tfmt_code
 	if (outer == BLANK)
 		return found;
 	found.known = true;
+	found.indentation = (uint32_t)outer + (has_prefix(text, len, "if ") && has_own_body(text, len));
 	if (is_comprehension(code)) {
 		add(&found, 0, UINT32_MAX);
 		return found;

@@ -20,6 +20,7 @@ struct sourceloop {
 
 struct sourceloops {
 	bool known;  /* false: the source cannot be read */
+	uint32_t indentation; /* of the line, one more for what an `if` of that line guards */
 	uint32_t nr; /* beyond SOURCELOOPS_MAX none are counted */
 	struct sourceloop loop[SOURCELOOPS_MAX]; /* innermost first */
 };

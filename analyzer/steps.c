@@ -220,6 +220,11 @@ static uint32_t usual_next(const struct steps *s, uint32_t i)
 	return 0;
 }
 
+static uint32_t cycles_before(const struct steps *s, uint32_t bound)
+{
+	return steps_begun(&s->cycles, s->updated.ordinal[bound]);
+}
+
 /* Take in the turns before bound `nr`, of which it is known how often each site's came in a row. */
 static void follow_runs(struct steps *s, uint32_t nr)
 {
@@ -228,7 +233,11 @@ static void follow_runs(struct steps *s, uint32_t nr)
 	for (; r->nr_turns < nr; r->nr_turns++) {
 		uint32_t sites = turn(s, r->nr_turns) & s->updating;
 
+		r->again |= r->seen & sites;
 		r->seen |= sites;
+		if (r->nr_turns && r->nr_turns < s->updated.nr_bounds &&
+		    cycles_before(s, r->nr_turns) > cycles_before(s, r->nr_turns - 1) + 1)
+			r->gathers |= sites;
 		for (uint32_t k = 0; k <= UPDATESITES_MAX; k++) {
 			r->length[k] = sites >> k & 1 ? r->length[k] + 1 : 0;
 			r->twice |= (uint32_t)(r->length[k] > 1) << k;
@@ -243,14 +252,40 @@ static void follow_runs(struct steps *s, uint32_t nr)
  */
 static bool is_repeated(const struct steps *s, uint32_t sites)
 {
-	uint32_t single = s->runs.seen & ~s->runs.twice & s->updating;
+	uint32_t single = s->runs.again & ~s->runs.twice & s->updating; /* they come again, but never twice in a row */
 
 	if (sites & single)
 		return false;
 	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
-		if (sites & s->runs.twice & ~s->runs.often & UINT32_C(1) << k && s->sites.inside[k] & single)
+		if (sites & s->runs.twice & ~s->runs.often & ~s->runs.gathers & UINT32_C(1) << k &&
+		    s->sites.inside[k] & single)
 			return true;
 	return false;
+}
+
+/*
+ * Two turns of lines in one loop, at least one of them behind an `if`: do they share a round of it? Those that do stand
+ * in the order of their lines, and none that comes now and then is ever called twice in a row. 1 yes, -1 no, 0 they are
+ * none such.
+ */
+static int share_round(const struct steps *s, uint32_t sites, uint32_t next)
+{
+	const struct updatesites *u = &s->sites;
+	uint32_t single = s->runs.seen & ~s->runs.twice & s->updating;
+	int share = 0;
+
+	for (uint32_t a = 0; a <= UPDATESITES_MAX; a++)
+		for (uint32_t b = 0; sites >> a & 1 && b <= UPDATESITES_MAX; b++) {
+			bool a_may = u->always[a] >> b & 1, b_may = u->always[b] >> a & 1;
+			bool both_may = u->always[a] & u->always[b];
+
+			if (!(next >> b & 1) || !(a_may || b_may || both_may))
+				continue;
+			if (u->before[b] >> a & 1 && (single >> a & 1 || b_may) && (single >> b & 1 || a_may))
+				return 1;
+			share = -1;
+		}
+	return share;
 }
 
 bool steps_is_within_round(struct steps *s)
@@ -310,9 +345,11 @@ void steps_finish(struct steps *s)
 		drop_unsure(s);
 	s->rounds.nr_bounds = 0;
 	s->runs = (struct steps_runs){ 0 };
-	follow_runs(s, s->updated.nr_bounds);
+	follow_runs(s, s->updated.nr_bounds + 1);
 	for (uint32_t i = 0; i < s->updated.nr_bounds && !err; i++) {
-		if (goes_on(s, first, i) || is_repeated(s, turn(s, i)))
+		int share = share_round(s, turn(s, i), turn(s, i + 1));
+
+		if (share > 0 || is_repeated(s, turn(s, i)) || (!share && goes_on(s, first, i)))
 			continue;
 		first = i + 1;
 		err = bound_add(&s->rounds, s->updated.ordinal[i]);

@@ -10,7 +10,8 @@
  * lines take turns, as those of two networks that learn against each other, a step is a round of them, from the first
  * line's turn to its next; lines that are called twice in a row do not take turns, unless they stand in a loop within the
  * round (several updates of a critic for one of its generator): one that another line, never called twice in a row, stands
- * outside of. Clipping of gradients is a sign of an update where there are no better ones.
+ * outside of. A line that is called in some rounds of a loop only (`if i % 5 == 0: update_generator()`) belongs to the
+ * step of the one that is called in each. Clipping of gradients is a sign of an update where there are no better ones.
  *
  * A backward pass that makes a graph itself, as for a gradient penalty, is part of the forward whose loss it goes into;
  * where no other passes are ever seen it is what ends a cycle. Of the evaluations of a closure that an optimizer calls at
@@ -54,7 +55,9 @@ struct steps {
 	uint32_t updating; /* sites where an optimizer was at work, not zero_grad alone */
 	struct steps_runs {    /* of these sites */
 		uint32_t nr_turns; /* of turn[], looked at */
-		uint32_t seen, twice, often; /* in any turn, in two in a row, in more than a round may have */
+		uint32_t seen, again; /* in any turn, in a later one */
+		uint32_t twice, often; /* in two in a row, in more than a round may have */
+		uint32_t gathers; /* behind several cycles each: in a loop over batches, whose gradients add up */
 		uint32_t length[UPDATESITES_MAX + 1]; /* of the run that a site is in */
 	} runs;
 	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */

@@ -7,6 +7,7 @@
 
 #include "analyzer/idtable.h"
 #include "analyzer/pylines.h"
+#include "analyzer/sourceloops.h"
 
 static bool is_optimizers(const struct tfmt_code *code)
 {
@@ -50,30 +51,87 @@ static bool is_python(const struct tfmt_frame *frame)
 	return frame->kind == TFMT_FRAME_PYTHON || frame->kind == TFMT_FRAME_PYTHON_ENTRY;
 }
 
-/* The frames where two stacks part, if both are of one function. */
-static bool find_parting(const struct tfmt_reader *reader, uint32_t a, uint32_t b, struct tfmt_frame *of_a,
-			 struct tfmt_frame *of_b)
+/* Where two stacks part: the frames, and their ids. */
+struct parting {
+	struct tfmt_frame of_a, of_b;
+	uint32_t id_a, id_b;
+};
+
+/* false: they are not of one function. */
+static bool find_parting(const struct tfmt_reader *reader, uint32_t a, uint32_t b, struct parting *p)
 {
-	of_a->kind = of_b->kind = TFMT_FRAME_NODE;
+	p->of_a.kind = p->of_b.kind = TFMT_FRAME_NODE;
 	while (a != b) { /* parents have lower ids than their children */
-		struct tfmt_frame *frame = a > b ? of_a : of_b;
+		struct tfmt_frame *frame = a > b ? &p->of_a : &p->of_b;
 		uint32_t *id = a > b ? &a : &b;
 
+		*(a > b ? &p->id_a : &p->id_b) = *id;
 		if (!tfmt_reader_frame(reader, *id, frame) || frame->parent >= *id)
 			return false;
 		*id = frame->parent;
 	}
-	return is_python(of_a) && is_python(of_b) && of_a->a == of_b->a;
+	return is_python(&p->of_a) && is_python(&p->of_b) && p->of_a.a == p->of_b.a;
 }
 
-/* Is stack `a` called from within a loop or condition around which stack `b` is not? By the function where they part. */
-static bool is_inside(const struct tfmt_reader *reader, uint32_t a, uint32_t b)
+static struct sourceloops loops_of(struct updatesites *u, const struct tfmt_reader *reader,
+				   const struct tfmt_frame *frame)
 {
-	struct tfmt_frame of_a, of_b;
+	struct tfmt_code code;
+
+	if (!is_python(frame) || !tfmt_reader_code(reader, (uint32_t)frame->a, &code))
+		return (struct sourceloops){ 0 };
+	return sourceloops_find(&u->sources, &code, (int32_t)frame->b);
+}
+
+/* Does a function between a stack's innermost frame and its frame `outer` call on from within a loop? */
+static bool has_loop_below(struct updatesites *u, const struct tfmt_reader *reader, uint32_t stack, uint32_t outer)
+{
+	struct tfmt_frame frame;
+
+	for (; stack > outer && tfmt_reader_frame(reader, stack, &frame) && frame.parent < stack; stack = frame.parent)
+		if (loops_of(u, reader, &frame).nr)
+			return true;
+	return false;
+}
+
+static bool is_subset(const struct sourceloops *of, const struct sourceloops *all)
+{
+	for (uint32_t i = 0; i < of->nr; i++)
+		if (!sourceloops_have(all, &of->loop[i]))
+			return false;
+	return true;
+}
+
+/* Without the source: is the line of `a` further in? By a loop or by a condition, nobody knows. */
+static bool is_further_in(const struct tfmt_reader *reader, const struct parting *p)
+{
 	uint32_t column_a, column_b;
 
-	return find_parting(reader, a, b, &of_a, &of_b) && indentation_of(reader, &of_a, &column_a) &&
-	       indentation_of(reader, &of_b, &column_b) && column_a > column_b;
+	return indentation_of(reader, &p->of_a, &column_a) && indentation_of(reader, &p->of_b, &column_b) &&
+	       column_a > column_b;
+}
+
+/* What sites `a` and `b`, of these stacks, are to each other. */
+static void relate(struct updatesites *u, const struct tfmt_reader *reader, uint32_t a, uint32_t b)
+{
+	struct sourceloops of_a, of_b;
+	struct parting p;
+	bool same_loops;
+
+	if (!find_parting(reader, u->caller[a], u->caller[b], &p))
+		return;
+	of_a = loops_of(u, reader, &p.of_a);
+	of_b = loops_of(u, reader, &p.of_b);
+	if (!of_a.known || !of_b.known) {
+		u->inside[a] |= (uint32_t)is_further_in(reader, &p) << b;
+		return;
+	}
+	same_loops = is_subset(&of_a, &of_b) && is_subset(&of_b, &of_a);
+	if (is_subset(&of_b, &of_a) &&
+	    (!same_loops || has_loop_below(u, reader, u->caller[a], p.id_a)))
+		u->inside[a] |= UINT32_C(1) << b;
+	u->always[a] |= (uint32_t)(same_loops && of_a.indentation > of_b.indentation) << b;
+	u->before[a] |= (uint32_t)((int32_t)p.of_b.b < (int32_t)p.of_a.b) << b;
 }
 
 static uint32_t number_of(struct updatesites *u, const struct tfmt_reader *reader, uint32_t caller)
@@ -85,8 +143,8 @@ static uint32_t number_of(struct updatesites *u, const struct tfmt_reader *reade
 		return UPDATESITES_MAX;
 	u->caller[u->nr_callers] = caller;
 	for (uint32_t i = 0; i < u->nr_callers; i++) {
-		u->inside[u->nr_callers] |= (uint32_t)is_inside(reader, caller, u->caller[i]) << i;
-		u->inside[i] |= (uint32_t)is_inside(reader, u->caller[i], caller) << u->nr_callers;
+		relate(u, reader, u->nr_callers, i);
+		relate(u, reader, i, u->nr_callers);
 	}
 	return u->nr_callers++;
 }
@@ -109,13 +167,13 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 
 bool updatesites_is_behind(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack)
 {
-	struct tfmt_frame site, other;
 	uint32_t nr_before = 0;
+	struct parting p;
 
 	for (uint32_t i = 0; i < u->nr_callers; i++) {
-		if (!find_parting(reader, u->caller[i], python_stack, &site, &other))
+		if (!find_parting(reader, u->caller[i], python_stack, &p))
 			continue;
-		if ((int32_t)other.b < (int32_t)site.b)
+		if ((int32_t)p.of_b.b < (int32_t)p.of_a.b)
 			return false;
 		nr_before++;
 	}
@@ -125,5 +183,6 @@ bool updatesites_is_behind(const struct updatesites *u, const struct tfmt_reader
 void updatesites_release(struct updatesites *u)
 {
 	free(u->of_stack);
+	sourcetext_release(&u->sources);
 	*u = (struct updatesites){ 0 };
 }

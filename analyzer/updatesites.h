@@ -6,6 +6,7 @@
 #ifndef VT_UPDATESITES_H
 #define VT_UPDATESITES_H
 
+#include "analyzer/sourcetext.h"
 #include "tracefmt/tracefmt.h"
 
 #define UPDATESITES_MAX 30 /* told apart; the others share one more bit */
@@ -20,7 +21,11 @@ struct updatesites_call {
 struct updatesites {
 	uint32_t caller[UPDATESITES_MAX]; /* stack that calls */
 	uint32_t nr_callers;
-	uint32_t inside[UPDATESITES_MAX + 1]; /* by bit: of the sites that stand further out in the function they share */
+	/* By bit, the sites that, in the function they share, ... */
+	uint32_t inside[UPDATESITES_MAX + 1]; /* are called outside of a loop that this one is called in */
+	uint32_t always[UPDATESITES_MAX + 1]; /* are called in each round of its loop, and this one behind an `if` */
+	uint32_t before[UPDATESITES_MAX + 1]; /* stand above */
+	struct sourcetext sources;
 	uint8_t *of_stack; /* by Python stack id: bit + 1, 0 = not known yet */
 	uint32_t nr_stacks;
 };

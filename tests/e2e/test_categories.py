@@ -359,6 +359,18 @@ def test_steps_that_differ(vramtrace, recorded, name, count):
     assert device["steps"]["count"] == count
 
 
+TURNS = {
+    "critic": 5, "critic_in_function": 5, "now_and_then": 10, "every_other_comes_first": 8, "remainder": 6, "one_before": 7,
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_steps_of_lines_that_take_turns(vramtrace, recorded, name):
+    """The loop that holds them all counts, but not one over batches whose gradients add up."""
+    (device,) = vramtrace.json("report", recorded("categories/turns.py", name).path)["devices"]
+    assert device["steps"]["count"] == TURNS[name]
+
+
 def test_steps_of_trainers(vramtrace, recorded):
     """Of transformers' 3 steps of two batches each, with evaluation between; of Lightning's 2 epochs of 8 batches by 2."""
     counts = [vramtrace.json("report", recorded(*job).path)["devices"][0]["steps"]["count"] for job in JOBS[-2:]]
