@@ -445,6 +445,28 @@ static void find_limit_steps(struct growth_fit *f, double start, double limit_by
 	f->limit_step_high = reach(f, start, limit_bytes, -1);
 }
 
+/* Few readings do not show a bend, even a strong one, and of more, one that is larger than its error may be real. */
+static bool may_bend(const struct growth *g)
+{
+	const struct growth_fit *q = &g->quadratic;
+
+	if (g->believes_quadratic || !q->is_known || g->linear.error_bytes <= EXACT * fabs(g->linear.value[0]))
+		return false;
+	if (g->nr_used < PACE_DRIFT_KNOWN)
+		return true;
+	return fabs(q->value[2]) > sqrt(q->covariance[2][2]) &&
+	       (!q->may_walk || fabs(q->walk.bend) * sqrt(q->walk.bend_weight) > sqrt(q->walk.variance));
+}
+
+static void find_limit_range(struct growth *g)
+{
+	const struct growth_fit *f = growth_believed(g), *q = &g->quadratic;
+
+	g->may_bend = may_bend(g);
+	g->limit_step_low = g->may_bend ? fmin(f->limit_step_low, q->limit_step_low) : f->limit_step_low;
+	g->limit_step_high = g->may_bend ? fmax(f->limit_step_high, q->limit_step_high) : f->limit_step_high;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 const struct growth_fit *growth_believed(const struct growth *g)
@@ -471,7 +493,8 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 	double low;
 	int err = 0;
 
-	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN };
+	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN,
+			      .limit_step_low = NAN, .limit_step_high = NAN };
 	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= 8 && !err; i++) {
 		err = find_break(reading + g->nr_warm_up, g->nr_used, &at);
 		g->nr_warm_up += at;
@@ -492,6 +515,7 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 				 pace_trend(reading, g->nr_used) * q->value[2] > 0);
 	find_limit_steps(&g->linear, reading[g->nr_used - 1].step, limit_bytes);
 	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);
+	find_limit_range(g);
 	g->shape = shape_of(g, low);
 	return 0;
 }

@@ -67,6 +67,9 @@ struct growth {
 	struct growth_fit linear, quadratic;
 	bool drifts;             /* errors of neighbouring readings hang together */
 	bool believes_quadratic; /* its last term is not zero, and it has the lower AICc */
+	bool may_bend;           /* the linear fit is believed, but few readings or signs of a bend leave it open */
+	/* Between which steps the limit is reached: the believed fit's bounds, where it may bend the wider ones of both. */
+	double limit_step_low, limit_step_high;
 };
 
 /*

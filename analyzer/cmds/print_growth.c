@@ -184,7 +184,8 @@ static void print_why(struct emit *e, const struct growth *g)
 	else if (g->quadratic.aicc < g->linear.aicc)
 		emit_text(e, "believed: the linear fit; what parts of the series add neither rises nor falls");
 	else
-		emit_text(e, "believed: the linear fit; a quadratic term is not told apart from zero");
+		emit_text(e, "believed: the linear fit; a quadratic term is not told apart from zero%s",
+			  g->may_bend ? ", nor ruled out" : "");
 }
 
 static void print_limit(struct emit *e, const struct growth *g, const struct series *s,
@@ -205,7 +206,7 @@ static void print_limit(struct emit *e, const struct growth *g, const struct ser
 			  g->believes_quadratic ? "quadratic" : "linear");
 	else
 		emit_text(e, "Memory runs out near step %s (%s to %s).", step_text(at, f->limit_step),
-			  step_text(low, f->limit_step_low), step_text(high, f->limit_step_high));
+			  step_text(low, g->limit_step_low), step_text(high, g->limit_step_high));
 	print_forecast(e, &g->quadratic, s, "  quadratic", g->believes_quadratic);
 	print_forecast(e, &g->linear, s, "  linear", !g->believes_quadratic);
 	print_why(e, g);
@@ -370,6 +371,8 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_array_end(e);
 	emit_double(e, "limit_bytes", NULL, growth_limits_bytes(l));
 	emit_string(e, "believed", NULL, g->believes_quadratic ? "quadratic" : "linear");
+	emit_double(e, "limit_step_low", NULL, g->limit_step_low);
+	emit_double(e, "limit_step_high", NULL, g->limit_step_high);
 	print_json_fit(e, "linear", &g->linear);
 	print_json_fit(e, "quadratic", &g->quadratic);
 	emit_bool(e, "warned", NULL, growth_is_warned(g, s, l));

@@ -116,6 +116,22 @@ def test_intervals_of_few_random_parts(growth_of, nr):
     assert held >= 90 and told >= 90
 
 
+@pytest.mark.parametrize("nr", [9, 14, 20, 40])
+def test_coming_end_of_what_may_bend(growth_of, nr):
+    """Where each step leaves another amount, and more and more, the end lies within the interval that is named first."""
+    random = numpy.random.default_rng(nr)
+    held = 0
+    for _ in range(100):
+        pace = 1 + numpy.arange(10 * nr) / nr
+        values = 4e9 + 1e7 * numpy.cumsum(pace * random.uniform(0.5, 1.5, 10 * nr))
+        limit = values[nr - 1] + 2 * (values[nr - 1] - values[0])
+        true = int(numpy.argmax(values >= limit))
+        growth = growth_of(range(nr), values[:nr], "--capacity", f"{int(limit)}")["growth"]
+        held += growth["limit_step_low"] <= true + 1
+        held -= growth["limit_step_high"] is not None and growth["limit_step_high"] < true - 1
+    assert held >= 80
+
+
 def healthy_jobs(random):
     steps = numpy.arange(1, 201)
     noise = random.normal(0, 1e6, 200)
