@@ -71,8 +71,17 @@ enum frame_module frame_module_of(const struct stack *stack)
 		if (!is_module_call(f))
 			continue;
 		if (ends_with(f->function, "inner"))
-			return FRAME_HOOKED;
+			return found == FRAME_NO_MODULE ? FRAME_HOOKED : FRAME_WITHIN_HOOKED;
 		found = FRAME_MODULE;
 	}
 	return found;
+}
+
+uint32_t frame_hooked_call(const struct stack *stack)
+{
+	uint32_t i = next_frame(stack, 0);
+
+	while (i < stack->nr_frames && !(is_module_call(&stack->frame[i]) && ends_with(stack->frame[i].function, "inner")))
+		i = next_frame(stack, i + 1);
+	return i;
 }

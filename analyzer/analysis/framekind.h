@@ -18,11 +18,15 @@ enum frame_kind { FRAME_PLAIN, FRAME_HOOK, FRAME_CONTEXT };
 enum frame_kind frame_kind_of(const struct stack *stack, int site);
 
 enum frame_module {
-	FRAME_NO_MODULE, /* in no module's forward: backward, a loss that is a function, ... */
-	FRAME_MODULE,    /* in a module's; with a PyTorch that does not tell, it may have hooks */
-	FRAME_HOOKED,    /* ... it, or one around it, has hooks */
+	FRAME_NO_MODULE,     /* in no module's forward: backward, a loss that is a function, ... */
+	FRAME_MODULE,        /* in a module's; with a PyTorch that does not tell, it may have hooks */
+	FRAME_WITHIN_HOOKED, /* ... one around it has hooks, itself has none */
+	FRAME_HOOKED,        /* ... it has */
 };
 
 enum frame_module frame_module_of(const struct stack *stack);
+
+/* The frame in which the innermost module with hooks calls its forward; nr_frames: there is none. */
+uint32_t frame_hooked_call(const struct stack *stack);
 
 #endif

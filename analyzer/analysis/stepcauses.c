@@ -380,19 +380,21 @@ static bool is_let_go(const struct stepcauses *c, const struct stepplaces *f, ui
 /* What gets longer is no growth where the batch does, or where it was let go in the end. */
 static int find_ends(struct stepgrowth *g, const struct stepcauses *c, const struct stepplaces *f)
 {
-	bool is_any = false, follow = false;
+	bool is_any = false, follow = false, is_kept_on = false;
 	int err = 0;
 
 	for (size_t i = 0; i < g->nr_causes; i++)
 		is_any |= g->cause[i].class == STEPGROWTH_SEQUENCE;
 	if (is_any && !c->is_by_time)
-		err = forwardstacks_follow_batch(c, g->nr_steps, &follow);
+		err = forwardstacks_follow_batch(c->of, g->nr_steps, &follow);
 	for (size_t i = 0; i < g->nr_causes && !err; i++) {
 		struct stepgrowth_cause *cause = &g->cause[i];
 
 		if (cause->class != STEPGROWTH_SEQUENCE)
 			continue;
-		cause->follows_batch = follow;
+		if (follow)
+			err = forwardstacks_is_put_together(c->of, cause->group, &is_kept_on);
+		cause->follows_batch = follow && !is_kept_on;
 		cause->is_let_go = c->is_by_time && is_let_go(c, f, cause->group);
 	}
 	return err;

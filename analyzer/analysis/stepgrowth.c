@@ -399,7 +399,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 		    const struct stepgrowth_limits *limits)
 {
 	struct books *books = &d->process->books;
-	struct stepcauses c = { .model = m, .process = d->process, .books = books, .device = d->ordinal };
+	struct stepcauses c = { .model = m, .of = d, .process = d->process, .books = books, .device = d->ordinal };
 	int err;
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&books->lives->steps), .limit_bytes = NAN, .step_ns = NAN };

@@ -82,15 +82,20 @@ static int find_places(struct stepplaces *f, const struct stepcauses *c)
 static int find_hooked(struct stepplaces *f, const struct stepcauses *c)
 {
 	bool are_rare = false, is_any = false;
-	int err;
+	int err = 0;
 
 	for (uint32_t i = 0; i < f->nr; i++)
-		is_any |= f->place[i].module == FRAME_HOOKED;
-	if (!is_any)
-		return 0;
-	err = forwardstacks_are_hooks_rare(c, &are_rare);
-	for (uint32_t i = 0; i < f->nr; i++)
-		f->place[i].is_hooked = are_rare && f->place[i].module == FRAME_HOOKED;
+		is_any |= f->place[i].module >= FRAME_WITHIN_HOOKED;
+	if (is_any)
+		err = forwardstacks_are_hooks_rare(c->model, c->of, &are_rare);
+	for (uint32_t i = 0; i < f->nr && are_rare && !err; i++) {
+		struct stepplace *p = &f->place[i];
+
+		p->is_hooked = p->module == FRAME_HOOKED;
+		if (p->module == FRAME_WITHIN_HOOKED)
+			err = forwardstacks_is_result(c->model, c->of, c->books->groups.group[p->group].python_stack,
+						      &p->is_hooked);
+	}
 	return err;
 }
 

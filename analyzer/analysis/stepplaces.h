@@ -16,7 +16,7 @@ struct stepplace {
 	bool tensor;
 	enum frame_kind kind;
 	enum frame_module module; /* of the stack with the least */
-	bool is_hooked;           /* all were made in modules with hooks, as most modules have not */
+	bool is_hooked;           /* all are results of modules with hooks, as most modules have not */
 	uint32_t group;
 	double bytes[STEPSAMPLES_MAX], blocks[STEPSAMPLES_MAX], asked[STEPSAMPLES_MAX];
 	double largest; /* growth of the stack that `group` is of */

@@ -65,7 +65,7 @@ const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowt
 					"; undetached, each holds its graph");
 		break;
 	case STEPGROWTH_SHAPES:
-		snprintf(buf, size, "%s tensors stay, each of another shape: a cache by shape", kept);
+		snprintf(buf, size, "%s tensors stay, each of another shape, as in a cache by shape", kept);
 		break;
 	case STEPGROWTH_SEQUENCE:
 		snprintf(buf, size, "as many tensors as before, each time longer");

@@ -19,6 +19,7 @@ PLANTS = {
     "sequence": ("sequence", "kv_cache", "sequence.<locals>.keep", 1),
     "hook": ("hook", "leak", "hook.<locals>.remember", 1),
     "kept_outputs": ("hook", "leak", "outputs_of_hooked", 1),
+    "root_outputs": ("hook", "leak", "outputs_of_hooked", 1),
     "every_hook": ("graph_tensors", "leak", "every_hook", 1),
     "full_hook": ("hook", "leak", "full_hook.<locals>.remember", 1),
     "inside": ("tensors", "leak", "Looking.forward", 1),
@@ -69,8 +70,9 @@ def test_keeper_needs_evidence(vramtrace, planted):
     """Who keeps it is said where something shows it, and nowhere else."""
     kind, done = planted
     (cause,) = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
+    outputs = "by its hook, which allocates nothing, or by what called the module"
     words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "full_hook": "a hook", "context": "context",
-             "kept_outputs": "by its hook, which allocates nothing, or by what called the module"}.get(kind)  # fmt: skip
+             "kept_outputs": outputs, "root_outputs": outputs}.get(kind)  # fmt: skip
     if words:
         assert words in cause["kept_by"]["evidence"]
     elif kind == "history":  # the list is emptied in one line
@@ -116,9 +118,10 @@ def test_cache_that_is_let_go(vramtrace, recorded):
     assert len(text) <= 24 and max(map(len, text)) <= 80, text
 
 
-def test_batch_that_is_longer_in_each_step(vramtrace, recorded):
+@pytest.mark.parametrize("kind", ["longer", "resolution"])
+def test_batch_that_is_longer_in_each_step(vramtrace, recorded, kind):
     """What a step leaves until the next has made it anew follows the batch: no finding, and it says so."""
-    done = recorded("leaks/healthy.py", "longer", str(STEPS))
+    done = recorded("leaks/healthy.py", kind, str(STEPS))
     leaks = vramtrace.json("leaks", done.path)
     (growth,) = leaks["growth"]
     assert leaks["findings"] == [] and growth["predicted_oom_step"] is None
@@ -137,6 +140,16 @@ def test_batch_that_is_put_together(vramtrace, recorded):
     assert (cause["class"], cause["is_finding"], cause["follows_batch"]) == ("sequence", True, False)
     assert cause["site"]["line"] == line_of(PLANTED, "# planted: everything")
     assert cause["bytes_per_step"] == done.ledger["bytes_per_step"]
+
+
+def test_bank_beside_longer_batches(vramtrace, recorded):
+    """What is put together of all batches does not follow the batch, though that gets longer, too."""
+    done = recorded("leaks/planted.py", "bank", str(STEPS))
+    causes = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
+    bank = next(cause for cause in causes if cause["site"]["line"] == line_of(PLANTED, "# planted: bank"))
+    assert (bank["class"], bank["is_finding"], bank["follows_batch"]) == ("sequence", True, False)
+    assert bank["last_bytes"] <= done.ledger["bytes"]
+    assert all(cause["follows_batch"] for cause in causes if cause is not bank)
 
 
 def test_known_keeper_comes_first(vramtrace, record, tmp_path):

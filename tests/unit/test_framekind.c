@@ -95,8 +95,13 @@ static void a_module_with_hooks_is_called_another_way(void **state)
 	struct stack stack = { .frame = frame, .nr_frames = 5 };
 
 	(void)state;
-	assert_int_equal(frame_module_of(&stack), FRAME_HOOKED);
+	assert_int_equal(frame_module_of(&stack), FRAME_WITHIN_HOOKED);
+	assert_int_equal(frame_hooked_call(&stack), 3);
+	stack.frame += 2; /* what Net.forward itself makes */
 	stack.nr_frames = 3;
+	assert_int_equal(frame_module_of(&stack), FRAME_HOOKED);
+	stack.frame = frame;
+	assert_int_equal(frame_hooked_call(&stack), stack.nr_frames);
 	assert_int_equal(frame_module_of(&stack), FRAME_MODULE);
 	stack.nr_frames = 1;
 	assert_int_equal(frame_module_of(&stack), FRAME_NO_MODULE);

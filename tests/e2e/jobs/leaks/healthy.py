@@ -99,6 +99,19 @@ def longer():
         optimizer.zero_grad()
 
 
+def resolution():
+    """Larger images in each step, and a head that never sees their size; the last features are there until the next."""
+    features = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()).cuda()
+    head = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)).cuda()
+    optimizer = adam(nn.ModuleList([features, head]))
+    for step in range(STEPS):
+        images = torch.rand(4, 3, 40 + 4 * step, 40 + 4 * step, device="cuda")
+        seen = features(images)
+        head(seen.mean((2, 3))).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def checkpoints():
     """Weights and optimizer state are saved every fourth step, and loaded again once."""
     model = network()

@@ -126,6 +126,20 @@ def sequence():
     kept.append(cache)
 
 
+def bank():
+    """All results so far are put together, while batches get longer, too: in each step more comes on."""
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    bank = torch.zeros(0, 512, device="cuda")
+    for step in range(STEPS):
+        hidden = model[:3](torch.randn(64 + 16 * step, 512, device="cuda"))
+        bank = torch.cat([bank, hidden.detach()])  # planted: bank
+        model[3:](hidden).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    told["bytes"] = bank.untyped_storage().nbytes()
+
+
 def everything():
     """Each step goes through all data so far: the batch itself is what grows."""
     model = network()
@@ -164,26 +178,31 @@ def gradient_hook():
     train(model)
 
 
-def outputs_of_hooked(layers):
-    """Forward hooks keep what layers return as it is: nothing of theirs allocates."""
+def outputs_of_hooked(model, hooked):
+    """A forward hook keeps what a module returns as it is: nothing of the hook's allocates."""
 
     def remember(module, inputs, output):
         kept.append(output)
         told["bytes_per_step"] = output.untyped_storage().nbytes()
 
-    model = network()
-    for layer in layers:
-        model[layer].register_forward_hook(remember)
+    hooked.register_forward_hook(remember)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(STEPS):
         rows = torch.randn(BATCH, 512, device="cuda")
-        model(rows).square().mean().backward()  # planted: kept_outputs
+        model(rows).square().mean().backward()  # planted: kept_outputs # planted: root_outputs
         optimizer.step()
         optimizer.zero_grad()
 
 
 def kept_outputs():
-    outputs_of_hooked([2])
+    model = network()
+    outputs_of_hooked(model, model[2])
+
+
+def root_outputs():
+    """The hook is the whole model's: every layer runs within its call, and the last one made what is kept."""
+    model = network()[:3]
+    outputs_of_hooked(model, model)
 
 
 def every_hook():
