@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/analysis/forwardstacks.h"
 #include "analyzer/analysis/framekind.h"
 #include "analyzer/ui/human.h"
 
@@ -345,6 +346,15 @@ static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t 
 	stack_release(&stack);
 }
 
+/* Are the place's blocks results of a module with a hook? Without memory to tell it nothing is said. */
+static bool is_hooked(const struct autopsy *a, size_t place)
+{
+	bool is = false;
+
+	forwardstacks_is_hooked(a->model, a->device, autopsy_group(a, largest_kept(a, place, false))->python_stack, &is);
+	return is;
+}
+
 /* How it shows, of the place that keeps most. */
 static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, size_t best,
 		     keeps_fn *keeps)
@@ -354,8 +364,8 @@ static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const s
 	say_kept(f, k);
 	say_places(a, f, kept, keeps);
 	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
-		autopsy_evidence(f, "they are results of autograd; what was made between them was freed: a list or a "
-				    "hook holds them");
+		autopsy_evidence(f, "they are results of %s; what was made between them was freed: a list or a hook holds them",
+				 is_hooked(a, best) ? "a module with a hook, as most have none" : "autograd");
 	say_kind(a, f, best);
 	autopsy_say_shapes(a, f, best, k->blocks);
 }

@@ -215,6 +215,12 @@ def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):
     assert len(of) == 1 and re.fullmatch(r"of it [\d.]+ GiB at kept.py:\d+, [\d.]+ GiB at kept.py:\d+", of[0])
 
 
+def test_outputs_that_hooks_keep(vramtrace, ran_out):
+    """That the modules whose results stay have hooks, as others have not, is seen from how they are called."""
+    told = vramtrace.json("oom", ran_out("hook_outputs").path)["findings"][0]["evidence"]
+    assert [line for line in told if line.startswith("they are results of a module with a hook, as most have none")]
+
+
 def test_figures_are_those_of_the_message(vramtrace, ran_out):
     """Asked, free, allocated and cached are what PyTorch's own error says."""
     recording = ran_out("attention_matrix")
