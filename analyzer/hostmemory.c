@@ -122,6 +122,15 @@ void hostmemory_read(struct hostmemory *h, const char *root)
 		h->is_known = h->is_machine = read_number(path, "oom_kill", &h->nr_kills);
 }
 
+void hostmemory_follow(void *context)
+{
+	struct hostmemory *before = context, now;
+
+	hostmemory_read(&now, "");
+	if (before->is_known && now.nr_kills == before->nr_kills)
+		before->shared_bytes = now.shared_bytes;
+}
+
 /* ---- notes ----------------------------------------------------------------------------------- */
 
 bool hostmemory_is_note(const char *name)
@@ -148,7 +157,8 @@ void hostmemory_note(const char *dir, const struct hostmemory *before)
 	if (fd < 0)
 		return;
 	dprintf(fd, KILLS " %" PRIu64 "\n" MACHINE " %d\n" LIMIT " %" PRIu64 "\n" SHARED " %" PRIu64 "\n",
-		now.nr_kills - before->nr_kills, now.is_machine, now.limit_bytes, now.shared_bytes);
+		now.nr_kills - before->nr_kills, now.is_machine, now.limit_bytes,
+		now.nr_kills > before->nr_kills ? before->shared_bytes : now.shared_bytes);
 	close(fd);
 }
 

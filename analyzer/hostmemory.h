@@ -24,7 +24,14 @@ struct hostmemory {
 void hostmemory_read(struct hostmemory *h, const char *root);
 
 /*
- * Leave a note in a generation's folder: how many were killed since `before`, and the figures of now. Nothing where
+ * For launch_on_tick(): take into a struct hostmemory, read before the program was started, what is shared by now. What a
+ * process shared goes with it, so behind a kill nothing is taken.
+ */
+void hostmemory_follow(void *before);
+
+/*
+ * Leave a note in a generation's folder: how many were killed since `before`, and the figures of now, of shared memory
+ * those that were followed up to the first kill. Nothing where
  * that is not known; trouble in writing is ignored.
  */
 void hostmemory_note(const char *dir, const struct hostmemory *before);

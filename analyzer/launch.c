@@ -16,6 +16,8 @@
 #include "analyzer/launch_parts.h"
 #include "analyzer/ui/message.h"
 
+#define TICK_NS 250000000 /* how often what goes on meanwhile is looked at */
+
 /* Passed on to the program. The stopping ones are never acted upon here: we stop when the program has. */
 static const int passed_on[] = { SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
 				 SIGXCPU, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT };
@@ -143,22 +145,42 @@ bool launch_asks_to_leave(int signal)
 	return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
+static struct {
+	void (*call)(void *context);
+	void *context;
+} tick;
+
+void launch_on_tick(void (*call)(void *context), void *context)
+{
+	tick.call = call;
+	tick.context = context;
+}
+
+int launch_next_signal(const sigset_t *watched, siginfo_t *info)
+{
+	static const struct timespec interval = { .tv_nsec = TICK_NS };
+	int signal = sigtimedwait(watched, info, &interval);
+
+	if (signal < 0 && errno == EAGAIN && tick.call)
+		tick.call(tick.context);
+	return signal;
+}
+
 /* Wait for the program's end, passing signals on. */
 static void supervise(pid_t program, const sigset_t *watched, struct launch_end *end)
 {
 	siginfo_t info;
 
 	for (;;) {
-		int signal = sigwaitinfo(watched, &info);
+		int signal = launch_next_signal(watched, &info);
 
-		if (signal == SIGCHLD) {
-			if (reap(program, end))
-				return;
+		if (signal == SIGCHLD && reap(program, end))
+			return;
+		if (signal <= 0 || signal == SIGCHLD)
 			continue;
-		}
 		/* What the program itself sends to its group is not meant for us. */
 		end->interrupted |= launch_asks_to_leave(signal) && (info.si_code > 0 || info.si_pid != program);
-		if (signal > 0 && !launch_reached(signal, &info, program))
+		if (!launch_reached(signal, &info, program))
 			kill(program, signal);
 	}
 }

@@ -32,6 +32,9 @@ typedef int launch_prepare(pid_t pid, void *context);
 int launch_supervised(const char *const *argv, launch_prepare *prepare, void *context,
 		      struct launch_end *end);
 
+/* While programs run, from the next launch on, this is called four times a second or so, with the context. */
+void launch_on_tick(void (*call)(void *context), void *context);
+
 /* Become the program: same pid. Returns only on failure, as above. */
 int launch_replacing(const char *const *argv);
 

@@ -23,6 +23,9 @@ void launch_unwatch(const struct launch_end *end);
  */
 int launch_start(const char *const *argv, launch_prepare *prepare, void *context, pid_t *pid);
 
+/* The next of the watched signals as sigwaitinfo() gives it, or -1 soon, behind a tick. */
+int launch_next_signal(const sigset_t *watched, siginfo_t *info);
+
 /*
  * Has this signal reached the program without us? What is typed at the terminal (^C, ^\, ^Z) goes to the whole process
  * group, and so does a hang-up, unless we lead the session; what the program sent to its group must not come back.

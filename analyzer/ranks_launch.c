@@ -132,11 +132,9 @@ static void pass_on(struct crew *c, int signal, const siginfo_t *info)
 
 static void supervise(struct crew *c, const sigset_t *watched)
 {
-	static const struct timespec second = { .tv_sec = 1 };
-
 	while (c->nr_running) {
 		siginfo_t info;
-		int signal = sigtimedwait(watched, &info, &second);
+		int signal = launch_next_signal(watched, &info);
 
 		if (signal == SIGCHLD)
 			reap(c);

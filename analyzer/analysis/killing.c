@@ -8,23 +8,49 @@
 
 #include "analyzer/ui/human.h"
 
-static int by_end(const void *va, const void *vb)
+#define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
+
+static uint64_t host_bytes(const struct killing *one)
+{
+	return one->process->books.pinned_bytes + one->process->books.managed_bytes;
+}
+
+static int by_host_bytes(const void *va, const void *vb)
 {
 	const struct killing *a = va, *b = vb;
 
-	if (a->process->last_ns != b->process->last_ns)
-		return a->process->last_ns < b->process->last_ns ? -1 : 1;
+	if (host_bytes(a) != host_bytes(b))
+		return host_bytes(a) > host_bytes(b) ? -1 : 1;
 	return (a->process > b->process) - (a->process < b->process);
 }
 
-/* How many of the same host were killed before this one. */
-static uint64_t killed_before(const struct killings *k, size_t i)
+static bool is_same_host(const struct killing *a, const struct killing *b)
 {
-	uint64_t nr = 0;
+	return !strcmp(a->process->header->host, b->process->header->host);
+}
 
-	for (size_t n = 0; n < i; n++)
-		nr += !strcmp(k->killing[n].process->header->host, k->killing[i].process->header->host);
-	return nr;
+/*
+ * The kernel kills who has most. Of several that were killed, some by a launcher that ended the rest, those are its own
+ * that held clearly more than the next; which of them was killed first does not show.
+ */
+static void judge(struct killings *k, struct killing *one)
+{
+	const struct hostmemory *h = &one->process->host;
+	uint64_t nr = 0, clear = h->limit_bytes ? h->limit_bytes / 4 : CLEAR_BYTES;
+	const struct killing *last = NULL, *next = NULL;
+
+	for (size_t i = 0; i < k->nr_killings; i++) {
+		if (!is_same_host(&k->killing[i], one))
+			continue;
+		nr++;
+		if (nr == h->nr_kills)
+			last = &k->killing[i];
+		else if (nr == h->nr_kills + 1)
+			next = &k->killing[i];
+	}
+	one->is_told = h->is_known && (!last || !next || host_bytes(last) >= host_bytes(next) + clear);
+	one->is_by_host = one->is_told && h->nr_kills && (!last || host_bytes(one) >= host_bytes(last));
+	one->nr_candidates = h->is_known && !one->is_told ? nr : 0;
 }
 
 int killings_find(struct killings *k, const struct model *m)
@@ -42,14 +68,11 @@ int killings_find(struct killings *k, const struct model *m)
 			 !p->host.is_machine)
 			k->of_unrecorded = p;
 	}
-	qsort(k->killing, k->nr_killings, sizeof(*k->killing), by_end);
+	qsort(k->killing, k->nr_killings, sizeof(*k->killing), by_host_bytes);
 	for (size_t i = 0; i < k->nr_killings; i++) {
-		struct killing *one = &k->killing[i];
-
-		one->is_told = one->process->host.is_known;
-		one->is_by_host = killed_before(k, i) < one->process->host.nr_kills;
-		if (one->is_by_host && !k->by_host)
-			k->by_host = one;
+		judge(k, &k->killing[i]);
+		if (!k->by_host && (k->killing[i].is_by_host || k->killing[i].nr_candidates))
+			k->by_host = &k->killing[i];
 	}
 	if (k->nr_killings)
 		k->of_unrecorded = NULL;
@@ -154,7 +177,11 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 	f->cause = k->by_host ? "killed" : "other_killed";
 	f->bytes = p->books.pinned_bytes + p->books.managed_bytes;
 	find_site(f, m, (struct model_process *)p);
-	if (k->by_host)
+	if (k->by_host && k->by_host->nr_candidates)
+		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32
+			    ", or another of the %" PRIu64 " that were killed.",
+			    p->header->pid, k->by_host->nr_candidates);
+	else if (k->by_host)
 		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32 ".",
 			    p->header->pid);
 	else

@@ -2,8 +2,8 @@
 /*
  * Processes that were killed by SIGKILL: by the kernel, because the host's memory ran out, or from outside.
  *
- * The first that ended, as many as the kernel says it killed for want of memory (hostmemory.h), are its own. Where
- * that is not known, `is_told` is false and nothing is concluded.
+ * As many as the kernel says it killed for want of memory (hostmemory.h) are its own: those that held most of the host's
+ * memory through CUDA. Where that is not known, `is_told` is false.
  */
 #ifndef VT_KILLING_H
 #define VT_KILLING_H
@@ -14,12 +14,13 @@ struct killing {
 	const struct model_process *process;
 	bool is_told;    /* it is known whether the host's memory ran out */
 	bool is_by_host; /* ... and it did */
+	uint64_t nr_candidates; /* not 0: it did for one or some of so many processes, and which does not show */
 };
 
 struct killings {
 	struct killing *killing;
 	size_t nr_killings;
-	const struct killing *by_host; /* the first of those; NULL: none */
+	const struct killing *by_host; /* the largest of those, or of candidates; NULL: none */
 	/* A process of the job that is not recorded (a data loader's worker) was killed so, and the program failed. */
 	const struct model_process *of_unrecorded;
 };

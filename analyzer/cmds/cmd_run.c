@@ -390,6 +390,7 @@ static int run_supervised(struct run *r)
 	int status;
 
 	hostmemory_read(&before, "");
+	launch_on_tick(hostmemory_follow, &before);
 	status = launch(r, &end);
 	modelfile_remove(&r->model);
 	if (status)
@@ -419,6 +420,7 @@ static int run_repeated(struct run *r)
 		name_run(r, number);
 		end = (struct launch_end){ 0 };
 		hostmemory_read(&before, "");
+		launch_on_tick(hostmemory_follow, &before);
 		status = launch(r, &end);
 		if (status) {
 			modelfile_remove(&r->model);

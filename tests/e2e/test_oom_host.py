@@ -27,6 +27,28 @@ grow = "kept = []\\nwhile True: kept.append(bytearray(64 << 20)); kept[-1][::409
 if subprocess.run([sys.executable, "-S", "-c", grow]).returncode < 0:
     raise RuntimeError("a worker was killed")
 """
+# What lies in shared memory goes with the process; slowly enough to be seen before.
+SHARE = """
+import time, torch
+small, kept = torch.ones(1 << 20, device="cuda"), []
+while True:
+    kept.append(torch.ones(16 << 20, dtype=torch.uint8).share_memory_())
+    time.sleep(0.1)
+"""
+# Two that use the GPU; the one that pins is killed by the kernel, then the other by the program that began both.
+PAIR = """
+import subprocess, sys
+pin = "import torch; kept = [torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True).fill_(1) for _ in range(30)]"
+idle = "import time, torch; small = torch.ones(1 << 20, device='cuda'); print(flush=True); time.sleep(100)"
+other = subprocess.Popen([sys.executable, "-c", idle], stdout=subprocess.PIPE)
+other.stdout.readline()
+first = subprocess.Popen([sys.executable, "-c", pin])
+first.wait()
+other.kill()
+other.wait()
+print(first.pid, other.pid)
+sys.exit(1)
+"""
 KILLED = "import os, torch\nkept = torch.ones(1 << 28, device='cuda')\nos.kill(os.getpid(), 9)"
 
 
@@ -77,6 +99,24 @@ def test_kernel_killed_it(vramtrace, limited_group, tmp_path):
     lines = vramtrace.call("oom", tmp_path / "job.vtr").stdout.splitlines()
     assert lines[0] == "Out of memory on the host" and lines[1].startswith("host_oom: ")
     assert len(lines) <= 24 and all(len(line) <= 80 for line in lines), lines
+
+
+def test_shared_memory_is_that_of_before(vramtrace, limited_group, tmp_path):
+    """The group is full of it; behind the kill there is none."""
+    done = run_in(vramtrace, limited_group, tmp_path, SHARE)
+    assert done.returncode == -9, done.stderr
+    told = vramtrace.json("oom", tmp_path / "job.vtr")
+    assert [f["cause"] for f in told["findings"]] == ["killed"]
+    assert LIMIT // 4 < told["killed"][0]["shared_bytes"] <= LIMIT
+
+
+def test_kernel_killed_the_larger_one(vramtrace, limited_group, tmp_path):
+    """By what they held, not by which was quiet first."""
+    done = run_in(vramtrace, limited_group, tmp_path, PAIR)
+    pinning, idle = (int(word) for word in done.stdout.split())
+    told = vramtrace.json("oom", tmp_path / "job.vtr")
+    assert {k["pid"]: k["host_oom"] for k in told["killed"]} == {pinning: True, idle: False}
+    assert told["findings"][0]["evidence"][0].endswith(f"killed process {pinning}.")
 
 
 def test_kernel_killed_its_worker(vramtrace, limited_group, tmp_path):
