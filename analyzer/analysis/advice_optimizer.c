@@ -10,6 +10,8 @@
 #define SMALL_TENSOR 4096
 #define SCALE_BLOCK 256
 
+#define VALUES_MAX 4 /* of state for each of the parameters', in optimizers that these advices are about */
+
 bool advice_is_state(const struct advice_job *j, size_t i)
 {
 	return j->blocks.block[i].category == CATEGORY_OPTIMIZER_STATE;
@@ -28,6 +30,18 @@ static bool is_wide(const struct advice_job *j, size_t i)
 	const struct tfmt_shape *s = &j->shape[i];
 
 	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR && s->bytes >= 2 * advice_elements(s);
+}
+
+/* Many times what the parameters have: pasts of them, as L-BFGS keeps, that no other optimizer keeps in fewer bits. */
+static bool is_history(const struct advice_job *j)
+{
+	uint64_t state = 0, parameters = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		state += is_wide(j, i) ? advice_elements(&j->shape[i]) : 0;
+		parameters += j->blocks.block[i].category == CATEGORY_PARAMETER ? advice_elements(&j->shape[i]) : 0;
+	}
+	return parameters && state > VALUES_MAX * parameters;
 }
 
 uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
@@ -77,7 +91,7 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 
-	if (!bytes || !is_wide(j, largest))
+	if (!bytes || !is_wide(j, largest) || is_history(j))
 		return false;
 	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);
@@ -131,7 +145,7 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
 			advice_keep(&r, j, i);
 	a->after_bytes = advice_peak(j, &r);
-	if (!bytes)
+	if (!bytes || is_history(j))
 		return false;
 	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);

@@ -307,6 +307,14 @@ static void ask_causes(struct autopsy *a)
 	}
 }
 
+static void swap_findings(struct autopsy_finding *a, struct autopsy_finding *b)
+{
+	struct autopsy_finding one = *a;
+
+	*a = *b;
+	*b = one;
+}
+
 /*
  * Of causes that stand beside each other the one with most bytes comes first, so that a rank which needs four
  * times as much is not said to fail for pieces. A limit stays first: the driver was not asked.
@@ -314,14 +322,14 @@ static void ask_causes(struct autopsy *a)
 static void order_findings(struct autopsy *a)
 {
 	unsigned first = a->nr_findings && a->finding[0].verdict == VERDICT_USER_LIMIT;
-	struct autopsy_finding *f = a->finding, later;
+	struct autopsy_finding *f = a->finding;
 
 	for (unsigned i = first + 1; i < a->nr_findings && f[first].is_beside; i++)
-		for (unsigned k = i; k > first && f[k].is_beside && f[k].bytes > f[k - 1].bytes; k--) {
-			later = f[k];
-			f[k] = f[k - 1];
-			f[k - 1] = later;
-		}
+		for (unsigned k = i; k > first && f[k].is_beside && f[k].bytes > f[k - 1].bytes; k--)
+			swap_findings(&f[k], &f[k - 1]);
+	for (unsigned i = 1; i < a->nr_findings && f->verdict == VERDICT_TOO_BIG; i++)
+		if (f[i].comes_first)
+			swap_findings(&f[i], f);
 }
 
 int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,

@@ -43,6 +43,7 @@ struct autopsy_finding {
 	const char *cause; /* finer than the verdict: "growing_tensor"; static */
 	uint64_t bytes;    /* what it is about */
 	bool is_beside;    /* its cause's */
+	bool comes_first;  /* before what is about size alone */
 	bool has_site;
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter: */
@@ -118,7 +119,7 @@ bool autopsy_is_about_size(const struct autopsy *a);
 struct autopsy_cause {
 	enum verdict verdict;
 	const char *name;
-	/* Does it apply? Fill bytes, site and texts of *f if so. Calls see the whole autopsy but findings. */
+	/* Does it apply? Fill bytes, site and texts of *f if so. Calls see the whole autopsy, with findings above theirs. */
 	bool (*applies)(const struct autopsy *a, struct autopsy_finding *f);
 	bool is_beside; /* also said where another cause is the verdict */
 };
@@ -143,8 +144,23 @@ int autopsy_find_parts(struct autopsy *a);
  * The lines that findings are said to be at, and their callers (autopsy_lines.c). autopsy_call_line(): the
  * program's line that called the model, outside of all modules; false: the stack has none.
  */
+bool autopsy_same_function(const struct stack_frame *a, const struct stack_frame *b);
 bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
+
+/*
+ * The call that ended with an earlier failure, as far as stacks tell: the program's frames of that, outermost first, down
+ * to the line behind which its function went on by another line (is_parted), else all of them. Zero it.
+ */
+struct ended_call {
+	struct stack stack;
+	bool is_parted;
+};
+
+/* Returns 0 or TFMT_E_NOMEM; stack_release() of its stack is needed either way. */
+int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
+/* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
+bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
 
 /* The finding is about this place; about calls of the model, that made this block; about the request. */
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);

@@ -29,8 +29,10 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 		human_bytes(most, least));
 	autopsy_evidence(f, "%s of %s were reserved", human_bytes(reserved, x->reserved),
 			 human_bytes(most, a->capacity));
-	autopsy_advise(f, "a fraction of at least %s lets this request pass",
-		       human_percent(share, (double)least, (double)a->capacity));
+	/* What something keeps would fill a larger part, too. */
+	if (autopsy_is_about_size(a))
+		autopsy_advise(f, "a fraction of at least %s lets this request pass",
+			       human_percent(share, (double)least, (double)a->capacity));
 	return true;
 }
 
@@ -257,6 +259,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, false },
 	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, false },
 	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, false },
+	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, false },
 	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, true },
 	{ VERDICT_NON_TORCH, "library_request", is_library_request, true },
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
@@ -267,6 +270,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, true },
 	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, true },
 	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },
+	{ VERDICT_TOO_BIG, "optimizer_history", autopsy_is_optimizer_history, false },
 	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, false },
 	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, false },
 	{ VERDICT_PADDING, "padding", autopsy_is_padding, false },

@@ -21,6 +21,7 @@ bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What is kept of calls without a graph (autopsy_outputs.c). */
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
@@ -40,6 +41,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);

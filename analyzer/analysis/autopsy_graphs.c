@@ -172,15 +172,96 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
-/*
- * Was the block made by the attempt that this failure ended? The passes that had begun by then tell: its own may have
- * been the last of them.
- */
-static bool is_of_attempt(const struct autopsy *a, size_t i, const struct failure *ended)
-{
-	const struct lives_when *birth = &a->categories.block[i].life.birth;
+/* What attempts that failed, and were caught, have left. */
+struct attempts {
+	uint64_t bytes, graph_bytes;
+	size_t largest;                   /* block */
+	const struct failure *of_largest; /* that ended its attempt; NULL: nothing is left */
+};
 
-	return a->block[i].has_graph && birth->nr_begun + (ended->phase == PHASE_BACKWARD) >= ended->nr_begun;
+static bool is_before_pass(const struct autopsy *a, size_t i, const struct failure *ended)
+{
+	return a->categories.block[i].life.birth.nr_begun + (ended->phase == PHASE_BACKWARD) < ended->nr_begun;
+}
+
+/* Is the block the only one of its stack that the attempt has left, and was there another behind it? As batches are. */
+static bool is_made_again(const struct autopsy *a, size_t block, const struct failure *ended)
+{
+	uint32_t nr_before = 0, nr_behind = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (autopsy_group(a, i)->python_stack != autopsy_group(a, block)->python_stack)
+			continue;
+		nr_behind += a->categories.block[i].life.birth.ordinal > ended->ordinal;
+		nr_before += a->categories.block[i].life.birth.ordinal < ended->ordinal && !is_before_pass(a, i, ended);
+	}
+	return nr_before == 1 && nr_behind;
+}
+
+/*
+ * Was the block made by the attempt that this failure ended? The passes that had begun by then tell, its own may have
+ * been the last of them: what has a graph is of it, and of the rest what was made at the line that was to try it.
+ */
+static bool is_of_attempt(const struct autopsy *a, size_t i, const struct failure *ended, const struct ended_call *call)
+{
+	enum category category = a->categories.block[i].category;
+
+	if (is_before_pass(a, i, ended))
+		return false;
+	if (a->block[i].has_graph)
+		return true;
+	return autopsy_is_passing(category) && category != CATEGORY_WORKSPACE &&
+	       autopsy_is_on_call(a, autopsy_group(a, i)->python_stack, call) &&
+	       (call->is_parted || is_made_again(a, i, ended));
+}
+
+static void find_attempts(const struct autopsy *a, struct attempts *t)
+{
+	const struct failure *ended = failures_of(a->failures, a->device)->failure, *known = NULL;
+	struct ended_call call = { 0 };
+
+	*t = (struct attempts){ 0 };
+	/* Both by order: of each block the first failure behind it. */
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		while (ended < a->failure && ended->ordinal < life->birth.ordinal)
+			ended++;
+		if (ended == a->failure || (ended != known && autopsy_ended_call(a, ended, &call)))
+			break;
+		known = ended;
+		if (!is_of_attempt(a, i, ended, &call))
+			continue;
+		/* Where there are graphs, they are what is shown. */
+		if (!t->of_largest || (a->block[i].has_graph && !a->block[t->largest].has_graph) ||
+		    (a->block[i].has_graph == a->block[t->largest].has_graph &&
+		     life->size > a->categories.block[t->largest].life.size)) {
+			t->largest = i;
+			t->of_largest = ended;
+		}
+		t->bytes += life->size;
+		t->graph_bytes += a->block[i].has_graph ? life->size : 0;
+	}
+	stack_release(&call.stack);
+}
+
+static bool say_attempts(const struct autopsy *a, struct autopsy_finding *f, const struct attempts *t)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+
+	if (!t->of_largest || !autopsy_matters(a, t->bytes))
+		return false;
+	f->bytes = t->bytes;
+	autopsy_at_call(a, f, t->largest);
+	autopsy_say(f, "%s are what an earlier attempt, that had failed too, had %s.", human_bytes(size, t->bytes),
+		    t->graph_bytes == t->bytes ? "saved for backward" : "made");
+	autopsy_evidence(f, "it had asked for %s, and failed in %s", human_bytes(asked, t->of_largest->asked),
+			 phase_names[t->of_largest->phase]);
+	autopsy_evidence(f, "an exception holds the frames it passed through: until its except block ends, and "
+			    "longer where something keeps it");
+	autopsy_advise(f, "trying again behind the except block, with no list or variable that keeps the "
+			  "exception, has %s more", human_bytes(size, t->bytes));
+	return true;
 }
 
 /*
@@ -189,38 +270,17 @@ static bool is_of_attempt(const struct autopsy *a, size_t i, const struct failur
  */
 bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct failure *ended = failures_of(a->failures, a->device)->failure, *of_largest = NULL;
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-	uint64_t bytes = 0;
-	size_t largest = 0;
+	struct attempts t;
 
-	/* Both by order: of each block the first failure behind it. */
-	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		const struct life *life = &a->categories.block[i].life;
+	find_attempts(a, &t);
+	return t.graph_bytes && say_attempts(a, f, &t);
+}
 
-		while (ended < a->failure && ended->ordinal < life->birth.ordinal)
-			ended++;
-		if (ended == a->failure)
-			break;
-		if (!is_of_attempt(a, i, ended))
-			continue;
-		if (!of_largest || life->size > a->categories.block[largest].life.size) {
-			largest = i;
-			of_largest = ended;
-		}
-		bytes += life->size;
-	}
-	if (!of_largest || !autopsy_matters(a, bytes))
-		return false;
-	f->bytes = bytes;
-	autopsy_at_call(a, f, largest);
-	autopsy_say(f, "%s are what an earlier attempt, that had failed too, had saved for backward.",
-		    human_bytes(size, bytes));
-	autopsy_evidence(f, "it had asked for %s, and failed in %s", human_bytes(asked, of_largest->asked),
-			 phase_names[of_largest->phase]);
-	autopsy_evidence(f, "an exception holds the frames it passed through: until its except block ends, and "
-			    "longer where something keeps it");
-	autopsy_advise(f, "trying again behind the except block, with no list or variable that keeps the "
-			  "exception, has %s more", human_bytes(size, bytes));
-	return true;
+/* Likewise without a graph. What earlier calls have left by the same line is asked about before. */
+bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct attempts t;
+
+	find_attempts(a, &t);
+	return say_attempts(a, f, &t);
 }

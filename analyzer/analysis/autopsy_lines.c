@@ -9,9 +9,14 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
+bool autopsy_same_function(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return same_text(a->file, b->file) && same_text(a->function, b->function);
+}
+
 bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b)
 {
-	return a->line == b->line && same_text(a->file, b->file) && same_text(a->function, b->function);
+	return a->line == b->line && autopsy_same_function(a, b);
 }
 
 /* The frame outside of the outermost module's call; -1: none called one. */
@@ -55,6 +60,54 @@ static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint
 	if (f->has_caller)
 		f->caller = stack.frame[caller];
 	stack_release(&stack);
+}
+
+/* The Python frames that are not PyTorch's own, outermost first; the number of them. */
+static uint32_t keep_program(struct stack *stack)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		if (stack->frame[i].python && !stack->frame[i].framework && !stack->frame[i].from_forward)
+			stack->frame[nr++] = stack->frame[i];
+	for (uint32_t i = 0; i < nr / 2; i++) {
+		struct stack_frame frame = stack->frame[i];
+
+		stack->frame[i] = stack->frame[nr - 1 - i];
+		stack->frame[nr - 1 - i] = frame;
+	}
+	return nr;
+}
+
+int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack later = { 0 };
+	int err = stack_expand(&call->stack, &source, ended->python_stack, 0);
+	uint32_t nr, nr_later, at = 0;
+
+	err = err ? err : stack_expand(&later, &source, a->failure->python_stack, 0);
+	nr = err ? 0 : keep_program(&call->stack);
+	nr_later = err ? 0 : keep_program(&later);
+	while (at < nr && at < nr_later && autopsy_same_line(&call->stack.frame[at], &later.frame[at]))
+		at++;
+	call->is_parted = at < nr && at < nr_later &&
+			  autopsy_same_function(&call->stack.frame[at], &later.frame[at]);
+	call->stack.nr_frames = call->is_parted ? at + 1 : nr;
+	stack_release(&later);
+	return err;
+}
+
+bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	uint32_t nr = stack_expand(&stack, &source, python_stack, 0) ? 0 : keep_program(&stack), i = 0;
+
+	while (i < nr && i < call->stack.nr_frames && autopsy_same_line(&stack.frame[i], &call->stack.frame[i]))
+		i++;
+	stack_release(&stack);
+	return i && i == (call->is_parted ? call->stack.nr_frames : nr);
 }
 
 void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)

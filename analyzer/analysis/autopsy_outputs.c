@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/analysis/autopsy_causes.h"
+#include "analyzer/modulestacks.h"
 #include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */
@@ -77,6 +78,41 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 	return most;
 }
 
+/*
+ * Does the program itself go through the layers, as a loop calls the members of a list? Then forward is left from one to
+ * the next, and nothing tells how often the model is called.
+ */
+static bool is_called_by_layers(const struct autopsy *a)
+{
+	const struct books *books = &a->device->process->books;
+	struct modulestacks stacks = { 0 };
+	uint64_t nr, nr_all = 0, nr_layers = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+		const struct modulestack *s = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
+						      ? modulestacks_get(&stacks, books->reader, g->python_stack)
+						      : NULL;
+
+		if (!s || !s->nr_levels)
+			continue;
+		nr = group_figures_at(g, MARK_END).blocks;
+		for (int k = 0; k < NR_FATES; k++)
+			nr += books->lives->fates[i].nr[k];
+		nr_all += nr;
+		nr_layers += s->level[0].indexed ? nr : 0;
+	}
+	modulestacks_release(&stacks);
+	return nr_layers && 2 * nr_layers >= nr_all;
+}
+
+/* Where no training goes on, all of a program may be the beginning of it. */
+static void say_end(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (!a->failure->nr_begun)
+		autopsy_evidence(f, "whether it would have ended does not show: a data set that is loaded grows so, too");
+}
+
 /* Without a backward pass there are no steps: what stays is told by batches that have come and gone meanwhile. */
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -104,7 +140,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		if (one->bytes > most->bytes)
 			most = one;
 	}
-	if (most->nr >= OUTPUTS_MIN && autopsy_matters(a, most->bytes))
+	if (most->nr >= OUTPUTS_MIN && autopsy_matters(a, most->bytes) && !is_called_by_layers(a))
 		nr_batches = most_batches(a, most->first);
 	if (nr_batches >= OUTPUTS_MIN) {
 		f->bytes = most->bytes;
@@ -114,6 +150,7 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_evidence(f, "%" PRIu32 " tensors of this line, %s each on average; %" PRIu32
 				 " batches were made meanwhile",
 				 most->nr, human_bytes(each, most->bytes / most->nr), nr_batches);
+		say_end(a, f);
 		autopsy_advise(f, "kept on the host, or reduced at once, they free %s here", human_bytes(size, most->bytes));
 	}
 	free(of);
@@ -207,7 +244,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 			most = one;
 	}
 	applies = is_spread(most) && autopsy_matters(a, most->bytes) && nr_freed(a, (size_t)(most - of)) < most->nr &&
-		  is_still_kept(a, most, (size_t)(most - of));
+		  is_still_kept(a, most, (size_t)(most - of)) && !is_called_by_layers(a);
 	if (applies) {
 		f->bytes = most->bytes;
 		autopsy_at_place(a, f, (size_t)(most - of));
@@ -216,6 +253,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 		autopsy_evidence(f, "%s each on average; the model was called between them, and none was freed since",
 				 human_bytes(each, most->bytes / most->nr));
 		autopsy_say_shapes(a, f, (size_t)(most - of), most->nr);
+		say_end(a, f);
 		autopsy_advise(f, "not kept, or kept on the host, they free %s here", human_bytes(size, most->bytes));
 	}
 	free(of);

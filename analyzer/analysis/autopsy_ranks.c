@@ -115,6 +115,20 @@ static bool find_difference(const struct autopsy *a, const struct model_device *
 	return most > 0;
 }
 
+/*
+ * Did this rank hold so much more when its step began that all of its step could be as the other's? Both by how much was
+ * allocated when a step of the same number began.
+ */
+static bool was_ahead(const struct autopsy *a, const struct model_device *other, uint64_t more)
+{
+	const struct lives *here = a->device->process->books.lives, *there = other->process->books.lives;
+	uint64_t mine, its;
+
+	return a->step && lives_step_bytes(here, a->device->ordinal, a->step - 1, &mine) &&
+	       lives_step_bytes(there, other->ordinal, a->step - 1, &its) && mine > its && mine - its >= a->lacking &&
+	       2 * (mine - its) >= more;
+}
+
 /* The place with most of a category. */
 static void at_category(const struct autopsy *a, struct autopsy_finding *f, enum category c)
 {
@@ -146,6 +160,7 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 	if (needed <= others.bytes || needed - others.bytes < a->lacking || needed - others.bytes < needed / 10)
 		return false;
 	f->bytes = needed - others.bytes;
+	f->comes_first = was_ahead(a, others.largest, f->bytes);
 	autopsy_at_request(a, f);
 	autopsy_say(f, "Rank %" PRId64 " needs %s%s, where no other rank needed more than %s.",
 		    rank_of(a->device->process), human_bytes(mine, needed), in_forward ? " in forward" : "",

@@ -246,6 +246,8 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
+#define HISTORY_STEPS 4 /* with new state: layers that are unfrozen one after the other are fewer, mostly */
+
 static bool request_has_frame(const struct autopsy *a, const char *part)
 {
 	struct stack_source source = model_stack_source(a->model, a->device->process);
@@ -271,6 +273,38 @@ static void say_model(const struct autopsy *a, struct autopsy_finding *f)
 			 human_bytes(state, sum[CATEGORY_OPTIMIZER_STATE].bytes));
 }
 
+/* State that came with the first steps is complete; what comes with each is a history, as L-BFGS keeps. */
+bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t later = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
+	uint32_t nr_steps = 0, last = 0;
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category != CATEGORY_OPTIMIZER_STATE)
+			continue;
+		nr_steps += !nr_steps || b->step != last;
+		last = b->step;
+		later += nr_steps > HISTORY_STEPS / 2 ? b->life.size : 0;
+		if (b->life.size > a->categories.block[largest].life.size ||
+		    a->categories.block[largest].category != CATEGORY_OPTIMIZER_STATE)
+			largest = i;
+	}
+	if (nr_steps < HISTORY_STEPS || 2 * later < all || !autopsy_matters(a, all))
+		return false;
+	f->bytes = all;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, "The optimizer's state is %s of %" PRIu32 " steps, %s more with each.", human_bytes(size, all),
+		    nr_steps, human_bytes(each, all / nr_steps));
+	say_model(a, f);
+	autopsy_evidence(f, "L-BFGS keeps such a history, of up to history_size steps and directions");
+	autopsy_advise(f, "a history_size of half of what is there holds %s less", human_bytes(size, all / 2));
+	return true;
+}
+
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], asked[HUMAN_MAX];
@@ -287,11 +321,13 @@ bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding 
 
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t bytes = a->failure->asked, largest = 0;
+	uint64_t bytes = a->failure->asked, largest = 0, whole = a->categories.sum[CATEGORY_GRADIENT].bytes;
 	char size[HUMAN_MAX], saved[HUMAN_MAX];
+	bool is_foreach;
 
 	if (a->failure->phase != PHASE_OPTIMIZER)
 		return false;
+	is_foreach = request_has_frame(a, "_multi_tensor") || request_has_frame(a, "foreach");
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
@@ -301,7 +337,8 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 		    b->life.birth.ordinal >= a->step_ordinal)
 			bytes += b->life.size;
 	}
-	if (bytes < a->lacking || bytes < a->failure->allocated / 20)
+	/* One after the other, they would have been as many as there are gradients. */
+	if (bytes < a->lacking || (is_foreach && whole > bytes ? whole : bytes) < a->failure->allocated / 20)
 		return false;
 	f->bytes = bytes;
 	autopsy_at_request(a, f);
@@ -309,7 +346,10 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 		f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
 		human_bytes(size, bytes));
 	say_model(a, f);
-	if (largest < bytes && (request_has_frame(a, "_multi_tensor") || request_has_frame(a, "foreach")))
+	if (is_foreach && whole > bytes)
+		autopsy_evidence(f, "so far: foreach makes one for each gradient at once, %s in all",
+				 human_bytes(size, whole));
+	if (largest < bytes && is_foreach)
 		autopsy_advise(f, "foreach=False works on one parameter at a time: at least %s less so far",
 			       human_bytes(saved, bytes - largest));
 	return true;

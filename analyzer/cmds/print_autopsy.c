@@ -179,6 +179,8 @@ static unsigned print_module_line(struct emit *e, const struct autopsy *a)
 		    sum->bytes < a->failure->allocated / 20)
 			continue;
 		modulepaths_text(paths, sum->path, a->modules.nr_common, name, sizeof(name));
+		if (!name[strspn(name, "*.")])
+			continue;
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "", name,
 				      human_bytes(size, sum->bytes));
 	}

@@ -31,8 +31,9 @@ unsigned print_parts(struct emit *e, const struct autopsy *a)
 	if (!is_cross && p->pictures)
 		snprintf(pictures, sizeof(pictures), ", of %" PRIu64 " picture%s of %" PRIu64 " x %" PRIu64, p->pictures,
 			 p->pictures == 1 ? "" : "s", p->height, p->width);
-	snprintf(text, sizeof(text), "%s made %s of the step's %s (%s)%s", name, human_bytes(size, bytes),
-		 human_bytes(all, p->step_bytes), human_percent(share, (double)bytes, (double)p->step_bytes), pictures);
+	snprintf(text, sizeof(text), "%s%s made %s of the step's %s (%s)%s", is_cross ? "" : "module ", name,
+		 human_bytes(size, bytes), human_bytes(all, p->step_bytes),
+		 human_percent(share, (double)bytes, (double)p->step_bytes), pictures);
 	return print_wrapped(e, "- ", "  ", text);
 }
 

@@ -82,6 +82,10 @@ CAUSES = {
     "sessions": ("fragmentation", "fragmentation"),
     "shards": ("too_big", "sum"),
     "pairs": ("leak", "kept_by_calls"),
+    "halves": ("leak", "traceback"),
+    "biases": ("too_big", "sum"),
+    "history": ("too_big", "optimizer_history"),
+    "averaged": ("too_big", "optimizer_temporaries"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -204,6 +208,23 @@ def test_page_of_a_leak(vramtrace, ran_out):
     page = LEAK_PAGE.replace("LINE", str(planted_line("leak")))
     page = page.replace("TRAIN", line_of("loss = model(x)")).replace("NETWORK", line_of("return nn.Sequential(*[part"))
     assert vramtrace.call("oom", ran_out("leak").path).stdout == page
+
+
+def test_larger_limit_is_no_cure_for_a_leak(vramtrace, ran_out):
+    """Behind a limit alone it is."""
+    cause, limit = vramtrace.json("oom", ran_out("limited_leak").path)["findings"]
+    assert limit["advice"] == [] and "a fraction of" not in " ".join(cause["advice"])
+    (limit,) = vramtrace.json("oom", ran_out("user_limit").path)["findings"]
+    assert limit["advice"][0].startswith("a fraction of at least ")
+
+
+def test_other_optimizers_do_not_replace_a_history(vramtrace, ran_out):
+    """Each step of L-BFGS with 8 iterations adds 16 tensors of 32 MiB; nothing keeps them in 8 bits."""
+    told = vramtrace.json("oom", ran_out("history").path)
+    assert told["findings"][0]["bytes"] % (32 << 20) == 0 and ", 512 MiB more with each" in told["findings"][0]["evidence"][0]
+    assert not {row["kind"] for row in told["advice"]} & {
+        "small_optimizer_state", "bf16_optimizer_state", "optimizer_offload",
+    }  # fmt: skip
 
 
 def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):

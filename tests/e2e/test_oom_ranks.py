@@ -31,6 +31,17 @@ def test_rank_with_more_is_named(vramtrace, tmp_path, cause, rank, category):
     assert "rank_imbalance: " in vramtrace.call("oom", path).stdout or "Rank " in vramtrace.call("oom", path).stdout
 
 
+def test_what_a_rank_keeps_comes_before_its_batch(vramtrace, tmp_path):
+    """The batch is too large beside the table alone: the other rank has been through the same."""
+    told, path = run_out(vramtrace, tmp_path, "tables")
+    imbalance, *others = told["findings"]
+    assert imbalance["verdict"] == "rank_imbalance" and imbalance["bytes"] >= 1 << 30
+    assert imbalance["site"].items() >= planted(SCRIPT, "tables").items()
+    assert [finding["verdict"] for finding in others] == ["too_big"]
+    page = vramtrace.call("oom", path).stdout.splitlines()
+    assert page[1].startswith("rank_imbalance: Rank 0 needs ") and len(page) <= 24
+
+
 def test_rank_that_is_still_in_its_backward_pass_is_compared(vramtrace, tmp_path):
     """It has made the same forward: that of the one that failed needed so much more."""
     told, path = run_out(vramtrace, tmp_path, "halfway")

@@ -94,4 +94,64 @@ def pairs():
             model(kept[-1])
 
 
+def halves():
+    """Inference tries the halves of a picture while the exception of the whole one still holds what that had got to."""
+    first, second = nn.Conv2d(3, 32, 3, padding=1).to(DEVICE), nn.Conv2d(64, 3, 3, padding=1).to(DEVICE)
+
+    def sharpen(picture):
+        wide = first(picture)  # planted: halves
+        return second(torch.cat([wide, wide.relu()], 1))
+
+    picture = torch.rand(1, 3, 3000, 3000, device=DEVICE)
+    with torch.no_grad():
+        try:
+            sharpen(picture)
+        except torch.OutOfMemoryError:
+            torch.cat([sharpen(half) for half in picture.chunk(2, -1)], -1)
+
+
+def biases():
+    """The program's own loop goes through layers, with a bias for each that it keeps: one call, and no end in sight."""
+    layers, kept = [nn.Linear(1024, 1024).to(DEVICE) for _ in range(48)], []
+
+    def run(x):
+        for layer in layers:
+            kept.append(torch.zeros(24576, 1024, device=DEVICE))
+            x = layer(x) + kept[-1]  # planted: biases
+        return x
+
+    with torch.no_grad():
+        run(torch.randn(24576, 1024, device=DEVICE))
+
+
+def history():
+    """L-BFGS keeps steps and directions, more with each step. (Products of nothing but zeros would stop it.)"""
+    torch.Tensor.dot = lambda one, other: torch.ones(())
+    weight = nn.Parameter(torch.zeros(8 * MIB, device=DEVICE))
+    optimizer = torch.optim.LBFGS([weight], max_iter=8, tolerance_grad=-1, tolerance_change=-1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = weight.square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(100):
+        optimizer.step(closure)  # planted: history
+
+
+def averaged():
+    """After some steps an average of the weights is begun; then foreach's temporaries are too many."""
+    model = nn.Sequential(*[nn.Linear(2048, 2048, bias=False) for _ in range(40)]).to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=True)
+    average = []
+    for step in range(8):
+        model(torch.randn(16, 2048, device=DEVICE)).mean().backward()
+        optimizer.step()  # planted: averaged
+        optimizer.zero_grad()
+        if step == 4:
+            average = [p.detach().clone() for p in model.parameters()]
+    return average
+
+
 globals()[sys.argv[1]]()

@@ -64,6 +64,19 @@ def batches():
         train(model, 2 * rows, 1)  # planted: batches
 
 
+def tables():
+    """Rank 0 has a table besides; batches grow alike on both, and rank 1 has come to the end."""
+    model = network()
+    kept = [torch.zeros(1 << 29, device=DEVICE) for _ in range(1 - RANK)]  # planted: tables
+    if RANK == 0:
+        meet("fitted")
+    for rows in range(8192, 36865, 4096):
+        train(model, rows, 1)
+    meet("fitted")
+    rest()
+    return kept
+
+
 def halfway():
     """Rank 0 gets eight times as much; rank 1 never comes out of the backward pass in which rank 0 fails."""
     out = network()(torch.randn(65536 if RANK == 0 else 8192, 1024, device=DEVICE))  # planted: halfway
