@@ -6,6 +6,7 @@
 
 #include "analyzer/element.h"
 
+#define SAMPLES_MIN 3 /* two may be what a model takes side by side */
 #define LENGTH_MIN 16 /* shorter ones are mistaken for numbers of heads, or of parts */
 
 /* ---- the input ------------------------------------------------------------------------------- */
@@ -52,6 +53,22 @@ static void find_rows(struct batchcut *c, const struct advice_job *j)
 	}
 }
 
+/* One sample of several, that one line has made for the same batch: its sizes are not the batch's. */
+static bool is_sample(const struct advice_job *j, size_t input)
+{
+	const struct life *of = &j->blocks.block[input].life;
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		nr += j->blocks.block[i].category == CATEGORY_INPUT && life->birth.stack == of->birth.stack &&
+		      life->birth.ordinal >= j->from && life->birth.ordinal <= of->death.ordinal &&
+		      life->death.ordinal >= of->birth.ordinal;
+	}
+	return nr >= SAMPLES_MIN;
+}
+
 bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 {
 	uint64_t most = 0;
@@ -66,7 +83,7 @@ bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 		most = b->life.size;
 		c->input = i;
 	}
-	if (!most)
+	if (!most || is_sample(j, c->input))
 		return false;
 	c->batch = c->whole = c->part = j->shape[c->input].dims[0];
 	c->length = length_of(j, &j->shape[c->input]);

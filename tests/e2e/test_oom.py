@@ -227,6 +227,12 @@ def test_other_optimizers_do_not_replace_a_history(vramtrace, ran_out):
     }  # fmt: skip
 
 
+def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
+    """The largest input is one sequence of 64 that are padded together: its length is no number of samples."""
+    told = vramtrace.json("oom", ran_out("padding").path)
+    assert not {row["kind"] for row in told["advice"]} & {"accumulation", "smaller_batch"}
+
+
 def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):
     """10,240 rows of 4 KiB are stored in each step: 16 MiB by one line, 24 MiB by the next, which is the one named."""
     found = vramtrace.json("oom", ran_out("stored_pairs").path)["findings"][0]
