@@ -216,12 +216,14 @@ static int keep_lives(struct books *books, const struct model_options *o)
 		books->lives->steps.reader = books->reader;
 	if (books->modulepaths)
 		books->modulepaths->reader = books->reader;
-	return (o->lives && (!books->lives || !books->stepsamples)) || (o->lives && o->modules && !books->modulepaths) ? TFMT_E_NOMEM : 0;
+	if (o->lives && (!books->lives || !books->stepsamples || (o->modules && !books->modulepaths)))
+		return TFMT_E_NOMEM;
+	return 0;
 }
 
 /*
- * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at each.
- * Returns as tfmt_reader_events() does.
+ * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at
+ * each. Returns as tfmt_reader_events() does.
  */
 static int next_events(struct model_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
 {

@@ -76,7 +76,7 @@ struct model_options {
 			uint64_t time_ns);
 	void *ctx;
 	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
-	bool observe_past; /* also the events of a checkpoint (ev->before): what is live where a kept recording begins */
+	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
 	bool quiet; /* no progress line */
 	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */

@@ -3,9 +3,9 @@
  * A model's size from its config.json (Hugging Face's): parameters, layers, heads, tokens of an image.
  *
  * The layout of known families is that of transformers, parameter by parameter (modelfamilies.def has the decoders,
- * modelencoders.h the rest); of others it is taken to be Llama's, which is not exact. A configuration with a text_config
- * and a vision_config is a language model with a vision encoder (CLIP's layout) and a connector of two linear layers
- * (LLaVA's). Counts are doubles: exact below 2^53.
+ * modelencoders.h the rest); of others it is taken to be Llama's, which is not exact. A configuration with a
+ * text_config and a vision_config is a language model with a vision encoder (CLIP's layout) and a connector of two
+ * linear layers (LLaVA's). Counts are doubles: exact below 2^53.
  */
 #ifndef VT_MODELCONFIG_H
 #define VT_MODELCONFIG_H

@@ -218,50 +218,64 @@ static void count_t5(struct modelconfig *m, const struct modelkeys *k)
 	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
 }
 
+/* What BART and Whisper name alike, with their defaults in *of, which is read into. */
+struct pair {
+	double encoders, decoders, hidden, heads, vocab, inter;
+	double encoder_inter; /* read from the file; as inter by default */
+};
+
+static void read_pair(struct modelconfig *m, const struct modelkeys *k, struct pair *of)
+{
+	of->encoders = modelkeys_number(k, of->encoders, "encoder_layers", "num_hidden_layers", NULL);
+	of->decoders = modelkeys_number(k, of->decoders, "decoder_layers", NULL, NULL);
+	of->encoder_inter = modelkeys_number(k, of->inter, "encoder_ffn_dim", NULL, NULL);
+	m->hidden = modelkeys_number(k, of->hidden, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_number(k, of->heads, "encoder_attention_heads", "num_attention_heads", NULL);
+	m->vocab = modelkeys_number(k, of->vocab, "vocab_size", NULL, NULL);
+	m->inter = modelkeys_number(k, of->inter, "decoder_ffn_dim", NULL, NULL);
+	m->layers = of->encoders + of->decoders;
+	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+}
+
+/* Of all layers: those of the decoder attend to the encoder as well. */
+static double pair_layers(const struct modelconfig *m, const struct pair *of)
+{
+	double h = m->hidden;
+
+	return of->encoders * encoder_layer(h, of->encoder_inter) +
+	       of->decoders * (encoder_layer(h, m->inter) + 4 * linear(h, h) + norms(1, h));
+}
+
 static void count_bart(struct modelconfig *m, const struct modelkeys *k)
 {
-	double encoders = modelkeys_number(k, 12, "encoder_layers", NULL, NULL);
-	double decoders = modelkeys_number(k, 12, "decoder_layers", NULL, NULL), h, encoder_inter, positions;
+	struct pair of = { .encoders = 12, .decoders = 12, .hidden = 1024, .heads = 16, .vocab = 50265, .inter = 4096 };
 
-	h = m->hidden = modelkeys_number(k, 1024, "d_model", "hidden_size", NULL);
-	m->heads = modelkeys_number(k, 16, "encoder_attention_heads", "num_attention_heads", NULL);
-	m->vocab = modelkeys_number(k, 50265, "vocab_size", NULL, NULL);
-	m->inter = modelkeys_number(k, 4096, "decoder_ffn_dim", NULL, NULL);
-	encoder_inter = modelkeys_number(k, 4096, "encoder_ffn_dim", NULL, NULL);
-	positions = modelkeys_number(k, 1024, "max_position_embeddings", NULL, NULL);
-	m->layers = encoders + decoders;
-	m->language = shared_matrices(m, k) + 2 * ((positions + ROBERTA_OFFSET) * h + norms(1, h)) +
-		      encoders * encoder_layer(h, encoder_inter) +
-		      decoders * (encoder_layer(h, m->inter) + 4 * linear(h, h) + norms(1, h));
-	m->length = positions;
-	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+	read_pair(m, k, &of);
+	m->length = modelkeys_number(k, 1024, "max_position_embeddings", NULL, NULL);
+	m->language = shared_matrices(m, k) + pair_layers(m, &of) +
+		      2 * ((m->length + ROBERTA_OFFSET) * m->hidden + norms(1, m->hidden));
 }
 
 /* Two convolutions over time in front of an encoder as BART's; keys of attention have no bias. */
 static void count_whisper(struct modelconfig *m, const struct modelkeys *k)
 {
-	double encoders = modelkeys_number(k, 4, "encoder_layers", "num_hidden_layers", NULL);
-	double decoders = modelkeys_number(k, 4, "decoder_layers", NULL, NULL), h, encoder_inter, written;
+	struct pair of = { .encoders = 4, .decoders = 4, .hidden = 384, .heads = 6, .vocab = 51865, .inter = 1536 };
+	double written, h;
 
-	h = m->hidden = modelkeys_number(k, 384, "d_model", "hidden_size", NULL);
-	m->heads = modelkeys_number(k, 6, "encoder_attention_heads", "num_attention_heads", NULL);
-	m->vocab = modelkeys_number(k, 51865, "vocab_size", NULL, NULL);
-	m->inter = modelkeys_number(k, 1536, "decoder_ffn_dim", NULL, NULL);
-	encoder_inter = modelkeys_number(k, 1536, "encoder_ffn_dim", NULL, NULL);
+	read_pair(m, k, &of);
+	h = m->hidden;
 	m->length = modelkeys_number(k, 1500, "max_source_positions", NULL, NULL);
 	written = modelkeys_number(k, 448, "max_target_positions", NULL, NULL);
-	m->layers = encoders + decoders;
 	m->language = shared_matrices(m, k) + (m->length + written) * h + norms(2, h) +
 		      linear(h, 3 * modelkeys_number(k, 80, "num_mel_bins", NULL, NULL)) + linear(h, 3 * h) +
-		      encoders * (encoder_layer(h, encoder_inter) - h) +
-		      decoders * (encoder_layer(h, m->inter) + 4 * linear(h, h) + norms(1, h) - 2 * h);
-	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
+		      pair_layers(m, &of) - (of.encoders + 2 * of.decoders) * h;
 }
 
 /* Qwen2-VL's: as many patches as an image has, of which the connector makes one out of `merge` x `merge`. */
 bool modelencoders_qwen2_vision(struct modelconfig *m, const struct modelkeys *k)
 {
-	double h = modelkeys_number(k, 1280, "embed_dim", NULL, NULL), layers = modelkeys_number(k, 32, "depth", NULL, NULL);
+	double h = modelkeys_number(k, 1280, "embed_dim", NULL, NULL);
+	double layers = modelkeys_number(k, 32, "depth", NULL, NULL);
 	double merge = modelkeys_number(k, 2, "spatial_merge_size", NULL, NULL), wide = merge * merge * h;
 	double patch = modelkeys_number(k, 14, "patch_size", NULL, NULL);
 	double pixels = patch * patch * modelkeys_number(k, 3, "in_channels", NULL, NULL) *

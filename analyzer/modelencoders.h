@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parameters of models that are no decoder alone: encoders of text (BERT, RoBERTa), of images (ViT), of both (CLIP), and
- * encoders with a decoder (T5, BART), as transformers lays them out, parameter by parameter. What is on top of the
- * encoder is told by the class in "architectures"; without it there is what the family's Model has.
+ * Parameters of models that are no decoder alone: encoders of text (BERT, RoBERTa), of images (ViT), of both (CLIP),
+ * and encoders with a decoder (T5, BART), as transformers lays them out, parameter by parameter. What is on top of
+ * the encoder is told by the class in "architectures"; without it there is what the family's Model has.
  */
 #ifndef VT_MODELENCODERS_H
 #define VT_MODELENCODERS_H

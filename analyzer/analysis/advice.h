@@ -4,8 +4,8 @@
  *
  * Each kind is a row of the table in advice.c: a function that looks for what it could change, has the blocks of the
  * *window* (the cycle of training that the peak lies in, steps.h) replayed with that change, and says by how much the
- * peak would have been smaller. What says less than ADVICE_LEAST of it is not said. docs/advice.md has each kind's rule and
- * its known error.
+ * peak would have been smaller. What says less than ADVICE_LEAST of it is not said. docs/advice.md has each kind's
+ * rule and its known error.
  *
  * A device whose memory was not scarce needs no advice: none is looked for, unless it is asked for.
  */
@@ -58,9 +58,9 @@ struct advices {
 bool advices_are_needed(const struct model_device *d, const struct failures *failures);
 
 /*
- * Read the process's trace once more and look for advice about a device of a model that was loaded with lives. Without a peak
- * that is known block by block (damage, a flight recorder's past, a pipe) there is none. Returns 0 or TFMT_E_NOMEM.
- * advices_release() is needed either way.
+ * Read the process's trace once more and look for advice about a device of a model that was loaded with lives.
+ * Without a peak that is known block by block (damage, a flight recorder's past, a pipe) there is none. Returns 0 or
+ * TFMT_E_NOMEM. advices_release() is needed either way.
  */
 int advices_find(struct advices *all, const struct model_device *d, const struct failures *failures);
 void advices_release(struct advices *all);

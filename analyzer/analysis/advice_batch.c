@@ -63,8 +63,8 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
 
 /*
  * What would have served the request, by the figures of the driver, with room for `more` and for fragmentation, which
- * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts: another
- * batch may use all that is cached.
+ * differs from batch to batch. Where the rest of the step is unknown it is what surely does not fit that counts:
+ * another batch may use all that is cached.
  */
 static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *u, uint64_t more)
 {

@@ -211,7 +211,9 @@ static bool find_clones(struct twice *t, const struct advice_job *j)
 			latest_clone = is_clone(j, &sources, i);
 		}
 		original = latest_clone ? original_of(j, i) : SIZE_MAX;
-		if (original != SIZE_MAX && (stays(j, original) || j->blocks.block[original].life.death.ordinal > j->to))
+		if (original == SIZE_MAX)
+			continue;
+		if (stays(j, original) || j->blocks.block[original].life.death.ordinal > j->to)
 			add(t, j, i);
 	}
 	sourcetext_release(&sources);
@@ -237,8 +239,8 @@ static void tell_checkpoint(const struct twice *t, struct advice *a, const char 
 	advice_title(a, "free the loaded checkpoint%s", where);
 	advice_action(a, "load it%s with map_location=\"cpu\", or del what it is bound to once load_state_dict() has "
 			 "copied it", where);
-	advice_evidence(a, "%zu tensors, %s, that were loaded from a file have the sizes of parameters made elsewhere, and "
-			   "are there as long", t->nr, human_bytes(size, t->bytes));
+	advice_evidence(a, "%zu tensors, %s, that were loaded from a file have the sizes of parameters made "
+			   "elsewhere, and are there as long", t->nr, human_bytes(size, t->bytes));
 	advice_cost(a, "none, if only load_state_dict() read it");
 }
 
@@ -248,8 +250,8 @@ static void tell_clones(const struct twice *t, struct advice *a, const char *whe
 
 	advice_title(a, "no clone()%s", where);
 	advice_action(a, "use the tensor itself%s instead of its clone(), where nothing writes into either", where);
-	advice_evidence(a, "%zu clones, %s, wait for backward beside a tensor of the same shape that waits as well", t->nr,
-			human_bytes(size, t->bytes));
+	advice_evidence(a, "%zu clones, %s, wait for backward beside a tensor of the same shape that waits as well",
+			t->nr, human_bytes(size, t->bytes));
 	advice_cost(a, "none");
 }
 

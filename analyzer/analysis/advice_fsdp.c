@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Advice to have each rank keep a part of the parameters, their gradients and their state: FSDP2's fully_shard() on each
- * layer of a list and on the model, ZeRO-3.
+ * Advice to have each rank keep a part of the parameters, their gradients and their state: FSDP2's fully_shard() on
+ * each layer of a list and on the model, ZeRO-3.
  *
- * A *unit* is what is gathered together: the parameters of a layer, and of the rest of the model, the *root*. A layer's are
- * whole while it runs, twice, since what was gathered goes only when the next one's is there; the root's from forward's
- * beginning to the end of backward. In backward the layer to come is gathered already, and a unit's gradients, whole until
- * its end, are copied to be sent.
+ * A *unit* is what is gathered together: the parameters of a layer, and of the rest of the model, the *root*. A
+ * layer's are whole while it runs, twice, since what was gathered goes only when the next one's is there; the root's
+ * from forward's beginning to the end of backward. In backward the layer to come is gathered already, and a unit's
+ * gradients, whole until its end, are copied to be sent.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,12 +15,11 @@
 #include "analyzer/analysis/layerspans.h"
 #include "analyzer/ui/human.h"
 
-#define LAYERS_MIN 3	 /* of fewer, most are whole at a time */
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
 
 struct fsdp {
 	const struct advice_job *j;
-	struct layerspans spans;
+	const struct layerspans *spans;
 	uint64_t ranks;
 	uint64_t *unit; /* by layer, bytes of its parameters; behind the last one the root's */
 	uint64_t first; /* ordinals: of forward, */
@@ -30,12 +29,12 @@ struct fsdp {
 
 static uint32_t root_of(const struct fsdp *f)
 {
-	return f->spans.list.nr_layers;
+	return f->spans->list.nr_layers;
 }
 
 static uint32_t unit_of(const struct fsdp *f, size_t block)
 {
-	int32_t layer = layerspans_layer(&f->spans, block);
+	int32_t layer = layerspans_layer(f->spans, block);
 
 	return layer < 0 ? root_of(f) : (uint32_t)layer;
 }
@@ -93,7 +92,8 @@ static void find_ends(struct fsdp *f)
 			f->first = life->birth.ordinal;
 		if (advice_is_born(j, i, PHASE_BACKWARD) && life->birth.ordinal >= f->end)
 			f->end = life->birth.ordinal + 1;
-		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal <= j->to && life->death.ordinal >= f->end)
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal <= j->to &&
+		    life->death.ordinal >= f->end)
 			f->end = life->death.ordinal + 1;
 	}
 }
@@ -101,7 +101,7 @@ static void find_ends(struct fsdp *f)
 /* Where a unit's backward ends: where that of the layer before it begins. */
 static uint64_t end_of(const struct fsdp *f, uint32_t unit)
 {
-	uint64_t back = unit && unit < root_of(f) ? f->spans.span[unit - 1].back : TFMT_NO_ORDINAL;
+	uint64_t back = unit && unit < root_of(f) ? f->spans->span[unit - 1].back : TFMT_NO_ORDINAL;
 
 	return back < f->end ? back : f->end;
 }
@@ -113,7 +113,7 @@ static void add_forward(const struct fsdp *f, struct replay *r)
 
 	replay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
 	for (uint32_t i = 0; i < root; i++) {
-		const struct layerspan *span = &f->spans.span[i];
+		const struct layerspan *span = &f->spans->span[i];
 
 		if (span->first == TFMT_NO_ORDINAL)
 			continue;
@@ -122,7 +122,7 @@ static void add_forward(const struct fsdp *f, struct replay *r)
 		since = span->first;
 		before = i;
 	}
-	replay_add(r, advice_time(since), advice_time(f->spans.span[root - 1].end), f->unit[before]);
+	replay_add(r, advice_time(since), advice_time(f->spans->span[root - 1].end), f->unit[before]);
 }
 
 /* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
@@ -131,7 +131,7 @@ static void add_backward(const struct fsdp *f, struct replay *r)
 	uint64_t since = f->j->backward;
 
 	for (uint32_t i = root_of(f); i-- > 0;) {
-		uint64_t back = f->spans.span[i].back, end = end_of(f, i);
+		uint64_t back = f->spans->span[i].back, end = end_of(f, i);
 
 		if (back == TFMT_NO_ORDINAL)
 			continue;
@@ -194,9 +194,10 @@ static uint64_t peak_sharded(struct fsdp *f)
 static void tell(const struct fsdp *f, struct advice *a)
 {
 	uint64_t layers = 0, most = 0, root = f->unit[root_of(f)];
-	uint32_t call = layerspans_call(&f->spans);
-	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX], where[64], ddp[96] = "";
-	const char *name = *f->spans.list.name ? f->spans.list.name : "layers";
+	uint32_t call = layerspans_call(f->spans);
+	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX];
+	char where[64], ddp[96] = "";
+	const char *name = *f->spans->list.name ? f->spans->list.name : "layers";
 	double others = (double)(f->ranks - 1) / (double)f->ranks;
 
 	for (uint32_t i = 0; i < root_of(f); i++) {
@@ -210,49 +211,37 @@ static void tell(const struct fsdp *f, struct advice *a)
 		snprintf(ddp, sizeof(ddp), "; DistributedDataParallel's buckets, %s, go", human_bytes(got, f->buckets));
 	advice_title(a, "fully_shard() over %" PRIu64 " ranks%s", f->ranks, where);
 	advice_action(a, "shard parameters, gradients and state over %" PRIu64 " ranks (ZeRO-3): "
-			 "torch.distributed.fsdp.fully_shard(layer) for each layer of %.32s, called%s, then fully_shard(model)%s, "
-			 "before the optimizer is made", f->ranks, name, where,
+			 "torch.distributed.fsdp.fully_shard(layer) for each layer of %.32s, called%s, then "
+			 "fully_shard(model)%s, before the optimizer is made", f->ranks, name, where,
 		      f->buckets ? " instead of DistributedDataParallel" : "");
-	advice_evidence(a, "of %s of parameters each rank keeps 1/%" PRIu64 "; whole are only the layer that runs, at most %s, "
-			   "and what is in no layer, %s%s", human_bytes(all, layers + root), f->ranks,
+	advice_evidence(a, "of %s of parameters each rank keeps 1/%" PRIu64 "; whole are only the layer that runs, at "
+			   "most %s, and what is in no layer, %s%s", human_bytes(all, layers + root), f->ranks,
 			human_bytes(layer, most), human_bytes(rest, root), ddp);
 	advice_cost(a, "each step, a rank receives %s of parameters and sends %s of gradients",
 		    human_bytes(got, (uint64_t)(others * (double)(2 * layers + root))),
 		    human_bytes(sent, (uint64_t)(others * (double)(layers + root))));
 }
 
-static void try_list(const struct advice_job *j, const struct layerlist *list, struct advice *best)
+static bool advise(const struct layerspans *spans, struct advice *a)
 {
-	struct fsdp f = { .j = j,
-			  .ranks = advice_ranks(j),
-			  .unit = calloc(list->nr_layers + 1, sizeof(*f.unit)) };
-	struct advice a = *best;
+	struct fsdp f = { .j = spans->j,
+			  .spans = spans,
+			  .ranks = advice_ranks(spans->j),
+			  .unit = calloc(spans->list.nr_layers + 1, sizeof(*f.unit)) };
+	bool found = f.unit && find_units(&f);
 
-	if (layerspans_find(&f.spans, j, list) && f.unit && layerspans_count(&f.spans) >= LAYERS_MIN &&
-	    find_units(&f)) {
+	if (found) {
 		find_ends(&f);
-		a.after_bytes = peak_sharded(&f);
-		if (a.after_bytes < best->after_bytes) {
-			a.has_site = false;
-			tell(&f, &a);
-			*best = a;
-		}
+		a->after_bytes = peak_sharded(&f);
+		tell(&f, a);
 	}
-	layerspans_release(&f.spans);
 	free(f.unit);
+	return found;
 }
 
 bool advice_sharded_parameters(const struct advice_job *j, struct advice *a)
 {
-	const struct modulepaths *paths = j->device->process->books.modulepaths;
-	struct layerlist list[LAYERLISTS_MAX];
-	size_t nr = paths && j->backward != TFMT_NO_ORDINAL ? layerlists_find(list, j, paths) : 0;
-
-	a->after_bytes = a->peak_bytes;
-	if (advice_is_sharded(j))
+	if (j->backward == TFMT_NO_ORDINAL || advice_is_sharded(j))
 		return false;
-	for (size_t i = 0; i < nr; i++)
-		if (list[i].nr_layers >= LAYERS_MIN)
-			try_list(j, &list[i], a);
-	return a->after_bytes < a->peak_bytes;
+	return layerspans_advise(j, a, 0, advise);
 }

@@ -2,8 +2,8 @@
 /*
  * Advice to checkpoint layers: their activations are dropped in forward and computed again in backward.
  *
- * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its *output*,
- * which is the next one's input; it is there again from the layer's backward on.
+ * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its
+ * *output*, which is the next one's input; it is there again from the layer's backward on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,8 +12,6 @@
 #include "analyzer/analysis/layerspans.h"
 #include "analyzer/ui/human.h"
 
-#define LAYERS_MIN 3 /* of two, one is always there */
-
 struct layer {
 	uint64_t most;	      /* bytes of forward live at once, without the output */
 	uint64_t kept, stays; /* bytes that wait for backward; of the output */
@@ -21,7 +19,7 @@ struct layer {
 
 struct layers {
 	const struct advice_job *j;
-	struct layerspans spans;
+	const struct layerspans *spans;
 	struct layer *layer;
 	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: there is no line to wrap */
 };
@@ -31,12 +29,12 @@ static void find_most(struct layers *l)
 {
 	const struct advice_job *j = l->j;
 
-	for (uint32_t k = 0; k < l->spans.list.nr_layers; k++) {
-		const struct layerspan *span = &l->spans.span[k];
+	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
+		const struct layerspan *span = &l->spans->span[k];
 		struct replay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
 
 		for (size_t i = 0; i < j->blocks.nr_blocks && span->first != TFMT_NO_ORDINAL; i++)
-			if (layerspans_layer(&l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
+			if (layerspans_layer(l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
 			    i != span->output)
 				advice_keep(&r, j, i);
 		l->layer[k].most = replay_peak(&r);
@@ -48,7 +46,7 @@ static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t
 {
 	const struct advice_job *j = l->j;
 	const struct life *life = &j->blocks.block[i].life;
-	const struct layerspan *span = &l->spans.span[k];
+	const struct layerspan *span = &l->spans->span[k];
 	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
 		 end = advice_time(advice_is_cast(j, i) ? j->backward : span->end), back = advice_time(span->back);
 
@@ -62,8 +60,8 @@ static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t
 static void add_output(const struct layers *l, struct replay *r, int32_t k, size_t i)
 {
 	const struct life *life = &l->j->blocks.block[i].life;
-	uint64_t to = life->death.ordinal, back = l->spans.span[k].back;
-	bool is_last = (uint32_t)k + 1 == l->spans.list.nr_layers;
+	uint64_t to = life->death.ordinal, back = l->spans->span[k].back;
+	bool is_last = (uint32_t)k + 1 == l->spans->list.nr_layers;
 
 	if (!is_last && back != TFMT_NO_ORDINAL && back > to)
 		to = back;
@@ -77,17 +75,17 @@ static uint64_t peak_checkpointed(const struct layers *l)
 	struct replay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		int32_t k = layerspans_layer(&l->spans, i);
+		int32_t k = layerspans_layer(l->spans, i);
 
-		if (k >= 0 && i == l->spans.span[k].output)
+		if (k >= 0 && i == l->spans->span[k].output)
 			add_output(l, &r, k, i);
 		else if (k >= 0 && advice_is_kept(j, i))
 			add_kept(l, &r, k, i);
 		else
 			advice_keep(&r, j, i);
 	}
-	for (uint32_t k = 0; k < l->spans.list.nr_layers; k++) {
-		uint64_t back = l->spans.span[k].back;
+	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
+		uint64_t back = l->spans->span[k].back;
 
 		if (back != TFMT_NO_ORDINAL)
 			replay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
@@ -99,7 +97,7 @@ static uint64_t peak_checkpointed(const struct layers *l)
 
 static void find_site(struct layers *l, struct advice *a)
 {
-	uint32_t call = layerspans_call(&l->spans);
+	uint32_t call = layerspans_call(l->spans);
 
 	if (!call)
 		return;
@@ -120,11 +118,11 @@ static uint64_t forward_bytes(const struct advice_job *j)
 /* What the list is called; with its owner where PyTorch calls the layers: the line may call other lists as well. */
 static const char *list_text(const struct layers *l, char *buf, size_t size)
 {
-	const struct layerlist *list = &l->spans.list;
+	const struct layerlist *list = &l->spans->list;
 	const char *name = list->name, *owner = "";
 
 	if (l->is_called_by_torch && list->parent)
-		owner = l->spans.paths->path[list->parent - 1].name;
+		owner = l->spans->paths->path[list->parent - 1].name;
 	if (!*owner && !*name)
 		return "layers";
 	snprintf(buf, size, "%s%s%s", owner, *owner && *name ? "." : "", name);
@@ -139,8 +137,9 @@ static void tell_action(const struct layers *l, struct advice *a, const char *wh
 	if (a->has_site && strstr(a->site.file, "/transformers/"))
 		with = "; with transformers, model.gradient_checkpointing_enable()";
 	if (l->is_called_by_torch)
-		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = functools.partial("
-				 "torch.utils.checkpoint.checkpoint, layer.forward, use_reentrant=False)", list, where);
+		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = "
+				 "functools.partial(torch.utils.checkpoint.checkpoint, layer.forward, "
+				 "use_reentrant=False)", list, where);
 	else
 		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)%s",
 			      where, with);
@@ -150,19 +149,19 @@ static void tell(struct layers *l, struct advice *a)
 {
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
-	const char *layers = *l->spans.list.name ? l->spans.list.name : "layers", *list;
+	const char *layers = *l->spans->list.name ? l->spans->list.name : "layers", *list;
 	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128], text[64];
 
-	for (uint32_t i = 0; i < l->spans.list.nr_layers; i++) {
-		if (l->spans.span[i].first == TFMT_NO_ORDINAL)
+	for (uint32_t i = 0; i < l->spans->list.nr_layers; i++) {
+		if (l->spans->span[i].first == TFMT_NO_ORDINAL)
 			continue;
 		first = i < first ? i : first;
 		last = i;
 		kept += l->layer[i].kept;
 		stays += l->layer[i].stays;
-		passed += l->spans.span[i].passed;
+		passed += l->spans->span[i].passed;
 	}
-	modulepaths_text(l->spans.paths, l->spans.list.parent, 0, name, sizeof(name));
+	modulepaths_text(l->spans->paths, l->spans->list.parent, 0, name, sizeof(name));
 	find_site(l, a);
 	advice_where(where, sizeof(where), a);
 	list = list_text(l, text, sizeof(text));
@@ -175,33 +174,22 @@ static void tell(struct layers *l, struct advice *a)
 		    human_percent(share, (double)passed, (double)forward_bytes(l->j)));
 }
 
-static void try_list(const struct advice_job *j, const struct layerlist *list, struct advice *best)
+static bool advise(const struct layerspans *spans, struct advice *a)
 {
-	struct layers l = { .j = j, .layer = calloc(list->nr_layers + 1, sizeof(*l.layer)) };
-	struct advice a = *best;
+	struct layers l = { .j = spans->j,
+			    .spans = spans,
+			    .layer = calloc(spans->list.nr_layers + 1, sizeof(*l.layer)) };
 
-	if (layerspans_find(&l.spans, j, list) && l.layer && layerspans_count(&l.spans) >= LAYERS_MIN) {
-		find_most(&l);
-		a.after_bytes = peak_checkpointed(&l);
-		if (a.after_bytes < best->after_bytes) {
-			a.has_site = false;
-			tell(&l, &a);
-			*best = a;
-		}
-	}
-	layerspans_release(&l.spans);
+	if (!l.layer)
+		return false;
+	find_most(&l);
+	a->after_bytes = peak_checkpointed(&l);
+	tell(&l, a);
 	free(l.layer);
+	return true;
 }
 
 bool advice_checkpointing(const struct advice_job *j, struct advice *a)
 {
-	const struct modulepaths *paths = j->device->process->books.modulepaths;
-	struct layerlist list[LAYERLISTS_MAX];
-	size_t nr = paths ? layerlists_find(list, j, paths) : 0;
-
-	a->after_bytes = a->peak_bytes;
-	for (size_t i = 0; i < nr; i++)
-		if (list[i].nr_layers >= LAYERS_MIN && (double)list[i].bytes > ADVICE_LEAST * (double)j->peak)
-			try_list(j, &list[i], a);
-	return a->after_bytes < a->peak_bytes;
+	return layerspans_advise(j, a, (uint64_t)(ADVICE_LEAST * (double)j->peak), advise);
 }

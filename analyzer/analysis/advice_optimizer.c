@@ -29,7 +29,8 @@ static bool is_wide(const struct advice_job *j, size_t i)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR && s->bytes >= 2 * advice_elements(s);
+	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR &&
+	       s->bytes >= 2 * advice_elements(s);
 }
 
 /* Many times what the parameters have: pasts of them, as L-BFGS keeps, that no other optimizer keeps in fewer bits. */
@@ -112,8 +113,8 @@ bool advice_small_state(const struct advice_job *j, struct advice *a)
 
 bool advice_bf16_state(const struct advice_job *j, struct advice *a)
 {
-	advice_action(a, "make the optimizer's state in bfloat16: zeros_like(p, dtype=torch.bfloat16) in its _init_group; "
-			 "torch.optim takes the type of the parameters");
+	advice_action(a, "make the optimizer's state in bfloat16: zeros_like(p, dtype=torch.bfloat16) in its "
+			 "_init_group; torch.optim takes the type of the parameters");
 	return find_small_state(j, a, "bfloat16", 2, false);
 }
 

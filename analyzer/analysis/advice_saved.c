@@ -106,7 +106,10 @@ static bool is_matrix(const struct advice_job *j, size_t i, enum category catego
 	return j->blocks.block[i].category == category && j->shape[i].nr_dims >= 2 && advice_fits_parameter(j, i);
 }
 
-/* Is it a gradient whose node multiplies with the matrix, which save_on_cpu() brings back then? An embedding's does not. */
+/*
+ * Is it a gradient whose node multiplies with the matrix, which save_on_cpu() brings back then? An embedding's
+ * does not.
+ */
 static bool has_copy(const struct advice_job *j, size_t i)
 {
 	struct stack_source source = model_stack_source(j->model, j->device->process);
@@ -195,8 +198,8 @@ static void tell(const struct saved *s, struct advice *a)
 	advice_action(a, "run forward%s within torch.autograd.graph.save_on_cpu(pin_memory=True): what autograd saves "
 			 "waits in host memory for backward", where);
 	advice_evidence(a, "%zu tensors, %s, are kept from forward until backward", s->nr, human_bytes(size, s->bytes));
-	advice_cost(a, "at least %s go between GPU and host in each step: there in forward, back in backward; %s of weights "
-		       "among them", human_bytes(moved, 2 * (s->bytes + s->weights)),
+	advice_cost(a, "at least %s go between GPU and host in each step: there in forward, back in backward; %s of "
+		       "weights among them", human_bytes(moved, 2 * (s->bytes + s->weights)),
 		    human_bytes(weights, 2 * s->weights));
 }
 

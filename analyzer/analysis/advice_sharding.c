@@ -26,8 +26,8 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 }
 
 /*
- * The values of each parameter that state is kept of, ascending: of each of its tensors of state, the same. The parameters'
- * own blocks do not tell, where several share one (LSTM). Returns how many parameters.
+ * The values of each parameter that state is kept of, ascending: of each of its tensors of state, the same. The
+ * parameters' own blocks do not tell, where several share one (LSTM). Returns how many parameters.
  */
 static size_t sizes_of_trained(const struct advice_job *j, uint64_t *size)
 {
@@ -60,8 +60,8 @@ static double deal_out(const uint64_t *size, size_t nr, uint64_t *load, uint64_t
 }
 
 /*
- * What the rank that has most keeps of all state. ZeroRedundancyOptimizer cuts no tensor: an embedding that is larger than
- * a rank's even share makes its rank the fullest.
+ * What the rank that has most keeps of all state. ZeroRedundancyOptimizer cuts no tensor: an embedding that is larger
+ * than a rank's even share makes its rank the fullest.
  */
 static double largest_share(const struct advice_job *j, uint64_t ranks)
 {
@@ -78,7 +78,9 @@ static double largest_share(const struct advice_job *j, uint64_t ranks)
 
 bool advice_is_sharded(const struct advice_job *j)
 {
-	static const char *const sharders[] = { "/torch/distributed/fsdp/", "/zero_redundancy_optimizer.py", "/deepspeed/",
+	static const char *const sharders[] = { "/torch/distributed/fsdp/",
+						"/zero_redundancy_optimizer.py",
+						"/deepspeed/",
 						NULL };
 	size_t parameter = SIZE_MAX, state = SIZE_MAX;
 

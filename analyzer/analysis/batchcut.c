@@ -103,7 +103,8 @@ static bool has_parameter(const struct advice_job *j, uint32_t module, const str
 		const struct category_block *b = &j->blocks.block[i];
 
 		if (b->category == CATEGORY_PARAMETER && (!b->module || b->module == module) &&
-		    j->shape[i].nr_dims == s->nr_dims && !memcmp(j->shape[i].dims, s->dims, s->nr_dims * sizeof(*s->dims)))
+		    j->shape[i].nr_dims == s->nr_dims &&
+		    !memcmp(j->shape[i].dims, s->dims, s->nr_dims * sizeof(*s->dims)))
 			return true;
 	}
 	return false;
@@ -136,7 +137,10 @@ static bool is_of_step(const struct batchcut *c, const struct advice_job *j, siz
 	return !is_parameter_like(c, j, i);
 }
 
-/* Samples, or tokens of them, as rows for each of several: [experts, rows, features]. Of one sample they are the length. */
+/*
+ * Samples, or tokens of them, as rows for each of several: [experts, rows, features]. Of one sample they are the
+ * length.
+ */
 static bool is_of_rows(const struct batchcut *c, const struct tfmt_shape *s)
 {
 	uint64_t rows = s->dims[1];

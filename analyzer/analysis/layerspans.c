@@ -8,6 +8,7 @@
 #include "analyzer/element.h"
 
 #define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
+#define LAYERS_MIN 3	 /* of two, one is always there */
 
 int32_t layerspans_layer(const struct layerspans *l, size_t block)
 {
@@ -40,8 +41,8 @@ static bool is_result(const struct layerspans *l, size_t i)
 }
 
 /*
- * The layer's output is the last that it makes and the next one finds: what a norm keeps of its input, a few values for each
- * sample or channel, is made behind its result.
+ * The layer's output is the last that it makes and the next one finds: what a norm keeps of its input, a few values
+ * for each sample or channel, is made behind its result.
  */
 static void find_outputs(struct layerspans *l)
 {
@@ -121,7 +122,8 @@ static bool are_in_order(const struct layerspans *l)
 	return true;
 }
 
-bool layerspans_find(struct layerspans *l, const struct advice_job *j, const struct layerlist *list)
+/* false: they are not called in order, or there is no memory. */
+static bool find_spans(struct layerspans *l, const struct advice_job *j, const struct layerlist *list)
 {
 	*l = (struct layerspans){ .j = j, .paths = j->device->process->books.modulepaths, .list = *list };
 	l->span = calloc(list->nr_layers + 1, sizeof(*l->span));
@@ -129,7 +131,9 @@ bool layerspans_find(struct layerspans *l, const struct advice_job *j, const str
 	if (!l->span || !l->of)
 		return false;
 	for (uint32_t i = 0; i < list->nr_layers; i++)
-		l->span[i] = (struct layerspan){ .first = TFMT_NO_ORDINAL, .back = TFMT_NO_ORDINAL, .output = SIZE_MAX };
+		l->span[i] = (struct layerspan){ .first = TFMT_NO_ORDINAL,
+						 .back = TFMT_NO_ORDINAL,
+						 .output = SIZE_MAX };
 	layerlist_members(list, l->paths, l->of);
 	find_forward(l);
 	if (!are_in_order(l))
@@ -139,20 +143,37 @@ bool layerspans_find(struct layerspans *l, const struct advice_job *j, const str
 	return true;
 }
 
-void layerspans_release(struct layerspans *l)
-{
-	free(l->span);
-	free(l->of);
-	*l = (struct layerspans){ 0 };
-}
-
-unsigned layerspans_count(const struct layerspans *l)
+static unsigned nr_that_ran(const struct layerspans *l)
 {
 	unsigned nr = 0;
 
 	for (uint32_t i = 0; i < l->list.nr_layers; i++)
 		nr += l->span[i].first != TFMT_NO_ORDINAL;
 	return nr;
+}
+
+bool layerspans_advise(const struct advice_job *j, struct advice *best, uint64_t bytes,
+		       bool (*advise)(const struct layerspans *l, struct advice *a))
+{
+	const struct modulepaths *paths = j->device->process->books.modulepaths;
+	struct layerlist list[LAYERLISTS_MAX];
+	size_t nr = paths ? layerlists_find(list, j, paths) : 0;
+
+	best->after_bytes = best->peak_bytes;
+	for (size_t i = 0; i < nr; i++) {
+		struct advice a = *best;
+		struct layerspans l;
+
+		if (list[i].nr_layers < LAYERS_MIN || list[i].bytes < bytes)
+			continue;
+		a.has_site = false;
+		if (find_spans(&l, j, &list[i]) && nr_that_ran(&l) >= LAYERS_MIN && advise(&l, &a) &&
+		    a.after_bytes < best->after_bytes)
+			*best = a;
+		free(l.span);
+		free(l.of);
+	}
+	return best->after_bytes < best->peak_bytes;
 }
 
 uint32_t layerspans_call(const struct layerspans *l)

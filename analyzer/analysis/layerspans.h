@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the layers of a list (layerlist.h) ran in the window: each one's forward and backward, and its *output*, the block
- * that it hands to the next one. Layers that forward does not call once each, in their order, have no such times.
+ * When the layers of a list (layerlist.h) ran in the window: each one's forward and backward, and its *output*, the
+ * block that it hands to the next one. Layers that forward does not call once each, in their order, have no such
+ * times.
  */
 #ifndef VT_LAYERSPANS_H
 #define VT_LAYERSPANS_H
@@ -25,12 +26,12 @@ struct layerspans {
 	int32_t *of; /* by path: its layer, -1 = in none */
 };
 
-/* false: they are not called in order, or there is no memory. layerspans_release() is needed either way. */
-bool layerspans_find(struct layerspans *l, const struct advice_job *j, const struct layerlist *list);
-void layerspans_release(struct layerspans *l);
-
-/* How many of the layers ran. */
-unsigned layerspans_count(const struct layerspans *l);
+/*
+ * Advice about the list that saves most, of those whose activations take at least `bytes` and of which more layers ran
+ * than are there at a time anyway. `advise` fills after_bytes and the texts for one list, or returns false.
+ */
+bool layerspans_advise(const struct advice_job *j, struct advice *a, uint64_t bytes,
+		       bool (*advise)(const struct layerspans *l, struct advice *a));
 
 /* The layer that a block was made in; -1 = in none. */
 int32_t layerspans_layer(const struct layerspans *l, size_t block);

@@ -18,8 +18,8 @@
 /* ---- layers ---------------------------------------------------------------------------------- */
 
 /*
- * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. 0: as many
- * parameters as a layer has come behind the run, so that its layers are not all there are.
+ * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. 0: as
+ * many parameters as a layer has come behind the run, so that its layers are not all there are.
  */
 static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 {
@@ -68,8 +68,8 @@ static const struct layerlist *largest(const struct layerlist *list, size_t nr)
 }
 
 /*
- * Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. A library's workspace
- * is made once, by the first layer that needs it.
+ * Bytes of a layer: what it had live when memory ran out, at most while it ran, and its largest blocks. A library's
+ * workspace is made once, by the first layer that needs it.
  */
 struct layer_bytes {
 	uint64_t stays, most, largest;
@@ -253,7 +253,10 @@ void unseen_release(struct unseen *u)
 	*u = (struct unseen){ 0 };
 }
 
-/* Within the last layer, or behind it: there the loss has its logits, or backward the gradients of the largest blocks. */
+/*
+ * Within the last layer, or behind it: there the loss has its logits, or backward the gradients of the largest
+ * blocks.
+ */
 static uint64_t behind(const struct layer_bytes *last, uint64_t logits)
 {
 	unsigned nr = last->nr_largest < GRADIENTS_MAX ? last->nr_largest : GRADIENTS_MAX;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unseen rest of a step in which memory ran out: layers that forward has not reached, the logits behind them, and what
- * the optimizer will keep.
+ * The unseen rest of a step in which memory ran out: layers that forward has not reached, the logits behind them, and
+ * what the optimizer will keep.
  *
- * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole. Logits
- * come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of its use,
- * as a step does that went through without. Where nothing is trained there is no such rest.
+ * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole.
+ * Logits come where parameters end with a matrix over the vocabulary, or a vocabulary is there and nothing tells of
+ * its use, as a step does that went through without. Where nothing is trained there is no such rest.
  *
- * Layers that are not alike (stages of convolutions, a U-Net) tell nothing of those that come behind them, nor does what
- * memory ran out in backward for: the rest is not known then, only what there was.
+ * Layers that are not alike (stages of convolutions, a U-Net) tell nothing of those that come behind them, nor does
+ * what memory ran out in backward for: the rest is not known then, only what there was.
  */
 #ifndef VT_UNSEEN_H
 #define VT_UNSEEN_H

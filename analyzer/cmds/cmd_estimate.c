@@ -162,8 +162,8 @@ static int read_frozen(struct estimate *x, const char *text)
 			return opt_wrong(&estimate_help, "'%s' is no share such as 99%%, nor parts such as vision, for "
 							 "'--frozen'", text);
 		if (!x->has_config || !x->config.has_vision)
-			return opt_wrong(&estimate_help, "'--frozen %s' needs the config of a model with a vision encoder",
-					 text);
+			return opt_wrong(&estimate_help, "'--frozen %s' needs the config of a model with a vision "
+							 "encoder", text);
 		for (int i = 0; i < MODELPARTS; i++)
 			frozen += x->is_frozen[i] ? modelconfig_part(&x->config, i) / x->config.parameters : 0;
 	}
