@@ -19,6 +19,7 @@ struct modelconfig {
 	bool is_encoder; /* it has no KV cache */
 	double parameters; /* all of it: */
 	double language, vision, connector;
+	double untied; /* of a T5's output layer: the file has it apart, as its weights have; transformers 5 does not */
 	double active; /* parameters of a mixture of experts that a token passes; else as all */
 	/* of the language model */
 	double hidden, inter, layers, heads, kv_heads, head_dim, vocab;

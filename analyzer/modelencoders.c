@@ -214,6 +214,7 @@ static void count_t5(struct modelconfig *m, const struct modelkeys *k)
 	m->language = shared_matrices(m, k) + encoders * (attention + mlp_bytes + 2 * m->hidden) +
 		      decoders * (2 * attention + mlp_bytes + 3 * m->hidden) +
 		      (decoders > 0 ? 2 : 1) * (buckets + m->hidden);
+	m->untied = fmax(0, shared_matrices(m, k) - m->vocab * m->hidden);
 	m->is_encoder = !(decoders > 0);
 	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
 }

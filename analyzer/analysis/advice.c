@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
+
 /* Smaller batches and sequences come last, whatever they save. */
 static const struct advice_row {
 	const char *kind;
@@ -129,22 +131,39 @@ uint64_t advice_elements(const struct tfmt_shape *s)
 	return nr;
 }
 
-bool advice_fits_parameter(const struct advice_job *j, size_t block)
+bool advice_is_parameters(const struct advice_job *j, uint64_t key)
 {
-	return j->key[block] && j->nr_parameters &&
-	       bsearch(&j->key[block], j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
+	return key && j->nr_parameters &&
+	       bsearch(&key, j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
 }
 
-void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+bool advice_fits_parameter(const struct advice_job *j, size_t block)
+{
+	return advice_is_parameters(j, j->key[block]);
+}
+
+static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
 	struct stack_source source = model_stack_source(j->model, j->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, python_stack, 0) ? -1 : stack_site(&stack);
+	int program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
 
+	site = program >= 0 ? program : site;
 	a->has_site = site >= 0 && stack.frame[site].file;
 	if (a->has_site)
 		a->site = stack.frame[site];
 	stack_release(&stack);
+}
+
+void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+{
+	find_site(j, a, python_stack, false);
+}
+
+void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+{
+	find_site(j, a, python_stack, true);
 }
 
 bool advice_is_cast(const struct advice_job *j, size_t block)
@@ -258,6 +277,23 @@ static void find_cycle(struct lives_window *w, const struct steps *steps, uint64
 	}
 }
 
+/*
+ * An event of the next cycle that needs nearly as much as that of the peak, if there is one: what the first cycle makes to
+ * stay, the optimizer's state, is there from its beginning.
+ */
+static uint64_t as_usual(const struct model_device *d, const struct failures *failures, uint64_t ordinal)
+{
+	const struct stepinputs_device *of = failures ? stepinputs_of(&failures->inputs, d) : NULL;
+	const struct steps_bounds *b = &d->process->books.lives->steps.cycles;
+	uint32_t peak = steps_begun(b, ordinal);
+
+	for (uint32_t i = peak + 1; of && i <= b->nr_bounds && i < of->first_cycle + of->nr_cycles; i++)
+		if (i >= of->first_cycle && (double)of->peak_bytes[i - of->first_cycle] >
+						    NEARLY * (double)d->books->allocated_peak_bytes)
+			return b->ordinal[i - 1];
+	return ordinal;
+}
+
 /* What the job is about, by the first reading. false: the peak is not known block by block. */
 static bool find_window(struct lives_window *w, struct advice_job *j, const struct model_device *d,
 			const struct failures *failures)
@@ -271,12 +307,15 @@ static bool find_window(struct lives_window *w, struct advice_job *j, const stru
 	*w = (struct lives_window){ .device = d->ordinal };
 	if (!of || (!failure && (moment == LIVES_NONE || !of->moment[moment].reached)))
 		return false;
-	find_cycle(w, &lives->steps, failure ? failure->ordinal : of->moment[moment].ordinal);
+	find_cycle(w, &lives->steps, failure ? failure->ordinal :
+					       as_usual(d, failures, of->moment[moment].ordinal));
 	if (failure) {
 		w->to = failure->ordinal;
 		j->asked = replay_rounded(failure->asked);
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;
+		if (failure->shape && !tfmt_reader_shape(d->process->reader, failure->shape, &j->asked_shape))
+			j->asked_shape = (struct tfmt_shape){ 0 };
 		j->peak = failure->allocated + j->asked;
 		j->cached = failure->reserved > failure->allocated ? failure->reserved - failure->allocated : 0;
 		if (failure->free_known && failure->refused > failure->free)
@@ -445,6 +484,7 @@ int advices_find(struct advices *all, const struct model_device *d, const struct
 	all->device = d;
 	all->at_failure = j.asked;
 	all->fits_bytes = j.lacking ? j.peak - j.lacking : 0;
+	all->cached_bytes = j.cached;
 	frag_init(&all->frag, &all->model);
 	err = model_load(&all->model, d->process->path, &load);
 	j.device = err ? NULL : same_device(&all->model, d);

@@ -30,6 +30,7 @@ struct advice {
 	bool is_last;	   /* of smaller batches: only when nothing else is left */
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
+	bool fits;	   /* ... and would have been there */
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	bool has_site;
@@ -48,6 +49,7 @@ struct advices {
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
 	uint64_t fits_bytes;	/* ... and so much of it there was room for; 0 = not known */
+	uint64_t cached_bytes;	/* what was reserved beside that, and may have been of use after a change */
 };
 #define ADVICES_INIT { 0 }
 
@@ -82,6 +84,7 @@ struct advice_job {
 	uint64_t backward;	  /* the first event of backward in it; TFMT_NO_ORDINAL = none */
 	uint64_t asked;		  /* the request that failed at `to`; 0 = none did */
 	uint32_t asked_stack;	  /* ... its Python stack, */
+	struct tfmt_shape asked_shape; /* ... of its tensor; bytes 0: not known */
 	enum phase asked_phase;
 	uint64_t base;		  /* bytes that are not known block by block */
 	uint64_t floor;		  /* a peak outside of the window that no advice changes */
@@ -114,7 +117,8 @@ uint64_t advice_elements(const struct tfmt_shape *s);
 
 int advice_by_number(const void *a, const void *b); /* of uint64_t, for qsort() and bsearch() */
 
-/* Is this block's shape that of a parameter? */
+/* Has a parameter this key? Is this block's shape that of one? */
+bool advice_is_parameters(const struct advice_job *j, uint64_t key);
 bool advice_fits_parameter(const struct advice_job *j, size_t block);
 
 /* A weight that autocast has turned into a narrower type: it is cached until forward ends. */
@@ -138,6 +142,9 @@ uint64_t advice_ranks(const struct advice_job *j);
 
 /* The line that stands for a stack. */
 void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack);
+
+/* ... and the program's own, where an installed package was called for it: what to change is there. */
+void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack);
 
 /* Does a Python frame of the stack lie in a file whose path has one of these in it? A list that ends with NULL. */
 bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files);

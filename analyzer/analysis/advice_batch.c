@@ -82,35 +82,50 @@ static uint64_t state_to_come(const struct advice_job *j, struct batchcut *c, co
 	return peak_with(j, c, u, adds_up) <= peak_that_fits(j, u, u->state_bytes) ? u->state_bytes : 0;
 }
 
+/* Before and after the cut, as where logits go before backward begins. Returns what it saves beside where they stay. */
+static uint64_t find_saving(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u,
+			    bool adds_up)
+{
+	uint64_t part = c->part, kept_after = peak_with(j, c, u, adds_up), kept_before;
+
+	c->part = c->whole;
+	kept_before = peak_with(j, c, u, false);
+	u->are_freed = true;
+	a->peak_bytes = peak_with(j, c, u, false);
+	c->part = part;
+	a->after_bytes = peak_with(j, c, u, adds_up);
+	return kept_before - kept_after - (a->peak_bytes - a->after_bytes);
+}
+
 /* ---- in parts -------------------------------------------------------------------------------- */
 
-static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, const struct unseen *u)
+static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
-	char peak[HUMAN_MAX], where[64], logits[96] = "";
-	uint64_t parts = 2, most;
+	char peak[HUMAN_MAX], size[HUMAN_MAX], where[64], logits[96] = "";
+	uint64_t parts = 2, most, kept;
 
 	if (c->batch < 2)
 		return false;
-	a->peak_bytes = peak_with(j, c, u, false);
 	a->of_forward = j->asked && !u->is_unknown;
 	most = peak_that_fits(j, u, state_to_come(j, c, u, true));
 	c->part = (c->batch + parts - 1) / parts;
-	a->after_bytes = peak_with(j, c, u, true);
-	while (j->lacking && a->after_bytes > most && 2 * parts <= c->batch) {
+	while (j->lacking && peak_with(j, c, u, true) > most && 2 * parts <= c->batch) {
 		parts *= 2;
 		c->part = (c->batch + parts - 1) / parts;
-		a->after_bytes = peak_with(j, c, u, true);
 	}
-	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
+	a->fits = peak_with(j, c, u, true) <= most;
+	kept = find_saving(j, a, c, u, true);
+	advice_at_program(j, a, j->blocks.block[c->input].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, c->part, where);
 	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %" PRIu64 ": (loss / %" PRIu64
 			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, c->part, parts);
 	if (u->vocabulary)
-		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words held throughout backward among it",
-			 u->vocabulary);
-	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller%s, gradients are there throughout: "
-			   "%s would be %s", parts, logits, u->is_unknown ? "up to the request that failed it" : "the peak",
+		snprintf(logits, sizeof(logits), " (of logits over %" PRIu64 " words, %s more if kept)", u->vocabulary,
+			 human_bytes(size, kept));
+	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller%s, gradients are there "
+			   "throughout: %s would be %s", parts, logits,
+			u->is_unknown ? "up to the request that failed it" : "the peak",
 			human_bytes(peak, a->after_bytes));
 	advice_cost(a, "%" PRIu64 " calls of the model for each step instead of 1; BatchNorm sees parts", parts);
 	return true;
@@ -151,20 +166,21 @@ static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const 
 }
 
 /* What the figure knows of: what was seen, the rest of forward, and what was left free. */
-static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
+static void tell_fit(struct advice *a, const struct unseen *u, uint64_t kept, uint64_t more)
 {
 	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[96] = "", state[96] = "";
 	uint32_t left = u->nr_layers ? u->nr_layers - 1 - u->layer : 0;
 
 	if (u->is_unknown) {
-		advice_evidence(a, "no larger one fits: %s allocated, up to the request that failed; what the step needs "
-				   "behind it was not seen", human_bytes(peak, a->after_bytes));
+		advice_evidence(a, "no larger one fits: %s allocated, up to the request that failed; what the step "
+				   "needs behind it was not seen", human_bytes(peak, a->after_bytes));
 		return;
 	}
 	if (left)
 		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
 	if (u->vocabulary)
-		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words held throughout backward", u->vocabulary);
+		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words (kept, they save %s more)",
+			 u->vocabulary, human_bytes(size, kept));
 	if (more)
 		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam", human_bytes(size, more));
 	else if (u->state_bytes)
@@ -173,21 +189,20 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t more)
 			human_bytes(peak, a->after_bytes), layers, logits, state);
 }
 
-static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, const struct unseen *u)
+static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
-	uint64_t step = c->of_length ? LENGTH_STEP : 1, more, part;
+	uint64_t step = c->of_length ? LENGTH_STEP : 1, more, part, kept;
 
-	c->whole = c->part = c->of_length ? c->length : c->batch;
-	a->peak_bytes = peak_with(j, c, u, false);
-	a->of_forward = !u->is_unknown;
+	c->whole = c->of_length ? c->length : c->batch;
+	a->of_forward = a->fits = !u->is_unknown;
 	more = state_to_come(j, c, u, false);
 	part = find_part(j, c, u, step, more);
 	if (!part)
 		return false;
 	c->part = part;
-	a->after_bytes = peak_with(j, c, u, false);
-	advice_at_stack(j, a, j->blocks.block[c->input].life.birth.stack);
-	tell_fit(a, u, more);
+	kept = find_saving(j, a, c, u, false);
+	advice_at_program(j, a, j->blocks.block[c->input].life.birth.stack);
+	tell_fit(a, u, kept, more);
 	return true;
 }
 

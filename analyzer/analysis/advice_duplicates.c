@@ -270,7 +270,7 @@ bool advice_duplicates(const struct advice_job *j, struct advice *a)
 
 		if (after < a->after_bytes) {
 			a->after_bytes = after;
-			advice_at_stack(j, a, j->blocks.block[t.largest].life.birth.stack);
+			advice_at_program(j, a, j->blocks.block[t.largest].life.birth.stack);
 			kinds[k].tell(&t, a, advice_where(where, sizeof(where), a));
 		}
 		free(t.goes);

@@ -103,8 +103,8 @@ bool advice_set_to_none(const struct advice_job *j, struct advice *a)
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "zero_grad(set_to_none=True)%s", where);
 	if (stack)
-		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s directly behind optimizer.step(), before "
-				 "the next forward", where);
+		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s directly behind optimizer.step(), "
+				 "before the next forward", where);
 	else
 		advice_action(a, "call optimizer.zero_grad(set_to_none=True) directly behind optimizer.step(): "
 				 "set_to_none=False keeps gradients as zeros");

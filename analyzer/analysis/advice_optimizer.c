@@ -63,7 +63,10 @@ uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
 	return bytes;
 }
 
-/* The peak if wide state had so many bytes for each value; with scales or not. */
+/*
+ * The peak if wide state had so many bytes for each value; with scales or not. What keeps state like that updates one
+ * parameter at a time, without the temporaries that torch.optim's steps have for all of them (foreach).
+ */
 static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, bool scales)
 {
 	struct replay r = advice_replay(j);
@@ -73,6 +76,8 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 		uint64_t nr = advice_elements(&j->shape[i]), from = advice_time(life->birth.ordinal),
 			 to = advice_time(life->death.ordinal);
 
+		if (advice_is_of_step(j, i))
+			continue;
 		if (!is_wide(j, i) || j->shape[i].bytes <= value_bytes * nr) {
 			advice_keep(&r, j, i);
 			continue;
@@ -94,7 +99,7 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 
 	if (!bytes || !is_wide(j, largest) || is_history(j))
 		return false;
-	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	a->after_bytes = with_state_of(j, value_bytes, scales);
 	advice_title(a, "%s optimizer state%s", name, where);
@@ -113,8 +118,9 @@ bool advice_small_state(const struct advice_job *j, struct advice *a)
 
 bool advice_bf16_state(const struct advice_job *j, struct advice *a)
 {
-	advice_action(a, "make the optimizer's state in bfloat16: zeros_like(p, dtype=torch.bfloat16) in its "
-			 "_init_group; torch.optim takes the type of the parameters");
+	advice_action(a, "keep the optimizer's state in bfloat16, which torch.optim refuses: with a subclass of "
+			 "torchao.optim.AdamW8bit whose _subclass_zeros(p, *_) returns torch.zeros_like(p, "
+			 "dtype=torch.bfloat16)");
 	return find_small_state(j, a, "bfloat16", 2, false);
 }
 
@@ -148,7 +154,7 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 	a->after_bytes = advice_peak(j, &r);
 	if (!bytes || is_history(j))
 		return false;
-	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "optimizer on the host%s", where);
 	advice_action(a, "keep the optimizer's state on the host and step there, instead of%s: DeepSpeed's "

@@ -123,7 +123,7 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 				   (uint64_t)(share * (double)life->size));
 	}
 	a->after_bytes = advice_peak(j, &r);
-	advice_at_stack(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "optimizer state over %" PRIu64 " ranks%s", ranks, where);
 	advice_action(a, "shard the optimizer's state over %" PRIu64 " ranks (ZeRO-1): "

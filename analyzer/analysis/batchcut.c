@@ -53,6 +53,101 @@ static void find_rows(struct batchcut *c, const struct advice_job *j)
 	}
 }
 
+/* ---- which input ----------------------------------------------------------------------------- */
+
+static bool is_input(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_INPUT && b->life.birth.ordinal >= j->from && b->life.birth.ordinal <= j->to &&
+	       j->shape[i].nr_dims;
+}
+
+static bool has_dim(const struct tfmt_shape *s, uint64_t size)
+{
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		if (s->dims[i] == size || (!i && s->dims[i] % size == 0))
+			return true;
+	return false;
+}
+
+/*
+ * Has forward made something with as many rows since the input was there, or nothing at all? A memory bank, or what is
+ * kept of each step, is no batch.
+ */
+static bool is_used(const struct advice_job *j, size_t input)
+{
+	uint64_t rows = j->shape[input].dims[0];
+	bool has_made = false;
+
+	for (size_t i = input + 1; i < j->blocks.nr_blocks; i++) {
+		if (!advice_is_kept(j, i) || !j->shape[i].nr_dims)
+			continue;
+		if (has_dim(&j->shape[i], rows))
+			return true;
+		has_made = true;
+	}
+	return !has_made;
+}
+
+/* SIZE_MAX: none. */
+static size_t find_input(const struct advice_job *j)
+{
+	size_t input = SIZE_MAX;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_input(j, i) || j->blocks.block[i].life.size <= most || !is_used(j, i))
+			continue;
+		most = j->blocks.block[i].life.size;
+		input = i;
+	}
+	return input;
+}
+
+/* Of one place, alike but for their first dimension. */
+static bool is_sequence_like(const struct advice_job *j, size_t i, size_t other)
+{
+	const struct tfmt_shape *a = &j->shape[i], *b = &j->shape[other];
+
+	return is_input(j, i) && a->nr_dims == b->nr_dims &&
+	       j->blocks.block[i].life.birth.stack == j->blocks.block[other].life.birth.stack &&
+	       !memcmp(a->dims + 1, b->dims + 1, (a->nr_dims - 1) * sizeof(*a->dims));
+}
+
+/* [nr, longest, ...], or [longest, nr, ...], made of sequences of [..., ...]. */
+static bool holds_sequences(const struct advice_job *j, size_t i, size_t sequence, uint64_t nr, uint64_t longest)
+{
+	const struct tfmt_shape *s = &j->shape[i], *of = &j->shape[sequence];
+
+	if (j->blocks.block[i].life.birth.ordinal < j->from || s->nr_dims != of->nr_dims + 1u ||
+	    memcmp(s->dims + 2, of->dims + 1, (of->nr_dims - 1) * sizeof(*s->dims)))
+		return false;
+	return (s->dims[0] == nr && s->dims[1] == longest) || (s->dims[0] == longest && s->dims[1] == nr);
+}
+
+/* Was the input put together with others, into one tensor that is the batch? */
+static bool find_padded(struct batchcut *c, const struct advice_job *j)
+{
+	uint64_t nr = 0, longest = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_sequence_like(j, i, c->input))
+			continue;
+		nr++;
+		longest = j->shape[i].dims[0] > longest ? j->shape[i].dims[0] : longest;
+	}
+	for (size_t i = 0; i < j->blocks.nr_blocks && nr > 1; i++) {
+		if (!holds_sequences(j, i, c->input, nr, longest))
+			continue;
+		c->input = i;
+		c->batch = nr;
+		c->length = longest;
+		return true;
+	}
+	return false;
+}
+
 /* One sample of several, that one line has made for the same batch: its sizes are not the batch's. */
 static bool is_sample(const struct advice_job *j, size_t input)
 {
@@ -71,22 +166,16 @@ static bool is_sample(const struct advice_job *j, size_t input)
 
 bool batchcut_init(struct batchcut *c, const struct advice_job *j)
 {
-	uint64_t most = 0;
-
-	*c = (struct batchcut){ 0 };
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct category_block *b = &j->blocks.block[i];
-
-		if (b->category != CATEGORY_INPUT || b->life.birth.ordinal < j->from || b->life.birth.ordinal > j->to ||
-		    !j->shape[i].nr_dims || b->life.size <= most)
-			continue;
-		most = b->life.size;
-		c->input = i;
-	}
-	if (!most || is_sample(j, c->input))
+	*c = (struct batchcut){ .input = find_input(j) };
+	if (c->input == SIZE_MAX)
 		return false;
-	c->batch = c->whole = c->part = j->shape[c->input].dims[0];
-	c->length = length_of(j, &j->shape[c->input]);
+	if (!find_padded(c, j)) {
+		if (is_sample(j, c->input))
+			return false;
+		c->batch = j->shape[c->input].dims[0];
+		c->length = length_of(j, &j->shape[c->input]);
+	}
+	c->whole = c->part = c->batch;
 	if (c->length < LENGTH_MIN || c->length == c->batch)
 		c->length = 0;
 	find_rows(c, j);
@@ -187,17 +276,20 @@ static unsigned nr_lengths(const struct batchcut *c, const struct tfmt_shape *s)
 	return nr < 2 ? nr : 2;
 }
 
-uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t i)
+static uint64_t cut(const struct batchcut *c, const struct tfmt_shape *s, uint64_t size)
 {
-	uint64_t size = j->blocks.block[i].life.size;
-	unsigned nr;
+	unsigned nr = c->of_length ? nr_lengths(c, s) : follows_batch(c, s);
 
-	if (!is_of_step(c, j, i))
-		return size;
-	nr = c->of_length ? nr_lengths(c, &j->shape[i]) : follows_batch(c, &j->shape[i]);
 	for (unsigned k = 0; k < nr; k++)
 		size = size * c->part / c->whole;
 	return nr ? replay_rounded(size) : size;
+}
+
+uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t i)
+{
+	uint64_t size = j->blocks.block[i].life.size;
+
+	return is_of_step(c, j, i) ? cut(c, &j->shape[i], size) : size;
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -235,6 +327,9 @@ uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
 		return j->asked;
 	if (like != SIZE_MAX)
 		return batchcut_size(c, j, like);
+	if (j->asked_shape.nr_dims)
+		return advice_is_parameters(j, advice_key(&j->asked_shape)) ? j->asked :
+									      cut(c, &j->asked_shape, j->asked);
 	if (is_parameter_sized(j))
 		return j->asked;
 	return replay_rounded(j->asked * c->part / c->whole);

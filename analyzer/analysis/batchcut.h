@@ -2,8 +2,10 @@
 /*
  * Cuts of a batch: fewer samples, or shorter ones, and what each block would have taken then.
  *
- * The *batch* is the first dimension of the largest input of the window, the *length* its second where it is text
- * (whole numbers of two dimensions), else the one of three dimensions that no parameter has: the others are features.
+ * The *batch* is the first dimension of the largest input of the window that an activation has as well, the *length*
+ * its second where it is text (whole numbers of two dimensions), else the one of three dimensions that no parameter
+ * has: the others are features. Of sequences that were put together into one tensor, padded, these are how many there
+ * are, and the longest one's length.
  */
 #ifndef VT_BATCHCUT_H
 #define VT_BATCHCUT_H

@@ -20,6 +20,7 @@
  * parameters. */
 #define SIZING_ACTIVATIONS_SLOPE 4.6894e-4
 #define SIZING_ACTIVATIONS_CONSTANT 1.8494e6
+#define SIZING_ACTIVATIONS_LEAST 0.5e9 /* parameters; of smaller models the constant is most of it */
 
 enum sizing_optimizer {
 	SIZING_NO_OPTIMIZER,

@@ -13,7 +13,8 @@
 #define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
 #define LAYERS_ALIKE 0.1 /* of what a layer keeps, by which others may differ */
-#define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32 */
+#define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32, */
+#define LOGITS_FREED 12 /* ... without the first if the program does not keep them */
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -210,7 +211,8 @@ static uint64_t seen_bytes(const struct unseen *u, const struct advice_job *j, c
 static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	uint64_t samples = c->of_length ? c->batch : c->part, length = c->of_length ? c->part : c->length;
-	uint64_t all = u->vocabulary * samples * length * LOGITS_BYTES, seen = all ? seen_bytes(u, j, c) : 0;
+	uint64_t all = u->vocabulary * samples * length * (u->are_freed ? LOGITS_FREED : LOGITS_BYTES);
+	uint64_t seen = all ? seen_bytes(u, j, c) : 0;
 
 	return all > seen ? all - seen : 0;
 }
@@ -276,6 +278,8 @@ uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const 
 	now = layer.stays + batchcut_asked(c, j);
 	if (u->layer)
 		layer = bytes_of(u, j, c, u->layer - 1);
+	if (u->vocabulary && asks_for_logits(u, j, c))
+		logits += batchcut_asked(c, j);
 	last = behind(&layer, logits);
 	return (u->nr_layers - 1 - u->layer) * layer.stays + (last > now ? last - now : 0);
 }

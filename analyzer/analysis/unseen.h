@@ -18,6 +18,7 @@
 struct unseen {
 	uint32_t nr_layers, layer; /* of the model; the one that memory ran out in. nr_layers 0: not known */
 	uint64_t vocabulary;	   /* 0 = no logits are expected */
+	bool are_freed;		   /* logits go before backward begins: nobody knows, set by the caller */
 	uint64_t state_bytes;	   /* of the optimizer, if it is Adam; 0 = it has been seen */
 	bool is_unknown;	   /* the step may need any more than that: what is told is the least */
 	int32_t *of;		   /* by path (modulepaths.h): its layer */

@@ -18,10 +18,19 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 	return nr;
 }
 
-/* Would it have served the request that failed? */
-static bool is_enough(const struct advices *all, const struct advice *a)
+/*
+ * Would the step have gone through? That is known of what is reckoned with the rest of forward; and of what saves less
+ * than was lacking, whatever comes behind the request.
+ */
+enum fit { FIT_UNKNOWN, FIT_ENOUGH, FIT_LACKS };
+
+static enum fit fit_of(const struct advices *all, const struct advice *a)
 {
-	return all->fits_bytes && !a->of_reserved && a->after_bytes <= all->fits_bytes;
+	if (!all->fits_bytes || a->of_reserved)
+		return FIT_UNKNOWN;
+	if (a->of_forward)
+		return a->fits ? FIT_ENOUGH : FIT_LACKS;
+	return a->after_bytes > all->fits_bytes + all->cached_bytes ? FIT_LACKS : FIT_UNKNOWN;
 }
 
 /* Up to where the figures go: behind a failure the step was never seen. */
@@ -31,6 +40,8 @@ static const char *extent(const struct advices *all, const struct advice *a)
 		return "";
 	return a->of_forward ? ", with the rest of forward" : ", up to the failure";
 }
+
+static const char *const fit_texts[] = { "", "; would have fitted", "; not enough by itself" };
 
 void print_advice(struct emit *e, const struct advices *all, unsigned most)
 {
@@ -45,7 +56,7 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
 			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
 			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
-			 extent(all, a), is_enough(all, a) ? "; enough for the request that failed" : "",
+			 extent(all, a), fit_texts[fit_of(all, a)],
 			 a->keeps_result ? "" : "; changes the result");
 		print_wrapped(e, "  ", "  ", figures);
 		print_wrapped(e, "  do:   ", "        ", a->action);
@@ -73,10 +84,10 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 		else
 			emit_null(e, "until", NULL);
 		emit_bool(e, "at_least", NULL, a->at_least);
-		if (all->fits_bytes)
-			emit_bool(e, "enough", NULL, is_enough(all, a));
-		else
+		if (fit_of(all, a) == FIT_UNKNOWN)
 			emit_null(e, "enough", NULL);
+		else
+			emit_bool(e, "enough", NULL, fit_of(all, a) == FIT_ENOUGH);
 		emit_string(e, "title", NULL, a->title);
 		emit_string(e, "action", NULL, a->action);
 		emit_string(e, "evidence", NULL, a->evidence);

@@ -79,7 +79,9 @@ static const char *model_error(char error[static 96], const struct estimate *x)
 
 	if (x->has_config && !x->config.is_exact)
 		return "the layout of this model is not known; taken to be Llama's";
-	if (j->zero >= 3 && j->layers > 0)
+	if (x->has_config && x->config.untied > 0)
+		snprintf(error, 96, "transformers 5 ties the output layer: %.0f parameters less", x->config.untied);
+	else if (j->zero >= 3 && j->layers > 0)
 		snprintf(error, 96, "layers that are gathered come on top: %.2f GiB each",
 			 j->parameters * j->compute_bytes / j->tensor_parallel / j->layers / GIB);
 	else if (j->zero >= 3)
@@ -159,12 +161,22 @@ static void print_checkpointed(struct emit *e, const struct estimate *x, const c
 	     count(n, x->sizing.per_token), j->compute_bytes, j->layers, by);
 }
 
+/* Of the formula by tokens; NULL: it is not that. */
+static const char *activations_error(const struct estimate *x)
+{
+	if (!isnan(x->job.activations_per_token))
+		return NULL;
+	if (x->config.is_encoder)
+		return "ViT-B/16: 1.89 M by it, 0.16 M measured: use --measure";
+	if (x->job.parameters < SIZING_ACTIVATIONS_LEAST)
+		return "fitted to 0.5 to 8 B parameters, too much for fewer: use --measure";
+	return "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured";
+}
+
 static void print_activations(struct emit *e, const struct estimate *x)
 {
 	const struct sizing_job *j = &x->job;
-	const char *error = !isnan(j->activations_per_token)             ? NULL
-			    : x->config.is_encoder ? "ViT-B/16: 1.89 M by it, 0.16 M measured: use --measure"
-						   : "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured";
+	const char *error = activations_error(x);
 	char n[HUMAN_MAX], by[48], tokens[HUMAN_MAX];
 
 	if (!isnan(j->measured_activations)) {

@@ -18,6 +18,7 @@ KINDS = {
     "checkpointing of layers with experts": (["--batch", "16", "experts"], ["checkpoint"]),
     "chunked_loss": (["--words", "50304", "--layers", "3"], ["chunks"]),
     "small_optimizer_state": ([*WIDE], ["state8"]),
+    "small_optimizer_state for foreach": ([*WIDE, "foreach"], ["state8"]),
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
@@ -35,7 +36,7 @@ KINDS = {
     "sharded_parameters of activations": (["--batch", "16", "--words", "30000"], ["fsdp"]),
     "sharded_parameters instead of DDP": ([*MIDDLING, "ddp"], ["fsdp"]),
 }
-HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp"}
+HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach"}
 RANKS = {"shard", "fsdp", "ddp"}
 
 
@@ -216,6 +217,32 @@ def test_layers_that_are_not_alike_tell_only_the_most_that_fits(vramtrace, tmp_p
     assert "no larger one fits" in rows["smaller_batch"]["evidence"]
     larger = run("larger.vtr", most + 1, "--simulate-capacity", "3GiB")
     assert larger.status == 1 and "OutOfMemoryError" in larger.stderr
+
+
+def test_batch_is_that_of_padded_sequences(vramtrace, tmp_path):
+    """Sequences that were put together on the device are the samples, not the longest one's rows, nor those of a bank."""
+    script = tmp_path / "padded.py"
+    script.write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "encoder = nn.Sequential(nn.Linear(64, 512), nn.GELU(), nn.Linear(512, 64)).cuda()\n"
+        "optimizer = torch.optim.AdamW(encoder.parameters())\n"
+        "bank = torch.zeros(0, 64, device='cuda')\n"
+        "for longest in (200, 200, 200, 40000):\n"
+        "    sequences = [torch.randn(n, 64, device='cuda') for n in (*range(50, 73), longest)]\n"
+        "    batch = nn.utils.rnn.pad_sequence(sequences, batch_first=True)\n"
+        "    encoder(batch).square().mean().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+        "    bank = torch.cat([bank, torch.randn(50000, 64, device='cuda')])\n"
+    )
+    options = (*QUICK, "--simulate-capacity", "3GiB")
+    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=options)
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    rows = advice_of(vramtrace, failed)
+    assert re.match(r"batch at most \d+ instead of 24 at padded.py:8", rows["smaller_batch"]["title"])
+    assert re.match(r"length at most \d+ instead of 40000 at padded.py:8", rows["shorter_sequence"]["title"])
+    assert re.match(r"\d+ x batch \d+, accumulated at padded.py:8", rows["accumulation"]["title"])
 
 
 def test_pages_of_a_failure(vramtrace, tmp_path):

@@ -170,6 +170,17 @@ def test_published_parameters(estimate, tmp_path, parameters, config):
     assert estimate("--config", path)["parameters"] == parameters
 
 
+def test_output_layer_that_transformers_ties(vramtrace, estimate, tmp_path):
+    """A T5 whose file has its output layer apart, as its published weights have: what transformers makes of it is said."""
+    config = T5 | {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "tie_word_embeddings": False}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    with torch.device("meta"):
+        made = parameters_of(transformers.T5ForConditionalGeneration(transformers.T5Config(**config)))
+    less = int(re.search(r"ties the output layer: (\d+) parameters less", vramtrace.call("estimate", "--config", path).stdout)[1])
+    assert estimate("--config", path)["parameters"] - less == made
+
+
 def test_all_families_are_tested():
     definitions = (TREE / "analyzer" / "modelfamilies.def").read_text()
     assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == {

@@ -3,7 +3,7 @@
 
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
-Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp. Advice applied:
+Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp, foreach. Advice applied:
 checkpoint, chunks, state8, state16, accumulate, offload, shard, fsdp, host, load-host.
 What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
 one after the other).
@@ -81,53 +81,6 @@ class Model(nn.Module):
         return self.norm(x) if has("chunks") else self.head(self.norm(x))
 
 
-class Adam8bit(torch.optim.Optimizer):
-    """Keeps state as bitsandbytes does: a byte for each value, a float for each 256; nothing is computed."""
-
-    def __init__(self, parameters):
-        super().__init__(parameters, {})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                self._init_group(p)
-                p.add_(p.grad, alpha=-1e-4)
-
-    def _init_group(self, p):
-        for name in ("one", "two") if p not in self.state else ():
-            self.state[p][name] = torch.zeros_like(p, dtype=torch.uint8 if p.numel() >= 4096 else None)
-            self.state[p]["scale " + name] = torch.zeros(-(-p.numel() // 256), device="cuda")
-
-
-class Adam16bit(Adam8bit):
-    """Keeps state in bfloat16."""
-
-    def _init_group(self, p):
-        for name in ("one", "two") if p not in self.state else ():
-            self.state[p][name] = torch.zeros_like(p, dtype=torch.bfloat16)
-
-
-class OnHost:
-    """AdamW whose state and step are the host's."""
-
-    def __init__(self, model):
-        self.pairs = [(p, nn.Parameter(p.detach().cpu())) for p in model.parameters()]
-        self.optimizer = torch.optim.AdamW([host for _, host in self.pairs])
-
-    @torch.no_grad()
-    def step(self):
-        for p, host in self.pairs:
-            host.grad = p.grad.cpu()
-        self.optimizer.step()
-        for p, host in self.pairs:
-            p.copy_(host)
-
-    def zero_grad(self):
-        for p, _ in self.pairs:
-            p.grad = None
-
-
 def join_ranks():
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29571")}
     torch.distributed.init_process_group("nccl")
@@ -167,14 +120,29 @@ def loaded(model):
     return state
 
 
+def in_bfloat16(model):
+    from torchao.optim import AdamW8bit
+
+    class InBfloat16(AdamW8bit):
+        @staticmethod
+        def _subclass_zeros(p, *_):
+            return torch.zeros_like(p, dtype=torch.bfloat16)
+
+    return InBfloat16(model.parameters())
+
+
 def optimizer_of(model):
     if has("state8"):
-        return Adam8bit(model.parameters())
+        from bitsandbytes.optim import AdamW8bit
+
+        return AdamW8bit(model.parameters())
     if has("state16"):
-        return Adam16bit(model.parameters())
+        return in_bfloat16(model)
     if has("offload"):
-        return OnHost(model)
-    return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=True)
+        from torchao.optim import CPUOffloadOptimizer
+
+        return CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW)
+    return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=not has("foreach"))
 
 
 def loss_of(model, tokens, targets):
