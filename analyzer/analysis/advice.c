@@ -278,15 +278,18 @@ static void find_cycle(struct lives_window *w, const struct steps *steps, uint64
 }
 
 /*
- * An event of the next cycle that needs nearly as much as that of the peak, if there is one: what the first cycle makes to
- * stay, the optimizer's state, is there from its beginning.
+ * An event of the next cycle that needs nearly as much as that of the peak, if no update had been behind that: what the
+ * first one makes to stay, the optimizer's state, is there from its beginning.
  */
 static uint64_t as_usual(const struct model_device *d, const struct failures *failures, uint64_t ordinal)
 {
 	const struct stepinputs_device *of = failures ? stepinputs_of(&failures->inputs, d) : NULL;
-	const struct steps_bounds *b = &d->process->books.lives->steps.cycles;
+	const struct steps *steps = &d->process->books.lives->steps;
+	const struct steps_bounds *b = &steps->cycles;
 	uint32_t peak = steps_begun(b, ordinal);
 
+	if (steps_begun(&steps->updated, ordinal))
+		return ordinal;
 	for (uint32_t i = peak + 1; of && i <= b->nr_bounds && i < of->first_cycle + of->nr_cycles; i++)
 		if (i >= of->first_cycle && (double)of->peak_bytes[i - of->first_cycle] >
 						    NEARLY * (double)d->books->allocated_peak_bytes)

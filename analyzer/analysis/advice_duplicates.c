@@ -57,7 +57,7 @@ static int by_size(const void *va, const void *vb)
 	return (a->size > b->size) - (a->size < b->size);
 }
 
-/* Blocks of the model that are there to the end of the window: those that were loaded, and those that were not. */
+/* Blocks of the model that are there when the window's last one is made: loaded ones, and others. */
 struct weights {
 	struct sized *loaded, *other;
 	size_t nr_loaded, nr_other;
@@ -67,6 +67,7 @@ struct weights {
 
 static void find_weights(struct weights *w, const struct advice_job *j)
 {
+	uint64_t last = j->blocks.nr_blocks ? j->blocks.block[j->blocks.nr_blocks - 1].life.birth.ordinal : 0;
 	uint32_t latest = 0;
 	bool latest_loaded = false;
 
@@ -75,7 +76,7 @@ static void find_weights(struct weights *w, const struct advice_job *j)
 		struct sized one = { b->life.size, i };
 
 		w->has_state |= b->category == CATEGORY_OPTIMIZER_STATE;
-		if (b->life.death.ordinal <= j->to || b->category != CATEGORY_PARAMETER)
+		if (b->life.death.ordinal <= last || b->category != CATEGORY_PARAMETER)
 			continue;
 		if (b->life.birth.stack != latest) {
 			latest = b->life.birth.stack;

@@ -8,10 +8,25 @@
 
 #define RANKS_USUAL 8
 
-/* How many tensors of state the optimizer keeps of a parameter: two for Adam. */
+/* How many parameters, or gradients of the window, have one of these keys. */
+static size_t nr_with_keys(const struct advice_job *j, enum category category, const uint64_t *key, size_t nr_keys)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == category && j->key[i] &&
+		    (category == CATEGORY_PARAMETER || advice_is_born(j, i, PHASE_BACKWARD)))
+			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), advice_by_number) != NULL;
+	return nr;
+}
+
+/*
+ * How many tensors of state the optimizer keeps of a parameter: two for Adam. Copies of the model, as from a file, are
+ * parameters as well, but have no gradients.
+ */
 static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 {
-	size_t nr_keys = 0, nr_state = 0, nr_parameters = 0;
+	size_t nr_keys = 0, nr_state = 0, nr_parameters, nr_gradients;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		if (!advice_is_state(j, i) || !j->key[i])
@@ -19,9 +34,13 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 		key[nr_keys++] = j->key[i];
 		nr_state += advice_fits_parameter(j, i);
 	}
+	if (!nr_keys)
+		return 1;
 	qsort(key, nr_keys, sizeof(*key), advice_by_number);
-	for (size_t i = 0; i < j->nr_parameters; i++)
-		nr_parameters += bsearch(&j->parameter[i], key, nr_keys, sizeof(*key), advice_by_number) != NULL;
+	nr_parameters = nr_with_keys(j, CATEGORY_PARAMETER, key, nr_keys);
+	nr_gradients = j->asked ? 0 : nr_with_keys(j, CATEGORY_GRADIENT, key, nr_keys);
+	if (nr_gradients && nr_gradients < nr_parameters)
+		nr_parameters = nr_gradients;
 	return nr_parameters && nr_state > nr_parameters ? nr_state / nr_parameters : 1;
 }
 

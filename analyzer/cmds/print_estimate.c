@@ -169,7 +169,7 @@ static const char *activations_error(const struct estimate *x)
 	if (x->config.is_encoder)
 		return "ViT-B/16: 1.89 M by it, 0.16 M measured: use --measure";
 	if (x->job.parameters < SIZING_ACTIVATIONS_LEAST)
-		return "fitted to 0.5 to 8 B parameters, too much for fewer: use --measure";
+		return "fitted to 0.5 to 8 B parameters, too much for fewer";
 	return "Qwen2.5-1.5B: 2.57 M by it, 5,065,216 and 1,984,763 measured";
 }
 

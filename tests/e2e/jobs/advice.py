@@ -142,7 +142,7 @@ def optimizer_of(model):
         from torchao.optim import CPUOffloadOptimizer
 
         return CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW)
-    return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=not has("foreach"))
+    return sharded(model) if has("shard") else torch.optim.AdamW(model.parameters(), fused=None if has("foreach") else True)
 
 
 def loss_of(model, tokens, targets):
