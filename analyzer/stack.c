@@ -31,9 +31,11 @@ static struct stack_frame *stack_push(struct stack *stack)
 	return &stack->frame[stack->nr_frames++];
 }
 
-/* Python's own library: copy.deepcopy(), threads, contexts. */
+/* Python's own library: copy.deepcopy(), threads, contexts; and compiled text without a file of its own. */
 static bool is_library_code(const char *file)
 {
+	if (!strncmp(file, "<frozen ", 8))
+		return true;
 	return strstr(file, "/lib/python3.") && !strstr(file, "/site-packages/") && !strstr(file, "/dist-packages/");
 }
 
@@ -48,13 +50,6 @@ static bool is_generated_code(const char *file)
 
 	return len == 52 && name[1] == 'c' && !strcmp(name + 53, ".py") && name - file >= 3 && name[-3] == '/' &&
 	       !memcmp(name - 2, name + 2, 2);
-}
-
-/* Python code of PyTorch itself and of its making, of Python's library, and compiled text without a file of its own. */
-static bool is_framework_code(const struct stack_source *source, const char *file)
-{
-	return mapping_is_torch(source->mapping, file) || is_library_code(file) || !strncmp(file, "<frozen ", 8) ||
-	       is_generated_code(file);
 }
 
 /* The simulated device's own code, also what runs single ranks, and the part of PyTorch through which it is entered. */
@@ -79,7 +74,8 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 	out->function = code.name;
 	out->line = pylines_line(&code, frame->b);
 	out->simulation = is_simulation_code(code.file);
-	out->framework = out->simulation || is_framework_code(source, code.file);
+	out->torch = mapping_is_torch(source->mapping, code.file);
+	out->framework = out->simulation || out->torch || is_library_code(code.file) || is_generated_code(code.file);
 }
 
 static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
@@ -97,8 +93,8 @@ static void fill_native(struct stack_frame *out, const struct stack_source *sour
 		return;
 	out->module = module->path;
 	out->offset = address - module->start + module->offset;
-	out->framework = owner_is_cuda_layer(module->path) || owner_is_libc(module->path) ||
-			 mapping_is_torch(source->mapping, out->module) ||
+	out->torch = mapping_is_torch(source->mapping, out->module);
+	out->framework = out->torch || owner_is_cuda_layer(module->path) || owner_is_libc(module->path) ||
 			 (symbol.function && !strcmp(symbol.function, "_start"));
 }
 

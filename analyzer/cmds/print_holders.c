@@ -258,14 +258,14 @@ static void print_frame(struct emit *e, const struct stack_frame *f)
 	emit_object_end(e);
 }
 
-static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden)
+static void frames_left_text(struct emit *e, uint32_t folded, uint32_t hidden, bool torch)
 {
-	const char *s = folded == 1 ? "" : "s";
+	const char *s = folded == 1 ? "" : "s", *of = torch ? "PyTorch" : "libraries";
 
 	if (folded && hidden)
-		emit_text(e, "... %" PRIu32 " frame%s of PyTorch, %" PRIu32 " more of the program (-v)", folded, s, hidden);
+		emit_text(e, "... %" PRIu32 " frame%s of %s, %" PRIu32 " more of the program (-v)", folded, s, of, hidden);
 	else if (folded)
-		emit_text(e, "... %" PRIu32 " frame%s of PyTorch (-v)", folded, s);
+		emit_text(e, "... %" PRIu32 " frame%s of %s (-v)", folded, s, of);
 	else if (hidden)
 		emit_text(e, "... %" PRIu32 " more of the program (-v)", hidden);
 }
@@ -324,7 +324,7 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 	int site = stack_site(stack);
 	const struct stack_frame *inside = innermost_part(stack, site), *before = NULL;
 	uint32_t shown = 0, folded = 0, hidden = 0;
-	bool told = has_python_or_node(stack);
+	bool told = has_python_or_node(stack), torch = false;
 	char text[TEXT_MAX];
 
 	for (uint32_t i = 0; i < stack->nr_frames; i++) {
@@ -333,6 +333,7 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 		bool aside = f->framework || (!f->python && !f->node && told);
 
 		if (!verbose && aside && (int)i != site) {
+			torch |= f->torch;
 			folded++;
 			continue;
 		}
@@ -346,7 +347,7 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 		before = f;
 		shown++;
 	}
-	frames_left_text(e, folded, hidden);
+	frames_left_text(e, folded, hidden, torch);
 }
 
 /* A row's machine-readable side: who, where, which shapes, the whole stack. */

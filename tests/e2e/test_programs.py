@@ -61,3 +61,19 @@ def test_nvrtc(run_program, vramtrace):
 def test_numba(check_ledger):
     pytest.importorskip("numba.cuda")
     check_ledger([sys.executable, PROGRAMS / "with_numba.py"])
+
+
+def test_frames_of_a_program_without_pytorch(vramtrace, tmp_path, compile_c):
+    """What is folded of its stacks is not called PyTorch's: the C library's first frames, which -v shows."""
+    source = tmp_path / "alone.c"
+    source.write_text(
+        "int cuInit(unsigned); int cuDevicePrimaryCtxRetain(void **, int); int cuCtxSetCurrent(void *);\n"
+        "int cuMemAlloc_v2(unsigned long long *, unsigned long);\n"
+        "int main(void) { void *c = 0; unsigned long long p;\n"
+        "  return cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c) || cuMemAlloc_v2(&p, 1 << 20); }\n"
+    )
+    program = compile_c(source, f"-L{vramtrace.simgpu}", "-lcuda")
+    done = vramtrace.record(tmp_path / "job.vtr", [program])
+    short, whole = (vramtrace.call("peak", *options, done.path).stdout for options in ([], ["-v"]))
+    assert "libc_start" in whole and "libc_start" not in short
+    assert " of libraries (-v)" in short and "PyTorch" not in short
