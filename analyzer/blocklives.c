@@ -119,13 +119,16 @@ static inline void note_now(struct lives_when *when, const struct lives_when *no
 	when->nr_runs = now->nr_runs;
 }
 
-static void note_brought(struct lives *l)
+/* What stands before a line outside of forward. */
+static void note_order(struct lives *l)
 {
-	if (l->now.stack < TFMT_STACK_FIRST)
+	uint8_t order = l->has_graph ? 2 : !l->has_forward;
+
+	if (!order || l->now.stack < TFMT_STACK_FIRST)
 		return;
 	l->brings = idtable_grown(l->brings, &l->nr_brings, l->now.stack, sizeof(*l->brings), l->steps.reader);
 	if (l->now.stack < l->nr_brings)
-		l->brings[l->now.stack] = 1;
+		l->brings[l->now.stack] |= order;
 }
 
 uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module)
@@ -154,8 +157,8 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 		l->now.nr_forwards++;
 		l->has_forward = true;
 		l->has_graph |= !!(l->flags & TFMT_FLAG_FORWARD);
-	} else if (l->now.phase <= PHASE_INIT && !l->has_forward) {
-		note_brought(l);
+	} else if (l->now.phase <= PHASE_INIT) {
+		note_order(l);
 	}
 	d->allocated += size;
 	l->allocated += size;

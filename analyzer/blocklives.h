@@ -130,7 +130,7 @@ struct lives {
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
 	bool has_forward; /* ... or has allocated in forward, with nodes or without */
 	bool in_run;      /* the latest allocation was in forward */
-	uint8_t *brings; /* by Python stack: has it ever allocated before any forward of its cycle? */
+	uint8_t *brings; /* by Python stack: it has allocated 1 before any forward of its cycle, 2 behind a graph */
 	uint32_t nr_brings;
 	uint16_t flags;
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
@@ -152,7 +152,13 @@ static inline bool lives_concern_samples(const struct lives *l)
  */
 static inline bool lives_brings_batch(const struct lives *l, uint32_t python_stack)
 {
-	return python_stack < l->nr_brings && l->brings[python_stack];
+	return python_stack < l->nr_brings && l->brings[python_stack] & 1;
+}
+
+/* Has it always had a graph before it, as what makes a loss has? */
+static inline bool lives_follows_graph(const struct lives *l, uint32_t python_stack)
+{
+	return python_stack < l->nr_brings && l->brings[python_stack] == 2;
 }
 
 /* A block of this event: its handle, 0 when memory runs out. */

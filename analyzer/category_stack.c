@@ -81,6 +81,18 @@ static bool is_recomputation(const struct tfmt_code *code, const char *function)
 	       (!strcmp(function, "recompute_fn") || !strcmp(function, "unpack_hook") || !strcmp(function, "backward"));
 }
 
+/* Dictionaries within each other that copy.deepcopy() goes through, from the innermost one outwards. */
+static void count_dictionaries(struct category_stack *s, int *nr, const struct tfmt_code *code, const char *function)
+{
+	static const char file[] = "/copy.py";
+	size_t len = strlen(code->file);
+
+	if (*nr < 0 || len < sizeof(file) - 1 || strcmp(code->file + len - (sizeof(file) - 1), file))
+		return;
+	*nr = strcmp(function, "_reconstruct") ? *nr + !strcmp(function, "_deepcopy_dict") : -1;
+	s->copies_state |= *nr > 2;
+}
+
 /* What the rules say of a frame's code. Codes are few, and patterns are costly. */
 static struct category_code rules_of(struct category_stacks *c, const struct tfmt_frame *frame,
 				     const struct tfmt_code *code, const char *function)
@@ -105,6 +117,7 @@ static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 	uint32_t id = stack;
+	int nr_dictionaries = 0;
 
 	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
 		struct category_code rules;
@@ -121,6 +134,7 @@ static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 		rules = rules_of(c, &frame, &code, function);
 		s.kept = s.kept >= CATEGORY_PASS_OVER ? rules.kept : s.kept;
 		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
+		count_dictionaries(&s, &nr_dictionaries, &code, function);
 		s.recomputes |= is_recomputation(&code, function);
 		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
 		s.makes_module |= len && !strcmp(function, "__init__") && has_class(c->modules, code.name, len);

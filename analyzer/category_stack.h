@@ -11,6 +11,7 @@ struct category_stack {
 	bool recomputes;    /* activation checkpointing runs a part of forward again */
 	bool moves_module;  /* Module._apply gives parameters other data: to(), cuda(), half(), ... */
 	bool makes_module;  /* in the __init__ of a class that also has a forward */
+	bool copies_state;  /* copy.deepcopy() of a dictionary within two others, as optimizers give their state away */
 	bool is_optimizer;  /* in the __init__ or step of a class whose step runs no model */
 	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
 	uint32_t nr_shapes;  /* ... and of how many shapes they ever were */

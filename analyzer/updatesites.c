@@ -51,10 +51,10 @@ static bool is_python(const struct tfmt_frame *frame)
 	return frame->kind == TFMT_FRAME_PYTHON || frame->kind == TFMT_FRAME_PYTHON_ENTRY;
 }
 
-/* Where two stacks part: the frames, and their ids. */
+/* Where two stacks part: the frames, with ids, and the stack that they have in common. */
 struct parting {
 	struct tfmt_frame of_a, of_b;
-	uint32_t id_a, id_b;
+	uint32_t id_a, id_b, common;
 };
 
 /* false: they are not of one function. */
@@ -70,6 +70,7 @@ static bool find_parting(const struct tfmt_reader *reader, uint32_t a, uint32_t 
 			return false;
 		*id = frame->parent;
 	}
+	p->common = a;
 	return is_python(&p->of_a) && is_python(&p->of_b) && p->of_a.a == p->of_b.a;
 }
 
@@ -165,19 +166,22 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 	return UINT32_C(1) << number;
 }
 
-bool updatesites_is_behind(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack)
+int updatesites_order(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack)
 {
-	uint32_t nr_before = 0;
+	uint32_t innermost = 0;
 	struct parting p;
+	int order = 0;
 
 	for (uint32_t i = 0; i < u->nr_callers; i++) {
-		if (!find_parting(reader, u->caller[i], python_stack, &p))
+		bool is_ahead;
+
+		if (!find_parting(reader, u->caller[i], python_stack, &p) || p.common < innermost)
 			continue;
-		if ((int32_t)p.of_b.b < (int32_t)p.of_a.b)
-			return false;
-		nr_before++;
+		is_ahead = (int32_t)p.of_b.b < (int32_t)p.of_a.b;
+		order = is_ahead || (p.common == innermost && order < 0) ? -1 : 1;
+		innermost = p.common;
 	}
-	return nr_before;
+	return order;
 }
 
 void updatesites_release(struct updatesites *u)

@@ -36,8 +36,11 @@ uint32_t updatesites_bit(struct updatesites *u, const struct tfmt_reader *reader
 /* The call of an optimizer that a Python stack passes. */
 struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint32_t python_stack);
 
-/* Does this stack stand behind all calls of optimizers, in the functions that it has in common with them? */
-bool updatesites_is_behind(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
+/*
+ * Where a stack stands to the calls of optimizers that are nearest to it, in the innermost function that it has in
+ * common with any: 1 behind all of these, -1 not, 0 there is no such function.
+ */
+int updatesites_order(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
 void updatesites_release(struct updatesites *u);
 
 #endif

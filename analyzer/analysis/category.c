@@ -38,7 +38,8 @@ static bool is_remade(struct judge *j, const struct life *life, const struct gro
 {
 	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
 
-	return category_shapes_fit_sizes(&j->shapes, g) && nr_shapes > 2 && 2 * nr_shapes > j->shapes.nr_parameter_sizes;
+	return category_shapes_fit_sizes(&j->shapes, g) && nr_shapes > 2 &&
+	       2 * nr_shapes >= j->shapes.nr_parameter_sizes;
 }
 
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
@@ -57,13 +58,13 @@ static bool end_tells(const struct life *life)
 	return life->death.ordinal != TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms;
 }
 
-/* How most blocks of its group fared; NR_FATES: none has ended yet. */
-static enum lives_fate usual_fate(const struct judge *j, const struct life *life)
+/* How most blocks of its group fared that fared no worse than `least`; NR_FATES: none of these has ended yet. */
+static enum lives_fate usual_fate(const struct judge *j, const struct life *life, enum lives_fate least)
 {
 	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
-	enum lives_fate most = FATE_SHORT;
+	enum lives_fate most = least;
 
-	for (int i = 0; f && i < NR_FATES; i++)
+	for (int i = least; f && i < NR_FATES; i++)
 		if (f->nr[i] > f->nr[most])
 			most = (enum lives_fate)i;
 	return f && f->nr[most] ? most : NR_FATES;
@@ -72,7 +73,7 @@ static enum lives_fate usual_fate(const struct judge *j, const struct life *life
 /* Others like it have come and gone from cycle to cycle: so will this one, though nothing tells when. */
 static bool is_passing(const struct judge *j, const struct life *life)
 {
-	return usual_fate(j, life) == FATE_KEPT && j->lives->fates[life->group].nr[FATE_KEPT] > 1;
+	return usual_fate(j, life, FATE_SHORT) == FATE_KEPT && j->lives->fates[life->group].nr[FATE_KEPT] > 1;
 }
 
 /* A life that has not ended, as if it ended now, at the end of the recording. */
@@ -92,16 +93,16 @@ static enum lives_fate fate_of(const struct judge *j, const struct life *life)
 {
 	enum lives_fate fate = lives_fate(life), usual;
 
-	if (end_tells(life) || fate != FATE_SHORT)
+	if (end_tells(life))
 		return fate;
-	usual = usual_fate(j, life);
-	return usual == NR_FATES ? fate : usual;
+	usual = usual_fate(j, life, fate);
+	return usual == FATE_KEPT || (fate == FATE_SHORT && usual != NR_FATES) ? usual : fate;
 }
 
 /* Nothing tells what becomes of it. */
 static bool is_open(const struct judge *j, const struct life *life)
 {
-	return !end_tells(life) && lives_fate(life) == FATE_SHORT && usual_fate(j, life) == NR_FATES;
+	return !end_tells(life) && lives_fate(life) == FATE_SHORT && usual_fate(j, life, FATE_SHORT) == NR_FATES;
 }
 
 /* ---- by phase of birth ------------------------------------------------------------------------ */
@@ -185,8 +186,8 @@ static enum category born_in_forward(struct judge *j, const struct life *life, c
 {
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life) == FATE_KEPT)) && may_be_copy(life) &&
-	    is_copy(j, life, g))
+	if ((fate == FATE_KEPT || (!end_tells(life) && usual_fate(j, life, FATE_SHORT) == FATE_KEPT)) &&
+	    may_be_copy(life) && is_copy(j, life, g))
 		return CATEGORY_PARAMETER; /* an average of the weights that a forward keeps, or that was made with nodes */
 	if (fate != FATE_SHORT || is_carried(j, life))
 		return CATEGORY_ACTIVATION;
@@ -196,18 +197,36 @@ static enum category born_in_forward(struct judge *j, const struct life *life, c
 	return CATEGORY_TEMPORARY;
 }
 
+static int order_to_update(const struct judge *j, const struct life *life)
+{
+	return updatesites_order(&j->lives->steps.sites, j->lives->steps.reader, life->birth.stack);
+}
+
+/* Behind a forward that has left a graph, whose outputs it may take. */
+static bool is_of_outputs(const struct judge *j, const struct life *life)
+{
+	return life->behind_forward && !lives_brings_batch(j->lives, life->birth.stack);
+}
+
 /*
- * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph, before
- * the optimizer's call. What comes behind that are statistics, an average, a copy.
+ * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph,
+ * before the optimizer's call. What comes behind that are statistics, an average, a copy.
  */
 static bool is_stored(const struct judge *j, const struct life *life, const struct group *g)
 {
-	const struct lives *l = j->lives;
+	return category_shapes_fit_batch(&j->shapes, g) ||
+	       (g->shape && !is_of_outputs(j, life) && order_to_update(j, life) < 1);
+}
 
-	if (category_shapes_fit_batch(&j->shapes, g))
-		return true;
-	return g->shape && (!life->behind_forward || lives_brings_batch(l, life->birth.stack)) &&
-	       !updatesites_is_behind(&l->steps.sites, l->steps.reader, life->birth.stack);
+/*
+ * Of what the next forward finds. What a line behind the optimizer's call leaves to the next step is a batch if no
+ * other line brings any. What it makes and uses up there is one of an evaluation.
+ */
+static bool is_batch(const struct judge *j, const struct life *life, const struct group *g, enum lives_fate fate)
+{
+	return category_shapes_fit_batch(&j->shapes, g) ||
+	       (!is_of_outputs(j, life) &&
+		(fate != FATE_KEPT || !j->shapes.has_batches || order_to_update(j, life) < 1));
 }
 
 /* A gradient that the program has made of another: it lasts until the optimizer has used it. */
@@ -230,7 +249,19 @@ static bool is_bare_parameter(const struct judge *j, const struct life *life, co
 	       category_shapes_fit_gradient(&j->shapes, g);
 }
 
-/* Kept, and by the program's own code: its own optimizer's, a parameter that has no module, its copy, or data. */
+/* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
+static enum category copied(struct judge *j, const struct life *life, const struct group *g)
+{
+	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
+			   lives_cycles(&life->birth, &life->death) > 2;
+
+	return is_function || is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
+}
+
+/*
+ * Kept, and by the program's own code: its own optimizer's, a parameter that has no module, its copy, or data. What is
+ * left of tensors made while the model runs are outputs and statistics: computed of what forward and backward leave.
+ */
 static enum category born_to_stay(struct judge *j, const struct life *life, const struct group *g)
 {
 	if (is_own_state(j, life, g))
@@ -240,8 +271,10 @@ static enum category born_to_stay(struct judge *j, const struct life *life, cons
 	if (is_whole_number(j, g))
 		return CATEGORY_INPUT;
 	if (is_copy(j, life, g) || is_bare_parameter(j, life, g))
-		return CATEGORY_PARAMETER;
-	return (g->shape && life->birth.phase == PHASE_INIT) || is_stored(j, life, g) ? CATEGORY_INPUT : CATEGORY_UNKNOWN;
+		return copied(j, life, g);
+	if ((g->shape && life->birth.phase == PHASE_INIT) || is_stored(j, life, g))
+		return CATEGORY_INPUT;
+	return g->shape ? CATEGORY_ACTIVATION : CATEGORY_UNKNOWN;
 }
 
 /*
@@ -266,21 +299,22 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 				    enum lives_fate fate)
 {
 	bool used = life->death.nr_forwards != life->birth.nr_forwards;
-	uint32_t cycles = lives_cycles(&life->birth, &life->death);
 
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if (life->behind_forward && fate != FATE_KEPT && !lives_brings_batch(j->lives, life->birth.stack))
+	if (fate != FATE_KEPT && is_of_outputs(j, life))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 	if (!used && is_made_gradient(j, life, g))
 		return CATEGORY_GRADIENT;
-	if (!used && usual_fate(j, life) == FATE_KEPT && is_remade(j, life, g) && !is_own_state(j, life, g))
+	if (!used && usual_fate(j, life, FATE_SHORT) == FATE_KEPT && is_remade(j, life, g) && !is_own_state(j, life, g))
 		return CATEGORY_PARAMETER; /* of the last step: no forward comes that could use it */
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
-	if (cycles && is_remade(j, life, g))
-		return is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
-	return is_to_stay(j, life, g) ? born_to_stay(j, life, g) : CATEGORY_INPUT;
+	if (fate == FATE_KEPT && is_remade(j, life, g))
+		return copied(j, life, g);
+	if (is_to_stay(j, life, g))
+		return born_to_stay(j, life, g);
+	return is_batch(j, life, g, fate) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */
@@ -302,6 +336,8 @@ static enum category category_of(struct judge *j, const struct life *block)
 	bool kept = is_kept(j, &life, fate);
 	enum category told = (enum category)(kept ? stack.kept : stack.freed);
 
+	if (told == CATEGORY_PARAMETER && stack.copies_state)
+		return CATEGORY_OPTIMIZER_STATE;
 	/* A parametrization's forward may be the first to multiply matrices: the library's workspace is no parameter. */
 	if (told < NR_CATEGORIES && !(told == CATEGORY_PARAMETER && life.birth.phase == PHASE_FORWARD && !is_tensor(g)))
 		return told;

@@ -9,6 +9,25 @@ static void sort(uint64_t *keys, size_t nr)
 	qsort(keys, nr, sizeof(*keys), shapekey_order);
 }
 
+/* A square matrix may be of features with features: it tells nothing of rows. */
+static bool has_rows(const struct category_shapes *s, const struct group *g)
+{
+	struct tfmt_shape shape;
+
+	return g->shape && tfmt_reader_shape(s->books->reader, g->shape, &shape) &&
+	       !(shape.nr_dims == 2 && shape.dims[0] == shape.dims[1]);
+}
+
+/* A line before the optimizer's call that brings batches: they last into a pass, or until the next ones come. */
+static bool brings_batches(const struct category_shapes *s, const struct group *g, const struct lives_fates *f)
+{
+	const struct lives *l = s->books->lives;
+
+	return (f->nr[FATE_INTO_PASS] || (f->nr[FATE_KEPT] > 1 && !f->nr_long)) &&
+	       lives_brings_batch(l, g->python_stack) &&
+	       updatesites_order(&l->steps.sites, l->steps.reader, g->python_stack) < 1;
+}
+
 /* One group: a parameter by its stack, a gradient that has outlived its pass, or a batch that lasted into one. */
 static void add_group(struct category_shapes *s, struct category_stacks *stacks, const struct group *g,
 		      const struct lives_fates *f)
@@ -22,8 +41,14 @@ static void add_group(struct category_shapes *s, struct category_stacks *stacks,
 		s->parameter[s->nr_parameters++] = key;
 	} else if (f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT])) {
 		s->gradient[s->nr_gradients++] = key;
-	} else if (f && g->phase <= PHASE_INIT && f->nr[FATE_INTO_PASS]) {
-		s->row[s->nr_rows++] = shapekey_row(s->books, g);
+	} else if (f && g->phase <= PHASE_INIT && has_rows(s, g)) {
+		bool brings = brings_batches(s, g, f);
+
+		if (!brings && (!f->nr[FATE_INTO_PASS] || lives_follows_graph(s->books->lives, g->python_stack)))
+			return;
+		s->row[s->nr_rows] = shapekey_rows(s->books, g, 1);
+		s->has_batches |= brings && s->row[s->nr_rows];
+		s->nr_rows++;
 	}
 }
 
@@ -100,8 +125,14 @@ bool category_shapes_fit_sizes(const struct category_shapes *s, const struct gro
 
 bool category_shapes_fit_batch(const struct category_shapes *s, const struct group *g)
 {
-	return shapekey_in(s->row, s->nr_rows, shapekey_row(s->books, g)) ||
-	       shapekey_in(s->row, s->nr_rows, shapekey_ordered_sizes(s->books, g));
+	struct tfmt_shape shape;
+
+	if (!has_rows(s, g) || !tfmt_reader_shape(s->books->reader, g->shape, &shape))
+		return false;
+	for (uint32_t i = 0; i < shape.nr_dims; i++)
+		if (shapekey_in(s->row, s->nr_rows, shapekey_rows(s->books, g, i)))
+			return true;
+	return false;
 }
 
 void category_shapes_release(struct category_shapes *s)

@@ -17,6 +17,7 @@ struct category_shapes {
 	uint64_t *row;             /* of one row of what a forward has used */
 	size_t nr_parameters, nr_gradients, nr_rows;
 	size_t nr_parameter_sizes; /* that differ */
+	bool has_batches; /* a line before the optimizer's call brings them */
 };
 
 /* Also counts for each stack of how many of these shapes it has made blocks beside. Returns 0 or TFMT_E_NOMEM. */
@@ -30,7 +31,7 @@ bool category_shapes_fit_gradient(const struct category_shapes *s, const struct 
 /* Has it the sizes of a parameter, of whatever type? A copy in float32 of weights in bfloat16 has. */
 bool category_shapes_fit_sizes(const struct category_shapes *s, const struct group *g);
 
-/* Is it made of such rows as a batch is, or one of them? What a replay buffer holds is. */
+/* Is it made of such rows as a batch is, in one dimension or several, or one of them? What a replay buffer holds is. */
 bool category_shapes_fit_batch(const struct category_shapes *s, const struct group *g);
 
 #endif

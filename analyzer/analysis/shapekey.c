@@ -48,14 +48,9 @@ uint64_t shapekey_sizes(const struct books *books, const struct group *g)
 	return key_of(books, g, 0, false, false);
 }
 
-uint64_t shapekey_ordered_sizes(const struct books *books, const struct group *g)
+uint64_t shapekey_rows(const struct books *books, const struct group *g, uint32_t nr_left_out)
 {
-	return key_of(books, g, 0, false, true);
-}
-
-uint64_t shapekey_row(const struct books *books, const struct group *g)
-{
-	return key_of(books, g, 1, false, true);
+	return key_of(books, g, nr_left_out, false, true);
 }
 
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key)

@@ -17,9 +17,11 @@ uint64_t shapekey_exact(const struct books *books, const struct group *g);
 /* The same in any order, of whatever type: a copy in float32 of a weight in bfloat16. */
 uint64_t shapekey_sizes(const struct books *books, const struct group *g);
 
-/* The same in this order, of whatever type; and that of one row, an element along the first dimension: 0 = a number. */
-uint64_t shapekey_ordered_sizes(const struct books *books, const struct group *g);
-uint64_t shapekey_row(const struct books *books, const struct group *g);
+/*
+ * The same in this order, of whatever type, for what is left of the shape behind its first dimensions: of one row, an
+ * element along the first dimension, if that is one. 0 = nothing but a number is.
+ */
+uint64_t shapekey_rows(const struct books *books, const struct group *g, uint32_t nr_left_out);
 
 /* For qsort() of keys; is this key, other than 0, among those of a list in this order? */
 int shapekey_order(const void *va, const void *vb);

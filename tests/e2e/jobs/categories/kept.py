@@ -4,6 +4,7 @@
 import contextlib
 import copy
 import sys
+import types
 
 import torch
 from torch import nn
@@ -152,7 +153,26 @@ def compiled():
         optimizer.step()
 
 
-JOBS = {job.__name__: job for job in (statistics, transitions, average, ensemble, line_search, compiled)}
+def by_hand():
+    """Momentum without any class: its state is made behind the first backward."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
+    truth.model(model)
+    momentum = {}
+    for _ in range(5):
+        model(torch.rand(256, 512).cuda()).square().mean().backward()
+        for name, p in model.named_parameters():
+            if name not in momentum:
+                momentum[name] = torch.zeros_like(p.data)
+                truth.note("optimizer_state", momentum[name])
+            momentum[name].mul_(0.9).add_(p.grad)
+            p.data.sub_(momentum[name], alpha=0.1)
+            p.grad = None
+    truth.optimizers.append(types.SimpleNamespace(state=momentum))
+    return momentum
+
+
+JOBS = {job.__name__: job
+        for job in (statistics, transitions, average, ensemble, line_search, compiled, by_hand)}
 UNSEEN = ("ensemble", "compiled")  # what they save is not a tensor that hooks could look at
 
 with contextlib.nullcontext() if sys.argv[1] in UNSEEN else truth.watch():
