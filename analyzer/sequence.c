@@ -193,19 +193,30 @@ static bool same_members(const struct sequence *a, const struct sequence *b)
 	return a->nr == b->nr;
 }
 
-/* All that this list, from behind its bracket on, has are alike: listed one by one, or made in a comprehension. */
+/*
+ * All that this list, from behind its bracket on, has are alike: listed one by one, or made in a comprehension,
+ * which may be unpacked into it.
+ */
 static bool read_alike(struct sequence *s, struct cursor *c, read_one_fn read_one)
 {
 	struct sequence one = { 0 };
 	char ch = next_visible(c);
+	bool unpacks;
 
 	if (ch == '[')
 		ch = next_visible(c);
 	for (s->nr = 0; ch && ch != ')' && ch != ']'; ch = next_visible(c)) {
+		unpacks = ch == '*';
+		if (unpacks && ((ch = next_visible(c)) == '(' || ch == '['))
+			ch = next_visible(c);
 		if (!read_one(&one, c, ch) || (s->nr && !same_members(s, &one)))
 			return false;
 		*s = one;
 		ch = next_visible(c);
+		if (unpacks && ch != ']' && ch != ')' && (ch != 'f' || !skip_call(c)))
+			return false;
+		if (unpacks)
+			ch = next_visible(c);
 		if (ch != ',')
 			return ch == ')' || ch == ']' || ch == 'f'; /* "for" */
 	}
@@ -265,6 +276,17 @@ static bool read_list(struct sequence *s, struct cursor *c, const char *name, re
 						       : read_alike(s, c, read_one);
 }
 
+/* The members of an nn.Sequential, from behind its bracket on. */
+static bool read_own(struct sequence *s, struct cursor *c)
+{
+	struct cursor listed = *c;
+
+	if (read_members(s, &listed))
+		return true;
+	s->is_alike = read_alike(s, c, read_module);
+	return s->is_alike;
+}
+
 bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
 		   bool several)
 {
@@ -272,7 +294,7 @@ bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *f
 
 	if (!find_value(&c, sources, file, line, name) || !enter_maker(&c, several ? "ModuleList" : "Sequential"))
 		return false;
-	return several ? read_list(s, &c, name, read_sequence) : read_members(s, &c);
+	return several ? read_list(s, &c, name, read_sequence) : read_own(s, &c);
 }
 
 bool sequence_find_list(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line,
@@ -283,7 +305,7 @@ bool sequence_find_list(struct sequence *s, struct sourcetext *sources, const ch
 	if (!find_value(&c, sources, file, line, name))
 		return false;
 	if (enter_maker(&c, "Sequential"))
-		return read_members(s, &c);
+		return read_own(s, &c);
 	if (!enter_maker(&c, "ModuleList"))
 		return false;
 	listed = c;

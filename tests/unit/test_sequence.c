@@ -58,6 +58,8 @@ static const char source[] = "class Net(nn.Module):\n"
 			     "steps = nn.ModuleList([conv(3), nn.ReLU(True), Squeeze(), Unit(8, 8), conv(4), norm(4), conv(5)])\n"
 			     "lines = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])\n"
 			     "holes = nn.ModuleList([conv(3) if i else nn.Identity() for i in range(4)])\n"
+			     "chain = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])\n"
+			     "parts2 = nn.ModuleList([nn.Linear(8, 8), *(nn.Linear(8, 8) for _ in range(2))])\n"
 			     "named = nn.Sequential(OrderedDict([('a', nn.Linear(8, 8))]))\n";
 
 static char path[PATH_MAX];
@@ -163,21 +165,23 @@ static void test_list_of_a_loop(void **state)
 	struct sequence s;
 
 	(void)state;
-	assert_true(sequence_find_list(&s, &sources, path, 46, "steps"));
+	assert_true(sequence_find_list(&s, &sources, path, 48, "steps"));
 	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), 0);
 	assert_int_equal(sequence_next(&s, 0, "Net.Squeeze.forward"), 2);
 	assert_int_equal(sequence_next(&s, 0, "Sequential.forward"), 3); /* Unit runs its base's */
 	assert_int_equal(sequence_next(&s, 3, "Conv2d.forward"), 4);
 	assert_int_equal(sequence_next(&s, 4, "Conv2d.forward"), SEQUENCE_UNTOLD); /* norm may be one */
 	assert_int_equal(sequence_next(&s, 5, "Linear.forward"), SEQUENCE_END);
-	assert_true(sequence_find_list(&s, &sources, path, 46, "lines") && s.is_alike);
+	assert_true(sequence_find_list(&s, &sources, path, 48, "lines") && s.is_alike);
 	assert_int_equal(sequence_next(&s, 6, "Linear.forward"), 7);
-	assert_true(sequence_find_list(&s, &sources, path, 46, "holes") && !s.is_alike);
+	assert_true(sequence_find_list(&s, &sources, path, 48, "holes") && !s.is_alike);
 	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), SEQUENCE_UNTOLD);
+	assert_true(sequence_find_list(&s, &sources, path, 48, "chain") && s.is_alike);
+	assert_true(sequence_find_list(&s, &sources, path, 48, "parts2") && s.is_alike);
 	assert_true(sequence_find_list(&s, &sources, path, 8, "body"));
 	assert_int_equal(s.nr, 5);
-	assert_false(sequence_find_list(&s, &sources, path, 46, "named")); /* by other names than numbers */
-	assert_false(sequence_find_list(&s, &sources, path, 46, "none"));
+	assert_false(sequence_find_list(&s, &sources, path, 48, "named")); /* by other names than numbers */
+	assert_false(sequence_find_list(&s, &sources, path, 48, "none"));
 }
 
 int main(void)
