@@ -32,6 +32,7 @@ struct callsite {
 	char parameter_name[CALLSITE_NAME_MAX];
 	char maker[CALLSITE_NAME_MAX]; /* ... or the function that made it does, of this name; "" = it is its own */
 	bool is_variable; /* the name is a local variable's, that says nothing of the model's own names */
+	char within[CALLSITE_NAME_MAX]; /* modulestacks.c: the member of the caller's module in a method of which this is */
 	bool is_super; /* `super().__init__()`: no call of another module */
 };
 

@@ -160,6 +160,8 @@ static uint32_t enter(struct modulepaths *m, const struct direction *d, const st
 		p.by_key = l->site->by_key;
 	}
 	p.index = p.indexed ? number : 0;
+	if (*l->within)
+		p.parent = modulenames_child(m, &(struct modulepath){ .parent = p.parent, .name = l->within });
 	path = modulenames_child(m, &p);
 	if (!*l->behind)
 		return path;

@@ -10,6 +10,7 @@
 #include "analyzer/pylines.h"
 
 #define DEPTH_MAX 10000
+#define METHODS_MAX 8   /* that call each other between two modules' forwards */
 #define ARGUMENTS_MAX 4 /* functions that give each other a module */
 
 struct modulestack_site {
@@ -123,6 +124,75 @@ static void find_argument(struct modulestacks *m, const struct tfmt_reader *read
 	}
 }
 
+/*
+ * "tower" before what is there, where `self.tower.features` is called and "features" runs. false: this is not told by
+ * the call, or it is a variable's method.
+ */
+static bool add_receiver(char within[CALLSITE_NAME_MAX], const struct callsite *called, const char *function)
+{
+	char path[2 * CALLSITE_NAME_MAX + 4], before[CALLSITE_NAME_MAX], *dot;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s%s%s%s", called->name, called->indexed ? ".*" : "", *called->behind ? "." : "",
+		 called->behind);
+	dot = strrchr(path, '.');
+	if (strcmp(dot ? dot + 1 : path, function))
+		return false;
+	if (!dot)
+		return true;
+	len = (size_t)(dot - path);
+	memcpy(before, within, sizeof(before));
+	if (called->is_variable || len + 1 + strlen(before) >= CALLSITE_NAME_MAX)
+		return false;
+	memcpy(within, path, len);
+	snprintf(within + len, CALLSITE_NAME_MAX - len, "%s%s", *before ? "." : "", before);
+	return true;
+}
+
+/* "Tower." of "Tower.features"; 0: no method. */
+static size_t class_len(const struct tfmt_code *code)
+{
+	return strstr(code->name, "<locals>") ? 0 : (size_t)(function_of(code) - code->name);
+}
+
+/* Methods of two classes? */
+static bool are_of_others(const struct tfmt_code *a, const struct tfmt_code *b)
+{
+	size_t of_a = class_len(a), of_b = class_len(b);
+
+	return of_a && of_b && (of_a != of_b || strncmp(a->name, b->name, of_a));
+}
+
+/*
+ * What calls the module may be another method, not forward: one that the forward of the module around it calls of one
+ * of its members, as in `self.tower.features(x)`. Where that is not told, the class says as much as can be said.
+ */
+static void find_within(struct modulestacks *m, const struct tfmt_reader *reader, struct modulestack_site *site)
+{
+	char within[CALLSITE_NAME_MAX] = "";
+	struct tfmt_code code, callee;
+	struct callsite called;
+	struct tfmt_frame frame;
+	uint32_t id = site->caller;
+	bool is_variable = false;
+
+	for (int depth = 0; depth < METHODS_MAX; depth++) {
+		if (!frame_code(reader, id, &frame, &callee))
+			return;
+		if (!strcmp(function_of(&callee), "forward")) {
+			memcpy(site->callsite->within, within, sizeof(within));
+			site->callsite->is_variable |= is_variable;
+			return;
+		}
+		id = outer_frame(reader, id, &frame, &code);
+		if (!id)
+			return;
+		if (!callsite_find(&called, &m->sources, &code, (int32_t)frame.b, false) ||
+		    !add_receiver(within, &called, function_of(&callee)))
+			is_variable |= are_of_others(&callee, &code);
+	}
+}
+
 /* What is kept of a Python frame; NULL: it is none. */
 static struct modulestack_site *site_at(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t id,
 					struct tfmt_frame *frame, struct tfmt_code *code)
@@ -148,6 +218,8 @@ static struct modulestack_site *site_of(struct modulestacks *m, const struct tfm
 			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
 		if (site->found)
 			find_argument(m, reader, site);
+		if (site->found && !makes)
+			find_within(m, reader, site);
 	}
 	return site->found ? site : NULL;
 }
@@ -262,6 +334,7 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 		.position = (int32_t)frame->b,
 		.name = site ? site->name : class_of(code),
 		.behind = site ? site->behind : "",
+		.within = site ? site->within : "",
 		.indexed = !site || site->indexed,
 		.by_class = !site,
 		.forward = code->name,
@@ -303,7 +376,7 @@ static void name_by_class(struct modulestack *s)
 		if (!l->is_variable || s->makes)
 			continue;
 		l->name = l->forward;
-		l->behind = "";
+		l->behind = l->within = "";
 		l->site = NULL;
 		l->sequence = l->list = NULL;
 		l->place = l->caller;

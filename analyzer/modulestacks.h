@@ -22,6 +22,7 @@ struct modulelevel {
 	uint32_t code;           /* of the callee */
 	int32_t position;        /* in the callee, of what it calls */
 	const char *name, *behind;
+	const char *within;      /* the member of the module around it whose method makes the call; "" = none */
 	const struct callsite *site; /* that gives the name; NULL = its class does */
 	const char *forward;             /* "Conv2d.forward" */
 	const struct sequence *sequence; /* of an nn.Sequential: its members; NULL = not known */

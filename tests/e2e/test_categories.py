@@ -272,6 +272,57 @@ def test_members_that_are_passed_over_are_not_counted(vramtrace, record, tmp_pat
     assert names == numbered | {"dropped.*", "second.*", "listed.0", "listed.2", "listed.4", "unlisted.*", "some.*"}
 
 
+METHODS = """
+import torch
+from torch import nn
+class Tower(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.stem = nn.Linear(64, 64)
+        self.blocks = nn.ModuleList([nn.Linear(64, 64) for _ in range(blocks)])
+    def features(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = torch.tanh(block(x))
+        return x
+    def forward(self, x):
+        return self.features(x)
+class Base(nn.Module):
+    def trunk(self, x):
+        return self.middle(x)
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.vision, self.text, self.other, self.looked_up = Tower(2), Tower(1), Tower(1), Tower(1)
+        self.pair = nn.ModuleList([Tower(1), Tower(1)])
+        self.middle = nn.Linear(64, 64)
+    def encode(self, x):
+        return self.vision.features(x)
+    def forward(self, x):
+        x = self.trunk(self.encode(x)) + self.text(x)
+        for tower in self.pair:
+            x = tower.features(x)
+        other = self.other
+        x = other.features(x)
+        return getattr(self, "looked_" + "up").features(x)
+net = Net().cuda()
+for _ in range(2):
+    net(torch.randn(4096, 64, device="cuda")).sum().backward()
+"""
+
+
+def test_methods_of_members_are_within_them(vramtrace, record, tmp_path):
+    """A forward may call another method of a member: what that calls is the member's."""
+    script = tmp_path / "methods.py"
+    script.write_text(METHODS)
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "4", record(script).path)["devices"]
+    names = {row["module"].removeprefix("net.") for row in device["modules"] if row["module"]}
+    one = {f"{tower}.{part}" for tower in ("vision", "text", "other", "pair.*") for part in ("stem", "blocks.0")}
+    looked_up = {name for name in names if "<" in name}
+    assert names - looked_up - {"net"} == one | {"vision.blocks.1", "middle", "text"}
+    assert looked_up and all(name.startswith("<Linear>") for name in looked_up)
+
+
 NESTED = """
 import torch
 from torch import nn
