@@ -558,6 +558,13 @@ bool frag_is_expandable(const struct frag_device *d)
 	return false;
 }
 
+uint64_t frag_saved_by_growing(const struct frag_device *d)
+{
+	uint64_t reserved = d->moment[FRAG_PEAK].figures.reserved;
+
+	return reserved > d->expandable.peak_bytes ? reserved - d->expandable.peak_bytes : 0;
+}
+
 uint64_t frag_forced_bytes(const struct frag_device *d)
 {
 	const struct frag_figures *p = &d->moment[FRAG_PEAK].figures;
@@ -574,9 +581,17 @@ bool frag_is_stuck(const struct frag_device *d)
 	return (double)stuck_bytes(p) > FRAG_STUCK_SHARE * (double)p->reserved;
 }
 
+/* Did it matter where the blocks lay? Nothing says that it did not where segments grow already. */
+static bool growing_would_help(const struct frag_device *d)
+{
+	return frag_is_expandable(d) || d->expandable.failed ||
+	       (double)frag_saved_by_growing(d) > FRAG_SAVED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
+}
+
 bool frag_is_finding(const struct frag_device *d, enum frag_harm which)
 {
 	if (which != FRAG_SEGMENT)
 		return d->harm[which].count > 0;
-	return (double)frag_forced_bytes(d) > FRAG_FORCED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
+	return growing_would_help(d) &&
+	       (double)frag_forced_bytes(d) > FRAG_FORCED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
 }

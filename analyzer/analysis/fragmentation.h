@@ -27,6 +27,7 @@
  * for sizes that are new.
  */
 #define FRAG_FORCED_SHARE 0.10
+#define FRAG_SAVED_SHARE 0.02 /* ... if segments that grow would have saved so much: else the pieces are too small there, too */
 
 /* What a device's allocator had at one moment, bytes. */
 struct frag_figures {
@@ -131,6 +132,9 @@ bool frag_is_expandable(const struct frag_device *d);
  * before a request fails: segments that are wholly free at the peak, such as batches of other lengths leave.
  */
 uint64_t frag_forced_bytes(const struct frag_device *d);
+
+/* Bytes by which the reserved peak would have been smaller with expandable segments. */
+uint64_t frag_saved_by_growing(const struct frag_device *d);
 
 /* Is this harm a finding? Of segments that were taken, if they have made the peak so much larger. */
 bool frag_is_finding(const struct frag_device *d, enum frag_harm harm);

@@ -12,7 +12,6 @@
 
 #define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
 #define TEXT_MAX 512
-#define ADVICE_PART 50 /* what saves less than this part of the peak is no advice */
 
 static const char *const moment_names[NR_FRAG_MOMENTS] = { "peak", "failure", "end" };
 static const char *const harm_names[NR_FRAG_HARMS] = { "failed", "retry", "segment" };
@@ -169,8 +168,7 @@ static const char *expandable_advice(char buf[static TEXT_MAX], const struct fra
 {
 	static const char setting[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
-	uint64_t peak = v->d->expandable.peak_bytes;
-	uint64_t saved = p->reserved > peak ? p->reserved - peak : 0;
+	uint64_t saved = frag_saved_by_growing(v->d);
 	char text[HUMAN_MAX];
 
 	if (frag_is_expandable(v->d))
@@ -178,7 +176,7 @@ static const char *expandable_advice(char buf[static TEXT_MAX], const struct fra
 	if (would_fit(v))
 		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting,
 			 human_bytes(text, v->d->expandable_kept));
-	else if (saved > p->reserved / ADVICE_PART)
+	else if ((double)saved > FRAG_SAVED_SHARE * (double)p->reserved)
 		snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting, human_bytes(text, saved));
 	else
 		return NULL;
@@ -193,7 +191,7 @@ static const char *blocker_advice(char buf[static TEXT_MAX], const struct frag_v
 
 	if (!b->nr_blockers || !b->blocker[0].known ||
 	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
-	    b->blocker[0].kept_bytes <= v->d->moment[when].figures.reserved / ADVICE_PART)
+	    (double)b->blocker[0].kept_bytes <= FRAG_SAVED_SHARE * (double)v->d->moment[when].figures.reserved)
 		return NULL;
 	snprintf(buf, TEXT_MAX, "make the %s of %s before the large blocks: frees %s",
 		 human_bytes(bytes, b->blocker[0].bytes), site_text(site, sizeof(site), &b->blocker[0]),

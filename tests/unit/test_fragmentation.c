@@ -270,6 +270,35 @@ static void a_segment_beside_as_much_that_could_be_given_back(void **state)
 	end();
 }
 
+/* What is stuck lies in pieces that are too small wherever the blocks are: it is not the segments' fault. */
+static void a_segment_that_segments_that_grow_would_need_too(void **state)
+{
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t at = BASE + 100 * MiB * i;
+
+		take(at, 20 * MiB);
+		alloc(at, 5 * MiB);
+		alloc(at + 5 * MiB, 10 * MiB);
+		alloc(at + 15 * MiB, 5 * MiB);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		release(BASE + 100 * MiB * i, 5 * MiB);
+		release(BASE + 100 * MiB * i + 15 * MiB, 5 * MiB);
+	}
+	for (unsigned i = 4; i < 9; i++) {
+		take(BASE + 100 * MiB * i, 12 * MiB);
+		alloc(BASE + 100 * MiB * i, 12 * MiB);
+	}
+	load();
+	assert_int_equal(d->moment[FRAG_PEAK].figures.forced, 5 * 12 * MiB);
+	assert_int_equal(frag_forced_bytes(d), 20 * MiB);
+	assert_int_equal(frag_saved_by_growing(d), 0);
+	assert_false(frag_is_finding(d, FRAG_SEGMENT));
+	end();
+}
+
 static void a_graph_keeps_its_own(void **state)
 {
 	(void)state;
@@ -332,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_segment_taken_beside_stuck_memory),
 		cmocka_unit_test(a_segment_that_made_no_difference),
 		cmocka_unit_test(a_segment_beside_as_much_that_could_be_given_back),
+		cmocka_unit_test(a_segment_that_segments_that_grow_would_need_too),
 		cmocka_unit_test(a_graph_keeps_its_own),
 		cmocka_unit_test(what_another_stream_uses_is_pending),
 		cmocka_unit_test(expandable_segments_need_no_room_for_the_freed),
