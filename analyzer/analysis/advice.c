@@ -315,6 +315,7 @@ static bool find_window(struct lives_window *w, struct advice_job *j, const stru
 	if (failure) {
 		w->to = failure->ordinal;
 		j->asked = replay_rounded(failure->asked);
+		j->asked_ns = failure->time_ns;
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;
 		if (failure->shape && !tfmt_reader_shape(d->process->reader, failure->shape, &j->asked_shape))

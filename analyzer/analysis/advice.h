@@ -83,6 +83,7 @@ struct advice_job {
 	uint64_t from, to;	  /* ordinals of the window */
 	uint64_t backward;	  /* the first event of backward in it; TFMT_NO_ORDINAL = none */
 	uint64_t asked;		  /* the request that failed at `to`; 0 = none did */
+	uint64_t asked_ns;	  /* ... when, on the recording's clock, */
 	uint32_t asked_stack;	  /* ... its Python stack, */
 	struct tfmt_shape asked_shape; /* ... of its tensor; bytes 0: not known */
 	enum phase asked_phase;

@@ -95,8 +95,6 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 				 of[most].blocks, human_bytes(largest, of[most].largest));
 	}
 	autopsy_evidence(f, "the driver had %s free", human_bytes(left, x->free));
-	autopsy_advise(f, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets up to %s be reused",
-		       human_bytes(cached, a->cached));
 	free(of);
 	return true;
 }

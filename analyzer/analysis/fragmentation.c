@@ -313,11 +313,13 @@ static void tensor_oom(struct frag *f, struct frag_device *d, const struct tfmt_
 	d->failures++;
 	shortage_over(d, ev, time_ns, -1); /* it failed: that is said, not that it was tried again */
 	d->has_failed = true;
+	d->failed_ns = time_ns;
+	d->failed_kept = d->expandable.segments.reserved_bytes - d->expandable.segments.whole_bytes;
 	if (free_bytes < ev->size || largest >= ev->size)
 		return;
 	harm(d, FRAG_FAILED, ev, time_ns, free_bytes, largest);
 	moment_reached(d, FRAG_FAILURE, time_ns);
-	d->expandable_kept = d->expandable.segments.reserved_bytes - d->expandable.segments.whole_bytes;
+	d->expandable_kept = d->failed_kept;
 	take_blocks(f, d, FRAG_FAILURE);
 }
 
