@@ -396,3 +396,16 @@ def test_document_lists_what_is_found(vramtrace, ran_out):
         DOCUMENT.write_text(text[:start] + "\n".join(table) + text[end:])
     else:
         assert text[start:end].splitlines() == table
+
+
+@pytest.mark.parametrize("cause", ["fragmentation", "sessions"])
+def test_expandable_segments_are_advised_once_and_of_the_failure(vramtrace, ran_out, cause):
+    """One figure, and of what was reserved at the failure with its request, not of an earlier peak."""
+    path = ran_out(cause).path
+    told = vramtrace.json("oom", path)
+    (state,) = [device["moments"]["failure"] for device in vramtrace.json("frag", path)["devices"]]
+    asked = vramtrace.json("frag", path)["devices"][0]["harm"]["failed"]["asked_bytes"]
+    assert vramtrace.call("oom", path).stdout.count("expandable_segments") <= 1
+    for row in told["advice"]:
+        if row["kind"] == "expandable_segments":
+            assert abs(row["peak_bytes"] - state["reserved_bytes"] - asked) < 512
