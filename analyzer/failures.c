@@ -135,16 +135,32 @@ static struct failures_process *process_of(struct failures *f, const struct mode
 	return q;
 }
 
-static __attribute__((noinline)) void add_size(struct failures_sizes *s, const struct tfmt_event *ev)
+/* No step can begin behind this event and up to now. */
+static uint64_t step_began(const struct model_process *p)
 {
+	const struct steps *steps = p->books.lives ? &p->books.lives->steps : NULL;
+	uint64_t named = steps && steps->named.nr_bounds ? steps->named.ordinal[steps->named.nr_bounds - 1] : 0;
+
+	return steps && steps->pending_ordinal > named ? steps->pending_ordinal : named;
+}
+
+static void add_size(struct failures_sizes *s, const struct model_process *p, const struct tfmt_event *ev)
+{
+	uint64_t from = step_began(p);
+
+	s->next_bytes = ev->size + 1;
+	if (from && s->nr && s->ordinal[s->nr - 1] >= from) {
+		s->bytes[s->nr - 1] = ev->size;
+		return;
+	}
 	if (s->nr == FAILURES_RECORDS) {
 		memmove(s->ordinal, s->ordinal + 1, (FAILURES_RECORDS - 1) * sizeof(s->ordinal[0]));
 		memmove(s->bytes, s->bytes + 1, (FAILURES_RECORDS - 1) * sizeof(s->bytes[0]));
 		s->nr--;
+		s->has_older = true;
 	}
 	s->ordinal[s->nr] = ev->ordinal;
 	s->bytes[s->nr++] = ev->size;
-	s->next_bytes = ev->size + ev->size / 2;
 }
 
 /* Has the stack had as much before? True of nearly all events; false says nothing. */
@@ -168,7 +184,7 @@ static void note_size(struct failures *f, const struct model_process *p, const s
 	if (stack >= q->nr_sizes)
 		return;
 	if (ev->size >= q->sizes[stack].next_bytes)
-		add_size(&q->sizes[stack], ev);
+		add_size(&q->sizes[stack], p, ev);
 }
 
 /* The program goes on: every failure before is handled if `stack` is that of the last one, or 0. */
@@ -347,6 +363,8 @@ uint64_t failures_largest_before(const struct failures *f, const struct model_pr
 
 		if (q->process != p || python_stack >= q->nr_sizes)
 			continue;
+		if (q->sizes[python_stack].has_older)
+			bytes = q->sizes[python_stack].bytes[0];
 		for (uint32_t k = 0; k < q->sizes[python_stack].nr; k++)
 			if (q->sizes[python_stack].ordinal[k] < ordinal)
 				bytes = q->sizes[python_stack].bytes[k];

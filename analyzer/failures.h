@@ -55,11 +55,12 @@ struct failures_of_device {
 	} refused; /* what the driver has just refused */
 };
 
-/* The last times that a stack's blocks grew by a half or more. */
+/* The last steps in which a stack's blocks were larger than any before; without steps the last times that they were. */
 struct failures_sizes {
-	uint64_t next_bytes; /* from so many on it is another record */
-	uint64_t ordinal[FAILURES_RECORDS], bytes[FAILURES_RECORDS]; /* ascending */
+	uint64_t next_bytes; /* from so many on it is larger */
+	uint64_t ordinal[FAILURES_RECORDS], bytes[FAILURES_RECORDS]; /* ascending; first in the step, its largest */
 	uint32_t nr;
+	bool has_older; /* that are not kept */
 };
 
 struct failures_process {
@@ -101,7 +102,10 @@ const struct model_device *failures_device(const struct failures *f, const struc
 /* The same; without failures one that ran out of memory for a while, else the fullest. NULL: the model has no device. */
 const struct model_device *failures_worst_device(const struct failures *f, const struct model *m);
 
-/* The largest block that the stack had before that event; 0 = none. */
+/*
+ * The largest block that the stack had before that event, where a step begins; 0 = none. Before the records that are kept
+ * it is not known, and the oldest of these is returned, which is larger.
+ */
 uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
 				 uint32_t python_stack, uint64_t ordinal);
 

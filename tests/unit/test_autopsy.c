@@ -264,10 +264,11 @@ static void sizes_before_an_event_are_known(void **state)
 		synthetic_event(&s, TFMT_TENSOR_ALLOC, 0, 0x10000000 * i, i * MiB, 0);
 	run_out(&s, 700 * MiB, 36 * MiB, 36 * MiB);
 	examine(&s);
-	/* 1, 2, 3, 5 (not 4), 8 MiB: growth by less than a half is not kept. */
 	assert_int_equal(failures_largest_before(&failures, &m.process[0], 3, UINT64_MAX), 8 * MiB);
 	assert_int_equal(failures_largest_before(&failures, &m.process[0], 3, a.failure->ordinal - 1),
-			 5 * MiB);
+			 7 * MiB);
+	/* The records kept are those of 3 MiB and more: before them it is no more than that. */
+	assert_int_equal(failures_largest_before(&failures, &m.process[0], 3, 1), 3 * MiB);
 	assert_int_equal(failures_largest_before(&failures, &m.process[0], 99, UINT64_MAX), 0);
 	release();
 }
