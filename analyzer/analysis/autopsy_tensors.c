@@ -141,6 +141,7 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 	int64_t source = largest_of(a, FLOAT16, BFLOAT16), spectrum = largest_of(a, COMPLEX64, COMPLEX64);
 	char size[HUMAN_MAX], part[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
 	uint32_t asked = asked_element(a);
+	uint64_t parts;
 
 	if (!strstr(a->operation, "fft") || source < 0 || (asked != COMPLEX64 && spectrum < 0) ||
 	    a->categories.block[source].life.size < a->failure->asked / 32)
@@ -154,8 +155,10 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 	if (spectrum >= 0)
 		autopsy_evidence(f, "%s is there already, %s", shape_text(shape, &a->block[spectrum].shape),
 				 human_bytes(part, a->categories.block[spectrum].life.size));
-	autopsy_advise(f, "in %d parts of the first dimension it takes %s less", PARTS,
-		       human_bytes(size, f->bytes - f->bytes / PARTS));
+	parts = a->block[source].shape.dims[0] < PARTS ? a->block[source].shape.dims[0] : PARTS;
+	if (parts > 1)
+		autopsy_advise(f, "in %" PRIu64 " parts of the first dimension it takes %s less", parts,
+			       human_bytes(size, f->bytes - f->bytes / parts));
 	return true;
 }
 

@@ -251,7 +251,7 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 	if (!nr && !explained->nr_findings)
 		emit_text(e, "Memory did not run out in this recording.");
 	else if (nr && !explained->device)
-		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
+		print_gone_on(e, nr);
 	else if (nr > 1)
 		emit_text(e, "(%s more failed, %s of all were handled%s)", human_count(title, nr - 1),
 			  human_count(count, nr_handled), verbose ? "" : ": -v lists them");

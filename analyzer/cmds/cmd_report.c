@@ -129,8 +129,14 @@ static unsigned text_run(struct emit *e, const struct model *m, const struct mod
 	return lines - 1 + text_kept(e, m);
 }
 
+/* Did memory run out for good, not only in requests that the program got over? */
+static bool is_out(const struct device_books *b, const struct autopsy *a)
+{
+	return b->tensor_ooms && a->device && a->device->books == b;
+}
+
 /*
- * The sentence to remember: memory ran out, or grows, or sufficed. Returns how many lines there are more.
+ * The sentence to remember: memory ran out, for good or not, or grows, or sufficed. Returns how many lines there are more.
  */
 static unsigned text_verdict(struct emit *e, const struct model *m, const struct devicepage *page,
 			     const struct autopsy *a)
@@ -138,11 +144,11 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 	const struct model_device *d = page->device;
 	const struct device_books *b = d->books;
 	void (*line)(struct emit *, const char *, ...);
-	unsigned lines;
+	unsigned lines = 0;
 	const struct books_moment *oom = &b->moment[MARK_OOM];
 	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
 
-	if (b->tensor_ooms) {
+	if (is_out(b, a)) {
 		emit_heading(e, "Out of memory: %s more did not fit; %s allocated, %s cached.",
 			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
 			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
@@ -154,7 +160,11 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
 		return 0;
 	}
-	lines = print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
+	if (b->tensor_ooms) {
+		print_gone_on(e, b->tensor_ooms);
+		lines++;
+	}
+	lines += print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
 	lines += print_stepgrowth_line(e, m, &page->host, &page->on_host, &page->limits);
 	line = lines ? emit_text : emit_heading;
 	human_bytes(size, model_filled_bytes(d));

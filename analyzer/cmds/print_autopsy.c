@@ -306,6 +306,16 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 	print_rest(e, a, advices, verbose);
 }
 
+void print_gone_on(struct emit *e, uint64_t nr)
+{
+	char count[HUMAN_MAX];
+
+	if (nr == 1)
+		emit_heading(e, "1 request failed, and the program went on.");
+	else
+		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
+}
+
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
 		    const struct failures_of_device *failures)
 {

@@ -28,6 +28,9 @@ void print_autopsy_findings(struct emit *e, const struct autopsy *a);
 /* What is in that array; others may follow. */
 void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a);
 
+/* The sentence about so many requests that failed, all of them handled. */
+void print_gone_on(struct emit *e, uint64_t nr);
+
 /* Failures of a device: a table (text), the array "failures". */
 void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
 		    const struct failures_of_device *failures);

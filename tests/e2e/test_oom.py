@@ -321,6 +321,10 @@ def test_handled_failures_are_listed_not_explained(vramtrace, ran_out):
     assert len(failures) >= 3 and all(failure["handled"] for failure in failures)
     assert told["findings"] == [] and told["devices"][0]["nr_failures"] == len(failures)
     assert vramtrace.call("oom", "--exit-code", recording.path).returncode == 0
+    sentence = f"{len(failures)} requests failed, and each time the program went on."
+    assert sentence in vramtrace.call("oom", recording.path).stdout
+    page = vramtrace.call("report", recording.path).stdout
+    assert page.split("\n\n")[1].startswith(sentence + "\n") and "Out of memory" not in page
 
 
 def test_last_failure_is_explained(vramtrace, ran_out):
