@@ -9,6 +9,7 @@
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 4096
+#define VOCABULARY_SURE 16384 /* ... without a loss that is seen, if no layer takes as many features */
 #define HEADS_MAX 2 /* an embedding and the matrix that computes logits; layers have more of a kind */
 #define PARTS 8
 #define TOKENS_MIN 64
@@ -69,6 +70,51 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 	return made;
 }
 
+/* A loss over classes, by its function or the node of autograd. */
+static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
+{
+	static const char *const parts[] = { "ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp" };
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (stack_expand(&stack, &source, python_stack, 0))
+		stack.nr_frames = 0;
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		for (size_t k = 0; k < sizeof(parts) / sizeof(*parts) && stack.frame[i].function; k++)
+			found |= strstr(stack.frame[i].function, parts[k]) != NULL;
+	stack_release(&stack);
+	return found;
+}
+
+/* What gives out so many features, and nothing that takes them in: a layer's would be taken by the next. */
+static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_matrix_of(j, i, vocabulary) && j->shape[i].dims[1] == vocabulary)
+			return false;
+	return vocabulary >= VOCABULARY_SURE;
+}
+
+/*
+ * Is the vocabulary one that a loss is over, and no layer's features? In any step: memory may have run out before the
+ * loss of this one. Compiled code names none.
+ */
+static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
+{
+	const struct books *books = &j->device->process->books;
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 2 &&
+		    s.dims[s.nr_dims - 1] == vocabulary && is_of_loss(j, g->python_stack))
+			return true;
+	}
+	return (j->asked && is_of_loss(j, j->asked_stack)) || is_last_wide(j, vocabulary);
+}
+
 static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, unsigned *nr, size_t *first)
 {
 	uint64_t bytes = 0;
@@ -102,7 +148,7 @@ static bool find_head(const struct advice_job *j, struct head *head)
 		    nr_matrices_of(j, vocabulary) > HEADS_MAX)
 			continue;
 		bytes = logits_bytes(j, vocabulary, &nr, &first);
-		if (bytes <= most)
+		if (bytes <= most || !has_loss(j, vocabulary))
 			continue;
 		most = bytes;
 		*head = (struct head){ .vocabulary = vocabulary, .parameter = i };
