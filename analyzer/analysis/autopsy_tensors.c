@@ -9,6 +9,7 @@
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
+#define PIECE_MAX (1 << 20) /* less than so much that is left of a segment stays with the block */
 #define UINT8 0
 #define FLOAT16 5
 #define FLOAT32 6
@@ -376,10 +377,30 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
 	return life->size >= 2 * *was;
 }
 
+/*
+ * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked for.
+ * Returns the tensor's own bytes, 0 = not known.
+ */
+static uint64_t batch_before(const struct autopsy *a, size_t block, uint64_t was)
+{
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; d && i < d->nr_places; i++) {
+		const struct stepinputs_place *p = &d->place[i];
+
+		if (p->python_stack != autopsy_group(a, block)->python_stack)
+			continue;
+		for (uint32_t k = 0; k < p->nr_changes && p->change[k].ordinal < a->step_ordinal; k++)
+			bytes = p->change[k].bytes > bytes ? p->change[k].bytes : bytes;
+	}
+	return bytes <= was && was - bytes < PIECE_MAX ? bytes : 0;
+}
+
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
-	uint64_t bytes = 0, was, best_was = 0;
+	uint64_t bytes = 0, was, best_was = 0, exact;
 	int64_t best = -1;
 
 	if (a->step <= STEPS_BEFORE_MIN ||
@@ -404,11 +425,13 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	if (best < 0 || !autopsy_matters(a, bytes))
 		return false;
 	f->bytes = bytes;
+	exact = batch_before(a, (size_t)best, best_was);
+	best_was = exact ? exact : best_was;
 	autopsy_at_place(a, f, a->block[best].place);
 	autopsy_say(f,
 		    "The batch of step %" PRIu32
-		    " is %.3g times the largest before: %s of it and what follows.",
-		    a->step, (double)a->block[best].shape.bytes / (double)best_was, human_bytes(size, bytes));
+		    " is %s%.3g times the largest before: %s of it and what follows.",
+		    a->step, exact ? "" : "at least ", (double)a->block[best].shape.bytes / (double)best_was, human_bytes(size, bytes));
 	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
 			 human_bytes(size, a->categories.block[best].life.size),
 			 human_bytes(was_size, best_was));
@@ -460,7 +483,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step,
 		    human_bytes(size, most));
 	if (was)
-		autopsy_evidence(f, "in the steps before it was at most %s here: %.3g times",
+		autopsy_evidence(f, "in the steps before it was at most %s here: at least %.3g times",
 				 human_bytes(was_size, was), (double)most / (double)was);
 	else
 		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",

@@ -8,6 +8,7 @@
 
 #define STEPS_MIN 4
 #define SIZES_MIN 3     /* with a quadratic term, one more */
+#define SAMPLES_MIN 3 /* of one place for one step: two may be what a model takes side by side */
 #define R_SQUARED_MIN 0.95
 #define BETTER 0.25     /* what a quadratic term must leave of the squared errors, at most */
 #define EXACT 1e-5      /* ... unless the line explains them but for so much */
@@ -161,6 +162,16 @@ static unsigned varying_of(const struct stepinputs_place *p)
 	return varying;
 }
 
+/* One of several that a place has made for one step, to be put together: the step follows all of them, not this one. */
+static bool is_sample(const struct stepinputs_place *p, const struct stepinputs_change *now)
+{
+	uint32_t nr = 0;
+
+	for (const struct stepinputs_change *c = now; c >= p->change && c->cycle == now->cycle; c--)
+		nr += c->nr;
+	return nr >= SAMPLES_MIN;
+}
+
 static bool fit_place(struct shapefit *f, const struct stepinputs_device *d, const struct stepinputs_place *place,
 		      const struct steps *steps, uint32_t cycle, uint64_t ordinal)
 {
@@ -171,7 +182,7 @@ static bool fit_place(struct shapefit *f, const struct stepinputs_device *d, con
 	bool fits;
 
 	*f = (struct shapefit){ .python_stack = place->python_stack, .varying = (uint8_t)varying_of(place) };
-	if (!now || !f->varying)
+	if (!now || !f->varying || is_sample(place, now))
 		return false;
 	f->nr_dims = now->nr_dims;
 	f->bytes = now->bytes;

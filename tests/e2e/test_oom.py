@@ -231,6 +231,7 @@ def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
     """The largest input is one sequence of 64 that are padded together: its length is no number of samples."""
     told = vramtrace.json("oom", ran_out("padding").path)
     assert not {row["kind"] for row in told["advice"]} & {"accumulation", "smaller_batch"}
+    assert "would have fitted instead of" not in json.dumps(told)
 
 
 def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):

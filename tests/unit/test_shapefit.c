@@ -24,7 +24,7 @@ static void set(const uint64_t n[static NR + 1], const uint64_t length[static NR
 {
 	memset(change, 0, sizeof(change));
 	for (uint32_t i = 0; i <= NR; i++) {
-		change[i] = (struct stepinputs_change){ .ordinal = 10 * i, .nr = 1, .nr_dims = 3 };
+		change[i] = (struct stepinputs_change){ .ordinal = 10 * i, .nr = 1, .cycle = i, .nr_dims = 3 };
 		change[i].dims[0] = n[i];
 		change[i].dims[1] = length[i];
 		change[i].dims[2] = 16;
