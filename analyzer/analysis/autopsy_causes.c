@@ -232,9 +232,10 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
 		autopsy_evidence(f, "a limit set for this process stopped it before the driver did, which had %s free",
 				 human_bytes(part, a->failure->free));
-	if (first < NR_CATEGORIES)
-		autopsy_evidence(f, "most of it is %s: %s", category_names[first],
-				 human_bytes(part, a->categories.sum[first].bytes));
+	if (first >= CATEGORY_UNKNOWN)
+		return true;
+	autopsy_evidence(f, "most of it is %s: %s", category_names[first],
+			 human_bytes(part, a->categories.sum[first].bytes));
 	if (second < NR_CATEGORIES)
 		autopsy_evidence(f, "then %s: %s", category_names[second],
 				 human_bytes(part, a->categories.sum[second].bytes));

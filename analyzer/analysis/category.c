@@ -302,6 +302,8 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
+	if (!j->books->phases.has_begun)
+		return CATEGORY_UNKNOWN; /* no forward shows what it uses, nor what it makes */
 	if (fate != FATE_KEPT && is_of_outputs(j, life))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 	if (!used && is_made_gradient(j, life, g))

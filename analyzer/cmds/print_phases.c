@@ -48,6 +48,13 @@ static bool is_turn(const struct phasetable *t)
 	return forward && activations_of(t, PHASE_BACKWARD) >= forward / 10 * 9;
 }
 
+/* A program whose forwards are not seen, or not yet: a model that is being built has parameters. */
+static bool has_phases(const struct model_device *d, const struct phasetable *t)
+{
+	return d->process->books.phases.has_begun || t->peak != PHASE_INIT ||
+	       t->row[t->peak].sum[CATEGORY_PARAMETER].bytes;
+}
+
 unsigned print_peak_phase(struct emit *e, const struct model_device *d, const struct phasetable *t)
 {
 	static const char *const where[NR_PHASES] = {
@@ -62,6 +69,10 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d, const st
 
 	if (t->peak == NR_PHASES)
 		return 0;
+	if (!has_phases(d, t)) {
+		emit_text(e, "No forward of a module was seen, so no steps or phases.");
+		return 1;
+	}
 	step = step_of(d, t->row[t->peak].at);
 	place = t->peak == PHASE_BACKWARD && is_turn(t) ? "in forward, as it turns to backward" : where[t->peak];
 	if (nr_steps && t->peak != PHASE_INIT && step > nr_steps)
@@ -124,7 +135,7 @@ unsigned print_phases(struct emit *e, const struct model_device *d, const struct
 	char text[256];
 	unsigned lines = 0;
 
-	for (size_t i = 0; i < NR_ORDER; i++) {
+	for (size_t i = 0; i < NR_ORDER && has_phases(d, t); i++) {
 		const struct phasetable_row *row = &t->row[order[i]];
 
 		if (!row->at || (!whole && !is_telling(t, order[i])))

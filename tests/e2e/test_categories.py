@@ -3,6 +3,7 @@
 
 import bisect
 import re
+import sys
 from collections import Counter, defaultdict
 
 import pytest
@@ -442,6 +443,41 @@ def test_the_batch_decides_where_memory_peaks(vramtrace, recorded, batch, phases
     # What forward keeps is the peak: backward has only begun.
     assert device["peak_at_turn"] == (device["peak_phase"] == "backward")
     assert words in vramtrace.call("report", recording.path).stdout.splitlines()
+
+
+PLAIN = """
+import torch
+
+torch.set_grad_enabled(False)
+
+
+class Layer:
+    def __init__(self):
+        self.weight, self.keys = torch.randn(512, 512, device="cuda"), []
+
+    def __call__(self, x):
+        self.keys.append(x @ self.weight)
+        return torch.cat(self.keys).softmax(-1)
+
+
+layer = Layer()
+for _ in range(8):
+    layer(torch.randn(64, 512, device="cuda")).cpu()
+"""
+
+
+def test_nothing_is_claimed_where_no_forward_is_seen(vramtrace, tmp_path):
+    """A model that is no module: weights, data and a cache look alike."""
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN)
+    path = tmp_path / "plain.vtr"
+    assert vramtrace.record(path, [sys.executable, script]).status == 0
+    (device,) = vramtrace.json("report", path)["devices"]
+    claimed = {name for name, count in device["categories_at_peak"].items() if count}
+    assert "unknown" in claimed and claimed <= {"unknown", "workspace"}
+    page = vramtrace.call("report", path).stdout
+    assert "No forward of a module was seen, so no steps or phases." in page.splitlines()
+    assert "first forward" not in page and "init" not in page
 
 
 def test_a_rule_of_the_users(vramtrace, recorded, tmp_path):
