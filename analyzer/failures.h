@@ -103,8 +103,8 @@ const struct model_device *failures_device(const struct failures *f, const struc
 const struct model_device *failures_worst_device(const struct failures *f, const struct model *m);
 
 /*
- * The largest block that the stack had before that event, where a step begins; 0 = none. Before the records that are kept
- * it is not known, and the oldest of these is returned, which is larger.
+ * The largest block that the stack had before that event, where a step begins; 0 = none. Before the records that are
+ * kept it is not known, and the oldest of these is returned, which is larger.
  */
 uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
 				 uint32_t python_stack, uint64_t ordinal);

@@ -73,7 +73,9 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 /* A loss over classes, by its function or the node of autograd. */
 static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
 {
-	static const char *const parts[] = { "ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp" };
+	static const char *const parts[] = {
+		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp",
+	};
 	struct stack_source source = model_stack_source(j->model, j->device->process);
 	struct stack stack = { 0 };
 	bool found = false;

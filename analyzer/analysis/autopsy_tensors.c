@@ -378,8 +378,8 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
 }
 
 /*
- * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked for.
- * Returns the tensor's own bytes, 0 = not known.
+ * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked
+ * for. Returns the tensor's own bytes, 0 = not known.
  */
 static uint64_t batch_before(const struct autopsy *a, size_t block, uint64_t was)
 {
