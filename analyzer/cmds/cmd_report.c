@@ -351,7 +351,6 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 	emit_blank(e);
 	lines += text_memory(e, m, page);
 	lines += print_facts(e, m, d, &found->facts);
-	emit_blank(e);
 	lines += print_phases(e, d, &page->phases, verbose);
 	/* Holders and advice say more than a second line of what is next. */
 	if (autopsy_is_about_size(a) && !page->growth.nr_findings)

@@ -140,8 +140,10 @@ unsigned print_phases(struct emit *e, const struct model_device *d, const struct
 
 		if (!row->at || (!whole && !is_telling(t, order[i])))
 			continue;
-		if (!lines)
+		if (!lines) {
+			emit_blank(e);
 			emit_table_begin(e, NULL, columns);
+		}
 		emit_row_begin(e);
 		emit_label(e, "phase", NULL, "%s", phase_names[order[i]]);
 		emit_label(e, "peak", NULL, "%s", human_bytes(text, row->at->bytes));
