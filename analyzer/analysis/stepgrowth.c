@@ -376,10 +376,12 @@ static void judge(struct stepgrowth *g, const struct model_device *d, const stru
 	}
 }
 
-/* Does the class say who keeps it? */
-static bool has_keeper(const struct stepgrowth_cause *c)
+/* How much the class says of who keeps it, and with it others' memory, which grows as fast. */
+static int keeping(const struct stepgrowth_cause *c)
 {
-	return c->class == STEPGROWTH_HOOK || c->class == STEPGROWTH_CONTEXT;
+	if (c->class == STEPGROWTH_HOOK || c->class == STEPGROWTH_CONTEXT)
+		return 2;
+	return c->class == STEPGROWTH_GRAPH_TENSORS;
 }
 
 static int compare_causes(const void *va, const void *vb)
@@ -390,8 +392,8 @@ static int compare_causes(const void *va, const void *vb)
 		return b->is_finding - a->is_finding;
 	if (a->growth.slope != b->growth.slope)
 		return a->growth.slope > b->growth.slope ? -1 : 1;
-	if (has_keeper(a) != has_keeper(b)) /* what it keeps of others' grows as fast */
-		return has_keeper(a) ? -1 : 1;
+	if (keeping(a) != keeping(b))
+		return keeping(b) - keeping(a);
 	return (a->group > b->group) - (a->group < b->group);
 }
 

@@ -286,3 +286,27 @@ def test_capacity_that_is_passed_already(vramtrace, recorded):
     assert "beyond the capacity already" in text and "near step" not in text and "believed" not in text
     ahead = vramtrace.json("leaks", "--capacity", f"{room + (1 << 30)}", path)["growth"][0]
     assert not ahead["beyond_capacity"] and ahead["predicted_oom_step"] > STEPS
+
+
+METER = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = torch.zeros((), device="cuda")
+for step in range(40):
+    rows = torch.randn(128, 256, device="cuda")
+    model(rows).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    total = total + model(rows).mean()  # never detached
+"""
+
+
+def test_line_that_holds_comes_before_what_it_holds(vramtrace, record, tmp_path):
+    """A sum that is never detached keeps each step's graph, and by that the batch, which grows just as fast."""
+    script = tmp_path / "meter.py"
+    script.write_text(METER)
+    (growth,) = vramtrace.json("leaks", record(script).path)["growth"]
+    assert [cause["site"]["line"] for cause in growth["causes"]] == [line_of(script, "never detached"), line_of(script, "rows =")]
+    assert {cause["bytes_per_step"] for cause in growth["causes"]} == {128 << 10}
