@@ -220,7 +220,8 @@ static inline struct ip_thread *ip_thread_get(void)
 	const void *frame = __builtin_frame_address(0);
 	struct ip_thread *t = ip_tls.thread;
 
-	if (!t || t->busy || ip_tls.generation != ip_recorder->generation)
+	/* In a fork child the memory of its parent's thread is not there. */
+	if (!t || ip_tls.generation != ip_recorder->generation || t->busy)
 		return ip_thread_get_slowly(frame);
 	t->frame = frame;
 	return t;
