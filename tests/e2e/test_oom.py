@@ -183,10 +183,10 @@ allocated        3.35 GiB   110 MiB cached
 outside PyTorch   500 MiB   context 500 MiB
 free             58.0 MiB   58.0 MiB would have fitted at most
 
- held by  share  blocks  mostly     allocated at
-3.27 GiB  97.6%      53  unknown    oom/causes.py:LINE leak
-65.0 MiB   1.9%       3  workspace  oom/causes.py:TRAIN train
-16.0 MiB   0.5%       8  parameter  oom/causes.py:NETWORK network
+ held by  share  blocks  mostly      allocated at
+3.27 GiB  97.6%      53  activation  oom/causes.py:LINE leak
+65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
+16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
 next: not kept, or kept on the host, it frees 3.19 GiB
 """
@@ -309,7 +309,7 @@ def test_parts_of_a_model_are_named(vramtrace, ran_out):
     made = held - 12 * parameters_of(1024, 4096)[1]
     assert parts["module"] == "vision_encoder" and made - workspace <= parts["module_bytes"] <= made
     assert parts["pictures"] == {"count": 22, "height": 224, "width": 224} and not parts["cross_attention_bytes"]
-    assert "\n- vision_encoder made " in page and "22 pictures" in page
+    assert "\n- module vision_encoder made " in page and "22 pictures" in page
     page, parts, held, _ = told("documents", lambda module: module.endswith(".multihead_attn"))
     assert parts["cross_attention_bytes"] == held - 6 * parameters_of(512, 1024)[0] > parts["step_bytes"] / 2
     assert parts["pictures"] is None and "\n- cross-attention made " in page

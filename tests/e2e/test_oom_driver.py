@@ -103,7 +103,7 @@ def test_a_program_that_got_over_it(vramtrace, fill, tmp_path, arguments):
     path = vramtrace.record(tmp_path / "job.vtr", [fill, *arguments], options=SMALL).path
     told = vramtrace.json("oom", path)
     assert told["devices"][0]["nr_failures"] == 1 and told["findings"] == []
-    assert "each time the program went on" in vramtrace.call("oom", path).stdout
+    assert "1 request failed, and the program went on." in vramtrace.call("oom", path).stdout
 
 
 def record_beside(vramtrace, tmp_path, handler):
