@@ -12,7 +12,6 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[2]
 JOBS = TREE / "tests" / "e2e" / "jobs"
 EXAMPLES = TREE / "examples"
-START = TREE / "tests" / "e2e" / "start"  # its sitecustomize.py makes the import of PyTorch cheaper
 LIMIT_S = 300  # no job takes a tenth of this: a hang fails its test instead of stopping the suite
 
 
@@ -100,9 +99,7 @@ def program_environment(more=None):
         for name, value in os.environ.items()
         if not name.startswith(("PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "SLURM_", "TORCHELASTIC_", "PYTEST_"))
     }
-    set_here = kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
-    path = filter(None, (set_here.get("PYTHONPATH"), str(START)))
-    return set_here | {"PYTHONPATH": os.pathsep.join(path)}
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
 
 
 def python(script, *arguments):
