@@ -149,7 +149,7 @@ static inline uint32_t python_kind(bool entry)
 static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t kept)
 {
 	for (uint32_t i = kept; i < c->nr; i++) {
-		const struct pylevel *level = &c->level[i];
+		const struct pylevel *level = &c->level[i + 1];
 
 		if (level->flags & PYLEVEL_HIDDEN)
 			path_set(p, i, 0, 0, 0);

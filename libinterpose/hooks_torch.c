@@ -147,25 +147,26 @@ static uint32_t pending_shape(struct ip_thread *t)
 static void tensor_event(const struct unwind_registers *caller, uint8_t kind, struct torch_device device,
 			 uint64_t address, uint64_t bytes, uint64_t reserved)
 {
-	struct tfmt_record ev = {
-		.kind = kind,
-		.device = (uint8_t)device.index,
-		.address = address,
-		.size = bytes,
-		.aux = reserved,
-		.flags = ip_tls.node ? TFMT_FLAG_BACKWARD : 0,
-	};
-	int saved = errno;
-	struct ip_thread *t;
+	struct ip_thread *t = NULL;
+	int saved;
 
 	if (device.type != TORCH_CUDA && device.type != TORCH_HIP)
 		return;
-	t = NULL;
+	saved = errno;
 	if (ip_state() == IP_RECORDING && device.index >= 0 && device.index < TFMT_NR_DEVICES)
 		t = ip_thread_get();
-	if (!t || t->busy) {
+	if (!t) {
 		ip_lost();
 	} else {
+		struct tfmt_record ev = {
+			.kind = kind,
+			.device = (uint8_t)device.index,
+			.address = address,
+			.size = bytes,
+			.aux = reserved,
+			.flags = ip_tls.node ? TFMT_FLAG_BACKWARD : 0,
+		};
+
 		t->busy = true;
 		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);

@@ -12,33 +12,31 @@ static inline uint16_t *place_of(struct pychain *c, const void *frame)
 	return &c->place[(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> 56];
 }
 
-/* A frame's owner and its mark of entry are bytes of one aligned word. */
-static struct pywords words_of(const struct pylayout *l)
+static enum pychain_way way_of(const struct pylayout *l)
 {
-	struct pywords w = { .at = l->frame_position, .kind = l->frame_position, .at_bits = UINT32_MAX };
-
-	if (l->position == PYPOSITION_POINTER)
-		w.at_bits = UINT64_MAX;
-	if (l->frame_owner < 0)
-		return w;
-	w.kind = l->frame_owner & ~7;
-	w.kind_bits = 0xffull << 8 * (l->frame_owner & 7);
-	if (l->frame_entry >= 0)
-		w.kind_bits |= 0xffull << 8 * (l->frame_entry & 7);
-	return w;
+	if (l->position != PYPOSITION_POINTER)
+		return PYCHAIN_NUMBER;
+	return l->frame_entry < 0 ? PYCHAIN_ADDRESS : PYCHAIN_ENTRY;
 }
 
-static inline uint64_t word(const void *frame, long offset, uint64_t bits)
+static inline uint64_t at_of(const struct pylayout *l, const void *frame, enum pychain_way way)
 {
-	return (uint64_t)py_long(frame, offset) & bits;
+	long at = py_long(frame, l->frame_position);
+
+	return way == PYCHAIN_NUMBER ? (uint32_t)at : (uint64_t)at;
+}
+
+static inline uint8_t entry_of(const struct pylayout *l, const void *frame, enum pychain_way way)
+{
+	return way == PYCHAIN_ENTRY ? *((const uint8_t *)frame + l->frame_entry) : 0;
 }
 
 /* Code has died somewhere: levels from the first on in whose place that was are not what they seem. */
 static __attribute__((noinline)) void drop_dead(struct pychain *c)
 {
-	for (uint32_t i = 0; i < c->nr; i++)
+	for (uint32_t i = 1; i <= c->nr; i++)
 		if (c->level[i].deaths != pywatch_deaths_at(c->level[i].code))
-			c->nr = i;
+			c->nr = i - 1;
 }
 
 /*
@@ -62,7 +60,7 @@ static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const stru
 	struct pycode_seen seen;
 
 	met->frame = frame;
-	met->level = PYCHAIN_MAX;
+	met->level = 0;
 	if (pyframe_is_shim(l, owner)) {
 		met->id = 0;
 		met->position = 0;
@@ -79,17 +77,17 @@ static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const stru
 	return true;
 }
 
-static inline void level_set(struct pylevel *level, const struct pywords *w, const struct pylayout *l,
+static inline void level_set(struct pylevel *level, enum pychain_way way, const struct pylayout *l,
 			     const struct pymet *met)
 {
 	level->frame = met->frame;
 	level->code = py_pointer(met->frame, l->frame_code);
-	level->at = word(met->frame, w->at, w->at_bits);
-	level->kind = word(met->frame, w->kind, w->kind_bits);
+	level->at = at_of(l, met->frame, way);
+	level->entry = entry_of(l, met->frame, way);
 	level->deaths = pywatch_deaths_at(pyframe_code(l, met->frame));
 	level->id = met->id;
 	level->position = met->position;
-	level->flags = met->flags;
+	level->flags = (uint16_t)met->flags;
 }
 
 /*
@@ -98,19 +96,19 @@ static inline void level_set(struct pylevel *level, const struct pywords *w, con
  */
 static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uint32_t nr_met)
 {
-	uint32_t below = kept ? c->level[kept - 1].flags : 0;
+	uint32_t below = kept ? c->level[kept].flags : 0;
 
 	c->kept = kept;
 	c->nr = kept + nr_met;
-	for (uint32_t i = kept; i < c->nr; i++) {
+	for (uint32_t i = kept + 1; i <= c->nr; i++) {
 		const struct pymet *met = &c->met[--nr_met];
 		struct pylevel *level = &c->level[i];
 
 		if (met->level != i) {
-			level_set(level, &c->words, l, met);
+			level_set(level, c->way, l, met);
 			*place_of(c, met->frame) = (uint16_t)i;
 		}
-		level->flags &= ~(uint32_t)PYLEVEL_ENTRY;
+		level->flags &= (uint16_t)~PYLEVEL_ENTRY;
 		if ((level->flags & PYLEVEL_CALLED) || ((below & PYLEVEL_HIDDEN) && (below & PYLEVEL_ENTRY)))
 			level->flags |= PYLEVEL_ENTRY;
 		below = level->flags;
@@ -119,33 +117,25 @@ static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uin
 
 /*
  * Follows the chain as long as its frames are the levels from `top` down, which stay as they are. Their
- * number; *frame is then the next one. An instruction's address tells the code as well.
+ * number; *frame is then the next one.
  */
 static inline __attribute__((always_inline)) uint32_t follow(const struct pychain *c, const struct pylayout *l,
-							     uint32_t top, const void **frame, bool by_address)
+							     uint32_t top, const void **frame, enum pychain_way way)
 {
-	const long at = c->words.at, kind = c->words.kind, code = l->frame_code, back = l->frame_back;
-	const uint64_t at_bits = c->words.at_bits, kind_bits = c->words.kind_bits;
+	const struct pylayout layout = *l; /* in registers: what is read below may be anything */
 	const struct pylevel *first = &c->level[top], *level = first;
 	const void *next = *frame;
 
-	for (; level >= c->level; level--) {
+	for (; level->frame == next; level--) {
 		const void *known = level->frame;
-		uint64_t differ;
 
-		if (known != next)
-			break;
 		/* The loads go by what is known, to the compiler another value: they need not wait for `next`. */
 		__asm__("" : "+r"(known));
-		differ = word(known, kind, kind_bits) ^ level->kind;
-		if (by_address)
-			differ |= word(known, at, UINT64_MAX) ^ level->at;
-		else
-			differ |= (word(known, at, at_bits) ^ level->at) |
-				  ((uintptr_t)py_pointer(known, code) ^ (uintptr_t)level->code);
-		if (differ)
+		if (at_of(&layout, known, way) != level->at || entry_of(&layout, known, way) != level->entry)
 			break;
-		next = py_pointer(known, back);
+		if (way == PYCHAIN_NUMBER && py_pointer(known, layout.frame_code) != level->code)
+			break;
+		next = py_pointer(known, layout.frame_back);
 	}
 	*frame = next;
 	return (uint32_t)(first - level);
@@ -153,11 +143,13 @@ static inline __attribute__((always_inline)) uint32_t follow(const struct pychai
 
 static inline uint32_t known_from(const struct pychain *c, const struct pylayout *l, uint32_t top, const void **frame)
 {
-	if (top >= c->nr)
+	if (top > c->nr)
 		return 0;
-	if (c->words.at_bits == UINT64_MAX)
-		return follow(c, l, top, frame, true);
-	return follow(c, l, top, frame, false);
+	if (c->way == PYCHAIN_ADDRESS)
+		return follow(c, l, top, frame, PYCHAIN_ADDRESS);
+	if (c->way == PYCHAIN_ENTRY)
+		return follow(c, l, top, frame, PYCHAIN_ENTRY);
+	return follow(c, l, top, frame, PYCHAIN_NUMBER);
 }
 
 bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct pylayout *l, const void *newest,
@@ -166,8 +158,10 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 	uint32_t deaths = pywatch_deaths(), nr_met = 0, kept = 0;
 	const void *frame = newest;
 
-	if (!c->words.at_bits)
-		c->words = words_of(l);
+	if (c->way == PYCHAIN_UNKNOWN) {
+		c->way = way_of(l);
+		c->level[0].frame = c; /* of memory that no frame has */
+	}
 	if (c->deaths != deaths)
 		drop_dead(c);
 	if (c->until != until)
@@ -177,7 +171,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 	while (frame && frame != until) {
 		uint32_t top = *place_of(c, frame), n = known_from(c, l, top, &frame);
 
-		if (n == top + 1 && (!frame || frame == until)) {
+		if (n && n == top && (!frame || frame == until)) {
 			kept = n;
 			if (nr_met)
 				break;

@@ -27,26 +27,29 @@ enum pylevel_flags {
 
 struct pylevel {
 	const void *frame, *code;
-	uint64_t at, kind; /* where the frame stands, as it says itself, and what kind of frame it is */
+	uint64_t at;       /* where the frame stands, as it says itself */
 	uint32_t deaths;   /* pywatch_deaths_at(code) then */
 	uint32_t id;       /* of the code; 0 = could not be had */
 	int32_t position;
-	uint32_t flags;    /* enum pylevel_flags */
+	uint16_t flags;    /* enum pylevel_flags */
+	uint8_t entry;     /* as the frame says itself */
 };
 
 /* A frame met above the kept ones. */
 struct pymet {
 	const void *frame;
 	uint32_t id;    /* as struct pylevel has them */
-	uint32_t level; /* the one that it is, as it stands; PYCHAIN_MAX = none */
+	uint32_t level; /* the one that it is, as it stands; 0 = none */
 	uint32_t flags;
 	int32_t position;
 };
 
-/* Which bits of a frame tell that it stands as it stood; two words, wherever the layout has them. */
-struct pywords {
-	long at, kind;
-	uint64_t at_bits, kind_bits;
+/* How it is told that a frame stands as it stood. Nothing else of a frame matters that could be another by then. */
+enum pychain_way {
+	PYCHAIN_UNKNOWN,
+	PYCHAIN_NUMBER,  /* by its position, a number in its code, and that code */
+	PYCHAIN_ENTRY,   /* by its instruction's address, which tells the code, and who has called it */
+	PYCHAIN_ADDRESS, /* by its instruction's address alone: another frame is the caller then */
 };
 
 /* All zero: nothing known. */
@@ -54,9 +57,9 @@ struct pychain {
 	uint32_t nr, kept;    /* levels, and those unchanged since the previous capture */
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;
-	struct pywords words;
+	enum pychain_way way;
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
-	struct pylevel level[PYCHAIN_MAX];
+	struct pylevel level[PYCHAIN_MAX + 1]; /* the root is level 1; no frame is level 0 */
 	struct pymet met[PYCHAIN_MAX];
 };
 

@@ -191,6 +191,12 @@ const char *pyframes_support(void)
 	return python.support;
 }
 
+static inline void note_initialized(void)
+{
+	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
+		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
+}
+
 /* Py_FinalizeEx ends the state of being initialised in the moment in which it begins to finalise. */
 bool pyframes_finalizing(void)
 {
@@ -198,8 +204,7 @@ bool pyframes_finalizing(void)
 		return false;
 	if (!python.is_initialized())
 		return __atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED);
-	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
-		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
+	note_initialized();
 	return false;
 }
 
@@ -266,6 +271,7 @@ const void *pyframes_newest(void)
 	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
 	if (!l || !python.is_initialized())
 		return NULL;
+	note_initialized();
 	state = python.thread_state();
 	return state ? newest_frame(l, state) : NULL;
 }

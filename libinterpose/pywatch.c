@@ -2,33 +2,22 @@
 /* Counts of dead code objects: of all, and by a hash of their addresses. */
 #include "pywatch.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include "pylayout.h"
 
 #define PLACES 4096u /* a count too many is harmless: an object is looked at once more */
 
+struct pywatch pywatch;
+
 static struct {
-	const void *code_type;
 	void (*dealloc)(void *code); /* the interpreter's own */
-	_Atomic uint32_t deaths;
 	_Atomic uint32_t deaths_at[PLACES];
 } watch;
 
 static inline _Atomic uint32_t *place_of(const void *code)
 {
 	return &watch.deaths_at[((uintptr_t)code >> 4) % PLACES];
-}
-
-const void *pywatch_code_type(void)
-{
-	return watch.code_type;
-}
-
-uint32_t pywatch_deaths(void)
-{
-	return atomic_load_explicit(&watch.deaths, memory_order_acquire);
 }
 
 uint32_t pywatch_deaths_at(const void *code)
@@ -40,7 +29,7 @@ uint32_t pywatch_deaths_at(const void *code)
 static void count_death(void *code)
 {
 	atomic_fetch_add_explicit(place_of(code), 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch.deaths, 1, memory_order_release);
+	atomic_fetch_add_explicit(&pywatch.deaths, 1, memory_order_release);
 	watch.dealloc(code);
 }
 
@@ -49,9 +38,9 @@ void pywatch_begin(void *code_type)
 	void **slot = (void **)((char *)code_type + PY_TYPE_DEALLOC);
 	void *dealloc = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
-	if (!dealloc || watch.code_type)
+	if (!dealloc || pywatch.code_type)
 		return;
 	watch.dealloc = (void (*)(void *))dealloc;
-	watch.code_type = code_type;
+	pywatch.code_type = code_type;
 	__atomic_store_n(slot, (void *)count_death, __ATOMIC_RELEASE);
 }

@@ -14,8 +14,15 @@
 #ifndef IP_PYWATCH_H
 #define IP_PYWATCH_H
 
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
+
+/* What each capture asks. */
+struct pywatch {
+	const void *code_type;
+	_Atomic uint32_t deaths;
+};
+extern struct pywatch pywatch;
 
 /*
  * Watch the code objects of the interpreter whose PyCode_Type this is, from now on. Once is enough for a
@@ -24,10 +31,16 @@
 void pywatch_begin(void *code_type);
 
 /* The type whose objects are watched, NULL = none are. */
-const void *pywatch_code_type(void);
+static inline const void *pywatch_code_type(void)
+{
+	return pywatch.code_type;
+}
 
 /* How many watched code objects have died. */
-uint32_t pywatch_deaths(void);
+static inline uint32_t pywatch_deaths(void)
+{
+	return atomic_load_explicit(&pywatch.deaths, memory_order_acquire);
+}
 
 /* Those among them that were at this address, or at one that shares its count. */
 uint32_t pywatch_deaths_at(const void *code);

@@ -122,7 +122,7 @@ static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_rec
 }
 
 /* Number a record, put it into the ring, and let the drain see it. */
-static void publish(struct ip_thread *t, const struct tfmt_record *ev, struct captured c)
+static inline __attribute__((always_inline)) void publish(struct ip_thread *t, const struct tfmt_record *ev, struct captured c)
 {
 	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
 
@@ -179,7 +179,8 @@ void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 	if (t->nr_dropped)
 		publish_dropped(t);
 	c = capture_stacks(t, ev);
-	if (callstack_finalizing())
+	/* A stack of Python's says that it is not. */
+	if ((c.python < TFMT_STACK_FIRST || ip_tls.node) && callstack_finalizing())
 		c.flags |= TFMT_FLAG_TEARDOWN;
 	publish(t, ev, c);
 	if (used == IP_RING_CAPACITY / 2)

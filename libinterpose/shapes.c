@@ -56,24 +56,17 @@ static unsigned element_bytes(int element_type)
 	return element_type >= 0 && (size_t)element_type < sizeof(bytes) ? bytes[element_type] : 0;
 }
 
-/* Storage bytes as at::detail::computeStorageNbytes has it: from sizes and strides, offset 0. */
-static uint64_t storage_bytes(int element_type, const int64_t *sizes, size_t nr_dims, const int64_t *strides)
+/* Two shapes of one hash. A call of memcmp() would cost more than what it compares. */
+static inline bool same(const struct shape *a, uint64_t hash, uint64_t bytes, int element_type, const int64_t *sizes,
+			size_t nr_dims)
 {
-	uint64_t elements = 1;
-
+	if (a->hash != hash || a->bytes != bytes || a->element_type != element_type || a->nr_dims != nr_dims)
+		return false;
 	for (size_t i = 0; i < nr_dims; i++) {
-		if (sizes[i] == 0)
-			return 0;
-		elements = strides ? elements + (uint64_t)(sizes[i] - 1) * (uint64_t)strides[i]
-				   : elements * (uint64_t)sizes[i];
+		if (a->sizes[i] != sizes[i])
+			return false;
 	}
-	return elements * element_bytes(element_type);
-}
-
-static bool same(const struct shape *a, const struct shape *b)
-{
-	return a->hash == b->hash && a->bytes == b->bytes && a->element_type == b->element_type &&
-	       a->nr_dims == b->nr_dims && !memcmp(a->sizes, b->sizes, a->nr_dims * sizeof(*a->sizes));
+	return true;
 }
 
 static bool define(const struct shape *s, uint32_t id)
@@ -107,7 +100,7 @@ static IP_COLD uint32_t intern_slowly(const struct shape *s)
 	if (!table_ready())
 		goto out;
 	for (i = s->hash & (TABLE_SLOTS - 1); table.slot[i].id; i = (i + 1) & (TABLE_SLOTS - 1))
-		if (same(&table.slot[i], s)) {
+		if (same(&table.slot[i], s->hash, s->bytes, s->element_type, s->sizes, s->nr_dims)) {
 			id = table.slot[i].id;
 			goto out;
 		}
@@ -136,31 +129,42 @@ static IP_COLD void cache_add(struct shape_cache *c, const struct shape *s)
 	memcpy(&c->shape[c->nr], s, offsetof(struct shape, sizes) + s->nr_dims * sizeof(*s->sizes));
 }
 
+static IP_COLD uint32_t intern_new(struct shape_cache *c, struct shape *s, const int64_t *sizes)
+{
+	memcpy(s->sizes, sizes, s->nr_dims * sizeof(*sizes));
+	s->id = intern_slowly(s);
+	if (s->id)
+		cache_add(c, s);
+	return s->id;
+}
+
+/* Storage bytes as at::detail::computeStorageNbytes has it: from sizes and strides, offset 0. */
 uint32_t shape_intern(struct shape_cache *c, int element_type, const int64_t *sizes, size_t nr_dims,
 		      const int64_t *strides)
 {
-	uint64_t h = (uint64_t)element_type * 1000003u + nr_dims;
-	struct shape s;
+	uint64_t hash = (uint64_t)element_type * 1000003u + nr_dims, elements = 1, bytes;
+	unsigned one = element_bytes(element_type);
 
-	if (nr_dims > SHAPE_DIMS_MAX || !element_bytes(element_type))
+	if (nr_dims > SHAPE_DIMS_MAX || !one)
 		return 0;
-	s.bytes = storage_bytes(element_type, sizes, nr_dims, strides);
-	s.element_type = (uint8_t)element_type;
-	s.nr_dims = (uint8_t)nr_dims;
 	for (size_t i = 0; i < nr_dims; i++) {
-		s.sizes[i] = sizes[i];
-		h = (h ^ (uint64_t)sizes[i]) * 0x9e3779b97f4a7c15u;
+		uint64_t size = (uint64_t)sizes[i];
+
+		hash = (hash ^ size) * 0x9e3779b97f4a7c15u;
+		if (strides && size)
+			elements += elements ? (size - 1) * (uint64_t)strides[i] : 0;
+		else
+			elements *= size;
 	}
-	h = (h ^ s.bytes) * 0x9e3779b97f4a7c15u;
-	s.hash = h ^ h >> 32;
-	for (uint32_t i = s.hash & (CACHE_SLOTS - 1); c->slot[i]; i = (i + 1) & (CACHE_SLOTS - 1)) {
+	bytes = elements * one;
+	hash = (hash ^ bytes) * 0x9e3779b97f4a7c15u;
+	hash ^= hash >> 32;
+	for (uint32_t i = hash & (CACHE_SLOTS - 1); c->slot[i]; i = (i + 1) & (CACHE_SLOTS - 1)) {
 		const struct shape *known = &c->shape[c->slot[i]];
 
-		if (same(known, &s))
+		if (same(known, hash, bytes, element_type, sizes, nr_dims))
 			return known->id;
 	}
-	s.id = intern_slowly(&s);
-	if (s.id)
-		cache_add(c, &s);
-	return s.id;
+	return intern_new(c, &(struct shape){ .hash = hash, .bytes = bytes, .element_type = (uint8_t)element_type,
+					      .nr_dims = (uint8_t)nr_dims }, sizes);
 }

@@ -9,15 +9,7 @@ void pywatch_begin(void *code_type)
 	(void)code_type;
 }
 
-const void *pywatch_code_type(void)
-{
-	return NULL;
-}
-
-uint32_t pywatch_deaths(void)
-{
-	return 0;
-}
+struct pywatch pywatch;
 
 uint32_t pywatch_deaths_at(const void *code)
 {
