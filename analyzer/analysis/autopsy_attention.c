@@ -42,10 +42,10 @@ static bool is_square(const struct product *p)
 	return p->rows == p->columns;
 }
 
-/* What is no square is only told from other tensors by its heads: [batch, heads, rows, columns]. */
+/* What is no square is only told from other tensors by its heads: [batch, heads, rows, columns] or [both, ..]. */
 static bool has_heads(const struct product *p)
 {
-	return p->batch && p->nr > p->batch;
+	return p->nr > (p->batch ? p->batch : 1);
 }
 
 /* ---- factors --------------------------------------------------------------------------------- */

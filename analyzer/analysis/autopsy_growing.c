@@ -69,6 +69,26 @@ static struct series series_of(const struct autopsy *a, uint32_t python_stack)
 	return s;
 }
 
+static bool is_past(const struct tfmt_shape *shape, const struct series *s)
+{
+	return shape->nr_dims > s->dim && shape->dims[s->dim] + s->by < s->last;
+}
+
+/* What grows leaves no copies of its past but the last; a list of tensors of growing sizes does. */
+static bool keeps_past(const struct autopsy *a, uint32_t python_stack, const struct series *s)
+{
+	uint64_t past = 0, all = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!a->block[i].is_shaped || autopsy_group(a, i)->python_stack != python_stack)
+			continue;
+		all += a->categories.block[i].life.size;
+		if (is_past(&a->block[i].shape, s))
+			past += a->categories.block[i].life.size;
+	}
+	return 2 * past > all;
+}
+
 /* By concatenation it grows evenly; batches that happen to become longer do not. */
 static bool is_growing(const struct series *s)
 {
@@ -88,6 +108,7 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 {
 	uint32_t known = 0;
 	struct series s = { 0 };
+	bool grows = false;
 
 	*out = (struct growing){ 0 };
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -98,11 +119,12 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 		    !a->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
 		    life->birth.phase == PHASE_OPTIMIZER)
 			continue;
-		if (stack != known)
+		if (stack != known) {
 			s = series_of(a, stack);
+			grows = is_growing(&s) && !keeps_past(a, stack, &s);
+		}
 		known = stack;
-		/* What grows leaves no copies of its past; a list of tensors of growing sizes does. */
-		if (!is_growing(&s) || a->block[i].shape.dims[s.dim] + s.by < s.last)
+		if (!grows || is_past(&a->block[i].shape, &s))
 			continue;
 		if (a->block[i].shape.nr_dims >= 3) {
 			if (!out->nr_blocks++ || life->size > a->categories.block[out->largest].life.size) {
@@ -158,6 +180,7 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	const struct series *s;
 	struct growing g;
 	uint64_t bytes;
+	bool is_copied;
 	size_t block;
 
 	find_growing(a, &g);
@@ -170,12 +193,16 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 		block = g.largest_rest;
 		s = &g.series_rest;
 	}
-	if (!s->nr_grown || !autopsy_matters(a, bytes + a->failure->asked))
+	if (!s->nr_grown)
+		return false;
+	is_copied = a->failure->python_stack == autopsy_group(a, block)->python_stack;
+	if (!autopsy_matters(a, bytes + (is_copied ? a->failure->asked : 0)))
 		return false;
 	f->bytes = bytes;
 	autopsy_at_place(a, f, a->block[block].place);
-	autopsy_say(f, "A tensor that grows by concatenation holds %s, and needs %s more for its next copy.",
-		    human_bytes(size, bytes), human_bytes(asked, a->failure->asked));
+	autopsy_say(f, "A tensor that grows by concatenation holds %s%s%s%s.", human_bytes(size, bytes),
+		    is_copied ? ", and needs " : "", is_copied ? human_bytes(asked, a->failure->asked) : "",
+		    is_copied ? " more for its next copy" : "");
 	say_series(f, s);
 	autopsy_advise(f, "kept on the host it frees %s here", human_bytes(size, bytes));
 	return true;

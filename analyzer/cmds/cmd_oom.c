@@ -237,17 +237,25 @@ static void json_killings(struct emit *e, const struct model *m, const struct ki
 	emit_array_end(e);
 }
 
+static uint64_t count_failures(const struct failures *failures, uint64_t *nr_handled)
+{
+	uint64_t nr = 0;
+
+	*nr_handled = 0;
+	for (size_t i = 0; i < failures->nr_devices; i++) {
+		nr += failures->device[i].nr_all;
+		*nr_handled += failures->device[i].nr_handled;
+	}
+	return nr;
+}
+
 /* How many failures the page is not about, and where they are told. */
 static void text_others(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
 			const struct autopsy *explained)
 {
-	uint64_t nr = 0, nr_handled = 0;
+	uint64_t nr_handled, nr = count_failures(failures, &nr_handled);
 	char count[HUMAN_MAX], title[256];
 
-	for (size_t i = 0; i < failures->nr_devices; i++) {
-		nr += failures->device[i].nr_all;
-		nr_handled += failures->device[i].nr_handled;
-	}
 	if (!nr && !explained->nr_findings)
 		emit_text(e, "Memory did not run out in this recording.");
 	else if (nr && !explained->device)
@@ -276,6 +284,7 @@ static int print_recorded(struct emit *e, const struct model *m, const struct fa
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
 	int err = killings_find(&killings, m);
+	uint64_t nr_handled;
 
 	if (!err)
 		err = killings_autopsy(&a, &killings, m, failures);
@@ -284,7 +293,7 @@ static int print_recorded(struct emit *e, const struct model *m, const struct fa
 	*is_fatal = a.nr_findings > 0;
 	if (emit_is_text(e) && !err) {
 		if (a.nr_findings)
-			print_autopsy(e, &a, &advices, verbose);
+			print_autopsy(e, &a, &advices, count_failures(failures, &nr_handled) > 1, verbose);
 		text_others(e, m, failures, verbose, &a);
 		if (!a.device)
 			text_killed(e, m, &killings);

@@ -224,8 +224,8 @@ unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
 	return print_wrapped(e, "do: ", "    ", a->finding[0].advice[0]);
 }
 
-/* Returns how many lines there are. */
-static unsigned print_verdict(struct emit *e, const struct autopsy *a)
+/* With as much of its evidence as there is room for; returns how many lines there are. */
+static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
 {
 	const struct autopsy_finding *f = a->finding;
 	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
@@ -239,8 +239,10 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a)
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
 	if (f->has_caller)
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
-	for (unsigned i = 0; i < f->nr_evidence; i++)
-		lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
+	for (unsigned i = 0; i < f->nr_evidence; i++) {
+		if (lines + print_wrapped(NULL, "- ", "  ", f->evidence[i]) <= room)
+			lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
+	}
 	return lines;
 }
 
@@ -290,19 +292,20 @@ static void print_state(struct emit *e, const struct autopsy *a, bool with_modul
 		print_step(e, a);
 }
 
-void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
 {
-	unsigned top, part = 0, rest = print_rest(NULL, a, advices, verbose);
+	unsigned rest = 1 + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
+	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
 	char title[256];
 
 	emit_heading(e, "Out of memory on %s",
 		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
-	top = 1 + print_verdict(e, a);
-	if (a->device && autopsy_is_about_size(a))
+	top = print_verdict(e, a, room);
+	room = top < room ? room - top : 0;
+	if (a->device && autopsy_is_about_size(a) && print_parts(NULL, a) <= room)
 		part = print_parts(e, a);
-	rest += top + part + STATE_LINES;
 	if (a->device)
-		print_state(e, a, !part, verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0);
+		print_state(e, a, !part, room - part);
 	print_rest(e, a, advices, verbose);
 }
 

@@ -7,8 +7,11 @@
 #include "analyzer/analysis/autopsy.h"
 #include "analyzer/ui/emit.h"
 
-/* The page; with `verbose` all findings. Of what to do, at most three lines, some of them the advices'. */
-void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose);
+/*
+ * The page; with `verbose` all findings. Of what to do, at most three, some of them the advices'. So many lines of the
+ * screen are left to what is printed behind it.
+ */
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose);
 
 /* The verdict in one line, without its sentence. Returns its lines: 1, or 0 where there is none. */
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a);

@@ -86,6 +86,9 @@ CAUSES = {
     "biases": ("too_big", "sum"),
     "history": ("too_big", "optimizer_history"),
     "averaged": ("too_big", "optimizer_temporaries"),
+    "growing_list": ("fragmentation", "fragmentation"),
+    "weights_of_words": ("attention_matrix", "attention_matrix"),
+    "large_pictures": ("spike", "larger_input"),
 }
 LINES = {
     "handled_then_leak": "leak",

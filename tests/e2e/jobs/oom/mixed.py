@@ -154,4 +154,32 @@ def averaged():
     return average
 
 
+def growing_list():
+    """Each block is a little larger than the one before, and stays; what lay between them is freed."""
+    between, kept = [], []
+    for i in range(150):
+        between.append(torch.empty(9 * MIB, dtype=torch.uint8, device=DEVICE))
+        kept.append(torch.empty(9 * MIB + 512 * i, dtype=torch.uint8, device=DEVICE))  # planted: growing_list
+    between.clear()
+    torch.empty(700 * MIB, dtype=torch.uint8, device=DEVICE)
+
+
+def weights_of_words():
+    """nn.MultiheadAttention is asked for the weights with which the words of a text look at pictures; one text is long."""
+    attention = nn.MultiheadAttention(512, 8, batch_first=True).to(DEVICE)
+    pictures = torch.randn(2, 1500, 512, device=DEVICE)
+    for length in (100, 300, 200, 12000):
+        words = torch.randn(2, length, 512, device=DEVICE)
+        attention(words, pictures, pictures)[0].mean().backward()  # planted: weights_of_words
+
+
+def large_pictures():
+    """Pictures of a plain network's many sizes; what is said of the last, which are large, needs many lines."""
+    parts = [nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU()]
+    model = nn.Sequential(*parts, nn.Conv2d(64, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1)).to(DEVICE)
+    for height, width in ((128, 160), (160, 128), (224, 224), (192, 256), (256, 256), (320, 224), (900, 1000)):
+        pictures = torch.randn(8, 3, height, width, device=DEVICE)  # planted: large_pictures
+        model(pictures).sum().backward()
+
+
 globals()[sys.argv[1]]()
