@@ -112,6 +112,26 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /* Libraries of this process, or the driver for it. */
+static bool is_outside(struct books *books, const struct group *g, uint32_t device)
+{
+	return !g->tensor && g->device == device && group_is_device_memory(g) && books_group_owner(books, g) != OWNER_TORCH;
+}
+
+/* What one line of Python has taken outside PyTorch, on whatever ways through libraries. */
+static uint64_t taken_there(const struct autopsy *a, const struct group *g)
+{
+	struct books *books = &a->device->process->books;
+	uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && g->python_stack >= TFMT_STACK_FIRST; i++) {
+		const struct group *other = &books->groups.group[i];
+
+		if (other != g && other->python_stack == g->python_stack && is_outside(books, other, a->device->ordinal))
+			bytes += group_figures_at(other, MARK_OOM).bytes;
+	}
+	return bytes;
+}
+
 static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct books *books = &a->device->process->books;
@@ -126,10 +146,9 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
-		uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
+		uint64_t bytes = is_outside(books, g, a->device->ordinal) ? taken_there(a, g) : 0;
 
-		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) ||
-		    bytes <= most || books_group_owner(books, g) == OWNER_TORCH)
+		if (bytes <= most)
 			continue;
 		most = bytes;
 		largest = g;

@@ -160,6 +160,11 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
 		return 0;
 	}
+	if (a->device == d && a->failure->is_library) {
+		emit_heading(e, "Out of memory: %s more did not fit beside %s reserved by PyTorch.",
+			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
+		return 0;
+	}
 	if (b->tensor_ooms) {
 		print_gone_on(e, b->tensor_ooms);
 		lines++;

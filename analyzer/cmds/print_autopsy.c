@@ -300,12 +300,15 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 
 	emit_heading(e, "Out of memory on %s",
 		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
-	top = print_verdict(e, a, room);
+	if (a->device && autopsy_is_about_size(a))
+		part = print_parts(NULL, a);
+	part = part < room ? part : 0;
+	top = print_verdict(e, a, room - part);
 	room = top < room ? room - top : 0;
-	if (a->device && autopsy_is_about_size(a) && print_parts(NULL, a) <= room)
+	if (part)
 		part = print_parts(e, a);
 	if (a->device)
-		print_state(e, a, !part, room - part);
+		print_state(e, a, !part, room > part ? room - part : 0);
 	print_rest(e, a, advices, verbose);
 }
 
