@@ -52,9 +52,14 @@ static __attribute__((destructor)) void write_log(void)
 	}
 }
 
-static int driver_version(int *version)
+/*
+ * Runtimes since CUDA 13.2 look this one up by dlsym, and ask for nothing else where it is missing. They ask an older
+ * driver for less: this one is newer than all of them.
+ */
+int cuDriverGetVersion(int *version);
+int cuDriverGetVersion(int *version)
 {
-	*version = 13000;
+	*version = 99000;
 	return 0;
 }
 
@@ -85,7 +90,7 @@ static void *find(const char *symbol, int version, uint64_t flags)
 	if (best)
 		return (void *)best->function;
 	if (!strcmp(symbol, "cuDriverGetVersion"))
-		return (void *)driver_version;
+		return (void *)cuDriverGetVersion;
 	return strstr(symbol, "NoSuch") ? NULL : (void *)other;
 }
 
