@@ -157,7 +157,7 @@ struct ip_recorder {
 	_Atomic uint32_t finish;             /* the drain is to write what there is, and to end the trace */
 	_Atomic uint64_t hold_until_ns;      /* ... and the others wait for that, at most so long */
 	_Atomic uint32_t rings_wanted;       /* threads that have begun to wait for a ring since the drain looked */
-	_Atomic bool rings_exhausted;        /* there can be no more, or not soon: such threads do not wait */
+	_Atomic bool rings_exhausted;        /* there can be no more, or not soon: such threads wait only briefly */
 	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
 	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
 	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */

@@ -89,7 +89,7 @@ static struct tfmt_ring *ring_find(void)
 	return NULL;
 }
 
-/* A wait for a ring was in vain. When that goes on, nobody waits again until the drain has had a look. */
+/* A wait for a ring was in vain. When that goes on, no thread waits for long until the drain has had a look. */
 static void ring_missed(void)
 {
 	uint64_t now = ip_now_ns(), since = 0;
@@ -102,14 +102,16 @@ static void ring_missed(void)
 
 /*
  * The drain keeps spare rings; when many threads begin at once they wait for it to make more, the first time longer:
- * as the process's first event waits for the files.
+ * as the process's first event waits for the files. While others wait in vain it is once, and as long as for room in
+ * a ring: of a crowd of short threads all would else be missing that begin before a stuck drain goes on.
  */
 static struct tfmt_ring *ring_claim(void)
 {
-	uint64_t since, longest = ip_tls.ring_missed ? IP_WAIT_NS : IP_STUCK_NS;
+	bool exhausted = atomic_load(&ip_recorder->rings_exhausted), missed = ip_tls.ring_missed;
+	uint64_t since;
 	struct tfmt_ring *r = ring_find();
 
-	if (r || atomic_load(&ip_recorder->rings_exhausted))
+	if (r || (exhausted && missed))
 		return r;
 	since = ip_now_ns();
 	atomic_fetch_add(&ip_recorder->rings_wanted, 1);
@@ -117,7 +119,8 @@ static struct tfmt_ring *ring_claim(void)
 		ip_wake_drain();
 		ip_pause(PAUSE_NS);
 		r = ring_find();
-	} while (!r && ip_now_ns() - since < longest && !atomic_load(&ip_recorder->rings_exhausted));
+		exhausted = atomic_load(&ip_recorder->rings_exhausted);
+	} while (!r && ip_now_ns() - since < (exhausted || missed ? IP_WAIT_NS : IP_STUCK_NS));
 	if (!r)
 		ring_missed();
 	ip_waited(since);

@@ -6,10 +6,13 @@
  * HALT_AT=record      where the recorder takes the time of an event, of the thread that halt_here() names
  * HALT_AT=write:N     in the recorder's write number N to its trace, before any byte of it
  * HALT_AT=middle:N    ... after half of it
+ *
+ * HALT_MS=N           not for ever: so long
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,11 +35,13 @@ void halt_here(void)
 static void halt(void)
 {
 	void (*tell)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "halted");
+	const char *ms = getenv("HALT_MS");
 
 	if (tell)
 		tell();
-	for (;;)
-		syscall(SYS_pause);
+	do
+		poll(NULL, 0, ms ? atoi(ms) : -1);
+	while (!ms);
 }
 
 static bool halts_at(const char *place)
