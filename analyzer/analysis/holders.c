@@ -47,6 +47,11 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
+bool holder_has_no_stack(const struct group *g)
+{
+	return g->tensor && g->python_stack == TFMT_STACK_NOT_CAPTURED && g->native_stack == TFMT_STACK_NOT_CAPTURED;
+}
+
 /* 0 when both belong to one holder. */
 static int compare_places(const struct entry *a, const struct entry *b)
 {
@@ -75,7 +80,9 @@ static int compare_places(const struct entry *a, const struct entry *b)
 	order = compare_numbers(g->python_stack, h->python_stack);
 	if (!order)
 		order = compare_numbers(g->native_stack, h->native_stack);
-	return order ? order : compare_numbers(g->thread, h->thread);
+	if (order)
+		return order;
+	return holder_has_no_stack(g) ? compare_numbers(g->shape, h->shape) : compare_numbers(g->thread, h->thread);
 }
 
 static int compare_entries(const void *va, const void *vb)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who held memory at a moment: the live blocks of one device (or of one process's host memory), grouped by
- * the stack or by the place in the source that allocated them, largest first.
+ * the stack or by the place in the source that allocated them, largest first; tensors without either (run
+ * --stacks none) by their shape.
  */
 #ifndef VT_HOLDERS_H
 #define VT_HOLDERS_H
@@ -49,5 +50,8 @@ struct holders_query {
 /* Returns 0 or TFMT_E_NOMEM. Resolves stacks when grouped by site. */
 int holders_find(struct holders *h, const struct model *m, const struct holders_query *q);
 void holders_release(struct holders *h);
+
+/* A tensor of which no stack was captured at all: its shape is what there is to tell. */
+bool holder_has_no_stack(const struct group *g);
 
 #endif

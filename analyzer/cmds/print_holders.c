@@ -439,10 +439,13 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct model *m,
 			       const struct holder *h, int width)
 {
 	static const char at[] = "allocated at ", forward[] = ", from forward ";
-	char text[TEXT_MAX];
+	char text[TEXT_MAX], shape[SHAPE_TEXT_MAX + 32];
 	const char *from = text, *line;
 
-	whole_origin(text, m, p, h);
+	if (holder_has_no_stack(h->largest))
+		snprintf(text, sizeof(text), "no stack: %s", print_shapes(shape, sizeof(shape), p, h));
+	else
+		whole_origin(text, m, p, h);
 	line = strstr(text, forward);
 	if (!strncmp(from, at, sizeof(at) - 1))
 		from += sizeof(at) - 1;
@@ -471,6 +474,7 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 {
 	int width = o->by_site ? origin_width(h, o) : 0;
 	struct stack stack = { 0 };
+	bool told = false;
 	char text[TEXT_MAX];
 
 	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
@@ -491,7 +495,11 @@ void print_holders_rows(struct emit *e, const struct model *m, const struct hold
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
 		print_newest_ranges(e, q, holder, o->verbose);
-		if (!stack.nr_frames && !o->by_site)
+		if (holder_has_no_stack(holder->largest) && !o->by_site) {
+			if (!told)
+				emit_text(e, "no stack was captured: it is not known where these were allocated");
+			told = true;
+		} else if (!stack.nr_frames && !o->by_site)
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
 		else if (!o->by_site)
 			stack_text(e, &stack, o);

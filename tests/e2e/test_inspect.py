@@ -120,3 +120,6 @@ def test_stacks_none(vramtrace, tmp_path):
     for event in dumped(vramtrace, done.path):
         if event["kind"] == "tensor_alloc":
             assert event["python"] is None and event["native"] is None
+    (row,) = [line for line in vramtrace.call("report", done.path).stdout.splitlines() if "no stack" in line]
+    assert row.split(None, 5) == ["40.0", "MiB", "100.0%", "10", "no", "stack: float32 [1048576]"]
+    assert vramtrace.call("peak", done.path).stdout.count("no stack was captured") == 1
