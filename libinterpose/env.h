@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_ENV_NOTES 8u
+#define IP_ENV_NOTES 16u
 #define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };

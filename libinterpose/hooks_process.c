@@ -10,10 +10,10 @@
 #include "lifecycle.h"
 #include "resolve.h"
 
-enum { EXIT_NOW, QUICK_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, NR_REAL };
+enum { EXIT_NOW, QUICK_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, DAEMON, NR_REAL };
 
 static const char *const real_name[NR_REAL] = {
-	"_exit", "quick_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve", "execveat",
+	"_exit", "quick_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve", "execveat", "daemon",
 };
 static void *_Atomic real_function[NR_REAL];
 
@@ -74,6 +74,18 @@ IP_EXPORT void abort(void)
 	ip_note_end(TFMT_END_SIGNAL, SIGABRT);
 	real();
 	__builtin_unreachable();
+}
+
+/* The parent ends in there, past our _exit(); the child is another process, of which nothing is recorded yet. */
+IP_EXPORT int daemon(int keep_folder, int keep_output)
+{
+	int (*real)(int, int) = (int (*)(int, int))real_of(DAEMON);
+	int result;
+
+	ip_note_end(TFMT_END_EXIT, 0);
+	result = real(keep_folder, keep_output);
+	ip_note_end(TFMT_END_OPEN, 0);
+	return result;
 }
 
 /* A replaced image ends its trace; where exec fails the process goes on recording. */

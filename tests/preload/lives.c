@@ -133,6 +133,20 @@ static void do_clone3(void)
 	wait_for_all();
 }
 
+/* The C library's own: its parent ends past every _exit() that others could have. */
+static void do_library_daemon(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (!fork()) {
+		ten();
+		if (daemon(0, 0))
+			abort();
+		ten();
+		exit(0);
+	}
+	wait_for_all();
+}
+
 static void do_daemon(void)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -270,6 +284,7 @@ int main(int argc, char **argv)
 		{ "storm", ten, do_storm },           { "umask", do_umask, nothing }, { "uid", ten, do_uid },
 		{ "closefrom", ten, do_closefrom },   { "late", ten, do_late },       { "quick_exit", ten, do_quick_exit },
 		{ "exit_group", ten, do_exit_group }, { "assert", ten, do_assert },   { "free", ten, do_free },
+		{ "library_daemon", nothing, do_library_daemon },
 	};
 
 	self = argv[0];

@@ -85,6 +85,15 @@ def test_a_child_records_for_itself(lives, tmp_path, how):
     assert not list((tmp_path / "o.vtr").glob("*.ring"))
 
 
+def test_a_daemon_of_the_c_library(lives, tmp_path):
+    """Its parent is said to have ended as it did, though it keeps its ring file."""
+    done, found = live(lives, tmp_path, "library_daemon")
+    check_whole(done, found)
+    assert ends(found) == ["exit"] * 3
+    assert sorted(process["exit_status"] for process in found["process_list"]) == [0] * 3
+    assert events(found) == 3 * TEN
+
+
 def test_forks_while_threads_are_inside_hooks(lives, tmp_path):
     done, found = live(lives, tmp_path, "storm")
     check_whole(done, found)
