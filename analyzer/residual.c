@@ -34,7 +34,7 @@ void residual_peak(struct residual *r, uint64_t time_ns)
 	r->peak_code = r->modelled_code;
 	r->peak_passed = false;
 	r->has_nearest = r->has_last;
-	r->nearest = r->last;
+	r->nearest = r->last_fresh.is_fresh ? r->last_fresh : r->last;
 }
 
 /* ---- pools ------------------------------------------------------------------------------------ */
@@ -120,6 +120,19 @@ static int64_t rest(const struct residual_parts *p)
 			 p->other_processes);
 }
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* Does the sample stand for the peak rather than the one that does so far? What is behind needs no correction. */
+static bool is_nearer(const struct residual *r, const struct residual_parts *p)
+{
+	if (!r->has_nearest || p->is_fresh != r->nearest.is_fresh)
+		return !r->has_nearest || p->is_fresh;
+	return distance(p->time_ns, r->peak_ns) <= distance(r->nearest.time_ns, r->peak_ns);
+}
+
 static void sample(struct residual *r, const struct tfmt_event *ev)
 {
 	struct residual_parts p = {
@@ -132,6 +145,7 @@ static void sample(struct residual *r, const struct tfmt_event *ev)
 		.own = r->knows_own ? own(r) : 0,
 		.knows_driver = r->is_modelled || r->knows_processes,
 		.knows_processes = r->knows_processes,
+		.is_fresh = !r->is_modelled || r->processes_told || !r->other_processes,
 	};
 
 	p.pool_cached = excess(p.pool_reserved, r->pool_live);
@@ -149,11 +163,13 @@ static void sample(struct residual *r, const struct tfmt_event *ev)
 	r->nr_samples++;
 	r->last = p;
 	r->has_last = true;
-	/* Of the samples around the peak the nearer one stands for it; the one behind it needs no correction. */
-	if (!r->peak_passed && (!r->has_nearest || p.time_ns - r->peak_ns <= r->peak_ns - r->nearest.time_ns))
+	r->processes_told = false;
+	if (p.is_fresh)
+		r->last_fresh = p;
+	if (!r->peak_passed && is_nearer(r, &p))
 		r->nearest = p;
 	r->has_nearest = true;
-	r->peak_passed = true;
+	r->peak_passed |= p.is_fresh;
 }
 
 static void object(struct residual *r, const struct tfmt_event *ev)
@@ -178,7 +194,7 @@ void residual_event(struct residual *r, const struct tfmt_event *ev)
 		r->knows_own = ev->size != 0;
 		r->own_rest = (int64_t)(ev->size - known(r));
 		r->other_processes = ev->aux;
-		r->knows_processes = true;
+		r->knows_processes = r->processes_told = true;
 		break;
 	case TFMT_POOL_INFO:
 		if (ev->address) /* else the graphs' memory, which the ledger has */
@@ -193,7 +209,7 @@ void residual_event(struct residual *r, const struct tfmt_event *ev)
 		if (ev->aux) /* not the primary context: its end frees what the others share, too */
 			break;
 		r->context = r->code = r->local_memory = 0;
-		r->has_context = r->has_last = false;
+		r->has_context = r->has_last = r->last_fresh.is_fresh = false;
 		r->nr_pools = 0;
 		break;
 	default:

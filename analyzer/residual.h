@@ -35,6 +35,7 @@ struct residual_parts {
 	uint64_t own;         /* of this process, as NVML has it; 0 = it does not */
 	bool knows_driver;    /* context, code and local memory are told apart */
 	bool knows_processes; /* other_processes is known */
+	bool is_fresh;        /* ... and was asked for together with the rest, where nothing is inferred from steps */
 };
 
 struct residual {
@@ -50,14 +51,14 @@ struct residual {
 	uint64_t context, code, local_memory; /* steps */
 	int64_t own_rest; /* of what NVML says of this process, what is not known otherwise */
 	uint64_t other_processes;
-	bool knows_own, knows_processes, has_context, module_loaded, limit_set;
+	bool knows_own, knows_processes, processes_told, has_context, module_loaded, limit_set;
 	struct {
 		uint64_t address, reserved;
 	} pool[RESIDUAL_POOLS];
 	unsigned nr_pools;
 
 	/* the driver's peak, and the sample nearest to it */
-	struct residual_parts last, nearest;
+	struct residual_parts last, last_fresh, nearest;
 	bool has_last, has_nearest, peak_passed;
 	uint64_t peak_ns, peak_ledger, peak_pool_live, peak_context, peak_code;
 };
@@ -76,7 +77,8 @@ void residual_event(struct residual *r, const struct tfmt_event *ev);
 
 /*
  * The device at the driver's peak: the sample nearest to it in time, brought to the peak by what the ledger changed in
- * between. False if there is no sample; then context and code are what is modelled and all else is 0.
+ * between; on a simulated device, of those that came with what other processes have: they go on taking memory, which
+ * would pass for unknown. False if there is no sample; then context and code are what is modelled and all else is 0.
  */
 bool residual_at_peak(const struct residual *r, struct residual_parts *out);
 

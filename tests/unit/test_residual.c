@@ -157,6 +157,35 @@ static void the_nearest_sample_counts(void **state)
 }
 
 /* What pools keep is no mystery; what they lend out is in the ledger already. */
+/* They take 50 between their own sample and the one behind the peak: that is not unknown. */
+static void other_processes_go_on(void **state)
+{
+	struct residual_parts p;
+
+	(void)state;
+	residual_modelled(&r, false, 300 * MiB);
+	take(TFMT_SPACE_DEVICE, 20 * MiB);
+	event(TFMT_PROCESS_INFO, 0, 0, 320 * MiB, 100 * MiB);
+	sample(420 * MiB);
+	sample(450 * MiB);
+	take(TFMT_SPACE_DEVICE, 10 * MiB);
+	sample(480 * MiB);
+	p = at_peak();
+	assert_int_equal(p.other_processes, 100 * MiB);
+	assert_int_equal(p.unknown, 0);
+	now += 1000; /* farther away than the one before */
+	event(TFMT_PROCESS_INFO, 0, 0, 330 * MiB, 200 * MiB);
+	sample(530 * MiB);
+	assert_int_equal(at_peak().other_processes, 100 * MiB);
+	now += 1000;
+	take(TFMT_SPACE_DEVICE, 5 * MiB);
+	event(TFMT_PROCESS_INFO, 0, 0, 335 * MiB, 250 * MiB);
+	sample(585 * MiB);
+	p = at_peak();
+	assert_int_equal(p.other_processes, 250 * MiB);
+	assert_int_equal(p.unknown, 0);
+}
+
 static void pools(void **state)
 {
 	struct residual_parts p;
@@ -283,6 +312,7 @@ int main(void)
 		cmocka_unit_test_setup(without_processes_all_is_unknown, begin),
 		cmocka_unit_test_setup(a_model_is_believed, begin),
 		cmocka_unit_test_setup(the_nearest_sample_counts, begin),
+		cmocka_unit_test_setup(other_processes_go_on, begin),
 		cmocka_unit_test_setup(pools, begin),
 		cmocka_unit_test_setup(less_than_the_ledger, begin),
 		cmocka_unit_test_setup(what_nvidia_smi_shows, begin),
