@@ -48,6 +48,7 @@ int rulesfile_load(const char *variable, const char *name, const char *(*add)(ch
 	const char *reason = NULL, *path;
 	size_t size = 0, number = 0;
 	bool is_named;
+	int err = 0;
 	FILE *f;
 
 	path = file_name(variable, name, buf, &is_named);
@@ -60,9 +61,11 @@ int rulesfile_load(const char *variable, const char *name, const char *(*add)(ch
 		number++;
 		reason = add(line);
 	}
-	if (!reason && ferror(f))
-		reason = strerror(errno);
+	if (reason)
+		err = message_error("'%s', line %zu: %s", path, number, reason);
+	else if (ferror(f))
+		err = message_error("cannot read '%s' (%s): %s", path, variable, strerror(errno));
 	free(line);
 	fclose(f);
-	return reason ? message_error("'%s', line %zu: %s", path, number, reason) : 0;
+	return err;
 }

@@ -112,6 +112,10 @@ def test_rules_that_are_not_there(vramtrace, vendor, tmp_path):
     done = vramtrace.call("report", vendor.path, env=env)
     assert done.returncode == 2
     assert done.stderr == f"vramtrace: cannot open '{tmp_path / 'no'}' (VRAMTRACE_OWNERS): No such file or directory\n"
+    env = program_environment({"VRAMTRACE_OWNERS": str(tmp_path)})
+    done = vramtrace.call("report", vendor.path, env=env)
+    assert done.returncode == 2
+    assert done.stderr == f"vramtrace: cannot read '{tmp_path}' (VRAMTRACE_OWNERS): Is a directory\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--repeat", "2")])
