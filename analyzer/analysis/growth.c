@@ -458,13 +458,32 @@ static bool may_bend(const struct growth *g)
 	       (!q->may_walk || fabs(q->walk.bend) * sqrt(q->walk.bend_weight) > sqrt(q->walk.variance));
 }
 
-static void find_limit_range(struct growth *g)
+/* The first step at which the limit may be reached if it goes on at the pace that the parabola has at the last reading. */
+static double reach_at_latest_pace(const struct growth_fit *q, double last_step, double limit)
+{
+	const struct growth_walk *w = &q->walk;
+	double pace = (q->value[1] + 2 * q->value[2]) / q->scale;
+	double variance = (q->covariance[1][1] + 4 * q->covariance[1][2] + 4 * q->covariance[2][2]) / pow(q->scale, 2);
+	double left = limit - bound_at(q, last_step, 1);
+
+	pace += q->t_95 * sqrt(variance);
+	if (q->may_walk)
+		pace = fmax(pace, pace_walk_latest(w));
+	if (left <= 0)
+		return last_step;
+	return pace > 0 ? last_step + left / pace : INFINITY;
+}
+
+static void find_limit_range(struct growth *g, double last_step, double limit)
 {
 	const struct growth_fit *f = growth_believed(g), *q = &g->quadratic;
 
 	g->may_bend = may_bend(g);
 	g->limit_step_low = g->may_bend ? fmin(f->limit_step_low, q->limit_step_low) : f->limit_step_low;
 	g->limit_step_high = g->may_bend ? fmax(f->limit_step_high, q->limit_step_high) : f->limit_step_high;
+	/* A parabola that slows down turns back, and what is kept does not: growth may as well go on. */
+	if (g->believes_quadratic && q->value[2] < 0 && !isnan(limit))
+		g->limit_step_low = fmin(g->limit_step_low, reach_at_latest_pace(q, last_step, limit));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -484,6 +503,14 @@ static enum growth_shape shape_of(const struct growth *g, double low)
 	if (!g->believes_quadratic)
 		return GROWTH_STEADY;
 	return g->quadratic.value[2] > 0 ? GROWTH_ACCELERATING : GROWTH_DECELERATING;
+}
+
+void growth_believe_linear(struct growth *g, double last_step, double limit_bytes)
+{
+	g->believes_quadratic = false;
+	if (g->shape > GROWTH_STEADY)
+		g->shape = GROWTH_STEADY;
+	find_limit_range(g, last_step, limit_bytes);
 }
 
 int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes)
@@ -515,7 +542,7 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 				 pace_trend(reading, g->nr_used) * q->value[2] > 0);
 	find_limit_steps(&g->linear, reading[g->nr_used - 1].step, limit_bytes);
 	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);
-	find_limit_range(g);
+	find_limit_range(g, reading[g->nr_used - 1].step, limit_bytes);
 	g->shape = shape_of(g, low);
 	return 0;
 }

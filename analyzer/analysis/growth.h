@@ -68,7 +68,10 @@ struct growth {
 	bool drifts;             /* errors of neighbouring readings hang together */
 	bool believes_quadratic; /* its last term is not zero, and it has the lower AICc */
 	bool may_bend;           /* the linear fit is believed, but few readings or signs of a bend leave it open */
-	/* Between which steps the limit is reached: the believed fit's bounds, where it may bend the wider ones of both. */
+	/*
+	 * Between which steps the limit is reached: the believed fit's bounds, where it may bend the wider ones of both; where
+	 * it slows down, from the step on at which the latest pace would reach it.
+	 */
 	double limit_step_low, limit_step_high;
 };
 
@@ -77,6 +80,9 @@ struct growth {
  * Returns 0 or -ENOMEM.
  */
 int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes);
+
+/* What the readings are made of does not bend: so they do by chance, and the linear fit is believed. */
+void growth_believe_linear(struct growth *g, double last_step, double limit_bytes);
 
 /* The fit that is believed. */
 const struct growth_fit *growth_believed(const struct growth *g);

@@ -146,15 +146,41 @@ bool pace_walk(struct growth_walk *w, const struct growth_reading *r, size_t nr,
 	return true;
 }
 
+/*
+ * As pace_walk_at()'s parts, if a step's standard deviation is in proportion to its pace, as where more and more tensors
+ * of varying sizes stay. Sums over the readings are those of evenly spaced ones.
+ */
+static double parts_of_growing(const struct growth_walk *w, double ahead, double off)
+{
+	double squares = pow(w->bend, 2) * w->bend_weight / w->weight, shift = off * w->bend;
+	double mean_square = pow(w->pace, 2) + squares;
+	double further = pow(w->pace + shift, 2) + pow(w->bend * ahead, 2) / 12;
+	double known = mean_square / w->weight + 4 * w->pace * shift / w->weight + 1.8 * shift * shift / w->weight +
+		       pow(w->pace * off, 2) / w->bend_weight;
+
+	return mean_square > 0 ? (ahead * further + ahead * ahead * known) / mean_square : 0;
+}
+
 double pace_walk_at(const struct growth_walk *w, double step, double *half_width)
 {
 	double ahead = step - w->step, off = (step + w->step) / 2 - w->centre;
 	double parts = ahead + ahead * ahead / w->weight;
 
-	if (w->bend_weight > 0)
+	if (w->bend_weight > 0) {
 		parts += pow(ahead * off, 2) / w->bend_weight;
+		parts = fmax(parts, parts_of_growing(w, ahead, off));
+	}
 	*half_width = w->t_95 * sqrt(w->variance * parts);
 	return w->bytes + ahead * (w->pace + w->bend * off);
+}
+
+double pace_walk_latest(const struct growth_walk *w)
+{
+	double off = w->step - w->centre, parts = 1 / w->weight;
+
+	if (w->bend_weight > 0)
+		parts += off * off / w->bend_weight;
+	return w->pace + w->bend * off + w->t_95 * sqrt(w->variance * parts);
 }
 
 size_t pace_parts(const struct growth_reading *r, size_t nr, double value[static PACE_PARTS])

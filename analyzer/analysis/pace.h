@@ -47,6 +47,9 @@ bool pace_walk(struct growth_walk *w, const struct growth_reading *r, size_t nr,
 /* Where it is at a step ahead, and half the width of the 95% prediction interval there. */
 double pace_walk_at(const struct growth_walk *w, double step, double *half_width);
 
+/* The upper end of the 95% interval of its pace at the last reading. */
+double pace_walk_latest(const struct growth_walk *w);
+
 /* The paces, of more than PACE_PARTS those between means of as many parts of the readings. Returns how many. */
 size_t pace_parts(const struct growth_reading *r, size_t nr, double value[static PACE_PARTS]);
 

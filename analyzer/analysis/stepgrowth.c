@@ -376,6 +376,19 @@ static void judge(struct stepgrowth *g, const struct model_device *d, const stru
 	}
 }
 
+/*
+ * Readings also hold what a step is at, which varies with its batch and hides that what stays is a sum of random parts: that
+ * bends by chance. Each place's own bytes show whether they do.
+ */
+static void believe_what_bends(struct stepgrowth *g)
+{
+	for (size_t i = 0; i < g->nr_causes; i++)
+		if (!stepgrowth_is_apart(&g->cause[i]) && g->cause[i].growth.believes_quadratic)
+			return;
+	if (g->nr_causes && g->total.believes_quadratic)
+		growth_believe_linear(&g->total, g->reading[g->nr_readings - 1].step, g->limit_bytes);
+}
+
 /* How much the class says of who keeps it, and with it others' memory, which grows as fast. */
 static int keeping(const struct stepgrowth_cause *c)
 {
@@ -423,6 +436,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 	err = err ? err : find_growing(g, &c);
 	err = err ? err : stepcauses_find(g, &c);
 	if (!err) {
+		believe_what_bends(g);
 		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
 		judge(g, d, limits);
 		g->is_warned = is_warned(g, limits);

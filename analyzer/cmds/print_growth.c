@@ -201,7 +201,10 @@ static void print_limit(struct emit *e, const struct growth *g, const struct ser
 		emit_text(e, "The last reading is above the capacity already.");
 		return;
 	}
-	if (isinf(f->limit_step))
+	if (isinf(f->limit_step) && isfinite(g->limit_step_low))
+		emit_text(e, "By the %s fit memory does not run out; at its latest pace it may from step %s on.",
+			  g->believes_quadratic ? "quadratic" : "linear", step_text(low, g->limit_step_low));
+	else if (isinf(f->limit_step))
 		emit_text(e, "By the %s fit memory does not run out.",
 			  g->believes_quadratic ? "quadratic" : "linear");
 	else

@@ -116,7 +116,7 @@ def test_intervals_of_few_random_parts(growth_of, nr):
     assert held >= 90 and told >= 90
 
 
-@pytest.mark.parametrize("nr", [9, 14, 20, 40])
+@pytest.mark.parametrize("nr", [9, 14, 20, 40, 80])
 def test_coming_end_of_what_may_bend(growth_of, nr):
     """Where each step leaves another amount, and more and more, the end lies within the interval that is named first."""
     random = numpy.random.default_rng(nr)
@@ -130,6 +130,23 @@ def test_coming_end_of_what_may_bend(growth_of, nr):
         held += growth["limit_step_low"] <= true + 1
         held -= growth["limit_step_high"] is not None and growth["limit_step_high"] < true - 1
     assert held >= 80
+
+
+@pytest.mark.parametrize("nr", [20, 40, 80])
+@pytest.mark.parametrize("curve", [lambda x: numpy.log1p(3 * x), lambda x: 1.5 * numpy.sqrt(x + 0.05)])
+def test_coming_end_of_what_slows_down(growth_of, curve, nr):
+    """What grows more and more slowly is no parabola, which would turn back: it may run out all the same."""
+    random = numpy.random.default_rng(nr)
+    held = 0
+    for _ in range(50):
+        values = 4e9 + 1e9 * curve(numpy.arange(12 * nr) / nr)
+        limit = values[nr - 1] + (values[nr - 1] - values[0])
+        true = int(numpy.argmax(values >= limit))
+        noise = 1e9 * random.choice([0.01, 0.05, 0.1])
+        growth = growth_of(range(nr), values[:nr] + random.normal(0, noise, nr), "--capacity", f"{int(limit)}")["growth"]
+        held += growth["limit_step_low"] is not None and growth["limit_step_low"] <= true + 1
+        held -= growth["limit_step_high"] is not None and growth["limit_step_high"] < true - 1
+    assert held >= 43
 
 
 def healthy_jobs(random):

@@ -180,6 +180,34 @@ static void what_was_asked_for_grows_where_blocks_halt(void **state)
 	done();
 }
 
+/* What stays varies, by chance a little more in the end; the batch of each step, which varies more, hides that. */
+static void what_bends_by_chance_is_linear(void **state)
+{
+	uint32_t random = 12345;
+
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < 120; i++) {
+		uint32_t batch, slow = i < 25 || i >= 60 ? 3 : 1;
+
+		train();
+		if (i)
+			release(0x2000);
+		random = (random * 1103515245u + 12345) & 0x7fffffff;
+		batch = 1 + (random >> 16) % 64;
+		random = (random * 1103515245u + 12345) & 0x7fffffff;
+		alloc(20, 0x100000 + 0x100000 * i, ((random >> 16) % 8 + 2 * slow) * 16384);
+		alloc(30, 0x2000, batch * 65536);
+	}
+	find();
+	assert_int_equal(g.nr_causes, 1);
+	assert_true(g.total.quadratic.aicc < g.total.linear.aicc);
+	assert_false(g.total.believes_quadratic);
+	assert_int_equal(g.total.shape, GROWTH_STEADY);
+	assert_true(g.total.limit_step_low < g.total.linear.limit_step_low);
+	done();
+}
+
 /* Requests of a program without steps: so many temporaries each, and one block that stays. */
 static void serve(uint64_t nr_temporaries)
 {
@@ -233,6 +261,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(few_steps_tell_nothing, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(what_was_let_go_before_is_no_growth, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(what_was_asked_for_grows_where_blocks_halt, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(what_bends_by_chance_is_linear, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(without_steps_growth_is_by_time, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(a_program_that_is_filled_is_no_finding, synthetic_enter, synthetic_leave),
 	};
