@@ -9,7 +9,7 @@
 #include "analyzer/analysis/forwardstacks.h"
 #include "analyzer/analysis/stepplaces.h"
 
-/* A kept graph has so many blocks a step at least; they are this share of what forward allocated between them. */
+/* A kept graph has so many blocks a step at least, in most steps; they are this share of what forward allocated between them. */
 #define GRAPH_BLOCKS_MIN 3
 #define GRAPH_DENSITY_MIN 0.33
 /* Of the growth of tensors, at least so much must be older than a step. */
@@ -60,14 +60,16 @@ static void add_to_cycle(struct graph_cycle *cycle, const struct life *life)
 static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 {
 	double blocks = 0, allocations = 0;
-	uint32_t nr = 0;
+	uint32_t nr = 0, nr_whole = 0;
 
 	for (uint32_t i = 0; i < nr_cycles; i++) {
 		nr += cycle[i].nr_blocks != 0;
+		nr_whole += cycle[i].nr_blocks >= GRAPH_BLOCKS_MIN;
 		blocks += cycle[i].nr_blocks;
 		allocations += cycle[i].nr_blocks ? cycle[i].last - cycle[i].first + 1 : 0;
 	}
-	return nr && blocks >= GRAPH_BLOCKS_MIN * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
+	/* The first and the last reading may have part of a graph only. */
+	return nr && nr_whole >= SAME_STEPS * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
 }
 
 /* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
@@ -107,23 +109,48 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 	return nr;
 }
 
-/* The place that made the graph's last result: what the program holds on to, as far as that is seen. */
-static uint32_t graph_root(const struct stepplaces *f)
+/* The first block of a place that has a node and was born in a cycle behind `cycle` (-1: in any). NULL: none. */
+static const struct life *first_node(const struct stepplace *p, const struct stepcauses *c, int64_t cycle)
 {
-	uint32_t root = 0;
-	uint64_t latest = 0;
+	for (size_t i = 0; p->in_graph && i < p->nr_kept; i++)
+		if ((p->kept[i].flags & TFMT_FLAG_FORWARD) && cycle_of(c, p->kept[i].birth.ordinal) > cycle)
+			return &p->kept[i];
+	return NULL;
+}
 
+/*
+ * The place that made the graph's last result: what the program holds on to, as far as that is seen. Of the first graph:
+ * the last may not be whole, and what is made behind a backward pass lies in the cycle of the next.
+ */
+static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *c)
+{
+	const struct life *first = NULL, *next;
+	uint64_t end = TFMT_NO_ORDINAL, latest = 0;
+	uint32_t begins = 0, root = 0;
+
+	for (uint32_t i = 0; i < f->nr; i++) {
+		const struct life *node = first_node(&f->place[i], c, -1);
+
+		if (node && (!first || node->birth.ordinal < first->birth.ordinal)) {
+			first = node;
+			begins = i;
+		}
+	}
+	if (!first)
+		return 0;
+	next = first_node(&f->place[begins], c, cycle_of(c, first->birth.ordinal));
+	if (next)
+		end = next->birth.ordinal;
 	for (uint32_t i = 0; i < f->nr; i++) {
 		const struct stepplace *p = &f->place[i];
 
-		for (size_t k = p->nr_kept; p->in_graph && k--;) {
-			if (!(p->kept[k].flags & TFMT_FLAG_FORWARD))
-				continue;
-			if (p->kept[k].birth.ordinal >= latest) {
-				latest = p->kept[k].birth.ordinal;
+		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++) {
+			uint64_t born = p->kept[k].birth.ordinal;
+
+			if ((p->kept[k].flags & TFMT_FLAG_FORWARD) && born < end && born >= latest) {
+				latest = born;
 				root = i;
 			}
-			break;
 		}
 	}
 	return root;
@@ -340,7 +367,7 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 /* All places of the graph as one cause, in the name of its root. */
 static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct stepplaces *f)
 {
-	uint32_t root = graph_root(f), nr = 0;
+	uint32_t root = graph_root(f, c), nr = 0;
 	struct stepplace *all = calloc(1, sizeof(*all));
 	int err = all ? 0 : TFMT_E_NOMEM;
 

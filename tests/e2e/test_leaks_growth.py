@@ -310,3 +310,29 @@ def test_line_that_holds_comes_before_what_it_holds(vramtrace, record, tmp_path)
     (growth,) = vramtrace.json("leaks", record(script).path)["growth"]
     assert [cause["site"]["line"] for cause in growth["causes"]] == [line_of(script, "never detached"), line_of(script, "rows =")]
     assert {cause["bytes_per_step"] for cause in growth["causes"]} == {128 << 10}
+
+
+RUNNING_MEAN = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+mean = torch.zeros(256, 256, device="cuda")
+for step in range(40):
+    rows = torch.randn(256, 256, device="cuda")
+    result = model(rows)
+    result.square().mean().backward(retain_graph=True)
+    optimizer.step()
+    optimizer.zero_grad()
+    mean = 0.9 * mean + 0.1 * torch.tanh(result)  # never detached
+"""
+
+
+def test_graph_of_a_running_mean(vramtrace, record, tmp_path):
+    """A mean over steps that holds their graphs is one cause, named for the line that makes the mean; the last has no next."""
+    script = tmp_path / "mean.py"
+    script.write_text(RUNNING_MEAN)
+    (growth,) = vramtrace.json("leaks", record(script).path)["growth"]
+    (cause,) = growth["causes"]
+    assert (cause["class"], cause["site"]["line"]) == ("graph", line_of(script, "never detached"))
+    assert cause["bytes_per_step"] == 3 * (256 << 10)
