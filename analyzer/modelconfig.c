@@ -166,6 +166,31 @@ static void adapt_family(struct family *f, const struct modelkeys *k)
 	f->tied = modelkeys_flag(k, "tie_word_embeddings", f->tied);
 }
 
+static bool is_class(const struct modelkeys *k, const char *end)
+{
+	return modelkeys_is_class(k, end, "ForCausalLM");
+}
+
+/*
+ * Parameters of what a class has instead of the output layer, which goes; 0: it keeps that. `width`: what comes out of
+ * the last layer. GPT-J's labels for answers are as many as it has classes, all others' are two.
+ */
+static double other_head(struct modelconfig *m, struct family *f, const struct modelkeys *top, double width)
+{
+	bool is_score = is_class(top, "ForSequenceClassification"), is_tokens = is_class(top, "ForTokenClassification"),
+	     is_answer = is_class(top, "ForQuestionAnswering");
+
+	if (is_class(top, "LMHeadModel") || is_class(top, "ForCausalLM") || is_class(top, "ForConditionalGeneration"))
+		return 0;
+	m->is_exact &= is_score || is_tokens || is_answer ||
+		       (is_class(top, "Model") && !is_class(top, "DoubleHeadsModel"));
+	f->tied = true;
+	f->head_bias = false;
+	if (is_answer)
+		return linear(strcmp(f->type, "gptj") ? 2 : modelkeys_labels(top), width, true);
+	return is_score || is_tokens ? linear(modelkeys_labels(top), width, is_tokens) : 0;
+}
+
 /* Layouts that a known family has variants of, and this does not know. */
 static bool has_unknown_variant(const struct modelkeys *k)
 {
@@ -209,7 +234,7 @@ static bool count_language(struct modelconfig *m, const struct modelkeys *k, con
 	const char *type = modelkeys_text(modelkeys_find(k, "model_type") ? k : top, "model_type");
 	const struct family *known = find_family(type);
 	struct family f = known ? *known : families[0];
-	double norm, idle, attention;
+	double norm, idle, attention, head;
 
 	snprintf(m->type, sizeof(m->type), "%s", type);
 	if (!known)
@@ -222,7 +247,8 @@ static bool count_language(struct modelconfig *m, const struct modelkeys *k, con
 	m->is_exact = known && !has_unknown_variant(k);
 	attention = is_latent(&f) ? latent_attention_of(m, &f, k) : attention_of(m, &f);
 	norm = f.norm_vectors * m->hidden;
-	m->language = m->vocab * m->hidden * (f.tied ? 1 : 2) + (f.head_bias ? m->vocab : 0) +
+	head = other_head(m, &f, top, modelkeys_number(k, m->hidden, "word_embed_proj_dim", NULL, NULL));
+	m->language = head + m->vocab * m->hidden * (f.tied ? 1 : 2) + (f.head_bias ? m->vocab : 0) +
 		      m->layers * (attention + f.norms * norm) + mlps_of(m, &f, k, &idle) + norm;
 	if (f.positions > 0)
 		m->language +=

@@ -29,19 +29,10 @@ static double encoder_layer(double hidden, double inter)
 	return 4 * linear(hidden, hidden) + mlp(hidden, inter) + norms(2, hidden);
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-
-	return n >= m && !strcmp(name + n - m, end);
-}
-
 /* The class behind the family's name: "Model", "ForMaskedLM"; a file that does not say has the family's Model. */
 static bool is_class(const struct modelkeys *k, const char *end)
 {
-	const char *name = modelkeys_architecture(k);
-
-	return ends_with(*name ? name : "Model", end);
+	return modelkeys_is_class(k, end, "Model");
 }
 
 static bool is_language_model(const struct modelkeys *k)

@@ -3,6 +3,7 @@
 #include "analyzer/modelkeys.h"
 
 #include <math.h>
+#include <string.h>
 
 #define KEY_MAX (1 << 28) /* no dimension of a model is larger */
 #define LABELS_USUAL 2
@@ -54,13 +55,18 @@ const char *modelkeys_text(const struct modelkeys *k, const char *name)
 	return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
-const char *modelkeys_architecture(const struct modelkeys *k)
+bool modelkeys_is_class(const struct modelkeys *k, const char *end, const char *otherwise)
 {
 	struct json_object *all = modelkeys_find(k, "architectures"), *first = NULL;
+	const char *name;
+	size_t n, m;
 
 	if (all && json_object_is_type(all, json_type_array) && json_object_array_length(all))
 		first = json_object_array_get_idx(all, 0);
-	return first && json_object_is_type(first, json_type_string) ? json_object_get_string(first) : "";
+	name = first && json_object_is_type(first, json_type_string) ? json_object_get_string(first) : otherwise;
+	n = strlen(name);
+	m = strlen(end);
+	return n >= m && !strcmp(name + n - m, end);
 }
 
 double modelkeys_labels(const struct modelkeys *k)

@@ -22,8 +22,8 @@ double modelkeys_number(const struct modelkeys *k, double otherwise, const char 
 bool modelkeys_flag(const struct modelkeys *k, const char *name, bool otherwise);
 const char *modelkeys_text(const struct modelkeys *k, const char *name); /* "": none */
 
-/* The class that the file was written by, "BertForMaskedLM"; "": it does not say. */
-const char *modelkeys_architecture(const struct modelkeys *k);
+/* Ends the name of the class that the file was written by ("BertForMaskedLM") so? `otherwise`: where it does not say. */
+bool modelkeys_is_class(const struct modelkeys *k, const char *end, const char *otherwise);
 
 /* How many labels a classifier tells apart; 2 where the file does not say, as in transformers. */
 double modelkeys_labels(const struct modelkeys *k);

@@ -120,6 +120,24 @@ def test_parameters_of_families(estimate, tmp_path, family, variant):
         assert result["exact_parameters"]
 
 
+HEADS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "DoubleHeadsModel")
+
+
+@pytest.mark.parametrize("family, prefix", [("llama", "Llama"), ("qwen2", "Qwen2"), ("gpt2", "GPT2"), ("gptj", "GPTJ"),
+                                            ("phi", "Phi"), ("opt", "OPT"), ("mixtral", "Mixtral")])  # fmt: skip
+def test_parameters_of_heads(estimate, tmp_path, family, prefix):
+    """Decoders without the output layer, or with a classifier instead."""
+    for name in (prefix + head for head in HEADS if hasattr(transformers, prefix + head)):
+        variant = VARIANTS[family][-1] | LABELS
+        with torch.device("meta"):
+            model = getattr(transformers, name)(CONFIG_MAPPING[family](**variant))
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({"model_type": family, "architectures": [name]} | variant))
+        result = estimate("--config", path)
+        assert result["exact_parameters"] == (result["parameters"] == parameters_of(model)), name
+        assert result["exact_parameters"] or name.endswith("DoubleHeadsModel")
+
+
 @pytest.mark.parametrize("family, name, shape", ENCODER_CASES, ids=[name for _, name, _ in ENCODER_CASES])
 def test_parameters_of_encoders(estimate, tmp_path, family, name, shape):
     for variant in {}, shape:
