@@ -166,6 +166,15 @@ void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t py
 	find_site(j, a, python_stack, true);
 }
 
+bool advice_is_package(const struct advice_job *j, const struct advice *a, uint32_t python_stack)
+{
+	struct advice program = { 0 };
+
+	find_site(j, &program, python_stack, true);
+	return a->has_site && program.has_site &&
+	       (a->site.line != program.site.line || strcmp(a->site.file, program.site.file) != 0);
+}
+
 bool advice_is_cast(const struct advice_job *j, size_t block)
 {
 	const struct tfmt_shape *s = &j->shape[block];

@@ -147,6 +147,9 @@ void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t pyth
 /* ... and the program's own, where an installed package was called for it: what to change is there. */
 void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack);
 
+/* Is the line that stands for a stack, a->site, that of an installed package that the program called? */
+bool advice_is_package(const struct advice_job *j, const struct advice *a, uint32_t python_stack);
+
 /* Does a Python frame of the stack lie in a file whose path has one of these in it? A list that ends with NULL. */
 bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files);
 

@@ -36,10 +36,10 @@ static uint64_t gradients_to_come(const struct advice_job *j)
 }
 
 /*
- * The peak with this cut. If gradients of several parts add up, they are there from the beginning, and what backward
+ * The peak of one part. If gradients of several parts add up, they are there from the beginning, and what backward
  * makes is another one of each, for a moment.
  */
-static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
+static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
 
@@ -59,6 +59,23 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
 	if (adds_up)
 		replay_add(&r, r.from, REPLAY_END, gradients_to_come(j));
 	return advice_peak(j, &r);
+}
+
+/*
+ * The peak with this cut. Of two parts of an odd batch the first is the larger one, and the second one's gradients
+ * alone are added to others.
+ */
+static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
+{
+	struct batchcut rest = *c;
+	uint64_t first, second;
+
+	if (!adds_up || 2 * c->part <= c->batch)
+		return peak_of_part(j, c, u, adds_up);
+	rest.part = c->batch - c->part;
+	first = peak_of_part(j, c, u, false);
+	second = peak_of_part(j, &rest, u, true);
+	return first > second ? first : second;
 }
 
 /*
@@ -103,6 +120,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 {
 	char peak[HUMAN_MAX], size[HUMAN_MAX], where[64], logits[96] = "";
 	uint64_t parts = 2, most, kept;
+	const char *at_most;
 
 	if (c->batch < 2)
 		return false;
@@ -118,8 +136,10 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	advice_at_program(j, a, j->blocks.block[c->input].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, c->part, where);
-	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %" PRIu64 ": (loss / %" PRIu64
-			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, c->part, parts);
+	at_most = c->batch % c->part ? "at most " : "";
+	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %s%" PRIu64 ": (loss / %" PRIu64
+			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, at_most, c->part,
+		      parts);
 	if (u->vocabulary)
 		snprintf(logits, sizeof(logits), " (of logits over %" PRIu64 " words, %s more if kept)", u->vocabulary,
 			 human_bytes(size, kept));

@@ -21,7 +21,8 @@ struct layers {
 	const struct advice_job *j;
 	const struct layerspans *spans;
 	struct layer *layer;
-	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: there is no line to wrap */
+	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: no line tells which layers */
+	bool is_of_package;	 /* ... or any other installed package: there is no line to wrap */
 };
 
 /* What a layer's forward has live at most, when it is computed again: without what the output takes. */
@@ -103,6 +104,7 @@ static void find_site(struct layers *l, struct advice *a)
 		return;
 	advice_at_stack(l->j, a, call);
 	l->is_called_by_torch = advice_ends_in(l->j, call, "/torch/nn/modules/");
+	l->is_of_package = l->is_called_by_torch || advice_is_package(l->j, a, call);
 }
 
 static uint64_t forward_bytes(const struct advice_job *j)
@@ -132,17 +134,16 @@ static const char *list_text(const struct layers *l, char *buf, size_t size)
 /* How, at the line that calls them, or from outside where it is PyTorch that does. */
 static void tell_action(const struct layers *l, struct advice *a, const char *where, const char *list)
 {
-	const char *with = "";
-
 	if (a->has_site && strstr(a->site.file, "/transformers/"))
-		with = "; with transformers, model.gradient_checkpointing_enable()";
-	if (l->is_called_by_torch)
+		advice_action(a, "once the model is made, model.gradient_checkpointing_enable(): it wraps the call%s",
+			      where);
+	else if (l->is_of_package)
 		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = "
 				 "functools.partial(torch.utils.checkpoint.checkpoint, layer.forward, "
 				 "use_reentrant=False)", list, where);
 	else
-		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)%s",
-			      where, with);
+		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)",
+			      where);
 }
 
 static void tell(struct layers *l, struct advice *a)

@@ -37,12 +37,19 @@ static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
 	return nr;
 }
 
+/* Words come last; or behind the sample, as cross_entropy takes [batch, words, length]. */
+static bool is_over_words(const struct tfmt_shape *s, uint64_t vocabulary)
+{
+	return (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary) ||
+	       (s->nr_dims >= 3 && s->dims[1] == vocabulary);
+}
+
 /* A value for each token and word. */
 static bool has_shape_of_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
 {
 	const struct tfmt_shape *s = &j->shape[i];
 
-	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary && !advice_fits_parameter(j, i) &&
+	return is_over_words(s, vocabulary) && !advice_fits_parameter(j, i) &&
 	       advice_elements(s) / vocabulary >= TOKENS_MIN;
 }
 
@@ -89,13 +96,34 @@ static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
 	return found;
 }
 
+/* Gradients of as many features that a node of autograd made: of a loss over classes it would have the name. */
+static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && !found; i++) {
+		struct stack_source source = model_stack_source(j->model, j->device->process);
+		const struct life *life = &j->blocks.block[i].life;
+		struct stack stack = { 0 };
+		const struct stack_frame *node = NULL;
+
+		if (life->birth.phase != PHASE_BACKWARD || !is_logits(j, i, vocabulary))
+			continue;
+		if (!stack_expand(&stack, &source, life->birth.stack, 0))
+			node = stack_node(&stack);
+		found = node && node->function && !strstr(node->function, "Compiled");
+		stack_release(&stack);
+	}
+	return found;
+}
+
 /* What gives out so many features, and nothing that takes them in: a layer's would be taken by the next. */
 static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
 {
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_matrix_of(j, i, vocabulary) && j->shape[i].dims[1] == vocabulary)
 			return false;
-	return vocabulary >= VOCABULARY_SURE;
+	return vocabulary >= VOCABULARY_SURE && !has_other_loss(j, vocabulary);
 }
 
 /*
@@ -110,8 +138,8 @@ static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 2 &&
-		    s.dims[s.nr_dims - 1] == vocabulary && is_of_loss(j, g->python_stack))
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) &&
+		    is_over_words(&s, vocabulary) && is_of_loss(j, g->python_stack))
 			return true;
 	}
 	return (j->asked && is_of_loss(j, j->asked_stack)) || is_last_wide(j, vocabulary);
@@ -219,9 +247,15 @@ bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
 	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "logits and loss in %d parts%s", PARTS, where);
-	advice_action(a, "compute logits%s and their loss for an eighth of the tokens at a time, each under "
-			 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False), or a fused linear cross entropy "
-			 "(Liger)", where);
+	if (advice_is_package(j, a, j->blocks.block[first].life.birth.stack))
+		advice_action(a, "call the model without its output layer, which computes logits%s, and that and the "
+				 "loss for an eighth of the tokens at a time, each under torch.utils.checkpoint."
+				 "checkpoint(..., use_reentrant=False); with transformers, AutoLigerKernelForCausalLM "
+				 "(liger_kernel) does so", where);
+	else
+		advice_action(a, "compute logits%s and their loss for an eighth of the tokens at a time, each under "
+				 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False), or a fused linear cross "
+				 "entropy (Liger)", where);
 	advice_evidence(a, "%u tensors for each token and word, %s in a step; the first is %s", nr,
 			human_bytes(size, bytes), shape_text(shape, &j->shape[first]));
 	advice_cost(a, "the logits are computed twice, by one matrix product more");

@@ -22,8 +22,10 @@ KINDS = {
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
+    "accumulation of an odd batch": (["--width", "1024", "--words", "8000", "--layers", "4", "--batch", "7"], ["accumulate"]),
     "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
     "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
+    "chunked_loss of words behind the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
     "duplicated_storage": ([*WIDE, "load"], ["load-host"]),
@@ -36,7 +38,7 @@ KINDS = {
     "sharded_parameters of activations": (["--batch", "16", "--words", "30000"], ["fsdp"]),
     "sharded_parameters instead of DDP": ([*MIDDLING, "ddp"], ["fsdp"]),
 }
-HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach"}
+HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach", "words-second"}
 RANKS = {"shard", "fsdp", "ddp"}
 
 
@@ -94,6 +96,31 @@ def test_line_is_the_planted_one(vramtrace, ran):
 def test_two_layers_are_not_checkpointed(vramtrace, ran):
     advice = advice_of(vramtrace, ran("--layers", "2", "--batch", "16"), "--always")
     assert advice and "checkpointing" not in advice
+
+
+def test_wide_outputs_are_no_logits(vramtrace, ran):
+    """As many features as words, but no loss over classes."""
+    advice = advice_of(vramtrace, ran("--words", "50304", "--layers", "3", "squares"), "--always")
+    assert advice and "chunked_loss" not in advice
+
+
+def test_what_a_package_calls(vramtrace, tmp_path):
+    """Nothing is to be changed within transformers: the model is told, or called otherwise."""
+    script = tmp_path / "packaged.py"
+    script.write_text(
+        "import torch\n"
+        "from transformers import GPT2Config, GPT2LMHeadModel\n"
+        "model = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=256, n_head=4, vocab_size=20000)).cuda()\n"
+        "for _ in range(2):\n"
+        "    ids = torch.randint(0, 20000, (8, 512)).cuda()\n"
+        "    model(ids, labels=ids).loss.backward()\n"
+        "    model.zero_grad()\n"
+    )
+    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=QUICK)
+    assert recording.status == 0, recording.stderr
+    advice = advice_of(vramtrace, recording, "--always")
+    assert advice["checkpointing"]["action"].startswith("once the model is made, model.gradient_checkpointing_enable()")
+    assert advice["chunked_loss"]["action"].startswith("call the model without its output layer")
 
 
 def test_what_is_done_is_not_advised(vramtrace, ran):

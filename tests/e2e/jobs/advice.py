@@ -3,10 +3,10 @@
 
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
-Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp, foreach. Advice applied:
-checkpoint, chunks, state8, state16, accumulate, offload, shard, fsdp, host, load-host.
+Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp, foreach, words-second (as
+the loss takes logits). Advice applied: checkpoint, chunks, state8, state16, accumulate, offload, shard, fsdp, host, load-host.
 What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
-one after the other).
+one after the other), squares (a loss of what it puts out, not over classes).
 """
 
 import argparse
@@ -148,6 +148,10 @@ def optimizer_of(model):
 def loss_of(model, tokens, targets):
     """The loss; the logits, too, where they are all computed at once."""
     out = model(tokens)
+    if has("squares"):
+        return out.square().mean(), out
+    if has("words-second"):
+        return functional.cross_entropy(out.transpose(1, 2), targets), out
     if not has("chunks"):
         return functional.cross_entropy(out.flatten(0, 1), targets.flatten()), out
 
@@ -180,8 +184,8 @@ def main():
     optimizer = optimizer_of(model)
     parts = 2 if has("accumulate") else 1
     for _ in range(args.steps):
-        for _ in range(parts):
-            logits = step(model, optimizer, args.batch // parts)
+        for part in reversed(range(parts)):
+            logits = step(model, optimizer, (args.batch + part) // parts)
             if not has("keep-logits"):
                 del logits
         optimizer.step()
