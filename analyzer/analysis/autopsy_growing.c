@@ -7,6 +7,7 @@
 #include "analyzer/ui/human.h"
 
 #define SERIES_MIN 5 /* sizes that grow one after the other */
+#define NEXT_ROUNDING (UINT64_C(2) << 20) /* as the allocator rounds */
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
 struct series {
@@ -143,6 +144,14 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 	}
 }
 
+/* Is the request for the next of a series, next to the latest, a block? By another line it may be, as cat() is called. */
+static bool is_next(const struct autopsy *a, size_t block, const struct series *s)
+{
+	uint64_t size = a->categories.block[block].life.size, step = size / s->last * s->by;
+
+	return a->failure->asked + NEXT_ROUNDING >= size && a->failure->asked <= size + 2 * step + NEXT_ROUNDING;
+}
+
 static void say_series(struct autopsy_finding *f, const struct series *s)
 {
 	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
@@ -180,8 +189,8 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	const struct series *s;
 	struct growing g;
 	uint64_t bytes;
-	bool is_copied;
 	size_t block;
+	bool is_copy;
 
 	find_growing(a, &g);
 	if (g.nr_blocks == 1 && g.bytes > g.rest) {
@@ -195,14 +204,17 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	}
 	if (!s->nr_grown)
 		return false;
-	is_copied = a->failure->python_stack == autopsy_group(a, block)->python_stack;
-	if (!autopsy_matters(a, bytes + (is_copied ? a->failure->asked : 0)))
+	is_copy = is_next(a, block, s);
+	if (!autopsy_matters(a, bytes + (is_copy ? a->failure->asked : 0)))
 		return false;
 	f->bytes = bytes;
 	autopsy_at_place(a, f, a->block[block].place);
-	autopsy_say(f, "A tensor that grows by concatenation holds %s%s%s%s.", human_bytes(size, bytes),
-		    is_copied ? ", and needs " : "", is_copied ? human_bytes(asked, a->failure->asked) : "",
-		    is_copied ? " more for its next copy" : "");
+	human_bytes(size, bytes);
+	if (is_copy)
+		autopsy_say(f, "A tensor that grows by concatenation holds %s, and needs %s more for its next copy.",
+			    size, human_bytes(asked, a->failure->asked));
+	else
+		autopsy_say(f, "A tensor that grows by concatenation holds %s.", size);
 	say_series(f, s);
 	autopsy_advise(f, "kept on the host it frees %s here", human_bytes(size, bytes));
 	return true;

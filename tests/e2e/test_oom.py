@@ -89,6 +89,7 @@ CAUSES = {
     "growing_list": ("fragmentation", "fragmentation"),
     "weights_of_words": ("attention_matrix", "attention_matrix"),
     "large_pictures": ("spike", "larger_input"),
+    "buffers": ("spike", "larger_input"),
 }
 LINES = {
     "handled_then_leak": "leak",

@@ -182,4 +182,16 @@ def large_pictures():
         model(pictures).sum().backward()
 
 
+def buffers():
+    """A buffer is a little larger in each step; then a batch is too long, for its activations."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(21):
+        buffer = torch.empty(8 * MIB + 4096 * step, device=DEVICE, dtype=torch.uint8)
+        x = torch.randn(320 * 1024 if step == 20 else 4096, 1024, device=DEVICE)  # planted: buffers
+        model(x).square().mean().backward()
+        optimizer.step()
+    del buffer
+
+
 globals()[sys.argv[1]]()
