@@ -73,6 +73,8 @@ int lives_take_signs(struct lives *l, int signs)
 		l->has_graph = l->has_forward = false;
 	l->now.nr_begun = l->steps.nr_backwards;
 	l->now.nr_ended = l->steps.nr_ended;
+	if (signs & STEPS_CYCLE)
+		l->steps.nr_forward_blocks = 0;
 	l->now.nr_cycles = l->steps.cycles.nr_bounds;
 	l->now.nr_evaluations = (uint16_t)l->steps.nr_evaluations;
 	if (signs & STEPS_NAMED || pass_begun)
@@ -155,6 +157,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	life->is_live = true;
 	if (l->now.phase == PHASE_FORWARD) {
 		l->now.nr_forwards++;
+		l->steps.nr_forward_blocks++;
 		l->has_forward = true;
 		l->has_graph |= !!(l->flags & TFMT_FLAG_FORWARD);
 	} else if (l->now.phase <= PHASE_INIT) {
@@ -304,6 +307,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 	d->allocated -= life->size;
 	l->allocated -= life->size;
 	*net_of(l, d) -= (int64_t)life->size;
+	l->steps.nr_forward_blocks -= life->birth.phase == PHASE_FORWARD && life->birth.nr_cycles == l->now.nr_cycles;
 	life->is_live = false;
 	life->address = l->free;
 	l->free = handle;

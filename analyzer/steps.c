@@ -157,12 +157,26 @@ static int named(struct steps *s, const struct tfmt_event *ev)
 	return bound_add(&s->named, ev->ordinal) ? TFMT_E_NOMEM : STEPS_NAMED;
 }
 
+/* A pass begins: did a forward come before it that was not seen? Then not even the loss is one of this cycle's. */
+static bool follows_unseen(const struct steps *s, const struct tfmt_event *ev)
+{
+	return s->has_backward && !ev->size && !s->nr_forward_blocks && (s->has_update || !s->nr_sure);
+}
+
 static int passed(struct steps *s, const struct tfmt_event *ev)
 {
 	bool begins = ev->kind == TFMT_PHASE_BEGIN;
+	int signs = STEPS_PASSED, begun;
 
 	if (ev->address != TFMT_PHASE_BACKWARD || ev->aux || begins == s->in_backward)
 		return 0;
+	if (begins && follows_unseen(s, ev)) {
+		signs |= maybe_begin(s, ev);
+		begun = cycle_begin(s, ev);
+		if (begun < 0)
+			return begun;
+		signs |= begun;
+	}
 	s->in_backward = begins;
 	s->nr_backwards += begins;
 	s->nr_ended += !begins;
@@ -170,7 +184,7 @@ static int passed(struct steps *s, const struct tfmt_event *ev)
 	s->has_plain |= !s->makes_graph;
 	s->has_backward |= !s->makes_graph || !s->has_plain;
 	s->pending = false;
-	return STEPS_PASSED;
+	return signs;
 }
 
 int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled)
@@ -375,14 +389,13 @@ const struct steps_bounds *steps_bounds(const struct steps *s)
  */
 static bool is_last_whole(const struct steps *s)
 {
-	uint32_t nr_before = 0;
+	uint32_t nr_before, nr_since;
 
-	if (s->has_update || !s->has_backward || !s->updated.nr_bounds)
+	if (s->has_update || !s->updated.nr_bounds)
 		return s->has_update || s->has_backward;
-	while (nr_before < s->cycles.nr_bounds &&
-	       s->cycles.ordinal[nr_before] <= s->updated.ordinal[s->updated.nr_bounds - 1])
-		nr_before++;
-	return s->cycles.nr_bounds - nr_before + 1 >= nr_before / s->updated.nr_bounds;
+	nr_before = cycles_before(s, s->updated.nr_bounds - 1);
+	nr_since = s->cycles.nr_bounds - nr_before + s->has_backward;
+	return nr_since && nr_since >= nr_before / s->updated.nr_bounds;
 }
 
 uint32_t steps_count(const struct steps *s)

@@ -13,6 +13,9 @@
  * outside of. A line that is called in some rounds of a loop only (`if i % 5 == 0: update_generator()`) belongs to the
  * step of the one that is called in each. Clipping of gradients is a sign of an update where there are no better ones.
  *
+ * A replayed CUDA graph allocates nothing: a backward pass behind an update, with nothing left that a forward of its cycle
+ * has made, follows a forward that was not seen, and begins a cycle of its own.
+ *
  * A backward pass that makes a graph itself, as for a gradient penalty, is part of the forward whose loss it goes into;
  * where no other passes are ever seen it is what ends a cycle. Of the evaluations of a closure that an optimizer calls at
  * several lines of its own (L-BFGS), those at another line than the first one's do not begin a step.
@@ -49,6 +52,7 @@ struct steps {
 	uint32_t nr_evaluations; /* of cycles: those that an optimizer began by evaluating its closure once more */
 	bool in_backward;
 	bool makes_graph; /* the latest pass does, to be differentiated itself */
+	uint64_t nr_forward_blocks; /* the caller's: live ones that forward has made in this cycle */
 
 	/* private */
 	struct updatesites sites;

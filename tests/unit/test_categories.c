@@ -162,6 +162,91 @@ static void test_zero_grad_alone(void **state)
 	assert_int_equal(count_steps(&l), 5);
 }
 
+/* Forward of a batch without a graph. */
+static void evaluate(struct loop *l)
+{
+	uint64_t input = allocate(l, l->main, 2, BATCH), output = allocate(l, l->forward, 2, BATCH);
+
+	free_at(l, l->main, output, BATCH);
+	free_at(l, l->main, input, BATCH);
+}
+
+/* The last update leaves no sign, and what follows it is no step. */
+static void test_evaluation_comes_last(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	begin(&l);
+	for (int i = 0; i < 10; i++) {
+		if (i % 2 == 0)
+			zero_grad(&l);
+		cycle(&l);
+	}
+	evaluate(&l);
+	assert_int_equal(count_steps(&l), 5);
+}
+
+/* Neither is a batch whose gradients are never used. */
+static void test_batch_without_update_comes_last(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	begin(&l);
+	for (int i = 0; i < 11; i++) {
+		cycle(&l);
+		if (i % 2 == 0)
+			continue;
+		update(&l);
+		zero_grad(&l);
+	}
+	evaluate(&l);
+	assert_int_equal(count_steps(&l), 5);
+}
+
+/* A CUDA graph's replay allocates nothing: only passes and updates are left of a step. */
+static void test_forwards_unseen(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	begin(&l);
+	for (int i = 0; i < 6; i++) {
+		if (i < 2)
+			cycle(&l);
+		else
+			allocate(&l, l.main, 2, BATCH);
+		pass(&l, TFMT_PHASE_BEGIN);
+		pass(&l, TFMT_PHASE_END);
+		update(&l);
+	}
+	assert_int_equal(count_steps(&l), 6);
+}
+
+/* Two losses of one forward, each with an optimizer: the second one's graph is still there. */
+static void test_updates_between_passes(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	begin(&l);
+	for (int i = 0; i < 5; i++) {
+		uint64_t loss;
+
+		l.s.flags = TFMT_FLAG_FORWARD;
+		loss = allocate(&l, l.forward, 2, BATCH);
+		l.s.flags = 0;
+		for (int k = 0; k < 2; k++) {
+			pass(&l, TFMT_PHASE_BEGIN);
+			pass(&l, TFMT_PHASE_END);
+			update(&l);
+		}
+		free_at(&l, l.main, loss, BATCH);
+	}
+	assert_int_equal(count_steps(&l), 5);
+}
+
 static void test_accumulation(void **state)
 {
 	struct loop l;
@@ -333,6 +418,9 @@ int main(void)
 		cmocka_unit_test(test_accumulation),  cmocka_unit_test(test_no_sign_of_updates),
 		cmocka_unit_test(test_named_steps),   cmocka_unit_test(test_peak),
 		cmocka_unit_test(test_forward),	      cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_forwards_unseen), cmocka_unit_test(test_updates_between_passes),
+		cmocka_unit_test(test_evaluation_comes_last),
+		cmocka_unit_test(test_batch_without_update_comes_last),
 	};
 	const struct CMUnitTest rules[] = { cmocka_unit_test(test_rules) };
 	int failed;
