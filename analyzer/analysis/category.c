@@ -465,6 +465,20 @@ void categories_release(struct categories *c)
 	*c = (struct categories)CATEGORIES_INIT;
 }
 
+bool categories_tell_phases(const struct books *books)
+{
+	struct category_stacks stacks = { .reader = books->reader };
+	bool tell = books->phases.has_begun;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && !tell; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		tell = g->tensor && category_stack_of(&stacks, g->python_stack).kept == CATEGORY_PARAMETER;
+	}
+	category_stacks_release(&stacks);
+	return tell;
+}
+
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark)
 {
 	enum phase phase = process->books.lives ? lives_peak_phase(process->books.lives, device) : NR_PHASES;

@@ -48,6 +48,12 @@ int categories_find(struct categories *c, struct model_process *process, uint32_
 int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr);
 void categories_release(struct categories *c);
 
+/*
+ * Does anything tell phases? Not in a program whose forwards are not seen; where memory runs out while a model is being
+ * made or moved, before its first forward, that shows on a stack.
+ */
+bool categories_tell_phases(const struct books *books);
+
 /* The moment of a device that a mark is; LIVES_NONE if it has none, or lives do not know it (MARK_DRIVER_PEAK). */
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark);
 

@@ -68,20 +68,24 @@ static void print_request(struct emit *e, const struct autopsy *a)
 {
 	const struct failure *x = a->failure;
 	char asked[HUMAN_MAX], step[48] = "", stream[32] = "", where[SITE_MAX] = "", line[16];
+	bool has_phase = categories_tell_phases(&a->device->process->books);
+	const char *phase = has_phase ? phase_names[x->phase] : "", *first = has_phase ? ", " : "";
 	int room = REQUEST_WIDTH;
 
 	if (a->step)
 		snprintf(step, sizeof(step), "step %" PRIu32 "%s, ", a->step,
 			 a->device->process->is_kept ? " of those kept" : "");
 	if (x->stream)
-		snprintf(stream, sizeof(stream), ", stream %u", x->stream);
-	room -= (int)(strlen(step) + strlen(phase_names[x->phase]) + strlen(stream) + strlen(", at ")) +
+		snprintf(stream, sizeof(stream), "%sstream %u", first, x->stream);
+	if (x->stream)
+		first = ", ";
+	room -= (int)(strlen(step) + strlen(phase) + strlen(stream) + strlen(", at ")) +
 		snprintf(line, sizeof(line), ":%" PRIu32, a->site.line);
 	room = room > NARROW_PATH ? NARROW_PATH : room < NAME_MIN ? NAME_MIN : room;
 	if (a->site.file)
-		snprintf(where, sizeof(where), ", at %.*s%s", room, narrow_path(a->site.file), line);
-	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step,
-		   phase_names[x->phase], stream, where);
+		snprintf(where, sizeof(where), "%sat %.*s%s", first, room, narrow_path(a->site.file), line);
+	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step, phase,
+		   stream, where);
 }
 
 /* What is in use beyond what PyTorch has reserved, in its parts: as many as a line has room for. */
@@ -332,6 +336,7 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 	};
 	struct stack_source source = model_stack_source(m, d->process);
 	const struct steps *steps = d->process->books.lives ? &d->process->books.lives->steps : NULL;
+	bool has_phase = categories_tell_phases(&d->process->books);
 	struct stack stack = { 0 };
 	char text[SITE_MAX];
 
@@ -350,7 +355,7 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 			emit_uint(e, "step", NULL, steps_of(steps, x->ordinal) + 1);
 		else
 			emit_null(e, "step", NULL);
-		emit_string(e, "phase", NULL, phase_names[x->phase]);
+		emit_string(e, "phase", NULL, has_phase ? phase_names[x->phase] : NULL);
 		emit_uint(e, "stream", NULL, x->stream);
 		emit_uint(e, "allocated_bytes", NULL, x->allocated);
 		emit_uint(e, "reserved_bytes", NULL, x->reserved);

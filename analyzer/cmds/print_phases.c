@@ -48,11 +48,9 @@ static bool is_turn(const struct phasetable *t)
 	return forward && activations_of(t, PHASE_BACKWARD) >= forward / 10 * 9;
 }
 
-/* A program whose forwards are not seen, or not yet: a model that is being built has parameters. */
 static bool has_phases(const struct model_device *d, const struct phasetable *t)
 {
-	return d->process->books.phases.has_begun || t->peak != PHASE_INIT ||
-	       t->row[t->peak].sum[CATEGORY_PARAMETER].bytes;
+	return t->peak != PHASE_INIT || categories_tell_phases(&d->process->books);
 }
 
 unsigned print_peak_phase(struct emit *e, const struct model_device *d, const struct phasetable *t)
@@ -188,11 +186,13 @@ static void json_phase(struct emit *e, const struct model_device *d, enum phase 
 
 void json_phases(struct emit *e, const struct model_device *d, const struct phasetable *t)
 {
-	emit_string(e, "peak_phase", NULL, t->peak == NR_PHASES ? NULL : phase_names[t->peak]);
+	bool told = has_phases(d, t);
+
+	emit_string(e, "peak_phase", NULL, t->peak == NR_PHASES || !told ? NULL : phase_names[t->peak]);
 	emit_bool(e, "peak_at_turn", NULL, t->peak == PHASE_BACKWARD && is_turn(t));
 	json_step(e, "peak_step", t->peak == NR_PHASES ? 0 : step_of(d, t->row[t->peak].at));
 	emit_array_begin(e, "phases", NULL);
-	for (size_t i = 0; i < NR_ORDER; i++)
+	for (size_t i = 0; i < NR_ORDER && told; i++)
 		if (t->row[order[i]].at)
 			json_phase(e, d, order[i], &t->row[order[i]]);
 	emit_array_end(e);

@@ -112,7 +112,7 @@ static int explain(struct fit_result *r, const struct model *m, const struct wat
 	if (d && !err) {
 		r->has_autopsy = true;
 		r->asked_bytes = a.failure->asked;
-		r->phase = phase_names[a.failure->phase];
+		r->phase = categories_tell_phases(&d->process->books) ? phase_names[a.failure->phase] : NULL;
 		if (a.capacity)
 			r->capacity_bytes = a.capacity;
 		site = a.has_site ? &a.site : NULL;

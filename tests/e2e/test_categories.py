@@ -475,9 +475,32 @@ def test_nothing_is_claimed_where_no_forward_is_seen(vramtrace, tmp_path):
     (device,) = vramtrace.json("report", path)["devices"]
     claimed = {name for name, count in device["categories_at_peak"].items() if count}
     assert "unknown" in claimed and claimed <= {"unknown", "workspace"}
+    assert (device["peak_phase"], device["peak_step"], device["phases"]) == (None, None, [])
     page = vramtrace.call("report", path).stdout
     assert "No forward of a module was seen, so no steps or phases." in page.splitlines()
     assert "first forward" not in page and "init" not in page
+
+
+BUILDING = """
+import torch
+with torch.device("cuda"):
+    layers = [torch.nn.Linear(16384, 16384) for _ in range(9)]
+"""
+
+
+@pytest.mark.parametrize(("program", "phase"), [(PLAIN + "torch.empty(1 << 40, device='cuda')\n", None), (BUILDING, "init")],
+                         ids=["plain", "building"])
+def test_failure_has_the_phase_that_is_known(vramtrace, tmp_path, program, phase):
+    """Before the first forward is where a model is made, not where there is none."""
+    script = tmp_path / "ran_out.py"
+    script.write_text(program)
+    path = tmp_path / "ran_out.vtr"
+    options = ("--simulate-capacity", "4GiB")
+    assert vramtrace.record(path, [sys.executable, script], options=options).status == 1
+    (device,) = vramtrace.json("oom", path)["devices"]
+    assert [failure["phase"] for failure in device["failures"]] == [phase]
+    (asked,) = [line for line in vramtrace.call("oom", path).stdout.splitlines() if line.startswith("asked ")]
+    assert asked.split("B   ")[1].startswith("init, at " if phase else "at ")
 
 
 def test_a_rule_of_the_users(vramtrace, recorded, tmp_path):
