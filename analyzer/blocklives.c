@@ -152,6 +152,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	life->module = module;
 	life->flags = l->flags;
 	life->device = device;
+	life->behind_call = l->has_forward;
 	life->behind_forward = l->has_graph;
 	life->in_graph_pass = l->steps.in_backward && l->steps.makes_graph;
 	life->is_live = true;

@@ -47,6 +47,7 @@ struct life {
 	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
 	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
 	uint8_t device;
+	bool behind_call;    /* forward has allocated in the same cycle, likewise, but with a graph or without */
 	bool behind_forward; /* autograd nodes were made in the same cycle, no backward has run and nothing failed since */
 	bool in_graph_pass;  /* made in a backward pass that makes a graph itself */
 	bool is_live;        /* private */

@@ -27,6 +27,7 @@ static const struct {
 	{ "", "closure", PHASE_STOP }, /* what an optimizer's step calls for the loss is not its own work */
 	{ "/torch/optim/", "__init__", PHASE_OTHER },
 	{ "/torch/optim/", "zero_grad", PHASE_OPTIMIZER },
+	{ "/torch/optim/swa_utils.py", NULL, PHASE_OPTIMIZER }, /* averages them */
 	{ "/torch/optim/", NULL, PHASE_OPTIMIZER | UPDATE }, /* each step passes a wrapper there */
 	{ "/amp/grad_scaler.py", "scale", PHASE_FORWARD }, /* of the loss */
 	{ "/amp/grad_scaler.py", "unscale_", PHASE_OPTIMIZER },

@@ -14,7 +14,7 @@ static bool is_optimizers(const struct tfmt_code *code)
 	const char *function = strrchr(code->name, '.');
 
 	if (strstr(code->file, "/torch/optim/"))
-		return true;
+		return !strstr(code->file, "/torch/optim/swa_utils.py");
 	return strstr(code->file, "/torch/nn/") && !strcmp(function ? function + 1 : code->name, "zero_grad");
 }
 

@@ -209,6 +209,16 @@ static bool is_of_outputs(const struct judge *j, const struct life *life)
 }
 
 /*
+ * Made and used up behind a forward that has left no graph, by a line that never stands before one, and not shaped as
+ * data: what an evaluation computes of its outputs.
+ */
+static bool is_of_evaluation(const struct judge *j, const struct life *life, const struct group *g, enum lives_fate fate)
+{
+	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->behind_call &&
+	       !lives_brings_batch(j->lives, life->birth.stack) && !category_shapes_fit_batch(&j->shapes, g);
+}
+
+/*
  * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph,
  * before the optimizer's call. What comes behind that are statistics, an average, a copy.
  */
@@ -316,6 +326,8 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return copied(j, life, g);
 	if (is_to_stay(j, life, g))
 		return born_to_stay(j, life, g);
+	if (is_of_evaluation(j, life, g, fate))
+		return CATEGORY_TEMPORARY;
 	return is_batch(j, life, g, fate) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
 }
 

@@ -12,7 +12,7 @@ TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
     "in_backward", "no_modules", "adversarial", "twice", "interrupted",
-    "master_weights", "own_optimizer", "functional_steps", "penalty", "momentum_encoder",
+    "master_weights", "own_optimizer", "functional_steps", "penalty", "momentum_encoder", "averaged",
 ]
 KEPT = "categories/kept.py"
 JOBS = [(TRAIN, name) for name in LOOPS]
@@ -389,7 +389,7 @@ def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp
 
 STEPS = {
     "sgd_momentum": 4, "adamw_foreach": 4, "adamw_fused": 4, "accumulate": 3, "recompute": 3, "mixed": 4, "in_backward": 3,
-    "twice": 4, "adversarial": 3, "momentum_encoder": 4, "clipped": 3, "evaluations": 7,
+    "twice": 4, "adversarial": 3, "momentum_encoder": 4, "clipped": 3, "evaluations": 7, "averaged": 12,
 }
 
 

@@ -471,6 +471,37 @@ def evaluations():
                 model(rows)
 
 
+def averaged():
+    """
+    Weights are averaged once an epoch, behind updates that allocate nothing; an evaluation then computes a loss of all
+    the outputs that it has collected.
+    """
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 2048)).cuda()
+    average = torch.optim.swa_utils.AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    note(model, optimizer)
+    truth.model(average)
+    truth.parameters(average)
+
+    def batch(rows):
+        data, wanted = torch.rand(rows, 512, device=DEVICE), torch.randint(0, 2048, (rows,), device=DEVICE)
+        truth.input(data, wanted)
+        return data, wanted
+
+    for _ in range(3):
+        for _ in range(4):
+            data, wanted = batch(1024)
+            optimizer.zero_grad()
+            functional.cross_entropy(model(data), wanted).backward()
+            optimizer.step()
+        average.update_parameters(model)
+        with torch.no_grad():
+            batches = [batch(768) for _ in range(4)]
+            outputs = torch.cat([average(data) for data, _ in batches])
+            functional.cross_entropy(outputs, torch.cat([wanted for _, wanted in batches]))
+        del outputs, batches
+
+
 JOBS = {
     "sgd_momentum": sgd_momentum,
     "adamw_foreach": lambda: adamw(foreach=True),
@@ -493,6 +524,7 @@ JOBS = {
     "momentum_encoder": momentum_encoder,
     "clipped": clipped,
     "evaluations": evaluations,
+    "averaged": averaged,
 }
 
 with truth.watch():
