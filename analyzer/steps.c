@@ -225,12 +225,12 @@ static uint32_t turn(const struct steps *s, uint32_t i)
 	return i < s->turns_room ? s->turn[i] & ~TURN_SURE : 0;
 }
 
-/* Behind the latest turn before `i` with some of its sites, which came next; 0 = there was none. */
+/* Behind the latest turn before `i` with some of its sites, what came next; 0 = none, or one called twice. */
 static uint32_t usual_next(const struct steps *s, uint32_t i)
 {
 	for (uint32_t k = i; k-- > 0 && i - k <= TURNS_LOOKED_AT;)
 		if (turn(s, k) & turn(s, i))
-			return turn(s, k + 1);
+			return turn(s, k + 1) & turn(s, k + 2) ? 0 : turn(s, k + 1);
 	return 0;
 }
 

@@ -187,6 +187,30 @@ static void test_evaluation_comes_last(void **state)
 	assert_int_equal(count_steps(&l), 5);
 }
 
+/* A trainer drops gradients at a line of its own before it evaluates, also behind the last step. */
+static void test_zero_grad_of_evaluation(void **state)
+{
+	struct loop l;
+	uint32_t validate, zero, own;
+
+	(void)state;
+	begin(&l);
+	validate = frame(&l.s, l.main, "validate", "/home/u/trainer.py");
+	own = l.zero;
+	zero = frame(&l.s, validate, "Optimizer.zero_grad", PACKAGES "/torch/optim/optimizer.py");
+	for (int i = 0; i < 12; i++) {
+		zero_grad(&l);
+		cycle(&l);
+		if (i % 4 != 3)
+			continue;
+		l.zero = zero;
+		zero_grad(&l);
+		l.zero = own;
+		evaluate(&l);
+	}
+	assert_int_equal(count_steps(&l), 12);
+}
+
 /* Neither is a batch whose gradients are never used. */
 static void test_batch_without_update_comes_last(void **state)
 {
@@ -419,7 +443,7 @@ int main(void)
 		cmocka_unit_test(test_named_steps),   cmocka_unit_test(test_peak),
 		cmocka_unit_test(test_forward),	      cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_forwards_unseen), cmocka_unit_test(test_updates_between_passes),
-		cmocka_unit_test(test_evaluation_comes_last),
+		cmocka_unit_test(test_evaluation_comes_last), cmocka_unit_test(test_zero_grad_of_evaluation),
 		cmocka_unit_test(test_batch_without_update_comes_last),
 	};
 	const struct CMUnitTest rules[] = { cmocka_unit_test(test_rules) };
