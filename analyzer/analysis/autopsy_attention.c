@@ -197,6 +197,7 @@ struct matrices {
 	uint32_t nr_blocks;
 	size_t largest;
 	bool is_asked; /* the request is one more, or the first */
+	bool varies;   /* masks have fewer than `each` */
 };
 
 static bool same_matrices(const struct product *a, const struct product *b)
@@ -225,6 +226,8 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 			continue;
 		if (!same_matrices(&p, &m->each))
 			*m = (struct matrices){ .each = p, .largest = i };
+		m->varies |= p.nr != m->each.nr;
+		m->each.nr = p.nr > m->each.nr ? p.nr : m->each.nr;
 		m->bytes += b->life.size;
 		m->nr_blocks++;
 		m->is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
@@ -331,8 +334,8 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
 		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
 		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu32 " live tensors of %" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
-			 m.each.nr, is_square(&m.each) ? "length makes four times" : "keys make twice");
+	autopsy_evidence(f, "%" PRIu32 " live tensors of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
+			 m.varies ? "up to " : "", m.each.nr, is_square(&m.each) ? "length makes four times" : "keys make twice");
 	if (!is_square(&m.each))
 		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",
 				 m.each.rows, m.each.columns);

@@ -9,6 +9,7 @@
 #include "analyzer/ui/human.h"
 
 #define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
+#define SECOND_MIN 100                 /* the part of what is allocated from which on the second category is told */
 #define CONTEXT_MAX_BYTES (1ull << 30) /* what a context takes at most, with what libraries load */
 
 /* The driver was not asked, or had enough: it was PyTorch's own limit. */
@@ -255,7 +256,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		return true;
 	autopsy_evidence(f, "most of it is %s: %s", category_names[first],
 			 human_bytes(part, a->categories.sum[first].bytes));
-	if (second < NR_CATEGORIES)
+	if (second < NR_CATEGORIES && a->categories.sum[second].bytes >= a->failure->allocated / SECOND_MIN)
 		autopsy_evidence(f, "then %s: %s", category_names[second],
 				 human_bytes(part, a->categories.sum[second].bytes));
 	return true;

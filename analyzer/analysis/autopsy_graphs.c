@@ -39,18 +39,24 @@ static uint32_t *count_groups(const struct autopsy *a, bool graphs)
 	return count;
 }
 
-/* A batch is made outside of forward and is there as often as forward was called. */
-static uint32_t most_inputs(const struct autopsy *a)
+/* A batch is made outside of forward and is there as often as forward was called; *last is when the last was made. */
+static uint32_t most_inputs(const struct autopsy *a, uint64_t *last)
 {
-	uint32_t *count = count_groups(a, false), most = 0;
+	uint32_t *count = count_groups(a, false), most = 0, group = 0;
+
+	*last = 0;
 
 	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
 		if (autopsy_is_open(a, i) && b->category != CATEGORY_PARAMETER && !a->block[i].has_graph &&
 		    b->life.birth.phase != PHASE_FORWARD && b->life.birth.phase != PHASE_BACKWARD &&
-		    b->life.birth.phase != PHASE_OPTIMIZER && count[b->life.group] > most)
+		    b->life.birth.phase != PHASE_OPTIMIZER && count[b->life.group] > most) {
 			most = count[b->life.group];
+			group = b->life.group;
+		}
+		if (most && b->life.group == group && autopsy_is_open(a, i))
+			*last = b->life.birth.ordinal;
 	}
 	free(count);
 	return most;
@@ -59,8 +65,9 @@ static uint32_t most_inputs(const struct autopsy *a)
 static void find_open(const struct autopsy *a, struct open_graphs *g)
 {
 	uint32_t *count = count_groups(a, true);
+	uint64_t last_input, behind_bytes = 0;
 
-	*g = (struct open_graphs){ .nr_calls = most_inputs(a) };
+	*g = (struct open_graphs){ .nr_calls = most_inputs(a, &last_input) };
 	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		const struct lives_fates *fates = autopsy_fates(a, i);
@@ -74,9 +81,13 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
 		if (count[life->group] + 1 >= g->nr_calls) {
 			g->nr_repeated++;
 			g->repeated_bytes += life->size;
+			behind_bytes += life->birth.ordinal > last_input ? life->size : 0;
 		}
 	}
 	free(count);
+	/* They were samples of one batch: the one call that took them all has made most of it. */
+	if (2 * behind_bytes > g->repeated_bytes)
+		g->nr_calls = 1;
 }
 
 /*

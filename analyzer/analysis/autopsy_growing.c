@@ -207,6 +207,9 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 	is_copy = is_next(a, block, s);
 	if (!autopsy_matters(a, bytes + (is_copy ? a->failure->asked : 0)))
 		return false;
+	/* It would have fitted, were what is free in one piece. */
+	if (a->cached >= a->failure->asked && a->cached > bytes + a->failure->asked)
+		return false;
 	f->bytes = bytes;
 	autopsy_at_place(a, f, a->block[block].place);
 	human_bytes(size, bytes);

@@ -11,6 +11,7 @@
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
+#define NEARLY_EVERY 1.2 /* steps from one that left something to the next, on average */
 #define GRAPH_NEAR 3 /* forward's allocations from one tensor of a graph to the next, mostly */
 #define CALLS_MIN 3  /* blocks of one stack: of as many calls of the model, or of its layers */
 #define GROUPS_MIN 3 /* stacks that left something */
@@ -96,7 +97,10 @@ static void say_kept(struct autopsy_finding *f, const struct kept *k)
 	char each[HUMAN_MAX];
 
 	human_bytes(each, bytes_per_step(k));
-	if (interval(k) < 2)
+	if (interval(k) < 2 && interval(k) > NEARLY_EVERY)
+		autopsy_evidence(f, "%" PRIu64 " blocks are left of %" PRIu32 " of the steps %" PRIu32 " to %" PRIu32 ": %s each",
+				 k->blocks, k->nr_steps, k->first, k->last, each);
+	else if (interval(k) < 2)
 		autopsy_evidence(f,
 				 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
 				 ", of nearly every one: %s per step",

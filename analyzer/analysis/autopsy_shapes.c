@@ -13,6 +13,7 @@
 #define PADDING_MIN 0.3     /* share of a batch that is worth a word */
 #define SEQUENCES_MIN 2
 #define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
+#define HOLDS_MIN 0.97      /* of what was needed until the request failed: below, the fit does not hold for this size */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
 static const char *dims_text(char *buf, size_t size, const struct shapefit *s, uint32_t dim, uint64_t instead)
@@ -48,13 +49,21 @@ static void say_fitting(const struct autopsy *a, struct autopsy_finding *f)
 void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct shapefit *s = &a->shape;
+	double fitted = a->has_shape ? shapefit_at(s, s->dims) : 0;
 	char need[HUMAN_MAX], most[HUMAN_MAX];
 
 	if (!a->has_shape)
 		return;
+	/* It needed more than that: what the curve says of other sizes holds no better. */
+	if (fitted < HOLDS_MIN * (double)(a->failure->allocated + a->failure->asked)) {
+		autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most",
+				 s->is_quadratic ? "quadratic" : "linear", s->nr_steps,
+				 human_bytes(most, s->largest_peak));
+		return;
+	}
 	autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most: for this %s",
 			 s->is_quadratic ? "quadratic" : "linear", s->nr_steps, human_bytes(most, s->largest_peak),
-			 human_bytes(need, (uint64_t)shapefit_at(s, s->dims)));
+			 human_bytes(need, (uint64_t)fitted));
 	say_fitting(a, f);
 }
 
@@ -86,18 +95,38 @@ struct sequences {
 	uint64_t nr, total, longest;
 };
 
-static bool has_rest(const struct stepinputs_change *sequence, const struct tfmt_shape *batch)
+/* `by`: dimensions that the batch has more; 0 where sequences that were padded one by one are laid end to end. */
+static bool has_rest(const uint64_t *dims, uint32_t nr_dims, const struct tfmt_shape *batch, uint32_t by)
 {
-	if (sequence->nr_dims + 1u != batch->nr_dims)
+	if (nr_dims + by != batch->nr_dims)
 		return false;
-	for (uint32_t i = 1; i < sequence->nr_dims; i++)
-		if (sequence->dims[i] != batch->dims[i + 1])
+	for (uint32_t i = 1; i < nr_dims; i++)
+		if (dims[i] != batch->dims[i + by])
 			return false;
 	return true;
 }
 
+static void add_sequences(struct sequences *s, uint64_t nr, uint64_t length)
+{
+	s->nr += nr;
+	s->total += nr * length;
+	s->longest = length > s->longest ? length : s->longest;
+}
+
+/* Is the batch as many rows as there are sequences, each as long as the longest? */
+static bool holds(const struct tfmt_shape *batch, const struct sequences *s, uint32_t by)
+{
+	const uint64_t *dims = batch->dims;
+
+	if (s->nr < SEQUENCES_MIN)
+		return false;
+	if (!by)
+		return dims[0] == s->nr * s->longest;
+	return (dims[0] == s->nr && dims[1] == s->longest) || (dims[0] == s->longest && dims[1] == s->nr);
+}
+
 /* Those of a place that this step made before the batch. */
-static struct sequences sequences_of(const struct autopsy *a, const struct stepinputs_place *p, size_t batch)
+static struct sequences sequences_of(const struct autopsy *a, const struct stepinputs_place *p, size_t batch, uint32_t by)
 {
 	const struct tfmt_shape *shape = &a->block[batch].shape;
 	uint64_t until = a->categories.block[batch].life.birth.ordinal;
@@ -106,33 +135,85 @@ static struct sequences sequences_of(const struct autopsy *a, const struct stepi
 	for (uint32_t i = stepinputs_from(p, a->step_ordinal); i < p->nr_changes && p->change[i].ordinal < until; i++) {
 		const struct stepinputs_change *c = &p->change[i];
 
-		if (!has_rest(c, shape))
+		if (!has_rest(c->dims, c->nr_dims, shape, by))
 			return (struct sequences){ 0 };
-		s.nr += c->nr;
-		s.total += c->nr * c->dims[0];
-		if (c->dims[0] > s.longest)
-			s.longest = c->dims[0];
+		add_sequences(&s, c->nr, c->dims[0]);
 	}
 	return s;
 }
 
-/* Is this block a batch of sequences that were made for it? */
+static bool is_of_model(const struct autopsy *a, uint32_t group)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->categories.block[i].life.group == group && !autopsy_is_passing(a->categories.block[i].category))
+			return true;
+	return false;
+}
+
+/*
+ * Before the first backward pass: all of the batch's type that were made outside of the model, from any place. Copies
+ * that were padded one by one are all alike.
+ */
+static struct sequences sequences_of_first(const struct autopsy *a, const struct tfmt_shape *batch, uint32_t by)
+{
+	const struct books *books = &a->device->process->books;
+	struct sequences s = { 0 };
+	struct tfmt_shape shape;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+		uint64_t nr = group_figures_at(g, MARK_OOM).blocks;
+
+		if (!g->tensor || g->device != a->device->ordinal || !g->shape ||
+		    (g->phase != PHASE_INIT && g->phase != PHASE_OTHER) ||
+		    !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
+		    shape.element_type != batch->element_type || !has_rest(shape.dims, shape.nr_dims, batch, by) || is_of_model(a, i))
+			continue;
+		for (int k = 0; k < NR_FATES; k++)
+			nr += books->lives->fates[i].nr[k];
+		if (nr && batch->dims[0] != (by ? nr : nr * shape.dims[0]))
+			add_sequences(&s, nr, shape.dims[0]);
+	}
+	return s;
+}
+
+static void take_least(struct sequences *found, const struct tfmt_shape *batch, const struct sequences *s, uint32_t by)
+{
+	if (holds(batch, s, by) && (!found->nr || s->total < found->total))
+		*found = *s;
+}
+
+/*
+ * Is this block a batch of sequences that were made for it, by one place or several? Of what may be them, those with
+ * least in them: copies that were padded one by one are as full as the batch.
+ */
 static bool is_padded(const struct autopsy *a, const struct stepinputs_device *inputs, size_t block,
 		      struct sequences *found)
 {
 	const struct tfmt_shape *shape = &a->block[block].shape;
+	struct sequences one = { 0 }, rest;
 
-	if (!a->block[block].is_shaped || shape->nr_dims < 2 ||
-	    a->categories.block[block].life.birth.ordinal < a->step_ordinal)
+	*found = one;
+	if (!a->block[block].is_shaped || a->categories.block[block].life.birth.ordinal < a->step_ordinal)
 		return false;
-	for (uint32_t i = 0; i < inputs->nr_places; i++) {
-		*found = sequences_of(a, &inputs->place[i], block);
-		if (found->nr >= SEQUENCES_MIN &&
-		    ((found->nr == shape->dims[0] && found->longest == shape->dims[1]) ||
-		     (found->nr == shape->dims[1] && found->longest == shape->dims[0])))
-			return true;
+	for (uint32_t by = 0; by <= 1 && by < shape->nr_dims; by++) {
+		if (!a->failure->nr_begun && a->device->process->books.lives) {
+			one = sequences_of_first(a, shape, by);
+			take_least(found, shape, &one, by);
+		}
+		rest = (struct sequences){ 0 };
+		for (uint32_t i = 0; inputs && i < inputs->nr_places; i++) {
+			one = sequences_of(a, &inputs->place[i], block, by);
+			take_least(found, shape, &one, by);
+			if (holds(shape, &one, by))
+				continue;
+			rest.nr += one.nr;
+			rest.total += one.total;
+			rest.longest = one.longest > rest.longest ? one.longest : rest.longest;
+		}
+		take_least(found, shape, &rest, by);
 	}
-	return false;
+	return found->nr && found->total < found->nr * found->longest;
 }
 
 /* What this step has made for each place of a batch, padding or not. */
@@ -166,9 +247,9 @@ bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 	size_t batch = 0;
 	double share;
 
-	while (inputs && batch < a->categories.nr_blocks && !is_padded(a, inputs, batch, &s))
+	while (batch < a->categories.nr_blocks && !is_padded(a, inputs, batch, &s))
 		batch++;
-	if (!inputs || batch == a->categories.nr_blocks || !s.total)
+	if (batch == a->categories.nr_blocks || !s.total)
 		return false;
 	places = s.nr * s.longest;
 	share = 1 - (double)s.total / (double)places;

@@ -379,12 +379,12 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
 
 /*
  * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked
- * for. Returns the tensor's own bytes, 0 = not known.
+ * for. NULL = not known.
  */
-static uint64_t batch_before(const struct autopsy *a, size_t block, uint64_t was)
+static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
 {
 	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device);
-	uint64_t bytes = 0;
+	const struct stepinputs_change *most = NULL;
 
 	for (uint32_t i = 0; d && i < d->nr_places; i++) {
 		const struct stepinputs_place *p = &d->place[i];
@@ -392,15 +392,29 @@ static uint64_t batch_before(const struct autopsy *a, size_t block, uint64_t was
 		if (p->python_stack != autopsy_group(a, block)->python_stack)
 			continue;
 		for (uint32_t k = 0; k < p->nr_changes && p->change[k].ordinal < a->step_ordinal; k++)
-			bytes = p->change[k].bytes > bytes ? p->change[k].bytes : bytes;
+			most = !most || p->change[k].bytes > most->bytes ? &p->change[k] : most;
 	}
-	return bytes <= was && was - bytes < PIECE_MAX ? bytes : 0;
+	return most && most->bytes <= was && was - most->bytes < PIECE_MAX ? most : NULL;
+}
+
+/* Rows as before, each longer: all are as long as the longest. */
+static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, const struct stepinputs_change *was)
+{
+	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] != was->dims[0] ||
+	    is->dims[1] <= was->dims[1])
+		return;
+	for (uint32_t i = 2; i < is->nr_dims; i++)
+		if (is->dims[i] != was->dims[i])
+			return;
+	autopsy_evidence(f, "each of its %" PRIu64 " rows is %" PRIu64 " long, before at most %" PRIu64
+			 ": where few need that, the rest is padding", is->dims[0], is->dims[1], was->dims[1]);
 }
 
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
-	uint64_t bytes = 0, was, best_was = 0, exact;
+	const struct stepinputs_change *exact;
+	uint64_t bytes = 0, was, best_was = 0;
 	int64_t best = -1;
 
 	if (a->step <= STEPS_BEFORE_MIN ||
@@ -426,7 +440,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = bytes;
 	exact = batch_before(a, (size_t)best, best_was);
-	best_was = exact ? exact : best_was;
+	best_was = exact ? exact->bytes : best_was;
 	autopsy_at_place(a, f, a->block[best].place);
 	autopsy_say(f,
 		    "The batch of step %" PRIu32
@@ -438,6 +452,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	if (was)
 		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
 				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
+	say_longer(f, &a->block[best].shape, exact);
 	autopsy_say_shape(a, f);
 	return true;
 }

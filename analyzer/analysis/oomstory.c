@@ -150,6 +150,9 @@ static void judge_fragmentation(struct oom_story *s)
 	s->is_full = s->unused_share < FRAGMENTED_LEAST;
 	if (s->is_full)
 		return;
+	/* The driver had enough for a new segment, and no limit was in the way: a little unused, as nearly always, does not explain it. */
+	if (!s->nr_reasons && s->lacking.known && s->lacking.bytes <= 0 && s->unused_share < FRAGMENTED_MUCH)
+		return;
 	if (covers(s->unused, s->requested))
 		add_reason(s, VERDICT_FRAGMENTATION, s->unused.bytes,
 			   oom_surely_above(s->unused, s->requested));

@@ -271,7 +271,7 @@ static int text_holders(struct emit *e, const struct model *m, const struct mode
 	char which[64], head[128];
 
 	if (m->nr_devices > 1)
-		snprintf(head, sizeof(head), "allocated at; the largest of GPU %s %s", which_gpu(which, sizeof(which), d), when);
+		snprintf(head, sizeof(head), "allocated at, on GPU %s %s", which_gpu(which, sizeof(which), d), when);
 	else
 		snprintf(head, sizeof(head), "allocated at; the largest %s", when);
 	if (!err && h.nr_holders) {

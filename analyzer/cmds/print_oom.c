@@ -232,8 +232,10 @@ static void say_unused(struct sentences *to, const struct oom_story *s)
 		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
 		    100 * s->unused_share, print_range(f.range_a, s->unused));
 	else
-		say(to, "cached, unused: %s, %.2f%% of what is reserved, so not fragmentation",
-		    FIG(a, s->unused), 100 * s->unused_share);
+		say(to, "cached, unused: %s, %.2f%% of what is reserved, %s", FIG(a, s->unused), 100 * s->unused_share,
+		    !s->is_full && s->requested.bytes > s->unused.bytes ? "less than was asked: not fragmentation"
+		    : s->is_full					? "so not fragmentation"
+									: "which does not explain it");
 }
 
 static void say_outside(struct sentences *to, const struct oom_message *m, const struct oom_story *s)

@@ -37,6 +37,8 @@ case_of 'negative' 'CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a
 case_of 'a wrapped request' 'CUDA out of memory. Tried to allocate 17179869176.00 GiB (GPU 0; 7.93 GiB total capacity; 1.00 GiB already allocated; 5.00 GiB free; 2.00 GiB reserved in total by PyTorch)'
 case_of 'more than an exbibyte' 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.'
 case_of 'enough free' 'CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.00 GiB total capacity; 781.59 MiB already allocated; 3.03 GiB free; 1.24 GiB reserved in total by PyTorch)'
+case_of 'enough free, a little cached' 'RuntimeError: CUDA out of memory. Tried to allocate 2.00 MiB (GPU 0; 3.79 GiB total capacity; 654.97 MiB already allocated; 6.00 MiB free; 666.00 MiB reserved in total by PyTorch)'
+case_of 'enough free, little of anything' 'RuntimeError: CUDA out of memory. Tried to allocate 12.50 MiB (GPU 0; 10.92 GiB total capacity; 8.57 MiB already allocated; 9.28 GiB free; 4.68 MiB cached)'
 case_of 'paged to the host' 'CUDA out of memory. Tried to allocate 2.11 GiB (GPU 0; 8.00 GiB total capacity; 19.84 GiB already allocated; 0 bytes free; 22.26 GiB reserved in total by PyTorch)'
 case_of 'cut' 'RuntimeError: CUDA out of memory. Tried to allocate 292.50 MiB'
 case_of 'negative, all of a process' 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.'

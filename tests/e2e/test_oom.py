@@ -62,6 +62,10 @@ CAUSES = {
     "contrast": ("too_big", "input_shape"),
     "resolutions": ("too_big", "input_shape"),
     "padding": ("padding", "padding"),
+    "stacked": ("padding", "padding"),
+    "collated": ("spike", "larger_input"),
+    "samples": ("spike", "larger_input"),
+    "distances": ("spike", "larger_input"),
     "shape_cache": ("leak", "shape_cache"),
     "cross_attention": ("attention_matrix", "attention_matrix"),
     "pictures": ("too_big", "input_shape"),
@@ -90,6 +94,7 @@ CAUSES = {
     "weights_of_words": ("attention_matrix", "attention_matrix"),
     "large_pictures": ("spike", "larger_input"),
     "buffers": ("spike", "larger_input"),
+    "windows": ("fragmentation", "fragmentation"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -236,6 +241,23 @@ def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
     told = vramtrace.json("oom", ran_out("padding").path)
     (accumulation,) = [row for row in told["advice"] if row["kind"] == "accumulation"]
     assert re.match(r"take the batch of 64 at shapes.py:\d+ in 2 parts of 32", accumulation["action"])
+    assert "would have fitted instead of" not in json.dumps(told)
+
+
+def test_rows_that_are_longer_may_be_padding(vramtrace, ran_out):
+    """The values of a batch are not recorded: which of its rows were short nobody knows, but they are as many as before."""
+    told = vramtrace.json("oom", ran_out("collated").path)["findings"][0]["evidence"]
+    assert "each of its 64 rows is 3000 long, before at most 90: where few need that, the rest is padding" in told
+
+
+def test_curve_that_does_not_hold_tells_no_batch(vramtrace, ran_out):
+    """It would have the step need less than it had got and asked for."""
+    told = vramtrace.json("oom", ran_out("distances").path)
+    state = told["devices"][0]["state"]
+    evidence = " ".join(told["findings"][0]["evidence"])
+    if "quadratic in" in evidence:
+        needed = re.search(r"quadratic in .* at most: for this ([\d.]+) GiB", evidence)
+        assert not needed or float(needed.group(1)) * 2**30 >= 0.96 * (state["allocated_bytes"] + state["asked_bytes"])
     assert "would have fitted instead of" not in json.dumps(told)
 
 

@@ -140,6 +140,15 @@ def history():
         optimizer.step(closure)  # planted: history
 
 
+def windows():
+    """A buffer is made anew, a little larger each time; what is kept beside it cuts up what the old ones leave."""
+    kept, buffer = [], None
+    for i in range(400):
+        buffer = torch.empty(24 * MIB + i * 3 * MIB // 2, dtype=torch.uint8, device=DEVICE)
+        kept.append(torch.empty(MIB + 512, dtype=torch.uint8, device=DEVICE))  # planted: windows
+    return buffer
+
+
 def averaged():
     """After some steps an average of the weights is begun; then foreach's temporaries are too many."""
     model = nn.Sequential(*[nn.Linear(2048, 2048, bias=False) for _ in range(40)]).to(DEVICE)

@@ -80,6 +80,52 @@ def padding():
     steps(model, [lambda n=n: batch(n) for n in [500, 600, 450, 700, 900, 550, SIZE or 1900]])
 
 
+def stacked():
+    """The first batch: its sequences are padded one by one and stacked, and one of them is long."""
+    model, lengths = network(512), [SIZE or 3000] + [random.randrange(40, 80) for _ in range(63)]
+    parts = [torch.randn(lengths[0], 512, device=DEVICE)] + [torch.randn(n, 512, device=DEVICE) for n in lengths[1:]]
+    longest = max(len(part) for part in parts)
+
+    def batch():
+        return torch.stack([functional.pad(part, (0, 0, 0, longest - len(part))) for part in parts])  # planted: stacked
+
+    steps(model, [batch])
+
+
+def collated():
+    """A data loader pads words on the host; of the last batch one sequence is long."""
+    words, model = nn.Embedding(1000, 512).to(DEVICE), network(512)
+
+    def batch(longest):
+        ids = pad_sequence([torch.ones(n, dtype=torch.long) for n in [longest] + [60] * 63], batch_first=True)
+        return words(ids.to(DEVICE))  # planted: collated
+
+    steps(model, [lambda n=n: batch(n) for n in [64, 80, 72, 90, SIZE or 3000]])
+
+
+def samples():
+    """What is made of each sample is put together for one call of the model; the last batch has long ones."""
+    first, model = nn.Linear(40, 512).to(DEVICE), nn.Sequential(*[network(512, 1) for _ in range(8)])
+
+    def batch(length):
+        return torch.cat([first(torch.randn(length, 40, device=DEVICE)) for _ in range(64)])  # planted: samples
+
+    steps(model, [lambda n=n: batch(n) for n in [90, 100, 80, 95, SIZE or 2000]])
+
+
+def distances():
+    """All distances of a batch: what the step before has left, small as it was, bends the curve of the steps' peaks."""
+    model = nn.Linear(64, 64).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for n in [1000, 3000, 5000, 2000, 7000, 4000, SIZE or 16000]:
+        x = torch.randn(n, 64, device=DEVICE)  # planted: distances
+        x = model(x)
+        far = torch.cdist(x, x)
+        torch.relu(1 - far).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def shape_cache():
     """A position table is kept for each resolution; few resolutions are new."""
     model, tables = network(), {}
