@@ -449,11 +449,11 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
 			 human_bytes(size, a->categories.block[best].life.size),
 			 human_bytes(was_size, best_was));
+	say_longer(f, &a->block[best].shape, exact);
+	autopsy_say_shape(a, f);
 	if (was)
 		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
 				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
-	say_longer(f, &a->block[best].shape, exact);
-	autopsy_say_shape(a, f);
 	return true;
 }
 

@@ -293,19 +293,30 @@ static void print_against(struct emit *e, const struct estimate *x)
 		   (double)x->against.reserved_bytes / GIB);
 }
 
+/* Of a measured step it is known what PyTorch had cached beside its tensors: as much of the card is left to that. */
+static double largest_batch(const struct estimate *x)
+{
+	const struct estimate_measured *m = &x->measured;
+	double capacity = (double)x->capacity_bytes, context = x->sizing.context;
+
+	if (m->is_known && m->reserved_bytes > m->allocated_bytes && capacity > context)
+		capacity = context + (capacity - context) * (double)m->allocated_bytes / (double)m->reserved_bytes;
+	return sizing_largest_batch(&x->job, capacity);
+}
+
 static void print_batch(struct emit *e, const struct estimate *x)
 {
 	double batch;
 
 	if (!x->capacity_bytes)
 		return;
-	batch = sizing_largest_batch(&x->job, (double)x->capacity_bytes);
+	batch = largest_batch(x);
 	emit_blank(e);
 	if (isinf(batch))
 		emit_text(e, "largest batch: without a limit by this formula");
 	else if (batch > 0)
 		emit_text(e, "largest batch in %.2f GiB: %.0f%s", (double)x->capacity_bytes / GIB, batch,
-			  isnan(x->job.measured_activations) ? "" : ", if activations grow as the batch does");
+			  isnan(x->job.measured_activations) ? "" : ", if activations and cache grow as the batch does");
 	else
 		emit_text(e, "no batch fits %.2f GiB", (double)x->capacity_bytes / GIB);
 }
@@ -342,7 +353,7 @@ static void print_json(struct emit *e, const struct estimate *x)
 		    j->heads > 0 ? nearbyint(sizing_attention_layer(j)) : NAN);
 	emit_double(e, "total_bytes", NULL, nearbyint(x->sizing.total));
 	emit_double(e, "largest_batch", NULL,
-		    x->capacity_bytes ? sizing_largest_batch(j, (double)x->capacity_bytes) : NAN);
+		    x->capacity_bytes ? largest_batch(x) : NAN);
 	print_json_measured(e, "measured", &x->measured);
 	print_json_measured(e, "against", &x->against);
 }

@@ -21,7 +21,6 @@ unsigned print_parts(struct emit *e, const struct autopsy *a)
 	const struct autopsy_parts *p = &a->parts;
 	bool is_cross = p->cross_bytes && 2 * p->cross_bytes >= p->step_bytes;
 	uint64_t bytes = is_cross ? p->cross_bytes : p->most_bytes;
-	bool is_named;
 	char name[NAME_MAX_SHOWN] = "cross-attention", pictures[96] = "", text[NAME_MAX_SHOWN + 192];
 	char size[HUMAN_MAX], all[HUMAN_MAX], share[HUMAN_MAX];
 
@@ -29,12 +28,13 @@ unsigned print_parts(struct emit *e, const struct autopsy *a)
 		return 0;
 	if (!is_cross)
 		part_name(a, name);
-	is_named = name[strspn(name, "*.")];
+	if (!name[strspn(name, "*.")]) /* some layers of a list */
+		return 0;
 	if (!is_cross && p->pictures)
 		snprintf(pictures, sizeof(pictures), ", of %" PRIu64 " picture%s of %" PRIu64 " x %" PRIu64, p->pictures,
 			 p->pictures == 1 ? "" : "s", p->height, p->width);
-	snprintf(text, sizeof(text), "%s%s made %s of the step's %s (%s)%s", is_cross || !is_named ? "" : "module ",
-		 is_named ? name : "layers of one list", human_bytes(size, bytes), human_bytes(all, p->step_bytes),
+	snprintf(text, sizeof(text), "%s%s made %s of the step's %s (%s)%s", is_cross ? "" : "module ", name,
+		 human_bytes(size, bytes), human_bytes(all, p->step_bytes),
 		 human_percent(share, (double)bytes, (double)p->step_bytes), pictures);
 	return print_wrapped(e, "- ", "  ", text);
 }
