@@ -138,7 +138,7 @@ static IP_COLD uint32_t intern_new(struct shape_cache *c, struct shape *s, const
 	return s->id;
 }
 
-/* Storage bytes as at::detail::computeStorageNbytes has it: from sizes and strides, offset 0. */
+/* The bytes are those of at::detail::computeStorageNbytes: from sizes and strides, offset 0. */
 uint32_t shape_intern(struct shape_cache *c, int element_type, const int64_t *sizes, size_t nr_dims,
 		      const int64_t *strides)
 {

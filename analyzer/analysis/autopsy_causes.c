@@ -112,7 +112,6 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 	return true;
 }
 
-/* Libraries of this process, or the driver for it. */
 static bool is_outside(struct books *books, const struct group *g, uint32_t device)
 {
 	return !g->tensor && g->device == device && group_is_device_memory(g) && books_group_owner(books, g) != OWNER_TORCH;
@@ -133,6 +132,7 @@ static uint64_t taken_there(const struct autopsy *a, const struct group *g)
 	return bytes;
 }
 
+/* Libraries of this process, or the driver for it. */
 static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct books *books = &a->device->process->books;

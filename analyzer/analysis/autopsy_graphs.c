@@ -45,7 +45,6 @@ static uint32_t most_inputs(const struct autopsy *a, uint64_t *last)
 	uint32_t *count = count_groups(a, false), most = 0, group = 0;
 
 	*last = 0;
-
 	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
