@@ -123,10 +123,13 @@ static bool has_factors(const struct autopsy *a, const struct product *p)
 
 /* ---- who made it ----------------------------------------------------------------------------- */
 
+/* Logarithms are taken of a loss's classes. */
 static bool is_of_attention(const char *name)
 {
 	static const char *const words[] = { "attention", "attn", "softmax", "bmm", "matmul", "scaleddot" };
 
+	if (strcasestr(name, "logsoftmax") || strcasestr(name, "log_softmax"))
+		return false;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strcasestr(name, words[i]))
 			return true;
@@ -183,10 +186,12 @@ static bool may_be_hidden(const struct autopsy *a, const struct product *p)
 	return false;
 }
 
-/* Is it one, beyond what its factors tell? */
+/* Is it one, beyond what its factors tell? Of [batch, words, vocabulary] there are as many by chance. */
 static bool is_told(const struct autopsy *a, const struct product *p, uint32_t stack)
 {
-	return !may_be_hidden(a, p) || is_made_by_attention(a, stack);
+	bool is_sure = (is_square(p) || p->batch) && !may_be_hidden(a, p);
+
+	return is_sure || is_made_by_attention(a, stack);
 }
 
 /* ---- matrices -------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ class Watch:
     """Looks at a folder as often as it can: the most that its traces took, and how often one was replaced."""
 
     def __init__(self, folder):
-        self.folder, self.most, self.inodes, self.done = folder, 0, set(), False
+        self.folder, self.most, self.inodes, self.latest, self.done = folder, 0, [], {}, False
 
     def look(self):
         total = 0
@@ -42,7 +42,9 @@ class Watch:
             try:
                 if entry.name.endswith((".vtr", ".vtr.new")):
                     total += entry.stat().st_size
-                    self.inodes |= {entry.inode()} if entry.name.endswith(".vtr") else set()
+                    if entry.name.endswith(".vtr") and self.latest.get(entry.name) != entry.inode():
+                        self.inodes.append(entry.inode())  # a number comes again: the file system gives it to the next
+                        self.latest[entry.name] = entry.inode()
             except FileNotFoundError:  # it has got another name in between
                 pass
         self.most = max(self.most, total)
