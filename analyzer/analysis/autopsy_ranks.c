@@ -195,8 +195,8 @@ static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block
 
 bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t buckets = 0, gradients = a->categories.sum[CATEGORY_GRADIENT].bytes;
-	char size[HUMAN_MAX], other[HUMAN_MAX];
+	uint64_t buckets = 0, gradients = a->categories.sum[CATEGORY_GRADIENT].bytes, twice, idle = 0;
+	char size[HUMAN_MAX], other[HUMAN_MAX], rest[HUMAN_MAX];
 	struct stack stack = { 0 };
 	int64_t largest = -1;
 
@@ -211,16 +211,19 @@ bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 	}
 	stack_release(&stack);
 	/* Where gradients are views into the buckets, there are hardly any of their own. */
-	f->bytes = buckets < gradients ? buckets : gradients;
+	twice = buckets < gradients ? buckets : gradients;
+	if (a->failure->phase == PHASE_OPTIMIZER && twice > buckets / 8 && buckets > gradients + gradients / 20)
+		idle = buckets - gradients;
+	f->bytes = twice + idle;
 	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / 8)
 		return false;
 	autopsy_at_place(a, f, a->block[largest].place);
-	autopsy_say(f, "Gradients are there twice: %s of their own, and %s in the buckets of DDP.",
-		    human_bytes(size, gradients), human_bytes(other, buckets));
-	if (a->failure->phase == PHASE_OPTIMIZER && buckets > gradients + gradients / 20)
-		autopsy_evidence(f, "%s of the buckets are for parameters that got no gradient",
-				 human_bytes(size, buckets - gradients));
-	autopsy_advise(f, "DistributedDataParallel(gradient_as_bucket_view=True) takes %s less",
-		       human_bytes(size, f->bytes));
+	autopsy_say(f, "Gradients are there twice: %s of their own, and %s in the buckets of DDP%s%s%s.",
+		    human_bytes(size, gradients), human_bytes(other, buckets), idle ? ", " : "",
+		    idle ? human_bytes(rest, idle) : "", idle ? " of them for parameters that got no gradient" : "");
+	autopsy_advise(f, "DistributedDataParallel(gradient_as_bucket_view=True) takes %s less", human_bytes(size, twice));
+	if (idle)
+		autopsy_advise(f, "requires_grad_(False) on what gets no gradient keeps %s out of the buckets",
+			       human_bytes(size, idle));
 	return true;
 }

@@ -69,9 +69,10 @@ def test_gradients_are_there_twice(vramtrace, tmp_path):
     (finding,) = [f for f in told["findings"] if f["cause"] == "ddp_buckets"]
     (line,) = [i for i, text in enumerate(SCRIPT.read_text().splitlines(), 1) if text.endswith("# planted: buckets")]
     assert (finding["site"]["file"], finding["site"]["line"]) == (str(SCRIPT), line)
-    gradients = 12 * (4096 * 4096 + 4096) * 4
-    assert gradients <= finding["bytes"] <= gradients + 12 * 512
-    assert "are for parameters that got no gradient" in finding["evidence"][1]
+    layer = (4096 * 4096 + 4096) * 4
+    assert 14 * layer <= finding["bytes"] <= 14 * layer + 14 * 512
+    assert "of DDP, 128 MiB of them for parameters that got no gradient" in finding["evidence"][0]
+    assert finding["advice"][1].endswith("keeps 128 MiB out of the buckets")
 
 
 def planted(script, mark):
