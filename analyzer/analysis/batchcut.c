@@ -213,6 +213,15 @@ static bool is_parameter_like(const struct batchcut *c, const struct advice_job 
 	       has_parameter(j, j->blocks.block[i].module, s);
 }
 
+/* A vector that is made beside forward, and is longer than what is known of the batch: a table, not one of its samples. */
+static bool is_table(const struct batchcut *c, const struct tfmt_shape *s, enum phase phase)
+{
+	uint64_t tokens = c->batch * c->length;
+
+	return phase == PHASE_OTHER && s->nr_dims == 1 && s->dims[0] != c->batch && !has_rows(c, s->dims[0]) &&
+	       !(tokens && s->dims[0] % tokens == 0);
+}
+
 /* Can the block hold something of the batch at all? */
 static bool is_of_step(const struct batchcut *c, const struct advice_job *j, size_t i)
 {
@@ -223,7 +232,7 @@ static bool is_of_step(const struct batchcut *c, const struct advice_job *j, siz
 		return false;
 	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_INPUT && b->category != CATEGORY_TEMPORARY)
 		return false;
-	return !is_parameter_like(c, j, i);
+	return !is_parameter_like(c, j, i) && !is_table(c, &j->shape[i], b->life.birth.phase);
 }
 
 /*

@@ -272,6 +272,25 @@ def test_batch_is_that_of_padded_sequences(vramtrace, tmp_path):
     assert re.match(r"\d+ x batch \d+, accumulated at padded.py:8", rows["accumulation"]["title"])
 
 
+def test_table_beside_the_model_is_no_batch(vramtrace, tmp_path):
+    """A table that each step makes anew is a multiple of the batch long, by chance: smaller batches leave it as it is."""
+    script = tmp_path / "table.py"
+    script.write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "net = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).cuda()\n"
+        "optimizer = torch.optim.AdamW(net.parameters())\n"
+        "for _ in range(4):\n"
+        "    net(torch.randn(256, 1024, device='cuda')).square().mean().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+        "    table = torch.randn(64 << 20, device='cuda')\n"
+    )
+    recording = vramtrace.record(tmp_path / "table.vtr", python(script), options=QUICK)
+    told = vramtrace.json("advise", "--always", recording.path)["advice"]
+    assert told and not [row for row in told if row["kind"] in ("accumulation", "smaller_batch")], told
+
+
 def test_pages_of_a_failure(vramtrace, tmp_path):
     """oom and report have the same advice as advise, and keep to the screen."""
     failed = run_in_3_gib(vramtrace, tmp_path / "failed.vtr", FITS["smaller_batch"][0])
