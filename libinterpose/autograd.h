@@ -31,6 +31,7 @@ struct running_node {
 	uint32_t stack;             /* its stack id once somebody has asked for it, else 0 ... */
 	uint32_t generation;        /* ... in this process (struct ip_recorder) */
 	uint32_t made_stack;        /* as struct ip_thread's, of what runs inside */
+	const void *held_before;    /* pyframes_hold() */
 };
 
 /*

@@ -302,11 +302,6 @@ uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *c
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
 }
 
-bool callstack_finalizing(void)
-{
-	return pyframes_finalizing();
-}
-
 const char *callstack_python_support(void)
 {
 	return pyframes_support();

@@ -57,9 +57,6 @@ uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, boo
  */
 uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller);
 
-/* The interpreter is finalising or finalised: what happens now is no longer the program's own doing. */
-bool callstack_finalizing(void);
-
 /* For info: "supported: 3.11.7", "unsupported: Python 3.7.1, why", "no Python". Static storage. */
 const char *callstack_python_support(void);
 bool callstack_native_available(void);

@@ -64,6 +64,7 @@ EXECUTE(_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2
 static void node_end(const struct running_node *r)
 {
 	ip_tls.node = r->outer;
+	pyframes_release(r->held_before);
 }
 
 /* void torch::autograd::Engine::evaluate_function(graph_task, Node *, InputBuffer &, ready_queue) */
@@ -73,8 +74,10 @@ static void node_end(const struct running_node *r)
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
 		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
+		const void *held_before = pyframes_hold();                                                  \
 		__attribute__((cleanup(node_end))) struct running_node r = {                                \
 			.node = node,                                                                       \
+			.held_before = held_before,                                                         \
 			.frame = pyframes_newest(),                                                         \
 			.outer = ip_tls.node,                                                               \
 			.depth = ip_tls.node ? ip_tls.node->depth + 1 : 0,                                  \
@@ -103,18 +106,19 @@ static uint64_t torch_thread(struct ip_thread *t)
 
 static void node_made(uint64_t number)
 {
-	int saved = errno;
 	struct ip_thread *t = ip_thread_get(); /* no event: nothing is lost with it */
+	uint32_t stack;
+	int saved;
 
-	if (t) {
-		t->busy = true;
-		uint32_t stack = autograd_python_stack(t->stacks);
-
-		*autograd_made_stack(t) = stack;
-		autograd_made(torch_thread(t), number, stack);
-		t->busy = false;
-	}
-	errno = saved;
+	if (!t)
+		return;
+	saved = *t->errno_at;
+	t->busy = true;
+	stack = autograd_python_stack(t->stacks);
+	*autograd_made_stack(t) = stack;
+	autograd_made(torch_thread(t), number, stack);
+	t->busy = false;
+	*t->errno_at = saved;
 }
 
 /*

@@ -148,11 +148,9 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 			 uint64_t address, uint64_t bytes, uint64_t reserved)
 {
 	struct ip_thread *t = NULL;
-	int saved;
 
 	if (device.type != TORCH_CUDA && device.type != TORCH_HIP)
 		return;
-	saved = errno;
 	if (ip_state() == IP_RECORDING && device.index >= 0 && device.index < TFMT_NR_DEVICES)
 		t = ip_thread_get();
 	if (!t) {
@@ -166,6 +164,7 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 			.aux = reserved,
 			.flags = ip_tls.node ? TFMT_FLAG_BACKWARD : 0,
 		};
+		int saved = *t->errno_at;
 
 		t->busy = true;
 		if (kind != TFMT_TENSOR_FREE) {
@@ -179,8 +178,8 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 		ip_record(t, &ev);
 		t->caller = NULL;
 		t->busy = false;
+		*t->errno_at = saved;
 	}
-	errno = saved;
 }
 
 static void memory_report(const struct unwind_registers *caller, void *address, int64_t bytes, uint64_t reserved,

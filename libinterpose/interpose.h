@@ -68,6 +68,7 @@ struct ip_thread {
 	unsigned nr_waits;   /* for which it did not move */
 	uint64_t nr_dropped; /* events for which there was no room, since the last that was recorded */
 	const void *frame;   /* of the call that made it busy */
+	int *errno_at;       /* the thread's errno: known here without a call */
 	const struct unwind_registers *caller; /* where native stacks begin; NULL = wherever they are asked for */
 	bool busy;           /* inside a hook */
 	bool is_elsewhere;   /* records what happened elsewhere: its own stack would say nothing */
@@ -100,6 +101,7 @@ struct ip_tls {
 	struct ip_thread *thread;
 	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
 	struct running_node *node;           /* the innermost autograd node that runs on this thread, or NULL */
+	const void *python_state;            /* Python's state of it, once known and there for good (pyframes.c) */
 	struct ip_streams streams;
 	uint32_t generation; /* whose state `thread` is: a fork child inherits the pointer, not the memory */
 	uint16_t origin;     /* function id of the outermost runtime call in progress, 0 = none */
@@ -211,10 +213,10 @@ void ip_thread_init(void); /* constructor */
 /* Define the calling thread anew: it has got a name. Recording, t busy. */
 void ip_thread_define(struct ip_thread *t);
 
-/* ip_thread_get() for the call at that frame, whatever there is of a state. */
+/* ip_thread_get() for the call at that frame, whatever there is of a state. Keeps errno. */
 IP_COLD struct ip_thread *ip_thread_get_slowly(const void *frame);
 
-/* A state of this thread that is not busy, made at first use; NULL when there is no ring or no memory for it. */
+/* A state of this thread that is not busy, made at first use; NULL when there is no ring or no memory. Keeps errno. */
 static inline struct ip_thread *ip_thread_get(void)
 {
 	const void *frame = __builtin_frame_address(0);

@@ -7,19 +7,22 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "interpose.h"
+
 #define WALK_MAX (1u << 20) /* no stack is deeper; a bound in case one cannot be what it seems */
 #define STATE_BYTES 4096u   /* more than a thread state has */
 #define CUT_STEP 256u       /* frames are cut in steps, so that stacks of similar depth share their nodes */
 
 static struct {
-	const struct pylayout *layout;
 	void *code_type;
 	const char *eval, *eval_end; /* _PyEval_EvalFrameDefault, as far as it is in one piece */
 	void *(*thread_state)(void);
 	int (*is_initialized)(void);
+	const char *runtime, *runtime_end; /* _PyRuntime */
 	bool was_initialized;
 	char support[128];
 } python = { .support = "no Python" };
+struct pyframes_known pyframes_known;
 
 /* ---- finding the interpreter ----------------------------------------------------------------- */
 
@@ -70,19 +73,40 @@ static void find_eval(const void *function)
 	python.eval_end = python.eval + symbol->st_size;
 }
 
+static void find_runtime(const struct pylayout *l, const void *runtime)
+{
+	const ElfW(Sym) *symbol = NULL;
+	const int *initialized;
+	Dl_info info;
+
+	if (l->runtime_initialized < 0 || !runtime ||
+	    !dladdr1(runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+		return;
+	initialized = (const int *)((const char *)runtime + l->runtime_initialized);
+	if (!python.is_initialized() != !*initialized)
+		return;
+	python.runtime = runtime;
+	python.runtime_end = python.runtime + symbol->st_size;
+	pyframes_known.initialized = initialized;
+}
+
 /* Fetch what a walk needs. NULL, or why frames of this version cannot be read. */
 static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned minor)
 {
 	const void *runtime = NULL;
+	const char *why;
 
 	python.thread_state = (void *(*)(void))dlsym(handle, "PyGILState_GetThisThreadState");
 	python.code_type = dlsym(handle, "PyCode_Type");
 	find_eval(dlsym(handle, "_PyEval_EvalFrameDefault"));
 	if (!python.thread_state || !python.code_type)
 		return "it does not export what is needed";
-	if (minor >= 13)
+	if (minor >= 11)
 		runtime = dlsym(handle, "_PyRuntime");
-	return pylayout_check(l, minor, python.code_type, runtime);
+	why = pylayout_check(l, minor, python.code_type, runtime);
+	if (!why)
+		find_runtime(l, runtime);
+	return why;
 }
 
 /*
@@ -120,7 +144,7 @@ static bool adopt(void *handle, bool must_run)
 		text_put(&text, ", ");
 		text_put(&text, why);
 	}
-	__atomic_store_n(&python.layout, why ? NULL : layout, __ATOMIC_RELEASE);
+	__atomic_store_n(&pyframes_known.layout, why ? NULL : layout, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -176,11 +200,6 @@ void pyframes_init(bool retry)
 		adopt_loaded();
 }
 
-const struct pylayout *pyframes_layout(void)
-{
-	return __atomic_load_n(&python.layout, __ATOMIC_ACQUIRE);
-}
-
 void *pyframes_code_type(void)
 {
 	return python.code_type;
@@ -191,10 +210,20 @@ const char *pyframes_support(void)
 	return python.support;
 }
 
+static inline bool within(const void *p, uint64_t low, uint64_t high)
+{
+	return (uintptr_t)p >= low && (uintptr_t)p < high;
+}
+
 static inline void note_initialized(void)
 {
 	if (!__atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED))
 		__atomic_store_n(&python.was_initialized, true, __ATOMIC_RELAXED);
+}
+
+static inline bool is_initialized(void)
+{
+	return pyframes_known.initialized ? __atomic_load_n(pyframes_known.initialized, __ATOMIC_RELAXED) : python.is_initialized();
 }
 
 /* Py_FinalizeEx ends the state of being initialised in the moment in which it begins to finalise. */
@@ -202,10 +231,51 @@ bool pyframes_finalizing(void)
 {
 	if (!python.is_initialized)
 		return false;
-	if (!python.is_initialized())
+	if (!is_initialized())
 		return __atomic_load_n(&python.was_initialized, __ATOMIC_RELAXED);
 	note_initialized();
 	return false;
+}
+
+/*
+ * The calling thread's state, NULL without one. The interpreter's first thread has its own inside the runtime. (Where an
+ * embedder swaps that thread over to a sub-interpreter, the frames are still those of the first, which wait meanwhile.)
+ */
+static const void *thread_state(void)
+{
+	const void *state = ip_tls.python_state;
+
+	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
+	if (!pyframes_layout() || !is_initialized())
+		return NULL;
+	if (state)
+		return state;
+	note_initialized();
+	state = python.thread_state();
+	if (within(state, (uintptr_t)python.runtime, (uintptr_t)python.runtime_end))
+		ip_tls.python_state = state;
+	return state;
+}
+
+const void *pyframes_hold(void)
+{
+	const void *before = ip_tls.python_state;
+
+	if (!before && pyframes_known.initialized) {
+		const void *state = thread_state();
+
+		/* The first thread's stays. */
+		before = ip_tls.python_state;
+		ip_tls.python_state = state;
+	}
+	return before;
+}
+
+const void *pyframes_newest_asked(void)
+{
+	const void *state = thread_state();
+
+	return state ? pyframe_newest_of(pyframes_layout(), state) : NULL;
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
@@ -233,15 +303,6 @@ static inline int read_frame(const struct pylayout *l, const void *frame, struct
 	return out->position >= py_int(code, l->code_traceable);
 }
 
-static const void *newest_frame(const struct pylayout *l, const void *state)
-{
-	const void *frame = py_pointer(state, l->state_frame);
-
-	if (frame && l->cframe_frame >= 0)
-		frame = py_pointer(frame, l->cframe_frame);
-	return frame;
-}
-
 /*
  * `total` frames were met: the first PYFRAMES_NEWEST are in place, `tail` holds the last PYFRAMES_OLDEST in
  * slots total modulo their number. Appends the tail and cuts the middle out.
@@ -261,19 +322,6 @@ static void keep_ends(struct pyframes *out, const struct pyframe *tail, uint32_t
 	for (uint32_t i = 0; i < nr_tail; i++)
 		out->frame[nr_newest + i] = tail[(total - nr_tail + i) % PYFRAMES_OLDEST];
 	out->nr = nr_newest + nr_tail;
-}
-
-const void *pyframes_newest(void)
-{
-	const struct pylayout *l = pyframes_layout();
-	const void *state;
-
-	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
-	if (!l || !python.is_initialized())
-		return NULL;
-	note_initialized();
-	state = python.thread_state();
-	return state ? newest_frame(l, state) : NULL;
 }
 
 bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
@@ -309,11 +357,6 @@ bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
 
 /* ---- native frames that run Python ----------------------------------------------------------------- */
 
-static inline bool within(const void *p, uint64_t low, uint64_t high)
-{
-	return (uintptr_t)p >= low && (uintptr_t)p < high;
-}
-
 /*
  * A call of the interpreter's loop keeps a record of its own on the C stack: a cframe, or a shim among the
  * frames.
@@ -329,7 +372,7 @@ bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high)
 		return true;
 	if (l->state_anchor >= 0) {
 		/* The last one is part of the thread state, and leads nowhere. */
-		uint64_t state = (uintptr_t)python.thread_state();
+		uint64_t state = (uintptr_t)thread_state();
 
 		anchor = py_pointer((const void *)(uintptr_t)state, l->state_anchor);
 		for (; anchor && !within(anchor, state, state + STATE_BYTES);

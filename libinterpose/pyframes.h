@@ -3,8 +3,8 @@
  * pyframes: the calling thread's Python frames, read from the interpreter's structures without the GIL.
  *
  * Only the thread itself pushes and pops its frames, so its own chain is stable while a hook runs on it,
- * whether it holds the GIL or not. The one call into Python is PyGILState_GetThisThreadState, which reads
- * a thread-local; nothing here locks, allocates or writes to memory of the program.
+ * whether it holds the GIL or not. The only calls into Python are PyGILState_GetThisThreadState, which reads
+ * a thread-local, and Py_IsInitialized; nothing here locks, allocates or writes to memory of the program.
  */
 #ifndef IP_PYFRAMES_H
 #define IP_PYFRAMES_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "interpose.h"
 #include "pylayout.h"
 
 #define PYFRAMES_NEWEST 1024 /* frames kept of a deep stack: these many at its leaf */
@@ -37,8 +38,18 @@ struct pyframes {
  */
 void pyframes_init(bool retry);
 
+/* Of the interpreter, stored once when it is found. */
+struct pyframes_known {
+	const struct pylayout *layout;
+	const int *initialized; /* what Py_IsInitialized() returns, where that can be read: Python 3.11 and later */
+};
+extern struct pyframes_known pyframes_known;
+
 /* The layout in use, NULL if Python frames cannot be read in this process. */
-const struct pylayout *pyframes_layout(void);
+static inline const struct pylayout *pyframes_layout(void)
+{
+	return __atomic_load_n(&pyframes_known.layout, __ATOMIC_ACQUIRE);
+}
 
 /* PyCode_Type of the interpreter in use. */
 void *pyframes_code_type(void);
@@ -50,10 +61,26 @@ void *pyframes_code_type(void);
 bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high);
 
 /*
+ * Python's state of the calling thread is asked for at each look, for it can go: a call from native code may bring one
+ * and take it along. Kept as ip_tls.python_state is only one that cannot: the interpreter's first thread has its own in
+ * memory that never goes, and inside a call it is somebody's further up the stack.
+ *
+ * Between pyframes_hold() and pyframes_release() of what it returned, in a function and before its return, the
+ * state that there is at the beginning is known.
+ */
+const void *pyframes_hold(void);
+
+static inline void pyframes_release(const void *held_before)
+{
+	ip_tls.python_state = held_before;
+}
+
+/*
  * The calling thread's newest frame (an object of the interpreter's), NULL where pyframes_capture() finds
  * none.
  */
-const void *pyframes_newest(void);
+const void *pyframes_newest_asked(void);
+static inline const void *pyframes_newest(void);
 
 /*
  * Fill *out with the calling thread's frames, from `from` (NULL: the newest) to the one before `until`
@@ -63,7 +90,7 @@ const void *pyframes_newest(void);
  */
 bool pyframes_capture(struct pyframes *out, const void *from, const void *until);
 
-/* The interpreter is finalising, or was initialised and is so no more. */
+/* The interpreter is finalising, or was initialised and is so no more: what happens is not the program's own doing. */
 bool pyframes_finalizing(void);
 
 /* "supported: 3.11.7", "unsupported: Python 3.7.1 ...", "no Python". Static storage. */
@@ -93,6 +120,27 @@ static inline bool pyframe_is_shim(const struct pylayout *l, uint8_t owner)
 static inline bool pyframe_is_entry(const struct pylayout *l, const void *frame)
 {
 	return l->frame_owner < 0 || (l->frame_entry >= 0 && *((const uint8_t *)frame + l->frame_entry));
+}
+
+static inline const void *pyframe_newest_of(const struct pylayout *l, const void *state)
+{
+	const void *frame = py_pointer(state, l->state_frame);
+
+	if (frame && l->cframe_frame >= 0)
+		frame = py_pointer(frame, l->cframe_frame);
+	return frame;
+}
+
+static inline const void *pyframes_newest(void)
+{
+	const void *state = ip_tls.python_state;
+
+	if (!state)
+		return pyframes_newest_asked();
+	/* Thread states are freed during finalisation, which this announces before it begins. */
+	if (!__atomic_load_n(pyframes_known.initialized, __ATOMIC_RELAXED))
+		return NULL;
+	return pyframe_newest_of(pyframes_known.layout, state);
 }
 
 static inline int32_t pyframe_position(const struct pylayout *l, const void *frame, const void *code)

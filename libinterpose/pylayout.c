@@ -32,21 +32,21 @@ static const struct pylayout layouts[] = {
 /*           state         frame                         shim entry anchor     str
              frame cframe  back code position owner                 newest back ascii wide
              code
-             file name line table body traceable version fixed position lines  tag fixed words */
+             file name line table body traceable version fixed init position lines  tag fixed words */
 /* 3.8  */ { 24,   -1,     24,  32,  104,     -1,   0,   -1,   -1,   -1,  48,   72,
-             104, 112, 40,  120,  -1,  -1,       -1,     16,   BYTES,   LNOTAB, 0,  fixed_14 },
+             104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  BYTES,   LNOTAB, 0,  fixed_14 },
 /* 3.9  */ { 24,   -1,     24,  32,  104,     -1,   0,   -1,   -1,   -1,  48,   72,
-             104, 112, 40,  120,  -1,  -1,       -1,     16,   BYTES,   LNOTAB, 0,  fixed_14 },
+             104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  BYTES,   LNOTAB, 0,  fixed_14 },
 /* 3.10 */ { 24,   -1,     24,  32,  96,      -1,   0,   -1,   48,   8,   48,   72,
-             104, 112, 40,  120,  -1,  -1,       -1,     16,   UNITS,   PEP626, 0,  fixed_14 },
+             104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  UNITS,   PEP626, 0,  fixed_14 },
 /* 3.11 */ { 56,   8,      48,  32,  56,      69,   127, 68,   56,   16,  48,   72,
-             112, 128, 72,  136,  184, 168,      -1,     24,   POINTER, PEP657, 0,  fixed_warm },
+             112, 128, 72,  136,  184, 168,      -1,     24,   16,  POINTER, PEP657, 0,  fixed_warm },
 /* 3.12 */ { 56,   0,      8,   0,   56,      70,   3,   -1,   -1,   -1,  40,   56,
-             112, 128, 68,  136,  192, 176,      92,     24,   POINTER, PEP657, 0,  fixed_15 },
+             112, 128, 68,  136,  192, 176,      92,     24,   16,  POINTER, PEP657, 0,  fixed_15 },
 /* 3.13 */ { 72,   -1,     8,   0,   56,      70,   3,   -1,   -1,   -1,  40,   56,
-             112, 128, 68,  136,  200, 184,      92,     24,   POINTER, PEP657, 0,  fixed_15 },
+             112, 128, 68,  136,  200, 184,      92,     24,   600, POINTER, PEP657, 0,  fixed_15 },
 /* 3.14 */ { 72,   -1,     8,   0,   56,      74,   3,   -1,   -1,   -1,  40,   56,
-             112, 128, 68,  136,  208, 192,      92,     24,   POINTER, PEP657, 3,  fixed_15 },
+             112, 128, 68,  136,  208, 192,      92,     24,   776, POINTER, PEP657, 3,  fixed_15 },
 };
 /* clang-format on */
 
@@ -78,6 +78,7 @@ static const struct debug_offset debug_offsets[] = {
 };
 #define RUNTIME_VERSION 8        /* u64, PY_VERSION_HEX */
 #define RUNTIME_FREE_THREADED 16 /* u64 */
+#define RUNTIME_FINALIZING 32    /* u64: offset of the pointer behind the int `initialized` */
 
 /* PyTypeObject and PyMemberDef, the same in every version. */
 #define TYPE_BASICSIZE 32
@@ -101,6 +102,8 @@ static const char *check_runtime(const struct pylayout *l, unsigned minor, const
 		return "its debug offsets are those of another version";
 	if (py_long(runtime, RUNTIME_FREE_THREADED))
 		return "builds without the GIL cannot be read";
+	if (py_long(runtime, RUNTIME_FINALIZING) != l->runtime_initialized + (int)sizeof(void *))
+		return "its debug offsets differ from those known";
 
 	for (size_t i = 0; i < sizeof(debug_offsets) / sizeof(debug_offsets[0]); i++) {
 		const struct debug_offset *d = &debug_offsets[i];

@@ -52,6 +52,7 @@ struct pylayout {
 	int16_t code_traceable; /* int: code units before this one are set-up, not shown; -1 = none */
 	int16_t code_version;   /* u32: unique to the object unless 0; -1 = none */
 	int16_t code_fixed;     /* PYLAYOUT_FIXED_WORDS words that identify it begin here */
+	int16_t runtime_initialized; /* _PyRuntime: int, Py_IsInitialized(); -1 = it holds no thread state */
 	uint8_t position;       /* enum pyposition */
 	uint8_t lines;          /* enum tfmt_line_table */
 	uint8_t code_tag;       /* low bits of the code pointer that are not address */
@@ -63,7 +64,7 @@ const struct pylayout *pylayout_of(unsigned minor);
 
 /*
  * Compare a row with the interpreter in this process: the members and size that code_type (PyCode_Type)
- * declares and, from 3.13 on, the debug offsets at runtime (_PyRuntime; may be NULL before). Reads memory
+ * declares and, from 3.13 on, the debug offsets at runtime (_PyRuntime; may be NULL before 3.11). Reads memory
  * only. Returns NULL if all agree, else why the row cannot be used.
  */
 const char *pylayout_check(const struct pylayout *l, unsigned minor, const void *code_type,

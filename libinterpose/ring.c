@@ -8,6 +8,7 @@
 #include "callstack.h"
 #include "env.h"
 #include "interpose.h"
+#include "pyframes.h"
 
 /* Between looks whether there is room: longer each time, for many threads that look take the drain's time. */
 #define PAUSE_MIN_NS 50000u
@@ -180,7 +181,7 @@ void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 		publish_dropped(t);
 	c = capture_stacks(t, ev);
 	/* A stack of Python's says that it is not. */
-	if ((c.python < TFMT_STACK_FIRST || ip_tls.node) && callstack_finalizing())
+	if ((c.python < TFMT_STACK_FIRST || ip_tls.node) && pyframes_finalizing())
 		c.flags |= TFMT_FLAG_TEARDOWN;
 	publish(t, ev, c);
 	if (used == IP_RING_CAPACITY / 2)

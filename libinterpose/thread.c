@@ -141,6 +141,7 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	t->busy = true;
 	t->stuck_tail = UINT64_MAX;
 	t->frame = frame;
+	t->errno_at = &errno;
 	ip_tls.generation = ip_recorder->generation;
 	*where = t;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -189,7 +190,7 @@ static bool is_left(struct ip_thread *t, const void *frame)
 	       atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
 }
 
-struct ip_thread *ip_thread_get_slowly(const void *frame)
+static struct ip_thread *state_not_busy(const void *frame)
 {
 	struct ip_thread **where = &ip_tls.thread;
 
@@ -210,6 +211,15 @@ struct ip_thread *ip_thread_get_slowly(const void *frame)
 			where = &t->nested;
 	}
 	return NULL;
+}
+
+struct ip_thread *ip_thread_get_slowly(const void *frame)
+{
+	int saved = errno;
+	struct ip_thread *t = state_not_busy(frame);
+
+	errno = saved;
+	return t;
 }
 
 struct ip_thread *ip_event_thread(void)

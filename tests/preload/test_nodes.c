@@ -63,12 +63,8 @@ void *torch_function_resolve(struct real_function *f, const void *wrapper)
 	return strcmp(f->symbol, "THPFunctionType") ? NULL : (void *)(uintptr_t)function_type;
 }
 
-const struct pylayout *pyframes_layout(void)
-{
-	static const struct pylayout layout;
-
-	return &layout;
-}
+static const struct pylayout layout;
+struct pyframes_known pyframes_known = { .layout = &layout };
 
 uint32_t ip_string_few(const char *text, size_t len)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that loads its interpreter privately while it runs: embedder LIBPYTHON LIBSTACKPROBE. Frees an
- * object in Python code, whose destructor captures, and prints what interpreter was found and the depth seen.
+ * A program that loads its interpreter privately while it runs: embedder LIBPYTHON LIBSTACKPROBE. Three times, in an
+ * interpreter that begins and ends, frees an object in Python code, whose destructor captures. Prints the depths seen,
+ * and what interpreter was found.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -45,20 +46,13 @@ static unsigned depth(void *probe, uint32_t id)
 	return n;
 }
 
-int main(int argc, char **argv)
+/* Frees the object in an interpreter that begins and ends; also looks where there is none any more. */
+static void live(void *python, void *probe)
 {
-	void *python = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	void *probe = argc == 3 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
 	void *capsule, *module;
 
-	if (!python || !probe) {
-		fprintf(stderr, "embedder: %s\n", dlerror());
-		return 2;
-	}
 	CALL(python, void (*)(void), Py_Initialize)();
 	CALL(probe, void (*)(void), probe_start)();
-	puts(CALL(probe, const char *(*)(void), probe_support)());
-
 	capsule = CALL(python, void *(*)(void *, const char *, void (*)(void)), PyCapsule_New)(
 		&module, NULL, function(probe, "probe_capsule"));
 	module = CALL(python, void *(*)(const char *), PyImport_AddModule)("__main__");
@@ -66,5 +60,22 @@ int main(int argc, char **argv)
 	CALL(python, void (*)(void *), Py_DecRef)(capsule);
 	CALL(python, int (*)(const char *, void *), PyRun_SimpleStringFlags)(program, NULL);
 	printf("%u frames\n", depth(probe, CALL(probe, uint32_t(*)(void), probe_capsule_stack)()));
+	CALL(python, int (*)(void), Py_FinalizeEx)();
+	CALL(probe, void (*)(void *), probe_capsule)(NULL);
+	printf("then %u\n", depth(probe, CALL(probe, uint32_t(*)(void), probe_capsule_stack)()));
+}
+
+int main(int argc, char **argv)
+{
+	void *python = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	void *probe = argc == 3 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	if (!python || !probe) {
+		fprintf(stderr, "embedder: %s\n", dlerror());
+		return 2;
+	}
+	for (int i = 0; i < 3; i++)
+		live(python, probe);
+	puts(CALL(probe, const char *(*)(void), probe_support)());
 	return 0;
 }

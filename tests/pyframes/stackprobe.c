@@ -14,6 +14,7 @@
 
 #include "libinterpose/callstack.h"
 #include "libinterpose/interpose.h"
+#include "libinterpose/pyframes.h"
 #include "libinterpose/unwind.h"
 
 #define DEFINITIONS_MAX (1u << 20)
@@ -27,6 +28,7 @@ static _Atomic(struct definition *) defined[2][DEFINITIONS_MAX]; /* frames, code
 static _Atomic uint32_t nr_defined[2];
 static _Atomic bool refusing;
 static __thread struct callstack *stacks;
+__thread struct ip_tls ip_tls;
 
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 {
@@ -91,7 +93,7 @@ const char *probe_support(void)
 
 int probe_finalizing(void)
 {
-	return callstack_finalizing();
+	return pyframes_finalizing();
 }
 
 /* From now on no definition is committed, as with a full definition ring. */
@@ -247,7 +249,7 @@ void probe_spin(void)
 {
 	for (;;) {
 		probe_python();
-		callstack_finalizing();
+		pyframes_finalizing();
 	}
 }
 

@@ -368,16 +368,17 @@ struct stored {
 	int file, name, line, table, basicsize;     /* PyCode_Type.tp_members, tp_basicsize */
 	int frame, back, code, position, owner;     /* frame: in the thread state */
 	int ascii_size;
+	int finalizing; /* in _PyRuntime, behind `initialized` */
 };
 
 static const struct stored stored[] = {
-	{ 8, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48 },
-	{ 9, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48 },
-	{ 10, 104, 112, 40, 120, 0, 24, 24, 32, 96, -1, 48 },
-	{ 11, 112, 128, 72, 136, 184, 56, 48, 32, 56, 69, 48 },
-	{ 12, 112, 128, 68, 136, 192, 56, 8, 0, 56, 70, 40 },
-	{ 13, 112, 128, 68, 136, 200, 72, 8, 0, 56, 70, 40 },
-	{ 14, 112, 128, 68, 136, 208, 72, 8, 0, 56, 74, 40 },
+	{ 8, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48, 0 },
+	{ 9, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48, 0 },
+	{ 10, 104, 112, 40, 120, 0, 24, 24, 32, 96, -1, 48, 0 },
+	{ 11, 112, 128, 72, 136, 184, 56, 48, 32, 56, 69, 48, 24 },
+	{ 12, 112, 128, 68, 136, 192, 56, 8, 0, 56, 70, 40, 24 },
+	{ 13, 112, 128, 68, 136, 200, 72, 8, 0, 56, 70, 40, 608 },
+	{ 14, 112, 128, 68, 136, 208, 72, 8, 0, 56, 74, 40, 784 },
 };
 
 struct image {
@@ -393,12 +394,12 @@ static void add_member(struct image *m, int index, const char *name, int offset)
 /* PyCode_Type and _PyRuntime as that version has them. */
 static void make_image(struct image *m, const struct stored *s)
 {
-	static const int runtime_13[] = { 184, 232, 240, 248, 264, 280, 296, 304,
-					  312, 344, 360, 520, 528, 544, 552, 560 };
-	static const int runtime_14[] = { 208, 256, 264, 272, 288, 320, 336, 344,
-					  352, 384, 408, 600, 608, 624, 632, 640 };
+	static const int runtime_13[] = { 184, 232, 240, 248, 264, 280, 296, 304, 312,
+					  344, 360, 520, 528, 544, 552, 560, 32 };
+	static const int runtime_14[] = { 208, 256, 264, 272, 288, 320, 336, 344, 352,
+					  384, 408, 600, 608, 624, 632, 640, 32 };
 	const int value[] = { s->frame, s->back, s->code, s->position, s->owner, s->file, s->name, s->table,
-			      s->line, s->basicsize, 8, 16, 32, 32, 16, s->ascii_size };
+			      s->line, s->basicsize, 8, 16, 32, 32, 16, s->ascii_size, s->finalizing };
 
 	memset(m, 0, sizeof(*m));
 	put64(m->type, 32, s->basicsize ? (uint64_t)s->basicsize : 176);
@@ -410,7 +411,7 @@ static void make_image(struct image *m, const struct stored *s)
 	add_member(m, 4, s->minor >= 10 ? "co_linetable" : "co_lnotab", s->table);
 	memcpy(m->runtime, "xdebugpy", 8);
 	put64(m->runtime, 8, 0x03000000ull | s->minor << 16 | 0x02f0);
-	for (int i = 0; i < 16; i++)
+	for (size_t i = 0; i < sizeof(value) / sizeof(value[0]); i++)
 		put64(m->runtime, s->minor == 13 ? runtime_13[i] : runtime_14[i], (uint64_t)value[i]);
 }
 
@@ -438,6 +439,7 @@ static void test_layouts_are_those_stored(void **state)
 		assert_int_equal(l->frame_position, s->position);
 		assert_int_equal(l->frame_owner, s->owner);
 		assert_int_equal(l->str_ascii, s->ascii_size);
+		assert_int_equal(l->runtime_initialized, s->finalizing ? s->finalizing - 8 : -1);
 		if (s->basicsize)
 			assert_int_equal(l->code_traceable, s->basicsize - 16);
 	}
@@ -478,6 +480,9 @@ static void test_a_layout_that_differs_is_refused(void **state)
 		assert_non_null(check(&m, s));
 		make_image(&m, s);
 		m.runtime[s->minor == 13 ? 184 : 208] += 8;
+		assert_non_null(check(&m, s));
+		make_image(&m, s);
+		m.runtime[32] += 8;
 		assert_non_null(check(&m, s));
 		assert_non_null(pylayout_check(pylayout_of(s->minor), s->minor, m.type, NULL));
 	}
