@@ -2,6 +2,7 @@
 /* A model's size from its config.json; see modelconfig.h. */
 #include "analyzer/modelconfig.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -72,10 +73,10 @@ static bool is_latent(const struct family *f)
 /* DeepSeek's. What is cached of it is heads' keys and values, of different sizes: head_dim is their mean. */
 static double latent_attention_of(struct modelconfig *m, const struct family *f, const struct modelkeys *k)
 {
-	double rope = modelkeys_number(k, 64, "qk_rope_head_dim", NULL, NULL);
-	double nope = modelkeys_number(k, 128, "qk_nope_head_dim", NULL, NULL);
-	double value = modelkeys_number(k, 128, "v_head_dim", NULL, NULL);
-	double rank = modelkeys_number(k, 512, "kv_lora_rank", NULL, NULL), q_rank = 0, q, kv;
+	double rope = modelkeys_size(k, 64, "qk_rope_head_dim", NULL, NULL);
+	double nope = modelkeys_size(k, 128, "qk_nope_head_dim", NULL, NULL);
+	double value = modelkeys_size(k, 128, "v_head_dim", NULL, NULL);
+	double rank = modelkeys_size(k, 512, "kv_lora_rank", NULL, NULL), q_rank = 0, q, kv;
 
 	m->kv_heads = m->heads;
 	m->head_dim = (nope + rope + value) / 2;
@@ -114,7 +115,7 @@ static const struct mixture *mixture_of(const struct family *f)
 static double dense_layers(const struct modelconfig *m, const struct modelkeys *k, double first)
 {
 	struct json_object *only = modelkeys_find(k, "mlp_only_layers");
-	double step = modelkeys_number(k, 1, "decoder_sparse_step", NULL, NULL), dense = 0;
+	double step = modelkeys_size(k, 1, "decoder_sparse_step", NULL, NULL), dense = 0;
 
 	if (step > 1)
 		dense = m->layers - floor(m->layers / step);
@@ -132,6 +133,8 @@ static double mlps_of(const struct modelconfig *m, const struct family *f, const
 	double top = modelkeys_number(k, x->top, "num_experts_per_tok", NULL, NULL), inter, shared, dense, each, layer;
 
 	*idle = 0;
+	if (experts > 0 && top > experts)
+		*k->wrong = "num_experts_per_tok";
 	if (!(experts > 0))
 		return m->layers * mlp_of(f, m->hidden, m->inter);
 	inter = modelkeys_number(k, x->inter > 0 ? x->inter : m->inter, "moe_intermediate_size", NULL, NULL);
@@ -209,16 +212,18 @@ static double opt_differs(const struct modelconfig *m, const struct family *f, c
 
 static void read_sizes(struct modelconfig *m, const struct family *f, const struct modelkeys *k)
 {
-	m->hidden = modelkeys_number(k, f->hidden, "hidden_size", "n_embd", "d_model");
-	m->layers = modelkeys_number(k, f->layers, "num_hidden_layers", "n_layer", "n_layers");
-	m->heads = modelkeys_number(k, f->heads, "num_attention_heads", "n_head", "n_heads");
-	m->vocab = modelkeys_number(k, f->vocab, "vocab_size", NULL, NULL);
+	m->hidden = modelkeys_size(k, f->hidden, "hidden_size", "n_embd", "d_model");
+	m->layers = modelkeys_size(k, f->layers, "num_hidden_layers", "n_layer", "n_layers");
+	m->heads = modelkeys_size(k, f->heads, "num_attention_heads", "n_head", "n_heads");
+	m->vocab = modelkeys_size(k, f->vocab, "vocab_size", NULL, NULL);
 	m->inter =
-		modelkeys_number(k, f->inter > 0 ? f->inter : 4 * m->hidden, "intermediate_size", "n_inner", "ffn_dim");
-	m->kv_heads = modelkeys_number(k, f->kv > 0 ? f->kv : m->heads, "num_key_value_heads", NULL, NULL);
+		modelkeys_size(k, f->inter > 0 ? f->inter : 4 * m->hidden, "intermediate_size", "n_inner", "ffn_dim");
+	m->kv_heads = modelkeys_size(k, f->kv > 0 ? f->kv : m->heads, "num_key_value_heads", NULL, NULL);
 	if (json_object_object_get_ex(k->object, "num_key_value_heads", NULL) &&
 	    !modelkeys_find(k, "num_key_value_heads"))
 		m->kv_heads = m->heads;
+	if (modelkeys_find(k, "num_key_value_heads") && m->kv_heads > m->heads)
+		*k->wrong = "num_key_value_heads"; /* several queries share them, never the other way round */
 	if (!strcmp(f->type, "falcon") && modelkeys_flag(k, "new_decoder_architecture", false))
 		m->kv_heads = modelkeys_number(k, m->heads, "num_kv_heads", NULL, NULL);
 	else if (!strcmp(f->type, "falcon"))
@@ -340,6 +345,13 @@ static char *read_file(const char *path, size_t *size)
 	return NULL;
 }
 
+static bool is_blank(const char *text, const char *end)
+{
+	while (text < end && isspace((unsigned char)*text))
+		text++;
+	return text >= end;
+}
+
 const char *const modelpart_names[MODELPARTS + 1] = { "language", "vision", "connector", NULL };
 
 double modelconfig_part(const struct modelconfig *m, int part)
@@ -364,6 +376,8 @@ int modelconfig_read(struct modelconfig *m, const char *path)
 		ret = CMD_TROUBLE;
 	else if (!top || !json_object_is_type(top, json_type_object))
 		ret = message_error("'%s' is no JSON object, or not a whole one", path);
+	else if (!is_blank(content + json_tokener_get_parse_end(tokener), content + size))
+		ret = message_error("'%s' goes on behind its JSON object: is it two files in one?", path);
 	if (!ret) {
 		counted = count(m, top, &wrong);
 		if (wrong)

@@ -50,11 +50,11 @@ static double language_head(const struct modelconfig *m, const struct modelkeys 
 
 static void read_text_sizes(struct modelconfig *m, const struct modelkeys *k, double vocab)
 {
-	m->hidden = modelkeys_number(k, 768, "hidden_size", NULL, NULL);
-	m->layers = modelkeys_number(k, 12, "num_hidden_layers", NULL, NULL);
-	m->heads = modelkeys_number(k, 12, "num_attention_heads", NULL, NULL);
-	m->inter = modelkeys_number(k, 3072, "intermediate_size", NULL, NULL);
-	m->vocab = modelkeys_number(k, vocab, "vocab_size", NULL, NULL);
+	m->hidden = modelkeys_size(k, 768, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_size(k, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_size(k, 12, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_size(k, 3072, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_size(k, vocab, "vocab_size", NULL, NULL);
 	m->is_encoder = true;
 }
 
@@ -115,11 +115,11 @@ static void count_distilbert(struct modelconfig *m, const struct modelkeys *k)
 {
 	double labels = modelkeys_labels(k);
 
-	m->hidden = modelkeys_number(k, 768, "dim", "hidden_size", NULL);
-	m->layers = modelkeys_number(k, 6, "n_layers", "num_hidden_layers", NULL);
-	m->heads = modelkeys_number(k, 12, "n_heads", "num_attention_heads", NULL);
-	m->inter = modelkeys_number(k, 3072, "hidden_dim", NULL, NULL);
-	m->vocab = modelkeys_number(k, 30522, "vocab_size", NULL, NULL);
+	m->hidden = modelkeys_size(k, 768, "dim", "hidden_size", NULL);
+	m->layers = modelkeys_size(k, 6, "n_layers", "num_hidden_layers", NULL);
+	m->heads = modelkeys_size(k, 12, "n_heads", "num_attention_heads", NULL);
+	m->inter = modelkeys_size(k, 3072, "hidden_dim", NULL, NULL);
+	m->vocab = modelkeys_size(k, 30522, "vocab_size", NULL, NULL);
 	m->length = modelkeys_number(k, 512, "max_position_embeddings", NULL, NULL);
 	m->is_encoder = true;
 	m->language = (m->vocab + m->length) * m->hidden + norms(1, m->hidden) +
@@ -136,13 +136,13 @@ static void count_distilbert(struct modelconfig *m, const struct modelkeys *k)
 /* Its embeddings may be narrower than its layers; the head of a language model is as wide as they are. */
 static void count_electra(struct modelconfig *m, const struct modelkeys *k)
 {
-	double labels = modelkeys_labels(k), width = modelkeys_number(k, 128, "embedding_size", NULL, NULL), rows;
+	double labels = modelkeys_labels(k), width = modelkeys_size(k, 128, "embedding_size", NULL, NULL), rows;
 
-	m->hidden = modelkeys_number(k, 256, "hidden_size", NULL, NULL);
-	m->layers = modelkeys_number(k, 12, "num_hidden_layers", NULL, NULL);
-	m->heads = modelkeys_number(k, 4, "num_attention_heads", NULL, NULL);
-	m->inter = modelkeys_number(k, 1024, "intermediate_size", NULL, NULL);
-	m->vocab = modelkeys_number(k, 30522, "vocab_size", NULL, NULL);
+	m->hidden = modelkeys_size(k, 256, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_size(k, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_size(k, 4, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_size(k, 1024, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_size(k, 30522, "vocab_size", NULL, NULL);
 	m->length = modelkeys_number(k, 512, "max_position_embeddings", NULL, NULL);
 	m->is_encoder = true;
 	rows = m->vocab + m->length + modelkeys_number(k, 2, "type_vocab_size", NULL, NULL);
@@ -166,8 +166,8 @@ static void count_vit(struct modelconfig *m, const struct modelkeys *k)
 
 	read_text_sizes(m, k, 0);
 	h = m->vision_hidden = m->hidden;
-	m->image_size = modelkeys_number(k, 224, "image_size", NULL, NULL);
-	m->patch_size = modelkeys_number(k, 16, "patch_size", NULL, NULL);
+	m->image_size = modelkeys_size(k, 224, "image_size", NULL, NULL);
+	m->patch_size = modelkeys_size(k, 16, "patch_size", NULL, NULL);
 	side = m->patch_size > 0 ? floor(m->image_size / m->patch_size) : 0;
 	m->layers = side > 0 ? m->layers : 0; /* not even one patch: no model */
 	m->length = side * side + 1;
@@ -191,12 +191,12 @@ static void count_t5(struct modelconfig *m, const struct modelkeys *k)
 	const char *way = modelkeys_text(k, "feed_forward_proj");
 	double encoders, decoders, attention, buckets, mlp_bytes;
 
-	m->hidden = modelkeys_number(k, 512, "d_model", "hidden_size", NULL);
-	m->heads = modelkeys_number(k, is_mt5 ? 6 : 8, "num_heads", "num_attention_heads", NULL);
-	m->head_dim = modelkeys_number(k, 64, "d_kv", NULL, NULL);
-	m->inter = modelkeys_number(k, is_mt5 ? 1024 : 2048, "d_ff", NULL, NULL);
-	m->vocab = modelkeys_number(k, is_mt5 ? 250112 : 32128, "vocab_size", NULL, NULL);
-	encoders = modelkeys_number(k, is_mt5 ? 8 : 6, "num_layers", "num_hidden_layers", NULL);
+	m->hidden = modelkeys_size(k, 512, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_size(k, is_mt5 ? 6 : 8, "num_heads", "num_attention_heads", NULL);
+	m->head_dim = modelkeys_size(k, 64, "d_kv", NULL, NULL);
+	m->inter = modelkeys_size(k, is_mt5 ? 1024 : 2048, "d_ff", NULL, NULL);
+	m->vocab = modelkeys_size(k, is_mt5 ? 250112 : 32128, "vocab_size", NULL, NULL);
+	encoders = modelkeys_size(k, is_mt5 ? 8 : 6, "num_layers", "num_hidden_layers", NULL);
 	decoders = is_class(k, "EncoderModel") ? 0 : modelkeys_number(k, encoders, "num_decoder_layers", NULL, NULL);
 	buckets = modelkeys_number(k, 32, "relative_attention_num_buckets", NULL, NULL) * m->heads;
 	m->layers = encoders + decoders;
@@ -220,11 +220,11 @@ static void read_pair(struct modelconfig *m, const struct modelkeys *k, struct p
 {
 	of->encoders = modelkeys_number(k, of->encoders, "encoder_layers", "num_hidden_layers", NULL);
 	of->decoders = modelkeys_number(k, of->decoders, "decoder_layers", NULL, NULL);
-	of->encoder_inter = modelkeys_number(k, of->inter, "encoder_ffn_dim", NULL, NULL);
-	m->hidden = modelkeys_number(k, of->hidden, "d_model", "hidden_size", NULL);
-	m->heads = modelkeys_number(k, of->heads, "encoder_attention_heads", "num_attention_heads", NULL);
-	m->vocab = modelkeys_number(k, of->vocab, "vocab_size", NULL, NULL);
-	m->inter = modelkeys_number(k, of->inter, "decoder_ffn_dim", NULL, NULL);
+	of->encoder_inter = modelkeys_size(k, of->inter, "encoder_ffn_dim", NULL, NULL);
+	m->hidden = modelkeys_size(k, of->hidden, "d_model", "hidden_size", NULL);
+	m->heads = modelkeys_size(k, of->heads, "encoder_attention_heads", "num_attention_heads", NULL);
+	m->vocab = modelkeys_size(k, of->vocab, "vocab_size", NULL, NULL);
+	m->inter = modelkeys_size(k, of->inter, "decoder_ffn_dim", NULL, NULL);
 	m->layers = of->encoders + of->decoders;
 	m->is_exact = is_class(k, "ForConditionalGeneration") || is_class(k, "Model");
 }
@@ -266,10 +266,10 @@ static void count_whisper(struct modelconfig *m, const struct modelkeys *k)
 /* Qwen2-VL's: as many patches as an image has, of which the connector makes one out of `merge` x `merge`. */
 bool modelencoders_qwen2_vision(struct modelconfig *m, const struct modelkeys *k)
 {
-	double h = modelkeys_number(k, 1280, "embed_dim", NULL, NULL);
-	double layers = modelkeys_number(k, 32, "depth", NULL, NULL);
-	double merge = modelkeys_number(k, 2, "spatial_merge_size", NULL, NULL), wide = merge * merge * h;
-	double patch = modelkeys_number(k, 14, "patch_size", NULL, NULL);
+	double h = modelkeys_size(k, 1280, "embed_dim", NULL, NULL);
+	double layers = modelkeys_size(k, 32, "depth", NULL, NULL);
+	double merge = modelkeys_size(k, 2, "spatial_merge_size", NULL, NULL), wide = merge * merge * h;
+	double patch = modelkeys_size(k, 14, "patch_size", NULL, NULL);
 	double pixels = patch * patch * modelkeys_number(k, 3, "in_channels", NULL, NULL) *
 			modelkeys_number(k, 2, "temporal_patch_size", NULL, NULL);
 
@@ -279,19 +279,19 @@ bool modelencoders_qwen2_vision(struct modelconfig *m, const struct modelkeys *k
 	m->patch_size = merge * patch; /* of a token of the language model */
 	m->vision = pixels * h + layers * encoder_layer(h, h * modelkeys_number(k, 4, "mlp_ratio", NULL, NULL));
 	m->connector = norms(1, h) + linear(wide, wide) +
-		       linear(modelkeys_number(k, 3584, "hidden_size", NULL, NULL), wide);
+		       linear(modelkeys_size(k, 3584, "hidden_size", NULL, NULL), wide);
 	m->has_vision = true;
 	return true;
 }
 
 bool modelencoders_vision(struct modelconfig *m, const struct modelkeys *k)
 {
-	double layers = modelkeys_number(k, 12, "num_hidden_layers", "depth", NULL), h, inter, patches;
+	double layers = modelkeys_size(k, 12, "num_hidden_layers", "depth", NULL), h, inter, patches;
 
-	h = modelkeys_number(k, 768, "hidden_size", "embed_dim", NULL);
-	inter = modelkeys_number(k, 4 * h, "intermediate_size", NULL, NULL);
-	m->image_size = modelkeys_number(k, 224, "image_size", NULL, NULL);
-	m->patch_size = modelkeys_number(k, 32, "patch_size", NULL, NULL);
+	h = modelkeys_size(k, 768, "hidden_size", "embed_dim", NULL);
+	inter = modelkeys_size(k, 4 * h, "intermediate_size", NULL, NULL);
+	m->image_size = modelkeys_size(k, 224, "image_size", NULL, NULL);
+	m->patch_size = modelkeys_size(k, 32, "patch_size", NULL, NULL);
 	if (!(h > 0 && layers > 0 && m->patch_size > 0 && m->image_size >= m->patch_size))
 		return false;
 	patches = pow(floor(m->image_size / m->patch_size), 2);
@@ -316,11 +316,11 @@ static void count_clip(struct modelconfig *m, const struct modelkeys *k)
 	struct modelkeys text = part_of(k, "text_config"), vision = part_of(k, "vision_config");
 	double projected = modelkeys_number(k, 512, "projection_dim", NULL, NULL);
 
-	m->hidden = modelkeys_number(&text, 512, "hidden_size", NULL, NULL);
-	m->layers = modelkeys_number(&text, 12, "num_hidden_layers", NULL, NULL);
-	m->heads = modelkeys_number(&text, 8, "num_attention_heads", NULL, NULL);
-	m->inter = modelkeys_number(&text, 2048, "intermediate_size", NULL, NULL);
-	m->vocab = modelkeys_number(&text, 49408, "vocab_size", NULL, NULL);
+	m->hidden = modelkeys_size(&text, 512, "hidden_size", NULL, NULL);
+	m->layers = modelkeys_size(&text, 12, "num_hidden_layers", NULL, NULL);
+	m->heads = modelkeys_size(&text, 8, "num_attention_heads", NULL, NULL);
+	m->inter = modelkeys_size(&text, 2048, "intermediate_size", NULL, NULL);
+	m->vocab = modelkeys_size(&text, 49408, "vocab_size", NULL, NULL);
 	m->length = modelkeys_number(&text, 77, "max_position_embeddings", NULL, NULL);
 	m->language = (m->vocab + m->length) * m->hidden + m->layers * encoder_layer(m->hidden, m->inter) +
 		      norms(1, m->hidden);

@@ -15,7 +15,8 @@ struct json_object *modelkeys_find(const struct modelkeys *k, const char *name)
 	return json_object_object_get_ex(k->object, name, &value) ? value : NULL;
 }
 
-double modelkeys_number(const struct modelkeys *k, double otherwise, const char *a, const char *b, const char *c)
+static double find_number(const struct modelkeys *k, double min, double otherwise, const char *a, const char *b,
+			  const char *c)
 {
 	const char *const names[] = { a, b, c };
 
@@ -28,13 +29,23 @@ double modelkeys_number(const struct modelkeys *k, double otherwise, const char 
 		found = json_object_get_double(value);
 		if ((!json_object_is_type(value, json_type_int) &&
 		     !json_object_is_type(value, json_type_double)) ||
-		    !(found >= 0) || found > KEY_MAX || found != floor(found)) {
+		    !(found >= min) || found > KEY_MAX || found != floor(found)) {
 			*k->wrong = names[i];
 			return otherwise;
 		}
 		return found;
 	}
 	return otherwise;
+}
+
+double modelkeys_number(const struct modelkeys *k, double otherwise, const char *a, const char *b, const char *c)
+{
+	return find_number(k, 0, otherwise, a, b, c);
+}
+
+double modelkeys_size(const struct modelkeys *k, double otherwise, const char *a, const char *b, const char *c)
+{
+	return find_number(k, 1, otherwise, a, b, c);
 }
 
 bool modelkeys_flag(const struct modelkeys *k, const char *name, bool otherwise)

@@ -19,6 +19,9 @@ struct json_object *modelkeys_find(const struct modelkeys *k, const char *name);
 
 /* The first of up to three names (NULL: fewer) that is there, a whole number of at least 0; `otherwise`: none is. */
 double modelkeys_number(const struct modelkeys *k, double otherwise, const char *a, const char *b, const char *c);
+
+/* The same, of at least 1. */
+double modelkeys_size(const struct modelkeys *k, double otherwise, const char *a, const char *b, const char *c);
 bool modelkeys_flag(const struct modelkeys *k, const char *name, bool otherwise);
 const char *modelkeys_text(const struct modelkeys *k, const char *name); /* "": none */
 

@@ -14,7 +14,9 @@
 
 #define CONTEXT_USUAL (500u << 20)
 #define LENGTH_USUAL 2048
-#define LENGTH_NOT_GIVEN INT64_MIN
+#define PATCH_USUAL 14
+#define COUNTED_MAX 0x1p60 /* bytes */
+#define NOT_GIVEN INT64_MIN
 
 enum { FP32, BF16, FP16, MIXED };
 static const char *const precision_names[] = { "fp32", "bf16", "fp16", "mixed", NULL };
@@ -93,7 +95,7 @@ static bool parse_count(const char *text, double *number)
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || !isdigit((unsigned char)*text))
+	if (end == text || !isdigit((unsigned char)*text) || tolower((unsigned char)text[1]) == 'x') /* "0x10" */
 		return false;
 	if (*end) {
 		suffix = strchr(suffixes, toupper((unsigned char)*end));
@@ -118,6 +120,11 @@ static bool parse_pair(const char *text, double *a, double *b)
 		return false;
 	*b = strtod(end + 1, &end);
 	return !*end && *a >= 1 && *b >= 1 && *a <= 1e6 && *b <= 1e6;
+}
+
+static double patch_of(const struct estimate_opts *o)
+{
+	return o->patch == NOT_GIVEN ? PATCH_USUAL : (double)o->patch;
 }
 
 static bool parse_share(const char *text, double *share)
@@ -191,13 +198,13 @@ static int check_options(const struct estimate_opts *o, const struct sizing_job 
 		int64_t value, min, max;
 	} ranges[] = {
 		{ "batch", o->batch, 1, INT64_C(1) << 40 },
-		{ "length", o->length == LENGTH_NOT_GIVEN ? 0 : o->length, 0, INT64_C(1) << 32 },
+		{ "length", o->length == NOT_GIVEN ? 0 : o->length, 0, INT64_C(1) << 32 },
 		{ "layers", o->layers, 0, 1 << 20 },
 		{ "hidden", o->hidden, 0, 1 << 28 },
 		{ "heads", o->heads, 0, 1 << 20 },
 		{ "kv-heads", o->kv_heads, 0, 1 << 20 },
-		{ "patch", o->patch, 1, 1 << 16 },
-		{ "zero", o->zero, 0, 3 },
+		{ "patch", (int64_t)patch_of(o), 1, 1 << 16 },
+		{ "zero", o->zero == NOT_GIVEN ? 0 : o->zero, 0, 3 },
 		{ "gpus", o->gpus, 1, 1 << 20 },
 		{ "tensor-parallel", o->tensor_parallel, 1, 1 << 16 },
 	};
@@ -206,8 +213,18 @@ static int check_options(const struct estimate_opts *o, const struct sizing_job 
 		if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max)
 			return opt_wrong(&estimate_help, "'--%s' cannot be %lld", ranges[i].name,
 					 (long long)ranges[i].value);
-	if (o->zero && o->gpus == 1)
+	if (o->zero > 0 && o->gpus == 1)
 		return opt_wrong(&estimate_help, "'--zero' needs '--gpus', over how many it spreads");
+	if (o->zero == NOT_GIVEN && o->gpus > 1)
+		return opt_wrong(&estimate_help, "'--gpus %lld' needs '--zero', what is spread over them",
+				 (long long)o->gpus);
+	if (o->patch != NOT_GIVEN && !o->image)
+		return opt_wrong(&estimate_help, "'--patch' needs '--image'");
+	if (o->simulate && !o->measure)
+		return opt_wrong(&estimate_help, "'--simulate' needs '--measure'");
+	if (o->kv_heads > 0 && j->heads > 0 && (double)o->kv_heads > j->heads)
+		return opt_wrong(&estimate_help, "'--kv-heads %lld' cannot be more than the %.0f heads",
+				 (long long)o->kv_heads, j->heads);
 	if ((o->eager || o->inference) && !(j->layers > 0 && j->heads > 0))
 		return opt_wrong(&estimate_help, "'--%s' needs '--layers' and '--heads', or a config",
 				 o->eager ? "eager" : "inference");
@@ -237,7 +254,7 @@ static void set_shape(struct sizing_job *j, const struct estimate_opts *o, const
 	j->layers = o->layers ? (double)o->layers : c->layers;
 	j->hidden = o->hidden ? (double)o->hidden : c->hidden;
 	j->heads = o->heads ? (double)o->heads : c->heads;
-	j->length = o->length != LENGTH_NOT_GIVEN ? (double)o->length : usual_length(c, o->image);
+	j->length = o->length != NOT_GIVEN ? (double)o->length : usual_length(c, o->image);
 	j->kv_heads = c->is_encoder                  ? 0
 		      : o->kv_heads                  ? (double)o->kv_heads
 		      : c->kv_heads > 0 && !o->heads ? c->kv_heads
@@ -261,7 +278,10 @@ static int read_texts(struct estimate *x, const struct estimate_opts *o)
 	if (o->image && !parse_pair(o->image, &width, &height))
 		return opt_wrong(&estimate_help, "'%s' is no size such as 336x336 for '--image'", o->image);
 	if (o->image)
-		j->image_tokens = sizing_image_tokens(height, width, (double)o->patch);
+		j->image_tokens = sizing_image_tokens(height, width, patch_of(o));
+	if (o->image && j->image_tokens < 1)
+		return opt_wrong(&estimate_help, "'--image %s' is smaller than a patch of %.0f pixels", o->image,
+				 patch_of(o));
 	if (o->cross && !parse_pair(o->cross, &j->cross_queries, &j->cross_keys))
 		return opt_wrong(&estimate_help, "'%s' is no pair such as 1024x576 for '--cross-attention'",
 				 o->cross);
@@ -288,7 +308,7 @@ static int describe(struct estimate *x, const struct estimate_opts *o)
 		.is_eager = o->eager,
 		.keeps_gradients = o->accumulate,
 		.is_inference = o->inference,
-		.zero = (int)o->zero,
+		.zero = o->zero == NOT_GIVEN ? 0 : (int)o->zero,
 		.gpus = (double)o->gpus,
 		.tensor_parallel = (double)o->tensor_parallel,
 		.context_bytes = (double)o->context_bytes,
@@ -334,8 +354,9 @@ int cmd_estimate(int argc, const char **argv)
 {
 	struct estimate_opts o = { .optimizer = SIZING_ADAM,
 				   .batch = 1,
-				   .length = LENGTH_NOT_GIVEN,
-				   .patch = 14,
+				   .length = NOT_GIVEN,
+				   .patch = NOT_GIVEN,
+				   .zero = NOT_GIVEN,
 				   .gpus = 1,
 				   .tensor_parallel = 1,
 				   .context_bytes = CONTEXT_USUAL };
@@ -364,6 +385,9 @@ int cmd_estimate(int argc, const char **argv)
 	if (ret)
 		return ret;
 	x.sizing = sizing_of(&x.job);
+	if (!(x.sizing.total < COUNTED_MAX))
+		return opt_wrong(&estimate_help, "'--batch %lld' of '--length %.0f' is more memory than can be counted",
+				 (long long)o.batch, x.job.length);
 	e = emit_open(stdout, &o.emit, "vramtrace/estimate/1");
 	print_estimate(e, &x);
 	return emit_close(e);

@@ -24,13 +24,24 @@ echo '{"model_type": "new"}' >empty.json
 echo '{"hidden_size": 4096' >cut.json
 echo '[1]' >list.json
 echo '{"model_type": "llama", "hidden_size": 268435456, "intermediate_size": 268435456}' >huge.json
-for file in negative empty cut list huge missing; do
+echo '{"model_type": "llama"} {"model_type": "llama"}' >two.json
+echo '{"model_type": "llama"}garbage' >garbage.json
+echo '{"model_type": "llama", "num_key_value_heads": 0}' >no_kv.json
+echo '{"model_type": "llama", "num_key_value_heads": 64}' >more_kv.json
+echo '{"model_type": "llama", "vocab_size": 0}' >no_vocab.json
+echo '{"model_type": "bert", "num_attention_heads": 0}' >no_heads.json
+echo '{"model_type": "llama", "hidden_size": "4096"}' >text.json
+echo '{"model_type": "llama", "num_hidden_layers": NaN}' >nan.json
+echo '{"model_type": "mixtral", "num_experts_per_tok": 9}' >experts.json
+for file in negative empty cut list huge missing two garbage no_kv more_kv no_vocab no_heads text nan experts; do
 	"$V" estimate --config $file.json
 	echo "status $?"
 done
 for wrong in '' '-n' '-n seven' '-n 7B --config new.json' '-n 7B --frozen 2' '-n 7B --frozen vision' '-n 7B --activations x' '-n 7B --image big' \
 	'-n 7B --cross-attention 3' '-n 7B --zero 4' '-n 7B --zero 3' '-n 7B --eager' '-n 7B --inference' \
-	'-n 7B --batch 0' '-n 7B --measure' '-n 7B program' '-n 7B --against missing.vtr'; do
+	'-n 7B --batch 0' '-n 7B --measure' '-n 7B program' '-n 7B --against missing.vtr' \
+	'-n 7B --gpus 8' '-n 7B --zero 0 --gpus 8 --csv' '-n 7B --simulate a100' '-n 7B --heads 8 --kv-heads 16' '-n 7B --patch 16' '-n 0x10' '-n 7B --image 3x3' \
+	'-n 7B --batch 1099511627776 --length 4294967296'; do
 	"$V" estimate $wrong
 	echo "status $?"
 done
