@@ -70,11 +70,11 @@ static void compare_figures(struct oom_story *s, const struct oom_message *m)
 		add_absurd(s, "requested", OOM_ABSURD_REQUEST, s->requested);
 	if (oom_surely_above(s->free, m->capacity)) {
 		add_absurd(s, "free", OOM_ABSURD_FREE, s->free);
-		s->free.known = false;
+		s->free.known = s->outside.known = false;
 	}
 	if (m->wording == OOM_FIELDS && oom_surely_above(s->allocated, s->reserved)) {
 		add_absurd(s, "allocated", OOM_ABSURD_ALLOCATED, s->allocated);
-		s->unused.known = false;
+		s->allocated.known = s->unused.known = false;
 	}
 	if (oom_surely_above(s->reserved, m->capacity)) {
 		add_absurd(s, "reserved", OOM_PAGED, s->reserved);

@@ -122,8 +122,8 @@ static int nothing_found(const struct oom_text *t, const struct oom_opts *o)
 	if (strcmp(o->message, "-") && !access(o->message, R_OK))
 		return emit_fail(e, "'%s' is a file: 'vramtrace oom --message - <%s' reads it", o->message,
 				 o->message);
-	return emit_fail(e, "no message of PyTorch's about memory that ran out in the text; "
-			    "it has 'out of memory. Tried to allocate'");
+	return emit_fail(e, "the text has no message of PyTorch's about memory that ran out, such as "
+			    "'CUDA out of memory. Tried to allocate 2.00 GiB'");
 }
 
 /* Explain the messages of a text, or of stdin. */
