@@ -96,7 +96,7 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 		p->in_graph = p->nr_kept && p->kind == FRAME_PLAIN &&
 			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS * (double)p->nr_kept;
 		nr += p->in_graph;
-		nr_hooked += p->in_graph && p->is_hooked;
+		nr_hooked += p->in_graph && (p->is_hooked || p->module == FRAME_HOOKED);
 		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++)
 			add_to_cycle(&all[cycle_of(c, p->kept[k].birth.ordinal)], &p->kept[k]);
 	}

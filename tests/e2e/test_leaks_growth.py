@@ -336,3 +336,29 @@ def test_graph_of_a_running_mean(vramtrace, record, tmp_path):
     (cause,) = growth["causes"]
     assert (cause["class"], cause["site"]["line"]) == ("graph", line_of(script, "never detached"))
     assert cause["bytes_per_step"] == 3 * (256 << 10)
+
+
+HOOKED_LAYERS = """
+import torch
+from torch import nn
+model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(4)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = []
+for layer in model:
+    layer.register_forward_hook(lambda module, rows, result: seen.append(result.detach()))
+for step in range(20):
+    result = model(torch.randn(256, 256, device="cuda"))
+    optimizer.zero_grad()
+    result.square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_outputs_that_hooks_keep_are_no_graph(vramtrace, record, tmp_path):
+    """Where each layer has a hook, and nothing but layers' outputs stays, no graph is what keeps them."""
+    script = tmp_path / "hooked.py"
+    script.write_text(HOOKED_LAYERS)
+    (growth,) = vramtrace.json("leaks", record(script).path)["growth"]
+    (cause,) = growth["causes"]
+    assert (cause["class"], cause["site"]["line"]) == ("graph_tensors", line_of(script, "result = model"))
+    assert (cause["bytes_per_step"], cause["kept_by"]) == (4 * (256 << 10), None)
