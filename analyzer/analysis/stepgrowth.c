@@ -458,15 +458,31 @@ bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_li
 	return limits->capacity_bytes && g->nr_readings && g->reading[g->nr_readings - 1].bytes >= g->limit_bytes;
 }
 
+/* Is it told when a reading reaches the limit? */
+static bool is_told(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double limit_step)
+{
+	return g->nr_findings && growth_believed(&g->total)->is_known && isfinite(limit_step) &&
+	       !stepgrowth_is_beyond(g, limits) &&
+	       limit_step <= g->reading[g->nr_readings - 1].step + horizon(g, limits);
+}
+
+/* So many steps are over when a reading reaches the limit: it is the next that does not fit. */
+static double step_beyond(const struct stepgrowth *g, double limit_step)
+{
+	return g->is_by_time ? limit_step : floor(limit_step) + 1;
+}
+
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
-	const struct growth_fit *fit = growth_believed(&g->total);
+	double at = growth_believed(&g->total)->limit_step;
 
-	if (!g->nr_findings || !fit->is_known || !isfinite(fit->limit_step) || stepgrowth_is_beyond(g, limits) ||
-	    fit->limit_step > g->reading[g->nr_readings - 1].step + horizon(g, limits))
-		return NAN;
-	if (g->is_by_time)
-		return fit->limit_step;
-	/* So many steps are over when a reading reaches the limit: it is the next that does not fit. */
-	return floor(fit->limit_step) + 1;
+	return is_told(g, limits, at) ? step_beyond(g, at) : NAN;
+}
+
+bool stepgrowth_oom_range(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double *low,
+			  double *high)
+{
+	*low = step_beyond(g, g->total.limit_step_low);
+	*high = step_beyond(g, g->total.limit_step_high);
+	return is_told(g, limits, g->total.limit_step_low);
 }

@@ -107,4 +107,11 @@ bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_li
  */
 double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
+/*
+ * Between which steps, or seconds, that is: growth.h's wider range, not that of one fit. `high` infinity: it may never
+ * come. false: nothing is known, or `low` is beyond the horizon.
+ */
+bool stepgrowth_oom_range(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double *low,
+			  double *high);
+
 #endif

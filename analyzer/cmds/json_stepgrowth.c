@@ -136,7 +136,8 @@ static void json_whose(struct emit *e, const struct model_device *d)
 void json_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
 		     const struct stepgrowth_limits *limits)
 {
-	double oom = g->is_by_time ? NAN : stepgrowth_oom_step(g, limits);
+	double oom = g->is_by_time ? NAN : stepgrowth_oom_step(g, limits), low, high;
+	bool has_range = stepgrowth_oom_range(g, limits, &low, &high) && !g->is_by_time;
 
 	emit_object_begin(e, NULL, NULL);
 	json_whose(e, d);
@@ -150,8 +151,8 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	emit_double(e, "step_ns", NULL, g->step_ns);
 	emit_bool(e, "beyond_capacity", NULL, stepgrowth_is_beyond(g, limits));
 	json_step_number(e, "predicted_oom_step", oom);
-	json_step_number(e, "predicted_oom_step_low", isnan(oom) ? NAN : floor(g->total.limit_step_low) + 1);
-	json_step_number(e, "predicted_oom_step_high", isnan(oom) ? NAN : floor(g->total.limit_step_high) + 1);
+	json_step_number(e, "predicted_oom_step_low", has_range ? low : NAN);
+	json_step_number(e, "predicted_oom_step_high", has_range ? high : NAN);
 	json_rate(e, "predicted_oom_seconds", stepgrowth_oom_step(g, limits), g->is_by_time);
 	emit_string(e, "believed", NULL, g->total.believes_quadratic ? "quadratic" : "linear");
 	json_fit(e, "linear", &g->total.linear);

@@ -120,6 +120,30 @@ static void print_fit(struct emit *e, const struct stepgrowth *g, const struct g
 		   *time ? ", in " : "", time, f == growth_believed(&g->total) ? "; believed" : "");
 }
 
+static const char *at_text(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
+{
+	return g->is_by_time ? stepgrowth_seconds_text(buf, at) : step_number(buf, at);
+}
+
+/* What the believed fit's own range leaves out. */
+static void print_range(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	const struct growth_fit *f = growth_believed(&g->total);
+	char from[HUMAN_MAX], to[HUMAN_MAX];
+	double low, high;
+
+	if (!stepgrowth_oom_range(g, limits, &low, &high))
+		return;
+	at_text(from, g, low);
+	at_text(to, g, high);
+	if (isnan(stepgrowth_oom_step(g, limits)))
+		emit_text(e, "  it may run out %s %s%s", g->is_by_time ? "after" : "from step", from,
+			  g->is_by_time ? "" : " on");
+	else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high)
+		emit_label(e, NULL, "  in all", "%s %s to %s: %s", g->is_by_time ? "after" : "step", from, to,
+			   g->total.may_bend ? "a bend is not ruled out" : "it may go on at its latest pace");
+}
+
 static void print_caller(struct emit *e, const struct model *m, struct model_process *p,
 			 const struct stepgrowth_cause *c)
 {
@@ -215,6 +239,7 @@ void print_stepgrowth(struct emit *e, const struct model *m, const struct model_
 		print_fit(e, g, &g->total.linear, "  linear");
 		print_fit(e, g, &g->total.quadratic, "  quadratic");
 	}
+	print_range(e, g, limits);
 	if (g->nr_findings)
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)

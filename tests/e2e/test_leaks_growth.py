@@ -362,3 +362,29 @@ def test_outputs_that_hooks_keep_are_no_graph(vramtrace, record, tmp_path):
     (cause,) = growth["causes"]
     assert (cause["class"], cause["site"]["line"]) == ("graph_tensors", line_of(script, "result = model"))
     assert (cause["bytes_per_step"], cause["kept_by"]) == (4 * (256 << 10), None)
+
+
+UNEVEN = """
+import torch
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+kept = []
+for step in range(12):
+    model(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept.append(torch.empty((1 + step * step * 7 % 11) << 20, dtype=torch.uint8, device="cuda"))
+"""
+
+
+def test_text_tells_the_range_of_json(vramtrace, record, tmp_path):
+    """Of few uneven steps a bend is not ruled out: both say between which steps memory runs out, not one fit's own range."""
+    script = tmp_path / "uneven.py"
+    script.write_text(UNEVEN)
+    recording = record(script).path
+    (growth,) = vramtrace.json("leaks", recording)["growth"]
+    low, high, fit = growth["predicted_oom_step_low"], growth["predicted_oom_step_high"], growth[growth["believed"]]
+    assert low < fit["limit_step_low"] or high is None or high > fit["limit_step_high"] + 1
+    text = vramtrace.call("leaks", recording).stdout
+    (line,) = [line for line in text.splitlines() if line.startswith("  in all")]
+    assert f"step {low:,} to {'never' if high is None else f'{high:,}'}:" in line
