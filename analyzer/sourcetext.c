@@ -18,8 +18,20 @@ struct sourcetext_file {
 	uint32_t nr_lines;
 };
 
+static bool is_newer(const struct stat *st, uint64_t realtime_ns)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec > realtime_ns;
+}
+
+bool sourcetext_is_newer(const char *path, uint64_t realtime_ns)
+{
+	struct stat st;
+
+	return *path == '/' && !stat(path, &st) && S_ISREG(st.st_mode) && is_newer(&st, realtime_ns);
+}
+
 /* The whole of a regular file; a trace's paths are not trusted to name one. */
-static char *read_all(const char *path, size_t *size)
+static char *read_all(const char *path, uint64_t recorded_ns, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char *text = NULL;
@@ -28,7 +40,8 @@ static char *read_all(const char *path, size_t *size)
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= FILE_MAX)
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= FILE_MAX &&
+	    !(recorded_ns && is_newer(&st, recorded_ns)))
 		text = malloc((size_t)st.st_size);
 	*size = 0;
 	while (text && *size < (size_t)st.st_size && (got = read(fd, text + *size, (size_t)st.st_size - *size)) > 0)
@@ -70,7 +83,7 @@ static struct sourcetext_file *file_of(struct sourcetext *s, const char *path)
 		return NULL;
 	s->nr_files++;
 	if (*path == '/') /* "<string>", and what was relative to a folder nobody knows */
-		f->text = read_all(path, &f->size);
+		f->text = read_all(path, s->recorded_ns, &f->size);
 	if (f->text)
 		find_lines(f);
 	return f;

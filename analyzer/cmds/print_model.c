@@ -9,6 +9,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/kept.h"
+#include "analyzer/sourcetext.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -127,12 +128,44 @@ static void say_unsupported(const struct model_process *p)
 			     "program may go another way", name, calls);
 }
 
+/* The program's own, not what was installed. */
+static bool is_programs(const struct tfmt_code *code)
+{
+	return *code->file == '/' && !strstr(code->file, "-packages/") && !strstr(code->file, "/lib/python3");
+}
+
+/* Source that is no longer what ran: a place is named by its line then, and it is not read (sourcetext.h). */
+static void say_changed_source(const struct model *m)
+{
+	const char *changed = NULL;
+	bool has_others = false;
+	struct tfmt_code code;
+
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		const struct tfmt_reader *reader = m->process[i].reader;
+		uint32_t nr = tfmt_reader_nr_definitions(reader);
+
+		for (uint32_t id = 0; id <= nr && !has_others; id++) {
+			if (!tfmt_reader_code(reader, id, &code) || !is_programs(&code) ||
+			    (changed && !strcmp(changed, code.file)) ||
+			    !sourcetext_is_newer(code.file, m->process[i].header->start_real_ns))
+				continue;
+			has_others = changed;
+			changed = changed ? changed : code.file;
+		}
+	}
+	if (changed)
+		message_info("'%s'%s changed after the recording began: lines are those of then, and the source is not "
+			     "looked at", changed, has_others ? " and others were" : " was");
+}
+
 int print_caveats(const struct model *m)
 {
 	int status = CMD_FINE;
 	char count[HUMAN_MAX];
 
 	print_kept(m);
+	say_changed_source(m);
 	if (m->nr_unreadable)
 		status = message_error("%zu of %zu traces could not be read; figures are of the others",
 				       m->nr_unreadable, m->recording.nr_traces);

@@ -388,3 +388,32 @@ def test_text_tells_the_range_of_json(vramtrace, record, tmp_path):
     text = vramtrace.call("leaks", recording).stdout
     (line,) = [line for line in text.splitlines() if line.startswith("  in all")]
     assert f"step {low:,} to {'never' if high is None else f'{high:,}'}:" in line
+
+
+TWO_LOOPS = """
+import torch
+model, judge = torch.nn.Linear(64, 64).cuda(), torch.nn.Linear(64, 64).cuda()
+first = torch.optim.Adam(model.parameters())
+second = torch.optim.Adam(judge.parameters())
+for step in range(9):
+    for turn in range(3):
+        second.zero_grad()
+        judge(torch.randn(8, 64, device="cuda")).sum().backward()
+        second.step()
+    first.zero_grad()
+    model(torch.randn(8, 64, device="cuda")).sum().backward()
+    first.step()
+"""
+
+
+def test_source_that_was_edited_is_not_read(vramtrace, record, tmp_path):
+    """Loops are those of the source that ran: one that was changed since is not looked at, which a note says once."""
+    script = tmp_path / "edited.py"
+    script.write_text(TWO_LOOPS)
+    recording = record(script).path
+    before = vramtrace.call("leaks", "--json", recording)
+    assert json.loads(before.stdout)["growth"][0]["steps"] == 9 and "changed" not in before.stderr
+    script.write_text("pass\n" * len(TWO_LOOPS.splitlines()))
+    after = vramtrace.call("leaks", "--json", recording)
+    assert json.loads(after.stdout) == json.loads(before.stdout)
+    assert after.stderr.count(f"'{script}' was changed after the recording began") == 1
