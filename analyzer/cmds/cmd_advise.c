@@ -38,7 +38,7 @@ static void advise_text(struct emit *e, const struct model *m, const struct mode
 	}
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
 	if (!is_needed)
-		emit_text(e, "Memory was not scarce: %s of %s reserved. --always looks for advice all the same.",
+		emit_text(e, "Memory was not scarce: %s of %s reserved. --always looks anyway.",
 			  human_bytes(size, d->books->reserved_peak_bytes), human_bytes(title, d->capacity_bytes));
 	else if (!all->device)
 		emit_text(e, "No advice: the blocks of the peak are not known one by one.");

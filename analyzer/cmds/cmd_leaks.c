@@ -265,7 +265,8 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 		print_holders_rows(e, m, &s->query, &s->holders, &rows);
 		print_holders_end(e);
 		if (rows.top && s->holders.nr_holders > rows.top)
-			emit_text(e, "(%" PRIu64 " more groups: --top N)", s->holders.nr_holders - rows.top);
+			emit_text(e, "(%" PRIu64 " more group%s: --top N)", s->holders.nr_holders - rows.top,
+				  s->holders.nr_holders - rows.top == 1 ? "" : "s");
 		emit_blank(e);
 	}
 }

@@ -104,7 +104,8 @@ static void stacks_print(struct emit *e, const struct model *m, const struct hol
 	print_holders_rows(e, m, q, h, rows);
 	print_holders_end(e);
 	if (rows->top && h->nr_holders > rows->top)
-		emit_text(e, "(%" PRIu64 " more groups: --top N)", h->nr_holders - rows->top);
+		emit_text(e, "(%" PRIu64 " more group%s: --top N)", h->nr_holders - rows->top,
+			  h->nr_holders - rows->top == 1 ? "" : "s");
 }
 
 static int ranges_print(struct emit *e, const struct holders_query *q, const struct holders *h,

@@ -23,7 +23,7 @@ static int nothing_read(const struct series *s, const struct leaks_series_opts *
 			path, s->trouble[SERIES_NO_UNIT]);
 	if (s->trouble[SERIES_NEGATIVE] + s->trouble[SERIES_NOT_FINITE])
 		return emit_fail(
-			e, "'%s' has no usable reading: %" PRIu64 " are negative, %" PRIu64
+			e, "'%s' has no usable reading: %" PRIu64 " negative, %" PRIu64
 			" too large or not finite",
 			path, s->trouble[SERIES_NEGATIVE], s->trouble[SERIES_NOT_FINITE]);
 	return emit_fail(e,

@@ -23,7 +23,7 @@ static const char *module_text(char *buf, const struct modulepaths *paths, const
 	if (!path)
 		return "(no module)";
 	if (modulepaths_depth(paths, path) <= m->nr_common)
-		return "(the model itself)";
+		return "(the model)";
 	return modulepaths_text(paths, path, m->nr_common, buf, PATH_TEXT_MAX);
 }
 

@@ -9,6 +9,7 @@
 #include "analyzer/ui/human.h"
 
 #define CATEGORIES_SHOWN 2 /* on the first page */
+#define HOLDS_WIDTH 48     /* of their list, so that its line has 80 columns */
 
 static const enum phase order[] = { PHASE_INIT, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_OTHER };
 #define NR_ORDER (sizeof(order) / sizeof(*order))
@@ -120,6 +121,23 @@ static bool is_telling(const struct phasetable *t, enum phase phase)
 	return phase == t->peak || (phase != PHASE_INIT && phase != PHASE_OTHER);
 }
 
+/* How much of what a phase holds has room on its line; all of it where that is no screen. */
+static size_t held_on_line(const struct emit *e, const char *holds)
+{
+	size_t n = strlen(holds);
+
+	if (!emit_is_text(e) || n <= HOLDS_WIDTH)
+		return n;
+	for (n = HOLDS_WIDTH; n && (holds[n - 1] != ' ' || holds[n - 2] != ','); n--)
+		;
+	return n ? n : strlen(holds);
+}
+
+static void print_held(struct emit *e, const char *holds, size_t n)
+{
+	emit_label(e, "holds", NULL, "%.*s", (int)(n && holds[n - 1] == ' ' ? n - 1 : n), holds);
+}
+
 unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole)
 {
 	bool has_steps = steps_count(&d->process->books.lives->steps);
@@ -132,6 +150,7 @@ unsigned print_phases(struct emit *e, const struct model_device *d, const struct
 	};
 	char text[256];
 	unsigned lines = 0;
+	size_t n;
 
 	for (size_t i = 0; i < NR_ORDER && has_phases(d, t); i++) {
 		const struct phasetable_row *row = &t->row[order[i]];
@@ -146,10 +165,19 @@ unsigned print_phases(struct emit *e, const struct model_device *d, const struct
 		emit_label(e, "phase", NULL, "%s", phase_names[order[i]]);
 		emit_label(e, "peak", NULL, "%s", human_bytes(text, row->at->bytes));
 		emit_label(e, "net", NULL, "%s", net_text(text, sizeof(text), net_of(d, order[i])));
-		emit_label(e, "holds", NULL, "%s",
-			   holds_text(text, sizeof(text), row->sum, whole ? NR_CATEGORIES : CATEGORIES_SHOWN));
+		holds_text(text, sizeof(text), row->sum, whole ? NR_CATEGORIES : CATEGORIES_SHOWN);
+		n = held_on_line(e, text);
+		print_held(e, text, n);
 		emit_row_end(e);
 		lines += lines ? 1 : 2;
+		for (const char *rest = text + n; *rest; rest += n, lines++) {
+			n = held_on_line(e, rest);
+			emit_row_begin(e);
+			for (int k = 0; k < 3; k++)
+				emit_label(e, columns[k].key, NULL, "%s", "");
+			print_held(e, rest, n);
+			emit_row_end(e);
+		}
 	}
 	if (lines)
 		emit_table_end(e);
