@@ -133,8 +133,6 @@ static double mlps_of(const struct modelconfig *m, const struct family *f, const
 	double top = modelkeys_number(k, x->top, "num_experts_per_tok", NULL, NULL), inter, shared, dense, each, layer;
 
 	*idle = 0;
-	if (experts > 0 && top > experts && modelkeys_find(k, "num_experts_per_tok"))
-		*k->wrong = "num_experts_per_tok";
 	if (!(experts > 0))
 		return m->layers * mlp_of(f, m->hidden, m->inter);
 	inter = modelkeys_number(k, x->inter > 0 ? x->inter : m->inter, "moe_intermediate_size", NULL, NULL);
