@@ -5,6 +5,7 @@
  * [batch, rows, heads * width]. As many columns as rows are a sequence that looks at itself; else it looks at another.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/analysis/autopsy_causes.h"
@@ -199,6 +200,7 @@ static bool is_told(const struct autopsy *a, const struct product *p, uint32_t s
 struct matrices {
 	struct product each; /* of the largest kind */
 	uint64_t bytes;
+	uint64_t masks; /* ... of those with fewer than `each`: what is added to several, a mask or bias */
 	uint32_t nr_blocks;
 	size_t largest;
 	bool is_asked; /* the request is one more, or the first */
@@ -232,6 +234,10 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 		if (!same_matrices(&p, &m->each))
 			*m = (struct matrices){ .each = p, .largest = i };
 		m->varies |= p.nr != m->each.nr;
+		if (p.nr > m->each.nr)
+			m->masks = m->bytes;
+		else if (p.nr < m->each.nr)
+			m->masks += b->life.size;
 		m->each.nr = p.nr > m->each.nr ? p.nr : m->each.nr;
 		m->bytes += b->life.size;
 		m->nr_blocks++;
@@ -318,7 +324,7 @@ static bool find_asked(const struct autopsy *a, struct product *p)
 
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
+	char size[HUMAN_MAX], asked[HUMAN_MAX], stays[64] = "";
 	struct matrices m;
 	struct product p;
 	uint64_t bytes;
@@ -344,6 +350,9 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	if (!is_square(&m.each))
 		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",
 				 m.each.rows, m.each.columns);
-	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s", human_bytes(size, bytes));
+	/* It takes them as attn_mask. */
+	if (m.masks)
+		snprintf(stays, sizeof(stays), ", but masks and biases (%s) stay", human_bytes(asked, m.masks));
+	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s%s", human_bytes(size, bytes - m.masks), stays);
 	return true;
 }

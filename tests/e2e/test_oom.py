@@ -308,6 +308,29 @@ def test_batch_that_would_have_fitted_fits(vramtrace, ran_out, cause):
         assert ("OutOfMemoryError" in done.stderr) != fits, (size, tried, done.stderr)
 
 
+def test_mask_of_attention_stays(vramtrace, tmp_path):
+    """What is added to the scores of each layer is needed by fused attention as well."""
+    script = tmp_path / "masked.py"
+    script.write_text(
+        "import torch\n"
+        "qkv = torch.nn.ModuleList(torch.nn.Linear(512, 1536, device='cuda') for _ in range(12))\n"
+        "for length in (256, 256, 2048):\n"
+        "    x = torch.randn(4, length, 512, device='cuda')\n"
+        "    mask = torch.randn(4, 1, length, length, device='cuda')\n"
+        "    for layer in qkv:\n"
+        "        q, k, v = layer(x).view(4, length, 3, 8, 64).permute(2, 0, 3, 1, 4)\n"
+        "        x = x + ((q @ k.mT + mask).softmax(-1) @ v).transpose(1, 2).reshape(x.shape)\n"
+        "    x.square().mean().backward()\n"
+    )
+    failed = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"))
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    finding = vramtrace.json("oom", failed.path)["findings"][0]
+    assert finding["verdict"] == "attention_matrix", finding
+    (said,) = finding["advice"]
+    assert said.endswith(", but masks and biases (64.0 MiB) stay"), said
+    assert f"none of the {(finding['bytes'] - (64 << 20)) / (1 << 30):.2f} GiB" in said
+
+
 def test_cross_attention_is_named(vramtrace, ran_out):
     told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence"]
     assert any(line.startswith("cross-attention: 1024 places look at 6144 ") for line in told), told
