@@ -193,6 +193,20 @@ static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block
 	return false;
 }
 
+/*
+ * Has every gradient been made that there will be? While parameters are updated, or before any update, once a backward
+ * pass is through.
+ */
+static bool are_gradients_made(const struct autopsy *a)
+{
+	const struct failure *x = a->failure;
+
+	if (x->phase == PHASE_OPTIMIZER)
+		return true;
+	return x->nr_begun && x->phase != PHASE_BACKWARD &&
+	       !steps_begun(&a->device->process->books.lives->steps.updated, x->ordinal);
+}
+
 bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t buckets = 0, gradients = a->categories.sum[CATEGORY_GRADIENT].bytes, twice, idle = 0;
@@ -212,7 +226,7 @@ bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 	stack_release(&stack);
 	/* Where gradients are views into the buckets, there are hardly any of their own. */
 	twice = buckets < gradients ? buckets : gradients;
-	if (a->failure->phase == PHASE_OPTIMIZER && twice > buckets / 8 && buckets > gradients + gradients / 20)
+	if (are_gradients_made(a) && twice > buckets / 8 && buckets > gradients + gradients / 20)
 		idle = buckets - gradients;
 	f->bytes = twice + idle;
 	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / 8)

@@ -63,11 +63,12 @@ def test_ranks_alike_are_not_compared(vramtrace, tmp_path):
     assert [finding["verdict"] for finding in told["findings"]] == ["too_big"]
 
 
-def test_gradients_are_there_twice(vramtrace, tmp_path):
+@pytest.mark.parametrize("job", ["buckets", "second_pass"])
+def test_gradients_are_there_twice(vramtrace, tmp_path, job):
     """As DDP has it by default; each of 12 weights of 64 MiB has a gradient, 2 have a place in the buckets alone."""
-    told, _ = run_out(vramtrace, tmp_path, "buckets")
+    told, _ = run_out(vramtrace, tmp_path, job)
     (finding,) = [f for f in told["findings"] if f["cause"] == "ddp_buckets"]
-    (line,) = [i for i, text in enumerate(SCRIPT.read_text().splitlines(), 1) if text.endswith("# planted: buckets")]
+    (line,) = [i for i, text in enumerate(SCRIPT.read_text().splitlines(), 1) if text.endswith(f"# planted: {job}")]
     assert (finding["site"]["file"], finding["site"]["line"]) == (str(SCRIPT), line)
     layer = (4096 * 4096 + 4096) * 4
     assert 14 * layer <= finding["bytes"] <= 14 * layer + 14 * 512

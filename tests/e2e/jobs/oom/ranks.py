@@ -119,6 +119,16 @@ def buckets():
     optimizer.step()
 
 
+def second_pass():
+    """The same where gradients of two passes are to add up: memory runs out in the second one's forward."""
+    torch.cuda.set_device(DEVICE)
+    torch.distributed.init_process_group("nccl")
+    model = Partly(network(4096, 12), network(4096, 2))
+    model = nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)  # planted: second_pass
+    for rows in (64, 16384):
+        model(torch.randn(rows, 4096, device=DEVICE)).square().mean().backward()
+
+
 def groups():
     """Each process group takes buffers of NCCL's own, until the driver has no more of them."""
     torch.cuda.set_device(DEVICE)
