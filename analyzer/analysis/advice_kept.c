@@ -6,6 +6,8 @@
 #include "analyzer/analysis/advice.h"
 #include "analyzer/ui/human.h"
 
+#define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */
+
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Were parameters updated between the making of a block and the window? */
@@ -31,13 +33,17 @@ static enum stay stays(const struct advice_job *j, size_t i)
 	return b->life.death.ordinal > j->backward || b->life.death.ordinal > j->to ? STAYS_FOREVER : STAYS_LATE;
 }
 
-/* What backward made to be added to a gradient that was there: it would have become the gradient itself. */
-static bool is_addend(const struct advice_job *j, size_t i, const struct life *gradient, uint64_t key)
+/*
+ * What backward made to be added to a gradient that was there: it would have become the gradient itself. Blocks of
+ * equal tensors may differ, where the allocator left no rest of one.
+ */
+static bool is_addend(const struct advice_job *j, size_t i, size_t gradient)
 {
 	const struct category_block *b = &j->blocks.block[i];
 
-	return b->category == CATEGORY_TEMPORARY && advice_is_born(j, i, PHASE_BACKWARD) && j->key[i] == key &&
-	       b->life.size == gradient->size && b->life.death.ordinal <= j->to;
+	return b->category == CATEGORY_TEMPORARY && advice_is_born(j, i, PHASE_BACKWARD) &&
+	       j->key[i] == j->key[gradient] && j->shape[i].bytes == j->shape[gradient].bytes &&
+	       b->life.death.ordinal <= j->to;
 }
 
 /* One that nobody has taken, of the same module where modules are known; SIZE_MAX: none. */
@@ -47,7 +53,7 @@ static size_t find_addend(const struct advice_job *j, size_t gradient, const boo
 	size_t other = SIZE_MAX;
 
 	for (size_t i = gradient + 1; i < j->blocks.nr_blocks && j->key[gradient]; i++) {
-		if (taken[i] || !is_addend(j, i, &g->life, j->key[gradient]))
+		if (taken[i] || !is_addend(j, i, gradient))
 			continue;
 		if (g->module && j->blocks.block[i].module == g->module)
 			return i;
@@ -122,49 +128,73 @@ static bool may_go(enum category category)
 	       category == CATEGORY_UNKNOWN;
 }
 
-/* Was a block of the same line and shape made while this one was there? `latest` is by group, ordinal + 1. */
-static bool is_followed(const struct advice_job *j, const uint64_t *latest, const struct life *life)
-{
-	return latest[life->group] > j->from && latest[life->group] - 1 < life->death.ordinal;
-}
-
-/* Of each group the first block that was made in the window, ordinal + 1; NULL: no memory. */
-static uint64_t *first_of_groups(const struct advice_job *j)
+/* Of each group the first block that was made in the window behind that ordinal, itself + 1; NULL: no memory. */
+static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
 {
 	uint64_t *first = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*first));
 
 	for (size_t i = 0; i < j->blocks.nr_blocks && first; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
-		if (life->birth.ordinal >= j->from && !first[life->group])
+		if (life->birth.ordinal >= from && !first[life->group])
 			first[life->group] = life->birth.ordinal + 1;
 	}
 	return first;
 }
 
+struct generations {
+	uint64_t *first;  /* first_of_groups() of the window, */
+	uint64_t *behind; /* ... and of what lies behind its backward's beginning */
+};
+
+/*
+ * Where a block would have ended before the same line made the next one: the window's beginning, or, of what the
+ * window made before its backward and replaced behind it, the next one's birth. That one's maker must be the last to
+ * have had use for it: it goes next. TFMT_NO_ORDINAL: there is no next one.
+ */
+static uint64_t end_before(const struct advice_job *j, const struct generations *g, const struct life *life)
+{
+	uint64_t next;
+
+	if (life->death.ordinal > j->to)
+		return TFMT_NO_ORDINAL;
+	if (life->birth.ordinal < j->from) {
+		next = g->first[life->group];
+		return next > j->from && next - 1 < life->death.ordinal ? j->from : TFMT_NO_ORDINAL;
+	}
+	next = g->behind[life->group];
+	if (life->birth.ordinal >= j->backward || !next || next - 1 >= life->death.ordinal ||
+	    life->death.ordinal - next > REPLACED_WITHIN)
+		return TFMT_NO_ORDINAL;
+	return next - 1;
+}
+
 bool advice_free_before(const struct advice_job *j, struct advice *a)
 {
-	uint64_t *first = first_of_groups(j), bytes = 0, most = 0;
+	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
+	uint64_t bytes = 0, most = 0;
 	struct replay r = advice_replay(j);
 	char size[HUMAN_MAX], where[64];
 	uint32_t stack = 0;
 
-	r.failed = !first;
-	for (size_t i = 0; i < j->blocks.nr_blocks && first; i++) {
+	r.failed = !g.first || !g.behind;
+	for (size_t i = 0; i < j->blocks.nr_blocks && !r.failed; i++) {
 		const struct category_block *b = &j->blocks.block[i];
+		uint64_t end = may_go(b->category) ? end_before(j, &g, &b->life) : TFMT_NO_ORDINAL;
 
-		if (b->life.birth.ordinal >= j->from || b->life.death.ordinal > j->to || !may_go(b->category) ||
-		    !is_followed(j, first, &b->life)) {
+		if (end == TFMT_NO_ORDINAL) {
 			advice_keep(&r, j, i);
 			continue;
 		}
+		replay_add(&r, advice_time(b->life.birth.ordinal), advice_time(end), b->life.size);
 		bytes += b->life.size;
 		if (b->life.size > most) {
 			most = b->life.size;
 			stack = b->life.death.stack;
 		}
 	}
-	free(first);
+	free(g.first);
+	free(g.behind);
 	a->after_bytes = advice_peak(j, &r);
 	if (!bytes)
 		return false;

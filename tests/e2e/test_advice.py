@@ -11,6 +11,7 @@ MIB = 1 << 20
 QUICK = ("--simulate-values", "off")
 WIDE = ("--width", "1024", "--words", "8000", "--batch", "2")
 MIDDLING = ("--width", "1024", "--words", "8000", "--batch", "8")
+UNEVEN = ("--width", "640", "--words", "24000", "--layers", "8", "--batch", "4", "--length", "384")
 # Of each kind: a job that has reason for it, and the habits of the same job with the advice applied.
 KINDS = {
     "checkpointing": (["--batch", "16"], ["checkpoint"]),
@@ -21,12 +22,14 @@ KINDS = {
     "small_optimizer_state for foreach": ([*WIDE, "foreach"], ["state8"]),
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
+    "set_to_none of uneven blocks": ([*UNEVEN, "side", "keep-gradients"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
     "accumulation of an odd batch": (["--width", "1024", "--words", "8000", "--layers", "4", "--batch", "7"], ["accumulate"]),
     "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
     "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
     "chunked_loss of words behind the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
+    "free_before of what a step ends with": (["--steps", "2", "table"], ["drop-table"]),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
     "duplicated_storage": ([*WIDE, "load"], ["load-host"]),
     "duplicated_storage clone": (["--batch", "16", "side", "clone"], []),
@@ -38,7 +41,7 @@ KINDS = {
     "sharded_parameters of activations": (["--batch", "16", "--words", "30000"], ["fsdp"]),
     "sharded_parameters instead of DDP": ([*MIDDLING, "ddp"], ["fsdp"]),
 }
-HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach", "words-second"}
+HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach", "words-second", "table", "momentum"}
 RANKS = {"shard", "fsdp", "ddp"}
 
 

@@ -4,9 +4,11 @@
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
 Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp, foreach, words-second (as
-the loss takes logits). Advice applied: checkpoint, chunks, state8, state16, accumulate, offload, shard, fsdp, host, load-host.
+the loss takes logits), table (made anew at each step's end), momentum. Advice applied: checkpoint, chunks, state8, state16, momentum8,
+accumulate, offload, shard, fsdp, host, load-host, drop-table.
 What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
-one after the other), squares (a loss of what it puts out, not over classes).
+one after the other), squares (a loss of what it puts out, not over classes), labels (a loss over labels), frozen (layers
+but for their norms), autocast.
 """
 
 import argparse
@@ -136,6 +138,12 @@ def optimizer_of(model):
         from bitsandbytes.optim import AdamW8bit
 
         return AdamW8bit(model.parameters())
+    if has("momentum8"):
+        from bitsandbytes.optim import SGD8bit
+
+        return SGD8bit(model.parameters(), 0.1, momentum=0.9)
+    if has("momentum"):
+        return torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, fused=True)
     if has("state16"):
         return in_bfloat16(model)
     if has("offload"):
@@ -150,6 +158,8 @@ def loss_of(model, tokens, targets):
     out = model(tokens)
     if has("squares"):
         return out.square().mean(), out
+    if has("labels"):
+        return functional.binary_cross_entropy_with_logits(out, torch.rand_like(out)), out
     if has("words-second"):
         return functional.cross_entropy(out.transpose(1, 2), targets), out
     if not has("chunks"):
@@ -168,7 +178,8 @@ def zero(optimizer):
 
 def step(model, optimizer, micro):
     tokens = torch.randint(0, args.words, (micro, args.length), device="cuda")
-    with torch.autograd.graph.save_on_cpu(pin_memory=True) if has("host") else nullcontext():
+    narrow = torch.autocast("cuda", torch.bfloat16) if has("autocast") else nullcontext()
+    with narrow, torch.autograd.graph.save_on_cpu(pin_memory=True) if has("host") else nullcontext():
         loss, logits = loss_of(model, tokens, tokens)
     if has("late-zero"):
         zero(optimizer)
@@ -179,10 +190,12 @@ def step(model, optimizer, micro):
 def main():
     with torch.device("cuda"):
         model = Model(args.layers, args.width, args.words)
+    for name, parameter in model.layers.named_parameters() if has("frozen") else ():
+        parameter.requires_grad_("norm" in name)
     weights = loaded(model)
     model = of_ranks(model)
     optimizer = optimizer_of(model)
-    parts = 2 if has("accumulate") else 1
+    parts, table = 2 if has("accumulate") else 1, None
     for _ in range(args.steps):
         for part in reversed(range(parts)):
             logits = step(model, optimizer, (args.batch + part) // parts)
@@ -191,6 +204,10 @@ def main():
         optimizer.step()
         if not has("late-zero"):
             zero(optimizer)
+        if has("drop-table"):
+            table = None
+        if has("table") or has("drop-table"):
+            table = torch.rand(1 << 29, device="cuda")
 
 
 def has(habit):
