@@ -11,17 +11,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/analysis/layerspans.h"
 #include "analyzer/ui/human.h"
 
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
+#define PERIOD_MAX 256	   /* parameters of a layer */
 
 struct fsdp {
 	const struct advice_job *j;
 	const struct layerspans *spans;
 	uint64_t ranks;
 	uint64_t *unit; /* by layer, bytes of its parameters; behind the last one the root's */
+	uint64_t *sent; /* ... of its gradients */
 	uint64_t first; /* ordinals: of forward, */
 	uint64_t end;	/* ... and of what comes behind backward */
 	uint64_t buckets; /* bytes of DistributedDataParallel's, which FSDP does without */
@@ -61,23 +64,94 @@ static uint64_t value_bytes(const struct advice_job *j, size_t i)
 	return j->shape[i].bytes ? j->shape[i].bytes : j->blocks.block[i].life.size;
 }
 
-/* By the gradients, which each layer's backward makes. false: they are not all there. */
+/* The parameters in the order in which they were made. Returns their bytes. */
+static uint64_t parameters_of(const struct advice_job *j, size_t *block, size_t *nr)
+{
+	uint64_t bytes = 0;
+
+	*nr = 0;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || j->blocks.block[i].life.birth.ordinal >= j->to)
+			continue;
+		block[(*nr)++] = i;
+		bytes += value_bytes(j, i);
+	}
+	return bytes;
+}
+
+/*
+ * The longest run of parameters that repeats once for each layer: from *first on `period` times their number. Returns
+ * the period; 0: there is none.
+ */
+static size_t find_run(const struct fsdp *f, const size_t *block, size_t nr, size_t *first)
+{
+	const uint64_t *key = f->j->key;
+	size_t layers = root_of(f), best = 0;
+
+	for (size_t period = 1; period <= PERIOD_MAX && period * layers <= nr; period++) {
+		size_t run = 0;
+
+		for (size_t i = period; i <= nr; i++) {
+			if (i < nr && key[block[i]] == key[block[i - period]]) {
+				run++;
+				continue;
+			}
+			if ((run + period) / period == layers && period > best) {
+				best = period;
+				*first = i - period - run;
+			}
+			run = 0;
+		}
+	}
+	return best;
+}
+
+/*
+ * What a layer has where frozen parameters have no gradients to tell: of the runs that repeat once for each layer
+ * (weights, and what was added to them later) one part. The rest is the root's. false: there is no such run.
+ */
+static bool find_repeats(struct fsdp *f, size_t *block, size_t nr, uint64_t bytes)
+{
+	uint32_t root = root_of(f);
+	size_t period, first = 0;
+	uint64_t layer = 0;
+
+	while ((period = find_run(f, block, nr, &first))) {
+		size_t end = first + period * root;
+
+		for (size_t i = first; i < first + period; i++)
+			layer += value_bytes(f->j, block[i]);
+		memmove(block + first, block + end, (nr - end) * sizeof(*block));
+		nr -= period * root;
+	}
+	for (uint32_t i = 0; i < root; i++)
+		f->unit[i] = layer;
+	f->unit[root] = bytes > layer * root ? bytes - layer * root : 0;
+	return layer != 0;
+}
+
+/* By the gradients, which each layer's backward makes; or by what repeats. false: nothing tells. */
 static bool find_units(struct fsdp *f)
 {
 	const struct advice_job *j = f->j;
-	uint64_t gradients = 0, parameters = 0;
+	size_t *block = calloc(j->blocks.nr_blocks + 1, sizeof(*block)), nr = 0;
+	uint64_t gradients = 0, parameters = block ? parameters_of(j, block, &nr) : 0;
+	bool found = false;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct category_block *b = &j->blocks.block[i];
-
-		if (b->category == CATEGORY_PARAMETER && b->life.birth.ordinal < j->to)
-			parameters += value_bytes(j, i);
 		if (!is_gradient(j, i) || !advice_is_born(j, i, PHASE_BACKWARD))
 			continue;
-		f->unit[unit_of(f, i)] += value_bytes(j, i);
+		f->sent[unit_of(f, i)] += value_bytes(j, i);
 		gradients += value_bytes(j, i);
 	}
-	return gradients && (double)gradients > GRADIENTS_ALL * (double)parameters;
+	if (block && gradients && (double)gradients > GRADIENTS_ALL * (double)parameters) {
+		memcpy(f->unit, f->sent, (root_of(f) + 1) * sizeof(*f->unit));
+		found = true;
+	} else if (block && gradients && (!j->asked || j->asked_phase == PHASE_OPTIMIZER)) {
+		found = find_repeats(f, block, nr, parameters);
+	}
+	free(block);
+	return found;
 }
 
 static void find_ends(struct fsdp *f)
@@ -137,10 +211,10 @@ static void add_backward(const struct fsdp *f, struct replay *r)
 			continue;
 		replay_add(r, advice_time(since), advice_time(back), f->unit[i]);
 		replay_add(r, advice_time(back), advice_time(end), f->unit[i]);
-		replay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1, f->unit[i]);
+		replay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1, f->sent[i]);
 		since = back;
 	}
-	replay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->unit[root_of(f)]);
+	replay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->sent[root_of(f)]);
 }
 
 /* Whole until its unit's backward ends, then a part. */
@@ -193,7 +267,7 @@ static uint64_t peak_sharded(struct fsdp *f)
 
 static void tell(const struct fsdp *f, struct advice *a)
 {
-	uint64_t layers = 0, most = 0, root = f->unit[root_of(f)];
+	uint64_t layers = 0, most = 0, gradients = f->sent[root_of(f)], root = f->unit[root_of(f)];
 	uint32_t call = layerspans_call(f->spans);
 	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX];
 	char where[64], ddp[96] = "";
@@ -202,6 +276,7 @@ static void tell(const struct fsdp *f, struct advice *a)
 
 	for (uint32_t i = 0; i < root_of(f); i++) {
 		layers += f->unit[i];
+		gradients += f->sent[i];
 		most = f->unit[i] > most ? f->unit[i] : most;
 	}
 	if (call)
@@ -219,7 +294,7 @@ static void tell(const struct fsdp *f, struct advice *a)
 			human_bytes(layer, most), human_bytes(rest, root), ddp);
 	advice_cost(a, "each step, a rank receives %s of parameters and sends %s of gradients",
 		    human_bytes(got, (uint64_t)(others * (double)(2 * layers + root))),
-		    human_bytes(sent, (uint64_t)(others * (double)(layers + root))));
+		    human_bytes(sent, (uint64_t)(others * (double)gradients)));
 }
 
 static bool advise(const struct layerspans *spans, struct advice *a)
@@ -227,8 +302,9 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 	struct fsdp f = { .j = spans->j,
 			  .spans = spans,
 			  .ranks = advice_ranks(spans->j),
-			  .unit = calloc(spans->list.nr_layers + 1, sizeof(*f.unit)) };
-	bool found = f.unit && find_units(&f);
+			  .unit = calloc(spans->list.nr_layers + 1, sizeof(*f.unit)),
+			  .sent = calloc(spans->list.nr_layers + 1, sizeof(*f.sent)) };
+	bool found = f.unit && f.sent && find_units(&f);
 
 	if (found) {
 		find_ends(&f);
@@ -236,6 +312,7 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 		tell(&f, a);
 	}
 	free(f.unit);
+	free(f.sent);
 	return found;
 }
 

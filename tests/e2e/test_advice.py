@@ -39,6 +39,7 @@ KINDS = {
     "sharded_optimizer of a large matrix": (["--words", "50304", "--layers", "3"], ["shard"]),
     "sharded_parameters": ([*WIDE], ["fsdp"]),
     "sharded_parameters of activations": (["--batch", "16", "--words", "30000"], ["fsdp"]),
+    "sharded_parameters of frozen layers": ([*WIDE, "frozen"], ["fsdp"]),
     "sharded_parameters instead of DDP": ([*MIDDLING, "ddp"], ["fsdp"]),
 }
 HABITS = {"keep-gradients", "late-zero", "keep-logits", "load", "clone", "ddp", "foreach", "words-second", "table", "momentum"}
