@@ -77,12 +77,9 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 	return made;
 }
 
-/* A loss over classes, by its function or the node of autograd. */
-static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
+/* Does a function, or the node of autograd, have one of these in its name? A list that ends with NULL. */
+static bool names_one(const struct advice_job *j, uint32_t python_stack, const char *const *parts)
 {
-	static const char *const parts[] = {
-		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp",
-	};
 	struct stack_source source = model_stack_source(j->model, j->device->process);
 	struct stack stack = { 0 };
 	bool found = false;
@@ -90,16 +87,36 @@ static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
 	if (stack_expand(&stack, &source, python_stack, 0))
 		stack.nr_frames = 0;
 	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-		for (size_t k = 0; k < sizeof(parts) / sizeof(*parts) && stack.frame[i].function; k++)
-			found |= strstr(stack.frame[i].function, parts[k]) != NULL;
+		for (const char *const *part = parts; *part && stack.frame[i].function; part++)
+			found |= strstr(stack.frame[i].function, *part) != NULL;
 	stack_release(&stack);
 	return found;
 }
 
-/* Gradients of as many features that a node of autograd made: of a loss over classes it would have the name. */
+/* A loss over labels, each of which is there or not: no part of it is over classes, whatever its name. */
+static bool is_of_labels(const struct advice_job *j, uint32_t python_stack)
+{
+	static const char *const parts[] = { "inary_cross_entropy", "inaryCrossEntropy", NULL };
+
+	return names_one(j, python_stack, parts);
+}
+
+static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
+{
+	static const char *const parts[] = {
+		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp", NULL,
+	};
+
+	return names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
+}
+
+/*
+ * Gradients of as many features that a node of autograd made: of a loss over classes it would have the name. Or labels
+ * of as many.
+ */
 static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 {
-	bool found = false;
+	bool found = j->asked && is_of_labels(j, j->asked_stack);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks && !found; i++) {
 		struct stack_source source = model_stack_source(j->model, j->device->process);
@@ -107,8 +124,12 @@ static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 		struct stack stack = { 0 };
 		const struct stack_frame *node = NULL;
 
-		if (life->birth.phase != PHASE_BACKWARD || !is_logits(j, i, vocabulary))
+		if (!is_logits(j, i, vocabulary))
 			continue;
+		if (life->birth.phase != PHASE_BACKWARD) {
+			found = is_of_labels(j, life->birth.stack);
+			continue;
+		}
 		if (!stack_expand(&stack, &source, life->birth.stack, 0))
 			node = stack_node(&stack);
 		found = node && node->function && !strstr(node->function, "Compiled");

@@ -108,6 +108,12 @@ def test_wide_outputs_are_no_logits(vramtrace, ran):
     assert advice and "chunked_loss" not in advice
 
 
+def test_labels_are_no_words(vramtrace, ran):
+    """As many labels as words, each of them there or not: nothing that is fused takes them."""
+    advice = advice_of(vramtrace, ran("--words", "20000", "--layers", "3", "labels"), "--always")
+    assert advice and "chunked_loss" not in advice
+
+
 def test_what_a_package_calls(vramtrace, tmp_path):
     """Nothing is to be changed within transformers: the model is told, or called otherwise."""
     script = tmp_path / "packaged.py"
