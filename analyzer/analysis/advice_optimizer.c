@@ -109,15 +109,40 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 	return true;
 }
 
+/* bitsandbytes' of the same algorithm, by the file of torch.optim's that has made the state; NULL: Adam's, or any. */
+static const char *small_class(const struct advice_job *j)
+{
+	static const struct {
+		const char *file[2], *name;
+	} rows[] = {
+		{ { "/torch/optim/sgd.py" }, "SGD8bit" },
+		{ { "/torch/optim/rmsprop.py" }, "RMSprop8bit" },
+		{ { "/torch/optim/adagrad.py" }, "Adagrad8bit" },
+	};
+	size_t largest = 0;
+
+	if (!advice_state_bytes(j, &largest))
+		return NULL;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (advice_runs_in(j, j->blocks.block[largest].life.birth.stack, rows[i].file))
+			return rows[i].name;
+	return NULL;
+}
+
 bool advice_small_state(const struct advice_job *j, struct advice *a)
 {
-	advice_action(a, "keep the optimizer's state in 8 bits: bitsandbytes.optim.AdamW8bit (or its like) for the "
-			 "optimizer of torch.optim");
+	const char *name = small_class(j);
+
+	advice_action(a, "keep the optimizer's state in 8 bits: bitsandbytes.optim.%s for the optimizer of torch.optim",
+		      name ? name : "AdamW8bit (or its like)");
 	return find_small_state(j, a, "8-bit", 1, true);
 }
 
+/* Only of Adam there is one that can be told to. */
 bool advice_bf16_state(const struct advice_job *j, struct advice *a)
 {
+	if (small_class(j))
+		return false;
 	advice_action(a, "keep the optimizer's state in bfloat16, which torch.optim refuses: with a subclass of "
 			 "torchao.optim.AdamW8bit whose _subclass_zeros(p, *_) returns torch.zeros_like(p, "
 			 "dtype=torch.bfloat16)");

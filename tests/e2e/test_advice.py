@@ -20,6 +20,7 @@ KINDS = {
     "chunked_loss": (["--words", "50304", "--layers", "3"], ["chunks"]),
     "small_optimizer_state": ([*WIDE], ["state8"]),
     "small_optimizer_state for foreach": ([*WIDE, "foreach"], ["state8"]),
+    "small_optimizer_state of momentum": ([*WIDE, "momentum"], ["momentum8"]),
     "set_to_none": ([*MIDDLING, "keep-gradients"], []),
     "set_to_none late": ([*MIDDLING, "late-zero"], []),
     "set_to_none of uneven blocks": ([*UNEVEN, "side", "keep-gradients"], []),
@@ -95,6 +96,13 @@ def test_line_is_the_planted_one(vramtrace, ran):
     assert "for layer in self.layers" in lines[advice["checkpointing"]["site"]["line"] - 2]
     advice = advice_of(vramtrace, ran(*KINDS["chunked_loss"][0]), "--always")
     assert "self.head(self.norm(x))" in lines[advice["chunked_loss"]["site"]["line"] - 1]
+
+
+def test_state_of_momentum_stays_that(vramtrace, ran):
+    """Another algorithm's optimizer would keep twice as much."""
+    advice = advice_of(vramtrace, ran(*WIDE, "momentum"), "--always")
+    assert "bitsandbytes.optim.SGD8bit " in advice["small_optimizer_state"]["action"]
+    assert "bf16_optimizer_state" not in advice
 
 
 def test_two_layers_are_not_checkpointed(vramtrace, ran):
