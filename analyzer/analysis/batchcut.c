@@ -294,10 +294,21 @@ static uint64_t cut(const struct batchcut *c, const struct tfmt_shape *s, uint64
 	return nr ? replay_rounded(size) : size;
 }
 
+/* What an operation takes for itself, as to add up rows in several places: there are as many as it has samples. */
+static bool is_scratch(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_WORKSPACE && !j->shape[i].nr_dims && b->life.death.ordinal <= j->to &&
+	       (advice_is_born(j, i, PHASE_FORWARD) || advice_is_born(j, i, PHASE_BACKWARD));
+}
+
 uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t i)
 {
 	uint64_t size = j->blocks.block[i].life.size;
 
+	if (is_scratch(j, i))
+		return replay_rounded(size * c->part / c->whole);
 	return is_of_step(c, j, i) ? cut(c, &j->shape[i], size) : size;
 }
 

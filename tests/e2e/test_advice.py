@@ -27,6 +27,7 @@ KINDS = {
     "accumulation": (["--batch", "32"], ["accumulate"]),
     "accumulation of an odd batch": (["--width", "1024", "--words", "8000", "--layers", "4", "--batch", "7"], ["accumulate"]),
     "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
+    "accumulation under autocast": (["--batch", "32", "autocast"], ["accumulate"]),
     "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
     "chunked_loss of words behind the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
