@@ -4,8 +4,8 @@
 usage: advice.py [--layers N] [--width N] [--words N] [--batch N] [--length N] [--steps N] [HABIT ...]
 
 Habits that advice is about: keep-gradients, late-zero, keep-logits, load, clone (with side), ddp, foreach, words-second (as
-the loss takes logits), table (made anew at each step's end), momentum. Advice applied: checkpoint, chunks, state8, state16, momentum8,
-accumulate, offload, shard, fsdp, host, load-host, drop-table.
+the loss takes logits), table (made anew at each step's end), momentum. Advice applied: checkpoint, chunks, state8, state16,
+momentum8, accumulate, offload, shard, fsdp, host, load-host, drop-table.
 What the model has: matrix (attention by hand), side, post (layers that end with their norm), experts (four in each layer,
 one after the other), squares (a loss of what it puts out, not over classes), labels (a loss over labels), frozen (layers
 but for their norms), autocast.
