@@ -30,6 +30,7 @@ struct modulecalls {
 	bool may_skip, varies; /* ... which shows in their number */
 	uint32_t nr_before; /* of calls in the call of the owner before; 0 = there was none */
 	bool is_untold;   /* members that allocate nothing may stand between those seen */
+	bool begins_again; /* an nn.Sequential's own, that was called again when all of its members had been */
 	bool left, left_inner; /* since the latest call: the loop over the list; a loop within it */
 	bool went_outer, went_inner; /* an outer loop has gone round the list, or an inner one round a member, unseen */
 	bool shows_outer, shows_inner; /* ... and was seen to */

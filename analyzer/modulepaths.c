@@ -354,25 +354,28 @@ static uint32_t going_on(struct modulepaths *m, const struct direction *d, const
 }
 
 /*
- * Has the open call at level `nr` called all that it has? That is, of several that are each an nn.Sequential:
- * is what is called at the next level none that its list still has, or in backward none that forward has
- * called, while another of the several is still to come.
+ * Has the open call at level `nr` called all that it has? That is, of an nn.Sequential: is what is called at the next
+ * level none that its list still has, or in backward none that forward has called; while another of several is still to
+ * come, or a single one was called again in forward.
  */
 static bool has_ended(const struct modulepaths *m, const struct direction *d, const struct modulestack *now,
 		      uint32_t nr, bool back)
 {
 	const struct modulelevel *is = &now->level[nr], *next = &now->level[nr + 1];
-	const struct modulecalls *c;
+	struct modulecalls *c;
+	bool has_ended;
 
-	if (!is->indexed || !is->sequence)
+	if (!is->sequence)
 		return false;
 	c = modulecalls_find(&m->calls, key_of(d->open[nr].path, next));
 	if (!c || (back ? c->back_instance : c->instance) != d->open[nr].instance)
 		return false;
 	if (back)
-		return nr && c->nr_back >= c->nr && has_more(m, d, nr - 1);
-	return c->nr <= SEQUENCE_MAX &&
-	       sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) == SEQUENCE_END;
+		return c->nr_back >= c->nr && (is->indexed ? nr && has_more(m, d, nr - 1) : c->begins_again);
+	has_ended = c->nr <= SEQUENCE_MAX &&
+		    sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) == SEQUENCE_END;
+	c->begins_again |= has_ended;
+	return has_ended;
 }
 
 static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)

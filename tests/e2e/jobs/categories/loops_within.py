@@ -57,6 +57,7 @@ class Network(nn.Module):
         super().__init__()
         self.stages = nn.ModuleList([nn.Linear(4 * width, width), *(nn.Linear(width, width) for _ in range(2))])
         self.chain = nn.ModuleList([nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)) for _ in range(3)])
+        self.refined = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh())
         self.layers = nn.ModuleList(Layer(width) for _ in range(3))
         self.more = nn.ModuleList(LayerWithHelper(width) for _ in range(3))
 
@@ -67,6 +68,8 @@ class Network(nn.Module):
             x = stage(x)
         for part in self.chain:
             x = part(x)
+        for _ in range(4):
+            x = self.refined(x)
         for layer in self.layers:
             x = x + layer(x)
         for layer in self.more:
