@@ -239,7 +239,7 @@ static void drop_method(char *text)
 			text[len - strlen(methods[i])] = 0;
 }
 
-/* `checkpoint(part, h)` and the like call what they are given. */
+/* `checkpoint(part, h)`, `torch.func.functional_call(part, weights, h)` and the like call what they are given. */
 static char *called(char *text)
 {
 	char *open = arguments_of(text);
@@ -247,7 +247,7 @@ static char *called(char *text)
 	if (!open)
 		return NULL;
 	*open = 0;
-	if (strstr(text, "checkpoint")) {
+	if (strstr(text, "checkpoint") || strstr(text, "functional_call")) {
 		text = open + 1;
 		text += strspn(text, " ");
 		text[strcspn(text, ",)")] = 0;
