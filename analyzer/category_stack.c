@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/idtable.h"
+#include "analyzer/pylines.h"
 #include "analyzer/textset.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
@@ -111,12 +112,41 @@ static struct category_code rules_of(struct category_stacks *c, const struct tfm
 	return of;
 }
 
+/*
+ * The call that this frame makes is of torch.zeros(), zeros_like(), new_zeros(). Without columns the line tells, and of
+ * a call of several lines the first.
+ */
+static bool is_of_zeros(struct category_stacks *c, const struct tfmt_code *code, int32_t position)
+{
+	static const char word[] = "zeros";
+	struct pylines_span span;
+	const char *text;
+	size_t len, from = 0;
+
+	if (!pylines_span(code, position, &span))
+		span = (struct pylines_span){ .line = pylines_line(code, position) };
+	text = sourcetext_line(&c->sources, code->file, span.line, &len);
+	if (text && span.known && span.column < len) {
+		from = span.column;
+		len = span.end_line == span.line && span.end_column < len ? span.end_column : len;
+	}
+	return text && len > from && memmem(text + from, len - from, word, sizeof(word) - 1);
+}
+
+/* What autograd calls for a node that is written in Python. */
+static bool is_function_node(const struct tfmt_code *code, const char *function)
+{
+	return !strcmp(function, "apply") && strstr(code->file, "/torch/autograd/function.py");
+}
+
 static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 {
 	struct category_stack s = { .known = true, .kept = CATEGORY_PASS_OVER, .freed = CATEGORY_PASS_OVER };
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 	uint32_t id = stack;
+	bool is_called = false;  /* the latest frame is Python's, and runs no node of its own */
+	bool is_outside = false; /* of PyTorch: a frame of the program has been seen */
 	int nr_dictionaries = 0;
 
 	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
@@ -126,14 +156,21 @@ static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 
 		if (!tfmt_reader_frame(c->reader, id, &frame))
 			break;
+		s.in_hook |= frame.kind == TFMT_FRAME_NODE && is_called;
+		is_called = false;
 		if (frame.kind == TFMT_FRAME_NODE && frame.b)
 			break; /* what follows made the node, and does not run */
 		if (!code_of(c, &frame, &code))
 			continue;
 		function = split_name(code.name, &len);
+		is_called = !is_function_node(&code, function);
 		rules = rules_of(c, &frame, &code, function);
 		s.kept = s.kept >= CATEGORY_PASS_OVER ? rules.kept : s.kept;
 		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
+		if (!is_outside && !strstr(code.file, "/torch/")) {
+			is_outside = true;
+			s.makes_zeros = is_of_zeros(c, &code, (int32_t)frame.b);
+		}
 		count_dictionaries(&s, &nr_dictionaries, &code, function);
 		s.recomputes |= is_recomputation(&code, function);
 		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
@@ -175,6 +212,7 @@ void category_stacks_release(struct category_stacks *c)
 	release_classes(c->modules);
 	release_classes(c->steppers);
 	release_classes(c->trainers);
+	sourcetext_release(&c->sources);
 	free(c->seen);
 	free(c->of);
 	free(c->of_code);

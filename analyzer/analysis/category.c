@@ -18,6 +18,7 @@ struct judge {
 	struct category_stacks stacks;
 	struct category_shapes shapes;
 	size_t nr_live_parameters; /* blocks that are parameters by their stacks */
+	uint64_t nr_elements;      /* ... and what all of them hold, but for whole numbers */
 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -42,10 +43,19 @@ static bool is_remade(struct judge *j, const struct life *life, const struct gro
 	       2 * nr_shapes >= j->shapes.nr_parameter_sizes;
 }
 
+/* One row of as many elements as all parameters have: they, or their gradients, one behind the other. */
+static bool is_flat(const struct judge *j, const struct group *g)
+{
+	struct tfmt_shape shape;
+
+	return j->nr_live_parameters > 1 && g->shape && tfmt_reader_shape(j->books->reader, g->shape, &shape) &&
+	       shape.nr_dims == 1 && shape.dims[0] == j->nr_elements;
+}
+
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
 static bool is_copy(struct judge *j, const struct life *life, const struct group *g)
 {
-	return is_remade(j, life, g) ||
+	return is_remade(j, life, g) || (is_flat(j, g) && !life->birth.nr_begun) ||
 	       (category_shapes_fit_sizes(&j->shapes, g) &&
 		2 * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters);
 }
@@ -139,6 +149,19 @@ static enum category recomputed(struct judge *j, const struct life *life)
 	return category_stack_of(&j->stacks, life->death.stack).recomputes ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
 }
 
+/*
+ * A hook's own result rather than a gradient that it gives back in place of another: freed as a later pass makes the next
+ * one, or never, while the gradients of such parameters come from nodes.
+ */
+static bool is_of_hook(struct judge *j, const struct life *life, const struct group *g, bool fits)
+{
+	if (!category_stack_of(&j->stacks, life->birth.stack).in_hook || !j->shapes.nr_parameters || !is_tensor(g))
+		return false;
+	if (end_tells(life))
+		return life->death.phase == PHASE_BACKWARD && life->death.nr_begun != life->birth.nr_begun;
+	return !fits || category_shapes_fit_gradient(&j->shapes, g);
+}
+
 static enum category born_in_backward(struct judge *j, const struct life *life, const struct group *g,
 				      enum lives_fate fate)
 {
@@ -156,6 +179,8 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 	/* Made in one pass and used up in another, for which it was saved. */
 	if (j->shapes.nr_parameters && !fits && end_tells(life) && life->death.phase == PHASE_BACKWARD &&
 	    life->death.nr_begun != life->birth.nr_begun)
+		return CATEGORY_ACTIVATION;
+	if (leaves_pass && is_of_hook(j, life, g, fits))
 		return CATEGORY_ACTIVATION;
 	if (fate != FATE_SHORT && fate != FATE_INTO_PASS && (life->death.nr_ended != life->birth.nr_ended ||
 							       !end_tells(life)))
@@ -243,20 +268,40 @@ static bool is_batch(const struct judge *j, const struct life *life, const struc
 static bool is_made_gradient(const struct judge *j, const struct life *life, const struct group *g)
 {
 	return life->birth.nr_ended && life->death.phase == PHASE_OPTIMIZER && end_tells(life) &&
-	       category_shapes_fit_sizes(&j->shapes, g);
+	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g));
 }
 
-/* Of an optimizer that is the program's own. */
+/*
+ * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made behind a
+ * backward pass, with no forward since. An environment's step comes behind one.
+ */
 static bool is_own_state(struct judge *j, const struct life *life, const struct group *g)
 {
-	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer && category_shapes_fit_sizes(&j->shapes, g);
+	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer &&
+	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g) ||
+		(g->shape && life->birth.nr_begun && !life->behind_call && !category_shapes_fit_batch(&j->shapes, g)));
 }
 
-/* Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none. */
+/*
+ * Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none; nor is
+ * what comes and goes behind a forward, as data that a penalty is differentiated by.
+ */
 static bool is_bare_parameter(const struct judge *j, const struct life *life, const struct group *g)
 {
-	return !life->birth.nr_begun && !category_shapes_fit_parameter(&j->shapes, g) &&
+	return !life->birth.nr_begun && (!life->birth.nr_forwards || !is_passing(j, life)) && !category_shapes_fit_parameter(&j->shapes, g) &&
 	       category_shapes_fit_gradient(&j->shapes, g);
+}
+
+/*
+ * What begins with zeros is no copy: it sums up what backward leaves. It is the gradients themselves where backward leaves
+ * none, and where PyTorch's optimizer gets them in another type than backward has.
+ */
+static enum category summed_up(const struct judge *j, const struct group *g)
+{
+	bool is_state = j->shapes.keeps_gradients &&
+			(!j->lives->steps.sites.nr_callers || category_shapes_fit_gradient(&j->shapes, g));
+
+	return is_state ? CATEGORY_OPTIMIZER_STATE : CATEGORY_GRADIENT;
 }
 
 /* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
@@ -265,6 +310,8 @@ static enum category copied(struct judge *j, const struct life *life, const stru
 	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) > 2;
 
+	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) && !is_own_state(j, life, g))
+		return summed_up(j, g);
 	return is_function || is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
 }
 
@@ -388,6 +435,18 @@ static void judge_release(struct judge *j)
 	category_shapes_release(&j->shapes);
 }
 
+static uint64_t elements_of(const struct judge *j, const struct group *g)
+{
+	struct tfmt_shape shape;
+	uint64_t nr = 1;
+
+	if (!g->shape || is_whole_number(j, g) || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+		return 0;
+	for (uint32_t i = 0; i < shape.nr_dims; i++)
+		nr *= shape.dims[i];
+	return nr;
+}
+
 /*
  * Of the blocks at the moment: those that are parameters by their stacks, and those made before the first pass that may be
  * copies of them. Later ones, a line may have made one by one.
@@ -398,11 +457,13 @@ static void count_parameters(struct judge *j, const struct life *life, size_t nr
 		const struct group *g = &j->books->groups.group[life[i].group];
 		uint8_t phase = life[i].birth.phase;
 
-		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER)
+		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER) {
 			j->nr_live_parameters++;
-		else if (!life[i].birth.nr_begun && category_shapes_fit_sizes(&j->shapes, g) &&
-			 (phase <= PHASE_INIT || (phase == PHASE_FORWARD && may_be_copy(&life[i]))))
+			j->nr_elements += elements_of(j, g);
+		} else if (!life[i].birth.nr_begun && category_shapes_fit_sizes(&j->shapes, g) &&
+			 (phase <= PHASE_INIT || (phase == PHASE_FORWARD && may_be_copy(&life[i])))) {
 			category_stack_count(&j->stacks, life[i].birth.stack);
+		}
 	}
 }
 

@@ -39,7 +39,11 @@ static void add_group(struct category_shapes *s, struct category_stacks *stacks,
 	if (category_stack_of(stacks, g->python_stack).kept == CATEGORY_PARAMETER) {
 		s->parameter_sizes[s->nr_parameters] = shapekey_sizes(s->books, g);
 		s->parameter[s->nr_parameters++] = key;
-	} else if (f && g->phase == PHASE_BACKWARD && (f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT])) {
+	} else if (g->phase == PHASE_BACKWARD) {
+		/* A hook may make what it likes. */
+		if (!f || !(f->nr[FATE_OUT_OF_PASS] || f->nr[FATE_KEPT]) ||
+		    category_stack_of(stacks, g->python_stack).in_hook)
+			return;
 		s->gradient[s->nr_gradients++] = key;
 	} else if (f && g->phase <= PHASE_INIT && has_rows(s, g)) {
 		bool brings = brings_batches(s, g, f);
@@ -53,7 +57,7 @@ static void add_group(struct category_shapes *s, struct category_stacks *stacks,
 }
 
 /* Gradients that are live at the end have not been counted with the fates. */
-static void add_live_gradients(struct category_shapes *s)
+static void add_live_gradients(struct category_shapes *s, struct category_stacks *stacks)
 {
 	const struct lives *lives = s->books->lives;
 
@@ -62,7 +66,7 @@ static void add_live_gradients(struct category_shapes *s)
 		uint64_t key;
 
 		if (!life->is_live || life->birth.phase != PHASE_BACKWARD || life->flags & TFMT_FLAG_FORWARD ||
-		    life->birth.nr_ended == lives->now.nr_ended)
+		    life->birth.nr_ended == lives->now.nr_ended || category_stack_of(stacks, life->birth.stack).in_hook)
 			continue;
 		key = shapekey_of(s->books, &s->books->groups.group[life->group]);
 		if (key)
@@ -99,11 +103,13 @@ int category_shapes_find(struct category_shapes *s, const struct books *books, s
 		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		add_group(s, stacks, &books->groups.group[i], i < lives->nr_fates ? &lives->fates[i] : NULL);
-	add_live_gradients(s);
+	add_live_gradients(s, stacks);
 	sort(s->parameter, s->nr_parameters);
 	sort(s->parameter_sizes, s->nr_parameters);
 	sort(s->gradient, s->nr_gradients);
 	sort(s->row, s->nr_rows);
+	for (size_t i = 0; i < s->nr_parameters && !s->keeps_gradients; i++)
+		s->keeps_gradients = shapekey_in(s->gradient, s->nr_gradients, s->parameter[i]);
 	count_sizes(s, stacks);
 	return 0;
 }

@@ -17,7 +17,8 @@ LOOPS = [
 KEPT = "categories/kept.py"
 JOBS = [(TRAIN, name) for name in LOOPS]
 JOBS += [(KEPT, name) for name in ("statistics", "transitions", "average", "ensemble", "line_search", "compiled",
-                                "by_hand")]
+                                "by_hand", "summed", "flat", "flat_copy",
+                                "wide_sums", "preconditioned", "hooked", "regularized")]
 JOBS += [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first

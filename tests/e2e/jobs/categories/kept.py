@@ -171,8 +171,179 @@ def by_hand():
     return momentum
 
 
+def summed():
+    """Squared gradients are summed up beside PyTorch's optimizer, the first from before any step; they are no copies of weights."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    truth.model(model)
+    truth.optimizer(optimizer)
+    squares = [torch.zeros_like(p) for p in model.parameters()]
+    importance = {}
+    for i in range(5):
+        optimizer.zero_grad()
+        model(torch.rand(256, 512).cuda()).square().mean().backward()
+        if i == 2:
+            importance = {name: torch.zeros_like(p, memory_format=torch.preserve_format) for name, p in model.named_parameters()}
+        with torch.no_grad():
+            for square, p in zip(squares + list(importance.values()), 2 * list(model.parameters())):
+                square.addcmul_(p.grad, p.grad)
+        truth.note("optimizer_state", squares, importance)
+        optimizer.step()
+    truth.optimizers.append(types.SimpleNamespace(state={0: squares, 1: importance}))
+    return squares, importance
+
+
+def flat():
+    """Gradients are views of one row."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    truth.model(model)
+    truth.optimizer(optimizer)
+    row, at = torch.zeros(sum(p.numel() for p in model.parameters()), device="cuda"), 0
+    truth.note("gradient", row)
+    for p in model.parameters():
+        p.grad = row[at : at + p.numel()].view_as(p)
+        at += p.numel()
+    for _ in range(5):
+        row.zero_()
+        model(torch.rand(256, 512).cuda()).square().mean().backward()
+        optimizer.step()
+
+
+def flat_copy():
+    """The optimizer works on one row of copies in float32."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda().bfloat16()
+    weights = list(model.parameters())
+    row = torch.cat([p.detach().flatten().float() for p in weights]).requires_grad_()
+    optimizer = torch.optim.Adam([row])
+    truth.model(model)
+    truth.models.append(Bare([row]))
+    truth.note("parameter", row)
+    truth.optimizer(optimizer)
+    for _ in range(5):
+        model(torch.rand(256, 512, dtype=torch.bfloat16).cuda()).float().square().mean().backward()
+        row.grad = torch.cat([p.grad.flatten().float() for p in weights])
+        truth.note("gradient", row.grad)
+        model.zero_grad()
+        optimizer.step()
+        with torch.no_grad():
+            for p, part in zip(weights, row.split([p.numel() for p in weights])):
+                p.copy_(part.view_as(p))
+        optimizer.zero_grad()
+
+
+def wide_sums():
+    """Gradients in bfloat16 are summed up in float32 over the batches of a step."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda().bfloat16()
+    copies = nn.ParameterList([p.detach().float() for p in model.parameters()])
+    optimizer = torch.optim.AdamW(copies)
+    sums = [torch.zeros_like(p, dtype=torch.float32) for p in model.parameters()]
+    truth.model(model)
+    truth.models.append(Bare(copies))
+    truth.note("parameter", list(copies))
+    truth.note("gradient", sums)
+    truth.optimizer(optimizer)
+    for _ in range(4):
+        for _ in range(3):
+            model(torch.rand(256, 512, dtype=torch.bfloat16).cuda()).float().square().mean().backward()
+            for s, p in zip(sums, model.parameters()):
+                s.add_(p.grad)
+                p.grad = None
+        for copy, s in zip(copies, sums):
+            copy.grad = s
+        optimizer.step()
+        with torch.no_grad():
+            for p, copy, s in zip(model.parameters(), copies, sums):
+                p.copy_(copy)
+                s.zero_()
+
+
+class Preconditioned:
+    """An optimizer of the program's own whose state has no parameter's sizes."""
+
+    def __init__(self, parameters):
+        self.parameters, self.state = list(parameters), {}
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.parameters:
+            if p not in self.state:
+                self.state[p] = [1e-4 * torch.eye(n, device=p.device) for n in p.shape]
+                truth.note("optimizer_state", self.state[p])
+            left, right = self.state[p]
+            left.add_(p.grad @ p.grad.T)
+            right.add_(p.grad.T @ p.grad)
+            p.sub_(left @ p.grad @ right, alpha=0.1)
+            p.grad = None
+
+
+def preconditioned():
+    model = nn.Sequential(nn.Linear(512, 768, bias=False), nn.Tanh(), nn.Linear(768, 640, bias=False)).cuda()
+    optimizer = Preconditioned(model.parameters())
+    truth.model(model)
+    truth.optimizers.append(optimizer)
+    for _ in range(5):
+        model(torch.rand(256, 512).cuda()).square().mean().backward()
+        optimizer.step()
+
+
+def hooked():
+    """Hooks keep what they compute of gradients, of the latest pass; one gives back another gradient in place of its own."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 512)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    truth.model(model)
+    truth.optimizer(optimizer)
+    seen = {}
+
+    def keep(key):
+        def hook(gradient):
+            seen[key] = gradient.abs()
+            truth.note("activation", seen[key])
+
+        return hook
+
+    def keep_output(module, _, gradients):
+        seen[module] = gradients[0].square()
+        truth.note("activation", seen[module])
+
+    for p in model[0].parameters():
+        p.register_hook(keep(p))
+    model[2].register_full_backward_hook(keep_output)
+    model[4].weight.register_hook(lambda gradient: gradient.clamp(-1, 1))
+    for _ in range(5):
+        model(torch.rand(768, 512).cuda()).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return seen
+
+
+def regularized():
+    """In every other step the judge is differentiated by a copy of the data, too, that stays until the next one."""
+    judge = nn.Sequential(nn.Linear(768, 512), nn.LeakyReLU(0.2), nn.Linear(512, 1)).cuda()
+    optimizer = torch.optim.Adam(judge.parameters())
+    truth.model(judge)
+    truth.optimizer(optimizer)
+    for i in range(6):
+        rows = torch.rand(256, 768).cuda()
+        loss = functional.softplus(-judge(rows)).mean()
+        if i % 2 == 0:
+            given = rows.clone().requires_grad_()
+            truth.input(given)
+            scores = judge(given).sum()
+            truth.backwards.append(nr_allocations())
+            (slope,) = torch.autograd.grad(scores, given, create_graph=True)
+            loss = loss + slope.square().sum(1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        truth.note("gradient", given.grad)
+        optimizer.step()
+    given.grad = None
+    return given
+
+
 JOBS = {job.__name__: job
-        for job in (statistics, transitions, average, ensemble, line_search, compiled, by_hand)}
+        for job in (statistics, transitions, average, ensemble, line_search, compiled, by_hand, summed, flat, flat_copy,
+                    wide_sums, preconditioned, hooked, regularized)}
 UNSEEN = ("ensemble", "compiled")  # what they save is not a tensor that hooks could look at
 
 with contextlib.nullcontext() if sys.argv[1] in UNSEEN else truth.watch():
