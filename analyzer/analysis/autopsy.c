@@ -307,6 +307,15 @@ static void ask_causes(struct autopsy *a)
 	}
 }
 
+/* A smaller card, a fallback, a notebook's last cell: it may have been meant so. */
+static void say_end(struct autopsy *a)
+{
+	const struct model_process *p = a->device->process;
+
+	if (a->nr_findings && p->end == MODEL_END_EXIT && !p->summary->exit_status)
+		autopsy_evidence(&a->finding[0], "the program went on without it, and ended with status 0");
+}
+
 static void swap_findings(struct autopsy_finding *a, struct autopsy_finding *b)
 {
 	struct autopsy_finding one = *a;
@@ -358,6 +367,7 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 	find_shape(a);
 	ask_causes(a);
 	order_findings(a);
+	say_end(a);
 	return 0;
 }
 

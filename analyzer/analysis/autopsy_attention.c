@@ -67,14 +67,14 @@ static void add_width(struct factors *f, int side, uint64_t width)
 		f->width[side][f->nr[side]++] = width;
 }
 
-/* Heads side by side in one tensor: [batch, length, heads * width]. */
+/* Heads side by side in one tensor: [batch, length, heads * width]. Of one sequence [heads, ..] may be views of it, too. */
 static bool is_view(const struct tfmt_shape *s, const struct product *p, uint64_t length)
 {
-	uint64_t heads, width = s->dims[s->nr_dims - 1];
+	uint64_t heads, batch = p->batch ? p->batch : 1, width = s->dims[s->nr_dims - 1];
 
-	if (!p->batch || s->nr_dims != 3 || s->dims[0] != p->batch || s->dims[1] != length || width == length)
+	if (s->nr_dims != 3 || s->dims[0] != batch || s->dims[1] != length || width == length)
 		return false;
-	heads = p->nr / p->batch;
+	heads = p->nr / batch;
 	return heads >= 2 && width % heads == 0 && width / heads >= WIDTH_MIN;
 }
 
@@ -345,7 +345,7 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
 		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
 		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu32 " live tensors of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
+	autopsy_evidence(f, "%" PRIu32 " live tensor%s of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks, m.nr_blocks == 1 ? "" : "s",
 			 m.varies ? "up to " : "", m.each.nr, is_square(&m.each) ? "length makes four times" : "keys make twice");
 	if (!is_square(&m.each))
 		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",

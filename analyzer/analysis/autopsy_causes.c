@@ -25,9 +25,8 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_request(a, f);
 	autopsy_say(f, "%s more would have passed the limit set for this process; the GPU had %s free.",
 		    human_bytes(asked, x->asked), human_bytes(left, x->free));
-	autopsy_evidence(
-		f, "PyTorch did not ask the driver: set_per_process_memory_fraction() allows less than %s",
-		human_bytes(most, least));
+	autopsy_evidence(f, "PyTorch did not ask the driver: set_per_process_memory_fraction(), or the allocator's settings, "
+			    "allow less than %s", human_bytes(most, least));
 	autopsy_evidence(f, "%s of %s were reserved", human_bytes(reserved, x->reserved),
 			 human_bytes(most, a->capacity));
 	/* What something keeps would fill a larger part, too. */
@@ -139,7 +138,6 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
 	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
 	char size[HUMAN_MAX], lacking[HUMAN_MAX], part[HUMAN_MAX];
-	struct stack stack = { 0 };
 	const struct group *largest = NULL;
 
 	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
@@ -155,17 +153,8 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 		largest = g;
 	}
 	f->bytes = own;
-	if (largest) {
-		struct stack_source source = model_stack_source(a->model, a->device->process);
-		int site = stack_expand(&stack, &source, largest->python_stack, largest->native_stack)
-				   ? -1
-				   : stack_site(&stack);
-
-		f->has_site = site >= 0;
-		if (f->has_site)
-			f->site = stack.frame[site];
-	}
-	stack_release(&stack);
+	if (largest)
+		autopsy_at_group(a, f, largest);
 	autopsy_say(f, "%s were in use outside PyTorch's allocator by this process; it was %s short.",
 		    human_bytes(size, own), human_bytes(lacking, a->lacking));
 	if (a->libraries)
@@ -284,8 +273,8 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, true },
 	{ VERDICT_NON_TORCH, "library_request", is_library_request, true },
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
-	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
 	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
+	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
 	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, false },
 	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, false },
 	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, true },

@@ -17,6 +17,7 @@ struct open_graphs {
 	uint32_t nr_calls;    /* as often as a batch was made for them */
 	uint32_t nr_repeated; /* blocks of stacks that are there as often */
 	uint64_t repeated_bytes;
+	uint64_t input_bytes; /* of the batches that went into as many calls */
 	size_t largest;   /* block */
 	bool is_consumed; /* some of their stacks have had a backward before */
 };
@@ -39,24 +40,38 @@ static uint32_t *count_groups(const struct autopsy *a, bool graphs)
 	return count;
 }
 
-/* A batch is made outside of forward and is there as often as forward was called; *last is when the last was made. */
-static uint32_t most_inputs(const struct autopsy *a, uint64_t *last)
+/* Made outside of the model, behind the latest backward pass. */
+static bool is_open_input(const struct autopsy *a, size_t i)
+{
+	const struct category_block *b = &a->categories.block[i];
+
+	return autopsy_is_open(a, i) && b->category != CATEGORY_PARAMETER && !a->block[i].has_graph &&
+	       b->life.birth.phase != PHASE_FORWARD && b->life.birth.phase != PHASE_BACKWARD &&
+	       b->life.birth.phase != PHASE_OPTIMIZER;
+}
+
+/*
+ * A batch is made outside of forward and is there as often as forward was called; *last is when the last was made, *bytes
+ * are all that are there as often.
+ */
+static uint32_t most_inputs(const struct autopsy *a, uint64_t *last, uint64_t *bytes)
 {
 	uint32_t *count = count_groups(a, false), most = 0, group = 0;
 
-	*last = 0;
+	*last = *bytes = 0;
 	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
-		if (autopsy_is_open(a, i) && b->category != CATEGORY_PARAMETER && !a->block[i].has_graph &&
-		    b->life.birth.phase != PHASE_FORWARD && b->life.birth.phase != PHASE_BACKWARD &&
-		    b->life.birth.phase != PHASE_OPTIMIZER && count[b->life.group] > most) {
+		if (is_open_input(a, i) && count[b->life.group] > most) {
 			most = count[b->life.group];
 			group = b->life.group;
 		}
 		if (most && b->life.group == group && autopsy_is_open(a, i))
 			*last = b->life.birth.ordinal;
 	}
+	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+		if (is_open_input(a, i) && count[a->categories.block[i].life.group] + 1 >= most)
+			*bytes += a->categories.block[i].life.size;
 	free(count);
 	return most;
 }
@@ -64,9 +79,10 @@ static uint32_t most_inputs(const struct autopsy *a, uint64_t *last)
 static void find_open(const struct autopsy *a, struct open_graphs *g)
 {
 	uint32_t *count = count_groups(a, true);
-	uint64_t last_input, behind_bytes = 0;
+	uint64_t last_input, input_bytes, behind_bytes = 0;
 
-	*g = (struct open_graphs){ .nr_calls = most_inputs(a, &last_input) };
+	*g = (struct open_graphs){ .nr_calls = most_inputs(a, &last_input, &input_bytes) };
+	g->input_bytes = input_bytes;
 	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		const struct lives_fates *fates = autopsy_fates(a, i);
@@ -169,7 +185,7 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 
 	find_open(a, &g);
 	if (g.nr_calls < CALLS_MIN || !autopsy_matters(a, g.repeated_bytes) ||
-	    2 * g.repeated_bytes < a->failure->allocated)
+	    2 * (g.repeated_bytes + g.input_bytes) < a->failure->allocated)
 		return false;
 	f->bytes = g.repeated_bytes;
 	autopsy_at_call(a, f, g.largest);
@@ -177,6 +193,9 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 		    human_bytes(size, f->bytes), g.nr_calls);
 	autopsy_evidence(f, "each call leaves %s; %" PRIu32 " backward passes have been seen",
 			 human_bytes(each, f->bytes / g.nr_calls), a->failure->nr_begun);
+	if (g.input_bytes >= f->bytes / 2)
+		autopsy_evidence(f, "their batches are there as well, which backward may need: %s",
+				 human_bytes(size, g.input_bytes));
 	autopsy_advise(f, "a backward pass for each batch, or .item() of its loss, frees %s",
 		       human_bytes(size, f->bytes - f->bytes / g.nr_calls));
 	return true;

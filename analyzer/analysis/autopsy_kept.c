@@ -62,22 +62,25 @@ static struct kept *find_kept(const struct autopsy *a)
 	return kept;
 }
 
-/* A ring lets go of as many as it holds; the scalar that a variable holds until the next step says nothing of the rest. */
+/* How far apart the steps are that left something, on average. */
+static double interval(const struct kept *k)
+{
+	return k->nr_steps > 1 ? (double)(k->last - k->first) / (k->nr_steps - 1) : 0;
+}
+
+/*
+ * A ring lets go of as many as it holds, the first ones first; the scalar that a variable holds until the next step says
+ * nothing of the rest, nor do gradients that are freed beside others of their shape that something keeps.
+ */
 static bool is_let_go(const struct kept *k)
 {
-	return k->freed >= (double)k->nr_steps * (double)k->bytes;
+	return k->first > STEPS_MIN * (1 + interval(k)) && k->freed >= (double)k->nr_steps * (double)k->bytes;
 }
 
 static bool is_kept_on(const struct autopsy *a, const struct kept *k)
 {
 	return k->nr_steps >= STEPS_MIN && k->last + 3 >= a->step && 2 * k->nr_steps >= k->last - k->first &&
 	       !is_let_go(k);
-}
-
-/* How far apart the steps are that left something, on average. */
-static double interval(const struct kept *k)
-{
-	return k->nr_steps > 1 ? (double)(k->last - k->first) / (k->nr_steps - 1) : 0;
 }
 
 /* Once an epoch, or every so many steps: as regularly as a counter makes it. */

@@ -125,6 +125,20 @@ void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t 
 		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, true);
 }
 
+void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
+
+	f->has_site = site >= 0;
+	if (f->has_site) {
+		f->site = stack.frame[site];
+		find_caller(a, f, g->python_stack, g->native_stack, false);
+	}
+	stack_release(&stack);
+}
+
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
 {
 	f->site = a->site;

@@ -67,6 +67,12 @@ static struct beside *find_beside(const struct autopsy *a)
 	return of;
 }
 
+/* Does the step need more than there is, were it in one piece? */
+static bool is_batch_too_large(const struct autopsy *a)
+{
+	return a->has_shape && shapefit_at(&a->shape, a->shape.dims) > (double)(a->usable + a->cached);
+}
+
 /*
  * PyTorch has given back what it could before it failed: what is still cached lies between live blocks. It does so for
  * requests of its own only.
@@ -74,12 +80,14 @@ static struct beside *find_beside(const struct autopsy *a)
 bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct failure *x = a->failure;
+	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / 10;
+	/* With what the driver has left: where most of a card stands empty, a sum that is a little too large is not why. */
+	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / 2;
 	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX], largest[HUMAN_MAX];
 	struct beside *of;
 	size_t most = 0;
 
-	if (x->is_pooled || x->is_library || x->asked <= x->free || a->cached < x->asked ||
-	    a->cached < x->reserved / 10)
+	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
 		return false;
 	of = find_beside(a);
 	for (size_t i = 1; of && i < a->nr_places; i++)
@@ -87,14 +95,21 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 			most = i;
 	f->bytes = a->cached;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.",
-		    human_bytes(cached, a->cached), human_bytes(asked, x->asked));
+	human_bytes(cached, a->cached);
+	human_bytes(left, x->free);
+	human_bytes(asked, x->asked);
+	if (holds_it)
+		autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.", cached, asked);
+	else
+		autopsy_say(f, "%s were reserved but unused and %s free: more than the %s asked for, yet in no one piece.",
+			    cached, left, asked);
 	if (of && of[most].blocks) {
 		autopsy_at_place(a, f, most);
 		autopsy_evidence(f, "%" PRIu64 " live blocks of this line, of at most %s, lie beside free pieces",
 				 of[most].blocks, human_bytes(largest, of[most].largest));
 	}
-	autopsy_evidence(f, "the driver had %s free", human_bytes(left, x->free));
+	if (holds_it)
+		autopsy_evidence(f, "the driver had %s free", left);
 	free(of);
 	return true;
 }

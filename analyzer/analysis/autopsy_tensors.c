@@ -8,6 +8,7 @@
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
+#define RANKS_MAX 16         /* that share an output layer */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
 #define PIECE_MAX (1 << 20) /* less than so much that is left of a segment stays with the block */
 #define UINT8 0
@@ -28,6 +29,23 @@ static bool is_of_vocabulary(const struct tfmt_shape *s)
 {
 	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] >= VOCABULARY_MIN &&
 	       autopsy_elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
+}
+
+/* Does a parameter have a row for each word, or for each of its rank's? Of parameters laid end to end nobody knows. */
+static bool has_words(const struct autopsy *a, uint64_t vocabulary)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER)
+			continue;
+		if (!a->block[i].is_shaped || (s->nr_dims == 1 && s->dims[0] >= vocabulary))
+			return true;
+		for (uint32_t k = 0; k < s->nr_dims; k++)
+			if (s->dims[k] >= vocabulary / RANKS_MAX && vocabulary % s->dims[k] == 0)
+				return true;
+	}
+	return false;
 }
 
 /* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
@@ -88,7 +106,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 			rows = autopsy_elements(s, s->nr_dims - 1);
 	}
 	f->bytes = wide + (is_asked ? a->failure->asked : 0);
-	if (!f->bytes || !autopsy_matters(a, f->bytes))
+	if (!f->bytes || !autopsy_matters(a, f->bytes) || !has_words(a, vocabulary))
 		return false;
 	if (wide)
 		autopsy_at_place(a, f, a->block[largest].place);
@@ -467,6 +485,28 @@ static bool has_like_request(const struct autopsy *a)
 	return false;
 }
 
+/* What one such tensor was made from is often as large. */
+static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
+{
+	const struct stack_frame *site;
+	uint64_t most = 0, was;
+	char size[HUMAN_MAX];
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t bytes = a->categories.block[i].life.size;
+
+		if ((int64_t)i == apart || bytes <= most || 2 * bytes < f->bytes || !is_larger(a, i, &was))
+			continue;
+		most = bytes;
+		largest = i;
+	}
+	site = most ? &a->place[a->block[largest].place].frame : NULL;
+	if (site && site->file)
+		autopsy_evidence(f, "beside it another of this step is: %s, at %s:%" PRIu32, human_bytes(size, most),
+				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
+}
+
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], was_size[HUMAN_MAX];
@@ -503,6 +543,7 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
 				 a->step - 1);
+	say_another(a, f, best);
 	autopsy_advise(f, "computed in %d parts, one after the other, it takes %s less", PARTS,
 		       human_bytes(size, most - most / PARTS));
 	return true;

@@ -73,7 +73,7 @@ static bool has_dim(const struct tfmt_shape *s, uint64_t size)
 
 /*
  * Has forward made something with as many rows since the input was there, or nothing at all? A memory bank, or what is
- * kept of each step, is no batch.
+ * kept of each step, is no batch; nor are all gradients in one row.
  */
 static bool is_used(const struct advice_job *j, size_t input)
 {
@@ -87,7 +87,7 @@ static bool is_used(const struct advice_job *j, size_t input)
 			return true;
 		has_made = true;
 	}
-	return !has_made;
+	return !has_made && j->shape[input].nr_dims > 1;
 }
 
 /* SIZE_MAX: none. */

@@ -361,7 +361,7 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 		emit_uint(e, "reserved_bytes", NULL, x->reserved);
 		emit_bool(e, "handled", NULL, x->handled);
 		emit_label(e, "end", NULL, "%s", x->handled ? "went on" : "did not go on");
-		emit_label(e, "place", NULL, "%s", f ? site_text(text, sizeof(text), f) : "-");
+		emit_label(e, "place", NULL, "%s", f ? narrow_site_text(text, sizeof(text), f) : "-");
 		print_site_of(e, f);
 		emit_row_end(e);
 	}

@@ -95,6 +95,13 @@ CAUSES = {
     "large_pictures": ("spike", "larger_input"),
     "buffers": ("spike", "larger_input"),
     "windows": ("fragmentation", "fragmentation"),
+    "gradients": ("leak", "kept_tensors"),
+    "rollout": ("graph_retention", "no_backward"),
+    "messages": ("fragmentation", "fragmentation"),
+    "latents": ("attention_matrix", "attention_matrix"),
+    "similarities": ("spike", "larger_tensor"),
+    "long_filter": ("fft_upcast", "fft_upcast"),
+    "normed_speech": ("too_big", "sum"),
 }
 LINES = {
     "handled_then_leak": "leak",
@@ -426,6 +433,51 @@ def test_program_line_behind_a_package(vramtrace, tmp_path):
     assert "\n  called at " in vramtrace.call("oom", recording.path).stdout
     report = " ".join(vramtrace.call("report", recording.path).stdout.split())
     assert re.search(r"Cause: too_big at \S*nets.py:4 forward, called at \S*job.py:5 predict, ", report), report
+
+
+def test_program_line_behind_a_library(vramtrace, tmp_path):
+    """The same of memory that a package takes from the driver, as one that binds it does; the program ends well."""
+    package, script = tmp_path / "site-packages" / "arrays.py", tmp_path / "job.py"
+    package.parent.mkdir()
+    package.write_text(
+        "import ctypes\n"
+        "def take(size):\n"
+        "    pointer = ctypes.c_void_p()\n"
+        "    assert ctypes.CDLL(None).cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0\n"
+    )
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
+        "import torch, arrays\n"
+        "torch.zeros(1, device='cuda')\n"
+        "def simulate():\n"
+        "    arrays.take(2 << 30)\n"
+        "simulate()\n"
+        "x = torch.zeros(3 << 28, device='cuda', dtype=torch.bfloat16)\n"
+        "try:\n"
+        "    x.clone()\n"
+        "except torch.OutOfMemoryError:\n"
+        "    print('no')\n"
+    )
+    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"))
+    (finding,) = vramtrace.json("oom", recording.path)["findings"]
+    assert finding["verdict"] == "non_torch"
+    assert (finding["site"]["file"], finding["site"]["line"]) == (str(package), 4)
+    assert finding["caller"] == {"file": str(script), "line": 5, "function": "simulate"}
+    assert recording.status == 0 and finding["evidence"][-1] == "the program went on without it, and ended with status 0"
+
+
+def test_tensor_beside_the_one_out_of_line(vramtrace, ran_out):
+    """The request is for as much again as the line above has made."""
+    told = vramtrace.json("oom", ran_out("similarities").path)["findings"][0]["evidence"]
+    (line,) = [line for line in told if line.startswith("beside it another of this step is: 2.52 GiB, at mixed.py:")]
+    assert int(line.rsplit(":", 1)[1]) == planted_line("similarities") - 1
+
+
+def test_batches_that_a_graph_keeps(vramtrace, ran_out):
+    """Observations of 16 MiB each are there for as many calls; they are no cause of their own."""
+    told = vramtrace.json("oom", ran_out("rollout").path)["findings"][0]["evidence"]
+    calls = int(re.search(r"graphs of (\d+) calls of the model", told[0]).group(1))
+    assert f"their batches are there as well, which backward may need: {calls / 64:.2f} GiB" in told
 
 
 def test_nothing_where_memory_sufficed(vramtrace, recorded):

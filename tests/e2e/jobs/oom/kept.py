@@ -160,5 +160,31 @@ def retries():
     raise errors[-1]
 
 
+def gradients():
+    """One layer's gradients are kept for a plot; those of another of its shape go with the next step."""
+    first, second = nn.Linear(2048, 2048).to(DEVICE), nn.Linear(2048, 2048).to(DEVICE)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    kept = []
+    for _ in range(400):
+        loss = second(first(torch.randn(32, 2048, device=DEVICE))).square().mean()  # planted: gradients
+        optimizer.zero_grad()
+        loss.backward()
+        kept.append(first.weight.grad)
+        optimizer.step()
+
+
+def rollout():
+    """What a policy says of each observation is kept with its graph, and this keeps the observations, which are larger."""
+    policy = nn.Sequential(nn.Linear(1024, 512), nn.Tanh(), nn.Linear(512, 8)).to(DEVICE)
+    optimizer = torch.optim.Adam(policy.parameters())
+    for _ in range(4):
+        said = []
+        for _ in range(200):
+            observation = torch.randn(4096, 1024, device=DEVICE)
+            said.append(policy(observation).log_softmax(-1))  # planted: rollout
+        torch.stack(said).mean().backward()
+        optimizer.step()
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

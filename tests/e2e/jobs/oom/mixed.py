@@ -203,4 +203,53 @@ def buffers():
     del buffer
 
 
+def messages():
+    """Messages along a graph's edges are freed, but what was made since lies where they lay: the next layer's do not fit."""
+    nodes = torch.randn(100000, 128, device=DEVICE)
+    sources, targets = torch.randint(0, 100000, (2, 3700000), device=DEVICE)
+    with torch.no_grad():
+        for _ in range(2):
+            sums = torch.zeros_like(nodes).index_add_(0, targets, nodes[sources])  # planted: messages
+            nodes = sums.relu()
+
+
+def latents():
+    """Latents look at one long text by hand: heads are views of what one layer made, and bmm() has no other batch."""
+    to_q, to_kv = nn.Linear(256, 256).to(DEVICE), nn.Linear(256, 512).to(DEVICE)
+    for length in (1000, 3000, 60000):
+        q = to_q(torch.randn(1, 2048, 256, device=DEVICE))
+        k, v = to_kv(torch.randn(1, length, 256, device=DEVICE)).chunk(2, -1)
+        q, k, v = (t.unflatten(-1, (4, 64)).transpose(1, 2).flatten(0, 1) for t in (q, k, v))
+        weights = torch.bmm(q, k.mT).softmax(-1)  # planted: latents
+        torch.bmm(weights, v).sum().backward()
+
+
+def similarities():
+    """After an epoch all similarities of a bank are made at once, and then scaled, which makes as many again."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(10):
+        model(torch.randn(1024, 1024, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    bank = torch.randn(26000, 128, device=DEVICE)
+    near = bank @ bank.T
+    return (2 * near).topk(5)  # planted: similarities
+
+
+def long_filter():
+    """A filter as long as its signals, which are in 16 bits and as long as a vocabulary may be: Fourier transforms."""
+    signals = torch.randn(2, 512, 1 << 17, device=DEVICE, dtype=torch.float16)
+    spectrum = torch.fft.rfft(torch.randn(512, 1 << 17, device=DEVICE), n=1 << 18)
+    return torch.fft.rfft(signals.float(), n=1 << 18) * spectrum  # planted: long_filter
+
+
+def normed_speech():
+    """A norm in float32 of speech in 16 bits: samples are no vocabulary."""
+    with torch.no_grad():
+        waves = nn.Conv1d(1, 64, 9, padding=4).to(DEVICE, torch.bfloat16)(
+            torch.randn(96, 1, 80000, device=DEVICE, dtype=torch.bfloat16))  # fmt: skip
+        return nn.functional.layer_norm(waves.float(), (80000,))  # planted: normed_speech
+
+
 globals()[sys.argv[1]]()
