@@ -48,8 +48,18 @@ struct walk {
 	struct unwind_level *frame;
 	uint32_t nr, max;
 	uint64_t from; /* nothing below this sp */
+	uint32_t nr_steps;
+	bool careful;  /* nobody has walked this stack before */
 	bool ended;    /* at the thread's first function */
 };
+
+/* libgcc reads what a frame names without a look whether it is there: where it is not, the walk ends before. */
+static bool can_step(struct _Unwind_Context *context, uint64_t ip, uint64_t sp, bool interrupted)
+{
+	struct unwind_registers at = { ip, sp, _Unwind_GetGR(context, ARCH_REG_FP) };
+
+	return unwind_can_step(&at, interrupted, unwind_readable);
+}
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
 {
@@ -59,11 +69,16 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
 
 	/* The walk ends in a zero where the thread's first function marks it. */
 	w->ended = !ip;
-	if (!ip || sp < w->from || unwind_is_own(ip))
+	if (!ip)
 		return _URC_NO_REASON;
-	if (w->nr == w->max)
+	if (sp >= w->from && !unwind_is_own(ip)) {
+		if (w->nr == w->max)
+			return _URC_NORMAL_STOP;
+		w->frame[w->nr++] = (struct unwind_level){ .ip = ip, .sp = sp };
+	}
+	/* A stack in a circle may never come to count. */
+	if (w->nr_steps++ == 2 * UNWIND_MAX || (w->careful && !can_step(context, ip, sp, interrupted)))
 		return _URC_NORMAL_STOP;
-	w->frame[w->nr++] = (struct unwind_level){ .ip = ip, .sp = sp };
 	return _URC_NO_REASON;
 }
 
@@ -76,7 +91,7 @@ static __attribute__((noinline)) bool walk_by_libgcc(struct walk *w)
 
 static bool capture_by_libgcc(struct unwind_thread *u, uint64_t from)
 {
-	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from };
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from, .careful = true };
 	bool whole = walk_by_libgcc(&w);
 
 	unwind_table_set(u, w.nr);
@@ -148,7 +163,7 @@ bool unwind_may_repeat(const struct unwind_thread *u)
 void unwind_init(void)
 {
 	struct unwind_level few[4];
-	struct walk w = { .frame = few, .max = 4 };
+	struct walk w = { .frame = few, .max = 4, .careful = true };
 
 	find_own_code();
 	walk_by_libgcc(&w);

@@ -14,7 +14,7 @@ enum { PE_ABSOLUTE = 0x00, PE_ULEB128 = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03
        PE_SLEB128 = 0x09, PE_SDATA2 = 0x0a, PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
        PE_FORMAT = 0x0f, PE_RELATION = 0x70, PE_PC_RELATIVE = 0x10, PE_INDIRECT = 0x80, PE_TABLE = 0x3b };
 
-enum { OP_BREG_FP = 0x70 + ARCH_REG_FP, OP_DEREF = 0x06 };
+enum { OP_BREG = 0x70, OP_DEREF = 0x06 };
 
 #define NOTES_MAX 1024     /* bytes */
 #define SMALL_FUNCTIONS 32 /* of a small object */
@@ -129,6 +129,7 @@ struct common { /* a CIE: what frame descriptions share */
 	int64_t data_align;
 	unsigned encoding; /* of addresses */
 	bool augmented;
+	bool is_signal; /* a signal's frame, whose address is not behind a call */
 	struct cursor program;
 };
 
@@ -187,7 +188,10 @@ static bool parse_common(struct cursor c, struct common *common)
 			break;
 		case 'B': /* aarch64: with which key return addresses are signed */
 			break;
-		default: /* among them 'S': a signal's frame, whose address is not behind a call */
+		case 'S':
+			common->is_signal = true;
+			break;
+		default:
 			return false;
 		}
 	}
@@ -219,7 +223,7 @@ static const uint8_t *description_of(const struct unwind_object *o, uint64_t pc)
 
 /* ---- running it ---------------------------------------------------------------------------------- */
 
-enum where { UNCHANGED, ON_CFA, ON_FP, UNDEFINED, ELSEWHERE };
+enum where { UNCHANGED, ON_CFA, ON_FP, ON_SP, UNDEFINED, ELSEWHERE };
 
 struct place {
 	enum where where;
@@ -230,6 +234,7 @@ struct frame {
 	enum unwind_kind cfa;
 	int64_t cfa_offset;
 	struct place fp, sp, ra;
+	bool saved_on_sp; /* cfa UNWIND_OTHER is what is stored at sp + offset */
 };
 
 static void set(struct frame *f, uint64_t reg, enum where where, int64_t offset)
@@ -259,30 +264,31 @@ static void restore(struct frame *f, uint64_t reg, const struct frame *initial)
 static void set_cfa_register(struct frame *f, uint64_t reg)
 {
 	f->cfa = reg == ARCH_REG_SP ? UNWIND_SP : reg == ARCH_REG_FP ? UNWIND_FP : UNWIND_OTHER;
+	f->saved_on_sp = false;
 }
 
-/* An expression that is fp + offset, or what is stored there. */
-static bool take_expression(struct cursor *c, bool stored, int64_t *offset)
+/* An expression that is fp or sp + offset, or what is stored there: ON_FP or ON_SP, else ELSEWHERE. */
+static enum where take_expression(struct cursor *c, bool stored, int64_t *offset)
 {
-	uint64_t bytes = take_uleb(c);
+	uint64_t bytes = take_uleb(c), base;
 	struct cursor e = *c;
 
 	skip(c, bytes);
 	if (c->bad)
-		return false;
+		return ELSEWHERE;
 	e.end = c->at;
-	if (take(&e, 1) != OP_BREG_FP)
-		return false;
+	base = take(&e, 1) - OP_BREG;
 	*offset = take_sleb(&e);
-	if (stored && take(&e, 1) != OP_DEREF)
-		return false;
-	return !e.bad && e.at == e.end;
+	if ((stored && take(&e, 1) != OP_DEREF) || e.bad || e.at != e.end)
+		return ELSEWHERE;
+	return base == ARCH_REG_FP ? ON_FP : base == ARCH_REG_SP ? ON_SP : ELSEWHERE;
 }
 
 /* Instructions with the operation in the whole byte but those that advance or remember. False: unknown. */
 static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const struct common *common,
 			  const struct frame *initial)
 {
+	enum where where;
 	int64_t offset = 0;
 	uint64_t reg;
 
@@ -308,7 +314,9 @@ static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const 
 		f->cfa_offset = take_sleb(c) * common->data_align;
 		return true;
 	case 0x0f: /* def_cfa_expression */
-		f->cfa = take_expression(c, true, &offset) ? UNWIND_SAVED : UNWIND_OTHER;
+		where = take_expression(c, true, &offset);
+		f->cfa = where == ON_FP ? UNWIND_SAVED : UNWIND_OTHER;
+		f->saved_on_sp = where == ON_SP;
 		f->cfa_offset = offset;
 		return true;
 	case 0x2e: /* GNU_args_size */
@@ -342,7 +350,8 @@ static bool run_operation(struct frame *f, unsigned op, struct cursor *c, const 
 		set(f, reg, ELSEWHERE, 0);
 		return true;
 	case 0x10: /* expression */
-		set(f, reg, take_expression(c, false, &offset) ? ON_FP : ELSEWHERE, offset);
+		where = take_expression(c, false, &offset);
+		set(f, reg, where, offset);
 		return true;
 	case 0x16: /* val_expression */
 		take_expression(c, false, &offset);
@@ -416,29 +425,98 @@ static struct unwind_rule condense(const struct frame *f)
 	return rule;
 }
 
-struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc)
+/* False if nothing describes pc, or not in a way that is understood. */
+static bool frame_at(const struct unwind_object *object, uint64_t pc, struct frame *f, bool *is_signal)
 {
-	struct frame f = { .cfa = UNWIND_OTHER, .ra = { .where = ELSEWHERE } }, initial;
 	const uint8_t *at = description_of(object, pc);
 	struct common common;
+	struct frame initial;
 	struct cursor c;
 	uint64_t start, bytes;
 	int32_t back;
 
+	*f = (struct frame){ .cfa = UNWIND_OTHER, .ra = { .where = ELSEWHERE } };
 	if (!at)
-		return other();
+		return false;
 	c = entry_at(object, at);
 	back = (int32_t)take(&c, 4);
 	if (c.bad || !parse_common(entry_at(object, at + 4 - back), &common))
-		return other();
+		return false;
 	start = take_pointer(&c, common.encoding);
 	bytes = take_pointer(&c, common.encoding & PE_FORMAT);
 	if (common.augmented)
 		skip(&c, take_uleb(&c));
-	if (c.bad || pc - start >= bytes || !run(&f, common.program, &common, start, UINT64_MAX, &f))
-		return other();
-	initial = f;
-	return run(&f, c, &common, start, pc, &initial) ? condense(&f) : other();
+	if (c.bad || pc - start >= bytes || !run(f, common.program, &common, start, UINT64_MAX, f))
+		return false;
+	initial = *f;
+	*is_signal = common.is_signal;
+	return run(f, c, &common, start, pc, &initial);
+}
+
+struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc)
+{
+	struct frame f;
+	bool is_signal;
+
+	return frame_at(object, pc, &f, &is_signal) && !is_signal ? condense(&f) : other();
+}
+
+/* ---- where a frame leads ------------------------------------------------------------------------- */
+
+/* The address of what is stored relative to the frame; 0 if that is no place on the stack. */
+static uint64_t place_of(struct place p, const struct unwind_registers *r, uint64_t cfa)
+{
+	switch (p.where) {
+	case ON_CFA:
+		return cfa + (uint64_t)p.offset;
+	case ON_FP:
+		return r->fp + (uint64_t)p.offset;
+	case ON_SP:
+		return r->sp + (uint64_t)p.offset;
+	default:
+		return 0;
+	}
+}
+
+/* The CFA; false if it is stored where nothing can be read, or comes from somewhere else. */
+static bool find_cfa(const struct frame *f, const struct unwind_registers *r, bool (*readable)(uint64_t address),
+		     uint64_t *cfa)
+{
+	bool by_sp = f->cfa == UNWIND_SP || f->saved_on_sp;
+
+	if (f->cfa == UNWIND_OTHER && !f->saved_on_sp)
+		return false;
+	*cfa = (by_sp ? r->sp : r->fp) + (uint64_t)f->cfa_offset;
+	if (f->cfa == UNWIND_SP || f->cfa == UNWIND_FP)
+		return true;
+	if (!readable(*cfa))
+		return false;
+	*cfa = unwind_load(*cfa);
+	return true;
+}
+
+bool unwind_can_step(const struct unwind_registers *r, bool interrupted, bool (*readable)(uint64_t address))
+{
+	uint64_t pc = r->ip - !interrupted, cfa, slot;
+	struct unwind_object object;
+	struct frame f;
+	bool is_signal;
+
+	if (!unwind_object_find(pc, &object) || !frame_at(&object, pc, &f, &is_signal) ||
+	    !find_cfa(&f, r, readable, &cfa))
+		return false;
+	if (f.sp.where != UNCHANGED && f.sp.where != ON_CFA && !is_signal)
+		return false;
+	slot = place_of(f.fp, r, cfa);
+	if (f.fp.where != UNCHANGED && f.fp.where != UNDEFINED && !readable(slot))
+		return false;
+	if (f.ra.where == UNDEFINED)
+		return true;
+	slot = place_of(f.ra, r, cfa);
+	if (!readable(slot))
+		return false;
+	pc = arch_code_address(unwind_load(slot));
+	return !pc || (readable(pc) && readable(pc + 8));
 }
 
 /* ---- objects --------------------------------------------------------------------------------------- */

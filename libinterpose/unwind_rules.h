@@ -70,4 +70,17 @@ bool unwind_object_find(uint64_t address, struct unwind_object *object);
 /* The rule that holds at pc, an address in a call instruction within the object. Never UNWIND_NONE. */
 struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc);
 
+/*
+ * True if an unwinder that trusts what it finds can go from this frame to its caller's, and look at the code there: all
+ * words that it reads on the way are readable. Also for what has no rule: frames of signals, and larger ones than rules
+ * can say. interrupted: ip is where a signal came, not behind a call.
+ */
+bool unwind_can_step(const struct unwind_registers *r, bool interrupted, bool (*readable)(uint64_t address));
+
+/* A word of the thread's stack, which no sanitizer needs to approve of. */
+__attribute__((no_sanitize("address", "thread"))) static inline uint64_t unwind_load(uint64_t address)
+{
+	return *(const volatile uint64_t *)(uintptr_t)address;
+}
+
 #endif

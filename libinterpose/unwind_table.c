@@ -25,7 +25,7 @@ void unwind_objects_changed(void)
 /* ---- memory of the stack --------------------------------------------------------------------------- */
 
 /* The kernel reads the word, then finds that it knows no such operation. Costs a tenth of a microsecond. */
-static bool page_readable(uint64_t address)
+bool unwind_readable(uint64_t address)
 {
 	int saved = errno;
 	bool readable = syscall(SYS_rt_sigprocmask, -1, address, NULL, 8) == 0 || errno != EFAULT;
@@ -38,7 +38,7 @@ static bool page_readable(uint64_t address)
 static bool readable(uint64_t from, uint64_t to)
 {
 	for (uint64_t page = from & ~(PAGE - 1ull); page <= to; page += PAGE)
-		if (!page_readable(page))
+		if (!unwind_readable(page))
 			return false;
 	return true;
 }
@@ -318,7 +318,8 @@ enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registe
 	if (kept + nr_fresh > UNWIND_MAX)
 		end = walk(u, at, 0, &kept, &nr_fresh);
 	join(u, kept, nr_fresh);
-	u->reusable = end == UNWIND_ROOT;
+	/* A root that is one by a zero on the stack need not be one the next time. */
+	u->reusable = end == UNWIND_ROOT && (kept || u->address[u->level[0].address].rule.kind == UNWIND_END);
 	if (end == UNWIND_LOST)
 		u->high = high; /* a frame that leads nowhere may have led beyond the stack */
 	return end;

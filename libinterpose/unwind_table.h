@@ -82,11 +82,8 @@ bool unwind_table_holds(const struct unwind_thread *u);
 /* Replace the levels by u->fresh[0..nr), innermost first, of which ip and sp are known. */
 void unwind_table_set(struct unwind_thread *u, uint32_t nr);
 
-/* A word of the thread's stack, which no sanitizer needs to approve of. */
-__attribute__((no_sanitize("address", "thread"))) static inline uint64_t unwind_load(uint64_t address)
-{
-	return *(const volatile uint64_t *)(uintptr_t)address;
-}
+/* The eight bytes there can be read. Asks the kernel. */
+bool unwind_readable(uint64_t address);
 
 /* An object has been unloaded, or is about to be: rules of its addresses hold no longer. Any thread. */
 void unwind_objects_changed(void);

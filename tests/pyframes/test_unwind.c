@@ -299,6 +299,26 @@ static void test_frames_that_lead_nowhere(void **state)
 	assert_true(plain(9, 5));
 }
 
+/* A root that the stack marks by a zero is none when something else is there. */
+static void test_a_zero_that_is_overwritten(void **state)
+{
+	struct unwind_registers from;
+	uint64_t *page = page_of(0);
+
+	(void)state;
+	assert_true(plain(9, 5));
+	for (uint32_t n = 1; n < thread->nr_addresses; n++) {
+		if (thread->address[n].rule.kind != UNWIND_SP)
+			continue;
+		from = (struct unwind_registers){ thread->address[n].ip, (uintptr_t)page, 0 };
+		memset(page, 0, 4096);
+		assert_true(unwind_table_walk(thread, from) == UNWIND_ROOT);
+		memset(page, 1, 4096);
+		assert_true(unwind_table_walk(thread, from) == UNWIND_LOST);
+	}
+	munmap(page, 8192);
+}
+
 /* Every return address leads to itself again. */
 static void test_a_stack_in_a_circle(void **state)
 {
@@ -406,6 +426,116 @@ static void test_an_unwinder_that_fails(void **state)
 	assert_true(unwind_capture(thread, UNWIND_CALLER()));
 }
 
+static volatile bool captured_whole;
+static volatile uint32_t nr_captured;
+
+void capture_from_there(void);
+
+void capture_from_there(void)
+{
+	captured_whole = capture();
+	nr_captured++;
+}
+
+static void capture_on_signal(int number)
+{
+	(void)number;
+	capture_from_there();
+}
+
+/* More than a rule can say. */
+__attribute__((noinline)) static void capture_with_room(void)
+{
+	volatile char room[1 << 20];
+
+	room[0] = room[sizeof(room) - 1] = 1;
+	capture_from_there();
+	room[1] = room[0];
+}
+
+static void test_frames_without_a_rule_are_left_to_the_unwinder(void **state)
+{
+	struct sigaction action = { .sa_handler = capture_on_signal };
+
+	(void)state;
+	unwind_init();
+	assert_false(sigaction(SIGUSR2, &action, NULL));
+	raise(SIGUSR2);
+	assert_true(captured_whole || !getauxval(AT_SYSINFO_EHDR));
+	capture_with_room();
+	assert_true(captured_whole);
+}
+
+/*
+ * Frames for which libgcc's unwinder is needed, and whose frame pointer leads anywhere: a signal that interrupts a
+ * function, and a function that no rule describes because its CFA is *fp + 16.
+ */
+#if defined(__x86_64__)
+
+void interrupted_with(uint64_t fp);
+void indirect_with(uint64_t fp);
+
+__asm__(".text\n"
+	"interrupted_with:\n"
+	"	.cfi_startproc\n"
+	"	push %rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbp, -16\n"
+	"	mov %rdi, %rbp\n"
+	"	.cfi_def_cfa_register %rbp\n"
+	"	int3\n"
+	"	pop %rbp\n"
+	"	.cfi_def_cfa %rsp, 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"indirect_with:\n"
+	"	.cfi_startproc\n"
+	"	push %rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbp, -16\n"
+	"	mov %rdi, %rbp\n"
+	"	.cfi_escape 0x0f, 5, 0x76, 0, 0x06, 0x23, 16\n" /* CFA: breg6 0, deref, plus_uconst 16 */
+	"	call capture_from_there\n"
+	"	pop %rbp\n"
+	"	.cfi_def_cfa %rsp, 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n");
+
+static void test_the_unwinder_reads_nothing_that_is_not_there(void **state)
+{
+	static const uint64_t words[] = { 0, 1, 8, 0x4141414141414141, UINT64_MAX, UINT64_MAX - 7, 1ull << 63 };
+	struct sigaction action = { .sa_handler = capture_on_signal };
+
+	(void)state;
+	unwind_init();
+	nr_captured = 0;
+	assert_false(sigaction(SIGTRAP, &action, NULL));
+	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint64_t *page = page_of(words[i]);
+		const uint64_t fp[] = { words[i], (uintptr_t)page, (uintptr_t)(page + 511), (uintptr_t)(page + 512) };
+
+		for (unsigned j = 0; j < sizeof(fp) / sizeof(*fp); j++) {
+			interrupted_with(fp[j]);
+			assert_false(captured_whole && words[i]);
+			indirect_with(fp[j]);
+			assert_false(captured_whole);
+		}
+		munmap(page, 8192);
+	}
+	assert_int_equal(nr_captured, 2 * 4 * sizeof(words) / sizeof(*words));
+	assert_string_equal(unwind_method(), "rule table");
+}
+
+#else
+
+static void test_the_unwinder_reads_nothing_that_is_not_there(void **state)
+{
+	(void)state;
+	skip();
+}
+
+#endif
+
 /* ---- threads and libraries --------------------------------------------------------------------- */
 
 static void *many_walks(void *arg)
@@ -496,7 +626,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_fibers_and_their_thread_take_turns, begin),
 		cmocka_unit_test_setup(test_a_signal_on_a_stack_of_its_own, begin),
 		cmocka_unit_test_setup(test_frames_that_lead_nowhere, begin),
+		cmocka_unit_test_setup(test_a_zero_that_is_overwritten, begin),
 		cmocka_unit_test_setup(test_a_stack_in_a_circle, begin),
+		cmocka_unit_test_setup(test_frames_without_a_rule_are_left_to_the_unwinder, begin),
+		cmocka_unit_test_setup(test_the_unwinder_reads_nothing_that_is_not_there, begin),
 		cmocka_unit_test_setup(test_a_rule_that_is_wrong_ends_the_use_of_rules, begin),
 		cmocka_unit_test_setup(test_an_unwinder_that_fails, begin),
 		cmocka_unit_test_setup(test_threads_do_not_meet, begin),
