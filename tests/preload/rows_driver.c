@@ -156,6 +156,47 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	return stream ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
 }
 
+/* Their other forms. */
+CUresult cuStreamBeginCapture(CUstream stream)
+{
+	return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream stream)
+{
+	return cuStreamBeginCapture(stream);
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+	return cuStreamBeginCapture_v2(stream, mode);
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+				     const CUgraphEdgeData *edges, size_t nr, CUstreamCaptureMode mode)
+{
+	(void)nodes;
+	(void)edges;
+	(void)nr;
+	return graph ? cuStreamBeginCapture_v2(stream, mode) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+					  const CUgraphEdgeData *edges, size_t nr, CUstreamCaptureMode mode)
+{
+	return cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, nr, mode);
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+	return cuStreamEndCapture(stream, graph);
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
 	(void)stream;

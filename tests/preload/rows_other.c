@@ -214,6 +214,45 @@ static void captures_of_the_default_stream(void)
 	live(500);
 }
 
+/* While a capture is open, however it was begun, the driver is asked nothing; once it has ended it is. */
+static void every_form_of_a_capture(void)
+{
+	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+	CUgraph graph = (CUgraph)0x77000, made;
+	CUstream stream = (CUstream)0x500;
+	CUgraphNode node;
+	CUgraphExec exec;
+
+	OK(cuInit(0));
+	p.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	p.alloc.bytesize = 1000;
+	OK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
+	allocated("graph", "cuGraphAddNode_v2", p.alloc.dptr, 1000);
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	born("graph", "cuGraphInstantiateWithFlags", exec, 0);
+	FAILS(INVALID, cuStreamBeginCaptureToGraph(stream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+	FAILS(INVALID, cuStreamBeginCaptureToGraph_ptsz(stream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+	for (uint64_t i = 0; i < 6; i++) {
+		if (i == 0)
+			OK(cuStreamBeginCapture(stream));
+		else if (i == 1)
+			OK(cuStreamBeginCapture_ptsz(stream));
+		else if (i == 2)
+			OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+		else if (i == 3)
+			OK(cuStreamBeginCapture_v2_ptsz(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+		else if (i == 4)
+			OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+		else
+			OK(cuStreamBeginCaptureToGraph_ptsz(stream, graph, NULL, NULL, 0,
+							    CU_STREAM_CAPTURE_MODE_RELAXED));
+		OK(cuDeviceGraphMemTrim(0));
+		OK(i % 2 ? cuStreamEndCapture_ptsz(stream, &made) : cuStreamEndCapture(stream, &made));
+		OK(cuDeviceGraphMemTrim(0));
+		expect("pool_info", "", "cuDeviceGraphMemTrim", 0, 0x1000 * (i + 1));
+	}
+}
+
 /* The first launch is followed by a question, further ones are not while it would cost too much. */
 static void launches_in_quick_succession(void)
 {
@@ -298,7 +337,7 @@ int main(int argc, char **argv)
 	return RUN_CASES(argc, argv, CASE(multicast), CASE(memory_given_to_other_devices),
 			 CASE(external_memory), CASE(green_contexts), CASE(the_last_release),
 			 CASE(a_reset_without_a_context), CASE(pools_that_are_just_there),
-			 CASE(captures_of_the_default_stream), CASE(launches_in_quick_succession),
-			 CASE(checkpoints), CASE(array_sizes_that_are_told),
+			 CASE(captures_of_the_default_stream), CASE(every_form_of_a_capture),
+			 CASE(launches_in_quick_succession), CASE(checkpoints), CASE(array_sizes_that_are_told),
 			 CASE(frees_while_the_driver_shuts_down), CASE(nodes_of_cuda_12));
 }

@@ -108,7 +108,10 @@ def test_row(tmp_path, name, case):
 
 
 def test_every_row_has_a_case():
-    """The calls of all cases, as the traces name them, are the rows of hooks.def; the rest record nothing themselves."""
+    """
+    The calls of all cases, as the traces name them, are the rows of hooks.def; the rest record nothing themselves:
+    lookups are test_lookup_all.py's, captures the case's that says so.
+    """
     if cases_run != set(cases()):
         pytest.skip("not all cases have been run")
     text = HOOKS.read_text()
