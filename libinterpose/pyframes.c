@@ -223,7 +223,9 @@ static inline void note_initialized(void)
 
 static inline bool is_initialized(void)
 {
-	return pyframes_known.initialized ? __atomic_load_n(pyframes_known.initialized, __ATOMIC_RELAXED) : python.is_initialized();
+	const int *known = pyframes_known.initialized;
+
+	return known ? __atomic_load_n(known, __ATOMIC_RELAXED) : python.is_initialized();
 }
 
 /* Py_FinalizeEx ends the state of being initialised in the moment in which it begins to finalise. */

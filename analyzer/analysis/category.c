@@ -288,8 +288,8 @@ static bool is_own_state(struct judge *j, const struct life *life, const struct 
  */
 static bool is_bare_parameter(const struct judge *j, const struct life *life, const struct group *g)
 {
-	return !life->birth.nr_begun && (!life->birth.nr_forwards || !is_passing(j, life)) && !category_shapes_fit_parameter(&j->shapes, g) &&
-	       category_shapes_fit_gradient(&j->shapes, g);
+	return !life->birth.nr_begun && (!life->birth.nr_forwards || !is_passing(j, life)) &&
+	       !category_shapes_fit_parameter(&j->shapes, g) && category_shapes_fit_gradient(&j->shapes, g);
 }
 
 /*
