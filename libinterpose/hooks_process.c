@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways out of a process that run no destructors, and exec, which replaces the image. */
 #include <alloca.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "interpose.h"
 #include "lifecycle.h"
 #include "resolve.h"
 
-enum { EXIT_NOW, QUICK_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, DAEMON, NR_REAL };
+enum { EXIT_NOW, QUICK_EXIT, PTHREAD_EXIT, THRD_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, DAEMON,
+       NR_REAL };
 
 static const char *const real_name[NR_REAL] = {
-	"_exit", "quick_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve", "execveat", "daemon",
+	"_exit", "quick_exit", "pthread_exit", "thrd_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve",
+	"execveat", "daemon",
 };
 static void *_Atomic real_function[NR_REAL];
 
@@ -65,6 +72,80 @@ IP_EXPORT void quick_exit(int status)
 	real(status);
 	__builtin_unreachable();
 }
+
+/* ---- main() left by pthread_exit() ------------------------------------------------------------- */
+
+#define LAST_PAUSE_NS 5000000u
+
+/* The thread with the process's number has ended: it has no memory any more. Opens no descriptor. */
+static bool has_main_ended(void)
+{
+	char path[64], target[1];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/exe", (int)getpid());
+	return readlink(path, target, sizeof(target)) < 0;
+}
+
+static unsigned nr_threads(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) ? 0 : (unsigned)st.st_nlink - 2;
+}
+
+/* Waits until there are only main's remains, this thread, and the drain. */
+static void *be_last_thread(void *arg)
+{
+	const sigset_t *signals = arg;
+
+	while (nr_threads() > 2u + !atomic_load(&ip_recorder->drain_finished) || !has_main_ended())
+		ip_pause(LAST_PAUSE_NS);
+	pthread_sigmask(SIG_SETMASK, signals, NULL);
+	exit(0);
+}
+
+/*
+ * When a program's last thread ends, be it main's, glibc calls exit(0); but it counts the drain's, which does not end
+ * before that. So there is one more thread once main has left, which sees that it would be the last, and does it.
+ */
+static void main_leaves(void)
+{
+	static sigset_t signals;
+	uint32_t state = ip_state();
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+
+	if (syscall(SYS_gettid) != getpid() || state == IP_IDLE || state == IP_OFF)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &signals);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_create(&thread, &attr, be_last_thread, &signals);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+}
+
+IP_EXPORT void pthread_exit(void *result)
+{
+	void (*real)(void *) = (void (*)(void *))real_of(PTHREAD_EXIT);
+
+	main_leaves();
+	real(result);
+	__builtin_unreachable();
+}
+
+IP_EXPORT void thrd_exit(int result)
+{
+	void (*real)(int) = (void (*)(int))real_of(THRD_EXIT);
+
+	main_leaves();
+	real(result);
+	__builtin_unreachable();
+}
+
+/* ---- the others ---------------------------------------------------------------------------------- */
 
 /* Only noted: a handler of SIGABRT may yet go on. */
 IP_EXPORT void abort(void)

@@ -13,6 +13,7 @@
  *   uid                another user from then on, and a child
  *   closefrom          everything is closed, by each way there is
  *   quick_exit         frees in a handler of quick_exit
+ *   leave, leave_first ten; main ends by pthread_exit() alone, or before a thread that goes on; prints at its exit
  *   late               frees in an exit handler and in a destructor
  *   exit_group         the raw system call
  *   assert, free       the C library aborts
@@ -247,6 +248,39 @@ static void do_quick_exit(void)
 	quick_exit(4);
 }
 
+static void say_bye(void)
+{
+	cuMemFree_v2(kept);
+	fputs("bye", stdout); /* not yet written when exit() ends the streams */
+}
+
+static void do_leave(void)
+{
+	cuMemAlloc_v2(&kept, 512);
+	atexit(say_bye);
+	pthread_exit(NULL);
+}
+
+static void *go_on(void *arg)
+{
+	pthread_join(*(pthread_t *)arg, NULL);
+	usleep(50000);
+	ten();
+	fputs("on ", stdout);
+	return NULL;
+}
+
+static void do_leave_first(void)
+{
+	static pthread_t main_thread;
+	pthread_t other;
+
+	main_thread = pthread_self();
+	pthread_create(&other, NULL, go_on, &main_thread);
+	pthread_detach(other);
+	do_leave();
+}
+
 static void do_exit_group(void)
 {
 	syscall(SYS_exit_group, 7);
@@ -285,6 +319,7 @@ int main(int argc, char **argv)
 		{ "closefrom", ten, do_closefrom },   { "late", ten, do_late },       { "quick_exit", ten, do_quick_exit },
 		{ "exit_group", ten, do_exit_group }, { "assert", ten, do_assert },   { "free", ten, do_free },
 		{ "library_daemon", nothing, do_library_daemon },
+		{ "leave", ten, do_leave },           { "leave_first", ten, do_leave_first },
 	};
 
 	self = argv[0];

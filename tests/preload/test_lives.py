@@ -147,6 +147,16 @@ def test_frees_in_a_handler_of_quick_exit(lives, tmp_path):
     assert found["process_list"][0]["exit_status"] == 4
 
 
+@pytest.mark.parametrize("how, said, nr_tens", [("leave", "bye", 1), ("leave_first", "on bye", 2)])
+def test_main_ends_as_a_thread_does(lives, tmp_path, how, said, nr_tens):
+    """The recorder's own thread is not why a process goes on."""
+    untraced = subprocess.run([lives / "lives", how], capture_output=True, text=True, timeout=20)
+    done, found = live(lives, tmp_path, how)
+    assert [(d.returncode, d.stdout, d.stderr) for d in (untraced, done)] == 2 * [(0, said, "")]
+    assert found["recording"]["complete"]
+    assert (ends(found), events(found)) == (["exit"], nr_tens * TEN + 4)  # what is kept, and a destructor's
+
+
 def test_the_raw_system_call(lives, tmp_path):
     """Nobody in the process can see it; whoever supervises does."""
     done, found = live(lives, tmp_path, "exit_group")
