@@ -345,8 +345,9 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
 		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
 		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu32 " live tensor%s of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks, m.nr_blocks == 1 ? "" : "s",
-			 m.varies ? "up to " : "", m.each.nr, is_square(&m.each) ? "length makes four times" : "keys make twice");
+	autopsy_evidence(f, "%" PRIu32 " live tensor%s of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
+			 m.nr_blocks == 1 ? "" : "s", m.varies ? "up to " : "", m.each.nr,
+			 is_square(&m.each) ? "length makes four times" : "keys make twice");
 	if (!is_square(&m.each))
 		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",
 				 m.each.rows, m.each.columns);

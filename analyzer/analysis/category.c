@@ -310,7 +310,8 @@ static enum category copied(struct judge *j, const struct life *life, const stru
 	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) > 2;
 
-	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) && !is_own_state(j, life, g))
+	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
+	    !is_own_state(j, life, g))
 		return summed_up(j, g);
 	return is_function || is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
 }
