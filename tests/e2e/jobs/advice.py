@@ -221,3 +221,5 @@ for name, default in {"layers": 6, "width": 512, "words": 1000, "batch": 8, "len
 args = parser.parse_args()
 main()
 print_ledger()
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()  # without it PyTorch's own threads may abort while Python ends
