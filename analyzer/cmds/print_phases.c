@@ -128,9 +128,9 @@ static size_t held_on_line(const struct emit *e, const char *holds)
 
 	if (!emit_is_text(e) || n <= HOLDS_WIDTH)
 		return n;
-	for (n = HOLDS_WIDTH; n && (holds[n - 1] != ' ' || holds[n - 2] != ','); n--)
+	for (n = HOLDS_WIDTH; n > 1 && (holds[n - 1] != ' ' || holds[n - 2] != ','); n--)
 		;
-	return n ? n : strlen(holds);
+	return n > 1 ? n : strlen(holds);
 }
 
 static void print_held(struct emit *e, const char *holds, size_t n)

@@ -214,12 +214,10 @@ static void captures_of_the_default_stream(void)
 	live(500);
 }
 
-/* While a capture is open, however it was begun, the driver is asked nothing; once it has ended it is. */
-static void every_form_of_a_capture(void)
+/* Initializes the driver, and makes a graph that allocates so much ready to be launched. */
+static CUgraphExec graph_of_1000_bytes(CUgraph graph)
 {
 	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
-	CUgraph graph = (CUgraph)0x77000, made;
-	CUstream stream = (CUstream)0x500;
 	CUgraphNode node;
 	CUgraphExec exec;
 
@@ -230,6 +228,16 @@ static void every_form_of_a_capture(void)
 	allocated("graph", "cuGraphAddNode_v2", p.alloc.dptr, 1000);
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	born("graph", "cuGraphInstantiateWithFlags", exec, 0);
+	return exec;
+}
+
+/* While a capture is open, however it was begun, the driver is asked nothing; once it has ended it is. */
+static void every_form_of_a_capture(void)
+{
+	CUgraph graph = (CUgraph)0x77000, made;
+	CUstream stream = (CUstream)0x500;
+
+	graph_of_1000_bytes(graph);
 	FAILS(INVALID, cuStreamBeginCaptureToGraph(stream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
 	FAILS(INVALID, cuStreamBeginCaptureToGraph_ptsz(stream, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
 	for (uint64_t i = 0; i < 6; i++) {
@@ -256,18 +264,8 @@ static void every_form_of_a_capture(void)
 /* The first launch is followed by a question, further ones are not while it would cost too much. */
 static void launches_in_quick_succession(void)
 {
-	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
-	CUgraph graph = (CUgraph)0x77000;
-	CUgraphNode node;
-	CUgraphExec exec;
+	CUgraphExec exec = graph_of_1000_bytes((CUgraph)0x77000);
 
-	OK(cuInit(0));
-	p.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	p.alloc.bytesize = 1000;
-	OK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
-	allocated("graph", "cuGraphAddNode_v2", p.alloc.dptr, 1000);
-	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	born("graph", "cuGraphInstantiateWithFlags", exec, 0);
 	for (int i = 0; i < 100; i++) {
 		OK(cuGraphLaunch(exec, NULL));
 		expect("graph_launch", "", "cuGraphLaunch", (uintptr_t)exec, 0);
