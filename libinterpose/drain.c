@@ -13,9 +13,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,6 +69,9 @@ static struct {
 	bool leaving;   /* a ring of an ended thread waits for a flush */
 	bool has_counter; /* which the clock of events goes by */
 	bool scan_owed; /* a native frame lies in no known module */
+	bool main_went_first; /* and threads of the program went on */
+	bool is_left_alone;
+	int status; /* of the process, when it has left the drain alone */
 } drain;
 
 /*
@@ -323,11 +328,48 @@ static void keep_away(void)
 		place_avoid(&drain.place, processor - 1);
 }
 
+/* How main's thread has ended: the last field of its line in /proc, as wait(2) gives it. */
+static int main_status(void)
+{
+	char path[64], line[1024];
+	const char *last = NULL;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? 0 : read(fd, line, sizeof(line) - 1);
+	if (fd >= 0)
+		close(fd);
+	line[len > 0 ? len : 0] = 0;
+	last = strrchr(line, ' ');
+	return last ? WEXITSTATUS(strtol(last, NULL, 10)) : 0;
+}
+
+/*
+ * All other threads have ended, main's by a raw exit that nobody sees, which ends one thread: the process goes on only
+ * because of this one, and ends with it. (A main that calls pthread_exit() has had its end seen to.) The last thread's
+ * status is the process's: main's, or that of a thread that went on and that the C library has ended, with 0.
+ */
+static bool is_left_alone(void)
+{
+	if (!ip_has_main_ended(UINT_MAX))
+		return false;
+	drain.is_left_alone = ip_has_main_ended(1);
+	if (drain.is_left_alone && !drain.main_went_first)
+		drain.status = main_status();
+	drain.main_went_first = true;
+	if (drain.is_left_alone)
+		ip_note_end(TFMT_END_EXIT, drain.status);
+	return drain.is_left_alone;
+}
+
 static void run(void)
 {
 	uint64_t nap = NAP_MIN_NS;
 
-	while (!atomic_load_explicit(&ip_recorder->finish, memory_order_acquire)) {
+	while (!atomic_load_explicit(&ip_recorder->finish, memory_order_acquire) &&
+	       !(nap == NAP_MAX_NS && is_left_alone())) {
 		uint32_t request = atomic_load_explicit(&ip_recorder->drain_request, memory_order_acquire);
 		uint64_t now;
 
@@ -416,8 +458,8 @@ static void *drain_main(void *arg)
 	(void)arg;
 	prctl(PR_SET_NAME, "vramtrace-drain");
 	private = unshare_descriptors();
-	while (ip_state() < IP_OPENING)
-		ip_futex_wait(&ip_recorder->drain_request, 0, 3600000000000u);
+	while (ip_state() < IP_OPENING && !is_left_alone())
+		ip_futex_wait(&ip_recorder->drain_request, 0, NAP_MAX_NS);
 	if (ip_state() == IP_OPENING) {
 		atomic_store(&ip_recorder->state, private && open_trace() ? IP_RECORDING : IP_OFF);
 		ip_futex_wake(&ip_recorder->state);
@@ -425,10 +467,12 @@ static void *drain_main(void *arg)
 	if (ip_state() == IP_RECORDING || ip_state() == IP_CLOSED) {
 		run();
 		/* The lock on the trace says that the process lives; it ends with this thread. */
-		while (ip_state() == IP_STOPPED)
-			ip_futex_wait(&ip_recorder->state, IP_STOPPED, 3600000000000u);
+		while (ip_state() == IP_STOPPED && !is_left_alone())
+			ip_futex_wait(&ip_recorder->state, IP_STOPPED, NAP_MAX_NS);
 		finish();
 	}
+	if (drain.is_left_alone)
+		syscall(SYS_exit, drain.status);
 	storage_close(&drain.storage);
 	atomic_store(&ip_recorder->drain_finished, 1);
 	ip_futex_wake(&ip_recorder->drain_finished);

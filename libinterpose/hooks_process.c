@@ -4,9 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
@@ -77,28 +75,12 @@ IP_EXPORT void quick_exit(int status)
 
 #define LAST_PAUSE_NS 5000000u
 
-/* The thread with the process's number has ended: it has no memory any more. Opens no descriptor. */
-static bool has_main_ended(void)
-{
-	char path[64], target[1];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/exe", (int)getpid());
-	return readlink(path, target, sizeof(target)) < 0;
-}
-
-static unsigned nr_threads(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/task", &st) ? 0 : (unsigned)st.st_nlink - 2;
-}
-
 /* Waits until there are only main's remains, this thread, and the drain. */
 static void *be_last_thread(void *arg)
 {
 	const sigset_t *signals = arg;
 
-	while (nr_threads() > 2u + !atomic_load(&ip_recorder->drain_finished) || !has_main_ended())
+	while (!ip_has_main_ended(1u + !atomic_load(&ip_recorder->drain_finished)))
 		ip_pause(LAST_PAUSE_NS);
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 	exit(0);

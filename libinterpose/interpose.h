@@ -284,6 +284,8 @@ void *ip_map(size_t bytes);                /* zeroed anonymous memory, not inher
 void ip_unmap(void *p, size_t bytes);
 uint64_t ip_now_ns(void);                  /* CLOCK_MONOTONIC */
 void ip_pause(uint64_t ns);                /* sleep, at most so long (less than a second) */
+/* Has main's thread ended, and are there no more than so many others? Opens no descriptor; false without /proc. */
+bool ip_has_main_ended(unsigned max_others);
 void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void ip_futex_wake(_Atomic uint32_t *word);
 /*

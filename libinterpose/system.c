@@ -3,7 +3,9 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +42,18 @@ void ip_pause(uint64_t ns)
 	struct timespec ts = { 0, (long)ns };
 
 	syscall(SYS_nanosleep, &ts, NULL);
+}
+
+bool ip_has_main_ended(unsigned max_others)
+{
+	char path[64], target[1];
+	struct stat st;
+
+	if (stat("/proc/self/task", &st) || st.st_nlink - 2 - 1 > max_others)
+		return false;
+	/* A thread that has ended has no memory any more, and so no program. */
+	snprintf(path, sizeof(path), "/proc/self/task/%d/exe", (int)getpid());
+	return readlink(path, target, sizeof(target)) < 0 && errno == ENOENT;
 }
 
 void ip_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)

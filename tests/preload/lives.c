@@ -16,6 +16,8 @@
  *   leave, leave_first ten; main ends by pthread_exit() alone, or before a thread that goes on; prints at its exit
  *   late               frees in an exit handler and in a destructor
  *   exit_group         the raw system call
+ *   raw_exit[_first]   the raw call that ends one thread: main's, alone or before a thread that goes on
+ *   raw_exit_idle      as raw_exit, with nothing allocated
  *   assert, free       the C library aborts
  */
 #define _GNU_SOURCE
@@ -270,6 +272,14 @@ static void *go_on(void *arg)
 	return NULL;
 }
 
+/* Nobody can join a thread that ends this way. */
+static void *go_on_raw(void *arg)
+{
+	usleep(700000); /* the drain looks several times meanwhile */
+	ten();
+	return arg;
+}
+
 static void do_leave_first(void)
 {
 	static pthread_t main_thread;
@@ -284,6 +294,27 @@ static void do_leave_first(void)
 static void do_exit_group(void)
 {
 	syscall(SYS_exit_group, 7);
+}
+
+/* Ends main's thread alone, and nobody but the kernel sees it. */
+static void do_raw_exit(void)
+{
+	cuMemAlloc_v2(&kept, 512);
+	syscall(SYS_exit, 7);
+}
+
+static void do_raw_exit_idle(void)
+{
+	cuInit(0);
+	syscall(SYS_exit, 7);
+}
+
+static void do_raw_exit_first(void)
+{
+	pthread_t other;
+
+	pthread_create(&other, NULL, go_on_raw, NULL);
+	do_raw_exit();
 }
 
 static void do_assert(void)
@@ -320,6 +351,8 @@ int main(int argc, char **argv)
 		{ "exit_group", ten, do_exit_group }, { "assert", ten, do_assert },   { "free", ten, do_free },
 		{ "library_daemon", nothing, do_library_daemon },
 		{ "leave", ten, do_leave },           { "leave_first", ten, do_leave_first },
+		{ "raw_exit", ten, do_raw_exit },     { "raw_exit_first", ten, do_raw_exit_first },
+		{ "raw_exit_idle", nothing, do_raw_exit_idle },
 	};
 
 	self = argv[0];

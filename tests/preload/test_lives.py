@@ -157,6 +157,22 @@ def test_main_ends_as_a_thread_does(lives, tmp_path, how, said, nr_tens):
     assert (ends(found), events(found)) == (["exit"], nr_tens * TEN + 4)  # what is kept, and a destructor's
 
 
+@pytest.mark.parametrize("how, nr_tens", [("raw_exit", 1), ("raw_exit_first", 2)])
+def test_main_ends_by_the_raw_call(lives, tmp_path, how, nr_tens):
+    """Which the kernel alone sees: no handler runs, and the recorder's own thread must see that it is left alone."""
+    status = subprocess.run([lives / "lives", how], timeout=20).returncode
+    done, found = live(lives, tmp_path, how)
+    check_whole(done, found, status)
+    assert (ends(found), events(found)) == (["exit"], nr_tens * TEN + 1)
+    assert found["process_list"][0]["exit_status"] == status
+
+
+def test_main_ends_by_the_raw_call_without_memory(lives, tmp_path):
+    env = environment(tmp_path / "o.vtr", LD_PRELOAD=f"{BUILD}/libinterpose.so")
+    assert subprocess.run([lives / "lives", "raw_exit_idle"], env=env, timeout=20).returncode == 7
+    assert not (tmp_path / "o.vtr").exists()
+
+
 def test_the_raw_system_call(lives, tmp_path):
     """Nobody in the process can see it; whoever supervises does."""
     done, found = live(lives, tmp_path, "exit_group")
