@@ -126,12 +126,14 @@ static int joined_add_definition(struct tfmt_joined *j, uint32_t type, uint32_t 
 }
 
 /*
- * Events first, then definitions: each was published before the events that use it. Of a process that
- * runs, a gap may still be filled, so nothing behind it is taken.
+ * Events first, then definitions: each was published before the events that use it. Of a process that runs, a gap may
+ * still be filled, so nothing behind it is taken; nor anything newer than what was there before the first ring was
+ * looked at: an older one may have come into a ring that has been looked at since.
  */
 static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
 {
 	uint64_t wait_ns = r->is_running ? UINT64_MAX / 2 : 0;
+	uint64_t newest = r->is_running ? tfmt_view_newest(m->view, &m->geometry) : UINT64_MAX;
 	uint64_t position = r->at.definitions.to;
 	const uint8_t *payload;
 	struct tfmt_event ev;
@@ -139,7 +141,7 @@ static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
 	size_t len;
 	int got;
 
-	while ((got = tfmt_merge_next(m, 1, wait_ns, &ev)) > 0) {
+	while ((got = tfmt_merge_next(m, 1, wait_ns, &ev)) > 0 && ev.time_ns <= newest) {
 		if (joined_add_event(&r->joined, &ev))
 			return TFMT_E_NOMEM;
 	}

@@ -29,6 +29,9 @@ int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *
 const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g,
 				       uint32_t i);
 
+/* The time of the newest record of all rings, as they are now; 0 without one. */
+uint64_t tfmt_view_newest(const struct tfmt_ring_view *view, const struct tfmt_geometry *g);
+
 /* No ring, where one of a queue is named. */
 #define TFMT_RING_NONE UINT16_MAX
 

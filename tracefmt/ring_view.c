@@ -45,6 +45,23 @@ const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const 
 	return (const struct tfmt_ring *)(view->base + g->ring_offset + i * g->ring_stride);
 }
 
+uint64_t tfmt_view_newest(const struct tfmt_ring_view *view, const struct tfmt_geometry *g)
+{
+	const struct tfmt_status *s = (const struct tfmt_status *)view->base;
+	uint32_t nr = __atomic_load_n(&s->nr_rings, __ATOMIC_ACQUIRE);
+	const struct tfmt_ring *ring;
+	uint64_t newest = 0;
+
+	for (uint32_t i = 0; i < nr && i < TFMT_NR_RINGS && (ring = tfmt_view_ring(view, g, i)); i++) {
+		uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+		const struct tfmt_record *last = &ring->record[(head - 1) & (g->ring_capacity - 1)];
+
+		if (head && last->time_ns > newest)
+			newest = last->time_ns;
+	}
+	return newest;
+}
+
 /* ---- definitions ----------------------------------------------------------------------------- */
 
 /* Copy bytes from a position of the definition ring, around its end. */
