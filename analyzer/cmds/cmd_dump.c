@@ -206,6 +206,7 @@ static void emit_event(struct emit *e, const struct traceview *v, const struct t
 		emit_uint(e, "alloc_ordinal", NULL, ev->alloc_ordinal);
 	tfmt_reader_thread(v->reader, ev->thread, &thread);
 	emit_uint(e, "tid", NULL, thread.tid);
+	emit_string(e, "thread", NULL, thread.name);
 	emit_uint(e, "stream", NULL, ev->stream);
 	emit_string(e, "call", NULL, *function ? function : NULL);
 	emit_shape(e, v->reader, ev);

@@ -128,12 +128,12 @@ def test_ranges_in_signal_handlers(programs, tmp_path):
 
 def test_threads_have_their_own_ranges_and_names(programs, tmp_path):
     traced(programs, tmp_path, "threads")
-    names = {}
+    events_by_thread = {}
     for event in events_of(tmp_path / "o.vtr"):
-        names.setdefault(event["tid"], []).append(text_of(event))
-    assert len(names) == 8
-    for events in names.values():
-        number = int(events[0].removeprefix("push thread "))
+        events_by_thread.setdefault((event["tid"], event["thread"]), []).append(text_of(event))
+    assert len(events_by_thread) == 8
+    for (_, name), events in events_by_thread.items():
+        number = int(name.removeprefix("thread "))
         assert events == [f"push thread {number}", *["push turn", number + 1, "driver_free", "pop"] * 100, "pop"]
 
 

@@ -71,6 +71,7 @@ def as_dumped(trace, event, stacks):
         "address": event.address,
         "size": event.size,
         "tid": thread.varint() if thread else 0,
+        "thread": thread.string() if thread else "",
         "stream": event.stream,
         "call": definitions.string(vtf.FUNCTION, event.function, event.known_at),
         "teardown": bool(event.flags & TEARDOWN),
