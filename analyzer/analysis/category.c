@@ -330,6 +330,8 @@ static enum category born_to_stay(struct judge *j, const struct life *life, cons
 		return CATEGORY_INPUT;
 	if (is_copy(j, life, g) || is_bare_parameter(j, life, g))
 		return copied(j, life, g);
+	if (!j->lives->now.nr_forwards)
+		return CATEGORY_UNKNOWN; /* as without stacks: what looks like data may be what forward left */
 	if ((g->shape && life->birth.phase == PHASE_INIT) || is_stored(j, life, g))
 		return CATEGORY_INPUT;
 	return g->shape ? CATEGORY_ACTIVATION : CATEGORY_UNKNOWN;

@@ -388,6 +388,35 @@ static void test_forward(void **state)
 	model_release(&m);
 }
 
+/* Nothing tells forward without stacks: what it leaves for backward is taken for no data. */
+static void test_no_stacks(void **state)
+{
+	uint64_t weight, saved, gradient;
+	struct categories c;
+	struct model m;
+	struct loop l;
+
+	(void)state;
+	begin(&l);
+	weight = allocate(&l, 0, 1, WEIGHT);
+	for (int i = 0; i < 3; i++) {
+		saved = allocate(&l, 0, 2, BATCH);
+		pass(&l, TFMT_PHASE_BEGIN);
+		gradient = allocate(&l, 0, 1, WEIGHT);
+		free_at(&l, 0, saved, BATCH);
+		pass(&l, TFMT_PHASE_END);
+		free_at(&l, 0, gradient, WEIGHT);
+	}
+	free_at(&l, 0, weight, WEIGHT);
+	m = loaded(&l);
+	c = found(&m, MARK_TENSOR_PEAK, 2 * WEIGHT + BATCH);
+	assert_int_equal(c.sum[CATEGORY_INPUT].bytes, 0);
+	assert_int_equal(c.sum[CATEGORY_GRADIENT].bytes, WEIGHT);
+	assert_int_equal(c.sum[CATEGORY_UNKNOWN].bytes, WEIGHT + BATCH);
+	categories_release(&c);
+	model_release(&m);
+}
+
 /* Memory runs out in the first forward, and the exception frees what forward has made. */
 static void test_out_of_memory(void **state)
 {
@@ -444,7 +473,7 @@ int main(void)
 		cmocka_unit_test(test_forward),	      cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_forwards_unseen), cmocka_unit_test(test_updates_between_passes),
 		cmocka_unit_test(test_evaluation_comes_last), cmocka_unit_test(test_zero_grad_of_evaluation),
-		cmocka_unit_test(test_batch_without_update_comes_last),
+		cmocka_unit_test(test_batch_without_update_comes_last), cmocka_unit_test(test_no_stacks),
 	};
 	const struct CMUnitTest rules[] = { cmocka_unit_test(test_rules) };
 	int failed;
