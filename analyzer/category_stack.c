@@ -125,7 +125,7 @@ static bool is_of_zeros(struct category_stacks *c, const struct tfmt_code *code,
 
 	if (!pylines_span(code, position, &span))
 		span = (struct pylines_span){ .line = pylines_line(code, position) };
-	c->sources.recorded_ns = tfmt_reader_header(c->reader)->start_real_ns;
+	c->sources.reader = c->reader;
 	text = sourcetext_line(&c->sources, code->file, span.line, &len);
 	if (text && span.known && span.column < len) {
 		from = span.column;

@@ -198,7 +198,7 @@ static struct modulestack_site *site_at(struct modulestacks *m, const struct tfm
 					struct tfmt_frame *frame, struct tfmt_code *code)
 {
 	m->site = idtable_grown(m->site, &m->nr_sites, id, sizeof(*m->site), reader);
-	m->sources.recorded_ns = tfmt_reader_header(reader)->start_real_ns;
+	m->sources.reader = reader;
 	return id < m->nr_sites && frame_code(reader, id, frame, code) ? &m->site[id] : NULL;
 }
 

@@ -8,30 +8,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX (8 << 20) /* bytes of a source file */
-
 struct sourcetext_file {
 	char *path;
 	char *text; /* NULL: it cannot be read */
 	size_t size;
 	uint32_t *start; /* of lines, and the end */
 	uint32_t nr_lines;
+	bool is_edited;
 };
 
-static bool is_newer(const struct stat *st, uint64_t realtime_ns)
+static bool is_edited(const struct tfmt_reader *reader, const char *path)
 {
-	return (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec > realtime_ns;
-}
-
-bool sourcetext_is_newer(const char *path, uint64_t realtime_ns)
-{
+	struct tfmt_source then, now;
 	struct stat st;
 
-	return *path == '/' && !stat(path, &st) && S_ISREG(st.st_mode) && is_newer(&st, realtime_ns);
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	if (tfmt_reader_source(reader, path, &then))
+		return tfmt_source_read(path, &now) && (now.bytes != then.bytes || now.hash != then.hash);
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec >
+	       tfmt_reader_header(reader)->start_real_ns;
 }
 
 /* The whole of a regular file; a trace's paths are not trusted to name one. */
-static char *read_all(const char *path, uint64_t recorded_ns, size_t *size)
+static char *read_all(const char *path, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char *text = NULL;
@@ -40,8 +40,7 @@ static char *read_all(const char *path, uint64_t recorded_ns, size_t *size)
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= FILE_MAX &&
-	    !(recorded_ns && is_newer(&st, recorded_ns)))
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= TFMT_SOURCE_MAX)
 		text = malloc((size_t)st.st_size);
 	*size = 0;
 	while (text && *size < (size_t)st.st_size && (got = read(fd, text + *size, (size_t)st.st_size - *size)) > 0)
@@ -82,11 +81,21 @@ static struct sourcetext_file *file_of(struct sourcetext *s, const char *path)
 	if (!f->path)
 		return NULL;
 	s->nr_files++;
-	if (*path == '/') /* "<string>", and what was relative to a folder nobody knows */
-		f->text = read_all(path, s->recorded_ns, &f->size);
+	if (*path != '/') /* "<string>", and what was relative to a folder nobody knows */
+		return f;
+	f->is_edited = s->reader && is_edited(s->reader, path);
+	if (!f->is_edited)
+		f->text = read_all(path, &f->size);
 	if (f->text)
 		find_lines(f);
 	return f;
+}
+
+bool sourcetext_is_edited(struct sourcetext *s, const char *path)
+{
+	const struct sourcetext_file *f = file_of(s, path);
+
+	return f && f->is_edited;
 }
 
 const char *sourcetext_line(struct sourcetext *s, const char *path, uint32_t line, size_t *len)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Source files of the traced program, where they can be read when a recording is analysed. They may be missing, or
- * edited since and then are none: whoever asks must be content without. Single-threaded.
+ * edited since and then are none: whoever asks must be content without. Edited is a file of another content than the
+ * trace tells (a fresh checkout has other times, and the same content); one of which it does not tell, if it was
+ * changed after the recording began. Single-threaded.
  */
 #ifndef VT_SOURCETEXT_H
 #define VT_SOURCETEXT_H
@@ -10,17 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tracefmt/tracefmt.h"
+
 struct sourcetext_file;
 
 /* Zero it. */
 struct sourcetext {
 	struct sourcetext_file *file;
 	size_t nr_files;
-	uint64_t recorded_ns; /* realtime: of a file changed later, nothing is told. 0: of any */
+	const struct tfmt_reader *reader; /* whose program's they are; NULL: files are read as they are */
 };
 
-/* Was a file changed after this time? Its lines are no longer those that ran. */
-bool sourcetext_is_newer(const char *path, uint64_t realtime_ns);
+/* Was a file edited? Its lines are no longer those that ran. false for one that is not there. */
+bool sourcetext_is_edited(struct sourcetext *s, const char *path);
 
 /* A line (1 the first) without its end, not terminated: *len bytes; NULL if it cannot be had. Valid until release. */
 const char *sourcetext_line(struct sourcetext *s, const char *path, uint32_t line, size_t *len);

@@ -81,7 +81,7 @@ static struct sourceloops loops_of(struct updatesites *u, const struct tfmt_read
 
 	if (!is_python(frame) || !tfmt_reader_code(reader, (uint32_t)frame->a, &code))
 		return (struct sourceloops){ 0 };
-	u->sources.recorded_ns = tfmt_reader_header(reader)->start_real_ns;
+	u->sources.reader = reader;
 	return sourceloops_find(&u->sources, &code, (int32_t)frame->b);
 }
 

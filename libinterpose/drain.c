@@ -29,6 +29,7 @@
 #include "lifecycle.h"
 #include "modules.h"
 #include "place.h"
+#include "sourcefiles.h"
 #include "storage.h"
 
 /*
@@ -42,6 +43,8 @@
 #define GAP_NS 100000000ull       /* a sequence number missing for longer is no longer waited for */
 #define CLOCK_NS 10000000000ull   /* between clock pairs */
 #define SCAN_NS 50000000ull       /* between scans of what is loaded */
+#define SOURCES_NS 5000000ull     /* of a round, for looking at source files */
+#define SOURCES_LAST_NS 100000000ull /* the same when the program ends, which waits for it */
 #define SPARE_RINGS 2u
 /*
  * zstd levels, by the use of the fullest ring when it was last looked at; a frame's events, about a third of a ring,
@@ -202,6 +205,7 @@ static bool take_definitions(void)
 		if (got < 0)
 			return give_up(got);
 		check_module(type, payload, len);
+		sourcefiles_see(type, id, payload, len);
 		drain.pending = true;
 		if (drain.flight.kept_steps)
 			steps_define(&drain.flight.steps, type, id, payload, len);
@@ -380,6 +384,7 @@ static void run(void)
 		if (ip_state() == IP_STOPPED)
 			return;
 		now = ip_now_ns();
+		drain.pending |= sourcefiles_tell(drain.writer, now + SOURCES_NS);
 		if (drain.pending &&
 		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 ||
 		     definitions_high()) &&
@@ -409,6 +414,7 @@ static void finish(void)
 	if (drain.scan_owed)
 		modules_scan(drain.writer);
 	info_update(drain.writer);
+	sourcefiles_tell(drain.writer, ip_now_ns() + SOURCES_LAST_NS);
 	ip_cupti_info(drain.writer, true);
 	drain.pending = true;
 	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))

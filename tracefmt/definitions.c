@@ -130,6 +130,7 @@ void tfmt_definitions_release(struct tfmt_definitions *d)
 		free(table[i]->entry);
 	free(d->modules.value);
 	free(d->infos.value);
+	free(d->sources.value);
 	for (i = 0; i < TFMT_NR_DEVICES; i++)
 		free(d->passes[i].pass);
 	free(d->partial);
@@ -307,6 +308,26 @@ static int add_passes(struct tfmt_definitions *d, uint32_t id, struct tfmt_curso
 	return d->ignores_passes ? 0 : tfmt_passes_read(d->passes, c);
 }
 
+/* Of a code object that is not known, nobody knows what it is the source of. */
+static int add_source(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	const struct tfmt_code *code = tfmt_table_get(&d->codes, id);
+	struct tfmt_source_entry *s;
+	struct tfmt_source source;
+
+	source.bytes = tfmt_varint_get(c);
+	source.hash = tfmt_varint_get(c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	if (!code)
+		return 0;
+	s = arena_take(d, sizeof(*s));
+	if (!s)
+		return TFMT_E_NOMEM;
+	*s = (struct tfmt_source_entry){ code->file, source };
+	return list_add(&d->sources, s);
+}
+
 int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload,
 			 size_t len)
 {
@@ -316,6 +337,7 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_THREAD] = add_thread,     [TFMT_DEF_DEVICE] = add_device,
 		[TFMT_DEF_FUNCTION] = add_function, [TFMT_DEF_INFO] = add_info,
 		[TFMT_DEF_STRING] = add_string,     [TFMT_DEF_PASSES] = add_passes,
+		[TFMT_DEF_SOURCE] = add_source,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
 	int err = type < sizeof(add) / sizeof(*add) && add[type] ? add[type](d, id, &c) : 0;

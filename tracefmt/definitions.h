@@ -29,9 +29,15 @@ struct tfmt_info {
 	const char *key, *value;
 };
 
+/* Of which file, and what it was. */
+struct tfmt_source_entry {
+	const char *file;
+	struct tfmt_source source;
+};
+
 struct tfmt_definitions {
 	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, info_ids, module_ids;
-	struct tfmt_list modules, infos;
+	struct tfmt_list modules, infos, sources;
 	struct tfmt_pass_list passes[TFMT_NR_DEVICES];
 	bool ignores_passes; /* those that come now: the events that the reader gives tell of them, too */
 	struct tfmt_arena_chunk *arena;

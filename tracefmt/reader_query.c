@@ -222,6 +222,22 @@ bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt
 	return true;
 }
 
+bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tfmt_source *out)
+{
+	uint32_t i = r->definitions.sources.nr;
+
+	*out = (struct tfmt_source){ 0 };
+	while (i--) {
+		const struct tfmt_source_entry *s = r->definitions.sources.value[i];
+
+		if (!strcmp(s->file, file)) {
+			*out = s->source;
+			return true;
+		}
+	}
+	return false;
+}
+
 bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **key, const char **value)
 {
 	const struct tfmt_info *info;

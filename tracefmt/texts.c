@@ -24,6 +24,7 @@ static const struct {
 	[TFMT_DEF_CLOCK] = { "vv", { 0 } },
 	[TFMT_DEF_STRING] = { "s", { TFMT_TEXT_STRING } },
 	[TFMT_DEF_PASSES] = { "*", { 0 } },
+	[TFMT_DEF_SOURCE] = { "vv", { 0 } },
 };
 
 static const char *fields_of(uint32_t type)

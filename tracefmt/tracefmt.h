@@ -43,6 +43,7 @@ extern "C" {
 #define TFMT_FRAME_RAW_MAX (64u << 10) /* bytes of a frame before compression */
 #define TFMT_NR_DEVICES 64             /* device ordinals 0..63; higher ones are counted as lost */
 #define TFMT_NO_ORDINAL UINT64_MAX
+#define TFMT_SOURCE_MAX (8u << 20)     /* bytes of a source file that is looked at */
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -310,6 +311,7 @@ enum tfmt_def_type {
 	TFMT_DEF_CLOCK = 9,    /* id = running number: monotonic ns, realtime ns, read together */
 	TFMT_DEF_STRING = 10,  /* string: names of ranges, of their domains, of autograd nodes */
 	TFMT_DEF_PASSES = 11,  /* id = running number: backward passes, written by a flight recorder (FORMAT.md) */
+	TFMT_DEF_SOURCE = 12,  /* id = that of the first code object of a file: bytes, XXH64 of the file */
 	TFMT_NR_DEF_TYPES
 };
 
@@ -624,6 +626,10 @@ struct tfmt_code {
 	const uint8_t *table;
 	size_t table_bytes;
 };
+/* A file of source as it was when code of it was first recorded. */
+struct tfmt_source {
+	uint64_t bytes, hash; /* XXH64 */
+};
 struct tfmt_module {
 	uint64_t start, end, offset;
 	const char *path, *build_id;
@@ -764,6 +770,12 @@ bool tfmt_reader_thread(const struct tfmt_reader *r, uint32_t id, struct tfmt_th
 bool tfmt_reader_device(const struct tfmt_reader *r, uint32_t ordinal, struct tfmt_device *out);
 const char *tfmt_reader_function(const struct tfmt_reader *r, uint32_t id); /* "" if unknown */
 const char *tfmt_reader_string(const struct tfmt_reader *r, uint32_t id);   /* "" if unknown */
+
+/* What a file was known by, by its name in code objects; false: the trace does not tell. */
+bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tfmt_source *out);
+
+/* The same of a file as it is now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
+bool tfmt_source_read(const char *path, struct tfmt_source *out);
 
 /* Modules and infos in order of definition; false past the last. */
 bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt_module *out);

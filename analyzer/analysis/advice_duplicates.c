@@ -197,7 +197,7 @@ static size_t original_of(const struct advice_job *j, size_t clone)
 
 static bool find_clones(struct twice *t, const struct advice_job *j)
 {
-	struct sourcetext sources = { .recorded_ns = j->device->process->header->start_real_ns };
+	struct sourcetext sources = { .reader = j->device->process->reader };
 	uint32_t latest = 0;
 	bool latest_clone = false;
 

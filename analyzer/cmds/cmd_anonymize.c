@@ -56,7 +56,8 @@ static int define(void *context, struct tfmt_writer *w, uint32_t type, uint32_t 
 	size_t bytes;
 	int nr = tfmt_definition_texts(type, payload, len, text), err;
 
-	if (nr < 0)
+	/* By its content a file is known as by its name, and nobody finds it by the name that it gets. */
+	if (nr < 0 || type == TFMT_DEF_SOURCE)
 		return 0;
 	alias_texts(&a->alias, text, nr);
 	err = tfmt_definition_rewrite(type, payload, len, text, &changed, &bytes);

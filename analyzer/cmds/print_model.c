@@ -142,17 +142,18 @@ static void say_changed_source(const struct model *m)
 	struct tfmt_code code;
 
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		const struct tfmt_reader *reader = m->process[i].reader;
-		uint32_t nr = tfmt_reader_nr_definitions(reader);
+		struct sourcetext sources = { .reader = m->process[i].reader };
+		uint32_t nr = tfmt_reader_nr_definitions(sources.reader);
 
 		for (uint32_t id = 0; id <= nr && !has_others; id++) {
-			if (!tfmt_reader_code(reader, id, &code) || !is_programs(&code) ||
+			if (!tfmt_reader_code(sources.reader, id, &code) || !is_programs(&code) ||
 			    (changed && !strcmp(changed, code.file)) ||
-			    !sourcetext_is_newer(code.file, m->process[i].header->start_real_ns))
+			    !sourcetext_is_edited(&sources, code.file))
 				continue;
 			has_others = changed;
 			changed = changed ? changed : code.file;
 		}
+		sourcetext_release(&sources);
 	}
 	if (changed)
 		message_info("'%s'%s changed after the recording began: lines are those of then, and the source is not "

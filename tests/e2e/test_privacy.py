@@ -17,6 +17,7 @@ from harness import TREE, python, trace_files
 sys.path.append(str(TREE / "tests" / "spec"))
 
 import vtf  # noqa: E402
+import xxhash  # noqa: E402
 from remake import Apart  # noqa: E402
 
 JOB = textwrap.dedent('''
@@ -130,6 +131,26 @@ def copy(vramtrace, private):
     done = vramtrace.call("anonymize", private, out)
     assert (done.returncode, done.stderr) == (0, "")
     return out
+
+
+def sources(recording):
+    """What the trace says of files of source, by file: bytes and hash."""
+    (trace,) = trace_files(recording)
+    definitions = vtf.read(trace).definitions
+    found = {}
+    for code in definitions.numbers(vtf.SOURCE):
+        its_code, source = definitions.get(vtf.CODE, code), definitions.get(vtf.SOURCE, code)
+        its_code.varint(), its_code.varint(), its_code.string()
+        found[its_code.string()] = source.varint(), source.varint()
+    return found
+
+
+def test_copy_tells_no_content_of_sources(private, copy, folder):
+    """Who has a file could tell by its hash that it ran: a copy has none."""
+    script = folder / "mystery_train.py"
+    text = script.read_bytes()
+    assert sources(private)[str(script)] == (len(text), xxhash.xxh64_intdigest(text))
+    assert sources(copy) == {}
 
 
 # ---- info --strings ----------------------------------------------------------------------------

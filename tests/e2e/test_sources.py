@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""A source file is read for names and loops exactly where it is still what ran, whatever its times say."""
+
+import json
+import os
+
+import pytest
+
+from harness import python
+
+MODEL = """
+import torch
+class Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = torch.nn.Linear(256, 256)
+        self.right = torch.nn.Linear(256, 256)
+    def forward(self, x):
+        x = self.left(x)
+        return self.right(x)
+"""
+
+# The module is written when recording has begun; of the same text as a notebook's cell, and as a file that is not there.
+JOB = f"""
+import pathlib, sys, torch
+MODEL = {MODEL!r}
+here = pathlib.Path(__file__).parent
+held = torch.empty(1 << 20, device="cuda")
+(here / "made.py").write_text(MODEL)
+sys.path.insert(0, str(here))
+import made
+models = [made.Pair().cuda()]
+for file in sys.argv[1:]:
+    space = {{}}
+    exec(compile(MODEL, file, "exec"), space)
+    models.append(space["Pair"]().cuda())
+for model in models:
+    model(torch.randn(512, 256, device="cuda")).sum().backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(vramtrace, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    (folder / "job.py").write_text(JOB)
+    done = vramtrace.record(folder / "job.vtr", python(folder / "job.py", "<cell 1>", folder / "absent.py"))
+    assert done.status == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def seen(vramtrace, ran):
+    """seen(): which modules are named by source, and whether a note says that a file was changed."""
+
+    def see():
+        done = vramtrace.call("peak", "--by", "module", "--json", ran / "job.vtr")
+        (device,) = json.loads(done.stdout)["devices"]
+        names = {row["module"]: row["named_by"] for row in device["modules"] if row["module"]}
+        assert "<Linear>.0" in names  # of the cell, and of the file that is not there
+        return {name for name in names if names[name] == "source"}, done.stderr.count("changed after the recording")
+
+    yield see
+    (ran / "made.py").write_text(MODEL)
+    (ran / "absent.py").unlink(missing_ok=True)
+
+
+def test_generated_source_is_read(seen):
+    """It is younger than the recording, and what ran all the same."""
+    assert seen() == ({"left", "right"}, 0)
+
+
+def test_fresh_checkout_is_read(seen, ran):
+    for file in (ran / "job.py", ran / "made.py"):
+        file.write_text(file.read_text())
+        os.utime(file, (4e9, 4e9))
+    assert seen() == ({"left", "right"}, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("# one line more\n" + MODEL, id="above"),
+        pytest.param(MODEL.replace("self.left(x)", "self.gone(x)"), id="inside"),
+        pytest.param("pass\n" * 20, id="replaced"),
+        pytest.param("", id="emptied"),
+    ],
+)
+@pytest.mark.parametrize("time", [1e9, 4e9], ids=["old", "new"])
+def test_edited_source_is_not_read(seen, ran, text, time):
+    """Times do not excuse it: a file of an older commit, or copied with its times, may be older than the recording."""
+    (ran / "made.py").write_text(text)
+    os.utime(ran / "made.py", (time, time))
+    assert seen() == (set(), 1)
+
+
+def test_source_that_is_gone_is_not_read(seen, ran):
+    (ran / "made.py").unlink()
+    assert seen() == (set(), 0)
+    (ran / "made.py").mkdir()
+    assert seen() == (set(), 0)
+    (ran / "made.py").rmdir()
+
+
+def test_source_that_came_later_is_not_read(seen, ran):
+    """Nobody knows whether what lies there now is what ran."""
+    (ran / "absent.py").write_text(MODEL)
+    assert seen() == ({"left", "right"}, 1)
+
