@@ -289,6 +289,13 @@ static void choose_samples(void)
 	ip_env.sample_bytes = (uint64_t)mib << 20;
 }
 
+void ip_env_read_allocator(void)
+{
+	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
+
+	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
+}
+
 bool ip_env_is_chosen(void)
 {
 	const char *filter = getenv("VRAMTRACE_FILTER");
@@ -302,7 +309,6 @@ void ip_env_init(int argc, char **argv)
 	static const char *const rank[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", NULL };
 	static const char *const local[] = { "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 	static const char *const world[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", NULL };
-	static const char *const conf[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", NULL };
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
 	static const char *const ranks_run[] = { "SIMGPU_RANKS", NULL };
 	char name[2 * PATH_MAX];
@@ -320,7 +326,6 @@ void ip_env_init(int argc, char **argv)
 	first_of(ip_env.local_rank, sizeof(ip_env.local_rank), local);
 	first_of(ip_env.world_size, sizeof(ip_env.world_size), world);
 	first_of(ip_env.ranks_run, sizeof(ip_env.ranks_run), ranks_run);
-	first_of(ip_env.allocator_conf, sizeof(ip_env.allocator_conf), conf);
 	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
 	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
 	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);

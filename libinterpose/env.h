@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings from the environment, read once in the constructor, and the launcher's facts about this process. */
+/*
+ * Settings from the environment, read once in the constructor (the allocator's when recording begins), and the
+ * launcher's facts about this process.
+ */
 #ifndef IP_ENV_H
 #define IP_ENV_H
 
@@ -44,6 +47,13 @@ extern struct ip_env ip_env;
  * child processes join this recording; uses no malloc. Constructor only (single thread).
  */
 void ip_env_init(int argc, char **argv);
+
+/*
+ * What PyTorch's allocator is told. Programs set that themselves, too, before they first use the device. For a thread
+ * that is calling CUDA, not for the drain: PyTorch reads the same variables on its way there, so a setenv() of another
+ * thread is in nobody's way that was not in PyTorch's.
+ */
+void ip_env_read_allocator(void);
 
 /* Whether this process is one of those that VRAMTRACE_FILTER names. After ip_env_init(). */
 bool ip_env_is_chosen(void);

@@ -143,7 +143,7 @@ struct ip_recorder {
 	uint32_t generation;                 /* of this process among its ancestors that recorded; pids can repeat */
 	uint8_t *base;                       /* the mapped ring file: status, definitions, rings */
 	struct tfmt_status *status;
-	_Atomic uint32_t definition_lock, shape_lock, string_lock;
+	_Atomic uint32_t open_lock, definition_lock, shape_lock, string_lock;
 	struct ip_strings *_Atomic strings;
 	_Atomic uint32_t nvtx_lock;
 	struct nvtx_process *_Atomic nvtx;

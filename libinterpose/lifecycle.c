@@ -123,6 +123,20 @@ void ip_prepare(void)
 	ip_futex_wake(&ip_recorder->state);
 }
 
+/* The first one that comes has the trace opened. Before the drain looks at what the trace says first, it is known. */
+static void open_trace(void)
+{
+	uint32_t prepared = IP_PREPARED;
+
+	ip_lock(&ip_recorder->open_lock);
+	if (ip_state() == IP_PREPARED) {
+		ip_env_read_allocator();
+		if (atomic_compare_exchange_strong(&ip_recorder->state, &prepared, IP_OPENING))
+			ip_drain_ready();
+	}
+	ip_unlock(&ip_recorder->open_lock);
+}
+
 /* The first allocation: have the drain open the trace, and wait for it, as others do; not after a wait in vain. */
 static IP_COLD bool begin(void)
 {
@@ -132,9 +146,8 @@ static IP_COLD bool begin(void)
 	ip_prepare();
 	for (;;) {
 		/* Another thread may only now have prepared. */
-		state = IP_PREPARED;
-		if (atomic_compare_exchange_strong(&ip_recorder->state, &state, IP_OPENING))
-			ip_drain_ready();
+		if (ip_state() == IP_PREPARED)
+			open_trace();
 		state = ip_state();
 		if (state >= IP_RECORDING || atomic_load(&ip_recorder->open_is_slow))
 			return state == IP_RECORDING;

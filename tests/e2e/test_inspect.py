@@ -38,6 +38,29 @@ def test_info(vramtrace, recorded):
     assert str(device["capacity_bytes"]) in vramtrace.call("info", "--raw", path).stdout
 
 
+SET_INSIDE = """
+import os
+os.environ["PYTORCH_ALLOC_CONF"] = "max_split_size_mb:64"
+os.environ.pop("PYTORCH_CUDA_ALLOC_CONF")
+import torch
+torch.cuda.is_available()
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+torch.empty(1 << 20, device="cuda")
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:False"
+assert torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"]
+"""
+
+
+def test_info_of_settings_made_inside(vramtrace, record, tmp_path):
+    """The allocator's settings are those when the device is first used, as PyTorch has them."""
+    script = tmp_path / "job.py"
+    script.write_text(SET_INSIDE)
+    done = record(script, env={"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:32"})
+    assert done.status == 0, done.stderr
+    (process,) = vramtrace.json("info", done.path)["process_list"]
+    assert process["info"]["allocator_conf"] == "expandable_segments:True"
+
+
 def test_info_of_a_signal(vramtrace, record):
     (process,) = vramtrace.json("info", record("ending.py", "abort").path)["process_list"]
     assert (process["end"], process["exit_status"], process["signal"]) == ("signal", None, signal.SIGABRT)
