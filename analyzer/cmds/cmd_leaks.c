@@ -20,6 +20,7 @@
 #include "analyzer/ui/message.h"
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
+#define CAPACITY_USUAL UINT64_MAX /* nor --capacity */
 #define PAGE_WIDTH 80
 #define LIVE_SHOWN 3        /* groups live at the end, on the first page */
 #define FRAMES_SHOWN 2      /* ... with so many frames of the program's own */
@@ -348,7 +349,7 @@ static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts
 
 int cmd_leaks(int argc, const char **argv)
 {
-	struct leaks_opts o = { .top = TOP_USUAL, .horizon = STEPGROWTH_HORIZON };
+	struct leaks_opts o = { .top = TOP_USUAL, .horizon = STEPGROWTH_HORIZON, .capacity_bytes = CAPACITY_USUAL };
 	struct model m = MODEL_INIT;
 	struct leaks l = { 0 };
 	struct model_options load = { .lives = true };
@@ -357,8 +358,12 @@ int cmd_leaks(int argc, const char **argv)
 
 	if (parsed != OPT_OK)
 		return opt_status(parsed);
+	if (!o.capacity_bytes)
+		return opt_wrong(&leaks_help, "'--capacity' must be more than 0");
+	if (o.capacity_bytes == CAPACITY_USUAL)
+		o.capacity_bytes = 0;
 	if (!growth_limits_of(&l.limits, &o))
-		return opt_wrong(&leaks_help, "'%s' is no growth such as 5%%/10steps for '--warn-growth'",
+		return opt_wrong(&leaks_help, "'%s' is no growth such as 5%%/10steps or 100MiB/10steps for '--warn-growth'",
 				 o.warn_growth);
 	if (o.horizon < 1)
 		return opt_wrong(&leaks_help, "'--horizon' must be at least 1");

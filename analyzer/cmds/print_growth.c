@@ -2,6 +2,7 @@
 /* A series of readings and its growth, in words; see print_growth.h. */
 #include "analyzer/cmds/print_growth.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -35,7 +36,8 @@ bool growth_limits_parse_warning(struct growth_limits *l, const char *text)
 		l->warn_share = strtod(amount, &end) / 100;
 		return !strcmp(end, "%") && l->warn_share > 0 && l->warn_share < 1e6;
 	}
-	if (!human_parse_bytes(amount, &bytes) || !bytes)
+	/* "5/10steps" is more likely meant in percent than in bytes. */
+	if (!isalpha((unsigned char)amount[strlen(amount) - 1]) || !human_parse_bytes(amount, &bytes) || !bytes)
 		return false;
 	l->warn_bytes = (double)bytes;
 	return true;

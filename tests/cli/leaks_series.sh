@@ -42,6 +42,8 @@ echo '== usage'
 "$V" leaks --series log --csv
 "$V" leaks --series log --unit parsec
 "$V" leaks --series log --warn-growth much
+"$V" leaks --series log --warn-growth 5/10steps
+"$V" leaks --series log --capacity 0
 "$V" leaks --series log --horizon 0
 "$V" leaks --series log --context 3GiB --capacity 2GiB
 "$V" leaks --context 2GiB train.vtr
