@@ -27,6 +27,10 @@ static const struct {
 	{ "", "closure", PHASE_STOP }, /* what an optimizer's step calls for the loss is not its own work */
 	{ "/torch/optim/", "__init__", PHASE_OTHER },
 	{ "/torch/optim/", "zero_grad", PHASE_OPTIMIZER },
+	{ "/torch/optim/", "load_state_dict", PHASE_OPTIMIZER }, /* and what it calls for each parameter */
+	{ "/torch/optim/", "cast", PHASE_OPTIMIZER },
+	{ "/torch/optim/", "_cast", PHASE_OPTIMIZER },
+	{ "/torch/optim/", "_process_value_according_to_param_policy", PHASE_OPTIMIZER },
 	{ "/torch/optim/swa_utils.py", NULL, PHASE_OPTIMIZER }, /* averages them */
 	{ "/torch/optim/", NULL, PHASE_OPTIMIZER | UPDATE }, /* each step passes a wrapper there */
 	{ "/amp/grad_scaler.py", "scale", PHASE_FORWARD }, /* of the loss */

@@ -9,13 +9,18 @@
 #include "analyzer/pylines.h"
 #include "analyzer/sourceloops.h"
 
-static bool is_optimizers(const struct tfmt_code *code)
+static bool is_function(const struct tfmt_code *code, const char *name)
 {
 	const char *function = strrchr(code->name, '.');
 
+	return !strcmp(function ? function + 1 : code->name, name);
+}
+
+static bool is_optimizers(const struct tfmt_code *code)
+{
 	if (strstr(code->file, "/torch/optim/"))
 		return !strstr(code->file, "/torch/optim/swa_utils.py");
-	return strstr(code->file, "/torch/nn/") && !strcmp(function ? function + 1 : code->name, "zero_grad");
+	return strstr(code->file, "/torch/nn/") && is_function(code, "zero_grad");
 }
 
 /* From the innermost frame of an optimizer to the outermost. Parents have lower ids than their children. */
@@ -28,6 +33,8 @@ struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint3
 	for (; stack >= TFMT_STACK_FIRST && tfmt_reader_frame(reader, stack, &frame); stack = frame.parent) {
 		if ((frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
 		    tfmt_reader_code(reader, (uint32_t)frame.a, &code) && is_optimizers(&code)) {
+			if (is_function(&code, "load_state_dict"))
+				return (struct updatesites_call){ 0 }; /* it updates nothing */
 			call.caller = frame.parent;
 			call.inner = call.inner ? call.inner : stack;
 		}

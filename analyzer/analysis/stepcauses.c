@@ -31,11 +31,19 @@ static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
 struct graph_cycle {
 	uint32_t nr_blocks;
 	uint32_t first, last; /* forward's allocations before the first and before the last of them */
+	bool is_behind;       /* some by lines behind the optimizer's call */
 };
 
-static bool may_be_in_graph(const struct life *life)
+static bool is_behind_update(const struct life *life, const struct steps *s)
 {
-	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER;
+	return updatesites_order(&s->sites, s->reader, life->birth.stack) > 0;
+}
+
+/* What is made without a node behind the optimizer's call is a batch only of a forward that is run there, too. */
+static bool may_be_in_graph(const struct life *life, const struct steps *s, const struct graph_cycle *cycle)
+{
+	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER && cycle->nr_blocks &&
+	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_behind || !is_behind_update(life, s));
 }
 
 /* How many of a place's blocks are from cycles in which forward has left something. */
@@ -44,7 +52,8 @@ static size_t nr_in_cycles(const struct stepplace *p, const struct stepcauses *c
 	size_t nr = 0;
 
 	for (size_t i = 0; i < p->nr_kept; i++)
-		nr += may_be_in_graph(&p->kept[i]) && cycle[cycle_of(c, p->kept[i].birth.ordinal)].nr_blocks;
+		nr += may_be_in_graph(&p->kept[i], &c->books->lives->steps,
+				      &cycle[cycle_of(c, p->kept[i].birth.ordinal)]);
 	return nr;
 }
 
@@ -86,10 +95,15 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 		return TFMT_E_NOMEM;
 	}
 	for (uint32_t i = 0; i < f->nr; i++)
-		for (size_t k = 0; k < f->place[i].nr_kept; k++)
-			if (f->place[i].kept[k].flags & TFMT_FLAG_FORWARD)
-				add_to_cycle(&of_forward[cycle_of(c, f->place[i].kept[k].birth.ordinal)],
-					     &f->place[i].kept[k]);
+		for (size_t k = 0; k < f->place[i].nr_kept; k++) {
+			const struct life *life = &f->place[i].kept[k];
+			struct graph_cycle *cycle = &of_forward[cycle_of(c, life->birth.ordinal)];
+
+			if (!(life->flags & TFMT_FLAG_FORWARD))
+				continue;
+			add_to_cycle(cycle, life);
+			cycle->is_behind |= is_behind_update(life, &c->books->lives->steps);
+		}
 	for (uint32_t i = 0; i < f->nr; i++) {
 		struct stepplace *p = &f->place[i];
 

@@ -328,6 +328,33 @@ for step in range(40):
 """
 
 
+def test_what_is_made_behind_the_update_is_no_graphs(vramtrace, record, tmp_path):
+    """A list keeps exceptions: their frames hold the outputs of the step, and what the function that failed had made."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(2)]).cuda()\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "errors = []\n"
+        "def check(batch, output, loss):\n"
+        "    table = torch.zeros(1 << 19, device='cuda')\n"
+        "    raise ValueError\n"
+        f"for _ in range({STEPS}):\n"
+        "    optimizer.zero_grad()\n"
+        "    batch = torch.randn(128, 512, device='cuda')\n"
+        "    output = model(batch)\n"
+        "    loss = output.square().mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    try:\n"
+        "        check(batch, output, loss)\n"
+        "    except ValueError as error:\n"
+        "        errors.append(error)\n"
+    )
+    cause = vramtrace.json("leaks", record(script).path)["growth"][0]["causes"][0]
+    assert (cause["class"], cause["site"]["line"], cause["bytes_per_step"]) == ("tensors", 6, 2 << 20)
+
+
 def test_graph_of_a_running_mean(vramtrace, record, tmp_path):
     """A mean over steps that holds their graphs is one cause, named for the line that makes the mean; the last has no next."""
     script = tmp_path / "mean.py"

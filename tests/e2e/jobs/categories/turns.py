@@ -67,6 +67,13 @@ def remainder():
         first.zero_grad()
 
 
+def resumed():
+    for i in range(8):
+        learn(0, first)
+        if i == 4:
+            first.load_state_dict(first.state_dict())
+
+
 def one_before():
     update_judge()
     for _ in range(6):
