@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/calltext.h"
+#include "analyzer/memberclass.h"
 
 #define WORDS_MAX 8
 #define LOOP_LINES 400 /* of a loop's body */
@@ -68,7 +69,8 @@ static void add_names(struct body *b, const char *text, const char *end)
 /* The loop's variables, and what is computed from them before the call. */
 static void find_tells(struct body *b)
 {
-	char text[CALLTEXT_MAX], *from, *end, *bracket;
+	char text[CALLTEXT_MAX], *from, *bracket;
+	const char *end;
 
 	if (!line_of(text, b, b->loop))
 		return;
@@ -77,10 +79,10 @@ static void find_tells(struct body *b)
 	if (end)
 		add_names(b, from + strlen("for ") + (*from == ' '), end);
 	for (uint32_t i = b->loop + 1; i < b->call; i++) {
-		if (!line_of(text, b, i) || !(end = strstr(text, " = ")))
+		if (!line_of(text, b, i) || !(end = memberclass_assigned(text, strlen(text))))
 			continue;
 		bracket = strpbrk(text, "([{");
-		if ((!bracket || bracket > end) && does_tell(b, end + 3))
+		if ((!bracket || bracket > end) && does_tell(b, end))
 			add_names(b, text, end);
 	}
 }

@@ -277,7 +277,7 @@ static bool is_dict(struct sourcetext *s, const struct tfmt_code *code, const ch
 	const char *at;
 
 	for (uint32_t i = 1; i < FILE_LINES && sourcetext_line(s, code->file, i, &(size_t){ 0 }); i++)
-		if (calltext_line(line, s, code, i) && (at = calltext_find_word(line, name)) && strstr(at, "= ") &&
+		if (calltext_line(line, s, code, i) && (at = calltext_find_word(line, name)) && strchr(at, '=') &&
 		    strstr(at, "ModuleDict"))
 			return true;
 	return false;

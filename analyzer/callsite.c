@@ -9,6 +9,7 @@
 #include "analyzer/callbranch.h"
 #include "analyzer/callloop.h"
 #include "analyzer/calltext.h"
+#include "analyzer/memberclass.h"
 #include "analyzer/pylines.h"
 
 #define CALLTEXT_MAX 1024
@@ -119,9 +120,9 @@ static void add_behind(struct callsite *c, const char *behind)
 /* The line gives the variable a member of the owner's, `x = self.layers`: the text behind "self."; or NULL. */
 static const char *assigned(const struct place *at, const char *line, const char *name, size_t len)
 {
-	if (!calltext_begins_with(line, name, len) || strncmp(line + len, " = ", 3))
-		return NULL;
-	return calltext_member_of(line + len + 3, at->owner);
+	const char *value = calltext_begins_with(line, name, len) ? memberclass_given(line + len, strlen(line + len)) : NULL;
+
+	return value ? calltext_member_of(value, at->owner) : NULL;
 }
 
 static bool read_parameter(struct callsite *c, const struct place *at, const char *name, size_t len)
@@ -259,16 +260,16 @@ static char *called(char *text)
 /* In "self.gate, self.up = Linear(...), Linear(...)": the name for the expression at this column of the text. */
 static const char *nth_target(const char *text, size_t column)
 {
-	const char *equals = strstr(text, " = "), *name = text;
+	const char *value = memberclass_assigned(text, strlen(text)), *name = text;
 	int nr = 0;
 
-	if (!equals || (size_t)(equals - text) > column)
+	if (!value || (size_t)(value - text) > column)
 		return NULL;
-	for (const char *p = equals + 3; p < text + column; p++)
-		nr += *p == ',' && !calltext_open_brackets(equals + 3, (size_t)(p - equals - 3));
+	for (const char *p = value; p < text + column; p++)
+		nr += *p == ',' && !calltext_open_brackets(value, (size_t)(p - value));
 	for (; nr && name; nr--) {
 		name = strchr(name, ',');
-		name = name && name < equals ? name + 1 + strspn(name + 1, " ") : NULL;
+		name = name && name < value ? name + 1 + strspn(name + 1, " ") : NULL;
 	}
 	return name;
 }
@@ -287,7 +288,7 @@ static bool read_statement(struct callsite *c, const struct tfmt_code *code, con
 	for (end = name; calltext_is_name(*end);)
 		end++;
 	appends = self && (!strncmp(end, ".append(", 8) || *end == '[');
-	if (end == name || (!appends && strncmp(end, " =", 2) && *end != ',' && strncmp(end, ": ", 2)))
+	if (end == name || (!appends && strncmp(end, " =", 2) && *end != ',' && *end != '=' && strncmp(end, ": ", 2)))
 		return false;
 	calltext_copy(c->name, name, (size_t)(end - name));
 	c->is_variable = !self;

@@ -57,15 +57,51 @@ const char *memberclass_behind(const char *text, size_t len, const char *name)
 	return NULL;
 }
 
+/* Brackets that the character opens, less those that it closes. */
+static int opens(char c)
+{
+	return (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+}
+
+const char *memberclass_given(const char *text, size_t len)
+{
+	size_t at = blanks(text, len);
+
+	if (at + 1 >= len || text[at] != '=' || text[at + 1] == '=')
+		return NULL;
+	at++;
+	return text + at + blanks(text + at, len - at);
+}
+
+const char *memberclass_assigned(const char *text, size_t len)
+{
+	const char *value;
+	int open = 0;
+
+	for (size_t at = 0; at < len; at++) {
+		open += opens(text[at]);
+		if (open || text[at] != '=' || (at && strchr("=!<>+-*/%&|^@:", text[at - 1])))
+			continue;
+		value = memberclass_given(text + at, len - at);
+		if (value)
+			return value;
+	}
+	return NULL;
+}
+
 size_t memberclass_value(const char *text, size_t len, const char *name)
 {
 	size_t name_len = strlen(name);
+	int open = 0;
 
-	for (size_t at = 0; at + name_len + 3 < len; at++) {
-		const char *value = text + at + name_len + 3;
+	for (size_t at = 0; at + name_len < len; at++) {
+		const char *value;
 
-		if (memcmp(text + at, name, name_len) || (at && memberclass_is_word(text[at - 1])) ||
-		    memcmp(value - 3, " = ", 3))
+		open += opens(text[at]);
+		if (open || memcmp(text + at, name, name_len) || (at && memberclass_is_word(text[at - 1])))
+			continue;
+		value = memberclass_given(text + at + name_len, len - at - name_len);
+		if (!value || value == text + len)
 			continue;
 		if (text + len - value > (ptrdiff_t)name_len && !memcmp(value, name, name_len) &&
 		    !memberclass_is_word(value[name_len]))
@@ -81,10 +117,11 @@ const char *memberclass_lambda(const char *text, size_t len, const char *name)
 
 	if (at == MEMBERCLASS_NOWHERE || !memberclass_begins(text + at, len - at, "lambda", ""))
 		return NULL;
-	for (; at + 2 < len; at++)
-		if (!memcmp(text + at, ": ", 2))
-			return memberclass_behind(text + at + 2, len - at - 2, "Sequential");
-	return NULL;
+	while (at < len && text[at] != ':')
+		at++;
+	at += at < len;
+	at += blanks(text + at, len - at);
+	return memberclass_behind(text + at, len - at, "Sequential");
 }
 
 /* "Stage" of "S = Swin.Stage": false if the line does not give the name that. */

@@ -27,6 +27,12 @@ bool memberclass_begins(const char *text, size_t len, const char *word, const ch
 
 #define MEMBERCLASS_NOWHERE SIZE_MAX
 
+/* The value behind the "=" of an assignment that the text begins with, or the blanks before it; NULL if it does not. */
+const char *memberclass_given(const char *text, size_t len);
+
+/* ... of the first assignment in the line; NULL if there is none. An argument by its name is none. */
+const char *memberclass_assigned(const char *text, size_t len);
+
 /* Where the value begins that the line gives `name`: nowhere, too, where it is itself ("body = body.cuda()"). */
 size_t memberclass_value(const char *text, size_t len, const char *name);
 

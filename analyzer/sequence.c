@@ -35,6 +35,25 @@ static void skip_string(struct cursor *c, char quote)
 	c->at += c->at < c->len;
 }
 
+/*
+ * Does what this makes (`nn.Conv2d(3,8,3)`) allocate in each call? Activations do, unless they work in place; nn.Dropout
+ * does in training alone.
+ */
+static bool is_always_seen(const char *text)
+{
+	static const char *const classes[] = {
+		"Linear", "Bilinear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "MaxPool",
+		"AvgPool", "ReLU", "LeakyReLU", "PReLU", "GELU", "SiLU", "ELU", "Tanh", "Sigmoid", "Mish", "Hardswish",
+		"Softplus", "Softmax", "Embedding", "Upsample",
+	};
+
+	text += strncmp(text, "torch.", 6) ? 0 : 6;
+	for (size_t i = 0; !strncmp(text, "nn.", 3) && i < sizeof(classes) / sizeof(*classes); i++)
+		if (!strncmp(text + 3, classes[i], strlen(classes[i])))
+			return !strstr(text, "inplace") && !strstr(text, "(True");
+	return false;
+}
+
 /* false if this is no member, but makes several, or is made elsewhere. */
 static bool add_member(struct sequence *s, const struct cursor *c, char *text, size_t len)
 {
@@ -46,6 +65,7 @@ static bool add_member(struct sequence *s, const struct cursor *c, char *text, s
 	if (s->nr == SEQUENCE_MAX || !memberclass_of(name, text))
 		return false;
 	s->nr++;
+	s->is_seen &= is_always_seen(text);
 	if (!strcmp(name, "OrderedDict"))
 		return false;
 	if (strncmp(text, "nn.", 3) && strncmp(text, "torch.nn.", 9))
@@ -69,6 +89,7 @@ static bool read_members(struct sequence *s, struct cursor *c)
 
 	s->nr = 0;
 	s->is_alike = false;
+	s->is_seen = true;
 	for (c->open = 1; c->open && (ch = next(c)) && c->line < last;) {
 		if (ch == '"' || ch == '\'')
 			skip_string(c, ch);
@@ -276,15 +297,85 @@ static bool read_list(struct sequence *s, struct cursor *c, const char *name, re
 						       : read_alike(s, c, read_one);
 }
 
+/* Where `name` stands as a variable in the line, which is none of a comment; NULL: nowhere. */
+static const char *find_variable(const struct cursor *c, const char *name)
+{
+	size_t len = strlen(name), end = 0;
+
+	while (end < c->len && c->text[end] != '#')
+		end++;
+	for (size_t at = 0; at + len < end; at++)
+		if (!memcmp(c->text + at, name, len) && !memberclass_is_word(c->text[at + len]) &&
+		    !(at && (memberclass_is_word(c->text[at - 1]) || c->text[at - 1] == '.')))
+			return c->text + at;
+	return NULL;
+}
+
+/* Into the brackets of `name.append(`, `name.extend([`, `name += [`, which the text begins with. */
+static bool enter_addition(struct cursor *c, const char *text, const char *name)
+{
+	static const char *const forms[] = { ".append(", ".extend([", " += [", "+=[" };
+
+	text += strlen(name);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		c->at = (size_t)(text - c->text) + strlen(forms[i]);
+		if (c->at <= c->len && !memcmp(text, forms[i], strlen(forms[i])))
+			return true;
+	}
+	return false;
+}
+
+/* The further members behind the cursor, of which each must be seen. One next to its like might be taken for that. */
+static bool read_seen(struct cursor *c, char before[static MEMBERCLASS_MAX])
+{
+	struct sequence more = { 0 };
+	struct cursor empty = *c;
+
+	if (next_visible(&empty) == ']')
+		return true;
+	if (!read_members(&more, c))
+		return false;
+	for (uint32_t i = 0; i < more.nr && more.is_seen; i++) {
+		if (!strcmp(before, more.class_name[i]))
+			return false;
+		memcpy(before, more.class_name[i], MEMBERCLASS_MAX);
+	}
+	return more.is_seen;
+}
+
+/* `*layers)` of a list that was made above, line by line, of members that are all seen. */
+static bool read_unpacked(struct sequence *s, struct cursor *c)
+{
+	char name[64], before[MEMBERCLASS_MAX] = "", ch = next_visible(c);
+	uint32_t last = c->line;
+	struct cursor list;
+	size_t len = 0;
+
+	while (ch == '*' && memberclass_is_word(c->at < c->len ? c->text[c->at] : ' ') && len < sizeof(name) - 1)
+		name[len++] = c->text[c->at++];
+	name[len] = 0;
+	if (!len || next_visible(c) != ')' || !find_value(&list, c->sources, c->file, last - 1, name) ||
+	    next(&list) != '[' || !read_seen(&list, before))
+		return false;
+	while (++list.line < last && (list.text = sourcetext_line(list.sources, list.file, list.line, &list.len))) {
+		const char *found = find_variable(&list, name);
+
+		if (found && !(enter_addition(&list, found, name) && read_seen(&list, before)))
+			return false;
+	}
+	*s = (struct sequence){ .is_seen = *before };
+	return *before;
+}
+
 /* The members of an nn.Sequential, from behind its bracket on. */
 static bool read_own(struct sequence *s, struct cursor *c)
 {
-	struct cursor listed = *c;
+	struct cursor listed = *c, unpacked = *c;
 
 	if (read_members(s, &listed))
 		return true;
 	s->is_alike = read_alike(s, c, read_module);
-	return s->is_alike;
+	return s->is_alike || read_unpacked(s, &unpacked);
 }
 
 bool sequence_find(struct sequence *s, struct sourcetext *sources, const char *file, uint32_t line, const char *name,
@@ -345,6 +436,8 @@ int32_t sequence_next(const struct sequence *s, int32_t before, const char *forw
 {
 	if (s->is_alike)
 		return may_run(s->class_name[0], forward) ? before + 1 : SEQUENCE_UNTOLD;
+	if (s->is_seen && !s->nr)
+		return before + 1;
 	for (int32_t i = before + 1; i < (int32_t)s->nr; i++) {
 		if (!*s->class_name[i])
 			return SEQUENCE_UNTOLD;

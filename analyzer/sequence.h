@@ -19,6 +19,7 @@
 struct sequence {
 	uint32_t nr;
 	bool is_alike; /* all are like the first, as many as there are */
+	bool is_seen;  /* each allocates something when it is called: of the list it is not known how often each is in it */
 	char class_name[SEQUENCE_MAX][MEMBERCLASS_MAX]; /* "Conv2d"; "" = not known */
 };
 

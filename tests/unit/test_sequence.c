@@ -60,7 +60,25 @@ static const char source[] = "class Net(nn.Module):\n"
 			     "holes = nn.ModuleList([conv(3) if i else nn.Identity() for i in range(4)])\n"
 			     "chain = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])\n"
 			     "parts2 = nn.ModuleList([nn.Linear(8, 8), *(nn.Linear(8, 8) for _ in range(2))])\n"
-			     "named = nn.Sequential(OrderedDict([('a', nn.Linear(8, 8))]))\n";
+			     "named = nn.Sequential(OrderedDict([('a', nn.Linear(8, 8))]))\n"
+			     "self.tight=nn.Sequential(nn.Linear(8,8),nn.ReLU(True))\n"
+			     "brief=lambda i:nn.Sequential(nn.Linear(i,i),nn.ReLU())\n"
+			     "briefs=nn.ModuleList([brief(8),brief(8)])\n"
+			     "if tight==other and tight<=more: f(tight=nn.Sequential(nn.GELU()))\n"
+			     "def make(widths):\n"
+			     "    layers = []  # layers\n"
+			     "    for i in widths:\n"
+			     "        layers += [nn.Conv2d(i, i, 3), nn.BatchNorm2d(i),\n"
+			     "                   nn.ReLU()]\n"
+			     "    layers.append(nn.Linear(8, 8))\n"
+			     "    unlike = [nn.Linear(8, 8)]\n"
+			     "    unlike.append(nn.ReLU(inplace=True))\n"
+			     "    others = [nn.Linear(8, 8), nn.GELU()]\n"
+			     "    others.append(widths)\n"
+			     "    all_seen = nn.Sequential(*layers)\n"
+			     "    not_seen = nn.Sequential(*unlike)\n"
+			     "    not_told = nn.Sequential(*others)\n"
+			     "    not_made = nn.Sequential(*widths)\n";
 
 static char path[PATH_MAX];
 static struct sourcetext sources;
@@ -184,9 +202,38 @@ static void test_list_of_a_loop(void **state)
 	assert_false(sequence_find_list(&s, &sources, path, 48, "none"));
 }
 
+/* Blanks are the writer's choice, but what stands in a call's brackets is an argument. */
+static void test_without_blanks(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find(&s, &sources, path, 52, "tight", false));
+	assert_int_equal(s.nr, 2);
+	assert_string_equal(s.class_name[0], "Linear");
+	assert_true(sequence_find(&s, &sources, path, 52, "briefs", true));
+	assert_string_equal(s.class_name[1], "ReLU");
+}
+
+/* How often a loop goes round is not known; but who is seen may be counted. */
+static void test_list_of_members_that_are_seen(void **state)
+{
+	struct sequence s;
+
+	(void)state;
+	assert_true(sequence_find(&s, &sources, path, 65, "all_seen", false));
+	assert_int_equal(sequence_next(&s, -1, "Conv2d.forward"), 0);
+	assert_int_equal(sequence_next(&s, 11, "Linear.forward"), 12);
+	assert_false(sequence_find(&s, &sources, path, 65, "not_seen", false));
+	assert_false(sequence_find(&s, &sources, path, 65, "not_told", false));
+	assert_false(sequence_find(&s, &sources, path, 65, "not_made", false));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_without_blanks, enter, leave),
+		cmocka_unit_test_setup_teardown(test_list_of_members_that_are_seen, enter, leave),
 		cmocka_unit_test_setup_teardown(test_members, enter, leave),
 		cmocka_unit_test_setup_teardown(test_nearest_statement_above, enter, leave),
 		cmocka_unit_test_setup_teardown(test_not_listed, enter, leave),

@@ -28,7 +28,7 @@ class Network(nn.Module):
         net.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(3)])
         net.gates = nn.ModuleList([Gate(width) for _ in range(3)])
         net.pair = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, 4 * width)])
-        net.tail = nn.Sequential(
+        net.tail=nn.Sequential(
             nn.Flatten(), nn.Linear(4 * width, width), nn.Tanh(), nn.ReLU(inplace=True),  # two that allocate nothing
             nn.Identity(), nn.Linear(width, 3 * width),
         )
