@@ -2,10 +2,12 @@
 /* Frames by the rules of categories, and the few questions that rules cannot put. */
 #include "analyzer/category_stack.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/idtable.h"
+#include "analyzer/memberclass.h"
 #include "analyzer/pylines.h"
 #include "analyzer/textset.h"
 
@@ -112,26 +114,110 @@ static struct category_code rules_of(struct category_stacks *c, const struct tfm
 	return of;
 }
 
-/*
- * The call that this frame makes is of torch.zeros(), zeros_like(), new_zeros(). Without columns the line tells, and of
- * a call of several lines the first.
- */
-static bool is_of_zeros(struct category_stacks *c, const struct tfmt_code *code, int32_t position)
+static bool is_word(const char *text, size_t len, const char *word)
 {
-	static const char word[] = "zeros";
+	return len == strlen(word) && !memcmp(text, word, len);
+}
+
+/* `m.grad = ...`: `value` is what stands behind the line's first assignment. */
+static bool is_given_to_gradient(const char *line, const char *value)
+{
+	static const char member[] = ".grad";
+	const char *end = value;
+
+	while (end > line && (end[-1] == '=' || end[-1] == ' '))
+		end--;
+	return end - line > (ptrdiff_t)strlen(member) && !memcmp(end - strlen(member), member, strlen(member));
+}
+
+/* Is there nothing else on the line, or another statement? */
+static bool ends_there(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && isspace((unsigned char)text[at]))
+		at++;
+	return at == len || text[at] == '#' || text[at] == ';';
+}
+
+/* Where the bracket that the text begins with is closed: `len` if it is not. */
+static size_t closing(const char *text, size_t len)
+{
+	size_t at = 0;
+	int open = 0;
+
+	do
+		open += (strchr("([{", text[at]) != NULL) - (strchr(")]}", text[at]) != NULL);
+	while (open && ++at < len);
+	return at;
+}
+
+/* How long the name or number is that the text begins with. */
+static size_t word_len(const char *text, size_t len)
+{
+	size_t nr = 0;
+
+	while (nr < len && memberclass_is_word(text[nr]))
+		nr++;
+	if (nr > 1 && nr < len && isdigit((unsigned char)*text) && text[nr - 1] == 'e')
+		nr++; /* "1e-12" */
+	return nr;
+}
+
+/*
+ * `p.grad * scale`, `(g / norm) ** 2`, `p.grad.clone()`: a gradient, with nothing added to it. Arguments of calls and
+ * indices tell nothing of the result.
+ */
+static bool is_scaled_gradient(const char *text, size_t len)
+{
+	bool found = false;
+
+	for (size_t i = 0, nr; i < len; i += nr ? nr : 1) {
+		nr = word_len(text + i, len - i);
+		if (is_word(text + i, nr, "for") || strchr(")]}", text[i]))
+			return found; /* a comprehension's, or where the line's own list ends */
+		if ((i && strchr("+-", text[i])) || is_word(text + i, nr, "if"))
+			return false;
+		if (is_word(text + i, nr, "grad") || is_word(text + i, nr, "g"))
+			found |= i + nr == len || !strchr("([", text[i + nr]);
+		if (!strchr("([", text[i]))
+			continue;
+		nr = closing(text + i, len - i);
+		found |= !(i && (memberclass_is_word(text[i - 1]) || strchr(")]", text[i - 1]))) &&
+			 is_scaled_gradient(text + i + 1, nr - 1);
+		nr += i + nr < len;
+	}
+	return found;
+}
+
+/*
+ * What the program's line tells of the tensor that the call of this frame makes. Without columns the whole line tells,
+ * and of a call of several lines the first.
+ */
+static void read_line(struct category_stack *s, struct category_stacks *c, const struct tfmt_code *code, int32_t position)
+{
+	static const char zeros[] = "zeros"; /* torch.zeros(), zeros_like(), new_zeros() */
 	struct pylines_span span;
-	const char *text;
-	size_t len, from = 0;
+	const char *line, *text, *value;
+	size_t len, whole, from;
 
 	if (!pylines_span(code, position, &span))
 		span = (struct pylines_span){ .line = pylines_line(code, position) };
 	c->sources.reader = c->reader;
-	text = sourcetext_line(&c->sources, code->file, span.line, &len);
-	if (text && span.known && span.column < len) {
-		from = span.column;
+	line = sourcetext_line(&c->sources, code->file, span.line, &len);
+	if (!line)
+		return;
+	value = text = memberclass_assigned(line, len);
+	text = text ? text : line;
+	whole = len;
+	if (span.known && span.column < len) {
+		text = line + span.column;
 		len = span.end_line == span.line && span.end_column < len ? span.end_column : len;
 	}
-	return text && len > from && memmem(text + from, len - from, word, sizeof(word) - 1);
+	from = (size_t)(text - line);
+	s->gives_gradient = text == value && is_given_to_gradient(line, value) && ends_there(line + len, whole - len);
+	s->makes_zeros = len > from && memmem(text, len - from, zeros, sizeof(zeros) - 1);
+	s->scales_gradient = len > from && is_scaled_gradient(text, len - from);
 }
 
 /* What autograd calls for a node that is written in Python. */
@@ -170,7 +256,7 @@ static struct category_stack judge(struct category_stacks *c, uint32_t stack)
 		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
 		if (!is_outside && !strstr(code.file, "/torch/")) {
 			is_outside = true;
-			s.makes_zeros = is_of_zeros(c, &code, (int32_t)frame.b);
+			read_line(&s, c, &code, (int32_t)frame.b);
 		}
 		count_dictionaries(&s, &nr_dictionaries, &code, function);
 		s.recomputes |= is_recomputation(&code, function);

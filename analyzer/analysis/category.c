@@ -10,6 +10,7 @@
 #include "analyzer/element.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
+#define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */
 
 /* What judging a block needs to know of all others. */
 struct judge {
@@ -43,13 +44,19 @@ static bool is_remade(struct judge *j, const struct life *life, const struct gro
 	       2 * nr_shapes >= j->shapes.nr_parameter_sizes;
 }
 
-/* One row of as many elements as all parameters have: they, or their gradients, one behind the other. */
+/*
+ * One row of as many elements as all parameters have: they, or their gradients, one behind the other. It may be longer, to
+ * have a round length, or leave out buffers.
+ */
 static bool is_flat(const struct judge *j, const struct group *g)
 {
 	struct tfmt_shape shape;
+	uint64_t nr = j->nr_elements;
 
-	return j->nr_live_parameters > 1 && g->shape && tfmt_reader_shape(j->books->reader, g->shape, &shape) &&
-	       shape.nr_dims == 1 && shape.dims[0] == j->nr_elements;
+	if (j->nr_live_parameters < 2 || !g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape) ||
+	    shape.nr_dims != 1)
+		return false;
+	return (shape.dims[0] > nr ? shape.dims[0] - nr : nr - shape.dims[0]) <= nr / FLAT_PADDING_DIV;
 }
 
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
@@ -271,6 +278,13 @@ static bool is_made_gradient(const struct judge *j, const struct life *life, con
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g));
 }
 
+/* The program gives it to a tensor as its .grad: it is used, not taken apart by the line that makes it. */
+static bool is_given_gradient(struct judge *j, const struct life *life, const struct group *g)
+{
+	return g->shape && category_stack_of(&j->stacks, life->birth.stack).gives_gradient &&
+	       !(end_tells(life) && life->death.stack == life->birth.stack && lives_fate(life) == FATE_SHORT);
+}
+
 /*
  * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made behind a
  * backward pass, with no forward since. An environment's step comes behind one.
@@ -304,6 +318,16 @@ static enum category summed_up(const struct judge *j, const struct group *g)
 	return is_state ? CATEGORY_OPTIMIZER_STATE : CATEGORY_GRADIENT;
 }
 
+/*
+ * Computed of gradients behind a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
+ * weights nor data.
+ */
+static bool is_of_gradients(struct judge *j, const struct life *life, const struct group *g)
+{
+	return life->birth.nr_begun && category_stack_of(&j->stacks, life->birth.stack).scales_gradient &&
+	       category_shapes_fit_sizes(&j->shapes, g);
+}
+
 /* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
 static enum category copied(struct judge *j, const struct life *life, const struct group *g)
 {
@@ -313,7 +337,9 @@ static enum category copied(struct judge *j, const struct life *life, const stru
 	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
 	    !is_own_state(j, life, g))
 		return summed_up(j, g);
-	return is_function || is_own_state(j, life, g) ? CATEGORY_OPTIMIZER_STATE : CATEGORY_PARAMETER;
+	if (is_function || is_own_state(j, life, g))
+		return CATEGORY_OPTIMIZER_STATE;
+	return is_of_gradients(j, life, g) ? CATEGORY_ACTIVATION : CATEGORY_PARAMETER;
 }
 
 /*
@@ -366,9 +392,10 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return CATEGORY_UNKNOWN; /* no forward shows what it uses, nor what it makes */
 	if (fate != FATE_KEPT && is_of_outputs(j, life))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
-	if (!used && is_made_gradient(j, life, g))
+	if ((!used && is_made_gradient(j, life, g)) || is_given_gradient(j, life, g))
 		return CATEGORY_GRADIENT;
-	if (!used && usual_fate(j, life, FATE_SHORT) == FATE_KEPT && is_remade(j, life, g) && !is_own_state(j, life, g))
+	if (!used && usual_fate(j, life, FATE_SHORT) == FATE_KEPT && is_remade(j, life, g) &&
+	    !is_own_state(j, life, g) && !is_of_gradients(j, life, g))
 		return CATEGORY_PARAMETER; /* of the last step: no forward comes that could use it */
 	if (!used)
 		return fate == FATE_SHORT && end_tells(life) ? CATEGORY_TEMPORARY : born_to_stay(j, life, g);
@@ -378,7 +405,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 		return born_to_stay(j, life, g);
 	if (is_of_evaluation(j, life, g, fate))
 		return CATEGORY_TEMPORARY;
-	return is_batch(j, life, g, fate) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
+	return is_batch(j, life, g, fate) && !is_of_gradients(j, life, g) ? CATEGORY_INPUT : CATEGORY_ACTIVATION;
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */

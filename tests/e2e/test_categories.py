@@ -18,7 +18,7 @@ KEPT = "categories/kept.py"
 JOBS = [(TRAIN, name) for name in LOOPS]
 JOBS += [(KEPT, name) for name in ("statistics", "transitions", "average", "ensemble", "line_search", "compiled",
                                 "by_hand", "summed", "flat", "flat_copy",
-                                "wide_sums", "preconditioned", "hooked", "regularized")]
+                                "wide_sums", "preconditioned", "hooked", "regularized", "padded", "sharpness")]
 JOBS += [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]
 RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
@@ -302,9 +302,9 @@ class Net(Base):
         return self.vision.features(x)
     def forward(self, x):
         x = self.trunk(self.encode(x)) + self.text(x)
-        for tower in self.pair:
-            x = tower.features(x)
-        other = self.other
+        pair=self.pair
+        for tower in pair: x=tower.features(x)
+        other=self.other
         x = other.features(x)
         x = torch.func.functional_call(self.given, dict(self.given.named_parameters()), (x,))
         return getattr(self, "looked_" + "up").features(x)

@@ -210,6 +210,62 @@ def flat():
         optimizer.step()
 
 
+def padded():
+    """Gradients are views of one row of a round length, that statistics are no part of."""
+    model = nn.Sequential(nn.Linear(512, 1000), nn.BatchNorm1d(1000), nn.GELU(), nn.Linear(1000, 10)).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    truth.model(model)
+    truth.optimizer(optimizer)
+    row, at = torch.zeros((sum(p.numel() for p in model.parameters()) + 1023) // 1024 * 1024, device="cuda"), 0
+    truth.note("gradient", row)
+    for p in model.parameters():
+        p.grad = row[at : at + p.numel()].view_as(p)
+        at += p.numel()
+    for _ in range(5):
+        row.zero_()
+        model(torch.rand(256, 512).cuda()).square().mean().backward()
+        optimizer.step()
+
+
+def sharpness():
+    """SAM by hand: a second pass at weights that are moved by a multiple of the gradients. The optimizer works on copies."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda().bfloat16()
+    copies = []
+    for p in model.parameters():
+        copies.append(torch.empty_like(p, dtype=torch.float32).copy_(p.detach()))
+    optimizer = torch.optim.Adam(copies)
+    truth.model(model)
+    truth.models.append(Bare(copies))
+    truth.note("parameter", copies)
+    truth.optimizer(optimizer)
+    for _ in range(5):
+        rows = torch.rand(256, 512, dtype=torch.bfloat16).cuda()
+        model(rows).float().square().mean().backward()
+        norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm()
+        moves = []
+        with torch.no_grad():
+            for p in model.parameters():
+                move = p.grad * (0.05 / (norm + 1e-12))
+                moves.append(move)
+                p.add_(move)
+        model.zero_grad()
+        model(rows).float().square().mean().backward()
+        with torch.no_grad():
+            for p, move in zip(model.parameters(), moves):
+                p.sub_(move)
+            for p, copy in zip(model.parameters(), copies):
+                if copy.grad is None:
+                    copy.grad = torch.empty_like(copy)
+                    truth.note("gradient", copy.grad)
+                copy.grad.copy_(p.grad)
+        model.zero_grad()
+        optimizer.step()
+        with torch.no_grad():
+            for p, copy in zip(model.parameters(), copies):
+                p.copy_(copy)
+    return moves
+
+
 def flat_copy():
     """The optimizer works on one row of copies in float32."""
     model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda().bfloat16()
@@ -343,7 +399,7 @@ def regularized():
 
 JOBS = {job.__name__: job
         for job in (statistics, transitions, average, ensemble, line_search, compiled, by_hand, summed, flat, flat_copy,
-                    wide_sums, preconditioned, hooked, regularized)}
+                    wide_sums, preconditioned, hooked, regularized, padded, sharpness)}
 UNSEEN = ("ensemble", "compiled")  # what they save is not a tensor that hooks could look at
 
 with contextlib.nullcontext() if sys.argv[1] in UNSEEN else truth.watch():
