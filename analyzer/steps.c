@@ -105,9 +105,12 @@ static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 static int updated(struct steps *s, const struct tfmt_event *ev, bool is_update)
 {
 	uint32_t sites = updatesites_bit(&s->sites, s->reader, ev->python_stack);
+	uint32_t index = s->has_backward ? s->updated.nr_bounds : s->updated.nr_bounds - 1;
 	int signs;
 
 	s->updating |= is_update ? sites : 0;
+	s->nr_working += is_update && (!s->nr_working || s->working != index);
+	s->working = is_update ? index : s->working;
 	if (is_update || sites)
 		sites |= TURN_SURE;
 	else if (s->nr_sure >= SURE_ENOUGH)
@@ -245,13 +248,15 @@ static void follow_runs(struct steps *s, uint32_t nr)
 	struct steps_runs *r = &s->runs;
 
 	for (; r->nr_turns < nr; r->nr_turns++) {
-		uint32_t sites = turn(s, r->nr_turns) & s->updating;
+		uint32_t sites = turn(s, r->nr_turns);
 
 		r->again |= r->seen & sites;
 		r->seen |= sites;
 		if (r->nr_turns && r->nr_turns < s->updated.nr_bounds &&
-		    cycles_before(s, r->nr_turns) > cycles_before(s, r->nr_turns - 1) + 1)
+		    cycles_before(s, r->nr_turns) > cycles_before(s, r->nr_turns - 1) + 1) {
+			r->gather_again |= r->gathers & sites;
 			r->gathers |= sites;
+		}
 		for (uint32_t k = 0; k <= UPDATESITES_MAX; k++) {
 			r->length[k] = sites >> k & 1 ? r->length[k] + 1 : 0;
 			r->twice |= (uint32_t)(r->length[k] > 1) << k;
@@ -266,13 +271,18 @@ static void follow_runs(struct steps *s, uint32_t nr)
  */
 static bool is_repeated(const struct steps *s, uint32_t sites)
 {
-	uint32_t single = s->runs.again & ~s->runs.twice & s->updating; /* they come again, but never twice in a row */
+	/* Else zero_grad tells, which drops nothing of what has never had a gradient: of the first round it is not there. */
+	bool is_working = 2 * (uint64_t)s->nr_working >= s->nr_sure;
+	uint32_t telling = is_working ? s->updating : ~UINT32_C(0);
+	uint32_t gathers = is_working ? s->runs.gathers : s->runs.gather_again;
+	uint32_t single = s->runs.again & ~s->runs.twice & telling; /* they come again, but never twice in a row */
 
+	sites &= telling;
 	if (sites & single)
 		return false;
 	for (uint32_t k = 0; k <= UPDATESITES_MAX; k++)
-		if (sites & s->runs.twice & ~s->runs.often & ~s->runs.gathers & UINT32_C(1) << k &&
-		    s->sites.inside[k] & single)
+		if (sites & s->runs.twice & ~s->runs.often & ~gathers & UINT32_C(1) << k &&
+		    s->sites.inside[k] & (is_working ? single : single & s->sites.apart[k]))
 			return true;
 	return false;
 }

@@ -10,7 +10,8 @@
  * lines take turns, as those of two networks that learn against each other, a step is a round of them, from the first
  * line's turn to its next; lines that are called twice in a row do not take turns, unless they stand in a loop within the
  * round (several updates of a critic for one of its generator): one that another line, never called twice in a row, stands
- * outside of. A line that is called in some rounds of a loop only (`if i % 5 == 0: update_generator()`) belongs to the
+ * outside of. Where optimizers allocate nothing once they have begun, as SGD's, that is told by lines that drop the
+ * gradients of different objects. A line that is called in some rounds of a loop only (`if i % 5 == 0: update_generator()`) belongs to the
  * step of the one that is called in each. Clipping of gradients is a sign of an update where there are no better ones.
  *
  * A replayed CUDA graph allocates nothing: a backward pass behind an update, with nothing left that a forward of its cycle
@@ -62,6 +63,7 @@ struct steps {
 		uint32_t seen, again; /* in any turn, in a later one */
 		uint32_t twice, often; /* in two in a row, in more than a round may have */
 		uint32_t gathers; /* behind several cycles each: in a loop over batches, whose gradients add up */
+		uint32_t gather_again; /* ... more than once */
 		uint32_t length[UPDATESITES_MAX + 1]; /* of the run that a site is in */
 	} runs;
 	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */
@@ -69,6 +71,8 @@ struct steps {
 	struct steps_bounds rounds; /* of updated: those that begin a round */
 	bool has_rounds;            /* steps_finish() has found them */
 	uint32_t nr_sure;           /* of turns: those with more than clipping */
+	uint32_t nr_working;        /* ... with an optimizer at work; the last of them */
+	uint32_t working;
 	struct updatesites_call closure; /* within which the step's first forward ran */
 	bool closure_known;
 	bool has_backward;  /* since the cycle began */

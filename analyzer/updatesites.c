@@ -2,12 +2,15 @@
 /* Callers of optimizers, by the frames that lead there. */
 #include "analyzer/updatesites.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/idtable.h"
 #include "analyzer/pylines.h"
 #include "analyzer/sourceloops.h"
+
+#define RECEIVER_MAX 64
 
 static bool is_function(const struct tfmt_code *code, const char *name)
 {
@@ -120,6 +123,39 @@ static bool is_further_in(const struct tfmt_reader *reader, const struct parting
 	       column_a > column_b;
 }
 
+/* "self.critic" of "self.critic.zero_grad()", if a frame's line is such a call; else "". */
+static void receiver_of(struct updatesites *u, const struct tfmt_reader *reader, const struct tfmt_frame *frame,
+			char out[static RECEIVER_MAX])
+{
+	const char *line = NULL, *end, *at;
+	struct tfmt_code code;
+	size_t len = 0;
+
+	*out = 0;
+	if (tfmt_reader_code(reader, (uint32_t)frame->a, &code))
+		line = sourcetext_line(&u->sources, code.file, pylines_line(&code, (int32_t)frame->b), &len);
+	end = line ? memmem(line, len, ".zero_grad(", strlen(".zero_grad(")) : NULL;
+	if (!end)
+		return;
+	at = end;
+	while (at > line && (isalnum((unsigned char)at[-1]) || strchr("_.[]", at[-1])))
+		at--;
+	if (end - at < RECEIVER_MAX) {
+		memcpy(out, at, (size_t)(end - at));
+		out[end - at] = 0;
+	}
+}
+
+/* Do two lines of one function, whose source is known, drop the gradients of different objects? */
+static bool are_apart(struct updatesites *u, const struct tfmt_reader *reader, const struct parting *p)
+{
+	char of_a[RECEIVER_MAX], of_b[RECEIVER_MAX];
+
+	receiver_of(u, reader, &p->of_a, of_a);
+	receiver_of(u, reader, &p->of_b, of_b);
+	return *of_a && *of_b && strcmp(of_a, of_b);
+}
+
 /* What sites `a` and `b`, of these stacks, are to each other. */
 static void relate(struct updatesites *u, const struct tfmt_reader *reader, uint32_t a, uint32_t b)
 {
@@ -141,6 +177,7 @@ static void relate(struct updatesites *u, const struct tfmt_reader *reader, uint
 		u->inside[a] |= UINT32_C(1) << b;
 	u->always[a] |= (uint32_t)(same_loops && of_a.indentation > of_b.indentation) << b;
 	u->before[a] |= (uint32_t)((int32_t)p.of_b.b < (int32_t)p.of_a.b) << b;
+	u->apart[a] |= (uint32_t)are_apart(u, reader, &p) << b;
 }
 
 static uint32_t number_of(struct updatesites *u, const struct tfmt_reader *reader, uint32_t caller)

@@ -25,6 +25,7 @@ struct updatesites {
 	uint32_t inside[UPDATESITES_MAX + 1]; /* are called outside of a loop that this one is called in */
 	uint32_t always[UPDATESITES_MAX + 1]; /* are called in each round of its loop, and this one behind an `if` */
 	uint32_t before[UPDATESITES_MAX + 1]; /* stand above */
+	uint32_t apart[UPDATESITES_MAX + 1];  /* drop gradients of another object, as the source calls it, than this one */
 	struct sourcetext sources;
 	uint8_t *of_stack; /* by Python stack id: bit + 1, 0 = not known yet */
 	uint32_t nr_stacks;

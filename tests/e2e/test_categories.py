@@ -417,7 +417,7 @@ def test_steps_that_differ(vramtrace, recorded, name, count):
 
 TURNS = {
     "critic": 5, "critic_in_function": 5, "now_and_then": 10, "every_other_comes_first": 8, "remainder": 6, "one_before": 7,
-    "resumed": 8,
+    "resumed": 8, "without_state": 5,
 }
 
 

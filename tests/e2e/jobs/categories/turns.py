@@ -74,6 +74,19 @@ def resumed():
             first.load_state_dict(first.state_dict())
 
 
+def without_state():
+    """SGD's updates allocate nothing: what drops the gradients tells."""
+    judge, maker = (torch.optim.SGD(network.parameters()) for network in networks)
+    for _ in range(5):
+        for _ in range(3):
+            judge.zero_grad()
+            learn(0)
+            judge.step()
+        maker.zero_grad()
+        learn(1)
+        maker.step()
+
+
 def one_before():
     update_judge()
     for _ in range(6):
