@@ -170,6 +170,18 @@ static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
 	       tfmt_reader_code(books->reader, (uint32_t)frame.a, &code) && is_of_attention(code.name);
 }
 
+/* Did fused attention run there? Backward went through its node before. It makes no matrices but its mask. */
+static bool is_fused(const struct autopsy *a, uint32_t stack)
+{
+	const struct books *books = &a->device->process->books;
+	const char *name;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		if (node_of(books, &books->groups.group[i], stack, &name) && strstr(name, "ScaledDotProduct"))
+			return true;
+	return false;
+}
+
 /* Is a parameter as wide as the sequence is long? Then [batch, length, length] may be hidden states as well. */
 static bool may_be_hidden(const struct autopsy *a, const struct product *p)
 {
@@ -205,6 +217,7 @@ struct matrices {
 	size_t largest;
 	bool is_asked; /* the request is one more, or the first */
 	bool varies;   /* masks have fewer than `each` */
+	bool has_scores; /* not all of them are masks of fused attention */
 };
 
 static bool same_matrices(const struct product *a, const struct product *b)
@@ -241,8 +254,16 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 		m->each.nr = p.nr > m->each.nr ? p.nr : m->each.nr;
 		m->bytes += b->life.size;
 		m->nr_blocks++;
+		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(a, b->life.birth.stack);
 		m->is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
 	}
+}
+
+/* ... or is the request for a mask: one matrix for each sample, asked for by fused attention? */
+static bool is_mask_asked(const struct autopsy *a, const struct product *p)
+{
+	return is_fused(a, a->failure->python_stack) ||
+	       (p->batch && p->nr == p->batch && strstr(a->operation, "scaled_dot_product"));
 }
 
 /* Is the request for what queries of this block's shape make with keys of that one's? */
@@ -322,6 +343,22 @@ static bool find_asked(const struct autopsy *a, struct product *p)
 	return false;
 }
 
+/* Masks alone are what is wrong only where they are most of it. */
+static bool say_masks(const struct autopsy *a, struct autopsy_finding *f, const struct matrices *m, uint64_t bytes)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+
+	if (2 * bytes < a->failure->allocated + (m->is_asked ? a->failure->asked : 0))
+		return false;
+	autopsy_say(f, "Attention masks of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m->each.rows, m->each.columns,
+		    human_bytes(size, m->bytes), m->is_asked ? ", and one more was asked for: " : "",
+		    m->is_asked ? human_bytes(asked, a->failure->asked) : "");
+	autopsy_evidence(f, "of a bool mask fused attention makes one in the type of the queries, in each layer");
+	autopsy_advise(f, "fused attention without a mask (no padding, is_causal=True) keeps none of the %s",
+		       human_bytes(size, bytes));
+	return true;
+}
+
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], asked[HUMAN_MAX], stays[64] = "";
@@ -342,6 +379,8 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 		autopsy_at_request(a, f);
 	else
 		autopsy_at_place(a, f, a->block[m.largest].place);
+	if (!m.has_scores && (!m.is_asked || is_mask_asked(a, &m.each)))
+		return say_masks(a, f, &m, bytes);
 	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
 		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
 		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");

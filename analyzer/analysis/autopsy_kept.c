@@ -16,6 +16,7 @@
 #define CALLS_MIN 3  /* blocks of one stack: of as many calls of the model, or of its layers */
 #define GROUPS_MIN 3 /* stacks that left something */
 #define PLACES_TOLD 3
+#define RESULTS_MIN 0.02 /* of kept graphs: what the results themselves take, worth a word */
 #define PLACE_MIN 0.1 /* of what is kept: a line worth a word */
 
 /* What steps have left of one place. */
@@ -129,6 +130,7 @@ static int64_t most_kept(const struct autopsy *a, const struct kept *kept, keeps
 /* Graphs of earlier steps, of all places. */
 struct kept_graphs {
 	uint64_t bytes, per_step; /* per_step: tensors */
+	uint64_t results;	  /* the last tensor of each step: what is kept itself, not for its graph */
 	uint32_t nr_steps;
 	size_t block; /* the largest of them at the place that keeps most */
 };
@@ -173,6 +175,23 @@ static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
 	return largest;
 }
 
+static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
+{
+	const struct category_block *last = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
+			continue;
+		if (last && last->step != b->step)
+			bytes += last->life.size;
+		last = b;
+	}
+	return bytes + (last ? last->life.size : 0);
+}
+
 static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 {
 	struct kept *kept = find_kept(a);
@@ -189,6 +208,7 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
 	}
 	if (best >= 0) {
+		g->results = results_of(a, kept);
 		g->block = largest_kept(a, (size_t)best, true);
 		g->nr_steps = kept[best].nr_steps;
 	}
@@ -306,12 +326,16 @@ bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *
 bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct kept_graphs g;
-	char size[HUMAN_MAX];
+	char size[HUMAN_MAX], stays[HUMAN_MAX];
 
 	if (!find_kept_graphs(a, &g))
 		return false;
 	say_kept_graphs(a, f, &g, "something still holds");
-	autopsy_advise(f, "outputs kept with .detach() free %s", human_bytes(size, g.bytes));
+	if (g.results < RESULTS_MIN * (double)g.bytes)
+		autopsy_advise(f, "outputs kept with .detach() free %s", human_bytes(size, g.bytes));
+	else
+		autopsy_advise(f, "outputs kept with .detach() free %s; kept on the host, or not at all, %s more",
+			       human_bytes(size, g.bytes - g.results), human_bytes(stays, g.results));
 	return true;
 }
 

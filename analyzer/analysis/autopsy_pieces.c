@@ -6,6 +6,8 @@
 #include "analyzer/analysis/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
+#define SMALL_MAX (1ull << 20) /* requests up to here share segments of their own */
+
 /* Of one line's blocks, those with free memory behind or before them. */
 struct beside {
 	uint64_t bytes; /* free: half of each piece */
@@ -98,7 +100,11 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	human_bytes(cached, a->cached);
 	human_bytes(left, x->free);
 	human_bytes(asked, x->asked);
-	if (holds_it)
+	/* A piece of a larger tensor's segment is there, and does not serve it. */
+	if (x->asked <= SMALL_MAX && x->largest_cached >= x->asked)
+		autopsy_say(f, "%s were reserved but unused, all in segments of larger tensors: the %s asked for need a new one.",
+			    cached, asked);
+	else if (holds_it)
 		autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.", cached, asked);
 	else
 		autopsy_say(f, "%s were reserved but unused and %s free: more than the %s asked for, yet in no one piece.",

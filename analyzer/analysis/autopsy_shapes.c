@@ -13,6 +13,7 @@
 #define PADDING_MIN 0.3     /* share of a batch that is worth a word */
 #define SEQUENCES_MIN 2
 #define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
+#define FAR 8 /* times what can be had: no figure to print */
 #define HOLDS_MIN 0.97      /* of what was needed until the request failed: below, the fit does not hold for this size */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
@@ -54,6 +55,14 @@ void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 
 	if (!a->has_shape)
 		return;
+	/* Far beyond what was seen: what it would need is a guess, but surely too much. */
+	if (a->usable && fitted > FAR * (double)a->usable) {
+		autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most",
+				 s->is_quadratic ? "quadratic" : "linear", s->nr_steps,
+				 human_bytes(most, s->largest_peak));
+		say_fitting(a, f);
+		return;
+	}
 	/* It needed more than that: what the curve says of other sizes holds no better. */
 	if (fitted < HOLDS_MIN * (double)(a->failure->allocated + a->failure->asked)) {
 		autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most",

@@ -428,9 +428,18 @@ static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, c
 			 ": where few need that, the rest is padding", is->dims[0], is->dims[1], was->dims[1]);
 }
 
+/* "2.29", "1,200". */
+static const char *times_text(char buf[static HUMAN_MAX], double times)
+{
+	if (times >= 1000)
+		return human_count(buf, (uint64_t)times);
+	snprintf(buf, HUMAN_MAX, "%.3g", times);
+	return buf;
+}
+
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
 	const struct stepinputs_change *exact;
 	uint64_t bytes = 0, was, best_was = 0;
 	int64_t best = -1;
@@ -462,8 +471,9 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_at_place(a, f, a->block[best].place);
 	autopsy_say(f,
 		    "The batch of step %" PRIu32
-		    " is %s%.3g times the largest before: %s of it and what follows.",
-		    a->step, exact ? "" : "at least ", (double)a->block[best].shape.bytes / (double)best_was, human_bytes(size, bytes));
+		    " is %s%s times the largest before: %s of it and what follows.",
+		    a->step, exact ? "" : "at least ",
+		    times_text(times, (double)a->block[best].shape.bytes / (double)best_was), human_bytes(size, bytes));
 	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
 			 human_bytes(size, a->categories.block[best].life.size),
 			 human_bytes(was_size, best_was));
@@ -509,7 +519,7 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], was_size[HUMAN_MAX];
+	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX];
 	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
 	int64_t best = -1;
 
@@ -538,8 +548,8 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step,
 		    human_bytes(size, most));
 	if (was)
-		autopsy_evidence(f, "in the steps before it was at most %s here: at least %.3g times",
-				 human_bytes(was_size, was), (double)most / (double)was);
+		autopsy_evidence(f, "in the steps before it was at most %s here: at least %s times",
+				 human_bytes(was_size, was), times_text(times, (double)most / (double)was));
 	else
 		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
 				 a->step - 1);

@@ -98,12 +98,17 @@ static void print_beyond(struct emit *e, const struct autopsy *a)
 		uint64_t bytes;
 	} part[] = { { "other processes", others }, { "libraries", a->libraries }, { "context", 0 }, { "rest", 0 } };
 	char size[HUMAN_MAX], text[128] = "";
+	unsigned nr = 0;
 	size_t n = 0;
 
 	/* A context that is more than what is left is not this one's alone. */
 	if (context <= rest && !(others && a->libraries))
 		part[2].bytes = context;
 	part[3].bytes = rest - part[2].bytes;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+		nr += part[i].bytes > 0;
+	if (nr > 2)
+		part[0].name = "others";
 	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
 		if (part[i].bytes)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", n ? ", " : "", part[i].name,

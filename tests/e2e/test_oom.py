@@ -338,6 +338,37 @@ def test_mask_of_attention_stays(vramtrace, tmp_path):
     assert f"none of the {(finding['bytes'] - (64 << 20)) / (1 << 30):.2f} GiB" in said
 
 
+def run_out(vramtrace, tmp_path, text):
+    script = tmp_path / "job.py"
+    script.write_text(text)
+    failed = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "4GiB"))
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
+    return failed.path
+
+
+def test_masks_of_fused_attention_are_no_matrices(vramtrace, tmp_path):
+    """It makes one of a bool mask for each layer; to advise fused attention would be no advice."""
+    path = run_out(
+        vramtrace,
+        tmp_path,
+        "import torch\n"
+        "qkv = torch.nn.ModuleList(torch.nn.Linear(128, 384, device='cuda') for _ in range(12))\n"
+        "for length in (256, 256, 256, 4096):\n"
+        "    x = torch.randn(8, length, 128, device='cuda')\n"
+        "    mask = torch.ones(8, 1, length, length, dtype=torch.bool, device='cuda')\n"
+        "    for layer in qkv:\n"
+        "        q, k, v = layer(x).view(8, length, 3, 4, 32).permute(2, 0, 3, 1, 4)\n"
+        "        x = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)\n"
+        "        x = x.transpose(1, 2).reshape(8, length, 128)\n"
+        "    x.square().mean().backward()\n",
+    )
+    finding = vramtrace.json("oom", path)["findings"][0]
+    assert finding["verdict"] == "attention_matrix", finding
+    assert finding["site"]["line"] == 8
+    (said,) = finding["advice"]
+    assert said.startswith("fused attention without a mask"), said
+
+
 def test_cross_attention_is_named(vramtrace, ran_out):
     told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence"]
     assert any(line.startswith("cross-attention: 1024 places look at 6144 ") for line in told), told
