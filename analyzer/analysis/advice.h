@@ -30,6 +30,7 @@ struct advice {
 	bool is_last;	   /* of smaller batches: only when nothing else is left */
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
+	bool of_backward;  /* ... of a backward */
 	bool fits;	   /* ... and would have been there */
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;

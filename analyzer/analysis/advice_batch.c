@@ -6,34 +6,9 @@
 #include "analyzer/analysis/unseen.h"
 #include "analyzer/ui/human.h"
 
-#define ROOM_SHARE 0.08
+#define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14%, */
+#define STATE_PERCENT 130 /* ... and up to a third of state besides, which the first update lays between pieces */
 #define LENGTH_STEP 8 /* lengths are advised in multiples of it */
-
-static uint64_t sum_of(const struct advice_job *j, enum category category)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
-		if (j->blocks.block[i].category == category && j->blocks.block[i].life.birth.ordinal <= j->to)
-			bytes += j->blocks.block[i].life.size;
-	return bytes;
-}
-
-/*
- * Gradients that would add up, of parameters that had none when memory ran out: of as many as there are, or as the
- * optimizer keeps state of.
- */
-static uint64_t gradients_to_come(const struct advice_job *j)
-{
-	uint64_t parameters = sum_of(j, CATEGORY_PARAMETER), state = sum_of(j, CATEGORY_OPTIMIZER_STATE),
-		 gradients = sum_of(j, CATEGORY_GRADIENT);
-
-	if (!j->asked || j->asked_phase == PHASE_OPTIMIZER)
-		return 0;
-	if (state && state < parameters)
-		parameters = state;
-	return parameters > gradients ? parameters - gradients : 0;
-}
 
 /*
  * The peak of one part. If gradients of several parts add up, they are there from the beginning, and what backward
@@ -42,9 +17,10 @@ static uint64_t gradients_to_come(const struct advice_job *j)
 static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
 	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	uint64_t gradients = adds_up ? unseen_gradients(j) : 0;
 
 	if (j->asked)
-		replay_add(&r, r.to, REPLAY_END, batchcut_asked(c, j) + unseen_bytes(u, j, c));
+		replay_add(&r, r.to, REPLAY_END, batchcut_asked(c, j) + unseen_bytes(u, j, c, gradients));
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
 		uint64_t from = advice_time(b->life.birth.ordinal), to = advice_time(b->life.death.ordinal);
@@ -57,7 +33,7 @@ static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *
 		}
 	}
 	if (adds_up)
-		replay_add(&r, r.from, REPLAY_END, gradients_to_come(j));
+		replay_add(&r, r.from, REPLAY_END, gradients);
 	return advice_peak(j, &r);
 }
 
@@ -85,10 +61,11 @@ static uint64_t peak_with(const struct advice_job *j, const struct batchcut *c, 
  */
 static uint64_t peak_that_fits(const struct advice_job *j, const struct unseen *u, uint64_t more)
 {
-	uint64_t most = (uint64_t)((1 - ROOM_SHARE) * (double)(j->peak - j->lacking));
+	uint64_t most = (j->peak - j->lacking) / 100 * (100 - ROOM_PERCENT);
 
 	if (u->is_unknown)
 		most = j->peak - j->lacking + j->cached;
+	more = more / 100 * STATE_PERCENT;
 	return most > more ? most - more : 0;
 }
 
@@ -125,6 +102,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	if (c->batch < 2)
 		return false;
 	a->of_forward = j->asked && !u->is_unknown;
+	a->of_backward = u->in_backward;
 	most = peak_that_fits(j, u, state_to_come(j, c, u, true));
 	c->part = (c->batch + parts - 1) / parts;
 	while (j->lacking && peak_with(j, c, u, true) > most && 2 * parts <= c->batch) {
@@ -140,7 +118,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %s%" PRIu64 ": (loss / %" PRIu64
 			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, at_most, c->part,
 		      parts);
-	if (u->vocabulary)
+	if (u->vocabulary && !u->in_backward)
 		snprintf(logits, sizeof(logits), " (of logits over %" PRIu64 " words, %s more if kept)", u->vocabulary,
 			 human_bytes(size, kept));
 	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller%s, gradients are there "
@@ -198,15 +176,16 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t kept, ui
 	}
 	if (left)
 		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
-	if (u->vocabulary)
+	if (u->vocabulary && !u->in_backward)
 		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words (kept, they save %s more)",
 			 u->vocabulary, human_bytes(size, kept));
 	if (more)
-		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam", human_bytes(size, more));
+		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam, with what lies between",
+			 human_bytes(size, more / 100 * STATE_PERCENT));
 	else if (u->state_bytes)
 		snprintf(state, sizeof(state), "; what the optimizer keeps was not seen");
-	advice_evidence(a, "the largest that fits: %s allocated%s%s, and 8%% left for fragmentation%s",
-			human_bytes(peak, a->after_bytes), layers, logits, state);
+	advice_evidence(a, "the largest that fits: %s allocated%s%s, and %d%% left for fragmentation%s",
+			human_bytes(peak, a->after_bytes), layers, logits, ROOM_PERCENT, state);
 }
 
 static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
@@ -215,6 +194,7 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 
 	c->whole = c->of_length ? c->length : c->batch;
 	a->of_forward = a->fits = !u->is_unknown;
+	a->of_backward = u->in_backward;
 	more = state_to_come(j, c, u, false);
 	part = find_part(j, c, u, step, more);
 	if (!part)

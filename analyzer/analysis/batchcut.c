@@ -213,13 +213,16 @@ static bool is_parameter_like(const struct batchcut *c, const struct advice_job 
 	       has_parameter(j, j->blocks.block[i].module, s);
 }
 
-/* A vector that is made beside forward, and is longer than what is known of the batch: a table, not one of its samples. */
+/*
+ * A vector that is made beside forward, and is not as long as what is known of the batch: a table, not one of its samples.
+ * A table of so many positions may be a multiple of the batch's tokens.
+ */
 static bool is_table(const struct batchcut *c, const struct tfmt_shape *s, enum phase phase)
 {
-	uint64_t tokens = c->batch * c->length;
+	uint64_t length = c->length;
 
 	return phase == PHASE_OTHER && s->nr_dims == 1 && s->dims[0] != c->batch && !has_rows(c, s->dims[0]) &&
-	       !(tokens && s->dims[0] % tokens == 0);
+	       !(length && (s->dims[0] == c->batch * length || s->dims[0] == c->batch * (length - 1)));
 }
 
 /* Can the block hold something of the batch at all? */

@@ -15,6 +15,7 @@
 #define LAYERS_ALIKE 0.1 /* of what a layer keeps, by which others may differ */
 #define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32, */
 #define LOGITS_FREED 12 /* ... without the first if the program does not keep them */
+#define GRADIENTS_BYTES 8 /* ... of both gradients */
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -115,6 +116,20 @@ static bool are_alike(const struct unseen *u, const struct advice_job *j, const 
 	return last != 0;
 }
 
+/* What a layer has at most, in backward as in forward, follows its largest block. Returns 0 where layers are not alike. */
+static uint64_t largest_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint32_t i = 0; i <= u->layer; i++) {
+		uint64_t bytes = bytes_of(u, j, c, i).largest;
+
+		least = bytes < least ? bytes : least;
+		most = bytes > most ? bytes : most;
+	}
+	return (double)(most - least) > LAYERS_ALIKE * (double)most ? 0 : most;
+}
+
 static void find_layers(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	const struct modulepaths *paths = j->device->process->books.modulepaths;
@@ -130,7 +145,10 @@ static void find_layers(struct unseen *u, const struct advice_job *j, const stru
 		return;
 	layerlist_members(of, paths, u->of);
 	u->layer = of->nr_layers - 1;
-	u->nr_layers = are_alike(u, j, c) ? nr : 0;
+	if (u->in_backward)
+		u->nr_layers = nr == of->nr_layers && largest_of(u, j, c) ? nr : 0;
+	else
+		u->nr_layers = are_alike(u, j, c) ? nr : 0;
 }
 
 /* ---- logits ---------------------------------------------------------------------------------- */
@@ -208,10 +226,16 @@ static uint64_t seen_bytes(const struct unseen *u, const struct advice_job *j, c
 	return bytes;
 }
 
-static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t nr_logits(const struct unseen *u, const struct batchcut *c)
 {
 	uint64_t samples = c->of_length ? c->batch : c->part, length = c->of_length ? c->part : c->length;
-	uint64_t all = u->vocabulary * samples * length * (u->are_freed ? LOGITS_FREED : LOGITS_BYTES);
+
+	return u->vocabulary * samples * length;
+}
+
+static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t all = nr_logits(u, c) * (u->are_freed ? LOGITS_FREED : LOGITS_BYTES);
 	uint64_t seen = all ? seen_bytes(u, j, c) : 0;
 
 	return all > seen ? all - seen : 0;
@@ -232,6 +256,95 @@ static void find_state(struct unseen *u, const struct advice_job *j)
 	}
 }
 
+/* ---- backward, and its end ----------------------------------------------------------------------- */
+
+static uint64_t sum_of(const struct advice_job *j, enum category category)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == category && j->blocks.block[i].life.birth.ordinal <= j->to)
+			bytes += j->blocks.block[i].life.size;
+	return bytes;
+}
+
+uint64_t unseen_gradients(const struct advice_job *j)
+{
+	uint64_t parameters = sum_of(j, CATEGORY_PARAMETER), state = sum_of(j, CATEGORY_OPTIMIZER_STATE),
+		 gradients = sum_of(j, CATEGORY_GRADIENT);
+
+	if (!j->asked || j->asked_phase == PHASE_OPTIMIZER)
+		return 0;
+	if (state && state < parameters)
+		parameters = state;
+	return parameters > gradients ? parameters - gradients : 0;
+}
+
+static bool is_there(const struct advice_job *j, size_t i)
+{
+	const struct life *life = &j->blocks.block[i].life;
+
+	return life->birth.ordinal <= j->to && life->death.ordinal > j->to;
+}
+
+/* What there was at the failure, with the request. */
+static uint64_t now_bytes(const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t bytes = batchcut_asked(c, j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		bytes += is_there(j, i) ? batchcut_size(c, j, i) : 0;
+	return bytes;
+}
+
+/* At the end of backward what forward had made is gone, and all gradients are there. */
+static uint64_t end_bytes(const struct advice_job *j)
+{
+	uint64_t bytes = unseen_gradients(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		enum category category = j->blocks.block[i].category;
+
+		if (is_there(j, i) && category != CATEGORY_ACTIVATION && category != CATEGORY_TEMPORARY)
+			bytes += j->blocks.block[i].life.size;
+	}
+	return bytes;
+}
+
+/* Logits that are there, of what forward has made, and of what backward has, with the request. */
+static void find_logits(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
+			uint64_t *of_forward, uint64_t *of_backward)
+{
+	*of_forward = *of_backward = 0;
+	for (size_t i = 0; i < j->blocks.nr_blocks && u->vocabulary; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+
+		if (is_there(j, i) && s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == u->vocabulary &&
+		    is_all_tokens(c, advice_elements(s) / u->vocabulary))
+			*(advice_is_born(j, i, PHASE_BACKWARD) ? of_backward : of_forward) += batchcut_size(c, j, i);
+	}
+	if (*of_forward && asks_for_logits(u, j, c))
+		*of_backward += batchcut_asked(c, j);
+}
+
+/* Until logits are gone, the rest of their gradients; behind them the gradients of a layer's largest blocks. */
+static uint64_t rest_of_backward(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+{
+	uint64_t logits, now, all;
+
+	find_logits(u, j, c, &logits, &now);
+	if (logits) {
+		all = nr_logits(u, c) * GRADIENTS_BYTES;
+		return all > now ? all - now : 0;
+	}
+	now = batchcut_asked(c, j);
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_there(j, i) && j->blocks.block[i].category == CATEGORY_TEMPORARY)
+			now += batchcut_size(c, j, i);
+	all = GRADIENTS_MAX * largest_of(u, j, c);
+	return all > now ? all - now : 0;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 void unseen_find(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
@@ -239,7 +352,9 @@ void unseen_find(struct unseen *u, const struct advice_job *j, const struct batc
 	*u = (struct unseen){ .is_unknown = j->asked && j->asked_phase != PHASE_OPTIMIZER };
 	if (!u->is_unknown || advice_is_inference(j)) /* without training nothing is kept, nor updated */
 		return;
-	if ((j->asked_phase == PHASE_FORWARD || j->asked_phase == PHASE_OTHER) && j->backward == TFMT_NO_ORDINAL)
+	u->in_backward = j->asked_phase == PHASE_BACKWARD;
+	if (u->in_backward ||
+	    ((j->asked_phase == PHASE_FORWARD || j->asked_phase == PHASE_OTHER) && j->backward == TFMT_NO_ORDINAL))
 		find_layers(u, j, c);
 	if (!u->nr_layers)
 		return;
@@ -267,13 +382,11 @@ static uint64_t behind(const struct layer_bytes *last, uint64_t logits)
 	return more > last->most ? more : last->most;
 }
 
-uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
+static uint64_t rest_of_forward(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	uint64_t logits = logits_bytes(u, j, c), now, last;
 	struct layer_bytes layer;
 
-	if (!u->nr_layers)
-		return logits;
 	layer = bytes_of(u, j, c, u->layer);
 	now = layer.stays + batchcut_asked(c, j);
 	if (u->layer)
@@ -282,4 +395,16 @@ uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const 
 		logits += batchcut_asked(c, j);
 	last = behind(&layer, logits);
 	return (u->nr_layers - 1 - u->layer) * layer.stays + (last > now ? last - now : 0);
+}
+
+uint64_t unseen_bytes(const struct unseen *u, const struct advice_job *j, const struct batchcut *c, uint64_t gradients)
+{
+	uint64_t rest, now, end;
+
+	if (!u->nr_layers)
+		return 0;
+	rest = (u->in_backward ? rest_of_backward : rest_of_forward)(u, j, c);
+	now = now_bytes(j, c) + gradients;
+	end = end_bytes(j);
+	return end > now + rest ? end - now : rest;
 }

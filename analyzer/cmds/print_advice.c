@@ -38,7 +38,9 @@ static const char *extent(const struct advices *all, const struct advice *a)
 {
 	if (!all->at_failure)
 		return "";
-	return a->of_forward ? ", with the rest of forward" : ", up to the failure";
+	if (!a->of_forward)
+		return ", up to the failure";
+	return a->of_backward ? ", with the rest of backward" : ", with the rest of forward";
 }
 
 static const char *const fit_texts[] = { "", "; would have fitted", "; not enough by itself" };
@@ -80,7 +82,7 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 		emit_uint(e, "saved_bytes", NULL, a->saved_bytes);
 		emit_bool(e, "keeps_result", NULL, a->keeps_result);
 		if (all->at_failure)
-			emit_string(e, "until", NULL, a->of_forward ? "forward" : "failure");
+			emit_string(e, "until", NULL, a->of_backward ? "backward" : a->of_forward ? "forward" : "failure");
 		else
 			emit_null(e, "until", NULL);
 		emit_bool(e, "at_least", NULL, a->at_least);
