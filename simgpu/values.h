@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The value shadow: in a Python program with PyTorch, small integer and boolean results are computed on
- * the host, where a GPU's kernels would have computed them. values.py, which is part of the library, says
- * which and how; values.c starts it, values_dispatch.c stands between PyTorch and it, values_memory.c
- * gives it device memory.
+ * The value shadow: in a Python program with PyTorch, small integer and boolean results, and known
+ * numbers, are computed on the host, where a GPU's kernels would have computed them. values.py, which is
+ * part of the library, says which and how; values.c starts it, values_dispatch.c stands between PyTorch
+ * and it, values_memory.c gives it device memory.
  */
 #ifndef SIMGPU_VALUES_H
 #define SIMGPU_VALUES_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small integer and boolean results, computed on the host: no kernel runs on a simulated GPU.
+"""Small results that programs decide by, computed on the host: no kernel runs on a simulated GPU.
 
 Part of libsimgpu: values.c runs this text once, in a namespace of its own that has the functions `expect`, `memory`,
 `known`, `written`, `cleared`, `unknown`, `install` and `switch_off` (values.h documents them). It puts a dispatch mode
@@ -9,7 +9,8 @@ to be called on the host; it is sent the results. The operator itself always run
 
 Device memory is host memory here, so a CPU tensor over the same bytes is all it takes to read or write it. Nothing is
 allocated or copied on the device. A result is *known* when all that it was computed from is known: written by the
-host, or computed here from what was. What is not known is computed as well, from zeros, so that it fits together.
+host, or computed here from what was. What is not known is computed as well, from zeros, so that it fits together:
+integers and booleans. Of floating-point tensors those of one element are computed, and only where they are known.
 """
 
 import atexit
@@ -24,7 +25,8 @@ LIMIT = 1 << 20  # elements: a batch of tokens, or what says which of them each 
 WATCHED = 16  # elements of a floating-point tensor that a program may read to decide something
 
 Tensor = torch.Tensor
-ITEM_BYTES = {torch.int64: 8, torch.int32: 4, torch.int16: 2, torch.int8: 1, torch.uint8: 1, torch.bool: 1}
+INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+FLOATS = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
 MASKS = (torch.bool, torch.uint8)
 CPU = torch.device("cpu")
 strided = torch.strided
@@ -43,7 +45,7 @@ def host(t):
         if not size:
             return torch.empty(sizes, dtype=t.dtype, device=CPU)
         span += (size - 1) * stride
-    flat = torch.frombuffer(memory(t.data_ptr(), span * ITEM_BYTES[t.dtype]), dtype=t.dtype)
+    flat = torch.frombuffer(memory(t.data_ptr(), span * t.element_size()), dtype=t.dtype)
     return flat.as_strided(sizes, strides)
 
 
@@ -53,7 +55,16 @@ def place(t):
 
 
 def is_small(t):
-    return t.dtype in ITEM_BYTES and t.layout is strided and t.numel() <= LIMIT
+    return t.dtype in INTEGERS and t.layout is strided and t.numel() <= LIMIT
+
+
+def is_number(t):
+    """One floating-point number: a step counter, a learning rate, a scale. It is computed where it is known."""
+    return t.numel() == 1 and t.dtype in FLOATS and t.layout is strided
+
+
+def is_ours(t):
+    return is_small(t) or is_number(t)
 
 
 def are_known(tensors):
@@ -78,7 +89,7 @@ def on_host(args, keywords, copies=None):
         if isinstance(value, Tensor):
             if copies and id(value) in copies:
                 return copies[id(value)]
-            return host(value) if value.is_cuda and is_small(value) else value
+            return host(value) if value.is_cuda and is_ours(value) else value
         if type(value) in (list, tuple):
             return [one(each) for each in value]
         return CPU if isinstance(value, torch.device) else value
@@ -94,7 +105,9 @@ def store(results, values, is_true):
     if type(results) not in (list, tuple) or type(values) not in (list, tuple):
         return
     for result, value in zip(results, values):
-        if not isinstance(result, Tensor) or not isinstance(value, Tensor) or not is_small(result):
+        if not isinstance(result, Tensor) or not isinstance(value, Tensor):
+            continue
+        if not is_small(result) and not (is_true and is_number(result)):
             continue
         if result.shape != value.shape or result.dtype != value.dtype or not result.numel():
             continue
@@ -112,7 +125,7 @@ def is_computing(device):
 
 def are_for_us(tensors, keywords):
     """Whether there is something to compute from these arguments."""
-    if not all(map(is_small, tensors)):
+    if not all(map(is_ours, tensors)):
         return False
     device = keywords.get("device")
     for t in tensors:
@@ -121,28 +134,31 @@ def are_for_us(tensors, keywords):
     return device is not None and is_computing(device)
 
 
+def may_compute(tensors, is_true):
+    """Integers are computed even from what is not known, floating-point numbers are not: a loss stays 0."""
+    return is_true or all(t.dtype in INTEGERS for t in tensors)
+
+
 # ---- what rules do ---------------------------------------------------------------------------
 
 
-def compute(args, keywords, tensors, reads=()):
+def compute(args, keywords, is_true, reads=()):
     """Run the operator, whose results' shapes are known then: small arguments may have large results."""
-    is_true = are_known(tensors)
     expect(*(reads or (is_true,)))
     results = yield None
     outputs = [results] if isinstance(results, Tensor) else results
     if type(outputs) not in (list, tuple):
         return
     outputs = [t for t in outputs if isinstance(t, Tensor)]
-    if any(t.numel() > LIMIT for t in outputs) or not any(t.dtype in ITEM_BYTES for t in outputs):
+    if any(t.numel() > LIMIT for t in outputs) or not any(map(is_ours, outputs)):
         return
     values = yield on_host(args, keywords)
     if values is not None:
         store(results, values, is_true)
 
 
-def overwrite(args, keywords, sources, targets, reads=()):
+def overwrite(args, keywords, is_true, targets, reads=()):
     """Compute what is written to `targets` before the operator runs: a copy inside it may write there already."""
-    is_true = are_known(sources)
     copies = {id(t): host(t).clone() if t.is_cuda else t.clone() for t in targets}
     values = yield on_host(args, keywords, copies)
     expect(*(reads or (is_true,)))
@@ -150,6 +166,20 @@ def overwrite(args, keywords, sources, targets, reads=()):
     if values is not None:
         for t in targets:
             store(t, copies[id(t)], is_true)
+
+
+def change(args, keywords, targets):
+    """Compute known numbers where they are: what copies the operator makes, the host makes again."""
+    yield None
+    yield on_host(args, keywords)
+    for t in targets:
+        written(*place(t), True)
+
+
+def forget(t):
+    """A kernel writes there what we do not compute, now or whenever a graph is replayed."""
+    if t.is_cuda and not nr_modes():
+        unknown(*place(t))
 
 
 def only_read(reads):
@@ -172,14 +202,18 @@ def first_of(args):
 def pure(args, keywords, reads=()):
     """An operator that writes nothing but its results."""
     first = first_of(args)
-    if first is not None and (first.dtype not in ITEM_BYTES or not (first.is_cuda or "device" in keywords)):
-        return None
+    if first is not None:
+        if (first.dtype not in INTEGERS and first.numel() != 1) or not (first.is_cuda or "device" in keywords):
+            return None
     tensors = tensors_in(args, keywords)
-    return compute(args, keywords, tensors, reads) if are_for_us(tensors, keywords) else None
+    if not are_for_us(tensors, keywords):
+        return None
+    is_true = are_known(tensors)
+    return compute(args, keywords, is_true, reads) if may_compute(tensors, is_true) else None
 
 
-def writing(schema):
-    """The rule of an operator that writes some of its arguments."""
+def writing(schema, is_random):
+    """The rule of an operator that writes some of its arguments. Random ones would use the program's generator."""
     writes = [(at, a) for at, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
     positions = [at for at, a in writes if not a.kwarg_only]
     names = [a.name for at, a in writes if a.kwarg_only]
@@ -190,16 +224,37 @@ def writing(schema):
         first = targets[0] if targets else None
         if not isinstance(first, Tensor) or first.layout is not strided:
             return None
-        if first.dtype not in ITEM_BYTES:
-            if first.is_cuda and first.numel() <= WATCHED and is_computing(first.device):
-                unknown(*place(first))
+        if first.dtype not in INTEGERS and first.numel() != 1:
+            if first.numel() <= WATCHED:
+                forget(first)
             return None
         tensors = tensors_in(args, keywords)
-        if are_for_us(tensors, keywords):
+        if are_for_us(tensors, keywords) and not is_random:
             sources = [t for t in tensors if not any(t is one for one in targets)] if is_replacing else tensors
-            return overwrite(args, keywords, sources, targets, reads)
-        if first.is_cuda and (first.is_contiguous() or first.numel() <= LIMIT) and is_computing(first.device):
-            unknown(*place(first))
+            is_true = are_known(sources)
+            if may_compute(tensors, is_true):
+                return overwrite(args, keywords, is_true, targets, reads)
+        if first.is_contiguous() or first.numel() <= LIMIT:
+            forget(first)
+        return None
+
+    return rule
+
+
+def changing(schema):
+    """The rule of an operator that writes lists of tensors. It is there for lists of numbers: an optimizer's steps."""
+    positions = [at for at, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+
+    def rule(args, keywords):
+        first = first_of(args)
+        if first is None or first.numel() != 1 or not first.is_cuda:
+            return None
+        tensors = tensors_in(args, keywords)
+        if are_for_us(tensors, keywords) and are_known(tensors):
+            return change(args, keywords, tensors_in([args[at] for at in positions], {}))
+        for t in args[0]:
+            if is_number(t):
+                forget(t)
         return None
 
     return rule
@@ -221,23 +276,18 @@ def clear():
 def filling(value_of):
     """The rule of an operator whose result is one value everywhere, whatever it is given for its shape."""
 
-    def fill(args, keywords):
+    def fill(args):
         result = yield None
-        if is_small(result) and result.numel():
+        if is_ours(result) and result.numel():
             host(result).fill_(value_of(args))
             written(*place(result), True)
 
     def rule(args, keywords):
-        dtype, device, like = keywords.get("dtype"), keywords.get("device"), first_of(args)
-        if like is not None:
-            dtype, device = dtype or like.dtype, device or like.device
-        elif dtype is None:  # of full(): by the value
-            dtype = torch.result_type(torch.empty((), dtype=torch.bool), value_of(args))
+        like = first_of(args)
+        device = keywords.get("device") or (like.device if like is not None else None)
         if device is None or not is_computing(device):
             return None
-        if not value_of(args):
-            return clear()
-        return fill(args, keywords) if dtype in ITEM_BYTES else None
+        return fill(args) if value_of(args) else clear()
 
     return rule
 
@@ -368,13 +418,13 @@ def reentering(function):
 
 # ---- which operator has which rule -----------------------------------------------------------
 
-# Nothing but floating-point tensors, or nothing that has a value: the frequent ones.
-WITHOUT = """_local_scalar_dense record_stream set_ resize_ resize_as_ is_pinned _pin_memory lift_fresh
-mm addmm bmm baddbmm linear convolution _convolution native_layer_norm native_batch_norm cudnn_batch_norm
+# Nothing but floating-point tensors, or nothing that has a value or memory: the frequent ones.
+WITHOUT = """_local_scalar_dense _efficientzerotensor record_stream set_ resize_ resize_as_ is_pinned _pin_memory
+lift_fresh mm addmm bmm baddbmm linear convolution _convolution native_layer_norm native_batch_norm cudnn_batch_norm
 native_group_norm _fused_rms_norm embedding gelu silu relu relu_ sigmoid tanh exp log sqrt rsqrt sin cos _softmax
 _log_softmax native_dropout nll_loss_forward nll_loss2d_forward mse_loss normal_ uniform_ bernoulli_ multinomial
 _fused_adamw_ _fused_adam_ _fused_sgd_""".split()
-WITHOUT_PREFIX = ("empty", "new_empty", "_scaled_dot_product", "_foreach_", "_cudnn_", "_thnn_", "rand", "_amp_")
+WITHOUT_PREFIX = ("empty", "new_empty", "_scaled_dot_product", "_cudnn_", "_thnn_", "rand")
 
 FILLING = {
     "ones": lambda args: 1,
@@ -427,7 +477,7 @@ SPECIAL = {
 }
 
 
-def rule_of(base, schema):
+def rule_of(base, schema, is_random):
     if base in WITHOUT or base.endswith("_backward"):
         return None
     if base in SAMPLING:
@@ -439,9 +489,11 @@ def rule_of(base, schema):
     if base in SPECIAL:
         return SPECIAL[base]
     writes = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
-    if not writes and any(r.alias_info is not None for r in schema.returns):
-        return None  # a view
-    rule = writing(schema) if writes else pure
+    if base.startswith(("_foreach_", "_amp_foreach_")):
+        return changing(schema) if writes else None
+    if not writes and (is_random or any(r.alias_info is not None for r in schema.returns)):
+        return None  # a sample, or a view
+    rule = writing(schema, is_random) if writes else pure
     if base in COUNTING:
         return counting(COUNTING[base], rule)
     if base in ("index", "_unsafe_index", "index_put", "_unsafe_index_put", "index_put_", "_index_put_impl_"):
@@ -458,7 +510,7 @@ def classify(function):
         return function._op, reentering(function), False
     if not schema.name.startswith("aten::"):
         return function._op, None, False
-    return function._op, rule_of(schema.name[6:], schema), True
+    return function._op, rule_of(schema.name[6:], schema, torch.Tag.nondeterministic_seeded in function.tags), True
 
 
 def mend(function, args, error_type, error):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The simulated GPU's value shadow: small integers and booleans are true, and nothing else changes.
+"""The simulated GPU's value shadow: small values that programs decide by are true, and nothing else changes.
 
 jobs/values/ has the programs. Each runs on the simulated GPU; the host, PyTorch's own counters and the same program
 with `--simulate-values off` are what it is compared with.
@@ -70,6 +70,11 @@ OPERATORS = [
     "ragged",
     "coalesce",
     "gradient through a mask",
+    "numbers",
+    "numbers overwritten",
+    "lists of numbers",
+    "gradient of a number",
+    "forward gradient of a number",
     "many dimensions",
 ]
 
@@ -105,6 +110,12 @@ READS = {
     "too large to be carried": [2],
     "more than a decision": [],
     "random": [16],
+    "a random number": [4],
+    "computed from a known number": [],
+    "computed from a loss and a known number": [4],
+    "a number that a loss was added to": [4],
+    "numbers that losses were added to": [4],
+    "a number that a graph adds to": [4],
 }
 
 
@@ -119,6 +130,28 @@ def test_values_off(printed):
     assert cases["written by the host"] == []
     assert cases["computed from what is known"] == [1]
     assert cases["a size found in what is known"] == [4]
+
+
+def test_step_counters_are_kept(printed):
+    """On the device, where torch.set_default_device("cuda"), capturable=True and fused=True put them."""
+    cases = printed("optimizers.py")
+    assert {name.split()[0] for name in cases} >= {"AdamW", "Adam", "NAdam", "RAdam", "ASGD"}
+    for name, case in cases.items():
+        counted, _ = case.get("cpu", case["cuda"])
+        assert case["cuda"] == [counted, []], name
+        assert counted[:2] == [[3], [4]], name
+
+
+def test_scales_and_rates_are_kept(printed):
+    """A gradient scale that grows, is set, saved, and halves at an infinite gradient; learning rates as tensors."""
+    cases = printed("scales.py")
+    assert cases["grows"] == [[[8, 8, 16, 16], 16, 2], []]
+    assert cases["is set"] == [2, []]
+    for name in ("halves", "halves fused"):
+        assert cases[name] == [[[4, 2, 2, 1], 2], []], name
+    for name in ("exponential", "lambda", "one cycle"):
+        (rates, reads), (expected, _) = cases[name]
+        assert (rates, reads) == (expected, []), name
 
 
 # ---- the company it keeps ----

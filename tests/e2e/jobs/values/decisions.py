@@ -21,6 +21,21 @@ table = known(1, 2, 3, 4)
 columns = torch.empty(4, 2, dtype=torch.long, device="cuda")
 columns[:, 0] = table
 
+
+
+def added(number, loss):
+    torch._foreach_add_([number], [loss])
+    return number
+
+
+def replayed(number):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        number.add_(1)
+    graph.replay()
+    return number
+
+
 cases = {
     "written by the host": lambda: known(1, 2).tolist(),
     "a float from the host": lambda: torch.tensor([1.5], device="cuda").item(),
@@ -40,5 +55,11 @@ cases = {
     "too large to be carried": lambda: large.cuda()[:2].tolist(),
     "more than a decision": lambda: logits.cpu().shape,
     "random": lambda: torch.randint(9, (2,), device="cuda").tolist(),
+    "a random number": lambda: torch.ones((), device="cuda").exponential_().item(),
+    "computed from a known number": lambda: (torch.full((), 2.0, device="cuda") * 3 - 1).item(),
+    "computed from a loss and a known number": lambda: (torch.ones((), device="cuda") * logits.sum()).item(),
+    "a number that a loss was added to": lambda: torch.ones((), device="cuda").add_(logits.sum()).item(),
+    "numbers that losses were added to": lambda: added(torch.ones((), device="cuda"), logits.sum()).item(),
+    "a number that a graph adds to": lambda: replayed(torch.ones((), device="cuda")).item(),
 }
 print(json.dumps({name: reads(function)[1] for name, function in cases.items()}))

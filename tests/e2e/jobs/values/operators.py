@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Integer and boolean operators on the device and on the host: prints, for each, both results and the values that
-the host read of which the simulated GPU says that a kernel would have computed them."""
+"""Operators whose results are computed, on the device and on the host: prints, for each, both results and the values
+that the host read of which the simulated GPU says that a kernel would have computed them."""
 
 import json
 
@@ -24,6 +24,9 @@ def run(device):
 
     x, y = tensor([3, 1, 3, 7, 1, 0]), tensor([1, 1, 2, 2, 5, 9])
     b, m = x > 2, tensor([[1, 2, 3], [1, 2, 3], [0, 5, 1]])
+
+    def number(value, dtype=torch.float32):
+        return torch.tensor(value, dtype=dtype, device=device)
 
     def assigned(target, key, value):
         target[key] = value
@@ -87,6 +90,19 @@ def run(device):
         ],
         "coalesce": lambda: torch.sparse_coo_tensor(tensor([[0, 0, 1], [1, 1, 2]]), floats(3), (3, 3)).coalesce().indices(),
         "gradient through a mask": lambda: gradient_shape(floats(6, 2).requires_grad_(), b),
+        "numbers": lambda: [
+            number(1.5) + 1, 2 / number(4), number(2) ** 0.5, -number(3), number(7).reciprocal(), number(5.5).to(LONG),
+            torch.full((), 0.1, device=device) * 3, torch.ones(1, device=device) - 0.25, x.sum().float() + x.sum() / 3,
+            number(1.5, torch.half) * number(3, torch.bfloat16), number(2).double() / 3, number(2).to("cpu", torch.double),
+            number(2) > 1, number(2) == 3, torch.maximum(number(2), number(float("inf"))), torch.where(b[0], 1.5, 2.5),
+        ],
+        "numbers overwritten": lambda: [
+            number(1).add_(2), number(1).fill_(9), number(1).copy_(x[3]), number(3).mul_(number(2)).sub_(0.5).div_(4),
+            number(1).zero_().add_(x.sum()), torch.mul(number(3), 2, out=number(0)), x.clone()[0].add_(number(3).long()),
+        ],
+        "lists of numbers": lambda: changed([number(1), torch.zeros(1, device=device), torch.ones((), device=device)], number),
+        "gradient of a number": lambda: number_gradient(number(3).requires_grad_()),
+        "forward gradient of a number": lambda: torch.func.jvp(lambda t: t * t * 3, (number(2),), (number(1),)),
         "many dimensions": lambda: [m[None, :, None].expand(2, 3, 4, 3).sum((0, 2)), m.permute(1, 0).clone()],
     }
 
@@ -94,6 +110,22 @@ def run(device):
 def gradient_shape(t, mask):
     t[mask].sum().backward()
     return t.grad.shape
+
+
+def number_gradient(number):
+    for factor in (2, 4):
+        (number * number * factor).backward()
+    return number.grad
+
+
+def changed(numbers, number):
+    torch._foreach_add_(numbers, 1)
+    torch._foreach_mul_(numbers, [2.0, 3.0, 4.0])
+    torch._foreach_sub_(numbers, [number(0.5)] * 3)
+    torch._foreach_add_(numbers, number(1.0), alpha=2.0)
+    copies = [torch.zeros_like(t) for t in numbers]
+    torch._foreach_copy_(copies, numbers)
+    return numbers, copies
 
 
 def plain(result):
