@@ -7,6 +7,7 @@
 #include "analyzer/ui/human.h"
 
 #define SERIES_MIN 5 /* sizes that grow one after the other */
+#define TWICE_MIN 3 /* tensors that are there twice: one or two are, where each is replaced as it grows */
 #define NEXT_ROUNDING (UINT64_C(2) << 20) /* as the allocator rounds */
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
@@ -152,6 +153,41 @@ static bool is_next(const struct autopsy *a, size_t block, const struct series *
 	return a->failure->asked + NEXT_ROUNDING >= size && a->failure->asked <= size + 2 * step + NEXT_ROUNDING;
 }
 
+static bool is_long(const struct autopsy *a, size_t i, const struct series *s, uint64_t length)
+{
+	const struct tfmt_shape *shape = &a->block[i].shape;
+
+	return a->block[i].is_shaped && shape->nr_dims > s->dim && shape->dims[s->dim] == length;
+}
+
+/* How many tensors of this block's line and module, among the first `nr` blocks, are so long? */
+static uint32_t nr_long(const struct autopsy *a, size_t nr, size_t of, const struct series *s, uint64_t length)
+{
+	const struct category_block *b = a->categories.block;
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		found += b[i].module == b[of].module && autopsy_group(a, i)->python_stack == autopsy_group(a, of)->python_stack &&
+			 is_long(a, i, s, length);
+	return found;
+}
+
+/* Tensors of the position before that are still there beside the same layers' next ones. Returns how many. */
+static uint32_t find_twice(const struct autopsy *a, const struct series *s, uint64_t *bytes)
+{
+	uint32_t nr = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (!a->categories.block[i].module || !is_long(a, i, s, s->last - s->by) ||
+		    nr_long(a, i, i, s, s->last - s->by) >= nr_long(a, a->categories.nr_blocks, i, s, s->last))
+			continue;
+		nr++;
+		*bytes += a->categories.block[i].life.size;
+	}
+	return nr;
+}
+
 static void say_series(struct autopsy_finding *f, const struct series *s)
 {
 	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
@@ -162,7 +198,8 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	struct growing g;
-	uint64_t per_row;
+	uint64_t per_row, twice;
+	uint32_t nr_twice;
 
 	find_growing(a, &g);
 	/* Keys and values of at least one layer. */
@@ -170,13 +207,24 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_place(a, f, a->block[g.largest].place);
+	nr_twice = find_twice(a, &g.series, &twice);
+	if (nr_twice < TWICE_MIN)
+		twice = 0;
 	per_row = g.bytes / (g.series.last ? g.series.last : 1);
 	autopsy_say(
 		f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
 		human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
 	say_series(f, &g.series);
-	autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
-			 human_bytes(each, per_row));
+	if (twice)
+		autopsy_evidence(f, "each position takes %s; %" PRIu32 " tensors are there twice, %s: all are made anew "
+				 "beside those of the position before",
+				 human_bytes(each, (g.bytes - twice) / (g.series.last ? g.series.last : 1)), nr_twice,
+				 human_bytes(size, twice));
+	else
+		autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
+				 human_bytes(each, per_row));
+	if (twice)
+		autopsy_advise(f, "each layer's let go as soon as its next is made, they take %s less", size);
 	if (per_row && a->lacking)
 		autopsy_advise(f, "a cache shorter by %" PRIu64 " leaves room for the %s that were lacking",
 			       (a->lacking + per_row - 1) / per_row, human_bytes(size, a->lacking));

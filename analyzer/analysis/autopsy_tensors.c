@@ -8,7 +8,6 @@
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
-#define RANKS_MAX 16         /* that share an output layer */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
 #define PIECE_MAX (1 << 20) /* less than so much that is left of a segment stays with the block */
 #define UINT8 0
@@ -34,6 +33,9 @@ static bool is_of_vocabulary(const struct tfmt_shape *s)
 /* Does a parameter have a row for each word, or for each of its rank's? Of parameters laid end to end nobody knows. */
 static bool has_words(const struct autopsy *a, uint64_t vocabulary)
 {
+	int64_t world = a->device->process->world_size;
+	uint64_t ranks = world > 1 ? (uint64_t)world : 1; /* that may share an output layer */
+
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct tfmt_shape *s = &a->block[i].shape;
 
@@ -42,7 +44,7 @@ static bool has_words(const struct autopsy *a, uint64_t vocabulary)
 		if (!a->block[i].is_shaped || (s->nr_dims == 1 && s->dims[0] >= vocabulary))
 			return true;
 		for (uint32_t k = 0; k < s->nr_dims; k++)
-			if (s->dims[k] >= vocabulary / RANKS_MAX && vocabulary % s->dims[k] == 0)
+			if (s->dims[k] >= vocabulary / ranks && vocabulary % s->dims[k] == 0)
 				return true;
 	}
 	return false;

@@ -547,3 +547,47 @@ def test_expandable_segments_are_advised_once_and_of_the_failure(vramtrace, ran_
     for row in told["advice"]:
         if row["kind"] == "expandable_segments":
             assert abs(row["peak_bytes"] - state["reserved_bytes"] - asked) < 512
+
+
+def fails_in_2_gib(vramtrace, tmp_path, *lines):
+    script = tmp_path / "job.py"
+    script.write_text("import torch\n" + "".join(line + "\n" for line in lines))
+    failed = vramtrace.record(tmp_path / "job.vtr", python(script), options=("--simulate-capacity", "2GiB"))
+    assert failed.status == 1 and "OutOfMemoryError" in failed.stderr, failed.stderr
+    return vramtrace.json("oom", failed.path)["findings"][0]
+
+
+def test_both_generations_of_a_cache(vramtrace, tmp_path):
+    """A cache that is made anew as a whole for each position is there twice: a position takes what one of them does."""
+    told = fails_in_2_gib(
+        vramtrace, tmp_path,
+        "class Layer(torch.nn.Module):",
+        "    def forward(self, x, past):",
+        "        return [torch.cat([part, x], 2) for part in past]",
+        "class Model(torch.nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.layers = torch.nn.ModuleList(Layer() for _ in range(6))",
+        "    def forward(self, x, past):",
+        "        return [layer(x, one) for layer, one in zip(self.layers, past)]",
+        "model, x = Model(), torch.zeros(8, 8, 16, 64, device='cuda')",
+        "past = [[x, x] for _ in range(6)]",
+        "while True:",
+        "    past = model(x, past)",
+    )
+    assert told["verdict"] == "kv_cache"
+    each = 12 * 8 * 8 * 64 * 4
+    said = next(line for line in told["evidence"] if line.startswith("each position takes"))
+    value, unit = re.search(r"takes ([\d.]+) (\w+);", said).groups()
+    assert abs(float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit] - each) < 0.1 * each and "twice" in said
+
+
+def test_multiple_of_a_width_is_no_vocabulary(vramtrace, tmp_path):
+    """What is 32 times as wide as a layer, in 16 bits and then in 32, is no logits: no parameter has so many rows."""
+    told = fails_in_2_gib(
+        vramtrace, tmp_path,
+        "layer = torch.nn.Linear(1024, 1024, device='cuda', dtype=torch.bfloat16)",
+        "x = layer(torch.randn(8192, 1024, device='cuda', dtype=torch.bfloat16)).repeat(1, 32)",
+        "print(x.float().sum())",
+    )
+    assert told["verdict"] != "logits_fp32"
