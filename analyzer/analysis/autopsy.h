@@ -51,6 +51,7 @@ struct autopsy_finding {
 	char sentence[AUTOPSY_TEXT_MAX];
 	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
 	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
+	char smaller[AUTOPSY_TEXT_MAX]; /* input with which it would have fitted: the last of its advice, or "" */
 	unsigned nr_evidence, nr_advice;
 };
 

@@ -43,8 +43,8 @@ static void say_fitting(const struct autopsy *a, struct autopsy_finding *f)
 					      dims_text(one, sizeof(one), s, dim, largest));
 	}
 	if (n)
-		autopsy_advise(f, "%s would have fitted instead of %s", text,
-			       dims_text(one, sizeof(one), s, UINT32_MAX, 0));
+		snprintf(f->smaller, sizeof(f->smaller), "%s would have fitted instead of %s", text,
+			 dims_text(one, sizeof(one), s, UINT32_MAX, 0));
 }
 
 void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)

@@ -228,9 +228,11 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 
 unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
 {
-	if (!a->nr_findings || autopsy_is_about_size(a) || !a->finding[0].nr_advice)
+	const struct autopsy_finding *f = a->finding;
+
+	if (!a->nr_findings || autopsy_is_about_size(a) || (!f->nr_advice && !*f->smaller))
 		return 0;
-	return print_wrapped(e, "do: ", "    ", a->finding[0].advice[0]);
+	return print_wrapped(e, "do: ", "    ", f->nr_advice ? f->advice[0] : f->smaller);
 }
 
 /* With as much of its evidence as there is room for; returns how many lines there are. */
@@ -255,16 +257,27 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 	return lines;
 }
 
+static const char *smaller_input(const struct autopsy *a)
+{
+	for (unsigned i = 0; i < a->nr_findings; i++)
+		if (*a->finding[i].smaller)
+			return a->finding[i].smaller;
+	return NULL;
+}
+
 /*
- * What to do: the verdict's own first advice, what would have saved most by how much, then the rest.
+ * What to do: the verdict's own first advice, what would have saved most by how much, then the rest; last, for it changes
+ * what the program computes, with which input it would have fitted.
  * Returns how many lines there are, and without an e only counts them.
  */
 static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
 {
-	unsigned shown = 0, lines = 0, brief, most = autopsy_is_about_size(a) ? ADVICE_SHOWN : 0;
+	const char *smaller = smaller_input(a);
+	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
+	unsigned most = autopsy_is_about_size(a) ? room : 0;
 
 	for (unsigned i = 0; i < a->nr_findings; i++) {
-		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < ADVICE_SHOWN; k++) {
+		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
 			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;
@@ -273,7 +286,9 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 			lines += brief;
 		}
 	}
-	return shown ? lines : print_advice_brief(e, advices, "next: ", "      ", most);
+	if (!shown)
+		lines += shown = print_advice_brief(e, advices, "next: ", "      ", most);
+	return smaller ? lines + print_wrapped(e, shown ? "      " : "next: ", "      ", smaller) : lines;
 }
 
 static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
@@ -519,6 +534,8 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		emit_array_begin(e, "advice", NULL);
 		for (unsigned k = 0; k < f->nr_advice; k++)
 			emit_string(e, NULL, NULL, f->advice[k]);
+		if (*f->smaller)
+			emit_string(e, NULL, NULL, f->smaller);
 		emit_array_end(e);
 		emit_object_end(e);
 	}

@@ -115,10 +115,10 @@ static const char *net_text(char *buf, size_t size, double net)
 	return buf;
 }
 
-/* Is the row worth a line of the first page? */
-static bool is_telling(const struct phasetable *t, enum phase phase)
+/* Is the row worth a line of the first page? Where nothing but forward is called, its results are freed elsewhere. */
+static bool is_telling(const struct phasetable *t, enum phase phase, bool has_steps)
 {
-	return phase == t->peak || (phase != PHASE_INIT && phase != PHASE_OTHER);
+	return phase == t->peak || (phase != PHASE_INIT && (phase != PHASE_OTHER || !has_steps));
 }
 
 /* How much of what a phase holds has room on its line; all of it where that is no screen. */
@@ -155,7 +155,7 @@ unsigned print_phases(struct emit *e, const struct model_device *d, const struct
 	for (size_t i = 0; i < NR_ORDER && has_phases(d, t); i++) {
 		const struct phasetable_row *row = &t->row[order[i]];
 
-		if (!row->at || (!whole && !is_telling(t, order[i])))
+		if (!row->at || (!whole && !is_telling(t, order[i], has_steps)))
 			continue;
 		if (!lines) {
 			emit_blank(e);

@@ -303,8 +303,12 @@ def test_figures_are_those_of_the_message(vramtrace, ran_out):
 def test_batch_that_would_have_fitted_fits(vramtrace, ran_out, cause):
     """The step that failed is run again with the batch that `oom` names, and with one that is a tenth larger."""
     fit, dim = FITS[cause]
-    batch = vramtrace.json("oom", ran_out(cause).path)["devices"][0]["state"]["batch"]
+    told = vramtrace.json("oom", ran_out(cause).path)
+    batch = told["devices"][0]["state"]["batch"]
     assert batch["fit"] == fit and batch["r_squared"] > 0.95
+    page = vramtrace.call("oom", ran_out(cause).path).stdout
+    actions = " ".join(page[page.index("next: ") :].split())
+    assert "(saves" not in actions[actions.index("would have fitted instead of") :]  # what changes nothing comes first
     size = batch["would_have_fitted"][dim]
     assert 0 < size < batch["shape"][dim]
     for tried, fits in ((size, True), (size * 11 // 10, False)):
