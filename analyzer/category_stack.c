@@ -12,6 +12,7 @@
 #include "analyzer/textset.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
+#define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */
 
 /* "GPT.forward" is function "forward" of class "GPT"; without a class, *class_len is 0. */
 static const char *split_name(const char *name, size_t *class_len)
@@ -205,7 +206,7 @@ static void read_line(struct category_stack *s, struct category_stacks *c, const
 		span = (struct pylines_span){ .line = pylines_line(code, position) };
 	c->sources.reader = c->reader;
 	line = sourcetext_line(&c->sources, code->file, span.line, &len);
-	if (!line)
+	if (!line || len > LINE_MAX_BYTES)
 		return;
 	value = text = memberclass_assigned(line, len);
 	text = text ? text : line;

@@ -194,11 +194,19 @@ static void say_series(struct autopsy_finding *f, const struct series *s)
 			 s->dim, s->nr_grown, s->first, s->last);
 }
 
+/* How long a cache could be that is made once, and in which each position is written: with the rest as it is. */
+static uint64_t longest_in_place(const struct autopsy *a, uint64_t cache_bytes, uint64_t per_row)
+{
+	uint64_t rest = a->failure->allocated - cache_bytes;
+
+	return per_row && a->fitting > rest ? (a->fitting - rest) / per_row : 0;
+}
+
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	struct growing g;
-	uint64_t per_row, twice;
+	uint64_t per_row, twice, longest;
 	uint32_t nr_twice;
 
 	find_growing(a, &g);
@@ -210,7 +218,7 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	nr_twice = find_twice(a, &g.series, &twice);
 	if (nr_twice < TWICE_MIN)
 		twice = 0;
-	per_row = g.bytes / (g.series.last ? g.series.last : 1);
+	per_row = (g.bytes - twice) / (g.series.last ? g.series.last : 1);
 	autopsy_say(
 		f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
 		human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
@@ -218,14 +226,16 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	if (twice)
 		autopsy_evidence(f, "each position takes %s; %" PRIu32 " tensors are there twice, %s: all are made anew "
 				 "beside those of the position before",
-				 human_bytes(each, (g.bytes - twice) / (g.series.last ? g.series.last : 1)), nr_twice,
-				 human_bytes(size, twice));
+				 human_bytes(each, per_row), nr_twice, human_bytes(size, twice));
 	else
 		autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
 				 human_bytes(each, per_row));
 	if (twice)
 		autopsy_advise(f, "each layer's let go as soon as its next is made, they take %s less", size);
-	if (per_row && a->lacking)
+	longest = longest_in_place(a, g.bytes, per_row);
+	if (longest > g.series.last + g.series.last / 50)
+		autopsy_advise(f, "made once and written in place, it can be %" PRIu64 " long", longest);
+	else if (per_row && a->lacking)
 		autopsy_advise(f, "a cache shorter by %" PRIu64 " leaves room for the %s that were lacking",
 			       (a->lacking + per_row - 1) / per_row, human_bytes(size, a->lacking));
 	return true;

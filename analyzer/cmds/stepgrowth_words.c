@@ -62,7 +62,7 @@ const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowt
 	case STEPGROWTH_GRAPH_TENSORS:
 		snprintf(buf, size, "%s results of autograd stay%s", kept,
 			 c->in_module ? ", by a list or a hook; each may hold its graph" :
-					"; undetached, each holds its graph");
+					"; unless detached, each holds its graph");
 		break;
 	case STEPGROWTH_SHAPES:
 		snprintf(buf, size, "%s tensors stay, each of another shape, as in a cache by shape", kept);

@@ -584,6 +584,9 @@ def test_both_generations_of_a_cache(vramtrace, tmp_path):
     said = next(line for line in told["evidence"] if line.startswith("each position takes"))
     value, unit = re.search(r"takes ([\d.]+) (\w+);", said).groups()
     assert abs(float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit] - each) < 0.1 * each and "twice" in said
+    said = next(line for line in told["advice"] if line.startswith("made once and written in place"))
+    longest, free = int(re.search(r"(\d+) long", said).group(1)), (2048 - 500) << 20  # beside the context
+    assert 0.85 * free < longest * each < free
 
 
 def test_multiple_of_a_width_is_no_vocabulary(vramtrace, tmp_path):
