@@ -295,6 +295,28 @@ static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const s
 	g->limit_bytes = capacity > 0 ? capacity - g->overhead_bytes : NAN;
 }
 
+/*
+ * What gets longer is made anew beside what it was, and the next one takes ever more: a step's overhead grows with the
+ * largest of them.
+ */
+static int leave_room_for_copies(struct stepgrowth *g)
+{
+	double room = g->nr_readings ? g->limit_bytes - g->reading[g->nr_readings - 1].bytes : 0, copy = 0;
+
+	for (size_t i = 0; i < g->nr_causes; i++) {
+		const struct stepgrowth_cause *c = &g->cause[i];
+
+		if (c->class == STEPGROWTH_SEQUENCE && c->nr_kept && !stepgrowth_is_apart(c))
+			copy = fmax(copy, c->growth.slope / c->nr_kept);
+	}
+	if (!(room > 0 && copy > 0 && g->total.slope > 0))
+		return 0;
+	room *= copy / (g->total.slope + copy);
+	g->overhead_bytes += room;
+	g->limit_bytes -= room;
+	return growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
+}
+
 static int compare_doubles(const void *va, const void *vb)
 {
 	double a = *(const double *)va, b = *(const double *)vb;
@@ -435,6 +457,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
 	err = err ? err : find_growing(g, &c);
 	err = err ? err : stepcauses_find(g, &c);
+	err = err ? err : leave_room_for_copies(g);
 	if (!err) {
 		believe_what_bends(g);
 		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);

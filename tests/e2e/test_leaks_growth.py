@@ -274,6 +274,36 @@ def test_coming_end_is_foretold(vramtrace, tmp_path, kind):
     assert growth["believed"] == ("quadratic" if kind == "accelerating" else "linear")
 
 
+CONCATENATED = """
+import torch
+
+model = torch.nn.Linear(256, 256, device="cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+memory = [torch.zeros(0, 256, device="cuda") for _ in range(2)]
+for step in range(int(__import__("sys").argv[1])):
+    y = model(torch.randn(512, 256, device="cuda"))
+    y.square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    for i in range(2):
+        memory[i] = torch.cat([memory[i], y.detach()])
+    print(step + 1, flush=True)
+"""
+
+
+def test_coming_end_of_what_is_copied_to_grow(vramtrace, tmp_path):
+    """torch.cat() needs the longer tensor beside the shorter one, and each time more: memory runs out a third earlier."""
+    script = tmp_path / "concatenated.py"
+    script.write_text(CONCATENATED)
+    small = ("--simulate-capacity", "1GiB")
+    first = vramtrace.record(tmp_path / "first.vtr", python(script, str(STEPS)), options=small)
+    (growth,) = vramtrace.json("leaks", first.path)["growth"]
+    whole = vramtrace.record(tmp_path / "whole.vtr", python(script, "2000"), options=small)
+    assert "OutOfMemoryError" in whole.stderr
+    end = int(whole.stdout.split()[-1]) + 1
+    assert abs(growth["predicted_oom_step"] - end) <= 0.03 * end, json.dumps(growth)
+
+
 def test_capacity_that_is_passed_already(vramtrace, recorded):
     """Beyond what `--capacity` leaves no coming step is foretold: memory is short already."""
     path = recorded("leaks/planted.py", "history", str(STEPS)).path
