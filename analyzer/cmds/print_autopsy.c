@@ -265,6 +265,17 @@ static const char *smaller_input(const struct autopsy *a)
 	return NULL;
 }
 
+/* At most so many lines of advice; none of a smaller input, which comes last (advice.c), where `smaller` tells of one. */
+static unsigned print_others(struct emit *e, const struct advices *advices, const char *first, unsigned most,
+			     const char *smaller)
+{
+	unsigned nr = 0;
+
+	while (nr < advices->nr && nr < most && !(smaller && advices->advice[nr].is_last))
+		nr++;
+	return print_advice_brief(e, advices, first, "      ", nr);
+}
+
 /*
  * What to do: the verdict's own first advice, what would have saved most by how much, then the rest; last, for it changes
  * what the program computes, with which input it would have fitted.
@@ -281,13 +292,13 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;
-			brief = print_advice_brief(e, advices, "      ", "      ", most - shown);
+			brief = print_others(e, advices, "      ", most - shown, smaller);
 			shown += brief;
 			lines += brief;
 		}
 	}
 	if (!shown)
-		lines += shown = print_advice_brief(e, advices, "next: ", "      ", most);
+		lines += shown = print_others(e, advices, "next: ", most, smaller);
 	return smaller ? lines + print_wrapped(e, shown ? "      " : "next: ", "      ", smaller) : lines;
 }
 
