@@ -405,8 +405,8 @@ static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct 
 	return err;
 }
 
-/* Does nothing live at the end of what a place has held? A failure lets go of it, too. */
-static bool is_let_go(const struct stepcauses *c, const struct stepplaces *f, uint32_t group)
+/* How many blocks live at the end of what a place has held? */
+static uint64_t nr_live(const struct stepcauses *c, const struct stepplaces *f, uint32_t group)
 {
 	const struct groups *groups = &c->books->groups;
 	uint32_t place = f->of_stack[c->of_group[group]];
@@ -415,7 +415,7 @@ static bool is_let_go(const struct stepcauses *c, const struct stepplaces *f, ui
 	for (uint32_t i = 0; i < groups->nr_groups; i++)
 		if (c->of_group[i] != UINT32_MAX && f->of_stack[c->of_group[i]] == place)
 			blocks += groups->group[i].live.blocks;
-	return !blocks && !c->books->device[c->device].tensor_ooms;
+	return blocks;
 }
 
 /* What gets longer is no growth where the batch does, or where it was let go in the end. */
@@ -436,7 +436,9 @@ static int find_ends(struct stepgrowth *g, const struct stepcauses *c, const str
 		if (follow)
 			err = forwardstacks_is_put_together(c->of, cause->group, &is_kept_on);
 		cause->follows_batch = follow && !is_kept_on;
-		cause->is_let_go = c->is_by_time && is_let_go(c, f, cause->group);
+		cause->nr_live = nr_live(c, f, cause->group);
+		/* A failure lets go of it, too. */
+		cause->is_let_go = c->is_by_time && !cause->nr_live && !c->books->device[c->device].tensor_ooms;
 	}
 	return err;
 }

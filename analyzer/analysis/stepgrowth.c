@@ -306,8 +306,8 @@ static int leave_room_for_copies(struct stepgrowth *g)
 	for (size_t i = 0; i < g->nr_causes; i++) {
 		const struct stepgrowth_cause *c = &g->cause[i];
 
-		if (c->class == STEPGROWTH_SEQUENCE && c->nr_kept && !stepgrowth_is_apart(c))
-			copy = fmax(copy, c->growth.slope / c->nr_kept);
+		if (c->class == STEPGROWTH_SEQUENCE && c->nr_live && !stepgrowth_is_apart(c))
+			copy = fmax(copy, c->growth.slope / (double)c->nr_live);
 	}
 	if (!(room > 0 && copy > 0 && g->total.slope > 0))
 		return 0;

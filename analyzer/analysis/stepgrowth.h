@@ -50,7 +50,8 @@ struct stepgrowth_cause {
 	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time: */
 	double first_s;      /* ... the seconds from the first event to there */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
-	uint32_t nr_freed;   /* of those, freed behind it by one line */
+	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
+	uint32_t nr_freed;   /* of those kept, freed behind it by one line */
 	uint32_t freed_stack; /* its Python stack */
 	bool in_module;       /* of tensors: all were made in forward of modules */
 	bool has_hook;        /* ... that have hooks, as most have not */

@@ -231,9 +231,10 @@ def test_figures_and_groups_stay(vramtrace, private, copy):
     names = check_same(vramtrace, private, copy)
     assert any(old.endswith("mystery_train.py") for _, old in names)
     one, other = events(vramtrace, private), events(vramtrace, copy)
+    called, threads = ("name", "domain", "thread"), {}
     for a, b in zip(one, other, strict=True):
-        assert {k: v for k, v in a.items() if k not in ("name", "domain")} == \
-            {k: v for k, v in b.items() if k not in ("name", "domain")}
+        assert {k: v for k, v in a.items() if k not in called} == {k: v for k, v in b.items() if k not in called}
+        assert threads.setdefault(a["thread"], b["thread"]) == b["thread"]
     assert vramtrace.json("verify", copy)["verdict"] == "whole"
 
 
