@@ -193,13 +193,13 @@ def summed():
     return squares, importance
 
 
-def flat():
-    """Gradients are views of one row."""
-    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
+def train_on_row(model, multiple):
+    """All gradients are views of one row, of so many elements or a multiple."""
     optimizer = torch.optim.Adam(model.parameters())
     truth.model(model)
     truth.optimizer(optimizer)
-    row, at = torch.zeros(sum(p.numel() for p in model.parameters()), device="cuda"), 0
+    elements = sum(p.numel() for p in model.parameters())
+    row, at = torch.zeros((elements + multiple - 1) // multiple * multiple, device="cuda"), 0
     truth.note("gradient", row)
     for p in model.parameters():
         p.grad = row[at : at + p.numel()].view_as(p)
@@ -208,23 +208,18 @@ def flat():
         row.zero_()
         model(torch.rand(256, 512).cuda()).square().mean().backward()
         optimizer.step()
+
+
+def flat():
+    """Gradients are views of one row."""
+    model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
+    train_on_row(model, 1)
 
 
 def padded():
     """Gradients are views of one row of a round length, that statistics are no part of."""
     model = nn.Sequential(nn.Linear(512, 1000), nn.BatchNorm1d(1000), nn.GELU(), nn.Linear(1000, 10)).cuda()
-    optimizer = torch.optim.Adam(model.parameters())
-    truth.model(model)
-    truth.optimizer(optimizer)
-    row, at = torch.zeros((sum(p.numel() for p in model.parameters()) + 1023) // 1024 * 1024, device="cuda"), 0
-    truth.note("gradient", row)
-    for p in model.parameters():
-        p.grad = row[at : at + p.numel()].view_as(p)
-        at += p.numel()
-    for _ in range(5):
-        row.zero_()
-        model(torch.rand(256, 512).cuda()).square().mean().backward()
-        optimizer.step()
+    train_on_row(model, 1024)
 
 
 def sharpness():
