@@ -201,6 +201,13 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
+/* One that failed. */
+struct attempt {
+	const struct failure *ended;
+	struct ended_call call;
+	bool has_model; /* of its own */
+};
+
 /* What attempts that failed, and were caught, have left. */
 struct attempts {
 	uint64_t bytes, graph_bytes;
@@ -228,26 +235,62 @@ static bool is_made_again(const struct autopsy *a, size_t block, const struct fa
 }
 
 /*
+ * Had the attempt a model of its own, which it came to use? If no step has followed, and the line of the first parameter
+ * there is has made one again since, or was to when memory ran out; where it makes layer after layer between calls, it is
+ * no model's beginning. With a model from before them all, what is whose cannot be told.
+ */
+static bool has_model(const struct autopsy *a, const struct failure *ended)
+{
+	const struct failure *earliest = failures_of(a->failures, a->device)->failure;
+	const struct category_block *block = a->categories.block;
+	size_t nr = a->categories.nr_blocks, first = 0;
+	uint32_t stack;
+
+	if ((ended->phase != PHASE_FORWARD && ended->phase != PHASE_BACKWARD && ended->phase != PHASE_OPTIMIZER) ||
+	    a->failure->nr_begun > ended->nr_begun + 1)
+		return false;
+	while (first < nr && block[first].category != CATEGORY_PARAMETER)
+		first++;
+	stack = first < nr ? autopsy_group(a, first)->python_stack : TFMT_STACK_NOT_CAPTURED;
+	if (stack < TFMT_STACK_FIRST || block[first].life.birth.ordinal > ended->ordinal)
+		return false;
+	for (size_t i = first + 1; i < nr; i++) {
+		const struct lives_when *birth = &block[i].life.birth;
+
+		if (block[i].category != CATEGORY_PARAMETER || autopsy_group(a, i)->python_stack != stack)
+			continue;
+		if (birth->ordinal > ended->ordinal)
+			return true;
+		if (birth->ordinal < earliest->ordinal && birth->nr_forwards != block[first].life.birth.nr_forwards)
+			return false;
+	}
+	return a->failure->python_stack == stack;
+}
+
+/*
  * Was the block made by the attempt that this failure ended? The passes that had begun by then tell, its own may have
  * been the last of them: what has a graph is of it, and of the rest what was made at the line that was to try it.
  */
-static bool is_of_attempt(const struct autopsy *a, size_t i, const struct failure *ended, const struct ended_call *call)
+static bool is_of_attempt(const struct autopsy *a, size_t i, const struct attempt *attempt)
 {
+	const struct failure *ended = attempt->ended;
 	enum category category = a->categories.block[i].category;
 
+	if (attempt->has_model && !autopsy_is_passing(category))
+		return true;
 	if (is_before_pass(a, i, ended))
 		return false;
 	if (a->block[i].has_graph)
 		return true;
 	return autopsy_is_passing(category) && category != CATEGORY_WORKSPACE &&
-	       autopsy_is_on_call(a, autopsy_group(a, i)->python_stack, call) &&
-	       (call->is_parted || is_made_again(a, i, ended));
+	       autopsy_is_on_call(a, autopsy_group(a, i)->python_stack, &attempt->call) &&
+	       (attempt->call.is_parted || is_made_again(a, i, ended));
 }
 
 static void find_attempts(const struct autopsy *a, struct attempts *t)
 {
-	const struct failure *ended = failures_of(a->failures, a->device)->failure, *known = NULL;
-	struct ended_call call = { 0 };
+	const struct failure *ended = failures_of(a->failures, a->device)->failure;
+	struct attempt attempt = { 0 };
 
 	*t = (struct attempts){ 0 };
 	/* Both by order: of each block the first failure behind it. */
@@ -256,10 +299,11 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 
 		while (ended < a->failure && ended->ordinal < life->birth.ordinal)
 			ended++;
-		if (ended == a->failure || (ended != known && autopsy_ended_call(a, ended, &call)))
+		if (ended == a->failure || (ended != attempt.ended && autopsy_ended_call(a, ended, &attempt.call)))
 			break;
-		known = ended;
-		if (!is_of_attempt(a, i, ended, &call))
+		attempt.has_model = ended == attempt.ended ? attempt.has_model : has_model(a, ended);
+		attempt.ended = ended;
+		if (!is_of_attempt(a, i, &attempt))
 			continue;
 		/* Where there are graphs, they are what is shown. */
 		if (!t->of_largest || (a->block[i].has_graph && !a->block[t->largest].has_graph) ||
@@ -271,7 +315,7 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 		t->bytes += life->size;
 		t->graph_bytes += a->block[i].has_graph ? life->size : 0;
 	}
-	stack_release(&call.stack);
+	stack_release(&attempt.call.stack);
 }
 
 static bool say_attempts(const struct autopsy *a, struct autopsy_finding *f, const struct attempts *t)

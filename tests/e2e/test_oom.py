@@ -96,6 +96,8 @@ CAUSES = {
     "buffers": ("spike", "larger_input"),
     "windows": ("fragmentation", "fragmentation"),
     "gradients": ("leak", "kept_tensors"),
+    "searched": ("leak", "traceback"),
+    "streamed": ("too_big", "sum"),
     "rollout": ("graph_retention", "no_backward"),
     "messages": ("fragmentation", "fragmentation"),
     "latents": ("attention_matrix", "attention_matrix"),

@@ -160,6 +160,35 @@ def retries():
     raise errors[-1]
 
 
+def searched():
+    """Ever narrower models are tried, none of which fits beside what the exceptions of those before keep."""
+    errors = []
+    for width in (7168, 5120, 3072):
+        try:
+            model = nn.Sequential(*(nn.Linear(width, width) for _ in range(6))).to(DEVICE)  # planted: searched
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _ in range(3):
+                train(model, optimizer, torch.randn(64, width, device=DEVICE))
+        except torch.OutOfMemoryError as error:
+            errors.append((model, optimizer, error))
+    raise errors[-1][2]
+
+
+def streamed():
+    """Layers are loaded between calls, and stay; the last one is tried twice at the line of all the others."""
+    layers, x = [], torch.randn(4096, 4096, device=DEVICE)
+    for width in (4096,) * 40 + (40000,):
+        for is_last in (False, True):
+            try:
+                layers.append(nn.Linear(4096, width).to(DEVICE))
+                layers[-1](x)  # planted: streamed
+                break
+            except torch.OutOfMemoryError:
+                del layers[-1]
+                if is_last:
+                    raise
+
+
 def gradients():
     """One layer's gradients are kept for a plot; those of another of its shape go with the next step."""
     first, second = nn.Linear(2048, 2048).to(DEVICE), nn.Linear(2048, 2048).to(DEVICE)
