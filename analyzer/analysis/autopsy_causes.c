@@ -264,6 +264,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
 	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, false },
 	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },
+	{ VERDICT_TOO_BIG, "list", autopsy_is_list, false },
 	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, false },
 	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, false },
 	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, false },

@@ -24,6 +24,7 @@ bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);
 
 /* What is kept of calls without a graph (autopsy_outputs.c). */
+bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f);
 

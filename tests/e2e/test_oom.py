@@ -80,6 +80,7 @@ CAUSES = {
     "retries": ("graph_retention", "traceback"),
     "probes": ("graph_retention", "past_evaluation"),
     "gathered_rows": ("contiguous_copy", "contiguous_copy"),
+    "collected": ("too_big", "list"),
     "expanded_mask": ("contiguous_copy", "expanded_copy"),
     "limited_leak": ("leak", "kept_tensors"),
     "micro_batches": ("graph_retention", "no_backward"),
@@ -540,6 +541,14 @@ def test_document_lists_what_is_found(vramtrace, ran_out):
         DOCUMENT.write_text(text[:start] + "\n".join(table) + text[end:])
     else:
         assert text[start:end].splitlines() == table
+
+
+def test_list_that_becomes_one_tensor(vramtrace, ran_out):
+    """The list is as large as its tensor: only one of both is needed, and one part of the list."""
+    finding = vramtrace.json("oom", ran_out("collected").path)["findings"][0]
+    assert f"the list's tensors were made at mixed.py:{planted_line('collected', 'listed')}" in finding["evidence"][1]
+    saved = (30 * 8192 + 4000) * 2048 * 4 / (1 << 30)
+    assert finding["advice"][0] == f"made first, with each tensor written into its part, it takes {saved:.2f} GiB less"
 
 
 @pytest.mark.parametrize("cause", ["fragmentation", "sessions"])

@@ -24,6 +24,15 @@ def gathered_rows():
     rows.permute(2, 0, 1).contiguous()  # planted: gathered_rows
 
 
+def collected():
+    """What a model says of a data set is kept in a list, and put into one tensor at the end."""
+    model, said = network(width=2048), []
+    with torch.no_grad():
+        for rows in (8192,) * 31 + (4000,):
+            said.append(model(torch.randn(rows, 2048, device=DEVICE)))  # listed: collected
+        torch.cat(said).argmax(-1)  # planted: collected
+
+
 def expanded_mask():
     """A mask for one sequence is made a whole one for every head of every sequence."""
     mask = torch.zeros(4096, 4096, device=DEVICE, dtype=torch.float16)
