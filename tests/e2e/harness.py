@@ -92,12 +92,17 @@ class Vramtrace:
         )
 
 
+SETTINGS = (
+    "PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "SLURM_", "TORCHELASTIC_", "PYTEST_", "PYTHONUNBUFFERED",
+)
+
+
 def program_environment(more=None):
-    """The tests' environment without settings of the allocator or the recorder, and without bytecode files."""
+    """The tests' environment without settings of the allocator, the recorder or Python's buffers, and without bytecode."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "SLURM_", "TORCHELASTIC_", "PYTEST_"))
+        if not name.startswith(SETTINGS)
     }
     return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
 

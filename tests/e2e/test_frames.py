@@ -2,30 +2,22 @@
 """Python stacks, frame by frame and line by line, under every interpreter that is installed here."""
 
 import json
-import os
-import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from harness import JOBS
+from interpreters import installed
 
 SUPPORTED = [f"3.{minor}" for minor in range(8, 15)]
 
 
 def interpreter(version):
-    """A CPython of that version: this environment's, pyenv's, the system's or the one that setup/python314.sh fetched."""
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
-        return Path(sys.executable)
-    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vramtrace"
-    fetched = [path for path in cache.glob(f"python314-*/root/usr/bin/python{version}")
-               if (path.parents[3] / ".complete").exists()]
-    found = (pyenv or fetched or [shutil.which(f"python{version}")])[-1]
+    """A CPython of that version."""
+    found = [path for path, numbers in installed().items() if version == "{}.{}".format(*numbers)]
     if not found:
         pytest.skip(f"no Python {version} is installed here")
-    return Path(found)
+    return found[0]
 
 
 @pytest.mark.parametrize("version", SUPPORTED)

@@ -9,11 +9,11 @@ import random
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from harness import JOBS, offset_in, program_environment, python, trace_files
+from interpreters import installed
 
 EDGE_BYTES = 4096
 
@@ -308,17 +308,12 @@ def test_disk_that_fills_up(vramtrace, small_disk):
 # ---- Python that is not supported ------------------------------------------------------------------------------
 
 
-def old_pythons():
-    """Interpreters older than 3.8 that are installed here."""
-    versions = Path.home() / ".pyenv" / "versions"
-    return sorted(path for path in versions.glob("3.[67].*/bin/python"))
-
-
 def test_unsupported_python(vramtrace, tmp_path):
     """Native stacks only, and `info` says why."""
-    if not old_pythons():
+    old = [path for path, version in installed().items() if (3, 6) <= version < (3, 8)]
+    if not old:
         pytest.skip("no Python older than 3.8 is installed here")
-    done = vramtrace.record(tmp_path / "job.vtr", [old_pythons()[-1], JOBS / "old_python.py"])
+    done = vramtrace.record(tmp_path / "job.vtr", [old[-1], JOBS / "old_python.py"])
     assert (done.status, done.stdout) == (0, f"live {8 << 20}\n")
     report = vramtrace.json("report", tmp_path / "job.vtr")
     assert report["devices"][0]["driver"]["live_at_end_bytes"] == 8 << 20

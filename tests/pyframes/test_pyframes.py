@@ -11,37 +11,15 @@ import sys
 
 import pytest
 
+from interpreters import installed
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("VRAMTRACE_BUILD", os.path.join(HERE, "..", "..", "build"))
 PROBE = os.path.join(BUILD, "pyframes", "libstackprobe.so")
 UNWATCHED = os.path.join(BUILD, "pyframes", "libstackprobe-unwatched.so")
 EMBEDDER = os.path.join(BUILD, "pyframes", "embedder")
 PROGRAMS = ("frames", "reuse", "lifecycle", "native", "weave", "bench")
-
-
-def fetched_pythons():
-    """The newest CPython 3.14 that setup/python314.sh has put into the cache, if any."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    whole = glob.glob(os.path.join(cache, "vramtrace", "python314-*", ".complete"))
-    return [os.path.join(os.path.dirname(path), "root/usr/bin/python3.14")
-            for path in sorted(whole, key=os.path.getmtime)[-1:]]
-
-
-def interpreters():
-    """One interpreter per version and kind of build: this one, the system's, pyenv's and setup/python314.sh's."""
-    candidates = [sys.executable, "/usr/bin/python3"] + glob.glob("/usr/bin/python3.?") + \
-        glob.glob("/usr/bin/python3.??") + \
-        sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3"))) + \
-        fetched_pythons()
-    found = {}
-    for path in candidates:
-        if not os.access(path, os.X_OK):
-            continue
-        version = subprocess.run([path, "--version"], stdout=subprocess.PIPE).stdout
-        numbers = re.match(rb"Python 3\.(\d+)\.", version)
-        if numbers and 8 <= int(numbers.group(1)) <= 14:
-            found.setdefault(os.path.realpath(path), path)
-    return list(found.values())
+SUPPORTED = [str(path) for path, version in installed().items() if (3, 8) <= version <= (3, 14)]
 
 
 def run_program(python, program, probe):
@@ -56,7 +34,7 @@ def run_program(python, program, probe):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("python", interpreters())
+@pytest.mark.parametrize("python", SUPPORTED)
 def test_frames_as_the_interpreter_shows_them(python, program):
     run_program(python, program, PROBE)
 
@@ -77,7 +55,7 @@ print(probe.probe_python())
 
 
 def test_an_interpreter_too_old_is_named():
-    old = glob.glob(os.path.expanduser("~/.pyenv/versions/3.[67].*/bin/python3"))
+    old = [path for path, version in installed().items() if (3, 6) <= version < (3, 8)]
     if not old:
         pytest.skip("no Python 3.6 or 3.7 here")
     said = subprocess.run([old[0], "-c", OLD, PROBE], stdout=subprocess.PIPE, universal_newlines=True,
@@ -85,7 +63,7 @@ def test_an_interpreter_too_old_is_named():
     assert re.fullmatch(r"unsupported: Python 3\.[67]\.\d+, only 3\.8 to 3\.14 are known\n1\n", said.stdout)
 
 
-@pytest.mark.parametrize("python", interpreters())
+@pytest.mark.parametrize("python", SUPPORTED)
 def test_a_private_interpreter_is_found(python):
     """Loaded with RTLD_LOCAL after the recorder; only shared builds can be."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
