@@ -197,7 +197,7 @@ emulated: $(O)/vramtrace $(O)/libinterpose.so $(O)/cuda.flags $(UNIT) $(PYFRAMES
 
 ## test-gpu: the tests that need a real GPU; without one, says so and succeeds
 test-gpu: all examples $(VENV)/.complete
-	$(Q)if setup/has_gpu.sh; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
+	$(Q)if '$(O)/vramtrace' gpu; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
 	else echo 'test-gpu: no NVIDIA GPU here, nothing to test'; fi
 
 ## bench: the benchmarks of bench/

@@ -42,5 +42,6 @@ int cmd_dump(int argc, const char **argv);
 int cmd_verify(int argc, const char **argv);
 int cmd_anonymize(int argc, const char **argv);
 int cmd_calibrate(int argc, const char **argv);
+int cmd_gpu(int argc, const char **argv);
 
 #endif

@@ -2,16 +2,14 @@
 /* Limits of this machine that a simulated GPU would run into, and a real GPU that it hides. */
 #include "analyzer/hostlimits.h"
 
-#include <dirent.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/realgpu.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -20,7 +18,6 @@
 #define NOFILE_MIN 16 /* one memfd per device, on top of what an interpreter has open */
 #define NOFILE_LOW 64
 #define MAP_COUNT_LOW 32768
-#define NODES_LOOKED_AT 16 /* a container may have been given any one of a machine's boards */
 
 /* The number in a one-line file of /proc; `missing` if there is none. */
 static uint64_t proc_number(const char *path, uint64_t missing)
@@ -92,22 +89,13 @@ static int check_descriptors(bool quiet)
 	return 0;
 }
 
-bool hostlimits_has_gpu(const char *root)
+/* The program will not see it. Who asks takes as long as the driver does to begin, where there is one. */
+static void tell_real_gpu(void)
 {
-	char path[PATH_MAX];
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir;
+	static struct realgpu g;
 
-	for (int i = 0; i < NODES_LOOKED_AT; i++)
-		if (snprintf(path, sizeof(path), "%s/dev/nvidia%d", root, i) < (int)sizeof(path) && !access(path, F_OK))
-			return true;
-	if (snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root) >= (int)sizeof(path) || !(dir = opendir(path)))
-		return false;
-	while (!found && (entry = readdir(dir)))
-		found = entry->d_name[0] != '.';
-	closedir(dir);
-	return found;
+	if (realgpu_ask(&g))
+		message_info("this machine has a GPU, which the program will not see: it runs on the simulated one");
 }
 
 int hostlimits_check(bool quiet)
@@ -120,8 +108,7 @@ int hostlimits_check(bool quiet)
 		status = check_descriptors(quiet);
 	if (status || quiet)
 		return status;
-	if (hostlimits_has_gpu(""))
-		message_info("this machine has a GPU, which the program will not see: it runs on the simulated one");
+	tell_real_gpu();
 	if (proc_number("/proc/sys/vm/overcommit_memory", 0) == 2 && (left = commit_left()) != UINT64_MAX)
 		message_warn(
 			"memory is strictly accounted (vm.overcommit_memory=2): simulated memory beyond %s ends the "

@@ -10,12 +10,6 @@
 #include <stdbool.h>
 
 /*
- * Does this machine have an NVIDIA GPU of its own? Its file system below ROOT ("" for all of it) then has a
- * device node, or a board that the kernel module lists.
- */
-bool hostlimits_has_gpu(const char *root);
-
-/*
  * Print a line about a real GPU, and one for each limit that may be too low (unless quiet). Returns 0, or
  * RUN_TROUBLE after a message when the simulated GPU cannot work at all.
  */

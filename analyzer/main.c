@@ -38,6 +38,7 @@ static const struct command commands[] = {
 	{ "verify",   cmd_verify,   "is a recording whole, cut off or damaged" },
 	{ "anonymize", cmd_anonymize, "a copy of a recording without the names in it" },
 	{ "calibrate", cmd_calibrate, "measure a GPU for the simulated one" },
+	{ "gpu",      cmd_gpu,      "which GPUs answer on this machine, or why none does" },
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

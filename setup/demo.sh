@@ -5,7 +5,7 @@ set -eu
 build=$1 python=$2
 here=$(dirname "$0")
 simulate='--simulate h100'
-if "$here/has_gpu.sh"; then
+if "$build/vramtrace" gpu >/dev/null; then
 	simulate=
 fi
 

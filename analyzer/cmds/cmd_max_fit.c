@@ -12,7 +12,7 @@
 #include "analyzer/cmds/print_fit.h"
 #include "analyzer/command.h"
 #include "analyzer/gpufile.h"
-#include "analyzer/hostlimits.h"
+#include "analyzer/realgpu.h"
 #include "analyzer/launch.h"
 #include "analyzer/limits.h"
 #include "analyzer/maxfit/fitcrew.h"
@@ -221,6 +221,15 @@ static int check_capacity(const struct max_fit *f)
 	return preload_parse_capacity(f->opts.capacity, &plan) ? CMD_TROUBLE : 0;
 }
 
+static int need_gpu(void)
+{
+	static struct realgpu g;
+
+	if (realgpu_ask(&g))
+		return 0;
+	return message_error("no GPU of NVIDIA's answers here: %s; '--simulate a100-40' simulates one", g.why);
+}
+
 /* Everything that can be wrong before the first try. */
 static int prepare(struct max_fit *f)
 {
@@ -246,8 +255,8 @@ static int prepare(struct max_fit *f)
 		status = take_jobs(f);
 	if (!status)
 		status = check_capacity(f);
-	if (!status && !o->simulate && !getenv("SIMGPU_PROFILE") && !hostlimits_has_gpu(""))
-		status = message_error("this machine has no NVIDIA GPU; '--simulate a100-40' simulates one");
+	if (!status && !o->simulate && !getenv("SIMGPU_PROFILE"))
+		status = need_gpu();
 	f->plan.capacity = o->capacity;
 	f->plan.steps = o->steps;
 	return status;

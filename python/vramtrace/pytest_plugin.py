@@ -113,7 +113,8 @@ def become_recorded(config, options):
 
 
 def has_gpu():
-    return any(os.path.exists(device) for device in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+    """Whether a real one answers; a device node alone says nothing."""
+    return subprocess.run([program(), "gpu"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 # ---- what the recording says ------------------------------------------------------------------------------------------

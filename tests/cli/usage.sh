@@ -13,6 +13,7 @@ try info --no-such a
 try info --json=yes a
 try info --color red a
 try verify
+try gpu 0
 try dump --limit
 try dump --limit x a
 try dump --limit -1 a

@@ -5,13 +5,16 @@ The simulated device is the real one as `vramtrace calibrate` describes it. Wher
 peaks must be equal; elsewhere allocated within 1 % and reserved within 3 %. `make test-gpu` prints the table.
 """
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from harness import LIMIT_S, TREE, Recorded, program_environment, python
 
-HAS_GPU = subprocess.run([TREE / "setup" / "has_gpu.sh"]).returncode == 0
+BUILD = Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build"))
+HAS_GPU = (BUILD / "vramtrace").exists() and not subprocess.run([BUILD / "vramtrace", "gpu"], stdout=subprocess.DEVNULL).returncode
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")]
 
 ALLOCATED, RESERVED = "allocated_bytes.all.peak", "reserved_bytes.all.peak"

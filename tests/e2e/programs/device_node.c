@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A preload: the machine has the real driver's device node /dev/nvidia0. */
+/* A preload: the machine has the real driver's device node /dev/nvidiactl. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -7,5 +7,5 @@ int access(const char *path, int mode)
 {
 	int (*next)(const char *, int) = (int (*)(const char *, int))dlsym(RTLD_NEXT, "access");
 
-	return strcmp(path, "/dev/nvidia0") ? next(path, mode) : 0;
+	return strcmp(path, "/dev/nvidiactl") ? next(path, mode) : 0;
 }
