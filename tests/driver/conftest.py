@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -82,12 +82,12 @@ class Runs:
     def __init__(self, folder):
         self.folder, self.recording = folder, folder / "job.vtr"
 
-    def run(self, driver, *command, recorded=False, options=(), env=None, tracer=()):
+    def run(self, driver, *command, recorded=False, options=(), env=None, keep_nodes=False):
         prefix = [BUILD / "vramtrace", "run", "-q", "--force", "-o", self.recording, *options, "--"] if recorded else []
         kept = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
-        with device_nodes_as_before():
+        with nullcontext() if keep_nodes else device_nodes_as_before():
             return subprocess.run(
-                [str(word) for word in (*tracer, *prefix, *command)],
+                [str(word) for word in (*prefix, *command)],
                 capture_output=True,
                 text=True,
                 timeout=LIMIT_S,

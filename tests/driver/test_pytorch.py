@@ -19,7 +19,7 @@ from conftest import BUILD, CACHE, HERE, SETUP, TREE, same_outcome
 pytestmark = pytest.mark.slow
 
 REQUIREMENTS = {"2.6": TREE / "tests" / "matrix" / "torch-2.6.txt", "2.4": HERE / "torch-2.4.txt"}
-ENDS = ("return", "exit 7", "raise", "_exit", "abort", "terminate")
+ENDS = ("exit 7", "raise", "_exit", "abort", "terminate")
 
 
 @pytest.fixture(scope="module", params=REQUIREMENTS)
@@ -39,13 +39,29 @@ def torch_python(request):
         shutil.rmtree(venv)
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_the_same_answers_and_the_same_end(driver, torch_python, runs, end):
+@pytest.fixture
+def one_driver(driver):
+    """How a process ends is not the driver's: one of them is enough for every way."""
+    if "driver-550" not in str(driver):
+        pytest.skip("with driver 550")
+    return driver
+
+
+def check_the_same(runs, driver, torch_python, end):
     plain, recorded = runs.both(driver, torch_python, "-W", "always", HERE / "torch_ends.py", end)
     same_outcome(plain, recorded)
     assert plain.stdout == recorded.stdout
     assert "available False" in plain.stdout and "empty RuntimeError" in plain.stdout
     assert not runs.recording.exists()  # it has used no GPU memory
+
+
+def test_the_same_answers(driver, torch_python, runs):
+    check_the_same(runs, driver, torch_python, "return")
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_same_end(one_driver, torch_python, runs, end):
+    check_the_same(runs, one_driver, torch_python, end)
 
 
 def ends(folder):
@@ -54,13 +70,13 @@ def ends(folder):
     return [found[1] for line in lines if (found := re.search(r"calling fini: (\S*)", line)) and "interpose" not in line]
 
 
-def test_libraries_end_in_the_same_order(driver, torch_python, runs):
+def test_libraries_end_in_the_same_order(one_driver, torch_python, runs):
     found = []
     for preload in ("", BUILD / "libinterpose.so"):
         for path in runs.folder.glob("loader.*"):
             path.unlink()
         env = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(runs.folder / "loader"), "LD_PRELOAD": str(preload)}
-        done = runs.run(driver, torch_python, HERE / "torch_ends.py", "return", env=env)
+        done = runs.run(one_driver, torch_python, HERE / "torch_ends.py", "return", env=env)
         assert done.returncode == 0
         found.append(ends(runs.folder))
     assert found[0] == found[1] and any("libcuda.so.1" in name for name in found[0])
