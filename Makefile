@@ -195,9 +195,10 @@ emulated: $(O)/vramtrace $(O)/libinterpose.so $(O)/cuda.flags $(UNIT) $(PYFRAMES
 ## sanitized: the recorder once more, instrumented, for the tests that preload it into instrumented programs
 # (tests/preload/sanitized.mk)
 
-## test-gpu: the tests that need a real GPU; without one, says so and succeeds
+## test-gpu: walk through what never ran on a GPU, in half an hour, report in O/walk; without one, says so and succeeds
 test-gpu: all examples $(VENV)/.complete
-	$(Q)if '$(O)/vramtrace' gpu; then $(PYTEST) -m gpu $(PYTEST_FLAGS) tests; \
+	$(Q)if '$(O)/vramtrace' gpu; then \
+		$(PYTHON) tests/gpu/walk.py --build '$(O)' --output '$(O)/walk' $(WALK_FLAGS); \
 	else echo 'test-gpu: no NVIDIA GPU here, nothing to test'; fi
 
 ## bench: the benchmarks of bench/

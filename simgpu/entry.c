@@ -39,6 +39,7 @@ static void *lookup(const char *name, int version, bool per_thread, CUdriverProc
 	return function;
 }
 
+/* What is not there is no error, as NVIDIA's driver has it: only *FUNCTION and *STATUS say so. The older form returns one. */
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
 			     CUdriverProcAddressQueryResult *status)
 {
@@ -50,10 +51,12 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuu
 		return CUDA_ERROR_INVALID_VALUE;
 	*function = lookup(name, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 			   status ? status : &unused);
-	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(name, function, version, flags, NULL);
+	CUresult ret = cuGetProcAddress_v2(name, function, version, flags, NULL);
+
+	return !ret && !*function ? CUDA_ERROR_NOT_FOUND : ret;
 }

@@ -319,7 +319,7 @@ def versions(include):
 
     cudaTypedefs.h has one typedef for each version of a function's interface, in order: the first is the
     plain name, the next NAME_v2 and so on. Where cuda.h maps the plain name to something else, that is the
-    newest.
+    newest; unless that is a function with typedefs of its own: the driver goes by the name that is asked for.
     """
     def read(name):
         path = next(p for p in (os.path.join(folder, name) for folder in include) if os.path.exists(p))
@@ -336,7 +336,7 @@ def versions(include):
     for name in sorted(since):
         names = [name] + ["%s_v%d" % (name, i) for i in range(2, len(since[name]) + 1)]
         rows += [(name, version, symbol) for version, symbol in zip(sorted(since[name]), names)]
-        if newest.get(name, names[-1]) != names[-1]:
+        if newest.get(name, names[-1]) != names[-1] and newest[name] not in since:
             rows.append((name, max(since[name]) + 1, newest[name]))
     return rows
 

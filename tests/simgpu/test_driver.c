@@ -323,12 +323,17 @@ static void entry_points_follow_the_asked_version(void **state)
 	assert_ptr_equal(f, cuGetProcAddress);
 	assert_int_equal(cuGetProcAddress_v2("cuGetProcAddress", &f, 12000, 0, NULL), CUDA_SUCCESS);
 	assert_ptr_equal(f, cuGetProcAddress_v2);
-	assert_int_equal(cuGetProcAddress_v2("cuMemAllocAsync", &f, 10000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuGetProcAddress_v2("cuMemAllocAsync", &f, 10000, 0, &status), CUDA_SUCCESS);
+	assert_null(f);
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-	assert_int_equal(cuGetProcAddress_v2("cuGetExportTable", &f, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuGetProcAddress_v2("cuGetExportTable", &f, 13000, 0, &status), CUDA_SUCCESS);
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	assert_null(f);
-	assert_int_equal(cuGetProcAddress_v2("", &f, 0, 0, NULL), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuGetProcAddress_v2("", &f, 0, 0, NULL), CUDA_SUCCESS);
+	assert_null(f);
+	assert_int_equal(cuGetProcAddress("cuMemAllocAsync", &f, 10000, 0), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuGetProcAddress_v2("cuGraphInstantiate", &f, 13000, 0, NULL), CUDA_SUCCESS);
+	assert_ptr_equal(f, cuGraphInstantiate_v2);
 }
 
 static void runtime_errors_stay_until_asked_for(void **state)
