@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """PyTorch for CUDA 12 on NVIDIA's own driver library: what it says of the missing GPU, and how it ends.
 
-The environments take 5 GB each: one after the other, and what this run has made it removes, unless
+So does the tests' own PyTorch, for CUDA 13, to which these drivers are too old. The environments of the others take 5 GB each: one after the other, and what this run has made it removes, unless
 VRAMTRACE_KEEP_ENVIRONMENTS=1 says to keep it.
 """
 
@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,14 @@ REQUIREMENTS = {"2.6": TREE / "tests" / "matrix" / "torch-2.6.txt", "2.4": HERE 
 ENDS = ("exit 7", "raise", "_exit", "abort", "terminate")
 
 
-@pytest.fixture(scope="module", params=REQUIREMENTS)
+@pytest.fixture(scope="module", params=[*REQUIREMENTS, "this"])
 def torch_python(request):
     """The interpreter of an environment with one version of PyTorch."""
     if not CACHE:
         pytest.skip("`make test-driver` runs it, and fetches what it needs")
+    if request.param == "this":
+        yield Path(sys.executable)
+        return
     requirements = REQUIREMENTS[request.param]
     venv = Path(CACHE) / f"env-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]}"
     made_here = not (venv / ".complete").exists()
