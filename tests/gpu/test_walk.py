@@ -17,7 +17,7 @@ LIMIT_S = 1800
 
 # Steps of small programs; the others train with PyTorch.
 QUICK = ("door", "nvml", "contexts", "latency")
-SLOW = ("cupti", "endings", "capture", "segments", "pools", "ipc", "faults")
+SLOW = ("cupti", "owners", "endings", "capture", "segments", "pools", "ipc", "faults")
 
 
 def walk(*arguments, **options):
@@ -61,9 +61,9 @@ def test_a_step_with_pytorch(tmp_path, name):
 
 
 def test_what_needs_a_real_gpu_is_skipped_with_the_reason(tmp_path):
-    _, checks = taken(tmp_path, "--only", "held,marked,profilers,others")
+    _, checks = taken(tmp_path, "--only", "held,marked,ioctls,profilers,others")
     assert [(c["step"], c["verdict"], c["seen"]) for c in checks] == [
-        (name, "skipped", "means nothing on a simulated GPU") for name in ("held", "marked", "profilers", "others")
+        (name, "skipped", "means nothing on a simulated GPU") for name in ("held", "marked", "ioctls", "profilers", "others")
     ]
 
 

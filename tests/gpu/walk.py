@@ -35,7 +35,8 @@ sys.path.insert(0, str(HERE.parent / "driver"))
 import doors  # noqa: E402
 
 SETTINGS = ("PYTORCH_", "VRAMTRACE_", "SIMGPU_", "CUBLAS_", "PYTEST_")
-TOTAL_LIMIT_S = 1800
+TOTAL_LIMIT_S = 1800  # what all limits add up to at most
+LEARN_LIMIT_S = 45
 END_MORE_S = 2  # how much longer than plain a recorded program may take to end
 
 
@@ -255,6 +256,19 @@ def walk_cupti(w):
     w.tell("CUPTI without --cupti in a program with PyTorch", process["info"].get("cupti", "not used"))
 
 
+@step("owners", 60, "what NVIDIA's libraries take for themselves is told from what the program takes")
+def walk_owners(w):
+    done = w.recorded(*w.torch(PROGRAMS / "owners.py"))
+    w.check("status of the job", 0, done.status)
+    report = w.whole("libraries", done)
+    for device in report["devices"][:1] if report else ():
+        owners = device["driver"]["by_owner_at_peak"]
+        w.tell("by owner at the driver's peak", owners)
+        w.check("of that the program's", 0, owners.get("program", 0))
+        parts = device["residual"]["at_driver_peak"]
+        w.check("parts of the residual that are negative", [], [name for name, value in parts.items() if (value or 0) < 0])
+
+
 @step("latency", 60, "what a hook and its memory samples add to a driver's allocation, and to cuInit")
 def walk_latency(w):
     program = w.compiled(PROGRAMS / "alloc_times.c")
@@ -280,7 +294,7 @@ def walk_nvml(w):
 ENDS = ("return", "exit 7", "raise", "_exit", "abort", "terminate", "kill", "thread")
 
 
-@step("endings", 150, "a program that has used the GPU ends as without the recorder, and as quickly")
+@step("endings", 140, "a program that has used the GPU ends as without the recorder, and as quickly")
 def walk_endings(w):
     for end in ENDS:
         command = w.torch(PROGRAMS / "ends.py", end)
@@ -296,6 +310,14 @@ def walk_capture(w):
     if report:
         w.check("memory samples after the captures", "some", report["devices"][0]["residual"]["samples"],
                 report["devices"][0]["residual"]["samples"] > 0)
+    command = w.torch(PROGRAMS / "compiled.py")
+    plain = w.call(command) if not w.gpu else None
+    if not plain or plain.status:
+        w.add("torch.compile, reduce-overhead", "-", "does not run here without the recorder", "skipped")
+    else:
+        recorded = w.recorded(*command)
+        w.same("torch.compile, reduce-overhead", plain, recorded, time_too=False)
+        w.whole("torch.compile, reduce-overhead", recorded)
 
 
 @step("segments", 60, "expandable segments: virtual memory, also where it runs out")
@@ -354,7 +376,7 @@ def walk_ledger(w):
             w.ledger(name, done)
 
 
-@step("marked", 330, "the tests marked `gpu`: calibrate, and the same scripts on the simulated GPU beside the real one")
+@step("marked", 300, "the tests marked `gpu`: calibrate, and the same scripts on the simulated GPU beside the real one")
 def walk_marked(w):
     w.real_only()
     if w.call((sys.executable, "-c", "import pytest")).status:
@@ -367,7 +389,7 @@ def walk_marked(w):
             w.tell("pytest", line)
 
 
-@step("overhead", 180, "a training step takes at most 1 % longer")
+@step("overhead", 160, "a training step takes at most 1 % longer")
 def walk_overhead(w):
     modes = {
         "plain": lambda job: w.plain(*job),
@@ -393,6 +415,27 @@ def walk_overhead(w):
         w.judge_time(f"step {name}", "at most 1.0100 of plain" if limit < 2 else "-", f"{ratio:.4f} of plain", ratio <= limit)
         more = (min(longest[name]) - min(longest["plain"])) / 1e6
         w.judge_time(f"longest step {name}", "at most 5 ms more than plain", f"{more:+.2f} ms", more <= 5 or limit > 2)
+
+
+def count_ioctls(w, command):
+    """What the driver is asked of the kernel, all threads together; None where strace cannot tell."""
+    done = w.call(("strace", "-f", "-c", "-e", "trace=ioctl", "-o", w.folder / "strace", *command))
+    found = re.search(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) .*ioctl$", (w.folder / "strace").read_text(), re.M)
+    return int(found[1]) if found and not done.status else None
+
+
+@step("ioctls", 60, "recording asks the kernel's driver for nothing in a training step")
+def walk_ioctls(w):
+    w.real_only()
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    job = w.torch(PROGRAMS / "steps.py")
+    recorded = (w.vramtrace, "run", "-q", "--force", "-o", w.folder / "strace.vtr", "--", *job)
+    plain, with_recorder = count_ioctls(w, job), count_ioctls(w, recorded)
+    if plain is None or with_recorder is None:
+        raise Skip("strace may not trace here")
+    more = with_recorder - plain
+    w.check("ioctls of 220 steps", f"at most 220 more than {plain}", with_recorder, more <= 220)
 
 
 @step("faults", 120, "out of memory, a faulted context and a kernel without end: the same messages, status and end")
@@ -430,12 +473,17 @@ def walk_profilers(w):
                 w.call((path, *arguments, w.vramtrace, "run", "-q", "--force", "-o", w.folder / "t.vtr", "--", *job)).status)
 
 
-@step("others", 60, "programs that reach the driver by other ways than PyTorch's")
+@step("others", 90, "programs that reach the driver by other ways than PyTorch's")
 def walk_others(w):
     w.real_only()
     scripts = {
         "jax": "import jax.numpy as n; x = n.ones((4096, 4096)); print(float((x @ x)[0, 0]))",
         "cupy": "import cupy as n; x = n.ones((4096, 4096)); print(float((x @ x)[0, 0]))",
+        "bitsandbytes": "import torch, bitsandbytes as b; m = b.nn.Linear8bitLt(4096, 4096).cuda(); "
+                        "print(m(torch.ones(4, 4096, device='cuda').half()).shape, torch.ones(1 << 25, device='cuda')[0])",
+        "flash_attn": "import torch, flash_attn as f; q = torch.ones(8, 2048, 16, 64, device='cuda').half(); "
+                      "print(f.flash_attn_func(q, q, q).shape)",
+        "vllm": "import vllm; m = vllm.LLM('facebook/opt-125m', enforce_eager=True, load_format='dummy'); print('loaded')",
         "numba": "from numba import cuda; x = cuda.device_array((4096, 4096)); print(x.nbytes)",
     }
     for name, script in scripts.items():
@@ -460,7 +508,7 @@ print(json.dumps(facts if torch.version.cuda else {}))
 
 def learn(w):
     """What the machine is, for the report."""
-    w.step, w.ends_at = Step("machine", 120, "", None), time.monotonic() + 120
+    w.step, w.ends_at = Step("machine", LEARN_LIMIT_S, "", None), time.monotonic() + LEARN_LIMIT_S
     torch = w.call((sys.executable, "-c", FACTS))
     w.facts = json.loads(torch.stdout) if not torch.status else {}
     gpu = w.call((w.vramtrace, "gpu", "--json"))
@@ -513,6 +561,7 @@ def main():
     unknown = set(names) - {one.name for one in STEPS}
     if unknown:
         parser.error(f"no step '{min(unknown)}'; --list lists them")
+    assert LEARN_LIMIT_S + sum(one.limit_s for one in STEPS) <= TOTAL_LIMIT_S
     if options.list:
         for one in STEPS:
             print(f"{one.number:2} {one.name:10} {one.limit_s:4} s  {one.what}")
