@@ -398,7 +398,7 @@ def walk_overhead(w):
         "torch's recorder": lambda job: w.plain(*job, "torch"),
     }
     medians, longest = {name: [] for name in modes}, {name: [] for name in modes}
-    for _ in range(3):
+    for _ in range(1 if w.gpu else 3):
         for name, run in modes.items():
             done = run(w.torch(PROGRAMS / "steps.py"))
             if done.status:
