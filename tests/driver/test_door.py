@@ -2,7 +2,7 @@
 """Every entry point of hooks.def, asked of NVIDIA's own driver library by name, version and flags, ABI by ABI."""
 
 import doors
-from conftest import same_outcome
+from driver_runs import same_outcome
 
 
 def test_every_answer_is_the_recorders_own(driver, compiled, runs):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, CACHE, HERE, SETUP, TREE, same_outcome
+from driver_runs import BUILD, CACHE, HERE, SETUP, TREE, same_outcome
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import BUILD, same_outcome
+from driver_runs import BUILD, same_outcome
 
 RUNTIMES = {
     "11.8": "nvidia-cuda-runtime-cu11==11.8.89",

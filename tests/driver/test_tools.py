@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, device_nodes_as_before, same_outcome
+from driver_runs import BUILD, device_nodes_as_before, same_outcome
 
 CUPTI = {
     "11.8": "nvidia-cuda-cupti-cu11==11.8.87",
