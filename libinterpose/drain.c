@@ -144,11 +144,8 @@ static bool flush(void)
 		return give_up(err);
 	drain.pending = false;
 	nr = tfmt_merge_positions(drain.merge, &position);
-	for (uint32_t i = 0; i < nr; i++) {
-		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
-
-		__atomic_store_n(&r->tail, position[i], __ATOMIC_RELEASE);
-	}
+	for (uint32_t i = 0; i < nr; i++)
+		__atomic_store_n(&ip_recorder->ring[i]->tail, position[i], __ATOMIC_RELEASE);
 	__atomic_store_n(&s->definition_tail, drain.definition_position, __ATOMIC_RELEASE);
 	return flight_tend(&drain.flight, true) || give_up(TFMT_E_IO);
 }
@@ -234,7 +231,7 @@ static uint64_t count_rings(unsigned *spare)
 	*spare = 0;
 	drain.leaving = false;
 	for (uint32_t i = 0; i < s->nr_rings; i++) {
-		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
+		struct tfmt_ring *r = ip_recorder->ring[i];
 		/* In this order: the head of a ring that was left before it is read does not move any more. */
 		uint32_t owner = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
 		uint64_t used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
@@ -319,7 +316,7 @@ static void keep_away(void)
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < s->nr_rings; i++) {
-		struct tfmt_ring *r = (void *)(ip_recorder->base + s->ring_offset + (size_t)i * IP_RING_STRIDE);
+		struct tfmt_ring *r = ip_recorder->ring[i];
 		uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED), grown = head - drain.seen[i];
 
 		drain.seen[i] = head;
@@ -434,7 +431,8 @@ static bool open_trace(void)
 	if (drain.storage.kind == TFMT_STORAGE_TEMPORARY)
 		snprintf(h.ring_path, sizeof(h.ring_path), "%.511s", drain.storage.ring_path);
 	drain.view.base = drain.storage.base;
-	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES + IP_RING_MAX * IP_RING_STRIDE;
+	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES;
+	drain.view.ring = ip_recorder->ring;
 	ip_recorder->base = drain.storage.base;
 	ip_recorder->status = (struct tfmt_status *)drain.storage.base;
 	drain.has_counter = clock_has_counter();

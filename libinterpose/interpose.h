@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "clock.h"
 #include "driver_state.h"
@@ -141,7 +142,8 @@ struct ip_recorder {
 	_Atomic uint32_t state;
 	uint32_t pid;
 	uint32_t generation;                 /* of this process among its ancestors that recorded; pids can repeat */
-	uint8_t *base;                       /* the mapped ring file: status, definitions, rings */
+	uint8_t *base;                       /* the mapped ring file: status page, definitions */
+	struct tfmt_ring *ring[IP_RING_MAX]; /* its rings, as many as the status page counts */
 	struct tfmt_status *status;
 	_Atomic uint32_t open_lock, definition_lock, shape_lock, string_lock;
 	struct ip_strings *_Atomic strings;
@@ -281,6 +283,8 @@ void ip_simulation_listen(void);
 /* ---- memory and time (system.c) ---- */
 
 void *ip_map(size_t bytes);                /* zeroed anonymous memory, not inherited by fork; NULL on failure */
+/* mmap() of memory that is read and written, by the same rules; NULL on failure. */
+void *ip_map_file(size_t bytes, int flags, int fd, off_t offset);
 void ip_unmap(void *p, size_t bytes);
 uint64_t ip_now_ns(void);                  /* CLOCK_MONOTONIC */
 void ip_pause(uint64_t ns);                /* sleep, at most so long (less than a second) */

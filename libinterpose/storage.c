@@ -16,6 +16,7 @@
 #include "interpose.h"
 
 #define FIRST_RINGS 4u
+#define RING_GROUP 16u /* mapped at once, beyond the first ones */
 #define GENERATION_MAX 10000
 #define UNPUBLISHED ".new"
 #define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
@@ -169,20 +170,52 @@ static void leave_ring_file(struct storage *s)
 	s->ring_fd = s->ring_folder_fd = -1;
 }
 
+/* These bytes of the ring file, or as much plain memory; NULL if they cannot be had. Pages need not be whole. */
+static uint8_t *map_part(const struct storage *s, size_t from, size_t to)
+{
+	size_t before = from % (size_t)sysconf(_SC_PAGESIZE);
+	int flags = s->ring_fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+	uint8_t *p = ip_map_file(to - from + before, flags, s->ring_fd, s->ring_fd < 0 ? 0 : (off_t)(from - before));
+
+	return p ? p + before : NULL;
+}
+
+/* The next `nr` rings. */
+static bool map_group(struct storage *s, unsigned nr)
+{
+	uint8_t *p = map_part(s, ring_file_bytes(s->nr_mapped), ring_file_bytes(s->nr_mapped + nr));
+
+	for (unsigned i = 0; p && i < nr; i++)
+		ip_recorder->ring[s->nr_mapped + i] = (struct tfmt_ring *)(p + i * IP_RING_STRIDE);
+	s->nr_mapped += p ? nr : 0;
+	return p != NULL;
+}
+
 /*
- * All rings at once, also those that the file has yet to grow by: with many threads the kernel's lock on the address
- * space is what takes time, and threads that wait for a ring wait for us. Nobody touches a ring that status->nr_rings
- * does not count. Pages come when they are touched, or before, by storage_populate().
+ * At least so many rings. More at once, also such that the file has yet to grow by: with many threads the kernel's
+ * lock on the address space is what takes time, and threads that wait for a ring wait for us. Nobody touches a ring
+ * that status->nr_rings does not count. Pages come when they are touched, or before, by storage_populate().
  */
+static bool map_more_rings(struct storage *s, unsigned nr)
+{
+	unsigned missing = nr > s->nr_mapped ? nr - s->nr_mapped : 0;
+	unsigned left = IP_RING_MAX - s->nr_mapped, group = left < RING_GROUP ? left : RING_GROUP;
+
+	if (!missing || (missing <= group && map_group(s, group)))
+		return true;
+	return map_group(s, missing);
+}
+
+/* The first ones; in a crowded address space a single one. */
 static bool map_rings(struct storage *s)
 {
-	int flags = s->ring_fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-
-	s->base = mmap(NULL, ring_file_bytes(IP_RING_MAX), PROT_READ | PROT_WRITE, flags, s->ring_fd, 0);
-	if (s->base == MAP_FAILED)
-		return false;
-	madvise(s->base, ring_file_bytes(IP_RING_MAX), MADV_DONTFORK);
-	return true;
+	s->nr_mapped = 0;
+	s->base = map_part(s, 0, ring_file_bytes(0));
+	if (s->base && (map_group(s, FIRST_RINGS) || map_group(s, 1)))
+		return true;
+	if (s->base)
+		munmap(s->base, ring_file_bytes(0));
+	return false;
 }
 
 /* A ring file in this folder, under this name, mapped; false if it cannot be had there. */
@@ -216,7 +249,7 @@ static bool take_rings(struct storage *s, const char *dir, const char *name)
 	return map_rings(s);
 }
 
-static void status_init(struct tfmt_status *st, uint64_t start_ns)
+static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t start_ns)
 {
 	st->version = TFMT_VERSION;
 	st->pid = (uint32_t)getpid();
@@ -226,7 +259,7 @@ static void status_init(struct tfmt_status *st, uint64_t start_ns)
 	st->ring_offset = sizeof(*st) + IP_DEFINITION_BYTES;
 	st->ring_stride = IP_RING_STRIDE;
 	st->ring_capacity = IP_RING_CAPACITY;
-	st->nr_rings = FIRST_RINGS;
+	st->nr_rings = nr_rings;
 	__atomic_store_n(&st->magic, TFMT_RING_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -251,7 +284,7 @@ bool storage_open(struct storage *s, const char *output, const char *job, const 
 		storage_discard(s);
 		return false;
 	}
-	status_init((struct tfmt_status *)s->base, start_ns);
+	status_init((struct tfmt_status *)s->base, s->nr_mapped, start_ns);
 	return true;
 }
 
@@ -260,7 +293,8 @@ bool storage_add_rings(struct storage *s, unsigned nr)
 	struct tfmt_status *st = (struct tfmt_status *)s->base;
 	size_t from = ring_file_bytes(st->nr_rings), to = ring_file_bytes(st->nr_rings + nr);
 
-	if (nr > IP_RING_MAX - st->nr_rings || (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)))
+	if (nr > IP_RING_MAX - st->nr_rings || !map_more_rings(s, st->nr_rings + nr) ||
+	    (s->ring_fd >= 0 && !allocate(s->ring_fd, from, to)))
 		return false;
 	__atomic_store_n(&st->nr_rings, st->nr_rings + nr, __ATOMIC_RELEASE);
 	return true;
@@ -268,12 +302,15 @@ bool storage_add_rings(struct storage *s, unsigned nr)
 
 bool storage_populate(struct storage *s)
 {
-	size_t end = ring_file_bytes(((struct tfmt_status *)s->base)->nr_rings), left = end - s->populated_bytes;
+	size_t end = ring_file_bytes(((struct tfmt_status *)s->base)->nr_rings), head = ring_file_bytes(0);
+	size_t at = s->populated_bytes, ring = at < head ? 0 : (at - head) / IP_RING_STRIDE;
+	size_t from = at < head ? 0 : ring_file_bytes((unsigned)ring);
+	size_t left = (at < head ? head : from + IP_RING_STRIDE) - at;
 
-	if (!left)
+	if (at >= end)
 		return false;
 	left = left < POPULATE_BYTES ? left : POPULATE_BYTES;
-	madvise(s->base + s->populated_bytes, left, MADV_POPULATE_WRITE);
+	madvise((at < head ? s->base : (uint8_t *)ip_recorder->ring[ring]) + (at - from), left, MADV_POPULATE_WRITE);
 	s->populated_bytes += left;
 	return true;
 }

@@ -22,9 +22,10 @@ struct storage {
 	int folder_fd;              /* the recording's: the program may change directory or root, others move this */
 	char trace_name[NAME_MAX + 1]; /* in it; ends in .vtr.new until it is published */
 	char ring_path[PATH_MAX];   /* "" if anonymous */
-	uint8_t *base;              /* the mapping: room for IP_RING_MAX rings, nr_rings of them present */
+	uint8_t *base;              /* the status page and the definition ring */
+	unsigned nr_mapped;         /* rings, each at ip_recorder->ring[]; the ring file may have fewer yet */
 	enum tfmt_storage kind;
-	size_t populated_bytes;     /* of the mapping: these have their pages */
+	size_t populated_bytes;     /* of the ring file: these have their pages */
 };
 
 /*

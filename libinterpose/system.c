@@ -12,14 +12,28 @@
 
 #include "interpose.h"
 
-void *ip_map(size_t bytes)
+/*
+ * A program that locks all its memory, also what it has yet to map, means its own: pages of ours that are never used
+ * would be taken and locked. They are unlocked while nothing can be in them yet.
+ */
+void *ip_map_file(size_t bytes, int flags, int fd, off_t offset)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_NONE, flags, fd, offset);
 
 	if (p == MAP_FAILED)
 		return NULL;
+	munlock(p, bytes);
+	if (mprotect(p, bytes, PROT_READ | PROT_WRITE)) {
+		munmap(p, bytes);
+		return NULL;
+	}
 	madvise(p, bytes, MADV_DONTFORK);
 	return p;
+}
+
+void *ip_map(size_t bytes)
+{
+	return ip_map_file(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 void ip_unmap(void *p, size_t bytes)

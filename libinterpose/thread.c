@@ -78,8 +78,7 @@ static struct tfmt_ring *ring_find(void)
 	uint32_t nr = __atomic_load_n(&ip_recorder->status->nr_rings, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		struct tfmt_ring *r =
-			(void *)(ip_recorder->base + ip_recorder->status->ring_offset + (size_t)i * IP_RING_STRIDE);
+		struct tfmt_ring *r = ip_recorder->ring[i];
 		uint32_t owner = TFMT_RING_FREE;
 
 		if (__atomic_compare_exchange_n(&r->owner, &owner, TFMT_RING_TAKEN, false, __ATOMIC_ACQ_REL,

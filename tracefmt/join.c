@@ -49,7 +49,7 @@ static int map_file(const char *path, struct tfmt_ring_view *view)
 	close(fd);
 	if (base == MAP_FAILED)
 		return TFMT_E_DAMAGED;
-	*view = (struct tfmt_ring_view){ base, (size_t)st.st_size };
+	*view = (struct tfmt_ring_view){ .base = base, .bytes = (size_t)st.st_size };
 	return 0;
 }
 

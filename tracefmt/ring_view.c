@@ -40,6 +40,8 @@ int tfmt_view_geometry(const struct tfmt_ring_view *view, struct tfmt_geometry *
 const struct tfmt_ring *tfmt_view_ring(const struct tfmt_ring_view *view, const struct tfmt_geometry *g,
 				       uint32_t i)
 {
+	if (view->ring)
+		return view->ring[i];
 	if (view->bytes < g->ring_offset || (view->bytes - g->ring_offset) / g->ring_stride <= i)
 		return NULL;
 	return (const struct tfmt_ring *)(view->base + g->ring_offset + i * g->ring_stride);

@@ -459,7 +459,8 @@ struct tfmt_definition_entry {
  */
 struct tfmt_ring_view {
 	uint8_t *base;
-	size_t bytes; /* mapped; rings beyond it are not looked at */
+	size_t bytes; /* mapped there; rings beyond it are not looked at */
+	struct tfmt_ring *const *ring; /* where each of the status page's nr_rings is mapped; NULL: all at base, in order */
 };
 
 /*
