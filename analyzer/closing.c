@@ -17,10 +17,12 @@
 #include "analyzer/obstacle.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/witnesses.h"
 #include "tracefmt/tracefmt.h"
 
 #define DEVICES_SHOWN 4 /* with three holders and the other lines: at most twelve */
 #define HOLDERS_SHOWN 3
+#define REASONS_SHOWN 3
 
 /* ---- completing the traces ------------------------------------------------------------------- */
 
@@ -244,15 +246,55 @@ static const char *end_text(char *buf, size_t size, const struct launch_end *end
 	return buf;
 }
 
-/* That the recorder could not write is said even to those who want it quiet: they expect a recording. */
+/* Those who could not record, in no more lines than fit. Said even to those who want it quiet: they expect a recording. */
+static bool reasons(void)
+{
+	char text[UNRECORDED_TEXT_MAX];
+	struct unrecorded u;
+	size_t nr = 0;
+
+	for (size_t at = 0; witnesses_next(&u, &at); nr++)
+		if (nr < REASONS_SHOWN)
+			message_warn("%s", unrecorded_text(text, &u));
+	if (nr > REASONS_SHOWN)
+		message_warn("... and %zu more processes did not record", nr - REASONS_SHOWN);
+	return nr > 0;
+}
+
+/* Silence is a claim: it is made only where no hook saw anything. */
 static void nothing_recorded(const struct output *output, bool quiet)
 {
 	int err = obstacle_left(output);
+	size_t nr = witnesses_nr();
+
+	bool is_said = reasons();
 
 	if (err)
 		message_warn("nothing recorded: cannot write '%s': %s", output->path, strerror(err));
+	else if (is_said)
+		message_warn("nothing recorded");
+	else if (nr)
+		message_warn("nothing recorded: %zu process%s used GPU memory, and no trace of that is left in '%s'; was it "
+			     "removed?",
+			     nr, nr == 1 ? "" : "es", output->path);
 	else if (!quiet)
 		message_info("nothing recorded: no use of GPU memory was seen");
+}
+
+static void count_trace(const char *path, void *context)
+{
+	(void)path;
+	++*(size_t *)context;
+}
+
+/* The folder of this job, if a trace is in it. */
+static bool find_traces(const struct output *output, char dir[static PATH_MAX])
+{
+	size_t nr = 0;
+
+	if (output_find(output, dir))
+		output_each_trace(dir, count_trace, &nr);
+	return nr > 0;
 }
 
 void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,
@@ -262,7 +304,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 	struct sealing sealing = { .end = end, .quiet = quiet };
 	struct model m = MODEL_INIT;
 	char dir[PATH_MAX], how[96];
-	bool found = output_find(output, dir);
+	bool found = find_traces(output, dir);
 
 	if (found) {
 		output_each_trace(dir, find_own, &sealing);
@@ -271,6 +313,8 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 			message_warn("run %u is not compared: out of memory", number);
 		generation_set_largest_run(dir, r->largest);
 	}
+	reasons();
+	witnesses_empty();
 	if (!quiet)
 		message_info("run %u: %s%s", number, end_text(how, sizeof(how), end),
 			     found ? "" : "; nothing recorded");
@@ -304,7 +348,7 @@ bool closing_find(const struct output *output, const struct launch_end *end, cha
 {
 	struct sealing sealing = { .end = end };
 
-	if (!output_find(output, path))
+	if (!find_traces(output, path))
 		return false;
 	output_each_trace(path, find_own, &sealing);
 	if (sealing.own_trace[0] && job_is_shared())
@@ -323,10 +367,11 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	struct stat st;
 	uint64_t bytes;
 
-	if (!output_find(output, dir)) {
+	if (!find_traces(output, dir)) {
 		nothing_recorded(output, quiet);
 		return;
 	}
+	reasons();
 	output_each_trace(dir, find_own, &sealing);
 	output_each_trace(dir, seal, &sealing);
 	if (quiet)

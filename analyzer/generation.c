@@ -11,6 +11,7 @@
 
 #include "analyzer/hostmemory.h"
 #include "analyzer/jobid.h"
+#include "analyzer/unrecorded.h"
 
 static bool ends_with(const char *name, const char *suffix)
 {
@@ -38,7 +39,7 @@ bool generation_is_trace(const char *name)
 bool generation_is_file(const char *name)
 {
 	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") ||
-	       hostmemory_is_note(name) || !strcmp(name, "job") || !strcmp(name, "largest");
+	       hostmemory_is_note(name) || unrecorded_is_file(name) || !strcmp(name, "job") || !strcmp(name, "largest");
 }
 
 int generation_join(char out[static PATH_MAX], const char *dir, const char *name)

@@ -322,7 +322,7 @@ static int add_devices(struct model *m, struct model_process *p)
 
 static int add_up(struct model *m)
 {
-	m->complete = !m->nr_unreadable;
+	m->complete = !m->nr_unreadable && !m->recording.nr_unrecorded;
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		struct model_process *p = &m->process[i];
 

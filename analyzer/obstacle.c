@@ -162,6 +162,45 @@ static int clear_directory(const struct output *o, DIR *d, bool force, bool is_i
 	return 0;
 }
 
+/*
+ * What is made in the folder, as its owner and its mode are on that file system: a server may know us by another
+ * number, and some have no modes. False if nothing can be made.
+ */
+static bool probe(DIR *d, struct stat *made)
+{
+	char name[64];
+	bool known;
+	int fd;
+
+	snprintf(name, sizeof(name), "owner.%d.vtr.new", (int)getpid());
+	fd = openat(dirfd(d), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	known = fd >= 0 && !fstat(fd, made);
+	if (fd >= 0) {
+		close(fd);
+		unlinkat(dirfd(d), name, 0);
+	}
+	return known;
+}
+
+/* The recorder takes no folder that others own or may write into: they could put another trace in a trace's place. */
+static int check_owner(const struct output *o, DIR *d)
+{
+	static const mode_t others = S_IWGRP | S_IWOTH;
+	struct stat st, made;
+
+	if (fstat(dirfd(d), &st) || (st.st_uid == geteuid() && !(st.st_mode & others)) || !probe(d, &made))
+		return 0;
+	if (st.st_uid != made.st_uid)
+		return in_the_way(true, "'%s' belongs to user %u, not to user %u: what is recorded there could be "
+				  "replaced; choose another output with '-o'", o->path, (unsigned)st.st_uid,
+				  (unsigned)made.st_uid);
+	if (st.st_mode & ~made.st_mode & others)
+		return in_the_way(true, "others may write into '%s' (mode %04o): what is recorded there could be replaced; "
+				  "'chmod go-w' it, or choose another output with '-o'", o->path,
+				  (unsigned)st.st_mode & 07777);
+	return 0;
+}
+
 /* The folder that will hold the recording must exist and let us write. */
 static int check_parent(const struct output *o)
 {
@@ -207,7 +246,9 @@ int obstacle_clear(const struct output *o, bool force, bool is_interactive)
 	if (access(o->path, W_OK | X_OK) || !(d = opendir(o->path)))
 		return in_the_way(true, "cannot write '%s': %s; choose another output with '-o'", o->path,
 				  strerror(errno));
-	status = clear_directory(o, d, force, is_interactive);
+	status = check_owner(o, d);
+	if (!status)
+		status = clear_directory(o, d, force, is_interactive);
 	closedir(d);
 	return status;
 }

@@ -226,7 +226,7 @@ static int find_traces(struct recording *r)
 
 int recording_open(struct recording *r, const char *path, char *why, size_t size)
 {
-	char own[PATH_MAX];
+	char own[PATH_MAX], text[UNRECORDED_TEXT_MAX];
 	struct stat st;
 	int err;
 
@@ -248,6 +248,10 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 	}
 	if (err)
 		return failed(why, size, "cannot open '%s': %s", path, strerror(err));
+	if (r->folder)
+		r->nr_unrecorded = unrecorded_read(&r->unrecorded, r->folder);
+	if (!r->nr_traces && r->nr_unrecorded)
+		return failed(why, size, "'%s' holds no trace: %s", path, unrecorded_text(text, r->unrecorded));
 	if (!r->nr_traces)
 		return failed(why, size,
 			      "'%s' holds no trace; give a recording made by 'vramtrace run' (NAME.vtr) or "
@@ -271,6 +275,7 @@ void recording_release(struct recording *r)
 	free(r->trace);
 	free(r->run);
 	free(r->run_number);
+	free(r->unrecorded);
 	free(r->folder);
 	free(r->path);
 	*r = (struct recording){ 0 };

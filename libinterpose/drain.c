@@ -8,7 +8,6 @@
  */
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "cupti.h"
 #include "env.h"
 #include "flight.h"
@@ -29,6 +29,7 @@
 #include "lifecycle.h"
 #include "modules.h"
 #include "place.h"
+#include "reason.h"
 #include "sourcefiles.h"
 #include "storage.h"
 
@@ -75,25 +76,8 @@ static struct {
 	bool main_went_first; /* and threads of the program went on */
 	bool is_left_alone;
 	int status; /* of the process, when it has left the drain alone */
+	int alone_errno; /* why there is no drain: the trace is only begun; 0 = there is one */
 } drain;
-
-/*
- * Our own descriptors, and none of the program's: it may close, reuse and count its own as it likes. False where
- * the system forbids that (an old kernel under a strict seccomp filter): then there is nowhere safe to write.
- */
-static bool unshare_descriptors(void)
-{
-	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE)) {
-		if (unshare(CLONE_FILES))
-			return false;
-		for (int fd = 0, max = (int)sysconf(_SC_OPEN_MAX); fd < max && fd < 65536; fd++)
-			close(fd);
-	}
-	/* No trace file may ever be descriptor 0, 1 or 2. */
-	for (int fd = 0; fd < 3; fd++)
-		(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
-	return true;
-}
 
 /* Recording ends early: the program goes on, the status page says when and why. */
 static void stop(int err)
@@ -356,7 +340,7 @@ static bool is_left_alone(void)
 {
 	if (!ip_has_main_ended(UINT_MAX))
 		return false;
-	drain.is_left_alone = ip_has_main_ended(1);
+	drain.is_left_alone = ip_has_main_ended(atomic_load(&ip_recorder->nr_threads));
 	if (drain.is_left_alone && !drain.main_went_first)
 		drain.status = main_status();
 	drain.main_went_first = true;
@@ -374,6 +358,7 @@ static void run(void)
 		uint32_t request = atomic_load_explicit(&ip_recorder->drain_request, memory_order_acquire);
 		uint64_t now;
 
+		apart_follow_user();
 		keep_away();
 		if (drain.has_counter)
 			clock_measure(&drain.clock);
@@ -419,14 +404,29 @@ static void finish(void)
 	storage_drop_ring_file(&drain.storage);
 }
 
-static bool open_trace(void)
+/* Without a drain, what fits into the rings is all that there will be. */
+static void note_alone(void)
+{
+	char note[192];
+
+	if (!drain.alone_errno)
+		return;
+	snprintf(note, sizeof(note), "no thread to write with (errno %d): only the first %u events of each thread are kept",
+		 drain.alone_errno, IP_RING_CAPACITY);
+	info_put(drain.writer, "note", note);
+}
+
+static enum tfmt_why open_trace(void)
 {
 	struct tfmt_header h = { 0 };
+	enum tfmt_why why;
+	int err;
 
 	info_header(&h);
 	h.image_start_ns = ip_image_start_ns();
-	if (!storage_open(&drain.storage, ip_env.output, ip_env.job, ip_env.host, h.image_start_ns))
-		return false;
+	why = storage_open(&drain.storage, ip_env.output, ip_env.job, ip_env.host, h.image_start_ns);
+	if (why)
+		return why;
 	h.storage = (uint8_t)drain.storage.kind;
 	if (drain.storage.kind == TFMT_STORAGE_TEMPORARY)
 		snprintf(h.ring_path, sizeof(h.ring_path), "%.511s", drain.storage.ring_path);
@@ -440,34 +440,44 @@ static bool open_trace(void)
 		;
 	drain.definition_position = 0;
 	drain.last_clock_ns = drain.last_flush_ns = ip_now_ns();
+	errno = 0;
 	if (tfmt_merge_open(&drain.merge, &drain.view, NULL, NULL, 0) ||
 	    tfmt_writer_open(&drain.writer, drain.storage.trace_fd, &h, LEVEL_AT_EASE))
 		goto fail;
 	info_begin(drain.writer, drain.storage.kind);
+	note_alone();
 	flight_begin(&drain.flight, &drain.storage, drain.writer);
 	modules_scan(drain.writer);
 	info_update(drain.writer);
 	drain.pending = true;
-	if (flush() && storage_publish(&drain.storage))
-		return true;
+	if (!flush())
+		errno = ip_recorder->status->stop_errno;
+	else if (storage_publish(&drain.storage))
+		return TFMT_WHY_NONE;
 fail:
+	err = errno;
 	storage_discard(&drain.storage);
-	return false;
+	errno = err;
+	return err ? TFMT_WHY_TRACE : TFMT_WHY_MEMORY;
 }
 
-static void *drain_main(void *arg)
+/* From OPENING to RECORDING, or to OFF with a reason. */
+static void begin(void)
 {
-	bool private;
+	enum tfmt_why why = open_trace();
 
-	(void)arg;
-	prctl(PR_SET_NAME, "vramtrace-drain");
-	private = unshare_descriptors();
-	while (ip_state() < IP_OPENING && !is_left_alone())
-		ip_futex_wait(&ip_recorder->drain_request, 0, NAP_MAX_NS);
-	if (ip_state() == IP_OPENING) {
-		atomic_store(&ip_recorder->state, private && open_trace() ? IP_RECORDING : IP_OFF);
-		ip_futex_wake(&ip_recorder->state);
+	if (why) {
+		ip_reason_tell(why, errno);
+		ip_reason_count(atomic_exchange(&ip_recorder->lost_before_open, 0));
 	}
+	atomic_store(&ip_recorder->state, why ? IP_OFF : IP_RECORDING);
+	ip_futex_wake(&ip_recorder->state);
+}
+
+/* With descriptors of our own, until the process ends. */
+static void serve(void)
+{
+	begin();
 	if (ip_state() == IP_RECORDING || ip_state() == IP_CLOSED) {
 		run();
 		/* The lock on the trace says that the process lives; it ends with this thread. */
@@ -475,21 +485,48 @@ static void *drain_main(void *arg)
 			ip_futex_wait(&ip_recorder->state, IP_STOPPED, NAP_MAX_NS);
 		finish();
 	}
+	if (!drain.is_left_alone)
+		storage_close(&drain.storage);
+}
+
+/*
+ * There is nobody to write: the trace is begun here, among the program's descriptors, and those are closed at once.
+ * All events stay in the rings, where readers find them; more than a ring holds are lost, and counted.
+ */
+static void begin_alone(int err)
+{
+	drain.alone_errno = err;
+	begin();
+	storage_close(&drain.storage);
+	atomic_store(&ip_recorder->rings_exhausted, true);
+	atomic_store(&ip_recorder->nr_threads, 0);
+	atomic_store(&ip_recorder->drain_finished, 1);
+}
+
+static void *drain_main(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_NAME, "vramtrace-drain");
+	if (!apart_serve(serve)) {
+		begin_alone(errno);
+		return NULL;
+	}
 	if (drain.is_left_alone)
 		syscall(SYS_exit, drain.status);
-	storage_close(&drain.storage);
+	atomic_store(&ip_recorder->nr_threads, 0);
 	atomic_store(&ip_recorder->drain_finished, 1);
 	ip_futex_wake(&ip_recorder->drain_finished);
 	return NULL;
 }
 
-bool ip_drain_start(void)
+void ip_drain_start(void)
 {
 	sigset_t all, old;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int err;
 
+	atomic_store(&ip_recorder->nr_threads, 1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -498,10 +535,11 @@ bool ip_drain_start(void)
 	err = pthread_create(&thread, &attr, drain_main, NULL);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return !err;
+	if (err)
+		begin_alone(err);
 }
 
-void ip_drain_ready(void)
+void ip_drain_wake(void)
 {
 	atomic_fetch_add(&ip_recorder->drain_request, 1);
 	ip_futex_wake(&ip_recorder->drain_request);

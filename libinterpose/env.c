@@ -2,6 +2,7 @@
 /* Settings from the environment and the launcher's facts; see env.h. */
 #include "env.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,14 @@
 
 #include "filter.h"
 #include "interpose.h"
+#include "reason.h"
 
 struct ip_env ip_env;
+
+/* Of a program's arguments, as many as are looked at where main() has not got them yet. */
+#define ARGUMENTS_MAX 16383u
+#define ARGUMENT_TEXT_BYTES (2u << 20)
+#define ARGUMENT_BYTES (ARGUMENT_TEXT_BYTES + (ARGUMENTS_MAX + 1) * sizeof(char *))
 
 extern char **environ;
 
@@ -304,6 +311,32 @@ bool ip_env_is_chosen(void)
 	return !filter || ip_filter_admits(filter, names, sizeof(names) / sizeof(names[0]));
 }
 
+char **ip_env_arguments(int *argc)
+{
+	static char *none[1];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	size_t used = 0, nr = 0;
+	ssize_t n = 0;
+	char **argv, *text;
+
+	*argc = 0;
+	argv = mmap(NULL, ARGUMENT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (argv == MAP_FAILED) {
+		argv = none;
+	} else if (fd >= 0) {
+		text = (char *)(argv + ARGUMENTS_MAX + 1);
+		while (used < ARGUMENT_TEXT_BYTES - 1 &&
+		       (n = read(fd, text + used, ARGUMENT_TEXT_BYTES - 1 - used)) > 0)
+			used += (size_t)n;
+		for (char *at = text; at < text + used && nr < ARGUMENTS_MAX; at += strlen(at) + 1)
+			argv[nr++] = at;
+	}
+	if (fd >= 0)
+		close(fd);
+	*argc = (int)nr;
+	return argv;
+}
+
 void ip_env_init(int argc, char **argv)
 {
 	static const char *const rank[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", NULL };
@@ -312,7 +345,7 @@ void ip_env_init(int argc, char **argv)
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
 	static const char *const ranks_run[] = { "SIMGPU_RANKS", NULL };
 	char name[2 * PATH_MAX];
-	const char *temporary = getenv("TMPDIR");
+	const char *temporary = getenv("TMPDIR"), *witness = getenv("VRAMTRACE_WITNESS");
 	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
 
 	ip_env.exe[n > 0 ? n : 0] = 0;
@@ -335,6 +368,7 @@ void ip_env_init(int argc, char **argv)
 	choose_samples();
 	ip_env.keep_bytes = ip_env_size("VRAMTRACE_KEEP", IP_KEEP_LEAST);
 	ip_env.keep_steps = ip_env_number("VRAMTRACE_KEEP_STEPS", UINT32_MAX);
+	ip_reason_init(witness ? witness : "");
 	choose_job();
 	choose_output();
 	ip_env_export("VRAMTRACE_JOB", ip_env.job);

@@ -49,6 +49,11 @@ extern struct ip_env ip_env;
 void ip_env_init(int argc, char **argv);
 
 /*
+ * The program's arguments, for a call before main() has them: as the kernel keeps them. Not NULL; *argc may be 0.
+ */
+char **ip_env_arguments(int *argc);
+
+/*
  * What PyTorch's allocator is told. Programs set that themselves, too, before they first use the device. For a thread
  * that is calling CUDA, not for the drain: PyTorch reads the same variables on its way there, so a setenv() of another
  * thread is in nobody's way that was not in PyTorch's.

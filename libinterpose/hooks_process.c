@@ -80,7 +80,7 @@ static void *be_last_thread(void *arg)
 {
 	const sigset_t *signals = arg;
 
-	while (!ip_has_main_ended(1u + !atomic_load(&ip_recorder->drain_finished)))
+	while (!ip_has_main_ended(1u + atomic_load(&ip_recorder->nr_threads)))
 		ip_pause(LAST_PAUSE_NS);
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 	exit(0);
@@ -90,16 +90,13 @@ static void *be_last_thread(void *arg)
  * When a program's last thread ends, be it main's, glibc calls exit(0); but it counts the drain's, which does not end
  * before that. So there is one more thread once main has left, which sees that it would be the last, and does it.
  */
-static void main_leaves(void)
+void ip_process_end_last(void)
 {
 	static sigset_t signals;
-	uint32_t state = ip_state();
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all;
 
-	if (syscall(SYS_gettid) != getpid() || state == IP_IDLE || state == IP_OFF)
-		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &signals);
 	pthread_attr_init(&attr);
@@ -107,6 +104,16 @@ static void main_leaves(void)
 	pthread_create(&thread, &attr, be_last_thread, &signals);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+}
+
+/* A drain that starts later sees to it then. */
+static void main_leaves(void)
+{
+	if (syscall(SYS_gettid) != getpid())
+		return;
+	atomic_store(&ip_recorder->main_has_left, true);
+	if (atomic_load(&ip_recorder->nr_threads))
+		ip_process_end_last();
 }
 
 IP_EXPORT void pthread_exit(void *result)

@@ -7,8 +7,9 @@
  * program locks, takes the GIL or prints. What cannot be recorded is counted in the status page.
  *
  * Life of the recorder in one process (enum ip_state, in memory that a fork child finds zeroed):
- *   IDLE -> PREPARED   first successful cuInit, outside any allocator lock: libraries, drain thread
- *   -> RECORDING       first successful allocation: the drain has opened trace and rings
+ *   UNBORN             before the constructor; whichever hook needs more than that does what the constructor does
+ *   IDLE -> PREPARED   first successful cuInit, outside any allocator lock: libraries
+ *   -> RECORDING       first context or allocation: there is a drain thread, and it has opened trace and rings
  *   -> STOPPED         a write failed; the program goes on, the status page says why
  *   -> CLOSED          the process ends; the trace is complete
  *   OFF                nothing can or may be recorded
@@ -40,7 +41,8 @@
 #define IP_WAIT_NS 20000000ull              /* the longest a hook waits for the drain, but a thread's first */
 #define IP_STUCK_NS 500000000ull            /* a drain that has not moved for so long is not waited for */
 
-enum ip_state { IP_IDLE = 0, IP_PREPARING, IP_PREPARED, IP_OPENING, IP_RECORDING, IP_STOPPED, IP_CLOSED, IP_OFF };
+enum ip_state { IP_IDLE = 0, IP_PREPARING, IP_PREPARED, IP_OPENING, IP_RECORDING, IP_STOPPED, IP_CLOSED, IP_OFF,
+		IP_UNBORN };
 
 struct autograd_table;
 struct callstack;
@@ -137,6 +139,15 @@ struct ip_order {
 	_Alignas(IP_CACHE_LINE) uint64_t next;
 };
 
+/* Why this process does not record, and what that has cost: reason.h. */
+struct ip_reason {
+	_Atomic bool is_seen;
+	_Atomic uint32_t why; /* enum tfmt_why */
+	int error;            /* an errno, 0 = none */
+	_Atomic uint64_t unrecorded;
+	struct tfmt_witness *_Atomic witness; /* this process's entry in the page of `run`, or NULL */
+};
+
 /* All mutable state of the recorder; one MADV_WIPEONFORK mapping, so a fork child starts at IDLE. */
 struct ip_recorder {
 	_Atomic uint32_t state;
@@ -145,7 +156,7 @@ struct ip_recorder {
 	uint8_t *base;                       /* the mapped ring file: status page, definitions */
 	struct tfmt_ring *ring[IP_RING_MAX]; /* its rings, as many as the status page counts */
 	struct tfmt_status *status;
-	_Atomic uint32_t open_lock, definition_lock, shape_lock, string_lock;
+	_Atomic uint32_t definition_lock, shape_lock, string_lock;
 	struct ip_strings *_Atomic strings;
 	_Atomic uint32_t nvtx_lock;
 	struct nvtx_process *_Atomic nvtx;
@@ -165,6 +176,9 @@ struct ip_recorder {
 	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
 	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
 	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */
+	_Atomic uint32_t nr_threads;         /* of ours: the drain, and what waits for it */
+	_Atomic bool main_has_left;          /* by pthread_exit(); the process goes on */
+	struct ip_reason reason;
 	uint64_t definition_stuck;           /* definition_tail + 1 at the last wait without room; under the lock */
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES]; /* driver_query.c */
 	_Atomic bool library_unloaded;       /* another may lie in its place: the modules are to be looked at again */
@@ -180,7 +194,7 @@ struct ip_recorder {
 	struct ip_order tensor_order[TFMT_NR_DEVICES]; /* each under its device allocator's mutex */
 };
 
-extern struct ip_recorder *ip_recorder; /* set by the constructor, never NULL afterwards */
+extern struct ip_recorder *ip_recorder; /* never NULL */
 
 static inline uint32_t ip_state(void)
 {
@@ -189,8 +203,14 @@ static inline uint32_t ip_state(void)
 
 /* ---- lifecycle.c ---- */
 
-/* After a successful cuInit. Not under an allocator's lock: may load libraries and start the drain. */
+/* After a successful cuInit. Not under an allocator's lock: may load libraries. Starts no thread. */
 void ip_prepare(void);
+
+/*
+ * Before what a hook does for a process that does not record: libraries' initialisers call CUDA before our constructor
+ * has run. True unless nothing can or may be recorded.
+ */
+bool ip_is_on(void);
 
 /* Before the first event: true when events can be recorded. Waits for the drain to open the trace. */
 bool ip_begin(void);
@@ -301,8 +321,12 @@ void ip_unlock(_Atomic uint32_t *word);
 
 /* ---- drain.c ---- */
 
-bool ip_drain_start(void);                 /* the thread; true when it runs */
-void ip_drain_ready(void);                 /* have it open the trace */
+/*
+ * Start the thread, which opens the trace; the state goes from OPENING to RECORDING or OFF. Where there is no thread to be
+ * had, this one opens it, and what the rings hold is left to the readers.
+ */
+void ip_drain_start(void);
+void ip_drain_wake(void);                  /* have it look whether the process ends */
 
 /* ---- driver_query.c ---- */
 

@@ -19,6 +19,7 @@
 #include "interpose.h"
 #include "lookup.h"
 #include "nvtx.h"
+#include "reason.h"
 #include "resolve.h"
 #include "samples.h"
 
@@ -27,9 +28,10 @@
 #define HOLD_NS 2500000000ull   /* the longest that other threads wait for the process's end */
 #define HOLD_PAUSE_NS 5000000u
 
-/* Before the constructor has run (another library's constructor calls CUDA) nothing can be recorded. */
-static struct ip_recorder before_constructor = { .state = IP_OFF };
+/* Before the constructor has run (another library's constructor calls CUDA), and where nothing may be recorded. */
+static struct ip_recorder before_constructor = { .state = IP_UNBORN };
 struct ip_recorder *ip_recorder = &before_constructor;
+static _Atomic uint32_t birth_lock;
 
 static uint64_t image_start_ns;
 static uint32_t image_pid;
@@ -75,27 +77,60 @@ static bool is_preloaded(void)
 	return false;
 }
 
-/* The C library hands constructors what it hands main(). */
-static __attribute__((constructor)) void constructor(int argc, char **argv)
+/* The recorder's state, and all that a program finds changed: its environment, and what runs at its end. */
+static struct ip_recorder *recorder_new(int argc, char **argv)
 {
 	struct ip_recorder *r;
 
 	if (getauxval(AT_SECURE) || !is_preloaded())
-		return;
+		return NULL;
 	ip_process_init();
 	ip_env_init(argc, argv);
 	if (!ip_env_is_chosen())
-		return;
+		return NULL;
 	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r == MAP_FAILED || madvise(r, sizeof(*r), MADV_WIPEONFORK))
-		return;
+	if (r == MAP_FAILED || madvise(r, sizeof(*r), MADV_WIPEONFORK)) {
+		before_constructor.reason.error = errno;
+		before_constructor.reason.why = TFMT_WHY_MEMORY;
+		return NULL;
+	}
 	image_start_ns = realtime_ns();
 	image_pid = (uint32_t)getpid();
 	ip_thread_init();
 	callstack_init();
 	nvtx_init();
 	on_exit(at_exit, NULL);
-	ip_recorder = r;
+	return r;
+}
+
+/* Once, whichever thread comes first. The arguments are those of main(), or NULL: then the kernel is asked for them. */
+static void be_born(int argc, char **argv)
+{
+	struct ip_recorder *r;
+
+	ip_lock(&birth_lock);
+	if (ip_recorder == &before_constructor && ip_state() == IP_UNBORN) {
+		atomic_store(&before_constructor.state, IP_OFF); /* a call from within sees no recorder */
+		if (!argv)
+			argv = ip_env_arguments(&argc);
+		r = recorder_new(argc, argv);
+		if (r)
+			__atomic_store_n(&ip_recorder, r, __ATOMIC_RELEASE);
+	}
+	ip_unlock(&birth_lock);
+}
+
+/* The C library hands constructors what it hands main(). */
+static __attribute__((constructor)) void constructor(int argc, char **argv)
+{
+	be_born(argc, argv);
+}
+
+bool ip_is_on(void)
+{
+	if (ip_state() == IP_UNBORN)
+		be_born(0, NULL);
+	return ip_state() != IP_OFF;
 }
 
 void ip_prepare(void)
@@ -103,7 +138,8 @@ void ip_prepare(void)
 	uint32_t idle = IP_IDLE;
 	bool is_kept;
 
-	if (ip_state() != IP_IDLE || !atomic_compare_exchange_strong(&ip_recorder->state, &idle, IP_PREPARING))
+	if (!ip_is_on() || ip_state() != IP_IDLE ||
+	    !atomic_compare_exchange_strong(&ip_recorder->state, &idle, IP_PREPARING))
 		return;
 	ip_recorder->pid = (uint32_t)getpid();
 	ip_recorder->generation = ++nr_generations;
@@ -116,25 +152,25 @@ void ip_prepare(void)
 	ip_cupti_start();
 	ip_dlerror_give_back(is_kept);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-	/* The drain looks at the state first thing: it must find PREPARED or later. */
 	atomic_store(&ip_recorder->state, IP_PREPARED);
-	if (!ip_drain_start())
-		atomic_store(&ip_recorder->state, IP_OFF);
 	ip_futex_wake(&ip_recorder->state);
 }
 
-/* The first one that comes has the trace opened. Before the drain looks at what the trace says first, it is known. */
+/*
+ * The first one that comes has the trace opened. Not before: a program that has only asked for the number of devices
+ * has no more threads than without us when it forks.
+ */
 static void open_trace(void)
 {
 	uint32_t prepared = IP_PREPARED;
 
-	ip_lock(&ip_recorder->open_lock);
-	if (ip_state() == IP_PREPARED) {
-		ip_env_read_allocator();
-		if (atomic_compare_exchange_strong(&ip_recorder->state, &prepared, IP_OPENING))
-			ip_drain_ready();
-	}
-	ip_unlock(&ip_recorder->open_lock);
+	if (!atomic_compare_exchange_strong(&ip_recorder->state, &prepared, IP_OPENING))
+		return;
+	ip_reason_see();
+	ip_env_read_allocator();
+	ip_drain_start();
+	if (atomic_load(&ip_recorder->main_has_left))
+		ip_process_end_last();
 }
 
 /* The first allocation: have the drain open the trace, and wait for it, as others do; not after a wait in vain. */
@@ -162,6 +198,8 @@ bool ip_begin(void)
 {
 	uint32_t state = ip_state();
 
+	if (state == IP_UNBORN && ip_is_on())
+		state = ip_state();
 	if (state != IP_RECORDING && (state > IP_RECORDING || !begin()))
 		return false;
 	if (!atomic_load_explicit(&ip_recorder->listening, memory_order_relaxed))
@@ -200,7 +238,7 @@ static void close_recording(void)
 	atomic_compare_exchange_strong(&ip_recorder->state, &recording, IP_CLOSED);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	atomic_store(&ip_recorder->finish, 1);
-	ip_drain_ready();
+	ip_drain_wake();
 }
 
 void ip_hold(void)
@@ -213,11 +251,26 @@ void ip_hold(void)
 		ip_pause(HOLD_PAUSE_NS);
 }
 
+/* Of a process that ends without having recorded what it did. */
+static void leave_reason(void)
+{
+	uint32_t state = ip_state();
+
+	if ((state != IP_OPENING && state != IP_STOPPED && state != IP_OFF) || !is_this_process())
+		return;
+	if (state == IP_OPENING) {
+		ip_reason_tell(TFMT_WHY_SLOW, 0);
+		ip_reason_count(atomic_exchange(&ip_recorder->lost_before_open, 0));
+	}
+	ip_reason_leave();
+}
+
 void ip_finish(enum tfmt_end end, int status)
 {
 	uint64_t until = ip_now_ns() + FINISH_NS;
 
 	ip_note_end((int)end, status);
+	leave_reason();
 	if ((ip_state() != IP_RECORDING && ip_state() != IP_CLOSED) || !is_this_process())
 		return;
 	close_recording();

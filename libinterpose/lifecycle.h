@@ -12,6 +12,9 @@ uint64_t ip_image_start_ns(void);
 /* Find the real functions of hooks_process.c, once: those wrappers run in vfork children and signal handlers. */
 void ip_process_init(void);
 
+/* Main's thread has left: a thread of ours ends the process when no other of the program's is left. */
+void ip_process_end_last(void);
+
 /* Note how the process is about to end without ending the recording (abort, exec): one store, undone by OPEN. */
 void ip_note_end(int end, int status);
 

@@ -86,7 +86,7 @@ const char *nvtx_support(void)
 static void *other_symbol(const char *name)
 {
 	/* Not preloaded, we are here because the variable that names us was inherited: so was the other one. */
-	const char *path = ip_state() == IP_OFF ? getenv(OTHER_VARIABLE) : other;
+	const char *path = ip_is_on() ? other : secure_getenv(OTHER_VARIABLE);
 	void *handle = path && *path && !is_ours(path) ? dlopen(path, RTLD_LAZY) : NULL;
 
 	return handle ? dlsym(handle, name) : NULL;
@@ -179,7 +179,7 @@ static int inject(nvtx_get_table get, const char *entry)
 	bool core, core2;
 	initialize init;
 
-	if (ip_state() == IP_OFF) {
+	if (!ip_is_on()) {
 		init = (initialize)other_symbol(entry);
 		return init ? init(get) : 0;
 	}
@@ -218,7 +218,7 @@ IP_EXPORT int InitializeInjectionNvtx(nvtx_get_table get)
 IP_EXPORT int InitializeInjectionNvtxExtension(void *module)
 {
 	int saved = errno, (*init)(void *) = (int (*)(void *))other_symbol("InitializeInjectionNvtxExtension");
-	int result = init ? init(module) : ip_state() != IP_OFF || other_symbol("InitializeInjectionNvtx2");
+	int result = init ? init(module) : ip_is_on() || other_symbol("InitializeInjectionNvtx2");
 
 	errno = saved;
 	return result;

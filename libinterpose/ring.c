@@ -9,6 +9,7 @@
 #include "env.h"
 #include "interpose.h"
 #include "pyframes.h"
+#include "reason.h"
 
 /* Between looks whether there is room: longer each time, for many threads that look take the drain's time. */
 #define PAUSE_MIN_NS 50000u
@@ -42,6 +43,8 @@ void ip_lost(void)
 		count(&ip_recorder->status->lost_events);
 	else if (state == IP_OPENING)
 		atomic_fetch_add_explicit(&ip_recorder->lost_before_open, 1, memory_order_relaxed);
+	else if (state == IP_STOPPED || state == IP_OFF)
+		ip_reason_count(1);
 }
 
 void ip_waited(uint64_t since_ns)

@@ -18,6 +18,8 @@
 #define FIRST_RINGS 4u
 #define RING_GROUP 16u /* mapped at once, beyond the first ones */
 #define GENERATION_MAX 10000
+#define OTHERS_WRITE (S_IWGRP | S_IWOTH)
+#define NOT_OURS EOWNERDEAD /* no call on a file has this error */
 #define UNPUBLISHED ".new"
 #define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
 #define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
@@ -34,77 +36,147 @@ static int own_open(int folder, const char *path, int flags)
 
 enum owner { OURS, OTHERS, UNKNOWN };
 
+/* Process ids are not enough for a name that nobody else takes: containers that share the folder each count from 1. */
+static void own_name(char *name, size_t size, const char *what)
+{
+	snprintf(name, size, "%s.%.200s.%d.%llx", what, ip_env.host, (int)getpid(), (unsigned long long)ip_now_ns());
+}
+
 /* Some file systems have no links: there a rename that replaces nothing does the same. */
-static void name_once(const char *from, const char *to)
+static void name_once(int folder, const char *from, const char *to)
 {
-	if (link(from, to) && errno != EEXIST)
-		syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+	if (linkat(folder, from, folder, to, 0) && errno != EEXIST)
+		syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE);
 }
 
-/* The job id is complete before it gets its name: another rank never reads half of it. */
-static void write_job(const char *dir, const char *path, const char *job)
+/* The job id is complete before it gets its name: another rank never reads half of it. Returns 0 or an errno. */
+static int write_job(int folder, const char *job)
 {
-	char temporary[PATH_MAX];
-	int fd;
+	char temporary[NAME_MAX + 1], line[sizeof(ip_env.job) + 1];
+	int fd, len = snprintf(line, sizeof(line), "%s\n", job), err = 0;
 
-	/* Process ids are not enough: containers that share the directory each count from 1. */
-	snprintf(temporary, sizeof(temporary), "%s/job.%s.%d.%llx", dir, ip_env.host, (int)getpid(),
-		 (unsigned long long)ip_now_ns());
-	fd = own_open(AT_FDCWD, temporary, O_WRONLY);
+	own_name(temporary, sizeof(temporary), "job");
+	fd = own_open(folder, temporary, O_WRONLY);
 	if (fd < 0)
-		return;
-	if (dprintf(fd, "%s\n", job) == (int)strlen(job) + 1)
-		name_once(temporary, path);
+		return errno;
+	if (write(fd, line, (size_t)len) != len)
+		err = errno ? errno : ENOSPC;
+	else
+		name_once(folder, temporary, "job");
 	close(fd);
-	unlink(temporary);
+	unlinkat(folder, temporary, 0);
+	return err;
 }
 
-/* Whose is the directory? Writes the job id into one that has none. */
-static enum owner owner_of(const char *dir, const char *job)
+/* Whose is the folder? Writes the job id into one that has none. UNKNOWN leaves errno. */
+static enum owner owner_of(int folder, const char *job)
 {
-	char path[PATH_MAX], found[256] = "";
-	int fd;
+	char found[sizeof(ip_env.job) + 1] = "";
+	int fd, err = 0;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%s/job", dir);
-	if (access(path, F_OK))
-		write_job(dir, path, job);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	if (faccessat(folder, "job", F_OK, 0))
+		err = write_job(folder, job);
+	fd = openat(folder, "job", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0) {
+		errno = err ? err : errno;
 		return UNKNOWN;
+	}
 	n = read(fd, found, sizeof(found) - 1);
 	close(fd);
-	if (n <= 0)
+	if (n <= 0) {
+		errno = n ? errno : EIO;
 		return UNKNOWN;
+	}
 	found[n] = 0;
 	found[strcspn(found, "\n")] = 0;
 	return strcmp(found, job) ? OTHERS : OURS;
 }
 
-/* Whoever put a link there chose where it leads. */
-static bool own_mkdir(const char *dir)
+/*
+ * Is the folder ours, and can nobody else write into it? A server may know us by another number, and a file system
+ * may have no modes: there, what we make has the owner and the mode that the folder has. False leaves errno.
+ */
+static bool is_private(int folder)
 {
-	struct stat st;
+	char name[NAME_MAX + 1];
+	struct stat st, made;
+	int fd, err;
 
-	if (!mkdir(dir, 0700))
-		return !chmod(dir, 0700);
-	return errno == EEXIST && !lstat(dir, &st) && S_ISDIR(st.st_mode);
+	if (fstat(folder, &st))
+		return false;
+	if (st.st_uid == geteuid() && !(st.st_mode & OTHERS_WRITE))
+		return true;
+	own_name(name, sizeof(name), "owner");
+	fd = own_open(folder, name, O_WRONLY);
+	if (fd < 0)
+		return false;
+	err = fstat(fd, &made) ? errno : 0;
+	close(fd);
+	unlinkat(folder, name, 0);
+	if (!err && (made.st_uid != st.st_uid || (st.st_mode & ~made.st_mode & OTHERS_WRITE)))
+		err = NOT_OURS;
+	errno = err;
+	return !err;
 }
 
-/* The generation of the recording that is this job's, made if need be; false if none can be had. */
-static bool directory_open(char *dir, size_t size, const char *output, const char *job)
+/* Whatever the program's umask is. Through its descriptor: under its name there may be another by now. */
+static void make_private(int folder)
 {
-	snprintf(dir, size, "%s", output);
-	for (int generation = 2; generation < GENERATION_MAX; generation++) {
-		enum owner owner = own_mkdir(dir) ? owner_of(dir, job) : UNKNOWN;
+	char path[64];
 
-		if (owner != OTHERS)
-			return owner == OURS;
-		if (access(dir, W_OK))
-			return false;
-		snprintf(dir, size, "%s/g%d", output, generation);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", folder);
+	chmod(path, 0700);
+}
+
+/* The folder of that name, made if need be; -1 and errno if it cannot be had or is not ours alone. */
+static int own_folder(int parent, const char *name)
+{
+	bool is_new = !mkdirat(parent, name, 0700);
+	int err = errno, folder;
+
+	if (!is_new && err != EEXIST)
+		return -1;
+	/* Whoever put a link there chose where it leads. */
+	folder = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return -1;
+	if (is_new)
+		make_private(folder);
+	if (is_private(folder))
+		return folder;
+	err = errno;
+	close(folder);
+	errno = err;
+	return -1;
+}
+
+/*
+ * The generation of the recording that is this job's, made if need be, open once and for all; -1 and errno if none can
+ * be had. Its path is for messages, and for the ring file.
+ */
+static int folder_open(char *path, size_t size, const char *output, const char *job)
+{
+	int top = own_folder(AT_FDCWD, output), folder = top, err;
+	enum owner owner = top < 0 ? UNKNOWN : owner_of(top, job);
+	char name[16];
+
+	snprintf(path, size, "%s", output);
+	for (int generation = 2; owner == OTHERS && generation < GENERATION_MAX; generation++) {
+		if (folder != top)
+			close(folder);
+		snprintf(name, sizeof(name), "g%d", generation);
+		snprintf(path, size, "%s/%s", output, name);
+		folder = own_folder(top, name);
+		owner = folder < 0 ? UNKNOWN : owner_of(folder, job);
 	}
-	return false;
+	err = errno;
+	if (folder != top)
+		close(top);
+	if (owner != OURS && folder >= 0)
+		close(folder);
+	errno = err;
+	return owner == OURS ? folder : -1;
 }
 
 static bool lock_trace(int fd)
@@ -263,29 +335,44 @@ static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t star
 	__atomic_store_n(&st->magic, TFMT_RING_MAGIC, __ATOMIC_RELEASE);
 }
 
-bool storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns)
+int storage_folder(const char *output, const char *job)
+{
+	char path[PATH_MAX];
+
+	return folder_open(path, sizeof(path), output, job);
+}
+
+enum tfmt_why storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns)
 {
 	char dir[PATH_MAX - 512], name[NAME_BYTES];
+	int err;
 
 	memset(s, 0, sizeof(*s));
 	s->trace_fd = s->next_fd = s->folder_fd = s->ring_fd = s->ring_folder_fd = -1;
-	if (!directory_open(dir, sizeof(dir), output, job))
-		return false;
-	s->folder_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	s->folder_fd = folder_open(dir, sizeof(dir), output, job);
+	if (s->folder_fd < 0 && errno == NOT_OURS) {
+		errno = 0;
+		return TFMT_WHY_NOT_OURS;
+	}
+	if (s->folder_fd < 0)
+		return TFMT_WHY_FOLDER;
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
 	snprintf(s->trace_name, sizeof(s->trace_name), "%s.vtr" UNPUBLISHED, name);
-	s->trace_fd = s->folder_fd < 0 ? -1 : own_open(s->folder_fd, s->trace_name, O_RDWR);
+	s->trace_fd = own_open(s->folder_fd, s->trace_name, O_RDWR);
 	if (s->trace_fd < 0) {
+		err = errno;
 		storage_close(s);
-		return false;
+		errno = err;
+		return TFMT_WHY_TRACE;
 	}
 	s->is_locked = lock_trace(s->trace_fd);
 	if (!take_rings(s, dir, name)) {
 		storage_discard(s);
-		return false;
+		errno = ENOMEM;
+		return TFMT_WHY_MEMORY;
 	}
 	status_init((struct tfmt_status *)s->base, s->nr_mapped, start_ns);
-	return true;
+	return TFMT_WHY_NONE;
 }
 
 bool storage_add_rings(struct storage *s, unsigned nr)

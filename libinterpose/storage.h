@@ -31,9 +31,13 @@ struct storage {
 /*
  * Join or create the recording directory `output` for job `job` and create this process's files in it,
  * named HOST.PID.START. Maps the ring file with its first rings, status page and definition ring set up.
- * False when no trace can be written at all; nothing is left behind then but an empty directory at most.
+ * When no trace can be written at all, says why, leaving errno (or 0); nothing is left behind then but an empty
+ * directory at most.
  */
-bool storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns);
+enum tfmt_why storage_open(struct storage *s, const char *output, const char *job, const char *host, uint64_t start_ns);
+
+/* That folder, open to make files in, for the moment of a call; -1 if it cannot be had. Any thread. */
+int storage_folder(const char *output, const char *job);
 
 /* So many more rings at the end of the ring file; false, and none, at the limit or without space for all. */
 bool storage_add_rings(struct storage *s, unsigned nr);

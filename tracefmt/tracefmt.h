@@ -358,6 +358,49 @@ struct tfmt_header {
 	char ring_path[512]; /* absolute if TEMPORARY, else "" */
 };
 
+/* ---- processes that could not record (why.c) ------------------------------------------------- */
+
+/* Why a process that used GPU memory did not record it, or not all of it. */
+enum tfmt_why {
+	TFMT_WHY_NONE = 0,
+	TFMT_WHY_THREAD,      /* no thread to write with, and no file without one */
+	TFMT_WHY_MEMORY,      /* no memory, or no address space, for its own tables */
+	TFMT_WHY_FOLDER,      /* the recording's folder cannot be made, or not be written */
+	TFMT_WHY_NOT_OURS,    /* that folder belongs to somebody else, or others may write into it */
+	TFMT_WHY_TRACE,       /* the trace cannot be made, or not be begun */
+	TFMT_WHY_REMOVED,     /* its files were removed while it recorded, and could not be made anew */
+	TFMT_WHY_SLOW,        /* it had ended before its trace could be opened */
+	TFMT_NR_WHY
+};
+
+/* Its name in files and JSON, "" if there is none; its number, TFMT_WHY_NONE for a name that means nothing. */
+const char *tfmt_why_name(unsigned why);
+enum tfmt_why tfmt_why_named(const char *name);
+
+/* What is left in the recording's folder, HOST.PID.START.why: lines of "key value" (FORMAT.md section 10). */
+#define TFMT_WHY_SUFFIX ".why"
+
+/*
+ * The page that `run` lends to the processes that it starts, in memory that nobody can cut short. Each process takes an
+ * entry when a hook sees GPU memory used for the first time. Both sides are of one build: nothing of it is kept.
+ */
+#define TFMT_WITNESS_MAGIC 0x31575456u /* "VTW1" */
+#define TFMT_WITNESS_MAX 1023u
+struct tfmt_witness {
+	_Atomic uint32_t pid; /* 0: free */
+	_Atomic uint32_t why; /* enum tfmt_why */
+	_Atomic int32_t error; /* an errno, 0 = none */
+	uint32_t zero;
+	_Atomic uint64_t unrecorded; /* events that hooks have seen and nobody holds */
+	char program[40];     /* base name of script or program */
+};
+struct tfmt_witnesses {
+	uint32_t magic;
+	_Atomic uint32_t nr; /* entries taken; more than TFMT_WITNESS_MAX: there was no room for the others */
+	uint8_t zero[56];
+	struct tfmt_witness entry[TFMT_WITNESS_MAX];
+};
+
 /* ---- ring file ------------------------------------------------------------------------------- */
 
 /*

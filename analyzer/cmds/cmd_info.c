@@ -356,7 +356,8 @@ static void print_totals(struct emit *e, const struct recording *r, const struct
 	emit_uint(e, "events", NULL, t->events);
 	emit_uint(e, "lost_events", NULL, t->lost_events);
 	emit_bytes(e, "bytes", NULL, t->bytes);
-	emit_bool(e, "complete", NULL, all_read && t->complete);
+	emit_bool(e, "complete", NULL, all_read && t->complete && !r->nr_unrecorded);
+	unrecorded_print(e, r->unrecorded, r->nr_unrecorded);
 	emit_object_end(e);
 	if (t->processes > 1) {
 		emit_blank(e);

@@ -24,6 +24,7 @@
 #include "analyzer/ranks.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/witnesses.h"
 
 #define REPEAT_MAX 1000
 #define KEEP_LEAST (1ull << 20) /* the recorder takes no less: IP_KEEP_LEAST */
@@ -389,6 +390,8 @@ static int run_supervised(struct run *r)
 	struct hostmemory before;
 	int status;
 
+	if (r->plan.is_recording)
+		witnesses_open();
 	hostmemory_read(&before, "");
 	launch_on_tick(hostmemory_follow, &before);
 	status = launch(r, &end);
@@ -414,6 +417,7 @@ static int run_repeated(struct run *r)
 	struct hostmemory before;
 	bool stopped = false;
 
+	witnesses_open();
 	for (unsigned number = 1; number <= r->opts.repeat && !stopped; number++) {
 		int status;
 

@@ -100,6 +100,8 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_uint(e, "lost_events", NULL, m->lost_events);
 	emit_uint(e, "duration_ns", NULL, m->duration_ns);
 	print_optional(e, "kept_from_ns", print_kept_from(m));
+	if (emit_is_json(e))
+		unrecorded_print(e, m->recording.unrecorded, m->recording.nr_unrecorded);
 	emit_object_end(e);
 }
 

@@ -101,6 +101,8 @@ const char *subject_loss(char *buf, size_t size, const struct subject *s)
 {
 	if (s->is_damaged)
 		snprintf(buf, size, "the recording is damaged");
+	else if (!s->is_baseline && s->model.recording.nr_unrecorded)
+		snprintf(buf, size, "a process could not record");
 	else if (!s->is_baseline && !s->model.complete)
 		snprintf(buf, size, "events were lost");
 	else

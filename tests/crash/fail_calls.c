@@ -153,6 +153,11 @@ int mkdir(const char *path, mode_t mode)
 	return is_ours(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
+int mkdirat(int folder, const char *path, mode_t mode)
+{
+	return is_ours(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, folder, path, mode);
+}
+
 int rename(const char *from, const char *to)
 {
 	return is_ours(to) && fails("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
@@ -167,6 +172,13 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
 int link(const char *from, const char *to)
 {
 	return is_ours(to) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+	if (is_our_descriptor(to_folder) && fails("link"))
+		return -1;
+	return (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
