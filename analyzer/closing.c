@@ -266,7 +266,6 @@ static void nothing_recorded(const struct output *output, bool quiet)
 {
 	int err = obstacle_left(output);
 	size_t nr = witnesses_nr();
-
 	bool is_said = reasons();
 
 	if (err)

@@ -106,6 +106,26 @@ static bool give_up(int err)
 	return false;
 }
 
+/* Files that were removed are made anew, with all that they held; else that ends the recording. */
+static bool keep_files(void)
+{
+	int err;
+
+	if (!storage_is_removed(&drain.storage))
+		return true;
+	if (storage_restore(&drain.storage)) {
+		info_put(drain.writer, "note", "its files were removed while it recorded, and made anew: from then on "
+					       "kill -9 loses what was not yet written");
+		return true;
+	}
+	err = errno;
+	ip_reason_tell(TFMT_WHY_REMOVED, err);
+	for (uint32_t i = 0; i < ip_recorder->status->nr_rings; i++)
+		ip_reason_count(ip_recorder->ring[i]->head);
+	stop(err);
+	return false;
+}
+
 /* Write what is buffered; then, and only then, the producers may use that part of the rings again. */
 static bool flush(void)
 {
@@ -118,6 +138,8 @@ static bool flush(void)
 	__atomic_fetch_add(&s->lost_events, atomic_exchange(&ip_recorder->lost_before_open, 0), __ATOMIC_RELAXED);
 	if (!drain.pending)
 		return true;
+	if (!keep_files())
+		return false;
 	info_unsupported(drain.writer);
 	ip_cupti_info(drain.writer, false);
 	tfmt_writer_level(drain.writer, drain.fullest >= IP_RING_CAPACITY / 8 * 5 ? LEVEL_LATE :

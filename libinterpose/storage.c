@@ -22,6 +22,7 @@
 #define NOT_OURS EOWNERDEAD /* no call on a file has this error */
 #define UNPUBLISHED ".new"
 #define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
+#define COPY_BYTES (64u << 10)
 #define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
 
 /* Whatever the program's umask is: it must be able to use what is its own. */
@@ -411,6 +412,52 @@ bool storage_publish(struct storage *s)
 		return false;
 	snprintf(s->trace_name, sizeof(s->trace_name), "%s", name);
 	return true;
+}
+
+bool storage_is_removed(const struct storage *s)
+{
+	struct stat st;
+
+	return !fstat(s->trace_fd, &st) && !st.st_nlink;
+}
+
+static bool copy_all(int from, int to)
+{
+	static char piece[COPY_BYTES]; /* the drain's */
+	off_t at = 0;
+	ssize_t n, done;
+
+	while ((n = pread(from, piece, sizeof(piece), at)) > 0)
+		for (ssize_t i = 0; i < n; i += done, at += done)
+			if ((done = pwrite(to, piece + i, (size_t)(n - i), at)) <= 0)
+				return false;
+	return !n;
+}
+
+bool storage_restore(struct storage *s)
+{
+	int folder = storage_folder(ip_env.output, ip_env.job), fd, err;
+	char name[NAME_MAX + 1];
+
+	if (folder < 0)
+		return false;
+	snprintf(name, sizeof(name), "%.*s" UNPUBLISHED, (int)(NAME_MAX - strlen(UNPUBLISHED)), s->trace_name);
+	fd = own_open(folder, name, O_RDWR);
+	if (fd >= 0 && (lock_trace(fd) || !s->is_locked) && copy_all(s->trace_fd, fd) &&
+	    !renameat(folder, name, folder, s->trace_name) && dup3(fd, s->trace_fd, O_CLOEXEC) >= 0) {
+		close(fd);
+		close(s->folder_fd);
+		s->folder_fd = folder;
+		return true;
+	}
+	err = errno;
+	if (fd >= 0) {
+		unlinkat(folder, name, 0);
+		close(fd);
+	}
+	close(folder);
+	errno = err;
+	return false;
 }
 
 static void next_name(char name[NAME_MAX + 1], const struct storage *s)

@@ -53,6 +53,13 @@ bool storage_publish(struct storage *s);
 void storage_discard(struct storage *s);
 
 /*
+ * Somebody has removed the trace, mostly the whole folder. Then it is made anew with all that it held, for the file goes
+ * on without a name; the ring file has none from now on. False and errno if that cannot be done.
+ */
+bool storage_is_removed(const struct storage *s);
+bool storage_restore(struct storage *s);
+
+/*
  * A flight recorder's next trace, without the oldest part: an empty, locked file beside the trace, or -1 and errno.
  * storage_publish_next() gives it the trace's name; then, when nothing is written to the old one any more,
  * storage_take_next() closes that. storage_drop_next() removes it if it was not published.
