@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways out of a process that run no destructors, and exec, which replaces the image. */
 #include <alloca.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
 
+#include "exectarget.h"
 #include "interpose.h"
 #include "lifecycle.h"
 #include "resolve.h"
 
 enum { EXIT_NOW, QUICK_EXIT, PTHREAD_EXIT, THRD_EXIT, ABORT, EXECVE, EXECV, EXECVP, EXECVPE, FEXECVE, EXECVEAT, DAEMON,
-       NR_REAL };
+       SPAWN, SPAWNP, NR_REAL };
 
 static const char *const real_name[NR_REAL] = {
 	"_exit", "quick_exit", "pthread_exit", "thrd_exit", "abort", "execve", "execv", "execvp", "execvpe", "fexecve",
-	"execveat", "daemon",
+	"execveat", "daemon", "posix_spawn", "posix_spawnp",
 };
 static void *_Atomic real_function[NR_REAL];
 
@@ -158,30 +161,66 @@ IP_EXPORT int daemon(int keep_folder, int keep_output)
 	return result;
 }
 
+/*
+ * envp as the new program gets it: without us if it cannot use us. The room is on the caller's stack: a vfork child may
+ * use nothing else.
+ */
+#define ENVIRONMENT(envp, refuses)                                                                          \
+	({                                                                                                  \
+		char *const *given = (envp);                                                                \
+		size_t bytes = ip_target_room(given);                                                       \
+                                                                                                            \
+		bytes && (refuses) ? ip_target_strip(alloca(bytes), given) : (char **)given;                \
+	})
+
 /* A replaced image ends its trace; where exec fails the process goes on recording. */
-#define EXEC(which, name, params, args)                                                                     \
+#define EXEC(which, name, params, environment, call)                                                        \
 	IP_EXPORT int name params                                                                           \
 	{                                                                                                   \
 		int(*real) params = (int(*) params)real_of(which);                                          \
+		char *const *env;                                                                           \
 		int result;                                                                                 \
                                                                                                             \
 		if (!real) {                                                                                \
 			errno = ENOSYS;                                                                     \
 			return -1;                                                                          \
 		}                                                                                           \
+		env = environment;                                                                          \
 		ip_note_end(TFMT_END_EXEC, 0);                                                              \
-		result = real args;                                                                         \
+		result = call;                                                                              \
 		ip_note_end(TFMT_END_OPEN, 0);                                                              \
 		return result;                                                                              \
 	}
 
-EXEC(EXECVE, execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
-EXEC(EXECV, execv, (const char *path, char *const argv[]), (path, argv))
-EXEC(EXECVP, execvp, (const char *file, char *const argv[]), (file, argv))
-EXEC(EXECVPE, execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
-EXEC(FEXECVE, fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
+typedef int (*with_environment)(const char *, char *const[], char *const[]);
+
+/* These two have none among their arguments: the real function is called where it stays as it is. */
+EXEC(EXECV, execv, (const char *path, char *const argv[]),
+     ENVIRONMENT(environ, ip_target_refuses(AT_FDCWD, path)),
+     env == environ ? real(path, argv) : ((with_environment)real_of(EXECVE))(path, argv, env))
+EXEC(EXECVP, execvp, (const char *file, char *const argv[]), ENVIRONMENT(environ, ip_target_named_refuses(file)),
+     env == environ ? real(file, argv) : ((with_environment)real_of(EXECVPE))(file, argv, env))
+EXEC(EXECVE, execve, (const char *path, char *const argv[], char *const envp[]),
+     ENVIRONMENT(envp, ip_target_refuses(AT_FDCWD, path)), real(path, argv, env))
+EXEC(EXECVPE, execvpe, (const char *file, char *const argv[], char *const envp[]),
+     ENVIRONMENT(envp, ip_target_named_refuses(file)), real(file, argv, env))
+EXEC(FEXECVE, fexecve, (int fd, char *const argv[], char *const envp[]),
+     ENVIRONMENT(envp, ip_target_refuses(fd, NULL)), real(fd, argv, env))
 EXEC(EXECVEAT, execveat, (int fd, const char *path, char *const argv[], char *const envp[], int flags),
-     (fd, path, argv, envp, flags))
+     ENVIRONMENT(envp, ip_target_refuses(fd, *path ? path : NULL)), real(fd, path, argv, env, flags))
+
+/* The C library's own exec, in there, goes past the wrappers. */
+#define SPAWN(which, name, refuses)                                                                         \
+	IP_EXPORT int name(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,         \
+			   const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])     \
+	{                                                                                                   \
+		__typeof__(&name) real = (__typeof__(&name))real_of(which);                                 \
+                                                                                                            \
+		return real ? real(pid, file, actions, attributes, argv, ENVIRONMENT(envp, refuses)) : ENOSYS; \
+	}
+
+SPAWN(SPAWN, posix_spawn, ip_target_refuses(AT_FDCWD, file))
+SPAWN(SPAWNP, posix_spawnp, ip_target_named_refuses(file))
 
 /* The arguments of execl() and its like, as an array on the caller's stack: a vfork child may use nothing else. */
 #define COLLECT(argv, list, first)                                                                          \
