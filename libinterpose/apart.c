@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "interpose.h"
@@ -79,13 +80,14 @@ static void read_user(struct user *u)
  */
 static void await(void)
 {
+	static const struct timespec long_time = { 1000000, 0 }; /* without one, a wait goes on after a signal */
 	static struct user known;
 
 	read_user(&known);
 	while (atomic_load(&apart.runs)) {
 		struct user now = { 0 };
 
-		syscall(SYS_futex, &apart.runs, FUTEX_WAIT, 1, NULL, NULL, 0);
+		syscall(SYS_futex, &apart.runs, FUTEX_WAIT, 1, &long_time, NULL, 0);
 		read_user(&now);
 		if (now.uid[1] == known.uid[1] && now.gid[1] == known.gid[1])
 			continue;

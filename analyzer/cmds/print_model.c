@@ -165,9 +165,11 @@ static void say_changed_source(const struct model *m)
 int print_caveats(const struct model *m)
 {
 	int status = CMD_FINE;
-	char count[HUMAN_MAX];
+	char count[HUMAN_MAX], text[UNRECORDED_TEXT_MAX];
 
 	print_kept(m);
+	for (size_t i = 0; i < m->recording.nr_unrecorded; i++)
+		message_warn("%s", unrecorded_text(text, &m->recording.unrecorded[i]));
 	say_changed_source(m);
 	if (m->nr_unreadable)
 		status = message_error("%zu of %zu traces could not be read; figures are of the others",
