@@ -20,6 +20,7 @@
 #include "analyzer/traceview.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
+#include "analyzer/unrecorded.h"
 
 /* ---- one trace ------------------------------------------------------------------------------- */
 
@@ -163,6 +164,24 @@ static int copy_notes(struct recording_copy *c, const char *folder, int dir)
 	return err;
 }
 
+/* Who did not record, and why: a copy is as incomplete as what it is of. Names of programs and hosts are left out. */
+static int copy_unrecorded(struct recording_copy *c, const char *folder, int dir)
+{
+	struct unrecorded *list;
+	size_t nr = unrecorded_read(&list, folder);
+	char name[64], text[128];
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		snprintf(name, sizeof(name), "unrecorded.%" PRIu32 ".%zu" TFMT_WHY_SUFFIX, list[i].pid, i);
+		snprintf(text, sizeof(text), "why %s\nerrno %d\nunrecorded %" PRIu64, tfmt_why_name(list[i].why),
+			 list[i].error, list[i].nr);
+		err = write_line(c, dir, name, text);
+	}
+	free(list);
+	return err;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -211,6 +230,7 @@ static int copy_generation(void *context, const char *folder, unsigned number)
 		return CMD_TROUBLE;
 	err = copy_lines(g->c, folder, dir);
 	err = err ? err : copy_notes(g->c, folder, dir);
+	err = err ? err : copy_unrecorded(g->c, folder, dir);
 	names = recording_copy_names(folder, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		if (!err && !generation_join(path, folder, names[i]))

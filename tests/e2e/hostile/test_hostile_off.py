@@ -437,7 +437,7 @@ def test_programs_that_cannot_use_it(run, foreign, others, compile_c, tmp_path, 
         assert [line for line in lines if line.startswith("LD_PRELOAD=")] == ([f"LD_PRELOAD={theirs}"] if theirs else []), how
         assert "VRAMTRACE_OUTPUT=" in printed and not [line for line in lines if "rror" in line], how
     reliability(
-        "child-" + kind.replace(" ", "-"),
+        {"32 bits": "child-32-bits", "musl": "child-musl", "setuid": "child-setuid"}[kind],
         program={"32 bits": "a child for a 32-bit processor", "musl": "a child of another C library (musl)",
                  "setuid": "a child with another user's rights (setuid)"}[kind],
         ends="the same: it is started without `LD_PRELOAD`",
