@@ -251,6 +251,9 @@ int cmd_verify(int argc, const char **argv)
 		make_worse(&worst, verify_trace(e, r.trace[i]));
 	}
 	emit_array_end(e);
+	unrecorded_print(e, r.unrecorded, r.nr_unrecorded);
+	if (r.nr_unrecorded)
+		make_worse(&worst, INCOMPLETE);
 	emit_string(e, "verdict", NULL, verdict_names[worst]);
 	recording_release(&r);
 	return emit_close(e) ? CMD_TROUBLE : verdict_status[worst];

@@ -392,6 +392,8 @@ def test_the_reason_stays_in_the_folder(vramtrace, limits, places, tmp_path):
     report = vramtrace.json("report", tmp_path / "job.vtr")["recording"]
     assert not report["complete"] and report["unrecorded"] == recording["unrecorded"]
     assert text in vramtrace.call("report", tmp_path / "job.vtr").stderr
+    verified = vramtrace.call("verify", tmp_path / "job.vtr")
+    assert verified.returncode == 1 and text in verified.stdout
     assert vramtrace.json("info", trace)["recording"]["complete"]
 
 
