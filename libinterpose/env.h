@@ -15,7 +15,7 @@
 #define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
-enum ip_cupti_mode { IP_CUPTI_AUTO, IP_CUPTI_ON, IP_CUPTI_OFF }; /* AUTO: where no profiler can be hurt by it */
+enum ip_cupti_mode { IP_CUPTI_OFF, IP_CUPTI_ON, IP_CUPTI_AUTO }; /* AUTO: where no profiler can be hurt by it */
 
 struct ip_env {
 	char output[PATH_MAX];    /* recording directory, absolute, expanded */
