@@ -34,6 +34,7 @@ struct ip_env {
 	unsigned nr_notes;
 	enum ip_stacks stacks;
 	enum ip_cupti_mode cupti;
+	unsigned unwinder;        /* enum unwind_choice (unwind.h) */
 	bool tracker;             /* have PyTorch's allocator tell of itself */
 	uint64_t keep_bytes;      /* the trace may have, the oldest is dropped; 0 = as many as it takes */
 	uint64_t keep_steps;      /* of training, to be kept if there is room; 0 = as many as there is room for */
