@@ -7,8 +7,9 @@
  *   should it close or replace them, its own would be written to. So before each walk the two are looked at (fstat), and
  *   when they are not libunwind's any more, it is not used again. Between the look and the walk another thread may be
  *   faster.
- * - a thread's first walk allocates the library's thread-local data, and an object without unwind tables has its file
- *   read: both by the program's malloc.
+ * - a thread's first walk allocates the library's thread-local data (16 bytes) by the program's malloc, and so is the
+ *   file of an object without unwind tables read.
+ * - its slow walk, with addresses that it has not met, takes the loader's lock (dl_iterate_phdr).
  * - it remembers addresses for ever: after a library was unloaded it is not used again.
  * - its locks may be held when another thread forks: a child does not use it.
  * - it reads what a frame names without a look whether it is there, but where it guesses.

@@ -97,20 +97,6 @@ def test_a_missing_libunwind_is_told(vramtrace, frames, tmp_path):
         assert by in vramtrace.call("info", done.path).stdout
 
 
-def test_descriptors_that_the_program_takes_are_left_to_it(vramtrace, frames, tmp_path):
-    """libunwind would write into what has come to the place of its pipe."""
-    file = tmp_path / "file"
-    done = vramtrace.record(
-        tmp_path / "o.vtr", [frames, "descriptors", file], options=["--unwinder", "libunwind"]
-    )
-    assert (done.status, done.stdout, done.stderr) == (0, "done\n", "")
-    assert file.read_text() == 8 * "mine\n"
-    by, compared = said(vramtrace, done.path)
-    assert by == "rule table, because the program has closed libunwind's descriptors"
-    whole = vramtrace.json("report", done.path)["recording"]
-    assert (whole["lost_events"], whole["complete"]) == (0, True)
-
-
 def test_an_unloaded_library_ends_its_use(vramtrace, frames, library, tmp_path):
     done = vramtrace.record(tmp_path / "o.vtr", [frames, "unload", library], options=["--unwinder", "libunwind"])
     assert (done.status, done.stdout, done.stderr) == (0, "done\n", "")

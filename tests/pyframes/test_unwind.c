@@ -386,6 +386,36 @@ static void test_a_rule_that_is_wrong_ends_the_use_of_rules(void **state)
 	assert_int_equal(unwind_comparison().nr, compared + 1);
 }
 
+/* What the addresses stand for is noted after the first capture, as the recorder does: libunwind's quick walk needs it. */
+static void mark_all(void)
+{
+	for (uint32_t n = 1; n < thread->nr_addresses; n++)
+		thread->address[n].mark = 2;
+}
+
+static void test_whoever_walks_sees_the_same(void **state)
+{
+	static const char *const name[] = { "rule table", "rule table", "libgcc", "libunwind" };
+	uint32_t foreign;
+
+	(void)state;
+	unwind_init(UNWIND_AUTO);
+	foreign = nr_foreign();
+	for (int choice = UNWIND_AUTO; choice <= UNWIND_BY_LIBUNWIND; choice++) {
+		begin(NULL);
+		unwind_init((enum unwind_choice)choice);
+		if (unwind_note()) /* no libunwind here */
+			continue;
+		assert_string_equal(unwind_method(), name[choice]);
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(nr_foreign(), foreign);
+			mark_all();
+		}
+		assert_int_equal(unwind_comparison().nr_differed, 0);
+		assert_true(unwind_comparison().nr >= 5);
+	}
+}
+
 static bool unwinder_fails;
 
 _Unwind_Reason_Code __real__Unwind_Backtrace(_Unwind_Trace_Fn trace, void *arg);
@@ -631,6 +661,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_frames_without_a_rule_are_left_to_the_unwinder, begin),
 		cmocka_unit_test_setup(test_the_unwinder_reads_nothing_that_is_not_there, begin),
 		cmocka_unit_test_setup(test_a_rule_that_is_wrong_ends_the_use_of_rules, begin),
+		cmocka_unit_test_setup(test_whoever_walks_sees_the_same, begin),
 		cmocka_unit_test_setup(test_an_unwinder_that_fails, begin),
 		cmocka_unit_test_setup(test_threads_do_not_meet, begin),
 		cmocka_unit_test_setup(test_a_library_in_the_place_of_another, begin),

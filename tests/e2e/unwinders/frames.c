@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocates from native stacks of several kinds: recursion, a callback of the C library, a signal handler, threads, a
- * frame that aligns its stack. usage: frames [unload LIBRARY | descriptors FILE]
+ * frame that aligns its stack. usage: frames [unload LIBRARY]
  */
 #include <alloca.h>
 #include <cuda.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BYTES 4096
 
@@ -69,20 +67,6 @@ static void *all_kinds(void *arg)
 	return arg;
 }
 
-/* What a daemon does, and then its own work with the numbers that have come free. */
-static void take_descriptors(const char *file)
-{
-	int fd;
-
-	for (int i = 3; i < 256; i++)
-		close(i);
-	for (int i = 0; i < 8; i++) {
-		fd = open(file, O_RDWR | O_CREAT | O_APPEND, 0600);
-		if (fd < 0 || write(fd, "mine\n", 5) != 5)
-			exit(1);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	const char *more = argc > 1 ? argv[1] : "";
@@ -98,8 +82,6 @@ int main(int argc, char **argv)
 		if (!library || dlclose(library))
 			return 1;
 	}
-	if (!strcmp(more, "descriptors"))
-		take_descriptors(argv[2]);
 	pthread_create(&thread, NULL, all_kinds, NULL);
 	pthread_join(thread, NULL);
 	puts("done");
