@@ -49,7 +49,8 @@ static bool is_at(const struct ip_capture *p, struct ip_capture_home home)
 	return home.context || device == home.device || device == TFMT_DEVICE_NONE;
 }
 
-void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip_capture_home home, uint64_t now_ns)
+void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip_capture_home home,
+		     uint64_t now_ns)
 {
 	/* One that is still there ended unseen: a stream is captured once at a time. */
 	ip_captures_drop(c, key);
@@ -148,8 +149,13 @@ static bool is_due(const struct ip_capture *p, uint32_t state, uintptr_t thread,
 	uintptr_t own = atomic_load_explicit(&p->thread, memory_order_relaxed);
 	uint64_t asked = atomic_load_explicit(&p->asked_ns, memory_order_relaxed);
 
-	return (phase_of(state) == OPEN || phase_of(state) == ASKING) && (!own || own == thread) && now_ns > asked &&
-	       now_ns - asked >= IP_CAPTURE_RECHECK_NS;
+	return (phase_of(state) == OPEN || phase_of(state) == ASKING) && (!own || own == thread) &&
+	       now_ns > asked && now_ns - asked >= IP_CAPTURE_RECHECK_NS;
+}
+
+static bool is_abandoned(const struct ip_capture *p, uint64_t now_ns)
+{
+	return now_ns - atomic_load_explicit(&p->begun_ns, memory_order_relaxed) >= IP_CAPTURE_ABANDONED_NS;
 }
 
 static void ask(struct ip_captures *c, struct ip_capture *p, uint32_t state, uint64_t now_ns,
@@ -166,7 +172,8 @@ static void ask(struct ip_captures *c, struct ip_capture *p, uint32_t state, uin
 		remove_capture(c, p, state);
 }
 
-bool ip_captures_forbid(struct ip_captures *c, uintptr_t thread, uint64_t now_ns, bool (*is_capturing)(uintptr_t stream))
+bool ip_captures_forbid(struct ip_captures *c, uintptr_t thread, uint64_t now_ns,
+			bool (*is_capturing)(uintptr_t stream))
 {
 	bool forbidden = false;
 
@@ -178,9 +185,8 @@ bool ip_captures_forbid(struct ip_captures *c, uintptr_t thread, uint64_t now_ns
 			ask(c, p, state, now_ns, is_capturing);
 			state = atomic_load(&p->state);
 		}
-		forbidden |= phase_of(state) == FILLING ||
-			     (phase_of(state) != FREE && now_ns - atomic_load_explicit(&p->begun_ns, memory_order_relaxed) <
-								 IP_CAPTURE_ABANDONED_NS);
+		if (phase_of(state) != FREE)
+			forbidden |= phase_of(state) == FILLING || !is_abandoned(p, now_ns);
 	}
 	return forbidden;
 }

@@ -56,7 +56,8 @@ static inline uint32_t ip_captures_nr(const struct ip_captures *c)
 }
 
 /* A capture has begun in a stream. */
-void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip_capture_home home, uint64_t now_ns);
+void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip_capture_home home,
+		     uint64_t now_ns);
 
 /* It has ended. Waits as ip_captures_hold() does. */
 void ip_captures_drop(struct ip_captures *c, struct ip_capture_key key);
@@ -73,6 +74,7 @@ void ip_captures_let_go(struct ip_captures *c, uint64_t held, bool gone);
  * Is there a capture that a question to the driver could invalidate? is_capturing() is asked about streams that have
  * not been asked for a second. `thread`: the caller's own, for its per-thread default stream.
  */
-bool ip_captures_forbid(struct ip_captures *c, uintptr_t thread, uint64_t now_ns, bool (*is_capturing)(uintptr_t stream));
+bool ip_captures_forbid(struct ip_captures *c, uintptr_t thread, uint64_t now_ns,
+			bool (*is_capturing)(uintptr_t stream));
 
 #endif

@@ -39,7 +39,8 @@ bool ip_captures_forbid_questions(void)
 
 static struct ip_capture_key key_of(CUstream stream)
 {
-	return (struct ip_capture_key){ (uintptr_t)stream, stream == CU_STREAM_PER_THREAD ? (uintptr_t)&ip_tls : 0 };
+	return (struct ip_capture_key){ (uintptr_t)stream,
+					stream == CU_STREAM_PER_THREAD ? (uintptr_t)&ip_tls : 0 };
 }
 
 /* ---- captures -------------------------------------------------------------------------------------- */
@@ -61,8 +62,8 @@ static CUresult began(CUresult result, CUstream stream)
 static bool has_ended(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_ILLEGAL_STATE ||
-	       (result >= CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && result <= CUDA_ERROR_STREAM_CAPTURE_ISOLATION &&
-		result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+	       (result >= CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
+		result <= CUDA_ERROR_STREAM_CAPTURE_ISOLATION && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 }
 
 static CUresult ended(CUresult result, CUstream stream, void *graph)

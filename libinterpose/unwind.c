@@ -234,7 +234,8 @@ static __attribute__((noinline)) bool capture_without_rules(struct unwind_thread
 }
 
 /* Another one walks, and the rules watch: a difference is counted, and changes nothing. */
-static __attribute__((noinline)) bool capture_watched(struct unwind_thread *u, struct unwind_registers at, bool by_libunwind)
+static __attribute__((noinline)) bool capture_watched(struct unwind_thread *u, struct unwind_registers at,
+						      bool by_libunwind)
 {
 	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = at.sp, .careful = !by_libunwind };
 	bool compared = is_compared(u) && unwind_table_walk(u, at) == UNWIND_ROOT;

@@ -51,7 +51,7 @@ bool unwind_is_own(uint64_t ip);
 /* How stacks are walked, for info; changes when the table or libunwind is given up. Static storage. */
 const char *unwind_method(void);
 
-/* Why libunwind, which was asked for, is not used, as the end of a sentence with "because"; NULL if it is, or was not. */
+/* Why libunwind, which was asked for, is not used, as the end of a sentence with "because"; NULL otherwise. */
 const char *unwind_note(void);
 
 /* How many stacks two unwinders have walked, how many of these differed, and who the second was. */

@@ -447,7 +447,8 @@ static int run_repeated(struct run *r)
 
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .unwinder = -1, .repeat = 1, .check_exit_code = 3 },
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .unwinder = -1, .repeat = 1,
+					  .check_exit_code = 3 },
 				.ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
 	int status;

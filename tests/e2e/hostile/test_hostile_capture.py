@@ -10,13 +10,13 @@ import pytest
 PROGRAM = Path(__file__).parent / "programs" / "capture_left.c"
 NR_ALLOCATIONS, SIZE = 200, 256 << 20
 WAYS = {
-    "stream_destroyed": "its stream is destroyed",
-    "runtime_stream_destroyed": "the runtime destroys its stream",
-    "primary_context_reset": "the primary context is reset",
-    "device_reset": "`cudaDeviceReset`",
-    "context_destroyed": "its context is destroyed",
-    "another_thread_ended_it": "another thread ends it",
-    "invalidated": "a synchronisation invalidates it, nobody ends it",
+    "capture-stream-destroyed": "its stream is destroyed",
+    "capture-runtime-stream-destroyed": "the runtime destroys its stream",
+    "capture-primary-context-reset": "the primary context is reset",
+    "capture-device-reset": "`cudaDeviceReset`",
+    "capture-context-destroyed": "its context is destroyed",
+    "capture-another-thread-ended-it": "another thread ends it",
+    "capture-invalidated": "a synchronisation invalidates it, nobody ends it",
 }
 
 
@@ -40,8 +40,10 @@ def record_sampled(record, size):
     return done
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_capture_that_nobody_ends_does_not_blind_the_recorder(vramtrace, program, tmp_path, reliability, way):
+@pytest.mark.parametrize("row", WAYS)
+def test_a_capture_that_nobody_ends_does_not_blind_the_recorder(vramtrace, program, tmp_path, reliability, row):
+    way = row.removeprefix("capture-").replace("-", "_")
+
     def record(attempt):
         done = vramtrace.record(tmp_path / f"{attempt}.vtr", [program, way])
         assert (done.status, done.stdout, done.stderr) == (0, "done\n", "")
@@ -55,8 +57,8 @@ def test_a_capture_that_nobody_ends_does_not_blind_the_recorder(vramtrace, progr
     whole = vramtrace.json("report", done.path)["recording"]
     assert (whole["lost_events"], whole["complete"]) == (0, True)
     reliability(
-        f"capture-{way.replace('_', '-')}",
-        program=f"begins a stream capture ({WAYS[way]}), then allocates {NR_ALLOCATIONS} times",
+        row,
+        program=f"begins a stream capture ({WAYS[row]}), then allocates {NR_ALLOCATIONS} times",
         ends="the same",
         lost="none",
         said="complete; sampled after as before",

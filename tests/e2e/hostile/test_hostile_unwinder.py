@@ -8,8 +8,9 @@ import pytest
 PROGRAM = Path(__file__).parent / "programs" / "descriptors_taken.c"
 
 
-@pytest.mark.parametrize("unwinder", ["auto", "libunwind"])
-def test_descriptors_that_the_program_takes_are_its_own(vramtrace, compile_c, cuda_flags, tmp_path, reliability, unwinder):
+@pytest.mark.parametrize("row", ["descriptors-taken-auto", "descriptors-taken-libunwind"])
+def test_descriptors_that_the_program_takes_are_its_own(vramtrace, compile_c, cuda_flags, tmp_path, reliability, row):
+    unwinder = row.removeprefix("descriptors-taken-")
     program = compile_c(PROGRAM, *cuda_flags, f"-L{vramtrace.simgpu}", "-l:libcuda.so.1")
     done = vramtrace.record(
         tmp_path / "o.vtr", [program, tmp_path / "file"], options=["--unwinder", unwinder]
@@ -24,7 +25,7 @@ def test_descriptors_that_the_program_takes_are_its_own(vramtrace, compile_c, cu
     whole = vramtrace.json("report", done.path)["recording"]
     assert (whole["lost_events"], whole["complete"]) == (0, True)
     reliability(
-        f"descriptors-taken-{unwinder}",
+        row,
         program=f"closes all descriptors and opens files in their place (`--unwinder {unwinder}`)",
         ends="the same, its files untouched",
         lost="none",
