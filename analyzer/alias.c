@@ -464,8 +464,8 @@ static bool is_profile(const char *name)
 
 static const char *info_alias(struct alias *a, const char *key, const char *value)
 {
-	static const char *const sentences[] = { "python_frames", "unwinder", "tracker",     "cupti",
-						 "keep",          "keep_failed", NULL };
+	static const char *const sentences[] = { "python_frames",     "unwinder", "tracker",	"cupti",
+						 "unwinder_compared", "keep",	    "keep_failed", NULL };
 	static const char *const chosen[] = { "on",     "off",       "python",    "full", "none",
 					      "beside", "temporary", "anonymous", NULL };
 
@@ -503,7 +503,7 @@ static const char *key_alias(struct alias *a, const char *key)
 					     "local_rank", "world_size",    "ranks_run", "job",
 					     "unwinder",   "note",          "nvtx",      "tracker",
 					     "cupti",      "cupti.[a-z]*",  "keep",      "keep_failed",
-					     NULL };
+					     "unwinder_compared", NULL };
 	static const char unsupported[] = "unsupported.";
 
 	if (matches_any(known, key))

@@ -151,6 +151,7 @@ static bool apply_recording(const struct preload_plan *plan)
 	output_escape(output, plan->output);
 	return !setenv("VRAMTRACE_OUTPUT", output, 1) && !setenv("VRAMTRACE_JOB", plan->job, 1) &&
 	       (!plan->stacks || !setenv("VRAMTRACE_STACKS", plan->stacks, 1)) &&
+	       (!plan->unwinder || !setenv("VRAMTRACE_UNWINDER", plan->unwinder, 1)) &&
 	       (!plan->only || !setenv("VRAMTRACE_FILTER", plan->only, 1)) &&
 	       (!plan->keep_bytes || set_number("VRAMTRACE_KEEP", plan->keep_bytes)) &&
 	       (!plan->keep_steps || set_number("VRAMTRACE_KEEP_STEPS", plan->keep_steps)) &&

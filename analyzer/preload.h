@@ -25,6 +25,7 @@ struct preload_plan {
 	const char *output; /* recording directory, absolute; used when recording */
 	const char *job;    /* when recording */
 	const char *stacks; /* NULL = as the environment has it */
+	const char *unwinder; /* the same */
 	const char *only;   /* VRAMTRACE_FILTER; the same */
 	const char *cupti;  /* the same */
 	bool argv;          /* record the whole command line */

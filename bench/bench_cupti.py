@@ -22,7 +22,7 @@ TREE = Path(__file__).resolve().parents[1]
 # name -> arguments of `vramtrace run`
 MODES = {
     "not recorded": ["--no-record"],
-    "recorded, `--cupti=off`": ["--cupti=off"],
+    "recorded, `--cupti=off` (the default)": ["--cupti=off"],
     "`--cupti=auto`: callbacks": ["--cupti=auto"],
     "`--cupti`: callbacks and records": ["--cupti"],
 }

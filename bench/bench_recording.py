@@ -46,9 +46,9 @@ MEASURES = {"median": ("step_ns", 50), "fastest tenth": ("step_ns", 10), "fastes
 class Series:
     """A process that waits for its turns: `with` starts and ends it."""
 
-    def __init__(self, build, mode):
+    def __init__(self, build, mode, options, arguments):
         self.build, self.mode = build, mode
-        self.options, self.arguments = MODES[mode]
+        self.options, self.arguments = options, arguments
         self.steps = {"step_ns": [], "cpu_ns": []}
         self.events = 0
 
@@ -104,13 +104,13 @@ def recorded_loss(build, recording):
     return figures["lost_events"], size / max(1, figures["events"])
 
 
-def measure(build, rounds, turns):
+def measure(build, rounds, turns, modes):
     """{mode: [what Series.result() gives, one a round]}"""
-    result = {mode: [] for mode in MODES}
+    result = {mode: [] for mode in modes}
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
         with contextlib.ExitStack() as stack:
-            series = [stack.enter_context(Series(build, mode)) for mode in random.sample(list(MODES), len(MODES))]
+            series = [stack.enter_context(Series(build, mode, *modes[mode])) for mode in random.sample(list(modes), len(modes))]
             for one in series:
                 one.answer()  # it has warmed up
             for _ in range(turns):
@@ -169,7 +169,7 @@ def main():
     build = Path(os.environ.get("VRAMTRACE_BUILD", TREE / "build")).absolute()
     if not (build / "vramtrace").exists():
         sys.exit(f"bench_recording.py: '{build / 'vramtrace'}' is not built: run `make` first")
-    result = measure(build, args.rounds, args.turns)
+    result = measure(build, args.rounds, args.turns, MODES)
     print_table(result, args.rounds, args.turns)
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")

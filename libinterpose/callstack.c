@@ -60,14 +60,14 @@ void callstack_init(void)
 	pyframes_init(false);
 }
 
-void callstack_start(void)
+void callstack_start(enum unwind_choice unwinder)
 {
 	pycode_init();
 	stacktree_init();
 	pyframes_init(true);
 	if (pyframes_layout())
 		pywatch_begin(pyframes_code_type());
-	unwind_init();
+	unwind_init(unwinder);
 }
 
 struct callstack *callstack_thread_new(void)

@@ -23,7 +23,7 @@ void callstack_init(void);
  * begins with an empty stack tree (an inherited one is dropped, its memory not touched), looks once more for
  * an interpreter and tries the native unwinder. Stacks are "not captured" before.
  */
-void callstack_start(void);
+void callstack_start(enum unwind_choice unwinder);
 
 /* A thread's caches, a MiB of which little is touched; NULL without memory. From ip_map. */
 struct callstack *callstack_thread_new(void);

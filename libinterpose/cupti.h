@@ -2,8 +2,9 @@
 /*
  * CUPTI beside the hooks: a second view of what the driver does, and the only one of what no call asks for.
  *
- * CUPTI has one subscriber. Ours is made only when nobody else can be hurt by it (VRAMTRACE_CUPTI, env.h),
- * and given up the moment another client asks for the slot, so that profilers find it free. What the trace
+ * CUPTI takes memory of the device, makes launches slower and has one subscriber. Ours is made only when the user asks
+ * for it (VRAMTRACE_CUPTI, env.h), and given up the moment another client asks for the slot, so that profilers find it
+ * free. What the trace
  * says about it stands in its INFO keys `cupti` and `cupti.*` (FORMAT.md).
  */
 #ifndef IP_CUPTI_H

@@ -311,6 +311,7 @@ static void clock_pair(uint64_t now)
 		return;
 	drain.last_clock_ns = now;
 	info_clock(drain.writer);
+	info_comparison(drain.writer);
 	ip_cupti_info(drain.writer, true);
 }
 
@@ -419,6 +420,7 @@ static void finish(void)
 		modules_scan(drain.writer);
 	info_update(drain.writer);
 	sourcefiles_tell(drain.writer, ip_now_ns() + SOURCES_LAST_NS);
+	info_comparison(drain.writer);
 	ip_cupti_info(drain.writer, true);
 	drain.pending = true;
 	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))

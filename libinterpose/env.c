@@ -26,7 +26,8 @@ extern char **environ;
 static const char *const stacks_names[] = { "python", "full", "none" };
 static const char *const tracker_names[] = { "off", "on" };
 static const char *const argv_names[] = { "off", "on" };
-static const char *const cupti_names[] = { "auto", "on", "off" };
+static const char *const cupti_names[] = { "off", "on", "auto" };
+static const char *const unwinder_names[] = { "auto", "rules", "libgcc", "libunwind" };
 
 const char *ip_stacks_name(enum ip_stacks s)
 {
@@ -362,7 +363,8 @@ void ip_env_init(int argc, char **argv)
 	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
 	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
 	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);
-	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_AUTO);
+	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_OFF);
+	ip_env.unwinder = ip_env_choose("VRAMTRACE_UNWINDER", unwinder_names, 4, 0);
 	if (ip_env_choose("VRAMTRACE_ARGV", argv_names, 2, false))
 		keep_arguments(argc, argv);
 	choose_samples();

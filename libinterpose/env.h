@@ -15,7 +15,7 @@
 #define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
-enum ip_cupti_mode { IP_CUPTI_AUTO, IP_CUPTI_ON, IP_CUPTI_OFF }; /* AUTO: where no profiler can be hurt by it */
+enum ip_cupti_mode { IP_CUPTI_OFF, IP_CUPTI_ON, IP_CUPTI_AUTO }; /* AUTO: where no profiler can be hurt by it */
 
 struct ip_env {
 	char output[PATH_MAX];    /* recording directory, absolute, expanded */
@@ -34,6 +34,7 @@ struct ip_env {
 	unsigned nr_notes;
 	enum ip_stacks stacks;
 	enum ip_cupti_mode cupti;
+	unsigned unwinder;        /* enum unwind_choice (unwind.h) */
 	bool tracker;             /* have PyTorch's allocator tell of itself */
 	uint64_t keep_bytes;      /* the trace may have, the oldest is dropped; 0 = as many as it takes */
 	uint64_t keep_steps;      /* of training, to be kept if there is room; 0 = as many as there is room for */

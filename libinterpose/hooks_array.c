@@ -87,7 +87,7 @@ static uint64_t ask(bool mipmapped, void *array)
 	CUDA_ARRAY_MEMORY_REQUIREMENTS need = { 0 };
 	unsigned device = ip_driver_device();
 
-	if (device == TFMT_DEVICE_NONE || ip_captures_open())
+	if (device == TFMT_DEVICE_NONE || ip_captures_forbid_questions())
 		return 0;
 	if (mipmapped)
 		return get_levels && !get_levels(&need, array, (CUdevice)device) ? need.size : 0;

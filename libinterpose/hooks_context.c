@@ -123,6 +123,24 @@ WRAP_ON(device, cuCtxCreate_v2, (CUcontext * out, unsigned flags, CUdevice devic
 WRAP_ON(device, cuCtxCreate, (CUcontext * out, unsigned flags, CUdevice device), (out, flags, device),
 	created(FN_cuCtxCreate, *out, device))
 
+struct ip_capture_home ip_stream_home(CUstream stream)
+{
+	__typeof__(&cuStreamGetCtx) get_of = ASK(cuStreamGetCtx);
+	__typeof__(&cuCtxGetCurrent) get = ASK(cuCtxGetCurrent);
+	CUcontext context = NULL, current = NULL;
+	struct ip_capture_home home = { 0, TFMT_DEVICE_NONE };
+
+	if (get && get(&current))
+		current = NULL;
+	if (!get_of || get_of(stream, &context))
+		context = current;
+	if (context_of(context).known)
+		home.context = (uintptr_t)context;
+	if (context == current)
+		home.device = ip_driver_device();
+	return home;
+}
+
 /* While what is about to go can still be seen. */
 static void sample_before(unsigned device)
 {
@@ -153,11 +171,14 @@ static void ended(uint16_t function, unsigned device, uintptr_t handle, uint32_t
 		struct created c = (ip_reached(), context_of(context));                                      \
 		__typeof__(&name) real;                                                                      \
 		CUresult result;                                                                             \
+		uint64_t held;                                                                               \
                                                                                                              \
 		sample_before(c.known ? c.device : TFMT_DEVICE_NONE);                                        \
+		held = ip_captures_hold_of((struct ip_capture_home){ (uintptr_t)context, c.device });        \
 		context_forget(context);                                                                     \
 		real = REAL(name);                                                                           \
 		result = real ? real(context) : NO_DRIVER;                                                   \
+		ip_captures_settle(held, !result);                                                           \
 		if (!result && c.known)                                                                      \
 			ended(FN_##name, c.device, (uintptr_t)context, c.number);                            \
 		else if (c.known)                                                                            \
@@ -199,19 +220,27 @@ static void primary_gone(uint16_t function, unsigned device)
 
 void ip_context_reset(uint16_t function, unsigned device)
 {
+	ip_captures_settle(ip_captures_hold_of((struct ip_capture_home){ 0, device }), true);
 	primary_gone(function, device);
 }
 
-/* The last release of a primary context resets it. */
-static void primary_released(uint16_t function, unsigned device)
+static bool is_primary_active(unsigned device)
 {
 	int saved = errno, active = 1;
 	__typeof__(&cuDevicePrimaryCtxGetState) get = ASK(cuDevicePrimaryCtxGetState);
 	unsigned flags;
 
-	if (get && !get((CUdevice)device, &flags, &active) && !active)
-		primary_gone(function, device);
+	if (get && get((CUdevice)device, &flags, &active))
+		active = 1;
 	errno = saved;
+	return active;
+}
+
+/* The last release of a primary context resets it. */
+static void primary_released(uint16_t function, unsigned device)
+{
+	if (!is_primary_active(device))
+		primary_gone(function, device);
 }
 
 WRAP_ON(device, cuDevicePrimaryCtxRetain, (CUcontext * out, CUdevice device), (out, device),
@@ -219,25 +248,29 @@ WRAP_ON(device, cuDevicePrimaryCtxRetain, (CUcontext * out, CUdevice device), (o
 	       (unsigned)device))
 
 /* As WRAP, of what ends contexts: the driver is asked once more before. */
-#define PRIMARY_END(name, after)                                                                             \
+#define PRIMARY_END(name, after, is_gone)                                                                    \
 	IP_EXPORT CUresult CUDAAPI name(CUdevice device)                                                     \
 	{                                                                                                    \
 		__typeof__(&name) real;                                                                      \
 		CUresult result;                                                                             \
+		uint64_t held;                                                                               \
                                                                                                              \
 		ip_reached();                                                                                \
 		sample_before((unsigned)device);                                                             \
+		held = ip_captures_hold_of((struct ip_capture_home){ 0, (unsigned)device });                 \
 		real = REAL(name);                                                                           \
 		result = real ? real(device) : NO_DRIVER;                                                    \
+		if (held)                                                                                    \
+			ip_captures_settle(held, !result && (is_gone));                                      \
 		if (!result)                                                                                 \
 			after(FN_##name, (unsigned)device);                                                  \
 		return result;                                                                               \
 	}
 
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, primary_released)
-PRIMARY_END(cuDevicePrimaryCtxRelease, primary_released)
-PRIMARY_END(cuDevicePrimaryCtxReset_v2, primary_gone)
-PRIMARY_END(cuDevicePrimaryCtxReset, primary_gone)
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, primary_released, !is_primary_active((unsigned)device))
+PRIMARY_END(cuDevicePrimaryCtxRelease, primary_released, !is_primary_active((unsigned)device))
+PRIMARY_END(cuDevicePrimaryCtxReset_v2, primary_gone, true)
+PRIMARY_END(cuDevicePrimaryCtxReset, primary_gone, true)
 
 /* ---- green contexts: parts of a device, in its primary context ------------------------------------- */
 

@@ -239,7 +239,7 @@ void ip_cupti_start(void)
 		return;
 	ip_recorder->cupti = c;
 	if (ip_env.cupti == IP_CUPTI_OFF)
-		cupti_status(c, "off");
+		cupti_status(c, "off: calls past the hooks would go unnoticed");
 	else if (has_begun)
 		cupti_status(c, "off: this process was forked from one that used it");
 	else if (reason)

@@ -14,6 +14,7 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
+#include "captures.h"
 #include "cupti.h"
 #include "interpose.h"
 #include "resolve.h"
@@ -149,6 +150,15 @@ uint32_t ip_context_number(void);
 
 /* The device's primary context is in use, by this function: the first time, record that it is there. */
 void ip_context_used(uint16_t function, unsigned device);
+
+/* What the stream belongs to: captures.h. */
+struct ip_capture_home ip_stream_home(CUstream stream);
+
+/* ---- hooks_capture.c ---- */
+
+/* The streams of a context are about to go, and have gone or have not: ip_captures_hold_home(), ip_captures_let_go(). */
+uint64_t ip_captures_hold_of(struct ip_capture_home home);
+void ip_captures_settle(uint64_t held, bool gone);
 
 /* ---- hooks_graph.c ---- */
 

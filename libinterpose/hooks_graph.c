@@ -74,9 +74,11 @@ void ip_graph_capture_ended(void *graph)
 {
 	struct ip_graphs *g = &ip_recorder->graphs;
 
-	if (graph && atomic_load_explicit(&g->captured, memory_order_relaxed))
+	bool captured = atomic_load_explicit(&g->captured, memory_order_relaxed);
+
+	if (graph && captured)
 		graph_mark(graph);
-	if (!ip_captures_open())
+	if (captured && !ip_captures_open())
 		atomic_store_explicit(&g->captured, false, memory_order_relaxed);
 }
 
@@ -129,7 +131,7 @@ static void sample(struct ip_thread *t, uint16_t function, unsigned device, bool
 	uint64_t reserved, used, now = ip_now_ns();
 	bool told;
 
-	if (device >= TFMT_NR_DEVICES || ip_captures_open() ||
+	if (device >= TFMT_NR_DEVICES || ip_captures_forbid_questions() ||
 	    (!at_once && now < atomic_load_explicit(&g->next_ns[device], memory_order_relaxed)))
 		return;
 	t->busy = true;
@@ -163,7 +165,7 @@ static void sample_all(struct ip_thread *t, uint16_t function, bool at_once)
 /* The first launch takes what the others find. */
 static bool is_first_launch(CUgraphExec exec)
 {
-	_Atomic uintptr_t *slot = ip_captures_open() ? NULL : exec_find(exec);
+	_Atomic uintptr_t *slot = ip_captures_forbid_questions() ? NULL : exec_find(exec);
 	uintptr_t unused = (uintptr_t)exec;
 
 	return slot && atomic_compare_exchange_strong(slot, &unused, unused | IP_GRAPH_USED);

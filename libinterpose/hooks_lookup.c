@@ -13,6 +13,7 @@
 #include "objects.h"
 #include "resolve.h"
 #include "unwind.h"
+#include "unwind_libunwind.h"
 
 /* The same bits in both APIs. */
 #define LEGACY_STREAM 1
@@ -97,6 +98,7 @@ IP_EXPORT int dlclose(void *handle)
 	if (ip_objects_unloaded() != unloaded) {
 		ip_forget_unloaded();
 		unwind_objects_changed();
+		libunwind_objects_changed();
 		atomic_store(&ip_recorder->library_unloaded, true);
 	}
 	errno = saved;

@@ -73,7 +73,7 @@ static bool ask(CUdeviceptr address, struct place *out)
 	int device = -1;
 	void *values[] = { &managed, &type, &device };
 
-	if (!get || ip_captures_open() || get(3, attributes, values, address))
+	if (!get || ip_captures_forbid_questions() || get(3, attributes, values, address))
 		return false;
 	if (managed || type == CU_MEMORYTYPE_HOST)
 		*out = (struct place){ managed ? TFMT_SPACE_MANAGED : TFMT_SPACE_POOL_HOST,

@@ -26,7 +26,8 @@
 
 static struct {
 	bool torch, torch_too_old;
-	const char *python, *unwinder, *nvtx, *tracker;
+	const char *python, *unwinder, *unwinder_note, *nvtx, *tracker;
+	uint32_t nr_compared;
 	uint64_t unsupported_calls;
 	bool load_note[IP_LOAD_NOTES];
 } written;
@@ -96,7 +97,8 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	static const char *const storage[] = { "beside", "temporary", "anonymous" };
 
 	written.torch = written.torch_too_old = false;
-	written.python = written.unwinder = written.nvtx = written.tracker = NULL;
+	written.python = written.unwinder = written.unwinder_note = written.nvtx = written.tracker = NULL;
+	written.nr_compared = 0;
 	written.unsupported_calls = 0;
 	memset(written.load_note, 0, sizeof(written.load_note));
 	put_functions(w);
@@ -158,9 +160,34 @@ static void put_load_notes(struct tfmt_writer *w)
 		}
 }
 
+static void put_unwinder(struct tfmt_writer *w)
+{
+	const char *unwinder = unwind_method(), *note = unwind_note();
+	char text[160];
+
+	if (written.unwinder == unwinder && written.unwinder_note == note)
+		return;
+	snprintf(text, sizeof(text), note ? "%s, because %s" : "%s", unwinder, note);
+	info_put(w, "unwinder", text);
+	written.unwinder = unwinder;
+	written.unwinder_note = note;
+}
+
+void info_comparison(struct tfmt_writer *w)
+{
+	struct unwind_comparison c = unwind_comparison();
+	char text[160];
+
+	if (c.nr == written.nr_compared)
+		return;
+	snprintf(text, sizeof(text), "%u stacks walked by %s as well: %u differed", c.nr, c.with, c.nr_differed);
+	info_put(w, "unwinder_compared", text);
+	written.nr_compared = c.nr;
+}
+
 void info_update(struct tfmt_writer *w)
 {
-	const char *python = callstack_python_support(), *unwinder = unwind_method();
+	const char *python = callstack_python_support();
 	const char *nvtx = nvtx_support(), *tracker = ip_tracker_support();
 	const char *libc10 = modules_find("libc10.so");
 	char version[128];
@@ -170,10 +197,7 @@ void info_update(struct tfmt_writer *w)
 		info_put(w, "python_frames", python);
 		written.python = python;
 	}
-	if (written.unwinder != unwinder) {
-		info_put(w, "unwinder", unwinder);
-		written.unwinder = unwinder;
-	}
+	put_unwinder(w);
 	if (written.tracker != tracker) {
 		info_put(w, "tracker", tracker);
 		written.tracker = tracker;

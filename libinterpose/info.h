@@ -28,4 +28,7 @@ void info_clock(struct tfmt_writer *w);
 /* Fill in the facts of this boot and host. */
 void info_header(struct tfmt_header *h);
 
+/* Put how many native stacks two unwinders have walked, and how many of them differed, if more have been. */
+void info_comparison(struct tfmt_writer *w);
+
 #endif

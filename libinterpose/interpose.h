@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "captures.h"
 #include "clock.h"
 #include "driver_state.h"
 #include "tracefmt/tracefmt.h"
@@ -183,7 +184,7 @@ struct ip_recorder {
 	_Atomic uint32_t device_known[TFMT_NR_DEVICES]; /* driver_query.c */
 	_Atomic bool library_unloaded;       /* another may lie in its place: the modules are to be looked at again */
 	_Atomic bool torch_too_old;          /* its allocator's reports have no addresses */
-	_Atomic uint32_t captures;           /* stream captures that are open */
+	struct ip_captures captures;
 	_Atomic uint32_t sampling;           /* 1: some thread is taking a sample */
 	struct ip_sampled sampled[TFMT_NR_DEVICES];
 	_Atomic bool driver_hooked;          /* a driver wrapper has been reached: runtime wrappers only tag */

@@ -146,7 +146,7 @@ void ip_prepare(void)
 	if (ip_recorder->pid != image_pid || nr_generations > 1)
 		image_start_ns = realtime_ns();
 	is_kept = ip_dlerror_keep();
-	callstack_start();
+	callstack_start((enum unwind_choice)ip_env.unwinder);
 	ip_resolve_prepare();
 	ip_samples_prepare();
 	ip_cupti_start();

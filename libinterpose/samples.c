@@ -111,7 +111,7 @@ static void take(struct ip_thread *t, unsigned device, bool with_pool, void *poo
 	uint64_t now = ip_now_ns();
 	uint32_t nobody = 0;
 
-	if (ip_captures_open() || (!is_here && !with_pool) ||
+	if ((!is_here && !with_pool) || ip_captures_forbid_questions() ||
 	    !atomic_compare_exchange_strong(&ip_recorder->sampling, &nobody, 1))
 		return;
 	look_up();

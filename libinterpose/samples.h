@@ -7,7 +7,7 @@
  * due after VRAMTRACE_SAMPLE_MIB MiB (64) of allocations on a device, a second after the last one at the next
  * allocation, and whenever a hook says that something else has changed. Its own cost, measured each time, decides
  * how soon the next may follow: samples take a thousandth of the time at most. While a stream is captured, none is
- * taken.
+ * taken (captures.h says for how long).
  *
  * One sample is PROCESS_INFO (where NVML tells it, at a pace of its own), POOL_INFO (where the device's pools have
  * been used) and, last, MEMORY_INFO.
@@ -16,6 +16,7 @@
 #define IP_SAMPLES_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ip_thread;
@@ -54,7 +55,13 @@ uint64_t ip_sample_pace(_Atomic uint64_t *next_ns, uint64_t began_ns);
 
 /* ---- hooks_capture.c ---- */
 
-/* How many stream captures are open in this process. */
+/* How many stream captures are open in this process, abandoned ones among them. */
 uint32_t ip_captures_open(void);
+
+/*
+ * May the driver not be asked, because that could invalidate a capture? May itself ask whether streams are still being
+ * captured (captures.h), so only the driver's hooks ask this. Keeps errno.
+ */
+bool ip_captures_forbid_questions(void);
 
 #endif

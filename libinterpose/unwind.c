@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Native stack walks: by the rule table where it can, else by libgcc's unwinder, which also watches the
- * table.
+ * Native stack walks: by the rule table where it can, else by libgcc's unwinder or, where the user wants that, by
+ * libunwind. Whoever walks, another one watches.
  */
 #include "unwind.h"
 
@@ -10,14 +10,17 @@
 #include <stddef.h>
 #include <unwind.h>
 
-#define COMPARED_FIRST 1000u /* captures of a process that libgcc judges */
+#include "unwind_libunwind.h"
+
+#define COMPARED_FIRST 1000u /* captures of a process that are walked twice */
 #define COMPARED_EVERY 4096u /* and later one of so many in each thread */
 
-enum method { BY_LIBGCC, BY_TABLE, TABLE_DISAGREED };
+enum method { BY_LIBGCC, BY_TABLE, TABLE_DISAGREED, BY_LIBUNWIND };
 
 static bool available;
+static enum unwind_choice choice;
 static _Atomic uint32_t method; /* enum method */
-static _Atomic uint32_t nr_compared;
+static _Atomic uint32_t nr_compared, nr_differed;
 static uint64_t own_start, own_end; /* of this library's code */
 
 /* The linker's name for where this object begins in memory. */
@@ -89,16 +92,79 @@ static __attribute__((noinline)) bool walk_by_libgcc(struct walk *w)
 	return w->ended;
 }
 
+/* What the frames are to our user is remembered by their addresses. */
+static void number_frames(struct unwind_thread *u, struct walk *w)
+{
+	for (uint32_t i = 0; i < w->nr; i++)
+		w->frame[i].address = (uint16_t)unwind_table_address(u, w->frame[i].ip);
+}
+
 static bool capture_by_libgcc(struct unwind_thread *u, uint64_t from)
 {
 	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from, .careful = true };
 	bool whole = walk_by_libgcc(&w);
 
+	number_frames(u, &w);
 	unwind_table_set(u, w.nr);
 	return whole;
 }
 
-/* ---- the judge ------------------------------------------------------------------------------------- */
+/* ---- libunwind's walk ------------------------------------------------------------------------------ */
+
+static bool add_visited(uint64_t ip, uint64_t sp, void *arg)
+{
+	struct walk *w = arg;
+
+	if (w->nr == w->max)
+		return false;
+	if (!unwind_is_own(ip))
+		w->frame[w->nr++] = (struct unwind_level){ .ip = ip, .sp = sp };
+	return true;
+}
+
+/* The frames from `at` outwards without ours, out of all that there are. */
+static void take_addresses(struct walk *w, const uint64_t *ip, uint32_t nr, uint64_t at)
+{
+	uint32_t i = 0;
+
+	while (i < nr && ip[i] != at)
+		i++;
+	for (i = i == nr ? 0 : i; i < nr && w->nr < w->max; i++)
+		if (ip[i] && !unwind_is_own(ip[i]))
+			w->frame[w->nr++] = (struct unwind_level){ .ip = ip[i] };
+}
+
+/* What the frames are is known, and the outermost is a thread's first function. */
+static bool are_all_known(const struct unwind_thread *u, const struct walk *w)
+{
+	for (uint32_t i = 0; i < w->nr; i++)
+		if (!u->address[w->frame[i].address].mark)
+			return false;
+	return w->nr && u->address[w->frame[w->nr - 1].address].rule.kind == UNWIND_END;
+}
+
+/*
+ * Its quick walk tells return addresses only. Where the frames stand, which decides what they are the first time that
+ * they are met, its slow one tells. False if frames further out are missing.
+ */
+static bool walk_by_libunwind(struct unwind_thread *u, struct walk *w, struct unwind_registers at)
+{
+	uint32_t nr = libunwind_backtrace(u->scratch, UNWIND_SCRATCH_WORDS);
+	bool whole = true;
+
+	take_addresses(w, u->scratch, nr, at.ip);
+	number_frames(u, w);
+	if (are_all_known(u, w))
+		return true;
+	w->nr = 0;
+	whole = libunwind_walk(u->scratch, at, add_visited, w);
+	number_frames(u, w);
+	return whole;
+}
+
+_Static_assert(UNWIND_SCRATCH_WORDS >= LIBUNWIND_CURSOR_WORDS, "a cursor fits");
+
+/* ---- who walks, and who watches -------------------------------------------------------------------- */
 
 static bool is_compared(const struct unwind_thread *u)
 {
@@ -120,37 +186,99 @@ static bool agree(const struct unwind_thread *u, const struct walk *w)
 	return n == w->nr;
 }
 
+/* Two have walked the stack, the rules to its root. */
+static bool note_comparison(const struct unwind_thread *u, const struct walk *w, bool whole)
+{
+	bool same = agree(u, w) && whole;
+
+	atomic_fetch_add_explicit(&nr_compared, 1, memory_order_relaxed);
+	if (!same)
+		atomic_fetch_add_explicit(&nr_differed, 1, memory_order_relaxed);
+	return same;
+}
+
+/* The second opinion on the rules, and who walks where they say nothing: libunwind if it is to be, else libgcc. */
+static bool is_second_libunwind(void)
+{
+	return choice == UNWIND_BY_RULES && libunwind_is_usable();
+}
+
 /*
- * The table has walked a stack to its root. When libgcc sees another one, that holds, and the table is done
+ * The table has walked a stack to its root. When the other one sees another, that holds, and the table is done
  * with.
  */
-static __attribute__((noinline)) bool judge(struct unwind_thread *u, uint64_t from)
+static __attribute__((noinline)) bool judge(struct unwind_thread *u, struct unwind_registers at)
 {
-	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = from };
-	bool whole = walk_by_libgcc(&w);
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = at.sp };
+	bool whole = is_second_libunwind() ? walk_by_libunwind(u, &w, at) : walk_by_libgcc(&w);
 
 	if (!w.nr) /* no judge at all */
 		return true;
-	atomic_fetch_add_explicit(&nr_compared, 1, memory_order_relaxed);
-	if (agree(u, &w) && whole)
+	if (note_comparison(u, &w, whole))
 		return true;
 	atomic_store_explicit(&method, TABLE_DISAGREED, memory_order_relaxed);
 	unwind_table_set(u, w.nr);
 	return whole;
 }
 
+static __attribute__((noinline)) bool capture_without_rules(struct unwind_thread *u, struct unwind_registers at)
+{
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX };
+	bool whole;
+
+	if (!is_second_libunwind())
+		return capture_by_libgcc(u, at.sp);
+	whole = walk_by_libunwind(u, &w, at);
+	unwind_table_set(u, w.nr);
+	return whole;
+}
+
+/* Another one walks, and the rules watch: a difference is counted, and changes nothing. */
+static __attribute__((noinline)) bool capture_watched(struct unwind_thread *u, struct unwind_registers at,
+						      bool by_libunwind)
+{
+	struct walk w = { .frame = u->fresh, .max = UNWIND_MAX, .from = at.sp, .careful = !by_libunwind };
+	bool compared = is_compared(u) && unwind_table_walk(u, at) == UNWIND_ROOT;
+	bool whole;
+
+	if (!compared)
+		unwind_table_begin(u);
+	whole = by_libunwind ? walk_by_libunwind(u, &w, at) : walk_by_libgcc(&w);
+	if (!by_libunwind)
+		number_frames(u, &w);
+	if (compared && w.nr)
+		note_comparison(u, &w, whole);
+	unwind_table_set(u, w.nr);
+	return whole;
+}
+
+static bool capture_by_rules(struct unwind_thread *u, struct unwind_registers at)
+{
+	enum unwind_end end = unwind_table_walk(u, at);
+
+	if (end == UNWIND_UNKNOWN)
+		return capture_without_rules(u, at);
+	if (end == UNWIND_ROOT && is_compared(u))
+		return judge(u, at);
+	return end == UNWIND_ROOT;
+}
+
 bool unwind_capture(struct unwind_thread *u, struct unwind_registers at)
 {
-	enum unwind_end end;
+	uint32_t by = atomic_load_explicit(&method, memory_order_relaxed);
 
-	if (atomic_load_explicit(&method, memory_order_relaxed) != BY_TABLE)
+	if (by == BY_TABLE)
+		return capture_by_rules(u, at);
+	if (by == TABLE_DISAGREED) {
+		unwind_table_begin(u);
 		return capture_by_libgcc(u, at.sp);
-	end = unwind_table_walk(u, at);
-	if (end == UNWIND_UNKNOWN)
-		return capture_by_libgcc(u, at.sp);
-	if (end == UNWIND_ROOT && is_compared(u))
-		return judge(u, at.sp);
-	return end == UNWIND_ROOT;
+	}
+	if (by == BY_LIBGCC)
+		return capture_watched(u, at, false);
+	if (libunwind_is_usable())
+		return capture_watched(u, at, true);
+	atomic_compare_exchange_strong(&method, &by, BY_TABLE);
+	return capture_by_rules(u, at);
 }
 
 bool unwind_may_repeat(const struct unwind_thread *u)
@@ -160,16 +288,23 @@ bool unwind_may_repeat(const struct unwind_thread *u)
 	       (u->nr_captures + 1) % COMPARED_EVERY != 0 && unwind_table_holds(u);
 }
 
-void unwind_init(void)
+void unwind_init(enum unwind_choice chosen)
 {
 	struct unwind_level few[4];
 	struct walk w = { .frame = few, .max = 4, .careful = true };
+	bool has_libunwind = false;
 
 	find_own_code();
 	walk_by_libgcc(&w);
 	available = w.nr > 0;
+	choice = chosen;
+	if (chosen == UNWIND_BY_RULES || chosen == UNWIND_BY_LIBUNWIND)
+		has_libunwind = libunwind_open();
 	atomic_store(&nr_compared, 0);
-	atomic_store(&method, BY_TABLE);
+	atomic_store(&nr_differed, 0);
+	atomic_store(&method, chosen == UNWIND_BY_LIBUNWIND && has_libunwind ? BY_LIBUNWIND :
+			      chosen == UNWIND_BY_LIBGCC		     ? BY_LIBGCC :
+									       BY_TABLE);
 }
 
 bool unwind_available(void)
@@ -183,12 +318,26 @@ const char *unwind_method(void)
 		[BY_LIBGCC] = "libgcc",
 		[BY_TABLE] = "rule table",
 		[TABLE_DISAGREED] = "libgcc, because the rule table disagreed with it",
+		[BY_LIBUNWIND] = "libunwind",
 	};
+	uint32_t by = atomic_load(&method);
 
-	return name[atomic_load(&method)];
+	if (by == TABLE_DISAGREED && choice == UNWIND_BY_RULES)
+		return "libgcc, because the rule table disagreed with another unwinder";
+	return name[by];
 }
 
-uint32_t unwind_nr_compared(void)
+const char *unwind_note(void)
 {
-	return atomic_load(&nr_compared);
+	return choice == UNWIND_BY_RULES || choice == UNWIND_BY_LIBUNWIND ? libunwind_trouble() : NULL;
+}
+
+struct unwind_comparison unwind_comparison(void)
+{
+	uint32_t by = atomic_load(&method);
+	bool is_table = by == BY_TABLE || by == TABLE_DISAGREED;
+	bool by_libunwind = choice == UNWIND_BY_RULES && !libunwind_trouble();
+
+	return (struct unwind_comparison){ atomic_load(&nr_compared), atomic_load(&nr_differed),
+					   !is_table ? "the rule table" : by_libunwind ? "libunwind" : "libgcc" };
 }

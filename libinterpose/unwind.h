@@ -5,9 +5,8 @@
  * The walk goes by remembered rules (unwind_table.h). Frames that no rule describes (a signal's) are left
  * to libgcc's unwinder, linked into this library and hidden, which is ten times as slow. libgcc is also the
  * judge of the rules: it repeats the first captures of a process and some later ones; should the table ever
- * disagree, it is not used again. libunwind is no guest for somebody else's process: it keeps a pipe of its
- * own and writes into it by number, so a program that has closed and reused its descriptors would find the
- * bytes in its files.
+ * disagree, it is not used again. Users may choose otherwise: libgcc or libunwind (unwind_libunwind.h) for every
+ * walk, watched by the rules, or libunwind as judge of the rules and for what they do not describe.
  *
  * Threading: unwind_init() on one thread; everything else anywhere afterwards. No lock, no allocation.
  */
@@ -19,8 +18,16 @@
 
 #include "unwind_table.h"
 
-/* A trial walk: libgcc's unwinder sets itself up in its first. */
-void unwind_init(void);
+/* Who walks. Where libunwind cannot be had it is as UNWIND_AUTO, and unwind_note() says why. */
+enum unwind_choice {
+	UNWIND_AUTO,         /* rules; libgcc judges them, and walks where they do not apply */
+	UNWIND_BY_RULES,     /* rules, but libunwind does that */
+	UNWIND_BY_LIBGCC,
+	UNWIND_BY_LIBUNWIND,
+};
+
+/* Loads what is chosen, and a trial walk: unwinders set themselves up in their first. Outside allocators' locks. */
+void unwind_init(enum unwind_choice choice);
 
 /* The trial walk found its callers. */
 bool unwind_available(void);
@@ -41,10 +48,17 @@ bool unwind_may_repeat(const struct unwind_thread *u);
 /* The address lies in this library's code. */
 bool unwind_is_own(uint64_t ip);
 
-/* How stacks are walked, for info; changes once if the table is given up. Static storage. */
+/* How stacks are walked, for info; changes when the table or libunwind is given up. Static storage. */
 const char *unwind_method(void);
 
-/* Captures for which table and libgcc were compared. */
-uint32_t unwind_nr_compared(void);
+/* Why libunwind, which was asked for, is not used, as the end of a sentence with "because"; NULL otherwise. */
+const char *unwind_note(void);
+
+/* How many stacks two unwinders have walked, how many of these differed, and who the second was. */
+struct unwind_comparison {
+	uint32_t nr, nr_differed;
+	const char *with; /* static storage */
+};
+struct unwind_comparison unwind_comparison(void);
 
 #endif

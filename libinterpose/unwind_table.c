@@ -299,11 +299,14 @@ bool unwind_table_holds(const struct unwind_thread *u)
 	       u->nr_captures % UNWIND_RECHECK != 0;
 }
 
-enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)
+uint32_t unwind_table_address(struct unwind_thread *u, uint64_t ip)
 {
-	uint32_t now = atomic_load_explicit(&generation, memory_order_acquire), kept, nr_fresh;
-	enum unwind_end end;
-	uint64_t high;
+	return find_address(u, ip);
+}
+
+void unwind_table_begin(struct unwind_thread *u)
+{
+	uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
 
 	if (now != u->generation || !u->nr_addresses)
 		forget(u);
@@ -311,6 +314,15 @@ enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registe
 		recheck(u);
 	u->generation = now;
 	u->nr_captures++;
+}
+
+enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)
+{
+	uint32_t kept, nr_fresh;
+	enum unwind_end end;
+	uint64_t high;
+
+	unwind_table_begin(u);
 	if (at.sp < u->low || at.sp >= u->high)
 		find_stack(u, at.sp);
 	high = u->high;

@@ -26,6 +26,7 @@
 #define UNWIND_OBJECTS 64u     /* objects that these lie in */
 #define UNWIND_RECHECK 128u    /* captures between looks whether one of them, in turn, is still there */
 #define UNWIND_NO_SLOT 0xffffu
+#define UNWIND_SCRATCH_WORDS (UNWIND_MAX + 32u)
 
 /* Plain fields: parts of a word, stored one by one and read as a whole, would cost more than all else. */
 struct unwind_level {
@@ -66,6 +67,7 @@ struct unwind_thread {
 	uint32_t epoch;          /* changes when all addresses and their rules are forgotten */
 	struct unwind_level level[UNWIND_MAX], fresh[UNWIND_MAX];
 	struct unwind_object object[UNWIND_OBJECTS];
+	uint64_t scratch[UNWIND_SCRATCH_WORDS]; /* of another unwinder's walk */
 	uint16_t index[2 * UNWIND_ADDRESSES]; /* hash of ip -> address[] */
 	struct unwind_address address[UNWIND_ADDRESSES]; /* 0 is nobody's */
 };
@@ -79,7 +81,14 @@ enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registe
 /* The next capture may repeat a stack walked before: the rules hold, and it is not their turn to be checked. */
 bool unwind_table_holds(const struct unwind_thread *u);
 
-/* Replace the levels by u->fresh[0..nr), innermost first, of which ip and sp are known. */
+/*
+ * Where another unwinder walks: begin a capture, as unwind_table_walk() would, and the number of a return address in
+ * the thread's table, 0 if there is none.
+ */
+void unwind_table_begin(struct unwind_thread *u);
+uint32_t unwind_table_address(struct unwind_thread *u, uint64_t ip);
+
+/* Replace the levels by u->fresh[0..nr), innermost first, of which ip, sp and address are known. */
 void unwind_table_set(struct unwind_thread *u, uint32_t nr);
 
 /* The eight bytes there can be read. Asks the kernel. */

@@ -68,6 +68,7 @@ static const struct {
 	{ "python", "Python" },
 	{ "python_frames", "Python frames" },
 	{ "unwinder", "native frames" },
+	{ "unwinder_compared", "checked" },
 	{ "torch", "PyTorch" },
 	{ "allocator_conf", "allocator settings" },
 	{ "stacks", "stacks" },

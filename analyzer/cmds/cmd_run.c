@@ -31,6 +31,7 @@
 
 static const char *const stacks_names[] = { "python", "full", "none", NULL };
 static const char *const values_names[] = { "auto", "off", NULL };
+static const char *const unwinder_names[] = { "auto", "rules", "libgcc", "libunwind", NULL };
 static const char *const cupti_names[] = { "on", "auto", "off", NULL };
 
 struct run_opts {
@@ -38,6 +39,7 @@ struct run_opts {
 	int stacks; /* index into stacks_names, -1 = as the environment has it */
 	int values; /* index into values_names, the same */
 	int cupti;  /* index into cupti_names, the same */
+	int unwinder; /* index into unwinder_names, the same */
 	const char *keep, *keep_steps, *max_size;
 	const char *ranks;
 	int64_t gpus_per_node; /* 0 = as usual */
@@ -54,6 +56,7 @@ static const struct opt run_optv[] = {
 	OPT_FLAG(0, "force", struct run_opts, force, "replace the recording of another job"),
 	OPT_ENUM(0, "stacks", struct run_opts, stacks, stacks_names, "of tensors; default python, full adds native"),
 	OPT_STRING(0, "only", struct run_opts, only, "LIST", "record only these programs: python*,!torchrun"),
+	OPT_ENUM(0, "unwinder", struct run_opts, unwinder, unwinder_names, "who walks native stacks"),
 	OPT_CHOICE(0, "cupti", struct run_opts, cupti, cupti_names, "let CUPTI check what was recorded"),
 	OPT_FLAG(0, "tracker", struct run_opts, tracker, "have PyTorch's allocator tell more of itself"),
 	OPT_FLAG(0, "record-argv", struct run_opts, record_argv, "keep all arguments of the programs, too"),
@@ -278,6 +281,7 @@ static int prepare(struct run *r)
 	r->plan.values = r->opts.values >= 0 ? values_names[r->opts.values] : NULL;
 	r->plan.tracker = r->opts.tracker;
 	r->plan.argv = r->opts.record_argv;
+	r->plan.unwinder = r->opts.unwinder >= 0 ? unwinder_names[r->opts.unwinder] : NULL;
 	r->plan.cupti = r->opts.cupti >= 0 ? cupti_names[r->opts.cupti] : NULL;
 	if (!status)
 		status = take_keep(r);
@@ -447,7 +451,8 @@ static int run_repeated(struct run *r)
 
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .repeat = 1, .check_exit_code = 3 },
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .unwinder = -1, .repeat = 1,
+					  .check_exit_code = 3 },
 				.ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
 	int status;

@@ -46,7 +46,7 @@ def info_of(vramtrace, recording):
 NOTES = [
     ("VRAMTRACE_STACKS", "deep", "VRAMTRACE_STACKS='deep' is not python, full or none: "),
     ("VRAMTRACE_STACKS", "FULL", "VRAMTRACE_STACKS='FULL' is not python, full or none: "),
-    ("VRAMTRACE_CUPTI", "yes", "VRAMTRACE_CUPTI='yes' is not auto, on or off: auto taken"),
+    ("VRAMTRACE_CUPTI", "yes", "VRAMTRACE_CUPTI='yes' is not off, on or auto: off taken"),
     ("VRAMTRACE_SAMPLE_MIB", "many", "VRAMTRACE_SAMPLE_MIB='many' is no number of MiB: 64 taken"),
     ("VRAMTRACE_SAMPLE_MIB", "-1", "VRAMTRACE_SAMPLE_MIB='-1' is no number of MiB: 64 taken"),
     ("VRAMTRACE_STAKCS", "full", "unknown variable 'VRAMTRACE_STAKCS': it sets nothing"),

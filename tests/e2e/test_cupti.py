@@ -15,6 +15,7 @@ from harness import TREE, program_environment, python, trace_files
 SOURCES = Path(__file__).parent / "cupti"
 FAKE_DRIVER = TREE / "tests" / "preload" / "fake_driver.c"
 MIB = 1 << 20
+OFF = "off: calls past the hooks would go unnoticed"
 
 # As CUPTI's records and as the recorder's events name where memory lies.
 KINDS = {"device": ("device", "pool"), "pinned": ("pinned",), "managed": ("managed",)}
@@ -135,7 +136,7 @@ def run_past_hooks(vramtrace, programs, output, *options, env=None):
     return [int(word, 16) for word in done.stdout.split()]
 
 
-@pytest.mark.parametrize("options", [["--cupti"], ["--cupti=auto"], []])
+@pytest.mark.parametrize("options", [["--cupti"], ["--cupti=auto"]])
 def test_calls_past_the_hooks_are_shown(vramtrace, programs, tmp_path, options):
     """A plugin with its own dlsym: exactly its two allocations and one free, with address, size and name."""
     addresses = run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", *options)
@@ -158,10 +159,12 @@ def test_calls_past_the_hooks_are_shown(vramtrace, programs, tmp_path, options):
     assert line in vramtrace.call("info", tmp_path / "o.vtr").stdout
 
 
-def test_without_cupti_nobody_tells(vramtrace, programs, tmp_path):
-    run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", "--cupti=off")
+@pytest.mark.parametrize("options", [["--cupti=off"], []])
+def test_without_cupti_nobody_tells(vramtrace, programs, tmp_path, options):
+    run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", *options)
     found = facts(vramtrace, tmp_path / "o.vtr")
-    assert (found["cupti"], found["numbers"]) == ("off", {})
+    assert (found["cupti"], found["numbers"]) == (OFF, {})
+    assert OFF in vramtrace.call("info", tmp_path / "o.vtr").stdout
     assert found["unhooked"] == {"allocs": 0, "bytes": 0, "frees": 0, "others": 0}
 
 
@@ -208,13 +211,23 @@ def test_a_client_of_records_only_keeps_them(vramtrace, programs, tmp_path):
     assert (found["cupti"], found["numbers"]) == ("off: the program uses CUPTI", {})
 
 
-def test_python_is_left_alone_unless_asked(vramtrace, recorded):
-    assert facts(vramtrace, recorded("mlp.py").path)["cupti"] == "off: in Python a profiler may want CUPTI"
+def test_nobody_subscribes_unless_asked(vramtrace, programs, fakes, recorded, tmp_path):
+    """Neither in a C program nor in Python: CUPTI is not even loaded."""
+    assert facts(vramtrace, recorded("mlp.py").path)["cupti"] == OFF
+    said = record_with_fakes(vramtrace, fakes, tmp_path / "o.vtr", VRAMTRACE_CUPTI="", FAKE_LOADED=str(tmp_path / "loaded"))
+    assert said["cupti"] == OFF and not (tmp_path / "loaded").exists()
+    said = record_with_fakes(vramtrace, fakes, tmp_path / "p.vtr", FAKE_LOADED=str(tmp_path / "loaded"))
+    assert said["cupti"].startswith("on ") and (tmp_path / "loaded").exists()
+
+
+def test_auto_leaves_python_alone(vramtrace, record):
+    done = record("mlp.py", options=["--cupti=auto"])
+    assert facts(vramtrace, done.path)["cupti"] == "off: in Python a profiler may want CUPTI"
 
 
 @pytest.mark.parametrize("variable", ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"])
-def test_injected_tools_are_left_alone_unless_asked(vramtrace, programs, tmp_path, variable):
-    run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", env={variable: "/no/such/tool.so"})
+def test_auto_leaves_injected_tools_alone(vramtrace, programs, tmp_path, variable):
+    run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", "--cupti=auto", env={variable: "/no/such/tool.so"})
     assert facts(vramtrace, tmp_path / "o.vtr")["cupti"] == "off: another tool is injected"
 
 
@@ -313,8 +326,8 @@ def test_fork_child(vramtrace, fakes, tmp_path):
 def test_a_wrong_setting_is_noted(vramtrace, programs, tmp_path):
     run_past_hooks(vramtrace, programs, tmp_path / "o.vtr", env={"VRAMTRACE_CUPTI": "maybe"})
     found = facts(vramtrace, tmp_path / "o.vtr")
-    assert "VRAMTRACE_CUPTI='maybe' is not auto, on or off: auto taken" in found["notes"]
-    assert found["cupti"].startswith("on ")
+    assert "VRAMTRACE_CUPTI='maybe' is not off, on or auto: off taken" in found["notes"]
+    assert found["cupti"] == OFF
     done = vramtrace.call("run", "--cupti=maybe", "--", "true")
     assert done.returncode == 125
     assert "'maybe' is not one of on, auto, off for '--cupti'" in done.stderr

@@ -149,6 +149,19 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 	return CUDA_SUCCESS;
 }
 
+/* It asks nothing of a stream that is gone. */
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	if (stream == captured)
+		captured = NULL;
+	return KNOWN(stream);
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+	return cuStreamDestroy_v2(stream);
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
 	captured = NULL;

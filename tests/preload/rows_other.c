@@ -261,6 +261,23 @@ static void every_form_of_a_capture(void)
 	}
 }
 
+/* Destroying the stream ends its capture; a call that fails does not. */
+static void captures_that_end_with_their_stream(void)
+{
+	CUgraph graph = (CUgraph)0x77000;
+	CUstream stream = (CUstream)0x500;
+
+	graph_of_1000_bytes(graph);
+	for (uint64_t i = 0; i < 2; i++) {
+		OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+		FAILS(INVALID, i ? cuStreamDestroy_v2(NULL) : cuStreamDestroy(NULL));
+		OK(cuDeviceGraphMemTrim(0));
+		OK(i ? cuStreamDestroy_v2(stream) : cuStreamDestroy(stream));
+		OK(cuDeviceGraphMemTrim(0));
+		expect("pool_info", "", "cuDeviceGraphMemTrim", 0, 0x1000 * (i + 1));
+	}
+}
+
 /* The first launch is followed by a question, further ones are not while it would cost too much. */
 static void launches_in_quick_succession(void)
 {
@@ -336,6 +353,7 @@ int main(int argc, char **argv)
 			 CASE(external_memory), CASE(green_contexts), CASE(the_last_release),
 			 CASE(a_reset_without_a_context), CASE(pools_that_are_just_there),
 			 CASE(captures_of_the_default_stream), CASE(every_form_of_a_capture),
+			 CASE(captures_that_end_with_their_stream),
 			 CASE(launches_in_quick_succession), CASE(checkpoints), CASE(array_sizes_that_are_told),
 			 CASE(frees_while_the_driver_shuts_down), CASE(nodes_of_cuda_12));
 }

@@ -8,7 +8,7 @@ PLUGINS := $(O)/pyframes/plugin1.so $(O)/pyframes/plugin2.so
 INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/stacktree.o libinterpose/system.o \
 	tracefmt/varint.o
 UNWINDING := libinterpose/unwind_table.o libinterpose/unwind_known.o libinterpose/unwind_rules.o \
-	libinterpose/unwind_cfi.o
+	libinterpose/unwind_cfi.o libinterpose/unwind_libunwind.o
 CAPTURE := libinterpose/pyframes.o libinterpose/pychain.o libinterpose/callstack.o libinterpose/unwind.o $(UNWINDING)
 
 # Watched code objects, and such as cannot be.

@@ -83,7 +83,7 @@ void probe_start(void)
 		atomic_store(&nr_defined[w], 0);
 	}
 	stacks = NULL;
-	callstack_start();
+	callstack_start(UNWIND_AUTO);
 }
 
 const char *probe_support(void)
@@ -221,7 +221,7 @@ const char *probe_native_method(void)
 /* Native captures of which libgcc's walk was the second opinion. */
 uint32_t probe_native_compared(void)
 {
-	return unwind_nr_compared();
+	return unwind_comparison().nr;
 }
 
 void probe_call(void (*fn)(void))

@@ -365,25 +365,55 @@ static void test_a_rule_that_is_wrong_ends_the_use_of_rules(void **state)
 	uint32_t foreign, compared;
 
 	(void)state;
-	unwind_init();
+	unwind_init(UNWIND_AUTO);
 	assert_true(unwind_available());
 	foreign = nr_foreign();
-	compared = unwind_nr_compared();
+	compared = unwind_comparison().nr;
 	assert_true(foreign >= 2 && compared > 0);
 	assert_string_equal(unwind_method(), "rule table");
 	assert_int_equal(nr_foreign(), foreign);
-	assert_true(unwind_nr_compared() > compared);
+	assert_true(unwind_comparison().nr > compared);
 
 	/* From now on every address but the innermost is taken for that of a thread's first function. */
 	for (uint32_t n = 1; n < thread->nr_addresses; n++)
 		if (n != thread->top)
 			thread->address[n].rule.kind = UNWIND_END;
 	thread->nr = 0;
-	compared = unwind_nr_compared();
+	compared = unwind_comparison().nr;
 	assert_int_equal(nr_foreign(), foreign); /* libgcc's word holds at once */
 	assert_string_equal(unwind_method(), "libgcc, because the rule table disagreed with it");
 	assert_int_equal(nr_foreign(), foreign);
-	assert_int_equal(unwind_nr_compared(), compared + 1);
+	assert_int_equal(unwind_comparison().nr, compared + 1);
+}
+
+/* What the addresses stand for is noted after the first capture, as the recorder does: libunwind's quick walk needs it. */
+static void mark_all(void)
+{
+	for (uint32_t n = 1; n < thread->nr_addresses; n++)
+		thread->address[n].mark = 2;
+}
+
+static void test_whoever_walks_sees_the_same(void **state)
+{
+	static const char *const name[] = { "rule table", "rule table", "libgcc", "libunwind" };
+	uint32_t foreign;
+
+	(void)state;
+	unwind_init(UNWIND_AUTO);
+	foreign = nr_foreign();
+	for (int choice = UNWIND_AUTO; choice <= UNWIND_BY_LIBUNWIND; choice++) {
+		begin(NULL);
+		unwind_init((enum unwind_choice)choice);
+		if (unwind_note()) /* no libunwind here */
+			continue;
+		assert_string_equal(unwind_method(), name[choice]);
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(nr_foreign(), foreign);
+			mark_all();
+		}
+		assert_int_equal(unwind_comparison().nr_differed, 0);
+		assert_true(unwind_comparison().nr >= 5);
+	}
 }
 
 static bool unwinder_fails;
@@ -403,11 +433,11 @@ static void test_an_unwinder_that_fails(void **state)
 
 	(void)state;
 	unwinder_fails = true;
-	unwind_init();
+	unwind_init(UNWIND_AUTO);
 	assert_false(unwind_available());
 
 	unwinder_fails = false;
-	unwind_init();
+	unwind_init(UNWIND_AUTO);
 	assert_true(unwind_available());
 	foreign = nr_foreign();
 
@@ -458,7 +488,7 @@ static void test_frames_without_a_rule_are_left_to_the_unwinder(void **state)
 	struct sigaction action = { .sa_handler = capture_on_signal };
 
 	(void)state;
-	unwind_init();
+	unwind_init(UNWIND_AUTO);
 	assert_false(sigaction(SIGUSR2, &action, NULL));
 	raise(SIGUSR2);
 	assert_true(captured_whole || !getauxval(AT_SYSINFO_EHDR));
@@ -507,7 +537,7 @@ static void test_the_unwinder_reads_nothing_that_is_not_there(void **state)
 	struct sigaction action = { .sa_handler = capture_on_signal };
 
 	(void)state;
-	unwind_init();
+	unwind_init(UNWIND_AUTO);
 	nr_captured = 0;
 	assert_false(sigaction(SIGTRAP, &action, NULL));
 	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
@@ -631,6 +661,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_frames_without_a_rule_are_left_to_the_unwinder, begin),
 		cmocka_unit_test_setup(test_the_unwinder_reads_nothing_that_is_not_there, begin),
 		cmocka_unit_test_setup(test_a_rule_that_is_wrong_ends_the_use_of_rules, begin),
+		cmocka_unit_test_setup(test_whoever_walks_sees_the_same, begin),
 		cmocka_unit_test_setup(test_an_unwinder_that_fails, begin),
 		cmocka_unit_test_setup(test_threads_do_not_meet, begin),
 		cmocka_unit_test_setup(test_a_library_in_the_place_of_another, begin),

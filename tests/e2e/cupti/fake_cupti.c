@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A libcupti.so.13 that says no: $FAKE_RESULT is what subscribing ends with, $FAKE_VERSION the version it
- * has.
+ * has. Being loaded, it makes the file $FAKE_LOADED.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int number(const char *variable, int without)
 {
 	const char *v = getenv(variable);
 
 	return v ? atoi(v) : without;
+}
+
+static __attribute__((constructor)) void loaded(void)
+{
+	const char *file = getenv("FAKE_LOADED");
+
+	if (file)
+		close(open(file, O_CREAT | O_WRONLY, 0600));
 }
 
 int cuptiGetVersion(uint32_t *version)
