@@ -188,18 +188,24 @@ uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *
 	uint32_t none = base ? base : TFMT_STACK_NO_PYTHON, n, id;
 	struct pychain *c = &cs->chain;
 	struct path *p = &cs->python;
-	bool same_base = p->base == base;
+	bool same_base = p->base == base, apart;
 
 	if (!newest || newest == until)
 		return none;
 	p->base = base;
 	if (pywatch_code_type() && pychain_update(c, &cs->codes, pyframes_layout(), newest, until)) {
+		apart = c->apart;
 		n = path_of_chain(p, c, same_base ? c->kept : 0);
 	} else {
 		c->nr = 0;
 		if (!pyframes_capture(&cs->frames, newest, until))
 			return none;
+		apart = cs->frames.apart;
 		n = path_of_frames(cs, &cs->frames);
+	}
+	if (apart) {
+		c->nr = 0;
+		return CALLSTACK_APART;
 	}
 	if (n && p->step[n - 1].hash == base) /* no frame to show yet */
 		return none;
@@ -300,6 +306,25 @@ uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *c
 	if (id && may_repeat && u->reusable)
 		unwind_known_add(&cs->known, u, at, id);
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
+}
+
+/* The levels that a capture of stacks keeps are those of this walk afterwards. */
+struct callstack_way callstack_way_to(struct callstack *cs, const struct unwind_registers *from,
+				      const struct unwind_registers *to)
+{
+	struct unwind_thread *u = &cs->unwinding;
+	bool whole = unwind_capture(u, *from);
+	struct callstack_way way = { .root_sp = whole && u->nr ? u->level[0].sp : 0 };
+
+	cs->native_leaf = 0;
+	for (uint32_t i = 0; i < u->nr; i++) {
+		const struct unwind_level *l = &u->level[i];
+
+		way.met |= l->ip == to->ip && l->sp == to->sp;
+		if (i && l[-1].sp - l->sp > way.longest_step)
+			way.longest_step = l[-1].sp - l->sp;
+	}
+	return way;
 }
 
 const char *callstack_python_support(void)

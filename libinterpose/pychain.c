@@ -173,6 +173,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 
 		if (n && n == top && (!frame || frame == until)) {
 			kept = n;
+			c->apart = until && !frame;
 			if (nr_met)
 				break;
 			c->kept = c->nr = n; /* all as it was */
@@ -191,6 +192,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 		nr_met++;
 		frame = py_pointer(frame, l->frame_back);
 	}
+	c->apart = until && !frame;
 	if (kept + nr_met > PYCHAIN_MAX)
 		kept = nr_met = 0;
 	join(c, l, kept, nr_met);

@@ -58,6 +58,7 @@ struct pychain {
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;
 	enum pychain_way way;
+	bool apart;           /* the chain has ended without `until` */
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
 	struct pylevel level[PYCHAIN_MAX + 1]; /* the root is level 1; no frame is level 0 */
 	struct pymet met[PYCHAIN_MAX];

@@ -334,6 +334,7 @@ bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
 	uint32_t total = 0;
 
 	out->nr = out->nr_cut = 0;
+	out->apart = false;
 	for (; frame && frame != until && total < WALK_MAX; frame = py_pointer(frame, l->frame_back)) {
 		struct pyframe f;
 		int shown = read_frame(l, frame, &f);
@@ -350,6 +351,7 @@ bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
 		*last = f;
 		total++;
 	}
+	out->apart = until && !frame;
 	if (total > PYFRAMES_NEWEST)
 		keep_ends(out, tail, total);
 	else

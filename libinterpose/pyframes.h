@@ -29,6 +29,7 @@ struct pyframe {
 struct pyframes {
 	uint32_t nr;
 	uint32_t nr_cut; /* frames left out between the newest and the last PYFRAMES_OLDEST ones */
+	bool apart;      /* the chain has ended without the frame until which it was to be followed */
 	struct pyframe frame[PYFRAMES_MAX];
 };
 
