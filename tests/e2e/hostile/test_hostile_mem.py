@@ -73,6 +73,19 @@ STACKS = {
 }
 
 
+STACK_ROWS = {
+    "fibers": "stacks-fibers", "jump": "stacks-jump", "jump_node": "stacks-jump-node", "abandon": "stacks-abandon",
+    "handler": "stacks-handler", "threads": "stacks-threads",
+}
+ONE_ROWS = {
+    "greenlet": "coroutines-greenlet", "gevent": "coroutines-gevent", "eventlet": "coroutines-eventlet",
+}
+SEVERAL_ROWS = {
+    "greenlet": "coroutines-several-greenlet", "gevent": "coroutines-several-gevent",
+    "eventlet": "coroutines-several-eventlet",
+}
+
+
 @pytest.mark.parametrize("mode", STACKS)
 def test_stacks_that_are_switched_and_left(vramtrace, build, tmp_path, reliability, mode):
     done = record_alike(vramtrace, tmp_path, [build("stacks.c"), mode])
@@ -80,7 +93,7 @@ def test_stacks_that_are_switched_and_left(vramtrace, build, tmp_path, reliabili
     nr, unknown = told(vramtrace, done)
     nothing = "node and shape of each allocation are right"
     some = "node and shape are right, or unknown where the call had been left"
-    reliability(f"stacks-{mode.replace('_', '-')}", program=STACKS[mode], ends="as untraced: 0", lost=f"0 of {nr}",
+    reliability(STACK_ROWS[mode], program=STACKS[mode], ends="as untraced: 0", lost=f"0 of {nr}",
                 said=some if unknown else nothing)
 
 
@@ -109,7 +122,7 @@ def test_coroutines_change_places_in_backward(vramtrace, tmp_path, reliability, 
     assert seen["backward", 100] == [["LeaveBackward"]] * 20
     assert all(nodes in ([], ["LeaveBackward"]) for nodes in seen["backward", 200])
     assert not any(nodes for key, all_nodes in seen.items() if key[0] != "backward" for nodes in all_nodes)
-    reliability(f"coroutines-{library}", program=f"{library}'s coroutines change places inside a backward node and allocate in turn",
+    reliability(ONE_ROWS[library], program=f"{library}'s coroutines change places inside a backward node and allocate in turn",
                 ends="as untraced: 0", lost=f"0 of {len(allocations)}",
                 said="the node of each allocation is right, or unknown after its coroutine was left")
 
@@ -127,5 +140,5 @@ def test_coroutines_that_pytorch_cannot_serve(vramtrace, tmp_path, reliability, 
     assert re.sub(r"0x[0-9a-f]+|\S+Z", "", done.stderr) == re.sub(r"0x[0-9a-f]+|\S+Z", "", plain.stderr)
     found = vramtrace.json("report", done.path)["recording"]
     assert found["lost_events"] == 0
-    reliability(f"coroutines-several-{library}", program=f"several of {library}'s coroutines are in backward at once",
+    reliability(SEVERAL_ROWS[library], program=f"several of {library}'s coroutines are in backward at once",
                 ends="as untraced: 1, PyTorch's own error", lost="0", said="the same error")
