@@ -117,20 +117,33 @@ static unsigned facts_offset(void)
 }
 
 /* The Python stack with which forward made the node; TFMT_STACK_NOT_CAPTURED if that is not known. */
-static uint32_t made_at(const void *node)
+static uint32_t made_at(const struct open_node *n)
 {
 	struct autograd_table *known = table();
-	unsigned offset = facts_offset();
-	const struct node_facts *f = (const struct node_facts *)((const char *)node + offset);
 	uint64_t word;
 
-	/* AccumulateGrad and its like have no number: they belong to no operation. */
-	if (!known || !offset || f->number == UINT64_MAX)
+	if (!known || n->number == UINT64_MAX)
 		return TFMT_STACK_NOT_CAPTURED;
-	word = atomic_load_explicit(slot_of(known, f->thread, f->number), memory_order_relaxed);
-	if (word >> STACK_BITS != key_of(f->thread, f->number))
+	word = atomic_load_explicit(slot_of(known, n->thread, n->number), memory_order_relaxed);
+	if (word >> STACK_BITS != key_of(n->thread, n->number))
 		return TFMT_STACK_NOT_CAPTURED;
 	return (uint32_t)(word & ((1u << STACK_BITS) - 1));
+}
+
+void autograd_node_begin(struct open_node *n, const void *node)
+{
+	unsigned offset = facts_offset();
+	const struct node_facts *f = (const struct node_facts *)((const char *)node + offset);
+
+	n->held_before = pyframes_hold();
+	n->frame = pyframes_newest();
+	n->node = node;
+	n->virtual_table = *(const void *const *const *)node;
+	/* AccumulateGrad and its like have no number: they belong to no operation. */
+	n->number = offset ? f->number : UINT64_MAX;
+	n->thread = offset ? f->thread : 0;
+	n->stack = 0;
+	n->made_stack = 0;
 }
 
 /* ---- what nodes are called ---------------------------------------------------------------------- */
@@ -248,11 +261,14 @@ static unsigned object_offset(const void *node)
 	return offset;
 }
 
-/* The class that torch.autograd.Function made for a function's gradient: "MyFunctionBackward". */
-static uint32_t python_name(const void *node)
+/*
+ * The class that torch.autograd.Function made for a function's gradient: "MyFunctionBackward". The node itself is looked
+ * into once more: it must still be there, beyond doubt.
+ */
+static uint32_t python_name(struct ip_thread *t, const struct open_node *n)
 {
-	unsigned offset = pyframes_layout() ? object_offset(node) : 0;
-	const void *object = offset ? py_pointer(node, offset) : NULL;
+	unsigned offset = pyframes_layout() && open_node_is_certain(t, n) ? object_offset(n->node) : 0;
+	const void *object = offset ? py_pointer(n->node, offset) : NULL;
 	const char *name = object ? py_pointer(py_pointer(object, PY_OB_TYPE), TYPE_NAME) : NULL;
 
 	return name ? ip_string_few(name, strlen(name)) : ip_string_few("PyNode", 6);
@@ -263,22 +279,21 @@ static uint32_t python_name(const void *node)
  * "MyFunctionBackward" of a Python function; of a C++ one "CppNode<MyFunction>", without namespaces. 0 =
  * not to be had.
  */
-static uint32_t node_name(const void *node)
+static uint32_t node_name(struct ip_thread *t, const struct open_node *n)
 {
-	const void *const *virtual_table = *(const void *const *const *)node;
-	uint64_t key = (uintptr_t)virtual_table >> 3, word;
-	struct autograd_table *t = table();
+	uint64_t key = (uintptr_t)n->virtual_table >> 3, word;
+	struct autograd_table *known = table();
 	_Atomic uint64_t *slot;
 	uint32_t name;
 
-	if (!t)
+	if (!known)
 		return 0;
-	slot = &t->class[(key * 0x9e3779b97f4a7c15u) >> 55];
+	slot = &known->class[(key * 0x9e3779b97f4a7c15u) >> 55];
 	word = atomic_load_explicit(slot, memory_order_relaxed);
 	if (word >> CLASS_BITS == key) {
 		name = word & CLASS_PYTHON;
 	} else {
-		const struct type_information *type = virtual_table[-1];
+		const struct type_information *type = n->virtual_table[-1];
 
 		if (!type) /* compiled without */
 			return 0;
@@ -286,43 +301,56 @@ static uint32_t node_name(const void *node)
 		if (name && name <= CLASS_PYTHON)
 			atomic_store_explicit(slot, key << CLASS_BITS | name, memory_order_relaxed);
 	}
-	return name == CLASS_PYTHON ? python_name(node) : name;
+	return name == CLASS_PYTHON ? python_name(t, n) : name;
 }
 
 /* ---- stacks ------------------------------------------------------------------------------------- */
 
-static uint32_t python_stack(struct callstack *cs, const void *from, struct running_node *r);
+static uint32_t python_stack(struct ip_thread *t, const void *from, struct open_node *n);
+
+/* The frames of what has called the node; CALLSTACK_APART if they are not those of this thread's stack. */
+static uint32_t callers_stack(struct ip_thread *t, struct open_node *n)
+{
+	return n->frame ? python_stack(t, n->frame, open_node_outer(t, n)) : STACKTREE_ROOT;
+}
 
 /* A running node as a frame, on what made it or on what runs it; 0 if it has none. */
-static uint32_t node_stack(struct callstack *cs, struct running_node *r)
+static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
 {
 	uint32_t name, forward, older;
 
-	if (r->stack && r->generation == ip_recorder->generation)
-		return r->stack;
-	name = node_name(r->node);
+	if (n->stack && n->generation == ip_recorder->generation)
+		return n->stack;
+	name = node_name(t, n);
 	if (!name)
 		return 0;
-	forward = made_at(r->node);
+	forward = made_at(n);
 	older = forward;
-	if (older < TFMT_STACK_FIRST && r->frame)
-		older = python_stack(cs, r->frame, r->outer);
 	if (older < TFMT_STACK_FIRST)
+		older = callers_stack(t, n);
+	if (older < TFMT_STACK_FIRST || older == CALLSTACK_APART)
 		older = STACKTREE_ROOT;
-	r->stack = callstack_node(cs, older, name, forward >= TFMT_STACK_FIRST);
-	r->generation = ip_recorder->generation;
-	return r->stack;
+	n->stack = callstack_node(t->stacks, older, name, forward >= TFMT_STACK_FIRST);
+	n->generation = ip_recorder->generation;
+	return n->stack;
 }
 
-/* The Python stack from a frame (NULL: the newest) on, inside the node r (NULL: none). */
-static uint32_t python_stack(struct callstack *cs, const void *from, struct running_node *r)
+/* The Python stack from a frame (NULL: the newest) on, inside the node n (NULL: none). */
+static uint32_t python_stack(struct ip_thread *t, const void *from, struct open_node *n)
 {
-	uint32_t base = r ? node_stack(cs, r) : STACKTREE_ROOT;
+	uint32_t base = n ? node_stack(t, n) : STACKTREE_ROOT;
 
-	return callstack_python_from(cs, base, from, base ? r->frame : NULL);
+	return callstack_python_from(t->stacks, base, from, base ? n->frame : NULL);
 }
 
-uint32_t autograd_python_stack(struct callstack *cs)
+uint32_t autograd_python_stack(struct ip_thread *t, struct open_node **node)
 {
-	return python_stack(cs, NULL, ip_tls.node);
+	uint32_t stack = python_stack(t, NULL, *node);
+
+	if (stack != CALLSTACK_APART)
+		return stack;
+	open_node_drop(*node);
+	*node = NULL;
+	stack = python_stack(t, NULL, NULL);
+	return stack;
 }

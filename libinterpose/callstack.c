@@ -37,10 +37,22 @@ struct path {
 	struct step step[PATH_MAX_STEPS];
 };
 
+/*
+ * What stands for a long chain: its first PYFRAMES_OLDEST frames, a step for the nr_cut ones after them, the others.
+ * Frames that are hidden have no step.
+ */
+struct deep {
+	uint32_t nr_counted; /* levels for which `shown` holds */
+	uint32_t nr_cut;     /* in the path */
+	uint32_t shown[PYCHAIN_DEEP + 1]; /* frames among the levels up to this one that are not hidden */
+	struct pychain chain;
+};
+
 struct callstack {
 	struct path python, native;
 	struct pycode_cache codes;
-	struct pychain chain;
+	struct pychain *chain;
+	struct deep *deep; /* NULL until this thread has had a chain longer than PYCHAIN_MAX */
 	struct pyframes frames;
 	struct unwind_thread unwinding;
 	struct unwind_known known;
@@ -70,15 +82,27 @@ void callstack_start(enum unwind_choice unwinder)
 	unwind_init(unwinder);
 }
 
+#define CHAIN_OFFSET ((sizeof(struct callstack) + 63) / 64 * 64)
+#define CALLSTACK_BYTES (CHAIN_OFFSET + pychain_bytes(PYCHAIN_MAX))
+#define DEEP_BYTES (offsetof(struct deep, chain) + pychain_bytes(PYCHAIN_DEEP))
+
 struct callstack *callstack_thread_new(void)
 {
-	return ip_map(sizeof(struct callstack));
+	struct callstack *cs = ip_map(CALLSTACK_BYTES);
+
+	if (cs) {
+		cs->chain = (struct pychain *)((char *)cs + CHAIN_OFFSET);
+		cs->chain->max = PYCHAIN_MAX;
+	}
+	return cs;
 }
 
 void callstack_thread_free(struct callstack *cs)
 {
-	if (cs)
-		ip_unmap(cs, sizeof(*cs));
+	if (!cs)
+		return;
+	ip_unmap(cs->deep, DEEP_BYTES);
+	ip_unmap(cs, CALLSTACK_BYTES);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------- */
@@ -161,6 +185,88 @@ static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t 
 	return c->nr;
 }
 
+/* The thread's chain has grown beyond its room: one with more of it. */
+static IP_COLD bool make_deep(struct callstack *cs)
+{
+	if (cs->deep)
+		return false;
+	cs->deep = ip_map(DEEP_BYTES);
+	if (!cs->deep)
+		return false;
+	cs->chain = &cs->deep->chain;
+	cs->chain->max = PYCHAIN_DEEP;
+	return true;
+}
+
+static inline bool update_chain(struct callstack *cs, const void *newest, const void *until)
+{
+	const struct pylayout *l = pyframes_layout();
+
+	if (!pywatch_code_type())
+		return false;
+	return pychain_update(cs->chain, &cs->codes, l, newest, until) ||
+	       (cs->chain->too_many && make_deep(cs) && pychain_update(cs->chain, &cs->codes, l, newest, until));
+}
+
+/* Of the frames of all levels. */
+static uint32_t count_shown(struct deep *d)
+{
+	const struct pychain *c = &d->chain;
+
+	if (d->nr_counted > c->kept)
+		d->nr_counted = c->kept;
+	for (uint32_t i = d->nr_counted + 1; i <= c->nr; i++)
+		d->shown[i] = d->shown[i - 1] + !(c->level[i].flags & PYLEVEL_HIDDEN);
+	d->nr_counted = c->nr;
+	return d->shown[c->nr];
+}
+
+/* The first level with more than so many frames up to it; the levels up to `from` have no more. */
+static uint32_t level_after(const struct deep *d, uint32_t from, uint32_t nr_shown)
+{
+	uint32_t low = from + 1, high = d->chain.nr + 1;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (d->shown[middle] > nr_shown)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The same as path_of_chain() for a chain that may be a long one. *shown: how many frames there are to show. */
+static IP_COLD uint32_t path_of_deep(struct path *p, struct deep *d, uint32_t kept, uint32_t *shown)
+{
+	const struct pychain *c = &d->chain;
+	uint32_t total = count_shown(d), nr_cut = pyframes_nr_cut(total);
+	uint32_t from = kept + 1;
+
+	*shown = total;
+	if (nr_cut != d->nr_cut && from > level_after(d, 0, PYFRAMES_OLDEST)) /* only the first steps stay */
+		from = level_after(d, 0, PYFRAMES_OLDEST);
+	d->nr_cut = nr_cut;
+	for (uint32_t i = from; i <= c->nr; i++) {
+		const struct pylevel *level = &c->level[i];
+		uint32_t n = d->shown[i];
+
+		if (nr_cut && n > PYFRAMES_OLDEST && n <= PYFRAMES_OLDEST + nr_cut) {
+			path_set(p, PYFRAMES_OLDEST, TFMT_FRAME_CUT, nr_cut, 0);
+			i = level_after(d, i, PYFRAMES_OLDEST + nr_cut) - 1;
+			continue;
+		}
+		if (level->flags & PYLEVEL_HIDDEN)
+			continue;
+		if (!level->id)
+			return 0;
+		path_set(p, nr_cut && n > PYFRAMES_OLDEST ? n - nr_cut : n - 1,
+			 python_kind(level->flags & PYLEVEL_ENTRY), level->id, level->position);
+	}
+	return total - nr_cut + (nr_cut > 0);
+}
+
 /*
  * All frames anew: of code that is not watched, or too many. The path's steps, 0 if code could not be
  * interned.
@@ -185,25 +291,45 @@ static uint32_t path_of_frames(struct callstack *cs, const struct pyframes *f)
 uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until)
 {
 	const void *newest = from ? from : pyframes_newest();
-	uint32_t none = base ? base : TFMT_STACK_NO_PYTHON, n, id;
-	struct pychain *c = &cs->chain;
+	uint32_t none = base ? base : TFMT_STACK_NO_PYTHON, n, id, shown;
 	struct path *p = &cs->python;
-	bool same_base = p->base == base;
+	bool same_base = p->base == base, apart;
+	struct pychain *c;
 
 	if (!newest || newest == until)
 		return none;
 	p->base = base;
-	if (pywatch_code_type() && pychain_update(c, &cs->codes, pyframes_layout(), newest, until)) {
-		n = path_of_chain(p, c, same_base ? c->kept : 0);
+	if (update_chain(cs, newest, until)) {
+		c = cs->chain;
+		apart = c->apart;
+		if (cs->deep) {
+			n = path_of_deep(p, cs->deep, same_base ? c->kept : 0, &shown);
+			if (!shown)
+				return none;
+		} else {
+			n = path_of_chain(p, c, same_base ? c->kept : 0);
+		}
 	} else {
+		c = cs->chain;
 		c->nr = 0;
 		if (!pyframes_capture(&cs->frames, newest, until))
 			return none;
+		apart = cs->frames.apart;
 		n = path_of_frames(cs, &cs->frames);
+	}
+	if (apart) {
+		c->nr = 0;
+		return CALLSTACK_APART;
 	}
 	if (n && p->step[n - 1].hash == base) /* no frame to show yet */
 		return none;
+	if (!pyframes_still_there()) { /* what has been read may be anything */
+		c->nr = 0;
+		return none;
+	}
 	id = n ? path_id(cs, p, n) : 0;
+	if (id && pyframes_may_be_inside_another())
+		id = stacktree_child(id, TFMT_FRAME_CUT, 0, 0);
 	if (!id)
 		c->nr = 0; /* the path is not whole */
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
@@ -300,6 +426,25 @@ uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *c
 	if (id && may_repeat && u->reusable)
 		unwind_known_add(&cs->known, u, at, id);
 	return id ? id : TFMT_STACK_NOT_CAPTURED;
+}
+
+/* The levels that a capture of stacks keeps are those of this walk afterwards. */
+struct callstack_way callstack_way_to(struct callstack *cs, const struct unwind_registers *from,
+				      const struct unwind_registers *to)
+{
+	struct unwind_thread *u = &cs->unwinding;
+	bool whole = unwind_capture(u, *from);
+	struct callstack_way way = { .root_sp = whole && u->nr ? u->level[0].sp : 0 };
+
+	cs->native_leaf = 0;
+	for (uint32_t i = 0; i < u->nr; i++) {
+		const struct unwind_level *l = &u->level[i];
+
+		way.met |= l->ip == to->ip && l->sp == to->sp;
+		if (i && l[-1].sp - l->sp > way.longest_step)
+			way.longest_step = l[-1].sp - l->sp;
+	}
+	return way;
 }
 
 const char *callstack_python_support(void)

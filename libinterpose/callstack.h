@@ -38,8 +38,10 @@ uint32_t callstack_python(struct callstack *cs);
 /*
  * The same with the stack `base` (STACKTREE_ROOT = 0: none) in place of the older frames: only those from
  * `from` (NULL: the newest) to the one before `until` (NULL: the oldest) are walked, both met by
- * pyframes_newest() further up this thread's stack. Without any, `base` itself.
+ * pyframes_newest() further up this thread's stack. Without any, `base` itself. CALLSTACK_APART if `until` is not
+ * among the frames further up: what it stands for is on another stack.
  */
+#define CALLSTACK_APART UINT32_MAX
 uint32_t callstack_python_from(struct callstack *cs, uint32_t base, const void *from, const void *until);
 
 /*
@@ -56,6 +58,17 @@ uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, boo
  * (number unknown) is the root.
  */
 uint32_t callstack_native(struct callstack *cs, const struct unwind_registers *caller);
+
+/* A walk of the native stack outwards. */
+struct callstack_way {
+	bool met;              /* it has come by the frame that was asked for */
+	uint64_t root_sp;      /* where it has met the thread's first function, 0 = it has not come so far */
+	uint64_t longest_step; /* bytes from one frame to the next */
+};
+
+/* Walks from the frame `from`, one of the calling thread's own, and looks for the frame `to` (ip and sp). */
+struct callstack_way callstack_way_to(struct callstack *cs, const struct unwind_registers *from,
+				      const struct unwind_registers *to);
 
 /* For info: "supported: 3.11.7", "unsupported: Python 3.7.1, why", "no Python". Static storage. */
 const char *callstack_python_support(void);

@@ -7,10 +7,9 @@
 #include "autograd.h"
 
 #include "arch.h"
-#include "callstack.h"
 #include "env.h"
 #include "hooks_torch.h"
-#include "pyframes.h"
+#include "opencall.h"
 
 /* ---- backward ----------------------------------------------------------------------------------- */
 
@@ -52,8 +51,8 @@ static void backward_end(const uint32_t *depth)
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
-		__attribute__((cleanup(backward_end))) uint32_t depth =                                     \
-			ip_tls.node ? ip_tls.node->depth + 1 : 0;                                           \
+		struct unwind_registers at = UNWIND_CALLER();                                               \
+		__attribute__((cleanup(backward_end))) uint32_t depth = open_nodes_around(&at);             \
                                                                                                             \
 		phase_event(TFMT_PHASE_BEGIN, depth, create);                                               \
 		return ARCH_OBJECT_CALL7(real, place, engine, roots, inputs, keep, create, accumulate,      \
@@ -61,10 +60,13 @@ static void backward_end(const uint32_t *depth)
 	}
 EXECUTE(_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_)
 
-static void node_end(const struct running_node *r)
+/* Kept apart from the hook, whose frame is to be small: it is there for as long as a whole backward within. */
+static __attribute__((noinline)) void node_begin(struct open_mark *m, const struct unwind_registers *at, const void *node)
 {
-	ip_tls.node = r->outer;
-	pyframes_release(r->held_before);
+	struct open_calls *o = open_calls();
+
+	if (o)
+		autograd_node_begin(open_node_push(o, m, at), node);
 }
 
 /* void torch::autograd::Engine::evaluate_function(graph_task, Node *, InputBuffer &, ready_queue) */
@@ -74,16 +76,10 @@ static void node_end(const struct running_node *r)
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
 		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
-		const void *held_before = pyframes_hold();                                                  \
-		__attribute__((cleanup(node_end))) struct running_node r = {                                \
-			.node = node,                                                                       \
-			.held_before = held_before,                                                         \
-			.frame = pyframes_newest(),                                                         \
-			.outer = ip_tls.node,                                                               \
-			.depth = ip_tls.node ? ip_tls.node->depth + 1 : 0,                                  \
-		};                                                                                          \
+		struct unwind_registers at = UNWIND_CALLER();                                               \
+		__attribute__((cleanup(open_node_pop))) struct open_mark m = { 0, 0 };                      \
                                                                                                             \
-		ip_tls.node = &r;                                                                           \
+		node_begin(&m, &at, node);                                                                  \
 		real(engine, graph_task, node, inputs, ready);                                              \
 	}
 EVALUATE(_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_11InputBufferERKS2_INS0_10ReadyQueueEE)
@@ -107,6 +103,7 @@ static uint64_t torch_thread(struct ip_thread *t)
 static void node_made(uint64_t number)
 {
 	struct ip_thread *t = ip_thread_get(); /* no event: nothing is lost with it */
+	struct open_node *node;
 	uint32_t stack;
 	int saved;
 
@@ -114,8 +111,9 @@ static void node_made(uint64_t number)
 		return;
 	saved = *t->errno_at;
 	t->busy = true;
-	stack = autograd_python_stack(t->stacks);
-	*autograd_made_stack(t) = stack;
+	node = open_node_find(t, NULL);
+	stack = autograd_python_stack(t, &node);
+	*autograd_made_stack(t, node) = stack;
 	autograd_made(torch_thread(t), number, stack);
 	t->busy = false;
 	*t->errno_at = saved;

@@ -12,6 +12,7 @@
 
 #include "arch.h"
 #include "env.h"
+#include "opencall.h"
 #include "resolve.h"
 #include "samples.h"
 #include "shapes.h"
@@ -100,29 +101,6 @@ SET_STREAM(_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE)
 
 /* ---- shape and type of the tensor about to be allocated ---------------------------------------- */
 
-/*
- * Shown to the allocator's report by address, for the duration of the call, and interned only then: most calls
- * are for tensors on the host. The end runs when an exception passes, too.
- */
-struct pending_tensor {
-	const int64_t *sizes, *strides; /* strides NULL = contiguous */
-	size_t nr_dims;
-	int element_type;
-	const struct pending_tensor *outer;
-	const void *tensor; /* at::Tensor whose type it is; NULL: element_type */
-};
-
-static inline void pending_begin(struct pending_tensor *p)
-{
-	p->outer = ip_tls.tensor;
-	ip_tls.tensor = p;
-}
-
-static void pending_end(struct pending_tensor *p)
-{
-	ip_tls.tensor = p->outer;
-}
-
 /* AOTITorchError aoti_torch_get_dtype(AtenTensorHandle, int32_t *), of PyTorch's stable C interface; -1 = not known. */
 static int type_of(const void *tensor)
 {
@@ -133,12 +111,35 @@ static int type_of(const void *tensor)
 	return call && !call(tensor, &type) ? type : -1;
 }
 
+/*
+ * Noted for the allocator's report within the call, and interned only then: most calls are for tensors on the host. The
+ * numbers are copied; a tensor of more dimensions than are recorded counts as one of no known shape. type -1 = that of
+ * `tensor`.
+ */
+static void pending_begin(struct open_mark *m, const struct unwind_registers *at, const int64_t *sizes,
+			  const int64_t *strides, size_t nr_dims, int type, const void *tensor)
+{
+	struct open_calls *o = open_calls();
+	struct open_tensor *p;
+
+	if (!o)
+		return;
+	p = open_tensor_push(o, m, at);
+	p->element_type = tensor ? type_of(tensor) : type;
+	p->strided = strides != NULL;
+	p->nr_dims = nr_dims <= SHAPE_DIMS_MAX ? (uint32_t)nr_dims : SHAPE_DIMS_MAX + 1;
+	for (uint32_t i = 0; i < p->nr_dims && i < SHAPE_DIMS_MAX; i++) {
+		p->sizes[i] = sizes[i];
+		if (strides)
+			p->strides[i] = strides[i];
+	}
+}
+
 static uint32_t pending_shape(struct ip_thread *t)
 {
-	const struct pending_tensor *p = ip_tls.tensor;
+	const struct open_tensor *p = open_tensor_find(t, t->caller);
 
-	return p ? shape_intern(t->shapes, p->tensor ? type_of(p->tensor) : p->element_type, p->sizes, p->nr_dims,
-				p->strides) : 0;
+	return p ? shape_intern(t->shapes, p->element_type, p->sizes, p->nr_dims, p->strided ? p->strides : NULL) : 0;
 }
 
 /* ---- reports of the allocator ------------------------------------------------------------------ */
@@ -162,11 +163,11 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 			.address = address,
 			.size = bytes,
 			.aux = reserved,
-			.flags = ip_tls.node ? TFMT_FLAG_BACKWARD : 0,
 		};
 		int saved = *t->errno_at;
 
 		t->busy = true;
+		t->caller = caller;
 		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);
 			ev.stream = current_stream((unsigned)device.index);
@@ -174,7 +175,6 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 			if (ev.stream && ip_captures_open())
 				ev.flags |= TFMT_FLAG_CAPTURING;
 		}
-		t->caller = caller;
 		ip_record(t, &ev);
 		t->caller = NULL;
 		t->busy = false;
@@ -261,12 +261,12 @@ OOM_REPORT(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t, int64_t
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
-		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims,    \
-										  element_type, NULL, NULL }; \
+		struct unwind_registers at = UNWIND_CALLER();                                               \
+		__attribute__((cleanup(open_tensor_pop))) struct open_mark m = { 0, 0 };                    \
                                                                                                             \
 		if (ip_env.tracker)                                                                         \
 			ip_tracker_try(allocator);                                                          \
-		pending_begin(&p);                                                                          \
+		pending_begin(&m, &at, sizes, NULL, nr_dims, element_type, NULL);                           \
 		return ARCH_OBJECT_CALL6(real, place, sizes, nr_dims, allocator, keys, element_type,        \
 					 format);                                                           \
 	}
@@ -286,12 +286,13 @@ EMPTY_GENERIC(_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                         \
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
-		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, strides, nr_dims, \
-										  element_type, NULL, NULL }; \
+		struct unwind_registers at = UNWIND_CALLER();                                               \
+		__attribute__((cleanup(open_tensor_pop))) struct open_mark m = { 0, 0 };                    \
                                                                                                             \
 		if (ip_env.tracker)                                                                         \
 			ip_tracker_try(allocator);                                                          \
-		pending_begin(&p);                                                                          \
+		pending_begin(&m, &at, sizes, strides, nr_dims == nr_strides ? nr_dims : SIZE_MAX,          \
+			      element_type, NULL);                                                          \
 		return ARCH_OBJECT_CALL7(real, place, sizes, nr_dims, strides, nr_strides, allocator, keys, \
 					 element_type);                                                     \
 	}
@@ -307,10 +308,10 @@ EMPTY_STRIDED_GENERIC(_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_
 	{                                                                                                   \
 		static struct real_function f = { "libtorch_cpu.so", #name, NULL, false };                  \
 		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);         \
-		__attribute__((cleanup(pending_end))) struct pending_tensor p = { sizes, NULL, nr_dims, -1, \
-										  NULL, tensor };           \
+		struct unwind_registers at = UNWIND_CALLER();                                               \
+		__attribute__((cleanup(open_tensor_pop))) struct open_mark m = { 0, 0 };                    \
                                                                                                             \
-		pending_begin(&p);                                                                          \
+		pending_begin(&m, &at, sizes, NULL, nr_dims, -1, tensor);                                   \
 		return real ? real(tensor, sizes, nr_dims) : false;                                         \
 	}
 RESIZE_OUTPUT(_ZN2at6native13resize_outputERKNS_6TensorEN3c108ArrayRefIlEE)

@@ -49,10 +49,10 @@ struct autograd_table;
 struct callstack;
 struct ip_cupti;
 struct ip_strings;
-struct nvtx_copy;
+struct nvtx_callbacks;
 struct nvtx_process;
 struct nvtx_thread;
-struct running_node;
+struct open_calls;
 struct unwind_registers;
 
 /*
@@ -80,8 +80,6 @@ struct ip_thread {
 	struct ip_thread *nested;
 };
 
-struct pending_tensor;
-
 /* How many allocations and refusals driver hooks have recorded on this thread. */
 struct ip_taken {
 	uint32_t nr, nr_refused;
@@ -100,11 +98,16 @@ struct ip_streams {
 	uint16_t id[TFMT_NR_DEVICES];
 };
 
-/* All thread-local data of the library, initial-exec. */
+/* A copy of NVTX, by what it has handed over: nvtx_inject.c. All NULL: none. */
+struct ip_nvtx_copy {
+	const void *(*get)(uint32_t id);
+	const struct nvtx_callbacks *callbacks;
+};
+
+/* All thread-local data of the library, initial-exec. Points to nothing on the stack of a call that it outlives. */
 struct ip_tls {
 	struct ip_thread *thread;
-	const struct pending_tensor *tensor; /* the tensor that this thread is about to allocate, or NULL */
-	struct running_node *node;           /* the innermost autograd node that runs on this thread, or NULL */
+	struct open_calls *calls;            /* into PyTorch, in progress on this thread; NULL = none so far (opencall.h) */
 	const void *python_state;            /* Python's state of it, once known and there for good (pyframes.c) */
 	struct ip_streams streams;
 	uint32_t generation; /* whose state `thread` is: a fork child inherits the pointer, not the memory */
@@ -122,7 +125,7 @@ struct ip_tls {
 	struct ip_freeing freeing;
 	struct nvtx_thread *nvtx;          /* its ranges while there is no trace yet, or NULL */
 	uint64_t module_bytes;             /* of code that CUPTI has told of during that call */
-	const struct nvtx_copy *nvtx_copy; /* the copy of NVTX that another tool is being let into, or NULL */
+	struct ip_nvtx_copy nvtx_copy;     /* the copy of NVTX that another tool is being let into */
 };
 extern __thread struct ip_tls ip_tls;
 
@@ -232,6 +235,9 @@ IP_COLD void ip_hold(void);
 /* ---- thread.c ---- */
 
 void ip_thread_init(void); /* constructor */
+
+/* What the calling thread has in ip_tls is to be given back when it ends. */
+void ip_thread_remember(void);
 
 /* Define the calling thread anew: it has got a name. Recording, t busy. */
 void ip_thread_define(struct ip_thread *t);

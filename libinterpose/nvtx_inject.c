@@ -92,12 +92,6 @@ static void *other_symbol(const char *name)
 	return handle ? dlsym(handle, name) : NULL;
 }
 
-/* The copy of NVTX that the other tool is being let into, on this thread. */
-struct nvtx_copy {
-	nvtx_get_table get;
-	const struct nvtx_callbacks *callbacks;
-};
-
 /*
  * What stands in the other tool's table: where there is a handler of ours, a pointer to what that calls next, else
  * the copy's own. Tools may change their mind later, so it lives as long as the process.
@@ -120,10 +114,10 @@ static nvtx_function **proxy_table(int module, nvtx_function **real, unsigned si
 
 static int proxy_get_module(int module, nvtx_function ***table, unsigned *size)
 {
-	const struct nvtx_copy *copy = ip_tls.nvtx_copy;
+	const struct nvtx_callbacks *callbacks = ip_tls.nvtx_copy.callbacks;
 	unsigned nr = 0;
 
-	if (!copy || !table || !copy->callbacks->get_module(module, table, &nr))
+	if (!callbacks || !table || !callbacks->get_module(module, table, &nr))
 		return 0;
 	if (size)
 		*size = nr;
@@ -135,16 +129,16 @@ static int proxy_get_module(int module, nvtx_function ***table, unsigned *size)
 static const void *proxy_get(uint32_t id)
 {
 	static const struct nvtx_callbacks proxy = { sizeof(proxy), proxy_get_module };
-	const struct nvtx_copy *copy = ip_tls.nvtx_copy;
+	nvtx_get_table get = ip_tls.nvtx_copy.get;
 
-	if (!copy)
+	if (!get)
 		return NULL;
-	return id == NVTX_TABLE_CALLBACKS ? &proxy : copy->get(id);
+	return id == NVTX_TABLE_CALLBACKS ? &proxy : get(id);
 }
 
-static void initialize_other(const struct nvtx_copy *copy, const char *entry)
+static void initialize_other(struct ip_nvtx_copy copy, const char *entry)
 {
-	const struct nvtx_copy *outer = ip_tls.nvtx_copy; /* a tool may use NVTX itself */
+	struct ip_nvtx_copy outer = ip_tls.nvtx_copy; /* a tool may use NVTX itself */
 	initialize init = (initialize)other_symbol(entry);
 
 	ip_tls.nvtx_copy = copy;
@@ -175,7 +169,7 @@ static bool install(const struct nvtx_callbacks *callbacks, int module)
 /* What NVTX does with 0: nothing, from then on. */
 static int inject(nvtx_get_table get, const char *entry)
 {
-	struct nvtx_copy copy = { .get = get };
+	struct ip_nvtx_copy copy = { .get = get };
 	bool core, core2;
 	initialize init;
 
@@ -187,7 +181,7 @@ static int inject(nvtx_get_table get, const char *entry)
 	if (!copy.callbacks || copy.callbacks->struct_bytes < sizeof(*copy.callbacks))
 		return 0;
 	if (*other)
-		initialize_other(&copy, entry);
+		initialize_other(copy, entry);
 	core = install(copy.callbacks, NVTX_CORE);
 	core2 = install(copy.callbacks, NVTX_CORE2);
 	return core || core2;

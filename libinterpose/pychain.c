@@ -12,6 +12,11 @@ static inline uint16_t *place_of(struct pychain *c, const void *frame)
 	return &c->place[(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> 56];
 }
 
+static inline struct pymet *met_of(struct pychain *c)
+{
+	return (struct pymet *)&c->level[c->max + 1];
+}
+
 static enum pychain_way way_of(const struct pylayout *l)
 {
 	if (l->position != PYPOSITION_POINTER)
@@ -97,11 +102,12 @@ static inline void level_set(struct pylevel *level, enum pychain_way way, const 
 static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uint32_t nr_met)
 {
 	uint32_t below = kept ? c->level[kept].flags : 0;
+	const struct pymet *all = met_of(c);
 
 	c->kept = kept;
 	c->nr = kept + nr_met;
 	for (uint32_t i = kept + 1; i <= c->nr; i++) {
-		const struct pymet *met = &c->met[--nr_met];
+		const struct pymet *met = &all[--nr_met];
 		struct pylevel *level = &c->level[i];
 
 		if (met->level != i) {
@@ -157,6 +163,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 {
 	uint32_t deaths = pywatch_deaths(), nr_met = 0, kept = 0;
 	const void *frame = newest;
+	struct pymet *met = met_of(c);
 
 	if (c->way == PYCHAIN_UNKNOWN) {
 		c->way = way_of(l);
@@ -173,25 +180,29 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 
 		if (n && n == top && (!frame || frame == until)) {
 			kept = n;
+			c->apart = until && !frame;
 			if (nr_met)
 				break;
 			c->kept = c->nr = n; /* all as it was */
 			return true;
 		}
-		if (nr_met + n >= PYCHAIN_MAX) {
+		if (nr_met + n >= c->max) {
 			c->nr = 0;
+			c->too_many = true;
 			return false;
 		}
 		for (uint32_t i = 0; i < n; i++)
-			meet_level(&c->met[nr_met++], &c->level[top - i], top - i);
+			meet_level(&met[nr_met++], &c->level[top - i], top - i);
 		if (n)
 			continue;
-		if (!meet_frame(&c->met[nr_met], codes, l, frame))
+		if (!meet_frame(&met[nr_met], codes, l, frame))
 			break;
 		nr_met++;
 		frame = py_pointer(frame, l->frame_back);
 	}
-	if (kept + nr_met > PYCHAIN_MAX)
+	c->apart = until && !frame;
+	c->too_many = kept + nr_met > c->max;
+	if (c->too_many)
 		kept = nr_met = 0;
 	join(c, l, kept, nr_met);
 	return kept + nr_met > 0;

@@ -12,11 +12,13 @@
 #define IP_PYCHAIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "pycode.h"
 
-#define PYCHAIN_MAX 1024u /* levels; longer chains are not for this file */
+#define PYCHAIN_MAX 1024u    /* levels of a thread's chain at first */
+#define PYCHAIN_DEEP 65000u  /* and of one that has been deeper; still longer ones are not for this file */
 #define PYCHAIN_PLACES 256u
 
 enum pylevel_flags {
@@ -52,16 +54,23 @@ enum pychain_way {
 	PYCHAIN_ADDRESS, /* by its instruction's address alone: another frame is the caller then */
 };
 
-/* All zero: nothing known. */
+/* All zero but `max`: nothing known. Followed by max + 1 levels, and by the frames met: pychain_bytes(). */
 struct pychain {
+	uint32_t max;         /* levels that there is room for */
+	bool too_many;        /* ... of which the latest chain had more */
 	uint32_t nr, kept;    /* levels, and those unchanged since the previous capture */
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;
 	enum pychain_way way;
+	bool apart;           /* the chain has ended without `until` */
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
-	struct pylevel level[PYCHAIN_MAX + 1]; /* the root is level 1; no frame is level 0 */
-	struct pymet met[PYCHAIN_MAX];
+	struct pylevel level[]; /* the root is level 1; no frame is level 0 */
 };
+
+static inline size_t pychain_bytes(uint32_t max)
+{
+	return sizeof(struct pychain) + (max + 1) * sizeof(struct pylevel) + max * sizeof(struct pymet);
+}
 
 /*
  * Makes the levels those of the frames from `newest` (not NULL) to the one before `until` (NULL: the

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpose.h"
+#include "pyframes.h"
 #include "pywatch.h"
 
 #define ARENA_BYTES (256u << 10)
@@ -380,7 +381,7 @@ static IP_COLD bool see_first(struct pycode_seen *set, const struct pylayout *l,
 {
 	const struct pycode *known;
 
-	if (!code || py_pointer(code, PY_OB_TYPE) != pywatch_code_type())
+	if (!code || !pyframes_still_there() || py_pointer(code, PY_OB_TYPE) != pywatch_code_type())
 		return false;
 	*out = (struct pycode_seen){ .code = code, .deaths = pywatch_deaths_at(code), .traceable = INT32_MIN };
 	if (l->code_traceable >= 0)

@@ -20,6 +20,9 @@ static struct {
 	int (*is_initialized)(void);
 	const char *runtime, *runtime_end; /* _PyRuntime */
 	bool was_initialized;
+	const void *(*newest_interpreter)(void); /* as in struct pyframes_known, of versions up to 3.11 */
+	const void *(*current_state)(void);     /* of the thread that holds the GIL */
+	const void *(*main_interpreter)(void);
 	char support[128];
 } python = { .support = "no Python" };
 struct pyframes_known pyframes_known;
@@ -90,6 +93,50 @@ static void find_runtime(const struct pylayout *l, const void *runtime)
 	pyframes_known.initialized = initialized;
 }
 
+/*
+ * Interpreters that take CPython's place and say its version, but keep frames of their own, by words of their own in
+ * the version's text: "3.8.12 (...) [Pyston 2.3.5, GCC 9.4.0]", "3.10.5+cinder (...)". Builds of CPython by others have
+ * other words there.
+ */
+static const char *other_implementation(const char *version)
+{
+	static const struct {
+		const char *word, *why;
+	} known[] = {
+		{ "Pyston", "it is Pyston, which keeps its frames in its own way" },
+		{ "cinder", "it is Cinder, which keeps its frames in its own way" },
+		{ "Cinder", "it is Cinder, which keeps its frames in its own way" },
+		{ "PyPy", "it is PyPy, which keeps its frames in its own way" },
+		{ "Graal", "it is GraalPy, which keeps its frames in its own way" },
+		{ "Stackless", "it is Stackless, which keeps its frames in its own way" },
+		{ "nogil", "builds without the GIL cannot be read" },
+		{ "free-threading", "builds without the GIL cannot be read" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strstr(version, known[i].word))
+			return known[i].why;
+	return NULL;
+}
+
+/* Until 3.11 a thread's state is always that of the interpreter in which it began. */
+static void find_interpreters(void *handle, unsigned minor)
+{
+	const void *(*newest)(void) = (const void *(*)(void))dlsym(handle, "PyInterpreterState_Head");
+	const void *(*main)(void) = (const void *(*)(void))dlsym(handle, "PyInterpreterState_Main");
+
+	if (!newest || !main)
+		return;
+	if (minor <= 11) {
+		python.current_state = (const void *(*)(void))dlsym(handle, "_PyThreadState_UncheckedGet");
+		python.newest_interpreter = newest;
+		python.main_interpreter = main;
+	} else {
+		pyframes_known.main_interpreter = main;
+		pyframes_known.newest_interpreter = newest;
+	}
+}
+
 /* Fetch what a walk needs. NULL, or why frames of this version cannot be read. */
 static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned minor)
 {
@@ -98,12 +145,15 @@ static const char *adopt_layout(void *handle, const struct pylayout *l, unsigned
 
 	python.thread_state = (void *(*)(void))dlsym(handle, "PyGILState_GetThisThreadState");
 	python.code_type = dlsym(handle, "PyCode_Type");
+	find_interpreters(handle, minor);
 	find_eval(dlsym(handle, "_PyEval_EvalFrameDefault"));
 	if (!python.thread_state || !python.code_type)
 		return "it does not export what is needed";
 	if (minor >= 11)
 		runtime = dlsym(handle, "_PyRuntime");
 	why = pylayout_check(l, minor, python.code_type, runtime);
+	if (!why)
+		why = pylayout_check_frames(l, minor, dlsym(handle, "PyFrame_Type"));
 	if (!why)
 		find_runtime(l, runtime);
 	return why;
@@ -133,6 +183,8 @@ static bool adopt(void *handle, bool must_run)
 	if (!layout)
 		why = "only 3.8 to 3.14 are known";
 	else
+		why = other_implementation(get_version());
+	if (!why)
 		why = adopt_layout(handle, layout, version[1]);
 
 	text_put(&text, why ? "unsupported: Python " : "supported: ");
@@ -240,8 +292,8 @@ bool pyframes_finalizing(void)
 }
 
 /*
- * The calling thread's state, NULL without one. The interpreter's first thread has its own inside the runtime. (Where an
- * embedder swaps that thread over to a sub-interpreter, the frames are still those of the first, which wait meanwhile.)
+ * The calling thread's state, NULL without one. The interpreter's first thread has its own inside the runtime, and keeps
+ * it as long as there is no other interpreter that it could change to.
  */
 static const void *thread_state(void)
 {
@@ -250,7 +302,7 @@ static const void *thread_state(void)
 	/* Thread states are freed during finalisation, which Py_IsInitialized announces before it begins. */
 	if (!pyframes_layout() || !is_initialized())
 		return NULL;
-	if (state)
+	if (state && !pyframes_in_several())
 		return state;
 	note_initialized();
 	state = python.thread_state();
@@ -280,6 +332,19 @@ const void *pyframes_newest_asked(void)
 	return state ? pyframe_newest_of(pyframes_layout(), state) : NULL;
 }
 
+bool pyframes_still_there(void)
+{
+	return is_initialized();
+}
+
+/* As long as there is no sub-interpreter, the newest interpreter is the main one. */
+bool pyframes_may_be_inside_another(void)
+{
+	if (!python.newest_interpreter || python.newest_interpreter() == python.main_interpreter())
+		return false;
+	return !python.current_state || python.current_state() != thread_state();
+}
+
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /*
@@ -305,6 +370,11 @@ static inline int read_frame(const struct pylayout *l, const void *frame, struct
 	return out->position >= py_int(code, l->code_traceable);
 }
 
+uint32_t pyframes_nr_cut(uint32_t total)
+{
+	return total <= PYFRAMES_MAX ? 0 : (total - PYFRAMES_MAX + CUT_STEP - 1) / CUT_STEP * CUT_STEP;
+}
+
 /*
  * `total` frames were met: the first PYFRAMES_NEWEST are in place, `tail` holds the last PYFRAMES_OLDEST in
  * slots total modulo their number. Appends the tail and cuts the middle out.
@@ -315,10 +385,8 @@ static void keep_ends(struct pyframes *out, const struct pyframe *tail, uint32_t
 	uint32_t nr_newest = PYFRAMES_NEWEST;
 
 	if (nr_tail > PYFRAMES_OLDEST) {
-		uint32_t missing = nr_tail - PYFRAMES_OLDEST;
-
-		out->nr_cut = (missing + CUT_STEP - 1) / CUT_STEP * CUT_STEP;
-		nr_newest -= out->nr_cut - missing;
+		out->nr_cut = pyframes_nr_cut(total);
+		nr_newest -= out->nr_cut - (nr_tail - PYFRAMES_OLDEST);
 		nr_tail = PYFRAMES_OLDEST;
 	}
 	for (uint32_t i = 0; i < nr_tail; i++)
@@ -334,6 +402,7 @@ bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
 	uint32_t total = 0;
 
 	out->nr = out->nr_cut = 0;
+	out->apart = false;
 	for (; frame && frame != until && total < WALK_MAX; frame = py_pointer(frame, l->frame_back)) {
 		struct pyframe f;
 		int shown = read_frame(l, frame, &f);
@@ -350,6 +419,7 @@ bool pyframes_capture(struct pyframes *out, const void *from, const void *until)
 		*last = f;
 		total++;
 	}
+	out->apart = until && !frame;
 	if (total > PYFRAMES_NEWEST)
 		keep_ends(out, tail, total);
 	else

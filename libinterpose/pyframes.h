@@ -29,6 +29,7 @@ struct pyframe {
 struct pyframes {
 	uint32_t nr;
 	uint32_t nr_cut; /* frames left out between the newest and the last PYFRAMES_OLDEST ones */
+	bool apart;      /* the chain has ended without the frame until which it was to be followed */
 	struct pyframe frame[PYFRAMES_MAX];
 };
 
@@ -42,6 +43,8 @@ void pyframes_init(bool retry);
 struct pyframes_known {
 	const struct pylayout *layout;
 	const int *initialized; /* what Py_IsInitialized() returns, where that can be read: Python 3.11 and later */
+	/* The newest of all interpreters, and the main one; NULL where a thread's state is that of one interpreter alone. */
+	const void *(*newest_interpreter)(void), *(*main_interpreter)(void);
 };
 extern struct pyframes_known pyframes_known;
 
@@ -82,6 +85,14 @@ static inline void pyframes_release(const void *held_before)
 const void *pyframes_newest_asked(void);
 static inline const void *pyframes_newest(void);
 
+/* There are sub-interpreters, between which a thread may change: what was known of its state need not hold. */
+static inline bool pyframes_in_several(void)
+{
+	const struct pyframes_known *k = &pyframes_known;
+
+	return k->newest_interpreter && k->newest_interpreter() != k->main_interpreter();
+}
+
 /*
  * Fill *out with the calling thread's frames, from `from` (NULL: the newest) to the one before `until`
  * (NULL: the oldest), both met by pyframes_newest() further up this thread's stack. False, and nr = 0, if
@@ -89,6 +100,22 @@ static inline const void *pyframes_newest(void);
  * initialised or no longer so.
  */
 bool pyframes_capture(struct pyframes *out, const void *from, const void *until);
+
+/* How many frames of a stack of `total` are cut out, between the newest ones and the last PYFRAMES_OLDEST. */
+uint32_t pyframes_nr_cut(uint32_t total);
+
+/*
+ * Whether what a walk has just read can be believed: the interpreter is still initialised. Threads that finalisation
+ * does not wait for may be inside a walk when it begins, and then frees what they read.
+ */
+bool pyframes_still_there(void);
+
+/*
+ * The calling thread may be running a sub-interpreter, whose frames are not seen: those seen are of the code that has
+ * entered it. Until Python 3.11 nothing that can be read without the GIL tells; false in a process that has none, and
+ * where the thread holds the GIL in the interpreter that is seen.
+ */
+bool pyframes_may_be_inside_another(void);
 
 /* The interpreter is finalising, or was initialised and is so no more: what happens is not the program's own doing. */
 bool pyframes_finalizing(void);
@@ -135,7 +162,7 @@ static inline const void *pyframes_newest(void)
 {
 	const void *state = ip_tls.python_state;
 
-	if (!state)
+	if (!state || pyframes_in_several())
 		return pyframes_newest_asked();
 	/* Thread states are freed during finalisation, which this announces before it begins. */
 	if (!__atomic_load_n(pyframes_known.initialized, __ATOMIC_RELAXED))

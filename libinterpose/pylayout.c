@@ -150,3 +150,13 @@ const char *pylayout_check(const struct pylayout *l, unsigned minor, const void 
 		return "its code objects have another size";
 	return NULL;
 }
+
+const char *pylayout_check_frames(const struct pylayout *l, unsigned minor, const void *frame_type)
+{
+	if (minor > 10)
+		return NULL;
+	if (!frame_type || member_offset(frame_type, "f_back") != l->frame_back ||
+	    member_offset(frame_type, "f_code") != l->frame_code)
+		return "its frames are laid out differently";
+	return NULL;
+}

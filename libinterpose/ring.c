@@ -107,7 +107,8 @@ struct captured {
 	uint16_t flags;
 };
 
-static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_record *ev)
+/* *node: the autograd node that seems to run here, NULL = none; NULL afterwards if the stacks show that it does not. */
+static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_record *ev, struct open_node **node)
 {
 	/* Reads of values come as often as tensors, and like those are the program's doing, not a library's. */
 	bool tensor = is_tensor(ev->kind) || ev->kind == TFMT_VALUE_READ;
@@ -115,10 +116,10 @@ static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_rec
 
 	if (!has_stacks(ev->kind) || t->is_elsewhere || (tensor && ip_env.stacks == IP_STACKS_NONE))
 		return c;
-	c.python = autograd_python_stack(t->stacks);
+	c.python = autograd_python_stack(t, node);
 	if (!tensor || ip_env.stacks == IP_STACKS_FULL)
 		c.native = callstack_native(t->stacks, t->caller);
-	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == *autograd_made_stack(t))
+	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == *autograd_made_stack(t, *node))
 		c.flags |= TFMT_FLAG_FORWARD;
 	if (c.python == TFMT_STACK_NOT_CAPTURED)
 		count(&ip_recorder->status->not_captured);
@@ -172,6 +173,7 @@ static IP_COLD void make_way(void)
 
 void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 {
+	struct open_node *node = NULL;
 	struct captured c;
 	uint64_t used = t->head - __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
 
@@ -182,9 +184,13 @@ void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 	}
 	if (t->nr_dropped)
 		publish_dropped(t);
-	c = capture_stacks(t, ev);
+	if (!t->is_elsewhere)
+		node = open_node_find(t, t->caller);
+	c = capture_stacks(t, ev, &node);
+	if (node && is_tensor(ev->kind))
+		c.flags |= TFMT_FLAG_BACKWARD;
 	/* A stack of Python's says that it is not. */
-	if ((c.python < TFMT_STACK_FIRST || ip_tls.node) && pyframes_finalizing())
+	if ((c.python < TFMT_STACK_FIRST || node) && pyframes_finalizing())
 		c.flags |= TFMT_FLAG_TEARDOWN;
 	publish(t, ev, c);
 	if (used == IP_RING_CAPACITY / 2)

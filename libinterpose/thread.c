@@ -11,6 +11,7 @@
 #include "callstack.h"
 #include "interpose.h"
 #include "nvtx.h"
+#include "opencall.h"
 #include "shapes.h"
 
 #define PAUSE_NS 100000u /* between looks for a ring */
@@ -36,6 +37,7 @@ static void thread_end(void *arg)
 	struct ip_thread *t = ip_tls.thread, *nested;
 
 	(void)arg;
+	open_calls_free();
 	if (ip_state() < IP_RECORDING || ip_tls.generation != ip_recorder->generation)
 		return;
 	ip_tls.thread = NULL;
@@ -52,6 +54,12 @@ static void thread_end(void *arg)
 void ip_thread_init(void)
 {
 	pthread_key_create(&at_thread_end, thread_end);
+}
+
+/* Any value but NULL has the key's destructor called. */
+void ip_thread_remember(void)
+{
+	pthread_setspecific(at_thread_end, &ip_tls);
 }
 
 static void define_thread(uint32_t id)
@@ -157,8 +165,7 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	define_thread(id);
 	t->ring->thread = id;
 	t->head = t->ring->head;
-	if (where == &ip_tls.thread)
-		pthread_setspecific(at_thread_end, t);
+	ip_thread_remember();
 	nvtx_replay(t);
 	t->busy = false;
 	return t;

@@ -23,6 +23,7 @@
 
 #include "env.h"
 #include "hooks_torch.h"
+#include "opencall.h"
 
 #define VIRTUAL_FUNCTIONS 96u /* looked at */
 
@@ -59,7 +60,7 @@ static void told(const struct trace_entry *entry)
 		.device = (uint8_t)entry->device,
 		.address = entry->address,
 		.size = entry->size,
-		.aux = (uint32_t)entry->action | (ip_tls.tensor ? TFMT_ALLOCATOR_IN_TENSOR : 0),
+		.aux = (uint32_t)entry->action,
 	};
 	int saved = errno;
 	struct ip_thread *t;
@@ -69,6 +70,8 @@ static void told(const struct trace_entry *entry)
 	t = ip_state() == IP_RECORDING ? ip_event_thread() : NULL;
 	if (t) {
 		t->busy = true;
+		if (open_tensor_find(t, NULL))
+			ev.aux |= TFMT_ALLOCATOR_IN_TENSOR;
 		ip_record(t, &ev);
 		t->busy = false;
 	}

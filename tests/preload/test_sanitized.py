@@ -6,11 +6,13 @@ ASAN knows of a stack does not survive that. TSAN lets no fork child of threads 
 """
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
 
 HERE = pathlib.Path(__file__).parent
+HOSTILE = HERE.parent / "e2e" / "hostile" / "programs"
 BUILD = pathlib.Path(os.environ.get("VRAMTRACE_BUILD", HERE.parent.parent / "build")).absolute()
 FLAGS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address,undefined"}
 CASES = [
@@ -21,6 +23,8 @@ CASES = [
     ("address", "storm", ["COUNTS", "churn", "300", "5"]),
     *[("address", "mishaps", [what]) for what in ("handler", "children", "exec", "exit", "cancel", "jump", "close")],
     *[("address", "lives", [what]) for what in ("storm", "daemon", "late", "vfork", "spawn", "clone", "quick_exit")],
+    *[("address", "stacks", [what]) for what in ("fibers", "jump", "jump_node", "handler", "threads")],
+    ("address", "throws", ["all"]),
 ]
 STATUS = {"exit": 3, "quick_exit": 4}
 
@@ -45,6 +49,12 @@ def programs(tmp_path_factory):
         for name in ("storm", "mishaps", "lives"):
             subprocess.run([*cc, HERE / f"{name}.c", "-o", out / name, driver, f"-Wl,-rpath,{out}", "-lpthread"],
                            check=True)
+        # The calls into PyTorch that are left in the middle, with stand-ins that an exception passes.
+        standin = out / "libtorch_standin.so"
+        subprocess.run([*cc, "-shared", "-fPIC", "-fexceptions", HOSTILE / "torch_standin.c", "-o", standin], check=True)
+        for source in ("stacks.c", "throws.cc"):
+            subprocess.run([*cc, HOSTILE / source, "-o", out / source.partition(".")[0], standin, driver,
+                            f"-Wl,-rpath,{out}", "-rdynamic", "-lpthread", "-lstdc++"], check=True)
         libraries = [str(BUILD / f"sanitized-{kind}" / "libinterpose.so")]
         if kind == "address":
             runtime = subprocess.run([cc[0], "-print-file-name=libasan.so"], capture_output=True, text=True)
@@ -63,6 +73,7 @@ def test_clean(programs, tmp_path, kind, program, arguments):
     env = dict(os.environ, LD_PRELOAD=preload, VRAMTRACE_OUTPUT=str(tmp_path / "o.vtr"), VRAMTRACE_JOB="test",
                ASAN_OPTIONS="detect_leaks=0")
     done = subprocess.run([folder / program, *words], env=env, capture_output=True, text=True, timeout=280)
-    assert done.stderr == ""
+    # ASAN says once that it knows little of fibers.
+    assert re.sub(r"==\d+==WARNING: ASan doesn't fully support makecontext.*\n", "", done.stderr) == ""
     assert done.returncode == STATUS.get(arguments[0], 0)
     assert (tmp_path / "o.vtr").is_dir()

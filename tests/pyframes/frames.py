@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import functools
+import random
 import sys
 import threading
 
@@ -290,6 +291,10 @@ def deep(n):
     if n:
         return deep(n - 1)
     got = stack_of(RELEASED.probe_python()); want = expected()
+    check_deep(got, want)
+
+
+def check_deep(got, want):
     cut = [f for f in got if f[0] == "cut"]
     check("one cut", len(cut), 1)
     if len(cut) == 1:
@@ -308,6 +313,32 @@ def shallow(n):
     check("%d frames, none cut" % len(want), got, want)
 
 
+def either():
+    """A stack of whatever depth."""
+    got = stack_of(RELEASED.probe_python()); want = expected()
+    if len(want) <= 1040:
+        check("%d frames" % len(want), got, want)
+    else:
+        check_deep(got, want)
+
+
+def wander(n, rnd):
+    """Goes down to n calls, captures on the way at random depths, also through C, and again on the way back."""
+    if rnd.random() < .005:
+        either()
+    if rnd.random() < .005:
+        RELEASED.probe_call(ctypes.CFUNCTYPE(None)(either))
+    if n:
+        wander(n - 1, rnd)
+    else:
+        either()
+    if rnd.random() < .01:
+        either()
+    if rnd.random() < .002:
+        wander(rnd.randrange(300), rnd)
+        either()
+
+
 def depths():
     """On a thread with room for the recursion, which takes native stack before 3.11."""
     base = len(expected())
@@ -315,6 +346,9 @@ def depths():
         shallow(n - base - 1)
     for n in (1100, 1101, 1500, 2000, 9000):
         deep(n)
+    rnd = random.Random(3)
+    for n in (100, 900, 1030, 1300, 50, 1290, 2000):
+        wander(n, rnd)
 
 
 def deep_thread():

@@ -63,6 +63,29 @@ def test_an_interpreter_too_old_is_named():
     assert re.fullmatch(r"unsupported: Python 3\.[67]\.\d+, only 3\.8 to 3\.14 are known\n1\n", said.stdout)
 
 
+KEPT = "which keeps its frames in its own way"
+OTHERS = {
+    "3.8.12 (heads/v2.3.5:8f1f2a1, Sep 27 2022, 14:04:50) \n[Pyston 2.3.5, GCC 9.4.0]": f"3.8.12, it is Pyston, {KEPT}",
+    "3.8.5+cinder (heads/cinder/3.8:f3bb8ef, Jan 5 2022) \n[GCC 8.5.0]": f"3.8.5, it is Cinder, {KEPT}",
+    "3.10.5+cinder (main, Mar 1 2023) \n[GCC 11.3.1]": f"3.10.5, it is Cinder, {KEPT}",
+    "3.9.10 (feeb267ead3e, Feb 16 2022)\n[PyPy 7.3.8 with GCC 10.2.1]": f"3.9.10, it is PyPy, {KEPT}",
+    "3.10.8 (Tue Jun 13 2023)\n[Graal, GraalVM CE, Java 20.0.1 (amd64)]": f"3.10.8, it is GraalPy, {KEPT}",
+    "3.8.1 Stackless 3.1b3 060516 (v3.8.1-slp) \n[GCC 9.3.0]": f"3.8.1, it is Stackless, {KEPT}",
+    "3.9.10 (heads/nogil:b0ee2c4740, Mar 4 2022) \n[GCC 9.3.0]": "3.9.10, builds without the GIL cannot be read",
+    "3.11.7 | packaged by conda-forge | (main) [GCC 12.3.0]": "3.11.7, it does not export what is needed",
+}
+
+
+@pytest.mark.parametrize("version", OTHERS)
+def test_another_implementation_is_told_by_its_version(tmp_path, version):
+    """The last one is CPython, and stands for that the words are not found everywhere."""
+    program = tmp_path / "impostor"
+    subprocess.run([os.environ.get("CC", "cc"), "-rdynamic", "-o", program, os.path.join(HERE, "impostor.c"), "-ldl"],
+                   check=True)
+    said = subprocess.run([program, PROBE, version], stdout=subprocess.PIPE, universal_newlines=True, check=True)
+    assert said.stdout == f"unsupported: Python {OTHERS[version]}\n"
+
+
 @pytest.mark.parametrize("python", SUPPORTED)
 def test_a_private_interpreter_is_found(python):
     """Loaded with RTLD_LOCAL after the recorder; only shared builds can be."""

@@ -13,6 +13,7 @@
 
 #include "libinterpose/interpose.h"
 #include "libinterpose/pycode.h"
+#include "libinterpose/pyframes.h"
 #include "libinterpose/pylayout.h"
 #include "libinterpose/stacktree.h"
 
@@ -28,6 +29,12 @@ struct kept {
 static struct kept frames[IDS_MAX], objects[IDS_MAX];
 static _Atomic uint32_t nr_frames, nr_objects;
 static _Atomic bool refusing;
+
+/* Finalisation has not begun. */
+bool pyframes_still_there(void)
+{
+	return true;
+}
 
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 {
@@ -488,9 +495,31 @@ static void test_a_layout_that_differs_is_refused(void **state)
 	}
 }
 
+/* Until 3.10 frames are objects, whose type tells where the parts lie that it shows. */
+static void test_frames_must_be_laid_out_as_known(void **state)
+{
+	uint64_t back[5] = { (uintptr_t)"f_back", 0, 24 }, code[5] = { (uintptr_t)"f_code", 0, 32 }, none[5] = { 0 };
+	uint64_t members[15], type[32] = { 0 };
+
+	(void)state;
+	memcpy(&members[0], back, sizeof(back));
+	memcpy(&members[5], code, sizeof(code));
+	memcpy(&members[10], none, sizeof(none));
+	type[30] = (uintptr_t)members;
+	for (unsigned minor = PYLAYOUT_OLDEST; minor <= 10; minor++) {
+		members[7] = 32;
+		assert_null(pylayout_check_frames(pylayout_of(minor), minor, type));
+		members[7] = 40;
+		assert_string_equal(pylayout_check_frames(pylayout_of(minor), minor, type), "its frames are laid out differently");
+		assert_non_null(pylayout_check_frames(pylayout_of(minor), minor, NULL));
+	}
+	assert_null(pylayout_check_frames(pylayout_of(11), 11, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_frames_must_be_laid_out_as_known),
 		cmocka_unit_test_setup(test_a_node_is_defined_as_asked_for_and_once, begin),
 		cmocka_unit_test_setup(test_nodes_differ_by_every_part, begin),
 		cmocka_unit_test_setup(test_an_id_that_was_not_committed_is_not_published, begin),

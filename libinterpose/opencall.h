@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * opencall: calls into PyTorch that are in progress on a thread, and what their hooks know of them for events inside:
+ * the shape of the tensor that is about to be allocated, the autograd node that runs.
+ *
+ * A call *stands* while the hook's frame is on the C stack that runs. Programs switch, copy and leave stacks (greenlets,
+ * fibers, siglongjmp), and then a call may be gone without its hook having returned. So:
+ *
+ * - What is known of a call lies in the thread's own memory, copied: nothing here is ever written to a stack after the
+ *   hook's own prologue, and no pointer into the program is followed for a call that might be gone.
+ * - A hook that returns finds its call by the call's serial number, which it holds in its own frame (and which is thus
+ *   copied away and back with it). Calls begun later that are still noted then are dropped. A hook whose call is noted
+ *   no more changes nothing.
+ * - Before a call is believed, its frame must lie above the stack pointer and still hold the serial, its *mark*. Both
+ *   must be on the thread's own stack, of which a walk from there to the thread's first function has told how far it
+ *   reaches: that memory can be read for as long as the thread lives. Anywhere else (fibers, signal stacks), and on a
+ *   thread on which a call has once been found gone, a walk of the native stack has to meet the hook's caller.
+ * - A call that is gone is dropped. When its stack comes back, what happens in it is told without that call.
+ *
+ * What remains: on a thread on which nothing of the kind has been noticed yet, a frame that was left by a jump is believed
+ * until a hook is called above it, where deeper calls have left the mark untouched. That costs a wrong shape or node in
+ * the recording, nothing in the program.
+ *
+ * Threading: all of it is the calling thread's own.
+ */
+#ifndef IP_OPENCALL_H
+#define IP_OPENCALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "interpose.h"
+#include "shapes.h"
+#include "unwind_rules.h"
+
+struct open_call {
+	uint64_t serial;            /* of no other call in this process, and no number that memory holds by chance */
+	const uint64_t *mark;       /* in the hook's frame: holds `serial` while the call stands */
+	struct unwind_registers at; /* of the hook's caller */
+};
+
+/* A tensor about to be allocated. */
+struct open_tensor {
+	struct open_call call;
+	int element_type;
+	uint32_t nr_dims;
+	bool strided; /* else contiguous */
+	int64_t sizes[SHAPE_DIMS_MAX], strides[SHAPE_DIMS_MAX];
+};
+
+/* A node that runs on this thread. What is read of torch::autograd::Node is read at its beginning: then it is there. */
+struct open_node {
+	struct open_call call;
+	const void *node;                /* torch::autograd::Node */
+	const void *const *virtual_table;
+	uint64_t thread, number;         /* see autograd.c; number UINT64_MAX = it has none, or it is not known */
+	const void *frame;               /* this thread's newest Python frame when the node began, NULL = none */
+	const void *held_before;         /* pyframes_hold() */
+	uint32_t stack;                  /* its stack id once somebody has asked for it, else 0 ... */
+	uint32_t generation;             /* ... in this process (struct ip_recorder) */
+	uint32_t made_stack;             /* as struct ip_thread's, of what runs inside */
+};
+
+#define OPEN_NODES_MAX 64u /* PyTorch nests 60 backward passes on a thread, then goes on on another */
+#define OPEN_TENSORS_MAX 8u
+
+/* Those of one thread; index = depth. In a fork child its parent's are there, as its stack is. */
+struct open_calls {
+	uint64_t last_serial;
+	uint64_t low, high; /* the thread's own stack as far as it is known; low UINT64_MAX = not at all */
+	uint32_t nr_nodes, nr_tensors;
+	bool careful;       /* a call has been found gone: only walks are believed now */
+	struct open_node node[OPEN_NODES_MAX];
+	struct open_tensor tensor[OPEN_TENSORS_MAX];
+};
+
+/* What a hook keeps in its own frame; all zero: no call of its is noted. */
+struct open_mark {
+	uint64_t serial;
+	uint32_t depth;
+};
+
+/* For opencall.c and the functions below. */
+IP_COLD struct open_calls *open_calls_make(void);
+struct open_node *open_node_standing(struct ip_thread *t, struct open_calls *o, const struct unwind_registers *at);
+struct open_tensor *open_tensor_standing(struct ip_thread *t, struct open_calls *o, const struct unwind_registers *at);
+
+/* This thread's calls, made at first use; NULL while nothing can be recorded, or without memory. Keeps errno. */
+static inline struct open_calls *open_calls(void)
+{
+	return ip_tls.calls ? ip_tls.calls : open_calls_make();
+}
+
+/* Give back what open_calls() has made. The thread ends. */
+void open_calls_free(void);
+
+/*
+ * Note a call of the hook whose frame holds m and whose caller stands at `at`: a node or a tensor, to be filled in. Those
+ * that cannot stand any more are dropped first.
+ */
+struct open_node *open_node_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at);
+struct open_tensor *open_tensor_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at);
+
+/* The hook returns, or an exception passes it: its call is noted no more. */
+void open_node_pop(struct open_mark *m);
+void open_tensor_pop(struct open_mark *m);
+
+/* How many nodes may stand around a hook whose caller stands at `at`. */
+uint32_t open_nodes_around(const struct unwind_registers *at);
+
+/*
+ * The innermost node or tensor that stands around the code at `at` (NULL: this), for an event of t; NULL = none does.
+ * Those that are gone are dropped.
+ */
+static inline struct open_node *open_node_find(struct ip_thread *t, const struct unwind_registers *at)
+{
+	struct open_calls *o = ip_tls.calls;
+
+	return o && o->nr_nodes ? open_node_standing(t, o, at) : NULL;
+}
+
+static inline struct open_tensor *open_tensor_find(struct ip_thread *t, const struct unwind_registers *at)
+{
+	struct open_calls *o = ip_tls.calls;
+
+	return o && o->nr_tensors ? open_tensor_standing(t, o, at) : NULL;
+}
+
+/* The node around this one, which stands; NULL = none stands. */
+struct open_node *open_node_outer(struct ip_thread *t, struct open_node *n);
+
+/* A walk of the native stack from here meets the node's hook. */
+bool open_node_is_certain(struct ip_thread *t, const struct open_node *n);
+
+/* It has turned out that this node does not stand: drop it, and those that it is around. */
+void open_node_drop(struct open_node *n);
+
+#endif
