@@ -157,6 +157,7 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	id = ip_next_id(TFMT_DEF_THREAD);
 	define_thread(id);
 	t->ring->thread = id;
+	t->ring->thread_check = tfmt_thread_check(id);
 	t->head = t->ring->head;
 	if (where == &ip_tls.thread)
 		pthread_setspecific(at_thread_end, t);
