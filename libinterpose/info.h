@@ -28,4 +28,7 @@ void info_clock(struct tfmt_writer *w);
 /* Fill in the facts of this boot and host. */
 void info_header(struct tfmt_header *h);
 
+/* Fill in whose version and commit the recorder is (recorder_version.c). */
+void info_recorder(struct tfmt_header *h);
+
 #endif
