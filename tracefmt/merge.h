@@ -41,7 +41,7 @@ uint64_t tfmt_view_newest(const struct tfmt_ring_view *view, const struct tfmt_g
 struct tfmt_merge_head {
 	const struct tfmt_ring *ring; /* NULL: not met yet; the view does not move while the merge lives */
 	uint64_t end;                 /* first position that was not there when the batch began */
-	uint64_t overwritten;         /* records that were gone when the merge came, or torn, and nobody has been told of */
+	uint64_t overwritten;         /* records that were gone when the merge came, or torn: nobody has been told of */
 	struct tfmt_record record;
 	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */

@@ -300,9 +300,11 @@ static int reader_tell_beyond(struct tfmt_reader *r, uint64_t offset)
 		comma = ", ";
 	}
 	if (b->stacks)
-		at += snprintf(text + at, sizeof(text) - (size_t)at, "%sstacks of more than %u frames were cut at %u places",
-			       comma, TFMT_STACK_DEPTH_MAX, b->stacks);
-	return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset, "beyond what a reader takes, in the frame at offset %llu: %s",
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			       "%sstacks of more than %u frames were cut at %u places", comma, TFMT_STACK_DEPTH_MAX,
+			       b->stacks);
+	return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
+				    "beyond what a reader takes, in the frame at offset %llu: %s",
 				    (unsigned long long)offset, text);
 }
 

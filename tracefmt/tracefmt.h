@@ -840,7 +840,9 @@ bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tf
 /* The same of a file as it is now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
 bool tfmt_source_read(const char *path, struct tfmt_source *out);
 
-/* Modules and infos in order of definition, but of each key of an info, other than `note`, the last alone; false past the last. */
+/*
+ * Modules and infos in order of definition; of a key of infos other than `note` the last value alone. False past the last.
+ */
 bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt_module *out);
 bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **key, const char **value);
 
