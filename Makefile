@@ -47,6 +47,16 @@ include $(O)/config.mk
 endif
 FLAGS_KEY := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(INSTRUMENT) $(CUDA_CFLAGS)
 
+# The version, and the commit that git knows: of two objects alone, so that a commit compiles little anew.
+VERSION_FLAGS := $(shell setup/version.sh)
+VERSIONED := $(O)/analyzer/main.o $(foreach kind,preload sanitized-thread sanitized-address,$(O)/$(kind)/libinterpose/recorder_version.o)
+
+$(O)/version.key: FORCE
+	$(call remember,$(VERSION_FLAGS))
+
+$(VERSIONED): $(O)/version.key
+$(VERSIONED): override CPPFLAGS += $(VERSION_FLAGS)
+
 ## all: build the vramtrace command, its preload library and the simulated GPU (default)
 all: $(O)/vramtrace $(O)/libinterpose.so $(O)/simgpu/libcuda.so.1 $(O)/cuda.flags
 

@@ -11,7 +11,9 @@
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 
-#define VERSION "0.1.0"
+/* setup/version.sh gives both as they are, without quotes. */
+#define TEXT(words) #words
+#define TEXT_OF(macro) TEXT(macro)
 
 struct command {
 	const char *name;
@@ -109,6 +111,7 @@ static int unknown_command(const char *name)
 
 static int dispatch(int argc, const char **argv)
 {
+	static const char commit[] = TEXT_OF(VRAMTRACE_COMMIT);
 	const char *name = argc > 1 ? argv[1] : "";
 	bool is_help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
 	const struct command *c;
@@ -118,7 +121,8 @@ static int dispatch(int argc, const char **argv)
 		return CMD_TROUBLE;
 	}
 	if (!strcmp(name, "--version")) {
-		puts("vramtrace " VERSION);
+		printf("vramtrace %s", TEXT_OF(VRAMTRACE_VERSION));
+		printf(*commit ? " (commit %s)\n" : "\n", commit);
 		return CMD_FINE;
 	}
 	if (is_help && argc <= 2) {

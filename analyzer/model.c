@@ -13,6 +13,7 @@
 #include "analyzer/command.h"
 #include "analyzer/kept.h"
 #include "analyzer/owner_rules.h"
+#include "analyzer/traceview.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
@@ -58,13 +59,13 @@ static int process_open(struct model_process *p, const char *path)
 {
 	uint64_t offset = 0;
 	int err = tfmt_reader_open(&p->reader, path, &offset);
+	char why[1024];
 
 	p->path = path;
-	if (err == TFMT_E_IO)
-		message_error("cannot open '%s': %s", path, strerror(errno));
-	else if (err)
-		message_error("cannot read '%s': %s (at byte %" PRIu64 ")", path, tfmt_strerror(err), offset);
-	if (!err) {
+	if (err) {
+		traceview_say_unreadable(why, sizeof(why), path, err, offset);
+		message_error("%s", why);
+	} else {
 		p->header = tfmt_reader_header(p->reader);
 		p->summary = tfmt_reader_summary(p->reader);
 	}
@@ -125,8 +126,7 @@ bool model_unsupported(const struct model_process *p, size_t nth, const char **n
 	const char *key, *value;
 
 	for (uint32_t i = 0; tfmt_reader_info(p->reader, i, &key, &value); i++) {
-		/* The count is written again as it grows: the last one holds. */
-		if (strncmp(key, prefix, sizeof(prefix) - 1) || tfmt_reader_info_value(p->reader, key) != value)
+		if (strncmp(key, prefix, sizeof(prefix) - 1))
 			continue;
 		if (nth-- == 0) {
 			*name = key + sizeof(prefix) - 1;

@@ -163,12 +163,14 @@ static uint32_t nr_called(const struct stack *stack, uint32_t nr_python)
 static void weave(struct stack *stack, uint32_t nr_python)
 {
 	uint32_t called = nr_called(stack, nr_python), taken = 0, n = 0;
-	bool cut = stack->frame[stack->nr_frames - 1].cut;
+	bool cut = stack->frame[stack->nr_frames - 1].cut, has_groups = true;
 
 	for (uint32_t i = nr_python; i < stack->nr_frames; i++) {
-		uint32_t group = stack->frame[i].runs_python ? group_frames(stack, taken, called) : 0;
+		bool wants = stack->frame[i].runs_python;
+		uint32_t group = wants && has_groups ? group_frames(stack, taken, called) : 0;
 
-		if (stack->frame[i].runs_python && !group && called == nr_python)
+		has_groups &= group || !wants; /* where none is, none comes: once through the frames is enough */
+		if (wants && !group && called == nr_python)
 			return;
 		for (; group; group--)
 			stack->spare[n++] = stack->frame[taken++];

@@ -21,6 +21,29 @@ const char *traceview_end_name(enum tfmt_process_end end)
 	return names[end];
 }
 
+/* Something that a later recorder writes only for readers that know it. */
+static void say_feature(char *text, size_t size, const char *path, uint64_t offset)
+{
+	struct tfmt_header h;
+	bool told = tfmt_header_read(path, &h) == TFMT_E_FEATURE && h.recorder[0];
+
+	snprintf(text, size,
+		 "cannot read '%s': it has what a reader must understand and this vramtrace does not (bits 0x%02x at byte "
+		 "%" PRIu64 "): read it with vramtrace %s%s%s%s or a newer one",
+		 path, h.must & ~TFMT_MUST_KNOWN, offset, told ? h.recorder : "of the recording's own version",
+		 told && h.commit[0] ? " (commit " : "", told ? h.commit : "", told && h.commit[0] ? ")" : "");
+}
+
+void traceview_say_unreadable(char *text, size_t size, const char *path, int err, uint64_t offset)
+{
+	if (err == TFMT_E_IO)
+		snprintf(text, size, "cannot open '%s': %s", path, strerror(errno));
+	else if (err == TFMT_E_FEATURE)
+		say_feature(text, size, path, offset);
+	else
+		snprintf(text, size, "cannot read '%s': %s (at byte %" PRIu64 ")", path, tfmt_strerror(err), offset);
+}
+
 int traceview_open(struct traceview *v, const char *path)
 {
 	uint64_t offset = 0;
@@ -28,12 +51,8 @@ int traceview_open(struct traceview *v, const char *path)
 
 	*v = (struct traceview){ .path = path };
 	err = tfmt_reader_open(&v->reader, path, &offset);
-	if (err == TFMT_E_IO)
-		snprintf(v->trouble, sizeof(v->trouble), "cannot open '%s': %s", path, strerror(errno));
-	else if (err)
-		snprintf(v->trouble, sizeof(v->trouble), "cannot read '%s': %s (at byte %" PRIu64 ")", path,
-			 tfmt_strerror(err), offset);
 	if (err) {
+		traceview_say_unreadable(v->trouble, sizeof(v->trouble), path, err, offset);
 		v->reader = NULL;
 		return err;
 	}

@@ -22,6 +22,9 @@ struct traceview {
 /* How a process ended, as info and verify name it. */
 const char *traceview_end_name(enum tfmt_process_end end);
 
+/* Why tfmt_reader_open() has failed, in one sentence for the user; errno is that of TFMT_E_IO. */
+void traceview_say_unreadable(char *text, size_t size, const char *path, int err, uint64_t offset);
+
 /*
  * Open the trace. Returns 0, or an error with v->trouble set. path must outlive the view. traceview_close()
  * is needed either way.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that used GPU memory and did not record it, or not all of it: the reasons that they left in a recording's
- * folder, HOST.PID.START.why, or in its job file (tracefmt/FORMAT.md, section 10). A recording with such a file is not complete.
+ * folder, HOST.PID.START.why, or in its job file (tracefmt/FORMAT.md, section 11). A recording with such a file is not complete.
  */
 #ifndef VT_UNRECORDED_H
 #define VT_UNRECORDED_H

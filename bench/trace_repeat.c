@@ -157,12 +157,13 @@ static void open_rings(void)
 		fail("out of memory");
 	s = (struct tfmt_status *)view.base;
 	*s = (struct tfmt_status){ .magic = TFMT_RING_MAGIC,
-				   .version = TFMT_VERSION,
+				   .version = TFMT_RING_VERSION,
 				   .definition_offset = sizeof(*s),
 				   .definition_bytes = 64,
 				   .ring_offset = 2 * sizeof(*s),
 				   .ring_stride = stride,
 				   .ring_capacity = RING_CAPACITY };
+	s->check = tfmt_status_check(s);
 	for (uint32_t i = 0; i < MAX_RINGS; i++)
 		ring[i] = (struct tfmt_ring *)(view.base + s->ring_offset + i * stride);
 	if (tfmt_merge_open(&merge, &view, NULL, NULL, 0))
@@ -189,8 +190,9 @@ static void stage(const struct tfmt_event *ev, uint64_t later_ns)
 {
 	struct tfmt_ring *r = ring_of(ev->thread);
 	bool tensor = ev->kind >= TFMT_TENSOR_ALLOC && ev->kind <= TFMT_TENSOR_OOM;
+	struct tfmt_record *slot = &r->record[r->head % RING_CAPACITY];
 
-	r->record[r->head % RING_CAPACITY] = (struct tfmt_record){
+	*slot = (struct tfmt_record){
 		.time_ns = ev->time_ns + later_ns,
 		.address = ev->address,
 		.size = ev->kind == TFMT_TENSOR_FREE ? 0 : ev->size,
@@ -204,8 +206,8 @@ static void stage(const struct tfmt_event *ev, uint64_t later_ns)
 		.kind = ev->kind,
 		.device = ev->device,
 		.flags = ev->flags,
-		.valid = (uint32_t)(r->head + 1),
 	};
+	slot->valid = tfmt_record_check(slot, r->head);
 	r->head++;
 	nr_staged++;
 }

@@ -19,8 +19,10 @@
 #define MEMO_WAYS 4
 #define NODE_BITS 8
 #define PATH_MAX_STEPS (PYFRAMES_MAX + 1)
+#define NODE_BASE_MAX 2048u /* frames below a node */
 
 _Static_assert(PATH_MAX_STEPS > PYCHAIN_MAX && PATH_MAX_STEPS > UNWIND_MAX, "every stack fits");
+_Static_assert(NODE_BASE_MAX + 1 + PATH_MAX_STEPS <= TFMT_STACK_DEPTH_MAX, "no reader cuts what we write");
 
 /* A frame of a path. Those that are not shown have kind 0 and are what the step before them is. */
 struct step {
@@ -340,6 +342,17 @@ uint32_t callstack_python(struct callstack *cs)
 	return callstack_python_from(cs, STACKTREE_ROOT, NULL, NULL);
 }
 
+/*
+ * What a node stands on may stand on a node itself, as where gradients of gradients are taken: no stack may become
+ * longer than readers take.
+ */
+static uint32_t node_base(uint32_t older)
+{
+	uint32_t depth = stacktree_depth(older);
+
+	return depth <= NODE_BASE_MAX ? older : stacktree_child(STACKTREE_ROOT, TFMT_FRAME_CUT, depth, 0);
+}
+
 /* The tree is everybody's and wide: what a thread needs of it again and again lies closer together here. */
 uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, bool from_forward)
 {
@@ -347,7 +360,7 @@ uint32_t callstack_node(struct callstack *cs, uint32_t older, uint32_t name, boo
 	struct node_memo *m = &cs->node[key * 0x9e3779b97f4a7c15ull >> (64 - NODE_BITS)];
 
 	if (!m->id || m->older != older || m->name != name || m->from_forward != from_forward) {
-		m->id = stacktree_child(older, TFMT_FRAME_NODE, name, from_forward);
+		m->id = stacktree_child(node_base(older), TFMT_FRAME_NODE, name, from_forward);
 		m->older = older;
 		m->name = name;
 		m->from_forward = from_forward;

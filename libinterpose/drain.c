@@ -69,6 +69,7 @@ static struct {
 	uint64_t definition_position;
 	uint64_t last_flush_ns, last_clock_ns, last_scan_ns;
 	uint64_t fullest; /* ring's use when it was last looked at */
+	uint64_t nr_torn; /* records somebody has written into: counted as lost */
 	bool pending;   /* something is buffered in the writer */
 	bool leaving;   /* a ring of an ended thread waits for a flush */
 	bool has_counter; /* which the clock of events goes by */
@@ -126,6 +127,15 @@ static bool keep_files(void)
 	return false;
 }
 
+/* Records that are not what a hook has left there: in the trace each stands for a lost event. */
+static void count_torn(void)
+{
+	uint64_t nr = tfmt_merge_nr_torn(drain.merge);
+
+	__atomic_fetch_add(&ip_recorder->status->lost_events, nr - drain.nr_torn, __ATOMIC_RELAXED);
+	drain.nr_torn = nr;
+}
+
 /* Write what is buffered; then, and only then, the producers may use that part of the rings again. */
 static bool flush(void)
 {
@@ -135,6 +145,7 @@ static bool flush(void)
 	int err;
 
 	drain.last_flush_ns = ip_now_ns();
+	count_torn();
 	__atomic_fetch_add(&s->lost_events, atomic_exchange(&ip_recorder->lost_before_open, 0), __ATOMIC_RELAXED);
 	if (!drain.pending)
 		return true;
@@ -463,6 +474,7 @@ static enum tfmt_why open_trace(void)
 	while (storage_populate(&drain.storage))
 		;
 	drain.definition_position = 0;
+	drain.nr_torn = 0;
 	drain.last_clock_ns = drain.last_flush_ns = ip_now_ns();
 	errno = 0;
 	if (tfmt_merge_open(&drain.merge, &drain.view, NULL, NULL, 0) ||

@@ -44,11 +44,11 @@ void info_put(struct tfmt_writer *w, const char *key, const char *value)
 	tfmt_writer_definition(w, TFMT_DEF_INFO, ip_next_id(TFMT_DEF_INFO), payload, (size_t)(p - payload));
 }
 
-/* The command line may be of any length. */
+/* The command line may be of any length: as much of it as readers take. */
 static void put_arguments(struct tfmt_writer *w)
 {
 	static const char key[] = "argv";
-	size_t len = ip_env.argv ? strlen(ip_env.argv) : 0;
+	size_t len = ip_env.argv ? strnlen(ip_env.argv, TFMT_INFO_VALUE_MAX) : 0;
 	uint8_t *payload, *p;
 
 	if (!len)
@@ -302,4 +302,5 @@ void info_header(struct tfmt_header *h)
 	h->simulated = is_simulated();
 	snprintf(h->host, sizeof(h->host), "%s", ip_env.host);
 	snprintf(h->job, sizeof(h->job), "%s", ip_env.job);
+	info_recorder(h);
 }

@@ -31,4 +31,7 @@ void info_header(struct tfmt_header *h);
 /* Put how many native stacks two unwinders have walked, and how many of them differed, if more have been. */
 void info_comparison(struct tfmt_writer *w);
 
+/* Fill in whose version and commit the recorder is (recorder_version.c). */
+void info_recorder(struct tfmt_header *h);
+
 #endif

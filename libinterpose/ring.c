@@ -126,25 +126,46 @@ static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_rec
 	return c;
 }
 
-/* Number a record, put it into the ring, and let the drain see it. */
+/* Some bytes of a record as one number, as they lie there. */
+static inline uint64_t word_at(const void *bytes, size_t len)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, bytes, len);
+	return word;
+}
+
+/*
+ * Number a record, put it into the ring, and let the drain see it. The check is tfmt_record_check(), of words at hand:
+ * to read back what was written in smaller pieces the processor would have to wait.
+ */
 static inline __attribute__((always_inline)) void publish(struct ip_thread *t, const struct tfmt_record *ev, struct captured c)
 {
 	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
+	uint64_t stacks = c.python | (uint64_t)c.native << 32, order, check;
+	uint64_t rest = word_at(&ev->shape, 8);
+	uint32_t last = (uint32_t)word_at(&ev->kind, 2) | (uint32_t)(ev->flags | c.flags) << 16;
 
 	/* Close to the order: the merge is quick where both agree. */
 	uint64_t now = clock_now(&t->clock);
 
-	memcpy(slot, ev, offsetof(struct tfmt_record, valid));
-	slot->time_ns = now;
-	slot->python_stack = c.python;
-	slot->native_stack = c.native;
-	slot->flags = ev->flags | c.flags;
 	if (is_tensor(ev->kind))
-		slot->order = ip_recorder->tensor_order[ev->device].next++;
+		order = ip_recorder->tensor_order[ev->device].next++;
 	else
-		slot->order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
-	t->head++;
-	__atomic_store_n(&slot->valid, (uint32_t)t->head, __ATOMIC_RELEASE);
+		order = atomic_fetch_add_explicit(&ip_recorder->driver_order, 1, memory_order_relaxed);
+	slot->time_ns = now;
+	slot->address = ev->address;
+	slot->size = ev->size;
+	slot->order = order;
+	slot->aux = ev->aux;
+	memcpy(&slot->python_stack, &stacks, 8);
+	memcpy(&slot->shape, &rest, 8);
+	memcpy(&slot->kind, &last, 4);
+	check = tfmt_check_words(++t->head, now, ev->address);
+	check = tfmt_check_words(check, ev->size, order);
+	check = tfmt_check_words(check, ev->aux, stacks);
+	check = tfmt_check_words(check, rest, last);
+	__atomic_store_n(&slot->valid, (uint32_t)(check >> 32), __ATOMIC_RELEASE);
 	__atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
 	if (t->head % WHERE_EVERY == 0)
 		__atomic_store_n(&t->ring->processor, (uint32_t)sched_getcpu() + 1, __ATOMIC_RELAXED);
@@ -271,6 +292,7 @@ bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 	ip_lock(&ip_recorder->definition_lock);
 	committed = wait_for_definition_room(e.entry_bytes);
 	if (committed) {
+		e.check = tfmt_entry_check(&e, s->definition_head, payload);
 		put_bytes(s->definition_head, &e, sizeof(e));
 		put_bytes(s->definition_head + sizeof(e), payload, len);
 		put_bytes(s->definition_head + sizeof(e) + len, zero, padded - len);

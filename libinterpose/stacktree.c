@@ -19,6 +19,7 @@ struct node {
 	int32_t b;
 	uint32_t parent;
 	uint32_t kind;
+	uint32_t depth; /* of the stack; no part of what a node is */
 };
 
 struct table {
@@ -122,6 +123,11 @@ static bool make_room(uint32_t index)
 	return index < slots / 2 || grow(slots * 2) || index < slots - slots / 8;
 }
 
+uint32_t stacktree_depth(uint32_t id)
+{
+	return id < TFMT_STACK_FIRST ? 0 : node_of(id)->depth;
+}
+
 static uint32_t insert(const struct node *key, uint32_t hash)
 {
 	uint32_t id, where;
@@ -133,6 +139,7 @@ static uint32_t insert(const struct node *key, uint32_t hash)
 		uint32_t fresh = TFMT_STACK_FIRST + tree.nr_nodes;
 
 		*node_of(fresh) = *key;
+		node_of(fresh)->depth = stacktree_depth(key->parent) + 1;
 		if (define(fresh, key)) {
 			find(t, key, hash, &where);
 			tree.nr_nodes++;

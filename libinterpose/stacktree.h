@@ -30,4 +30,7 @@ bool stacktree_init(void);
  */
 uint32_t stacktree_child(uint32_t parent, enum tfmt_frame_kind kind, uint64_t a, int32_t b);
 
+/* How many frames a stack has, down to its root. */
+uint32_t stacktree_depth(uint32_t id);
+
 #endif

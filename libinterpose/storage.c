@@ -324,7 +324,7 @@ static bool take_rings(struct storage *s, const char *dir, const char *name)
 
 static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t start_ns)
 {
-	st->version = TFMT_VERSION;
+	st->version = TFMT_RING_VERSION;
 	st->pid = (uint32_t)getpid();
 	st->image_start_ns = start_ns;
 	st->definition_offset = sizeof(*st);
@@ -333,6 +333,7 @@ static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t star
 	st->ring_stride = IP_RING_STRIDE;
 	st->ring_capacity = IP_RING_CAPACITY;
 	st->nr_rings = nr_rings;
+	st->check = tfmt_status_check(st);
 	__atomic_store_n(&st->magic, TFMT_RING_MAGIC, __ATOMIC_RELEASE);
 }
 

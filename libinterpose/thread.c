@@ -164,6 +164,7 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	id = ip_next_id(TFMT_DEF_THREAD);
 	define_thread(id);
 	t->ring->thread = id;
+	t->ring->thread_check = tfmt_thread_check(id);
 	t->head = t->ring->head;
 	ip_thread_remember();
 	nvtx_replay(t);

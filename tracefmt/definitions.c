@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define ARENA_CHUNK_BYTES (64u << 10)
 #define NR_DIMS_MAX 64
 
@@ -58,12 +61,19 @@ static const char *arena_string(struct tfmt_definitions *d, struct tfmt_cursor *
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+/*
+ * Ids lie in their own order, as they mostly come without gaps, and the nodes of a stack one after another. Those that
+ * meet go on by steps that differ, so that ids chosen for it make no long search.
+ */
 static struct tfmt_table_entry *table_slot(const struct tfmt_table *t, uint32_t id)
 {
-	uint32_t i = tfmt_hash(id) & t->mask;
+	uint32_t i = id & t->mask, step;
 
+	if (!t->entry[i].value || t->entry[i].id == id)
+		return &t->entry[i];
+	step = tfmt_hash(id) | 1;
 	while (t->entry[i].value && t->entry[i].id != id)
-		i = (i + 1) & t->mask;
+		i = (i + step) & t->mask;
 	return &t->entry[i];
 }
 
@@ -123,7 +133,8 @@ static int list_add(struct tfmt_list *l, const void *value)
 void tfmt_definitions_release(struct tfmt_definitions *d)
 {
 	struct tfmt_table *table[] = { &d->frames,  &d->codes,     &d->shapes,   &d->threads,
-				       &d->devices, &d->functions, &d->strings, &d->info_ids, &d->module_ids };
+				       &d->devices, &d->functions, &d->strings, &d->info_ids, &d->module_ids,
+				       &d->info_keys };
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
@@ -144,23 +155,45 @@ void tfmt_definitions_release(struct tfmt_definitions *d)
 
 /* ---- one definition -------------------------------------------------------------------------- */
 
+/*
+ * Where a node stands among the others. Its parent has been defined before, and is not defined again, so no chain is
+ * longer than it seems. The node that would make a stack too deep stands for itself and all that is older.
+ */
+static void place_frame(struct tfmt_definitions *d, struct tfmt_frame_entry *e)
+{
+	const struct tfmt_frame_entry *parent = tfmt_table_get(&d->frames, e->frame.parent);
+
+	if (!parent)
+		e->frame.parent = 0;
+	e->depth = parent ? parent->depth + 1 : 1;
+	e->real_depth = parent ? parent->real_depth + 1 : 1;
+	if (e->depth <= TFMT_STACK_DEPTH_MAX)
+		return;
+	e->frame = (struct tfmt_frame){ .kind = TFMT_FRAME_CUT, .a = e->real_depth };
+	e->depth = 1;
+	d->beyond.stacks++;
+}
+
 static int add_frame(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
 {
-	struct tfmt_frame f, *copy;
+	struct tfmt_frame_entry e, *copy;
 	int64_t b;
 
-	f.parent = tfmt_varint_get32(c);
-	f.kind = tfmt_varint_get32(c);
-	f.a = tfmt_varint_get(c);
+	e.frame.parent = tfmt_varint_get32(c);
+	e.frame.kind = tfmt_varint_get32(c);
+	e.frame.a = tfmt_varint_get(c);
 	b = tfmt_unzigzag(tfmt_varint_get(c));
-	f.b = (int32_t)b;
+	e.frame.b = (int32_t)b;
 	/* A parent that is not older could make a stack that never ends. */
-	if (c->bad || f.parent >= id || !f.kind || f.b != b)
+	if (c->bad || e.frame.parent >= id || !e.frame.kind || e.frame.b != b)
 		return TFMT_E_DAMAGED;
+	if (tfmt_table_get(&d->frames, id))
+		return 0;
 	copy = arena_take(d, sizeof(*copy));
 	if (!copy)
 		return TFMT_E_NOMEM;
-	*copy = f;
+	place_frame(d, &e);
+	*copy = e;
 	return table_set(&d->frames, id, copy);
 }
 
@@ -283,22 +316,81 @@ static int add_string(struct tfmt_definitions *d, uint32_t id, struct tfmt_curso
 	return add_text(d, &d->strings, id, c);
 }
 
+/* A value, or its beginning; NULL without memory. */
+static const char *info_value(struct tfmt_definitions *d, struct tfmt_cursor *c)
+{
+	const uint8_t *s;
+	size_t len;
+	char *copy;
+
+	if (!tfmt_string_get(c, &s, &len))
+		return "";
+	if (len > TFMT_INFO_VALUE_MAX) {
+		len = TFMT_INFO_VALUE_MAX;
+		d->beyond.values++;
+	}
+	copy = arena_take(d, len + 1);
+	if (!copy)
+		return NULL;
+	memcpy(copy, s, len);
+	copy[len] = 0;
+	return copy;
+}
+
+/* The info of a key; else NULL and *at = where it would be. Notes have no place: each stands for itself. */
+static struct tfmt_info *find_info(const struct tfmt_definitions *d, const char *key, uint32_t *at)
+{
+	struct tfmt_info *f;
+
+	*at = (uint32_t)XXH64(key, strlen(key), 0);
+	while ((f = (void *)tfmt_table_get(&d->info_keys, *at)) && strcmp(f->key, key))
+		++*at;
+	return f;
+}
+
+const struct tfmt_info *tfmt_definitions_info(const struct tfmt_definitions *d, const char *key)
+{
+	uint32_t i = d->infos.nr;
+
+	if (strcmp(key, "note"))
+		return find_info(d, key, &i);
+	while (i--) {
+		const struct tfmt_info *f = d->infos.value[i];
+
+		if (!strcmp(f->key, key))
+			return f;
+	}
+	return NULL;
+}
+
+/* The last value of a key holds: the list has it where the key came first. */
 static int add_info(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
 {
-	struct tfmt_info *f = arena_take(d, sizeof(*f)), *before = (void *)tfmt_table_get(&d->info_ids, id);
+	struct tfmt_info *f = arena_take(d, sizeof(*f)), *before, *known;
+	uint32_t at = 0;
+	bool is_note;
 
 	if (!f)
 		return TFMT_E_NOMEM;
 	f->key = arena_string(d, c);
-	f->value = arena_string(d, c);
+	f->value = info_value(d, c);
 	if (c->bad)
 		return TFMT_E_DAMAGED;
 	if (!f->key || !f->value)
 		return TFMT_E_NOMEM;
-	if (before) {
-		*before = *f;
+	is_note = !strcmp(f->key, "note");
+	known = is_note ? NULL : find_info(d, f->key, &at);
+	before = known ? known : (void *)tfmt_table_get(&d->info_ids, id);
+	if (!before && d->infos.nr == TFMT_INFO_MAX) {
+		d->beyond.refused++;
 		return 0;
 	}
+	if (before)
+		*before = *f;
+	if (!known && !is_note && table_set(&d->info_keys, at, before ? before : f))
+		return TFMT_E_NOMEM;
+	if (before)
+		return 0;
 	return table_set(&d->info_ids, id, f) ? TFMT_E_NOMEM : list_add(&d->infos, f);
 }
 
@@ -328,6 +420,12 @@ static int add_source(struct tfmt_definitions *d, uint32_t id, struct tfmt_curso
 	return list_add(&d->sources, s);
 }
 
+/* Is there room for so many bytes of definitions more? */
+static bool has_room(const struct tfmt_definitions *d, uint64_t bytes)
+{
+	return !d->max_cost || (bytes <= d->max_cost && d->cost <= d->max_cost - bytes);
+}
+
 int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id, const uint8_t *payload,
 			 size_t len)
 {
@@ -340,8 +438,14 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_SOURCE] = add_source,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
-	int err = type < sizeof(add) / sizeof(*add) && add[type] ? add[type](d, id, &c) : 0;
+	int err;
 
+	if (!has_room(d, len + TFMT_DEFINITION_COST)) {
+		d->beyond.refused++;
+		return 0;
+	}
+	d->cost += len + TFMT_DEFINITION_COST;
+	err = type < sizeof(add) / sizeof(*add) && add[type] ? add[type](d, id, &c) : 0;
 	if (!err && d->hear)
 		d->hear(d->hearer, type, id, payload, len);
 	return err;
@@ -355,7 +459,12 @@ static int add_chunk(struct tfmt_definitions *d, uint32_t type, uint32_t id, uin
 {
 	if (offset && (type != d->partial_type || id != d->partial_id || offset != d->partial_bytes ||
 		       whole != d->partial_whole))
-		return 0; /* its beginning was lost with a damaged frame */
+		return 0; /* its beginning was lost with a damaged frame, or it was refused */
+	if (!has_room(d, offset + len + TFMT_DEFINITION_COST)) {
+		d->partial_whole = 0; /* what follows is no part of anything */
+		d->beyond.refused++;
+		return 0;
+	}
 	d->partial_type = type;
 	d->partial_id = id;
 	d->partial_whole = whole;
@@ -377,10 +486,14 @@ static int add_chunk(struct tfmt_definitions *d, uint32_t type, uint32_t id, uin
 	return tfmt_definitions_add(d, type, id, d->partial, whole);
 }
 
-int tfmt_definitions_add_frame(struct tfmt_definitions *d, const uint8_t *payload, size_t len, uint32_t nr)
+int tfmt_definitions_add_frame(struct tfmt_definitions *d, const uint8_t *payload, size_t len, uint32_t nr,
+			       uint64_t trace_bytes)
 {
 	struct tfmt_cursor c = { payload, payload + len, false };
 	int result = 0;
+
+	d->beyond = (struct tfmt_beyond){ 0 };
+	d->max_cost = TFMT_DEFINITIONS_MAX(trace_bytes);
 
 	while (nr--) {
 		uint32_t type = tfmt_varint_get32(&c), id = tfmt_varint_get32(&c);

@@ -23,6 +23,8 @@ const char *tfmt_strerror(int err)
 		return "out of memory";
 	case TFMT_E_GIVEN_UP:
 		return "events are missing where the recording was damaged before it was repaired";
+	case TFMT_E_FEATURE:
+		return "the trace has what a reader must understand and this program does not: a newer vramtrace does";
 	case TFMT_E_INVALID:
 		return "an argument cannot be right";
 	default:

@@ -63,7 +63,8 @@ size_t tfmt_header_put(uint8_t *p, const struct tfmt_header *h);
 
 /*
  * Read the file header from the file's first `available` bytes; *bytes becomes its length. Returns 0, or
- * TFMT_E_EMPTY, _NOT_TRACE, _VERSION, _CUT or _DAMAGED with *offset = the first byte not understood.
+ * TFMT_E_EMPTY, _NOT_TRACE, _VERSION, _CUT, _DAMAGED or _FEATURE (*h is filled) with *offset = the first byte not
+ * understood.
  */
 int tfmt_header_get(struct tfmt_header *h, const uint8_t *p, size_t available, size_t *bytes,
 		    uint64_t *offset);

@@ -18,7 +18,7 @@ enum {
 	HEADER_TIME_SHIFT = 28,
 	HEADER_STORAGE = 29,
 	HEADER_SIMULATED = 30,
-	HEADER_ZERO = 31,
+	HEADER_MUST = 31,
 	HEADER_START_MONO = 32,
 	HEADER_START_REAL = 40,
 	HEADER_IMAGE_START = 48,
@@ -38,7 +38,7 @@ size_t tfmt_header_put(uint8_t *p, const struct tfmt_header *h)
 	p[HEADER_TIME_SHIFT] = h->time_shift;
 	p[HEADER_STORAGE] = h->storage;
 	p[HEADER_SIMULATED] = h->simulated;
-	p[HEADER_ZERO] = 0;
+	p[HEADER_MUST] = h->must;
 	tfmt_put64(p + HEADER_START_MONO, h->start_mono_ns);
 	tfmt_put64(p + HEADER_START_REAL, h->start_real_ns);
 	tfmt_put64(p + HEADER_IMAGE_START, h->image_start_ns);
@@ -47,6 +47,8 @@ size_t tfmt_header_put(uint8_t *p, const struct tfmt_header *h)
 	end = tfmt_put_string(end, h->host, strnlen(h->host, sizeof(h->host) - 1));
 	end = tfmt_put_string(end, h->job, strnlen(h->job, sizeof(h->job) - 1));
 	end = tfmt_put_string(end, h->ring_path, strnlen(h->ring_path, sizeof(h->ring_path) - 1));
+	end = tfmt_put_string(end, h->recorder, strnlen(h->recorder, sizeof(h->recorder) - 1));
+	end = tfmt_put_string(end, h->commit, strnlen(h->commit, sizeof(h->commit) - 1));
 	bytes = (size_t)(end - p);
 	tfmt_put32(p + HEADER_BYTES, (uint32_t)bytes);
 	tfmt_put64(p + HEADER_CHECKSUM, tfmt_checksum(p, bytes, HEADER_CHECKSUM));
@@ -77,6 +79,7 @@ static bool header_fields(struct tfmt_header *h, const uint8_t *p, size_t bytes)
 	h->time_shift = p[HEADER_TIME_SHIFT];
 	h->storage = p[HEADER_STORAGE];
 	h->simulated = p[HEADER_SIMULATED];
+	h->must = p[HEADER_MUST];
 	h->start_mono_ns = tfmt_get64(p + HEADER_START_MONO);
 	h->start_real_ns = tfmt_get64(p + HEADER_START_REAL);
 	h->image_start_ns = tfmt_get64(p + HEADER_IMAGE_START);
@@ -85,6 +88,10 @@ static bool header_fields(struct tfmt_header *h, const uint8_t *p, size_t bytes)
 	header_string(h->host, sizeof(h->host), &c);
 	header_string(h->job, sizeof(h->job), &c);
 	header_string(h->ring_path, sizeof(h->ring_path), &c);
+	if (c.p < c.end) { /* recorders did not always tell */
+		header_string(h->recorder, sizeof(h->recorder), &c);
+		header_string(h->commit, sizeof(h->commit), &c);
+	}
 	return !c.bad && h->time_shift < 32;
 }
 
@@ -119,5 +126,8 @@ int tfmt_header_get(struct tfmt_header *h, const uint8_t *p, size_t available, s
 	if (tfmt_get64(p + HEADER_CHECKSUM) != tfmt_checksum(p, *bytes, HEADER_CHECKSUM))
 		return TFMT_E_DAMAGED;
 	*offset = HEADER_STRINGS;
-	return header_fields(h, p, *bytes) ? 0 : TFMT_E_DAMAGED;
+	if (!header_fields(h, p, *bytes))
+		return TFMT_E_DAMAGED;
+	*offset = HEADER_MUST;
+	return h->must & ~TFMT_MUST_KNOWN ? TFMT_E_FEATURE : 0;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -85,9 +86,14 @@ int tfmt_reader_merge(const struct tfmt_reader *r, struct tfmt_merge **out, cons
 	uint64_t from[TFMT_NR_RINGS];
 	uint32_t i;
 
+	int err;
+
 	for (i = 0; i < r->at.nr_rings; i++)
 		from[i] = r->at.ring[i].to;
-	return tfmt_merge_open(out, view, r->at.order, from, r->at.nr_rings);
+	err = tfmt_merge_open(out, view, r->at.order, from, r->at.nr_rings);
+	if (!err)
+		(*out)->is_dead = !r->is_running;
+	return err;
 }
 
 /* ---- copying --------------------------------------------------------------------------------- */
@@ -125,6 +131,23 @@ static int joined_add_definition(struct tfmt_joined *j, uint32_t type, uint32_t 
 	return 0;
 }
 
+static void joined_note(struct tfmt_joined *j, const char *what)
+{
+	snprintf(j->damage, sizeof(j->damage), "%s", what);
+}
+
+/* What never reached the disk, or was changed there. */
+static void joined_note_torn(struct tfmt_joined *j, const struct tfmt_merge *m)
+{
+	const struct tfmt_torn *t = &m->torn;
+
+	if (tfmt_torn_any(t))
+		snprintf(j->damage, sizeof(j->damage),
+			 "is torn from its byte %llu on: %llu events, definitions in %llu places and %u rings' pages",
+			 (unsigned long long)t->offset, (unsigned long long)t->records,
+			 (unsigned long long)t->definitions, t->pages);
+}
+
 /*
  * Events first, then definitions: each was published before the events that use it. Of a process that runs, a gap may
  * still be filled, so nothing behind it is taken; nor anything newer than what was there before the first ring was
@@ -150,14 +173,15 @@ static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
 			return TFMT_E_NOMEM;
 	}
 	if (got == TFMT_E_DAMAGED)
-		r->joined.damage = "has definitions that cannot be read";
+		joined_note(&r->joined, "has definitions that cannot be read");
+	joined_note_torn(&r->joined, m);
 	return got == TFMT_E_NOMEM ? got : 0;
 }
 
 static void joined_forget(struct tfmt_joined *j)
 {
 	j->nr_events = j->definitions_bytes = 0;
-	j->damage = NULL;
+	j->damage[0] = 0;
 }
 
 /*
@@ -173,7 +197,7 @@ static int ring_copy_once(struct tfmt_reader *r, bool *is_cut)
 
 	*is_cut = false;
 	if (err == TFMT_E_DAMAGED)
-		r->joined.damage = what;
+		joined_note(&r->joined, what);
 	if (err)
 		return err == TFMT_E_NOMEM ? err : 0;
 	err = tfmt_reader_merge(r, &m, &view);
@@ -182,7 +206,7 @@ static int ring_copy_once(struct tfmt_reader *r, bool *is_cut)
 	if (!err) {
 		*is_cut = tfmt_merge_is_cut(m);
 		if (*is_cut)
-			r->joined.damage = "is cut short";
+			joined_note(&r->joined, "is cut short");
 		memcpy(&r->status, view.base, sizeof(r->status));
 		r->has_status = true;
 	}
@@ -268,6 +292,7 @@ static int joined_define(struct tfmt_reader *r)
 	uint32_t head[3];
 	size_t at;
 
+	r->definitions.max_cost = 0; /* there are no more than the ring file has bytes */
 	for (at = 0; at < j->definitions_bytes; at += sizeof(head) + head[2]) {
 		const uint8_t *p = j->definitions + at;
 		int err;
@@ -277,7 +302,7 @@ static int joined_define(struct tfmt_reader *r)
 		if (err == TFMT_E_NOMEM)
 			return err;
 		if (err)
-			r->joined.damage = "has definitions that cannot be read";
+			joined_note(&r->joined, "has definitions that cannot be read");
 	}
 	return 0;
 }
@@ -286,7 +311,7 @@ static int joined_define(struct tfmt_reader *r)
 static int reader_judge_tail(struct tfmt_reader *r)
 {
 	unsigned long long offset = r->offset;
-	bool excused = r->is_running || (r->has_status && !r->has_end_frame && !r->joined.damage);
+	bool excused = r->is_running || (r->has_status && !r->has_end_frame && !r->joined.damage[0]);
 
 	if (r->file_failed)
 		return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,

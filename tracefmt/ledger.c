@@ -3,6 +3,10 @@
 #include "tracefmt/ledger_blocks.h"
 #include "tracefmt/pages.h"
 
+/*
+ * A space that is not known counts as the device's: who adds one that is none sets a bit that readers must understand
+ * (FORMAT.md, section 9).
+ */
 static uint8_t ledger_group(unsigned space)
 {
 	static const uint8_t group[] = {

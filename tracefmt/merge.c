@@ -60,10 +60,75 @@ bool tfmt_merge_is_cut(const struct tfmt_merge *m)
 	uint32_t nr = __atomic_load_n(&status->nr_rings, __ATOMIC_ACQUIRE), i;
 
 	for (i = 0; i < nr && i < TFMT_NR_RINGS; i++) {
-		if (m->ended[i] || !tfmt_view_ring(m->view, &m->geometry, i))
+		if (!tfmt_view_ring(m->view, &m->geometry, i))
 			return true;
 	}
 	return false;
+}
+
+uint64_t tfmt_merge_nr_torn(const struct tfmt_merge *m)
+{
+	return m->torn.records;
+}
+
+/* ---- what is whole --------------------------------------------------------------------------- */
+
+static inline bool record_is_whole(const struct tfmt_merge *m, const struct tfmt_record *r, uint64_t position)
+{
+	return r->valid == (m->geometry.has_checks ? tfmt_record_check(r, position) : (uint32_t)(position + 1));
+}
+
+static bool slot_is_whole(const struct tfmt_merge *m, const struct tfmt_ring *ring, uint64_t position)
+{
+	return record_is_whole(m, &ring->record[position & (m->geometry.ring_capacity - 1)], position);
+}
+
+static void note_torn(struct tfmt_merge *m, const void *at)
+{
+	if (!tfmt_torn_any(&m->torn))
+		m->torn.offset = (uint64_t)((const uint8_t *)at - m->view->base);
+}
+
+static void page_is_torn(struct tfmt_merge *m, uint16_t i)
+{
+	if (m->page_is_torn[i])
+		return;
+	m->page_is_torn[i] = true;
+	note_torn(m, m->head[i].ring);
+	m->torn.pages++;
+}
+
+/*
+ * The position behind a ring's last record. Of a process that has ended the head may be older than the records, or
+ * anything, where the machine went down: it is checked by the record before it, and records that are whole count, too.
+ */
+static uint64_t ring_end(struct tfmt_merge *m, uint16_t i)
+{
+	const struct tfmt_ring *ring = m->head[i].ring;
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), from = m->position[i], first;
+
+	if (!m->is_dead || !m->geometry.has_checks)
+		return head;
+	if (head > from && head - from > m->geometry.ring_capacity && !slot_is_whole(m, ring, head - 1)) {
+		page_is_torn(m, i);
+		head = from;
+	}
+	if (head < from)
+		head = from;
+	for (first = head; head - first < m->geometry.ring_capacity && slot_is_whole(m, ring, head);)
+		head++;
+	return head;
+}
+
+/* The thread whose records a ring holds; 0: nobody knows. */
+static uint32_t ring_thread(struct tfmt_merge *m, uint16_t i)
+{
+	const struct tfmt_ring *ring = m->head[i].ring;
+
+	if (!m->is_dead || !m->geometry.has_checks || ring->thread_check == tfmt_thread_check(ring->thread))
+		return ring->thread;
+	page_is_torn(m, i);
+	return 0;
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */
@@ -87,8 +152,9 @@ static uint8_t record_rank(unsigned kind)
 }
 
 /*
- * Copy the record at a position; false if it is not whole. Nobody overwrites it meanwhile: its slot is free
- * only when the tail has passed it, and a reader of a process that runs looks whether that has happened.
+ * Copy the record at a position before the head; false if it is not whole. Nobody writes it meanwhile: it was stored
+ * before the head that was read, and its slot is free only when the tail has passed it; a reader of a process that runs
+ * looks whether that has happened.
  */
 static bool merge_read(const struct tfmt_merge *m, const struct tfmt_ring *ring, uint64_t position,
 		       struct tfmt_record *rec)
@@ -97,10 +163,8 @@ static bool merge_read(const struct tfmt_merge *m, const struct tfmt_ring *ring,
 	const struct tfmt_record *slot = &ring->record[position & mask];
 
 	__builtin_prefetch(&ring->record[(position + FETCH_AHEAD) & mask]);
-	if (__atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE) != (uint32_t)(position + 1))
-		return false;
 	memcpy(rec, slot, sizeof(*rec));
-	return true;
+	return record_is_whole(m, rec, position);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -155,6 +219,17 @@ static void queue_add(struct tfmt_merge *m, uint16_t i)
 	q->first = queue_meld(m, q->first, i);
 }
 
+/* A record that is not whole is missing, and those behind it are not. */
+static void skip_torn(struct tfmt_merge *m, uint16_t i)
+{
+	struct tfmt_merge_head *h = &m->head[i];
+
+	note_torn(m, &h->ring->record[m->position[i] & (m->geometry.ring_capacity - 1)]);
+	m->torn.records++;
+	m->nr_overwritten += !h->overwritten;
+	h->overwritten++;
+}
+
 /* Queue a ring by its next record of a known kind; it has none, or no more in this batch, and is left out. */
 static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 {
@@ -162,8 +237,8 @@ static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 
 	for (; h->ring && m->position[i] < h->end; m->position[i]++) {
 		if (!merge_read(m, h->ring, m->position[i], &h->record)) {
-			m->ended[i] = true;
-			return;
+			skip_torn(m, i);
+			continue;
 		}
 		if (h->record.kind == TFMT_NONE || h->record.kind >= TFMT_NR_KINDS)
 			continue;
@@ -183,17 +258,26 @@ static bool merge_adopt(struct tfmt_merge *m, uint32_t i)
 	m->head[i].ring = ring;
 	if (i >= m->nr_given)
 		m->position[i] = m->from_given ? 0 : __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+	m->head[i].end = ring_end(m, (uint16_t)i);
 	m->nr_seen = i + 1;
 	if (m->nr_positions < m->nr_seen)
 		m->nr_positions = m->nr_seen;
 	return true;
 }
 
-/* Begin a batch with all that the rings hold now. */
-static void merge_refresh(struct tfmt_merge *m)
+/* How many rings there are to look at: of a process that has ended all that lie in its file. */
+static uint32_t merge_nr_rings(const struct tfmt_merge *m)
 {
 	const struct tfmt_status *status = (const struct tfmt_status *)m->view->base;
 	uint32_t nr = __atomic_load_n(&status->nr_rings, __ATOMIC_ACQUIRE);
+
+	return m->is_dead && m->geometry.has_checks ? TFMT_NR_RINGS : nr;
+}
+
+/* Begin a batch with all that the rings hold now. */
+static void merge_refresh(struct tfmt_merge *m)
+{
+	uint32_t nr = merge_nr_rings(m);
 	uint32_t i;
 
 	while (m->nr_listed)
@@ -203,8 +287,9 @@ static void merge_refresh(struct tfmt_merge *m)
 
 		if (i >= m->nr_seen && !merge_adopt(m, i))
 			break;
-		h->end = __atomic_load_n(&h->ring->head, __ATOMIC_ACQUIRE);
-		if (m->ended[i] || h->end <= m->position[i])
+		if (!m->is_dead)
+			h->end = ring_end(m, (uint16_t)i);
+		if (h->end <= m->position[i])
 			continue;
 		if (h->end - m->position[i] > m->geometry.ring_capacity) {
 			m->nr_overwritten += !h->overwritten;
@@ -225,8 +310,7 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 	for (i = 0; i < m->nr_seen; i++) {
 		const struct tfmt_merge_head *h = &m->head[i];
 
-		if (!m->ended[i] &&
-		    h->end - __atomic_load_n(&h->ring->tail, __ATOMIC_RELAXED) >= m->geometry.ring_capacity / 4 * 3)
+		if (h->end - __atomic_load_n(&h->ring->tail, __ATOMIC_RELAXED) >= m->geometry.ring_capacity / 4 * 3)
 			return true;
 	}
 	return false;
@@ -309,7 +393,7 @@ static void merge_tell_overwritten(struct tfmt_merge *m, uint16_t i, uint64_t ti
 		.time_ns = time_ns,
 		.order = m->order[TFMT_DOMAIN_DRIVER],
 		.size = m->head[i].overwritten,
-		.thread = m->head[i].ring->thread,
+		.thread = ring_thread(m, i),
 		.device = TFMT_DEVICE_NONE,
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
@@ -377,7 +461,7 @@ static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, str
 	const struct tfmt_ring *ring = m->head[i].ring;
 	struct merge_limit limit = merge_limit(m, domain);
 	uint64_t mask = m->geometry.ring_capacity - 1, position = m->position[i], order = m->order[domain];
-	uint32_t thread = ring->thread, nr = 0;
+	uint32_t thread = ring_thread(m, i), nr = 0;
 
 	for (; nr < max && position < m->head[i].end; nr++, position++) {
 		const struct tfmt_record *slot = &ring->record[position & mask];
@@ -385,7 +469,7 @@ static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, str
 		/* Not what is still being written: its writer would have to fetch it back. */
 		if (m->head[i].end - position > FETCH_AHEAD)
 			__builtin_prefetch(&ring->record[(position + FETCH_AHEAD) & mask]);
-		if (__atomic_load_n(&slot->valid, __ATOMIC_ACQUIRE) != (uint32_t)(position + 1))
+		if (!record_is_whole(m, slot, position))
 			break;
 		merge_fill(&ev[nr], slot, thread);
 		if (ev[nr].kind == TFMT_NONE || ev[nr].kind >= TFMT_NR_KINDS ||
@@ -411,7 +495,7 @@ static uint32_t merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *
 		merge_tell_overwritten(m, i, rec->time_ns, ev);
 		return 1;
 	}
-	merge_fill(ev, rec, m->head[i].ring->thread);
+	merge_fill(ev, rec, ring_thread(m, i));
 	if (m->order[domain] <= rec->order)
 		m->order[domain] = rec->order + 1;
 	m->queue[domain].first = queue_rest(m, i);
@@ -458,7 +542,7 @@ static int merge_gap(struct tfmt_merge *m, int domain, int due, uint64_t now_ns,
 static int merge_rest_is_lost(struct tfmt_merge *m, struct tfmt_event *ev)
 {
 	for (uint16_t i = 0; i < m->nr_seen; i++) {
-		if (m->ended[i] && m->head[i].overwritten) {
+		if (m->head[i].overwritten && m->position[i] >= m->head[i].end) {
 			merge_tell_overwritten(m, i, 0, ev);
 			return 1;
 		}
@@ -482,7 +566,7 @@ static uint32_t merge_some(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_n
 			continue;
 		}
 		got = waiting < 0 ? 0 : merge_gap(m, waiting, due, now_ns, gap_ns, ev);
-		if (!got && m->nr_overwritten)
+		if (!got && m->nr_overwritten && (!gap_ns || m->from_given)) /* else a whole one may yet come */
 			return (uint32_t)merge_rest_is_lost(m, ev);
 		if (got != AGAIN)
 			return (uint32_t)got;

@@ -20,6 +20,8 @@ struct tfmt_geometry {
 	uint64_t definition_offset, definition_bytes;
 	uint64_t ring_offset, ring_stride;
 	uint64_t ring_capacity;
+	size_t entry_bytes; /* of a definition's entry before its payload */
+	bool has_checks;    /* ring file of version 2 */
 };
 
 /* Returns 0, or TFMT_E_DAMAGED if the status page cannot be right. */
@@ -39,7 +41,7 @@ uint64_t tfmt_view_newest(const struct tfmt_ring_view *view, const struct tfmt_g
 struct tfmt_merge_head {
 	const struct tfmt_ring *ring; /* NULL: not met yet; the view does not move while the merge lives */
 	uint64_t end;                 /* first position that was not there when the batch began */
-	uint64_t overwritten;         /* records that were gone when the merge came, and nobody has been told of */
+	uint64_t overwritten;         /* records that were gone when the merge came, or torn: nobody has been told of */
 	struct tfmt_record record;
 	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */
@@ -51,8 +53,21 @@ struct tfmt_merge_queue {
 	bool is_listed; /* among the domains that have a queue */
 };
 
-/* True if a ring that the status page counts lies beyond the mapped bytes, or holds a torn record. */
+/* True if a ring that the status page counts lies beyond the mapped bytes. */
 bool tfmt_merge_is_cut(const struct tfmt_merge *m);
+
+/* What is wrong with a ring file that was read to its end: pages of it never reached the disk, say. */
+struct tfmt_torn {
+	uint64_t records;     /* whose checks do not hold */
+	uint64_t definitions; /* places in the definition ring where no entry's check holds */
+	uint32_t pages;       /* of rings: the head or the thread cannot be right */
+	uint64_t offset;      /* of the first of all these in the file */
+};
+
+static inline bool tfmt_torn_any(const struct tfmt_torn *t)
+{
+	return t->records || t->definitions || t->pages;
+}
 
 /*
  * Events come in batches: the records that were there when the batch began, so that what one thread
@@ -65,14 +80,16 @@ struct tfmt_merge {
 	uint64_t gap_order[TFMT_NR_DOMAINS]; /* missing + 1 when a gap was last noticed */
 	uint64_t gap_since[TFMT_NR_DOMAINS]; /* clock when it was noticed first */
 	bool from_given;
+	bool is_dead;          /* the process has ended: what is whole counts, whatever the heads say */
 	uint32_t nr_given;     /* positions given by the caller */
 	uint32_t nr_positions; /* rings that have a position */
 	uint32_t nr_seen;      /* rings met in the view */
 	uint32_t nr_listed;
 	uint32_t nr_overwritten; /* rings that lost records in this way */
+	struct tfmt_torn torn;
 	uint8_t *assembled; /* a definition put together from its entries */
 	size_t assembled_bytes;
-	bool ended[TFMT_NR_RINGS]; /* its next record is not whole */
+	bool page_is_torn[TFMT_NR_RINGS];
 	uint64_t position[TFMT_NR_RINGS];
 	uint8_t listed[TFMT_NR_DOMAINS];
 	struct tfmt_merge_queue queue[TFMT_NR_DOMAINS];

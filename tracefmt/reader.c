@@ -85,6 +85,26 @@ int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offse
 	return 0;
 }
 
+int tfmt_header_read(const char *path, struct tfmt_header *out)
+{
+	struct tfmt_reader *r = reader_new();
+	size_t bytes;
+	uint64_t offset;
+	int err, reason;
+
+	memset(out, 0, sizeof(*out));
+	if (!r)
+		return TFMT_E_NOMEM;
+	r->fd = -1;
+	err = reader_init(r, path);
+	if (!err)
+		err = tfmt_header_get(out, r->window, r->window_bytes, &bytes, &offset);
+	reason = errno;
+	tfmt_reader_close(r);
+	errno = reason;
+	return err;
+}
+
 void tfmt_reader_close(struct tfmt_reader *r)
 {
 	if (!r)
@@ -210,7 +230,7 @@ static int frame_load(struct tfmt_reader *r, const struct tfmt_frame_core *core,
 		err = tfmt_reader_unpack(r, core, stored);
 		return err ? err
 			   : tfmt_definitions_add_frame(&r->definitions, r->payload, core->raw_bytes,
-							core->nr_records);
+							core->nr_records, r->offset);
 	case TFMT_TYPE_CHECKPOINT:
 		r->summary.nr_checkpoints += r->has_events && !core->nr_records;
 		if (r->has_events || !r->at.ordinal)
@@ -260,6 +280,34 @@ static bool reader_is_kept(struct tfmt_reader *r)
 	return is_kept;
 }
 
+/* Definitions of a frame were more than a reader takes. */
+static int reader_tell_beyond(struct tfmt_reader *r, uint64_t offset)
+{
+	const struct tfmt_beyond *b = &r->definitions.beyond;
+	const char *comma = "";
+	char text[256];
+	int at = 0;
+
+	if (b->refused) {
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			       "%u definitions were refused (they may take %llu bytes so far, INFO has %u keys at most)",
+			       b->refused, (unsigned long long)TFMT_DEFINITIONS_MAX(r->offset), TFMT_INFO_MAX);
+		comma = ", ";
+	}
+	if (b->values) {
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%u INFO values were cut at %u bytes", comma,
+			       b->values, TFMT_INFO_VALUE_MAX);
+		comma = ", ";
+	}
+	if (b->stacks)
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			       "%sstacks of more than %u frames were cut at %u places", comma, TFMT_STACK_DEPTH_MAX,
+			       b->stacks);
+	return tfmt_reader_complain(r, TFMT_E_DAMAGED, offset,
+				    "beyond what a reader takes, in the frame at offset %llu: %s",
+				    (unsigned long long)offset, text);
+}
+
 /*
  * Take in the frame at r->offset, whose checksum holds, after `skipped` bytes that were none.
  * Returns 1, or damage to report.
@@ -298,6 +346,8 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 	err = frame_load(r, core, bytes + core->header_bytes);
 	if (err == TFMT_E_NOMEM)
 		return err;
+	if (!err && core->type == TFMT_TYPE_DEFINITIONS && tfmt_beyond_any(&r->definitions.beyond))
+		return reader_tell_beyond(r, offset);
 	if (err)
 		return tfmt_reader_complain(
 			r, err, offset,
@@ -436,14 +486,14 @@ static int reader_advance(struct tfmt_reader *r)
 
 static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
 {
-	const char *damage = r->joined.damage;
 	int err;
 
-	if (damage) {
-		r->joined.damage = NULL;
+	if (r->joined.damage[0]) {
+		err = tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
+					   "events not yet in the trace are lost: its ring file %s", r->joined.damage);
+		r->joined.damage[0] = 0;
 		r->lost_since_header = true;
-		return tfmt_reader_complain(r, TFMT_E_DAMAGED, r->offset,
-					    "events not yet in the trace are lost: its ring file %s", damage);
+		return err;
 	}
 	if (r->joined.next == r->joined.nr_events) {
 		r->stage = TFMT_READER_DONE;

@@ -24,7 +24,7 @@ struct tfmt_joined {
 	size_t nr_events, max_events, next;
 	uint8_t *definitions; /* type, id, length as uint32_t, then the payload */
 	size_t definitions_bytes, definitions_room;
-	const char *damage; /* what is wrong with the ring file, still to be reported; NULL: nothing */
+	char damage[160]; /* what is wrong with the ring file, still to be reported; "": nothing */
 	unsigned tries;     /* how often the trace had grown meanwhile */
 };
 

@@ -159,9 +159,9 @@ uint32_t tfmt_reader_nr_definitions(const struct tfmt_reader *r)
 
 bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_frame *out)
 {
-	const struct tfmt_frame *f = tfmt_table_get(&r->definitions.frames, id);
+	const struct tfmt_frame_entry *f = tfmt_table_get(&r->definitions.frames, id);
 
-	*out = f ? *f : (struct tfmt_frame){ 0 };
+	*out = f ? f->frame : (struct tfmt_frame){ 0 };
 	return f != NULL;
 }
 
@@ -253,15 +253,9 @@ bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **
 
 const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key)
 {
-	uint32_t i = r->definitions.infos.nr;
+	const struct tfmt_info *info = tfmt_definitions_info(&r->definitions, key);
 
-	while (i--) {
-		const struct tfmt_info *info = r->definitions.infos.value[i];
-
-		if (!strcmp(info->key, key))
-			return info->value;
-	}
-	return NULL;
+	return info ? info->value : NULL;
 }
 
 void tfmt_reader_hear(struct tfmt_reader *r, tfmt_definition_fn *fn, void *context)

@@ -96,7 +96,7 @@ static int seal_drain(const struct tfmt_reader *r, struct tfmt_writer *w, const 
 	}
 	if (err >= 0)
 		err = tfmt_writer_flush(w, m, position);
-	if (!err && (got < 0 || tfmt_merge_is_cut(m)))
+	if (!err && (got < 0 || tfmt_merge_is_cut(m) || tfmt_torn_any(&m->torn)))
 		err = TFMT_E_DAMAGED;
 	tfmt_merge_close(m);
 	return err;

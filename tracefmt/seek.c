@@ -136,7 +136,8 @@ static int take_definitions(struct seek *s, uint64_t offset)
 		summary->dropped_events = in->ordinal;
 		summary->dropped_frames = in->nr_left_out ? in->nr_left_out : in->nr_dropped;
 	}
-	return tfmt_definitions_add_frame(&s->r->definitions, s->r->payload, s->core.raw_bytes, s->core.nr_records);
+	return tfmt_definitions_add_frame(&s->r->definitions, s->r->payload, s->core.raw_bytes, s->core.nr_records,
+					  offset + frame_bytes(&s->core));
 }
 
 /* As if no definition had been taken in. */

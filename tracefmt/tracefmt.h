@@ -45,6 +45,14 @@ extern "C" {
 #define TFMT_NO_ORDINAL UINT64_MAX
 #define TFMT_SOURCE_MAX (8u << 20)     /* bytes of a source file that is looked at */
 
+/* What a reader takes at most (FORMAT.md, section 10); recorders keep far below. */
+#define TFMT_STACK_DEPTH_MAX 4096u     /* frames of a stack */
+#define TFMT_INFO_VALUE_MAX (64u << 10) /* bytes of one INFO value */
+#define TFMT_INFO_MAX (16u << 10)      /* keys of INFO, and notes */
+/* Bytes of definitions, each with 64 more, in so many bytes of a trace. */
+#define TFMT_DEFINITION_COST 64u
+#define TFMT_DEFINITIONS_MAX(trace_bytes) (64 * (uint64_t)(trace_bytes) + (64u << 20))
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 enum tfmt_err {
@@ -58,6 +66,7 @@ enum tfmt_err {
 	TFMT_E_NOMEM = -7,
 	TFMT_E_INVALID = -8,   /* the caller's argument cannot be right */
 	TFMT_E_GIVEN_UP = -9,  /* events are missing here, as a repaired copy says itself: no damage */
+	TFMT_E_FEATURE = -10,  /* the header says that a reader must understand what this one does not */
 };
 
 /* One lower-case sentence for an enum tfmt_err; never NULL. */
@@ -341,6 +350,9 @@ enum tfmt_storage {
 	TFMT_STORAGE_ANONYMOUS = 2, /* plain memory: what was not drained at a crash is gone */
 };
 
+/* What a reader must understand, a bit each, or it would sum up wrongly (FORMAT.md, section 9). None is taken yet. */
+#define TFMT_MUST_KNOWN 0
+
 struct tfmt_header {
 	uint32_t version;      /* set by the writer */
 	uint32_t pid;
@@ -352,11 +364,19 @@ struct tfmt_header {
 	uint8_t time_shift; /* times are stored in units of 1 << time_shift ns */
 	uint8_t storage;    /* enum tfmt_storage */
 	uint8_t simulated;  /* 1: the device is simulated */
-	uint8_t zero;
+	uint8_t must;       /* bits of what a reader must understand */
 	char host[256];      /* NUL-terminated */
 	char job[256];       /* the launcher's job id, or the one `run` made; "" = none */
 	char ring_path[512]; /* absolute if TEMPORARY, else "" */
+	char recorder[64];   /* version of the recorder, "" = not known */
+	char commit[64];     /* ... and of its source, as git knows it; "" = not known */
 };
+
+/*
+ * The header of a trace alone. Returns 0, or what tfmt_reader_open() returns; with TFMT_E_FEATURE it is filled in, so
+ * that one can say who recorded that.
+ */
+int tfmt_header_read(const char *path, struct tfmt_header *out);
 
 /* ---- processes that could not record (why.c) ------------------------------------------------- */
 
@@ -377,7 +397,7 @@ enum tfmt_why {
 const char *tfmt_why_name(unsigned why);
 enum tfmt_why tfmt_why_named(const char *name);
 
-/* What is left in the recording's folder, HOST.PID.START.why: lines of "key value" (FORMAT.md section 10). */
+/* What is left in the recording's folder, HOST.PID.START.why: lines of "key value" (FORMAT.md, section 11). */
 #define TFMT_WHY_SUFFIX ".why"
 
 /*
@@ -408,9 +428,10 @@ struct tfmt_witnesses {
  * The file is allocated in full (posix_fallocate) before it is mapped.
  */
 #define TFMT_RING_MAGIC 0x31474e4952545656ull /* "VVTRING1" */
+#define TFMT_RING_VERSION 2 /* of the ring file. Version 1, which can still be read, had no checks */
 #define TFMT_RECORD_BYTES 64
 
-/* One event as a hook leaves it. `valid` is stored last, with release: (uint32_t)(position + 1). */
+/* One event as a hook leaves it. `valid` is stored last, with release: tfmt_record_check(). */
 struct tfmt_record {
 	uint64_t time_ns, address, size, order, aux;
 	uint32_t python_stack, native_stack, shape;
@@ -419,6 +440,28 @@ struct tfmt_record {
 	uint16_t flags;
 	uint32_t valid;
 };
+
+/* Take two of a record's eight words into its check. */
+static inline uint64_t tfmt_check_words(uint64_t check, uint64_t a, uint64_t b)
+{
+	check += a;
+	return ((check << 29 | check >> 35) ^ b) * 0x9e3779b97f4a7c15ull;
+}
+
+/*
+ * What `valid` is of a record at a position: it tells the record from what lay in its place before, and from a page
+ * that never reached the disk. Of the last word only the half before `valid` counts.
+ */
+static inline uint32_t tfmt_record_check(const struct tfmt_record *r, uint64_t position)
+{
+	uint64_t check = tfmt_check_words(position + 1, r->time_ns, r->address);
+
+	check = tfmt_check_words(check, r->size, r->order);
+	check = tfmt_check_words(check, r->aux, r->python_stack | (uint64_t)r->native_stack << 32);
+	check = tfmt_check_words(check, r->shape | (uint64_t)r->stream << 32 | (uint64_t)r->function << 48,
+				 r->kind | (uint32_t)r->device << 8 | (uint32_t)r->flags << 16);
+	return (uint32_t)(check >> 32);
+}
 
 /*
  * A single-producer ring of records. Positions count records since the file was made; they are 64 bits
@@ -434,11 +477,18 @@ struct tfmt_ring {
 	uint8_t pad1[56];
 	uint32_t thread;         /* TFMT_DEF_THREAD id of the producer */
 	uint32_t owner;          /* enum tfmt_ring_owner */
-	uint8_t pad2[4096 - 136];
+	uint32_t thread_check;   /* tfmt_thread_check(thread) */
+	uint8_t pad2[4096 - 140];
 #ifndef __cplusplus /* which has no such arrays: they begin behind the page */
 	struct tfmt_record record[]; /* capacity of them */
 #endif
 };
+/* What tells a ring's thread from a torn page. */
+static inline uint32_t tfmt_thread_check(uint32_t thread)
+{
+	return (uint32_t)(tfmt_check_words(1, thread, 0) >> 32);
+}
+
 enum tfmt_ring_owner {
 	TFMT_RING_FREE = 0,
 	TFMT_RING_TAKEN = 1,
@@ -481,20 +531,29 @@ struct tfmt_status {
 	uint64_t definition_tail;
 	uint64_t waits;               /* how often a hook waited for the drain */
 	uint64_t longest_wait_ns;
-	uint8_t pad[4096 - 144];
+	uint64_t check;               /* tfmt_status_check(): of what does not change */
+	uint8_t pad[4096 - 152];
 };
+
+/* XXH64 of what is set once in a status page: version to ring_capacity. */
+uint64_t tfmt_status_check(const struct tfmt_status *s);
 
 /*
  * The definition ring is a byte stream with wrap-around at definition_bytes. Each entry:
  *   u32 total bytes of this entry, padded to 8 | u32 payload bytes | u32 type | u32 id |
- *   u32 offset of this chunk in the definition | u32 bytes of the whole definition | payload, padded to 8
+ *   u32 offset of this chunk in the definition | u32 bytes of the whole definition | u64 check |
+ *   payload, padded to 8
  * definition_head moves past an entry (release) after the entry is complete. Producers share the ring
  * under a lock of their own. A definition larger than a quarter of the ring comes in several chunks, which
  * follow one another with nothing in between; all of them together must fit into the ring.
  */
 struct tfmt_definition_entry {
 	uint32_t entry_bytes, payload_bytes, type, id, offset, whole_bytes;
+	uint64_t check; /* tfmt_entry_check() */
 };
+
+/* XXH64 of an entry's payload, seeded by its other fields and its position in the ring. */
+uint64_t tfmt_entry_check(const struct tfmt_definition_entry *e, uint64_t position, const void *payload);
 
 /*
  * A mapped ring file: of the own process, or of one that has ended. A merge keeps the pointer to its view
@@ -526,14 +585,17 @@ void tfmt_merge_close(struct tfmt_merge *m);
  * The next event: 1 and *ev filled; 0 when none is ready. A gap in a domain is a record that its thread has
  * numbered and not yet published. It is waited for since it was noticed for gap_ns, while a ring is three quarters
  * full for 1 ms; then the stream goes on without it, and it follows when it comes, out of order. gap_ns 0 waits for
- * none (the process is dead). Records of a ring that were overwritten before they could be read are a TFMT_LOST
- * event of their thread, with the time of the first that is left, right before it.
+ * none (the process is dead). Records of a ring that were overwritten before they could be read, and torn ones, whose
+ * check does not hold, are a TFMT_LOST event of their thread, with the time of the first that is left, right before it.
  * The record stays in the ring until the caller advances the tail.
  */
 int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev);
 
 /* The next events, up to `max`, as so many calls of tfmt_merge_next() give them. Returns how many. */
 uint32_t tfmt_merge_events(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev, uint32_t max);
+
+/* How many records were torn so far. Where a process records that takes somebody who writes into its rings. */
+uint64_t tfmt_merge_nr_torn(const struct tfmt_merge *m);
 
 /* Positions consumed so far, one per ring (nr of them returned), for coverage and for advancing tails. */
 uint32_t tfmt_merge_positions(const struct tfmt_merge *m, const uint64_t **positions);
@@ -552,7 +614,8 @@ struct tfmt_writer;
 
 /*
  * Begin a trace on fd (open for writing, empty; stays the caller's). Writes the header at once.
- * level: zstd level, the highest that tfmt_writer_level() may choose; 1 is cheap. Returns 0, TFMT_E_IO or TFMT_E_NOMEM.
+ * level: zstd level, the highest that tfmt_writer_level() may choose; 1 is cheap. Returns 0, TFMT_E_IO, TFMT_E_NOMEM, or
+ * TFMT_E_INVALID if the header has bits in `must` that are not in TFMT_MUST_KNOWN.
  */
 int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header *header, int level);
 
@@ -737,7 +800,7 @@ struct tfmt_summary {
 /*
  * Open a trace, a file or a pipe; its ring file, if one is found (beside it, or header.ring_path), is joined at the
  * end. A pipe with a name waits for a writer.
- * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _DAMAGED *offset (may be NULL) is the first
+ * Returns 0 or an error; on TFMT_E_CUT, _NOT_TRACE, _VERSION, _FEATURE, _DAMAGED *offset (may be NULL) is the first
  * byte that could not be understood; on TFMT_E_IO errno is set. tfmt_reader_close(NULL) is allowed.
  */
 int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offset);
@@ -821,7 +884,9 @@ bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tf
 /* The same of a file as it is now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
 bool tfmt_source_read(const char *path, struct tfmt_source *out);
 
-/* Modules and infos in order of definition; false past the last. */
+/*
+ * Modules and infos in order of definition; of a key of infos other than `note` the last value alone. False past the last.
+ */
 bool tfmt_reader_module(const struct tfmt_reader *r, uint32_t index, struct tfmt_module *out);
 bool tfmt_reader_info(const struct tfmt_reader *r, uint32_t index, const char **key, const char **value);
 
@@ -853,6 +918,8 @@ enum tfmt_text_kind {
 	TFMT_TEXT_HOST, /* from here on: of the header, in no definition */
 	TFMT_TEXT_JOB,
 	TFMT_TEXT_RING_PATH,
+	TFMT_TEXT_RECORDER,
+	TFMT_TEXT_COMMIT,
 	TFMT_NR_TEXT_KINDS
 };
 

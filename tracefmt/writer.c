@@ -113,6 +113,8 @@ int tfmt_writer_open(struct tfmt_writer **out, int fd, const struct tfmt_header 
 	int err;
 
 	*out = NULL;
+	if (header->must & ~TFMT_MUST_KNOWN)
+		return TFMT_E_INVALID;
 	w = writer_new(fd, level, header->time_shift);
 	if (!w)
 		return TFMT_E_NOMEM;

@@ -79,11 +79,34 @@ static const struct {
 	{ "simulated", "simulated GPU" },
 };
 
+/* How much of the values has been shown. */
+struct value_room {
+	size_t shown_bytes;
+	uint64_t nr_left_out;
+};
+
 /* ---- one process ----------------------------------------------------------------------------- */
+
+/* What info shows of the values: of a recorder's, all. */
+#define VALUES_SHOWN_BYTES (1u << 20)
+
+/* Is there room for a value? Else it is counted. */
+static bool may_show(struct value_room *room, const char *key, const char *value)
+{
+	size_t bytes = strlen(key) + strlen(value);
+
+	if (bytes > VALUES_SHOWN_BYTES - room->shown_bytes) {
+		room->nr_left_out++;
+		return false;
+	}
+	room->shown_bytes += bytes;
+	return true;
+}
 
 /* The values the recorder stored, as they are; notes may repeat and stand apart. */
 static void print_values(struct emit *e, const struct tfmt_reader *reader)
 {
+	struct value_room room = { 0 };
 	const char *key, *value;
 
 	for (size_t i = 0; i < sizeof(info_lines) / sizeof(info_lines[0]); i++) {
@@ -93,18 +116,30 @@ static void print_values(struct emit *e, const struct tfmt_reader *reader)
 	}
 	emit_object_begin(e, "info", NULL);
 	for (uint32_t i = 0; tfmt_reader_info(reader, i, &key, &value); i++) {
-		/* Only the last of several counts, except for notes. */
-		if (strcmp(key, "note") && tfmt_reader_info_value(reader, key) == value)
+		if (strcmp(key, "note") && may_show(&room, key, value))
 			emit_string(e, key, NULL, value);
 	}
 	emit_object_end(e);
 	emit_array_begin(e, "notes", NULL);
 	for (uint32_t i = 0; tfmt_reader_info(reader, i, &key, &value); i++) {
-		if (strcmp(key, "note"))
-			continue;
-		emit_string(e, NULL, "note", value);
+		if (!strcmp(key, "note") && may_show(&room, key, value))
+			emit_string(e, NULL, "note", value);
 	}
 	emit_array_end(e);
+	emit_uint(e, "values_left_out", room.nr_left_out ? "values left out" : NULL, room.nr_left_out);
+}
+
+/* Who wrote the trace, if it says so. */
+static void print_recorder(struct emit *e, const struct tfmt_header *h)
+{
+	emit_string(e, "recorder_version", NULL, h->recorder[0] ? h->recorder : NULL);
+	emit_string(e, "recorder_commit", NULL, h->commit[0] ? h->commit : NULL);
+	emit_uint(e, "must_understand", NULL, h->must);
+	if (!h->recorder[0])
+		emit_label(e, NULL, "recorded by", "not known: it does not say");
+	else
+		emit_label(e, NULL, "recorded by", "vramtrace %s, %s%s", h->recorder,
+			   h->commit[0] ? "commit " : "commit not known", h->commit);
 }
 
 static void print_devices(struct emit *e, const struct tfmt_reader *reader)
@@ -256,6 +291,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 	emit_string(e, "program", "program", program);
 	emit_string(e, "host", "host", h->host);
 	emit_int(e, "pid", "pid", h->pid);
+	print_recorder(e, h);
 	emit_unix_ns(e, "start_unix_ns", "start", h->start_real_ns);
 	emit_ns(e, "duration_ns", "duration", v->last_ns - h->start_mono_ns);
 	print_end(e, tfmt_reader_summary(v->reader));

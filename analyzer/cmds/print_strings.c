@@ -33,6 +33,8 @@ static const char *const kind_names[] = {
 	[TFMT_TEXT_HOST] = "host",
 	[TFMT_TEXT_JOB] = "job",
 	[TFMT_TEXT_RING_PATH] = "ring file",
+	[TFMT_TEXT_RECORDER] = "recorder's version",
+	[TFMT_TEXT_COMMIT] = "recorder's commit",
 	[FILE_NAME] = "file name",
 	[JOB_FILE] = "job file",
 };
@@ -75,6 +77,8 @@ static void add_trace(struct strings *s, const char *path)
 		add(s, TFMT_TEXT_HOST, v.header->host, strlen(v.header->host));
 		add(s, TFMT_TEXT_JOB, v.header->job, strlen(v.header->job));
 		add(s, TFMT_TEXT_RING_PATH, v.header->ring_path, strlen(v.header->ring_path));
+		add(s, TFMT_TEXT_RECORDER, v.header->recorder, strlen(v.header->recorder));
+		add(s, TFMT_TEXT_COMMIT, v.header->commit, strlen(v.header->commit));
 		tfmt_reader_hear(v.reader, add_definition, s);
 		while (traceview_next(&v, &ev))
 			continue;

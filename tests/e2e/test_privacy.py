@@ -82,7 +82,8 @@ def strings(trace, kind=None):
 def all_strings(trace):
     header = vtf.Header(trace.read_bytes())
     found = {field for fields in strings(trace) for field in fields if isinstance(field, bytes)}
-    return (found | {text.encode() for text in (header.host, header.job, header.ring_path)}) - {b""}
+    in_header = header.host, header.job, header.ring_path, header.recorder, header.commit
+    return (found | {text.encode() for text in in_header}) - {b""}
 
 
 def all_bytes(recording):

@@ -19,6 +19,8 @@
 #define RING_PAIR 8 /* head, tail, and thread with owner */
 #define RING_USED (3 * RING_PAIR)
 #define RECORD_BYTES 64
+#define ENTRY_BYTES 32 /* before the payload, in version 2 */
+#define ENTRIES_MAX 64
 
 static const uint8_t frame_magic[4] = { 0xb6, 0x56, 0x46, 0xe9 };
 
@@ -156,16 +158,55 @@ static void put_bytes(uint8_t *p, uint64_t value, unsigned nr)
 		p[i] = (uint8_t)(value >> 8 * i);
 }
 
+static uint64_t u64_at(const uint8_t *p)
+{
+	return u32_at(p) | (uint64_t)u32_at(p + 4) << 32;
+}
+
+static uint64_t step(uint64_t check, uint64_t a, uint64_t b)
+{
+	check += a;
+	return ((check << 29 | check >> 35) ^ b) * 0x9e3779b97f4a7c15u;
+}
+
+/* `valid` of a record at a position, in version 2. */
+static uint32_t record_check(const uint8_t *r, uint64_t position)
+{
+	uint64_t check = position + 1;
+
+	for (unsigned i = 0; i < 6; i += 2)
+		check = step(check, u64_at(r + 8 * i), u64_at(r + 8 * i + 8));
+	return (uint32_t)(step(check, u64_at(r + 48), u32_at(r + 56)) >> 32);
+}
+
+/* The checks of the entries that lie one behind another from the beginning of the definition ring on. */
+static void check_definitions(uint8_t *area, size_t bytes)
+{
+	size_t at = 0, payload;
+
+	for (unsigned i = 0; i < ENTRIES_MAX && at + ENTRY_BYTES <= bytes; i++) {
+		payload = u32_at(area + at + 4);
+		if (payload > bytes - at - ENTRY_BYTES)
+			return;
+		put_bytes(area + at + 24,
+			  XXH64(area + at + ENTRY_BYTES, payload, XXH64(area + at, 24, (uint64_t)at)), 8);
+		at += ENTRY_BYTES + (payload + 7) / 8 * 8;
+	}
+}
+
 void reader_input_pair(uint8_t *data, size_t size)
 {
 	struct reader_input in = reader_input_split(data, size);
 	struct ring_layout l = ring_layout(in.ring, in.ring_bytes);
+	bool checks = in.ring_bytes > 8 && in.ring[8] != 1;
 	uint8_t *ring = data + in.trace_bytes, *at = ring + STATUS_USED + l.definition_bytes;
 
 	if (!l.capacity || in.trace_bytes < HEADER_MIN)
 		return;
 	memcpy(ring, "VVTRING1", 8);
-	put_bytes(ring + 8, 1, 4);
+	put_bytes(ring + 8, checks ? 2 : 1, 4);
+	if (checks)
+		check_definitions(ring + STATUS_USED, l.definition_bytes);
 	memcpy(ring + 12, data + 24, 4); /* process id */
 	memcpy(ring + 16, data + 48, 8); /* start */
 	put_bytes(ring + 24, PAGE, 8);
@@ -177,8 +218,11 @@ void reader_input_pair(uint8_t *data, size_t size)
 	for (size_t i = 0; i < l.nr_rings; i++, at += l.ring_bytes) {
 		uint32_t head = u32_at(at), first = head > l.capacity ? head - l.capacity : 0;
 
-		for (uint32_t p = first; p != head; p++)
-			put_bytes(at + RING_USED + p % l.capacity * RECORD_BYTES + RECORD_BYTES - 4, p + 1, 4);
+		for (uint32_t p = first; p != head; p++) {
+			uint8_t *r = at + RING_USED + p % l.capacity * RECORD_BYTES;
+
+			put_bytes(r + RECORD_BYTES - 4, checks ? record_check(r, p) : p + 1, 4);
+		}
 	}
 }
 
@@ -192,6 +236,7 @@ static uint8_t *ring_file(const uint8_t *ring, size_t size, size_t *bytes)
 	*bytes = PAGE + l.definition_bytes + l.nr_rings * (PAGE - RING_USED + l.ring_bytes);
 	file = calloc(1, *bytes);
 	memcpy(file, ring, size < STATUS_USED ? size : STATUS_USED);
+	put_bytes(file + STATUS_USED, XXH64(file + 8, 52, 0), 8);
 	to = file + PAGE;
 	memcpy(to, from, l.definition_bytes);
 	from += l.definition_bytes;
@@ -200,6 +245,7 @@ static uint8_t *ring_file(const uint8_t *ring, size_t size, size_t *bytes)
 		memcpy(to, from, RING_PAIR);
 		memcpy(to + 64, from + RING_PAIR, RING_PAIR);
 		memcpy(to + 128, from + 2 * RING_PAIR, RING_PAIR);
+		put_bytes(to + 136, step(1, u32_at(to + 128), 0) >> 32, 4);
 		memcpy(to + PAGE, from + RING_USED, l.ring_bytes - RING_USED);
 		from += l.ring_bytes;
 		to += PAGE + l.ring_bytes - RING_USED;

@@ -21,7 +21,10 @@ struct reader_input reader_input_split(const uint8_t *data, size_t size);
 /* Give the header and every frame of the trace the checksum that its bytes have. */
 void reader_input_seal(uint8_t *trace, size_t size);
 
-/* Make the ring file that of the trace, laid out as a recorder does, and its records whole. */
+/*
+ * Make the ring file that of the trace, laid out as a recorder does, and its records whole; of version 1 if it says so,
+ * else of 2, with its checks.
+ */
 void reader_input_pair(uint8_t *data, size_t size);
 
 /*

@@ -27,6 +27,7 @@ JOBS = {  # name: (script, options of run)
     "refused": ("refused.py", ("--tracker",)),
     "ranges": ("ranges.py", ()),
     "killed": ("killed.py", ("--exec",)),
+    "checked": ("killed.py", ("--exec",)),
     "sweep": ("sweep.py", ()),
 }
 ROWS = {  # name: program of tests/preload, its case

@@ -6,6 +6,7 @@ import struct
 import xxhash
 
 import vtf
+import vtf_ring
 
 
 def varint(value):
@@ -80,21 +81,51 @@ RECORD = struct.Struct("<QQQQQIIIHHBBHI")
 CAPACITY = 1024
 
 
+def record(r, position):
+    """The bytes of a record at a position of its ring."""
+    values = [r[name] for name in ("time", "address", "size", "order", "aux")] + [0] * 5
+    made = RECORD.pack(*values, r["kind"], r["device"], r["flags"], 0)
+    return made[:60] + struct.pack("<I", vtf_ring.record_check(made[:60], position))
+
+
 def ring_file(like, rings):
     """A ring file for the process of `like`: rings of records, dictionaries in the order in which each was published."""
     stride = 4096 + CAPACITY * RECORD.size
     status = bytearray(like[:4096])
     struct.pack_into("<QQQQII", status, 24, 4096, 4096, 8192, stride, CAPACITY, len(rings))
     struct.pack_into("<QQ", status, 112, 0, 0)
+    struct.pack_into("<I", status, 8, 2)
+    struct.pack_into("<Q", status, 144, xxhash.xxh64_intdigest(bytes(status[vtf_ring.STATUS_BYTES])))
     made = bytes(status) + bytes(4096)
     for thread, records in enumerate(rings, 1):
         page = bytearray(4096)
         struct.pack_into("<Q", page, 0, len(records))
-        struct.pack_into("<I", page, 128, thread)
-        slots = b"".join(
-            RECORD.pack(r["time"], r["address"], r["size"], r["order"], r["aux"], 0, 0, 0, 0, 0, r["kind"], r["device"],
-                        r["flags"], place + 1)
-            for place, r in enumerate(records)
-        )  # fmt: skip
+        struct.pack_into("<III", page, 128, thread, 0, vtf_ring.step(1, thread, 0) >> 32)
+        slots = b"".join(record(r, place) for place, r in enumerate(records))
         made += page + slots.ljust(CAPACITY * RECORD.size, b"\0")
     return made
+
+
+def with_checks(ring, start):
+    """A ring file of version 1 in version 2; the definitions from position `start` on go on there."""
+    old, made = vtf_ring.Ring(ring), bytearray(ring)
+    struct.pack_into("<I", made, 8, 2)
+    struct.pack_into("<Q", made, 144, xxhash.xxh64_intdigest(bytes(made[vtf_ring.STATUS_BYTES])))
+    at = start
+    for kind, number, offset, whole, payload in old.definitions_from(start, []):
+        fixed = vtf_ring.ENTRY.pack(32 + (len(payload) + 7) // 8 * 8, len(payload), kind, number, offset, whole)
+        entry = fixed + struct.pack("<Q", vtf_ring.entry_check(fixed, payload, at)) + payload
+        for byte in entry + bytes(-len(entry) % 8):
+            made[old.definition_offset + at % old.definition_bytes] = byte
+            at += 1
+    struct.pack_into("<Q", made, 112, at)
+    for index in range(old.number):
+        page = old.first + index * old.stride
+        thread = old.thread_of(index, [])
+        struct.pack_into("<I", made, page + 136, vtf_ring.step(1, thread, 0) >> 32)
+        head = old.head_of(index)
+        for position in range(max(0, head - old.capacity), head):
+            slot = page + 4096 + position % old.capacity * 64
+            check = vtf_ring.record_check(bytes(made[slot : slot + 60]), position)
+            struct.pack_into("<I", made, slot + 60, check)
+    return bytes(made)

@@ -11,7 +11,7 @@ import pytest
 
 import dual
 import vtf
-from remake import Apart, frame, seal_file, tagged, untagged, varint
+from remake import Apart, frame, seal_file, tagged, untagged, varint, with_checks
 from vtf_ring import Ring
 
 WHOLE = (dual.GOLDEN / "v1" / "training.vtr").read_bytes()
@@ -96,7 +96,7 @@ SKIPPED = {
     "uncompressed": events_frame(),
     "behind END": APART.with_part(LAST, frame(APART.frames[LAST], payload=APART.frames[LAST].payload() + b"\xff\xff")),
     "behind the file header": seal_file(
-        APART.header[:12] + struct.pack("<I", len(APART.header) + 4) + APART.header[16:] + b"more"
+        APART.header[:12] + struct.pack("<I", len(APART.header) + 6) + APART.header[16:] + b"\0\0more"
     )
     + b"".join(APART.parts),
     "definition type": APART.with_part(
@@ -197,6 +197,21 @@ def test_refused(tmp_path):
         assert dual.call("dump", path).returncode == 2, why
 
 
+def test_what_must_be_understood(tmp_path):
+    """Both refuse, and name what to read it with: version and commit of the recorder, if the header has them."""
+    path = tmp_path / "made.vtr"
+    bit = APART.header[:31] + b"\x20" + APART.header[32:]
+    names = b"\x063.14.1\x0c0123456789ab"
+    told = bit[:12] + struct.pack("<I", len(bit) + len(names)) + bit[16:] + names
+    for header, words in (bit, "the recording's own version"), (told, "3.14.1 (commit 0123456789ab)"):
+        path.write_bytes(seal_file(header) + b"".join(APART.parts))
+        with pytest.raises(vtf.Refused, match="must understand 0x20"):
+            vtf.read(path)
+        for command in "dump", "info", "report", "verify":
+            said = dual.call(command, path)
+            assert said.returncode == 2 and words in said.stderr and "0x20" in said.stderr, command
+
+
 # ---- the ring file -------------------------------------------------------------------------------------------------
 
 KILLED = (dual.GOLDEN / "v1" / "killed.vtr").read_bytes()
@@ -210,6 +225,44 @@ def both_joined(tmp_path, ring, data=KILLED):
 
 def changed(ring, at, what):
     return ring[:at] + what + ring[at + len(what) :]
+
+
+FROM = sum(vtf.read(dual.GOLDEN / "v1" / "killed.vtr").last.definitions)
+CHECKED = with_checks(RING, FROM)
+
+
+def test_checks(tmp_path):
+    """The same ring file in version 2 says the same."""
+    old, new = (both_joined(tmp_path, ring) for ring in (RING, CHECKED))
+    assert len(new.events) == len(old.events) and new.joined == old.joined and not new.problems
+
+
+def test_torn(tmp_path):
+    """Whatever is changed, both readers have the same events, definitions and complaints."""
+    page = place_of(0, 0) - 4096
+    head = Ring(RING).head_of(0)
+    newest = place_of(0, head - 1)
+    definitions = 4096 + FROM % struct.unpack_from("<Q", RING, 32)[0]
+    torn = {
+        "newest record": changed(CHECKED, newest + 8, b"\xff"),
+        "valid": changed(CHECKED, newest + 60, b"\0\0\0\0"),
+        "page of records": changed(CHECKED, newest & ~4095, bytes(4096)),
+        "head of 0": changed(CHECKED, page, bytes(8)),
+        "head too high": changed(CHECKED, page, struct.pack("<Q", head + 7)),
+        "head far too high": changed(CHECKED, page, struct.pack("<Q", 1 << 50)),
+        "thread": changed(CHECKED, page + 128, b"\x77"),
+        "number of rings": changed(CHECKED, 60, b"\1"),
+        "status page": changed(CHECKED, 40, b"\1"),
+        "a definition": changed(CHECKED, definitions + 34, b"\xff\xff"),
+        "the length of a definition": changed(CHECKED, definitions, b"\xff\xff"),
+        "head of definitions": changed(CHECKED, 112, bytes(8)),
+        "head of definitions far too high": changed(CHECKED, 112, struct.pack("<Q", 1 << 50)),
+    }
+    events = len(both_joined(tmp_path, CHECKED).events)
+    for what, ring in torn.items():
+        trace = both_joined(tmp_path, ring)
+        assert what in ("head of 0", "number of rings", "head of definitions") or trace.problems, what
+        assert trace.problems or len(trace.events) == events, what
 
 
 def place_of(number, position):
@@ -234,6 +287,7 @@ def test_record_that_is_not_whole(tmp_path):
 def test_ring_of_another_process(tmp_path):
     for at in (0, 8, 12, 16):
         assert both_joined(tmp_path, flipped(RING, at)).joined == 0
+        assert both_joined(tmp_path, flipped(CHECKED, at)).joined == 0
 
 
 def test_ring_alone_holds_all_that_damage_took(tmp_path):
@@ -258,7 +312,7 @@ def test_wrong_payload_before_the_ring(tmp_path):
 def test_orders_that_are_missing(tmp_path):
     """A hook that had not returned: its record is not there, and what comes behind it is."""
     ring = Ring(RING)
-    orders = sorted(order for number in range(NR_RINGS) for _, order, _ in ring.records(number, 0, [])[0])
+    orders = sorted(order for number in range(NR_RINGS) for _, order, *_ in ring.records(number, 0, [])[0])
     gap = orders[len(orders) // 2]
     data = bytearray(RING)
     for number in range(NR_RINGS):
@@ -294,7 +348,7 @@ def test_overwritten_records(tmp_path):
         for slot in range(small):
             struct.pack_into("<I", made, at + slot * 64 + 60, 0)
     trace = both_joined(tmp_path, bytes(made))
-    assert [event.name for event in trace.events if event.joined] == ["lost"] * 3
+    assert [event.name for event in trace.events if event.joined] == ["lost"] * NR_RINGS
 
 
 @pytest.mark.parametrize("own_device", [True, False])

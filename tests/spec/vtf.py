@@ -20,6 +20,13 @@ PAYLOAD_MAX = 65536
 RECORDS_MAX = 65536
 EVENTS, DEFINITIONS, END, CHECKPOINT = 1, 2, 3, 4
 FIGURES = 12
+MUST_KNOWN = 0
+CUT_FRAME = 3
+
+# Section 10.
+STACK_NODES_MAX = 4096
+INFO_VALUE_MAX = 65536
+INFO_MAX = 16384
 
 KINDS = (
     "tensor_alloc tensor_free tensor_oom driver_alloc driver_free free_failed alloc_failed handle_retain map unmap "
@@ -110,16 +117,19 @@ class Header:
             raise Refused("cut")
         if xxhash.xxh64_intdigest(data[:16] + data[24 : self.length]) != struct.unpack_from("<Q", data, 16)[0]:
             raise Refused("damaged")
-        self.pid, self.time_shift, self.storage, self.simulated = struct.unpack_from("<IBBB", data, 24)
+        self.pid, self.time_shift, self.storage, self.simulated, self.must = struct.unpack_from("<IBBBB", data, 24)
         self.monotonic, self.realtime, self.image_start, self.time_namespace = struct.unpack_from("<4Q", data, 32)
         self.boot_id = data[64:80].hex()
         try:
             cursor = Cursor(data[80 : self.length])
             self.host, self.job, self.ring_path = (cursor.string() for _ in range(3))
+            self.recorder, self.commit = (cursor.string(), cursor.string()) if cursor.left else ("", "")
         except Damage as damage:
             raise Refused("damaged") from damage
         if self.time_shift > 31 or self.storage > 2:
             raise Refused("damaged")
+        if self.must & ~MUST_KNOWN:
+            raise Refused(f"must understand {self.must:#x}: recorded by {self.recorder} ({self.commit})")
 
 
 class Event:
@@ -284,12 +294,26 @@ def decode_events(frame):
         yield event
 
 
+def varint_of(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
 class Definitions:
     """Definitions as they come (section 5): put together from chunks, each valid from an ordinal on."""
 
     def __init__(self):
         self.payloads = {}  # (type, id): [(ordinal, payload), ...]
         self.open = None  # (type, id, whole, bytes so far)
+        self.cost, self.limit, self.beyond = 0, None, 0  # section 10
+        self.depths = {}  # by id of FRAME: nodes down to the root or the last cut, and really
+        self.info_keys, self.notes = {}, set()
+
+    def has_room(self, count):
+        return self.limit is None or self.cost + count + 64 <= self.limit
 
     def chunk(self, kind, number, offset, whole, data, ordinal):
         if offset == 0:
@@ -301,10 +325,57 @@ class Definitions:
         self.open = kind, number, whole, so_far
         if len(so_far) > whole:
             raise Damage("a definition longer than it says")
-        if len(so_far) == whole:
+        if not self.has_room(len(so_far)):
+            self.beyond += 1
             self.open = None
+        elif len(so_far) == whole:
+            self.open = None
+            self.cost += whole + 64
             if kind in DEFINITION_TYPES:
-                self.payloads.setdefault((kind, number), []).append((ordinal, so_far))
+                self.define(kind, number, so_far, ordinal)
+
+    def define(self, kind, number, payload, ordinal):
+        if kind == FRAME:
+            if (kind, number) in self.payloads:
+                return
+            payload = self.placed(number, payload)
+        if kind == INFO:
+            payload = self.bounded(number, payload)
+        if payload is not None:
+            self.payloads.setdefault((kind, number), []).append((ordinal, payload))
+
+    def placed(self, number, payload):
+        """A node with the parent that it has: none that comes later, and none that makes the stack too long."""
+        cursor = Cursor(payload)
+        parent, kind, a, b = cursor.varint(32), cursor.varint(32), cursor.varint(), cursor.zigzag()
+        if parent >= number or not kind or not -(2**31) <= b < 2**31:
+            raise Damage("a node that cannot be right")
+        depth, really = (count + 1 for count in self.depths.get(parent, (0, 0)))
+        if depth > STACK_NODES_MAX:
+            self.beyond += 1
+            self.depths[number] = 1, really
+            return b"".join(map(varint_of, (0, CUT_FRAME, really, 0)))
+        self.depths[number] = depth, really
+        rest = payload[len(payload) - cursor.left :] if parent not in self.depths else b""
+        if parent in self.depths:
+            return payload
+        return b"".join(map(varint_of, (0, kind, a, b << 1 if b >= 0 else ~(b << 1)))) + rest
+
+    def bounded(self, number, payload):
+        """An INFO with as much of its value as is taken; None: it is one too many."""
+        cursor = Cursor(payload)
+        key, value = cursor.bytes(), cursor.bytes()
+        known = number in self.notes if key == b"note" else key in self.info_keys
+        if not known and len(self.info_keys) + len(self.notes) == INFO_MAX:
+            self.beyond += 1
+            return None
+        if key == b"note":
+            self.notes.add(number)
+        else:
+            self.info_keys[key] = number
+        self.beyond += len(value) > INFO_VALUE_MAX
+        value = value[:INFO_VALUE_MAX]
+        return varint_of(len(key)) + key + varint_of(len(value)) + value
 
     def get(self, kind, number, ordinal=None):
         """A Cursor at the payload that held when the event `ordinal` happened (None: at the end), or None."""
@@ -470,9 +541,12 @@ class Trace:
                 self.next_ordinal += 1
         elif frame.type == DEFINITIONS:
             cursor = Cursor(frame.payload())
+            self.definitions.limit, self.definitions.beyond = 64 * frame.end + 2**26, 0
             for _ in range(frame.records):
                 kind, number, offset, whole = (cursor.varint() for _ in range(4))
                 self.definitions.chunk(kind, number, offset, whole, cursor.bytes(), frame.ordinal)
+            if self.definitions.beyond:
+                raise Damage("definitions beyond the limits")
         elif frame.type == CHECKPOINT:
             self.take_checkpoint(frame)
         elif frame.type == END:
@@ -529,6 +603,8 @@ class Trace:
         self.ring, self.cut_bytes = ring, 0  # what it was just writing is in the ring file, too
         ordinal = self.next_ordinal
         start = sum(self.last.definitions) if self.last else 0
+        self.definitions.limit = None
+        ring.is_dead = not locked(self.path)
         for kind, number, offset, whole, payload in ring.definitions_from(start, self.problems):
             self.definitions.chunk(kind, number, offset, whole, payload, ordinal)
         covered = [first + count for first, count in self.last.rings] if self.last else []

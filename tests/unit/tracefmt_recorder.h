@@ -47,7 +47,7 @@ static inline void recorder_map(struct recorder *rec)
 	rec->status = (struct tfmt_status *)rec->view.base;
 	*rec->status = (struct tfmt_status){
 		.magic = TFMT_RING_MAGIC,
-		.version = TFMT_VERSION,
+		.version = TFMT_RING_VERSION,
 		.pid = 4711,
 		.image_start_ns = 1234567,
 		.definition_offset = 4096,
@@ -57,8 +57,11 @@ static inline void recorder_map(struct recorder *rec)
 		.ring_capacity = CAPACITY,
 		.nr_rings = NR_RINGS,
 	};
-	for (i = 0; i < NR_RINGS; i++)
+	rec->status->check = tfmt_status_check(rec->status);
+	for (i = 0; i < NR_RINGS; i++) {
 		ring_of(rec, i)->thread = 100 + i;
+		ring_of(rec, i)->thread_check = tfmt_thread_check(100 + i);
+	}
 }
 
 static inline void recorder_start(struct recorder *rec)
@@ -118,7 +121,7 @@ static inline void push_ordered(struct recorder *rec, unsigned i, const struct t
 		.device = ev->device,
 		.flags = ev->flags,
 	};
-	__atomic_store_n(&r->valid, (uint32_t)(ring->head + 1), __ATOMIC_RELEASE);
+	__atomic_store_n(&r->valid, tfmt_record_check(r, ring->head), __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
 }
 
@@ -154,6 +157,7 @@ static inline void push_definition(struct recorder *rec, uint32_t type, uint32_t
 			.whole_bytes = len,
 		};
 
+		e.check = tfmt_entry_check(&e, rec->status->definition_head, payload + offset);
 		ring_write(rec, &e, sizeof(e));
 		ring_write(rec, payload + offset, chunk);
 		offset += chunk;
