@@ -70,6 +70,11 @@ void callstack_start(void)
 	unwind_init();
 }
 
+size_t callstack_thread_bytes(void)
+{
+	return sizeof(struct callstack);
+}
+
 struct callstack *callstack_thread_new(void)
 {
 	return ip_map(sizeof(struct callstack));
