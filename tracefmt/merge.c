@@ -165,12 +165,34 @@ static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 			m->ended[i] = true;
 			return;
 		}
+		if (h->record.kind == TFMT_RECORD_THREAD)
+			h->thread = (uint32_t)h->record.address;
 		if (h->record.kind == TFMT_NONE || h->record.kind >= TFMT_NR_KINDS)
 			continue;
 		h->rank = record_rank(h->record.kind);
 		queue_add(m, i);
 		return;
 	}
+}
+
+/*
+ * Whose the records at a ring's position are: the next record that passes the ring on says so; without one they are
+ * its latest thread's.
+ */
+static uint32_t thread_at(const struct tfmt_merge *m, uint32_t i)
+{
+	const struct tfmt_ring *ring = m->head[i].ring;
+	uint32_t latest = __atomic_load_n(&ring->thread, __ATOMIC_ACQUIRE);
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), p = m->position[i];
+	struct tfmt_record rec;
+
+	if (head > p && head - p > m->geometry.ring_capacity)
+		p = head - m->geometry.ring_capacity;
+	for (; p < head && merge_read(m, ring, p, &rec); p++) {
+		if (rec.kind == TFMT_RECORD_THREAD)
+			return (uint32_t)rec.size;
+	}
+	return latest;
 }
 
 /* Give a ring met for the first time its position; false if it does not lie within the mapped bytes. */
@@ -183,6 +205,7 @@ static bool merge_adopt(struct tfmt_merge *m, uint32_t i)
 	m->head[i].ring = ring;
 	if (i >= m->nr_given)
 		m->position[i] = m->from_given ? 0 : __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+	m->head[i].thread = thread_at(m, i);
 	m->nr_seen = i + 1;
 	if (m->nr_positions < m->nr_seen)
 		m->nr_positions = m->nr_seen;
@@ -210,6 +233,7 @@ static void merge_refresh(struct tfmt_merge *m)
 			m->nr_overwritten += !h->overwritten;
 			h->overwritten += h->end - m->position[i] - m->geometry.ring_capacity;
 			m->position[i] = h->end - m->geometry.ring_capacity;
+			h->thread = thread_at(m, i);
 		}
 		merge_queue_ring(m, (uint16_t)i);
 	}
@@ -309,7 +333,7 @@ static void merge_tell_overwritten(struct tfmt_merge *m, uint16_t i, uint64_t ti
 		.time_ns = time_ns,
 		.order = m->order[TFMT_DOMAIN_DRIVER],
 		.size = m->head[i].overwritten,
-		.thread = m->head[i].ring->thread,
+		.thread = m->head[i].thread,
 		.device = TFMT_DEVICE_NONE,
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
@@ -377,7 +401,7 @@ static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, str
 	const struct tfmt_ring *ring = m->head[i].ring;
 	struct merge_limit limit = merge_limit(m, domain);
 	uint64_t mask = m->geometry.ring_capacity - 1, position = m->position[i], order = m->order[domain];
-	uint32_t thread = ring->thread, nr = 0;
+	uint32_t thread = m->head[i].thread, nr = 0;
 
 	for (; nr < max && position < m->head[i].end; nr++, position++) {
 		const struct tfmt_record *slot = &ring->record[position & mask];
@@ -411,7 +435,7 @@ static uint32_t merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *
 		merge_tell_overwritten(m, i, rec->time_ns, ev);
 		return 1;
 	}
-	merge_fill(ev, rec, m->head[i].ring->thread);
+	merge_fill(ev, rec, m->head[i].thread);
 	if (m->order[domain] <= rec->order)
 		m->order[domain] = rec->order + 1;
 	m->queue[domain].first = queue_rest(m, i);

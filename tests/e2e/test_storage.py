@@ -122,7 +122,7 @@ def test_no_recording_can_be_begun(vramtrace, recorded_with, call):
 def test_a_file_system_without_what_rings_need(vramtrace, recorded_with, tmp_path, call, times):
     """No room in full, or no shared mappings: the ring file lies elsewhere, or is plain memory, and that is said."""
     (tmp_path / "node").mkdir()
-    recording, counted = recorded_with(call, 0, "ENODEV", times, TMPDIR=tmp_path / "node")
+    recording, counted = recorded_with(call, 0, "ENODEV", times, TMPDIR=tmp_path / "node", VRAMTRACE_RINGS="folder")
     check_whole(vramtrace, recording, counted)
     (storage,) = (process["storage"] for process in vramtrace.json("info", recording)["process_list"])
     assert storage == ("temporary" if times == 1 else "anonymous")
@@ -155,7 +155,7 @@ def test_no_links(vramtrace, recorded_with):
 
 def test_rings_that_cannot_be_added(vramtrace, recorded_with):
     """The first ring file is there, and its growth fails: a program of one thread needs no more."""
-    recording, counted = recorded_with("fallocate", 1, "ENOSPC")
+    recording, counted = recorded_with("fallocate", 1, "ENOSPC", VRAMTRACE_RINGS="folder")
     check_whole(vramtrace, recording, counted)
 
 

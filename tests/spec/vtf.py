@@ -118,7 +118,7 @@ class Header:
             self.host, self.job, self.ring_path = (cursor.string() for _ in range(3))
         except Damage as damage:
             raise Refused("damaged") from damage
-        if self.time_shift > 31 or self.storage > 2:
+        if self.time_shift > 31 or self.storage > 4:
             raise Refused("damaged")
 
 
