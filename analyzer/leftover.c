@@ -90,13 +90,28 @@ static bool read_trace_path(int id, size_t bytes, char *path, size_t size)
 	return is_ours;
 }
 
+/* Its process was killed before the trace had a header, and so its name: there is nothing that the rings belong to. */
+static bool is_unborn(const char *path)
+{
+	char unpublished[sizeof(((struct tfmt_status *)0)->trace_path) + 8];
+
+	snprintf(unpublished, sizeof(unpublished), "%s.new", path);
+	return access(path, F_OK) && errno == ENOENT && !access(unpublished, F_OK);
+}
+
 static bool sweep(int id, const struct shmid_ds *ds, void *context)
 {
 	char path[sizeof(((struct tfmt_status *)0)->trace_path) + 1];
 	time_t now = time(NULL);
 
 	(void)context;
-	if (ds->shm_dtime > now - SWEEP_AFTER_S || !read_trace_path(id, ds->shm_segsz, path, sizeof(path)))
+	if (!read_trace_path(id, ds->shm_segsz, path, sizeof(path)))
+		return true;
+	if (is_unborn(path)) {
+		shmctl(id, IPC_RMID, NULL);
+		return true;
+	}
+	if (ds->shm_dtime > now - SWEEP_AFTER_S)
 		return true;
 	if (!access(path, F_OK))
 		tfmt_seal(path, TFMT_END_OPEN, 0);

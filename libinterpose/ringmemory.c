@@ -20,7 +20,7 @@
 #endif
 
 #define KEYS_TRIED 64u
-#define LEFT_MAX 32 /* segments of dead recorders: memory that nobody has claimed */
+#define LEFT_MAX 64 /* segments of dead recorders: memory that nobody has claimed */
 #define HAND_OVER_TRIES 40u
 #define HAND_OVER_PAUSE_NS 20000000u
 
