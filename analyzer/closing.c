@@ -13,6 +13,7 @@
 #include "analyzer/cmds/print_holders.h"
 #include "analyzer/cmds/print_model.h"
 #include "analyzer/generation.h"
+#include "analyzer/keeper.h"
 #include "analyzer/model.h"
 #include "analyzer/obstacle.h"
 #include "analyzer/ui/human.h"
@@ -53,7 +54,7 @@ static void seal(const char *path, void *context)
 		end = s->end->signal ? TFMT_END_SIGNAL : TFMT_END_EXIT;
 		status = s->end->signal ? s->end->signal : s->end->exit_status;
 	}
-	err = tfmt_seal(path, end, status);
+	err = tfmt_seal_kept(path, end, status, keeper_find(path));
 	if (err == TFMT_E_IO && errno != EAGAIN && !s->quiet)
 		message_warn("cannot complete '%s': %s; its last events stay in the ring file", path,
 			     strerror(errno));

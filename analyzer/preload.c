@@ -157,6 +157,8 @@ static bool apply_recording(const struct preload_plan *plan)
 	       (!plan->keep_steps || set_number("VRAMTRACE_KEEP_STEPS", plan->keep_steps)) &&
 	       (!plan->argv || !setenv("VRAMTRACE_ARGV", "on", 1)) &&
 	       (!plan->tracker || !setenv("VRAMTRACE_TRACKER", "on", 1)) &&
+	       (!plan->rings || !setenv("VRAMTRACE_RINGS", plan->rings, 1)) &&
+	       (!plan->keeper || !setenv("VRAMTRACE_KEEPER", plan->keeper, 1)) &&
 	       (!plan->cupti || !setenv("VRAMTRACE_CUPTI", plan->cupti, 1));
 }
 

@@ -28,6 +28,8 @@ struct preload_plan {
 	const char *unwinder; /* the same */
 	const char *only;   /* VRAMTRACE_FILTER; the same */
 	const char *cupti;  /* the same */
+	const char *rings;  /* the same */
+	const char *keeper; /* VRAMTRACE_KEEPER; the same */
 	bool argv;          /* record the whole command line */
 	uint64_t keep_bytes; /* the most that a process's trace may have; 0 = any */
 	uint64_t keep_steps; /* keep so many at least; 0 = no matter */

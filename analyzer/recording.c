@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/generation.h"
+#include "analyzer/leftover.h"
 
 static int failed(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int failed(char *why, size_t size, const char *format, ...)
@@ -257,6 +258,8 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 			      "'%s' holds no trace; give a recording made by 'vramtrace run' (NAME.vtr) or "
 			      "one trace in it",
 			      path);
+	for (size_t i = 0; i < r->nr_traces; i++)
+		leftover_complete(r->trace[i]);
 	return 0;
 }
 

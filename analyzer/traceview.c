@@ -90,31 +90,19 @@ int traceview_next(struct traceview *v, struct tfmt_event *ev)
 	return ret == TFMT_E_NOMEM ? 0 : -1;
 }
 
-/* Is there a ring file where the header says? */
-static bool has_ring(const struct traceview *v)
-{
-	size_t len = strlen(v->path);
-	char path[PATH_MAX];
-
-	if (v->header->storage == TFMT_STORAGE_TEMPORARY)
-		return !access(v->header->ring_path, F_OK);
-	if (v->header->storage != TFMT_STORAGE_BESIDE || len < 4 || len + 2 > sizeof(path))
-		return false;
-	snprintf(path, sizeof(path), "%.*s.ring", (int)len - 4, v->path);
-	return !access(path, F_OK);
-}
-
 bool traceview_lacks_end(struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
 
-	if (s->sealed || (s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) || has_ring(v))
+	if (s->sealed || (s->end != TFMT_PROCESS_KILLED && s->end != TFMT_PROCESS_UNKNOWN) ||
+	    tfmt_ring_exists(v->header, v->path))
 		return false;
 	if (!v->trouble[0])
 		snprintf(v->trouble, sizeof(v->trouble),
 			 "'%s' ends without its last frame (at byte %jd), and its ring file %s", v->path,
 			 stat(v->path, &st) ? (intmax_t)0 : (intmax_t)st.st_size,
-			 v->header->storage == TFMT_STORAGE_ANONYMOUS ? "was memory only" : "is missing");
+			 v->header->storage == TFMT_STORAGE_ANONYMOUS || v->header->storage == TFMT_STORAGE_SEALED ?
+				 "was memory only" : "is missing");
 	return true;
 }

@@ -88,14 +88,29 @@ void callstack_start(enum unwind_choice unwinder)
 #define CALLSTACK_BYTES (CHAIN_OFFSET + pychain_bytes(PYCHAIN_MAX))
 #define DEEP_BYTES (offsetof(struct deep, chain) + pychain_bytes(PYCHAIN_DEEP))
 
+size_t callstack_thread_bytes(void)
+{
+	return CALLSTACK_BYTES;
+}
+
+void callstack_thread_begin(struct callstack *cs)
+{
+	cs->chain = (struct pychain *)((char *)cs + CHAIN_OFFSET);
+	cs->chain->max = PYCHAIN_MAX;
+}
+
+void callstack_thread_end(struct callstack *cs)
+{
+	ip_unmap(cs->deep, DEEP_BYTES);
+	cs->deep = NULL;
+}
+
 struct callstack *callstack_thread_new(void)
 {
 	struct callstack *cs = ip_map(CALLSTACK_BYTES);
 
-	if (cs) {
-		cs->chain = (struct pychain *)((char *)cs + CHAIN_OFFSET);
-		cs->chain->max = PYCHAIN_MAX;
-	}
+	if (cs)
+		callstack_thread_begin(cs);
 	return cs;
 }
 
@@ -103,7 +118,7 @@ void callstack_thread_free(struct callstack *cs)
 {
 	if (!cs)
 		return;
-	ip_unmap(cs->deep, DEEP_BYTES);
+	callstack_thread_end(cs);
 	ip_unmap(cs, CALLSTACK_BYTES);
 }
 

@@ -9,6 +9,7 @@
 #define IP_CALLSTACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "unwind.h"
@@ -25,7 +26,12 @@ void callstack_init(void);
  */
 void callstack_start(enum unwind_choice unwinder);
 
-/* A thread's caches, a MiB of which little is touched; NULL without memory. From ip_map. */
+/* A thread's caches are so many bytes, zeroed: a MiB, of which little is touched. */
+size_t callstack_thread_bytes(void);
+void callstack_thread_begin(struct callstack *cs); /* in so many bytes */
+void callstack_thread_end(struct callstack *cs);   /* gives back what they have mapped beside these */
+
+/* The same in a mapping of their own, from ip_map; NULL without memory. */
 struct callstack *callstack_thread_new(void);
 void callstack_thread_free(struct callstack *cs); /* NULL allowed */
 

@@ -71,7 +71,6 @@ static struct {
 	uint64_t fullest; /* ring's use when it was last looked at */
 	uint64_t nr_torn; /* records somebody has written into: counted as lost */
 	bool pending;   /* something is buffered in the writer */
-	bool leaving;   /* a ring of an ended thread waits for a flush */
 	bool has_counter; /* which the clock of events goes by */
 	bool scan_owed; /* a native frame lies in no known module */
 	bool main_went_first; /* and threads of the program went on */
@@ -115,8 +114,11 @@ static bool keep_files(void)
 	if (!storage_is_removed(&drain.storage))
 		return true;
 	if (storage_restore(&drain.storage)) {
-		info_put(drain.writer, "note", "its files were removed while it recorded, and made anew: from then on "
-					       "kill -9 loses what was not yet written");
+		info_put(drain.writer, "note",
+			 drain.storage.kind == TFMT_STORAGE_BESIDE ?
+				 "its files were removed while it recorded, and made anew: from then on kill -9 loses what was "
+				 "not yet written" :
+				 "its files were removed while it recorded, and made anew");
 		return true;
 	}
 	err = errno;
@@ -239,49 +241,35 @@ static bool definitions_wait(void)
 	return __atomic_load_n(&ip_recorder->status->definition_head, __ATOMIC_ACQUIRE) != drain.definition_position;
 }
 
-/* Rings of ended threads go back to the pool. Counts those in it and returns the fullest ring's use. */
+/* Counts the rings that nobody has, and returns the fullest ring's use. */
 static uint64_t count_rings(unsigned *spare)
 {
 	struct tfmt_status *s = ip_recorder->status;
+	uint32_t nr = __atomic_load_n(&s->nr_rings, __ATOMIC_ACQUIRE);
 	uint64_t fullest = 0;
 
 	*spare = 0;
-	drain.leaving = false;
-	for (uint32_t i = 0; i < s->nr_rings; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		struct tfmt_ring *r = ip_recorder->ring[i];
-		/* In this order: the head of a ring that was left before it is read does not move any more. */
-		uint32_t owner = __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE);
 		uint64_t used = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - r->tail;
 
-		if (owner == TFMT_RING_LEFT && !used) {
-			owner = TFMT_RING_FREE;
-			__atomic_store_n(&r->owner, owner, __ATOMIC_RELEASE);
-		}
-		drain.leaving |= owner == TFMT_RING_LEFT;
-		*spare += owner == TFMT_RING_FREE;
+		*spare += __atomic_load_n(&r->owner, __ATOMIC_ACQUIRE) == TFMT_RING_FREE;
 		fullest = used > fullest ? used : fullest;
 	}
 	return fullest;
 }
 
 /*
- * See that there are always a few rings to take. With many short threads a flush gives back those of the ended
- * ones: cheaper than a new megabyte. Returns the fullest ring's use.
+ * See that there are always a few rings to take, where threads cannot begin one themselves. Returns the fullest ring's
+ * use.
  */
 static uint64_t tend_rings(void)
 {
 	unsigned spare, wanted = SPARE_RINGS + atomic_exchange(&ip_recorder->rings_wanted, 0);
 	uint64_t fullest = count_rings(&spare);
 
-	if (spare < wanted && drain.leaving && drain.pending && flush())
-		fullest = count_rings(&spare);
-	/* Twice what is missing: where threads wait, more are on their way. */
-	if (spare < wanted && storage_add_rings(&drain.storage, 2 * (wanted - spare)))
-		spare = wanted;
-	while (spare < wanted && storage_add_rings(&drain.storage, 1))
+	while (!ip_recorder->rings_grow && spare < wanted && storage_add_rings(&drain.storage, 1))
 		spare++;
-	atomic_store(&ip_recorder->rings_missing_since, 0);
-	atomic_store(&ip_recorder->rings_exhausted, spare == 0);
 	drain.fullest = fullest;
 	return fullest;
 }
@@ -333,7 +321,7 @@ static void keep_away(void)
 	uint32_t processor = 0;
 	uint64_t most = 0;
 
-	for (uint32_t i = 0; i < s->nr_rings; i++) {
+	for (uint32_t i = 0, n = __atomic_load_n(&s->nr_rings, __ATOMIC_ACQUIRE); i < n; i++) {
 		struct tfmt_ring *r = ip_recorder->ring[i];
 		uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED), grown = head - drain.seen[i];
 
@@ -436,6 +424,7 @@ static void finish(void)
 	drain.pending = true;
 	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))
 		return;
+	__atomic_store_n(&ip_recorder->status->is_complete, 1, __ATOMIC_RELEASE);
 	storage_drop_ring_file(&drain.storage);
 }
 
@@ -463,12 +452,13 @@ static enum tfmt_why open_trace(void)
 	if (why)
 		return why;
 	h.storage = (uint8_t)drain.storage.kind;
-	if (drain.storage.kind == TFMT_STORAGE_TEMPORARY)
+	if (drain.storage.kind != TFMT_STORAGE_BESIDE)
 		snprintf(h.ring_path, sizeof(h.ring_path), "%.511s", drain.storage.ring_path);
 	drain.view.base = drain.storage.base;
 	drain.view.bytes = sizeof(struct tfmt_status) + IP_DEFINITION_BYTES;
 	drain.view.ring = ip_recorder->ring;
 	ip_recorder->base = drain.storage.base;
+	ip_recorder->rings_grow = drain.storage.kind == TFMT_STORAGE_SHARED;
 	ip_recorder->status = (struct tfmt_status *)drain.storage.base;
 	drain.has_counter = clock_has_counter();
 	while (storage_populate(&drain.storage))
@@ -534,7 +524,6 @@ static void begin_alone(int err)
 	drain.alone_errno = err;
 	begin();
 	storage_close(&drain.storage);
-	atomic_store(&ip_recorder->rings_exhausted, true);
 	atomic_store(&ip_recorder->nr_threads, 0);
 	atomic_store(&ip_recorder->drain_finished, 1);
 }
@@ -563,6 +552,7 @@ void ip_drain_start(void)
 	int err;
 
 	atomic_store(&ip_recorder->nr_threads, 1);
+	memset(&drain, 0, sizeof(drain)); /* a fork child's is its parent's */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);

@@ -25,6 +25,7 @@ extern char **environ;
 
 static const char *const stacks_names[] = { "python", "full", "none" };
 static const char *const tracker_names[] = { "off", "on" };
+static const char *const rings_names[] = { "auto", "shm", "memory", "folder" };
 static const char *const argv_names[] = { "off", "on" };
 static const char *const cupti_names[] = { "off", "on", "auto" };
 static const char *const unwinder_names[] = { "auto", "rules", "libgcc", "libunwind" };
@@ -345,6 +346,7 @@ void ip_env_init(int argc, char **argv)
 	static const char *const world[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", NULL };
 	static const char *const simulate[] = { "VRAMTRACE_SIMULATE", NULL };
 	static const char *const ranks_run[] = { "SIMGPU_RANKS", NULL };
+	static const char *const keeper[] = { "VRAMTRACE_KEEPER", NULL };
 	char name[2 * PATH_MAX];
 	const char *temporary = getenv("TMPDIR"), *witness = getenv("VRAMTRACE_WITNESS");
 	ssize_t n = readlink("/proc/self/exe", ip_env.exe, sizeof(ip_env.exe) - 1);
@@ -362,6 +364,8 @@ void ip_env_init(int argc, char **argv)
 	first_of(ip_env.ranks_run, sizeof(ip_env.ranks_run), ranks_run);
 	first_of(ip_env.simulate, sizeof(ip_env.simulate), simulate);
 	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
+	ip_env.rings = (enum ip_rings)ip_env_choose("VRAMTRACE_RINGS", rings_names, 4, IP_RINGS_AUTO);
+	first_of(ip_env.keeper, sizeof(ip_env.keeper), keeper);
 	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);
 	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_OFF);
 	ip_env.unwinder = ip_env_choose("VRAMTRACE_UNWINDER", unwinder_names, 4, 0);

@@ -15,6 +15,7 @@
 #define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
+enum ip_rings { IP_RINGS_AUTO, IP_RINGS_SHM, IP_RINGS_MEMORY, IP_RINGS_FOLDER }; /* storage.c has the order */
 enum ip_cupti_mode { IP_CUPTI_OFF, IP_CUPTI_ON, IP_CUPTI_AUTO }; /* AUTO: where no profiler can be hurt by it */
 
 struct ip_env {
@@ -33,6 +34,8 @@ struct ip_env {
 	char note[IP_ENV_NOTES][256]; /* settings that could not be understood, for the trace */
 	unsigned nr_notes;
 	enum ip_stacks stacks;
+	enum ip_rings rings;
+	char keeper[64];          /* the socket of the `run` that keeps sealed memory, "" = none */
 	enum ip_cupti_mode cupti;
 	unsigned unwinder;        /* enum unwind_choice (unwind.h) */
 	bool tracker;             /* have PyTorch's allocator tell of itself */

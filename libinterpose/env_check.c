@@ -104,7 +104,7 @@ static bool is_known(const char *name, size_t len)
 	static const char *const known[] = {
 		"OUTPUT", "JOB",       "STACKS", "SIMULATE", "FILTER", "CUPTI",      "TRACKER",    "SAMPLE_MIB",
 		"OWNERS", "NVTX_NEXT", "ARGV",   "BUILD",    "KEEP",   "KEEP_STEPS", "CATEGORIES",
-		"WITNESS",
+		"WITNESS", "UNWINDER",  "RINGS",  "KEEPER",
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)

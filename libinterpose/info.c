@@ -94,7 +94,7 @@ static void put_simulated(struct tfmt_writer *w)
 
 void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 {
-	static const char *const storage[] = { "beside", "temporary", "anonymous" };
+	static const char *const storage[] = { "beside", "temporary", "anonymous", "shared", "sealed" };
 
 	written.torch = written.torch_too_old = false;
 	written.python = written.unwinder = written.unwinder_note = written.nvtx = written.tracker = NULL;

@@ -35,7 +35,7 @@
 #define IP_RING_CAPACITY 16384u             /* records: 1 MiB */
 #define IP_RING_STRIDE (sizeof(struct tfmt_ring) + (size_t)IP_RING_CAPACITY * TFMT_RECORD_BYTES)
 #define IP_RING_HIGH (IP_RING_CAPACITY / 4 * 3) /* from here on a hook waits for the drain */
-#define IP_RING_MAX 512u                    /* threads recording at one time */
+#define IP_RING_MAX 128u                    /* more threads than that share them: ringclaim.c */
 #define IP_DEFINITION_BYTES (1u << 20)
 #define IP_DEFINITION_HIGH (IP_DEFINITION_BYTES / 2) /* from here on the drain makes room at once */
 #define IP_DEFINITION_MAX (IP_DEFINITION_BYTES / 4 * 3) /* of one payload */
@@ -68,6 +68,10 @@ struct ip_thread {
 	uint32_t made_stack;   /* with which it made its latest autograd node outside of nodes, 0 = none */
 	struct clock_thread clock;
 	uint64_t head;       /* ring->head, the producer's own copy */
+	bool is_writing;     /* into its ring: nobody takes it away meanwhile. Both atomic, see ringclaim.c */
+	bool is_revoked;     /* the ring has been given to another thread */
+	uint32_t ring_index;
+	uint32_t id;         /* of its TFMT_DEF_THREAD */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
 	unsigned nr_waits;   /* for which it did not move */
 	uint64_t nr_dropped; /* events for which there was no room, since the last that was recorded */
@@ -117,7 +121,6 @@ struct ip_tls {
 	uint16_t nccl_group; /* the communicator used since ncclGroupStart(), 0 = none yet, NCCL_SEVERAL */
 	uint8_t nccl_depth;  /* of open groups */
 	bool driver_seen;    /* ... which has reached a driver hook */
-	bool ring_missed;    /* this thread has waited for its ring in vain */
 	bool reset_seen;     /* ... which has recorded the end of a context */
 	bool nvtx_busy;      /* inside nvtx_open.c */
 	struct ip_taken taken, entered;    /* until now; until the innermost driver hook was entered */
@@ -175,9 +178,12 @@ struct ip_recorder {
 	_Atomic uint32_t finisher;           /* system id of the thread that ends the process */
 	_Atomic uint32_t finish;             /* the drain is to write what there is, and to end the trace */
 	_Atomic uint64_t hold_until_ns;      /* ... and the others wait for that, at most so long */
-	_Atomic uint32_t rings_wanted;       /* threads that have begun to wait for a ring since the drain looked */
-	_Atomic bool rings_exhausted;        /* there can be no more, or not soon: such threads wait only briefly */
-	_Atomic uint64_t rings_missing_since; /* when a thread got none for the first time since the drain looked */
+	_Atomic uint32_t claim_lock;
+	struct ip_thread *ring_owner[IP_RING_MAX]; /* under that lock */
+	uint32_t ring_looked_at;             /* the same: the latest that was to be taken from its thread */
+	bool rings_grow;                     /* there is memory for all of them: a thread that needs one begins it */
+	_Atomic uint32_t rings_wanted;       /* else how many were missing since the drain looked */
+	_Atomic uint32_t nr_forgotten;       /* states of threads that a jump has left for good (thread.c) */
 	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
 	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */
 	_Atomic uint32_t nr_threads;         /* of ours: the drain, and what waits for it */
@@ -273,6 +279,9 @@ struct ip_thread *ip_event_thread(void);
  */
 void ip_record(struct ip_thread *t, const struct tfmt_record *ev);
 
+/* Say in t's ring, which was another thread's (0 = nobody's), that its records are t's from now on. For ringclaim.c. */
+void ip_record_thread(struct ip_thread *t, uint32_t previous);
+
 /* Commit a definition before its id is used; false = not committed: no ring, full for too long, or too large. */
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len);
 
@@ -287,6 +296,17 @@ uint32_t ip_next_id(enum tfmt_def_type type);
 
 /* Wake the drain if it sleeps. */
 void ip_wake_drain(void);
+
+/* ---- ringclaim.c ---- */
+
+/*
+ * Give t a ring: one that nobody has, a new one, or one that an idle thread has. Waits at most IP_WAIT_NS, where all
+ * threads that have one are writing; false: there is none.
+ */
+bool ip_ring_claim(struct ip_thread *t);
+
+/* The thread ends: others may have its ring at once, whatever of it is not yet in the trace. */
+void ip_ring_leave(struct ip_thread *t);
 
 /* ---- driver_event.c ---- */
 

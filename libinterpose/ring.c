@@ -182,43 +182,76 @@ static IP_COLD void publish_dropped(struct ip_thread *t)
 	publish(t, &lost, (struct captured){ 0 });
 }
 
-/* Threads wait for rings, that is, for the drain: leave it the processor a little. */
-static IP_COLD void make_way(void)
+void ip_record_thread(struct ip_thread *t, uint32_t previous)
 {
-	uint64_t since = ip_now_ns();
+	struct tfmt_record *slot = &t->ring->record[t->head & (IP_RING_CAPACITY - 1)];
+	struct tfmt_record record = {
+		.time_ns = clock_now(&t->clock),
+		.address = t->id,
+		.size = previous,
+		.order = UINT64_MAX, /* it has none: no reader looks for it */
+		.kind = TFMT_RECORD_THREAD,
+		.device = TFMT_DEVICE_NONE,
+	};
 
-	ip_wake_drain();
-	ip_pause(PAUSE_MIN_NS);
-	ip_waited(since);
+	memcpy(slot, &record, offsetof(struct tfmt_record, valid));
+	__atomic_store_n(&slot->valid, tfmt_record_check(&record, t->head), __ATOMIC_RELEASE);
+	__atomic_store_n(&t->ring->head, ++t->head, __ATOMIC_RELEASE);
+}
+
+/* From here on nobody takes the ring away: ringclaim.c has the other half. False: it was taken, and there is no other. */
+static inline bool begin_writing(struct ip_thread *t)
+{
+	for (;;) {
+		__atomic_store_n(&t->is_writing, true, __ATOMIC_RELAXED);
+		atomic_signal_fence(memory_order_seq_cst);
+		if (__builtin_expect(!__atomic_load_n(&t->is_revoked, __ATOMIC_ACQUIRE), 1))
+			return true;
+		__atomic_store_n(&t->is_writing, false, __ATOMIC_RELEASE);
+		if (!ip_ring_claim(t))
+			return false;
+	}
+}
+
+static inline void end_writing(struct ip_thread *t)
+{
+	__atomic_store_n(&t->is_writing, false, __ATOMIC_RELEASE);
+}
+
+/* There is no room, or no ring. */
+static IP_COLD void drop(struct ip_thread *t)
+{
+	t->nr_dropped++;
+	ip_lost();
 }
 
 void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 {
-	struct open_node *node = NULL;
-	struct captured c;
-	uint64_t used = t->head - __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
+	struct open_node *node = t->is_elsewhere ? NULL : open_node_find(t, t->caller);
+	struct captured c = capture_stacks(t, ev, &node);
+	uint64_t used;
 
-	if (used >= IP_RING_HIGH && !wait_for_room(t)) {
-		t->nr_dropped++;
-		ip_lost();
-		return;
-	}
-	if (t->nr_dropped)
-		publish_dropped(t);
-	if (!t->is_elsewhere)
-		node = open_node_find(t, t->caller);
-	c = capture_stacks(t, ev, &node);
 	if (node && is_tensor(ev->kind))
 		c.flags |= TFMT_FLAG_BACKWARD;
 	/* A stack of Python's says that it is not. */
 	if ((c.python < TFMT_STACK_FIRST || node) && pyframes_finalizing())
 		c.flags |= TFMT_FLAG_TEARDOWN;
+	if (!begin_writing(t)) {
+		drop(t);
+		return;
+	}
+	used = t->head - __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
+	if (used >= IP_RING_HIGH && !wait_for_room(t)) {
+		end_writing(t);
+		drop(t);
+		return;
+	}
+	if (t->nr_dropped)
+		publish_dropped(t);
 	publish(t, ev, c);
+	end_writing(t);
 	if (used == IP_RING_CAPACITY / 2)
 		ip_wake_drain();
-	if (atomic_load_explicit(&ip_recorder->rings_wanted, memory_order_relaxed) &&
-	    !atomic_load_explicit(&ip_recorder->rings_exhausted, memory_order_relaxed))
-		make_way();
 	/* Behind the publication: see close_recording() in lifecycle.c. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (ip_state() == IP_CLOSED)

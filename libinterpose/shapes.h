@@ -10,7 +10,8 @@
 
 struct shape_cache;
 
-struct shape_cache *shape_cache_new(void); /* NULL without memory */
+size_t shape_cache_bytes(void); /* of a cache, zeroed */
+struct shape_cache *shape_cache_new(void); /* one in a mapping of its own; NULL without memory */
 void shape_cache_free(struct shape_cache *c);
 
 /*

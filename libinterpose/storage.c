@@ -14,6 +14,7 @@
 
 #include "env.h"
 #include "interpose.h"
+#include "ringmemory.h"
 
 #define FIRST_RINGS 4u
 #define RING_GROUP 16u /* mapped at once, beyond the first ones */
@@ -187,19 +188,22 @@ static bool lock_trace(int fd)
 	return !fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/* File systems on which a shared mapping is not dependable: network and user-space ones. */
+/*
+ * File systems that keep what fallocate() promises for every store into a shared mapping: they write in place. Others
+ * copy on write, and may find no room for the copy (btrfs, zfs, f2fs, bcachefs), or lie on another machine. What lies
+ * under an overlay (ext4 or xfs, mostly) cannot be asked: only who asks for the folder gets it there.
+ */
 static bool keeps_shared_mappings(const char *dir)
 {
-	static const unsigned long bad[] = { 0x6969 /* nfs */, 0x65735546 /* fuse */, 0xff534d42 /* cifs */,
-					     0xfe534d42 /* smb2 */, 0x01021997 /* 9p */, 0x0bd00bd0 /* lustre */ };
+	static const unsigned long sound[] = { 0xef53 /* ext2, 3, 4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */ };
 	struct statfs fs;
 
 	if (statfs(dir, &fs))
 		return false;
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		if (((unsigned long)fs.f_type & 0xffffffff) == bad[i])
-			return false;
-	return true;
+	for (unsigned i = 0; i < sizeof(sound) / sizeof(*sound); i++)
+		if (((unsigned long)fs.f_type & 0xffffffff) == sound[i])
+			return true;
+	return ip_env.rings == IP_RINGS_FOLDER && ((unsigned long)fs.f_type & 0xffffffff) == 0x794c7630 /* overlay */;
 }
 
 static size_t ring_file_bytes(unsigned nr_rings)
@@ -225,8 +229,10 @@ static int ring_file_create(const char *path)
 
 	if (fd < 0)
 		return -1;
-	if (allocate(fd, 0, ring_file_bytes(FIRST_RINGS)))
+	if (allocate(fd, 0, ring_file_bytes(FIRST_RINGS))) {
+		fchmod(fd, 0400); /* who may not write cannot cut it short by mistake */
 		return fd;
+	}
 	close(fd);
 	unlink(path);
 	return -1;
@@ -309,21 +315,99 @@ static bool take_ring_file(struct storage *s, const char *folder, const char *pr
 	return false;
 }
 
-/* Where the rings can be had; false without memory. */
-static bool take_rings(struct storage *s, const char *dir, const char *name)
+/* A file beside the trace, else in the node's temporary folder. */
+static bool take_folder(struct storage *s, const char *dir, const char *name)
 {
 	s->kind = TFMT_STORAGE_BESIDE;
 	if (take_ring_file(s, dir, "", name))
 		return true;
 	s->kind = TFMT_STORAGE_TEMPORARY;
-	if (take_ring_file(s, ip_env.temporary, "vramtrace-", name))
+	return take_ring_file(s, ip_env.temporary, "vramtrace-", name);
+}
+
+/* Are pages locked, and so taken, as soon as they are mapped (mlockall with MCL_FUTURE)? Shared memory's would be, too. */
+static bool locks_new_pages(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char present = 0;
+
+	if (p == MAP_FAILED)
+		return false;
+	if (mincore(p, page, &present))
+		present = 0;
+	munmap(p, page);
+	return present & 1;
+}
+
+/* All rings at once, of which those are used that threads ask for; only the first ones where each page is taken. */
+static bool take_shared(struct storage *s)
+{
+	unsigned nr = locks_new_pages() ? FIRST_RINGS : IP_RING_MAX;
+	void *base;
+
+	s->kind = TFMT_STORAGE_SHARED;
+	s->shared_id = ringmemory_share(ring_file_bytes(nr), &base);
+	if (s->shared_id < 0)
+		return false;
+	s->base = base;
+	s->nr_mapped = nr;
+	for (unsigned i = 0; i < nr; i++)
+		ip_recorder->ring[i] = (struct tfmt_ring *)(s->base + ring_file_bytes(i));
+	munlock(s->base, ring_file_bytes(nr));
+	madvise(s->base, ring_file_bytes(nr), MADV_DONTFORK);
+	madvise(s->base, ring_file_bytes(nr), MADV_DONTDUMP);
+	snprintf(s->ring_path, sizeof(s->ring_path), "shm:%d", s->shared_id);
+	return true;
+}
+
+/* Memory that `run` keeps, too; must_be_kept: or none. */
+static bool take_sealed(struct storage *s, bool must_be_kept)
+{
+	bool is_kept;
+
+	if (must_be_kept && !ip_env.keeper[0])
+		return false;
+	s->ring_fd = ringmemory_seal(ring_file_bytes(IP_RING_MAX));
+	if (s->ring_fd < 0)
+		return false;
+	if (allocate(s->ring_fd, 0, ring_file_bytes(FIRST_RINGS))) {
+		is_kept = ringmemory_hand_over(s->ring_fd);
+		s->kind = is_kept ? TFMT_STORAGE_SEALED : TFMT_STORAGE_ANONYMOUS;
+		if (is_kept)
+			snprintf(s->ring_path, sizeof(s->ring_path), "/proc/%d/task/%d/fd/%d", (int)getpid(),
+				 (int)syscall(SYS_gettid), s->ring_fd);
+		if ((is_kept || !must_be_kept) && map_rings(s))
+			return true;
+	}
+	close(s->ring_fd);
+	s->ring_fd = -1;
+	s->ring_path[0] = 0;
+	return false;
+}
+
+/*
+ * Where the rings can be had; false without memory. First what was asked for; then what nobody can cut short and what
+ * survives the most. A file can be cut short by anybody who may write it; it comes before memory that nobody keeps.
+ */
+static bool take_rings(struct storage *s, const char *dir, const char *name)
+{
+	if (ip_env.rings == IP_RINGS_MEMORY && take_sealed(s, false))
+		return true;
+	if (ip_env.rings == IP_RINGS_FOLDER && take_folder(s, dir, name))
+		return true;
+	if (take_shared(s) || take_sealed(s, true) || take_folder(s, dir, name) || take_sealed(s, false))
 		return true;
 	s->kind = TFMT_STORAGE_ANONYMOUS;
 	return map_rings(s);
 }
 
-static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t start_ns)
+static void status_init(struct tfmt_status *st, unsigned nr_rings, uint64_t start_ns, const char *dir, const char *name)
 {
+	int len = snprintf(st->trace_path, sizeof(st->trace_path), "%s/%s.vtr", dir, name);
+
+	if (len < 0 || len >= (int)sizeof(st->trace_path))
+		st->trace_path[0] = 0;
 	st->version = TFMT_RING_VERSION;
 	st->pid = (uint32_t)getpid();
 	st->image_start_ns = start_ns;
@@ -350,7 +434,7 @@ enum tfmt_why storage_open(struct storage *s, const char *output, const char *jo
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	s->trace_fd = s->next_fd = s->folder_fd = s->ring_fd = s->ring_folder_fd = -1;
+	s->trace_fd = s->next_fd = s->folder_fd = s->ring_fd = s->ring_folder_fd = s->shared_id = -1;
 	s->folder_fd = folder_open(dir, sizeof(dir), output, job);
 	if (s->folder_fd < 0 && errno == NOT_OURS) {
 		errno = 0;
@@ -373,7 +457,7 @@ enum tfmt_why storage_open(struct storage *s, const char *output, const char *jo
 		errno = ENOMEM;
 		return TFMT_WHY_MEMORY;
 	}
-	status_init((struct tfmt_status *)s->base, s->nr_mapped, start_ns);
+	status_init((struct tfmt_status *)s->base, s->nr_mapped < FIRST_RINGS ? s->nr_mapped : FIRST_RINGS, start_ns, dir, name);
 	return TFMT_WHY_NONE;
 }
 
@@ -391,7 +475,7 @@ bool storage_add_rings(struct storage *s, unsigned nr)
 
 bool storage_populate(struct storage *s)
 {
-	size_t end = ring_file_bytes(((struct tfmt_status *)s->base)->nr_rings), head = ring_file_bytes(0);
+	size_t end = ring_file_bytes(s->nr_mapped < FIRST_RINGS ? s->nr_mapped : FIRST_RINGS), head = ring_file_bytes(0);
 	size_t at = s->populated_bytes, ring = at < head ? 0 : (at - head) / IP_RING_STRIDE;
 	size_t from = at < head ? 0 : ring_file_bytes((unsigned)ring);
 	size_t left = (at < head ? head : from + IP_RING_STRIDE) - at;
@@ -518,8 +602,11 @@ void storage_discard(struct storage *s)
 
 void storage_drop_ring_file(struct storage *s)
 {
-	if (s->ring_path[0])
+	if (s->ring_folder_fd >= 0 && s->ring_path[0])
 		unlinkat(s->ring_folder_fd, strrchr(s->ring_path, '/') + 1, 0);
+	if (s->shared_id >= 0)
+		ringmemory_unshare(s->shared_id);
+	s->shared_id = -1;
 	s->ring_path[0] = 0;
 }
 

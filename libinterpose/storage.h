@@ -17,11 +17,12 @@ struct storage {
 	int trace_fd;               /* locked while this process records */
 	int next_fd;                /* what takes its place, see storage_open_next(); -1: nothing */
 	bool is_locked;             /* the file system has locks */
-	int ring_fd;                /* -1: anonymous */
+	int ring_fd;                /* -1: shared or anonymous memory */
+	int shared_id;              /* of the shared memory that holds the rings; -1: none */
 	int ring_folder_fd;         /* its folder: the program may change its root */
 	int folder_fd;              /* the recording's: the program may change directory or root, others move this */
 	char trace_name[NAME_MAX + 1]; /* in it; ends in .vtr.new until it is published */
-	char ring_path[PATH_MAX];   /* "" if anonymous */
+	char ring_path[PATH_MAX];   /* as the trace's header has it, for files of any kind; "" if anonymous */
 	uint8_t *base;              /* the status page and the definition ring */
 	unsigned nr_mapped;         /* rings, each at ip_recorder->ring[]; the ring file may have fewer yet */
 	enum tfmt_storage kind;
@@ -42,7 +43,7 @@ int storage_folder(const char *output, const char *job);
 /* So many more rings at the end of the ring file; false, and none, at the limit or without space for all. */
 bool storage_add_rings(struct storage *s, unsigned nr);
 
-/* Give some more of the rings their pages, so that hooks need not. False when all have theirs. */
+/* Give some more of the first rings their pages, so that hooks need not. False when they have theirs. */
 bool storage_populate(struct storage *s);
 
 /*
@@ -69,7 +70,7 @@ bool storage_publish_next(struct storage *s);
 void storage_take_next(struct storage *s);
 void storage_drop_next(struct storage *s);
 
-/* The trace is whole without its ring file: remove that. The mapping stays for late hooks. */
+/* The trace is whole without its rings: remove their file or shared memory. The mapping stays for late hooks. */
 void storage_drop_ring_file(struct storage *s);
 
 void storage_close(struct storage *s);

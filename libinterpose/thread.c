@@ -14,18 +14,27 @@
 #include "opencall.h"
 #include "shapes.h"
 
-#define PAUSE_NS 100000u /* between looks for a ring */
 #define NESTED_MAX 8     /* states of one thread: each but the last inside a hook, or left by a jump out of one */
 #define FORGOTTEN_MAX 128u /* such states in a process */
 
 __thread struct ip_tls ip_tls;
 static pthread_key_t at_thread_end;
 
+/* A thread's parts lie in one mapping: with a thousand threads the kernel's lock on them is what takes time. */
+static size_t round_to_line(size_t bytes)
+{
+	return (bytes + IP_CACHE_LINE - 1) / IP_CACHE_LINE * IP_CACHE_LINE;
+}
+
+static size_t thread_bytes(void)
+{
+	return round_to_line(sizeof(struct ip_thread)) + round_to_line(callstack_thread_bytes()) + shape_cache_bytes();
+}
+
 static void thread_free(struct ip_thread *t)
 {
-	callstack_thread_free(t->stacks);
-	shape_cache_free(t->shapes);
-	ip_unmap(t, sizeof(*t));
+	callstack_thread_end(t->stacks);
+	ip_unmap(t, thread_bytes());
 }
 
 /*
@@ -45,8 +54,7 @@ static void thread_end(void *arg)
 		nested = t->nested;
 		if (t->busy && !t->left)
 			ip_lost();
-		if (t->ring)
-			__atomic_store_n(&t->ring->owner, TFMT_RING_LEFT, __ATOMIC_RELEASE);
+		ip_ring_leave(t);
 		thread_free(t);
 	}
 }
@@ -77,61 +85,7 @@ static void define_thread(uint32_t id)
 
 void ip_thread_define(struct ip_thread *t)
 {
-	define_thread(t->ring->thread);
-}
-
-/* A ring nobody uses, or NULL. */
-static struct tfmt_ring *ring_find(void)
-{
-	uint32_t nr = __atomic_load_n(&ip_recorder->status->nr_rings, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < nr; i++) {
-		struct tfmt_ring *r = ip_recorder->ring[i];
-		uint32_t owner = TFMT_RING_FREE;
-
-		if (__atomic_compare_exchange_n(&r->owner, &owner, TFMT_RING_TAKEN, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED))
-			return r;
-	}
-	return NULL;
-}
-
-/* A wait for a ring was in vain. When that goes on, no thread waits for long until the drain has had a look. */
-static void ring_missed(void)
-{
-	uint64_t now = ip_now_ns(), since = 0;
-
-	ip_tls.ring_missed = true;
-	if (!atomic_compare_exchange_strong(&ip_recorder->rings_missing_since, &since, now) &&
-	    now - since > IP_STUCK_NS)
-		atomic_store(&ip_recorder->rings_exhausted, true);
-}
-
-/*
- * The drain keeps spare rings; when many threads begin at once they wait for it to make more, the first time longer:
- * as the process's first event waits for the files. While others wait in vain it is once, and as long as for room in
- * a ring: of a crowd of short threads all would else be missing that begin before a stuck drain goes on.
- */
-static struct tfmt_ring *ring_claim(void)
-{
-	bool exhausted = atomic_load(&ip_recorder->rings_exhausted), missed = ip_tls.ring_missed;
-	uint64_t since;
-	struct tfmt_ring *r = ring_find();
-
-	if (r || (exhausted && missed))
-		return r;
-	since = ip_now_ns();
-	atomic_fetch_add(&ip_recorder->rings_wanted, 1);
-	do {
-		ip_wake_drain();
-		ip_pause(PAUSE_NS);
-		r = ring_find();
-		exhausted = atomic_load(&ip_recorder->rings_exhausted);
-	} while (!r && ip_now_ns() - since < (exhausted || missed ? IP_WAIT_NS : IP_STUCK_NS));
-	if (!r)
-		ring_missed();
-	ip_waited(since);
-	return r;
+	define_thread(t->id);
 }
 
 /*
@@ -140,8 +94,7 @@ static struct tfmt_ring *ring_claim(void)
  */
 static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void *frame)
 {
-	struct ip_thread *t = ip_map(sizeof(*t));
-	uint32_t id;
+	struct ip_thread *t = ip_map(thread_bytes());
 
 	if (!t)
 		return NULL;
@@ -152,20 +105,17 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	ip_tls.generation = ip_recorder->generation;
 	*where = t;
 	atomic_signal_fence(memory_order_seq_cst);
-	t->stacks = callstack_thread_new();
-	t->shapes = shape_cache_new();
-	t->ring = t->stacks && t->shapes ? ring_claim() : NULL;
-	if (!t->ring) {
+	t->stacks = (void *)((uint8_t *)t + round_to_line(sizeof(*t)));
+	t->shapes = (void *)((uint8_t *)t->stacks + round_to_line(callstack_thread_bytes()));
+	callstack_thread_begin(t->stacks);
+	t->id = ip_next_id(TFMT_DEF_THREAD);
+	if (!ip_ring_claim(t)) {
 		*where = t->nested;
 		atomic_signal_fence(memory_order_seq_cst);
 		thread_free(t);
 		return NULL;
 	}
-	id = ip_next_id(TFMT_DEF_THREAD);
-	define_thread(id);
-	t->ring->thread = id;
-	t->ring->thread_check = tfmt_thread_check(id);
-	t->head = t->ring->head;
+	define_thread(t->id);
 	ip_thread_remember();
 	nvtx_replay(t);
 	t->busy = false;
@@ -187,14 +137,12 @@ static bool on_signal_stack(void)
  */
 static bool is_left(struct ip_thread *t, const void *frame)
 {
-	static _Atomic unsigned nr_forgotten;
-
 	if (!t->left && t->frame <= frame && !on_signal_stack()) {
 		t->left = true;
 		ip_lost();
 	}
-	return t->left && atomic_load(&nr_forgotten) < FORGOTTEN_MAX &&
-	       atomic_fetch_add(&nr_forgotten, 1) < FORGOTTEN_MAX;
+	return t->left && atomic_load(&ip_recorder->nr_forgotten) < FORGOTTEN_MAX &&
+	       atomic_fetch_add(&ip_recorder->nr_forgotten, 1) < FORGOTTEN_MAX;
 }
 
 static struct ip_thread *state_not_busy(const void *frame)

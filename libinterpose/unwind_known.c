@@ -108,7 +108,9 @@ static void note_step(struct notes *n, struct unwind_rule rule, struct unwind_re
 
 static void forget_all(struct unwind_known *k, uint32_t epoch)
 {
-	memset(k->stack, 0, sizeof(k->stack));
+	/* Pages of a new thread are zero, and cost time only when they are touched. */
+	if (k->epoch)
+		memset(k->stack, 0, sizeof(k->stack));
 	k->nr_words = 0;
 	k->epoch = epoch;
 }

@@ -73,8 +73,11 @@ static inline bool in_stack(struct unwind_thread *u, uint64_t sp, uint64_t addre
 
 static void forget(struct unwind_thread *u)
 {
-	memset(u->index, 0, sizeof(u->index));
-	memset(u->address, 0, u->nr_addresses * sizeof(*u->address));
+	/* Pages of a new thread are zero, and cost time only when they are touched. */
+	if (u->nr_addresses) {
+		memset(u->index, 0, sizeof(u->index));
+		memset(u->address, 0, u->nr_addresses * sizeof(*u->address));
+	}
 	u->nr_addresses = 1;
 	u->nr_objects = 0;
 	u->top = 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,54 +18,128 @@
 
 /* ---- the ring file --------------------------------------------------------------------------- */
 
-char *tfmt_reader_ring_path(const struct tfmt_reader *r)
+static char *ring_path(const struct tfmt_header *h, const char *trace)
 {
-	size_t len = strlen(r->path);
+	size_t len = strlen(trace);
 	char *path;
 
-	if (r->header.storage == TFMT_STORAGE_TEMPORARY)
-		return strdup(r->header.ring_path);
-	if (len >= 4 && !strcmp(r->path + len - 4, ".vtr"))
+	if (h->storage == TFMT_STORAGE_TEMPORARY || h->storage == TFMT_STORAGE_SEALED)
+		return strdup(h->ring_path);
+	if (len >= 4 && !strcmp(trace + len - 4, ".vtr"))
 		len -= 4;
 	path = malloc(len + sizeof(".ring"));
 	if (path) {
-		memcpy(path, r->path, len);
+		memcpy(path, trace, len);
 		memcpy(path + len, ".ring", sizeof(".ring"));
 	}
 	return path;
 }
 
-static int map_file(const char *path, struct tfmt_ring_view *view)
+/* The id in a header's ring_path; -1 if there is none. */
+static int shared_id(const struct tfmt_header *h)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int id;
+	char rest;
+
+	return h->storage == TFMT_STORAGE_SHARED && sscanf(h->ring_path, "shm:%d%c", &id, &rest) == 1 ? id : -1;
+}
+
+bool tfmt_ring_exists(const struct tfmt_header *h, const char *path)
+{
+	struct shmid_ds ds;
+	char *file;
+	bool exists;
+
+	if (h->storage == TFMT_STORAGE_SHARED)
+		return shared_id(h) >= 0 && !shmctl(shared_id(h), IPC_STAT, &ds);
+	file = h->storage == TFMT_STORAGE_ANONYMOUS ? NULL : ring_path(h, path);
+	exists = file && !access(file, F_OK);
+	free(file);
+	return exists;
+}
+
+int tfmt_reader_remove_ring(const struct tfmt_reader *r)
+{
+	char *path;
+
+	if (r->header.storage == TFMT_STORAGE_SHARED)
+		return shmctl(shared_id(&r->header), IPC_RMID, NULL);
+	if (r->header.storage != TFMT_STORAGE_BESIDE && r->header.storage != TFMT_STORAGE_TEMPORARY)
+		return 0;
+	path = ring_path(&r->header, r->path);
+	if (!path)
+		return TFMT_E_NOMEM;
+	unlink(path);
+	free(path);
+	return 0;
+}
+
+static int map_descriptor(int fd, struct tfmt_ring_view *view)
+{
 	struct stat st;
 	void *base;
 
-	if (fd < 0)
-		return TFMT_E_IO;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct tfmt_status)) {
-		close(fd);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct tfmt_status))
 		return TFMT_E_DAMAGED;
-	}
 	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
 	if (base == MAP_FAILED)
 		return TFMT_E_DAMAGED;
 	*view = (struct tfmt_ring_view){ .base = base, .bytes = (size_t)st.st_size };
 	return 0;
 }
 
-int tfmt_reader_map_ring(const struct tfmt_reader *r, struct tfmt_ring_view *view, const char **what)
+static int map_file(const char *path, struct tfmt_ring_view *view)
 {
-	char *path = tfmt_reader_ring_path(r);
-	const struct tfmt_status *s;
-	struct tfmt_geometry g;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err;
+
+	if (fd < 0)
+		return TFMT_E_IO;
+	err = map_descriptor(fd, view);
+	close(fd);
+	return err;
+}
+
+/* munmap() takes it away again, as it does a file. */
+static int map_shared(int id, struct tfmt_ring_view *view)
+{
+	struct shmid_ds ds;
+	void *base;
+
+	if (id < 0 || shmctl(id, IPC_STAT, &ds))
+		return TFMT_E_IO;
+	if (ds.shm_segsz < sizeof(struct tfmt_status))
+		return TFMT_E_DAMAGED;
+	base = shmat(id, NULL, SHM_RDONLY);
+	if (base == (void *)-1)
+		return TFMT_E_IO;
+	*view = (struct tfmt_ring_view){ .base = base, .bytes = ds.shm_segsz };
+	return 0;
+}
+
+/* Wherever the header says that the rings are. */
+static int map_rings(const struct tfmt_reader *r, struct tfmt_ring_view *view)
+{
+	char *path;
 	int err;
 
+	if (r->kept_ring >= 0)
+		return map_descriptor(r->kept_ring, view);
+	if (r->header.storage == TFMT_STORAGE_SHARED)
+		return map_shared(shared_id(&r->header), view);
+	path = ring_path(&r->header, r->path);
 	if (!path)
 		return TFMT_E_NOMEM;
 	err = map_file(path, view);
 	free(path);
+	return err;
+}
+
+int tfmt_reader_map_ring(const struct tfmt_reader *r, struct tfmt_ring_view *view, const char **what)
+{
+	const struct tfmt_status *s;
+	struct tfmt_geometry g;
+	int err = map_rings(r, view);
+
 	*what = "cannot be read";
 	if (err)
 		return err;

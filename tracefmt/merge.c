@@ -230,16 +230,45 @@ static void skip_torn(struct tfmt_merge *m, uint16_t i)
 	h->overwritten++;
 }
 
+/*
+ * Whose the records at a ring's position are: the next record that passes the ring on says so; without one they are
+ * its latest thread's.
+ */
+static uint32_t thread_at(struct tfmt_merge *m, uint16_t i)
+{
+	const struct tfmt_merge_head *h = &m->head[i];
+	uint32_t latest = m->is_dead ? 0 : ring_thread(m, i); /* before the end: a ring is passed on by a record first */
+	uint64_t end = m->is_dead ? h->end : __atomic_load_n(&h->ring->head, __ATOMIC_ACQUIRE), p = m->position[i];
+	struct tfmt_record rec;
+
+	if (end > p && end - p > m->geometry.ring_capacity)
+		p = end - m->geometry.ring_capacity;
+	if (m->is_dead && p >= end) /* nobody asks */
+		return 0;
+	for (; p < end; p++) {
+		if (merge_read(m, h->ring, p, &rec) && rec.kind == TFMT_RECORD_THREAD)
+			return (uint32_t)rec.size;
+	}
+	return m->is_dead ? ring_thread(m, i) : latest;
+}
+
 /* Queue a ring by its next record of a known kind; it has none, or no more in this batch, and is left out. */
 static void merge_queue_ring(struct tfmt_merge *m, uint16_t i)
 {
 	struct tfmt_merge_head *h = &m->head[i];
+	bool is_torn = false;
 
 	for (; h->ring && m->position[i] < h->end; m->position[i]++) {
 		if (!merge_read(m, h->ring, m->position[i], &h->record)) {
 			skip_torn(m, i);
+			is_torn = true;
 			continue;
 		}
+		if (h->record.kind == TFMT_RECORD_THREAD)
+			h->thread = (uint32_t)h->record.address;
+		else if (is_torn) /* what is missing may have passed the ring on */
+			h->thread = thread_at(m, i);
+		is_torn = false;
 		if (h->record.kind == TFMT_NONE || h->record.kind >= TFMT_NR_KINDS)
 			continue;
 		h->rank = record_rank(h->record.kind);
@@ -259,6 +288,7 @@ static bool merge_adopt(struct tfmt_merge *m, uint32_t i)
 	if (i >= m->nr_given)
 		m->position[i] = m->from_given ? 0 : __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 	m->head[i].end = ring_end(m, (uint16_t)i);
+	m->head[i].thread = thread_at(m, (uint16_t)i);
 	m->nr_seen = i + 1;
 	if (m->nr_positions < m->nr_seen)
 		m->nr_positions = m->nr_seen;
@@ -295,6 +325,7 @@ static void merge_refresh(struct tfmt_merge *m)
 			m->nr_overwritten += !h->overwritten;
 			h->overwritten += h->end - m->position[i] - m->geometry.ring_capacity;
 			m->position[i] = h->end - m->geometry.ring_capacity;
+			h->thread = thread_at(m, (uint16_t)i);
 		}
 		merge_queue_ring(m, (uint16_t)i);
 	}
@@ -393,7 +424,7 @@ static void merge_tell_overwritten(struct tfmt_merge *m, uint16_t i, uint64_t ti
 		.time_ns = time_ns,
 		.order = m->order[TFMT_DOMAIN_DRIVER],
 		.size = m->head[i].overwritten,
-		.thread = ring_thread(m, i),
+		.thread = m->head[i].thread,
 		.device = TFMT_DEVICE_NONE,
 		.alloc_ordinal = TFMT_NO_ORDINAL,
 	};
@@ -461,7 +492,7 @@ static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, str
 	const struct tfmt_ring *ring = m->head[i].ring;
 	struct merge_limit limit = merge_limit(m, domain);
 	uint64_t mask = m->geometry.ring_capacity - 1, position = m->position[i], order = m->order[domain];
-	uint32_t thread = ring_thread(m, i), nr = 0;
+	uint32_t thread = m->head[i].thread, nr = 0;
 
 	for (; nr < max && position < m->head[i].end; nr++, position++) {
 		const struct tfmt_record *slot = &ring->record[position & mask];
@@ -495,7 +526,7 @@ static uint32_t merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *
 		merge_tell_overwritten(m, i, rec->time_ns, ev);
 		return 1;
 	}
-	merge_fill(ev, rec, ring_thread(m, i));
+	merge_fill(ev, rec, m->head[i].thread);
 	if (m->order[domain] <= rec->order)
 		m->order[domain] = rec->order + 1;
 	m->queue[domain].first = queue_rest(m, i);

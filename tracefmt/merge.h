@@ -43,6 +43,7 @@ struct tfmt_merge_head {
 	uint64_t end;                 /* first position that was not there when the batch began */
 	uint64_t overwritten;         /* records that were gone when the merge came, or torn: nobody has been told of */
 	struct tfmt_record record;
+	uint32_t thread;              /* whose records lie at the ring's position */
 	uint16_t child, sibling;
 	uint8_t rank; /* at the same time, the lower goes first */
 };

@@ -68,7 +68,7 @@ int tfmt_reader_open(struct tfmt_reader **out, const char *path, uint64_t *offse
 		*offset = 0;
 	if (!r)
 		return TFMT_E_NOMEM;
-	r->fd = -1;
+	r->fd = r->kept_ring = -1;
 	err = reader_init(r, path);
 	if (!err)
 		err = tfmt_header_get(&r->header, r->window, r->window_bytes, &header_bytes, &where);

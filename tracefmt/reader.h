@@ -66,6 +66,7 @@ struct tfmt_reader {
 	bool has_end_frame;
 	bool is_running;
 	bool stops_at_ring;         /* leave the ring file alone: tfmt_seal() does that part */
+	int kept_ring;              /* a descriptor of the rings; -1: they are where the header says */
 	bool file_failed;           /* the file could not be read on */
 	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
 	struct tfmt_status status;
@@ -104,8 +105,8 @@ int tfmt_reader_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core
  */
 int tfmt_reader_join(struct tfmt_reader *r);
 
-/* The ring file's path for this trace, malloc'd; NULL without memory. */
-char *tfmt_reader_ring_path(const struct tfmt_reader *r);
+/* Remove the trace's rings, wherever they are. Returns 0, -1 or TFMT_E_NOMEM. */
+int tfmt_reader_remove_ring(const struct tfmt_reader *r);
 
 /*
  * Map the trace's ring file for reading. Returns 0, TFMT_E_IO if there is none, or TFMT_E_DAMAGED if it is

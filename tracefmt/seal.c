@@ -127,23 +127,16 @@ static int seal_append(struct tfmt_reader *r, int fd, const struct tfmt_ring_vie
 	return err;
 }
 
-/* The trace is complete and on disk: its ring file goes, if it is this trace's. */
+/* The trace is complete and on disk: its rings go, if they are this trace's. */
 static int seal_finish(const struct tfmt_reader *r, int fd)
 {
 	struct tfmt_ring_view view;
 	const char *what;
-	char *path;
 
 	if (tfmt_reader_map_ring(r, &view, &what))
 		return 0;
 	munmap(view.base, view.bytes);
-	path = tfmt_reader_ring_path(r);
-	if (!path)
-		return TFMT_E_NOMEM;
-	if (!fdatasync(fd))
-		unlink(path);
-	free(path);
-	return 0;
+	return fdatasync(fd) || tfmt_reader_remove_ring(r) != TFMT_E_NOMEM ? 0 : TFMT_E_NOMEM;
 }
 
 static int seal_trace(struct tfmt_reader *r, int fd, enum tfmt_end end, int exit_status)
@@ -179,16 +172,22 @@ static void seal_unlink_next(const char *path)
 
 int tfmt_seal(const char *path, enum tfmt_end end, int status)
 {
+	return tfmt_seal_kept(path, end, status, -1);
+}
+
+int tfmt_seal_kept(const char *path, enum tfmt_end end, int status, int ring_fd)
+{
 	struct tfmt_reader *r;
 	int err, reason, fd = seal_lock(path);
 
 	if (fd < 0)
 		return TFMT_E_IO;
 	err = tfmt_reader_open(&r, path, NULL);
-	if (!err)
+	if (!err) {
+		r->kept_ring = ring_fd;
 		seal_unlink_next(path);
-	if (!err)
 		err = seal_trace(r, fd, end, status);
+	}
 	reason = errno;
 	tfmt_reader_close(r);
 	close(fd);

@@ -116,6 +116,12 @@ enum tfmt_kind {
 	TFMT_NR_KINDS
 };
 
+/*
+ * A record of a ring that is no event: what follows in the ring is of thread `address`, what came before of thread
+ * `size`. A reader takes neither place nor order from it.
+ */
+#define TFMT_RECORD_THREAD 0xff
+
 /* What TFMT_OBJECT_* speak of: flags & TFMT_SPACE_MASK. */
 enum tfmt_object {
 	TFMT_OBJECT_CONTEXT = 0,
@@ -348,6 +354,8 @@ enum tfmt_storage {
 	TFMT_STORAGE_BESIDE = 0,    /* the ring file lies beside the trace: survives SIGKILL */
 	TFMT_STORAGE_TEMPORARY = 1, /* in the node's temporary folder (header.ring_path) */
 	TFMT_STORAGE_ANONYMOUS = 2, /* plain memory: what was not drained at a crash is gone */
+	TFMT_STORAGE_SHARED = 3,    /* System V shared memory, header.ring_path = "shm:ID": survives SIGKILL */
+	TFMT_STORAGE_SEALED = 4,    /* memory that `run` holds, too: survives SIGKILL if `run` does; ring_path in /proc */
 };
 
 /* What a reader must understand, a bit each, or it would sum up wrongly (FORMAT.md, section 9). None is taken yet. */
@@ -367,7 +375,7 @@ struct tfmt_header {
 	uint8_t must;       /* bits of what a reader must understand */
 	char host[256];      /* NUL-terminated */
 	char job[256];       /* the launcher's job id, or the one `run` made; "" = none */
-	char ring_path[512]; /* absolute if TEMPORARY, else "" */
+	char ring_path[512]; /* by enum tfmt_storage: absolute if TEMPORARY or SEALED, "shm:ID" if SHARED, else "" */
 	char recorder[64];   /* version of the recorder, "" = not known */
 	char commit[64];     /* ... and of its source, as git knows it; "" = not known */
 };
@@ -467,7 +475,8 @@ static inline uint32_t tfmt_record_check(const struct tfmt_record *r, uint64_t p
  * A single-producer ring of records. Positions count records since the file was made; they are 64 bits
  * and never reset; record i of position p is slot p & (capacity - 1). The producer writes the record,
  * then its `valid`, then head = position + 1 (release). The drain advances tail only after a frame that
- * covers the records has been written in full. A ring passes to another thread only when head == tail.
+ * covers the records has been written in full. A ring may pass to another thread at any position: that one's first
+ * record is a TFMT_RECORD_THREAD.
  */
 struct tfmt_ring {
 	uint64_t head;           /* producer */
@@ -475,7 +484,7 @@ struct tfmt_ring {
 	uint8_t pad0[52];
 	uint64_t tail;           /* drain */
 	uint8_t pad1[56];
-	uint32_t thread;         /* TFMT_DEF_THREAD id of the producer */
+	uint32_t thread;         /* TFMT_DEF_THREAD id of the latest producer */
 	uint32_t owner;          /* enum tfmt_ring_owner */
 	uint32_t thread_check;   /* tfmt_thread_check(thread) */
 	uint8_t pad2[4096 - 140];
@@ -492,7 +501,7 @@ static inline uint32_t tfmt_thread_check(uint32_t thread)
 enum tfmt_ring_owner {
 	TFMT_RING_FREE = 0,
 	TFMT_RING_TAKEN = 1,
-	TFMT_RING_LEFT = 2, /* its thread has ended */
+	TFMT_RING_LEFT = 2, /* of older recorders: its thread has ended */
 };
 
 enum tfmt_end {
@@ -532,7 +541,10 @@ struct tfmt_status {
 	uint64_t waits;               /* how often a hook waited for the drain */
 	uint64_t longest_wait_ns;
 	uint64_t check;               /* tfmt_status_check(): of what does not change */
-	uint8_t pad[4096 - 152];
+	uint8_t pad[4096 - 152 - 8 - 1024];
+	uint32_t is_complete;         /* 1: the trace holds all of it, and needs the rings no more */
+	uint32_t zero;
+	char trace_path[1024];        /* of this process, for whoever finds the rings first; "" = not known */
 };
 
 /* XXH64 of what is set once in a status page: version to ring_capacity. */
@@ -709,6 +721,19 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
  * is appended, and it stays), or what tfmt_reader_open() returns.
  */
 int tfmt_seal(const char *path, enum tfmt_end end, int status);
+
+/* The same from rings that nobody can open any more: ring_fd is a descriptor of them, and stays the caller's. */
+int tfmt_seal_kept(const char *path, enum tfmt_end end, int status, int ring_fd);
+
+/* Whether the rings of the trace at this path, with this header, can still be found. */
+bool tfmt_ring_exists(const struct tfmt_header *h, const char *path);
+
+/*
+ * Rings in System V shared memory have a key that begins so. Nobody finds them by it: it marks them for who looks for
+ * those of dead processes.
+ */
+#define TFMT_SHARED_KEY 0x76740000
+#define TFMT_SHARED_KEY_MASK 0xffff0000u
 
 int tfmt_writer_errno(const struct tfmt_writer *w);
 uint64_t tfmt_writer_bytes(const struct tfmt_writer *w); /* written so far */

@@ -44,6 +44,8 @@ static const struct {
 	[TFMT_STORAGE_BESIDE] = { "beside", "ring file beside the trace: survives kill -9" },
 	[TFMT_STORAGE_TEMPORARY] = { "temporary", "ring file in the node's own folder: survives kill -9" },
 	[TFMT_STORAGE_ANONYMOUS] = { "anonymous", "plain memory: kill -9 loses what was not yet written" },
+	[TFMT_STORAGE_SHARED] = { "shared", "shared memory of the machine: survives kill -9, not a power cut" },
+	[TFMT_STORAGE_SEALED] = { "sealed", "memory that 'run' holds, too: survives kill -9 while 'run' lives" },
 };
 
 static const char *const stop_names[] = {
@@ -285,7 +287,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 {
 	const struct tfmt_header *h = v->header;
 	const char *program = tfmt_reader_info_value(v->reader, "program");
-	size_t storage = h->storage < TFMT_STORAGE_ANONYMOUS ? h->storage : TFMT_STORAGE_ANONYMOUS;
+	size_t storage = h->storage <= TFMT_STORAGE_SEALED ? h->storage : TFMT_STORAGE_ANONYMOUS;
 
 	emit_string(e, "trace", "trace", v->path);
 	emit_string(e, "program", "program", program);

@@ -14,7 +14,9 @@
 #include "analyzer/gpufile.h"
 #include "analyzer/hostlimits.h"
 #include "analyzer/hostmemory.h"
+#include "analyzer/keeper.h"
 #include "analyzer/launch.h"
+#include "analyzer/leftover.h"
 #include "analyzer/limits.h"
 #include "analyzer/modelfile.h"
 #include "analyzer/obstacle.h"
@@ -32,6 +34,7 @@
 static const char *const stacks_names[] = { "python", "full", "none", NULL };
 static const char *const values_names[] = { "auto", "off", NULL };
 static const char *const unwinder_names[] = { "auto", "rules", "libgcc", "libunwind", NULL };
+static const char *const rings_names[] = { "auto", "shm", "memory", "folder", NULL };
 static const char *const cupti_names[] = { "on", "auto", "off", NULL };
 
 struct run_opts {
@@ -40,6 +43,7 @@ struct run_opts {
 	int values; /* index into values_names, the same */
 	int cupti;  /* index into cupti_names, the same */
 	int unwinder; /* index into unwinder_names, the same */
+	int rings;  /* index into rings_names, the same */
 	const char *keep, *keep_steps, *max_size;
 	const char *ranks;
 	int64_t gpus_per_node; /* 0 = as usual */
@@ -58,6 +62,7 @@ static const struct opt run_optv[] = {
 	OPT_STRING(0, "only", struct run_opts, only, "LIST", "record only these programs: python*,!torchrun"),
 	OPT_ENUM(0, "unwinder", struct run_opts, unwinder, unwinder_names, "who walks native stacks"),
 	OPT_CHOICE(0, "cupti", struct run_opts, cupti, cupti_names, "let CUPTI check what was recorded"),
+	OPT_ENUM(0, "rings", struct run_opts, rings, rings_names, "where events lie until they are written"),
 	OPT_FLAG(0, "tracker", struct run_opts, tracker, "have PyTorch's allocator tell more of itself"),
 	OPT_FLAG(0, "record-argv", struct run_opts, record_argv, "keep all arguments of the programs, too"),
 	OPT_STRING(0, "keep", struct run_opts, keep, "SIZE", "drop the oldest part: at most SIZE for each process"),
@@ -282,6 +287,8 @@ static int prepare(struct run *r)
 	r->plan.tracker = r->opts.tracker;
 	r->plan.argv = r->opts.record_argv;
 	r->plan.unwinder = r->opts.unwinder >= 0 ? unwinder_names[r->opts.unwinder] : NULL;
+	r->plan.rings = r->opts.rings >= 0 ? rings_names[r->opts.rings] : NULL;
+	r->plan.keeper = r->plan.is_recording && !r->opts.exec ? keeper_open() : NULL;
 	r->plan.cupti = r->opts.cupti >= 0 ? cupti_names[r->opts.cupti] : NULL;
 	if (!status)
 		status = take_keep(r);
@@ -388,6 +395,12 @@ static int run_replacing(struct run *r)
 	return status;
 }
 
+static void follow(void *before)
+{
+	hostmemory_follow(before);
+	keeper_tick();
+}
+
 static int run_supervised(struct run *r)
 {
 	struct launch_end end = { 0 };
@@ -397,7 +410,7 @@ static int run_supervised(struct run *r)
 	if (r->plan.is_recording)
 		witnesses_open();
 	hostmemory_read(&before, "");
-	launch_on_tick(hostmemory_follow, &before);
+	launch_on_tick(follow, &before);
 	status = launch(r, &end);
 	modelfile_remove(&r->model);
 	if (status)
@@ -428,7 +441,7 @@ static int run_repeated(struct run *r)
 		name_run(r, number);
 		end = (struct launch_end){ 0 };
 		hostmemory_read(&before, "");
-		launch_on_tick(hostmemory_follow, &before);
+		launch_on_tick(follow, &before);
 		status = launch(r, &end);
 		if (status) {
 			modelfile_remove(&r->model);
@@ -451,7 +464,7 @@ static int run_repeated(struct run *r)
 
 int cmd_run(int argc, const char **argv)
 {
-	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .unwinder = -1, .repeat = 1,
+	static struct run r = { .opts = { .stacks = -1, .values = -1, .cupti = -1, .unwinder = -1, .rings = -1, .repeat = 1,
 					  .check_exit_code = 3 },
 				.ranks = RANKS_INIT };
 	enum opt_result parsed = opt_parse(&run_help, &argc, argv, &r.opts);
@@ -464,6 +477,7 @@ int cmd_run(int argc, const char **argv)
 		return RUN_TROUBLE;
 	}
 	r.program = argv + 1;
+	leftover_sweep();
 	status = prepare(&r);
 	if (status) {
 		modelfile_remove(&r.model);

@@ -77,7 +77,7 @@ static void list_problems(struct emit *e, struct traceview *v, enum verdict *ver
 
 	if (traceview_lacks_end(v)) {
 		problem(e, verdict, "its end is missing");
-		if (v->header->storage != TFMT_STORAGE_ANONYMOUS)
+		if (v->header->storage != TFMT_STORAGE_ANONYMOUS && v->header->storage != TFMT_STORAGE_SEALED)
 			make_worse(verdict, CUT_OFF);
 	}
 	if (s->stop) {

@@ -119,7 +119,8 @@ def private(vramtrace, folder):
 def killed(vramtrace, folder):
     """A recording whose process was killed, so that its last part is still in its ring file."""
     path = folder / "killed.vtr"
-    env = vramtrace.preload_environment(vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", VRAMTRACE_OUTPUT=path)
+    env = vramtrace.preload_environment(vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", VRAMTRACE_OUTPUT=path,
+                                        VRAMTRACE_RINGS="folder")
     done = subprocess.run([sys.executable, folder / "mystery_train.py", "kill"], env=env, capture_output=True)
     assert done.returncode == -signal.SIGKILL
     assert [ring for ring in path.glob("*.ring")]

@@ -173,7 +173,7 @@ def test_a_disk_without_room_for_rings(job, mounts, tmp_path):
     for name in ("small", "node"):
         (tmp_path / name).mkdir()
     mounts.mount("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path / "small")
-    running = job(tmp_path / "small", PAIRS, TMPDIR=tmp_path / "node")
+    running = job(tmp_path / "small", PAIRS, TMPDIR=tmp_path / "node", VRAMTRACE_RINGS="folder")
     running.finish()
     running.check_whole()
     assert [process["storage"] for process in running.json("info")["process_list"]] == ["temporary"]
@@ -190,7 +190,7 @@ def test_a_file_system_in_user_space(job, mounts, tmp_path):
     subprocess.run(["mkfs.ext4", "-q", image], check=True)
     mounts.mount("fuse2fs", "-o", "fakeroot,direct_io", image, folder, needs="fuse2fs")
     try:
-        running = job(folder, PAIRS, TMPDIR=node)
+        running = job(folder, PAIRS, TMPDIR=node, VRAMTRACE_RINGS="folder")
         running.finish()
         running.check_whole()
         assert [process["storage"] for process in running.json("info")["process_list"]] == ["temporary"]

@@ -120,13 +120,21 @@ def test_no_recording_can_be_begun(vramtrace, recorded_with, call):
 @pytest.mark.parametrize("call", ["fallocate", "mmap"])
 @pytest.mark.parametrize("times", [1, 100])
 def test_a_file_system_without_what_rings_need(vramtrace, recorded_with, tmp_path, call, times):
-    """No room in full, or no shared mappings: the ring file lies elsewhere, or is plain memory, and that is said."""
+    """No room in full, or no shared mappings: the ring file lies elsewhere, or is shared memory, and that is said."""
     (tmp_path / "node").mkdir()
-    recording, counted = recorded_with(call, 0, "ENODEV", times, TMPDIR=tmp_path / "node")
+    recording, counted = recorded_with(call, 0, "ENODEV", times, TMPDIR=tmp_path / "node", VRAMTRACE_RINGS="folder")
     check_whole(vramtrace, recording, counted)
     (storage,) = (process["storage"] for process in vramtrace.json("info", recording)["process_list"])
-    assert storage == ("temporary" if times == 1 else "anonymous")
+    assert storage == ("temporary" if times == 1 else "shared")
     assert not list((tmp_path / "node").iterdir())
+
+
+def test_memory_that_nobody_keeps(vramtrace, recorded_with):
+    """There is no `run` that would hold it: that is said."""
+    recording, counted = recorded_with("link", 0, "EPERM", VRAMTRACE_RINGS="memory")
+    check_whole(vramtrace, recording, counted)
+    (process,) = vramtrace.json("info", recording)["process_list"]
+    assert process["storage"] == "anonymous" and "kill -9 loses" in process["storage_promise"]
 
 
 def test_a_folder_that_is_renamed_meanwhile(vramtrace, programs, tmp_path):
@@ -155,7 +163,7 @@ def test_no_links(vramtrace, recorded_with):
 
 def test_rings_that_cannot_be_added(vramtrace, recorded_with):
     """The first ring file is there, and its growth fails: a program of one thread needs no more."""
-    recording, counted = recorded_with("fallocate", 1, "ENOSPC")
+    recording, counted = recorded_with("fallocate", 1, "ENOSPC", VRAMTRACE_RINGS="folder")
     check_whole(vramtrace, recording, counted)
 
 

@@ -88,7 +88,7 @@ def record(name, program, options=(), **environment):
     env |= {"LD_LIBRARY_PATH": str(PYTHON / "lib"), "PYTHONPATH": str(PACKAGES)}
     env |= environment
     output = JOB / f"{name}.rec"
-    argv = [BUILD / "vramtrace", "run", "-q", "--simulate", "2xh100", "-o", output, *options, "--", *program]
+    argv = [BUILD / "vramtrace", "run", "-q", "--simulate", "2xh100", "--rings", "folder", "-o", output, *options, "--", *program]
     done = subprocess.run(argv, env=env, cwd=JOB, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, -signal.SIGKILL):
         raise SystemExit(f"make.py: '{name}' ended with {done.returncode}")

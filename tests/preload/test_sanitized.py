@@ -17,6 +17,7 @@ BUILD = pathlib.Path(os.environ.get("VRAMTRACE_BUILD", HERE.parent.parent / "bui
 FLAGS = {"thread": "-fsanitize=thread", "address": "-fsanitize=address,undefined"}
 CASES = [
     ("thread", "storm", ["COUNTS", "threads", "32", "500"]),
+    ("thread", "storm", ["COUNTS", "threads", "300", "50"]),  # more than there are rings
     ("thread", "storm", ["COUNTS", "churn", "300", "5"]),
     *[("thread", "mishaps", [what]) for what in ("handler", "cancel", "exit", "atexit")],
     ("address", "storm", ["COUNTS", "threads", "32", "500"]),

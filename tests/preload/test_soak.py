@@ -130,13 +130,11 @@ def test_a_drain_that_stands_still(programs, tmp_path):
 
 
 def test_short_threads_while_the_drain_stands_still(programs, tmp_path):
-    """Eight at a time. All that miss their ring wait for 20 ms at least: in a second that is 50 times eight, at most."""
-    threads, pairs, at_once = 4000, 5, 8
+    """Eight at a time, one after the other, for a second and a half: the next takes the ring that the last has left."""
+    threads, pairs = 4000, 5
     env = environment(tmp_path / "o.vtr", programs / "halt.so", HALT_AT="write:4", HALT_MS="1500")
     subprocess.run([programs / "storm", tmp_path / "counts", "churn", str(threads), str(pairs)], env=env, check=True,
                    capture_output=True, timeout=LIMIT_S)
     recording = read("report", tmp_path / "o.vtr")["recording"]
-    (process,) = read("info", tmp_path / "o.vtr")["process_list"]
-    assert recording["events"] + recording["lost_events"] - 2 * threads * pairs in (0, 1)
-    assert process["longest_wait_ns"] >= 500_000_000
-    assert 0 < recording["lost_events"] <= 2 * pairs * at_once * (1 + 1500 // 20)
+    assert recording["events"] - 2 * threads * pairs in (0, 1)
+    assert recording["complete"] and not recording["lost_events"]

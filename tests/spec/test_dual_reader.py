@@ -206,7 +206,8 @@ def test_driver_loop_killed_at_random(driver_loop, tmp_path, number):
     counts.write_bytes(bytes(4096))
     libraries = [dual.BUILD / "libinterpose.so", dual.BUILD / "simgpu" / "libsimgpu.so"]
     env = environment(LD_PRELOAD=":".join(map(str, libraries)), LD_LIBRARY_PATH=str(dual.BUILD / "simgpu"),
-                      SIMGPU_PROFILE="h100", VRAMTRACE_SIMULATE="h100", VRAMTRACE_OUTPUT=str(recording))  # fmt: skip
+                      SIMGPU_PROFILE="h100", VRAMTRACE_SIMULATE="h100", VRAMTRACE_OUTPUT=str(recording),
+                      VRAMTRACE_RINGS="folder")  # fmt: skip
     process = subprocess.Popen([driver_loop, counts], env=env)
     try:
         while counts.read_bytes()[:8] == bytes(8) and process.poll() is None:
@@ -225,7 +226,7 @@ def test_driver_loop_killed_at_random(driver_loop, tmp_path, number):
 def test_threads_killed(tmp_path):
     """PyTorch on several threads; the ring file has the end of each."""
     recording, script = tmp_path / "job.vtr", dual.GOLDEN / "jobs" / "killed.py"
-    argv = [dual.BUILD / "vramtrace", "run", "-q", "--exec", "--simulate", "h100", "-o", recording, "--"]
+    argv = [dual.BUILD / "vramtrace", "run", "-q", "--exec", "--simulate", "h100", "--rings", "folder", "-o", recording, "--"]
     pause_s = random.uniform(0, 2)
     done = subprocess.run([*argv, sys.executable, script, str(pause_s)], env=environment(), timeout=dual.LIMIT_S)
     assert done.returncode == -signal.SIGKILL
@@ -233,3 +234,18 @@ def test_threads_killed(tmp_path):
     assert trace.joined and trace.how_it_ended == "killed"
     assert len({event.thread for event in trace.events}) >= 4
     check_report(trace, the_trace(recording))
+
+
+def test_rings_in_shared_memory(tmp_path):
+    """The second reader joins them, too, as long as they are there: vramtrace completes the trace from them."""
+    recording, script = tmp_path / "job.vtr", dual.GOLDEN / "jobs" / "killed.py"
+    argv = [dual.BUILD / "vramtrace", "run", "-q", "--exec", "--simulate", "h100", "--rings", "shm", "-o", recording, "--"]
+    done = subprocess.run([*argv, sys.executable, script, "0.1"], env=environment(), timeout=dual.LIMIT_S)
+    assert done.returncode == -signal.SIGKILL
+    trace = vtf.read(the_trace(recording))
+    if not trace.header.ring_path.startswith("shm:"):
+        pytest.skip("no shared memory can be had here")
+    assert trace.joined and trace.how_it_ended == "killed"
+    assert len({event.thread for event in trace.events}) >= 4
+    dual.assert_same_events(trace, the_trace(recording))
+    assert not vtf.read(the_trace(recording)).joined

@@ -126,7 +126,7 @@ class Header:
             self.recorder, self.commit = (cursor.string(), cursor.string()) if cursor.left else ("", "")
         except Damage as damage:
             raise Refused("damaged") from damage
-        if self.time_shift > 31 or self.storage > 2:
+        if self.time_shift > 31 or self.storage > 4:
             raise Refused("damaged")
         if self.must & ~MUST_KNOWN:
             raise Refused(f"must understand {self.must:#x}: recorded by {self.recorder} ({self.commit})")

@@ -2,6 +2,7 @@
 """The ring file of a process that is running or was killed (tracefmt/FORMAT.md, section 7)."""
 
 import bisect
+import ctypes
 import fcntl
 import struct
 from pathlib import Path
@@ -18,7 +19,9 @@ STATUS_BYTES = slice(8, 60)
 U64 = 2**64 - 1
 TENSOR_ALLOC, TENSOR_FREE, TENSOR_OOM, LOST = 1, 2, 3, 12
 DRIVER_DOMAIN = 64
-BESIDE, IN_A_FOLDER = 0, 1
+NEXT_THREAD = 255
+BESIDE, IN_A_FOLDER, SHARED, HELD = 0, 1, 3, 4
+IPC_STAT, SHM_RDONLY = 2, 0o10000  # shmctl(2), shmat(2)
 
 
 def locked(path):
@@ -28,9 +31,30 @@ def locked(path):
         return struct.unpack("hhqqi4x", fcntl.fcntl(file, fcntl.F_OFD_GETLK, question))[0] != fcntl.F_UNLCK
 
 
+def shared_memory(number):
+    """The bytes of System V shared memory, or None if there is none of that id."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmat.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_int
+    libc.shmdt.argtypes = (ctypes.c_void_p,)
+    told = (ctypes.c_ulong * 64)()  # struct shmid_ds: the size follows 48 bytes of permissions
+    if libc.shmctl(number, IPC_STAT, told) < 0:
+        return None
+    at = libc.shmat(number, None, SHM_RDONLY)
+    if at in (None, ctypes.c_void_p(-1).value):
+        return None
+    try:
+        return ctypes.string_at(at, told[6])
+    finally:
+        libc.shmdt(at)
+
+
 def read_ring(path, header):
-    """The ring file of the trace at `path`, or None if it has none."""
-    if header.storage not in (BESIDE, IN_A_FOLDER):
+    """The rings of the trace at `path`, or None if they are not to be had."""
+    if header.storage == SHARED:
+        data = shared_memory(int(header.ring_path.removeprefix("shm:")))
+        return Ring(data) if data is not None else None
+    if header.storage not in (BESIDE, IN_A_FOLDER, HELD):
         return None
     place = path.with_suffix(".ring") if header.storage == BESIDE else Path(header.ring_path)
     if not place.exists():
@@ -202,6 +226,7 @@ class Ring:
             return [], 0
         end = self.end_of(index, covered, problems)
         found = []
+        before, thread = 0, None  # events before `before` have their thread
         missing = max(0, end - covered - self.capacity)
         for position in range(covered + missing, end):
             record, is_whole = self.record(index, position)
@@ -210,11 +235,19 @@ class Ring:
                 missing += 1
                 continue
             (time, address, size, order, aux, python, native, shape, stream, function, kind, device, flags, _) = record
-            thread = self.thread_of(index, problems)
+            if kind == NEXT_THREAD:
+                for _, _, values, _ in found[before:]:
+                    values["thread"] = size & 0xFFFFFFFF
+                before, thread = len(found), address & 0xFFFFFFFF
+                continue
             values = dict(time=time, address=address, size=size, aux=aux, python=python, native=native, shape=shape)
-            values |= dict(stream=stream, function=function, kind=kind, device=device, flags=flags, thread=thread)
+            values |= dict(stream=stream, function=function, kind=kind, device=device, flags=flags, thread=0)
             found.append((domain_of(kind, device), order, values, missing))
             missing = 0
+        if found[before:]:
+            latest = self.thread_of(index, problems) if thread is None else thread
+            for _, _, values, _ in found[before:]:
+                values["thread"] = latest
         return found, missing
 
     def number_of_rings(self):

@@ -150,6 +150,49 @@ static void test_hidden_record_is_not_lost(void **state)
 	recorder_stop(&rec);
 }
 
+/* A ring passes from thread to thread: each record has its own, from wherever one begins to read. */
+static void test_shared_ring(void **state)
+{
+	static const uint32_t thread[] = { 100, 100, 200, 200, 100, 300 };
+	struct tfmt_event ev = { .kind = TFMT_DRIVER_ALLOC }, got;
+	uint64_t from[NR_RINGS] = { 0 }, order[TFMT_NR_DEVICES + 1] = { 0 };
+	uint64_t position[sizeof(thread) / sizeof(*thread)];
+	struct recorder rec;
+
+	(void)state;
+	recorder_start(&rec);
+	for (unsigned i = 0; i < 6; i++) {
+		if (i && thread[i] != thread[i - 1])
+			push_thread(&rec, 0, thread[i]);
+		position[i] = ring_of(&rec, 0)->head;
+		ev.time_ns = i + 1;
+		push(&rec, 0, &ev);
+		if (i % 2) { /* what is read meanwhile changes nothing */
+			assert_int_equal(tfmt_merge_next(rec.merge, 1, 1000, &got), 1);
+			assert_int_equal(got.thread, thread[i - 1]);
+			assert_int_equal(tfmt_merge_next(rec.merge, 1, 1000, &got), 1);
+			assert_int_equal(got.thread, thread[i]);
+			assert_int_equal(got.kind, TFMT_DRIVER_ALLOC);
+		}
+	}
+	assert_int_equal(tfmt_merge_next(rec.merge, 1, 1000, &got), 0);
+	for (unsigned begin = 0; begin < 6; begin++) {
+		struct tfmt_merge *m;
+
+		from[0] = position[begin];
+		order[TFMT_NR_DEVICES] = begin;
+		assert_int_equal(tfmt_merge_open(&m, &rec.view, order, from, NR_RINGS), 0);
+		for (unsigned i = begin; i < 6; i++) {
+			assert_int_equal(tfmt_merge_next(m, 1, 0, &got), 1);
+			assert_int_equal(got.time_ns, i + 1);
+			assert_int_equal(got.thread, thread[i]);
+		}
+		assert_int_equal(tfmt_merge_next(m, 1, 0, &got), 0);
+		tfmt_merge_close(m);
+	}
+	recorder_stop(&rec);
+}
+
 static void test_ties(void **state)
 {
 	struct tfmt_event ev = { .time_ns = 10 }, got;
@@ -301,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_gap_under_pressure),
 		cmocka_unit_test(test_overwritten_records_are_lost),
 		cmocka_unit_test(test_hidden_record_is_not_lost),
+		cmocka_unit_test(test_shared_ring),
 		cmocka_unit_test(test_ties),
 		cmocka_unit_test(test_definition_ring),
 		cmocka_unit_test(test_threads_lose_nothing),

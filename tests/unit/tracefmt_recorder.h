@@ -130,6 +130,15 @@ static inline void push(struct recorder *rec, unsigned i, const struct tfmt_even
 	push_ordered(rec, i, ev, rec->order[domain_of(ev)]++);
 }
 
+/* A ring passes on to another thread. */
+static inline void push_thread(struct recorder *rec, unsigned i, uint32_t thread)
+{
+	struct tfmt_event ev = { .kind = TFMT_RECORD_THREAD, .address = thread, .size = ring_of(rec, i)->thread };
+
+	push_ordered(rec, i, &ev, UINT64_MAX);
+	ring_of(rec, i)->thread = thread;
+}
+
 static inline void ring_write(struct recorder *rec, const void *from, size_t len)
 {
 	uint8_t *area = rec->view.base + rec->status->definition_offset;

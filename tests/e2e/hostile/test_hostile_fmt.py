@@ -99,7 +99,7 @@ def test_power_cut(vramtrace, compile_c, cuda_flags, tmp_path, reliability):
     """A page of events never reached the disk: they are told from events, counted and said; all others are there."""
     program = compile_c(PROGRAMS / "power_cut.c", *cuda_flags)
     env = vramtrace.preload_environment(vramtrace.interpose, vramtrace.simgpu / "libcuda.so.1",
-                                        VRAMTRACE_OUTPUT=tmp_path / "job.vtr")  # fmt: skip
+                                        VRAMTRACE_OUTPUT=tmp_path / "job.vtr", VRAMTRACE_RINGS="folder")  # fmt: skip
     assert subprocess.run([program], env=env).returncode == -signal.SIGKILL
     (path,) = trace_files(tmp_path / "job.vtr")
     ring = bytearray(path.with_suffix(".ring").read_bytes())
