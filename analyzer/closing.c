@@ -262,6 +262,34 @@ static bool reasons(void)
 	return nr > 0;
 }
 
+struct search {
+	uint32_t pid;
+	bool is_found;
+};
+
+static void find_process(const char *path, void *context)
+{
+	struct search *s = context;
+
+	s->is_found |= output_trace_is_of(path, (pid_t)s->pid);
+}
+
+/* Those who recorded, and nothing of that is in the folder any more. */
+static void missing_traces(const char *dir)
+{
+	struct search s = { 0 };
+	size_t nr = 0;
+
+	for (size_t at = 0; (s.pid = witnesses_next_recorder(&at)) != 0; nr += !s.is_found) {
+		s.is_found = false;
+		output_each_trace(dir, find_process, &s);
+	}
+	if (nr)
+		message_warn("no trace is left in '%s' of %zu process%s that used GPU memory: removed, or ended before it "
+			     "was made",
+			     dir, nr, nr == 1 ? "" : "es");
+}
+
 /* Silence is a claim: it is made only where no hook saw anything. */
 static void nothing_recorded(const struct output *output, bool quiet)
 {
@@ -314,6 +342,8 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 		generation_set_largest_run(dir, r->largest);
 	}
 	reasons();
+	if (found)
+		missing_traces(dir);
 	witnesses_empty();
 	if (!quiet)
 		message_info("run %u: %s%s", number, end_text(how, sizeof(how), end),
@@ -372,6 +402,7 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 		return;
 	}
 	reasons();
+	missing_traces(dir);
 	output_each_trace(dir, find_own, &sealing);
 	output_each_trace(dir, seal, &sealing);
 	if (quiet)

@@ -70,6 +70,19 @@ bool witnesses_next(struct unrecorded *u, size_t *at)
 	return false;
 }
 
+uint32_t witnesses_next_recorder(size_t *at)
+{
+	size_t nr = witnesses_nr();
+
+	while (*at < nr && *at < TFMT_WITNESS_MAX) {
+		const struct tfmt_witness *w = &page->entry[(*at)++];
+
+		if (w->pid && !w->why)
+			return w->pid;
+	}
+	return 0;
+}
+
 void witnesses_empty(void)
 {
 	if (page)

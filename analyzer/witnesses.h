@@ -19,6 +19,9 @@ size_t witnesses_nr(void);
 /* The next of them that has a reason, from *at (0 first) on; false: no more. */
 bool witnesses_next(struct unrecorded *u, size_t *at);
 
+/* The next of them that had no reason not to record: its process id; 0: no more. */
+uint32_t witnesses_next_recorder(size_t *at);
+
 /* Forget them all: before the next run of a repeated job. */
 void witnesses_empty(void);
 
