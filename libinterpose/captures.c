@@ -77,7 +77,7 @@ void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip
 /* Waits until nobody asks the stream; but not for somebody who never comes back. True if it is held then. */
 static bool hold(struct ip_capture *p, uint32_t state)
 {
-	uint64_t until = ip_now_ns() + IP_WAIT_NS;
+	uint64_t until = ip_now_ns() + IP_STUCK_NS;
 	uint32_t turn = state / TURN;
 
 	for (;;) {

@@ -10,7 +10,7 @@
  * CUDA documents to be allowed; only PyTorch's and stream-ordered allocations go on being told to be captured.
  *
  * A stream may be asked only while its handle is sure to be good. Whoever ends streams holds their captures before
- * (which waits for a question that is just being asked: a microsecond, at most IP_WAIT_NS) and lets them go after.
+ * (which waits for a question that is just being asked: a microsecond, on a loaded machine longer, at most IP_STUCK_NS) and lets them go after.
  *
  * Threading: anywhere, no lock, no allocation. A handler that jumps out of a question costs that wait, once.
  */
