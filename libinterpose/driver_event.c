@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recording what the driver's entry points did: events, allocations, frees. */
+#include "autograd.h"
 #include "hooks_driver.h"
 #include "hooks_nccl.h"
 #include "samples.h"
@@ -15,6 +16,7 @@ static uint16_t entry_point(uint16_t function)
 static void record(struct ip_thread *t, struct tfmt_record *ev)
 {
 	t->busy = true;
+	autograd_before_event(t);
 	ev->function = entry_point(ev->function);
 	ip_record(t, ev);
 	t->busy = false;

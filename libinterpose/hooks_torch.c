@@ -11,6 +11,7 @@
 #include "hooks_torch.h"
 
 #include "arch.h"
+#include "autograd.h"
 #include "env.h"
 #include "opencall.h"
 #include "resolve.h"
@@ -168,6 +169,7 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 
 		t->busy = true;
 		t->caller = caller;
+		autograd_before_event(t);
 		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);
 			ev.stream = current_stream((unsigned)device.index);

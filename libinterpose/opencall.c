@@ -197,6 +197,33 @@ void open_tensor_pop(struct open_mark *m)
 	o->nr_tensors = m->depth;
 }
 
+bool open_pass_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at, uint32_t depth)
+{
+	struct open_pass *p = &o->pass[o->nr_passes];
+
+	if (o->nr_passes == OPEN_PASSES_MAX)
+		return false;
+	note(o, &p->call, m, o->nr_passes, at);
+	p->depth = depth;
+	atomic_signal_fence(memory_order_seq_cst);
+	o->nr_passes++;
+	return true;
+}
+
+bool open_pass_pop(struct open_mark *m, uint32_t *depth)
+{
+	struct open_calls *o = ip_tls.calls;
+
+	if (!m->serial || !o || m->depth >= o->nr_passes || o->pass[m->depth].call.serial != m->serial) {
+		take_serial(m);
+		return false;
+	}
+	*depth = o->pass[--o->nr_passes].depth;
+	if (m->depth < o->nr_passes)
+		o->careful = true;
+	return true;
+}
+
 uint32_t open_nodes_around(const struct unwind_registers *at)
 {
 	struct open_calls *o = ip_tls.calls;
@@ -293,6 +320,17 @@ struct open_tensor *open_tensor_standing(struct ip_thread *t, struct open_calls 
 		drop_tensors(o, o->nr_tensors - 1);
 	}
 	return NULL;
+}
+
+bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth)
+{
+	struct open_calls *o = ip_tls.calls;
+
+	if (!o || !o->nr_passes || standing(t, o, &o->pass[o->nr_passes - 1].call, at) != GONE)
+		return false;
+	*depth = o->pass[--o->nr_passes].depth;
+	o->careful = true;
+	return true;
 }
 
 bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)

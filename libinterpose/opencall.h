@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * opencall: calls into PyTorch that are in progress on a thread, and what their hooks know of them for events inside:
- * the shape of the tensor that is about to be allocated, the autograd node that runs.
+ * the shape of the tensor that is about to be allocated, the autograd node that runs, the backward pass.
  *
  * A call *stands* while the hook's frame is on the C stack that runs. Programs switch, copy and leave stacks (greenlets,
  * fibers, siglongjmp), and then a call may be gone without its hook having returned. So:
@@ -15,7 +15,8 @@
  *   must be on the thread's own stack, of which a walk from there to the thread's first function has told how far it
  *   reaches: that memory can be read for as long as the thread lives. Anywhere else (fibers, signal stacks), and on a
  *   thread on which a call has once been found gone, a walk of the native stack has to meet the hook's caller.
- * - A call that is gone is dropped. When its stack comes back, what happens in it is told without that call.
+ * - A call that is gone is dropped. When its stack comes back, what happens in it is told without that call. Of a backward
+ *   pass the end is recorded then, before the event or pass at which this was noticed.
  *
  * What remains: on a thread on which nothing of the kind has been noticed yet, a frame that was left by a jump is believed
  * until a hook is called above it, where deeper calls have left the mark untouched. That costs a wrong shape or node in
@@ -61,6 +62,13 @@ struct open_node {
 	uint32_t made_stack;             /* as struct ip_thread's, of what runs inside */
 };
 
+/* A backward pass that this thread has begun. */
+struct open_pass {
+	struct open_call call;
+	uint32_t depth; /* as its TFMT_PHASE_BEGIN has it */
+};
+
+#define OPEN_PASSES_MAX 64u
 #define OPEN_NODES_MAX 64u /* PyTorch nests 60 backward passes on a thread, then goes on on another */
 #define OPEN_TENSORS_MAX 8u
 
@@ -68,10 +76,11 @@ struct open_node {
 struct open_calls {
 	uint64_t last_serial;
 	uint64_t low, high; /* the thread's own stack as far as it is known; low UINT64_MAX = not at all */
-	uint32_t nr_nodes, nr_tensors;
+	uint32_t nr_nodes, nr_tensors, nr_passes;
 	bool careful;       /* a call has been found gone: only walks are believed now */
 	struct open_node node[OPEN_NODES_MAX];
 	struct open_tensor tensor[OPEN_TENSORS_MAX];
+	struct open_pass pass[OPEN_PASSES_MAX];
 };
 
 /* What a hook keeps in its own frame; all zero: no call of its is noted. */
@@ -124,6 +133,23 @@ static inline struct open_tensor *open_tensor_find(struct ip_thread *t, const st
 	struct open_calls *o = ip_tls.calls;
 
 	return o && o->nr_tensors ? open_tensor_standing(t, o, at) : NULL;
+}
+
+/* Note a backward pass likewise; false = there are too many, and the hook has to do without. */
+bool open_pass_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at, uint32_t depth);
+
+/*
+ * The hook of a pass returns: drops the innermost one noted, up to the hook's own, and says how deep it was. Until it returns
+ * false: then the hook's own is not noted, or not any more.
+ */
+bool open_pass_pop(struct open_mark *m, uint32_t *depth);
+
+/* Drop the innermost pass if it does not stand around the code at `at` (NULL: this), and say how deep it was; true if so. */
+bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth);
+
+static inline bool open_passes_any(void)
+{
+	return ip_tls.calls && ip_tls.calls->nr_passes;
 }
 
 /* The node around this one, which stands; NULL = none stands. */
