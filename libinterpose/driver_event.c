@@ -6,18 +6,18 @@
 #include "samples.h"
 
 /* Call with t->busy set: NCCL's may commit a definition. */
-static uint16_t entry_point(uint16_t function)
+static uint16_t entry_point(struct ip_thread *t, uint16_t function)
 {
-	uint16_t nccl = ip_nccl_function();
+	uint16_t nccl = ip_nccl_function(t), origin = open_origin(t);
 
-	return nccl ? nccl : ip_tls.origin ? ip_tls.origin : function;
+	return nccl ? nccl : origin ? origin : function;
 }
 
 static void record(struct ip_thread *t, struct tfmt_record *ev)
 {
 	t->busy = true;
 	autograd_before_event(t);
-	ev->function = entry_point(ev->function);
+	ev->function = entry_point(t, ev->function);
 	ip_record(t, ev);
 	t->busy = false;
 }

@@ -10,7 +10,6 @@
 #include "callstack.h"
 #include "pyframes.h"
 
-#define SERIAL_SPREAD 0x9e3779b97f4a7c15ull /* odd: no two serials become one */
 #define ROOT_MAX (64u << 10)  /* from a thread's first function to what the C library keeps above it */
 #define FRAME_MAX (256u << 10) /* of frames between which nothing but the stack lies */
 
@@ -122,7 +121,7 @@ static inline void note(struct open_calls *o, struct open_call *c, struct open_m
 			const struct unwind_registers *at)
 {
 	m->depth = depth;
-	m->serial = ++o->last_serial * SERIAL_SPREAD;
+	m->serial = ++o->last_serial * OPEN_SERIAL_SPREAD;
 	c->serial = m->serial;
 	c->mark = &m->serial;
 	c->at = *at;
@@ -338,4 +337,55 @@ bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)
 	struct unwind_registers here = t->caller ? *t->caller : UNWIND_CALLER();
 
 	return callstack_way_to(t->stacks, &here, &n->call.at).met;
+}
+
+/* ---- calls of the runtime and NCCL ------------------------------------------------------------------------ */
+
+/* The thread has no state of its own for this: what is recorded next will not be inside either. */
+static struct ip_thread *idle_thread(void)
+{
+	return ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+}
+
+static bool walk_meets(struct ip_thread *t, const struct unwind_registers *frame, const struct unwind_registers *here)
+{
+	struct open_calls *o = open_calls();
+	struct callstack_way way = callstack_way_to(t->stacks, here, frame);
+
+	if (o)
+		learn_stack(o, here->sp, &way);
+	if (way.met || !way.root_sp)
+		return way.met || frame->sp > here->sp || on_signal_stack();
+	if (o)
+		o->careful = true;
+	return false;
+}
+
+bool open_frame_stands(struct ip_thread *t, const struct unwind_registers *frame, const struct unwind_registers *here)
+{
+	struct ip_thread *idle = NULL;
+	bool stands;
+	int saved = errno;
+
+	if (!t)
+		t = idle = idle_thread();
+	if (idle)
+		idle->busy = true;
+	/* A hook that is called where the other was is not inside it. */
+	if (frame->sp == here->sp)
+		stands = false;
+	else
+		stands = t ? walk_meets(t, frame, here) : frame->sp > here->sp || on_signal_stack();
+	if (idle)
+		idle->busy = false;
+	errno = saved;
+	return stands;
+}
+
+bool open_entry_stands(struct ip_thread *t, const struct open_call *c)
+{
+	const struct unwind_registers here = UNWIND_CALLER();
+	const struct open_calls *o = ip_tls.calls;
+
+	return (o && stands_plainly(o, c, here.sp)) || open_frame_stands(t, &c->at, &here);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencall: calls into PyTorch that are in progress on a thread, and what their hooks know of them for events inside:
+ * opencall: calls into PyTorch, the CUDA runtime and NCCL that are in progress on a thread, and what their hooks know of them for events inside:
  * the shape of the tensor that is about to be allocated, the autograd node that runs, the backward pass.
  *
  * A call *stands* while the hook's frame is on the C stack that runs. Programs switch, copy and leave stacks (greenlets,
@@ -18,6 +18,10 @@
  * - A call that is gone is dropped. When its stack comes back, what happens in it is told without that call. Of a backward
  *   pass the end is recorded then, before the event or pass at which this was noticed.
  *
+ * Of the runtime and NCCL only the outermost call is noted, in struct ip_tls, and it is believed as long as neither a walk
+ * nor, where none is to be had, the order of the two frames says that it is gone: without it an event has another name, or
+ * is recorded twice.
+ *
  * What remains: on a thread on which nothing of the kind has been noticed yet, a frame that was left by a jump is believed
  * until a hook is called above it, where deeper calls have left the mark untouched. That costs a wrong shape or node in
  * the recording, nothing in the program.
@@ -33,12 +37,6 @@
 #include "interpose.h"
 #include "shapes.h"
 #include "unwind_rules.h"
-
-struct open_call {
-	uint64_t serial;            /* of no other call in this process, and no number that memory holds by chance */
-	const uint64_t *mark;       /* in the hook's frame: holds `serial` while the call stands */
-	struct unwind_registers at; /* of the hook's caller */
-};
 
 /* A tensor about to be allocated. */
 struct open_tensor {
@@ -67,6 +65,8 @@ struct open_pass {
 	struct open_call call;
 	uint32_t depth; /* as its TFMT_PHASE_BEGIN has it */
 };
+
+#define OPEN_SERIAL_SPREAD 0x9e3779b97f4a7c15ull /* odd: no two serials become one */
 
 #define OPEN_PASSES_MAX 64u
 #define OPEN_NODES_MAX 64u /* PyTorch nests 60 backward passes on a thread, then goes on on another */
@@ -157,6 +157,50 @@ struct open_node *open_node_outer(struct ip_thread *t, struct open_node *n);
 
 /* A walk of the native stack from here meets the node's hook. */
 bool open_node_is_certain(struct ip_thread *t, const struct open_node *n);
+
+/* ---- calls of the runtime and NCCL ---- */
+
+/* Note the call of the hook that says this, in whose frame `mark` lies. */
+static inline __attribute__((always_inline)) void open_entry_note(struct open_call *c, uint64_t *mark)
+{
+	*mark = (((uint64_t)(uintptr_t)&ip_tls << 16) + ++ip_tls.nr_entered) * OPEN_SERIAL_SPREAD;
+	c->serial = *mark;
+	c->mark = mark;
+	c->at = UNWIND_CALLER();
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* The hook returns: is its call the one that is noted? */
+static inline bool open_entry_ends(const struct open_call *c, uint64_t *mark)
+{
+	uint64_t serial = *mark;
+
+	*(volatile uint64_t *)mark = 0;
+	return c->serial == serial;
+}
+
+/* Does the noted call stand around this code? t is the thread's busy state, or NULL where it is in no hook's recording. */
+bool open_entry_stands(struct ip_thread *t, const struct open_call *c);
+
+/* Does a walk from `here`, a hook's caller, meet `frame`, another's, further out? t as above. */
+IP_COLD bool open_frame_stands(struct ip_thread *t, const struct unwind_registers *frame,
+			       const struct unwind_registers *here);
+
+/* The function of the runtime that the program has called and is in, 0 = none. t as above. */
+static inline uint16_t open_origin(struct ip_thread *t)
+{
+	if (ip_tls.origin && !open_entry_stands(t, &ip_tls.runtime_call))
+		ip_tls.origin = 0;
+	return ip_tls.origin;
+}
+
+/* What hooks_nccl.c keeps in ip_tls.nccl of the call that the thread is in, 0 = none. t as above. */
+static inline uint16_t open_nccl(struct ip_thread *t)
+{
+	if (ip_tls.nccl && !open_entry_stands(t, &ip_tls.nccl_call))
+		ip_tls.nccl = 0;
+	return ip_tls.nccl;
+}
 
 /* It has turned out that this node does not stand: drop it, and those that it is around. */
 void open_node_drop(struct open_node *n);
