@@ -32,7 +32,7 @@ IP_COLD void autograd_end_left_passes(struct ip_thread *t, const struct unwind_r
 
 static inline void autograd_before_event(struct ip_thread *t)
 {
-	if (open_passes_any())
+	if (open_passes_doubtful(t->caller))
 		autograd_end_left_passes(t, t->caller);
 }
 

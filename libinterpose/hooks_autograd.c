@@ -43,7 +43,7 @@ static void phase_event(uint8_t kind, uint32_t depth, bool makes_graph)
 static void end_left_passes(const struct unwind_registers *at)
 {
 	int saved = errno;
-	struct ip_thread *t = open_passes_any() && ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+	struct ip_thread *t = open_passes_doubtful(at) && ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
 
 	if (t) {
 		t->busy = true;

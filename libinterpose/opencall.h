@@ -89,10 +89,55 @@ struct open_mark {
 	uint32_t depth;
 };
 
-/* For opencall.c and the functions below. */
+/* ---- for opencall.c and the functions below ---- */
+
+static inline bool open_is_own(const struct open_calls *o, uint64_t sp)
+{
+	return sp >= o->low && sp <= o->high;
+}
+
+/* Its frame lies where the caller of another hook, at sp, has its own, or lower: nothing of it can be there. */
+static inline bool open_is_left(const struct open_calls *o, const struct open_call *c, uint64_t sp)
+{
+	return c->at.sp <= sp && c->at.sp >= o->low && open_is_own(o, sp);
+}
+
+static inline bool open_has_mark(const struct open_call *c)
+{
+	return unwind_load((uintptr_t)c->mark) == c->serial;
+}
+
+/* Both are on the thread's own stack, and no call has ever been found gone. */
+static inline bool open_stands_plainly(const struct open_calls *o, const struct open_call *c, uint64_t sp)
+{
+	return sp >= o->low && c->at.sp > sp && c->at.sp <= o->high && !o->careful && open_has_mark(c);
+}
+
+static inline void open_note(struct open_calls *o, struct open_call *c, struct open_mark *m, uint32_t depth,
+			     const struct unwind_registers *at)
+{
+	m->depth = depth;
+	m->serial = ++o->last_serial * OPEN_SERIAL_SPREAD;
+	c->serial = m->serial;
+	c->mark = &m->serial;
+	c->at = *at;
+}
+
+/* The mark is wiped, so that what is left of it on the stack says nothing. */
+static inline uint64_t open_take_serial(struct open_mark *m)
+{
+	uint64_t serial = m->serial;
+
+	*(volatile uint64_t *)&m->serial = 0;
+	return serial;
+}
+
 IP_COLD struct open_calls *open_calls_make(void);
+IP_COLD void open_tensors_make_room(struct open_calls *o, uint64_t sp);
 struct open_node *open_node_standing(struct ip_thread *t, struct open_calls *o, const struct unwind_registers *at);
 struct open_tensor *open_tensor_standing(struct ip_thread *t, struct open_calls *o, const struct unwind_registers *at);
+
+/* ---- a thread's calls ---- */
 
 /* This thread's calls, made at first use; NULL while nothing can be recorded, or without memory. Keeps errno. */
 static inline struct open_calls *open_calls(void)
@@ -108,11 +153,34 @@ void open_calls_free(void);
  * that cannot stand any more are dropped first.
  */
 struct open_node *open_node_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at);
-struct open_tensor *open_tensor_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at);
+static inline struct open_tensor *open_tensor_push(struct open_calls *o, struct open_mark *m,
+						   const struct unwind_registers *at)
+{
+	struct open_tensor *p;
+
+	if (o->nr_tensors) /* a call within another: few are */
+		open_tensors_make_room(o, at->sp);
+	p = &o->tensor[o->nr_tensors];
+	open_note(o, &p->call, m, o->nr_tensors, at);
+	atomic_signal_fence(memory_order_seq_cst);
+	o->nr_tensors++;
+	return p;
+}
 
 /* The hook returns, or an exception passes it: its call is noted no more. */
 void open_node_pop(struct open_mark *m);
-void open_tensor_pop(struct open_mark *m);
+
+static inline void open_tensor_pop(struct open_mark *m)
+{
+	struct open_calls *o = ip_tls.calls;
+	uint64_t serial = open_take_serial(m);
+
+	if (!serial || !o || m->depth >= o->nr_tensors || o->tensor[m->depth].call.serial != serial)
+		return;
+	if (m->depth + 1 < o->nr_tensors)
+		o->careful = true;
+	o->nr_tensors = m->depth;
+}
 
 /* How many nodes may stand around a hook whose caller stands at `at`. */
 uint32_t open_nodes_around(const struct unwind_registers *at);
@@ -124,15 +192,23 @@ uint32_t open_nodes_around(const struct unwind_registers *at);
 static inline struct open_node *open_node_find(struct ip_thread *t, const struct unwind_registers *at)
 {
 	struct open_calls *o = ip_tls.calls;
+	struct open_node *n;
 
-	return o && o->nr_nodes ? open_node_standing(t, o, at) : NULL;
+	if (!o || !o->nr_nodes)
+		return NULL;
+	n = &o->node[o->nr_nodes - 1];
+	return at && open_stands_plainly(o, &n->call, at->sp) ? n : open_node_standing(t, o, at);
 }
 
 static inline struct open_tensor *open_tensor_find(struct ip_thread *t, const struct unwind_registers *at)
 {
 	struct open_calls *o = ip_tls.calls;
+	struct open_tensor *p;
 
-	return o && o->nr_tensors ? open_tensor_standing(t, o, at) : NULL;
+	if (!o || !o->nr_tensors)
+		return NULL;
+	p = &o->tensor[o->nr_tensors - 1];
+	return at && open_stands_plainly(o, &p->call, at->sp) ? p : open_tensor_standing(t, o, at);
 }
 
 /* Note a backward pass likewise; false = there are too many, and the hook has to do without. */
@@ -147,9 +223,12 @@ bool open_pass_pop(struct open_mark *m, uint32_t *depth);
 /* Drop the innermost pass if it does not stand around the code at `at` (NULL: this), and say how deep it was; true if so. */
 bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth);
 
-static inline bool open_passes_any(void)
+/* May one have to be dropped? Likewise. */
+static inline bool open_passes_doubtful(const struct unwind_registers *at)
 {
-	return ip_tls.calls && ip_tls.calls->nr_passes;
+	const struct open_calls *o = ip_tls.calls;
+
+	return o && o->nr_passes && !(at && open_stands_plainly(o, &o->pass[o->nr_passes - 1].call, at->sp));
 }
 
 /* The node around this one, which stands; NULL = none stands. */
