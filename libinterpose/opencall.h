@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opencall: calls into PyTorch, the CUDA runtime and NCCL that are in progress on a thread, and what their hooks know of them for events inside:
- * the shape of the tensor that is about to be allocated, the autograd node that runs, the backward pass.
+ * opencall: calls into PyTorch, the CUDA runtime and NCCL that are in progress on a thread, and what their hooks know of
+ * them for events inside: the shape of the tensor that is about to be allocated, the autograd node that runs, the backward
+ * pass, the function that the program called.
  *
  * A call *stands* while the hook's frame is on the C stack that runs. Programs switch, copy and leave stacks (greenlets,
  * fibers, siglongjmp), and then a call may be gone without its hook having returned. So:
