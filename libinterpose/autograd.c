@@ -146,6 +146,23 @@ void autograd_node_begin(struct open_node *n, const void *node)
 	n->made_stack = 0;
 }
 
+void autograd_end_left_passes(struct ip_thread *t, const struct unwind_registers *at)
+{
+	struct unwind_registers here = at ? *at : UNWIND_CALLER();
+	uint32_t depth;
+
+	while (open_pass_drop_gone(t, &here, &depth)) {
+		struct tfmt_record ev = {
+			.kind = TFMT_PHASE_END,
+			.device = TFMT_DEVICE_NONE,
+			.address = TFMT_PHASE_BACKWARD,
+			.aux = depth,
+		};
+
+		ip_record(t, &ev);
+	}
+}
+
 /* ---- what nodes are called ---------------------------------------------------------------------- */
 
 /* Of torch::autograd::PyNode: each has a Python class of its own. No text's id: names come first, and are few. */

@@ -25,6 +25,18 @@
 void autograd_node_begin(struct open_node *n, const void *node);
 
 /*
+ * The thread is about to record an event where it is called, or at t->caller: backward passes that have been left end before
+ * it. With t->busy set.
+ */
+IP_COLD void autograd_end_left_passes(struct ip_thread *t, const struct unwind_registers *at);
+
+static inline void autograd_before_event(struct ip_thread *t)
+{
+	if (open_passes_doubtful(t->caller))
+		autograd_end_left_passes(t, t->caller);
+}
+
+/*
  * This thread's Python stack as callstack_python() gives it, but inside a node: the frames that the node
  * runs, the node as a TFMT_FRAME_NODE, and the frames with which forward made it; those of its caller where
  * they are not known. *node is what open_node_find() has found; it becomes NULL if the frames show that it is not

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cupti_state.h"
+#include "opencall.h"
 #include "strings.h"
 
 /* After cuda.h; their driver types are those of the newest header. */
@@ -109,7 +110,7 @@ uint64_t ip_cupti_module_bytes(void)
 /* A runtime whose driver calls cannot be hooked: its own wrappers record, after this call. */
 static bool runtime_records(void)
 {
-	return ip_tls.origin && !atomic_load_explicit(&ip_recorder->driver_hooked, memory_order_relaxed);
+	return open_origin(NULL) && !atomic_load_explicit(&ip_recorder->driver_hooked, memory_order_relaxed);
 }
 
 static uint16_t function_of(const char *name)

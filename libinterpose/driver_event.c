@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Recording what the driver's entry points did: events, allocations, frees. */
+#include "autograd.h"
 #include "hooks_driver.h"
 #include "hooks_nccl.h"
 #include "samples.h"
 
 /* Call with t->busy set: NCCL's may commit a definition. */
-static uint16_t entry_point(uint16_t function)
+static uint16_t entry_point(struct ip_thread *t, uint16_t function)
 {
-	uint16_t nccl = ip_nccl_function();
+	uint16_t nccl = ip_nccl_function(t), origin = open_origin(t);
 
-	return nccl ? nccl : ip_tls.origin ? ip_tls.origin : function;
+	return nccl ? nccl : origin ? origin : function;
 }
 
 static void record(struct ip_thread *t, struct tfmt_record *ev)
 {
 	t->busy = true;
-	ev->function = entry_point(ev->function);
+	autograd_before_event(t);
+	ev->function = entry_point(t, ev->function);
 	ip_record(t, ev);
 	t->busy = false;
 }

@@ -13,6 +13,12 @@
 
 /* ---- backward ----------------------------------------------------------------------------------- */
 
+struct backward {
+	struct open_mark mark;
+	uint32_t depth; /* how many nodes it is within */
+	bool noted;
+};
+
 static void phase_event(uint8_t kind, uint32_t depth, bool makes_graph)
 {
 	struct tfmt_record ev = {
@@ -33,9 +39,39 @@ static void phase_event(uint8_t kind, uint32_t depth, bool makes_graph)
 	errno = saved;
 }
 
-static void backward_end(const uint32_t *depth)
+/* Those that have been left end before another begins. */
+static void end_left_passes(const struct unwind_registers *at)
 {
-	phase_event(TFMT_PHASE_END, *depth, false);
+	int saved = errno;
+	struct ip_thread *t = open_passes_doubtful(at) && ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+
+	if (t) {
+		t->busy = true;
+		autograd_end_left_passes(t, at);
+		t->busy = false;
+	}
+	errno = saved;
+}
+
+static __attribute__((noinline)) void backward_begin(struct backward *b, const struct unwind_registers *at, bool makes_graph)
+{
+	struct open_calls *o = open_calls();
+
+	end_left_passes(at);
+	b->depth = open_nodes_around(at);
+	b->noted = o && open_pass_push(o, &b->mark, at, b->depth);
+	phase_event(TFMT_PHASE_BEGIN, b->depth, makes_graph);
+}
+
+/* With it end those within that have been left. Its own end may have been recorded already, when it was thought to be gone. */
+static void backward_end(struct backward *b)
+{
+	uint32_t depth;
+
+	if (!b->noted)
+		phase_event(TFMT_PHASE_END, b->depth, false);
+	while (open_pass_pop(&b->mark, &depth))
+		phase_event(TFMT_PHASE_END, depth, false);
 }
 
 /* variable_list torch::autograd::Engine::execute(roots, inputs, keep, create, accumulate, outputs) */
@@ -52,9 +88,9 @@ static void backward_end(const uint32_t *depth)
 		__typeof__(&ARCH_OBJECT_NAME(name)) real =                                                  \
 			(__typeof__(real))torch_function(&f, (const void *)name);                           \
 		struct unwind_registers at = UNWIND_CALLER();                                               \
-		__attribute__((cleanup(backward_end))) uint32_t depth = open_nodes_around(&at);             \
+		__attribute__((cleanup(backward_end))) struct backward b = { 0 };                           \
                                                                                                             \
-		phase_event(TFMT_PHASE_BEGIN, depth, create);                                               \
+		backward_begin(&b, &at, create);                                                            \
 		return ARCH_OBJECT_CALL7(real, place, engine, roots, inputs, keep, create, accumulate,      \
 					 outputs);                                                          \
 	}

@@ -17,6 +17,7 @@
 #include "captures.h"
 #include "cupti.h"
 #include "interpose.h"
+#include "opencall.h"
 #include "resolve.h"
 
 /* The real function, for the one call that a wrapper is about to make. */
@@ -58,7 +59,8 @@ static inline void ip_reached(void)
 /* ---- calls within calls ----
  *
  * Another interposer behind us may do with other calls what it is asked for, and these reach us again: memory
- * is recorded once, as the innermost call took it.
+ * is recorded once, as the innermost call took it. What a jump out of such a call leaves in ip_tls.entered, the next one
+ * sets anew before it looks.
  */
 
 /* A driver wrapper that records allocations is about to make its call; returns what ip_leave() needs. */
@@ -76,10 +78,20 @@ static inline void ip_leave(struct ip_taken outer)
 	ip_tls.entered = outer;
 }
 
-/* A driver wrapper is about to free this; after the call, nothing (address 0). */
-static inline void ip_freeing(unsigned space, uint64_t address)
+/* A driver wrapper that frees has been reached. A free that a jump has left is no more around it. */
+static inline __attribute__((always_inline)) void ip_free_reached(void)
 {
-	ip_tls.freeing = (struct ip_freeing){ address, space };
+	const struct unwind_registers at = UNWIND_CALLER();
+
+	ip_reached();
+	if (ip_tls.freeing.address && !open_frame_stands(NULL, &ip_tls.freeing.at, &at))
+		ip_tls.freeing.address = 0;
+}
+
+/* It is about to free this; after the call, nothing (address 0). */
+static inline __attribute__((always_inline)) void ip_freeing(unsigned space, uint64_t address)
+{
+	ip_tls.freeing = (struct ip_freeing){ address, space, UNWIND_CALLER() };
 }
 
 /* ---- driver_event.c ---- */
@@ -193,7 +205,7 @@ void ip_graph_capture_ended(void *graph);
 	IP_EXPORT CUresult CUDAAPI name params;                                                              \
 	IP_EXPORT CUresult CUDAAPI name params                                                               \
 	{                                                                                                    \
-		bool recorded = (ip_reached(), ip_driver_free(FN_##name, space, (uint64_t)(address)));       \
+		bool recorded = (ip_free_reached(), ip_driver_free(FN_##name, space, (uint64_t)(address)));  \
 		__typeof__(&name) real = REAL(name);                                                         \
 		CUresult result;                                                                             \
                                                                                                              \

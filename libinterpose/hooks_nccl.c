@@ -179,18 +179,34 @@ static inline void note_in_group(uint32_t slot)
 		ip_tls.nccl_group = NCCL_SEVERAL;
 }
 
-/* NCCL is entered; false: it is already on the stack, and calls itself. */
-static inline bool enter(enum entry e, uint32_t slot)
+struct nccl_call {
+	uint64_t mark;
+	bool outermost; /* else NCCL is already on the stack, and calls itself */
+};
+
+/* Of a call of NCCL that a jump has left nothing is known to the next one. In the hook's own frame, as the following. */
+static inline __attribute__((always_inline)) void forget_left(void)
 {
-	if (ip_tls.nccl)
-		return false;
-	ip_tls.nccl = entry_and_slot(e, slot);
-	return true;
+	const struct unwind_registers at = UNWIND_CALLER();
+
+	if (ip_tls.nccl && !open_frame_stands(NULL, &ip_tls.nccl_call.at, &at))
+		ip_tls.nccl = 0;
 }
 
-static inline void leave(bool outermost)
+/* NCCL is entered. */
+static inline __attribute__((always_inline)) void enter(struct nccl_call *c, enum entry e, uint32_t slot)
 {
-	if (outermost)
+	c->mark = 0;
+	c->outermost = !ip_tls.nccl;
+	if (c->outermost) {
+		open_entry_note(&ip_tls.nccl_call, &c->mark);
+		ip_tls.nccl = entry_and_slot(e, slot);
+	}
+}
+
+static inline void leave(struct nccl_call *c)
+{
+	if (c->outermost && open_entry_ends(&ip_tls.nccl_call, &c->mark))
 		ip_tls.nccl = 0;
 }
 
@@ -218,7 +234,7 @@ static IP_COLD void record(uint8_t kind, const void *comm, uint32_t nr_ranks, in
 	if (t) {
 		ev.device = (uint8_t)ip_driver_device();
 		t->busy = true;
-		ev.function = ip_nccl_function();
+		ev.function = ip_nccl_function(t);
 		ip_record(t, &ev);
 		t->busy = false;
 	}
@@ -238,7 +254,8 @@ static IP_COLD void made(uint32_t slot, const void *comm, int rank)
 
 #define IN_PROGRESS 7 /* ncclInProgress: a communicator that does not block */
 #define WORKED(result) (!(result) || (result) == IN_PROGRESS)
-#define NEXT(name, params) (int(*) params)real(ENTRY_##name, __builtin_return_address(0))
+/* The function that a hook stands before; the hook has been called. */
+#define NEXT(name, params) (forget_left(), (int(*) params)real(ENTRY_##name, __builtin_return_address(0)))
 
 /* COMM is where the new handle is after success, RANKS and RANK what the caller says of it. */
 #define MAKE(name, params, args, comm, ranks, rank)                                   \
@@ -247,14 +264,16 @@ static IP_COLD void made(uint32_t slot, const void *comm, int rank)
 	{                                                                             \
 		int(*next) params = NEXT(name, params);                               \
 		uint32_t slot = ip_tls.nccl ? 0 : slot_new(ranks);                    \
-		bool outermost = enter(ENTRY_##name, slot);                           \
-		int result = next ? next args : SYSTEM_ERROR;                         \
+		struct nccl_call c;                                                   \
+		int result;                                                           \
                                                                                       \
-		if (outermost)                                                        \
+		enter(&c, ENTRY_##name, slot);                                        \
+		result = next ? next args : SYSTEM_ERROR;                             \
+		if (c.outermost)                                                      \
 			note_in_group(slot);                                          \
-		if (outermost && WORKED(result) && (comm))                            \
+		if (c.outermost && WORKED(result) && (comm))                          \
 			made(slot, *(comm), rank);                                    \
-		leave(outermost);                                                     \
+		leave(&c);                                                            \
 		return result;                                                        \
 	}
 
@@ -274,16 +293,18 @@ IP_EXPORT int ncclCommInitAll(void **comm, int nr, const int *devices);
 IP_EXPORT int ncclCommInitAll(void **comm, int nr, const int *devices)
 {
 	int (*next)(void **, int, const int *) = NEXT(ncclCommInitAll, (void **, int, const int *));
-	bool outermost = enter(ENTRY_ncclCommInitAll, 0);
-	int result = next ? next(comm, nr, devices) : SYSTEM_ERROR;
+	struct nccl_call c;
+	int result;
 
-	leave(outermost);
-	for (int rank = 0; outermost && WORKED(result) && comm && rank < nr; rank++) {
+	enter(&c, ENTRY_ncclCommInitAll, 0);
+	result = next ? next(comm, nr, devices) : SYSTEM_ERROR;
+	leave(&c);
+	for (int rank = 0; c.outermost && WORKED(result) && comm && rank < nr; rank++) {
 		uint32_t slot = slot_new(nr);
 
-		ip_tls.nccl = entry_and_slot(ENTRY_ncclCommInitAll, slot);
+		enter(&c, ENTRY_ncclCommInitAll, slot);
 		made(slot, comm[rank], rank);
-		ip_tls.nccl = 0;
+		leave(&c);
 	}
 	return result;
 }
@@ -294,15 +315,16 @@ IP_EXPORT int ncclCommInitAll(void **comm, int nr, const int *devices)
 	IP_EXPORT int name(void *comm)                                                \
 	{                                                                             \
 		int (*next)(void *) = NEXT(name, (void *));                           \
-		bool outermost = enter(ENTRY_##name, find(comm));                     \
+		struct nccl_call c;                                                   \
 		int result;                                                           \
                                                                                       \
-		if (outermost && comm) {                                              \
+		enter(&c, ENTRY_##name, find(comm));                                  \
+		if (c.outermost && comm) {                                            \
 			record(TFMT_OBJECT_GONE, comm, 0, 0);                         \
 			forget_handle(comm);                                          \
 		}                                                                     \
 		result = next ? next(comm) : SYSTEM_ERROR;                            \
-		leave(outermost);                                                     \
+		leave(&c);                                                            \
 		return result;                                                        \
 	}
 
@@ -316,10 +338,12 @@ UNMAKE(ncclCommAbort)
 	IP_EXPORT int name params                                                     \
 	{                                                                             \
 		int(*next) params = NEXT(name, params);                               \
-		bool outermost = enter(ENTRY_##name, ip_tls.nccl ? 0 : used(comm));   \
-		int result = next ? next args : SYSTEM_ERROR;                         \
+		struct nccl_call c;                                                   \
+		int result;                                                           \
                                                                                       \
-		leave(outermost);                                                     \
+		enter(&c, ENTRY_##name, ip_tls.nccl ? 0 : used(comm));                \
+		result = next ? next args : SYSTEM_ERROR;                             \
+		leave(&c);                                                            \
 		return result;                                                        \
 	}
 
@@ -352,10 +376,12 @@ IP_EXPORT int ncclMemAlloc(void **address, size_t bytes);
 IP_EXPORT int ncclMemAlloc(void **address, size_t bytes)
 {
 	int (*next)(void **, size_t) = NEXT(ncclMemAlloc, (void **, size_t));
-	bool outermost = enter(ENTRY_ncclMemAlloc, 0);
-	int result = next ? next(address, bytes) : SYSTEM_ERROR;
+	struct nccl_call c;
+	int result;
 
-	leave(outermost);
+	enter(&c, ENTRY_ncclMemAlloc, 0);
+	result = next ? next(address, bytes) : SYSTEM_ERROR;
+	leave(&c);
 	return result;
 }
 
@@ -375,11 +401,13 @@ IP_EXPORT int ncclGroupEnd(void);
 IP_EXPORT int ncclGroupEnd(void)
 {
 	int (*next)(void) = NEXT(ncclGroupEnd, (void));
-	bool outermost = enter(ENTRY_ncclGroupEnd, ip_tls.nccl_group == NCCL_SEVERAL ? 0 : ip_tls.nccl_group);
-	int result = next ? next() : SYSTEM_ERROR;
+	struct nccl_call c;
+	int result;
 
-	leave(outermost);
-	if (outermost && ip_tls.nccl_depth)
+	enter(&c, ENTRY_ncclGroupEnd, ip_tls.nccl_group == NCCL_SEVERAL ? 0 : ip_tls.nccl_group);
+	if (c.outermost && ip_tls.nccl_depth) /* NCCL counts so, too, and before it does anything that can be left */
 		ip_tls.nccl_depth--;
+	result = next ? next() : SYSTEM_ERROR;
+	leave(&c);
 	return result;
 }

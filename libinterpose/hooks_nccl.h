@@ -11,16 +11,17 @@
 #define IP_HOOKS_NCCL_H
 
 #include "interpose.h"
+#include "opencall.h"
 
 /* The function to record instead of `entry` ("ncclAllReduce", or NULL: that of the call in progress). */
 uint16_t ip_nccl_named(const char *entry);
 
 /*
- * The function of what is recorded now, 0 outside NCCL. Call with t->busy set: it may commit a definition.
+ * The function of what t records now, 0 outside NCCL. Call with t->busy set: it may commit a definition.
  */
-static inline uint16_t ip_nccl_function(void)
+static inline uint16_t ip_nccl_function(struct ip_thread *t)
 {
-	return ip_tls.nccl ? ip_nccl_named(NULL) : 0;
+	return open_nccl(t) ? ip_nccl_named(NULL) : 0;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "autograd.h"
 #include "interpose.h"
 #include "nvtx.h"
 
@@ -27,6 +28,7 @@ void nvtx_record(struct ip_thread *thread, uint8_t kind, uint32_t name, uint32_t
 		.aux = aux,
 	};
 
+	autograd_before_event(thread);
 	ip_record(thread, &ev);
 }
 

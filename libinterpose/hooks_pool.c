@@ -189,7 +189,7 @@ static bool given_back(uint16_t function, uint64_t address, CUstream stream)
 #define FREE_ASYNC(name, variant)                                                                            \
 	IP_EXPORT CUresult CUDAAPI name(CUdeviceptr address, CUstream stream)                                \
 	{                                                                                                    \
-		bool recorded = (ip_reached(), given_back(FN_##name, address, variant(stream)));             \
+		bool recorded = (ip_free_reached(), given_back(FN_##name, address, variant(stream)));        \
 		__typeof__(&name) real = REAL(name);                                                         \
 		CUresult result;                                                                             \
                                                                                                              \

@@ -9,30 +9,44 @@
 #include "hooks_array.h"
 #include "interpose.h"
 #include "objects.h"
+#include "opencall.h"
 #include "resolve.h"
 
 /* What a program gets from a wrapper when no runtime is behind it. */
 #define NO_RUNTIME cudaErrorInitializationError
 
 struct runtime_call {
+	uint64_t mark;
 	bool outermost;
 };
 
-static inline struct runtime_call runtime_enter(enum ip_fn fn)
+/*
+ * A call that a jump has left may be noted still. Not a hot path: few calls of the runtime are within another. Before
+ * anything is recorded nobody can walk: then the outer call finds that the inner one has told of the memory.
+ */
+static inline __attribute__((always_inline)) bool is_within_another(void)
 {
-	struct runtime_call c = { !ip_tls.origin };
+	const struct unwind_registers at = UNWIND_CALLER();
 
-	if (c.outermost) {
+	return ip_state() == IP_RECORDING && open_frame_stands(NULL, &ip_tls.runtime_call.at, &at);
+}
+
+/* In the hook's own frame, as runtime_leave(). */
+static inline __attribute__((always_inline)) void runtime_enter(struct runtime_call *c, enum ip_fn fn)
+{
+	c->mark = 0;
+	c->outermost = !ip_tls.origin || !is_within_another();
+	if (c->outermost) {
+		open_entry_note(&ip_tls.runtime_call, &c->mark);
 		ip_tls.origin = (uint16_t)fn;
 		ip_tls.driver_seen = false;
 		ip_tls.entered = ip_tls.taken;
 	}
-	return c;
 }
 
-static inline void runtime_leave(struct runtime_call c)
+static inline void runtime_leave(struct runtime_call *c)
 {
-	if (c.outermost)
+	if (c->outermost && open_entry_ends(&ip_tls.runtime_call, &c->mark))
 		ip_tls.origin = 0;
 }
 
@@ -42,14 +56,14 @@ static bool driver_out_of_reach(void)
 	return !atomic_load_explicit(&ip_recorder->driver_hooked, memory_order_relaxed);
 }
 
-static bool is_to_record(struct runtime_call c)
+static bool is_to_record(const struct runtime_call *c)
 {
-	return c.outermost && !ip_tls.driver_seen && driver_out_of_reach();
+	return c->outermost && !ip_tls.driver_seen && driver_out_of_reach();
 }
 
-static bool record_free(struct runtime_call c, enum ip_fn fn, unsigned space, uint64_t address)
+static bool record_free(const struct runtime_call *c, enum ip_fn fn, unsigned space, uint64_t address)
 {
-	return c.outermost && driver_out_of_reach() && ip_driver_free((uint16_t)fn, space, address);
+	return c->outermost && driver_out_of_reach() && ip_driver_free((uint16_t)fn, space, address);
 }
 
 #define REAL_RUNTIME(name) ((__typeof__(&name))ip_real_runtime(FN_##name, __builtin_return_address(0)))
@@ -60,12 +74,14 @@ static bool record_free(struct runtime_call c, enum ip_fn fn, unsigned space, ui
 	IP_EXPORT cudaError_t CUDARTAPI name params                                                          \
 	{                                                                                                    \
 		__typeof__(&name) real = REAL_RUNTIME(name);                                                 \
-		struct runtime_call c = runtime_enter(FN_##name);                                            \
-		cudaError_t result = real ? real args : NO_RUNTIME;                                          \
+		struct runtime_call c;                                                                       \
+		cudaError_t result;                                                                          \
                                                                                                              \
-		if (is_to_record(c))                                                                         \
+		runtime_enter(&c, FN_##name);                                                                \
+		result = real ? real args : NO_RUNTIME;                                                      \
+		if (is_to_record(&c))                                                                        \
 			after;                                                                               \
-		runtime_leave(c);                                                                            \
+		runtime_leave(&c);                                                                           \
 		return result;                                                                               \
 	}
 
@@ -80,14 +96,17 @@ static bool record_free(struct runtime_call c, enum ip_fn fn, unsigned space, ui
 	IP_EXPORT cudaError_t CUDARTAPI name params                                                          \
 	{                                                                                                    \
 		__typeof__(&name) real = REAL_RUNTIME(name);                                                 \
-		struct runtime_call c = runtime_enter(FN_##name);                                            \
 		uint64_t freed = (uint64_t)(uintptr_t)(address);                                             \
-		bool recorded = real && record_free(c, FN_##name, space, freed);                             \
-		cudaError_t result = real ? real args : NO_RUNTIME;                                          \
+		struct runtime_call c;                                                                       \
+		cudaError_t result;                                                                          \
+		bool recorded;                                                                               \
                                                                                                              \
+		runtime_enter(&c, FN_##name);                                                                \
+		recorded = real && record_free(&c, FN_##name, space, freed);                                 \
+		result = real ? real args : NO_RUNTIME;                                                      \
 		if (recorded && result)                                                                      \
 			ip_driver_free_failed(FN_##name, (int)result, space, freed);                         \
-		runtime_leave(c);                                                                            \
+		runtime_leave(&c);                                                                           \
 		return result;                                                                               \
 	}
 
@@ -219,10 +238,12 @@ NAME(cudaGraphAddMemFreeNode,
 	{                                                                                                    \
 		__typeof__(&ip_##name) real =                                                                \
 			(__typeof__(&ip_##name))ip_real_runtime(FN_##name, __builtin_return_address(0));     \
-		struct runtime_call c = runtime_enter(FN_##name);                                            \
-		cudaError_t result = real ? real args : NO_RUNTIME;                                          \
+		struct runtime_call c;                                                                       \
+		cudaError_t result;                                                                          \
                                                                                                              \
-		runtime_leave(c);                                                                            \
+		runtime_enter(&c, FN_##name);                                                                \
+		result = real ? real args : NO_RUNTIME;                                                      \
+		runtime_leave(&c);                                                                           \
 		return result;                                                                               \
 	}
 
@@ -267,11 +288,13 @@ static unsigned runtime_device(const void *real, const void *caller)
 IP_EXPORT cudaError_t CUDARTAPI cudaDeviceReset(void)
 {
 	__typeof__(&cudaDeviceReset) real = REAL_RUNTIME(cudaDeviceReset);
-	struct runtime_call c = runtime_enter(FN_cudaDeviceReset);
+	struct runtime_call c;
 	int saved = errno;
-	unsigned device = ip_driver_device();
+	unsigned device;
 	cudaError_t result;
 
+	runtime_enter(&c, FN_cudaDeviceReset);
+	device = ip_driver_device();
 	ip_tls.reset_seen = false;
 	errno = saved;
 	result = real ? real() : NO_RUNTIME;
@@ -281,7 +304,7 @@ IP_EXPORT cudaError_t CUDARTAPI cudaDeviceReset(void)
 	if (!result && !ip_tls.reset_seen)
 		ip_context_reset(FN_cudaDeviceReset, device);
 	errno = saved;
-	runtime_leave(c);
+	runtime_leave(&c);
 	return result;
 }
 

@@ -11,6 +11,7 @@
 #include "hooks_torch.h"
 
 #include "arch.h"
+#include "autograd.h"
 #include "env.h"
 #include "opencall.h"
 #include "resolve.h"
@@ -111,12 +112,21 @@ static int type_of(const void *tensor)
 	return call && !call(tensor, &type) ? type : -1;
 }
 
+/* A call of memcpy() would cost more than most shapes, of a few numbers. */
+static inline void copy_numbers(int64_t *to, const int64_t *from, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		__asm__("" : : : "memory"); /* else the compiler makes it one */
+		to[i] = from[i];
+	}
+}
+
 /*
  * Noted for the allocator's report within the call, and interned only then: most calls are for tensors on the host. The
  * numbers are copied; a tensor of more dimensions than are recorded counts as one of no known shape. type -1 = that of
  * `tensor`.
  */
-static void pending_begin(struct open_mark *m, const struct unwind_registers *at, const int64_t *sizes,
+static inline void pending_begin(struct open_mark *m, const struct unwind_registers *at, const int64_t *sizes,
 			  const int64_t *strides, size_t nr_dims, int type, const void *tensor)
 {
 	struct open_calls *o = open_calls();
@@ -128,11 +138,11 @@ static void pending_begin(struct open_mark *m, const struct unwind_registers *at
 	p->element_type = tensor ? type_of(tensor) : type;
 	p->strided = strides != NULL;
 	p->nr_dims = nr_dims <= SHAPE_DIMS_MAX ? (uint32_t)nr_dims : SHAPE_DIMS_MAX + 1;
-	for (uint32_t i = 0; i < p->nr_dims && i < SHAPE_DIMS_MAX; i++) {
-		p->sizes[i] = sizes[i];
-		if (strides)
-			p->strides[i] = strides[i];
-	}
+	if (nr_dims > SHAPE_DIMS_MAX)
+		return;
+	copy_numbers(p->sizes, sizes, nr_dims);
+	if (strides)
+		copy_numbers(p->strides, strides, nr_dims);
 }
 
 static uint32_t pending_shape(struct ip_thread *t)
@@ -168,6 +178,7 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 
 		t->busy = true;
 		t->caller = caller;
+		autograd_before_event(t);
 		if (kind != TFMT_TENSOR_FREE) {
 			ev.shape = pending_shape(t);
 			ev.stream = current_stream((unsigned)device.index);

@@ -28,6 +28,7 @@
 #include "clock.h"
 #include "driver_state.h"
 #include "tracefmt/tracefmt.h"
+#include "unwind_rules.h"
 
 #define IP_EXPORT __attribute__((visibility("default")))
 #define IP_COLD __attribute__((cold, noinline))
@@ -53,7 +54,6 @@ struct nvtx_callbacks;
 struct nvtx_process;
 struct nvtx_thread;
 struct open_calls;
-struct unwind_registers;
 
 /*
  * A thread that has recorded: its ring, its stack caches, and whether it is inside a hook. What a signal handler
@@ -89,10 +89,18 @@ struct ip_taken {
 	uint32_t nr, nr_refused;
 };
 
+/* A call of a hook that is in progress, or was: opencall.h says when it is believed. */
+struct open_call {
+	uint64_t serial;            /* of no other call in this process, and no number that memory holds by chance */
+	const uint64_t *mark;       /* in the hook's frame: holds `serial` while the call stands */
+	struct unwind_registers at; /* of the hook's caller */
+};
+
 /* What a driver hook is freeing, 0 = nothing, and by the call for which kind of memory. */
 struct ip_freeing {
 	uint64_t address;
 	unsigned space;
+	struct unwind_registers at; /* of the hook's caller */
 };
 
 /* PyTorch's current streams on a thread, as far as they are known: hooks_torch.c. */
@@ -126,6 +134,8 @@ struct ip_tls {
 	struct ip_taken taken, entered;    /* until now; until the innermost driver hook was entered */
 	uint64_t taken_address, taken_end; /* the latest allocation, 0 = freed */
 	struct ip_freeing freeing;
+	struct open_call runtime_call, nccl_call; /* which have set `origin` and `nccl`: opencall.h */
+	uint64_t nr_entered;               /* of those calls */
 	struct nvtx_thread *nvtx;          /* its ranges while there is no trace yet, or NULL */
 	uint64_t module_bytes;             /* of code that CUPTI has told of during that call */
 	struct ip_nvtx_copy nvtx_copy;     /* the copy of NVTX that another tool is being let into */

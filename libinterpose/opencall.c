@@ -10,7 +10,6 @@
 #include "callstack.h"
 #include "pyframes.h"
 
-#define SERIAL_SPREAD 0x9e3779b97f4a7c15ull /* odd: no two serials become one */
 #define ROOT_MAX (64u << 10)  /* from a thread's first function to what the C library keeps above it */
 #define FRAME_MAX (256u << 10) /* of frames between which nothing but the stack lies */
 
@@ -30,11 +29,6 @@ static uint64_t stack_high(void)
 	if (syscall(SYS_gettid) == getpid())
 		return (uintptr_t)__libc_stack_end;
 	return (uintptr_t)&ip_tls;
-}
-
-static inline bool is_own(const struct open_calls *o, uint64_t sp)
-{
-	return sp >= o->low && sp <= o->high;
 }
 
 /* A handler on a stack of its own is called, as it were, by what it has interrupted. */
@@ -90,12 +84,6 @@ void open_calls_free(void)
 		munmap(o, sizeof(*o));
 }
 
-/* Its frame lies where the caller of another hook, at sp, has its own, or lower: nothing of it can be there. */
-static inline bool is_left(const struct open_calls *o, const struct open_call *c, uint64_t sp)
-{
-	return c->at.sp <= sp && c->at.sp >= o->low && is_own(o, sp);
-}
-
 static void drop_nodes(struct open_calls *o, uint32_t depth)
 {
 	ip_tls.python_state = o->node[depth].held_before;
@@ -118,19 +106,9 @@ void open_node_drop(struct open_node *n)
 
 /* ---- hooks begin and end ----------------------------------------------------------------------------- */
 
-static inline void note(struct open_calls *o, struct open_call *c, struct open_mark *m, uint32_t depth,
-			const struct unwind_registers *at)
-{
-	m->depth = depth;
-	m->serial = ++o->last_serial * SERIAL_SPREAD;
-	c->serial = m->serial;
-	c->mark = &m->serial;
-	c->at = *at;
-}
-
 static inline void drop_left_nodes(struct open_calls *o, uint64_t sp)
 {
-	while (o->nr_nodes && is_left(o, &o->node[o->nr_nodes - 1].call, sp))
+	while (o->nr_nodes && open_is_left(o, &o->node[o->nr_nodes - 1].call, sp))
 		drop_nodes(o, o->nr_nodes - 1);
 }
 
@@ -142,40 +120,24 @@ struct open_node *open_node_push(struct open_calls *o, struct open_mark *m, cons
 	if (o->nr_nodes == OPEN_NODES_MAX)
 		drop_nodes(o, 0);
 	n = &o->node[o->nr_nodes];
-	note(o, &n->call, m, o->nr_nodes, at);
+	open_note(o, &n->call, m, o->nr_nodes, at);
 	atomic_signal_fence(memory_order_seq_cst); /* a handler finds it whole, or not at all */
 	o->nr_nodes++;
 	return n;
 }
 
-struct open_tensor *open_tensor_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at)
+void open_tensors_make_room(struct open_calls *o, uint64_t sp)
 {
-	struct open_tensor *p;
-
-	while (o->nr_tensors && is_left(o, &o->tensor[o->nr_tensors - 1].call, at->sp))
+	while (o->nr_tensors && open_is_left(o, &o->tensor[o->nr_tensors - 1].call, sp))
 		drop_tensors(o, o->nr_tensors - 1);
 	if (o->nr_tensors == OPEN_TENSORS_MAX)
 		drop_tensors(o, 0);
-	p = &o->tensor[o->nr_tensors];
-	note(o, &p->call, m, o->nr_tensors, at);
-	atomic_signal_fence(memory_order_seq_cst);
-	o->nr_tensors++;
-	return p;
-}
-
-/* The mark is wiped, so that what is left of it on the stack says nothing. */
-static inline uint64_t take_serial(struct open_mark *m)
-{
-	uint64_t serial = m->serial;
-
-	*(volatile uint64_t *)&m->serial = 0;
-	return serial;
 }
 
 void open_node_pop(struct open_mark *m)
 {
 	struct open_calls *o = ip_tls.calls;
-	uint64_t serial = take_serial(m);
+	uint64_t serial = open_take_serial(m);
 
 	if (!serial || !o || m->depth >= o->nr_nodes || o->node[m->depth].call.serial != serial)
 		return;
@@ -185,16 +147,31 @@ void open_node_pop(struct open_mark *m)
 	pyframes_release(o->node[m->depth].held_before);
 }
 
-void open_tensor_pop(struct open_mark *m)
+bool open_pass_push(struct open_calls *o, struct open_mark *m, const struct unwind_registers *at, uint32_t depth)
+{
+	struct open_pass *p = &o->pass[o->nr_passes];
+
+	if (o->nr_passes == OPEN_PASSES_MAX)
+		return false;
+	open_note(o, &p->call, m, o->nr_passes, at);
+	p->depth = depth;
+	atomic_signal_fence(memory_order_seq_cst);
+	o->nr_passes++;
+	return true;
+}
+
+bool open_pass_pop(struct open_mark *m, uint32_t *depth)
 {
 	struct open_calls *o = ip_tls.calls;
-	uint64_t serial = take_serial(m);
 
-	if (!serial || !o || m->depth >= o->nr_tensors || o->tensor[m->depth].call.serial != serial)
-		return;
-	if (m->depth + 1 < o->nr_tensors)
+	if (!m->serial || !o || m->depth >= o->nr_passes || o->pass[m->depth].call.serial != m->serial) {
+		open_take_serial(m);
+		return false;
+	}
+	*depth = o->pass[--o->nr_passes].depth;
+	if (m->depth < o->nr_passes)
 		o->careful = true;
-	o->nr_tensors = m->depth;
+	return true;
 }
 
 uint32_t open_nodes_around(const struct unwind_registers *at)
@@ -209,28 +186,17 @@ uint32_t open_nodes_around(const struct unwind_registers *at)
 
 /* ---- what stands -------------------------------------------------------------------------------------- */
 
-static inline bool has_mark(const struct open_call *c)
-{
-	return unwind_load((uintptr_t)c->mark) == c->serial;
-}
-
-/* Both are on the thread's own stack, and no call has ever been found gone. */
-static inline bool stands_plainly(const struct open_calls *o, const struct open_call *c, uint64_t sp)
-{
-	return sp >= o->low && c->at.sp > sp && c->at.sp <= o->high && !o->careful && has_mark(c);
-}
-
 static IP_COLD enum standing look(struct ip_thread *t, struct open_calls *o, const struct open_call *c,
 				  const struct unwind_registers *at)
 {
 	struct callstack_way way;
 	bool here_own, call_own;
 
-	if (is_own(o, at->sp) && is_own(o, c->at.sp) && (c->at.sp <= at->sp || !has_mark(c)))
+	if (open_is_own(o, at->sp) && open_is_own(o, c->at.sp) && (c->at.sp <= at->sp || !open_has_mark(c)))
 		return GONE;
 	way = callstack_way_to(t->stacks, at, &c->at);
-	here_own = learn_stack(o, at->sp, &way) || is_own(o, at->sp);
-	call_own = is_own(o, c->at.sp);
+	here_own = learn_stack(o, at->sp, &way) || open_is_own(o, at->sp);
+	call_own = open_is_own(o, c->at.sp);
 	if (way.met)
 		return STANDS;
 	return here_own || !call_own ? GONE : AWAY;
@@ -241,11 +207,11 @@ static inline enum standing standing(struct ip_thread *t, struct open_calls *o, 
 {
 	struct unwind_registers here;
 
-	if (at && stands_plainly(o, c, at->sp))
+	if (at && open_stands_plainly(o, c, at->sp))
 		return STANDS;
 	if (!at) {
 		here = UNWIND_CALLER();
-		if (stands_plainly(o, c, here.sp))
+		if (open_stands_plainly(o, c, here.sp))
 			return STANDS;
 		at = &here;
 	}
@@ -295,9 +261,71 @@ struct open_tensor *open_tensor_standing(struct ip_thread *t, struct open_calls 
 	return NULL;
 }
 
+bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth)
+{
+	struct open_calls *o = ip_tls.calls;
+
+	if (!o || !o->nr_passes || standing(t, o, &o->pass[o->nr_passes - 1].call, at) != GONE)
+		return false;
+	*depth = o->pass[--o->nr_passes].depth;
+	o->careful = true;
+	return true;
+}
+
 bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)
 {
 	struct unwind_registers here = t->caller ? *t->caller : UNWIND_CALLER();
 
 	return callstack_way_to(t->stacks, &here, &n->call.at).met;
+}
+
+/* ---- calls of the runtime and NCCL ------------------------------------------------------------------------ */
+
+/* The thread has no state of its own for this: what is recorded next will not be inside either. */
+static struct ip_thread *idle_thread(void)
+{
+	return ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
+}
+
+static bool walk_meets(struct ip_thread *t, const struct unwind_registers *frame, const struct unwind_registers *here)
+{
+	struct open_calls *o = open_calls();
+	struct callstack_way way = callstack_way_to(t->stacks, here, frame);
+
+	if (o)
+		learn_stack(o, here->sp, &way);
+	if (way.met || !way.root_sp)
+		return way.met || frame->sp > here->sp || on_signal_stack();
+	if (o)
+		o->careful = true;
+	return false;
+}
+
+bool open_frame_stands(struct ip_thread *t, const struct unwind_registers *frame, const struct unwind_registers *here)
+{
+	struct ip_thread *idle = NULL;
+	bool stands;
+	int saved = errno;
+
+	if (!t)
+		t = idle = idle_thread();
+	if (idle)
+		idle->busy = true;
+	/* A hook that is called where the other was is not inside it. */
+	if (frame->sp == here->sp)
+		stands = false;
+	else
+		stands = t ? walk_meets(t, frame, here) : frame->sp > here->sp || on_signal_stack();
+	if (idle)
+		idle->busy = false;
+	errno = saved;
+	return stands;
+}
+
+bool open_entry_stands(struct ip_thread *t, const struct open_call *c)
+{
+	const struct unwind_registers here = UNWIND_CALLER();
+	const struct open_calls *o = ip_tls.calls;
+
+	return (o && open_stands_plainly(o, c, here.sp)) || open_frame_stands(t, &c->at, &here);
 }

@@ -10,6 +10,7 @@
 #include "env.h"
 #include "interpose.h"
 #include "nvml_query.h"
+#include "opencall.h"
 #include "resolve.h"
 
 #define SHARE 1000u           /* a sample is followed by so many times its cost without one */
@@ -185,7 +186,7 @@ static void at_end(void)
 	struct ip_thread *t;
 	unsigned device;
 
-	if (ip_state() != IP_RECORDING || ip_recorder->pid != (uint32_t)getpid() || ip_tls.origin || ip_tls.nccl)
+	if (ip_state() != IP_RECORDING || ip_recorder->pid != (uint32_t)getpid() || open_origin(NULL) || open_nccl(NULL))
 		return;
 	t = ip_event_thread();
 	device = t ? ip_driver_device() : TFMT_DEVICE_NONE;

@@ -23,9 +23,9 @@ struct listener {
 };
 
 /* The owner's name; of what NCCL takes, with the communicator. */
-static uint16_t function_of(const char *owner)
+static uint16_t function_of(struct ip_thread *t, const char *owner)
 {
-	return ip_tls.nccl && !strcmp(owner, "nccl") ? ip_nccl_named(owner) : ip_function_named(owner);
+	return open_nccl(t) && !strcmp(owner, "nccl") ? ip_nccl_named(owner) : ip_function_named(owner);
 }
 
 static void record(struct tfmt_record *ev, int device, const char *owner)
@@ -39,7 +39,7 @@ static void record(struct tfmt_record *ev, int device, const char *owner)
 		ev->device = (uint8_t)device;
 		ip_driver_define_device(t, ev->device);
 		t->busy = true;
-		ev->function = owner ? function_of(owner) : 0;
+		ev->function = owner ? function_of(t, owner) : 0;
 		ip_record(t, ev);
 		t->busy = false;
 		/* A context comes in the middle of a call whose own memory is not recorded yet. */

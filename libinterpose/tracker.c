@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "autograd.h"
 #include "env.h"
 #include "hooks_torch.h"
 #include "opencall.h"
@@ -70,6 +71,7 @@ static void told(const struct trace_entry *entry)
 	t = ip_state() == IP_RECORDING ? ip_event_thread() : NULL;
 	if (t) {
 		t->busy = true;
+		autograd_before_event(t);
 		if (open_tensor_find(t, NULL))
 			ev.aux |= TFMT_ALLOCATOR_IN_TENSOR;
 		ip_record(t, &ev);

@@ -102,6 +102,18 @@ const void *pyframes_newest_asked(void)
 
 static bool is_certain = true;
 
+bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth)
+{
+	(void)t, (void)at, (void)depth;
+	return false;
+}
+
+void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
+{
+	(void)t, (void)ev;
+	fail_msg("no pass has been left");
+}
+
 bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)
 {
 	(void)t;

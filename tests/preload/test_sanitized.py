@@ -24,7 +24,8 @@ CASES = [
     ("address", "storm", ["COUNTS", "churn", "300", "5"]),
     *[("address", "mishaps", [what]) for what in ("handler", "children", "exec", "exit", "cancel", "jump", "close")],
     *[("address", "lives", [what]) for what in ("storm", "daemon", "late", "vfork", "spawn", "clone", "quick_exit")],
-    *[("address", "stacks", [what]) for what in ("fibers", "jump", "jump_node", "handler", "threads")],
+    *[("address", "stacks", [what])
+      for what in ("fibers", "jump", "jump_node", "handler", "threads", "jump_pass", "abandon")],
     ("address", "throws", ["all"]),
 ]
 STATUS = {"exit": 3, "quick_exit": 4}

@@ -70,12 +70,13 @@ STACKS = {
     "abandon": "a fiber is given up inside a node, its stack unmapped, a smaller one mapped in its place",
     "handler": "a signal handler on a stack of its own allocates inside a node",
     "threads": "a fiber begins an autograd node on one thread and ends it on another",
+    "jump_pass": "siglongjmp out of backward passes, also nested, before others that end",
 }
 
 
 STACK_ROWS = {
     "fibers": "stacks-fibers", "jump": "stacks-jump", "jump_node": "stacks-jump-node", "abandon": "stacks-abandon",
-    "handler": "stacks-handler", "threads": "stacks-threads",
+    "handler": "stacks-handler", "threads": "stacks-threads", "jump_pass": "stacks-jump-pass",
 }
 ONE_ROWS = {
     "greenlet": "coroutines-greenlet", "gevent": "coroutines-gevent", "eventlet": "coroutines-eventlet",
@@ -86,12 +87,30 @@ SEVERAL_ROWS = {
 }
 
 
+def check_passes(vramtrace, done):
+    """The program prints `size in` or `size out` of each allocation: in a backward pass, or not. All passes end."""
+    said = dict(line.split() for line in done.stdout.splitlines() if line.endswith((" in", " out")))
+    open_passes, seen = [], {}
+    for event in vramtrace.events(done.path):
+        if event["kind"] == "phase_begin":
+            open_passes.append(event["depth"])
+        elif event["kind"] == "phase_end":
+            assert open_passes.pop() == event["depth"]
+        elif event["kind"] == "tensor_alloc":
+            seen[str(event["size"])] = "in" if open_passes else "out"
+    assert {size: seen[size] for size in said} == said
+    assert len(open_passes) == 1, "only the last of the program's passes has no event after it"
+
+
 @pytest.mark.parametrize("mode", STACKS)
 def test_stacks_that_are_switched_and_left(vramtrace, build, tmp_path, reliability, mode):
     done = record_alike(vramtrace, tmp_path, [build("stacks.c"), mode])
     assert (done.status, done.stdout.splitlines()[-1]) == (0, "done")
     nr, unknown = told(vramtrace, done)
-    nothing = "node and shape of each allocation are right"
+    if mode == "jump_pass":
+        check_passes(vramtrace, done)
+        assert unknown == 0
+    nothing = "every pass ends before the next event outside it" if mode == "jump_pass" else "node and shape of each allocation are right"
     some = "node and shape are right, or unknown where the call had been left"
     reliability(STACK_ROWS[mode], program=STACKS[mode], ends="as untraced: 0", lost=f"0 of {nr}",
                 said=some if unknown else nothing)

@@ -8,8 +8,9 @@
  *   abandon       a fiber is given up inside a node, and a smaller stack mapped in its place
  *   handler       a signal handler on a stack of its own allocates inside a node
  *   threads       a node begins on one thread and ends on another
+ *   jump_pass     siglongjmp out of backward passes, also nested, of which others follow that end
  * Each allocation has a size of its own; prints one line for each: its size, the node in which it is ("-" none; "A?" A,
- * or none if that is not known), and the first size of its tensor ("-", "7", "7?").
+ * or none if that is not known), and the first size of its tensor ("-", "7", "7?"). jump_pass prints one more: its size, and "in" or "out" of backward.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -219,6 +220,69 @@ static void do_jump_node(void)
 	}
 }
 
+/* ---- backward passes that are left ------------------------------------------------------------------- */
+
+static __attribute__((noinline)) void allocate_in(const char *where, const char *node)
+{
+	allocate(node, "-");
+	printf("%zu %s\n", last, where);
+}
+
+static void leave_pass(void *argument)
+{
+	allocate_in("in", argument ? "A?" : "-");
+	siglongjmp(jump, 1);
+}
+
+static void end_pass(void *argument)
+{
+	allocate_in("in", argument ? "A?" : "-");
+}
+
+static void leave_inner_pass(void *argument)
+{
+	char place[64];
+
+	torch_execute(place, end_pass, argument, NULL, 0, 0, 0, NULL);
+	allocate_in("in", "A");
+	torch_execute(place, leave_pass, argument, NULL, 0, 0, 0, NULL);
+}
+
+static void leave_both_passes(void *argument)
+{
+	torch_evaluate(leave_inner_pass, argument, &node_a, NULL, NULL);
+}
+
+static __attribute__((noinline)) void pass_left(torch_inside inside, void *argument)
+{
+	char place[64];
+
+	if (!sigsetjmp(jump, 1))
+		torch_execute(place, inside, argument, NULL, 0, 0, 0, NULL);
+}
+
+/* The inner pass is left, the outer one goes on: what is between is in backward. */
+static void leave_and_go_on(void *argument)
+{
+	pass_left(leave_pass, argument);
+	allocate_in("in", "-");
+}
+
+static void do_jump_pass(void)
+{
+	char place[64];
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		pass_left(round % 2 ? leave_pass : leave_both_passes, round % 2 ? NULL : &jump);
+		smash(round);
+		allocate_below(64 * round, "-", "-");
+		printf("%zu out\n", last);
+		torch_execute(place, round % 3 ? end_pass : leave_and_go_on, NULL, NULL, 0, 0, 0, NULL);
+		allocate_in("out", "-");
+		pass_left(leave_pass, NULL); /* the next round begins with another */
+	}
+}
+
 /* ---- a stack that is gone -------------------------------------------------------------------------------- */
 
 static void fiber_for_ever(void)
@@ -307,6 +371,7 @@ int main(int argc, char **argv)
 	} what[] = {
 		{ "fibers", do_fibers }, { "jump", do_jump }, { "jump_node", do_jump_node }, { "abandon", do_abandon },
 		{ "handler", do_handler }, { "threads", do_threads },
+		{ "jump_pass", do_jump_pass },
 	};
 	uint64_t address;
 	void *primary = NULL;
