@@ -309,7 +309,7 @@ def write_stubs(path, functions, untyped, macros, defined):
             flags = [str(flag).lower() for flag in (invent, action == UNSUPPORTED)]
             out.write('\t{ "%s", 0, %s, %s },\n' % (name, *flags))
         out.write("};\nconst size_t sim_nr_stubs = %d;\n" % len(rows))
-        out.write("struct simgpu_unsupported sim_stub_report[%d];\n\n" % max(len(rows), 1))
+        out.write("struct simgpu_unsupported sim_stub_report[%d + SIM_REFUSALS];\n\n" % len(rows))
         out.write("\n".join(bodies))
     return rows
 

@@ -431,6 +431,28 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 	return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
 }
 
+/* What BLOCKS blocks on one SM leave for each: an even share, less the 1 KiB that the system takes of a block. */
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks, int block_size)
+{
+	const struct sim_profile *p = sim_profile();
+	size_t share;
+
+	if (!bytes || blocks <= 0 || block_size <= 0 || block_size > 1024 || !function_of(function))
+		return CUDA_ERROR_INVALID_VALUE;
+	share = (size_t)p->smem_sm_bytes / (size_t)blocks;
+	share = share > 1024 ? (share - 1024) / 128 * 128 : 0;
+	*bytes = share < (size_t)p->smem_optin_bytes ? share : (size_t)p->smem_optin_bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+						   CUoccupancyB2DSize shared_of, size_t shared, int limit,
+						   unsigned int flags)
+{
+	(void)flags;
+	return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of, shared, limit);
+}
+
 CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
 					  CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
@@ -461,10 +483,9 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static CUresult launch(struct function *f, unsigned long long grid, unsigned long long block, unsigned shared,
-		       CUstream stream)
+CUresult sim_kernel_check(CUfunction function, unsigned long long grid, unsigned long long block, unsigned shared)
 {
-	CUresult ret;
+	struct function *f = function_of(function);
 
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -472,31 +493,51 @@ static CUresult launch(struct function *f, unsigned long long grid, unsigned lon
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!grid || !block || block > 1024 || shared > (unsigned)sim_profile()->smem_optin_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = load_here(f->module); /* a kernel of a library may be launched as it is */
-	if (!ret)
-		sim_launch(stream);
-	return ret;
+	return load_here(f->module); /* a kernel of a library may be launched as it is */
+}
+
+static CUresult launch(const CUDA_KERNEL_NODE_PARAMS *k, CUstream stream, const CUlaunchAttribute *attributes,
+		       unsigned nr_attributes)
+{
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	CUresult ret = sim_kernel_check(k->func, (unsigned long long)k->gridDimX * k->gridDimY * k->gridDimZ,
+					(unsigned long long)k->blockDimX * k->blockDimY * k->blockDimZ,
+					k->sharedMemBytes);
+
+	if (ret)
+		return ret;
+	if (!sim_capturing(stream)) {
+		sim_launched(1);
+		return CUDA_SUCCESS;
+	}
+	memcpy(&node.kernel, k, sizeof(*k));
+	sim_capture_kernel(stream, &node, attributes, nr_attributes);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
 			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			CUstream stream, void **params, void **extra)
 {
-	(void)params;
-	(void)extra;
-	return launch(function_of(function), (unsigned long long)gx * gy * gz,
-		      (unsigned long long)bx * by * bz, shared, stream);
+	const CUDA_KERNEL_NODE_PARAMS k = { function, gx, gy, gz, bx, by, bz, shared, params, extra, NULL, NULL };
+
+	return launch(&k, stream, NULL, 0);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
 {
-	(void)params;
-	(void)extra;
-	if (!c)
+	CUDA_KERNEL_NODE_PARAMS k = { .func = function, .kernelParams = params, .extra = extra };
+
+	if (!c || (c->numAttrs && !c->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	return launch(function_of(function), (unsigned long long)c->gridDimX * c->gridDimY * c->gridDimZ,
-		      (unsigned long long)c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes,
-		      c->hStream);
+	k.gridDimX = c->gridDimX;
+	k.gridDimY = c->gridDimY;
+	k.gridDimZ = c->gridDimZ;
+	k.blockDimX = c->blockDimX;
+	k.blockDimY = c->blockDimY;
+	k.blockDimZ = c->blockDimZ;
+	k.sharedMemBytes = c->sharedMemBytes;
+	return launch(&k, c->hStream, c->attrs, c->numAttrs);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
