@@ -169,3 +169,28 @@ size_t sim_image_binary_bytes(const void *image, int cc)
 	look(image, cc, &binary, &ptx, &oldest);
 	return binary.architecture ? part_bytes(&binary) : 0;
 }
+
+bool sim_image_is_collection(const void *image)
+{
+	return container_of(image);
+}
+
+const char *sim_image_code(const void *image, int cc, size_t *bytes)
+{
+	struct part binary, ptx, oldest;
+	uint64_t whole = 0;
+
+	if (!container_of(image)) {
+		*bytes = code_bytes(image, SIZE_MAX);
+		return *bytes ? image : NULL;
+	}
+	look(image, cc, &binary, &ptx, &oldest);
+	if (!binary.architecture)
+		binary = ptx.architecture ? ptx : oldest;
+	if (binary.head_bytes >= WHOLE_BYTES_AT + sizeof(whole))
+		memcpy(&whole, binary.head + WHOLE_BYTES_AT, sizeof(whole));
+	if (whole || !binary.architecture)
+		return NULL;
+	*bytes = code_bytes(binary.head + binary.head_bytes, binary.bytes);
+	return *bytes ? binary.head + binary.head_bytes : NULL;
+}

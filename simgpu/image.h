@@ -30,6 +30,15 @@ size_t sim_image_bytes(const void *image, int cc);
  */
 size_t sim_image_binary_bytes(const void *image, int cc);
 
+/*
+ * That code as it lies in IMAGE, *BYTES of it; NULL when it is compressed there, or neither a binary nor PTX. Images
+ * that programs link themselves have several: NULL then, too.
+ */
+const char *sim_image_code(const void *image, int cc, size_t *bytes);
+
+/* Is it a collection of code for several architectures, as nvcc puts into programs? */
+bool sim_image_is_collection(const void *image);
+
 /* Is it one binary by itself, not a collection of them for several architectures? */
 bool sim_image_is_cubin(const void *image);
 

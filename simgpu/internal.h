@@ -99,8 +99,9 @@ void sim_unmap(void *p, size_t bytes);
  */
 void sim_memory_reset(int device, const struct sim_context *context);
 
-/* Device memory of a module's variable (memory.c): never freed, and not charged apart from the context. */
+/* Device memory of a module's variable (memory.c): charged by whoever loads the module, or with the context. */
 CUdeviceptr sim_global_alloc(int device, size_t bytes);
+void sim_global_free(CUdeviceptr p);
 
 /* ---- contents (dirty.c) ---------------------------------------------------------------------- */
 

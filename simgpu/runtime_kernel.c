@@ -153,16 +153,7 @@ SIM_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const
 SIM_EXPORT char __cudaInitModule(void **handle);
 SIM_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
 SIM_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
-SIM_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host, int blocks, int block_size)
-{
-	CUfunction f;
-	cudaError_t e = function_of(host, &f);
-
-	return e ? sim_runtime_error(e)
-		 : RUNTIME(cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, blocks, block_size));
-}
-
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
+SIM_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 SIM_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 					  size_t shared, cudaStream_t stream);
 
@@ -370,6 +361,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 	    e ? e
 	      : (cudaError_t)sim_driver()->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		    blocks, f, block_size, shared, flags));
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host, int blocks, int block_size)
+{
+	CUfunction f;
+	cudaError_t e = function_of(host, &f);
+
+	return e ? sim_runtime_error(e)
+		 : RUNTIME(cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, blocks, block_size));
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size,
