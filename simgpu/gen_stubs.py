@@ -112,6 +112,8 @@ RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     (r"curandDestroyGenerator", RELEASE),
     (r"curand(Set|Generate)\w*", NOOP),
 
+    (r"ncclResetDebugInit", NOOP),
+
     # CUPTI: what records of device activity would need is accepted; none ever come (cupti_activity.c).
     (r"cuptiActivity(Enable|Flush|Configure)\w*", NOOP),
     (r"cupti(Enable|Disable)KernelReplayMode|cuptiSetThreadIdType|cuptiActivitySetAttribute", NOOP),
