@@ -114,6 +114,16 @@ struct sim_node *sim_node_new(struct sim_graph *g, const CUgraphNodeParams *para
 	return n;
 }
 
+bool sim_graph_library_kernel(void *handle, bool add)
+{
+	static const CUgraphNodeParams kernel = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	struct sim_graph *g = sim_graph_of(handle);
+
+	if (g && add)
+		sim_node_new(g, &kernel, NULL);
+	return g && sim_graph_has(g, CU_GRAPH_NODE_TYPE_KERNEL);
+}
+
 static void node_free(struct sim_node *n)
 {
 	for (unsigned i = 0; i < n->nr_inner; i++)

@@ -36,6 +36,17 @@ size_t sim_image_binary_bytes(const void *image, int cc);
  */
 const char *sim_image_code(const void *image, int cc, size_t *bytes);
 
+/*
+ * An image that the driver's linker made here: a head, then for each input its size, a multiple of 8, as 8 bytes, and
+ * the input, with at least one NUL after it.
+ */
+#define SIM_LINKED_HEAD 16
+#define SIM_LINKED_PART 8
+void sim_image_set_linked(void *image, size_t bytes);
+
+/* The input after PART of such an image (NULL: the first), or NULL; also when IMAGE is none. */
+const void *sim_image_next_linked(const void *image, const void *part);
+
 /* Is it a collection of code for several architectures, as nvcc puts into programs? */
 bool sim_image_is_collection(const void *image);
 

@@ -285,7 +285,7 @@ static void read_ptx(const char *code, size_t bytes, each_fn *each, void *data)
 	}
 }
 
-bool sim_image_symbols(const void *image, int cc, each_fn *each, void *data)
+static bool read_one(const void *image, int cc, each_fn *each, void *data)
 {
 	size_t bytes;
 	const char *code = sim_image_code(image, cc, &bytes);
@@ -296,4 +296,16 @@ bool sim_image_symbols(const void *image, int cc, each_fn *each, void *data)
 		return read_elf(code, bytes, each, data);
 	read_ptx(code, bytes, each, data);
 	return true;
+}
+
+bool sim_image_symbols(const void *image, int cc, each_fn *each, void *data)
+{
+	const void *part = sim_image_next_linked(image, NULL);
+	bool is_read = true;
+
+	if (!part)
+		return read_one(image, cc, each, data);
+	for (; part; part = sim_image_next_linked(image, part))
+		is_read &= read_one(part, cc, each, data);
+	return is_read;
 }

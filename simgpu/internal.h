@@ -122,7 +122,12 @@ struct sim_context {
 	uint64_t peers;		/* a bit for each device whose memory it was given access to */
 	bool active;
 	unsigned long long id;
+	struct sim_green *green;	/* NULL: not the context of a green one */
 };
+
+/* A context for GREEN, which shares its device's memory with the primary one; it ends with GREEN. */
+struct sim_context *sim_context_green(int device, struct sim_green *green);
+void sim_context_green_end(struct sim_context *ctx);
 
 /* The calling thread's current context, or NULL. */
 struct sim_context *sim_context_current(void);
@@ -149,6 +154,14 @@ void sim_pool_release(const struct sim_block *block);
 /* One reference to a handle's memory more, false if it is none; one less. Locked. */
 bool sim_physical_get(CUmemGenericAllocationHandle handle);
 void sim_physical_put(CUmemGenericAllocationHandle handle);
+
+/* Its bytes, 0 if it is none; memory of no device, for a multicast object. Locked. */
+size_t sim_physical_bytes(CUmemGenericAllocationHandle handle);
+CUmemGenericAllocationHandle sim_physical_new_multicast(size_t bytes);
+
+/* HANDLE is a multicast object of NR_DEVICES (0: as many as it gets) from now on, or goes (multicast.c). Locked. */
+void sim_multicast_new(CUmemGenericAllocationHandle handle, unsigned nr_devices);
+void sim_multicast_end(CUmemGenericAllocationHandle handle);
 
 /* ---- streams and graphs (stream.c, graph.c) -------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NCCL's windows, and the teams of its ranks. A window is what a rank registered: a handle that kernels would use, and
- * that is given back. What registering takes of a device is not known: 0. All ranks are on one host, and reach each
- * other's memory as over NVLink, so they are one team, and each is its own rail.
+ * NCCL's windows, and the teams of its ranks. A window is what a rank registered: a handle that kernels would
+ * use, and that is given back. What registering takes of a device is not known: 0. All ranks are on one host,
+ * and reach each other's memory as over NVLink, so they are one team, and each is its own rail.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,8 @@ struct nccl_window {
 };
 
 /* All ranks register alike; nobody needs the others' addresses here, so nobody waits. */
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window,
+				    int flags)
 {
 	struct nccl_window *w;
 

@@ -134,6 +134,9 @@ void sim_launch(void *stream);
 /* Whether STREAM is capturing. */
 bool sim_capturing(void *stream);
 
+/* Add a kernel of a library to GRAPH, a CUgraph or cudaGraph_t, or with ADD false only look; false: it has none. */
+bool sim_graph_library_kernel(void *graph, bool add);
+
 /*
  * Called with true where a host thread waits for the device (synchronise) and with false where it only looks
  * (event and stream queries). NCCL completes its posted receives there. NULL by default.

@@ -296,7 +296,8 @@ static void a_condition_has_a_body(void **state)
 	OK(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
 	OK(cuStreamGetCaptureInfo_v3(stream, &status, &id, &graph, &before, NULL, &nr));
 	assert_int_equal(nr, 1);
-	OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, NULL, 1,
+					  CU_GRAPH_COND_ASSIGN_DEFAULT));
 	params.conditional.size = 1;
 	OK(cuGraphAddNode_v2(&node, graph, before, NULL, nr, &params));
 	assert_int_equal(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
@@ -383,7 +384,8 @@ static void streams_write_values(void **state)
 	assert_int_equal(first_word(), 41);
 	OK(cuStreamWaitValue32_v2(stream, memory, 41, CU_STREAM_WAIT_VALUE_EQ));
 	assert_int_equal(cuStreamWriteValue32_v2(stream, memory + 2, 1, 0), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(cuStreamWriteValue32_v2(stream, (CUdeviceptr)both & ~7ull, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuStreamWriteValue32_v2(stream, (CUdeviceptr)both & ~7ull, 1, 0),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuStreamWaitValue32_v2(stream, memory, 1, 8), CUDA_ERROR_INVALID_VALUE);
 	both[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
 	both[0].writeValue.address = memory;
@@ -405,7 +407,8 @@ static void streams_write_values(void **state)
 static void many_copies_at_once(void **state)
 {
 	CUmemcpyAttributes attributes = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
-	CUDA_MEMCPY3D_BATCH_OP op = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, .extent = { 8, 1, 1 } };
+	CUDA_MEMCPY3D_BATCH_OP op = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+				      .extent = { 8, 1, 1 } };
 	int up[2] = { 51, 52 }, down[2] = { 0 };
 	CUdeviceptr to[2] = { memory, memory + 4 }, from[2] = { (CUdeviceptr)&up[0], (CUdeviceptr)&up[1] };
 	size_t sizes[2] = { 4, 4 }, first = 0, failed;

@@ -14,18 +14,19 @@
 
 #define OK(call) assert_int_equal(call, CUDA_SUCCESS)
 
-static const char ptx[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
-			  "\t.file\t1 \"/a;b/{c}.cu\"\n"
-			  ".extern .global .align 4 .u32 elsewhere;\n"
-			  "/* .global .u32 commented; */\n"
-			  ".visible .global .align 4 .u32 counter = 7;\n"
-			  ".visible .const .align 8 .f64 coeffs[2] = {0d3FF8000000000000, 0d4004000000000000};\n"
-			  ".global .align 1 .b8 bytes[4] = {1, 0x2, -1};\n"
-			  ".global .align 16 .v4 .f32 many[1024][2];\n"
-			  ".global .attribute(.managed) .u64 where = counter;\n"
-			  ".func helper(.param .b32 a) { .local .b8 x[8]; { ret; } }\n"
-			  ".visible .entry first(.param .u64 p) .maxntid 32 { .reg .b32 r; ret; }\n"
-			  ".entry second() { ret; }\n";
+static const char ptx[] =
+	".version 9.0\n.target sm_90\n.address_size 64\n"
+	"\t.file\t1 \"/a;b/{c}.cu\"\n"
+	".extern .global .align 4 .u32 elsewhere;\n"
+	"/* .global .u32 commented; */\n"
+	".visible .global .align 4 .u32 counter = 7;\n"
+	".visible .const .align 8 .f64 coeffs[2] = {0d3FF8000000000000, 0d4004000000000000};\n"
+	".global .align 1 .b8 bytes[4] = {1, 0x2, -1};\n"
+	".global .align 16 .v4 .f32 many[1024][2];\n"
+	".global .attribute(.managed) .u64 where = counter;\n"
+	".func helper(.param .b32 a) { .local .b8 x[8]; { ret; } }\n"
+	".visible .entry first(.param .u64 p) .maxntid 32 { .reg .b32 r; ret; }\n"
+	".entry second() { ret; }\n";
 
 static void variables_have_size_address_and_first_value(void **state)
 {
