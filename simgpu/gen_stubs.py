@@ -50,7 +50,8 @@ STATUS = {
 }
 
 # Names that come from names.txt because no header of the toolkit declares them: prefix -> not-supported code.
-UNTYPED = (("nvml", 3), ("cusparseLt", 10), ("nccl", 5), ("cupti", 27))
+# cuFile's code is the first half of a structure whose second, the driver's code, is 0.
+UNTYPED = (("nvml", 3), ("cusparseLt", 10), ("nccl", 5), ("cupti", 27), ("cuFile", 5005))
 
 # Refusals that callers count on, so nobody is told: many a real board does not support an NVML query, and
 # NVRTC asks for the driver's private tables but works without them (it crashes, though, when the function
