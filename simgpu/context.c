@@ -253,6 +253,28 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
+/* Flagged primary: what is allocated in it belongs to the primary context, and cuCtxDestroy() does not end it. */
+struct sim_context *sim_context_green(int device, struct sim_green *green)
+{
+	struct sim_context *ctx = sim_zalloc(sizeof(*ctx));
+
+	*ctx = (struct sim_context){
+		.magic = CONTEXT_MAGIC, .device = device, .primary = true, .active = true, .green = green
+	};
+	sim_lock();
+	ctx->id = ++last_id;
+	sim_unlock();
+	return ctx;
+}
+
+void sim_context_green_end(struct sim_context *ctx)
+{
+	if (sim_context_current() == ctx)
+		depth--;
+	ctx->magic = 0;
+	free(ctx);
+}
+
 /* ---- limits: kept, and without an effect: what they size belongs to kernels ---------------------- */
 
 static size_t limits[SIM_MAX_DEVICES][CU_LIMIT_MAX];

@@ -50,7 +50,8 @@ STATUS = {
 }
 
 # Names that come from names.txt because no header of the toolkit declares them: prefix -> not-supported code.
-UNTYPED = (("nvml", 3), ("cusparseLt", 10), ("nccl", 5), ("cupti", 27))
+# cuFile's code is the first half of a structure whose second, the driver's code, is 0.
+UNTYPED = (("nvml", 3), ("cusparseLt", 10), ("nccl", 5), ("cupti", 27), ("cuFile", 5005))
 
 # Refusals that callers count on, so nobody is told: many a real board does not support an NVML query, and
 # NVRTC asks for the driver's private tables but works without them (it crashes, though, when the function
@@ -111,6 +112,8 @@ RULES = tuple((re.compile(pattern + r"\Z"), action) for pattern, action in (
     (r"curandCreateGenerator(Host)?", OBJECT),
     (r"curandDestroyGenerator", RELEASE),
     (r"curand(Set|Generate)\w*", NOOP),
+
+    (r"ncclResetDebugInit", NOOP),
 
     # CUPTI: what records of device activity would need is accepted; none ever come (cupti_activity.c).
     (r"cuptiActivity(Enable|Flush|Configure)\w*", NOOP),
@@ -309,7 +312,7 @@ def write_stubs(path, functions, untyped, macros, defined):
             flags = [str(flag).lower() for flag in (invent, action == UNSUPPORTED)]
             out.write('\t{ "%s", 0, %s, %s },\n' % (name, *flags))
         out.write("};\nconst size_t sim_nr_stubs = %d;\n" % len(rows))
-        out.write("struct simgpu_unsupported sim_stub_report[%d];\n\n" % max(len(rows), 1))
+        out.write("struct simgpu_unsupported sim_stub_report[%d + SIM_REFUSALS];\n\n" % len(rows))
         out.write("\n".join(bodies))
     return rows
 

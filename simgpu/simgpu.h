@@ -134,6 +134,9 @@ void sim_launch(void *stream);
 /* Whether STREAM is capturing. */
 bool sim_capturing(void *stream);
 
+/* Add a kernel of a library to GRAPH, a CUgraph or cudaGraph_t, or with ADD false only look; false: it has none. */
+bool sim_graph_library_kernel(void *graph, bool add);
+
 /*
  * Called with true where a host thread waits for the device (synchronise) and with false where it only looks
  * (event and stream queries). NCCL completes its posted receives there. NULL by default.
@@ -201,6 +204,9 @@ struct sim_stub {
 
 /* Count one call of STUB; the first call of one that would have to invent something prints a line. */
 void sim_stub_called(struct sim_stub *stub);
+
+/* The same for a call that NAME, a constant, serves in other cases. */
+void sim_refuse(const char *name, bool would_invent);
 
 /* ---- who listens to the simulation (listener.c; report.h has the other side) ----------------- */
 
