@@ -97,8 +97,6 @@ void sim_private_tables_asked(void)
 	void *frames[FRAMES];
 	int nr;
 
-	if (atomic_flag_test_and_set(&said))
-		return;
 	dl_iterate_phdr(look_into, &self);
 	/* A recorder may stand between the runtime and us. */
 	nr = backtrace(frames, FRAMES);
@@ -108,7 +106,8 @@ void sim_private_tables_asked(void)
 		if (!m.has_runtime || !strcmp(m.path, self.path))
 			continue;
 		name_program(&m);
-		say(m.path);
+		if (!atomic_flag_test_and_set(&said))
+			say(m.path);
 		return;
 	}
 }
