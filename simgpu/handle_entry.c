@@ -13,6 +13,7 @@ __asm__(".text\n"
 	"dlsym:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
+	"	mov (%rsp), %rdx\n"
 	"	sub $8, %rsp\n"		/* a call wants the stack at a multiple of 16 */
 	"	.cfi_adjust_cfa_offset 8\n"
 	"	call sim_lookup_for\n"	/* the two words of a struct come back in rax and rdx */
@@ -38,6 +39,7 @@ __asm__(".text\n"
 	"	.cfi_offset 29, -16\n"
 	"	.cfi_offset 30, -8\n"
 	"	mov x29, sp\n"
+	"	mov x2, x30\n"
 	"	bl sim_lookup_for\n"	/* the two words of a struct come back in x0 and x1 */
 	"	ldp x29, x30, [sp], 16\n"
 	"	.cfi_restore 30\n"
