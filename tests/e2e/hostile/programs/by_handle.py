@@ -51,11 +51,17 @@ def names(*wanted):
     return calls
 
 
+def cudnn(library):
+    """A handle, and the version, for which the real cuDNN looks into the libraries that it is made of."""
+    yield from create("cudnnCreate")(library)
+    yield "cudnnGetVersion", int(library.cudnnGetVersion() < 9000)
+
+
 WHAT = {
     "runtime": runtime,
     "nccl": nccl,
     "cublas": create("cublasCreate_v2"),
-    "cudnn": create("cudnnCreate"),
+    "cudnn": cudnn,
     "cufft": create("cufftCreate"),
     "cusolver": create("cusolverDnCreate"),
     "cusparse": create("cusparseCreate"),
