@@ -111,6 +111,7 @@ static int by_peak(const void *a, const void *b)
 static void device_line(const struct model *m, const struct model_device *d)
 {
 	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX] = "unknown size", who[96] = "";
+	char zeros[ZERO_TEXT_MAX];
 	const struct device_books *books = d->books;
 
 	if (d->capacity_bytes)
@@ -122,16 +123,18 @@ static void device_line(const struct model *m, const struct model_device *d)
 	else if (m->nr_processes > 1)
 		snprintf(who, sizeof(who), "pid %u, ", d->process->header->pid);
 	if (d->has_tensors)
-		message_info("%sGPU %u%s: %speak %s allocated, %s reserved of %s", who, d->ordinal,
+		message_info("%sGPU %u%s: peak %s%s allocated, %s reserved of %s%s", who, d->ordinal,
 			     m->simulated ? " (simulated)" : "",
-			     model_is_exact(d->process) ? "" : "at least ",
+			     print_at_least(d->process),
 			     human_bytes(allocated, books->allocated_peak_bytes),
-			     human_bytes(reserved, books->reserved_peak_bytes), capacity);
+			     human_bytes(reserved, books->reserved_peak_bytes), capacity,
+			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
 	else
-		message_info("%sGPU %u%s: %speak %s taken from the driver of %s", who, d->ordinal,
+		message_info("%sGPU %u%s: peak %s%s taken from the driver of %s%s", who, d->ordinal,
 			     m->simulated ? " (simulated)" : "",
-			     model_is_exact(d->process) ? "" : "at least ",
-			     human_bytes(allocated, books->driver_peak_bytes), capacity);
+			     print_at_least(d->process),
+			     human_bytes(allocated, books->driver_peak_bytes), capacity,
+			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
 }
 
 /* The devices, largest peak first. */

@@ -56,6 +56,18 @@ bool sim_answers_wanted(void)
 	return nr_answers || log_path();
 }
 
+static unsigned long zero_answers;
+
+void sim_answered_zero(void)
+{
+	__atomic_fetch_add(&zero_answers, 1, __ATOMIC_RELAXED);
+}
+
+unsigned long sim_zero_answers(void)
+{
+	return __atomic_load_n(&zero_answers, __ATOMIC_RELAXED);
+}
+
 static int compare_text(const void *a, const void *b)
 {
 	return strcmp(a, b);
@@ -108,5 +120,7 @@ size_t sim_answer(const char *question, size_t otherwise)
 		found = bsearch(&key, answers, nr_answers, sizeof(*answers), compare);
 	if (path)
 		log_question(path, question);
+	if (!found && !otherwise)
+		sim_answered_zero();
 	return found ? found->bytes : otherwise;
 }

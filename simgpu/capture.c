@@ -2,6 +2,7 @@
 /* Stream capture: which streams take part, what they may not do, and the graph that comes out. */
 #include "simgpu/capture.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 struct sim_capture {
@@ -12,21 +13,57 @@ struct sim_capture {
 	struct sim_stream *origin;
 	struct sim_graph *graph;
 	bool is_borrowed;		/* the program's graph: cuStreamBeginCaptureToGraph */
+	const void *thread;		/* that began it: the address of its thread_mode */
+	struct sim_capture *next;	/* in the list of those that go on */
 };
 
 static unsigned long long last_id;
-
-/* Captures begun in global mode by any thread, and by this one in any mode but relaxed. */
-static int nr_global;
-static __thread int nr_own;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-static __thread struct sim_capture *latest;
+
+/* The captures that go on, under their own lock: most calls that ask find none. */
+static struct sim_capture *ongoing;
+static pthread_mutex_t ongoing_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_ongoing(struct sim_capture *capture)
+{
+	pthread_mutex_lock(&ongoing_lock);
+	capture->next = ongoing;
+	__atomic_store_n(&ongoing, capture, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&ongoing_lock);
+}
+
+static void remove_ongoing(const struct sim_capture *capture)
+{
+	struct sim_capture **at = &ongoing;
+
+	pthread_mutex_lock(&ongoing_lock);
+	while (*at && *at != capture)
+		at = &(*at)->next;
+	if (*at)
+		__atomic_store_n(at, capture->next, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&ongoing_lock);
+}
+
+/* Invalidate the captures that CONCERNS picks for WHAT; false when there is none. */
+static bool invalidate(bool (*concerns)(const struct sim_capture *capture, const void *what), const void *what)
+{
+	bool any = false;
+
+	if (!__atomic_load_n(&ongoing, __ATOMIC_ACQUIRE))
+		return false;
+	pthread_mutex_lock(&ongoing_lock);
+	for (struct sim_capture *c = ongoing; c; c = c->next)
+		if (concerns(c, what)) {
+			c->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+			any = true;
+		}
+	pthread_mutex_unlock(&ongoing_lock);
+	return any;
+}
 
 void sim_capture_put(struct sim_capture *capture)
 {
 	if (capture && !__atomic_sub_fetch(&capture->refs, 1, __ATOMIC_ACQ_REL)) {
-		if (latest == capture)
-			latest = NULL;
 		if (capture->graph && !capture->is_borrowed)
 			sim_graph_release(capture->graph);
 		free(capture);
@@ -74,10 +111,7 @@ void sim_capture_join(struct sim_stream *s, struct sim_capture *capture, const s
 static void end(struct sim_capture *capture)
 {
 	capture->status = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
-		__atomic_fetch_sub(&nr_global, 1, __ATOMIC_RELAXED);
-	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-		nr_own--;
+	remove_ongoing(capture);
 }
 
 void sim_capture_leave(struct sim_stream *s)
@@ -167,16 +201,35 @@ CUresult sim_capture_free(void *stream, CUdeviceptr address)
 	return ret;
 }
 
-bool sim_capture_prohibits(void)
+/* What cuThreadExchangeStreamCaptureMode says of the modes of a thread and of a capture. */
+static bool is_endangered(const struct sim_capture *capture, const void *thread)
 {
 	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return false;
-	if (nr_own <= 0 && (thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
-			    !__atomic_load_n(&nr_global, __ATOMIC_RELAXED)))
-		return false;
-	if (latest)
-		latest->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-	return true;
+	if (capture->thread == thread)
+		return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+bool sim_capture_prohibits(void)
+{
+	return invalidate(is_endangered, &thread_mode);
+}
+
+static bool is_in_context(const struct sim_capture *capture, const void *context)
+{
+	return capture->origin->context == context;
+}
+
+bool sim_capture_spoil_context(const struct sim_context *context)
+{
+	return invalidate(is_in_context, context);
+}
+
+void sim_capture_invalidate(struct sim_capture *capture)
+{
+	if (sim_capture_active(capture))
+		capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
 /* Capture into GRAPH of the program's, after EDGES; NULL: into a new one. */
@@ -200,15 +253,12 @@ static CUresult begin(CUstream stream, CUstreamCaptureMode mode, struct sim_grap
 	capture->origin = s;
 	capture->graph = graph ? graph : sim_graph_new();
 	capture->is_borrowed = graph;
-	if (mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
-		__atomic_fetch_add(&nr_global, 1, __ATOMIC_RELAXED);
-	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-		nr_own++;
+	capture->thread = &thread_mode;
 	s->capture = capture;
 	s->waits.nr = 0;
 	for (size_t i = 0; edges && i < edges->nr; i++)
 		sim_edges_add(&s->waits, edges->list[i].from, &edges->list[i].data);
-	latest = capture;
+	add_ongoing(capture);
 	return CUDA_SUCCESS;
 }
 

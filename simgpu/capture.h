@@ -43,6 +43,15 @@ void sim_capture_leave(struct sim_stream *s);
 /* S is capturing and was asked for what a capture cannot have: invalidate the capture and return true. */
 bool sim_capture_spoil(struct sim_stream *s);
 
+/*
+ * A host thread was to wait for all work of CONTEXT: invalidate the captures of its streams, whatever their mode, and
+ * return true; false when none goes on.
+ */
+bool sim_capture_spoil_context(const struct sim_context *context);
+
+/* What CAPTURE cannot have was asked of something captured in it. NULL and an ended one are ignored. */
+void sim_capture_invalidate(struct sim_capture *capture);
+
 /* Launches so far, for event times. */
 unsigned long sim_launches(void);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "simgpu/callback.h"
+#include "simgpu/capture.h"
 #include "simgpu/memory_model.h"
 #include "simgpu/taken.h"
 
@@ -412,6 +413,8 @@ CUresult cuCtxSynchronize(void)
 
 	if (ret)
 		return ret;
+	if (sim_capture_spoil_context(sim_context_current()))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_synchronise();
 	sim_tell_synchronised(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED, NULL);
 	return CUDA_SUCCESS;
@@ -434,6 +437,8 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 		return cuCtxSynchronize();
 	if (!valid((struct sim_context *)handle))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (sim_capture_spoil_context((struct sim_context *)handle))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_synchronise();
 	return CUDA_SUCCESS;
 }

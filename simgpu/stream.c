@@ -294,8 +294,10 @@ static CUresult event_wait(CUevent event, bool wait)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (sim_capture_active(e->capture))
+	if (sim_capture_active(e->capture)) {
+		sim_capture_invalidate(e->capture);
 		return CUDA_ERROR_CAPTURED_EVENT;
+	}
 	if (wait)
 		sim_synchronise();
 	else if (sim_progress)

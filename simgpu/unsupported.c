@@ -6,6 +6,7 @@
  * called and has a generated body, with its number of calls and whether it is unsupported or a no-op by
  * design.
  */
+#include "simgpu/answers.h"
 #include "simgpu/stub.h"
 
 #include <pthread.h>
@@ -62,6 +63,7 @@ const struct simgpu_report *simgpu_report(void)
 
 	pthread_mutex_lock(&mutex);
 	report.is_unlimited = sim_is_unlimited();
+	report.zero_answers = sim_zero_answers();
 	report.nr_names = 0;
 	report.calls = 0;
 	for (size_t i = 0; i < sim_nr_stubs; i++)
