@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers of the model file to the libraries' questions, and the log of what was asked. */
 #include "simgpu/answers.h"
+#include "simgpu/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +101,7 @@ static void log_question(const char *path, const char *question)
 		memcpy(line, question, length);
 		line[length] = '\n';
 		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (fd < 0 || write(fd, line, length + 1) != (ssize_t)(length + 1))
+		if (fd < 0 || !file_limit_write(fd, line, length + 1))
 			dprintf(STDERR_FILENO, "simgpu: cannot write to SIMGPU_QUESTIONS '%s': %s\n", path,
 				strerror(errno));
 		if (fd >= 0)

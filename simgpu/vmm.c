@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "simgpu/file_limit.h"
 #include "simgpu/internal.h"
 
 #define MULTICAST_NAME "simgpu-multicast"
@@ -77,9 +78,8 @@ static size_t extent_take(struct memory_file *f, size_t bytes)
 	offset = sim_units_take(&f->extents, bytes / SIM_GRANULE, true) * SIM_GRANULE;
 	if ((off_t)(offset + bytes) > f->bytes) {
 		f->bytes = (off_t)(f->extents.nr * SIM_GRANULE);
-		if (ftruncate(file_descriptor(f), f->bytes))
-			sim_host_limit("growing the simulated memory file failed",
-				       "raise `ulimit -f` (file size)");
+		if (file_limit_grow(file_descriptor(f), f->bytes))
+			file_limit_end("growing the simulated memory file failed");
 	}
 	return offset;
 }
@@ -151,15 +151,25 @@ size_t sim_physical_bytes(CUmemGenericAllocationHandle handle)
 	return ph ? ph->bytes : 0;
 }
 
+/* A new file of BYTES in memory. */
+static int memory_file(const char *name, size_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	if (fd < 0)
+		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
+	if (file_limit_grow(fd, (off_t)bytes))
+		file_limit_end("making a file of simulated memory failed");
+	return fd;
+}
+
 /* A file of its own, which another process that imports it knows by its name. */
 CUmemGenericAllocationHandle sim_physical_new_multicast(size_t bytes)
 {
 	static const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
 	struct physical *ph = physical_new(bytes, -1, &prop);
 
-	ph->fd = memfd_create(MULTICAST_NAME, MFD_CLOEXEC);
-	if (ph->fd < 0 || ftruncate(ph->fd, (off_t)bytes))
-		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
+	ph->fd = memory_file(MULTICAST_NAME, bytes);
 	return (uintptr_t)ph;
 }
 
@@ -420,7 +430,6 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	bool is_shared = false;
 	struct physical *ph;
 	size_t bytes;
-	int fd;
 
 	sim_lock();
 	ph = physical_of(handle);
@@ -432,10 +441,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	fd = memfd_create(is_shared ? MULTICAST_NAME : "simgpu-shared", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes))
-		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
-	*(int *)shareable = fd;
+	*(int *)shareable = memory_file(is_shared ? MULTICAST_NAME : "simgpu-shared", bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness import program_environment
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -54,6 +55,30 @@ def test_what_a_capture_forbids(vramtrace, both, reliability):
         ends="as on a GPU: error 900 or 907, then 901 for the capture; what follows works",
         lost="none",
         said="PyTorch's own errors",
+    )
+
+
+@pytest.mark.parametrize("where", ["recorded", "--no-record"])
+def test_small_files_on_a_simulated_gpu(vramtrace, compile_c, cuda_flags, tmp_path, reliability, where):
+    """A limit on files that the simulated GPU's table exceeds is said, and is no signal; one with room is no matter."""
+    program = compile_c(PROGRAMS / "small_files.c", *cuda_flags)
+
+    def run(most):
+        options = ("--no-record",) if where == "--no-record" else ("-o", tmp_path / f"{most}.vtr")
+        return vramtrace.call("run", *options, "--simulate", "h100", "--", program, str(most), env=program_environment())
+
+    roomy = run(64 << 20)
+    assert (roomy.returncode, roomy.stdout) == (0, "40,000 calls\n"), roomy.stderr
+    done = run(8 << 10)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "simgpu: making the simulated GPUs' shared table failed: File too large" in done.stderr
+    assert "raise `ulimit -f` (file size)" in done.stderr
+    reliability(
+        "small-files-simulated",
+        program="it limits its files to 8 KiB before its first call (`RLIMIT_FSIZE`), on the simulated GPU",
+        ends="status 125 instead of SIGXFSZ",
+        lost="all: the simulated GPU cannot start",
+        said="the limit, and `ulimit -f`",
     )
 
 
