@@ -12,11 +12,13 @@ struct sim_capture {
 	unsigned long long id;
 	struct sim_stream *origin;
 	struct sim_graph *graph;
+	bool is_blocking;		/* a stream that waits for the legacy one takes part */
 	bool is_borrowed;		/* the program's graph: cuStreamBeginCaptureToGraph */
 	const void *thread;		/* that began it: the address of its thread_mode */
 	struct sim_capture *next;	/* in the list of those that go on */
 };
 
+__thread unsigned sim_uses_thread_stream;
 static unsigned long long last_id;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -95,6 +97,12 @@ struct sim_capture *sim_capture_get(struct sim_stream *s)
 	return capture;
 }
 
+static void note_blocking(struct sim_capture *capture, const struct sim_stream *s)
+{
+	if (!(s->flags & CU_STREAM_NON_BLOCKING))
+		__atomic_store_n(&capture->is_blocking, true, __ATOMIC_RELAXED);
+}
+
 void sim_capture_join(struct sim_stream *s, struct sim_capture *capture, const struct sim_edges *edges)
 {
 	if (!sim_capture_active(capture))
@@ -103,6 +111,7 @@ void sim_capture_join(struct sim_stream *s, struct sim_capture *capture, const s
 		__atomic_fetch_add(&capture->refs, 1, __ATOMIC_RELAXED);
 		s->capture = capture;
 		s->waits.nr = 0;
+		note_blocking(capture, s);
 	}
 	for (size_t i = 0; s->capture == capture && i < edges->nr; i++)
 		sim_edges_add(&s->waits, edges->list[i].from, &edges->list[i].data);
@@ -226,6 +235,18 @@ bool sim_capture_spoil_context(const struct sim_context *context)
 	return invalidate(is_in_context, context);
 }
 
+static bool is_entangled(const struct sim_capture *capture, const void *context)
+{
+	return __atomic_load_n(&capture->is_blocking, __ATOMIC_RELAXED) && capture->origin->context == context;
+}
+
+bool sim_capture_entangles(const void *stream)
+{
+	if ((stream && stream != (void *)CU_STREAM_LEGACY) || sim_uses_thread_stream)
+		return false;
+	return invalidate(is_entangled, sim_context_current());
+}
+
 void sim_capture_invalidate(struct sim_capture *capture)
 {
 	if (sim_capture_active(capture))
@@ -254,6 +275,7 @@ static CUresult begin(CUstream stream, CUstreamCaptureMode mode, struct sim_grap
 	capture->graph = graph ? graph : sim_graph_new();
 	capture->is_borrowed = graph;
 	capture->thread = &thread_mode;
+	note_blocking(capture, s);
 	s->capture = capture;
 	s->waits.nr = 0;
 	for (size_t i = 0; edges && i < edges->nr; i++)

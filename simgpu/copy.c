@@ -98,6 +98,8 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream st
 	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
 	CUDA_MEMCPY3D *c = &node.memcpy.copyParams;
 
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (!sim_capturing(stream))
 		return copy_linear(dst, src, bytes);
 	c->srcMemoryType = c->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -112,6 +114,8 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream st
 /* A synchronous copy waits for the device, as the caller may count on. */
 static CUresult copy_sync(void *dst, const void *src, size_t bytes)
 {
+	if (sim_capture_entangles(NULL))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	sim_synchronise();
 	return copy_linear(dst, src, bytes);
 }
@@ -179,7 +183,13 @@ struct side {
 	size_t plane;
 };
 
-static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
+/* Whether NR from number AT on are among COUNT. */
+static bool is_within(size_t at, size_t nr, size_t count)
+{
+	return at <= count && nr <= count - at;
+}
+
+static CUresult side_of(const CUDA_MEMCPY3D *c, CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
 			size_t z, size_t pitch, size_t height, struct side *out)
 {
 	char *p = (char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device);
@@ -188,6 +198,10 @@ static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device,
 
 	if (type == CU_MEMORYTYPE_ARRAY)
 		ret = sim_array_layout(array, &p, &pitch, &height, &bytes);
+	if (type == CU_MEMORYTYPE_ARRAY && !ret &&
+	    (!is_within(x, c->WidthInBytes, pitch) || !is_within(y, c->Height, height) ||
+	     !is_within(z, c->Depth, bytes / (pitch * height))))
+		ret = CUDA_ERROR_INVALID_VALUE;
 	out->first = (struct rows){ p ? p + z * height * pitch + y * pitch + x : NULL, pitch };
 	out->plane = height * pitch;
 	return ret;
@@ -199,10 +213,10 @@ CUresult sim_copy_3d(const CUDA_MEMCPY3D *c)
 	CUresult ret = c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 
 	if (!ret)
-		ret = side_of(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+		ret = side_of(c, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
 			      c->srcZ, c->srcPitch, c->srcHeight, &src);
 	if (!ret)
-		ret = side_of(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+		ret = side_of(c, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
 			      c->dstZ, c->dstPitch, c->dstHeight, &dst);
 	for (size_t z = 0; !ret && z < c->Depth; z++) {
 		ret = copy(dst.first, src.first, c->WidthInBytes, c->Height);
@@ -239,8 +253,7 @@ CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c)
 {
 	const CUDA_MEMCPY3D whole = c ? of_2d(c) : (CUDA_MEMCPY3D){ 0 };
 
-	sim_synchronise();
-	return sim_copy_3d(c ? &whole : NULL);
+	return cuMemcpy3D_v2(c ? &whole : NULL);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
@@ -257,6 +270,8 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
 {
+	if (sim_capture_entangles(NULL))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	sim_synchronise();
 	return sim_copy_3d(c);
 }
@@ -265,6 +280,8 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream)
 {
 	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
 
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (!c || !sim_capturing(stream))
 		return sim_copy_3d(c);
 	node.memcpy.copyParams = *c;
@@ -418,6 +435,8 @@ static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t
 	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMSET,
 				   .memset = { dptr, pitch, value, (unsigned)unit, count, height, NULL } };
 
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (sim_capture_node(stream, &node))
 		return CUDA_SUCCESS;
 	return sim_set(dptr, pitch, value, unit, count, height);
@@ -425,17 +444,17 @@ static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t
 
 CUresult cuMemsetD8_v2(CUdeviceptr dptr, unsigned char value, size_t n)
 {
-	return sim_set(dptr, 0, value, 1, n, 1);
+	return set_async(dptr, 0, value, 1, n, 1, NULL);
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr dptr, unsigned short value, size_t n)
 {
-	return sim_set(dptr, 0, value, 2, n, 1);
+	return set_async(dptr, 0, value, 2, n, 1, NULL);
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr dptr, unsigned int value, size_t n)
 {
-	return sim_set(dptr, 0, value, 4, n, 1);
+	return set_async(dptr, 0, value, 4, n, 1, NULL);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dptr, unsigned char value, size_t n, CUstream stream)
@@ -455,17 +474,17 @@ CUresult cuMemsetD32Async(CUdeviceptr dptr, unsigned int value, size_t n, CUstre
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height)
 {
-	return sim_set(dptr, pitch, value, 1, width, height);
+	return set_async(dptr, pitch, value, 1, width, height, NULL);
 }
 
 CUresult cuMemsetD2D16_v2(CUdeviceptr dptr, size_t pitch, unsigned short value, size_t width, size_t height)
 {
-	return sim_set(dptr, pitch, value, 2, width, height);
+	return set_async(dptr, pitch, value, 2, width, height, NULL);
 }
 
 CUresult cuMemsetD2D32_v2(CUdeviceptr dptr, size_t pitch, unsigned int value, size_t width, size_t height)
 {
-	return sim_set(dptr, pitch, value, 4, width, height);
+	return set_async(dptr, pitch, value, 4, width, height, NULL);
 }
 
 CUresult cuMemsetD2D8Async(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height,

@@ -261,6 +261,9 @@ def decide(function, defined):
     if plain != function.name and plain in defined:
         args = ", ".join("%s ? %s : %s" % (p.name, p.name, "CU_STREAM_PER_THREAD")
                          if p.type in ("CUstream", "cudaStream_t") else p.name for p in function.params)
+        if plain + "_ptds" == function.name:
+            return PER_THREAD, ["sim_uses_thread_stream++;", "%s result = %s(%s);" % (function.result, plain, args),
+                                "sim_uses_thread_stream--;"], "result"
         return PER_THREAD, [], "%s(%s)" % (plain, args)
     action = next((act for pattern, act in RULES if pattern.match(function.name)), UNSUPPORTED)
     if action in (NOOP, COMPUTE) and (success or function.result == "void"):

@@ -179,6 +179,13 @@ struct sim_graph *sim_capture_graph(void *stream);
  */
 bool sim_capture_prohibits(void);
 
+/*
+ * Whether work in STREAM would make captures wait: it is the legacy default stream, and streams that wait for that one
+ * capture in this context, whatever their mode. Then those captures are invalidated and the caller returns
+ * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. A synchronous copy is work in the legacy stream: NULL.
+ */
+bool sim_capture_entangles(const void *stream);
+
 /* When STREAM is capturing, add a node with PARAMS and return true: the caller has nothing to do then. */
 bool sim_capture_node(void *stream, const CUgraphNodeParams *params);
 

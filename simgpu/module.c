@@ -605,6 +605,8 @@ static CUresult launch(const CUDA_KERNEL_NODE_PARAMS *k, CUstream stream, const 
 					(unsigned long long)k->blockDimX * k->blockDimY * k->blockDimZ,
 					k->sharedMemBytes);
 
+	if (!ret && sim_capture_entangles(stream))
+		ret = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (ret)
 		return ret;
 	if (!sim_capturing(stream)) {

@@ -131,6 +131,9 @@ void *sim_realloc(void *p, size_t bytes);
  */
 void sim_launch(void *stream);
 
+/* Over 0 while this thread is in a synchronous call of the per-thread default stream (names that end in _ptds). */
+extern __thread unsigned sim_uses_thread_stream;
+
 /* Whether STREAM is capturing. */
 bool sim_capturing(void *stream);
 

@@ -113,6 +113,8 @@ static CUresult wait_for(CUstream stream, bool wait)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (sim_capture_spoil(s))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (wait) {
@@ -269,6 +271,8 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 
 	if (!e || !s)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (flags == CU_EVENT_RECORD_EXTERNAL && sim_capture_node(stream, &node))
 		return CUDA_SUCCESS;
 	sim_capture_put(e->capture);

@@ -17,6 +17,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+/* cudaMemcpy of programs that were compiled with --default-stream per-thread. */
+cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind);
+
 #define MIB(n) ((size_t)(n) << 20)
 #define CAPACITY MIB(1024)
 
@@ -325,6 +328,53 @@ static void assert_invalidated(CUstream stream)
 	assert_null(graph);
 }
 
+/* As the programming guide has it: the legacy stream waits for blocking streams, and synchronous copies are work in it. */
+static void the_legacy_stream_spoils_captures_of_blocking_streams(void **state)
+{
+	CUstream blocking, free_one;
+	CUdeviceptr p;
+	CUevent event;
+	CUgraph graph;
+	int word = 7;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, 4096), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cudaMemcpy((void *)p, &word, sizeof(word), cudaMemcpyDefault), cudaErrorStreamCaptureImplicit);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuMemsetD8Async(p, 1, 16, CU_STREAM_LEGACY), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuStreamSynchronize(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuEventRecord(event, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	/* The default stream of a thread is another one, and who does not wait for the legacy stream is free of it. */
+	capture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cuMemsetD8Async(p, 1, 16, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+	assert_int_equal(cudaMemcpy_ptds((void *)p, &word, sizeof(word), cudaMemcpyDefault), cudaSuccess);
+	assert_int_equal(cuStreamEndCapture(blocking, &graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+	capture(free_one, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_SUCCESS);
+	/* A stream that waits for it joins the capture: now the legacy stream concerns it. */
+	assert_int_equal(cuEventRecord(event, free_one), CUDA_SUCCESS);
+	assert_int_equal(cuStreamWaitEvent(blocking, event, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(free_one);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(blocking), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(free_one), CUDA_SUCCESS);
+	assert_int_equal(cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	cudaGetLastError();
+}
+
 static void waiting_spoils_a_capture_in_every_mode(void **state)
 {
 	static const CUstreamCaptureMode modes[] = {
@@ -519,6 +569,7 @@ int main(void)
 		cmocka_unit_test(many_handles_need_few_descriptors),
 		cmocka_unit_test(pools_keep_what_their_threshold_says),
 		cmocka_unit_test(capture_counts_nodes_and_prohibits_allocation),
+		cmocka_unit_test(the_legacy_stream_spoils_captures_of_blocking_streams),
 		cmocka_unit_test(waiting_spoils_a_capture_in_every_mode),
 		cmocka_unit_test(other_threads_are_prohibited_as_documented),
 		cmocka_unit_test(entry_points_follow_the_asked_version),

@@ -112,6 +112,26 @@ static void images_that_cannot_be_read_are_refused(void **state)
 	OK(cuLibraryUnload(library));
 }
 
+/* An H100's SM has 228 KiB, of which each block takes 1 KiB, and a block uses at most 227. */
+static void blocks_share_an_sm_evenly(void **state)
+{
+	CUfunction first;
+	CUmodule module;
+	size_t bytes;
+
+	(void)state;
+	OK(cuModuleLoadData(&module, ptx));
+	OK(cuModuleGetFunction(&first, module, "first"));
+	OK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, first, 1, 32));
+	assert_int_equal(bytes, 227 << 10);
+	OK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, first, 4, 32));
+	assert_int_equal(bytes, 56 << 10);
+	assert_int_equal(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, first, 0, 32), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, first, 1, 1025), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuOccupancyAvailableDynamicSMemPerBlock(NULL, first, 1, 32), CUDA_ERROR_INVALID_VALUE);
+	OK(cuModuleUnload(module));
+}
+
 static int set_up(void **state)
 {
 	CUcontext context;
@@ -125,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_have_size_address_and_first_value),
 		cmocka_unit_test(variables_take_memory_while_loaded),
+		cmocka_unit_test(blocks_share_an_sm_evenly),
 		cmocka_unit_test(images_that_cannot_be_read_are_refused),
 	};
 
