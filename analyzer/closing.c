@@ -325,7 +325,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 
 void closing_repeat(const struct output *output, const struct repeat *r)
 {
-	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX], dir[PATH_MAX];
+	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX], zeros[ZERO_TEXT_MAX], dir[PATH_MAX];
 
 	path_to_type(output->path, typed, sizeof(typed));
 	if (!r->nr_runs) {
@@ -338,9 +338,11 @@ void closing_repeat(const struct output *output, const struct repeat *r)
 	message_info("recorded %s (%u runs; 'vramtrace report' shows the largest, run %u)", typed, r->nr_runs,
 		     r->largest);
 	for (size_t i = 0; i < r->nr_devices && i < DEVICES_SHOWN; i++)
-		message_info("%s: peak %s%s%s", repeat_device_name(name, sizeof(name), r, &r->device[i]),
-			     r->exact ? "" : "at least ", repeat_text(peaks, r, &r->device[i]),
-			     repeat_is_stable(r, &r->device[i]) ? "" : ": depends on thread timing");
+		message_info("%s: peak %s%s%s%s", repeat_device_name(name, sizeof(name), r, &r->device[i]),
+			     r->exact && !r->device[i].zero_answers ? "" : "at least ",
+			     repeat_text(peaks, r, &r->device[i]),
+			     repeat_is_stable(r, &r->device[i]) ? "" : ": depends on thread timing",
+			     print_zeros(zeros, "; ", r->device[i].zero_answers));
 	if (r->nr_devices > DEVICES_SHOWN)
 		message_info("... and %zu more GPUs", r->nr_devices - DEVICES_SHOWN);
 	message_info("next: vramtrace report %s", typed);

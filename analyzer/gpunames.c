@@ -100,11 +100,11 @@ const char *gpunames_nearest(const char *name)
 	unsigned best, d;
 
 	fold(name, wanted);
-	/* Farther than a third of the name is another word. */
-	best = (unsigned)strlen(wanted) / 3 + 1;
+	/* Farther than a third of the name is another word. Of two as near, the one that begins like it. */
+	best = 2 * ((unsigned)strlen(wanted) / 3 + 1);
 	for (size_t i = 0; *wanted && i < NR_NAMES; i++) {
 		fold(names[i].name, known);
-		d = distance(wanted, known);
+		d = 2 * distance(wanted, known) + (strncmp(wanted, known, strlen(wanted)) != 0);
 		if (d < best) {
 			best = d;
 			nearest = names[i].profile;

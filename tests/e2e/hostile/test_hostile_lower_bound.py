@@ -64,6 +64,12 @@ def test_oom(vramtrace, tmp_path):
     assert re.search(r"^Out of memory: [^\n]*;\n" + ZEROS + r"\.$", vramtrace.call("report", tmp_path / "job.vtr").stdout, re.M)
 
 
+def test_several_runs(vramtrace, tmp_path):
+    command = ["run", "--repeat", "2", "--simulate", "h100", "-o", tmp_path / "job.vtr", "--"]
+    said = vramtrace.call(*command, sys.executable, PROGRAM).stderr
+    assert re.search(r"GPU 0: peak at least [^\n]* runs[^\n]*; " + ZEROS + "$", said, re.M), said
+
+
 def test_largest_batch(vramtrace, tmp_path):
     command = ["max-fit", "--simulate", "h100", "--min", "1", "--max", "2", "--"]
     program = [sys.executable, PROGRAM, "{}"]
