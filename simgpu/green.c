@@ -17,12 +17,15 @@ struct sim_green {
 	struct sim_context *context;
 };
 
-/* A CUdevResourceDesc; programs have no way to give it back. */
+/* A CUdevResourceDesc; programs have no way to give it back, so all stay, in a list. */
 struct description {
 	uint32_t magic;
 	int device;
 	unsigned sms;
+	struct description *before;
 };
+
+static struct description *last_description;
 
 static struct sim_green *green_of(CUgreenCtx handle)
 {
@@ -136,7 +139,11 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *handle, CUdevResource *res
 		sms += resources[i].sm.smCount;
 	}
 	d = sim_alloc(sizeof(*d));
-	*d = (struct description){ DESCRIPTION_MAGIC, device_of(&resources[0]), sms };
+	*d = (struct description){ DESCRIPTION_MAGIC, device_of(&resources[0]), sms, NULL };
+	sim_lock();
+	d->before = last_description;
+	last_description = d;
+	sim_unlock();
 	*handle = (CUdevResourceDesc)d;
 	return CUDA_SUCCESS;
 }
