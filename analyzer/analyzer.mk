@@ -4,11 +4,11 @@
 $(O)/gen/gpu_names.h: simgpu/profiles.def
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)
-	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\).*/\t\1,/p' $< >$@
+	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\), *\("[^"]*"\).*/GPU(\1, \2)/p; s/^ALIAS(.*)/&/p' $< >$@
 
 # private: what flags.key remembers must not depend on who asked for it first.
-$(O)/analyzer/preload.o: private override CPPFLAGS += -I$(O)
-$(O)/analyzer/preload.o: $(O)/gen/gpu_names.h
+$(O)/analyzer/gpunames.o: private override CPPFLAGS += -I$(O)
+$(O)/analyzer/gpunames.o: $(O)/gen/gpu_names.h
 
 # calibrate calls NVIDIA's libraries, which it opens at run time, through their headers.
 CALIBRATE_SRC := $(wildcard analyzer/calibrate/*.c) analyzer/cmds/cmd_calibrate.c

@@ -112,6 +112,7 @@ static int by_peak(const void *a, const void *b)
 static void device_line(const struct model *m, const struct model_device *d)
 {
 	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX] = "unknown size", who[96] = "";
+	char zeros[ZERO_TEXT_MAX];
 	const struct device_books *books = d->books;
 
 	if (d->capacity_bytes)
@@ -123,16 +124,18 @@ static void device_line(const struct model *m, const struct model_device *d)
 	else if (m->nr_processes > 1)
 		snprintf(who, sizeof(who), "pid %u, ", d->process->header->pid);
 	if (d->has_tensors)
-		message_info("%sGPU %u%s: %speak %s allocated, %s reserved of %s", who, d->ordinal,
+		message_info("%sGPU %u%s: peak %s%s allocated, %s reserved of %s%s", who, d->ordinal,
 			     m->simulated ? " (simulated)" : "",
-			     model_is_exact(d->process) ? "" : "at least ",
+			     print_at_least(d->process),
 			     human_bytes(allocated, books->allocated_peak_bytes),
-			     human_bytes(reserved, books->reserved_peak_bytes), capacity);
+			     human_bytes(reserved, books->reserved_peak_bytes), capacity,
+			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
 	else
-		message_info("%sGPU %u%s: %speak %s taken from the driver of %s", who, d->ordinal,
+		message_info("%sGPU %u%s: peak %s%s taken from the driver of %s%s", who, d->ordinal,
 			     m->simulated ? " (simulated)" : "",
-			     model_is_exact(d->process) ? "" : "at least ",
-			     human_bytes(allocated, books->driver_peak_bytes), capacity);
+			     print_at_least(d->process),
+			     human_bytes(allocated, books->driver_peak_bytes), capacity,
+			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
 }
 
 /* The devices, largest peak first. */
@@ -353,7 +356,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 
 void closing_repeat(const struct output *output, const struct repeat *r)
 {
-	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX], dir[PATH_MAX];
+	char typed[2 * PATH_MAX], name[64], peaks[REPEAT_TEXT_MAX], zeros[ZERO_TEXT_MAX], dir[PATH_MAX];
 
 	path_to_type(output->path, typed, sizeof(typed));
 	if (!r->nr_runs) {
@@ -366,9 +369,11 @@ void closing_repeat(const struct output *output, const struct repeat *r)
 	message_info("recorded %s (%u runs; 'vramtrace report' shows the largest, run %u)", typed, r->nr_runs,
 		     r->largest);
 	for (size_t i = 0; i < r->nr_devices && i < DEVICES_SHOWN; i++)
-		message_info("%s: peak %s%s%s", repeat_device_name(name, sizeof(name), r, &r->device[i]),
-			     r->exact ? "" : "at least ", repeat_text(peaks, r, &r->device[i]),
-			     repeat_is_stable(r, &r->device[i]) ? "" : ": depends on thread timing");
+		message_info("%s: peak %s%s%s%s", repeat_device_name(name, sizeof(name), r, &r->device[i]),
+			     r->exact && !r->device[i].zero_answers ? "" : "at least ",
+			     repeat_text(peaks, r, &r->device[i]),
+			     repeat_is_stable(r, &r->device[i]) ? "" : ": depends on thread timing",
+			     print_zeros(zeros, "; ", r->device[i].zero_answers));
 	if (r->nr_devices > DEVICES_SHOWN)
 		message_info("... and %zu more GPUs", r->nr_devices - DEVICES_SHOWN);
 	message_info("next: vramtrace report %s", typed);

@@ -7,7 +7,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/gpufile.h"
-#include "analyzer/preload.h"
+#include "analyzer/gpunames.h"
 #include "analyzer/toml.h"
 #include "analyzer/ui/message.h"
 
@@ -210,8 +210,8 @@ static void take_top(struct reading *r, const struct toml_node *root)
 		wrong(r, 0, "'name' is needed: letters, digits, '.', '_' and '-'");
 	if (!r->g->base)
 		wrong(r, 0, "'base' is needed: the profile that holds where the file says nothing");
-	else if (!preload_knows_gpu(r->g->base))
-		wrong(r, 0, "'base' is '%s', expected one of %s", r->g->base, preload_gpu_names());
+	else if (!gpunames_find(r->g->base))
+		wrong(r, 0, "'base' is '%s', expected one of %s", r->g->base, gpunames_list());
 }
 
 int gpufile_read(struct gpufile *g, const char *path)

@@ -137,6 +137,13 @@ bool model_unsupported(const struct model_process *p, size_t nth, const char **n
 	return false;
 }
 
+uint64_t model_zero_answers(const struct model_process *p)
+{
+	const char *value = tfmt_reader_info_value(p->reader, "zero_answers");
+
+	return value ? strtoull(value, NULL, 10) : 0;
+}
+
 static void show_progress(const struct model *m, size_t index)
 {
 	uint64_t done, total;

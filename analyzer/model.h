@@ -90,6 +90,12 @@ struct model_options {
 bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls);
 
 /*
+ * How often libraries of the simulated device were asked for a size that is not known and answered 0: figures of such
+ * a process are lower bounds. 0 on a real device.
+ */
+uint64_t model_zero_answers(const struct model_process *p);
+
+/*
  * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
  * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either
  * way.

@@ -11,18 +11,13 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/gpunames.h"
 #include "analyzer/output.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
 #define SIMGPU_MIN_CAPACITY (1ull << 20) /* less is a forgotten unit */
 #define SIMGPU_MAX_CAPACITY (64ull << 40)
-
-/* Made from simgpu/profiles.def by analyzer.mk: names only, the analyzer knows nothing else of simgpu. */
-static const char *const gpu_names[] = {
-#include "gen/gpu_names.h"
-	NULL
-};
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -200,25 +195,6 @@ int preload_apply(const struct preload *p, const struct preload_plan *plan)
 
 /* ---- --simulate ------------------------------------------------------------------------------ */
 
-const char *preload_gpu_names(void)
-{
-	static char list[2048];
-	size_t n = 0;
-
-	for (size_t i = 0; gpu_names[i] && n < sizeof(list); i++)
-		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", gpu_names[i]);
-	return list;
-}
-
-bool preload_knows_gpu(const char *name)
-{
-	for (size_t i = 0; gpu_names[i]; i++) {
-		if (!strcmp(name, gpu_names[i]))
-			return true;
-	}
-	return false;
-}
-
 int preload_check_count(const char *text, unsigned long count, unsigned max, unsigned *nr)
 {
 	*nr = (unsigned)count;
@@ -231,7 +207,7 @@ int preload_check_count(const char *text, unsigned long count, unsigned max, uns
 
 int preload_parse_gpu(const char *text, unsigned max, const char **gpu, unsigned *nr)
 {
-	const char *name = text;
+	const char *name = text, *nearest;
 	unsigned long count = 1;
 	char *end;
 
@@ -244,11 +220,13 @@ int preload_parse_gpu(const char *text, unsigned max, const char **gpu, unsigned
 	}
 	if (preload_check_count(text, count, max, nr))
 		return RUN_TROUBLE;
-	*gpu = name;
-	if (preload_knows_gpu(name))
+	*gpu = gpunames_find(name);
+	if (*gpu)
 		return 0;
-	message_error("unknown GPU '%s'; '--simulate' knows %s, and files that end in .toml", name,
-		      preload_gpu_names());
+	nearest = gpunames_nearest(name);
+	message_error("unknown GPU '%s'%s%s%s; '--simulate' knows %s, and files that end in .toml", name,
+		      nearest ? " (the nearest is '" : "", nearest ? nearest : "", nearest ? "')" : "",
+		      gpunames_list());
 	return RUN_TROUBLE;
 }
 

@@ -54,17 +54,11 @@ int preload_find(struct preload *p, const struct preload_plan *plan);
 int preload_apply(const struct preload *p, const struct preload_plan *plan);
 
 /*
- * Understand --simulate's "GPU" or "NxGPU". Returns 0 with *gpu (points into text) and *nr set, or
- * RUN_TROUBLE after a message that lists the known ones. N may be up to max: PRELOAD_MAX_DEVICES for one
+ * Understand --simulate's "GPU" or "NxGPU". Returns 0 with *gpu (a profile's name, which stays) and *nr set,
+ * or RUN_TROUBLE after a message that lists the known ones. N may be up to max: PRELOAD_MAX_DEVICES for one
  * machine.
  */
 int preload_parse_gpu(const char *text, unsigned max, const char **gpu, unsigned *nr);
-
-/* Whether NAME is a profile of simgpu. */
-bool preload_knows_gpu(const char *name);
-
-/* The profiles' names, separated by commas, in a buffer that stays. */
-const char *preload_gpu_names(void);
 
 /* Check COUNT, which --simulate's TEXT asks for. Returns 0 with *nr set, or RUN_TROUBLE after a message. */
 int preload_check_count(const char *text, unsigned long count, unsigned max, unsigned *nr);

@@ -112,6 +112,7 @@ int repeat_add(struct repeat *r, const struct model *m, unsigned number)
 		const struct model_device *d = &m->device[i];
 		struct repeat_device key = key_of(m, d);
 		struct repeat_device *device = find_device(r, &key);
+		uint64_t zeros;
 
 		if (!device)
 			return TFMT_E_NOMEM;
@@ -121,6 +122,9 @@ int repeat_add(struct repeat *r, const struct model *m, unsigned number)
 		extend(&device->reserved, d->books->reserved_peak_bytes);
 		extend(&device->driver, d->books->driver_peak_bytes);
 		r->exact &= model_is_exact(d->process);
+		zeros = model_zero_answers(d->process);
+		if (device->zero_answers < zeros)
+			device->zero_answers = zeros;
 	}
 	r->nr_runs++;
 	/* This run, or one before it, did not use some of them. */

@@ -20,6 +20,7 @@ struct repeat_device {
 	uint32_t ordinal;
 	unsigned nr_runs; /* that used it; the others count as 0 */
 	bool has_tensors;
+	uint64_t zero_answers; /* model_zero_answers() of the run that has the most */
 	struct repeat_range allocated, reserved, driver;
 };
 

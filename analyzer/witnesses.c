@@ -3,6 +3,7 @@
 #include "analyzer/witnesses.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,14 @@ static struct tfmt_witnesses *page;
 static int sealed_memory(void)
 {
 	int fd = memfd_create("vramtrace-witnesses", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void (*before)(int) = signal(SIGXFSZ, SIG_IGN); /* `ulimit -f` holds for memory, too */
 
 	if (fd >= 0 && (ftruncate(fd, sizeof(*page)) ||
 			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))) {
 		close(fd);
 		fd = -1;
 	}
+	signal(SIGXFSZ, before);
 	return fd;
 }
 

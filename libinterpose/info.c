@@ -28,7 +28,7 @@ static struct {
 	bool torch, torch_too_old;
 	const char *python, *unwinder, *unwinder_note, *nvtx, *tracker;
 	uint32_t nr_compared;
-	uint64_t unsupported_calls;
+	uint64_t unsupported_calls, zero_answers;
 	bool load_note[IP_LOAD_NOTES];
 } written;
 
@@ -99,7 +99,7 @@ void info_begin(struct tfmt_writer *w, enum tfmt_storage kind)
 	written.torch = written.torch_too_old = false;
 	written.python = written.unwinder = written.unwinder_note = written.nvtx = written.tracker = NULL;
 	written.nr_compared = 0;
-	written.unsupported_calls = 0;
+	written.unsupported_calls = written.zero_answers = 0;
 	memset(written.load_note, 0, sizeof(written.load_note));
 	put_functions(w);
 	info_put(w, "program", ip_env.program);
@@ -225,6 +225,7 @@ struct unsupported_report {
 	} *names;
 	uint64_t calls;
 	uint32_t is_unlimited;
+	uint64_t zero_answers;
 };
 
 bool info_is_capacity_unlimited(void)
@@ -232,7 +233,18 @@ bool info_is_capacity_unlimited(void)
 	const struct unsupported_report *(*get)(void) = ip_simulated_report();
 	const struct unsupported_report *r = get ? get() : NULL;
 
-	return r && r->struct_bytes >= sizeof(*r) && r->is_unlimited;
+	return r && r->struct_bytes >= offsetof(struct unsupported_report, zero_answers) && r->is_unlimited;
+}
+
+static void put_zero_answers(struct tfmt_writer *w, const struct unsupported_report *r)
+{
+	char text[24];
+
+	if (!r || r->struct_bytes < sizeof(*r) || r->zero_answers == written.zero_answers)
+		return;
+	written.zero_answers = r->zero_answers;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)r->zero_answers);
+	info_put(w, "zero_answers", text);
 }
 
 void info_unsupported(struct tfmt_writer *w)
@@ -240,6 +252,7 @@ void info_unsupported(struct tfmt_writer *w)
 	const struct unsupported_report *(*get)(void) = ip_simulated_report();
 	const struct unsupported_report *r = get ? get() : NULL;
 
+	put_zero_answers(w, r);
 	if (!r || r->struct_bytes < offsetof(struct unsupported_report, is_unlimited) ||
 	    r->calls == written.unsupported_calls)
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers of the model file to the libraries' questions, and the log of what was asked. */
 #include "simgpu/answers.h"
+#include "simgpu/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,18 @@ bool sim_answers_wanted(void)
 	return nr_answers || log_path();
 }
 
+static unsigned long zero_answers;
+
+void sim_answered_zero(void)
+{
+	__atomic_fetch_add(&zero_answers, 1, __ATOMIC_RELAXED);
+}
+
+unsigned long sim_zero_answers(void)
+{
+	return __atomic_load_n(&zero_answers, __ATOMIC_RELAXED);
+}
+
 static int compare_text(const void *a, const void *b)
 {
 	return strcmp(a, b);
@@ -88,7 +101,7 @@ static void log_question(const char *path, const char *question)
 		memcpy(line, question, length);
 		line[length] = '\n';
 		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (fd < 0 || write(fd, line, length + 1) != (ssize_t)(length + 1))
+		if (fd < 0 || !file_limit_write(fd, line, length + 1))
 			dprintf(STDERR_FILENO, "simgpu: cannot write to SIMGPU_QUESTIONS '%s': %s\n", path,
 				strerror(errno));
 		if (fd >= 0)
@@ -108,5 +121,7 @@ size_t sim_answer(const char *question, size_t otherwise)
 		found = bsearch(&key, answers, nr_answers, sizeof(*answers), compare);
 	if (path)
 		log_question(path, question);
+	if (!found && !otherwise)
+		sim_answered_zero();
 	return found ? found->bytes : otherwise;
 }

@@ -24,6 +24,13 @@
  */
 size_t sim_answer(const char *question, size_t otherwise);
 
+/*
+ * A library was asked for a size that is not known, and answers 0: counted, for what is made of it is a lower bound.
+ * sim_answer() counts its own.
+ */
+void sim_answered_zero(void);
+unsigned long sim_zero_answers(void);
+
 /* Whether anybody wants questions: without, the text need not be put together. */
 bool sim_answers_wanted(void);
 

@@ -14,6 +14,8 @@ struct array {
 	unsigned levels;    /* 0: not mipmapped */
 	CUdeviceptr memory; /* 0: none */
 	struct tile *tiles;
+	struct array *whole; /* the mipmapped array that this is a level of; NULL: of none */
+	CUarray *parts;	     /* of a mipmapped array: its levels, as far as they were asked for */
 };
 
 /* What a sparse array shows at a place. */
@@ -111,6 +113,19 @@ static struct array *array_of(void *handle, bool mipmapped)
 	return a && !a->levels == !mipmapped ? a : NULL;
 }
 
+CUresult sim_array_layout(CUarray handle, char **memory, size_t *pitch, size_t *height, size_t *bytes)
+{
+	struct array *a = array_of(handle, false);
+
+	if (!a || !a->memory)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*memory = (char *)a->memory;
+	*pitch = a->shape.Width * element_bytes(&a->shape);
+	*height = a->shape.Height ? a->shape.Height : 1;
+	*bytes = bytes_of(&a->shape, 0);
+	return CUDA_SUCCESS;
+}
+
 static CUresult array_free(void *handle, bool mipmapped)
 {
 	struct array *a = array_of(handle, mipmapped);
@@ -118,10 +133,16 @@ static CUresult array_free(void *handle, bool mipmapped)
 
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!a)
+	if (!a || a->whole)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_lock();
 	sim_blocks_remove(&arrays, (uintptr_t)a, &entry);
+	for (unsigned i = 0; a->parts && i < a->levels; i++) {
+		if (a->parts[i])
+			sim_blocks_remove(&arrays, (uintptr_t)a->parts[i], &entry);
+		free(a->parts[i]);
+	}
+	free(a->parts);
 	for (struct tile *t = a->tiles, *next; t; t = next) {
 		next = t->next;
 		sim_physical_put(t->handle);
@@ -186,6 +207,42 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *handle, const CUDA_ARRAY3D_DES
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 {
 	return array_free(handle, true);
+}
+
+/* Level number LEVEL of the whole array W: a view of its memory, after that of the levels before. */
+static struct array *level_new(struct array *w, unsigned level)
+{
+	struct sim_block entry = { .kind = SIM_RESERVED, .bytes = 1 };
+	bool layered = w->shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+	struct array *a = sim_zalloc(sizeof(*a));
+
+	a->shape = w->shape;
+	a->whole = w;
+	for (unsigned i = 0; i < level; i++) {
+		a->shape.Width = half(a->shape.Width);
+		a->shape.Height = a->shape.Height ? half(a->shape.Height) : 0;
+		a->shape.Depth = a->shape.Depth && !layered ? half(a->shape.Depth) : a->shape.Depth;
+	}
+	a->memory = w->memory && level ? w->memory + bytes_of(&w->shape, level) : w->memory;
+	entry.start = (uintptr_t)a;
+	sim_blocks_add(&arrays, &entry);
+	return a;
+}
+
+CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray handle, unsigned int level)
+{
+	struct array *w = array_of(handle, true);
+
+	if (!w || !out || level >= w->levels)
+		return w ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	sim_lock();
+	if (!w->parts)
+		w->parts = sim_zalloc(w->levels * sizeof(*w->parts));
+	if (!w->parts[level])
+		w->parts[level] = (CUarray)level_new(w, level);
+	*out = w->parts[level];
+	sim_unlock();
+	return CUDA_SUCCESS;
 }
 
 /* As documented: only of arrays that are mapped later. */

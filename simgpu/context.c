@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "simgpu/callback.h"
+#include "simgpu/capture.h"
 #include "simgpu/memory_model.h"
 #include "simgpu/taken.h"
 
@@ -253,6 +254,28 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
+/* Flagged primary: what is allocated in it belongs to the primary context, and cuCtxDestroy() does not end it. */
+struct sim_context *sim_context_green(int device, struct sim_green *green)
+{
+	struct sim_context *ctx = sim_zalloc(sizeof(*ctx));
+
+	*ctx = (struct sim_context){
+		.magic = CONTEXT_MAGIC, .device = device, .primary = true, .active = true, .green = green
+	};
+	sim_lock();
+	ctx->id = ++last_id;
+	sim_unlock();
+	return ctx;
+}
+
+void sim_context_green_end(struct sim_context *ctx)
+{
+	if (sim_context_current() == ctx)
+		depth--;
+	ctx->magic = 0;
+	free(ctx);
+}
+
 /* ---- limits: kept, and without an effect: what they size belongs to kernels ---------------------- */
 
 static size_t limits[SIM_MAX_DEVICES][CU_LIMIT_MAX];
@@ -390,6 +413,8 @@ CUresult cuCtxSynchronize(void)
 
 	if (ret)
 		return ret;
+	if (sim_capture_spoil_context(sim_context_current()))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_synchronise();
 	sim_tell_synchronised(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED, NULL);
 	return CUDA_SUCCESS;
@@ -412,6 +437,8 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 		return cuCtxSynchronize();
 	if (!valid((struct sim_context *)handle))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (sim_capture_spoil_context((struct sim_context *)handle))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_synchronise();
 	return CUDA_SUCCESS;
 }

@@ -92,16 +92,30 @@ static CUresult copy_linear(void *dst, const void *src, size_t bytes)
 	return copy((struct rows){ dst, 0 }, (struct rows){ (void *)(uintptr_t)src, 0 }, bytes, 1);
 }
 
+/* As a node while STREAM is capturing. */
 static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream stream)
 {
-	if (sim_capture_node(stream, SIM_NODE_MEMCPY))
-		return CUDA_SUCCESS;
-	return copy_linear(dst, src, bytes);
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
+	CUDA_MEMCPY3D *c = &node.memcpy.copyParams;
+
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (!sim_capturing(stream))
+		return copy_linear(dst, src, bytes);
+	c->srcMemoryType = c->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+	c->srcDevice = (CUdeviceptr)src;
+	c->dstDevice = (CUdeviceptr)dst;
+	c->srcPitch = c->dstPitch = c->WidthInBytes = bytes;
+	c->Height = c->Depth = 1;
+	sim_capture_node(stream, &node);
+	return CUDA_SUCCESS;
 }
 
 /* A synchronous copy waits for the device, as the caller may count on. */
 static CUresult copy_sync(void *dst, const void *src, size_t bytes)
 {
+	if (sim_capture_entangles(NULL))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	sim_synchronise();
 	return copy_linear(dst, src, bytes);
 }
@@ -161,37 +175,85 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, 
 	return copy_async((void *)dst, (void *)src, bytes, stream);
 }
 
-/* ---- rows and planes; CUDA arrays are not simulated ------------------------------------------ */
+/* ---- rows and planes ------------------------------------------------------------------------- */
 
-static CUresult endpoint(CUmemorytype type, const void *host, CUdeviceptr device, size_t offset, size_t pitch,
-			 struct rows *out)
+/* One side of a copy: where it begins, and how far apart its rows and planes are. */
+struct side {
+	struct rows first;
+	size_t plane;
+};
+
+/* Whether NR from number AT on are among COUNT. */
+static bool is_within(size_t at, size_t nr, size_t count)
 {
-	if (type == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	out->p = (char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device) + offset;
-	out->pitch = pitch;
-	return CUDA_SUCCESS;
+	return at <= count && nr <= count - at;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *c)
+static CUresult side_of(const CUDA_MEMCPY3D *c, CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
+			size_t z, size_t pitch, size_t height, struct side *out)
 {
-	struct rows dst, src;
-	CUresult ret;
+	char *p = (char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device);
+	size_t bytes;
+	CUresult ret = CUDA_SUCCESS;
 
-	if (!c)
-		return CUDA_ERROR_INVALID_VALUE;
-	ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcY * c->srcPitch + c->srcXInBytes,
-		       c->srcPitch, &src);
+	if (type == CU_MEMORYTYPE_ARRAY)
+		ret = sim_array_layout(array, &p, &pitch, &height, &bytes);
+	if (type == CU_MEMORYTYPE_ARRAY && !ret &&
+	    (!is_within(x, c->WidthInBytes, pitch) || !is_within(y, c->Height, height) ||
+	     !is_within(z, c->Depth, bytes / (pitch * height))))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	out->first = (struct rows){ p ? p + z * height * pitch + y * pitch + x : NULL, pitch };
+	out->plane = height * pitch;
+	return ret;
+}
+
+CUresult sim_copy_3d(const CUDA_MEMCPY3D *c)
+{
+	struct side dst, src;
+	CUresult ret = c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
 	if (!ret)
-		ret = endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
-			       c->dstY * c->dstPitch + c->dstXInBytes, c->dstPitch, &dst);
-	return ret ? ret : copy(dst, src, c->WidthInBytes, c->Height);
+		ret = side_of(c, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+			      c->srcZ, c->srcPitch, c->srcHeight, &src);
+	if (!ret)
+		ret = side_of(c, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+			      c->dstZ, c->dstPitch, c->dstHeight, &dst);
+	for (size_t z = 0; !ret && z < c->Depth; z++) {
+		ret = copy(dst.first, src.first, c->WidthInBytes, c->Height);
+		dst.first.p = (char *)dst.first.p + dst.plane;
+		src.first.p = (char *)src.first.p + src.plane;
+	}
+	return ret;
+}
+
+static CUDA_MEMCPY3D of_2d(const CUDA_MEMCPY2D *c)
+{
+	return (CUDA_MEMCPY3D){
+		.srcXInBytes = c->srcXInBytes,
+		.srcY = c->srcY,
+		.srcMemoryType = c->srcMemoryType,
+		.srcHost = c->srcHost,
+		.srcDevice = c->srcDevice,
+		.srcArray = c->srcArray,
+		.srcPitch = c->srcPitch,
+		.dstXInBytes = c->dstXInBytes,
+		.dstY = c->dstY,
+		.dstMemoryType = c->dstMemoryType,
+		.dstHost = c->dstHost,
+		.dstDevice = c->dstDevice,
+		.dstArray = c->dstArray,
+		.dstPitch = c->dstPitch,
+		.WidthInBytes = c->WidthInBytes,
+		.Height = c->Height,
+		.Depth = 1,
+	};
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c)
 {
-	sim_synchronise();
-	return copy_2d(c);
+	const CUDA_MEMCPY3D whole = c ? of_2d(c) : (CUDA_MEMCPY3D){ 0 };
+
+	return cuMemcpy3D_v2(c ? &whole : NULL);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
@@ -201,44 +263,145 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
 {
-	return sim_capture_node(stream, SIM_NODE_MEMCPY) ? CUDA_SUCCESS : copy_2d(c);
-}
+	const CUDA_MEMCPY3D whole = c ? of_2d(c) : (CUDA_MEMCPY3D){ 0 };
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c)
-{
-	CUresult ret = c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	struct rows dst, src;
-
-	for (size_t z = 0; !ret && z < c->Depth; z++) {
-		ret = endpoint(c->srcMemoryType, c->srcHost, c->srcDevice,
-			       ((c->srcZ + z) * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes,
-			       c->srcPitch, &src);
-		if (!ret)
-			ret =
-			    endpoint(c->dstMemoryType, c->dstHost, c->dstDevice,
-				     ((c->dstZ + z) * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes,
-				     c->dstPitch, &dst);
-		if (!ret)
-			ret = copy(dst, src, c->WidthInBytes, c->Height);
-	}
-	return ret;
+	return cuMemcpy3DAsync_v2(c ? &whole : NULL, stream);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
 {
+	if (sim_capture_entangles(NULL))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	sim_synchronise();
-	return copy_3d(c);
+	return sim_copy_3d(c);
 }
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream)
 {
-	return sim_capture_node(stream, SIM_NODE_MEMCPY) ? CUDA_SUCCESS : copy_3d(c);
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
+
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (!c || !sim_capturing(stream))
+		return sim_copy_3d(c);
+	node.memcpy.copyParams = *c;
+	sim_capture_node(stream, &node);
+	return CUDA_SUCCESS;
+}
+
+/* Addresses say which device they belong to, so the contexts are not needed. */
+static CUDA_MEMCPY3D of_peer(const CUDA_MEMCPY3D_PEER *c)
+{
+	return (CUDA_MEMCPY3D){
+		.srcXInBytes = c->srcXInBytes,
+		.srcY = c->srcY,
+		.srcZ = c->srcZ,
+		.srcLOD = c->srcLOD,
+		.srcMemoryType = c->srcMemoryType,
+		.srcHost = c->srcHost,
+		.srcDevice = c->srcDevice,
+		.srcArray = c->srcArray,
+		.srcPitch = c->srcPitch,
+		.srcHeight = c->srcHeight,
+		.dstXInBytes = c->dstXInBytes,
+		.dstY = c->dstY,
+		.dstZ = c->dstZ,
+		.dstLOD = c->dstLOD,
+		.dstMemoryType = c->dstMemoryType,
+		.dstHost = c->dstHost,
+		.dstDevice = c->dstDevice,
+		.dstArray = c->dstArray,
+		.dstPitch = c->dstPitch,
+		.dstHeight = c->dstHeight,
+		.WidthInBytes = c->WidthInBytes,
+		.Height = c->Height,
+		.Depth = c->Depth,
+	};
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c)
+{
+	const CUDA_MEMCPY3D whole = c ? of_peer(c) : (CUDA_MEMCPY3D){ 0 };
+
+	return cuMemcpy3D_v2(c ? &whole : NULL);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream)
+{
+	const CUDA_MEMCPY3D whole = c ? of_peer(c) : (CUDA_MEMCPY3D){ 0 };
+
+	return cuMemcpy3DAsync_v2(c ? &whole : NULL, stream);
+}
+
+/* ---- arrays of one dimension ----------------------------------------------------------------- */
+
+/* Where BYTES of ARRAY begin, OFFSET bytes from its start. */
+static CUresult place(CUarray array, size_t offset, size_t bytes, void **p)
+{
+	size_t pitch, height, room;
+	char *memory;
+	CUresult ret = sim_array_layout(array, &memory, &pitch, &height, &room);
+
+	if (!ret && (offset > room || bytes > room - offset))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret)
+		*p = memory + offset;
+	return ret;
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void *src, size_t bytes)
+{
+	void *p;
+	CUresult ret = place(dst, offset, bytes, &p);
+
+	return ret ? ret : copy_sync(p, src, bytes);
+}
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void *src, size_t bytes, CUstream stream)
+{
+	void *p;
+	CUresult ret = place(dst, offset, bytes, &p);
+
+	return ret ? ret : copy_async(p, src, bytes, stream);
+}
+
+CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_t bytes)
+{
+	void *p;
+	CUresult ret = place(src, offset, bytes, &p);
+
+	return ret ? ret : copy_sync(dst, p, bytes);
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t offset, size_t bytes, CUstream stream)
+{
+	void *p;
+	CUresult ret = place(src, offset, bytes, &p);
+
+	return ret ? ret : copy_async(dst, p, bytes, stream);
+}
+
+CUresult cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes)
+{
+	return cuMemcpyHtoA_v2(dst, offset, (void *)src, bytes);
+}
+
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes)
+{
+	return cuMemcpyAtoH_v2((void *)dst, src, offset, bytes);
+}
+
+CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t bytes)
+{
+	void *p;
+	CUresult ret = place(src, src_offset, bytes, &p);
+
+	return ret ? ret : cuMemcpyHtoA_v2(dst, dst_offset, p, bytes);
 }
 
 /* ---- memset ---------------------------------------------------------------------------------- */
 
-/* HEIGHT rows of COUNT elements of UNIT bytes (1, 2 or 4) with the value VALUE. */
-static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height)
+CUresult sim_set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height)
 {
 	struct rows dst = { (void *)dptr, pitch };
 	size_t width = unit * count;
@@ -269,24 +432,29 @@ static CUresult set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit,
 static CUresult set_async(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count,
 			  size_t height, CUstream stream)
 {
-	if (sim_capture_node(stream, SIM_NODE_MEMSET))
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMSET,
+				   .memset = { dptr, pitch, value, (unsigned)unit, count, height, NULL } };
+
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (sim_capture_node(stream, &node))
 		return CUDA_SUCCESS;
-	return set(dptr, pitch, value, unit, count, height);
+	return sim_set(dptr, pitch, value, unit, count, height);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dptr, unsigned char value, size_t n)
 {
-	return set(dptr, 0, value, 1, n, 1);
+	return set_async(dptr, 0, value, 1, n, 1, NULL);
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr dptr, unsigned short value, size_t n)
 {
-	return set(dptr, 0, value, 2, n, 1);
+	return set_async(dptr, 0, value, 2, n, 1, NULL);
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr dptr, unsigned int value, size_t n)
 {
-	return set(dptr, 0, value, 4, n, 1);
+	return set_async(dptr, 0, value, 4, n, 1, NULL);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dptr, unsigned char value, size_t n, CUstream stream)
@@ -306,17 +474,17 @@ CUresult cuMemsetD32Async(CUdeviceptr dptr, unsigned int value, size_t n, CUstre
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height)
 {
-	return set(dptr, pitch, value, 1, width, height);
+	return set_async(dptr, pitch, value, 1, width, height, NULL);
 }
 
 CUresult cuMemsetD2D16_v2(CUdeviceptr dptr, size_t pitch, unsigned short value, size_t width, size_t height)
 {
-	return set(dptr, pitch, value, 2, width, height);
+	return set_async(dptr, pitch, value, 2, width, height, NULL);
 }
 
 CUresult cuMemsetD2D32_v2(CUdeviceptr dptr, size_t pitch, unsigned int value, size_t width, size_t height)
 {
-	return set(dptr, pitch, value, 4, width, height);
+	return set_async(dptr, pitch, value, 4, width, height, NULL);
 }
 
 CUresult cuMemsetD2D8Async(CUdeviceptr dptr, size_t pitch, unsigned char value, size_t width, size_t height,

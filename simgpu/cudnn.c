@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuDNN: handle, versions, and the tensor, filter and dropout descriptors. */
 #include "simgpu/cudnn_state.h"
+#include "simgpu/handle.h"
 #include "simgpu/memory_model.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ static size_t version(void)
 
 	if (!real) {
 		library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
-		real = library ? (size_t(*)(void))dlsym(library, "cudnnGetVersion") : NULL;
+		real = library ? (size_t(*)(void))sim_real_symbol(library, "cudnnGetVersion") : NULL;
 		if (!real || real == cudnnGetVersion)
 			return CUDNN_VERSION;
 		atomic_store_explicit(&known, real, memory_order_relaxed);

@@ -262,3 +262,26 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 	sim_library_launch(handle);
 	return CUDNN_STATUS_SUCCESS;
 }
+
+/* A plan as a graph: one kernel, for how many a plan has nobody but the library knows. */
+static cudnnStatus_t plan_graph(cudnnHandle_t handle, const void *plan, const void *pack, cudaGraph_t graph, bool add)
+{
+	if (!handle)
+		return CUDNN_STATUS_NOT_INITIALIZED;
+	if (!plan || !pack || !sim_graph_library_kernel(graph, add))
+		return CUDNN_STATUS_BAD_PARAM;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+					    cudnnBackendDescriptor_t variantPack, cudaGraph_t graph)
+{
+	return plan_graph(handle, executionPlan, variantPack, graph, true);
+}
+
+/* Other addresses for a graph that was populated: kernels do nothing with them. */
+cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+					  cudnnBackendDescriptor_t variantPack, cudaGraph_t graph)
+{
+	return plan_graph(handle, executionPlan, variantPack, graph, false);
+}

@@ -81,14 +81,18 @@ size_t cudnn_workspace_bytes(const struct descriptor *d)
 	size_t length, bytes;
 	FILE *out;
 
-	if (!sim_answers_wanted())
+	if (!sim_answers_wanted()) {
+		sim_answered_zero();
 		return 0;
+	}
 	if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
 		config = child(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
 	engine = child(config, CUDNN_ATTR_ENGINECFG_ENGINE);
 	graph = child(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-	if (!graph)
+	if (!graph) {
+		sim_answered_zero();
 		return 0;
+	}
 	mode = cudnn_attribute(engine, CUDNN_ATTR_ENGINEHEUR_MODE);
 
 	out = open_memstream(&question, &length);

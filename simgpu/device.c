@@ -21,7 +21,19 @@ static const struct sim_profile profiles[] = {
 	  .threads_per_sm = (threads_), .blocks_per_sm = (blocks_), .l2_bytes = (l2_kib_) * 1024,           \
 	  .bus_bits = (bus_), .clock_khz = (clock_mhz_) * 1000, .memory_clock_khz = (memory_mhz_) * 1000,   \
 	  .watts = (watts_) },
+#define ALIAS(alias, name)
 #include "simgpu/profiles.def"
+#undef ALIAS
+#undef PROFILE
+};
+
+static const struct {
+	const char *name, *profile;
+} aliases[] = {
+#define PROFILE(...)
+#define ALIAS(alias, name) { alias, name },
+#include "simgpu/profiles.def"
+#undef ALIAS
 #undef PROFILE
 };
 
@@ -92,6 +104,9 @@ static void choose_profile(void)
 
 	if (!name || !*name)
 		name = "h100";
+	for (size_t a = 0; a < sizeof(aliases) / sizeof(*aliases); a++)
+		if (!strcmp(aliases[a].name, name))
+			name = aliases[a].profile;
 	while (i < NR_PROFILES && strcmp(profiles[i].name, name))
 		i++;
 	if (i == NR_PROFILES)

@@ -64,9 +64,9 @@ def wrapper(function, domain, name, has_params, is_macro):
             "%s %s(%s)" % (function.result, function.name, declared), "{"]
     if has_params:
         out.append("\t%s_params params = { %s };" % (name, arguments))
-    out += ["\t%s result = { 0 };" % function.result if function.result not in gen_stubs.STATUS and
-            "*" not in function.result else "\t%s result = 0;" % function.result,
-            "\tstruct sim_call call = { .name = \"%s\", .params = %s, .result = &result," %
+    out += ["\t%s result_ = { 0 };" % function.result if function.result not in gen_stubs.STATUS and
+            "*" not in function.result else "\t%s result_ = 0;" % function.result,
+            "\tstruct sim_call call = { .name = \"%s\", .params = %s, .result = &result_," %
             (function.name, "&params" if has_params else "NULL"),
             "\t\t.domain = %s, .cbid = CUPTI_%s_TRACE_CBID_%s };" % (DOMAINS[domain][0], domain, name), "",
             "\tif (__builtin_expect(!sim_cupti_on, 1))",
@@ -74,9 +74,9 @@ def wrapper(function, domain, name, has_params, is_macro):
     if kernel_name(function):
         out.append("\tcall.symbol = %s;" % kernel_name(function))
     out += ["\tsim_call_enter(&call);",
-            "\tresult = sim_body_%s(%s);" % (function.name, arguments),
+            "\tresult_ = sim_body_%s(%s);" % (function.name, arguments),
             "\tsim_call_exit(&call);",
-            "\treturn result;", "}", ""]
+            "\treturn result_;", "}", ""]
     return "\n".join(out)
 
 

@@ -1,111 +1,160 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: how many nodes of which kind, and what their launches do to the memory of allocation nodes. */
+/* Graphs: their nodes and edges, and copies of them. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "simgpu/internal.h"
+#include "simgpu/graph.h"
 
-enum { GRAPH_MAGIC = 0x47524150, EXEC_MAGIC = 0x45584543 };
+enum { GRAPH_MAGIC = 0x47524150, NODE_MAGIC = 0x4e4f4445 };
 
-/* What launches do to the memory of allocation nodes: shared by a graph and what was instantiated from it. */
-struct memory {
-	unsigned refs;
-	size_t nr, room;
-	struct sim_graph_step *steps;
-};
-
-struct node {
-	enum sim_node_kind kind;
-};
-
-struct sim_graph {
-	uint32_t magic;
-	size_t nr, room;
-	struct node **nodes;
-	struct memory *memory;
-};
-
-struct exec {
-	uint32_t magic;
-	unsigned long launches;		/* kernel nodes */
-	bool auto_free;
-	struct memory *memory;
-	size_t nr_steps;		/* of memory's, when it was instantiated */
-};
-
-static struct memory *memory_get(struct memory *m)
+struct sim_graph *sim_graph_of(CUgraph handle)
 {
-	__atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
-	return m;
+	struct sim_graph *g = (struct sim_graph *)handle;
+
+	return g && g->magic == GRAPH_MAGIC ? g : NULL;
 }
 
-static void memory_put(struct memory *m)
+struct sim_node *sim_node_of(CUgraphNode handle)
 {
-	if (__atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL))
+	struct sim_node *n = (struct sim_node *)handle;
+
+	return n && n->magic == NODE_MAGIC ? n : NULL;
+}
+
+/* ---- memory of allocation nodes -------------------------------------------------------------- */
+
+static struct sim_graph_steps *steps_get(struct sim_graph_steps *s)
+{
+	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+	return s;
+}
+
+static void steps_put(struct sim_graph_steps *s)
+{
+	if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	sim_lock();
-	for (size_t i = 0; i < m->nr; i++)
-		if (!m->steps[i].is_free)
-			sim_graph_memory_put(m->steps[i].address);
+	for (size_t i = 0; i < s->nr; i++)
+		if (!s->list[i].is_free)
+			sim_graph_memory_put(s->list[i].address);
 	sim_unlock();
-	free(m->steps);
-	free(m);
+	free(s->list);
+	free(s);
 }
 
-struct sim_graph *sim_graph_new(void)
+static void steps_add(struct sim_graph_steps *s, CUdeviceptr address, bool is_free)
 {
-	struct sim_graph *g = sim_zalloc(sizeof(*g));
-
-	g->magic = GRAPH_MAGIC;
-	g->memory = sim_zalloc(sizeof(*g->memory));
-	g->memory->refs = 1;
-	return g;
+	sim_lock();
+	if (s->nr == s->room) {
+		s->room = 2 * s->room + 16;
+		s->list = sim_realloc(s->list, s->room * sizeof(*s->list));
+	}
+	s->list[s->nr++] = (struct sim_graph_step){ address, is_free };
+	sim_unlock();
 }
 
-void sim_graph_release(struct sim_graph *g)
+/* ---- nodes and edges ------------------------------------------------------------------------- */
+
+bool sim_edges_add(struct sim_edges *e, struct sim_node *from, const CUgraphEdgeData *data)
 {
-	memory_put(g->memory);
-	for (size_t i = 0; i < g->nr; i++)
-		free(g->nodes[i]);
-	free(g->nodes);
-	g->magic = 0;
-	free(g);
+	for (size_t i = 0; i < e->nr; i++)
+		if (e->list[i].from == from)
+			return false;
+	if (e->nr == e->room) {
+		e->room = 2 * e->room + 2;
+		e->list = sim_realloc(e->list, e->room * sizeof(*e->list));
+	}
+	e->list[e->nr++] = (struct sim_edge){ from, data ? *data : (CUgraphEdgeData){ 0 } };
+	return true;
 }
 
-void sim_graph_add(struct sim_graph *g, enum sim_node_kind kind)
+void sim_edges_release(struct sim_edges *e)
 {
+	free(e->list);
+	*e = (struct sim_edges){ 0 };
+}
+
+CUresult sim_edges_read(struct sim_edges *e, const struct sim_graph *g, const CUgraphNode *nodes,
+			const CUgraphEdgeData *data, size_t nr)
+{
+	*e = (struct sim_edges){ 0 };
+	if (nr && !nodes)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < nr; i++) {
+		struct sim_node *n = sim_node_of(nodes[i]);
+
+		if (!n || n->graph != g || !sim_edges_add(e, n, data ? &data[i] : NULL)) {
+			sim_edges_release(e);
+			return CUDA_ERROR_INVALID_VALUE;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+struct sim_node *sim_node_new(struct sim_graph *g, const CUgraphNodeParams *params,
+			      const struct sim_edges *edges)
+{
+	struct sim_node *n = sim_zalloc(sizeof(*n));
+
+	n->magic = NODE_MAGIC;
+	n->graph = g;
+	n->params.type = params->type;
+	sim_node_fill(n, params);
+	for (size_t i = 0; edges && i < edges->nr; i++)
+		sim_edges_add(&n->edges, edges->list[i].from, &edges->list[i].data);
 	sim_lock();
 	if (g->nr == g->room) {
 		g->room = 2 * g->room + 64;
 		g->nodes = sim_realloc(g->nodes, g->room * sizeof(*g->nodes));
 	}
-	g->nodes[g->nr] = sim_alloc(sizeof(**g->nodes));
-	g->nodes[g->nr++]->kind = kind;
+	n->index = g->nr;
+	g->nodes[g->nr++] = n;
 	sim_unlock();
+	return n;
 }
 
-static void memory_add(struct memory *m, CUdeviceptr address, bool is_free)
+bool sim_graph_library_kernel(void *handle, bool add)
 {
-	sim_lock();
-	if (m->nr == m->room) {
-		m->room = 2 * m->room + 16;
-		m->steps = sim_realloc(m->steps, m->room * sizeof(*m->steps));
-	}
-	m->steps[m->nr++] = (struct sim_graph_step){ address, is_free };
-	sim_unlock();
+	static const CUgraphNodeParams kernel = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	struct sim_graph *g = sim_graph_of(handle);
+
+	if (g && add)
+		sim_node_new(g, &kernel, NULL);
+	return g && sim_graph_has(g, CU_GRAPH_NODE_TYPE_KERNEL);
 }
 
-CUdeviceptr sim_graph_add_alloc(struct sim_graph *g, int device, size_t bytes)
+static void node_free(struct sim_node *n)
 {
-	CUdeviceptr p = sim_graph_memory_new(device, bytes);
-
-	sim_graph_add(g, SIM_NODE_MEM_ALLOC);
-	memory_add(g->memory, p, false);
-	return p;
+	for (unsigned i = 0; i < n->nr_inner; i++)
+		sim_graph_release((struct sim_graph *)n->inner[i]);
+	sim_node_empty(n);
+	sim_edges_release(&n->edges);
+	free(n->inner);
+	free(n->attributes);
+	n->magic = 0;
+	free(n);
 }
 
-CUresult sim_graph_add_free(struct sim_graph *g, CUdeviceptr address)
+CUdeviceptr sim_graph_add_alloc(struct sim_graph *g, int device, size_t bytes, const struct sim_edges *edges,
+				struct sim_node **node)
 {
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+
+	params.alloc.bytesize = bytes;
+	params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	params.alloc.poolProps.location =
+		(CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
+	params.alloc.dptr = sim_graph_memory_new(device, bytes);
+	*node = sim_node_new(g, &params, edges);
+	steps_add(g->steps, params.alloc.dptr, false);
+	return params.alloc.dptr;
+}
+
+CUresult sim_graph_add_free(struct sim_graph *g, CUdeviceptr address, const struct sim_edges *edges,
+			    struct sim_node **node)
+{
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = { address } };
 	bool is_node;
 
 	sim_lock();
@@ -113,16 +162,166 @@ CUresult sim_graph_add_free(struct sim_graph *g, CUdeviceptr address)
 	sim_unlock();
 	if (!is_node)
 		return CUDA_ERROR_INVALID_VALUE;
-	sim_graph_add(g, SIM_NODE_MEM_FREE);
-	memory_add(g->memory, address, true);
+	*node = sim_node_new(g, &params, edges);
+	steps_add(g->steps, address, true);
 	return CUDA_SUCCESS;
 }
 
-static struct sim_graph *graph_of(CUgraph handle)
+bool sim_graph_has(const struct sim_graph *g, CUgraphNodeType kind)
 {
-	struct sim_graph *g = (struct sim_graph *)handle;
+	for (size_t i = 0; i < g->nr; i++) {
+		if (g->nodes[i]->params.type == kind)
+			return true;
+		for (unsigned k = 0; k < g->nodes[i]->nr_inner; k++)
+			if (sim_graph_has((struct sim_graph *)g->nodes[i]->inner[k], kind))
+				return true;
+	}
+	return false;
+}
 
-	return g && g->magic == GRAPH_MAGIC ? g : NULL;
+static bool has_memory(const struct sim_graph *g)
+{
+	return sim_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+	       sim_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+struct sim_graph *sim_graph_new(void)
+{
+	struct sim_graph *g = sim_zalloc(sizeof(*g));
+
+	g->magic = GRAPH_MAGIC;
+	g->steps = sim_zalloc(sizeof(*g->steps));
+	g->steps->refs = 1;
+	return g;
+}
+
+void sim_graph_release(struct sim_graph *g)
+{
+	sim_graph_let_all_go(g);
+	steps_put(g->steps);
+	for (size_t i = 0; i < g->nr; i++)
+		node_free(g->nodes[i]);
+	for (struct sim_conditional *c = g->conditionals, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(g->nodes);
+	free(g->order);
+	g->magic = 0;
+	free(g);
+}
+
+/* Nodes in the order in which none comes before one that it waits for; false where edges go in a circle. */
+static bool sort(struct sim_graph *g)
+{
+	bool is_sorted = true;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < g->nr; i++)
+		for (size_t k = 0; k < g->nodes[i]->edges.nr; k++)
+			is_sorted &= g->nodes[i]->edges.list[k].from->index < i;
+	if (is_sorted)
+		return true;
+	g->order = sim_alloc(g->nr * sizeof(*g->order));
+	for (size_t i = 0; i < g->nr; i++)
+		g->nodes[i]->waits = SIZE_MAX;
+	for (size_t before = SIZE_MAX; nr < g->nr && nr != before;) {
+		before = nr;
+		for (size_t i = 0; i < g->nr; i++) {
+			bool is_ready = g->nodes[i]->waits == SIZE_MAX;
+
+			for (size_t k = 0; is_ready && k < g->nodes[i]->edges.nr; k++)
+				is_ready = g->nodes[i]->edges.list[k].from->waits != SIZE_MAX;
+			if (!is_ready)
+				continue;
+			g->nodes[i]->waits = nr;
+			g->order[nr++] = g->nodes[i];
+		}
+	}
+	return nr == g->nr;
+}
+
+/* What FROM has inside, copied; false where an inner graph has no order. */
+static bool clone_inside(struct sim_node *to, const struct sim_node *from)
+{
+	struct sim_conditional *condition;
+
+	to->inner = from->nr_inner ? sim_zalloc(from->nr_inner * sizeof(*to->inner)) : NULL;
+	for (unsigned k = 0; k < from->nr_inner; k++) {
+		struct sim_graph *inner = sim_graph_clone((struct sim_graph *)from->inner[k]);
+
+		if (!inner)
+			return false;
+		inner->owner = to;
+		to->inner[to->nr_inner++] = (CUgraph)inner;
+	}
+	if (to->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+		condition = sim_alloc(sizeof(*condition));
+		*condition = *(struct sim_conditional *)(uintptr_t)from->params.conditional.handle;
+		condition->next = to->graph->conditionals;
+		to->graph->conditionals = condition;
+		to->params.conditional.handle = (uintptr_t)condition;
+		to->params.conditional.phGraph_out = to->inner;
+	} else if (to->nr_inner) {
+		to->params.graph.graph = to->inner[0];
+	}
+	return true;
+}
+
+static void clone_attributes(struct sim_node *to, const struct sim_node *from)
+{
+	if (!from->nr_attributes)
+		return;
+	to->nr_attributes = from->nr_attributes;
+	to->attributes = sim_alloc(from->nr_attributes * sizeof(*to->attributes));
+	memcpy(to->attributes, from->attributes, from->nr_attributes * sizeof(*to->attributes));
+}
+
+struct sim_graph *sim_graph_clone(struct sim_graph *g)
+{
+	struct sim_graph *clone = sim_graph_new();
+	bool is_good = true;
+
+	steps_put(clone->steps);
+	clone->steps = steps_get(g->steps);
+	clone->nr_steps = g->steps->nr;
+	for (size_t i = 0; i < g->nr && is_good; i++) {
+		struct sim_node *to = sim_node_new(clone, &g->nodes[i]->params, NULL);
+
+		to->origin = g->nodes[i];
+		clone_attributes(to, g->nodes[i]);
+		is_good = clone_inside(to, g->nodes[i]);
+	}
+	for (size_t i = 0; i < clone->nr && is_good; i++)
+		for (size_t k = 0; k < g->nodes[i]->edges.nr; k++)
+			sim_edges_add(&clone->nodes[i]->edges,
+				      clone->nodes[g->nodes[i]->edges.list[k].from->index],
+				      &g->nodes[i]->edges.list[k].data);
+	sim_graph_hold_same(clone, g);
+	if (!is_good || !sort(clone)) {
+		sim_graph_release(clone);
+		return NULL;
+	}
+	return clone;
+}
+
+struct sim_node *sim_graph_find_origin(const struct sim_graph *clone, const struct sim_node *origin)
+{
+	struct sim_node *found = NULL;
+
+	if (!origin)
+		return NULL;
+	if (origin->index < clone->nr && clone->nodes[origin->index]->origin == origin)
+		return clone->nodes[origin->index];
+	for (size_t i = 0; i < clone->nr && !found; i++) {
+		if (clone->nodes[i]->origin == origin)
+			return clone->nodes[i];
+		for (unsigned k = 0; k < clone->nodes[i]->nr_inner && !found; k++)
+			found = sim_graph_find_origin((struct sim_graph *)clone->nodes[i]->inner[k], origin);
+	}
+	return found;
 }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
@@ -135,18 +334,42 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 
 CUresult cuGraphDestroy(CUgraph handle)
 {
-	struct sim_graph *g = graph_of(handle);
+	struct sim_graph *g = sim_graph_of(handle);
 
-	if (!g)
+	if (!g || g->owner)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_graph_release(g);
 	return CUDA_SUCCESS;
 }
 
+/* As documented: not of graphs with nodes that allocate or free, nor with conditional ones. */
+CUresult cuGraphClone(CUgraph *clone, CUgraph original)
+{
+	struct sim_graph *g = sim_graph_of(original), *copy;
+
+	if (!g || !clone || has_memory(g) || sim_graph_has(g, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+		return CUDA_ERROR_INVALID_VALUE;
+	copy = sim_graph_clone(g);
+	*clone = (CUgraph)copy;
+	return copy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph clone)
+{
+	struct sim_graph *g = sim_graph_of(clone);
+	struct sim_node *found = g && node ? sim_graph_find_origin(g, sim_node_of(original)) : NULL;
+
+	if (found)
+		*node = (CUgraphNode)found;
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- what a graph has ------------------------------------------------------------------------ */
+
 /* Copies handles of up to *NR nodes, or with NODES NULL says how many there are. */
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *nr)
 {
-	struct sim_graph *g = graph_of(handle);
+	struct sim_graph *g = sim_graph_of(handle);
 
 	if (!g || !nr)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -157,46 +380,219 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *nr)
 	return CUDA_SUCCESS;
 }
 
-/* Edges are not kept: every node is a root. */
+/* A list that a program asks for: how much of it fits, what there is, and what its edges would lose. */
+struct answer {
+	CUgraphNode *from, *to;
+	CUgraphEdgeData *data;
+	size_t room, nr;
+	bool is_lossy;
+};
+
+static struct answer answer(CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, const size_t *nr)
+{
+	return (struct answer){ .from = from, .to = to, .data = data, .room = from || to ? *nr : 0 };
+}
+
+static void add(struct answer *a, struct sim_node *from, struct sim_node *to, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+
+	if (a->nr < a->room) {
+		if (a->from)
+			a->from[a->nr] = (CUgraphNode)from;
+		if (a->to)
+			a->to[a->nr] = (CUgraphNode)to;
+		if (a->data && data)
+			a->data[a->nr] = *data;
+		a->is_lossy |= data && !a->data && memcmp(data, &plain, sizeof(plain));
+	}
+	a->nr++;
+}
+
+/* Say how many there were, as documented: rows beyond them are cleared. */
+static CUresult finish(struct answer *a, size_t *nr)
+{
+	for (size_t i = a->nr; i < a->room; i++) {
+		if (a->from)
+			a->from[i] = NULL;
+		if (a->to)
+			a->to[i] = NULL;
+	}
+	if (!a->room || *nr > a->nr)
+		*nr = a->nr;
+	return a->is_lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
+}
+
 CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode *nodes, size_t *nr)
 {
-	return cuGraphGetNodes(handle, nodes, nr);
+	struct sim_graph *g = sim_graph_of(handle);
+	struct answer a;
+
+	if (!g || !nr)
+		return CUDA_ERROR_INVALID_VALUE;
+	a = answer(nodes, NULL, NULL, nr);
+	for (size_t i = 0; i < g->nr; i++)
+		if (!g->nodes[i]->edges.nr)
+			add(&a, g->nodes[i], NULL, NULL);
+	return finish(&a, nr);
 }
 
 CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
 			    size_t *nr)
 {
-	(void)from;
-	(void)to;
-	(void)data;
-	if (!graph_of(handle) || !nr)
+	struct sim_graph *g = sim_graph_of(handle);
+	struct answer a;
+
+	if (!g || !nr || !from != !to)
 		return CUDA_ERROR_INVALID_VALUE;
-	*nr = 0;
-	return CUDA_SUCCESS;
+	a = answer(from, to, data, nr);
+	for (size_t i = 0; i < g->nr; i++)
+		for (size_t k = 0; k < g->nodes[i]->edges.nr; k++)
+			add(&a, g->nodes[i]->edges.list[k].from, g->nodes[i],
+			    &g->nodes[i]->edges.list[k].data);
+	return finish(&a, nr);
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *dependencies, CUgraphEdgeData *edges,
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode *dependencies, CUgraphEdgeData *data,
 				       size_t *nr)
 {
-	(void)dependencies;
-	(void)edges;
-	if (!node || !nr)
+	struct sim_node *n = sim_node_of(handle);
+	struct answer a;
+
+	if (!n || !nr)
 		return CUDA_ERROR_INVALID_VALUE;
-	*nr = 0;
-	return CUDA_SUCCESS;
+	a = answer(dependencies, NULL, data, nr);
+	for (size_t k = 0; k < n->edges.nr; k++)
+		add(&a, n->edges.list[k].from, n, &n->edges.list[k].data);
+	return finish(&a, nr);
+}
+
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode *dependents, CUgraphEdgeData *data,
+					 size_t *nr)
+{
+	struct sim_node *n = sim_node_of(handle);
+	struct answer a;
+
+	if (!n || !nr)
+		return CUDA_ERROR_INVALID_VALUE;
+	a = answer(NULL, dependents, data, nr);
+	for (size_t i = 0; i < n->graph->nr; i++) {
+		struct sim_node *to = n->graph->nodes[i];
+
+		for (size_t k = 0; k < to->edges.nr; k++)
+			if (to->edges.list[k].from == n)
+				add(&a, n, to, &to->edges.list[k].data);
+	}
+	return finish(&a, nr);
+}
+
+CUresult cuGraphGetEdges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, size_t *nr)
+{
+	return cuGraphGetEdges_v2(handle, from, to, NULL, nr);
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *dependencies, size_t *nr)
+{
+	return cuGraphNodeGetDependencies_v2(node, dependencies, NULL, nr);
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents, size_t *nr)
+{
+	return cuGraphNodeGetDependentNodes_v2(node, dependents, NULL, nr);
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 {
-	if (!node || !type)
+	struct sim_node *n = sim_node_of(node);
+
+	if (!n || !type)
 		return CUDA_ERROR_INVALID_VALUE;
-	*type = (CUgraphNodeType)((struct node *)node)->kind;
+	*type = n->params.type;
+	return CUDA_SUCCESS;
+}
+
+/* ---- changing it ----------------------------------------------------------------------------- */
+
+CUresult cuGraphAddDependencies_v2(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+				   const CUgraphEdgeData *data, size_t nr)
+{
+	struct sim_graph *g = sim_graph_of(handle);
+
+	if (!g || (nr && (!from || !to)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < nr; i++) {
+		struct sim_node *a = sim_node_of(from[i]), *b = sim_node_of(to[i]);
+
+		if (!a || !b || a == b || a->graph != g || b->graph != g ||
+		    !sim_edges_add(&b->edges, a, data ? &data[i] : NULL))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+static bool remove_edge(struct sim_node *to, const struct sim_node *from)
+{
+	for (size_t k = 0; k < to->edges.nr; k++) {
+		if (to->edges.list[k].from != from)
+			continue;
+		to->edges.nr--;
+		memmove(&to->edges.list[k], &to->edges.list[k + 1],
+			(to->edges.nr - k) * sizeof(*to->edges.list));
+		return true;
+	}
+	return false;
+}
+
+/* As documented: not in graphs with nodes that allocate or free. */
+CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+				      const CUgraphEdgeData *data, size_t nr)
+{
+	struct sim_graph *g = sim_graph_of(handle);
+
+	(void)data;
+	if (!g || (nr && (!from || !to)) || (nr && has_memory(g)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < nr; i++) {
+		struct sim_node *a = sim_node_of(from[i]), *b = sim_node_of(to[i]);
+
+		if (!a || !b || a->graph != g || b->graph != g || !remove_edge(b, a))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t nr)
+{
+	return cuGraphAddDependencies_v2(graph, from, to, NULL, nr);
+}
+
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t nr)
+{
+	return cuGraphRemoveDependencies_v2(graph, from, to, NULL, nr);
+}
+
+/* As documented: not in graphs with nodes that allocate or free. */
+CUresult cuGraphDestroyNode(CUgraphNode handle)
+{
+	struct sim_node *n = sim_node_of(handle);
+	struct sim_graph *g = n ? n->graph : NULL;
+
+	if (!n || has_memory(g))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < g->nr; i++)
+		remove_edge(g->nodes[i], n);
+	g->nr--;
+	for (size_t i = n->index; i < g->nr; i++) {
+		g->nodes[i] = g->nodes[i + 1];
+		g->nodes[i]->index = i;
+	}
+	node_free(n);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
-	struct sim_graph *g = graph_of(handle);
+	struct sim_graph *g = sim_graph_of(handle);
 	FILE *f;
 
 	(void)flags;
@@ -206,148 +602,11 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int fla
 	if (!f)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	fprintf(f, "digraph simulated {\n");
-	for (size_t i = 0; i < g->nr; i++)
-		fprintf(f, "\tn%zu [label=\"type %d\"];\n", i, (int)g->nodes[i]->kind);
+	for (size_t i = 0; i < g->nr; i++) {
+		fprintf(f, "\tn%zu [label=\"type %d\"];\n", i, (int)g->nodes[i]->params.type);
+		for (size_t k = 0; k < g->nodes[i]->edges.nr; k++)
+			fprintf(f, "\tn%zu -> n%zu;\n", g->nodes[i]->edges.list[k].from->index, i);
+	}
 	fprintf(f, "}\n");
 	return fclose(f) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
-}
-
-/* ---- nodes that programs add by themselves --------------------------------------------------- */
-
-static CUgraphNode latest_node(const struct sim_graph *g)
-{
-	return (CUgraphNode)g->nodes[g->nr - 1];
-}
-
-CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t nr,
-				CUDA_MEM_ALLOC_NODE_PARAMS *params)
-{
-	struct sim_graph *g = graph_of(graph);
-
-	(void)dependencies;
-	(void)nr;
-	if (!g || !node || !params || !params->bytesize || params->bytesize > SIM_CAPACITY_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-	    params->poolProps.location.id < 0 || params->poolProps.location.id >= sim_nr_devices())
-		return CUDA_ERROR_INVALID_VALUE;
-	params->dptr = sim_graph_add_alloc(g, params->poolProps.location.id, params->bytesize);
-	*node = latest_node(g);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t nr,
-			       CUdeviceptr dptr)
-{
-	struct sim_graph *g = graph_of(graph);
-	CUresult ret = g && node ? sim_graph_add_free(g, dptr) : CUDA_ERROR_INVALID_VALUE;
-
-	(void)dependencies;
-	(void)nr;
-	if (!ret)
-		*node = latest_node(g);
-	return ret;
-}
-
-/* Nodes of memory, and those that do nothing here; copies and host functions have to be captured. */
-CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-			   const CUgraphEdgeData *edges, size_t nr, CUgraphNodeParams *params)
-{
-	struct sim_graph *g = graph_of(graph);
-	CUDA_MEM_ALLOC_NODE_PARAMS alloc = { 0 };
-	CUresult ret;
-
-	(void)edges;
-	if (!g || !node || !params)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (params->type) {
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-		alloc.poolProps = params->alloc.poolProps;
-		alloc.bytesize = params->alloc.bytesize;
-		ret = cuGraphAddMemAllocNode(node, graph, dependencies, nr, &alloc);
-		params->alloc.dptr = alloc.dptr;
-		return ret;
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		return cuGraphAddMemFreeNode(node, graph, dependencies, nr, params->free.dptr);
-	case CU_GRAPH_NODE_TYPE_KERNEL:
-	case CU_GRAPH_NODE_TYPE_EMPTY:
-		sim_graph_add(g, (enum sim_node_kind)params->type);
-		*node = latest_node(g);
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-}
-
-/* ---- instantiated graphs --------------------------------------------------------------------- */
-
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph, unsigned long long flags)
-{
-	struct sim_graph *g = graph_of(graph);
-	struct exec *e;
-
-	if (!g || !handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	e = sim_zalloc(sizeof(*e));
-	e->magic = EXEC_MAGIC;
-	e->auto_free = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-	e->memory = memory_get(g->memory);
-	e->nr_steps = g->memory->nr;
-	for (size_t i = 0; i < g->nr; i++)
-		e->launches += g->nodes[i]->kind == SIM_NODE_KERNEL;
-	*handle = (CUgraphExec)e;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphInstantiateWithParams(CUgraphExec *handle, CUgraph graph,
-				      CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	CUresult ret =
-	    params ? cuGraphInstantiateWithFlags(handle, graph, params->flags) : CUDA_ERROR_INVALID_VALUE;
-
-	if (params) {
-		params->hErrNode_out = NULL;
-		params->result_out = ret ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	}
-	return ret;
-}
-
-static struct exec *exec_of(CUgraphExec handle)
-{
-	struct exec *e = (struct exec *)handle;
-
-	return e && e->magic == EXEC_MAGIC ? e : NULL;
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec handle)
-{
-	struct exec *e = exec_of(handle);
-
-	if (!e)
-		return CUDA_ERROR_INVALID_VALUE;
-	memory_put(e->memory);
-	e->magic = 0;
-	free(e);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
-{
-	struct exec *e = exec_of(handle);
-	CUresult ret;
-
-	if (!e)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (sim_capturing(stream))
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	ret = e->nr_steps ? sim_graph_memory_launch(e->memory->steps, e->nr_steps, e->auto_free) : CUDA_SUCCESS;
-	if (!ret)
-		sim_launched(e->launches);
-	return ret;
-}
-
-CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
-{
-	(void)stream;
-	return exec_of(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -143,9 +143,42 @@ static size_t part_bytes(const struct part *p)
 	return whole ? whole : code_bytes(p->head + p->head_bytes, p->bytes);
 }
 
+static const char linked_mark[8] = "\001linked";
+
+void sim_image_set_linked(void *image, size_t bytes)
+{
+	memcpy(image, linked_mark, sizeof(linked_mark));
+	memcpy((char *)image + sizeof(linked_mark), &bytes, sizeof(bytes));
+}
+
+/* Bytes of an image that was linked here; 0: it was not. */
+static size_t linked_bytes(const void *image)
+{
+	size_t bytes = 0;
+
+	if (!strncmp(image, linked_mark, sizeof(linked_mark)))
+		memcpy(&bytes, (const char *)image + sizeof(linked_mark), sizeof(bytes));
+	return bytes;
+}
+
+const void *sim_image_next_linked(const void *image, const void *part)
+{
+	size_t bytes = linked_bytes(image), room;
+	const char *at = (const char *)image + SIM_LINKED_HEAD;
+
+	if (part) {
+		memcpy(&room, (const char *)part - SIM_LINKED_PART, sizeof(room));
+		at = (const char *)part + room;
+	}
+	return bytes && at < (const char *)image + bytes ? at + SIM_LINKED_PART : NULL;
+}
+
 size_t sim_image_bytes(const void *image, int cc)
 {
 	struct part binary, ptx, oldest;
+
+	if (linked_bytes(image))
+		return linked_bytes(image);
 
 	if (!container_of(image))
 		return code_bytes(image, SIZE_MAX);
@@ -162,10 +195,42 @@ bool sim_image_is_cubin(const void *image)
 
 size_t sim_image_binary_bytes(const void *image, int cc)
 {
+	const void *linked = sim_image_next_linked(image, NULL);
 	struct part binary, ptx, oldest;
+	size_t sum = 0;
+
+	for (; linked; linked = sim_image_next_linked(image, linked))
+		sum += sim_image_binary_bytes(linked, cc);
+	if (sum || linked_bytes(image))
+		return sum;
 
 	if (sim_image_is_cubin(image))
 		return code_bytes(image, SIZE_MAX);
 	look(image, cc, &binary, &ptx, &oldest);
 	return binary.architecture ? part_bytes(&binary) : 0;
+}
+
+bool sim_image_is_collection(const void *image)
+{
+	return container_of(image);
+}
+
+const char *sim_image_code(const void *image, int cc, size_t *bytes)
+{
+	struct part binary, ptx, oldest;
+	uint64_t whole = 0;
+
+	if (!container_of(image)) {
+		*bytes = code_bytes(image, SIZE_MAX);
+		return *bytes ? image : NULL;
+	}
+	look(image, cc, &binary, &ptx, &oldest);
+	if (!binary.architecture)
+		binary = ptx.architecture ? ptx : oldest;
+	if (binary.head_bytes >= WHOLE_BYTES_AT + sizeof(whole))
+		memcpy(&whole, binary.head + WHOLE_BYTES_AT, sizeof(whole));
+	if (whole || !binary.architecture)
+		return NULL;
+	*bytes = code_bytes(binary.head + binary.head_bytes, binary.bytes);
+	return *bytes ? binary.head + binary.head_bytes : NULL;
 }

@@ -30,6 +30,26 @@ size_t sim_image_bytes(const void *image, int cc);
  */
 size_t sim_image_binary_bytes(const void *image, int cc);
 
+/*
+ * That code as it lies in IMAGE, *BYTES of it; NULL when it is compressed there, or neither a binary nor PTX. Images
+ * that programs link themselves have several: NULL then, too.
+ */
+const char *sim_image_code(const void *image, int cc, size_t *bytes);
+
+/*
+ * An image that the driver's linker made here: a head, then for each input its size, a multiple of 8, as 8 bytes, and
+ * the input, with at least one NUL after it.
+ */
+#define SIM_LINKED_HEAD 16
+#define SIM_LINKED_PART 8
+void sim_image_set_linked(void *image, size_t bytes);
+
+/* The input after PART of such an image (NULL: the first), or NULL; also when IMAGE is none. */
+const void *sim_image_next_linked(const void *image, const void *part);
+
+/* Is it a collection of code for several architectures, as nvcc puts into programs? */
+bool sim_image_is_collection(const void *image);
+
 /* Is it one binary by itself, not a collection of them for several architectures? */
 bool sim_image_is_cubin(const void *image);
 

@@ -99,8 +99,9 @@ void sim_unmap(void *p, size_t bytes);
  */
 void sim_memory_reset(int device, const struct sim_context *context);
 
-/* Device memory of a module's variable (memory.c): never freed, and not charged apart from the context. */
+/* Device memory of a module's variable (memory.c): charged by whoever loads the module, or with the context. */
 CUdeviceptr sim_global_alloc(int device, size_t bytes);
+void sim_global_free(CUdeviceptr p);
 
 /* ---- contents (dirty.c) ---------------------------------------------------------------------- */
 
@@ -121,7 +122,12 @@ struct sim_context {
 	uint64_t peers;		/* a bit for each device whose memory it was given access to */
 	bool active;
 	unsigned long long id;
+	struct sim_green *green;	/* NULL: not the context of a green one */
 };
+
+/* A context for GREEN, which shares its device's memory with the primary one; it ends with GREEN. */
+struct sim_context *sim_context_green(int device, struct sim_green *green);
+void sim_context_green_end(struct sim_context *ctx);
 
 /* The calling thread's current context, or NULL. */
 struct sim_context *sim_context_current(void);
@@ -149,20 +155,20 @@ void sim_pool_release(const struct sim_block *block);
 bool sim_physical_get(CUmemGenericAllocationHandle handle);
 void sim_physical_put(CUmemGenericAllocationHandle handle);
 
+/* Its bytes, 0 if it is none; memory of no device, for a multicast object. Locked. */
+size_t sim_physical_bytes(CUmemGenericAllocationHandle handle);
+CUmemGenericAllocationHandle sim_physical_new_multicast(size_t bytes);
+
+/* HANDLE is a multicast object of NR_DEVICES (0: as many as it gets) from now on, or goes (multicast.c). Locked. */
+void sim_multicast_new(CUmemGenericAllocationHandle handle, unsigned nr_devices);
+void sim_multicast_end(CUmemGenericAllocationHandle handle);
+
 /* ---- streams and graphs (stream.c, graph.c) -------------------------------------------------- */
 
 struct sim_graph;
 
-enum sim_node_kind {
-	SIM_NODE_KERNEL = CU_GRAPH_NODE_TYPE_KERNEL,
-	SIM_NODE_MEMCPY = CU_GRAPH_NODE_TYPE_MEMCPY,
-	SIM_NODE_MEMSET = CU_GRAPH_NODE_TYPE_MEMSET,
-	SIM_NODE_HOST = CU_GRAPH_NODE_TYPE_HOST,
-	SIM_NODE_EMPTY = CU_GRAPH_NODE_TYPE_EMPTY,
-	SIM_NODE_EVENT_RECORD = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-	SIM_NODE_MEM_ALLOC = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-	SIM_NODE_MEM_FREE = CU_GRAPH_NODE_TYPE_MEM_FREE,
-};
+struct sim_node;
+struct sim_edges;
 
 /* The graph STREAM is being captured into, or NULL. */
 struct sim_graph *sim_capture_graph(void *stream);
@@ -173,16 +179,57 @@ struct sim_graph *sim_capture_graph(void *stream);
  */
 bool sim_capture_prohibits(void);
 
-/* When STREAM is capturing, add a node of KIND and return true: the caller has nothing to do then. */
-bool sim_capture_node(void *stream, enum sim_node_kind kind);
+/*
+ * Whether work in STREAM would make captures wait: it is the legacy default stream, and streams that wait for that one
+ * capture in this context, whatever their mode. Then those captures are invalidated and the caller returns
+ * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. A synchronous copy is work in the legacy stream: NULL.
+ */
+bool sim_capture_entangles(const void *stream);
+
+/* When STREAM is capturing, add a node with PARAMS and return true: the caller has nothing to do then. */
+bool sim_capture_node(void *stream, const CUgraphNodeParams *params);
+
+/* The same of a kernel's launch with attributes. STREAM is capturing. */
+void sim_capture_kernel(void *stream, const CUgraphNodeParams *params, const CUlaunchAttribute *attributes,
+			unsigned nr_attributes);
+
+/* The same of nodes that allocate BYTES of DEVICE, at the address returned, or free ADDRESS. STREAM is capturing. */
+CUdeviceptr sim_capture_alloc(void *stream, int device, size_t bytes);
+CUresult sim_capture_free(void *stream, CUdeviceptr address);
 
 struct sim_graph *sim_graph_new(void);
 void sim_graph_release(struct sim_graph *graph);
-void sim_graph_add(struct sim_graph *graph, enum sim_node_kind kind);
 
-/* Add a node to GRAPH that allocates BYTES on DEVICE, at an address of its own, or one that frees ADDRESS. */
-CUdeviceptr sim_graph_add_alloc(struct sim_graph *graph, int device, size_t bytes);
-CUresult sim_graph_add_free(struct sim_graph *graph, CUdeviceptr address);
+/*
+ * Add a node to GRAPH, after those of EDGES, that allocates BYTES on DEVICE, at an address of its own, or one that
+ * frees ADDRESS; *NODE is it.
+ */
+CUdeviceptr sim_graph_add_alloc(struct sim_graph *graph, int device, size_t bytes, const struct sim_edges *edges,
+				struct sim_node **node);
+CUresult sim_graph_add_free(struct sim_graph *graph, CUdeviceptr address, const struct sim_edges *edges,
+			    struct sim_node **node);
+
+/* Whether HANDLE is an event. */
+bool sim_event_is(CUevent handle);
+
+/* ---- work that a graph does at each launch (copy.c, memop.c, module.c) ----------------------- */
+
+/* Copy as C says. */
+CUresult sim_copy_3d(const CUDA_MEMCPY3D *c);
+
+/* HEIGHT rows of COUNT elements of UNIT bytes (1, 2 or 4) get the value VALUE; a row begins PITCH bytes further on. */
+CUresult sim_set(CUdeviceptr dptr, size_t pitch, unsigned value, size_t unit, size_t count, size_t height);
+
+/* Write and look at values in memory, in order; as a node while STREAM is capturing. */
+CUresult sim_stream_operations(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations);
+
+/* Whether FUNCTION can be launched so, its code loaded on the current device then. */
+CUresult sim_kernel_check(CUfunction function, unsigned long long grid, unsigned long long block, unsigned shared);
+
+/* ---- arrays (array.c) ------------------------------------------------------------------------ */
+
+/* Where the elements of ARRAY lie: rows of *PITCH bytes, *HEIGHT of them a plane. Invalid handle: it has none. */
+CUresult sim_array_layout(CUarray array, char **memory, size_t *pitch, size_t *height, size_t *bytes);
 
 /* ---- memory of allocation nodes (graph_memory.c) --------------------------------------------- */
 

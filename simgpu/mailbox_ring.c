@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rings in shared memory between the ranks of a simulated NCCL communicator (mailbox_ring.h). */
 #include "simgpu/mailbox_ring.h"
+#include "simgpu/file_limit.h"
 #include "simgpu/process.h"
 
 #include <dirent.h>
@@ -169,8 +170,10 @@ void mailbox_attach(struct sim_mailbox *box)
 	reap();
 	/* Both steps do nothing when another rank was first: no rendezvous is needed. */
 	fd = shm_open(box->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, (off_t)box->shared_bytes) ||
-	    (errno = posix_fallocate(fd, 0, (off_t)rings_offset(box))))
+	if (fd >= 0 && (file_limit_grow(fd, (off_t)box->shared_bytes) ||
+			file_limit_allocate(fd, (off_t)rings_offset(box))))
+		file_limit_end("making the ranks' shared memory failed");
+	if (fd < 0)
 		sim_host_limit("shared memory (/dev/shm)", "check that /dev/shm is mounted and writable");
 	map = mmap(NULL, box->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	close(fd);

@@ -275,6 +275,16 @@ CUdeviceptr sim_global_alloc(int device, size_t bytes)
 	return block.start;
 }
 
+void sim_global_free(CUdeviceptr p)
+{
+	struct sim_block block;
+
+	sim_lock();
+	if (sim_blocks_remove(&sim_blocks, p, &block))
+		release(&block);
+	sim_unlock();
+}
+
 /* ---- host memory ----------------------------------------------------------------------------- */
 
 static CUresult host_alloc(void **pp, size_t bytes, enum sim_kind kind, unsigned flags)

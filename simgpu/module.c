@@ -7,6 +7,7 @@
 
 #include "simgpu/callback.h"
 #include "simgpu/image.h"
+#include "simgpu/module.h"
 #include "simgpu/taken.h"
 
 enum {
@@ -22,6 +23,7 @@ struct module {
 	uint32_t id;
 	int architecture, compiled;	/* what the image was made for, and what of it runs */
 	struct function *functions;
+	struct sim_symbols symbols;
 	size_t code_bytes;		/* of a device's memory, where it is loaded */
 	uint64_t taken[SIM_MAX_DEVICES];	/* ... as sim_take() has them; 0: not loaded there */
 };
@@ -86,7 +88,14 @@ static CUresult load_here(struct module *m)
 	return load_on(m, dev);
 }
 
-static CUresult module_new(void **handle, const void *image, size_t bytes, size_t code_bytes)
+/* Of an image by itself, and of a collection only as a module: what is linked into programs counts as context. */
+static bool counts(const void *image, bool is_library)
+{
+	return !is_library || !sim_image_is_collection(image);
+}
+
+/* TOLD: what CUPTI is told of as the image. */
+static CUresult module_new(void **handle, const void *image, const void *told, size_t bytes, bool is_library)
 {
 	static uint32_t last_id;
 	const int cc = compute_capability();
@@ -96,13 +105,16 @@ static CUresult module_new(void **handle, const void *image, size_t bytes, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	m = sim_zalloc(sizeof(*m));
 	m->magic = MODULE_MAGIC;
-	m->code_bytes = code_bytes;
 	m->architecture = m->compiled = cc;
-	if (image)
+	if (image) {
 		m->architecture = sim_image_architecture(image, cc, &m->compiled);
+		sim_symbols_read(&m->symbols, image, cc);
+		if (counts(image, is_library))
+			m->code_bytes = sim_image_binary_bytes(image, cc) + m->symbols.variable_bytes;
+	}
 	m->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	*handle = m;
-	sim_tell_module_loaded(m->id, image, bytes);
+	sim_tell_module_loaded(m->id, told, bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -122,12 +134,6 @@ static char *read_image(const char *path, size_t *bytes)
 	return content;
 }
 
-/* Of an image by itself, and of a collection only as a module: what is linked into programs counts as context. */
-static size_t taken_by(const void *image, bool is_library)
-{
-	return is_library && !sim_image_is_cubin(image) ? 0 : sim_image_binary_bytes(image, compute_capability());
-}
-
 static CUresult module_load(void **handle, const void *image)
 {
 	int dev;
@@ -135,7 +141,7 @@ static CUresult module_load(void **handle, const void *image)
 
 	if (ret || !image)
 		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
-	ret = module_new(handle, image, image_bytes(image), taken_by(image, false));
+	ret = module_new(handle, image, image, image_bytes(image), false);
 	if (ret)
 		return ret;
 	ret = load_on(module_of(*handle), dev);
@@ -157,7 +163,7 @@ static CUresult load_file(void **handle, const char *path, bool is_library)
 	image = read_image(path, &bytes);
 	if (!image)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	ret = module_new(handle, NULL, bytes, taken_by(image, is_library));
+	ret = module_new(handle, image, NULL, bytes, is_library);
 	free(image);
 	if (!ret && !is_library)
 		ret = load_on(module_of(*handle), dev);
@@ -203,6 +209,7 @@ CUresult cuModuleUnload(CUmodule handle)
 	}
 	for (int dev = 0; dev < SIM_MAX_DEVICES && m->code_bytes; dev++)
 		sim_give(m->taken[dev]);
+	sim_symbols_release(&m->symbols);
 	m->magic = 0;
 	free(m);
 	return CUDA_SUCCESS;
@@ -242,6 +249,82 @@ static CUresult get_function(void **handle, struct module *m, const char *name)
 	return CUDA_SUCCESS;
 }
 
+/* Functions of the image, as far as it can be read: up to NR of them. */
+static CUresult list_functions(void **list, unsigned nr, struct module *m, const char *refused)
+{
+	CUresult ret = CUDA_SUCCESS;
+
+	if (!m || !list)
+		return m ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (!m->symbols.is_read) {
+		sim_refuse(refused, true);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	for (unsigned i = 0; i < nr && i < m->symbols.nr_kernels && !ret; i++)
+		ret = get_function(&list[i], m, m->symbols.kernels[i]);
+	return ret;
+}
+
+static CUresult count_functions(unsigned *nr, const struct module *m, const char *refused)
+{
+	if (!m || !nr)
+		return m ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (!m->symbols.is_read) {
+		sim_refuse(refused, true);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	*nr = (unsigned)m->symbols.nr_kernels;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int *nr, CUmodule module)
+{
+	return count_functions(nr, module_of(module), "cuModuleGetFunctionCount");
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int nr, CUmodule module)
+{
+	return list_functions((void **)functions, nr, module_of(module), "cuModuleEnumerateFunctions");
+}
+
+CUresult cuLibraryGetKernelCount(unsigned int *nr, CUlibrary library)
+{
+	return count_functions(nr, module_of(library), "cuLibraryGetKernelCount");
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int nr, CUlibrary library)
+{
+	return list_functions((void **)kernels, nr, module_of(library), "cuLibraryEnumerateKernels");
+}
+
+/* A variable, in the memory of the current device. */
+static CUresult get_global(CUdeviceptr *dptr, size_t *bytes, struct module *m, const char *name, const char *refused)
+{
+	int dev;
+	CUresult ret = sim_context_need(&dev);
+
+	if (ret)
+		return ret;
+	if (!m || !name)
+		return m ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (!m->symbols.is_read) {
+		sim_refuse(refused, true);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	ret = load_here(m);
+	return ret ? ret : sim_symbols_variable(&m->symbols, name, dev, dptr, bytes);
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule module, const char *name)
+{
+	return get_global(dptr, bytes, module_of(module), name, "cuModuleGetGlobal");
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	return get_global(dptr, bytes, module_of(library), name, "cuLibraryGetGlobal");
+}
+
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
 	return get_function((void **)function, module_of(module), name);
@@ -262,7 +345,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!code)
 		return CUDA_ERROR_INVALID_VALUE;
-	return module_new((void **)library, code, image_bytes(code), taken_by(code, true));
+	return module_new((void **)library, code, code, image_bytes(code), true);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
@@ -303,6 +386,24 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*function = (CUfunction)kernel;
 	return load_here(function_of(kernel)->module);
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
+{
+	struct function *f = function_of(kernel);
+
+	if (!f || !library)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*library = (CUlibrary)f->module;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	if (!function_of(function) || !state)
+		return CUDA_ERROR_INVALID_VALUE;
+	*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel)
@@ -431,6 +532,28 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 	return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
 }
 
+/* What BLOCKS blocks on one SM leave for each: an even share, less the 1 KiB that the system takes of a block. */
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks, int block_size)
+{
+	const struct sim_profile *p = sim_profile();
+	size_t share;
+
+	if (!bytes || blocks <= 0 || block_size <= 0 || block_size > 1024 || !function_of(function))
+		return CUDA_ERROR_INVALID_VALUE;
+	share = (size_t)p->smem_sm_bytes / (size_t)blocks;
+	share = share > 1024 ? (share - 1024) / 128 * 128 : 0;
+	*bytes = share < (size_t)p->smem_optin_bytes ? share : (size_t)p->smem_optin_bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+						   CUoccupancyB2DSize shared_of, size_t shared, int limit,
+						   unsigned int flags)
+{
+	(void)flags;
+	return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of, shared, limit);
+}
+
 CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
 					  CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
@@ -461,10 +584,9 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static CUresult launch(struct function *f, unsigned long long grid, unsigned long long block, unsigned shared,
-		       CUstream stream)
+CUresult sim_kernel_check(CUfunction function, unsigned long long grid, unsigned long long block, unsigned shared)
 {
-	CUresult ret;
+	struct function *f = function_of(function);
 
 	if (!sim_initialised())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -472,31 +594,53 @@ static CUresult launch(struct function *f, unsigned long long grid, unsigned lon
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!grid || !block || block > 1024 || shared > (unsigned)sim_profile()->smem_optin_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	ret = load_here(f->module); /* a kernel of a library may be launched as it is */
-	if (!ret)
-		sim_launch(stream);
-	return ret;
+	return load_here(f->module); /* a kernel of a library may be launched as it is */
+}
+
+static CUresult launch(const CUDA_KERNEL_NODE_PARAMS *k, CUstream stream, const CUlaunchAttribute *attributes,
+		       unsigned nr_attributes)
+{
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	CUresult ret = sim_kernel_check(k->func, (unsigned long long)k->gridDimX * k->gridDimY * k->gridDimZ,
+					(unsigned long long)k->blockDimX * k->blockDimY * k->blockDimZ,
+					k->sharedMemBytes);
+
+	if (!ret && sim_capture_entangles(stream))
+		ret = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (ret)
+		return ret;
+	if (!sim_capturing(stream)) {
+		sim_launched(1);
+		return CUDA_SUCCESS;
+	}
+	memcpy(&node.kernel, k, sizeof(*k));
+	sim_capture_kernel(stream, &node, attributes, nr_attributes);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
 			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			CUstream stream, void **params, void **extra)
 {
-	(void)params;
-	(void)extra;
-	return launch(function_of(function), (unsigned long long)gx * gy * gz,
-		      (unsigned long long)bx * by * bz, shared, stream);
+	const CUDA_KERNEL_NODE_PARAMS k = { function, gx, gy, gz, bx, by, bz, shared, params, extra, NULL, NULL };
+
+	return launch(&k, stream, NULL, 0);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
 {
-	(void)params;
-	(void)extra;
-	if (!c)
+	CUDA_KERNEL_NODE_PARAMS k = { .func = function, .kernelParams = params, .extra = extra };
+
+	if (!c || (c->numAttrs && !c->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	return launch(function_of(function), (unsigned long long)c->gridDimX * c->gridDimY * c->gridDimZ,
-		      (unsigned long long)c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes,
-		      c->hStream);
+	k.gridDimX = c->gridDimX;
+	k.gridDimY = c->gridDimY;
+	k.gridDimZ = c->gridDimZ;
+	k.blockDimX = c->blockDimX;
+	k.blockDimY = c->blockDimY;
+	k.blockDimZ = c->blockDimZ;
+	k.sharedMemBytes = c->sharedMemBytes;
+	return launch(&k, c->hStream, c->attrs, c->numAttrs);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,

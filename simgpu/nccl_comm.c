@@ -27,7 +27,9 @@ static ncclResult_t comm_free(ncclComm_t comm, bool flush)
 	sim_give(comm->taken_at_init);
 	sim_give(comm->taken_at_use);
 	nccl_presence_release(&comm->presence);
+	nccl_windows_release(comm);
 	free(comm->scales);
+	free(comm->shrinks);
 	free(comm);
 	return ncclSuccess;
 }
@@ -67,6 +69,8 @@ static ncclResult_t comm_new(ncclComm_t *comm, uint64_t id, int nr_ranks, int ra
 
 ncclResult_t nccl_connect(ncclComm_t comm)
 {
+	if (comm->is_revoked)
+		return ncclInvalidUsage;
 	if (sim_mailbox_failed(comm->box))
 		return ncclRemoteError;
 	if (!comm->taken_at_use)
@@ -186,9 +190,63 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newc
 	return comm_new(newcomm, id, nr_ranks, rank, comm->device, true, config);
 }
 
+static bool is_in(int rank, const int *list, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (list[i] == rank)
+			return true;
+	return false;
+}
+
+/*
+ * How often COMM was shrunk by this LIST before, which a hash stands for: part of the identity of what comes out, and
+ * the same on all ranks that take part. A count of all shrinkings would differ, for not all take part in each.
+ */
+static uint64_t count_shrinks(ncclComm_t comm, uint64_t list)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < comm->nr_shrinks; i++)
+		nr += comm->shrinks[i] == list;
+	comm->shrinks = sim_realloc(comm->shrinks, (comm->nr_shrinks + 1) * sizeof(*comm->shrinks));
+	comm->shrinks[comm->nr_shrinks++] = list;
+	return nr;
+}
+
+/* Called by the ranks that remain; they keep their order. */
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int nr_excluded, ncclComm_t *newcomm,
+			    ncclConfig_t *config, int flags)
+{
+	uint64_t list = 0;
+	int rank = 0;
+
+	if (!comm || !newcomm || !excluded || nr_excluded < 1 || nr_excluded >= comm->nr_ranks ||
+	    flags & ~NCCL_SHRINK_ABORT || is_in(comm->rank, excluded, nr_excluded))
+		return ncclInvalidArgument;
+	for (int i = 0; i < nr_excluded; i++) {
+		if (excluded[i] < 0 || excluded[i] >= comm->nr_ranks || is_in(excluded[i], excluded, i))
+			return ncclInvalidArgument;
+		rank -= excluded[i] < comm->rank;
+		list = mix(list, (uint64_t)excluded[i] + 1);
+	}
+	list = mix(list, count_shrinks(comm, list));
+	return comm_new(newcomm, mix(sim_mailbox_id(comm->box), list), comm->nr_ranks - nr_excluded, comm->rank + rank, comm->device, true, config);
+}
+
+/* Nothing is in flight for longer than a call: what is left is that no operation may follow. */
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
+{
+	if (!comm || flags != NCCL_REVOKE_DEFAULT)
+		return ncclInvalidArgument;
+	comm->is_revoked = true;
+	return ncclSuccess;
+}
+
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-	return comm ? ncclSuccess : ncclInvalidArgument;
+	if (!comm)
+		return ncclInvalidArgument;
+	return comm->is_revoked ? ncclInvalidUsage : ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -314,6 +372,20 @@ ncclResult_t ncclGroupEnd(void)
 		nccl_group_complete();
 	}
 	return ncclSuccess;
+}
+
+/*
+ * Ends the group. How long its operations would take depends on what NCCL knows of the machine, so there is no
+ * estimate; and they are under way already, on all ranks alike.
+ */
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
+{
+	ncclResult_t result = ncclGroupEnd();
+
+	if (!info || result != ncclSuccess)
+		return info ? result : ncclInvalidArgument;
+	sim_refuse("ncclGroupSimulateEnd", true);
+	return ncclInvalidUsage;
 }
 
 bool nccl_in_group(void)

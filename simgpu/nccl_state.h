@@ -21,9 +21,16 @@ struct ncclComm {
 	int device;
 	uint64_t taken_at_init, taken_at_use;	/* sim_take(): what NCCL would hold of the device */
 	uint64_t nr_splits;		/* the same on all ranks: part of a split's identity */
+	uint64_t *shrinks;		/* lists of ranks that it was shrunk by */
+	size_t nr_shrinks;
 	double *scales;			/* of operations made by ncclRedOpCreatePreMulSum */
 	int nr_scales;
+	bool is_revoked;		/* ncclCommRevoke: no operation more */
+	struct nccl_window *windows;
 };
+
+/* COMM goes, and its windows with it (nccl_window.c). */
+void nccl_windows_release(ncclComm_t comm);
 
 /*
  * Take what COMM would take of its device at its first operation, if it has not yet; ncclRemoteError when a rank

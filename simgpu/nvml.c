@@ -8,6 +8,7 @@
 #include "simgpu/shared_device.h"
 #include "simgpu/simgpu.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -29,8 +30,16 @@ static bool handle_index(nvmlDevice_t device, int *index)
 	return *index >= 0 && *index < sim_nr_physical();
 }
 
+/* How often NVML was initialised and not shut down since. */
+static atomic_uint nr_users;
+
+#define INITIALISED_OR_RETURN()        \
+	if (!atomic_load(&nr_users))   \
+	return NVML_ERROR_UNINITIALIZED
+
 #define INDEX_OR_RETURN(device, index)     \
 	int index;                         \
+	INITIALISED_OR_RETURN();           \
 	if (!handle_index(device, &index)) \
 	return NVML_ERROR_INVALID_ARGUMENT
 
@@ -46,23 +55,29 @@ static nvmlReturn_t put_string(char *out, unsigned int length, const char *text)
 
 nvmlReturn_t nvmlInit_v2(void)
 {
+	atomic_fetch_add(&nr_users, 1);
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlInit(void)
 {
-	return NVML_SUCCESS;
+	return nvmlInit_v2();
 }
 
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
 	(void)flags;
-	return NVML_SUCCESS;
+	return nvmlInit_v2();
 }
 
+/* As documented, all is closed when as many calls were made as of nvmlInit. */
 nvmlReturn_t nvmlShutdown(void)
 {
-	return NVML_SUCCESS;
+	unsigned int users = atomic_load(&nr_users);
+
+	while (users && !atomic_compare_exchange_weak(&nr_users, &users, users - 1))
+		;
+	return users ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 const char *nvmlErrorString(nvmlReturn_t result)
@@ -70,6 +85,8 @@ const char *nvmlErrorString(nvmlReturn_t result)
 	switch (result) {
 	case NVML_SUCCESS:
 		return "Success";
+	case NVML_ERROR_UNINITIALIZED:
+		return "Uninitialized";
 	case NVML_ERROR_INVALID_ARGUMENT:
 		return "Invalid Argument";
 	case NVML_ERROR_NOT_SUPPORTED:
@@ -84,6 +101,7 @@ const char *nvmlErrorString(nvmlReturn_t result)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
+	INITIALISED_OR_RETURN();
 	return put_string(version, length, DRIVER_VERSION);
 }
 
@@ -105,6 +123,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion)
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount)
 {
+	INITIALISED_OR_RETURN();
 	*deviceCount = (unsigned int)sim_nr_physical();
 	return NVML_SUCCESS;
 }
@@ -116,6 +135,7 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount)
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
+	INITIALISED_OR_RETURN();
 	if (index >= (unsigned int)sim_nr_physical())
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*device = handle_of((int)index);
@@ -131,6 +151,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
 	char text[SIM_UUID_TEXT];
 
+	INITIALISED_OR_RETURN();
 	if (!uuid)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < sim_nr_physical(); i++) {
@@ -148,6 +169,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t
 {
 	unsigned int domain = 0, bus;
 
+	INITIALISED_OR_RETURN();
 	if (!pciBusId ||
 	    (sscanf(pciBusId, "%x:%x:%*x", &domain, &bus) != 2 && sscanf(pciBusId, "%x:%*x", &bus) != 1))
 		return NVML_ERROR_INVALID_ARGUMENT;

@@ -153,14 +153,13 @@ static CUresult pool_alloc(CUdeviceptr *dptr, size_t bytes, struct sim_pool *poo
 {
 	struct sim_block block = { .kind = SIM_POOLED, .requested_bytes = bytes, .owner = pool,
 				   .bytes = sim_round_up(bytes, POOL_UNIT) };
-	struct sim_graph *graph = sim_capture_graph(stream);
 	struct sim_pool_state state;
 
 	if (!dptr || !bytes || block.bytes < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph && bytes <= SIM_CAPACITY_MAX) {
+	if (bytes <= SIM_CAPACITY_MAX && sim_capturing(stream)) {
 		/* A node: it has memory when the graph is launched. */
-		*dptr = sim_graph_add_alloc(graph, pool->device < 0 ? 0 : pool->device, bytes);
+		*dptr = sim_capture_alloc(stream, pool->device < 0 ? 0 : pool->device, bytes);
 		return CUDA_SUCCESS;
 	}
 	sim_lock();
@@ -207,7 +206,6 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool h
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 {
-	struct sim_graph *graph = sim_capture_graph(stream);
 	struct sim_block *found, block;
 	struct sim_pool_state state;
 
@@ -215,8 +213,8 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!dptr)
 		return CUDA_SUCCESS;
-	if (graph)
-		return sim_graph_add_free(graph, dptr);
+	if (sim_capturing(stream))
+		return sim_capture_free(stream, dptr);
 	sim_lock();
 	found = sim_blocks_find(&sim_blocks, dptr);
 	if (!found || found->start != dptr) {

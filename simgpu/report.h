@@ -22,6 +22,7 @@ struct simgpu_report {
 	const struct simgpu_unsupported *names;
 	uint64_t calls;			/* sum over names */
 	uint32_t is_unlimited;		/* SIMGPU_CAPACITY=unlimited: the driver's total means nothing */
+	uint64_t zero_answers;		/* so often a library was asked for a size that is not known, and answered 0 */
 };
 
 /*

@@ -87,6 +87,14 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 	return cudaSuccess;
 }
 
+bool sim_runtime_is_twelve(void)
+{
+	int version = CUDART_VERSION;
+
+	cudaRuntimeGetVersion(&version);
+	return version < 13000;
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
 	cudaError_t e = sim_runtime_init();

@@ -18,6 +18,26 @@ cudaError_t sim_runtime_context(void);
 /* Let programs launch FUNCTION by HANDLE, a cudaKernel_t, as they launch kernels by their host addresses. */
 void sim_runtime_kernel(const void *handle, CUfunction function);
 
+/* The driver's function behind HOST, what programs call a kernel by; and what they called FUNCTION by. */
+cudaError_t sim_runtime_function(const void *host, CUfunction *function);
+const void *sim_runtime_host(CUfunction function);
+
+/*
+ * A copy as the driver takes it, and the other way round. Where arrays take part, the runtime counts elements, the
+ * driver bytes.
+ */
+cudaError_t sim_runtime_copy(const struct cudaMemcpy3DParms *from, CUDA_MEMCPY3D *to);
+void sim_runtime_copy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to);
+
+/* A copy of BYTES from SRC to DST. */
+CUDA_MEMCPY3D sim_runtime_copy_linear(void *dst, const void *src, size_t bytes);
+
+/*
+ * Whether the program was built for CUDA 12, where some functions had other parameters under the same name: without
+ * the data of edges, and with one more for batches of copies. Their later form has the suffix _v2 there.
+ */
+bool sim_runtime_is_twelve(void);
+
 /* CALL of the driver table with a context, or without; the error is remembered and returned. */
 #define RUNTIME(call) RUNTIME_AFTER(sim_runtime_context(), call)
 #define RUNTIME_NO_CONTEXT(call) RUNTIME_AFTER(sim_runtime_init(), call)

@@ -67,3 +67,61 @@ cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
 {
 	return array ? RUNTIME(cuMipmappedArrayDestroy((CUmipmappedArray)array)) : cudaSuccess;
 }
+
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *array, cudaMipmappedArray_const_t whole, unsigned int level)
+{
+	return RUNTIME(cuMipmappedArrayGetLevel((CUarray *)array, (CUmipmappedArray)(uintptr_t)whole, level));
+}
+
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind)
+{
+	return (struct cudaChannelFormatDesc){ x, y, z, w, kind };
+}
+
+/* The bits of one number in FORMAT, and of which kind it is. */
+static int bits_of(CUarray_format format, enum cudaChannelFormatKind *kind)
+{
+	bool is_signed = format == CU_AD_FORMAT_SIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT16 ||
+			 format == CU_AD_FORMAT_SIGNED_INT32;
+
+	*kind = format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT ? cudaChannelFormatKindFloat
+		: is_signed						    ? cudaChannelFormatKindSigned
+									    : cudaChannelFormatKindUnsigned;
+	switch (format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT8:
+		return 8;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT16:
+	case CU_AD_FORMAT_HALF:
+		return 16;
+	default:
+		return 32;
+	}
+}
+
+cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
+			     cudaArray_t array)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	enum cudaChannelFormatKind kind;
+	cudaError_t e = RUNTIME(cuArray3DGetDescriptor_v2(&d, (CUarray)array));
+	int bits = e ? 0 : bits_of(d.Format, &kind);
+
+	if (e)
+		return e;
+	if (desc)
+		*desc = (struct cudaChannelFormatDesc){ bits, d.NumChannels > 1 ? bits : 0,
+							d.NumChannels > 2 ? bits : 0, d.NumChannels > 2 ? bits : 0,
+							kind };
+	if (extent)
+		*extent = (struct cudaExtent){ d.Width, d.Height, d.Depth };
+	if (flags)
+		*flags = d.Flags;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
+{
+	return cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array);
+}

@@ -104,6 +104,29 @@ static cudaError_t function_of(const void *host, CUfunction *function)
 	return e;
 }
 
+/* A kernel is named by its host address, by a handle, or, in graphs, by the driver's own function. */
+cudaError_t sim_runtime_function(const void *host, CUfunction *function)
+{
+	cudaError_t e = function_of(host, function);
+
+	if (e != cudaErrorInvalidDeviceFunction || !host || !sim_function_name((CUfunction)(uintptr_t)host))
+		return e;
+	*function = (CUfunction)(uintptr_t)host;
+	return cudaSuccess;
+}
+
+const void *sim_runtime_host(CUfunction function)
+{
+	const void *host = NULL;
+
+	pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; i < symbols.room && !host; i++)
+		if (symbols.rows[i].host && !symbols.rows[i].bytes && symbols.rows[i].function == function)
+			host = symbols.rows[i].host;
+	pthread_rwlock_unlock(&lock);
+	return host ? host : function;
+}
+
 void sim_runtime_kernel(const void *handle, CUfunction function)
 {
 	enter(&(struct symbol){ .host = handle, .function = function });
@@ -247,9 +270,20 @@ cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block,
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **args)
 {
+	CUlaunchConfig config;
+	CUfunction function;
+	cudaError_t e;
+
 	if (!c)
 		return sim_runtime_error(cudaErrorInvalidConfiguration);
-	return cudaLaunchKernel(host, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream);
+	e = function_of(host, &function);
+	if (e)
+		return sim_runtime_error(e);
+	config = (CUlaunchConfig){ c->gridDim.x,  c->gridDim.y,	 c->gridDim.z,
+				   c->blockDim.x, c->blockDim.y, c->blockDim.z, (unsigned)c->dynamicSmemBytes,
+				   c->stream,	  (CUlaunchAttribute *)c->attrs, c->numAttrs };
+	e = (cudaError_t)sim_driver()->cuLaunchKernelEx(&config, function, args, NULL);
+	return sim_runtime_error(e == cudaErrorInvalidValue ? cudaErrorInvalidConfiguration : e);
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
@@ -327,6 +361,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 	    e ? e
 	      : (cudaError_t)sim_driver()->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		    blocks, f, block_size, shared, flags));
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host, int blocks, int block_size)
+{
+	CUfunction f;
+	cudaError_t e = function_of(host, &f);
+
+	return e ? sim_runtime_error(e)
+		 : RUNTIME(cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, blocks, block_size));
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size,

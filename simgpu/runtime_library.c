@@ -41,3 +41,29 @@ cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAt
 {
 	return RUNTIME(cuKernelSetAttribute((CUfunction_attribute)attribute, value, (CUkernel)kernel, device));
 }
+
+cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
+{
+	return RUNTIME(cuLibraryGetGlobal((CUdeviceptr *)dptr, bytes, (CUlibrary)library, name));
+}
+
+cudaError_t cudaLibraryGetKernelCount(unsigned int *nr, cudaLibrary_t library)
+{
+	return RUNTIME(cuLibraryGetKernelCount(nr, (CUlibrary)library));
+}
+
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int nr, cudaLibrary_t library)
+{
+	CUfunction function;
+	cudaError_t e = RUNTIME(cuLibraryEnumerateKernels((CUkernel *)kernels, nr, (CUlibrary)library));
+	unsigned there = 0;
+
+	if (!e)
+		e = RUNTIME(cuLibraryGetKernelCount(&there, (CUlibrary)library));
+	for (unsigned i = 0; i < nr && i < there && !e; i++) {
+		e = RUNTIME(cuKernelGetFunction(&function, (CUkernel)kernels[i]));
+		if (!e)
+			sim_runtime_kernel(kernels[i], function);
+	}
+	return e;
+}

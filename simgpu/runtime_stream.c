@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams, events, capture and graphs of the runtime half. */
+/* Streams, events and capture of the runtime half. */
 #include "simgpu/runtime.h"
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -176,120 +176,34 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 	return capture_info(stream, status, id, graph, dependencies, edges, nr);
 }
 
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+					  const cudaGraphEdgeData *data, size_t nr,
+					  enum cudaStreamCaptureMode mode)
+{
+	return RUNTIME(cuStreamBeginCaptureToGraph(stream, graph, dependencies, (const CUgraphEdgeData *)data, nr,
+						   (CUstreamCaptureMode)mode));
+}
+
+SIM_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *dependencies,
+							      const cudaGraphEdgeData *data, size_t nr,
+							      unsigned int flags);
+
+cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *dependencies,
+						   const cudaGraphEdgeData *data, size_t nr, unsigned int flags)
+{
+	return RUNTIME(cuStreamUpdateCaptureDependencies_v2(stream, dependencies, (const CUgraphEdgeData *)data, nr,
+							    flags));
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
+						const cudaGraphEdgeData *data, size_t nr, unsigned int flags)
+{
+	if (sim_runtime_is_twelve())
+		return cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, NULL, (size_t)data, (unsigned)nr);
+	return cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, data, nr, flags);
+}
+
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	return RUNTIME_NO_CONTEXT(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
-}
-
-/* ---- graphs ---------------------------------------------------------------------------------- */
-
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
-{
-	return RUNTIME(cuGraphCreate(graph, flags));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-	return RUNTIME(cuGraphDestroy(graph));
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *nr)
-{
-	return RUNTIME(cuGraphGetNodes(graph, nodes, nr));
-}
-
-cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *nr)
-{
-	return RUNTIME(cuGraphGetRootNodes(graph, nodes, nr));
-}
-
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type)
-{
-	return RUNTIME(cuGraphNodeGetType(node, (CUgraphNodeType *)type));
-}
-
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
-					 cudaGraphEdgeData *edges, size_t *nr)
-{
-	return RUNTIME(cuGraphNodeGetDependencies_v2(node, dependencies, (CUgraphEdgeData *)edges, nr));
-}
-
-cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
-{
-	return RUNTIME(cuGraphDebugDotPrint(graph, path, flags));
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-	return RUNTIME(cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-	return RUNTIME(cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
-					   cudaGraphInstantiateParams *params)
-{
-	return RUNTIME(cuGraphInstantiateWithParams(exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params));
-}
-
-/* The runtime's structures are the driver's under other names. */
-_Static_assert(offsetof(struct cudaMemAllocNodeParams, dptr) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
-	       offsetof(struct cudaGraphNodeParams, alloc.dptr) == offsetof(CUgraphNodeParams, alloc.dptr),
-	       "the same layout");
-
-cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-				     size_t nr, struct cudaMemAllocNodeParams *params)
-{
-	return RUNTIME(cuGraphAddMemAllocNode(node, graph, dependencies, nr, (CUDA_MEM_ALLOC_NODE_PARAMS *)params));
-}
-
-cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-				    size_t nr, void *p)
-{
-	return RUNTIME(cuGraphAddMemFreeNode(node, graph, dependencies, nr, (CUdeviceptr)p));
-}
-
-cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-			     const cudaGraphEdgeData *edges, size_t nr, struct cudaGraphNodeParams *params)
-{
-	return RUNTIME(cuGraphAddNode_v2(node, graph, dependencies, (const CUgraphEdgeData *)edges, nr,
-					 (CUgraphNodeParams *)params));
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-	return RUNTIME(cuGraphExecDestroy(exec));
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return RUNTIME(cuGraphLaunch(exec, stream));
-}
-
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return RUNTIME(cuGraphLaunch_ptsz(exec, stream));
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return RUNTIME(cuGraphUpload(exec, stream));
-}
-
-cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attribute, void *value)
-{
-	return RUNTIME(cuDeviceGetGraphMemAttribute(device, (CUgraphMem_attribute)attribute, value));
-}
-
-cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attribute, void *value)
-{
-	return RUNTIME(cuDeviceSetGraphMemAttribute(device, (CUgraphMem_attribute)attribute, value));
-}
-
-cudaError_t cudaDeviceGraphMemTrim(int device)
-{
-	return RUNTIME(cuDeviceGraphMemTrim(device));
 }

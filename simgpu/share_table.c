@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "simgpu/file_limit.h"
 #include "simgpu/internal.h"
 
 /* Another layout has another size, or counts up the number in it. */
@@ -179,7 +180,9 @@ static struct share_table *table_of(int fd, const char *path, bool *is_new)
 	if (st.st_size && st.st_size != sizeof(*table))
 		unusable(path, "it is not a table of this version of the simulated GPU");
 	/* Its memory now: on a full /dev/shm a later store into it would be a SIGBUS. */
-	error = posix_fallocate(fd, 0, sizeof(*table));
+	error = file_limit_allocate(fd, sizeof(*table));
+	if (error == EFBIG)
+		file_limit_end("making the simulated GPUs' shared table failed");
 	if (error)
 		unusable(path, strerror(error));
 	table = map(fd);

@@ -131,8 +131,14 @@ void *sim_realloc(void *p, size_t bytes);
  */
 void sim_launch(void *stream);
 
+/* Over 0 while this thread is in a synchronous call of the per-thread default stream (names that end in _ptds). */
+extern __thread unsigned sim_uses_thread_stream;
+
 /* Whether STREAM is capturing. */
 bool sim_capturing(void *stream);
+
+/* Add a kernel of a library to GRAPH, a CUgraph or cudaGraph_t, or with ADD false only look; false: it has none. */
+bool sim_graph_library_kernel(void *graph, bool add);
 
 /*
  * Called with true where a host thread waits for the device (synchronise) and with false where it only looks
@@ -201,6 +207,9 @@ struct sim_stub {
 
 /* Count one call of STUB; the first call of one that would have to invent something prints a line. */
 void sim_stub_called(struct sim_stub *stub);
+
+/* The same for a call that NAME, a constant, serves in other cases. */
+void sim_refuse(const char *name, bool would_invent);
 
 /* ---- who listens to the simulation (listener.c; report.h has the other side) ----------------- */
 

@@ -35,12 +35,13 @@ $(O)/preload/simgpu/values.o: simgpu/values.py
 
 # The soname is the driver's, so that the runtime half finds itself when it looks for the driver, as it does on a
 # GPU. Nothing is versioned: an unversioned name in a preload satisfies the versioned ones that programs import.
+# What the library itself looks up goes through the first dlsym of the process, a recorder's for one, not through its own.
 SIM_LINK := $(SIM_BODY) $(SIM_GEN)/callbacks.o $(SIM_GEN)/stubs.o $(SIM_GEN)/symbol_table.o
 
-$(O)/simgpu/libsimgpu.so: $(SIM_LINK)
+$(O)/simgpu/libsimgpu.so: $(SIM_LINK) simgpu/preemptible.txt
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $(SIM_LINK) \
-		$(PRELOAD_LDFLAGS) $(LDFLAGS) -lpthread -ldl -lrt
+		$(PRELOAD_LDFLAGS) -Wl,--dynamic-list=simgpu/preemptible.txt $(LDFLAGS) -lpthread -ldl -lrt
 
 # What is loaded into Python, not compiled.
 SIM_PYTHON := $(patsubst simgpu/%,$(O)/simgpu/%,$(wildcard simgpu/python/*.py simgpu/python/*/*.py))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says why a program's CUDA calls fail when the CUDA runtime was linked into it (nvcc's default for
- * programs): such a runtime asks the driver for its private tables, which are not offered, and gives up.
+ * Says why a program's CUDA calls fail when they reach a real CUDA runtime: it asks the driver for its private tables,
+ * which are not offered, and gives up. Either the runtime was linked into the program (nvcc's default), or a shared one
+ * was reached in a way that leaves no place for the simulated one.
  */
 #include <execinfo.h>
 #include <link.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "simgpu/handle.h"
 #include "simgpu/internal.h"
 
 #define FRAMES 16
@@ -72,6 +74,22 @@ static void name_program(struct module *m)
 		m->path[n] = 0;
 }
 
+static void say(const char *path)
+{
+	if (sim_library_is_simulated(path))
+		fprintf(stderr,
+			"simgpu: the real '%s' was called, which cannot work on the simulated GPU (it needs undocumented "
+			"tables of the driver): its CUDA calls fail; open it without RTLD_DEEPBIND and dlmopen, and look its "
+			"functions up by its own handle\n",
+			path);
+	else
+		fprintf(stderr,
+			"simgpu: the CUDA runtime is linked into '%s', which the simulated GPU cannot serve "
+			"(it needs undocumented tables of the driver): its CUDA calls fail; link it with "
+			"'-cudart shared'\n",
+			path);
+}
+
 void sim_private_tables_asked(void)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -79,8 +97,6 @@ void sim_private_tables_asked(void)
 	void *frames[FRAMES];
 	int nr;
 
-	if (atomic_flag_test_and_set(&said))
-		return;
 	dl_iterate_phdr(look_into, &self);
 	/* A recorder may stand between the runtime and us. */
 	nr = backtrace(frames, FRAMES);
@@ -90,11 +106,8 @@ void sim_private_tables_asked(void)
 		if (!m.has_runtime || !strcmp(m.path, self.path))
 			continue;
 		name_program(&m);
-		fprintf(stderr,
-			"simgpu: the CUDA runtime is linked into '%s', which the simulated GPU cannot serve "
-			"(it needs undocumented tables of the driver): its CUDA calls fail; link it with "
-			"'-cudart shared'\n",
-			m.path);
+		if (!atomic_flag_test_and_set(&said))
+			say(m.path);
 		return;
 	}
 }

@@ -14,6 +14,7 @@ struct event {
 	bool recorded;
 	unsigned long time_ms;			/* model time of the last record */
 	struct sim_capture *capture;		/* recorded in a stream that is capturing */
+	struct sim_edges waits;			/* what that stream's next node came after then */
 };
 
 void (*sim_progress)(bool wait);
@@ -56,7 +57,9 @@ struct sim_stream *sim_stream_of(void *handle)
 
 void sim_launch(void *handle)
 {
-	if (!sim_capture_node(handle, SIM_NODE_KERNEL))
+	static const CUgraphNodeParams of_a_library = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+
+	if (!sim_capture_node(handle, &of_a_library))
 		sim_launched(1);
 }
 
@@ -110,6 +113,8 @@ static CUresult wait_for(CUstream stream, bool wait)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (sim_capture_spoil(s))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (wait) {
@@ -207,25 +212,13 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *d
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_HOST, .host = { function, data } };
+
 	if (!sim_stream_of(stream) || !function)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!sim_capture_node(stream, SIM_NODE_HOST))
+	if (!sim_capture_node(stream, &node))
 		function(data);
 	return CUDA_SUCCESS;
-}
-
-/* A write to memory in stream order: at once. A wait is for a value that only a device would write:
- * satisfied. */
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-	(void)flags;
-	return cuMemcpyHtoDAsync_v2(address, &value, sizeof(value), stream);
-}
-
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-	(void)flags;
-	return cuMemcpyHtoDAsync_v2(address, &value, sizeof(value), stream);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -235,6 +228,11 @@ static struct event *event_of(CUevent handle)
 	struct event *e = (struct event *)handle;
 
 	return e && e->magic == EVENT_MAGIC ? e : NULL;
+}
+
+bool sim_event_is(CUevent handle)
+{
+	return event_of(handle);
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags)
@@ -259,6 +257,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_capture_put(e->capture);
+	sim_edges_release(&e->waits);
 	e->magic = 0;
 	free(e);
 	return CUDA_SUCCESS;
@@ -266,17 +265,23 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = { event } };
 	struct sim_stream *s = sim_stream_of(stream);
 	struct event *e = event_of(event);
 
 	if (!e || !s)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_entangles(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (flags == CU_EVENT_RECORD_EXTERNAL && sim_capture_node(stream, &node))
+		return CUDA_SUCCESS;
 	sim_capture_put(e->capture);
 	e->capture = sim_capture_get(s);
+	e->waits.nr = 0;
+	for (size_t i = 0; e->capture && i < s->waits.nr; i++)
+		sim_edges_add(&e->waits, s->waits.list[i].from, &s->waits.list[i].data);
 	e->recorded = true;
 	e->time_ms = sim_launches();
-	if (e->capture && flags == CU_EVENT_RECORD_EXTERNAL)
-		sim_capture_node(stream, SIM_NODE_EVENT_RECORD);
 	return CUDA_SUCCESS;
 }
 
@@ -293,8 +298,10 @@ static CUresult event_wait(CUevent event, bool wait)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (sim_capture_active(e->capture))
+	if (sim_capture_active(e->capture)) {
+		sim_capture_invalidate(e->capture);
 		return CUDA_ERROR_CAPTURED_EVENT;
+	}
 	if (wait)
 		sim_synchronise();
 	else if (sim_progress)
@@ -334,14 +341,16 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = { event } };
 	struct sim_stream *s = sim_stream_of(stream);
 	struct event *e = event_of(event);
 
-	(void)flags;
 	if (!s || !e)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags == CU_EVENT_WAIT_EXTERNAL && sim_capture_node(stream, &node))
+		return CUDA_SUCCESS;
 	if (s != &null_stream)
-		sim_capture_join(s, e->capture);
+		sim_capture_join(s, e->capture, &e->waits);
 	return CUDA_SUCCESS;
 }
 

@@ -9,7 +9,8 @@
 extern struct sim_stub sim_stubs[];
 extern const size_t sim_nr_stubs;
 
-/* Room for simgpu_report(): one row for each of sim_stubs. */
+/* Room for simgpu_report(): one row for each of sim_stubs, and this many for sim_refuse(). */
+#define SIM_REFUSALS 64
 extern struct simgpu_unsupported sim_stub_report[];
 
 struct sim_symbol {

@@ -6,11 +6,13 @@
  * called and has a generated body, with its number of calls and whether it is unsupported or a no-op by
  * design.
  */
+#include "simgpu/answers.h"
 #include "simgpu/stub.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void sim_stub_called(struct sim_stub *stub)
@@ -23,9 +25,37 @@ void sim_stub_called(struct sim_stub *stub)
 		stub->name);
 }
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_stub refusals[SIM_REFUSALS];
+static size_t nr_refusals;
+
+void sim_refuse(const char *name, bool would_invent)
+{
+	struct sim_stub *stub = refusals;
+
+	pthread_mutex_lock(&mutex);
+	while (stub < refusals + nr_refusals && strcmp(stub->name, name))
+		stub++;
+	if (stub == refusals + nr_refusals && nr_refusals < SIM_REFUSALS)
+		refusals[nr_refusals++] = (struct sim_stub){ name, 0, would_invent, true };
+	pthread_mutex_unlock(&mutex);
+	if (stub < refusals + SIM_REFUSALS)
+		sim_stub_called(stub);
+}
+
+/* Add STUB to what REPORT lists, if it was called in vain. */
+static void list(struct simgpu_report *report, const struct sim_stub *stub)
+{
+	uint64_t calls = __atomic_load_n(&stub->calls, __ATOMIC_RELAXED);
+
+	if (!calls || !stub->unsupported)
+		return;
+	sim_stub_report[report->nr_names++] = (struct simgpu_unsupported){ stub->name, calls };
+	report->calls += calls;
+}
+
 const struct simgpu_report *simgpu_report(void)
 {
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static struct simgpu_report report = {
 		.struct_bytes = sizeof(report),
 		.names = sim_stub_report,
@@ -33,16 +63,13 @@ const struct simgpu_report *simgpu_report(void)
 
 	pthread_mutex_lock(&mutex);
 	report.is_unlimited = sim_is_unlimited();
+	report.zero_answers = sim_zero_answers();
 	report.nr_names = 0;
 	report.calls = 0;
-	for (size_t i = 0; i < sim_nr_stubs; i++) {
-		uint64_t calls = __atomic_load_n(&sim_stubs[i].calls, __ATOMIC_RELAXED);
-
-		if (!calls || !sim_stubs[i].unsupported)
-			continue;
-		sim_stub_report[report.nr_names++] = (struct simgpu_unsupported){ sim_stubs[i].name, calls };
-		report.calls += calls;
-	}
+	for (size_t i = 0; i < sim_nr_stubs; i++)
+		list(&report, &sim_stubs[i]);
+	for (size_t i = 0; i < nr_refusals; i++)
+		list(&report, &refusals[i]);
 	pthread_mutex_unlock(&mutex);
 	return &report;
 }

@@ -361,6 +361,37 @@ def count_bins(t, bins, low, high):
     store(result, values.double().histc(bins, low, high).to(t.dtype), is_true)
 
 
+def checking(args, keywords):
+    """Whether arguments are what a distribution can have: what nobody knows is taken to be valid."""
+    t = args[0]
+    return assume_valid(t) if t.is_cuda and t.layout is strided and is_computing(t.device) else None
+
+
+def checking_in_distributions(args, keywords):
+    """all(): what checks in torch.distributions read; elsewhere as any reduction."""
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    if len(args) > 1 or keywords or not caller.startswith("torch.distributions."):
+        return pure(args, keywords)
+    return checking(args, keywords)
+
+
+def drawing(args, keywords):
+    """normal: it reads, twice, whether no deviation is negative."""
+    deviation = args[1] if len(args) > 1 else None
+    if not isinstance(deviation, Tensor) or not deviation.is_cuda or not is_computing(deviation.device):
+        return None
+    is_true = is_number(deviation) and are_known([deviation])
+    is_valid = int(not is_true or bool((host(deviation) >= 0).all()))
+    return only_read((is_true, is_valid, is_valid))
+
+
+def assume_valid(t):
+    is_true = is_small(t) and are_known([t])
+    value = torch.tensor(not is_true or bool(host(t).all()))
+    result = yield None
+    store(result, value, is_true)
+
+
 sampler = torch.Generator(device=CPU)
 
 
@@ -472,6 +503,9 @@ SPECIAL = {
     "new_zeros": clearing,
     "zero_": clearing,
     "_coalesce": coalescing,
+    "_is_all_true": checking,
+    "all": checking_in_distributions,
+    "normal": drawing,
     "histc": histogram,
     "masked_select": selecting,
 }

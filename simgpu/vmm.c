@@ -8,13 +8,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "simgpu/file_limit.h"
 #include "simgpu/internal.h"
+
+#define MULTICAST_NAME "simgpu-multicast"
 
 enum { HOST_FILE = SIM_MAX_DEVICES };
 
@@ -74,9 +78,8 @@ static size_t extent_take(struct memory_file *f, size_t bytes)
 	offset = sim_units_take(&f->extents, bytes / SIM_GRANULE, true) * SIM_GRANULE;
 	if ((off_t)(offset + bytes) > f->bytes) {
 		f->bytes = (off_t)(f->extents.nr * SIM_GRANULE);
-		if (ftruncate(file_descriptor(f), f->bytes))
-			sim_host_limit("growing the simulated memory file failed",
-				       "raise `ulimit -f` (file size)");
+		if (file_limit_grow(file_descriptor(f), f->bytes))
+			file_limit_end("growing the simulated memory file failed");
 	}
 	return offset;
 }
@@ -96,6 +99,7 @@ static void physical_put(struct physical *ph)
 	if (--ph->refs)
 		return;
 	if (ph->file < 0) {
+		sim_multicast_end((uintptr_t)ph);
 		close(ph->fd);
 	} else {
 		extent_give(&files[ph->file], ph->offset, ph->bytes);
@@ -138,6 +142,43 @@ bool sim_physical_get(CUmemGenericAllocationHandle handle)
 void sim_physical_put(CUmemGenericAllocationHandle handle)
 {
 	physical_put((struct physical *)(uintptr_t)handle);
+}
+
+size_t sim_physical_bytes(CUmemGenericAllocationHandle handle)
+{
+	struct physical *ph = physical_of(handle);
+
+	return ph ? ph->bytes : 0;
+}
+
+/* A new file of BYTES in memory. */
+static int memory_file(const char *name, size_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	if (fd < 0)
+		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
+	if (file_limit_grow(fd, (off_t)bytes))
+		file_limit_end("making a file of simulated memory failed");
+	return fd;
+}
+
+/* A file of its own, which another process that imports it knows by its name. */
+CUmemGenericAllocationHandle sim_physical_new_multicast(size_t bytes)
+{
+	static const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+	struct physical *ph = physical_new(bytes, -1, &prop);
+
+	ph->fd = memory_file(MULTICAST_NAME, bytes);
+	return (uintptr_t)ph;
+}
+
+static bool is_multicast(int fd)
+{
+	char path[64], target[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 && strstr(target, MULTICAST_NAME);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -386,22 +427,21 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 				      CUmemAllocationHandleType type, unsigned long long flags)
 {
+	bool is_shared = false;
 	struct physical *ph;
 	size_t bytes;
-	int fd;
 
 	sim_lock();
 	ph = physical_of(handle);
 	bytes = ph ? ph->bytes : 0;
+	if (ph && ph->file < 0)
+		is_shared = is_multicast(ph->fd);
 	sim_unlock();
 	if (!shareable || !bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	fd = memfd_create("simgpu-shared", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes))
-		sim_host_limit("memfd_create failed", "raise `ulimit -n` (open files)");
-	*(int *)shareable = fd;
+	*(int *)shareable = memory_file(is_shared ? MULTICAST_NAME : "simgpu-shared", bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -428,6 +468,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	sim_lock();
 	ph = physical_new((size_t)st.st_size, -1, &prop);
 	ph->fd = fd;
+	if (is_multicast(fd))
+		sim_multicast_new((uintptr_t)ph, 0);
 	sim_unlock();
 	*handle = (uintptr_t)ph;
 	return CUDA_SUCCESS;

@@ -161,7 +161,7 @@ int verdict_find(struct verdict *v, const struct verdict_query *q)
 	const struct limit *idle = limits_idle(q->limits, now);
 	int err = 0;
 
-	*v = (struct verdict)VERDICT_INIT;
+	*v = (struct verdict){ .zero_answers = q->zero_answers };
 	v->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES) + 1, sizeof(*v->ruling));
 	if (!v->ruling)
 		return TFMT_E_NOMEM;

@@ -31,6 +31,7 @@ struct verdict {
 	size_t nr_rulings, nr_broken;
 	struct compare compare;
 	bool is_compared;
+	uint64_t zero_answers; /* from the query */
 };
 #define VERDICT_INIT { 0 }
 
@@ -40,6 +41,7 @@ struct verdict_query {
 	const struct footprint *baseline; /* NULL = none */
 	const char *obstacle;             /* why nothing but running out of memory can be judged; NULL */
 	const char *loss;                 /* why figures are "at least"; NULL */
+	uint64_t zero_answers;            /* so many sizes were taken as 0: figures are lower bounds */
 };
 
 /* Returns 0 or TFMT_E_NOMEM; verdict_release() is needed either way. Points into the query's parts. */

@@ -80,20 +80,23 @@ static void device_text(struct emit *e, const struct model *m, const struct mode
 {
 	static const char *const moments[] = { "at the peak", "at the peak", "when memory ran out", "then",
 					      "at the end" };
-	char title[256], size[HUMAN_MAX], time[HUMAN_MAX], share[HUMAN_MAX], capacity[HUMAN_MAX];
+	char title[256], size[HUMAN_MAX], time[HUMAN_MAX], share[HUMAN_MAX], capacity[HUMAN_MAX], zeros[ZERO_TEXT_MAX];
+	uint64_t nr_zeros = model_zero_answers(d->process);
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
 	human_bytes(size, h->total.bytes);
 	if (d->capacity_bytes)
-		emit_text(e, "%s%s (%s of %s) %s %s, after %s", print_at_least(d->process), size,
+		emit_text(e, "%s%s (%s of %s) %s %s, after %s%s", print_at_least(d->process), size,
 			  human_percent(share, (double)h->total.bytes, (double)d->capacity_bytes),
 			  human_bytes(capacity, d->capacity_bytes),
 			  d->has_tensors ? "held by tensors" : "taken from the driver", moments[mark],
-			  human_ns(time, mark_time(d, mark)));
+			  human_ns(time, mark_time(d, mark)), nr_zeros ? ";" : "");
 	else
-		emit_text(e, "%s%s %s %s, after %s", print_at_least(d->process), size,
+		emit_text(e, "%s%s %s %s, after %s%s", print_at_least(d->process), size,
 			  d->has_tensors ? "held by tensors" : "taken from the driver", moments[mark],
-			  human_ns(time, mark_time(d, mark)));
+			  human_ns(time, mark_time(d, mark)), nr_zeros ? ";" : "");
+	if (nr_zeros)
+		emit_text(e, "%s", print_zeros(zeros, "", nr_zeros));
 	emit_blank(e);
 }
 

@@ -135,6 +135,17 @@ static bool is_out(const struct device_books *b, const struct autopsy *a)
 	return b->tensor_ooms && a->device && a->device->books == b;
 }
 
+/* The end of a verdict whose figures rest on sizes taken as 0. Returns its lines. */
+static unsigned zeros_line(struct emit *e, const struct model_device *d)
+{
+	char zeros[ZERO_TEXT_MAX];
+	uint64_t nr = model_zero_answers(d->process);
+
+	if (nr)
+		emit_heading(e, "%s.", print_zeros(zeros, "", nr));
+	return nr > 0;
+}
+
 /*
  * The sentence to remember: memory ran out, for good or not, or grows, or sufficed. Returns how many lines there are more.
  */
@@ -147,23 +158,24 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 	unsigned lines = 0;
 	const struct books_moment *oom = &b->moment[MARK_OOM];
 	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
+	const char *end = model_zero_answers(d->process) ? ";" : "."; /* the sentence may go on */
 
 	if (is_out(b, a)) {
-		emit_heading(e, "Out of memory: %s more did not fit; %s allocated, %s cached.",
+		emit_heading(e, "Out of memory: %s more did not fit; %s allocated, %s cached%s",
 			     human_bytes(size, b->oom_asked_bytes), human_bytes(other, oom->allocated_bytes),
 			     human_bytes(cached, oom->reserved_bytes > oom->allocated_bytes ?
-							 oom->reserved_bytes - oom->allocated_bytes : 0));
-		return 0;
+							 oom->reserved_bytes - oom->allocated_bytes : 0), end);
+		return zeros_line(e, d);
 	}
 	if (a->device == d && a->failure->is_driver) {
-		emit_heading(e, "Out of memory: %s more did not fit beside %s taken from the driver.",
-			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
-		return 0;
+		emit_heading(e, "Out of memory: %s more did not fit beside %s taken from the driver%s",
+			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved), end);
+		return zeros_line(e, d);
 	}
 	if (a->device == d && a->failure->is_library) {
-		emit_heading(e, "Out of memory: %s more did not fit beside %s reserved by PyTorch.",
-			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved));
-		return 0;
+		emit_heading(e, "Out of memory: %s more did not fit beside %s reserved by PyTorch%s",
+			     human_bytes(size, a->failure->asked), human_bytes(other, a->failure->reserved), end);
+		return zeros_line(e, d);
 	}
 	if (b->tensor_ooms) {
 		print_gone_on(e, b->tensor_ooms);
@@ -174,12 +186,13 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 	line = lines ? emit_text : emit_heading;
 	human_bytes(size, model_filled_bytes(d));
 	if (!d->capacity_bytes)
-		line(e, "It needed %s%s of GPU memory.", print_at_least(d->process), size);
+		line(e, "It needed %s%s of GPU memory%s", print_at_least(d->process), size, end);
 	else
-		line(e, "It fitted: %s%s of %s %s, %s of the GPU.", print_at_least(d->process), size,
+		line(e, "It fitted: %s%s of %s %s, %s of the GPU%s", print_at_least(d->process), size,
 		     human_bytes(other, d->capacity_bytes),
 		     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
-		     human_percent(share, (double)model_filled_bytes(d), (double)d->capacity_bytes));
+		     human_percent(share, (double)model_filled_bytes(d), (double)d->capacity_bytes), end);
+	lines += zeros_line(e, d);
 	return lines;
 }
 

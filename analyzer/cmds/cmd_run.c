@@ -12,6 +12,7 @@
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
 #include "analyzer/gpufile.h"
+#include "analyzer/gpunames.h"
 #include "analyzer/hostlimits.h"
 #include "analyzer/hostmemory.h"
 #include "analyzer/keeper.h"
@@ -222,7 +223,7 @@ static int take_gpu_file(struct run *r, const char *path)
 {
 	if (gpufile_read(&r->gpu, path) || modelfile_make(&r->model, &r->gpu, r->opts.exec))
 		return RUN_TROUBLE;
-	r->plan.gpu = r->gpu.base;
+	r->plan.gpu = gpunames_find(r->gpu.base);
 	r->plan.name = r->gpu.name;
 	r->plan.model = r->model.path;
 	unsetenv("SIMGPU_SHARE");
@@ -258,6 +259,15 @@ static int take_questions(struct run *r)
 	return 0;
 }
 
+/* "a100" is a card of 80 GB here: said, as there is another. */
+static void tell_meaning(const struct run *r)
+{
+	size_t asked = strlen(r->opts.simulate), known = strlen(r->plan.gpu);
+
+	if (!r->opts.quiet && (asked < known || strcmp(r->opts.simulate + asked - known, r->plan.gpu) != 0))
+		message_info("'%s' is simulated as '%s'", r->opts.simulate, r->plan.gpu);
+}
+
 /* --simulate. */
 static int take_gpu(struct run *r)
 {
@@ -265,8 +275,12 @@ static int take_gpu(struct run *r)
 	const char *path = gpufile_named(r->opts.simulate, &count);
 	unsigned max = r->opts.ranks ? RANKS_MAX_WORLD : PRELOAD_MAX_DEVICES;
 
-	if (!path)
-		return preload_parse_gpu(r->opts.simulate, max, &r->plan.gpu, &r->plan.nr_gpus);
+	if (!path) {
+		if (preload_parse_gpu(r->opts.simulate, max, &r->plan.gpu, &r->plan.nr_gpus))
+			return RUN_TROUBLE;
+		tell_meaning(r);
+		return 0;
+	}
 	if (preload_check_count(r->opts.simulate, count, max, &r->plan.nr_gpus))
 		return RUN_TROUBLE;
 	return take_gpu_file(r, path);

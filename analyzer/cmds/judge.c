@@ -3,6 +3,7 @@
 #include "analyzer/cmds/judge.h"
 
 #include "analyzer/baselinefile.h"
+#include "analyzer/cmds/print_model.h"
 #include "analyzer/cmds/print_ruling.h"
 #include "analyzer/cmds/subject.h"
 #include "analyzer/command.h"
@@ -39,6 +40,7 @@ static int judge(const struct subject *s, const struct footprint *baseline, cons
 	struct verdict_page page = { .verdict = &v, .query = &query, .model = &s->model, .top = o->top };
 	int ret;
 
+	query.zero_answers = print_zero_answers(&s->model);
 	query.obstacle = subject_obstacle(obstacle, sizeof(obstacle), s);
 	query.loss = subject_loss(loss, sizeof(loss), s);
 	if (verdict_find(&v, &query))

@@ -329,12 +329,16 @@ static void print_state(struct emit *e, const struct autopsy *a, bool with_modul
 
 void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
 {
-	unsigned rest = 1 + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
+	uint64_t nr_zeros = a->device ? model_zero_answers(a->device->process) : 0;
+	unsigned rest = 1 + (nr_zeros > 0) + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
 	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
-	char title[256];
+	char title[256], zeros[ZERO_TEXT_MAX];
 
-	emit_heading(e, "Out of memory on %s",
-		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
+	emit_heading(e, "Out of memory on %s%s",
+		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host",
+		     nr_zeros ? ";" : "");
+	if (nr_zeros)
+		emit_heading(e, "%s", print_zeros(zeros, "", nr_zeros));
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
 	part = part < room ? part : 0;

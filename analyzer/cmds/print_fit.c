@@ -28,15 +28,17 @@ static const char *steps_text(char *buf, size_t size, uint32_t nr)
 
 const char *print_fit_outcome(char *buf, size_t size, const struct fit_result *r)
 {
-	char used[HUMAN_MAX], capacity[HUMAN_MAX], steps[48];
+	char used[HUMAN_MAX], capacity[HUMAN_MAX], steps[48], zeros[ZERO_TEXT_MAX];
+	const char *least = r->zero_answers ? "at least " : "";
 
 	human_bytes(used, r->used_bytes);
 	human_bytes(capacity, r->capacity_bytes);
 	steps_text(steps, sizeof(steps), r->nr_steps);
+	print_zeros(zeros, "; ", r->zero_answers);
 	if (r->outcome == FIT_FITS && r->capacity_bytes)
-		snprintf(buf, size, "fits: %s of %s in use", used, capacity);
+		snprintf(buf, size, "fits: %s%s of %s in use%s", least, used, capacity, zeros);
 	else if (r->outcome == FIT_FITS)
-		snprintf(buf, size, "fits: %s in use", used);
+		snprintf(buf, size, "fits: %s%s in use%s", least, used, zeros);
 	else if (r->outcome == FIT_TIGHT)
 		snprintf(buf, size, "leaves too little free: %s of %s in use", used, capacity);
 	else if (r->outcome == FIT_OOM)
@@ -121,6 +123,8 @@ static void json_try(struct emit *e, const char *key, const struct fit_plan *pla
 	emit_uint(e, "allocated_peak_bytes", NULL, r->allocated_peak_bytes);
 	emit_uint(e, "reserved_peak_bytes", NULL, r->reserved_peak_bytes);
 	emit_uint(e, "used_peak_bytes", NULL, r->used_bytes);
+	emit_bool(e, "lower_bound", NULL, r->zero_answers > 0);
+	emit_uint(e, "zero_answers", NULL, r->zero_answers);
 	json_categories(e, r);
 	json_oom(e, r);
 	emit_object_end(e);
@@ -218,7 +222,7 @@ static void print_answer(struct emit *e, const struct fit_page *p, unsigned gpu)
 	const struct fit_answer *a = &p->answer[gpu];
 	const struct fit_try *t = a->best ? a->best : a->next;
 	const struct fit_result *r = &t->result;
-	char percent[HUMAN_MAX] = "-";
+	char percent[HUMAN_MAX] = "-", zeros[ZERO_TEXT_MAX];
 
 	emit_row_begin(e);
 	emit_string(e, "gpu", NULL, print_fit_gpu(p->plan, t));
@@ -239,6 +243,8 @@ static void print_answer(struct emit *e, const struct fit_page *p, unsigned gpu)
 		print_reason(e, a->next);
 	else
 		emit_text(e, "(the largest that was to be tried)");
+	if (a->best && r->zero_answers)
+		emit_text(e, "(at least%s)", print_zeros(zeros, "; ", r->zero_answers));
 	if (a->best && r->nr_ooms)
 		emit_text(e, "(with it %" PRIu64 " requests failed, and the program went on)", r->nr_ooms);
 	emit_row_end(e);

@@ -92,6 +92,8 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_object_begin(e, "recording", NULL);
 	emit_string(e, "path", NULL, m->recording.path);
 	emit_bool(e, "simulated", NULL, m->simulated);
+	emit_bool(e, "lower_bound", NULL, print_zero_answers(m) > 0);
+	emit_uint(e, "zero_answers", NULL, print_zero_answers(m));
 	emit_uint(e, "processes", NULL, m->nr_processes);
 	print_ranks(e, m);
 	emit_bool(e, "complete", NULL, m->complete);
@@ -248,7 +250,27 @@ const char *print_device_title(char *buf, size_t size, const struct model *m, co
 
 const char *print_at_least(const struct model_process *p)
 {
-	return model_is_exact(p) ? "" : "at least ";
+	return model_is_exact(p) && !model_zero_answers(p) ? "" : "at least ";
+}
+
+uint64_t print_zero_answers(const struct model *m)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < m->nr_processes; i++)
+		nr += model_zero_answers(&m->process[i]);
+	return nr;
+}
+
+const char *print_zeros(char buf[static ZERO_TEXT_MAX], const char *before, uint64_t nr)
+{
+	char count[HUMAN_MAX];
+
+	buf[0] = 0;
+	if (nr)
+		snprintf(buf, ZERO_TEXT_MAX, "%scuDNN's workspaces are taken as 0 (%s question%s)", before, human_count(count, nr),
+			 nr == 1 ? "" : "s");
+	return buf;
 }
 
 const char *print_about_end(const struct model_device *d, enum model_total total)

@@ -45,8 +45,18 @@ const char *print_device_title(char *buf, size_t size, const struct model *m, co
 /* "about " when the total at the end is not exactly known: more or less than the figure. Else "". */
 const char *print_about_end(const struct model_device *d, enum model_total total);
 
-/* "at least " when an event of the process was lost, else "". */
+/* "at least " when an event of the process was lost, or sizes were taken as 0, else "". */
 const char *print_at_least(const struct model_process *p);
+
+/* Of a recording: how often its processes were answered 0 for a size (model_zero_answers()). */
+uint64_t print_zero_answers(const struct model *m);
+
+/*
+ * "cuDNN's workspaces are taken as 0 (12 questions)" after BEFORE: the end of a sentence with a figure that rests on
+ * them, after NR answers of 0; "" after none. Returns buf.
+ */
+#define ZERO_TEXT_MAX 96
+const char *print_zeros(char buf[static ZERO_TEXT_MAX], const char *before, uint64_t nr);
 
 /* A number that may be missing: -1 is null. */
 void print_optional(struct emit *e, const char *key, int64_t number);

@@ -202,6 +202,8 @@ static void json_repeat(struct emit *e, const struct model *m, const struct repe
 		json_range(e, "tensor_peak_bytes", d->allocated);
 		json_range(e, "reserved_peak_bytes", d->reserved);
 		json_range(e, "driver_peak_bytes", d->driver);
+		emit_bool(e, "lower_bound", NULL, d->zero_answers > 0);
+		emit_uint(e, "zero_answers", NULL, d->zero_answers);
 		emit_object_end(e);
 	}
 	emit_array_end(e);

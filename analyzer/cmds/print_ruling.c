@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/cmds/print_model.h"
 #include "analyzer/ui/human.h"
 
 const char *print_place(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s)
@@ -92,14 +93,16 @@ const char *print_ruling(char buf[static RULING_TEXT_MAX], const struct ruling *
 const char *print_verdict_line(char buf[static RULING_TEXT_MAX], const struct verdict *v, const char *recording)
 {
 	const char *s = v->nr_rulings == 1 ? "" : "s";
+	char zeros[ZERO_TEXT_MAX];
 
+	print_zeros(zeros, "; ", v->zero_answers);
 	if (v->status == VERDICT_UNKNOWN)
 		snprintf(buf, RULING_TEXT_MAX, "could not tell: %.480s", v->reason);
 	else if (v->status == VERDICT_BROKEN)
-		snprintf(buf, RULING_TEXT_MAX, "fail: %.300s breaks %zu of %zu limit%s", recording, v->nr_broken,
-			 v->nr_rulings, s);
+		snprintf(buf, RULING_TEXT_MAX, "fail: %.300s breaks %zu of %zu limit%s%s", recording, v->nr_broken,
+			 v->nr_rulings, s, zeros);
 	else
-		snprintf(buf, RULING_TEXT_MAX, "pass: %.300s keeps within %zu limit%s", recording, v->nr_rulings, s);
+		snprintf(buf, RULING_TEXT_MAX, "pass: %.300s keeps within %zu limit%s%s", recording, v->nr_rulings, s, zeros);
 	return buf;
 }
 

@@ -157,6 +157,8 @@ static int judge(struct fit_result *r, struct footprint *f, const struct model *
 	bool has_failed = r->exit_status || r->signal;
 
 	r->is_simulated = m->simulated;
+	for (size_t i = 0; i < m->nr_processes; i++)
+		r->zero_answers += model_zero_answers(&m->process[i]);
 	r->nr_steps = most_steps(m);
 	if (d)
 		take_figures(r, d);

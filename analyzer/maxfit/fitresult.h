@@ -33,6 +33,7 @@ struct fit_result {
 	char gpu[64];            /* its name; "" = not known */
 	uint64_t capacity_bytes; /* 0 = not known */
 	uint64_t allocated_peak_bytes, reserved_peak_bytes;
+	uint64_t zero_answers; /* so many sizes were taken as 0: figures are lower bounds */
 	uint64_t used_bytes; /* of the device at its peak: nvidia-smi's figure for the process */
 	uint64_t category_bytes[NR_CATEGORIES]; /* at the peak of what is allocated */
 

@@ -28,14 +28,49 @@ def simulate(vramtrace, *program, options=(), gpu="h100", **more):
 # ---- before the program starts ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gpu, named", [("h1000", "h1000"), ("8xfoo", "foo"), ("", ""), ("8x", ""), ("3h100", "3h100")])
-def test_an_unknown_gpu_lists_the_known_ones(vramtrace, tmp_path, gpu, named):
+@pytest.mark.parametrize(
+    "gpu, named, nearest",
+    [
+        ("h1000", "h1000", "h100"),
+        ("8xfoo", "foo", None),
+        ("", "", None),
+        ("8x", "", None),
+        ("3h100", "3h100", "h100"),
+        ("2xA100-81GB", "A100-81GB", "a100-80"),
+        ("rtx4080", "rtx4080", "rtx4090"),
+        ("mi300x", "mi300x", None),
+    ],
+)
+def test_an_unknown_gpu_lists_the_known_ones(vramtrace, tmp_path, gpu, named, nearest):
     done = simulate(vramtrace, "touch", tmp_path / "started", gpu=gpu)
     assert done.returncode == 125
     message, known = done.stderr.split(";")
-    assert message == f"vramtrace: unknown GPU '{named}'"
+    assert message == f"vramtrace: unknown GPU '{named}'" + (f" (the nearest is '{nearest}')" if nearest else "")
     assert set(KNOWN) <= set(re.findall(r"[\w-]+", known))
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    "gpu, profile",
+    [
+        ("a100", "a100-80"),
+        ("v100", "v100-16"),
+        ("h100-80", "h100"),
+        ("2xH100-80GB", "h100"),
+        ("RTX 4090", "rtx4090"),
+        ("3090", "rtx3090"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+    ],
+)
+def test_other_names_of_gpus(vramtrace, gpu, profile):
+    """What people and nvidia-smi call a card is understood, and what it stands for is said."""
+    done = simulate(vramtrace, "sh", "-c", "echo $SIMGPU_PROFILE $SIMGPU_DEVICES", gpu=gpu)
+    assert done.returncode == 0
+    assert done.stdout == f"{profile} {2 if gpu[0] == '2' else 1}\n"
+    assert f"vramtrace: '{gpu}' is simulated as '{profile}'\n" in done.stderr
+    quiet = simulate(vramtrace, "true", gpu=gpu, options=["-q"])
+    assert quiet.stderr == ""
+    assert "is simulated as" not in simulate(vramtrace, "true", gpu=f"2x{profile}").stderr
 
 
 @pytest.mark.parametrize("gpu", ["0xh100", "65xh100", "99999999999999999999xh100"])

@@ -112,6 +112,30 @@ static void test_rnn_weights(void **state)
 	cudnnDestroy(handle);
 }
 
+/* A plan becomes a node of the program's graph; later addresses change none. */
+static void test_a_plan_as_a_graph(void **state)
+{
+	cudnnBackendDescriptor_t plan = descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+	cudnnBackendDescriptor_t pack = descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+	cudnnHandle_t handle;
+	cudaGraph_t graph;
+	size_t nr = 9;
+
+	(void)state;
+	assert_int_equal(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
+	assert_int_equal(cudaGraphCreate(&graph, 0), cudaSuccess);
+	assert_int_equal(cudnnBackendUpdateCudaGraph(handle, plan, pack, graph), CUDNN_STATUS_BAD_PARAM);
+	assert_int_equal(cudnnBackendPopulateCudaGraph(handle, plan, NULL, graph), CUDNN_STATUS_BAD_PARAM);
+	assert_int_equal(cudnnBackendPopulateCudaGraph(handle, plan, pack, graph), CUDNN_STATUS_SUCCESS);
+	assert_int_equal(cudnnBackendUpdateCudaGraph(handle, plan, pack, graph), CUDNN_STATUS_SUCCESS);
+	assert_int_equal(cudaGraphGetNodes(graph, NULL, &nr), cudaSuccess);
+	assert_int_equal(nr, 1);
+	assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+	assert_int_equal(cudnnDestroy(handle), CUDNN_STATUS_SUCCESS);
+	cudnnBackendDestroyDescriptor(plan);
+	cudnnBackendDestroyDescriptor(pack);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +143,7 @@ int main(void)
 		cmocka_unit_test(test_backend_children),
 		cmocka_unit_test(test_heuristics_offer_one_engine),
 		cmocka_unit_test(test_rnn_weights),
+		cmocka_unit_test(test_a_plan_as_a_graph),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The simulated GPU's rules for memory, capture and entry points, through its own public functions. */
 #define __CUDA_API_VERSION_INTERNAL 1
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,9 @@
 #include <cmocka.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+
+/* cudaMemcpy of programs that were compiled with --default-stream per-thread. */
+cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind);
 
 #define MIB(n) ((size_t)(n) << 20)
 #define CAPACITY MIB(1024)
@@ -311,6 +315,169 @@ static void capture_counts_nodes_and_prohibits_allocation(void **state)
 	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
 }
 
+static void capture(CUstream stream, CUstreamCaptureMode mode)
+{
+	assert_int_equal(cuStreamBeginCapture_v2(stream, mode), CUDA_SUCCESS);
+}
+
+static void assert_invalidated(CUstream stream)
+{
+	CUgraph graph;
+
+	assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	assert_null(graph);
+}
+
+/* As the programming guide has it: the legacy stream waits for blocking streams, and synchronous copies are work in it. */
+static void the_legacy_stream_spoils_captures_of_blocking_streams(void **state)
+{
+	CUstream blocking, free_one;
+	CUdeviceptr p;
+	CUevent event;
+	CUgraph graph;
+	int word = 7;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc_v2(&p, 4096), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cudaMemcpy((void *)p, &word, sizeof(word), cudaMemcpyDefault), cudaErrorStreamCaptureImplicit);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuMemsetD8Async(p, 1, 16, CU_STREAM_LEGACY), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuStreamSynchronize(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	capture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuEventRecord(event, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(blocking);
+	/* The default stream of a thread is another one, and who does not wait for the legacy stream is free of it. */
+	capture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cuMemsetD8Async(p, 1, 16, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+	assert_int_equal(cudaMemcpy_ptds((void *)p, &word, sizeof(word), cudaMemcpyDefault), cudaSuccess);
+	assert_int_equal(cuStreamEndCapture(blocking, &graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+	capture(free_one, CU_STREAM_CAPTURE_MODE_RELAXED);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_SUCCESS);
+	/* A stream that waits for it joins the capture: now the legacy stream concerns it. */
+	assert_int_equal(cuEventRecord(event, free_one), CUDA_SUCCESS);
+	assert_int_equal(cuStreamWaitEvent(blocking, event, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	assert_invalidated(free_one);
+	assert_int_equal(cuMemcpyHtoD_v2(p, &word, sizeof(word)), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(blocking), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(free_one), CUDA_SUCCESS);
+	assert_int_equal(cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+	cudaGetLastError();
+}
+
+static void waiting_spoils_a_capture_in_every_mode(void **state)
+{
+	static const CUstreamCaptureMode modes[] = {
+		CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED,
+	};
+	CUstream stream, other;
+	CUcontext current;
+	CUevent event;
+	CUgraph graph;
+
+	(void)state;
+	assert_int_equal(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 3; i++) {
+		capture(stream, modes[i]);
+		assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		assert_invalidated(stream);
+		capture(stream, modes[i]);
+		assert_int_equal(cuCtxSynchronize_v2(current), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		assert_invalidated(stream);
+		capture(stream, modes[i]);
+		assert_int_equal(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		assert_invalidated(stream);
+		capture(stream, modes[i]);
+		assert_int_equal(cuEventRecord(event, stream), CUDA_SUCCESS);
+		assert_int_equal(cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+		assert_invalidated(stream);
+		capture(stream, modes[i]);
+		assert_int_equal(cuEventRecord(event, stream), CUDA_SUCCESS);
+		assert_int_equal(cuEventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT);
+		assert_invalidated(stream);
+		capture(stream, modes[i]);
+		assert_int_equal(cuStreamSynchronize(other), CUDA_SUCCESS);
+		assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+		assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+	}
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(cuStreamDestroy_v2(stream), CUDA_SUCCESS);	/* the capture ends with it */
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(cuStreamDestroy_v2(other), CUDA_SUCCESS);
+}
+
+struct elsewhere {
+	CUcontext context;
+	CUstreamCaptureMode mode;
+	CUresult result;
+};
+
+static void *allocate_elsewhere(void *arg)
+{
+	struct elsewhere *e = arg;
+	CUdeviceptr p;
+
+	if (cuCtxSetCurrent(e->context) || cuThreadExchangeStreamCaptureMode(&e->mode))
+		return NULL;
+	e->result = cuMemAlloc_v2(&p, 4096);
+	if (!e->result)
+		cuMemFree_v2(p);
+	return NULL;
+}
+
+/* What another thread of MODE gets for an allocation. */
+static CUresult allocation_elsewhere(CUstreamCaptureMode mode)
+{
+	struct elsewhere e = { .mode = mode, .result = CUDA_ERROR_UNKNOWN };
+	pthread_t thread;
+
+	assert_int_equal(cuCtxGetCurrent(&e.context), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, allocate_elsewhere, &e), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return e.result;
+}
+
+static void other_threads_are_prohibited_as_documented(void **state)
+{
+	CUstreamCaptureMode mode;
+	CUdeviceptr p;
+	CUstream stream;
+	CUgraph graph;
+
+	(void)state;
+	assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	assert_int_equal(allocation_elsewhere(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+	assert_int_equal(allocation_elsewhere(CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+	assert_int_equal(allocation_elsewhere(CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	assert_invalidated(stream);
+	for (mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+		capture(stream, mode);
+		assert_int_equal(allocation_elsewhere(CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+		assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+		assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+	}
+	capture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+	assert_int_equal(cuMemAlloc_v2(&p, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	assert_invalidated(stream);
+	assert_int_equal(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+}
+
 static void entry_points_follow_the_asked_version(void **state)
 {
 	CUdriverProcAddressQueryResult status;
@@ -402,6 +569,9 @@ int main(void)
 		cmocka_unit_test(many_handles_need_few_descriptors),
 		cmocka_unit_test(pools_keep_what_their_threshold_says),
 		cmocka_unit_test(capture_counts_nodes_and_prohibits_allocation),
+		cmocka_unit_test(the_legacy_stream_spoils_captures_of_blocking_streams),
+		cmocka_unit_test(waiting_spoils_a_capture_in_every_mode),
+		cmocka_unit_test(other_threads_are_prohibited_as_documented),
 		cmocka_unit_test(entry_points_follow_the_asked_version),
 		cmocka_unit_test(runtime_errors_stay_until_asked_for),
 		cmocka_unit_test(reset_frees_what_the_device_held),

@@ -127,6 +127,54 @@ static void split(ncclComm_t comm, int rank)
 	CHECK(ncclCommDestroy(reversed) == ncclSuccess && ncclCommDestroy(half) == ncclSuccess);
 }
 
+/* Those who remain call it; the parent goes on. */
+static void shrink(ncclComm_t comm, int rank)
+{
+	int first = 0, both[2] = { 0, 0 }, count;
+	ncclComm_t rest;
+
+	if (!rank) {
+		CHECK(ncclCommShrink(comm, &first, 1, &rest, NULL, NCCL_SHRINK_DEFAULT) == ncclInvalidArgument);
+		return;
+	}
+	CHECK(ncclCommShrink(comm, both, 2, &rest, NULL, NCCL_SHRINK_DEFAULT) == ncclInvalidArgument);
+	for (int i = 0; i < 2; i++) {
+		CHECK(ncclCommShrink(comm, &first, 1, &rest, NULL, NCCL_SHRINK_ABORT) == ncclSuccess);
+		CHECK(ncclCommCount(rest, &count) == ncclSuccess && count == 1);
+		CHECK(ncclCommDestroy(rest) == ncclSuccess);
+	}
+}
+
+static void windows(ncclComm_t comm)
+{
+	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+	void *p = NULL;
+	ncclWindow_t a, b;
+
+	CHECK(ncclMemAlloc(&p, 8192) == ncclSuccess);
+	CHECK(ncclCommWindowRegister(comm, p, 8192, &a, NCCL_WIN_COLL_SYMMETRIC) == ncclSuccess && a);
+	CHECK(ncclCommWindowRegister(comm, p, 4096, &b, NCCL_WIN_DEFAULT) == ncclSuccess && b != a);
+	CHECK(ncclCommWindowRegister(comm, NULL, 4096, &b, NCCL_WIN_DEFAULT) == ncclInvalidArgument);
+	CHECK(ncclCommWindowDeregister(comm, a) == ncclSuccess);
+	CHECK(ncclCommWindowDeregister(comm, a) == ncclInvalidArgument);
+	CHECK(ncclGroupStart() == ncclSuccess);
+	CHECK(ncclGroupSimulateEnd(&info) == ncclInvalidUsage);
+	CHECK(ncclGroupEnd() == ncclInvalidUsage);
+	CHECK(ncclMemFree(p) == ncclSuccess);
+}
+
+static void revoke_comm(ncclComm_t comm)
+{
+	ncclResult_t state;
+	void *p = device_alloc(NULL, 16);
+
+	CHECK(ncclCommRevoke(comm, 1) == ncclInvalidArgument);
+	CHECK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT) == ncclSuccess);
+	CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess);
+	CHECK(ncclAllReduce(p, p, 1, ncclInt8, ncclSum, comm, 0) == ncclInvalidUsage);
+	CHECK(ncclCommFinalize(comm) == ncclInvalidUsage);
+}
+
 static ncclComm_t join(const ncclUniqueId *id, int rank)
 {
 	ncclComm_t comm;
@@ -146,6 +194,10 @@ static void rank_main(const ncclUniqueId *id, int rank)
 	pass_around(comm, rank);
 	forget(comm, rank);
 	split(comm, rank);
+	shrink(comm, rank);
+	windows(comm);
+	split(comm, rank);
+	revoke_comm(comm);
 	CHECK(ncclCommDestroy(comm) == ncclSuccess);
 	_exit(0);
 }

@@ -23,6 +23,7 @@ struct process_info {
 	unsigned long long bytes;
 };
 
+extern int nvmlInit_v2(void);
 extern int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 extern int nvmlDeviceGetMemoryInfo(void *device, unsigned long long total_free_used[3]);
 extern int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, struct process_info *infos);
@@ -263,7 +264,7 @@ static void check_nvml(void)
 	bool found = false;
 	void *device;
 
-	if (cudaMemGetInfo(&available, &total) || nvmlDeviceGetHandleByIndex_v2(0, &device) ||
+	if (cudaMemGetInfo(&available, &total) || nvmlInit_v2() || nvmlDeviceGetHandleByIndex_v2(0, &device) ||
 	    nvmlDeviceGetMemoryInfo(device, memory))
 		exit(2);
 	if (nvmlDeviceGetComputeRunningProcesses(device, &count, infos) != NVML_INSUFFICIENT_SIZE ||

@@ -60,13 +60,25 @@ def shared_pool():
 
 @part
 def what_a_capture_forbids():
-    try:
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            torch.ones(8, device=cuda).sum().item()
-    except RuntimeError as error:
-        assert "captur" in str(error), error
-    else:
-        raise SystemExit("a synchronisation was captured")
+    def wait_for_event():
+        event = torch.cuda.Event()
+        event.record()
+        event.synchronize()
+
+    waits = (
+        lambda: torch.ones(8, device=cuda).sum().item(),
+        torch.cuda.synchronize,
+        lambda: torch.cuda.current_stream().synchronize(),
+        wait_for_event,
+    )
+    for wait in waits:
+        try:
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                wait()
+        except RuntimeError as error:
+            assert "captur" in str(error), error
+        else:
+            raise SystemExit("a synchronisation was captured")
 
 
 print_ledger()

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of the simulated GPUs. Each profile has one; people also write products as nvidia-smi prints them,
+ * marketing names ("a100", "h100-80") and other spellings ("RTX 4090", "A100-80GB"). Thread-safe but for the list.
+ */
+#ifndef VT_GPUNAMES_H
+#define VT_GPUNAMES_H
+
+/* The profile that NAME stands for, NULL if none. What is returned stays. */
+const char *gpunames_find(const char *name);
+
+/* The profile whose names are spelt most like NAME, NULL if none is near. What is returned stays. */
+const char *gpunames_nearest(const char *name);
+
+/* The profiles' names, separated by commas, in a buffer that stays. */
+const char *gpunames_list(void);
+
+#endif
