@@ -334,16 +334,15 @@ void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices
 	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
 	char title[256], zeros[ZERO_TEXT_MAX];
 
-	emit_heading(e, "Out of memory on %s%s",
-		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host",
-		     nr_zeros ? ";" : "");
-	if (nr_zeros)
-		emit_heading(e, "%s", print_zeros(zeros, "", nr_zeros));
+	emit_heading(e, "Out of memory on %s",
+		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
 	part = part < room ? part : 0;
 	top = print_verdict(e, a, room - part);
 	room = top < room ? room - top : 0;
+	if (nr_zeros)
+		emit_heading(e, "  %s: a GPU may run out earlier.", print_zeros(zeros, "", nr_zeros));
 	if (part)
 		part = print_parts(e, a);
 	if (a->device)
