@@ -98,12 +98,13 @@ def become_recorded(config, options):
             "--gpu-memory: pytest was called by a program, which must be recorded as a whole: start it with "
             "'vramtrace run -- python PROGRAM', and '--simulate h100' if there is no GPU"
         )
-    recording = options.gpu_memory_recording
+    recording, how = options.gpu_memory_recording, []
     if not recording:
+        how = ["--exec"]  # nobody stays to miss the recording when it is removed
         name = f"pytest-vramtrace-{os.getpid()}-{secrets.token_hex(4)}.vtr"
         recording = os.environ[REMOVE] = os.path.join(tempfile.gettempdir(), name)
     gpu = options.simulate or (None if has_gpu() else DEFAULT_GPU)
-    run = [program(), "run", "-q", "-o", recording.replace("%", "%%"), *(["--simulate", gpu] if gpu else [])]
+    run = [program(), "run", "-q", *how, "-o", recording.replace("%", "%%"), *(["--simulate", gpu] if gpu else [])]
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture:
         capture.stop_global_capturing()

@@ -30,7 +30,7 @@ def test_info(vramtrace, recorded):
     assert process["info"]["torch"].startswith("2.")
     assert process["info"]["stacks"] == "python"
     assert process["simulated"] and process["info"]["simulated"] == "h100"
-    assert process["storage"] in ("beside", "temporary", "anonymous")
+    assert process["storage"] in ("shared", "sealed", "beside", "temporary", "anonymous")
     assert device["name"] == "NVIDIA H100 80GB HBM3" and device["capacity_bytes"] > 79 << 30
     text = vramtrace.call("info", path).stdout
     for words in ("ending.py", "exit 0", "NVIDIA H100", "79.2 GiB", str(process["pid"])):

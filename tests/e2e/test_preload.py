@@ -116,14 +116,14 @@ def test_closed_descriptors(vramtrace, record, tmp_path):
     assert report["recording"]["complete"]
 
 
-@pytest.mark.parametrize("place, kind", [("", "beside"), ("recording", "temporary"), ("/", "anonymous")])
+@pytest.mark.parametrize("place, kind", [("", "beside"), ("recording", "temporary"), ("/", "shared")])
 def test_where_the_rings_are(vramtrace, compile_c, tmp_path, place, kind):
-    """They need space that is promised: where that cannot be had beside the trace, the next best place is taken."""
+    """A file of them needs space that is promised: where it cannot be had beside the trace, the next best place is taken."""
     library = compile_c(PRELOADS / "no_fallocate.c", "-shared", "-fPIC")
     libraries = [vramtrace.interpose, vramtrace.simgpu / "libsimgpu.so", library]
     (tmp_path / "recording").mkdir()
     (tmp_path / "node").mkdir()
-    below = {"TMPDIR": tmp_path / "node", "NO_FALLOCATE": tmp_path / place if place else "none"}
+    below = {"VRAMTRACE_RINGS": "folder", "TMPDIR": tmp_path / "node", "NO_FALLOCATE": tmp_path / place if place else "none"}
     ledger = run_preloaded(vramtrace, python("threads.py"), tmp_path / "recording" / "job.vtr", libraries, **below)
     report = vramtrace.json("report", tmp_path / "recording" / "job.vtr")
     check_ledger(report, ledger)
