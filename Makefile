@@ -141,7 +141,7 @@ $(O)/unit/%: $(O)/tests/unit/%.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 ## unit: unit tests (cmocka)
 unit: $(UNIT)
 	$(if $(HAVE_CMOCKA),,$(error cmocka is missing: install libcmocka-dev, or let root run 'make setup'))
-	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; timeout 120 $$t || exit 1; done
+	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; timeout 300 $$t || exit 1; done
 
 ## check: unit tests and checks of the tree (exports, layers, README tables); needs no PyTorch, no environment
 check: all examples unit
