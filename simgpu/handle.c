@@ -14,9 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the file names of the simulated libraries begin. NVRTC, nvJitLink and NVVM are not simulated: the real ones run. */
+/*
+ * How the file names of the simulated libraries begin. NVRTC, nvJitLink and NVVM are not simulated: the real ones run.
+ * NVML is found by its soname in our folder; one that stands before ours in the search path was put there on purpose.
+ */
 static const char *const libraries[] = {
-	"libcuda.so",	  "libcudart.so",     "libnvidia-ml.so", "libcublas.so",     "libcublasLt.so", "libcudnn",
+	"libcuda.so",	  "libcudart.so",     "libcublas.so",    "libcublasLt.so", "libcudnn",
 	"libcufft.so",	  "libcusolver.so",   "libcusolverMg.so", "libcusparse.so", "libcusparseLt.so", "libcurand.so",
 	"libnccl.so",	  "libcupti.so",
 };

@@ -408,6 +408,7 @@ enum tfmt_why tfmt_why_named(const char *name);
 /* What is left in the recording's folder, HOST.PID.START.why: lines of "key value" (FORMAT.md, section 11). */
 #define TFMT_WHY_SUFFIX ".why"
 
+#ifndef __cplusplus /* which has no such atomic numbers */
 /*
  * The page that `run` lends to the processes that it starts, in memory that nobody can cut short. Each process takes an
  * entry when a hook sees GPU memory used for the first time. Both sides are of one build: nothing of it is kept.
@@ -428,6 +429,7 @@ struct tfmt_witnesses {
 	uint8_t zero[56];
 	struct tfmt_witness entry[TFMT_WITNESS_MAX];
 };
+#endif
 
 /* ---- ring file ------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@ which memory that was allocated once is not there for good are passed over; more
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ PROMISE = {
 }
 STORAGE = {"shm": "shared", "auto": "shared", "memory": "sealed", "folder": "beside"}
 MIB = 1 << 20
+SHM_RDONLY = 0o10000  # shmat(2)
+TRACE_PATH = 3072  # in a status page (FORMAT.md)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +44,23 @@ def shared_memory():
         pytest.skip("this machine has no shared memory that outlives its processes")
 
 
-def segments():
-    """Ids of the recorders' shared memory."""
+def segments(folder):
+    """Ids of the shared memory of recorders whose traces lie below a folder: other tests run at the same time."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return {int(line.split()[1]) for line in lines if int(line.split()[0]) & 0xFFFFFFFF >> 16 << 16 == 0x7674_0000}
+    ids = [int(line.split()[1]) for line in lines if int(line.split()[0]) & 0xFFFFFFFF >> 16 << 16 == 0x7674_0000]
+    return {one for one in ids if trace_of(one).startswith(f"{folder}/")}
+
+
+def trace_of(segment):
+    """The path that a segment's status page gives; "" if the segment has gone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    base = libc.shmat(segment, None, SHM_RDONLY)
+    if base in (None, ctypes.c_void_p(-1).value):
+        return ""
+    path = ctypes.string_at(base + TRACE_PATH, 1024).split(b"\0")[0].decode()
+    libc.shmdt(ctypes.c_void_p(base))
+    return path
 
 
 def start(vramtrace, tmp_path, rings, program, **options):
@@ -161,7 +177,6 @@ KILLS = [
 @pytest.mark.parametrize("rings, who, row", KILLS)
 def test_killed(vramtrace, build, tmp_path, rings, who, row, reliability):
     """SIGKILL of the program, and of `run` with it, after it has closed all descriptors."""
-    before = segments()
     with start(vramtrace, tmp_path, rings, [build("kills_itself"), who, KILLED_PAIRS]) as process:
         process.communicate(timeout=LIMIT_S)
     assert process.returncode == -signal.SIGKILL
@@ -179,7 +194,7 @@ def test_killed(vramtrace, build, tmp_path, rings, who, row, reliability):
     else:
         assert "was memory only" in vramtrace.call("verify", tmp_path / "job.vtr").stderr
         assert 'not whole: figures are "at least"' in vramtrace.call("report", tmp_path / "job.vtr").stdout
-    assert segments() - before == set(), "what is read gives its memory back"
+    assert segments(tmp_path) == set(), "what is read gives its memory back"
     reliability(
         row,
         program=("kill -9 of the program" if who == "program" else "kill -9 of program and `run` at once")
@@ -202,14 +217,13 @@ def test_workers_are_killed(vramtrace, build, tmp_path):
 
 def test_nobody_comes_to_read(vramtrace, build, tmp_path):
     """The rings of a killed program stay until then; a program that is run later leaves them alone at first."""
-    before = segments()
     with start(vramtrace, tmp_path, "shm", [build("kills_itself"), "both", 100]) as process:
         process.communicate(timeout=LIMIT_S)
-    (left,) = segments() - before
+    (left,) = segments(tmp_path)
     vramtrace.record(tmp_path / "other.vtr", ["true"])
-    assert left in segments()
+    assert left in segments(tmp_path)
     assert vramtrace.json("report", tmp_path / "job.vtr")["recording"]["complete"]
-    assert left not in segments()
+    assert left not in segments(tmp_path)
 
 
 @pytest.fixture
@@ -231,7 +245,6 @@ def btrfs(tmp_path):
 
 def test_copy_on_write(vramtrace, build, btrfs, tmp_path, reliability):
     """A full btrfs breaks what it promised to fallocate: rings are never there, also if that is asked for."""
-    before = segments()
     program = build("pauses_for_vandals")
     argv = vramtrace.run_argv(btrfs / "job.vtr", [program], options=["--rings", "folder"])
     environment = program_environment({"TMPDIR": str(btrfs)})
@@ -246,7 +259,7 @@ def test_copy_on_write(vramtrace, build, btrfs, tmp_path, reliability):
     (btrfs / "filler").unlink()
     report = vramtrace.json("report", btrfs / "job.vtr")  # what could not be written lay in the rings, and goes there now
     assert report["recording"]["lost_events"] == 0
-    assert segments() == before
+    assert segments(btrfs) == set()
     reliability(
         "copy-on-write",
         program="the recording lies on btrfs, which is full from mid-run on (`--rings folder`)",
