@@ -74,13 +74,19 @@ void ip_captures_add(struct ip_captures *c, struct ip_capture_key key, struct ip
 
 /* ---- streams that go ------------------------------------------------------------------------------- */
 
+/* Is it of this home, or else (NULL) of that key? */
+static bool is_meant(const struct ip_capture *p, struct ip_capture_key key, const struct ip_capture_home *home)
+{
+	return home ? is_at(p, *home) : is_of(p, key);
+}
+
 /* Waits until nobody asks the stream; but not for somebody who never comes back. True if it is held then. */
-static bool hold(struct ip_capture *p, uint32_t state)
+static bool hold(struct ip_capture *p, uint32_t state, struct ip_capture_key key, const struct ip_capture_home *home)
 {
 	uint64_t until = ip_now_ns() + IP_STUCK_NS;
-	uint32_t turn = state / TURN;
 
-	for (;;) {
+	/* Another capture may come to its place; of the one that is held, the state was read before the rest. */
+	while (is_meant(p, key, home)) {
 		if (phase_of(state) == OPEN || (phase_of(state) == ASKING && ip_now_ns() > until)) {
 			if (move(p, &state, HELD))
 				return true;
@@ -90,9 +96,8 @@ static bool hold(struct ip_capture *p, uint32_t state)
 		} else {
 			return false; /* ended meanwhile, or held by another */
 		}
-		if (state / TURN - turn > 1) /* another capture has come to its place */
-			return false;
 	}
+	return false;
 }
 
 static uint64_t hold_all(struct ip_captures *c, struct ip_capture_key key, const struct ip_capture_home *home)
@@ -103,7 +108,7 @@ static uint64_t hold_all(struct ip_captures *c, struct ip_capture_key key, const
 		struct ip_capture *p = &c->capture[i];
 		uint32_t state = atomic_load(&p->state);
 
-		if (phase_of(state) > FILLING && (home ? is_at(p, *home) : is_of(p, key)) && hold(p, state))
+		if (phase_of(state) > FILLING && hold(p, state, key, home))
 			held |= 1ull << i;
 	}
 	return held;

@@ -219,14 +219,18 @@ static void *ask_all(void *arg)
 	return arg;
 }
 
+/*
+ * One thread asks: the time that it says goes a second further with each look, and a second thread would take a question
+ * that the first is in the middle of for one that was left a second ago.
+ */
 static void no_stream_is_asked_that_has_gone(void **state)
 {
-	pthread_t thread[5];
+	pthread_t thread[4];
 
 	(void)state;
-	for (uintptr_t i = 0; i < 5; i++)
+	for (uintptr_t i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, i < 3 ? make_and_destroy : ask_all, (void *)i), 0);
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	assert_int_equal(ip_captures_nr(&set), 0);
 }
