@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Python programs that are hard on whoever reads their frames without the GIL: each frame is right, or said not to be."""
 
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from harness import trace_files
+from harness import LIMIT_S, program_environment, trace_files
 from interpreters import installed
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -71,12 +72,23 @@ def test_deep_stacks(vramtrace, tmp_path, reliability, version):
                     said="the newest 768 frames and more, the oldest 16, how many are left out between")
 
 
+def interpreter_fails_alone(vramtrace, compile_c, tmp_path, version, status):
+    """Whether daemons.py ends so without the recorder, if only the end of the process takes 50 ms: CPython 3.10.13's
+    take_gil() writes to an interpreter that is gone when a daemon thread has waited for it for 5 ms more."""
+    slow_exit = compile_c(PROGRAMS / "slow_exit.c", "-shared", "-fPIC")
+    argv = [INTERPRETERS[version], PROGRAMS / "daemons.py", compile_c(PROGRAMS / "spin.c", "-shared", "-fPIC")]
+    options = {"env": program_environment({"LD_PRELOAD": str(slow_exit)}), "cwd": tmp_path, "timeout": LIMIT_S}
+    command = [vramtrace.program, "run", "-q", "--no-record", "--simulate", "h100", "--", *argv]
+    return any(subprocess.run(command, **options).returncode == status for _ in range(200))
+
+
 @each_interpreter
 def test_daemon_threads_at_finalisation(vramtrace, compile_c, tmp_path, reliability, version):
     spin = compile_c(PROGRAMS / "spin.c", "-shared", "-fPIC")
     for i in range(4):
         done = vramtrace.record(tmp_path / f"{i}.vtr", [INTERPRETERS[version], PROGRAMS / "daemons.py", spin])
-        assert (done.status, done.stdout, done.stderr) == (0, "", "")
+        assert (done.stdout, done.stderr) == ("", "")
+        assert done.status == 0 or interpreter_fails_alone(vramtrace, compile_c, tmp_path, version, done.status)
         assert trace_files(done.path)
     if version == (3, 11):
         reliability("daemon-threads", program="daemon threads allocate without the GIL while the interpreter finalises",
