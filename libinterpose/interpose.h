@@ -72,10 +72,12 @@ struct ip_thread {
 	bool is_revoked;     /* the ring has been given to another thread */
 	uint32_t ring_index;
 	uint32_t id;         /* of its TFMT_DEF_THREAD */
+	uint32_t tid;        /* the system's number of the thread */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
 	unsigned nr_waits;   /* for which it did not move */
 	uint64_t nr_dropped; /* events for which there was no room, since the last that was recorded */
 	const void *frame;   /* of the call that made it busy */
+	uintptr_t near;      /* ip_near() of frames that are known to be its thread's */
 	int *errno_at;       /* the thread's errno: known here without a call */
 	const struct unwind_registers *caller; /* where native stacks begin; NULL = wherever they are asked for */
 	bool busy;           /* inside a hook */
@@ -261,14 +263,20 @@ void ip_thread_define(struct ip_thread *t);
 /* ip_thread_get() for the call at that frame, whatever there is of a state. Keeps errno. */
 IP_COLD struct ip_thread *ip_thread_get_slowly(const void *frame);
 
+/* The MiB of memory that a frame is in: two threads that share their thread-local data have no stacks in the same one. */
+static inline uintptr_t ip_near(const void *frame)
+{
+	return (uintptr_t)frame >> 20;
+}
+
 /* A state of this thread that is not busy, made at first use; NULL when there is no ring or no memory. Keeps errno. */
 static inline struct ip_thread *ip_thread_get(void)
 {
 	const void *frame = __builtin_frame_address(0);
 	struct ip_thread *t = ip_tls.thread;
 
-	/* In a fork child the memory of its parent's thread is not there. */
-	if (!t || ip_tls.generation != ip_recorder->generation || t->busy)
+	/* In a fork child the memory of its parent's thread is not there. Threads made by clone() may share all of this. */
+	if (!t || ip_tls.generation != ip_recorder->generation || t->busy || t->near != ip_near(frame))
 		return ip_thread_get_slowly(frame);
 	t->frame = frame;
 	return t;

@@ -70,10 +70,15 @@ void ip_thread_remember(void)
 	pthread_setspecific(at_thread_end, &ip_tls);
 }
 
+static uint32_t own_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
 static void define_thread(uint32_t id)
 {
 	uint8_t payload[NVTX_THREAD_BYTES + 20], *p = payload;
-	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	uint32_t tid = own_tid();
 	char name[NVTX_THREAD_BYTES] = "";
 
 	prctl(PR_GET_NAME, name);
@@ -99,6 +104,8 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	if (!t)
 		return NULL;
 	t->busy = true;
+	t->tid = own_tid();
+	t->near = ip_near(frame);
 	t->stuck_tail = UINT64_MAX;
 	t->frame = frame;
 	t->errno_at = &errno;
@@ -145,19 +152,25 @@ static bool is_left(struct ip_thread *t, const void *frame)
 	       atomic_fetch_add(&ip_recorder->nr_forgotten, 1) < FORGOTTEN_MAX;
 }
 
+/*
+ * NULL when the state is another thread's: one made by clone() without memory of its own for thread-local data has its
+ * creator's, ip_tls included, while both run. It is told by its stack, and what it does counts as lost.
+ */
 static struct ip_thread *state_not_busy(const void *frame)
 {
 	struct ip_thread **where = &ip_tls.thread;
+	uint32_t tid = own_tid();
 
 	if (ip_tls.generation != ip_recorder->generation)
 		ip_tls.thread = NULL;
 	for (unsigned depth = 0; depth < NESTED_MAX; depth++) {
 		struct ip_thread *t = *where ? *where : thread_new(where, frame);
 
-		if (!t)
+		if (!t || t->tid != tid)
 			return NULL;
 		if (!t->busy) {
 			t->frame = frame;
+			t->near = ip_near(frame);
 			return t;
 		}
 		if (is_left(t, frame))

@@ -161,3 +161,22 @@ def test_coroutines_that_pytorch_cannot_serve(vramtrace, tmp_path, reliability, 
     assert found["lost_events"] == 0
     reliability(SEVERAL_ROWS[library], program=f"several of {library}'s coroutines are in backward at once",
                 ends="as untraced: 1, PyTorch's own error", lost="0", said="the same error")
+
+
+def test_shared_thread_data(vramtrace, compile_c, cuda_flags, tmp_path, reliability):
+    """A state is one thread's: another that finds it, because both have the same thread-local data, leaves it alone."""
+    program = compile_c(PROGRAMS / "shared_tls.c", *cuda_flags, "-lpthread")
+    done = vramtrace.record(tmp_path / "job.vtr", [program])
+    assert (done.status, done.stderr) == (0, "")
+    report = vramtrace.json("report", done.path)
+    assert not report["recording"]["complete"]
+    driver = report["devices"][0]["driver"]
+    assert driver["allocs"] + driver["frees"] + report["recording"]["lost_events"] == int(done.stdout)
+    assert driver["allocs"] > 1 and driver["allocs"] - driver["frees"] == 1
+    reliability(
+        "shared-thread-data",
+        program="a thread made by `clone()` shares the thread-local data of its creator; both allocate at once",
+        ends="the same: 0",
+        lost="all of that thread, counted",
+        said="`info`: events lost",
+    )
