@@ -11,6 +11,7 @@
 #include "callstack.h"
 #include "hooks_torch.h"
 #include "pyframes.h"
+#include "stackpool.h"
 #include "stacktree.h"
 #include "strings.h"
 
@@ -335,6 +336,7 @@ static uint32_t callers_stack(struct ip_thread *t, struct open_node *n)
 static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
 {
 	uint32_t name, forward, older;
+	struct callstack *cs;
 
 	if (n->stack && n->generation == ip_recorder->generation)
 		return n->stack;
@@ -347,7 +349,9 @@ static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
 		older = callers_stack(t, n);
 	if (older < TFMT_STACK_FIRST || older == CALLSTACK_APART)
 		older = STACKTREE_ROOT;
-	n->stack = callstack_node(t->stacks, older, name, forward >= TFMT_STACK_FIRST);
+	cs = stackpool_take(t);
+	n->stack = cs ? callstack_node(cs, older, name, forward >= TFMT_STACK_FIRST) : 0;
+	stackpool_give(t, cs);
 	n->generation = ip_recorder->generation;
 	return n->stack;
 }
@@ -356,8 +360,11 @@ static uint32_t node_stack(struct ip_thread *t, struct open_node *n)
 static uint32_t python_stack(struct ip_thread *t, const void *from, struct open_node *n)
 {
 	uint32_t base = n ? node_stack(t, n) : STACKTREE_ROOT;
+	struct callstack *cs = stackpool_take(t);
+	uint32_t id = cs ? callstack_python_from(cs, base, from, base ? n->frame : NULL) : TFMT_STACK_NOT_CAPTURED;
 
-	return callstack_python_from(t->stacks, base, from, base ? n->frame : NULL);
+	stackpool_give(t, cs);
+	return id;
 }
 
 uint32_t autograd_python_stack(struct ip_thread *t, struct open_node **node)

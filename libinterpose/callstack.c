@@ -88,37 +88,29 @@ void callstack_start(enum unwind_choice unwinder)
 #define CALLSTACK_BYTES (CHAIN_OFFSET + pychain_bytes(PYCHAIN_MAX))
 #define DEEP_BYTES (offsetof(struct deep, chain) + pychain_bytes(PYCHAIN_DEEP))
 
-size_t callstack_thread_bytes(void)
-{
-	return CALLSTACK_BYTES;
-}
-
-void callstack_thread_begin(struct callstack *cs)
-{
-	cs->chain = (struct pychain *)((char *)cs + CHAIN_OFFSET);
-	cs->chain->max = PYCHAIN_MAX;
-}
-
-void callstack_thread_end(struct callstack *cs)
-{
-	ip_unmap(cs->deep, DEEP_BYTES);
-	cs->deep = NULL;
-}
-
 struct callstack *callstack_thread_new(void)
 {
 	struct callstack *cs = ip_map(CALLSTACK_BYTES);
 
-	if (cs)
-		callstack_thread_begin(cs);
+	if (!cs)
+		return NULL;
+	cs->chain = (struct pychain *)((char *)cs + CHAIN_OFFSET);
+	cs->chain->max = PYCHAIN_MAX;
 	return cs;
+}
+
+void callstack_thread_change(struct callstack *cs)
+{
+	cs->chain->nr = 0;
+	cs->native_leaf = 0;
+	unwind_table_leave_stack(&cs->unwinding);
 }
 
 void callstack_thread_free(struct callstack *cs)
 {
 	if (!cs)
 		return;
-	callstack_thread_end(cs);
+	ip_unmap(cs->deep, DEEP_BYTES);
 	ip_unmap(cs, CALLSTACK_BYTES);
 }
 

@@ -2,7 +2,7 @@
 /*
  * callstack: the calling thread's Python and native stacks as ids of the trace's stack tree.
  *
- * Threading: init and start on one thread at a time; a struct callstack belongs to one thread; everything
+ * Threading: init and start on one thread at a time; a struct callstack is one thread's at a time; everything
  * else anywhere. Nothing but start takes a lock of the loader or can allocate through the program.
  */
 #ifndef IP_CALLSTACK_H
@@ -26,14 +26,12 @@ void callstack_init(void);
  */
 void callstack_start(enum unwind_choice unwinder);
 
-/* A thread's caches are so many bytes, zeroed: a MiB, of which little is touched. */
-size_t callstack_thread_bytes(void);
-void callstack_thread_begin(struct callstack *cs); /* in so many bytes */
-void callstack_thread_end(struct callstack *cs);   /* gives back what they have mapped beside these */
-
-/* The same in a mapping of their own, from ip_map; NULL without memory. */
+/* Caches for stacks: a MiB from ip_map, of which little is touched; NULL without memory. */
 struct callstack *callstack_thread_new(void);
 void callstack_thread_free(struct callstack *cs); /* NULL allowed */
+
+/* From here on another thread uses them, the calling one: what they know of a thread's stack is forgotten. */
+void callstack_thread_change(struct callstack *cs);
 
 /*
  * The current Python stack: id of its innermost frame; TFMT_STACK_NO_PYTHON if the thread runs no Python or

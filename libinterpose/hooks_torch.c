@@ -149,7 +149,11 @@ static uint32_t pending_shape(struct ip_thread *t)
 {
 	const struct open_tensor *p = open_tensor_find(t, t->caller);
 
-	return p ? shape_intern(t->shapes, p->element_type, p->sizes, p->nr_dims, p->strided ? p->strides : NULL) : 0;
+	if (p && !t->shapes)
+		t->shapes = shape_cache_new();
+	if (!p || !t->shapes)
+		return 0;
+	return shape_intern(t->shapes, p->element_type, p->sizes, p->nr_dims, p->strided ? p->strides : NULL);
 }
 
 /* ---- reports of the allocator ------------------------------------------------------------------ */

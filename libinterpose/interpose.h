@@ -62,8 +62,8 @@ struct open_calls;
  */
 struct ip_thread {
 	struct tfmt_ring *ring;
-	struct callstack *stacks;
-	struct shape_cache *shapes;
+	struct callstack *stacks; /* its own; NULL until it has recorded a while: stackpool.h */
+	struct shape_cache *shapes; /* NULL until it has allocated a tensor */
 	uint64_t torch_thread; /* PyTorch's own number of it, 0 = not asked for yet */
 	uint32_t made_stack;   /* with which it made its latest autograd node outside of nodes, 0 = none */
 	struct clock_thread clock;
@@ -75,6 +75,7 @@ struct ip_thread {
 	uint32_t tid;        /* the system's number of the thread */
 	uint64_t stuck_tail; /* ring->tail at the last wait for room; UINT64_MAX = none */
 	unsigned nr_waits;   /* for which it did not move */
+	uint32_t nr_taken;   /* stacks for which it has taken caches of the pool */
 	uint64_t nr_dropped; /* events for which there was no room, since the last that was recorded */
 	const void *frame;   /* of the call that made it busy */
 	uintptr_t near;      /* ip_near() of frames that are known to be its thread's */
@@ -158,6 +159,15 @@ struct ip_order {
 	_Alignas(IP_CACHE_LINE) uint64_t next;
 };
 
+#define IP_SHARED_STACKS 8u
+
+/* Stack caches that new threads use in turn: stackpool.h. */
+struct ip_shared_stacks {
+	_Atomic bool is_taken;
+	struct callstack *stacks; /* NULL: nobody has needed them yet */
+	uint32_t thread;          /* the id of the one that had them last */
+};
+
 /* Why this process does not record, and what that has cost: reason.h. */
 struct ip_reason {
 	_Atomic bool is_seen;
@@ -191,8 +201,10 @@ struct ip_recorder {
 	_Atomic uint32_t finish;             /* the drain is to write what there is, and to end the trace */
 	_Atomic uint64_t hold_until_ns;      /* ... and the others wait for that, at most so long */
 	_Atomic uint32_t claim_lock;
+	void *idle_states;                   /* of threads that have ended, under that lock: thread.c */
 	struct ip_thread *ring_owner[IP_RING_MAX]; /* under that lock */
 	uint32_t ring_looked_at;             /* the same: the latest that was to be taken from its thread */
+	struct ip_shared_stacks shared_stacks[IP_SHARED_STACKS];
 	bool rings_grow;                     /* there is memory for all of them: a thread that needs one begins it */
 	_Atomic uint32_t rings_wanted;       /* else how many were missing since the drain looked */
 	_Atomic uint32_t nr_forgotten;       /* states of threads that a jump has left for good (thread.c) */

@@ -9,6 +9,7 @@
 
 #include "callstack.h"
 #include "pyframes.h"
+#include "stackpool.h"
 
 #define ROOT_MAX (64u << 10)  /* from a thread's first function to what the C library keeps above it */
 #define FRAME_MAX (256u << 10) /* of frames between which nothing but the stack lies */
@@ -186,6 +187,19 @@ uint32_t open_nodes_around(const struct unwind_registers *at)
 
 /* ---- what stands -------------------------------------------------------------------------------------- */
 
+/* Without memory to walk with nothing is met. */
+static struct callstack_way way_to(struct ip_thread *t, const struct unwind_registers *from,
+				   const struct unwind_registers *to)
+{
+	struct callstack *cs = stackpool_take(t);
+	struct callstack_way way = { 0 };
+
+	if (cs)
+		way = callstack_way_to(cs, from, to);
+	stackpool_give(t, cs);
+	return way;
+}
+
 static IP_COLD enum standing look(struct ip_thread *t, struct open_calls *o, const struct open_call *c,
 				  const struct unwind_registers *at)
 {
@@ -194,7 +208,7 @@ static IP_COLD enum standing look(struct ip_thread *t, struct open_calls *o, con
 
 	if (open_is_own(o, at->sp) && open_is_own(o, c->at.sp) && (c->at.sp <= at->sp || !open_has_mark(c)))
 		return GONE;
-	way = callstack_way_to(t->stacks, at, &c->at);
+	way = way_to(t, at, &c->at);
 	here_own = learn_stack(o, at->sp, &way) || open_is_own(o, at->sp);
 	call_own = open_is_own(o, c->at.sp);
 	if (way.met)
@@ -276,7 +290,7 @@ bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)
 {
 	struct unwind_registers here = t->caller ? *t->caller : UNWIND_CALLER();
 
-	return callstack_way_to(t->stacks, &here, &n->call.at).met;
+	return way_to(t, &here, &n->call.at).met;
 }
 
 /* ---- calls of the runtime and NCCL ------------------------------------------------------------------------ */
@@ -290,7 +304,7 @@ static struct ip_thread *idle_thread(void)
 static bool walk_meets(struct ip_thread *t, const struct unwind_registers *frame, const struct unwind_registers *here)
 {
 	struct open_calls *o = open_calls();
-	struct callstack_way way = callstack_way_to(t->stacks, here, frame);
+	struct callstack_way way = way_to(t, here, frame);
 
 	if (o)
 		learn_stack(o, here->sp, &way);

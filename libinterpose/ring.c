@@ -10,6 +10,7 @@
 #include "interpose.h"
 #include "pyframes.h"
 #include "reason.h"
+#include "stackpool.h"
 
 /* Between looks whether there is room: longer each time, for many threads that look take the drain's time. */
 #define PAUSE_MIN_NS 50000u
@@ -107,6 +108,15 @@ struct captured {
 	uint16_t flags;
 };
 
+static inline uint32_t native_stack(struct ip_thread *t)
+{
+	struct callstack *cs = stackpool_take(t);
+	uint32_t id = cs ? callstack_native(cs, t->caller) : TFMT_STACK_NOT_CAPTURED;
+
+	stackpool_give(t, cs);
+	return id;
+}
+
 /* *node: the autograd node that seems to run here, NULL = none; NULL afterwards if the stacks show that it does not. */
 static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_record *ev, struct open_node **node)
 {
@@ -118,7 +128,7 @@ static struct captured capture_stacks(struct ip_thread *t, const struct tfmt_rec
 		return c;
 	c.python = autograd_python_stack(t, node);
 	if (!tensor || ip_env.stacks == IP_STACKS_FULL)
-		c.native = callstack_native(t->stacks, t->caller);
+		c.native = native_stack(t);
 	if (ev->kind == TFMT_TENSOR_ALLOC && c.python >= TFMT_STACK_FIRST && c.python == *autograd_made_stack(t, *node))
 		c.flags |= TFMT_FLAG_FORWARD;
 	if (c.python == TFMT_STACK_NOT_CAPTURED)

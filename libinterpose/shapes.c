@@ -31,11 +31,6 @@ static struct {
 	struct shape *slot;
 } table;
 
-size_t shape_cache_bytes(void)
-{
-	return sizeof(struct shape_cache);
-}
-
 struct shape_cache *shape_cache_new(void)
 {
 	return ip_map(sizeof(struct shape_cache));

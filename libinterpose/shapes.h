@@ -10,9 +10,8 @@
 
 struct shape_cache;
 
-size_t shape_cache_bytes(void); /* of a cache, zeroed */
-struct shape_cache *shape_cache_new(void); /* one in a mapping of its own; NULL without memory */
-void shape_cache_free(struct shape_cache *c);
+struct shape_cache *shape_cache_new(void); /* from ip_map; NULL without memory */
+void shape_cache_free(struct shape_cache *c); /* NULL allowed */
 
 /*
  * The id of (element type, sizes, storage bytes), defined in the trace before it is returned;

@@ -15,26 +15,56 @@
 #include "shapes.h"
 
 #define NESTED_MAX 8     /* states of one thread: each but the last inside a hook, or left by a jump out of one */
+#define STATES_MAPPED 64u  /* at once */
 #define FORGOTTEN_MAX 128u /* such states in a process */
 
 __thread struct ip_tls ip_tls;
 static pthread_key_t at_thread_end;
 
-/* A thread's parts lie in one mapping: with a thousand threads the kernel's lock on them is what takes time. */
-static size_t round_to_line(size_t bytes)
+/* States are mapped many at a time and kept for other threads: where a thousand begin, the kernel's lock is what costs. */
+union state {
+	struct ip_thread thread;
+	union state *next; /* of those that nobody has */
+	_Alignas(IP_CACHE_LINE) uint8_t line;
+};
+
+static union state *map_states(void)
 {
-	return (bytes + IP_CACHE_LINE - 1) / IP_CACHE_LINE * IP_CACHE_LINE;
+	union state *s = ip_map(STATES_MAPPED * sizeof(*s));
+
+	for (uint32_t i = 0; s && i + 1 < STATES_MAPPED; i++)
+		s[i].next = &s[i + 1];
+	return s;
 }
 
-static size_t thread_bytes(void)
+/* All zero; NULL without memory. */
+static struct ip_thread *thread_alloc(void)
 {
-	return round_to_line(sizeof(struct ip_thread)) + round_to_line(callstack_thread_bytes()) + shape_cache_bytes();
+	union state *s;
+
+	ip_lock(&ip_recorder->claim_lock);
+	s = ip_recorder->idle_states;
+	if (!s)
+		s = map_states();
+	if (s)
+		ip_recorder->idle_states = s->next;
+	ip_unlock(&ip_recorder->claim_lock);
+	if (!s)
+		return NULL;
+	memset(s, 0, sizeof(*s));
+	return &s->thread;
 }
 
 static void thread_free(struct ip_thread *t)
 {
-	callstack_thread_end(t->stacks);
-	ip_unmap(t, thread_bytes());
+	union state *s = (union state *)t;
+
+	callstack_thread_free(t->stacks);
+	shape_cache_free(t->shapes);
+	ip_lock(&ip_recorder->claim_lock);
+	s->next = ip_recorder->idle_states;
+	ip_recorder->idle_states = s;
+	ip_unlock(&ip_recorder->claim_lock);
 }
 
 /*
@@ -99,7 +129,7 @@ void ip_thread_define(struct ip_thread *t)
  */
 static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void *frame)
 {
-	struct ip_thread *t = ip_map(thread_bytes());
+	struct ip_thread *t = thread_alloc();
 
 	if (!t)
 		return NULL;
@@ -112,9 +142,6 @@ static IP_COLD struct ip_thread *thread_new(struct ip_thread **where, const void
 	ip_tls.generation = ip_recorder->generation;
 	*where = t;
 	atomic_signal_fence(memory_order_seq_cst);
-	t->stacks = (void *)((uint8_t *)t + round_to_line(sizeof(*t)));
-	t->shapes = (void *)((uint8_t *)t->stacks + round_to_line(callstack_thread_bytes()));
-	callstack_thread_begin(t->stacks);
 	t->id = ip_next_id(TFMT_DEF_THREAD);
 	if (!ip_ring_claim(t)) {
 		*where = t->nested;

@@ -319,6 +319,13 @@ void unwind_table_begin(struct unwind_thread *u)
 	u->nr_captures++;
 }
 
+void unwind_table_leave_stack(struct unwind_thread *u)
+{
+	u->nr = u->kept = 0;
+	u->reusable = false;
+	u->low = u->high = 0;
+}
+
 enum unwind_end unwind_table_walk(struct unwind_thread *u, struct unwind_registers at)
 {
 	uint32_t kept, nr_fresh;

@@ -88,6 +88,9 @@ bool unwind_table_holds(const struct unwind_thread *u);
 void unwind_table_begin(struct unwind_thread *u);
 uint32_t unwind_table_address(struct unwind_thread *u, uint64_t ip);
 
+/* Another thread's stack is walked from here on: forget the latest one, and what memory of it can be read. */
+void unwind_table_leave_stack(struct unwind_thread *u);
+
 /* Replace the levels by u->fresh[0..nr), innermost first, of which ip, sp and address are known. */
 void unwind_table_set(struct unwind_thread *u, uint32_t nr);
 

@@ -116,3 +116,28 @@ def test_generated_code(vramtrace, record, reliability):
     assert found[12, "<lambda>", "wrapper", "<module>"] == 100
     reliability("generated-code", program="720 code objects and more at reused addresses, generators, coroutines, destructors",
                 ends="as untraced: 0", lost="0", said=f"{checked + 700} frames checked, none wrong")
+
+
+def stack_of_thread(n):
+    """The functions from the newest on that stand on the stack of that thread of short_threads.py, cuts left out."""
+    return [f"leaf_{n}"] + [f"turn_{n}"] * (n % 40 + 1) + ([f"deep_{n}"] * 1201 if n % 10 == 0 else []) + ["work", "run"]
+
+
+@each_interpreter
+def test_stacks_of_short_threads(vramtrace, tmp_path, reliability, version):
+    """New threads use stack caches in turn: no frame of another thread comes into a stack."""
+    done, events = recorded(vramtrace, tmp_path, version, "short_threads.py")
+    whole = vramtrace.json("report", done.path)["recording"]
+    assert whole["complete"] and whole["lost_events"] == 0
+    for n in range(160):
+        of_thread = [event for event in events if event["kind"] == "driver_alloc" and event["size"] == 4096 * (n + 1)]
+        assert len(of_thread) == 10
+        for event in of_thread:
+            found, wanted = [name for name in names(event) if name], stack_of_thread(n)
+            if n % 10:
+                assert found[: len(wanted)] == wanted
+            else:  # some frames of the middle are left out
+                assert found[:700] == wanted[:700] and found[-4:-2] == wanted[-2:]
+    if version == (3, 11):
+        reliability("short-threads", program="160 threads, 80 at a time, each with functions and a stack of its own",
+                    ends="as untraced: 0", lost="0", said="1,600 stacks checked, none wrong")

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's own caches are made when those of the pool are all in use, or it has taken these so often. */
+#include "stackpool.h"
+
+#define TAKEN_MAX 256u
+
+static struct callstack *own(struct ip_thread *t)
+{
+	t->stacks = callstack_thread_new();
+	return t->stacks;
+}
+
+static bool take(struct ip_shared_stacks *s)
+{
+	return !atomic_load_explicit(&s->is_taken, memory_order_relaxed) && !atomic_exchange(&s->is_taken, true);
+}
+
+/* The first that is free: it is the one that is likeliest to be in the processor's cache. */
+struct callstack *stackpool_take_slowly(struct ip_thread *t)
+{
+	struct ip_shared_stacks *s = ip_recorder->shared_stacks, *end = s + IP_SHARED_STACKS;
+
+	if (t->nr_taken++ >= TAKEN_MAX)
+		return own(t);
+	while (s < end && !take(s))
+		s++;
+	if (s == end)
+		return own(t);
+	if (!s->stacks)
+		s->stacks = callstack_thread_new();
+	if (!s->stacks) {
+		atomic_store(&s->is_taken, false);
+		return NULL;
+	}
+	if (s->thread != t->id)
+		callstack_thread_change(s->stacks);
+	s->thread = t->id;
+	return s->stacks;
+}
+
+void stackpool_give_slowly(struct callstack *cs)
+{
+	struct ip_shared_stacks *s = ip_recorder->shared_stacks, *end = s + IP_SHARED_STACKS;
+
+	while (s < end && s->stacks != cs)
+		s++;
+	if (s < end)
+		atomic_store(&s->is_taken, false);
+}
