@@ -182,7 +182,7 @@ static inline uint32_t python_kind(bool entry)
 static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t kept)
 {
 	for (uint32_t i = kept; i < c->nr; i++) {
-		const struct pylevel *level = &c->level[i + 1];
+		const struct pylevel *level = pychain_level(c, i + 1);
 
 		if (level->flags & PYLEVEL_HIDDEN)
 			path_set(p, i, 0, 0, 0);
@@ -225,7 +225,7 @@ static uint32_t count_shown(struct deep *d)
 	if (d->nr_counted > c->kept)
 		d->nr_counted = c->kept;
 	for (uint32_t i = d->nr_counted + 1; i <= c->nr; i++)
-		d->shown[i] = d->shown[i - 1] + !(c->level[i].flags & PYLEVEL_HIDDEN);
+		d->shown[i] = d->shown[i - 1] + !(pychain_level(c, i)->flags & PYLEVEL_HIDDEN);
 	d->nr_counted = c->nr;
 	return d->shown[c->nr];
 }
@@ -258,7 +258,7 @@ static IP_COLD uint32_t path_of_deep(struct path *p, struct deep *d, uint32_t ke
 		from = level_after(d, 0, PYFRAMES_OLDEST);
 	d->nr_cut = nr_cut;
 	for (uint32_t i = from; i <= c->nr; i++) {
-		const struct pylevel *level = &c->level[i];
+		const struct pylevel *level = pychain_level(c, i);
 		uint32_t n = d->shown[i];
 
 		if (nr_cut && n > PYFRAMES_OLDEST && n <= PYFRAMES_OLDEST + nr_cut) {

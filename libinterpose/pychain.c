@@ -14,7 +14,7 @@ static inline uint16_t *place_of(struct pychain *c, const void *frame)
 
 static inline struct pymet *met_of(struct pychain *c)
 {
-	return (struct pymet *)&c->level[c->max + 1];
+	return (struct pymet *)pychain_level(c, c->max + 1);
 }
 
 static enum pychain_way way_of(const struct pylayout *l)
@@ -24,23 +24,21 @@ static enum pychain_way way_of(const struct pylayout *l)
 	return l->frame_entry < 0 ? PYCHAIN_ADDRESS : PYCHAIN_ENTRY;
 }
 
+/* An instruction's address is even: whether native code has entered at the frame, 0 or 1, goes into its lowest bit. */
 static inline uint64_t at_of(const struct pylayout *l, const void *frame, enum pychain_way way)
 {
 	long at = py_long(frame, l->frame_position);
 
-	return way == PYCHAIN_NUMBER ? (uint32_t)at : (uint64_t)at;
-}
-
-static inline uint8_t entry_of(const struct pylayout *l, const void *frame, enum pychain_way way)
-{
-	return way == PYCHAIN_ENTRY ? *((const uint8_t *)frame + l->frame_entry) : 0;
+	if (way == PYCHAIN_NUMBER)
+		return (uint32_t)at;
+	return way == PYCHAIN_ENTRY ? (uint64_t)at | *((const uint8_t *)frame + l->frame_entry) : (uint64_t)at;
 }
 
 /* Code has died somewhere: levels from the first on in whose place that was are not what they seem. */
 static __attribute__((noinline)) void drop_dead(struct pychain *c)
 {
 	for (uint32_t i = 1; i <= c->nr; i++)
-		if (c->level[i].deaths != pywatch_deaths_at(c->level[i].code))
+		if (pychain_level(c, i)->deaths != pywatch_deaths_at(pychain_level(c, i)->code))
 			c->nr = i - 1;
 }
 
@@ -48,9 +46,11 @@ static __attribute__((noinline)) void drop_dead(struct pychain *c)
  * Fields are copied one by one: a struct just written field by field would be read in larger pieces, for which
  * a processor waits until the writes have reached its cache.
  */
-static inline void meet_level(struct pymet *met, const struct pylevel *level, uint32_t at)
+static inline void meet_level(struct pymet *met, const struct pychain *c, uint32_t at)
 {
-	met->frame = level->frame;
+	const struct pylevel *level = pychain_level(c, at);
+
+	met->frame = c->spot[at].frame;
 	met->level = at;
 	met->id = level->id;
 	met->flags = level->flags;
@@ -82,13 +82,13 @@ static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const stru
 	return true;
 }
 
-static inline void level_set(struct pylevel *level, enum pychain_way way, const struct pylayout *l,
-			     const struct pymet *met)
+static inline void level_set(struct pychain *c, uint32_t at, const struct pylayout *l, const struct pymet *met)
 {
-	level->frame = met->frame;
+	struct pylevel *level = pychain_level(c, at);
+
+	c->spot[at].frame = met->frame;
+	c->spot[at].at = at_of(l, met->frame, c->way);
 	level->code = py_pointer(met->frame, l->frame_code);
-	level->at = at_of(l, met->frame, way);
-	level->entry = entry_of(l, met->frame, way);
 	level->deaths = pywatch_deaths_at(pyframe_code(l, met->frame));
 	level->id = met->id;
 	level->position = met->position;
@@ -101,17 +101,17 @@ static inline void level_set(struct pylevel *level, enum pychain_way way, const 
  */
 static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uint32_t nr_met)
 {
-	uint32_t below = kept ? c->level[kept].flags : 0;
+	uint32_t below = kept ? pychain_level(c, kept)->flags : 0;
 	const struct pymet *all = met_of(c);
 
 	c->kept = kept;
 	c->nr = kept + nr_met;
 	for (uint32_t i = kept + 1; i <= c->nr; i++) {
 		const struct pymet *met = &all[--nr_met];
-		struct pylevel *level = &c->level[i];
+		struct pylevel *level = pychain_level(c, i);
 
 		if (met->level != i) {
-			level_set(level, c->way, l, met);
+			level_set(c, i, l, met);
 			*place_of(c, met->frame) = (uint16_t)i;
 		}
 		level->flags &= (uint16_t)~PYLEVEL_ENTRY;
@@ -129,22 +129,22 @@ static inline __attribute__((always_inline)) uint32_t follow(const struct pychai
 							     uint32_t top, const void **frame, enum pychain_way way)
 {
 	const struct pylayout layout = *l; /* in registers: what is read below may be anything */
-	const struct pylevel *first = &c->level[top], *level = first;
+	const struct pyspot *first = &c->spot[top], *spot = first;
 	const void *next = *frame;
 
-	for (; level->frame == next; level--) {
-		const void *known = level->frame;
+	for (; spot->frame == next; spot--) {
+		const void *known = spot->frame;
 
 		/* The loads go by what is known, to the compiler another value: they need not wait for `next`. */
 		__asm__("" : "+r"(known));
-		if (at_of(&layout, known, way) != level->at || entry_of(&layout, known, way) != level->entry)
+		if (at_of(&layout, known, way) != spot->at)
 			break;
-		if (way == PYCHAIN_NUMBER && py_pointer(known, layout.frame_code) != level->code)
+		if (way == PYCHAIN_NUMBER && py_pointer(known, layout.frame_code) != pychain_level(c, spot - c->spot)->code)
 			break;
 		next = py_pointer(known, layout.frame_back);
 	}
 	*frame = next;
-	return (uint32_t)(first - level);
+	return (uint32_t)(first - spot);
 }
 
 static inline uint32_t known_from(const struct pychain *c, const struct pylayout *l, uint32_t top, const void **frame)
@@ -167,7 +167,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 
 	if (c->way == PYCHAIN_UNKNOWN) {
 		c->way = way_of(l);
-		c->level[0].frame = c; /* of memory that no frame has */
+		c->spot[0].frame = c; /* of memory that no frame has */
 	}
 	if (c->deaths != deaths)
 		drop_dead(c);
@@ -192,7 +192,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 			return false;
 		}
 		for (uint32_t i = 0; i < n; i++)
-			meet_level(&met[nr_met++], &c->level[top - i], top - i);
+			meet_level(&met[nr_met++], c, top - i);
 		if (n)
 			continue;
 		if (!meet_frame(&met[nr_met], codes, l, frame))

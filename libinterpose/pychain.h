@@ -27,14 +27,18 @@ enum pylevel_flags {
 	PYLEVEL_ENTRY = 4,   /* it has, here or at a hidden frame right below */
 };
 
+/* What of a level every capture looks at: side by side, four in a cache line. */
+struct pyspot {
+	const void *frame;
+	uint64_t at; /* where the frame stands, and whether native code has entered there, as it says itself */
+};
+
 struct pylevel {
-	const void *frame, *code;
-	uint64_t at;       /* where the frame stands, as it says itself */
+	const void *code;
 	uint32_t deaths;   /* pywatch_deaths_at(code) then */
 	uint32_t id;       /* of the code; 0 = could not be had */
 	int32_t position;
 	uint16_t flags;    /* enum pylevel_flags */
-	uint8_t entry;     /* as the frame says itself */
 };
 
 /* A frame met above the kept ones. */
@@ -54,7 +58,7 @@ enum pychain_way {
 	PYCHAIN_ADDRESS, /* by its instruction's address alone: another frame is the caller then */
 };
 
-/* All zero but `max`: nothing known. Followed by max + 1 levels, and by the frames met: pychain_bytes(). */
+/* All zero but `max`: nothing known. Followed by max + 1 spots, as many levels, and the frames met: pychain_bytes(). */
 struct pychain {
 	uint32_t max;         /* levels that there is room for */
 	bool too_many;        /* ... of which the latest chain had more */
@@ -64,12 +68,19 @@ struct pychain {
 	enum pychain_way way;
 	bool apart;           /* the chain has ended without `until` */
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
-	struct pylevel level[]; /* the root is level 1; no frame is level 0 */
+	struct pyspot spot[]; /* of the levels; the root is level 1, no frame is level 0 */
 };
+
+/* What else is known of a level. */
+static inline struct pylevel *pychain_level(const struct pychain *c, uint32_t level)
+{
+	return (struct pylevel *)&c->spot[c->max + 1] + level;
+}
 
 static inline size_t pychain_bytes(uint32_t max)
 {
-	return sizeof(struct pychain) + (max + 1) * sizeof(struct pylevel) + max * sizeof(struct pymet);
+	return sizeof(struct pychain) + (max + 1) * (sizeof(struct pyspot) + sizeof(struct pylevel)) +
+	       max * sizeof(struct pymet);
 }
 
 /*
