@@ -97,15 +97,14 @@ $(O)/preload/exports.map: $(O)/exports.wanted
 	$(Q){ echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };'; } >$@
 
 # What the analyzer is made of; fragments name it, too.
-AN_SRC := $(wildcard analyzer/*.c analyzer/analysis/*.c analyzer/calibrate/*.c analyzer/cmds/*.c analyzer/maxfit/*.c \
-	analyzer/ui/*.c)
+AN_SRC := $(wildcard analyzer/*.c analyzer/*/*.c)
 AN_LIBS := -lzstd -ldw -lelf -ljson-c -lstdc++ -lm -lpthread -ldl
 
 # ---- simgpu: the simulated GPU, by its own fragment; other parts may have one, too -----------
 include $(wildcard simgpu/*.mk analyzer/*.mk setup/*.mk tests/*/*.mk)
 
 # ---- analyzer: the vramtrace command ---------------------------------------------------------
-$(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC))) $(O)/analyzer/toml.o
+$(O)/libanalyzer.a: $(patsubst %.c,$(O)/%.o,$(filter-out analyzer/main.c,$(AN_SRC))) $(O)/analyzer/recording/toml.o
 
 $(O)/vramtrace: $(O)/analyzer/main.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 	$(call say,LD,$@)

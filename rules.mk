@@ -15,7 +15,7 @@ WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla -W
 override CPPFLAGS += -I. -D_GNU_SOURCE
 override CFLAGS += -std=gnu11 -fvisibility=hidden $(WARN) $(if $(CI),-Werror)
 
-# C++ is for toml++ alone (analyzer/toml.cc); the C compiler compiles it, so that CC= chooses for both.
+# C++ is for toml++ alone (analyzer/recording/toml.cc); the C compiler compiles it, so that CC= chooses for both.
 CXXFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
 override CXXFLAGS += -std=c++17 -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(CI),-Werror)
 

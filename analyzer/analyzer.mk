@@ -7,8 +7,8 @@ $(O)/gen/gpu_names.h: simgpu/profiles.def
 	$(Q)sed -n 's/^PROFILE( *\("[^"]*"\), *\("[^"]*"\).*/GPU(\1, \2)/p; s/^ALIAS(.*)/&/p' $< >$@
 
 # private: what flags.key remembers must not depend on who asked for it first.
-$(O)/analyzer/gpunames.o: private override CPPFLAGS += -I$(O)
-$(O)/analyzer/gpunames.o: $(O)/gen/gpu_names.h
+$(O)/analyzer/gpu/gpunames.o: private override CPPFLAGS += -I$(O)
+$(O)/analyzer/gpu/gpunames.o: $(O)/gen/gpu_names.h
 
 # calibrate calls NVIDIA's libraries, which it opens at run time, through their headers.
 CALIBRATE_SRC := $(wildcard analyzer/calibrate/*.c) analyzer/cmds/cmd_calibrate.c

@@ -4,7 +4,7 @@
 #define VT_MEASURE_H
 
 #include "analyzer/calibrate/libraries.h"
-#include "analyzer/gpufile.h"
+#include "analyzer/gpu/gpufile.h"
 
 struct measured_gpu {
 	const struct libraries *libraries;

@@ -4,7 +4,7 @@
 #define VT_QUESTIONS_H
 
 #include "analyzer/calibrate/libraries.h"
-#include "analyzer/gpufile.h"
+#include "analyzer/gpu/gpufile.h"
 
 struct questions_result {
 	unsigned nr_answered, nr_unanswered;

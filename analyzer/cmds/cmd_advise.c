@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace advise: what would have made the peak smaller, and by how much. */
-#include "analyzer/cmds/print_advice.h"
-#include "analyzer/cmds/print_model.h"
+#include "analyzer/pages/print_advice.h"
+#include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
-#include "analyzer/options.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 

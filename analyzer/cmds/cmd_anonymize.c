@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/alias.h"
+#include "analyzer/exchange/alias.h"
 #include "analyzer/command.h"
-#include "analyzer/generation.h"
-#include "analyzer/options.h"
-#include "analyzer/recording.h"
-#include "analyzer/recordingcopy.h"
-#include "analyzer/traceview.h"
+#include "analyzer/recording/generation.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/recording/recording.h"
+#include "analyzer/exchange/recordingcopy.h"
+#include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"

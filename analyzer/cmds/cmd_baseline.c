@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/baselinefile.h"
-#include "analyzer/cmds/print_model.h"
-#include "analyzer/cmds/subject.h"
+#include "analyzer/gate/baselinefile.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/subject.h"
 #include "analyzer/command.h"
-#include "analyzer/options.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 

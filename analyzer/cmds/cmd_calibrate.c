@@ -10,8 +10,8 @@
 #include "analyzer/calibrate/measure.h"
 #include "analyzer/calibrate/questions.h"
 #include "analyzer/command.h"
-#include "analyzer/gpufile.h"
-#include "analyzer/options.h"
+#include "analyzer/gpu/gpufile.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/message.h"
 
 struct calibrate_opts {

@@ -5,8 +5,8 @@
 
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
-#include "analyzer/limits.h"
-#include "analyzer/options.h"
+#include "analyzer/gate/limits.h"
+#include "analyzer/ui/options.h"
 
 struct check_opts {
 	struct limit_opts limits;

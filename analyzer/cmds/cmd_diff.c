@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/compare.h"
-#include "analyzer/cmds/print_change.h"
-#include "analyzer/cmds/print_ruling.h"
-#include "analyzer/cmds/subject.h"
+#include "analyzer/gate/compare.h"
+#include "analyzer/checkpages/print_change.h"
+#include "analyzer/checkpages/print_ruling.h"
+#include "analyzer/pages/subject.h"
 #include "analyzer/command.h"
-#include "analyzer/limits.h"
-#include "analyzer/options.h"
+#include "analyzer/gate/limits.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

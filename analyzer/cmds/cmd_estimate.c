@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/cmds/estimate_measure.h"
-#include "analyzer/cmds/print_estimate.h"
+#include "analyzer/estimate/estimate_measure.h"
+#include "analyzer/pages/print_estimate.h"
 #include "analyzer/command.h"
-#include "analyzer/options.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
 

@@ -2,10 +2,10 @@
 /* vramtrace frag: cached but unusable: how much, when, and which blocks keep it so. */
 #include <stdlib.h>
 
-#include "analyzer/cmds/print_frag.h"
-#include "analyzer/cmds/print_model.h"
+#include "analyzer/pages/print_frag.h"
+#include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
-#include "analyzer/options.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/message.h"
 
 #define POINTS_DEFAULT 512

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "analyzer/command.h"
-#include "analyzer/options.h"
-#include "analyzer/realgpu.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/gpu/realgpu.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 

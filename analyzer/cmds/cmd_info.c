@@ -6,17 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/cmds/print_strings.h"
+#include "analyzer/pages/print_strings.h"
 #include "analyzer/command.h"
-#include "analyzer/kept.h"
-#include "analyzer/options.h"
-#include "analyzer/ranges.h"
-#include "analyzer/recording.h"
-#include "analyzer/traceview.h"
+#include "analyzer/recording/kept.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/ledger/ranges.h"
+#include "analyzer/recording/recording.h"
+#include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
-#include "analyzer/unhooked.h"
+#include "analyzer/ledger/unhooked.h"
 
 struct info_opts {
 	struct emit_opts emit;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/holders.h"
-#include "analyzer/cmds/leaks_series.h"
-#include "analyzer/cmds/print_holders.h"
-#include "analyzer/cmds/print_model.h"
-#include "analyzer/cmds/print_stepgrowth.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/pages/leaks_series.h"
+#include "analyzer/pages/print_holders.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/command.h"
-#include "analyzer/model.h"
-#include "analyzer/options.h"
+#include "analyzer/ledger/model.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

@@ -9,17 +9,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/cmds/print_fit.h"
+#include "analyzer/pages/print_fit.h"
 #include "analyzer/command.h"
-#include "analyzer/gpufile.h"
-#include "analyzer/realgpu.h"
-#include "analyzer/launch.h"
-#include "analyzer/limits.h"
+#include "analyzer/gpu/gpufile.h"
+#include "analyzer/gpu/realgpu.h"
+#include "analyzer/launch/launch.h"
+#include "analyzer/gate/limits.h"
 #include "analyzer/maxfit/fitcrew.h"
 #include "analyzer/maxfit/fitsearch.h"
-#include "analyzer/options.h"
-#include "analyzer/preload.h"
-#include "analyzer/scratch.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/launch/preload.h"
+#include "analyzer/launch/scratch.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 

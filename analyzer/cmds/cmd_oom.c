@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/analysis/fragmentation.h"
-#include "analyzer/analysis/killing.h"
-#include "analyzer/cmds/print_advice.h"
-#include "analyzer/cmds/print_autopsy.h"
-#include "analyzer/cmds/print_model.h"
-#include "analyzer/cmds/print_oom.h"
+#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/oom/killing.h"
+#include "analyzer/pages/print_advice.h"
+#include "analyzer/pages/print_autopsy.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_oom.h"
 #include "analyzer/command.h"
-#include "analyzer/oomtext.h"
-#include "analyzer/options.h"
+#include "analyzer/oom/oomtext.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

@@ -2,11 +2,11 @@
 /* vramtrace timeline: memory over time, as a plot or as numbers. */
 #include <stdlib.h>
 
-#include "analyzer/analysis/timeline.h"
-#include "analyzer/cmds/print_model.h"
+#include "analyzer/holders/timeline.h"
+#include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
-#include "analyzer/model.h"
-#include "analyzer/options.h"
+#include "analyzer/ledger/model.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include "analyzer/command.h"
-#include "analyzer/kept.h"
-#include "analyzer/options.h"
-#include "analyzer/recording.h"
-#include "analyzer/recordingcopy.h"
-#include "analyzer/traceview.h"
+#include "analyzer/recording/kept.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/recording/recording.h"
+#include "analyzer/exchange/recordingcopy.h"
+#include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"

@@ -2,10 +2,10 @@
 /* Load, judge, print. */
 #include "analyzer/cmds/judge.h"
 
-#include "analyzer/baselinefile.h"
-#include "analyzer/cmds/print_model.h"
-#include "analyzer/cmds/print_ruling.h"
-#include "analyzer/cmds/subject.h"
+#include "analyzer/gate/baselinefile.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/checkpages/print_ruling.h"
+#include "analyzer/pages/subject.h"
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 

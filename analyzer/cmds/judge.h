@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "analyzer/cmds/print_verdict.h"
-#include "analyzer/limits.h"
+#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/gate/limits.h"
 #include "analyzer/ui/emit.h"
 
 struct judge_opts {

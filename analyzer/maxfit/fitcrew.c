@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
-#include "analyzer/launch_parts.h"
+#include "analyzer/launch/launch_parts.h"
 #include "analyzer/maxfit/proctree.h"
 #include "analyzer/ui/message.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/analysis/footprint.h"
+#include "analyzer/gate/footprint.h"
 #include "analyzer/command.h"
-#include "analyzer/failures.h"
-#include "analyzer/oomtext.h"
+#include "analyzer/oom/failures.h"
+#include "analyzer/oom/oomtext.h"
 #include "analyzer/ui/message.h"
 
 const char *const fit_outcome_names[] = {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analyzer/analysis/autopsy.h"
-#include "analyzer/analysis/category.h"
+#include "analyzer/oom/autopsy.h"
+#include "analyzer/purpose/category.h"
 
 enum fit_outcome {
 	FIT_UNKNOWN, /* it has not ended, or was moot */

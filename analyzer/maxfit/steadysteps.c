@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/model.h"
+#include "analyzer/ledger/model.h"
 #include "analyzer/ui/message.h"
 
 /*

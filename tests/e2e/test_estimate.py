@@ -15,7 +15,7 @@ from harness import TREE
 
 GIB = 1 << 30
 
-# The families of analyzer/modelfamilies.def, and a shape that is not the default one.
+# The families of analyzer/estimate/modelfamilies.def, and a shape that is not the default one.
 SMALL = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
          "intermediate_size": 320, "vocab_size": 1000}  # fmt: skip
 GPT = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "vocab_size": 1000}
@@ -52,7 +52,7 @@ VARIANTS = {
 CASES = [(family, variant) for family, variants in VARIANTS.items() for variant in [{}, *variants]]
 
 
-# Encoders, and encoders with a decoder (analyzer/modelencoders.c): classes, and a shape that is not the default one.
+# Encoders, and encoders with a decoder (analyzer/estimate/modelencoders.c): classes, and a shape that is not the default one.
 TEXT = {"hidden_size": 192, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 320,
         "vocab_size": 1000, "max_position_embeddings": 70}  # fmt: skip
 LABELS = {"id2label": {i: str(i) for i in range(7)}}

@@ -6,7 +6,7 @@
 TIME ?= 60
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SHARED := tests/fuzz/hostile_file.c tests/fuzz/reader_input.c
-FUZZ_LIBRARY := $(TFMT_SRC) $(filter-out analyzer/main.c,$(AN_SRC)) analyzer/toml.cc
+FUZZ_LIBRARY := $(TFMT_SRC) $(filter-out analyzer/main.c,$(AN_SRC)) analyzer/recording/toml.cc
 FUZZ_LIBS = $(AN_LIBS) -lxxhash
 FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all -fno-omit-frame-pointer
 

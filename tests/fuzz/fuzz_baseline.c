@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analysis/compare.h"
-#include "analyzer/baselinefile.h"
+#include "analyzer/gate/compare.h"
+#include "analyzer/gate/baselinefile.h"
 #include "tests/fuzz/hostile_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
  * Fuzzer of the users' rules of categories: a file is refused, or its rules give every frame a category. The source is
  * included: a process reads its rules once, a fuzzer has many.
  */
-#include "analyzer/category_rules.c"
+#include "analyzer/purpose/category_rules.c"
 
 #include "tests/fuzz/hostile_file.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/gpufile.h"
+#include "analyzer/gpu/gpufile.h"
 #include "tests/fuzz/hostile_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

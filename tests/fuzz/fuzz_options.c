@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/gpufile.h"
-#include "analyzer/preload.h"
-#include "analyzer/ranks.h"
+#include "analyzer/gpu/gpufile.h"
+#include "analyzer/launch/preload.h"
+#include "analyzer/launch/ranks.h"
 #include "analyzer/ui/human.h"
 #include "tests/fuzz/hostile_file.h"
 

@@ -3,8 +3,8 @@
  * Fuzzer of the users' rules of owners: a file is refused, or its rules give every path an owner that has a
  * name. The sources are included: a process reads its rules once, a fuzzer has many.
  */
-#include "analyzer/owner.c"
-#include "analyzer/owner_rules.c"
+#include "analyzer/stacks/owner.c"
+#include "analyzer/stacks/owner_rules.c"
 
 #include "tests/fuzz/hostile_file.h"
 

@@ -2,8 +2,8 @@
 /* Which names an anonymous copy keeps, and that what analysis goes by is the same for those it does not. */
 #include "synthetic.h"
 
-#include "analyzer/alias.h"
-#include "analyzer/owner_rules.h"
+#include "analyzer/exchange/alias.h"
+#include "analyzer/stacks/owner_rules.h"
 
 static struct alias a;
 

@@ -2,7 +2,7 @@
 /* Failed requests: which were handled, what the driver had, and the causes that show in figures alone. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/autopsy.h"
+#include "analyzer/oom/autopsy.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

@@ -2,8 +2,8 @@
 /* Steps, lives of blocks and what the blocks are for, on a made-up loop of training. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/category.h"
-#include "analyzer/model.h"
+#include "analyzer/purpose/category.h"
+#include "analyzer/ledger/model.h"
 
 #define PACKAGES "/venv/lib/site-packages"
 #define WEIGHT 4096

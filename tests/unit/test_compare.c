@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/rulings.h"
-#include "analyzer/baselinefile.h"
+#include "analyzer/gate/rulings.h"
+#include "analyzer/gate/baselinefile.h"
 
 #define HEAD "schema = \"vramtrace/baseline/1\"\ntorch = \"2\"\n"
 #define GPU "[[device]]\nordinal = 0\nname = \"GPU\"\n"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/framekind.h"
+#include "analyzer/stacks/framekind.h"
 
 #define MODULE "/site-packages/torch/nn/modules/module.py"
 #define PYTHON(of_file, of_function) { .python = true, .file = (of_file), .function = (of_function) }

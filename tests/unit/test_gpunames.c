@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/gpunames.h"
+#include "analyzer/gpu/gpunames.h"
 
 static void test_every_spelling_is_found(void **state)
 {

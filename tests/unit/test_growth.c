@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/growth.h"
-#include "analyzer/seriestext.h"
+#include "analyzer/growth/growth.h"
+#include "analyzer/growth/seriestext.h"
 
 #define assert_near(a, b, error) assert_true(fabs((a) - (b)) <= (error))
 

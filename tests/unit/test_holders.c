@@ -2,9 +2,9 @@
 /* Who held memory: grouping by stack and by site, shapes, the frame that stands for a stack. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/holders.h"
-#include "analyzer/element.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/ledger/model.h"
 
 #define KiB 1024ull
 #define TRACE "host.1.1.vtr"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/hostmemory.h"
+#include "analyzer/recording/hostmemory.h"
 
 static char root[64];
 

@@ -2,8 +2,8 @@
 /* A trace that lacks a frame: totals and peaks behind it are those of the headers, and holders add up to them. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/holders.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/ledger/model.h"
 
 #define MiB (1ll << 20)
 #define TRACE "host.1.1.vtr"

@@ -2,8 +2,8 @@
 /* The driver ledger: owners, handles and mappings, refused frees, what is reserved, samples, host memory. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/outside.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/outside.h"
+#include "analyzer/ledger/model.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

@@ -5,8 +5,8 @@
  */
 #include "synthetic.h"
 
-#include "analyzer/analysis/timeline.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/timeline.h"
+#include "analyzer/ledger/model.h"
 
 #define MiB (1ull << 20)
 #define SECOND 1000000000ull

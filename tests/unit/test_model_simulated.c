@@ -2,10 +2,10 @@
 /* What a simulated device tells: memory that it models, values that were read of it, and the frames it adds. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/holders.h"
-#include "analyzer/analysis/outside.h"
-#include "analyzer/analysis/places.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/holders/outside.h"
+#include "analyzer/holders/places.h"
+#include "analyzer/ledger/model.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

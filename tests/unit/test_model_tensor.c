@@ -2,8 +2,8 @@
 /* The tensor ledger: counts, peaks, requested and reserved bytes, what teardown leaves out, and marks. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/holders.h"
-#include "analyzer/model.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/ledger/model.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

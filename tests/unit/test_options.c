@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "analyzer/command.h"
-#include "analyzer/options.h"
+#include "analyzer/ui/options.h"
 
 struct values {
 	bool all, quiet;

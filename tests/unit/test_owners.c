@@ -2,9 +2,9 @@
 /* Whose memory it is: built-in rules, a user's own, the stack they are applied to, and NCCL's communicators. */
 #include "synthetic.h"
 
-#include "analyzer/analysis/outside.h"
-#include "analyzer/model.h"
-#include "analyzer/owner_rules.h"
+#include "analyzer/holders/outside.h"
+#include "analyzer/ledger/model.h"
+#include "analyzer/stacks/owner_rules.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/pylines.h"
+#include "analyzer/stacks/pylines.h"
 
 /* CPython 3.8 */
 static const uint8_t table_38[] = {

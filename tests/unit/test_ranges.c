@@ -2,7 +2,7 @@
 /* Which NVTX ranges an allocation lies in: threads, domains, ranges of the process, backward, losses. */
 #include "synthetic.h"
 
-#include "analyzer/ranges.h"
+#include "analyzer/ledger/ranges.h"
 
 #define TRACE "a.vtr"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ranks.h"
+#include "analyzer/launch/ranks.h"
 
 static void check_list(const char *list, unsigned world_size, const char *expected)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/realgpu.h"
+#include "analyzer/gpu/realgpu.h"
 
 static char root[] = "/tmp/realgpu-XXXXXX";
 

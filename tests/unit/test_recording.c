@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/recording.h"
+#include "analyzer/recording/recording.h"
 
 static char folder[64];
 

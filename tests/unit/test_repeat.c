@@ -2,10 +2,10 @@
 /* Runs of a repeated job: finding them in a recording, and the range of their peaks. */
 #include "synthetic.h"
 
-#include "analyzer/generation.h"
-#include "analyzer/jobid.h"
-#include "analyzer/recording.h"
-#include "analyzer/repeat.h"
+#include "analyzer/recording/generation.h"
+#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/recording.h"
+#include "analyzer/gate/repeat.h"
 
 #define GiB (1ull << 30)
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/residual.h"
+#include "analyzer/ledger/residual.h"
 
 #define MiB ((int64_t)1 << 20)
 #define CAPACITY (1000 * MiB)

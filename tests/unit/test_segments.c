@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/segments.h"
+#include "analyzer/allocator/segments.h"
 
 #define CELL 512ull
 #define NR_PLACES 12	 /* where a segment may lie, one beside the other */

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/sequence.h"
+#include "analyzer/pysource/sequence.h"
 
 static const char source[] = "class Net(nn.Module):\n"
 			     "    def __init__(self, layers):\n"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/shapefit.h"
+#include "analyzer/oom/shapefit.h"
 
 #define NR 12
 #define MiB 1048576.0

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/analysis/sizing.h"
+#include "analyzer/estimate/sizing.h"
 
 #define assert_near(a, b, error) assert_true(fabs((a) - (b)) <= (error))
 

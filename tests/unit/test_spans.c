@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/command.h"
-#include "analyzer/spansfile.h"
+#include "analyzer/holders/spansfile.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

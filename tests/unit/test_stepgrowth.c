@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "analyzer/analysis/stepgrowth.h"
+#include "analyzer/growth/stepgrowth.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

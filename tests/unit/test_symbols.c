@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/symbols.h"
+#include "analyzer/stacks/symbols.h"
 
 static uint32_t marked_line;
 

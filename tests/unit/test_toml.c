@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/toml.h"
+#include "analyzer/recording/toml.h"
 
 static char path[] = "/tmp/test_toml-XXXXXX";
 

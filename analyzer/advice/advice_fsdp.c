@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Advice to have each rank keep a part of the parameters, their gradients and their state: FSDP2's fully_shard() on
+ * each layer of a list and on the model, ZeRO-3.
+ *
+ * A *unit* is what is gathered together: the parameters of a layer, and of the rest of the model, the *root*. A
+ * layer's are whole while it runs, twice, since what was gathered goes only when the next one's is there; the root's
+ * from forward's beginning to the end of backward. In backward the layer to come is gathered already, and a unit's
+ * gradients, whole until its end, are copied to be sent.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advice/layerspans.h"
+#include "analyzer/ui/human.h"
+
+#define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
+#define PERIOD_MAX 256	   /* parameters of a layer */
+
+struct fsdp {
+	const struct advice_job *j;
+	const struct layerspans *spans;
+	uint64_t ranks;
+	uint64_t *unit; /* by layer, bytes of its parameters; behind the last one the root's */
+	uint64_t *sent; /* ... of its gradients */
+	uint64_t first; /* ordinals: of forward, */
+	uint64_t end;	/* ... and of what comes behind backward */
+	uint64_t buckets; /* bytes of DistributedDataParallel's, which FSDP does without */
+};
+
+static uint32_t root_of(const struct fsdp *f)
+{
+	return f->spans->list.nr_layers;
+}
+
+static uint32_t unit_of(const struct fsdp *f, size_t block)
+{
+	int32_t layer = layerspans_layer(f->spans, block);
+
+	return layer < 0 ? root_of(f) : (uint32_t)layer;
+}
+
+static bool is_gradient(const struct advice_job *j, size_t i)
+{
+	return j->blocks.block[i].category == CATEGORY_GRADIENT;
+}
+
+/* A rank's rows of a tensor: the first rank has most. What has no shape is cut evenly. */
+static uint64_t shard_bytes(const struct fsdp *f, size_t i)
+{
+	const struct tfmt_shape *s = &f->j->shape[i];
+	uint64_t size = f->j->blocks.block[i].life.size;
+
+	if (!s->bytes || !s->nr_dims || !s->dims[0])
+		return replay_rounded((size + f->ranks - 1) / f->ranks);
+	return replay_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
+}
+
+/* Of a tensor's values: its block may be larger, where the allocator left no rest of it. */
+static uint64_t value_bytes(const struct advice_job *j, size_t i)
+{
+	return j->shape[i].bytes ? j->shape[i].bytes : j->blocks.block[i].life.size;
+}
+
+/* The parameters in the order in which they were made. Returns their bytes. */
+static uint64_t parameters_of(const struct advice_job *j, size_t *block, size_t *nr)
+{
+	uint64_t bytes = 0;
+
+	*nr = 0;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || j->blocks.block[i].life.birth.ordinal >= j->to)
+			continue;
+		block[(*nr)++] = i;
+		bytes += value_bytes(j, i);
+	}
+	return bytes;
+}
+
+/*
+ * The longest run of parameters that repeats once for each layer: from *first on `period` times their number. Returns
+ * the period; 0: there is none.
+ */
+static size_t find_run(const struct fsdp *f, const size_t *block, size_t nr, size_t *first)
+{
+	const uint64_t *key = f->j->key;
+	size_t layers = root_of(f), best = 0;
+
+	for (size_t period = 1; period <= PERIOD_MAX && period * layers <= nr; period++) {
+		size_t run = 0;
+
+		for (size_t i = period; i <= nr; i++) {
+			if (i < nr && key[block[i]] == key[block[i - period]]) {
+				run++;
+				continue;
+			}
+			if ((run + period) / period == layers && period > best) {
+				best = period;
+				*first = i - period - run;
+			}
+			run = 0;
+		}
+	}
+	return best;
+}
+
+/*
+ * What a layer has where frozen parameters have no gradients to tell: of the runs that repeat once for each layer
+ * (weights, and what was added to them later) one part. The rest is the root's. false: there is no such run.
+ */
+static bool find_repeats(struct fsdp *f, size_t *block, size_t nr, uint64_t bytes)
+{
+	uint32_t root = root_of(f);
+	size_t period, first = 0;
+	uint64_t layer = 0;
+
+	while ((period = find_run(f, block, nr, &first))) {
+		size_t end = first + period * root;
+
+		for (size_t i = first; i < first + period; i++)
+			layer += value_bytes(f->j, block[i]);
+		memmove(block + first, block + end, (nr - end) * sizeof(*block));
+		nr -= period * root;
+	}
+	for (uint32_t i = 0; i < root; i++)
+		f->unit[i] = layer;
+	f->unit[root] = bytes > layer * root ? bytes - layer * root : 0;
+	return layer != 0;
+}
+
+/* By the gradients, which each layer's backward makes; or by what repeats. false: nothing tells. */
+static bool find_units(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+	size_t *block = calloc(j->blocks.nr_blocks + 1, sizeof(*block)), nr = 0;
+	uint64_t gradients = 0, parameters = block ? parameters_of(j, block, &nr) : 0;
+	bool found = false;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_gradient(j, i) || !advice_is_born(j, i, PHASE_BACKWARD))
+			continue;
+		f->sent[unit_of(f, i)] += value_bytes(j, i);
+		gradients += value_bytes(j, i);
+	}
+	if (block && gradients && (double)gradients > GRADIENTS_ALL * (double)parameters) {
+		memcpy(f->unit, f->sent, (root_of(f) + 1) * sizeof(*f->unit));
+		found = true;
+	} else if (block && gradients && (!j->asked || j->asked_phase == PHASE_OPTIMIZER)) {
+		found = find_repeats(f, block, nr, parameters);
+	}
+	free(block);
+	return found;
+}
+
+static void find_ends(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+
+	f->first = j->backward;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (advice_is_born(j, i, PHASE_FORWARD) && life->birth.ordinal < f->first)
+			f->first = life->birth.ordinal;
+		if (advice_is_born(j, i, PHASE_BACKWARD) && life->birth.ordinal >= f->end)
+			f->end = life->birth.ordinal + 1;
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal <= j->to &&
+		    life->death.ordinal >= f->end)
+			f->end = life->death.ordinal + 1;
+	}
+}
+
+/* Where a unit's backward ends: where that of the layer before it begins. */
+static uint64_t end_of(const struct fsdp *f, uint32_t unit)
+{
+	uint64_t back = unit && unit < root_of(f) ? f->spans->span[unit - 1].back : TFMT_NO_ORDINAL;
+
+	return back < f->end ? back : f->end;
+}
+
+static void add_forward(const struct fsdp *f, struct replay *r)
+{
+	uint32_t root = root_of(f), before = root;
+	uint64_t since = f->first;
+
+	replay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
+	for (uint32_t i = 0; i < root; i++) {
+		const struct layerspan *span = &f->spans->span[i];
+
+		if (span->first == TFMT_NO_ORDINAL)
+			continue;
+		replay_add(r, advice_time(since), advice_time(span->first), f->unit[before]);
+		replay_add(r, advice_time(span->first), advice_time(span->end), f->unit[i]);
+		since = span->first;
+		before = i;
+	}
+	replay_add(r, advice_time(since), advice_time(f->spans->span[root - 1].end), f->unit[before]);
+}
+
+/* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
+static void add_backward(const struct fsdp *f, struct replay *r)
+{
+	uint64_t since = f->j->backward;
+
+	for (uint32_t i = root_of(f); i-- > 0;) {
+		uint64_t back = f->spans->span[i].back, end = end_of(f, i);
+
+		if (back == TFMT_NO_ORDINAL)
+			continue;
+		replay_add(r, advice_time(since), advice_time(back), f->unit[i]);
+		replay_add(r, advice_time(back), advice_time(end), f->unit[i]);
+		replay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1, f->sent[i]);
+		since = back;
+	}
+	replay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->sent[root_of(f)]);
+}
+
+/* Whole until its unit's backward ends, then a part. */
+static void add_gradient(const struct fsdp *f, struct replay *r, size_t i)
+{
+	const struct life *life = &f->j->blocks.block[i].life;
+	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
+		 cut = advice_time(end_of(f, unit_of(f, i)));
+
+	if (!advice_is_born(f->j, i, PHASE_BACKWARD))
+		cut = from;
+	replay_add(r, from, cut, life->size);
+	if (cut < to)
+		replay_add(r, cut, to, shard_bytes(f, i));
+}
+
+static bool is_bucket(const struct advice_job *j, size_t i)
+{
+	static const char *const ddp[] = { "/torch/nn/parallel/distributed.py", NULL };
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_COMMUNICATION && advice_runs_in(j, b->life.birth.stack, ddp);
+}
+
+static uint64_t peak_sharded(struct fsdp *f)
+{
+	const struct advice_job *j = f->j;
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (is_gradient(j, i))
+			add_gradient(f, &r, i);
+		else if (is_bucket(j, i))
+			f->buckets += life->death.ordinal > j->from ? life->size : 0;
+		else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
+			 j->blocks.block[i].category == CATEGORY_PARAMETER)
+			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+				   shard_bytes(f, i));
+		else
+			advice_keep(&r, j, i);
+	}
+	add_forward(f, &r);
+	add_backward(f, &r);
+	return advice_peak(j, &r);
+}
+
+/* ---- the advice ------------------------------------------------------------------------------ */
+
+static void tell(const struct fsdp *f, struct advice *a)
+{
+	uint64_t layers = 0, most = 0, gradients = f->sent[root_of(f)], root = f->unit[root_of(f)];
+	uint32_t call = layerspans_call(f->spans);
+	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX];
+	char where[64], ddp[96] = "";
+	const char *name = *f->spans->list.name ? f->spans->list.name : "layers";
+	double others = (double)(f->ranks - 1) / (double)f->ranks;
+
+	for (uint32_t i = 0; i < root_of(f); i++) {
+		layers += f->unit[i];
+		gradients += f->sent[i];
+		most = f->unit[i] > most ? f->unit[i] : most;
+	}
+	if (call)
+		advice_at_stack(f->j, a, call);
+	advice_where(where, sizeof(where), a);
+	if (f->buckets)
+		snprintf(ddp, sizeof(ddp), "; DistributedDataParallel's buckets, %s, go", human_bytes(got, f->buckets));
+	advice_title(a, "fully_shard() over %" PRIu64 " ranks%s", f->ranks, where);
+	advice_action(a, "shard parameters, gradients and state over %" PRIu64 " ranks (ZeRO-3): "
+			 "torch.distributed.fsdp.fully_shard(layer) for each layer of %.32s, called%s, then "
+			 "fully_shard(model)%s, before the optimizer is made", f->ranks, name, where,
+		      f->buckets ? " instead of DistributedDataParallel" : "");
+	advice_evidence(a, "of %s of parameters each rank keeps 1/%" PRIu64 "; whole are only the layer that runs, at "
+			   "most %s, and what is in no layer, %s%s", human_bytes(all, layers + root), f->ranks,
+			human_bytes(layer, most), human_bytes(rest, root), ddp);
+	advice_cost(a, "each step, a rank receives %s of parameters and sends %s of gradients",
+		    human_bytes(got, (uint64_t)(others * (double)(2 * layers + root))),
+		    human_bytes(sent, (uint64_t)(others * (double)gradients)));
+}
+
+static bool advise(const struct layerspans *spans, struct advice *a)
+{
+	struct fsdp f = { .j = spans->j,
+			  .spans = spans,
+			  .ranks = advice_ranks(spans->j),
+			  .unit = calloc(spans->list.nr_layers + 1, sizeof(*f.unit)),
+			  .sent = calloc(spans->list.nr_layers + 1, sizeof(*f.sent)) };
+	bool found = f.unit && f.sent && find_units(&f);
+
+	if (found) {
+		find_ends(&f);
+		a->after_bytes = peak_sharded(&f);
+		tell(&f, a);
+	}
+	free(f.unit);
+	free(f.sent);
+	return found;
+}
+
+bool advice_sharded_parameters(const struct advice_job *j, struct advice *a)
+{
+	if (j->backward == TFMT_NO_ORDINAL || advice_is_sharded(j))
+		return false;
+	return layerspans_advise(j, a, 0, advise);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Advice about what outlives its use: gradients through the next forward, results until the next ones are there. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analyzer/advice/advice.h"
+#include "analyzer/ui/human.h"
+
+#define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* Were parameters updated between the making of a block and the window? */
+static bool was_update(const struct advice_job *j, const struct life *life)
+{
+	const struct steps_bounds *updated = &j->device->process->books.lives->steps.updated;
+
+	for (uint32_t i = 0; i < updated->nr_bounds; i++)
+		if (updated->ordinal[i] > life->birth.ordinal && updated->ordinal[i] <= j->from)
+			return true;
+	return false;
+}
+
+enum stay { STAYS_NOT, STAYS_FOREVER, STAYS_LATE };
+
+/* A gradient that has been used, and is still there: for the next pass to add to, or until zero_grad comes. */
+static enum stay stays(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	if (b->category != CATEGORY_GRADIENT || b->life.birth.ordinal >= j->from || !was_update(j, &b->life))
+		return STAYS_NOT;
+	return b->life.death.ordinal > j->backward || b->life.death.ordinal > j->to ? STAYS_FOREVER : STAYS_LATE;
+}
+
+/*
+ * What backward made to be added to a gradient that was there: it would have become the gradient itself. Blocks of
+ * equal tensors may differ, where the allocator left no rest of one.
+ */
+static bool is_addend(const struct advice_job *j, size_t i, size_t gradient)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_TEMPORARY && advice_is_born(j, i, PHASE_BACKWARD) &&
+	       j->key[i] == j->key[gradient] && j->shape[i].bytes == j->shape[gradient].bytes &&
+	       b->life.death.ordinal <= j->to;
+}
+
+/* One that nobody has taken, of the same module where modules are known; SIZE_MAX: none. */
+static size_t find_addend(const struct advice_job *j, size_t gradient, const bool *taken)
+{
+	const struct category_block *g = &j->blocks.block[gradient];
+	size_t other = SIZE_MAX;
+
+	for (size_t i = gradient + 1; i < j->blocks.nr_blocks && j->key[gradient]; i++) {
+		if (taken[i] || !is_addend(j, i, gradient))
+			continue;
+		if (g->module && j->blocks.block[i].module == g->module)
+			return i;
+		other = i;
+	}
+	return other;
+}
+
+/* The peak if these gradients went with the step; *bytes is what stayed. */
+static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint32_t *stack)
+{
+	bool *taken = calloc(j->blocks.nr_blocks + 1, sizeof(*taken));
+	struct replay r = advice_replay(j);
+	uint64_t peak;
+
+	r.failed = !taken;
+	for (size_t i = 0; i < j->blocks.nr_blocks && taken; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+		enum stay stay = stays(j, i);
+		size_t addend = stay == STAYS_FOREVER ? find_addend(j, i, taken) : SIZE_MAX;
+
+		if (stay == STAYS_NOT)
+			continue;
+		*bytes += life->size;
+		*stack = stay == STAYS_LATE ? life->death.stack : *stack;
+		if (addend != SIZE_MAX) {
+			taken[addend] = true;
+			replay_add(&r, advice_time(j->blocks.block[addend].life.birth.ordinal),
+				   advice_time(life->death.ordinal), life->size);
+		} else if (stay == STAYS_FOREVER) {
+			replay_add(&r, advice_time(j->backward), advice_time(life->death.ordinal), life->size);
+		}
+	}
+	for (size_t i = 0; i < j->blocks.nr_blocks && taken; i++)
+		if (!taken[i] && stays(j, i) == STAYS_NOT)
+			advice_keep(&r, j, i);
+	free(taken);
+	peak = advice_peak(j, &r);
+	return peak;
+}
+
+bool advice_set_to_none(const struct advice_job *j, struct advice *a)
+{
+	uint64_t bytes = 0;
+	uint32_t stack = 0;
+	char size[HUMAN_MAX], where[64];
+
+	a->after_bytes = without_stays(j, &bytes, &stack);
+	if (!bytes)
+		return false;
+	if (stack)
+		advice_at_stack(j, a, stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "zero_grad(set_to_none=True)%s", where);
+	if (stack)
+		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s directly behind optimizer.step(), "
+				 "before the next forward", where);
+	else
+		advice_action(a, "call optimizer.zero_grad(set_to_none=True) directly behind optimizer.step(): "
+				 "set_to_none=False keeps gradients as zeros");
+	advice_evidence(a, "%s of gradients of an earlier step are still there in the next forward",
+			human_bytes(size, bytes));
+	advice_cost(a, "none: gradients are allocated anew in each backward");
+	return true;
+}
+
+/* ---- two generations ------------------------------------------------------------------------- */
+
+static bool may_go(enum category category)
+{
+	return category == CATEGORY_ACTIVATION || category == CATEGORY_TEMPORARY || category == CATEGORY_INPUT ||
+	       category == CATEGORY_UNKNOWN;
+}
+
+/* Of each group the first block that was made in the window behind that ordinal, itself + 1; NULL: no memory. */
+static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
+{
+	uint64_t *first = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*first));
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && first; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (life->birth.ordinal >= from && !first[life->group])
+			first[life->group] = life->birth.ordinal + 1;
+	}
+	return first;
+}
+
+struct generations {
+	uint64_t *first;  /* first_of_groups() of the window, */
+	uint64_t *behind; /* ... and of what lies behind its backward's beginning */
+};
+
+/*
+ * Where a block would have ended before the same line made the next one: the window's beginning, or, of what the
+ * window made before its backward and replaced behind it, the next one's birth. That one's maker must be the last to
+ * have had use for it: it goes next. TFMT_NO_ORDINAL: there is no next one.
+ */
+static uint64_t end_before(const struct advice_job *j, const struct generations *g, const struct life *life)
+{
+	uint64_t next;
+
+	if (life->death.ordinal > j->to)
+		return TFMT_NO_ORDINAL;
+	if (life->birth.ordinal < j->from) {
+		next = g->first[life->group];
+		return next > j->from && next - 1 < life->death.ordinal ? j->from : TFMT_NO_ORDINAL;
+	}
+	next = g->behind[life->group];
+	if (life->birth.ordinal >= j->backward || !next || next - 1 >= life->death.ordinal ||
+	    life->death.ordinal - next > REPLACED_WITHIN)
+		return TFMT_NO_ORDINAL;
+	return next - 1;
+}
+
+bool advice_free_before(const struct advice_job *j, struct advice *a)
+{
+	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
+	uint64_t bytes = 0, most = 0;
+	struct replay r = advice_replay(j);
+	char size[HUMAN_MAX], where[64];
+	uint32_t stack = 0;
+
+	r.failed = !g.first || !g.behind;
+	for (size_t i = 0; i < j->blocks.nr_blocks && !r.failed; i++) {
+		const struct category_block *b = &j->blocks.block[i];
+		uint64_t end = may_go(b->category) ? end_before(j, &g, &b->life) : TFMT_NO_ORDINAL;
+
+		if (end == TFMT_NO_ORDINAL) {
+			advice_keep(&r, j, i);
+			continue;
+		}
+		replay_add(&r, advice_time(b->life.birth.ordinal), advice_time(end), b->life.size);
+		bytes += b->life.size;
+		if (b->life.size > most) {
+			most = b->life.size;
+			stack = b->life.death.stack;
+		}
+	}
+	free(g.first);
+	free(g.behind);
+	a->after_bytes = advice_peak(j, &r);
+	if (!bytes)
+		return false;
+	advice_at_stack(j, a, stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "del the step before's result%s", where);
+	advice_action(a, "del what is bound%s at the end of the step: its last value lives until the next one is there",
+		      where);
+	advice_evidence(a, "%s of the step before are held while the same is made anew", human_bytes(size, bytes));
+	advice_cost(a, "none");
+	return true;
+}

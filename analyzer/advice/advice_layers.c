@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Advice to checkpoint layers: their activations are dropped in forward and computed again in backward.
+ *
+ * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its
+ * *output*, which is the next one's input; it is there again from the layer's backward on.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advice/layerspans.h"
+#include "analyzer/ui/human.h"
+
+struct layer {
+	uint64_t most;	      /* bytes of forward live at once, without the output */
+	uint64_t kept, stays; /* bytes that wait for backward; of the output */
+};
+
+struct layers {
+	const struct advice_job *j;
+	const struct layerspans *spans;
+	struct layer *layer;
+	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: no line tells which layers */
+	bool is_of_package;	 /* ... or any other installed package: there is no line to wrap */
+};
+
+/* What a layer's forward has live at most, when it is computed again: without what the output takes. */
+static void find_most(struct layers *l)
+{
+	const struct advice_job *j = l->j;
+
+	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
+		const struct layerspan *span = &l->spans->span[k];
+		struct replay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
+
+		for (size_t i = 0; i < j->blocks.nr_blocks && span->first != TFMT_NO_ORDINAL; i++)
+			if (layerspans_layer(l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
+			    i != span->output)
+				advice_keep(&r, j, i);
+		l->layer[k].most = replay_peak(&r);
+		replay_release(&r);
+	}
+}
+
+static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t i)
+{
+	const struct advice_job *j = l->j;
+	const struct life *life = &j->blocks.block[i].life;
+	const struct layerspan *span = &l->spans->span[k];
+	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
+		 end = advice_time(advice_is_cast(j, i) ? j->backward : span->end), back = advice_time(span->back);
+
+	l->layer[k].kept += life->size;
+	replay_add(r, from, end < to ? end : to, life->size);
+	if (span->back != TFMT_NO_ORDINAL && to > back)
+		replay_add(r, back - 1, to, life->size);
+}
+
+/* The output stays as the next one's input until that is through: no shorter than it did. */
+static void add_output(const struct layers *l, struct replay *r, int32_t k, size_t i)
+{
+	const struct life *life = &l->j->blocks.block[i].life;
+	uint64_t to = life->death.ordinal, back = l->spans->span[k].back;
+	bool is_last = (uint32_t)k + 1 == l->spans->list.nr_layers;
+
+	if (!is_last && back != TFMT_NO_ORDINAL && back > to)
+		to = back;
+	l->layer[k].stays += life->size;
+	replay_add(r, advice_time(life->birth.ordinal), advice_time(to), life->size);
+}
+
+static uint64_t peak_checkpointed(const struct layers *l)
+{
+	const struct advice_job *j = l->j;
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		int32_t k = layerspans_layer(l->spans, i);
+
+		if (k >= 0 && i == l->spans->span[k].output)
+			add_output(l, &r, k, i);
+		else if (k >= 0 && advice_is_kept(j, i))
+			add_kept(l, &r, k, i);
+		else
+			advice_keep(&r, j, i);
+	}
+	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
+		uint64_t back = l->spans->span[k].back;
+
+		if (back != TFMT_NO_ORDINAL)
+			replay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
+	}
+	return advice_peak(j, &r);
+}
+
+/* ---- the advice ------------------------------------------------------------------------------ */
+
+static void find_site(struct layers *l, struct advice *a)
+{
+	uint32_t call = layerspans_call(l->spans);
+
+	if (!call)
+		return;
+	advice_at_stack(l->j, a, call);
+	l->is_called_by_torch = advice_ends_in(l->j, call, "/torch/nn/modules/");
+	l->is_of_package = l->is_called_by_torch || advice_is_package(l->j, a, call);
+}
+
+static uint64_t forward_bytes(const struct advice_job *j)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (advice_is_born(j, i, PHASE_FORWARD))
+			bytes += j->blocks.block[i].life.size;
+	return bytes;
+}
+
+/* What the list is called; with its owner where PyTorch calls the layers: the line may call other lists as well. */
+static const char *list_text(const struct layers *l, char *buf, size_t size)
+{
+	const struct layerlist *list = &l->spans->list;
+	const char *name = list->name, *owner = "";
+
+	if (l->is_called_by_torch && list->parent)
+		owner = l->spans->paths->path[list->parent - 1].name;
+	if (!*owner && !*name)
+		return "layers";
+	snprintf(buf, size, "%s%s%s", owner, *owner && *name ? "." : "", name);
+	return buf;
+}
+
+/* How, at the line that calls them, or from outside where it is PyTorch that does. */
+static void tell_action(const struct layers *l, struct advice *a, const char *where, const char *list)
+{
+	if (a->has_site && strstr(a->site.file, "/transformers/"))
+		advice_action(a, "once the model is made, model.gradient_checkpointing_enable(): it wraps the call%s",
+			      where);
+	else if (l->is_of_package)
+		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = "
+				 "functools.partial(torch.utils.checkpoint.checkpoint, layer.forward, "
+				 "use_reentrant=False)", list, where);
+	else
+		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)",
+			      where);
+}
+
+static void tell(struct layers *l, struct advice *a)
+{
+	uint64_t kept = 0, stays = 0, passed = 0;
+	uint32_t first = UINT32_MAX, last = 0;
+	const char *layers = *l->spans->list.name ? l->spans->list.name : "layers", *list;
+	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128], text[64];
+
+	for (uint32_t i = 0; i < l->spans->list.nr_layers; i++) {
+		if (l->spans->span[i].first == TFMT_NO_ORDINAL)
+			continue;
+		first = i < first ? i : first;
+		last = i;
+		kept += l->layer[i].kept;
+		stays += l->layer[i].stays;
+		passed += l->spans->span[i].passed;
+	}
+	modulepaths_text(l->spans->paths, l->spans->list.parent, 0, name, sizeof(name));
+	find_site(l, a);
+	advice_where(where, sizeof(where), a);
+	list = list_text(l, text, sizeof(text));
+	advice_title(a, "checkpoint %.16s %" PRIu32 "-%" PRIu32 "%s", list, first, last, where);
+	tell_action(l, a, where, list);
+	advice_evidence(a, "%.32s %" PRIu32 "-%" PRIu32 "%s%s keep %s of activations until backward; checkpointed they "
+			   "keep %s", layers, first, last, *name ? " of " : "", name, human_bytes(size, kept + stays),
+			human_bytes(rest, stays));
+	advice_cost(a, "%s of what forward allocates is computed again in backward",
+		    human_percent(share, (double)passed, (double)forward_bytes(l->j)));
+}
+
+static bool advise(const struct layerspans *spans, struct advice *a)
+{
+	struct layers l = { .j = spans->j,
+			    .spans = spans,
+			    .layer = calloc(spans->list.nr_layers + 1, sizeof(*l.layer)) };
+
+	if (!l.layer)
+		return false;
+	find_most(&l);
+	a->after_bytes = peak_checkpointed(&l);
+	tell(&l, a);
+	free(l.layer);
+	return true;
+}
+
+bool advice_checkpointing(const struct advice_job *j, struct advice *a)
+{
+	return layerspans_advise(j, a, (uint64_t)(ADVICE_LEAST * (double)j->peak), advise);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Advice about the loss over a large vocabulary: a part of the tokens at a time. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advice/advice.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/ui/human.h"
+
+#define VOCABULARY_MIN 4096
+#define VOCABULARY_SURE 16384 /* ... without a loss that is seen, if no layer takes as many features */
+#define HEADS_MAX 2 /* an embedding and the matrix that computes logits; layers have more of a kind */
+#define PARTS 8
+#define TOKENS_MIN 64
+
+/* What computes logits: a matrix of `vocabulary` rows, which no layers have. */
+struct head {
+	uint64_t vocabulary;
+	size_t parameter;
+};
+
+static bool is_matrix_of(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return j->blocks.block[i].category == CATEGORY_PARAMETER && s->nr_dims == 2 &&
+	       (s->dims[0] == vocabulary || s->dims[1] == vocabulary);
+}
+
+static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
+{
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		nr += is_matrix_of(j, i, vocabulary);
+	return nr;
+}
+
+/* Words come last; or behind the sample, as cross_entropy takes [batch, words, length]. */
+static bool is_over_words(const struct tfmt_shape *s, uint64_t vocabulary)
+{
+	return (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary) ||
+	       (s->nr_dims >= 3 && s->dims[1] == vocabulary);
+}
+
+/* A value for each token and word. */
+static bool has_shape_of_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return is_over_words(s, vocabulary) && !advice_fits_parameter(j, i) &&
+	       advice_elements(s) / vocabulary >= TOKENS_MIN;
+}
+
+/* Logits, what the loss makes of them, and their gradients. */
+static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	if (b->category != CATEGORY_ACTIVATION && b->category != CATEGORY_TEMPORARY)
+		return false;
+	if (!advice_is_born(j, i, PHASE_FORWARD) && !advice_is_born(j, i, PHASE_BACKWARD) &&
+	    !advice_is_born(j, i, PHASE_OTHER))
+		return false;
+	return has_shape_of_logits(j, i, vocabulary);
+}
+
+/* By group, whether logits of the window were made there; NULL: no memory. */
+static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
+{
+	bool *made = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*made));
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++)
+		if (is_logits(j, i, vocabulary))
+			made[j->blocks.block[i].life.group] = true;
+	return made;
+}
+
+/* Does a function, or the node of autograd, have one of these in its name? A list that ends with NULL. */
+static bool names_one(const struct advice_job *j, uint32_t python_stack, const char *const *parts)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (stack_expand(&stack, &source, python_stack, 0))
+		stack.nr_frames = 0;
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		for (const char *const *part = parts; *part && stack.frame[i].function; part++)
+			found |= strstr(stack.frame[i].function, *part) != NULL;
+	stack_release(&stack);
+	return found;
+}
+
+/* A loss over labels, each of which is there or not: no part of it is over classes, whatever its name. */
+static bool is_of_labels(const struct advice_job *j, uint32_t python_stack)
+{
+	static const char *const parts[] = { "inary_cross_entropy", "inaryCrossEntropy", NULL };
+
+	return names_one(j, python_stack, parts);
+}
+
+static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
+{
+	static const char *const parts[] = {
+		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp", NULL,
+	};
+
+	return names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
+}
+
+/*
+ * Gradients of as many features that a node of autograd made: of a loss over classes it would have the name. Or labels
+ * of as many.
+ */
+static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
+{
+	bool found = j->asked && is_of_labels(j, j->asked_stack);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks && !found; i++) {
+		struct stack_source source = model_stack_source(j->model, j->device->process);
+		const struct life *life = &j->blocks.block[i].life;
+		struct stack stack = { 0 };
+		const struct stack_frame *node = NULL;
+
+		if (!is_logits(j, i, vocabulary))
+			continue;
+		if (life->birth.phase != PHASE_BACKWARD) {
+			found = is_of_labels(j, life->birth.stack);
+			continue;
+		}
+		if (!stack_expand(&stack, &source, life->birth.stack, 0))
+			node = stack_node(&stack);
+		found = node && node->function && !strstr(node->function, "Compiled");
+		stack_release(&stack);
+	}
+	return found;
+}
+
+/* What gives out so many features, and nothing that takes them in: a layer's would be taken by the next. */
+static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (is_matrix_of(j, i, vocabulary) && j->shape[i].dims[1] == vocabulary)
+			return false;
+	return vocabulary >= VOCABULARY_SURE && !has_other_loss(j, vocabulary);
+}
+
+/*
+ * Is the vocabulary one that a loss is over, and no layer's features? In any step: memory may have run out before the
+ * loss of this one. Compiled code names none.
+ */
+static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
+{
+	const struct books *books = &j->device->process->books;
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) &&
+		    is_over_words(&s, vocabulary) && is_of_loss(j, g->python_stack))
+			return true;
+	}
+	return (j->asked && is_of_loss(j, j->asked_stack)) || is_last_wide(j, vocabulary);
+}
+
+static uint64_t logits_bytes(const struct advice_job *j, uint64_t vocabulary, unsigned *nr, size_t *first)
+{
+	uint64_t bytes = 0;
+
+	*nr = 0;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		if (!is_logits(j, i, vocabulary))
+			continue;
+		if (!(*nr)++)
+			*first = i;
+		bytes += j->blocks.block[i].life.size;
+	}
+	return bytes;
+}
+
+/* The head whose logits take most. false: there is none. */
+static bool find_head(const struct advice_job *j, struct head *head)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct tfmt_shape *s = &j->shape[i];
+		uint64_t vocabulary, bytes;
+		unsigned nr;
+		size_t first;
+
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || s->nr_dims != 2)
+			continue;
+		vocabulary = s->dims[0] > s->dims[1] ? s->dims[0] : s->dims[1];
+		if (vocabulary < VOCABULARY_MIN || vocabulary == head->vocabulary ||
+		    nr_matrices_of(j, vocabulary) > HEADS_MAX)
+			continue;
+		bytes = logits_bytes(j, vocabulary, &nr, &first);
+		if (bytes <= most || !has_loss(j, vocabulary))
+			continue;
+		most = bytes;
+		*head = (struct head){ .vocabulary = vocabulary, .parameter = i };
+	}
+	return most;
+}
+
+/* The matrix's gradient as backward first makes it: of the type that the matrix was multiplied in. */
+static uint64_t gradient_bytes(const struct advice_job *j, size_t parameter)
+{
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->key[i] == j->key[parameter] && advice_is_born(j, i, PHASE_BACKWARD))
+			return j->blocks.block[i].life.size;
+	return j->blocks.block[parameter].life.size;
+}
+
+/*
+ * The peak with PARTS parts of the tokens, one at a time. Each part makes a gradient of the matrix, which is added to
+ * those of the parts before: one more of it is there while backward goes through the loss, and two when both and their
+ * sum are there, for a moment. Logits of the step before that are still there go: a part's do not outlive it.
+ */
+static uint64_t peak_in_parts(const struct advice_job *j, const struct head *head)
+{
+	bool *made = groups_of_logits(j, head->vocabulary);
+	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
+	struct replay r = advice_replay(j);
+
+	r.failed = !made;
+	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary)) {
+			advice_keep(&r, j, i);
+			continue;
+		}
+		if (life->birth.ordinal < j->from)
+			continue;
+		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+			   replay_rounded(life->size / PARTS));
+		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
+			begin = life->birth.ordinal;
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&
+		    life->death.ordinal > end)
+			end = life->death.ordinal;
+	}
+	if (begin < end) {
+		replay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
+		replay_add(&r, advice_time(end), advice_time(end) + 1, 2 * gradient_bytes(j, head->parameter));
+	}
+	free(made);
+	return advice_peak(j, &r);
+}
+
+bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
+{
+	struct head head = { 0 };
+	char size[HUMAN_MAX], shape[SHAPE_TEXT_MAX], where[64];
+	uint64_t bytes;
+	unsigned nr;
+	size_t first = 0;
+
+	if (!find_head(j, &head))
+		return false;
+	a->after_bytes = peak_in_parts(j, &head);
+	bytes = logits_bytes(j, head.vocabulary, &nr, &first);
+	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "logits and loss in %d parts%s", PARTS, where);
+	if (advice_is_package(j, a, j->blocks.block[first].life.birth.stack))
+		advice_action(a, "call the model without its output layer, which computes logits%s, and that and the "
+				 "loss for an eighth of the tokens at a time, each under torch.utils.checkpoint."
+				 "checkpoint(..., use_reentrant=False); with transformers, AutoLigerKernelForCausalLM "
+				 "(liger_kernel) does so", where);
+	else
+		advice_action(a, "compute logits%s and their loss for an eighth of the tokens at a time, each under "
+				 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False), or a fused linear cross "
+				 "entropy (Liger)", where);
+	advice_evidence(a, "%u tensors for each token and word, %s in a step; the first is %s", nr,
+			human_bytes(size, bytes), shape_text(shape, &j->shape[first]));
+	advice_cost(a, "the logits are computed twice, by one matrix product more");
+	return true;
+}

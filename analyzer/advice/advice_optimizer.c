@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
+#include <inttypes.h>
+
+#include "analyzer/advice/advice.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/ui/human.h"
+
+/* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
+#define SMALL_TENSOR 4096
+#define SCALE_BLOCK 256
+
+#define VALUES_MAX 4 /* of state for each of the parameters', in optimizers that these advices are about */
+
+bool advice_is_state(const struct advice_job *j, size_t i)
+{
+	return j->blocks.block[i].category == CATEGORY_OPTIMIZER_STATE;
+}
+
+bool advice_is_of_step(const struct advice_job *j, size_t i)
+{
+	const struct category_block *b = &j->blocks.block[i];
+
+	return b->category == CATEGORY_TEMPORARY && b->life.birth.phase == PHASE_OPTIMIZER;
+}
+
+/* A tensor of state that has as many values as a parameter has, wide ones. */
+static bool is_wide(const struct advice_job *j, size_t i)
+{
+	const struct tfmt_shape *s = &j->shape[i];
+
+	return advice_is_state(j, i) && s->bytes && advice_elements(s) >= SMALL_TENSOR &&
+	       s->bytes >= 2 * advice_elements(s);
+}
+
+/* Many times what the parameters have: pasts of them, as L-BFGS keeps, that no other optimizer keeps in fewer bits. */
+static bool is_history(const struct advice_job *j)
+{
+	uint64_t state = 0, parameters = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		state += is_wide(j, i) ? advice_elements(&j->shape[i]) : 0;
+		parameters += j->blocks.block[i].category == CATEGORY_PARAMETER ? advice_elements(&j->shape[i]) : 0;
+	}
+	return parameters && state > VALUES_MAX * parameters;
+}
+
+uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
+{
+	uint64_t bytes = 0, most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (!advice_is_state(j, i))
+			continue;
+		bytes += life->size;
+		if (life->size > most) {
+			most = life->size;
+			*largest = i;
+		}
+	}
+	return bytes;
+}
+
+/*
+ * The peak if wide state had so many bytes for each value; with scales or not. What keeps state like that updates one
+ * parameter at a time, without the temporaries that torch.optim's steps have for all of them (foreach).
+ */
+static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, bool scales)
+{
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+		uint64_t nr = advice_elements(&j->shape[i]), from = advice_time(life->birth.ordinal),
+			 to = advice_time(life->death.ordinal);
+
+		if (advice_is_of_step(j, i))
+			continue;
+		if (!is_wide(j, i) || j->shape[i].bytes <= value_bytes * nr) {
+			advice_keep(&r, j, i);
+			continue;
+		}
+		replay_add(&r, from, to, replay_rounded(value_bytes * nr));
+		if (scales)
+			replay_add(&r, from, to, replay_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
+	}
+	return advice_peak(j, &r);
+}
+
+/* All but the action of smaller state. false: there is no wide state. */
+static bool find_small_state(const struct advice_job *j, struct advice *a, const char *name, uint64_t value_bytes,
+			     bool scales)
+{
+	char all[HUMAN_MAX], where[64];
+	size_t largest = 0;
+	uint64_t bytes = advice_state_bytes(j, &largest);
+
+	if (!bytes || !is_wide(j, largest) || is_history(j))
+		return false;
+	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	a->after_bytes = with_state_of(j, value_bytes, scales);
+	advice_title(a, "%s optimizer state%s", name, where);
+	advice_evidence(a, "the state takes %s, most of it %s", human_bytes(all, bytes),
+			element_name(j->shape[largest].element_type));
+	advice_cost(a, "updates differ by the rounding of the state; no transfers");
+	return true;
+}
+
+/* bitsandbytes' of the same algorithm, by the file of torch.optim's that has made the state; NULL: Adam's, or any. */
+static const char *small_class(const struct advice_job *j)
+{
+	static const struct {
+		const char *file[2], *name;
+	} rows[] = {
+		{ { "/torch/optim/sgd.py" }, "SGD8bit" },
+		{ { "/torch/optim/rmsprop.py" }, "RMSprop8bit" },
+		{ { "/torch/optim/adagrad.py" }, "Adagrad8bit" },
+	};
+	size_t largest = 0;
+
+	if (!advice_state_bytes(j, &largest))
+		return NULL;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (advice_runs_in(j, j->blocks.block[largest].life.birth.stack, rows[i].file))
+			return rows[i].name;
+	return NULL;
+}
+
+bool advice_small_state(const struct advice_job *j, struct advice *a)
+{
+	const char *name = small_class(j);
+
+	advice_action(a, "keep the optimizer's state in 8 bits: bitsandbytes.optim.%s for the optimizer of torch.optim",
+		      name ? name : "AdamW8bit (or its like)");
+	return find_small_state(j, a, "8-bit", 1, true);
+}
+
+/* Only of Adam there is one that can be told to. */
+bool advice_bf16_state(const struct advice_job *j, struct advice *a)
+{
+	if (small_class(j))
+		return false;
+	advice_action(a, "keep the optimizer's state in bfloat16, which torch.optim refuses: with a subclass of "
+			 "torchao.optim.AdamW8bit whose _subclass_zeros(p, *_) returns torch.zeros_like(p, "
+			 "dtype=torch.bfloat16)");
+	return find_small_state(j, a, "bfloat16", 2, false);
+}
+
+static uint64_t bytes_of(const struct advice_job *j, enum category category)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (j->blocks.block[i].category == category && j->blocks.block[i].life.birth.ordinal < j->to)
+			bytes += j->blocks.block[i].life.size;
+	return bytes;
+}
+
+uint64_t advice_gradient_bytes(const struct advice_job *j)
+{
+	uint64_t gradients = bytes_of(j, CATEGORY_GRADIENT), parameters = bytes_of(j, CATEGORY_PARAMETER);
+
+	return gradients && gradients < parameters ? gradients : parameters;
+}
+
+bool advice_offload(const struct advice_job *j, struct advice *a)
+{
+	char size[HUMAN_MAX], moved[HUMAN_MAX], where[64];
+	struct replay r = advice_replay(j);
+	size_t largest = 0;
+	uint64_t bytes = advice_state_bytes(j, &largest);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
+			advice_keep(&r, j, i);
+	a->after_bytes = advice_peak(j, &r);
+	if (!bytes || is_history(j))
+		return false;
+	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "optimizer on the host%s", where);
+	advice_action(a, "keep the optimizer's state on the host and step there, instead of%s: DeepSpeed's "
+			 "\"offload_optimizer\": {\"device\": \"cpu\"}, or torchao's CPUOffloadOptimizer", where);
+	advice_evidence(a, "the state takes %s", human_bytes(size, bytes));
+	advice_cost(a, "%s go between GPU and host in each step: gradients there, parameters back",
+		    human_bytes(moved, 2 * advice_gradient_bytes(j)));
+	return true;
+}

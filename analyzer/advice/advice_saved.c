@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Advice to keep on the host what autograd saves for backward: torch.autograd.graph.save_on_cpu().
+ *
+ * A saved block goes when forward's next results have taken its place in the program's variables. In backward it is
+ * there again from where the *node* (of autograd) that releases it begins, and so is a copy of each weight that a node
+ * multiplies with: save_on_cpu() takes these to the host as well. What is released without an allocation in between was
+ * of one node.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advice/advice.h"
+#include "analyzer/ui/human.h"
+
+#define RESULTS_HELD 2 /* latest results of forward that variables still hold */
+
+struct saved_block {
+	size_t block;
+	uint64_t until; /* ordinal at which forward lets go of it */
+	uint64_t back;	/* ... at which backward has it again; TFMT_NO_ORDINAL: that is not seen */
+	uint64_t death;
+};
+
+struct saved {
+	const struct advice_job *j;
+	struct saved_block *block;
+	size_t nr;
+	bool *is_saved; /* by block */
+	uint64_t bytes, weights;
+	size_t largest;
+};
+
+static bool is_saved(const struct advice_job *j, size_t i)
+{
+	const struct life *life = &j->blocks.block[i].life;
+
+	if (!advice_is_kept(j, i))
+		return false;
+	return life->death.ordinal > j->to ? j->asked != 0 : life->death.phase == PHASE_BACKWARD;
+}
+
+/* ---- when they are there --------------------------------------------------------------------- */
+
+/* Forward holds its latest results; what autocast has made of weights, to its end. */
+static void find_until(struct saved *s)
+{
+	const struct advice_job *j = s->j;
+	uint64_t next[RESULTS_HELD];
+	size_t left = s->nr;
+
+	for (unsigned k = 0; k < RESULTS_HELD; k++)
+		next[k] = j->backward;
+	for (size_t i = j->blocks.nr_blocks; i-- > 0;) {
+		if (s->is_saved[i])
+			s->block[--left].until = advice_is_cast(j, i) ? j->backward : next[RESULTS_HELD - 1];
+		if (!advice_is_born(j, i, PHASE_FORWARD))
+			continue;
+		for (unsigned k = RESULTS_HELD - 1; k > 0; k--)
+			next[k] = next[k - 1];
+		next[0] = j->blocks.block[i].life.birth.ordinal;
+	}
+}
+
+static int by_death(const void *va, const void *vb)
+{
+	const struct saved_block *a = va, *b = vb;
+
+	return (a->death > b->death) - (a->death < b->death);
+}
+
+/* Backward's first allocation behind an event; TFMT_NO_ORDINAL: none. *i goes on from call to call. */
+static uint64_t birth_behind(const struct advice_job *j, size_t *i, uint64_t ordinal)
+{
+	for (; *i < j->blocks.nr_blocks; (*i)++)
+		if (advice_is_born(j, *i, PHASE_BACKWARD) && j->blocks.block[*i].life.birth.ordinal > ordinal)
+			return j->blocks.block[*i].life.birth.ordinal;
+	return TFMT_NO_ORDINAL;
+}
+
+/* A node begins behind the release of another's, and what it releases is there from then on. Sorts by death. */
+static void find_back(struct saved *s)
+{
+	uint64_t began = s->j->backward, before = s->j->backward;
+	size_t next = 0;
+
+	qsort(s->block, s->nr, sizeof(*s->block), by_death);
+	for (size_t k = 0; k < s->nr; k++) {
+		struct saved_block *b = &s->block[k];
+
+		b->back = TFMT_NO_ORDINAL;
+		if (b->death > s->j->to)
+			continue;
+		if (birth_behind(s->j, &next, before) < b->death)
+			began = before;
+		before = b->death;
+		b->back = began;
+	}
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+static bool is_matrix(const struct advice_job *j, size_t i, enum category category)
+{
+	return j->blocks.block[i].category == category && j->shape[i].nr_dims >= 2 && advice_fits_parameter(j, i);
+}
+
+/*
+ * Is it a gradient whose node multiplies with the matrix, which save_on_cpu() brings back then? An embedding's
+ * does not.
+ */
+static bool has_copy(const struct advice_job *j, size_t i)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	const struct stack_frame *node = NULL;
+	bool is_embedding;
+
+	if (!is_matrix(j, i, CATEGORY_GRADIENT) || !advice_is_born(j, i, PHASE_BACKWARD))
+		return false;
+	if (!stack_expand(&stack, &source, j->blocks.block[i].life.birth.stack, 0))
+		node = stack_node(&stack);
+	is_embedding = node && node->function && !strncmp(node->function, "Embedding", strlen("Embedding"));
+	stack_release(&stack);
+	return !is_embedding;
+}
+
+static uint64_t peak_without(const struct saved *s)
+{
+	const struct advice_job *j = s->j;
+	struct replay r = advice_replay(j);
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		uint64_t birth = advice_time(j->blocks.block[i].life.birth.ordinal);
+
+		if (!s->is_saved[i])
+			advice_keep(&r, j, i);
+		if (has_copy(j, i))
+			replay_add(&r, birth - 1, birth + REPLAY_SCALE, j->blocks.block[i].life.size);
+	}
+	for (size_t k = 0; k < s->nr; k++) {
+		const struct saved_block *b = &s->block[k];
+		const struct life *life = &j->blocks.block[b->block].life;
+		uint64_t until = advice_time(b->until < b->death ? b->until : b->death);
+
+		replay_add(&r, advice_time(life->birth.ordinal), until, life->size);
+		if (b->back != TFMT_NO_ORDINAL)
+			replay_add(&r, advice_time(b->back) + 1, advice_time(b->death), life->size);
+	}
+	return advice_peak(j, &r);
+}
+
+/* ---- the advice ------------------------------------------------------------------------------ */
+
+static bool find_saved(struct saved *s)
+{
+	const struct advice_job *j = s->j;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		s->weights += is_matrix(j, i, CATEGORY_PARAMETER) ? life->size : 0;
+		s->is_saved[i] = is_saved(j, i);
+		if (!s->is_saved[i])
+			continue;
+		s->block[s->nr++] = (struct saved_block){ .block = i, .death = life->death.ordinal };
+		s->bytes += life->size;
+		if (life->size > most) {
+			most = life->size;
+			s->largest = i;
+		}
+	}
+	if (!s->nr)
+		return false;
+	find_until(s);
+	find_back(s);
+	return true;
+}
+
+/* The line that runs forward: the outermost call that the stack of what is saved knows of a module. */
+static void find_site(const struct advice_job *j, struct advice *a, size_t block)
+{
+	struct modulepaths *paths = j->device->process->books.modulepaths;
+	uint32_t call = paths ? modulepaths_call(paths, j->blocks.block[block].life.birth.stack, 1) : 0;
+
+	advice_at_stack(j, a, call ? call : j->blocks.block[block].life.birth.stack);
+}
+
+static void tell(const struct saved *s, struct advice *a)
+{
+	char size[HUMAN_MAX], moved[HUMAN_MAX], weights[HUMAN_MAX], where[64];
+
+	find_site(s->j, a, s->largest);
+	advice_where(where, sizeof(where), a);
+	advice_title(a, "activations on the host%s", where);
+	advice_action(a, "run forward%s within torch.autograd.graph.save_on_cpu(pin_memory=True): what autograd saves "
+			 "waits in host memory for backward", where);
+	advice_evidence(a, "%zu tensors, %s, are kept from forward until backward", s->nr, human_bytes(size, s->bytes));
+	advice_cost(a, "at least %s go between GPU and host in each step: there in forward, back in backward; %s of "
+		       "weights among them", human_bytes(moved, 2 * (s->bytes + s->weights)),
+		    human_bytes(weights, 2 * s->weights));
+}
+
+bool advice_activation_offload(const struct advice_job *j, struct advice *a)
+{
+	struct saved s = { .j = j };
+	bool found = false;
+
+	s.block = calloc(j->blocks.nr_blocks + 1, sizeof(*s.block));
+	s.is_saved = calloc(j->blocks.nr_blocks + 1, sizeof(*s.is_saved));
+	if (s.block && s.is_saved && find_saved(&s)) {
+		a->after_bytes = peak_without(&s);
+		tell(&s, a);
+		found = true;
+	}
+	free(s.block);
+	free(s.is_saved);
+	return found;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cuts of a batch: fewer samples, or shorter ones, and what each block would have taken then.
+ *
+ * The *batch* is the first dimension of the largest input of the window that an activation has as well, the *length*
+ * its second where it is text (whole numbers of two dimensions), else the one of three dimensions that no parameter
+ * has: the others are features. Of sequences that were put together into one tensor, padded, these are how many there
+ * are, and the longest one's length.
+ */
+#ifndef VT_BATCHCUT_H
+#define VT_BATCHCUT_H
+
+#include "analyzer/advice/advice.h"
+
+#define BATCHCUT_ROWS_MAX 8
+
+struct batchcut {
+	size_t input;		/* block */
+	uint64_t batch, length; /* of the job as it was; length 0: there is none, or it cannot be told from others */
+	bool is_feature;	/* some features are as many as the batch is long */
+	uint64_t rows[BATCHCUT_ROWS_MAX]; /* of samples, as they are seen */
+	unsigned nr_rows;
+	bool of_length;		/* what is cut */
+	uint64_t whole, part;	/* ... from, to */
+};
+
+/* Of the whole batch. false: there is no input. */
+bool batchcut_init(struct batchcut *c, const struct advice_job *j);
+
+/* The bytes of a block, and of the request that failed, with this cut. */
+uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, size_t block);
+uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j);
+
+#endif

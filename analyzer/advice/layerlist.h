@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists of layers: what modules have in common that are called one after another at one line (layers.0, layers.1, ...).
+ * Its members are the layers.
+ */
+#ifndef VT_LAYERLIST_H
+#define VT_LAYERLIST_H
+
+#include "analyzer/advice/advice.h"
+
+#define LAYERLISTS_MAX 64
+
+struct layerlist {
+	uint32_t parent; /* path (modulepaths.h) of their owner */
+	const char *name;
+	uint32_t depth;     /* of its members */
+	uint64_t bytes;     /* activations */
+	uint32_t nr_layers; /* the highest index and one */
+};
+
+/* Those that activations of the window were made in, at most LAYERLISTS_MAX. Returns how many. */
+size_t layerlists_find(struct layerlist *list, const struct advice_job *j, const struct modulepaths *paths);
+
+/* By path, 0 to paths->nr_paths: the layer that it lies in, -1 = in none. */
+void layerlist_members(const struct layerlist *list, const struct modulepaths *paths, int32_t *of);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Adding up blocks over time. */
+#include "analyzer/allocator/blockreplay.h"
+
+#include <stdlib.h>
+
+static void change(struct replay *r, uint64_t time, int64_t bytes)
+{
+	struct replay_change *grown;
+
+	if (r->nr == r->room) {
+		grown = realloc(r->change, (2 * r->room + 1024) * sizeof(*grown));
+		if (!grown) {
+			r->failed = true;
+			return;
+		}
+		r->change = grown;
+		r->room = 2 * r->room + 1024;
+	}
+	r->change[r->nr++] = (struct replay_change){ time, bytes };
+}
+
+void replay_add(struct replay *r, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	if (from < r->from)
+		from = r->from;
+	if (from >= to || from > r->to || !bytes)
+		return;
+	change(r, from, (int64_t)bytes);
+	if (to <= r->to)
+		change(r, to, -(int64_t)bytes);
+}
+
+/* What ends at a time makes room for what begins then. */
+static int by_time(const void *va, const void *vb)
+{
+	const struct replay_change *a = va, *b = vb;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+uint64_t replay_peak(struct replay *r)
+{
+	int64_t now = 0, most = 0;
+
+	if (r->failed)
+		return 0;
+	if (r->nr)
+		qsort(r->change, r->nr, sizeof(*r->change), by_time);
+	for (size_t i = 0; i < r->nr; i++) {
+		now += r->change[i].bytes;
+		most = now > most ? now : most;
+	}
+	return (uint64_t)most;
+}
+
+void replay_release(struct replay *r)
+{
+	free(r->change);
+	r->change = NULL;
+	r->nr = r->room = 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying requests on expandable segments. */
+#include "analyzer/allocator/expandable.h"
+
+#include <stdlib.h>
+
+#define ROUNDING 512ull
+#define SMALL_PAGE (2ull << 20)
+#define LARGE_PAGE (20ull << 20)
+#define RANGE (1ull << 44) /* addresses of a pool: more than it ever maps */
+
+void expandable_release(struct expandable *x)
+{
+	segments_release(&x->segments);
+	blocks_release(&x->placed);
+	free(x->pool);
+	*x = (struct expandable){ 0 };
+}
+
+static struct expandable_pool *pool_get(struct expandable *x, const struct segments_request *r)
+{
+	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
+	struct expandable_pool *grown;
+	uint64_t base;
+
+	for (uint32_t i = 0; i < x->nr_pools; i++) {
+		struct expandable_pool *p = &x->pool[i];
+
+		if (p->stream == r->stream && p->small == small && p->private_id == r->private_id)
+			return p;
+	}
+	base = (x->nr_pools + 1ull) * RANGE;
+	if (base > UINT64_MAX - RANGE)
+		return NULL;
+	grown = realloc(x->pool, (x->nr_pools + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	x->pool = grown;
+	segments_reserve(&x->segments, base, RANGE);
+	grown[x->nr_pools] = (struct expandable_pool){ base, base, r->private_id, r->stream, small };
+	return &grown[x->nr_pools++];
+}
+
+/* The address of the best free block; 0 = none. The one at the end, which can grow, only if no other fits. */
+static uint64_t best_fit(const struct expandable *x, const struct expandable_pool *p, uint64_t size)
+{
+	const struct segments_block *tail = p->end > p->base ? segments_at(&x->segments, p->end - 1) : NULL;
+	bool tail_fits = tail && tail->state == SEGMENTS_FREE && tail->size >= size;
+	uint64_t found = segments_best_fit(&x->segments, p->base, p->end, size, tail_fits ? tail->address : 0);
+
+	return found || !tail_fits ? found : tail->address;
+}
+
+/* Map pages at the end until so much is free there; its address. */
+static uint64_t grow(struct expandable *x, struct expandable_pool *p, uint64_t size)
+{
+	const struct segments_block *tail = p->end > p->base ? segments_at(&x->segments, p->end - 1) : NULL;
+	uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+	uint64_t from = tail && tail->state == SEGMENTS_FREE ? tail->address : p->end;
+
+	while (p->end - from < size && p->end - p->base < RANGE - page && !x->segments.failed) {
+		segments_map(&x->segments, p->end, page);
+		p->end += page;
+	}
+	return from;
+}
+
+void expandable_alloc(struct expandable *x, const struct segments_request *r)
+{
+	struct expandable_pool *p = pool_get(x, r);
+	struct segments_request here = *r;
+	struct block placed = { .address = r->address, .space = BLOCK_TENSOR };
+
+	expandable_free(x, r->address);
+	if (!p || x->failed) {
+		x->failed = true;
+		return;
+	}
+	if (r->requested && r->requested <= r->size)
+		here.size = (r->requested + ROUNDING - 1) / ROUNDING * ROUNDING;
+	here.address = best_fit(x, p, here.size);
+	if (!here.address)
+		here.address = grow(x, p, here.size);
+	segments_alloc(&x->segments, &here);
+	placed.handle = here.address;
+	placed.size = here.size;
+	if (!blocks_insert(&x->placed, &placed) || x->segments.failed)
+		x->failed = true;
+	if (x->segments.reserved_bytes > x->peak_bytes)
+		x->peak_bytes = x->segments.reserved_bytes;
+}
+
+void expandable_free(struct expandable *x, uint64_t address)
+{
+	struct block *b = blocks_find(&x->placed, BLOCK_TENSOR, address);
+
+	if (!b)
+		return;
+	segments_free(&x->segments, b->handle, false);
+	blocks_remove(&x->placed, b);
+}
+
+void expandable_empty_cache(struct expandable *x)
+{
+	for (uint32_t i = 0; i < x->nr_pools; i++) {
+		struct expandable_pool *p = &x->pool[i];
+		uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+
+		for (uint64_t at = p->base; at < p->end && x->segments.whole_bytes;) {
+			const struct segments_block *b = segments_at(&x->segments, at);
+			uint64_t end = b ? b->address + b->size : at + page;
+			uint64_t first = (at - p->base + page - 1) / page * page + p->base;
+			uint64_t last = (end - p->base) / page * page + p->base;
+
+			if (b && b->state == SEGMENTS_FREE && last > first)
+				segments_give(&x->segments, first, last - first);
+			at = end;
+		}
+	}
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* A verdict as text and JSON. */
+#include "analyzer/checkpages/print_verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/checkpages/print_change.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/checkpages/print_ruling.h"
+#include "analyzer/stacks/mapping.h"
+#include "analyzer/ui/human.h"
+
+#define PAGE_WIDTH 80
+#define LINE_WIDTH 73  /* of what stands below a row, behind "by" */
+#define GAPS 12        /* between the columns of the table of limits */
+#define VERDICT_WIDTH 7
+#define PATH_WIDTH 36  /* of a baseline, in a heading */
+#define AMOUNT_WIDTH 7 /* of a column's head, at least */
+
+const char *const verdict_formats[] = { "text", "json", "junit", "github", "markdown", NULL };
+
+static const struct emit_column ruling_columns[] = {
+	{ "verdict", "verdict", EMIT_LEFT, true },  { "gpu", "GPU", EMIT_LEFT, true },
+	{ "what", "what", EMIT_LEFT, true },	    { "took", "took", EMIT_RIGHT, true },
+	{ "most", "allowed", EMIT_RIGHT, true },    { "over", "over", EMIT_RIGHT, true },
+	{ "from", "by", EMIT_LEFT, true },	    { NULL, NULL, EMIT_LEFT, false },
+};
+
+static void amount_json(struct emit *e, const char *key, const struct ruling *r, uint64_t amount)
+{
+	if (r->unit == UNIT_HUNDREDTHS)
+		emit_double(e, key, NULL, (double)amount / 100);
+	else
+		emit_uint(e, key, NULL, amount);
+}
+
+static int wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
+/* What the other columns leave of a line for the last one. */
+static int origin_width(const struct emit *e, const struct verdict *v)
+{
+	int gpu = 3, what = 4, took = 4, allowed = AMOUNT_WIDTH, over = 4;
+	char text[RULING_TEXT_MAX];
+
+	for (size_t i = 0; i < v->nr_rulings; i++) {
+		const struct ruling *r = &v->ruling[i];
+
+		gpu = wider(gpu, footprint_device_name(text, sizeof(text), r->device));
+		what = wider(what, r->of);
+		took = wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
+		allowed = wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
+		over = wider(over, print_excess(text, r, emit_is_raw(e)));
+	}
+	return PAGE_WIDTH - GAPS - VERDICT_WIDTH - gpu - what - took - allowed - over;
+}
+
+/* By which option or file: of a file the name, and in a line of its own what the row has no room for. */
+static void origin_label(struct emit *e, const struct ruling *r, int width)
+{
+	const char *name = mapping_base_name(r->origin);
+
+	if ((int)strlen(r->origin) <= width)
+		name = r->origin;
+	if ((int)strlen(name) <= width) {
+		emit_label(e, "from", NULL, "%s", name);
+		return;
+	}
+	emit_label(e, "from", NULL, "%s", "");
+	if (strlen(print_short_path(r->origin)) <= LINE_WIDTH)
+		name = print_short_path(r->origin);
+	emit_text(e, "by %s", name);
+}
+
+static void ruling_row(struct emit *e, const struct ruling *r, int width)
+{
+	static const char *const units[] = { "bytes", "percent", "count" };
+	char text[RULING_TEXT_MAX];
+
+	emit_row_begin(e);
+	emit_label(e, "verdict", NULL, "%s", r->is_broken ? "BROKEN" : "kept");
+	emit_label(e, "gpu", NULL, "%s", footprint_device_name(text, sizeof(text), r->device));
+	emit_label(e, "what", NULL, "%s", r->of);
+	emit_label(e, "took", NULL, "%s", print_amount(text, r, r->actual, emit_is_raw(e)));
+	emit_label(e, "most", NULL, "%s", print_amount(text, r, r->allowed, emit_is_raw(e)));
+	emit_label(e, "over", NULL, "%s", print_excess(text, r, emit_is_raw(e)));
+	origin_label(e, r, width);
+	emit_string(e, "limit", NULL, r->limit);
+	emit_string(e, "of", NULL, r->of);
+	emit_string(e, "origin", NULL, r->origin);
+	print_footprint_device(e, r->device);
+	emit_string(e, "unit", NULL, units[r->unit]);
+	amount_json(e, "actual", r, r->actual);
+	amount_json(e, "allowed", r, r->allowed);
+	if (r->has_before)
+		amount_json(e, "before", r, r->before);
+	else
+		emit_null(e, "before", NULL);
+	emit_bool(e, "broken", NULL, r->is_broken);
+	emit_bool(e, "exact", NULL, r->device->exact);
+	emit_row_end(e);
+}
+
+/* The baseline's path, where a heading has room for it. */
+static const char *baseline_name(const struct footprint *baseline)
+{
+	return strlen(baseline->path) <= PATH_WIDTH ? baseline->path : "the baseline";
+}
+
+/* Where the memory of a device with a broken limit went. */
+static void blame_print(struct emit *e, const struct verdict_page *page, const struct footprint_device *d)
+{
+	const struct verdict *v = page->verdict;
+	bool is_growth = verdict_blames(v, d) == BLAME_GREW;
+	uint32_t nr = page->top;
+	struct compare_stack *row = verdict_blame(v, d, &nr);
+	char title[RULING_TEXT_MAX];
+
+	if (!row)
+		return;
+	print_blame_title(title, v, d);
+	emit_object_begin(e, NULL, NULL);
+	print_footprint_device(e, d);
+	emit_bool(e, "grown", NULL, is_growth);
+	emit_bool(e, "each_step", NULL, verdict_blames(v, d) == BLAME_LEAVES);
+	emit_blank(e);
+	if (!is_growth)
+		emit_heading(e, "%s", title);
+	else if (nr)
+		emit_heading(e, "%s since %s", title, baseline_name(page->query->baseline));
+	else
+		emit_text(e, "no stack grew since %s", baseline_name(page->query->baseline));
+	print_changes(e, "stacks", row, nr, is_growth);
+	if (is_growth)
+		print_grown_parts(e, compare_of(&v->compare, d));
+	emit_object_end(e);
+	free(row);
+}
+
+static void rulings_print(struct emit *e, const struct verdict *v)
+{
+	int width = origin_width(e, v);
+
+	if (!v->nr_rulings && emit_is_text(e))
+		return;
+	emit_blank(e);
+	emit_table_begin(e, "rulings", ruling_columns);
+	for (size_t i = 0; i < v->nr_rulings; i++)
+		ruling_row(e, &v->ruling[i], width);
+	emit_table_end(e);
+}
+
+static void facts_json(struct emit *e, const struct verdict *v)
+{
+	emit_array_begin(e, "differences", NULL);
+	for (uint32_t i = 0; i < v->compare.nr_facts; i++) {
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "what", NULL, v->compare.fact[i].what);
+		emit_string(e, "before", NULL, v->compare.fact[i].before);
+		emit_string(e, "after", NULL, v->compare.fact[i].after);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+int print_verdict(struct emit *e, const struct verdict_page *page)
+{
+	const struct verdict *v = page->verdict;
+	const struct footprint *now = page->query->now;
+	char text[RULING_TEXT_MAX];
+
+	print_recording(e, page->model);
+	emit_string(e, "verdict", NULL, verdict_names[v->status]);
+	emit_string(e, "reason", NULL, *v->reason ? v->reason : NULL);
+	emit_heading(e, "%s", print_verdict_line(text, v, page->model->recording.path));
+	if (v->status == VERDICT_BROKEN && *v->reason)
+		emit_text(e, "the rest could not be told: %s", v->reason);
+	emit_string(e, "baseline", NULL, page->query->baseline ? page->query->baseline->path : NULL);
+	facts_json(e, v);
+	rulings_print(e, v);
+	emit_array_begin(e, "blame", NULL);
+	for (uint32_t i = 0; i < now->nr_devices; i++)
+		if (verdict_is_broken(v, &now->device[i]))
+			blame_print(e, page, &now->device[i]);
+	emit_array_end(e);
+	return emit_close(e);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* Shares of forward's stacks; see forwardstacks.h. */
+#include "analyzer/growth/forwardstacks.h"
+
+#include <stdlib.h>
+
+#include "analyzer/stacks/framekind.h"
+#include "analyzer/stacks/stack.h"
+
+/* Of the steps, in so many there is a shape that was not there before. */
+#define NEW_SHAPES 0.8
+/* Of what forward's stacks allocate at most, so much is theirs that have. */
+#define VARYING 0.75
+/* Of the latest growths, so many are looked at, and rises of so many; for so many of the first there is the piece. */
+#define GROWTHS 16
+#define RISES 256
+#define PIECES 0.8
+/* Of varying pieces so many may come on at a time. */
+#define PIECES_AT_ONCE 4
+
+/* Groups of one Python stack, by index: as they appeared. */
+struct run {
+	const uint32_t *group;
+	uint32_t nr, nr_shapes;
+	uint64_t largest; /* bytes of a shape */
+};
+
+#define OF_FORWARD (1u << PHASE_FORWARD)
+#define OUTSIDE (1u << PHASE_OTHER | 1u << PHASE_INIT)
+#define OF_ALL (~0u)
+
+struct sorted_groups {
+	uint32_t *group;
+	uint32_t nr;
+};
+
+static int compare_groups(const void *va, const void *vb, void *data)
+{
+	const struct groups *groups = data;
+	uint32_t i = *(const uint32_t *)va, k = *(const uint32_t *)vb;
+	const struct group *a = &groups->group[i], *b = &groups->group[k];
+
+	if (a->python_stack != b->python_stack)
+		return a->python_stack < b->python_stack ? -1 : 1;
+	return (i > k) - (i < k);
+}
+
+static bool is_of_device(const struct group *g, const struct model_device *d)
+{
+	return g->tensor && g->device == d->ordinal && !g->unrecorded && g->python_stack >= TFMT_STACK_FIRST;
+}
+
+/* The device's tensors with a Python stack, of phases in the mask. Returns 0 or TFMT_E_NOMEM. */
+static int sort_groups(struct sorted_groups *s, const struct model_device *d, unsigned phases)
+{
+	struct groups *groups = &d->process->books.groups;
+
+	s->nr = 0;
+	s->group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*s->group));
+	if (!s->group)
+		return TFMT_E_NOMEM;
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+
+		if (is_of_device(g, d) && (phases >> g->phase & 1))
+			s->group[s->nr++] = i;
+	}
+	if (s->nr)
+		qsort_r(s->group, s->nr, sizeof(*s->group), compare_groups, groups);
+	return 0;
+}
+
+/* The next stack from *at on, which is moved behind it; false: there is none. */
+static bool next_run(struct run *r, const struct sorted_groups *s, const struct model_device *d, uint32_t *at)
+{
+	const struct group *group = d->process->books.groups.group;
+	uint32_t first = *at;
+
+	if (first == s->nr)
+		return false;
+	*r = (struct run){ .group = s->group + first };
+	while (*at < s->nr && group[s->group[*at]].python_stack == group[s->group[first]].python_stack) {
+		const struct group *g = &group[s->group[(*at)++]];
+
+		r->nr_shapes += g->shape != 0;
+		r->largest = g->shape_bytes > r->largest ? g->shape_bytes : r->largest;
+	}
+	r->nr = *at - first;
+	return true;
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+int forwardstacks_are_hooks_rare(const struct model *m, const struct model_device *d, bool *are_rare)
+{
+	struct stack_source source = model_stack_source(m, d->process);
+	struct sorted_groups sorted;
+	struct stack stack = { 0 };
+	uint32_t nr[FRAME_HOOKED + 1] = { 0 };
+	struct run run;
+	int err = sort_groups(&sorted, d, OF_FORWARD);
+
+	for (uint32_t at = 0; !err && next_run(&run, &sorted, d, &at);) {
+		err = stack_expand(&stack, &source, d->process->books.groups.group[run.group[0]].python_stack, 0);
+		if (!err)
+			nr[frame_module_of(&stack)]++;
+	}
+	*are_rare = nr[FRAME_HOOKED] <= nr[FRAME_MODULE] + nr[FRAME_WITHIN_HOOKED];
+	stack_release(&stack);
+	free(sorted.group);
+	return err;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	while (text && *text)
+		hash = (hash ^ (unsigned char)*text++) * 0x100000001b3;
+	return hash;
+}
+
+/* Of a stack's frames from the call of the innermost module with hooks on; 0: there is none. */
+static uint64_t hash_hooked_call(const struct stack *stack)
+{
+	uint32_t i = frame_hooked_call(stack);
+	uint64_t hash = 0xcbf29ce484222325;
+
+	if (i == stack->nr_frames || frame_module_of(stack) == FRAME_NO_MODULE)
+		return 0;
+	for (; i < stack->nr_frames; i++) {
+		if (!stack->frame[i].python)
+			continue;
+		hash = hash_text(hash_text(hash, stack->frame[i].file), stack->frame[i].function);
+		hash = (hash ^ stack->frame[i].line) * 0x100000001b3;
+	}
+	return hash;
+}
+
+/*
+ * Groups are numbered as they appeared. So those of the first such call stand behind each other, whatever shapes come
+ * later, and the last of them is the result.
+ */
+int forwardstacks_is_result(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is)
+{
+	struct stack_source source = model_stack_source(m, d->process);
+	const struct groups *groups = &d->process->books.groups;
+	uint32_t expanded = python_stack, last = 0;
+	struct stack stack = { 0 };
+	uint64_t call = 0, of = 0;
+	int err = stack_expand(&stack, &source, python_stack, 0);
+
+	if (!err)
+		of = call = hash_hooked_call(&stack);
+	for (uint32_t i = 0; !err && call && i < groups->nr_groups; i++) {
+		const struct group *g = &groups->group[i];
+
+		if (!is_of_device(g, d) || !g->shape)
+			continue;
+		if (g->python_stack != expanded) {
+			err = stack_expand(&stack, &source, g->python_stack, 0);
+			of = err ? 0 : hash_hooked_call(&stack);
+			expanded = g->python_stack;
+		}
+		if (of == call)
+			last = g->python_stack;
+		else if (last)
+			break;
+	}
+	*is = !err && last == python_stack;
+	stack_release(&stack);
+	return err;
+}
+
+int forwardstacks_is_hooked(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is)
+{
+	struct stack_source source = model_stack_source(m, d->process);
+	struct stack stack = { 0 };
+	enum frame_module module = FRAME_NO_MODULE;
+	int err = stack_expand(&stack, &source, python_stack, 0);
+
+	*is = false;
+	if (!err)
+		module = frame_module_of(&stack);
+	stack_release(&stack);
+	if (err || module < FRAME_WITHIN_HOOKED)
+		return err;
+	err = forwardstacks_are_hooks_rare(m, d, is);
+	if (!err && *is && module == FRAME_WITHIN_HOOKED)
+		err = forwardstacks_is_result(m, d, python_stack, is);
+	return err;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------- */
+
+/* The one dimension in which b is larger than a, by *by; -1: there is none. */
+static int grown_dim(const struct tfmt_shape *a, const struct tfmt_shape *b, uint64_t *by)
+{
+	int dim = -1;
+
+	if (a->nr_dims != b->nr_dims || a->element_type != b->element_type)
+		return -1;
+	for (uint32_t i = 0; i < a->nr_dims; i++) {
+		if (a->dims[i] == b->dims[i])
+			continue;
+		if (dim >= 0 || b->dims[i] < a->dims[i])
+			return -1;
+		dim = (int)i;
+		*by = b->dims[i] - a->dims[i];
+	}
+	return dim;
+}
+
+/* Is a shape the newer one, but only so large in one dimension? */
+static bool is_piece(const struct tfmt_shape *s, const struct tfmt_shape *newer, uint32_t dim, uint64_t by)
+{
+	if (s->nr_dims != newer->nr_dims || s->element_type != newer->element_type)
+		return false;
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		if (s->dims[i] != (i == dim ? by : newer->dims[i]))
+			return false;
+	return true;
+}
+
+/* The shapes with which a stack's tensors became larger than any before. */
+struct growing {
+	struct tfmt_shape shape[GROWTHS + 1]; /* the latest of them */
+	uint32_t nr, nr_all;
+	uint32_t nr_rises; /* different ones, of the latest RISES */
+};
+
+/* How many of the values differ. */
+static uint32_t count_different(const uint64_t *value, uint32_t nr)
+{
+	uint32_t different = 0, k;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		for (k = 0; k < i && value[k] != value[i]; k++)
+			;
+		different += k == i;
+	}
+	return different;
+}
+
+/* The run's groups that are larger than all before them go to the front of `larger`, of run->nr; how many those are. */
+static uint32_t find_larger(const struct run *run, const struct group *group, uint32_t *larger)
+{
+	uint64_t largest = 0;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < run->nr; i++) {
+		if (group[run->group[i]].shape_bytes <= largest)
+			continue;
+		largest = group[run->group[i]].shape_bytes;
+		larger[nr++] = run->group[i];
+	}
+	return nr;
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int find_growing(struct growing *g, const struct run *run, const struct model_device *d)
+{
+	const struct group *group = d->process->books.groups.group;
+	uint32_t *larger = malloc(run->nr * sizeof(*larger)), nr_rises = 0;
+	uint64_t rise[RISES];
+
+	*g = (struct growing){ 0 };
+	if (!larger)
+		return TFMT_E_NOMEM;
+	g->nr_all = find_larger(run, group, larger);
+	for (uint32_t i = g->nr_all > RISES ? g->nr_all - RISES : 1; i < g->nr_all; i++)
+		rise[nr_rises++] = group[larger[i]].shape_bytes - group[larger[i - 1]].shape_bytes;
+	g->nr_rises = count_different(rise, nr_rises);
+	for (uint32_t i = g->nr_all > GROWTHS ? g->nr_all - GROWTHS - 1 : 0; i < g->nr_all; i++)
+		g->nr += tfmt_reader_shape(d->process->reader, group[larger[i]].shape, &g->shape[g->nr]) != 0;
+	free(larger);
+	return 0;
+}
+
+/* Has a stack made a tensor just as large as what has come on, or so many times? */
+static bool makes_piece(const struct run *run, const struct model_device *d, const struct tfmt_shape *older,
+			const struct tfmt_shape *newer, uint32_t times)
+{
+	uint64_t by = 0;
+	int dim = grown_dim(older, newer, &by);
+	struct tfmt_shape shape;
+
+	for (uint32_t i = 0; dim >= 0 && i < run->nr; i++)
+		if (tfmt_reader_shape(d->process->reader, d->process->books.groups.group[run->group[i]].shape, &shape) &&
+		    !(by % times) && is_piece(&shape, newer, (uint32_t)dim, by / times))
+			return true;
+	return false;
+}
+
+/* Has a stack hardly more shapes than there are rises? Others make tensors of all sizes, those of the rises among them. */
+static bool may_make_pieces(const struct run *run, const struct growing *g)
+{
+	return run->nr_shapes && run->nr_shapes <= g->nr_rises + g->nr_rises / 4 + 1;
+}
+
+/* Does another stack make what comes on? Then it is put together from the one before and that. */
+static bool is_put_together(const struct growing *g, const struct model_device *d, const struct sorted_groups *s,
+			    uint32_t python_stack)
+{
+	uint32_t at = 0, nr;
+	struct run run;
+
+	while (g->nr > 1 && next_run(&run, s, d, &at)) {
+		if (d->process->books.groups.group[run.group[0]].python_stack == python_stack ||
+		    !may_make_pieces(&run, g))
+			continue;
+		for (uint32_t times = 1; times <= (g->nr_rises > 1 ? PIECES_AT_ONCE : 1); times++) {
+			nr = 0;
+			for (uint32_t i = 1; i < g->nr; i++)
+				nr += makes_piece(&run, d, &g->shape[i - 1], &g->shape[i], times);
+			if (nr >= PIECES * (g->nr - 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is there a larger tensor than any before in each step, and not put together? Returns 0 or TFMT_E_NOMEM. */
+static int is_growing_batch(const struct run *run, const struct model_device *d, const struct sorted_groups *all,
+			    uint32_t nr_steps, bool *is)
+{
+	struct growing g;
+	int err = find_growing(&g, run, d);
+
+	*is = !err && g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
+	      !is_put_together(&g, d, all, d->process->books.groups.group[run->group[0]].python_stack);
+	return err;
+}
+
+int forwardstacks_follow_batch(const struct model_device *d, uint32_t nr_steps, bool *follow)
+{
+	struct sorted_groups outside = { 0 }, forward = { 0 }, all = { 0 };
+	double bytes = 0, varying = 0;
+	bool has_batch = false;
+	struct run run;
+	int err = sort_groups(&outside, d, OUTSIDE);
+
+	err = err ? err : sort_groups(&forward, d, OF_FORWARD);
+	err = err ? err : sort_groups(&all, d, OF_ALL);
+	for (uint32_t at = 0; !err && !has_batch && next_run(&run, &outside, d, &at);)
+		err = is_growing_batch(&run, d, &all, nr_steps, &has_batch);
+	for (uint32_t at = 0; !err && has_batch && next_run(&run, &forward, d, &at);) {
+		bytes += (double)run.largest;
+		varying += run.nr_shapes >= NEW_SHAPES * nr_steps ? (double)run.largest : 0;
+	}
+	*follow = bytes > 0 && varying >= VARYING * bytes;
+	free(outside.group);
+	free(forward.group);
+	free(all.group);
+	return err;
+}
+
+int forwardstacks_is_put_together(const struct model_device *d, uint32_t group, bool *is)
+{
+	uint32_t python_stack = d->process->books.groups.group[group].python_stack;
+	struct sorted_groups all = { 0 };
+	struct growing g;
+	struct run run;
+	int err = sort_groups(&all, d, OF_ALL);
+
+	*is = false;
+	for (uint32_t at = 0; !err && next_run(&run, &all, d, &at);) {
+		if (d->process->books.groups.group[run.group[0]].python_stack != python_stack)
+			continue;
+		err = find_growing(&g, &run, d);
+		*is |= !err && is_put_together(&g, d, &all, python_stack);
+	}
+	free(all.group);
+	return err;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What forward's stacks have in common: do they run in modules with hooks, and has each step's batch another shape?
+ *
+ * A hook of some modules is a sign; hooks of all of them, as some libraries set them, are none. And where the batch is
+ * larger in each step, nearly all that forward makes is, too: what of it is still there in the next step has grown, but
+ * nothing stays. A cache that gets longer touches a part of forward only. What is *put together*, of the one before and a
+ * tensor just as large as what has come on, is kept on purpose, however large the batch. Python stacks alone are looked at.
+ */
+#ifndef VT_FORWARDSTACKS_H
+#define VT_FORWARDSTACKS_H
+
+#include "analyzer/ledger/model.h"
+
+/* Do most of forward's stacks lie in modules that have no hook of their own? Returns 0 or TFMT_E_NOMEM. */
+int forwardstacks_are_hooks_rare(const struct model *m, const struct model_device *d, bool *are_rare);
+
+/* Is a stack's tensor the last that a module with hooks makes: its result, as far as can be told? 0 or TFMT_E_NOMEM. */
+int forwardstacks_is_result(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is);
+
+/* Is it a result of a module with hooks, as most have none? A hook may keep it then. Returns 0 or TFMT_E_NOMEM. */
+int forwardstacks_is_hooked(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is);
+
+/* Does what a step needs follow a batch that is larger in each of nr_steps? Returns 0 or TFMT_E_NOMEM. */
+int forwardstacks_follow_batch(const struct model_device *d, uint32_t nr_steps, bool *follow);
+
+/* Is what the group's stack makes put together? Returns 0 or TFMT_E_NOMEM. */
+int forwardstacks_is_put_together(const struct model_device *d, uint32_t group, bool *is);
+
+#endif

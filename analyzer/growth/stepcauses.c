@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes of growth: stacks of one place taken together, and what the blocks are that outlive their step. */
+#include "analyzer/growth/stepcauses.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/growth/forwardstacks.h"
+#include "analyzer/growth/stepplaces.h"
+
+/* A kept graph has so many blocks a step at least, in most steps; they are this share of what forward allocated between them. */
+#define GRAPH_BLOCKS_MIN 3
+#define GRAPH_DENSITY_MIN 0.33
+/* Of the growth of tensors, at least so much must be older than a step. */
+#define ACCUMULATED 0.4
+/* Blocks are of the same steps as others when this share of them is; readings have as many of them. */
+#define SAME_STEPS 0.8
+/* Each with each: the latest so many. */
+#define SHAPES_COMPARED 1000
+
+/* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
+static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
+{
+	return steps_begun(&c->books->lives->steps.cycles, ordinal);
+}
+
+/* ---- one graph ------------------------------------------------------------------------------- */
+
+/* Cycles in whose forward a block was born that stays, and what it left there. */
+struct graph_cycle {
+	uint32_t nr_blocks;
+	uint32_t first, last; /* forward's allocations before the first and before the last of them */
+	bool is_behind;       /* some by lines behind the optimizer's call */
+};
+
+static bool is_behind_update(const struct life *life, const struct steps *s)
+{
+	return updatesites_order(&s->sites, s->reader, life->birth.stack) > 0;
+}
+
+/* What is made without a node behind the optimizer's call is a batch only of a forward that is run there, too. */
+static bool may_be_in_graph(const struct life *life, const struct steps *s, const struct graph_cycle *cycle)
+{
+	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER && cycle->nr_blocks &&
+	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_behind || !is_behind_update(life, s));
+}
+
+/* How many of a place's blocks are from cycles in which forward has left something. */
+static size_t nr_in_cycles(const struct stepplace *p, const struct stepcauses *c, const struct graph_cycle *cycle)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		nr += may_be_in_graph(&p->kept[i], &c->books->lives->steps,
+				      &cycle[cycle_of(c, p->kept[i].birth.ordinal)]);
+	return nr;
+}
+
+static void add_to_cycle(struct graph_cycle *cycle, const struct life *life)
+{
+	if (!cycle->nr_blocks++)
+		cycle->first = life->birth.nr_forwards;
+	cycle->first = life->birth.nr_forwards < cycle->first ? life->birth.nr_forwards : cycle->first;
+	cycle->last = life->birth.nr_forwards > cycle->last ? life->birth.nr_forwards : cycle->last;
+}
+
+/* Do so many blocks of one forward stay, close to each other, as only its graph keeps? */
+static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
+{
+	double blocks = 0, allocations = 0;
+	uint32_t nr = 0, nr_whole = 0;
+
+	for (uint32_t i = 0; i < nr_cycles; i++) {
+		nr += cycle[i].nr_blocks != 0;
+		nr_whole += cycle[i].nr_blocks >= GRAPH_BLOCKS_MIN;
+		blocks += cycle[i].nr_blocks;
+		allocations += cycle[i].nr_blocks ? cycle[i].last - cycle[i].first + 1 : 0;
+	}
+	/* The first and the last reading may have part of a graph only. */
+	return nr && nr_whole >= SAME_STEPS * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
+}
+
+/* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
+static int find_graph(struct stepplaces *f, const struct stepcauses *c)
+{
+	uint32_t nr_cycles = c->books->lives->steps.cycles.nr_bounds + 1;
+	struct graph_cycle *of_forward = calloc(nr_cycles, sizeof(*of_forward));
+	struct graph_cycle *all = calloc(nr_cycles, sizeof(*all));
+	int nr = 0, nr_hooked = 0;
+
+	if (!of_forward || !all) {
+		free(of_forward);
+		free(all);
+		return TFMT_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < f->nr; i++)
+		for (size_t k = 0; k < f->place[i].nr_kept; k++) {
+			const struct life *life = &f->place[i].kept[k];
+			struct graph_cycle *cycle = &of_forward[cycle_of(c, life->birth.ordinal)];
+
+			if (!(life->flags & TFMT_FLAG_FORWARD))
+				continue;
+			add_to_cycle(cycle, life);
+			cycle->is_behind |= is_behind_update(life, &c->books->lives->steps);
+		}
+	for (uint32_t i = 0; i < f->nr; i++) {
+		struct stepplace *p = &f->place[i];
+
+		p->in_graph = p->nr_kept && p->kind == FRAME_PLAIN &&
+			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS * (double)p->nr_kept;
+		nr += p->in_graph;
+		nr_hooked += p->in_graph && (p->is_hooked || p->module == FRAME_HOOKED);
+		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++)
+			add_to_cycle(&all[cycle_of(c, p->kept[k].birth.ordinal)], &p->kept[k]);
+	}
+	if (nr_hooked == nr || !is_graph(all, nr_cycles)) /* a graph has also what is made elsewhere */
+		nr = 0;
+	for (uint32_t i = 0; i < f->nr && !nr; i++)
+		f->place[i].in_graph = false;
+	free(of_forward);
+	free(all);
+	return nr;
+}
+
+/* The first block of a place that has a node and was born in a cycle behind `cycle` (-1: in any). NULL: none. */
+static const struct life *first_node(const struct stepplace *p, const struct stepcauses *c, int64_t cycle)
+{
+	for (size_t i = 0; p->in_graph && i < p->nr_kept; i++)
+		if ((p->kept[i].flags & TFMT_FLAG_FORWARD) && cycle_of(c, p->kept[i].birth.ordinal) > cycle)
+			return &p->kept[i];
+	return NULL;
+}
+
+/*
+ * The place that made the graph's last result: what the program holds on to, as far as that is seen. Of the first graph:
+ * the last may not be whole, and what is made behind a backward pass lies in the cycle of the next.
+ */
+static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *c)
+{
+	const struct life *first = NULL, *next;
+	uint64_t end = TFMT_NO_ORDINAL, latest = 0;
+	uint32_t begins = 0, root = 0;
+
+	for (uint32_t i = 0; i < f->nr; i++) {
+		const struct life *node = first_node(&f->place[i], c, -1);
+
+		if (node && (!first || node->birth.ordinal < first->birth.ordinal)) {
+			first = node;
+			begins = i;
+		}
+	}
+	if (!first)
+		return 0;
+	next = first_node(&f->place[begins], c, cycle_of(c, first->birth.ordinal));
+	if (next)
+		end = next->birth.ordinal;
+	for (uint32_t i = 0; i < f->nr; i++) {
+		const struct stepplace *p = &f->place[i];
+
+		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++) {
+			uint64_t born = p->kept[k].birth.ordinal;
+
+			if ((p->kept[k].flags & TFMT_FLAG_FORWARD) && born < end && born >= latest) {
+				latest = born;
+				root = i;
+			}
+		}
+	}
+	return root;
+}
+
+/* ---- causes ---------------------------------------------------------------------------------- */
+
+/* Does nearly each block have a shape that no other has? */
+static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses *c)
+{
+	size_t nr = 0, first = p->nr_kept > SHAPES_COMPARED ? p->nr_kept - SHAPES_COMPARED : 0;
+
+	for (size_t i = first; i < p->nr_kept; i++) {
+		uint32_t shape = c->books->groups.group[p->kept[i].group].shape;
+		bool is_new = shape != 0;
+
+		for (size_t k = first; k < i && is_new; k++)
+			is_new = c->books->groups.group[p->kept[k].group].shape != shape;
+		nr += is_new;
+	}
+	return nr >= 4 && (double)nr >= 0.95 * (double)(p->nr_kept - first);
+}
+
+/*
+ * As many blocks as before, and in each step larger ones. Batches of varying size are smaller now and then. A part of time
+ * may end where a block's successor is there already: such readings are passed over, if they are few; and it may be too
+ * short for a step.
+ */
+static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
+{
+	size_t nr = c->nr_readings, first = g->nr_warm_up, last, nr_equal = 1;
+
+	if (c->is_by_time)
+		while (nr > 1 && p->blocks[nr - 1] > p->blocks[nr - 2])
+			nr--;
+	while (first < nr && p->blocks[first] != p->blocks[nr - 1]) /* before it was made, layer by layer */
+		first++;
+	if (first >= nr)
+		return false;
+	last = first;
+	for (size_t i = first + 1; i < nr; i++) {
+		if (c->is_by_time && p->blocks[i] > p->blocks[last])
+			continue;
+		if (p->blocks[i] != p->blocks[last] || p->asked[i] < p->asked[last] ||
+		    (p->asked[i] == p->asked[last] && !c->is_by_time))
+			return false;
+		last = i;
+		nr_equal++;
+	}
+	return p->blocks[last] > 0 && nr_equal >= 4 && (double)nr_equal >= SAME_STEPS * (double)(nr - first);
+}
+
+/* Do blocks that outlived a whole step account for the growth? Else it is chance in what each step allocates anew. */
+static bool accumulates(const struct stepplace *p, const struct stepcauses *c)
+{
+	uint64_t before = c->series->sample[c->nr_readings - 2].taken;
+	double bytes = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		if (p->kept[i].birth.ordinal < before)
+			bytes += (double)p->kept[i].size;
+	return bytes >= ACCUMULATED * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
+}
+
+static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
+{
+	if (!p->tensor)
+		return c->device == GROUP_HOST ? STEPGROWTH_HOST : STEPGROWTH_DRIVER;
+	if (is_sequence(p, c, g))
+		return STEPGROWTH_SEQUENCE;
+	if (p->kind != FRAME_PLAIN)
+		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
+	if (p->is_hooked)
+		return STEPGROWTH_HOOK;
+	if (p->nr_kept && 2 * p->nr_forward >= p->nr_kept)
+		return STEPGROWTH_GRAPH_TENSORS;
+	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
+}
+
+/* Keys and values: several tensors of 4 dimensions. */
+static bool is_kv_cache(const struct stepplace *p, const struct stepcauses *c)
+{
+	struct tfmt_shape shape;
+
+	return p->blocks[c->nr_readings - 1] >= 2 &&
+	       tfmt_reader_shape(c->process->reader, c->books->groups.group[p->group].shape, &shape) &&
+	       shape.nr_dims == 4;
+}
+
+static enum verdict verdict_of(enum stepgrowth_class class, const struct stepplace *p, const struct stepcauses *c)
+{
+	switch (class) {
+	case STEPGROWTH_GRAPH:
+		return VERDICT_GRAPH_RETENTION;
+	case STEPGROWTH_SEQUENCE:
+		return is_kv_cache(p, c) ? VERDICT_KV_CACHE : VERDICT_LEAK;
+	case STEPGROWTH_DRIVER:
+		return VERDICT_NON_TORCH;
+	default:
+		return VERDICT_LEAK;
+	}
+}
+
+/* The first step that left something behind. */
+static uint32_t first_step(const struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	size_t i = g->nr_warm_up;
+
+	/* A first reading of about one step's growth is the first step's; so is a break that grows like that. */
+	if (i && fabs(r[i].bytes - r[i - 1].bytes) <= 1.5 * g->slope * (r[i].step - r[i - 1].step))
+		i--;
+	if (!i && r[0].step > 0 && r[0].bytes > 0 && r[0].bytes <= 1.5 * g->slope * r[0].step)
+		return 1;
+	while (i + 1 < nr && r[i + 1].bytes <= r[i].bytes)
+		i++;
+	return (uint32_t)r[i].step + 1;
+}
+
+/*
+ * The step that made the first of the blocks that stay, if it is one of the two before `step`: a reading holds what its
+ * step is at, too, and may seem to be where it began.
+ */
+static uint32_t first_step_kept(const struct stepplace *p, const struct stepcauses *c, uint32_t step)
+{
+	uint64_t first = TFMT_NO_ORDINAL;
+	uint32_t born;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		first = p->kept[i].birth.ordinal < first ? p->kept[i].birth.ordinal : first;
+	born = first == TFMT_NO_ORDINAL ? step : steps_of(&c->books->lives->steps, first) + 1;
+	return born < step && step - born <= 2 ? born : step;
+}
+
+/* The second behind which it grows. */
+static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	size_t i = g->nr_warm_up;
+
+	while (i + 1 < nr && r[i + 1].bytes <= r[i].bytes)
+		i++;
+	return r[i].step;
+}
+
+/* Of the blocks that stay, those that one line has freed later, if they are most (the vote of Boyer and Moore). */
+static void find_freed(struct stepgrowth_cause *cause, const struct stepplace *p)
+{
+	uint32_t stack = 0, nr = 0;
+
+	for (size_t i = 0, votes = 0; i < p->nr_kept; i++) {
+		const struct lives_when *death = &p->kept[i].death;
+		uint32_t of = death->ordinal == TFMT_NO_ORDINAL ? 0 : death->stack;
+
+		if (!votes)
+			stack = of;
+		votes += of == stack ? 1 : -1ul;
+	}
+	for (size_t i = 0; i < p->nr_kept; i++)
+		nr += p->kept[i].death.ordinal != TFMT_NO_ORDINAL && p->kept[i].death.stack == stack;
+	if (stack < TFMT_STACK_FIRST || nr < 2 || 2 * nr < p->nr_kept)
+		return;
+	cause->nr_freed = nr;
+	cause->freed_stack = stack;
+}
+
+/*
+ * Of the blocks' bytes, or, where these do not show it or few blocks get larger, which leaves much to rounding, of what
+ * was asked for. The readings are left in r.
+ */
+static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
+		     const struct stepcauses *c, const struct stepplace *p)
+{
+	for (size_t i = 0; i < c->nr_readings; i++)
+		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
+	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	if (cause->growth.shape >= GROWTH_STEADY && !(p->tensor && is_sequence(p, c, &cause->growth)))
+		return 0;
+	for (size_t i = 0; i < c->nr_readings; i++)
+		r[i].bytes = p->asked[i];
+	return growth_find(&cause->growth, r, c->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
+}
+
+static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct stepplace *p, bool is_graph_cause,
+		    uint32_t nr_places)
+{
+	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
+	const struct group *group = &c->books->groups.group[p->group];
+	struct growth_reading r[STEPSAMPLES_MAX];
+
+	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
+	if (growth_of(cause, r, g, c, p))
+		return TFMT_E_NOMEM;
+	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c))
+		return 0;
+	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
+	cause->verdict = verdict_of(cause->class, p, c);
+	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
+	cause->last_bytes = r[c->nr_readings - 1].bytes;
+	cause->grown_bytes = cause->last_bytes - r[cause->growth.nr_warm_up].bytes;
+	if (c->is_by_time)
+		cause->first_s = first_second(&cause->growth, r, c->nr_readings);
+	else
+		cause->first_step = first_step_kept(p, c, first_step(&cause->growth, r, c->nr_readings));
+	cause->nr_kept = (uint32_t)p->nr_kept;
+	cause->in_module = p->tensor && p->module != FRAME_NO_MODULE;
+	cause->has_hook = p->kind == FRAME_PLAIN && p->is_hooked;
+	cause->makes_nodes = p->nr_kept && 2 * p->nr_forward >= p->nr_kept;
+	if (cause->class != STEPGROWTH_SEQUENCE)
+		find_freed(cause, p);
+	g->nr_causes++;
+	return 0;
+}
+
+/* All places of the graph as one cause, in the name of its root. */
+static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct stepplaces *f)
+{
+	uint32_t root = graph_root(f, c), nr = 0;
+	struct stepplace *all = calloc(1, sizeof(*all));
+	int err = all ? 0 : TFMT_E_NOMEM;
+
+	if (all)
+		*all = (struct stepplace){ .tensor = true, .group = f->place[root].group };
+	for (uint32_t i = 0; i < f->nr && !err; i++) {
+		if (!f->place[i].in_graph)
+			continue;
+		nr++;
+		for (size_t k = 0; k < c->nr_readings; k++) {
+			all->bytes[k] += f->place[i].bytes[k];
+			all->asked[k] += f->place[i].asked[k];
+		}
+		for (size_t k = 0; k < f->place[i].nr_kept && !err; k++)
+			err = stepplaces_keep(all, &f->place[i].kept[k]);
+	}
+	err = err ? err : cause_of(g, c, all, true, nr);
+	if (all)
+		free(all->kept);
+	free(all);
+	return err;
+}
+
+/* How many blocks live at the end of what a place has held? */
+static uint64_t nr_live(const struct stepcauses *c, const struct stepplaces *f, uint32_t group)
+{
+	const struct groups *groups = &c->books->groups;
+	uint32_t place = f->of_stack[c->of_group[group]];
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < groups->nr_groups; i++)
+		if (c->of_group[i] != UINT32_MAX && f->of_stack[c->of_group[i]] == place)
+			blocks += groups->group[i].live.blocks;
+	return blocks;
+}
+
+/* What gets longer is no growth where the batch does, or where it was let go in the end. */
+static int find_ends(struct stepgrowth *g, const struct stepcauses *c, const struct stepplaces *f)
+{
+	bool is_any = false, follow = false, is_kept_on = false;
+	int err = 0;
+
+	for (size_t i = 0; i < g->nr_causes; i++)
+		is_any |= g->cause[i].class == STEPGROWTH_SEQUENCE;
+	if (is_any && !c->is_by_time)
+		err = forwardstacks_follow_batch(c->of, g->nr_steps, &follow);
+	for (size_t i = 0; i < g->nr_causes && !err; i++) {
+		struct stepgrowth_cause *cause = &g->cause[i];
+
+		if (cause->class != STEPGROWTH_SEQUENCE)
+			continue;
+		if (follow)
+			err = forwardstacks_is_put_together(c->of, cause->group, &is_kept_on);
+		cause->follows_batch = follow && !is_kept_on;
+		cause->nr_live = nr_live(c, f, cause->group);
+		/* A failure lets go of it, too. */
+		cause->is_let_go = c->is_by_time && !cause->nr_live && !c->books->device[c->device].tensor_ooms;
+	}
+	return err;
+}
+
+int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
+{
+	struct stepplaces f = { 0 };
+	int err = 0, nr_in_graph = 0;
+
+	if (!c->nr_growing)
+		return 0;
+	err = stepplaces_find(&f, c);
+	if (!err && !c->is_by_time)
+		nr_in_graph = find_graph(&f, c);
+	g->cause = calloc(f.nr ? f.nr : 1, sizeof(*g->cause));
+	if (!err && (nr_in_graph < 0 || !g->cause))
+		err = TFMT_E_NOMEM;
+	if (!err && nr_in_graph)
+		err = graph_cause(g, c, &f);
+	for (uint32_t i = 0; i < f.nr && !err; i++)
+		if (!f.place[i].in_graph)
+			err = cause_of(g, c, &f.place[i], false, 1);
+	err = err ? err : find_ends(g, c, &f);
+	stepplaces_release(&f);
+	return err;
+}
+
+void stepcauses_release(struct stepcauses *c)
+{
+	free(c->of_group);
+	free(c->first_group);
+	free(c->bytes);
+	free(c->blocks);
+	free(c->asked);
+	free(c->growing);
+}

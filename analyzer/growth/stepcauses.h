@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Of the stacks that grow from step to step, the causes: places in the source, what their blocks are, and which of
+ * them one autograd graph holds. The second half of stepgrowth.h, which fills in what it needs.
+ */
+#ifndef VT_STEPCAUSES_H
+#define VT_STEPCAUSES_H
+
+#include "analyzer/growth/stepgrowth.h"
+
+/* Stacks are numbered here, by what groups of the device have in common but for the shape. */
+struct stepcauses {
+	const struct model *model;
+	const struct model_device *of;
+	struct model_process *process;
+	struct books *books;
+	uint32_t device;
+	bool is_by_time;
+	const struct stepsample_series *series;
+	size_t nr_readings;
+	uint32_t *of_group;    /* the number of each group's stack; UINT32_MAX: not counted */
+	uint32_t *first_group; /* of each stack */
+	uint32_t nr_stacks;
+	double *bytes, *blocks; /* [stack * nr_readings + reading] */
+	double *asked;          /* ... bytes before the allocator's rounding */
+	uint32_t *growing;      /* stacks */
+	uint32_t nr_growing;
+};
+
+/* Fill g->cause. Returns 0 or TFMT_E_NOMEM. */
+int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c);
+void stepcauses_release(struct stepcauses *c);
+
+#endif

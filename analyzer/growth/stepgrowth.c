@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/* Growth from step to step: series by stack, which of them grow, and what they are together. */
+#include "analyzer/growth/stepgrowth.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/growth/stepcauses.h"
+
+const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
+	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",
+};
+
+/* Growth is believed from so many rises on: fewer are a few steps that differ. */
+#define RISES_MIN 3
+/* ... and as long as it goes on at this share of its pace at the end. */
+#define PACE_MIN 0.25
+/* When so much of what grows shrinks elsewhere, memory moves. */
+#define MOVES 0.5
+
+/* By time: so many events for each block that stays tell a program at work from one that is being loaded. */
+#define EVENTS_OF_WORK 4
+#define NOISE 0.001
+#define MONTH_S (30 * 86400.0)
+
+struct model_device stepgrowth_host(struct model_process *p)
+{
+	return (struct model_device){ .process = p, .ordinal = GROUP_HOST, .books = &p->books.device[GROUP_HOST] };
+}
+
+bool stepgrowth_is_host(const struct model_device *d)
+{
+	return d->ordinal == GROUP_HOST;
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+static bool is_counted(struct books *books, const struct group *g, uint32_t device)
+{
+	if (device == GROUP_HOST)
+		return !g->unrecorded && !g->before &&
+		       (group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED));
+	if (g->device != device || g->unrecorded)
+		return false;
+	if (g->tensor)
+		return true;
+	if (!group_is_device_memory(g))
+		return false;
+	return g->modelled || !owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack)
+				       .torch_allocator;
+}
+
+struct keyed {
+	const struct group *group;
+	uint32_t index;
+};
+
+/* Groups of one stack, whatever their shape; what has none, as a library's workspace, is something else. */
+static int compare_stacks(const void *va, const void *vb)
+{
+	const struct group *a = ((const struct keyed *)va)->group, *b = ((const struct keyed *)vb)->group;
+
+	if (a->tensor != b->tensor)
+		return a->tensor - b->tensor;
+	if (!a->shape != !b->shape)
+		return a->shape ? 1 : -1;
+	if (a->python_stack != b->python_stack)
+		return a->python_stack < b->python_stack ? -1 : 1;
+	if (a->native_stack != b->native_stack)
+		return a->native_stack < b->native_stack ? -1 : 1;
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return (a->function > b->function) - (a->function < b->function);
+}
+
+/* The number of each counted group's stack in of_group (UINT32_MAX: not counted), a group of each stack in *first. */
+static int number_stacks(struct stepcauses *c, uint32_t device)
+{
+	const struct groups *groups = &c->books->groups;
+	struct keyed *keyed = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*keyed));
+	uint32_t nr = 0;
+
+	c->of_group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*c->of_group));
+	c->first_group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*c->first_group));
+	if (!keyed || !c->of_group || !c->first_group) {
+		free(keyed);
+		return TFMT_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		c->of_group[i] = UINT32_MAX;
+		if (is_counted(c->books, &groups->group[i], device))
+			keyed[nr++] = (struct keyed){ &groups->group[i], i };
+	}
+	if (nr)
+		qsort(keyed, nr, sizeof(*keyed), compare_stacks);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!i || compare_stacks(&keyed[i - 1], &keyed[i]))
+			c->first_group[c->nr_stacks++] = keyed[i].index;
+		c->of_group[keyed[i].index] = c->nr_stacks - 1;
+	}
+	free(keyed);
+	return 0;
+}
+
+/* Since the first sample. */
+static double seconds_of(const struct stepcauses *c, const struct stepsample *s)
+{
+	return (double)(s->time_ns - c->series->sample[0].time_ns) / 1e9;
+}
+
+/* What each stack held at each reading, and the readings' totals. */
+static int fill_series(struct stepgrowth *g, struct stepcauses *c)
+{
+	size_t cells = (size_t)c->nr_stacks * g->nr_readings;
+
+	c->nr_readings = g->nr_readings;
+	c->bytes = calloc(cells ? cells : 1, sizeof(*c->bytes));
+	c->blocks = calloc(cells ? cells : 1, sizeof(*c->blocks));
+	c->asked = calloc(cells ? cells : 1, sizeof(*c->asked));
+	if (!c->bytes || !c->blocks || !c->asked)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < g->nr_readings; i++) {
+		const struct stepsample *s = &c->series->sample[i];
+
+		g->reading[i] = (struct growth_reading){ g->is_by_time ? seconds_of(c, s) : s->nr_steps, 0 };
+		for (uint32_t k = 0; k < s->nr_parts; k++) {
+			uint32_t stack = c->of_group[s->part[k].group];
+
+			if (stack == UINT32_MAX)
+				continue;
+			c->bytes[stack * g->nr_readings + i] += (double)s->part[k].bytes;
+			c->blocks[stack * g->nr_readings + i] += s->part[k].blocks;
+			c->asked[stack * g->nr_readings + i] +=
+				s->part[k].blocks * (double)c->books->groups.group[s->part[k].group].shape_bytes;
+			g->reading[i].bytes += (double)s->part[k].bytes;
+		}
+	}
+	return 0;
+}
+
+/* The last boundary is no step's when no backward came behind it: an evaluation behind the loop, mostly. */
+static size_t nr_readings(const struct stepsample_series *series, const struct lives *lives)
+{
+	bool is_named = steps_bounds(&lives->steps) == &lives->steps.named;
+	size_t nr = series->nr_samples;
+
+	return nr && steps_count(&lives->steps) && !is_named && !lives->steps.has_backward ? nr - 1 : nr;
+}
+
+/* ---- what grows ------------------------------------------------------------------------------ */
+
+/* Does it go on to the end, step after step, to more than ever before? Else it may be let go again, as it was. */
+static bool goes_on(const struct growth *g, const struct growth_reading *r, size_t nr)
+{
+	const struct growth_reading *used = r + g->nr_warm_up, *last = &r[nr - 1], *third;
+	size_t rises = 0;
+
+	if (g->shape < GROWTH_STEADY || g->nr_used < 4)
+		return false;
+	for (size_t i = 0; i < g->nr_warm_up; i++)
+		if (r[i].bytes >= last->bytes)
+			return false;
+	for (size_t i = 1; i < g->nr_used; i++)
+		rises += used[i].bytes > used[i - 1].bytes;
+	third = used + (g->nr_used - 1) * 2 / 3;
+	return rises >= RISES_MIN && last->step > third->step &&
+	       (last->bytes - third->bytes) / (last->step - third->step) >= PACE_MIN * g->slope;
+}
+
+/* By time nearly every stack has changed a little between any two readings: those that matter are another share of all. */
+static bool is_noise(const struct stepgrowth *g, const double *bytes)
+{
+	size_t third = g->nr_readings / 3;
+	double change = 0, most = 0;
+
+	for (size_t i = 0; i < third; i++)
+		change += (bytes[g->nr_readings - 1 - i] - bytes[i]) / (double)third;
+	for (size_t i = 0; i < g->nr_readings; i++)
+		most = fmax(most, g->reading[i].bytes);
+	return fabs(change) < NOISE * most;
+}
+
+/*
+ * Large blocks are up to 1 MiB larger than what was asked for, as it comes: what was asked for may go on where their
+ * bytes scatter or seem to halt.
+ */
+static int growth_of_asked(struct growth *out, const struct stepgrowth *g, const double *bytes, const double *asked,
+			   bool *grows)
+{
+	struct growth_reading r[STEPSAMPLES_MAX];
+	size_t last = g->nr_readings - 1;
+	struct growth growth;
+
+	if (!(asked[last] > asked[0]) || bytes[last] - bytes[0] < (asked[last] - asked[0]) / 2)
+		return 0;
+	for (size_t i = 0; i < g->nr_readings; i++)
+		r[i] = (struct growth_reading){ g->reading[i].step, asked[i] };
+	if (growth_find(&growth, r, g->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	*grows = goes_on(&growth, r, g->nr_readings);
+	if (*grows)
+		*out = growth;
+	return 0;
+}
+
+/* The growth of one stack; of those that stay the same nothing is computed. */
+static int stack_growth(struct growth *out, const struct stepgrowth *g, const struct stepcauses *c, uint32_t stack,
+			bool *grows)
+{
+	const double *bytes = &c->bytes[stack * g->nr_readings];
+	struct growth_reading r[STEPSAMPLES_MAX];
+	bool changes = false;
+
+	*grows = false;
+	*out = (struct growth){ 0 };
+	for (size_t i = 0; i < g->nr_readings; i++) {
+		r[i] = (struct growth_reading){ g->reading[i].step, bytes[i] };
+		changes |= bytes[i] != bytes[0];
+	}
+	if (!changes || (g->is_by_time && is_noise(g, bytes)))
+		return 0;
+	if (growth_find(out, r, g->nr_readings, NAN))
+		return TFMT_E_NOMEM;
+	*grows = goes_on(out, r, g->nr_readings);
+	return *grows ? 0 : growth_of_asked(out, g, bytes, &c->asked[stack * g->nr_readings], grows);
+}
+
+/* Which stacks grow; none if as much shrinks: then memory has only changed hands. */
+static int find_growing(struct stepgrowth *g, struct stepcauses *c)
+{
+	double up = 0, down = 0;
+	int err = 0;
+
+	c->growing = malloc((c->nr_stacks ? c->nr_stacks : 1) * sizeof(*c->growing));
+	if (!c->growing)
+		return TFMT_E_NOMEM;
+	for (uint32_t i = 0; i < c->nr_stacks && !err; i++) {
+		struct growth growth;
+		bool grows;
+
+		err = stack_growth(&growth, g, c, i, &grows);
+		if (grows) {
+			c->growing[c->nr_growing++] = i;
+			up += growth.slope;
+		} else if (growth.slope_high < 0) {
+			down -= growth.slope;
+		}
+	}
+	if (down > MOVES * up)
+		c->nr_growing = 0;
+	return err;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* How much more than at its step's beginning tensors took at their peak; `slope` since the last reading before. */
+static double step_overhead(const struct model_device *d, const struct stepcauses *c, double slope)
+{
+	const struct lives *lives = d->process->books.lives;
+	enum phase phase = lives_peak_phase(lives, d->ordinal);
+	const struct lives_at *peak;
+	double level = 0;
+	size_t i = c->nr_readings;
+
+	if (phase == NR_PHASES || !c->nr_readings)
+		return 0;
+	peak = &lives->device[d->ordinal]->moment[LIVES_PEAK_OF_PHASE + phase];
+	while (i > 1 && c->series->sample[i - 1].ordinal > peak->ordinal)
+		i--;
+	for (uint32_t k = 0; k < c->nr_stacks; k++)
+		if (c->books->groups.group[c->first_group[k]].tensor)
+			level += c->bytes[k * c->nr_readings + i - 1];
+	if (slope > 0 && !c->is_by_time)
+		level += slope * ((double)steps_of(&lives->steps, peak->ordinal) - c->series->sample[i - 1].nr_steps);
+	return fmax(0, (double)peak->bytes - level);
+}
+
+/* What readings do not show: contexts, code, other processes. */
+static double held_by_others(const struct model_device *d)
+{
+	struct residual_parts p;
+
+	residual_at_peak(&d->books->residual, &p);
+	return (double)p.context + (double)p.code + (double)p.local_memory + (double)p.other_processes +
+	       (p.unknown > 0 ? (double)p.unknown : 0);
+}
+
+static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const struct model_device *d,
+		       const struct stepgrowth_limits *limits)
+{
+	double capacity = (double)(limits->capacity_bytes ? limits->capacity_bytes : d->capacity_bytes);
+
+	g->overhead_bytes = step_overhead(d, c, g->total.slope) + held_by_others(d);
+	g->limit_bytes = capacity > 0 ? capacity - g->overhead_bytes : NAN;
+}
+
+/*
+ * What gets longer is made anew beside what it was, and the next one takes ever more: a step's overhead grows with the
+ * largest of them.
+ */
+static int leave_room_for_copies(struct stepgrowth *g)
+{
+	double room = g->nr_readings ? g->limit_bytes - g->reading[g->nr_readings - 1].bytes : 0, copy = 0;
+
+	for (size_t i = 0; i < g->nr_causes; i++) {
+		const struct stepgrowth_cause *c = &g->cause[i];
+
+		if (c->class == STEPGROWTH_SEQUENCE && c->nr_live && !stepgrowth_is_apart(c))
+			copy = fmax(copy, c->growth.slope / (double)c->nr_live);
+	}
+	if (!(room > 0 && copy > 0 && g->total.slope > 0))
+		return 0;
+	room *= copy / (g->total.slope + copy);
+	g->overhead_bytes += room;
+	g->limit_bytes -= room;
+	return growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
+}
+
+static int compare_doubles(const void *va, const void *vb)
+{
+	double a = *(const double *)va, b = *(const double *)vb;
+
+	return (a > b) - (a < b);
+}
+
+/* The median time of a step. */
+static double step_time(const struct stepcauses *c)
+{
+	const struct stepsample *s = c->series->sample;
+	double ns[STEPSAMPLES_MAX];
+	size_t nr = 0;
+
+	for (size_t i = 1; i < c->nr_readings; i++)
+		if (s[i].nr_steps > s[i - 1].nr_steps && s[i].time_ns >= s[i - 1].time_ns)
+			ns[nr++] = (double)(s[i].time_ns - s[i - 1].time_ns) / (s[i].nr_steps - s[i - 1].nr_steps);
+	if (!nr)
+		return NAN;
+	qsort(ns, nr, sizeof(*ns), compare_doubles);
+	return ns[nr / 2];
+}
+
+static bool is_warned(const struct stepgrowth *g, const struct stepgrowth_limits *l)
+{
+	double growth = g->total.slope * l->warn_steps;
+
+	if (g->total.shape < GROWTH_STEADY || !(l->warn_steps > 0) || g->is_by_time)
+		return false;
+	return growth > (l->warn_bytes > 0 ? l->warn_bytes : l->warn_share * g->level_bytes);
+}
+
+/* By time: is there so little else that happens that the program may only be filling its memory? */
+static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
+{
+	const struct stepsample *first = &c->series->sample[g->total.nr_warm_up];
+	const struct stepsample *last = &c->series->sample[g->nr_readings - 1];
+	double blocks = 0;
+
+	for (uint32_t i = 0; i < c->nr_stacks; i++)
+		blocks += c->blocks[i * g->nr_readings + g->nr_readings - 1] -
+			  c->blocks[i * g->nr_readings + g->total.nr_warm_up];
+	return (double)(last->taken - first->taken) < EVENTS_OF_WORK * blocks;
+}
+
+static uint64_t peak_bytes(const struct model_device *d)
+{
+	const struct books *books = &d->process->books;
+
+	if (stepgrowth_is_host(d))
+		return books->pinned_peak_bytes + books->managed_peak_bytes;
+	return d->has_tensors ? d->books->allocated_peak_bytes : d->books->driver_peak_bytes;
+}
+
+/* How far ahead growth matters, in the readings' unit. */
+static double horizon(const struct stepgrowth *g, const struct stepgrowth_limits *l)
+{
+	return g->is_by_time ? MONTH_S : l->horizon_steps;
+}
+
+bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
+{
+	return c->follows_batch || c->is_let_go;
+}
+
+/* Is it more than a note? */
+static void judge(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
+{
+	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
+	double peak = (double)peak_bytes(d);
+
+	for (size_t i = 0; i < g->nr_causes; i++) {
+		struct stepgrowth_cause *c = &g->cause[i];
+
+		c->is_finding = c->grown_bytes > 0.01 * peak ||
+				(!isnan(left) && !g->is_by_time && c->growth.slope * l->horizon_steps >= left);
+		c->is_finding &= !g->is_filled && !stepgrowth_is_apart(c);
+		g->nr_findings += c->is_finding;
+	}
+}
+
+/*
+ * Readings also hold what a step is at, which varies with its batch and hides that what stays is a sum of random parts: that
+ * bends by chance. Each place's own bytes show whether they do.
+ */
+static void believe_what_bends(struct stepgrowth *g)
+{
+	for (size_t i = 0; i < g->nr_causes; i++)
+		if (!stepgrowth_is_apart(&g->cause[i]) && g->cause[i].growth.believes_quadratic)
+			return;
+	if (g->nr_causes && g->total.believes_quadratic)
+		growth_believe_linear(&g->total, g->reading[g->nr_readings - 1].step, g->limit_bytes);
+}
+
+/* How much the class says of who keeps it, and with it others' memory, which grows as fast. */
+static int keeping(const struct stepgrowth_cause *c)
+{
+	if (c->class == STEPGROWTH_HOOK || c->class == STEPGROWTH_CONTEXT)
+		return 2;
+	return c->class == STEPGROWTH_GRAPH_TENSORS;
+}
+
+static int compare_causes(const void *va, const void *vb)
+{
+	const struct stepgrowth_cause *a = va, *b = vb;
+
+	if (a->is_finding != b->is_finding)
+		return b->is_finding - a->is_finding;
+	if (a->growth.slope != b->growth.slope)
+		return a->growth.slope > b->growth.slope ? -1 : 1;
+	if (keeping(a) != keeping(b))
+		return keeping(b) - keeping(a);
+	return (a->group > b->group) - (a->group < b->group);
+}
+
+int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
+		    const struct stepgrowth_limits *limits)
+{
+	struct books *books = &d->process->books;
+	struct stepcauses c = { .model = m, .of = d, .process = d->process, .books = books, .device = d->ordinal };
+	int err;
+
+	*g = (struct stepgrowth){ .nr_steps = steps_count(&books->lives->steps), .limit_bytes = NAN, .step_ns = NAN };
+	g->is_host = stepgrowth_is_host(d);
+	g->is_by_time = c.is_by_time = !g->nr_steps;
+	c.series = stepsamples_series(books->stepsamples, &books->lives->steps);
+	g->nr_readings = nr_readings(c.series, books->lives);
+	err = number_stacks(&c, d->ordinal);
+	err = err ? err : fill_series(g, &c);
+	if (!err)
+		err = growth_find(&g->total, g->reading, g->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
+	if (!err) {
+		find_limit(g, &c, d, limits);
+		g->step_ns = g->is_by_time ? 1e9 : step_time(&c);
+		err = growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
+	}
+	if (!err && g->total.nr_used)
+		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
+	err = err ? err : find_growing(g, &c);
+	err = err ? err : stepcauses_find(g, &c);
+	err = err ? err : leave_room_for_copies(g);
+	if (!err) {
+		believe_what_bends(g);
+		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
+		judge(g, d, limits);
+		g->is_warned = is_warned(g, limits);
+	}
+	if (g->nr_causes)
+		qsort(g->cause, g->nr_causes, sizeof(*g->cause), compare_causes);
+	stepcauses_release(&c);
+	return err;
+}
+
+void stepgrowth_release(struct stepgrowth *g)
+{
+	free(g->cause);
+	g->cause = NULL;
+}
+
+bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	return limits->capacity_bytes && g->nr_readings && g->reading[g->nr_readings - 1].bytes >= g->limit_bytes;
+}
+
+/* Is it told when a reading reaches the limit? */
+static bool is_told(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double limit_step)
+{
+	return g->nr_findings && growth_believed(&g->total)->is_known && isfinite(limit_step) &&
+	       !stepgrowth_is_beyond(g, limits) &&
+	       limit_step <= g->reading[g->nr_readings - 1].step + horizon(g, limits);
+}
+
+/* So many steps are over when a reading reaches the limit: it is the next that does not fit. */
+static double step_beyond(const struct stepgrowth *g, double limit_step)
+{
+	return g->is_by_time ? limit_step : floor(limit_step) + 1;
+}
+
+double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	double at = growth_believed(&g->total)->limit_step;
+
+	return is_told(g, limits, at) ? step_beyond(g, at) : NAN;
+}
+
+bool stepgrowth_oom_range(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double *low,
+			  double *high)
+{
+	*low = step_beyond(g, g->total.limit_step_low);
+	*high = step_beyond(g, g->total.limit_step_high);
+	return is_told(g, limits, g->total.limit_step_low);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does a device's memory grow from step to step, whose is it, and when does it run out?
+ *
+ * A *reading* is what was live where a step began: tensors, and what others than the framework's allocator took from
+ * the driver; what that allocator reserves is not counted, it grows until it fits. A *cause* is one place in the source
+ * whose memory grows; of one autograd graph that is kept, all places of its forward. What the blocks are that stay,
+ * and who keeps them, is told by their lives (blocklives.h), never guessed: without evidence a cause has none.
+ * Needs a model that was loaded with lives.
+ *
+ * A batch that is larger in each step makes what is left of it larger, too: that is no finding.
+ *
+ * A program without steps is looked at by time: a reading is then of a part of the time it ran, and growth is by the
+ * second. What is only filled, as when a model is loaded, grows like that, too: it is a finding where the program frees
+ * much of what it allocates. What gets longer until it is let go, as the cache of a generation does, is none.
+ */
+#ifndef VT_STEPGROWTH_H
+#define VT_STEPGROWTH_H
+
+#include "analyzer/growth/growth.h"
+#include "analyzer/ledger/model.h"
+#include "analyzer/oom/verdict.h"
+
+/* What grows. */
+enum stepgrowth_class {
+	STEPGROWTH_TENSORS,       /* tensors, one after another */
+	STEPGROWTH_GRAPH_TENSORS, /* ... that autograd has made nodes for: each holds on to its graph */
+	STEPGROWTH_GRAPH,         /* what forward has kept for backward: one graph after another */
+	STEPGROWTH_SHAPES,        /* tensors of which nearly each has a shape of its own: a cache by shape */
+	STEPGROWTH_SEQUENCE,      /* as many tensors as before, each time longer */
+	STEPGROWTH_HOOK,          /* tensors that a hook allocates */
+	STEPGROWTH_CONTEXT,       /* ... that a custom autograd.Function allocates */
+	STEPGROWTH_DRIVER,        /* memory that was taken from the driver, by `owner` */
+	STEPGROWTH_HOST,          /* page-locked and managed memory of the host */
+	NR_STEPGROWTH_CLASSES
+};
+
+/* "tensors", "graph_tensors", ..., "driver", "host" */
+extern const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES];
+
+struct stepgrowth_cause {
+	enum stepgrowth_class class;
+	enum verdict verdict;
+	struct growth growth;
+	uint32_t group;     /* its stack stands for the cause; index into the books' groups */
+	uint32_t nr_places; /* in the source; more than 1 of a graph */
+	enum owner owner;   /* of memory from the driver */
+	double grown_bytes; /* from the first reading used to the last */
+	double last_bytes;
+	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time: */
+	double first_s;      /* ... the seconds from the first event to there */
+	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
+	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
+	uint32_t nr_freed;   /* of those kept, freed behind it by one line */
+	uint32_t freed_stack; /* its Python stack */
+	bool in_module;       /* of tensors: all were made in forward of modules */
+	bool has_hook;        /* ... that have hooks, as most have not */
+	bool makes_nodes;     /* ... mostly by autograd */
+	bool follows_batch;   /* as many tensors as before, longer like the batch: no finding */
+	bool is_let_go;       /* by time: ... that were freed before the end: no finding */
+	bool is_finding;
+};
+
+/* What growth is measured against. */
+struct stepgrowth_limits {
+	uint64_t capacity_bytes; /* 0: the device's own */
+	double horizon_steps;
+	double warn_share, warn_bytes, warn_steps; /* --warn-growth; warn_steps 0: not given */
+};
+#define STEPGROWTH_HORIZON 100000
+#define STEPGROWTH_LIMITS_USUAL { .horizon_steps = STEPGROWTH_HORIZON }
+
+struct stepgrowth {
+	uint32_t nr_steps;    /* steps_count() */
+	bool is_host;         /* of stepgrowth_host() */
+	bool is_by_time;      /* there are none: what are steps elsewhere are seconds since the first event */
+	bool is_filled;       /* by time, and little of what was allocated was freed: no finding */
+	size_t nr_readings;
+	struct growth_reading reading[STEPSAMPLES_MAX];
+	struct growth total;  /* of the readings */
+	double level_bytes;   /* the first reading used */
+	double limit_bytes;   /* that a reading may reach; NAN: not known */
+	double overhead_bytes; /* not in the limit: what a step takes for a while, and what others hold */
+	double step_ns;       /* a step's time; NAN: not known */
+	struct stepgrowth_cause *cause; /* findings first, then by slope, then those whose keeper is known */
+	size_t nr_causes, nr_findings;
+	bool is_warned; /* more than --warn-growth allows */
+};
+
+/* The page-locked and managed memory of a process's host, as a device that only stepgrowth_find() is to see. */
+struct model_device stepgrowth_host(struct model_process *p);
+bool stepgrowth_is_host(const struct model_device *d);
+
+/* Returns 0 or TFMT_E_NOMEM. stepgrowth_release() is needed either way. */
+int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
+		    const struct stepgrowth_limits *limits);
+void stepgrowth_release(struct stepgrowth *g);
+
+/* Is it no growth, however much it is, since it follows the batch or was let go? */
+bool stepgrowth_is_apart(const struct stepgrowth_cause *c);
+
+/* Does the last reading pass the capacity that was asked about, with what a step and others take beside it? */
+bool stepgrowth_is_beyond(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
+
+/*
+ * The step, or the second, in which memory is going to run out, NAN: none is known, or it is beyond the horizon: by time
+ * a month; or it has come already.
+ */
+double stepgrowth_oom_step(const struct stepgrowth *g, const struct stepgrowth_limits *limits);
+
+/*
+ * Between which steps, or seconds, that is: growth.h's wider range, not that of one fit. `high` infinity: it may never
+ * come. false: nothing is known, or `low` is beyond the horizon.
+ */
+bool stepgrowth_oom_range(const struct stepgrowth *g, const struct stepgrowth_limits *limits, double *low,
+			  double *high);
+
+#endif

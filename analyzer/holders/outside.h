@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All memory in use on a device at the driver's peak: PyTorch's, that of each other library, NCCL's by communicator,
+ * and what no call took. The parts add up to what the driver says is in use.
+ */
+#ifndef VT_OUTSIDE_H
+#define VT_OUTSIDE_H
+
+#include "analyzer/ledger/communicators.h"
+#include "analyzer/ledger/model.h"
+
+struct outside {
+	uint64_t owner[NR_OWNERS];    /* the driver ledger; the sum is its peak */
+	uint64_t modelled[NR_OWNERS]; /* what of that, and of context and code, a simulated device models */
+	bool is_modelled;             /* some of it is */
+	bool is_sampled;              /* the driver was asked: `parts` is all there is to know */
+	struct residual_parts parts;
+	uint64_t process_bytes;       /* what nvidia-smi shows for this process then */
+	bool has_process, is_measured; /* ... is known; by NVML, not by adding up */
+	struct communicators nccl;    /* by number; 0 the rest */
+};
+
+/* Returns 0 or TFMT_E_NOMEM. outside_release() is needed either way. */
+int outside_find(struct outside *o, const struct model_device *d);
+void outside_release(struct outside *o);
+
+/* Driver memory at the driver's peak by owner, modelled memory of libraries included; the sum is the peak. */
+void outside_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS]);
+
+/* What of the device is modelled, context and code too, at the driver's peak by owner; false if nothing is. */
+bool outside_modelled(const struct model_device *d, uint64_t bytes[static NR_OWNERS]);
+
+#endif

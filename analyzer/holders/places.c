@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads by stack become reads by site. */
+#include "analyzer/holders/places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) : !!a - !!b;
+}
+
+/* 0 when both are the same place. */
+static int compare_sites(const struct place *a, const struct place *b)
+{
+	int order = compare_numbers(a->known, b->known);
+
+	if (!order)
+		order = compare_texts(a->site.file, b->site.file);
+	if (!order)
+		order = compare_numbers(a->site.line, b->site.line);
+	if (!order)
+		order = compare_texts(a->site.function, b->site.function);
+	if (!order)
+		order = compare_texts(a->site.module, b->site.module);
+	/* A line is a place; without one, an address is. */
+	return order || a->site.line ? order : compare_numbers(a->site.offset, b->site.offset);
+}
+
+static int by_site(const void *a, const void *b)
+{
+	return compare_sites(a, b);
+}
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct place *a = va, *b = vb;
+	int order = compare_numbers(a->first_ns, b->first_ns);
+
+	return order ? order : compare_sites(a, b);
+}
+
+/* One place for each stack of the process, appended. */
+static int collect(struct places *p, const struct model *m, struct model_process *process)
+{
+	const struct value_reads *v = &process->books.value_reads;
+	struct stack_source source = model_stack_source(m, process);
+	struct place *grown = realloc(p->place, (p->nr_places + v->nr_reads + 1) * sizeof(*grown));
+	struct stack stack = { 0 };
+	int err = grown ? 0 : TFMT_E_NOMEM;
+
+	if (grown)
+		p->place = grown;
+	for (uint32_t i = 0; i < v->nr_reads && !err; i++) {
+		const struct value_read *read = &v->read[i];
+		struct place *place = &p->place[p->nr_places++];
+		int site;
+
+		err = stack_expand(&stack, &source, read->python_stack, read->native_stack);
+		site = err ? -1 : stack_site(&stack);
+		*place = (struct place){ .known = site >= 0,
+					 .reads = read->reads,
+					 .bytes = read->bytes,
+					 .first_ns = model_time(process, read->first_ns) };
+		if (site >= 0)
+			place->site = stack.frame[site];
+		p->reads += read->reads;
+	}
+	stack_release(&stack);
+	return err;
+}
+
+/* Neighbours that are the same place become one. */
+static void merge(struct places *p)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_places; i++) {
+		struct place *place = &p->place[i], *last = nr ? &p->place[nr - 1] : NULL;
+
+		if (!last || compare_sites(last, place)) {
+			p->place[nr++] = *place;
+			continue;
+		}
+		last->reads += place->reads;
+		last->bytes += place->bytes;
+		if (place->first_ns < last->first_ns)
+			last->first_ns = place->first_ns;
+	}
+	p->nr_places = nr;
+}
+
+int places_find(struct places *p, const struct model *m, struct model_process *process)
+{
+	int err = 0;
+
+	*p = (struct places)PLACES_INIT;
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		if (!process || process == &m->process[i])
+			err = collect(p, m, &m->process[i]);
+	if (err || !p->nr_places)
+		return err;
+	qsort(p->place, p->nr_places, sizeof(*p->place), by_site);
+	merge(p);
+	qsort(p->place, p->nr_places, sizeof(*p->place), by_time);
+	return 0;
+}
+
+void places_release(struct places *p)
+{
+	free(p->place);
+	*p = (struct places)PLACES_INIT;
+}

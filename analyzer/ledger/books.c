@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* Entering events into the books of a process: what both ledgers share, and the tensor ledger. */
+#include "analyzer/ledger/books.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/ledger/books_driver.h"
+#include "analyzer/ledger/books_range.h"
+
+void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping)
+{
+	*books = (struct books){ .reader = reader, .mapping = mapping, .at_time_ns = UINT64_MAX };
+	ranges_init(&books->ranges, reader);
+	books->phases.reader = reader;
+}
+
+void books_release(struct books *books)
+{
+	blocks_release(&books->blocks);
+	phases_release(&books->phases);
+	free(books->told_threads.short_of_memory);
+	groups_release(&books->groups);
+	groups_release(&books->by_range);
+	ranges_release(&books->ranges);
+	owner_cache_release(&books->owners);
+	communicators_release(&books->communicators);
+	value_reads_release(&books->value_reads);
+	books_undo_release(books);
+	if (books->lives)
+		lives_release(books->lives);
+	free(books->lives);
+	if (books->stepsamples)
+		stepsamples_release(books->stepsamples);
+	free(books->stepsamples);
+	if (books->modulepaths)
+		modulepaths_release(books->modulepaths);
+	free(books->modulepaths);
+	*books = (struct books){ 0 };
+}
+
+struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
+{
+	return owner_of_call(&books->owners, books->mapping, native_stack, 0);
+}
+
+enum owner books_group_owner(struct books *books, const struct group *g)
+{
+	if (g->modelled || g->before)
+		return (enum owner)g->owner;
+	return owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack).owner;
+}
+
+void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
+{
+	d->mark[which]++;
+	d->moment[which] =
+	    (struct books_moment){ true, time_ns, d->allocated_bytes, d->reserved_bytes, d->driver_bytes };
+}
+
+/* What the group of an event has beyond its identity, when it is new. */
+static __attribute__((noinline)) void new_group(struct books *books, struct group *g)
+{
+	struct tfmt_shape shape;
+
+	if (g->modelled) {
+		const char *name = tfmt_reader_function(books->reader, g->function);
+
+		/* A name that damage has taken may be the context's: then no call took it. */
+		g->owner = (uint8_t)(*name ? owner_named(name) : OWNER_CONTEXT);
+	}
+	g->phase = (uint8_t)books->phase;
+	if (g->shape && tfmt_reader_shape(books->reader, g->shape, &shape))
+		g->shape_bytes = shape.bytes;
+	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
+}
+
+static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
+{
+	struct group_identity id = {
+		.python_stack = ev->python_stack,
+		.native_stack = ev->native_stack,
+		.shape = ev->shape,
+		.thread = ev->python_stack < TFMT_STACK_FIRST ? ev->thread : 0,
+		.function = ev->function,
+		.device = books_device(ev),
+		.space = ev->flags & TFMT_SPACE_MASK,
+		.tensor = tensor,
+		.modelled = ev->flags & TFMT_FLAG_MODELLED,
+		.graph_pool = graph_pool,
+	};
+	bool is_new;
+	int64_t index = groups_find(&books->groups, &id, &is_new);
+
+	if (index >= 0 && is_new)
+		new_group(books, &books->groups.group[index]);
+	return index;
+}
+
+int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
+{
+	return find_group(books, ev, tensor, false);
+}
+
+int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev)
+{
+	return find_group(books, ev, false, true);
+}
+
+void books_reserved_add(struct device_books *d, int64_t bytes)
+{
+	d->reserved_bytes += (uint64_t)bytes;
+	if ((int64_t)d->reserved_bytes < 0) /* freed more than was recorded */
+		d->reserved_bytes = 0;
+	if (d->reserved_bytes > d->reserved_peak_bytes && !d->driver_unsure) {
+		d->reserved_peak_bytes = d->reserved_bytes;
+		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
+		d->unconfirmed_peak = true;
+	}
+}
+
+/* Driver totals, up or down, by the space of the group. */
+static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
+{
+	struct device_books *d = &books->device[g->device];
+	/* Only what grows makes a peak: behind damage a total may fall below 0 for a while. */
+	bool may_peak = bytes > 0 && !d->driver_unsure;
+
+	if (group_is_page_locked(g)) {
+		books->pinned_bytes += (uint64_t)bytes;
+		if (may_peak && books->pinned_bytes > books->pinned_peak_bytes)
+			books->pinned_peak_bytes = books->pinned_bytes;
+	} else if (g->space == TFMT_SPACE_MANAGED) {
+		books->managed_bytes += (uint64_t)bytes;
+		if (may_peak && books->managed_bytes > books->managed_peak_bytes)
+			books->managed_peak_bytes = books->managed_bytes;
+	} else if (group_is_device_memory(g)) {
+		d->driver_bytes += (uint64_t)bytes;
+		residual_ledger(&d->residual, g->space, bytes);
+		if (may_peak && (int64_t)d->driver_bytes > (int64_t)d->driver_peak_bytes) {
+			d->driver_peak_bytes = d->driver_bytes;
+			residual_peak(&d->residual, time_ns);
+			d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+			d->driver_peak_is_new = true;
+			books_mark(d, MARK_DRIVER_PEAK, time_ns);
+		}
+	} else if (g->modelled) {
+		residual_modelled(&d->residual, g->owner == OWNER_CODE, bytes);
+	}
+}
+
+void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
+{
+	struct group *g = &books->groups.group[b->group];
+	struct device_books *d = &books->device[g->device];
+
+	if (g->tensor) {
+		books_tensor_enter(books, d, g, b);
+		return;
+	}
+	books_group_add(g, d, b->size, 1);
+	books_range_enter(books, b, g);
+	driver_add(books, g, (int64_t)b->size, time_ns);
+}
+
+void books_leave(struct books *books, const struct block *b)
+{
+	struct group *g = &books->groups.group[b->group];
+	struct device_books *d = &books->device[g->device];
+
+	if (g->tensor) {
+		books_tensor_leave(books, d, g, b);
+		return;
+	}
+	books_group_add(g, d, 0 - b->size, UINT64_MAX);
+	books_range_leave(books, b, g);
+	driver_add(books, g, -(int64_t)b->size, 0);
+}
+
+void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
+{
+	struct block *stale = blocks_find(&books->blocks, space, address), gone;
+
+	if (!stale)
+		return;
+	if (space == BLOCK_MAPPING) {
+		books_unmap(books, stale);
+		return;
+	}
+	gone = *stale;
+	books_leave(books, stale);
+	blocks_remove(&books->blocks, stale);
+	if (books->damage.any)
+		books_damage_stale(books, &gone);
+}
+
+int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
+{
+	struct device_books *d = &books->device[device];
+	struct group_identity id = { .device = device, .tensor = tensor, .unrecorded = true };
+	struct group *g;
+	int64_t index;
+	bool is_new;
+
+	if (!bytes)
+		return 0;
+	index = groups_find(&books->groups, &id, &is_new);
+	if (index < 0)
+		return TFMT_E_NOMEM;
+	g = &books->groups.group[index];
+	if (is_new)
+		memcpy(g->seen, d->mark, sizeof(g->seen));
+	group_keep_marks(g, d->mark);
+	g->live.bytes += (uint64_t)bytes;
+	if (!tensor) {
+		driver_add(books, g, bytes, time_ns);
+		return 0;
+	}
+	d->allocated_bytes += (uint64_t)bytes;
+	d->has_unshaped = true;
+	if (bytes > 0)
+		books_tensor_peak(books, d, time_ns);
+	return 0;
+}
+
+/* Does this block end with a context of the device? Physical memory and address ranges belong to none. */
+static bool ends_with_context(const struct books *books, const struct block *b, uint8_t device, uint64_t context)
+{
+	switch (b->space) {
+	case BLOCK_DRIVER:
+	case BLOCK_PINNED:
+	case BLOCK_REGISTERED:
+	case BLOCK_ARRAY:
+	case BLOCK_GRAPH_POOL:
+		return b->context == context && books->groups.group[b->group].device == device;
+	default:
+		return false;
+	}
+}
+
+/* A context was destroyed: what was allocated in it is gone, but nobody freed it. */
+static int context_reset(struct books *books, const struct tfmt_event *ev)
+{
+	uint8_t device = books_device(ev);
+
+	for (uint32_t i = 0; i < books->blocks.nr_places; i++) {
+		struct block *b = &books->blocks.block[i];
+
+		if (!ends_with_context(books, b, device, ev->aux))
+			continue;
+		books_leave(books, b);
+		blocks_remove(&books->blocks, b);
+	}
+	if (!ev->aux)
+		books->device[device].reserved_bytes = 0;
+	return 0;
+}
+
+static int object_event(struct books *books, const struct tfmt_event *ev)
+{
+	if ((ev->flags & TFMT_SPACE_MASK) == TFMT_OBJECT_COMMUNICATOR && ev->kind == TFMT_OBJECT_NEW)
+		return communicators_event(&books->communicators, ev, tfmt_reader_function(books->reader, ev->function));
+	if ((ev->flags & TFMT_SPACE_MASK) != TFMT_OBJECT_GRAPH)
+		return 0;
+	if (ev->kind == TFMT_OBJECT_NEW)
+		return books_graph_new(books, ev);
+	return ev->kind == TFMT_OBJECT_GONE ? books_graph_gone(books, ev) : 0;
+}
+
+static __attribute__((noinline)) void mark_time(struct books *books)
+{
+	books->time_marked = true;
+	for (int i = 0; i <= GROUP_HOST; i++) {
+		books_mark(&books->device[i], MARK_TIME, books->at_time_ns);
+		if (books->lives && books->device[i].present)
+			lives_mark(books->lives, (uint8_t)i, LIVES_TIME);
+	}
+}
+
+/* An event that counts, and is none of the two that nearly all are. */
+static __attribute__((noinline)) int other_event(struct books *books, const struct tfmt_event *ev,
+						 struct device_books *d)
+{
+	switch (ev->kind) {
+	case TFMT_TENSOR_OOM:
+		return books_tensor_oom(books, ev, true);
+	case TFMT_DRIVER_ALLOC:
+		return books_driver_alloc(books, ev);
+	case TFMT_DRIVER_FREE:
+		return books_driver_free(books, ev);
+	case TFMT_FREE_FAILED:
+		return books_free_failed(books, ev);
+	case TFMT_ALLOCATOR:
+		books_told(books, ev);
+		return 0;
+	case TFMT_ALLOC_FAILED:
+		books_told(books, ev);
+		return books_driver_refused(books, ev);
+	case TFMT_HANDLE_RETAIN:
+		return books_handle_retain(books, ev);
+	case TFMT_MAP:
+		return books_range_map(books, ev);
+	case TFMT_UNMAP:
+		return books_range_unmap(books, ev);
+	case TFMT_MEMORY_INFO:
+	case TFMT_PROCESS_INFO:
+		residual_event(&d->residual, ev);
+		return 0;
+	case TFMT_RESET:
+		residual_event(&d->residual, ev);
+		return context_reset(books, ev);
+	case TFMT_OBJECT_NEW:
+	case TFMT_OBJECT_GONE:
+	case TFMT_OBJECT_SET:
+		residual_event(&d->residual, ev);
+		return object_event(books, ev);
+	case TFMT_GRAPH_LAUNCH:
+		return books_graph_launch(books, ev);
+	case TFMT_POOL_INFO:
+		residual_event(&d->residual, ev);
+		return ev->address ? 0 : books_graph_reserved(books, ev);
+	case TFMT_VALUE_READ:
+		return value_reads_add(&books->value_reads, ev);
+	case TFMT_UNHOOKED:
+		unhooked_add(&books->unhooked, ev);
+		return 0;
+	default: /* lost events are counted by the reader; unknown kinds are skippable */
+		return 0;
+	}
+}
+
+static int books_event(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	d->present |= ev->kind != TFMT_LOST;
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+		return books_tensor_alloc(books, ev, true);
+	case TFMT_TENSOR_FREE:
+		return books_tensor_free(books, ev, d, true);
+	default:
+		return other_event(books, ev, d);
+	}
+}
+
+int books_apply_any(struct books *books, const struct tfmt_event *ev)
+{
+	int err = ranges_apply(&books->ranges, ev);
+
+	if (!err && !ev->before && !books->past_entered)
+		err = books_past(books, tfmt_reader_figures(books->reader));
+	if (err)
+		return err;
+	books->phase = phases_next(&books->phases, ev);
+	if (ev->flags & TFMT_FLAG_TEARDOWN) {
+		books->teardown_events++;
+		return 0;
+	}
+	if (books->lives)
+		err = lives_next(books->lives, ev, books->phase, books->phases.is_update,
+				 books_is_pooled_tensor(books, ev));
+	if (!err && books->stepsamples && lives_concern_samples(books->lives))
+		err = stepsamples_next(books->stepsamples, books->lives, &books->groups);
+	if (!err && books->damage.any)
+		err = books_damage_before(books, ev->time_ns);
+	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)
+		mark_time(books);
+	if (!err)
+		err = books_event(books, ev);
+	if (!err && books->damage.any)
+		err = books_damage_after(books, ev);
+	books->is_calm = books->past_entered && !books->damage.any &&
+			 (books->at_time_ns == UINT64_MAX || books->time_marked);
+	return err;
+}
+
+int books_settle(struct books *books, uint64_t time_ns)
+{
+	int err = books->teardown_events ? 0 : books_damage_settle(books, time_ns);
+
+	if (books->at_time_ns != UINT64_MAX && !books->time_marked) {
+		if (books->lives)
+			books->lives->now.ordinal++; /* behind the last event */
+		mark_time(books);
+	}
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
+	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)
+		group_keep_marks(&books->by_range.group[i], books->device[books->by_range.group[i].device].mark);
+	return err;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The books of one process, kept while its events pass by once.
+ *
+ * The *tensor ledger* of a device holds the blocks that the framework's caching allocator handed out, the
+ * *driver ledger* the memory that the process took from the driver; both are groups of blocks alike (same
+ * stack, shape, entry point). Memory follows the number of live blocks and of distinct groups, never the
+ * number of events.
+ */
+#ifndef VT_BOOKS_H
+#define VT_BOOKS_H
+
+#include "analyzer/ledger/communicators.h"
+#include "analyzer/ledger/books_tracker.h"
+#include "analyzer/ledger/groups.h"
+#include "analyzer/training/blocklives.h"
+#include "analyzer/ledger/liveblocks.h"
+#include "analyzer/stacks/mapping.h"
+#include "analyzer/modules/modulepaths.h"
+#include "analyzer/stacks/owner.h"
+#include "analyzer/ledger/residual.h"
+#include "analyzer/ledger/phases.h"
+#include "analyzer/ledger/ranges.h"
+#include "analyzer/training/stepsamples.h"
+#include "analyzer/ledger/unhooked.h"
+#include "analyzer/ledger/valuereads.h"
+#include "tracefmt/tracefmt.h"
+
+/* The device's totals at a mark. */
+struct books_moment {
+	bool reached;
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the traced machine */
+	uint64_t allocated_bytes, reserved_bytes, driver_bytes;
+};
+
+struct device_books {
+	bool present; /* some event names it */
+
+	uint64_t tensor_allocs, tensor_frees, tensor_ooms;
+	uint64_t allocated_bytes, allocated_peak_bytes;
+	uint64_t requested_bytes, requested_peak_bytes;
+	bool has_unshaped; /* some block's shape is unknown: what was requested is then not known exactly */
+	uint64_t oom_asked_bytes; /* the latest failed request */
+	uint64_t allocs_at_oom;   /* tensor_allocs at the latest failed tensor */
+	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */
+	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
+	uint32_t pool_refused_thread; /* ... on this thread */
+
+	uint64_t reserved_bytes, reserved_peak_bytes;
+	uint64_t allocated_at_reserved_peak_bytes;
+	uint64_t disagreements; /* reports that differ from the driver events since the report before */
+	bool reported;          /* the framework has reported what it has reserved at least once */
+	bool unconfirmed_peak; /* the reserved peak was reached by a driver event, the report is still to come
+				*/
+
+	uint64_t driver_allocs, driver_frees, driver_refusals;
+	uint32_t launched_graph; /* group + 1 of the latest launched graph that holds memory */
+	uint64_t driver_bytes, driver_peak_bytes;
+	uint64_t refused_bytes; /* the latest refused request */
+
+	struct residual residual; /* what is in use beside the driver ledger */
+	/* Of the driver's peak: by the tensor event that follows, for which the memory was taken. */
+	uint64_t allocated_at_driver_peak_bytes;
+	bool driver_peak_is_new; /* ... is still to come */
+
+	/* Behind damage: the total may be too high, and makes no peak, until a frame's header tells it. */
+	bool allocated_unsure, driver_unsure;
+	bool reserved_unsure; /* the driver gave or took what may be the framework's, and it has not reported since */
+	bool context_missed; /* its modelled context may be missing: what headers say of the driver includes it */
+
+	struct told_books told; /* by the framework's allocator itself */
+
+	struct books_moment moment[NR_MARKS];
+	uint32_t mark[NR_MARKS]; /* how many of each so far */
+};
+
+/* What one thread freed last, in case the driver refuses the free. */
+struct undo;
+
+/* Events that are missing (books_damage.c). */
+struct books_damage {
+	bool any;
+	bool is_new;   /* no event was entered since */
+	bool stale;    /* the event being entered is at the address of a block that was freed unseen */
+	uint64_t read; /* bytes of the trace read so far: changes with each frame */
+	bool known;    /* if is_new: the reader knows what is live before the next event */
+	struct tfmt_totals totals; /* ... namely this */
+};
+
+struct books {
+	const struct tfmt_reader *reader;
+	struct mapping *mapping;
+	uint64_t at_time_ns; /* MARK_TIME, CLOCK_MONOTONIC; UINT64_MAX = none */
+	bool time_marked;
+
+	struct device_books device[TFMT_NR_DEVICES + 1];
+	uint64_t pinned_bytes, pinned_peak_bytes;
+	uint64_t managed_bytes, managed_peak_bytes;
+	uint64_t teardown_events;  /* after the end of accounting */
+	uint64_t unmatched_frees;  /* of blocks whose allocation was not recorded */
+
+	struct told_threads told_threads;
+	struct phases phases;
+	enum phase phase; /* of the event being entered */
+	struct groups groups;
+	struct ranges ranges;
+	struct groups by_range; /* device memory once more, by range: see books_range.h */
+	struct blocks blocks;
+	struct lives *lives; /* of tensor blocks; NULL: nobody asks */
+	struct stepsamples *stepsamples; /* with lives; NULL: nobody asks */
+	struct modulepaths *modulepaths; /* with lives only; NULL: nobody asks */
+	struct owner_cache owners;
+	struct communicators communicators; /* that were made, NCCL's */
+	struct value_reads value_reads;
+	struct unhooked unhooked;
+	struct undo *undo; /* by thread id */
+	uint32_t nr_undos;
+	struct books_damage damage;
+	bool past_untold;  /* ... and of tensors nobody has counted before: they come from the driver's pools */
+	bool is_calm;      /* nothing is missing, no moment is waited for, and the past is entered */
+	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
+};
+
+void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
+void books_release(struct books *books);
+
+/* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure. */
+int books_apply(struct books *books, const struct tfmt_event *ev);
+
+/*
+ * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,
+ * at the end: figures of the whole job take the place of those of the blocks that were entered. Who held memory at a
+ * peak before is not known: all of it is in a group of its own (group.before). To be called once.
+ * Returns 0 or TFMT_E_NOMEM.
+ */
+int books_past(struct books *books, const struct tfmt_figures *f);
+
+/*
+ * The reader has reported damage: totals go on from what the next header tells, and the difference to what is known
+ * block by block is in groups of its own (group.unrecorded).
+ */
+void books_damaged(struct books *books);
+
+/*
+ * After the last event, which was at `time_ns`: totals become what the end of the trace says, at[] of every group is
+ * valid. Returns 0 or TFMT_E_NOMEM.
+ */
+int books_settle(struct books *books, uint64_t time_ns);
+
+/* Who called the driver, by native stack; answers are kept. */
+struct owner_verdict books_owner(struct books *books, uint32_t native_stack);
+
+/* Whose memory a group of the driver ledger is. */
+enum owner books_group_owner(struct books *books, const struct group *g);
+
+#endif

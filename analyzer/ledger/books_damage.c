@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Totals behind damage. What the lost events did to each block is not known, but each frame's header tells what was
+ * live before it. The reader gives that with the first event of a frame already counted in, which is as good unless
+ * that event took an address whose block was freed unseen: then the next frame has to do.
+ */
+#include "analyzer/ledger/books_driver.h"
+
+static uint64_t bytes_read(const struct books *books)
+{
+	uint64_t done, total;
+
+	tfmt_reader_progress(books->reader, &done, &total);
+	return done;
+}
+
+void books_damaged(struct books *books)
+{
+	struct books_damage *damage = &books->damage;
+
+	damage->any = damage->is_new = true;
+	books->is_calm = false;
+	damage->read = bytes_read(books);
+	damage->known = tfmt_reader_totals(books->reader, &damage->totals);
+	phases_damaged(&books->phases);
+	ranges_damaged(&books->ranges);
+	if (books->teardown_events) /* what follows counts in no figure */
+		return;
+	for (unsigned i = 0; i <= GROUP_HOST; i++) {
+		struct device_books *d = &books->device[i];
+
+		d->allocated_unsure = d->reserved_unsure = d->driver_unsure = true;
+		/* It comes before all else. */
+		d->context_missed |= tfmt_reader_header(books->reader)->simulated && !d->residual.is_modelled &&
+				     !d->driver_allocs;
+	}
+}
+
+/* What a header counts of the driver ledger. It has what is modelled of the driver, too, and graphs apart. */
+static int64_t driver_difference(const struct books *books, uint8_t device, const struct tfmt_totals *t)
+{
+	const struct device_books *d = &books->device[device];
+	const struct block *graphs = blocks_find(&books->blocks, BLOCK_GRAPH_POOL, device);
+	uint64_t modelled = d->residual.modelled_context + d->residual.modelled_code;
+	uint64_t calls = t->driver[device] > modelled ? t->driver[device] - modelled : 0;
+
+	return (int64_t)(calls + (graphs ? graphs->size : 0) - d->driver_bytes);
+}
+
+/* Totals that have no groups. What was live once makes a peak. */
+static void take_over_total(uint64_t *total, uint64_t *peak, uint64_t bytes)
+{
+	*total = bytes;
+	if (bytes > *peak)
+		*peak = bytes;
+}
+
+/* Make the totals what they are known to be. */
+static int take_over(struct books *books, const struct tfmt_totals *t, uint64_t time_ns)
+{
+	uint64_t managed = 0;
+	int err = 0;
+
+	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		struct device_books *d = &books->device[i];
+
+		managed += t->managed[i];
+		d->allocated_unsure = d->driver_unsure = false;
+		d->present |= t->driver[i] || t->allocated[i];
+		d->context_missed &= !d->residual.is_modelled;
+		if (!err && !d->context_missed)
+			err = books_adjust(books, i, false, driver_difference(books, i, t), time_ns);
+		/* Without reports of the framework's, its tensors are in the driver's totals only. */
+		if (!err && (t->reserved[i] || t->allocated[i]))
+			err = books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->allocated_bytes), time_ns);
+	}
+	books->device[GROUP_HOST].driver_unsure = false;
+	take_over_total(&books->pinned_bytes, &books->pinned_peak_bytes, t->pinned);
+	take_over_total(&books->managed_bytes, &books->managed_peak_bytes, managed);
+	return err;
+}
+
+/* What is reserved every report tells again; the first one behind the gap disagrees with nothing. */
+static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
+{
+	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {
+		struct device_books *d = &books->device[i];
+
+		if (!t->reserved[i])
+			continue;
+		take_over_total(&d->reserved_bytes, &d->reserved_peak_bytes, t->reserved[i]);
+		d->reported = false;
+	}
+}
+
+int books_damage_before(struct books *books, uint64_t time_ns)
+{
+	struct books_damage *damage = &books->damage;
+
+	damage->stale = false;
+	if (!damage->is_new)
+		return 0;
+	damage->is_new = false;
+	take_over_reserved(books, &damage->totals);
+	/* One more frame was read: those are the totals before what is missing. */
+	if (bytes_read(books) != damage->read || !damage->known)
+		return 0;
+	return take_over(books, &damage->totals, time_ns);
+}
+
+/* Who called the driver is told by stacks and modules, of which some may be missing. */
+static void check_reserved(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	switch (ev->kind) {
+	case TFMT_TENSOR_ALLOC:
+	case TFMT_TENSOR_FREE:
+	case TFMT_TENSOR_OOM:
+		d->reserved_unsure = false;
+		break;
+	case TFMT_DRIVER_ALLOC:
+	case TFMT_DRIVER_FREE:
+	case TFMT_FREE_FAILED:
+	case TFMT_MAP:
+	case TFMT_UNMAP:
+		d->reserved_unsure |= !books_owner(books, ev->native_stack).torch_allocator;
+		break;
+	default:
+		break;
+	}
+}
+
+int books_damage_after(struct books *books, const struct tfmt_event *ev)
+{
+	struct books_damage *damage = &books->damage;
+	uint64_t read = bytes_read(books);
+	struct tfmt_totals totals;
+
+	check_reserved(books, ev);
+	if (read == damage->read && ev->kind != TFMT_RESET)
+		return 0;
+	damage->read = read;
+	if (damage->stale)
+		return 0;
+	return tfmt_reader_totals(books->reader, &totals) ? take_over(books, &totals, ev->time_ns) : 0;
+}
+
+/*
+ * The trace is read, and no event of teardown was: the header of its last frame tells what was live then. Not so if
+ * events are missing before that frame, and Python ran: they may have been of teardown, which the header counts.
+ */
+int books_damage_settle(struct books *books, uint64_t time_ns)
+{
+	struct books_damage *damage = &books->damage;
+	const struct tfmt_summary *summary = tfmt_reader_summary(books->reader);
+	struct tfmt_totals totals;
+	bool known = tfmt_reader_totals(books->reader, &totals);
+
+	if (damage->is_new && (tfmt_reader_info_value(books->reader, "python_frames") ||
+			       summary->nr_damaged + summary->nr_given_up > 1)) /* which may have taken that */
+		known = false;
+	for (unsigned i = 0; !known && i <= GROUP_HOST; i++)
+		books->device[i].allocated_unsure = books->device[i].reserved_unsure =
+			books->device[i].driver_unsure = true;
+	if (!known || !damage->any || (!damage->is_new && bytes_read(books) == damage->read))
+		return 0;
+	if (damage->is_new)
+		take_over_reserved(books, &totals);
+	return take_over(books, &totals, time_ns);
+}
+
+void books_damage_stale(struct books *books, const struct block *stale)
+{
+	const struct group *g = &books->groups.group[stale->group];
+
+	books->damage.stale = true;
+	if (group_is_page_locked(g))
+		books->pinned_bytes += stale->size;
+	else if (g->space == TFMT_SPACE_MANAGED && !g->tensor)
+		books->managed_bytes += stale->size;
+	else if (group_is_device_memory(g)) /* without memory the total is too low until the next frame */
+		books_adjust(books, g->device, g->tensor, (int64_t)stale->size, 0);
+}
+
+void books_damage_unmatched(struct books *books, uint8_t device, bool tensor)
+{
+	if (!books->damage.any)
+		return;
+	if (tensor)
+		books->device[device].allocated_unsure = true;
+	for (unsigned i = 0; !tensor && i <= GROUP_HOST; i++) /* it has no device: its block had */
+		books->device[i].driver_unsure = books->device[i].reserved_unsure = true;
+}

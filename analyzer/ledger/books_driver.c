@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* Entering driver events: blocks, handles and their mappings, and frees that the driver refused. */
+#include "analyzer/ledger/books_driver.h"
+#include "analyzer/ledger/books_range.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A block that a free or an unmap took off the books, or took a reference from: as it was before. */
+struct ended {
+	struct block block;
+	struct block handle;  /* of a mapping; space 0 = none was live */
+	bool torch_allocator; /* it counted in what PyTorch has reserved */
+};
+
+/* What one thread freed or unmapped last. */
+struct undo {
+	uint64_t address;
+	uint32_t nr, room; /* nr 0 = nothing to undo */
+	struct ended *ended;
+};
+
+#define THREADS_MAX (1u << 20) /* ids come from a trace: a damaged one must not make us allocate by them */
+
+static struct device_books *device_of(struct books *books, const struct block *b)
+{
+	return &books->device[books->groups.group[b->group].device];
+}
+
+static uint8_t space_of(const struct tfmt_event *ev)
+{
+	return ev->flags & TFMT_SPACE_MASK;
+}
+
+/* Where the addresses of a space are looked for: blocks that one call frees share a table. */
+static uint8_t block_space(uint8_t space)
+{
+	switch (space) {
+	case TFMT_SPACE_PINNED:
+		return BLOCK_PINNED;
+	case TFMT_SPACE_REGISTERED:
+		return BLOCK_REGISTERED;
+	case TFMT_SPACE_ARRAY:
+		return BLOCK_ARRAY;
+	case TFMT_SPACE_RESERVED:
+		return BLOCK_RESERVED;
+	case TFMT_SPACE_HANDLE:
+	case TFMT_SPACE_HANDLE_HOST:
+	case TFMT_SPACE_HANDLE_IMPORTED:
+	case TFMT_SPACE_MULTICAST:
+		return BLOCK_HANDLE;
+	default:
+		return BLOCK_DRIVER;
+	}
+}
+
+/* What a library is modelled to take while PyTorch's allocator is on the stack is not PyTorch's. */
+static bool called_by_torch(struct books *books, const struct tfmt_event *ev)
+{
+	return !(ev->flags & TFMT_FLAG_MODELLED) && books_owner(books, ev->native_stack).torch_allocator;
+}
+
+/* Is it memory of the device that a call took? What is modelled was taken by none. */
+static bool is_counted(const struct group *g)
+{
+	return group_is_device_memory(g) && !g->modelled;
+}
+
+static bool is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
+{
+	return (space_of(ev) == TFMT_SPACE_POOL || space_of(ev) == TFMT_SPACE_GRAPH) &&
+	       called_by_torch(books, ev);
+}
+
+bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
+{
+	return (ev->kind == TFMT_DRIVER_ALLOC || ev->kind == TFMT_DRIVER_FREE) && is_pooled_tensor(books, ev);
+}
+
+/*
+ * Newer PyTorch asks the pool once more before it raises an out-of-memory: the same request on the same
+ * thread, with no other in between. Both are one; if the second works there was none.
+ */
+static bool is_asked_again(struct device_books *d, const struct tfmt_event *ev)
+{
+	bool again = d->pool_refused_bytes == ev->size && d->pool_refused_thread == ev->thread;
+
+	d->pool_refused_bytes = 0;
+	return again;
+}
+
+static int pooled_tensor_alloc(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	if (is_asked_again(d, ev))
+		d->tensor_ooms--;
+	return books_tensor_alloc(books, ev, false);
+}
+
+static int pooled_tensor_refused(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	if (is_asked_again(d, ev))
+		return 0;
+	d->pool_refused_bytes = ev->size;
+	d->pool_refused_thread = ev->thread;
+	return books_tensor_oom(books, ev, false);
+}
+
+static int pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d)
+{
+	d->pool_refused_bytes = 0;
+	return books_tensor_free(books, ev, d, false);
+}
+
+int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
+{
+	int64_t group = books_group(books, ev, false);
+	struct block b = { .address = ev->address,
+			   .size = ev->size,
+			   .ordinal = ev->ordinal,
+			   .group = (uint32_t)group,
+			   .references = 1,
+			   .context = (uint32_t)ev->aux,
+			   .range = books_range(books, ev, false),
+			   .space = block_space(space_of(ev)) };
+	struct block *live = blocks_find(&books->blocks, b.space, b.address);
+	const struct group *g;
+
+	/* Memory of another process keeps its address however often it is opened. */
+	if (space_of(ev) == TFMT_SPACE_IPC && live &&
+	    books->groups.group[live->group].space == TFMT_SPACE_IPC) {
+		live->references++;
+		return 0;
+	}
+	books_forget_stale(books, b.space, ev->address);
+	if (group < 0 || !blocks_insert(&books->blocks, &b))
+		return TFMT_E_NOMEM;
+	g = &books->groups.group[group];
+	if (is_counted(g))
+		books->device[g->device].driver_allocs++;
+	/* Reserved first: the driver's peak shall see it. Handles count as reserved when they are mapped. */
+	if (b.space != BLOCK_HANDLE && group_is_device_memory(g) && called_by_torch(books, ev))
+		books_reserved_add(&books->device[g->device], (int64_t)ev->size);
+	books_enter(books, &b, ev->time_ns);
+	return is_pooled_tensor(books, ev) ? pooled_tensor_alloc(books, ev) : 0;
+}
+
+/*
+ * On a device with tensors, did a library ask, or the program itself? The framework says of its own requests
+ * which fail. What others are refused behind a tensor that failed, with none allocated since, explains nothing.
+ */
+static bool is_beside_framework(struct books *books, const struct device_books *d, const struct tfmt_event *ev)
+{
+	return d->tensor_allocs && !called_by_torch(books, ev) &&
+	       (!d->tensor_ooms || d->allocs_at_oom != d->tensor_allocs);
+}
+
+int books_driver_refused(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	d->is_beside_refused = false;
+	d->driver_refusals++;
+	d->refused_bytes = ev->size;
+	if (is_pooled_tensor(books, ev))
+		return pooled_tensor_refused(books, ev);
+	/* Where no framework says what failed, this is what did. */
+	d->is_beside_refused = ev->size && is_beside_framework(books, d, ev);
+	if (d->is_beside_refused || (!d->tensor_allocs && !d->tensor_ooms && ev->size)) {
+		d->oom_asked_bytes = ev->size;
+		books_mark(d, MARK_OOM, ev->time_ns);
+	}
+	if (d->is_beside_refused && books->lives)
+		lives_mark(books->lives, books_device(ev), LIVES_OOM);
+	return 0;
+}
+
+/* ---- what a thread ended last ------------------------------------------------------------------ */
+
+void books_undo_release(struct books *books)
+{
+	for (uint32_t i = 0; i < books->nr_undos; i++)
+		free(books->undo[i].ended);
+	free(books->undo);
+}
+
+/* A free or unmap begins: the thread's memory of it, empty; NULL if there is none to be had. */
+static struct undo *undo_begin(struct books *books, const struct tfmt_event *ev)
+{
+	uint32_t room = books->nr_undos ? books->nr_undos : 64;
+	struct undo *grown;
+
+	if (ev->thread >= THREADS_MAX)
+		return NULL;
+	while (room <= ev->thread)
+		room *= 2;
+	if (room > books->nr_undos) {
+		grown = realloc(books->undo, room * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + books->nr_undos, 0, (room - books->nr_undos) * sizeof(*grown));
+		books->undo = grown;
+		books->nr_undos = room;
+	}
+	books->undo[ev->thread].nr = 0;
+	books->undo[ev->thread].address = ev->address;
+	return &books->undo[ev->thread];
+}
+
+static int undo_add(struct undo *u, const struct ended *ended)
+{
+	if (!u)
+		return 0;
+	if (u->nr == u->room) {
+		uint32_t room = u->room ? 2 * u->room : 4;
+		struct ended *grown = realloc(u->ended, room * sizeof(*grown));
+
+		if (!grown)
+			return TFMT_E_NOMEM;
+		u->ended = grown;
+		u->room = room;
+	}
+	u->ended[u->nr++] = *ended;
+	return 0;
+}
+
+/* One reference less; the last takes the block off the books. */
+static void block_put(struct books *books, struct block *b)
+{
+	if (--b->references)
+		return;
+	if (is_counted(&books->groups.group[b->group]))
+		device_of(books, b)->driver_frees++;
+	books_leave(books, b);
+	blocks_remove(&books->blocks, b);
+}
+
+/* The handle that a mapping shows, not another one that has its number by now; NULL if it is not known. */
+static struct block *handle_of(const struct books *books, const struct block *mapping)
+{
+	struct block *handle = blocks_find(&books->blocks, BLOCK_HANDLE, mapping->handle);
+
+	return handle && handle->ordinal == mapping->ordinal ? handle : NULL;
+}
+
+void books_unmap(struct books *books, struct block *mapping)
+{
+	struct block shown = *mapping, *handle;
+
+	blocks_remove(&books->blocks, mapping);
+	handle = handle_of(books, &shown);
+	if (handle)
+		block_put(books, handle);
+}
+
+int books_driver_free(struct books *books, const struct tfmt_event *ev)
+{
+	struct block *b = blocks_find(&books->blocks, block_space(space_of(ev)), ev->address);
+	struct undo *u = undo_begin(books, ev);
+	struct ended ended = { 0 };
+	struct device_books *d;
+
+	if (!b) {
+		books->unmatched_frees++;
+		books_damage_unmatched(books, books_device(ev), false);
+		return 0;
+	}
+	d = device_of(books, b);
+	ended.block = *b;
+	ended.torch_allocator = b->space != BLOCK_HANDLE && is_counted(&books->groups.group[b->group]) &&
+				called_by_torch(books, ev);
+	if (ended.torch_allocator)
+		books_reserved_add(d, -(int64_t)b->size);
+	block_put(books, b);
+	if (undo_add(u, &ended))
+		return TFMT_E_NOMEM;
+	return is_pooled_tensor(books, ev) ? pooled_tensor_free(books, ev, d) : 0;
+}
+
+int books_handle_retain(struct books *books, const struct tfmt_event *ev)
+{
+	struct block *b = blocks_find(&books->blocks, BLOCK_HANDLE, ev->address);
+
+	if (b)
+		b->references++;
+	return 0;
+}
+
+/* The device on which a mapping of this handle counts as reserved. */
+static struct device_books *mapped_device(struct books *books, const struct block *handle,
+					  const struct tfmt_event *ev)
+{
+	return handle ? device_of(books, handle) : &books->device[books_device(ev)];
+}
+
+int books_range_map(struct books *books, const struct tfmt_event *ev)
+{
+	struct block b = { .address = ev->address,
+			   .size = ev->size,
+			   .handle = ev->aux,
+			   .ordinal = TFMT_NO_ORDINAL,
+			   .space = BLOCK_MAPPING };
+	struct block *handle;
+
+	handle = blocks_find(&books->blocks, BLOCK_HANDLE, ev->aux);
+	if (handle) {
+		handle->references++;
+		b.ordinal = handle->ordinal;
+	}
+	if (called_by_torch(books, ev))
+		books_reserved_add(mapped_device(books, handle, ev), (int64_t)b.size);
+	books_forget_stale(books, BLOCK_MAPPING, ev->address);
+	return blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
+}
+
+int books_range_unmap(struct books *books, const struct tfmt_event *ev)
+{
+	bool torch_allocator = called_by_torch(books, ev);
+	struct undo *u = undo_begin(books, ev);
+	uint64_t address = ev->address, end = ev->address + ev->size;
+
+	/* One call may undo several neighbouring mappings. */
+	while (address < end) {
+		struct block *b = blocks_find(&books->blocks, BLOCK_MAPPING, address);
+		struct block *handle = b ? handle_of(books, b) : NULL;
+		struct ended ended = { .torch_allocator = torch_allocator };
+
+		if (!b || !b->size)
+			break;
+		ended.block = *b;
+		if (handle)
+			ended.handle = *handle;
+		if (torch_allocator)
+			books_reserved_add(mapped_device(books, handle, ev), -(int64_t)b->size);
+		address += b->size;
+		books_unmap(books, b);
+		if (undo_add(u, &ended))
+			return TFMT_E_NOMEM;
+	}
+	return 0;
+}
+
+static bool is_imported(const struct books *books, const struct block *b)
+{
+	return b->space == BLOCK_DRIVER && books->groups.group[b->group].space == TFMT_SPACE_IPC;
+}
+
+/* Is something else at its address by now? Then it has ended after all: the address was handed out again. */
+static bool is_superseded(const struct books *books, const struct block *before)
+{
+	const struct block *now = blocks_find(&books->blocks, before->space, before->address);
+
+	if (!now)
+		return false;
+	return before->space == BLOCK_MAPPING ||
+	       (now->ordinal != before->ordinal && !(is_imported(books, now) && is_imported(books, before)));
+}
+
+/* A block that a reference was taken from has it again; one that has left the books comes back. */
+static int block_restore(struct books *books, const struct block *before, uint64_t time_ns)
+{
+	struct block *b = blocks_find(&books->blocks, before->space, before->address);
+	struct block again = *before;
+	struct device_books *d;
+
+	if (is_superseded(books, before))
+		return 0;
+	if (b) {
+		b->references++;
+		return 0;
+	}
+	again.references = 1;
+	if (!blocks_insert(&books->blocks, &again))
+		return TFMT_E_NOMEM;
+	d = device_of(books, before);
+	/* None may have been counted of a block whose number was in use twice meanwhile. */
+	if (is_counted(&books->groups.group[before->group]) && d->driver_frees)
+		d->driver_frees--;
+	books_enter(books, &again, time_ns);
+	return 0;
+}
+
+static int ended_restore(struct books *books, const struct ended *e, const struct tfmt_event *ev)
+{
+	bool mapping = e->block.space == BLOCK_MAPPING;
+	const struct block *memory = !mapping ? &e->block : e->handle.space ? &e->handle : NULL;
+
+	if (is_superseded(books, &e->block))
+		return 0;
+	if (mapping && !blocks_insert(&books->blocks, &e->block))
+		return TFMT_E_NOMEM;
+	if (e->torch_allocator)
+		books_reserved_add(mapped_device(books, memory, ev), (int64_t)e->block.size);
+	return memory ? block_restore(books, memory, ev->time_ns) : 0;
+}
+
+/* The driver refused what this thread's latest free or unmap asked for. */
+int books_free_failed(struct books *books, const struct tfmt_event *ev)
+{
+	struct undo *u = ev->thread < books->nr_undos ? &books->undo[ev->thread] : NULL;
+	int err = 0;
+
+	if (!u || !u->nr || u->address != ev->address)
+		return 0;
+	for (uint32_t i = 0; !err && i < u->nr; i++)
+		err = ended_restore(books, &u->ended[i], ev);
+	u->nr = 0;
+	return err;
+}

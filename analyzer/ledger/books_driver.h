@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the books: the changes that tensor and driver events have in common, and the functions behind
+ * driver events. Only the books' own files include this.
+ */
+#ifndef VT_BOOKS_DRIVER_H
+#define VT_BOOKS_DRIVER_H
+
+#include "analyzer/ledger/books.h"
+
+/* The index of the event's device, GROUP_HOST if it names none. */
+static inline uint8_t books_device(const struct tfmt_event *ev)
+{
+	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
+}
+
+/* A moment of the device has come: its totals, and from here on its groups' figures, are kept. */
+void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns);
+
+/* The group an allocation belongs to, made if new; -1 when memory runs out. */
+int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
+
+/* Likewise, of what is reserved for graphs that were made at the event's place. */
+int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
+
+/*
+ * A block comes onto the books, or leaves them: totals, peaks and marks. The table of blocks is the
+ * caller's matter.
+ */
+void books_enter(struct books *books, const struct block *b, uint64_t time_ns);
+void books_leave(struct books *books, const struct block *b);
+
+/* A total of a device changes by `bytes` that belong to no block that is known. Returns 0 or TFMT_E_NOMEM. */
+int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns);
+
+/* Behind damage, before and after each event that counts (books_damage.c). They return 0 or TFMT_E_NOMEM. */
+int books_damage_before(struct books *books, uint64_t time_ns);
+int books_damage_after(struct books *books, const struct tfmt_event *ev);
+
+/* After the last event of a trace that has none of teardown. Returns 0 or TFMT_E_NOMEM. */
+int books_damage_settle(struct books *books, uint64_t time_ns);
+
+/* A block that is found to have been freed unseen has left the books: the totals have known it before. */
+void books_damage_stale(struct books *books, const struct block *stale);
+
+/* A free behind damage whose block is not known. */
+void books_damage_unmatched(struct books *books, uint8_t device, bool tensor);
+
+/* A range shows nothing any more: one reference less to its handle. */
+void books_unmap(struct books *books, struct block *mapping);
+
+/* An address is handed out again without a recorded free: the old block is gone, whatever became of it. */
+void books_forget_stale(struct books *books, uint8_t space, uint64_t address);
+
+/* Reserved changes by a driver event of the framework's allocator. */
+void books_reserved_add(struct device_books *d, int64_t bytes);
+
+/*
+ * Tensor events: the framework's reports, which tell what it has reserved (`reported`), or pool memory
+ * that it takes from the driver for one tensor each.
+ */
+int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
+int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+		      bool reported);
+int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
+
+/*
+ * Does a call that took memory, or gave it back, stand for a tensor? PyTorch takes memory of the driver's pools only with
+ * backend:cudaMallocAsync: one piece for each tensor, and nothing is reported to the profiler then. While it captures a
+ * graph the pieces are the graph's.
+ */
+bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev);
+
+/* What books_apply() does with any event; it needs it for few. */
+int books_apply_any(struct books *books, const struct tfmt_event *ev);
+
+/* A block comes to its group, or leaves it (bytes and blocks are negative). */
+static inline void books_group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
+{
+	group_keep_marks(g, d->mark);
+	g->live.bytes += bytes;
+	g->live.blocks += blocks;
+}
+
+/* A tensor's block, of group g and device d, comes onto the books or leaves them; as books_enter() and books_leave(). */
+void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b);
+void books_tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b);
+
+/* The most that tensors have held, if this is it. */
+void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns);
+
+/* One function per kind of event; each returns 0 or TFMT_E_NOMEM. */
+int books_driver_alloc(struct books *books, const struct tfmt_event *ev);
+int books_driver_free(struct books *books, const struct tfmt_event *ev);
+int books_driver_refused(struct books *books, const struct tfmt_event *ev);
+int books_handle_retain(struct books *books, const struct tfmt_event *ev);
+int books_range_map(struct books *books, const struct tfmt_event *ev);
+int books_range_unmap(struct books *books, const struct tfmt_event *ev);
+int books_free_failed(struct books *books, const struct tfmt_event *ev);
+
+void books_undo_release(struct books *books);
+
+/* Graphs that hold memory, and what the driver has reserved for them (books_graph.c). */
+int books_graph_new(struct books *books, const struct tfmt_event *ev);
+int books_graph_gone(struct books *books, const struct tfmt_event *ev);
+int books_graph_launch(struct books *books, const struct tfmt_event *ev);
+int books_graph_reserved(struct books *books, const struct tfmt_event *ev);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a flight recorder's trace begins: what is live has been entered block by block; what was counted and reached
+ * before is taken over from the figures that the recorder kept.
+ */
+#include "analyzer/ledger/books.h"
+
+#include <string.h>
+
+static void count_tensors(struct device_books *d, const uint64_t *f)
+{
+	d->tensor_allocs = f[TFMT_FIGURE_TENSOR_ALLOCS];
+	d->tensor_frees = f[TFMT_FIGURE_TENSOR_FREES];
+	d->tensor_ooms = f[TFMT_FIGURE_TENSOR_OOMS];
+	d->allocated_peak_bytes = f[TFMT_FIGURE_TENSOR_PEAK];
+	d->requested_peak_bytes = f[TFMT_FIGURE_REQUESTED_PEAK];
+	d->has_unshaped = f[TFMT_FIGURE_UNSHAPED] != 0;
+	d->reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK];
+	d->allocated_at_reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED];
+	d->moment[MARK_TENSOR_PEAK] =
+	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_PEAK] != 0, f[TFMT_FIGURE_TENSOR_PEAK_TIME],
+				   f[TFMT_FIGURE_TENSOR_PEAK], f[TFMT_FIGURE_TENSOR_PEAK_RESERVED],
+				   f[TFMT_FIGURE_TENSOR_PEAK_DRIVER] };
+}
+
+static void count(struct device_books *d, const uint64_t *f)
+{
+	d->present |= f[TFMT_FIGURE_EVENTS] != 0;
+	d->driver_allocs = f[TFMT_FIGURE_DRIVER_ALLOCS];
+	d->driver_frees = f[TFMT_FIGURE_DRIVER_FREES];
+	d->driver_refusals = f[TFMT_FIGURE_DRIVER_REFUSALS];
+	d->refused_bytes = f[TFMT_FIGURE_DRIVER_REFUSED];
+	d->oom_asked_bytes = f[TFMT_FIGURE_OOM_ASKED];
+	d->pool_refused_bytes = 0;
+	d->disagreements = 0;
+}
+
+static void peaks(struct device_books *d, const uint64_t *f)
+{
+	d->unconfirmed_peak = false;
+	d->driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK];
+	d->allocated_at_driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK_TENSORS];
+	d->driver_peak_is_new = false;
+}
+
+/* The parts of what is in use beside are known from the latest sample on, not at a peak before. */
+static void residual_past(struct residual *r, const uint64_t *f)
+{
+	r->nr_samples = f[TFMT_FIGURE_SAMPLES];
+	r->peak = f[TFMT_FIGURE_BEYOND_PEAK];
+	r->peak_ns = f[TFMT_FIGURE_DRIVER_PEAK_TIME];
+	r->peak_ledger = f[TFMT_FIGURE_DRIVER_PEAK];
+	r->peak_pool_live = 0;
+	r->peak_context = f[TFMT_FIGURE_DRIVER_PEAK_CONTEXT];
+	r->peak_code = f[TFMT_FIGURE_DRIVER_PEAK_CODE];
+	r->has_nearest = false;
+	r->peak_passed = true;
+}
+
+static void moments(struct device_books *d, const uint64_t *f)
+{
+	d->moment[MARK_DRIVER_PEAK] =
+	    (struct books_moment){ f[TFMT_FIGURE_DRIVER_PEAK] != 0, f[TFMT_FIGURE_DRIVER_PEAK_TIME],
+				   f[TFMT_FIGURE_DRIVER_PEAK_ALLOCATED], f[TFMT_FIGURE_DRIVER_PEAK_RESERVED],
+				   f[TFMT_FIGURE_DRIVER_PEAK] };
+	d->moment[MARK_OOM] =
+	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_OOMS] != 0, f[TFMT_FIGURE_OOM_TIME],
+				   f[TFMT_FIGURE_OOM_ALLOCATED], f[TFMT_FIGURE_OOM_RESERVED], f[TFMT_FIGURE_OOM_DRIVER] };
+}
+
+/* Whatever the entering of blocks has marked: nobody is known to have held anything at a mark. */
+static void forget_marks(struct books *books, struct groups *groups)
+{
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		struct group *g = &groups->group[i];
+
+		memset(g->at, 0, sizeof(g->at));
+		memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
+	}
+}
+
+/* Somebody held so much at the device's marks. */
+static int hold(struct books *books, uint8_t device, bool tensor, enum owner owner,
+		const uint64_t bytes[static NR_MARKS])
+{
+	struct group_identity id = { .device = device, .tensor = tensor, .before = (uint8_t)(owner + 1) };
+	bool is_new;
+	int64_t index = groups_find(&books->groups, &id, &is_new);
+	struct group *g;
+
+	if (index < 0)
+		return TFMT_E_NOMEM;
+	g = &books->groups.group[index];
+	g->owner = (uint8_t)owner;
+	memcpy(g->seen, books->device[device].mark, sizeof(g->seen));
+	for (unsigned i = 0; i < NR_MARKS; i++)
+		g->at[i].bytes = bytes[i];
+	return 0;
+}
+
+/* Those who held memory at the marks, without their names; of the driver's at its peak, how much PyTorch had. */
+static int hold_all(struct books *books, uint8_t device, const uint64_t *f)
+{
+	const struct books_moment *moment = books->device[device].moment;
+	uint64_t torch = f[TFMT_FIGURE_DRIVER_PEAK_TORCH], driver = f[TFMT_FIGURE_DRIVER_PEAK];
+	uint64_t tensors[NR_MARKS] = { [MARK_TENSOR_PEAK] = moment[MARK_TENSOR_PEAK].allocated_bytes,
+				       [MARK_DRIVER_PEAK] = moment[MARK_DRIVER_PEAK].allocated_bytes,
+				       [MARK_OOM] = moment[MARK_OOM].allocated_bytes };
+	uint64_t others[NR_MARKS] = { [MARK_TENSOR_PEAK] = moment[MARK_TENSOR_PEAK].driver_bytes,
+				      [MARK_OOM] = moment[MARK_OOM].driver_bytes };
+	uint64_t torchs[NR_MARKS] = { [MARK_DRIVER_PEAK] = torch < driver ? torch : driver };
+	int err;
+
+	others[MARK_DRIVER_PEAK] = driver - torchs[MARK_DRIVER_PEAK];
+	err = hold(books, device, true, OWNER_TORCH, tensors);
+	if (!err)
+		err = hold(books, device, false, OWNER_TORCH, torchs);
+	if (!err)
+		err = hold(books, device, false, OWNER_UNKNOWN, others);
+	return err;
+}
+
+int books_past(struct books *books, const struct tfmt_figures *f)
+{
+	const uint64_t *process = f ? f->of[TFMT_FIGURES_PROCESS] : NULL;
+	struct tfmt_totals totals;
+	int err = 0;
+
+	books->past_entered = true;
+	if (!f)
+		return 0;
+	tfmt_reader_totals(books->reader, &totals);
+	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		struct device_books *d = &books->device[i];
+
+		/* backend:cudaMallocAsync reports nothing: what is known of its tensors is what is live. */
+		if (d->tensor_allocs && !f->of[i][TFMT_FIGURE_TENSOR_ALLOCS])
+			books->past_untold = true;
+		else
+			count_tensors(d, f->of[i]);
+		count(d, f->of[i]);
+		peaks(d, f->of[i]);
+		residual_past(&d->residual, f->of[i]);
+		moments(d, f->of[i]);
+		if (books->lives)
+			lives_past(books->lives, i, d->allocated_peak_bytes);
+		if (totals.reserved[i])
+			d->reserved_bytes = totals.reserved[i];
+		d->reported = totals.reserved[i] != 0;
+	}
+	forget_marks(books, &books->groups);
+	forget_marks(books, &books->by_range);
+	for (uint8_t i = 0; i < TFMT_NR_DEVICES && !err; i++) {
+		if (f->of[i][TFMT_FIGURE_TENSOR_PEAK] || f->of[i][TFMT_FIGURE_DRIVER_PEAK])
+			err = hold_all(books, i, f->of[i]);
+	}
+	books->pinned_peak_bytes = process[TFMT_FIGURE_PINNED_PEAK];
+	books->managed_peak_bytes = process[TFMT_FIGURE_MANAGED_PEAK];
+	books->unmatched_frees = process[TFMT_FIGURE_UNMATCHED_FREES];
+	books->phases.has_begun |= process[TFMT_FIGURE_BEGUN] != 0;
+	return err;
+}

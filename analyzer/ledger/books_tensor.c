@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Entering events: those of tensors, which nearly all are, and where the others are entered. */
+#include "analyzer/ledger/books_driver.h"
+#include "analyzer/ledger/books_range.h"
+
+/* What is done for nearly each event of a trace, of which calls would be a tenth; also called from elsewhere. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* Reserved as the framework itself reports it. Its report follows the driver's event within one call. */
+static inline void reserved_report(struct device_books *d, uint64_t bytes)
+{
+	/* Nothing new, as nearly always. */
+	if (d->reserved_bytes == bytes && d->reported && bytes <= d->reserved_peak_bytes && !d->unconfirmed_peak)
+		return;
+	if (d->reported && d->reserved_bytes != bytes)
+		d->disagreements++;
+	d->reported = true;
+	d->reserved_bytes = bytes;
+	if (bytes > d->reserved_peak_bytes || (d->unconfirmed_peak && bytes == d->reserved_peak_bytes)) {
+		d->reserved_peak_bytes = bytes;
+		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
+		d->unconfirmed_peak = false;
+	}
+}
+
+static inline void tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+{
+	books_group_add(g, d, b->size, 1);
+	books_range_enter(books, b, g);
+	d->allocated_bytes += b->size;
+	d->requested_bytes += g->shape_bytes;
+	if (!g->shape_bytes)
+		d->has_unshaped = true;
+	if (d->requested_bytes > d->requested_peak_bytes && !d->allocated_unsure)
+		d->requested_peak_bytes = d->requested_bytes;
+}
+
+static inline void tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+{
+	books_group_add(g, d, 0 - b->size, UINT64_MAX);
+	books_range_leave(books, b, g);
+	d->allocated_bytes -= b->size;
+	d->requested_bytes -= g->shape_bytes;
+	if (books->lives)
+		lives_gone(books->lives, b->handle);
+}
+
+/* The most that tensors have held, if this is it. */
+static inline void tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
+{
+	if (books->lives && !d->allocated_unsure)
+		lives_total(books->lives, (uint8_t)(d - books->device), d->allocated_bytes);
+	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
+		return;
+	d->allocated_peak_bytes = d->allocated_bytes;
+	books_mark(d, MARK_TENSOR_PEAK, time_ns);
+}
+
+/* A new block at this address; one that is live there was freed unseen. NULL when memory runs out. */
+static inline struct block *tensor_block(struct books *books, uint64_t address)
+{
+	bool is_live;
+	struct block *b = blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
+
+	if (b || !is_live)
+		return b;
+	books_forget_stale(books, BLOCK_TENSOR, address);
+	return blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
+}
+
+static inline int64_t tensor_group(struct books *books, const struct tfmt_event *ev)
+{
+	uint32_t *known = groups_known(&books->groups, ev);
+	int64_t group;
+
+	if (*known && group_is_of(&books->groups.group[*known - 1], ev))
+		return (int64_t)*known - 1;
+	group = books_group(books, ev, true);
+	*known = (uint32_t)(group + 1);
+	return group;
+}
+
+static inline uint64_t born(struct books *books, const struct tfmt_event *ev, uint32_t group)
+{
+	struct lives *lives = books->lives;
+	uint32_t module = 0;
+
+	if (!lives)
+		return 0;
+	if (books->modulepaths)
+		module = modulepaths_next(books->modulepaths, ev, &lives->now);
+	return lives_born(lives, books_device(ev), ev->address, ev->size, group, module);
+}
+
+static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+				      bool reported)
+{
+	int64_t group = tensor_group(books, ev);
+	uint32_t range = books_range(books, ev, true);
+	struct block *b = tensor_block(books, ev->address);
+
+	if (group < 0 || !b)
+		return TFMT_E_NOMEM;
+	b->size = ev->size;
+	b->ordinal = ev->ordinal;
+	b->group = (uint32_t)group;
+	b->range = range;
+	b->handle = born(books, ev, (uint32_t)group);
+	d->tensor_allocs++;
+	tensor_enter(books, d, &books->groups.group[group], b);
+	if (d->driver_peak_is_new)
+		d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+	d->driver_peak_is_new = false;
+	if (reported)
+		reserved_report(d, ev->aux);
+	tensor_peak(books, d, ev->time_ns);
+	return 0;
+}
+
+static ALWAYS_INLINE int tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+				     bool reported)
+{
+	const struct block *b = blocks_take(&books->blocks, BLOCK_TENSOR, ev->address);
+	struct group *g = b ? &books->groups.group[b->group] : NULL;
+
+	d->tensor_frees++;
+	d->driver_peak_is_new = false;
+	if (b) {
+		tensor_leave(books, &books->device[g->device], g, b);
+	} else {
+		books->unmatched_frees++;
+		books_damage_unmatched(books, books_device(ev), true);
+	}
+	if (reported)
+		reserved_report(d, ev->aux);
+	return 0;
+}
+
+void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+{
+	tensor_enter(books, d, g, b);
+}
+
+void books_tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+{
+	tensor_leave(books, d, g, b);
+}
+
+void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
+{
+	tensor_peak(books, d, time_ns);
+}
+
+int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
+{
+	return tensor_alloc(books, ev, &books->device[books_device(ev)], reported);
+}
+
+int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d, bool reported)
+{
+	return tensor_free(books, ev, d, reported);
+}
+
+int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+
+	d->tensor_ooms++;
+	d->allocs_at_oom = d->tensor_allocs;
+	d->oom_asked_bytes = ev->size;
+	if (reported)
+		reserved_report(d, ev->aux);
+	books_mark(d, MARK_OOM, ev->time_ns);
+	if (books->lives)
+		lives_mark(books->lives, books_device(ev), LIVES_OOM);
+	return 0;
+}
+
+/* All there is to do with a tensor event while nothing is missing and no moment is waited for. */
+static inline int tensor_event(struct books *books, const struct tfmt_event *ev)
+{
+	struct device_books *d = &books->device[books_device(ev)];
+	struct lives *lives = books->lives;
+	int err = 0;
+
+	books->phase = phases_next(&books->phases, ev);
+	if (lives)
+		err = lives_next_tensor(lives, ev, books->phase, books->phases.is_update, false);
+	if (lives && !err && lives_concern_samples(lives) && books->stepsamples)
+		err = stepsamples_next(books->stepsamples, lives, &books->groups);
+	if (err)
+		return err;
+	d->present = true;
+	return ev->kind == TFMT_TENSOR_ALLOC ? tensor_alloc(books, ev, d, true) : tensor_free(books, ev, d, true);
+}
+
+int books_apply(struct books *books, const struct tfmt_event *ev)
+{
+	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+
+	if (is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN))
+		return tensor_event(books, ev);
+	return books_apply_any(books, ev);
+}

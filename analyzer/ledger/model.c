@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading a recording: open its traces, align their clocks, enter their events. */
+#include "analyzer/ledger/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/purpose/category_rules.h"
+#include "analyzer/command.h"
+#include "analyzer/recording/kept.h"
+#include "analyzer/stacks/owner_rules.h"
+#include "analyzer/recording/traceview.h"
+#include "analyzer/ui/message.h"
+#include "analyzer/ui/progress.h"
+
+const char *const model_end_names[] = { "exit", "running", "unknown", "signal", "killed" };
+
+#define EVENTS_PER_PROGRESS 65536
+
+uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns)
+{
+	uint64_t start = p->header->start_mono_ns;
+
+	return p->start_ns + (monotonic_ns > start ? monotonic_ns - start : 0);
+}
+
+struct stack_source model_stack_source(const struct model *m, struct model_process *p)
+{
+	return (struct stack_source){ p->reader, &p->mapping, m->symbols };
+}
+
+uint64_t model_filled_bytes(const struct model_device *d)
+{
+	return d->has_tensors ? d->books->reserved_peak_bytes : d->books->driver_peak_bytes;
+}
+
+bool model_is_exact(const struct model_process *p)
+{
+	return p->summary->complete && !p->lost_events && !p->books.past_untold;
+}
+
+bool model_end_is_exact(const struct model_device *d, enum model_total total)
+{
+	const struct tfmt_summary *s = d->process->summary;
+	const struct device_books *b = d->books;
+	bool unsure = total == MODEL_ALLOCATED ? b->allocated_unsure :
+		      total == MODEL_RESERVED  ? b->reserved_unsure :
+						 b->driver_unsure || b->context_missed;
+
+	return model_is_exact(d->process) || (!unsure && s->lost_events == s->lost_in_damage && !s->stop);
+}
+
+/* Open one trace into *p. Returns 0 or an error that has been said. */
+static int process_open(struct model_process *p, const char *path)
+{
+	uint64_t offset = 0;
+	int err = tfmt_reader_open(&p->reader, path, &offset);
+	char why[1024];
+
+	p->path = path;
+	if (err) {
+		traceview_say_unreadable(why, sizeof(why), path, err, offset);
+		message_error("%s", why);
+	} else {
+		p->header = tfmt_reader_header(p->reader);
+		p->summary = tfmt_reader_summary(p->reader);
+	}
+	return err;
+}
+
+static int64_t info_number(const struct model_process *p, const char *key)
+{
+	const char *text = tfmt_reader_info_value(p->reader, key);
+	char *end;
+	int64_t number;
+
+	if (!text || !*text)
+		return -1;
+	number = strtoll(text, &end, 10);
+	return *end || number < 0 ? -1 : number;
+}
+
+static const char *info_text(const struct model_process *p, const char *key)
+{
+	const char *text = tfmt_reader_info_value(p->reader, key);
+
+	return text && *text ? text : NULL;
+}
+
+static bool same_clock(const struct tfmt_header *a, const struct tfmt_header *b)
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(a->boot_id, unknown, sizeof(unknown)) &&
+	       !memcmp(a->boot_id, b->boot_id, sizeof(unknown)) && a->time_ns_inode == b->time_ns_inode;
+}
+
+/* Place every process on one clock that starts with the earliest. */
+static void align_clocks(struct model *m)
+{
+	const struct tfmt_header *first = m->process[0].header;
+	int64_t earliest = 0;
+
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		struct model_process *p = &m->process[i];
+		int64_t start;
+
+		p->clock_estimated = !same_clock(first, p->header) && i > 0;
+		start = p->clock_estimated ? (int64_t)(p->header->start_real_ns - first->start_real_ns)
+					   : (int64_t)(p->header->start_mono_ns - first->start_mono_ns);
+		p->start_ns = (uint64_t)start;
+		if (start < earliest)
+			earliest = start;
+	}
+	for (size_t i = 0; i < m->nr_processes; i++)
+		m->process[i].start_ns -= (uint64_t)earliest;
+}
+
+bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls)
+{
+	static const char prefix[] = "unsupported.";
+	const char *key, *value;
+
+	for (uint32_t i = 0; tfmt_reader_info(p->reader, i, &key, &value); i++) {
+		if (strncmp(key, prefix, sizeof(prefix) - 1))
+			continue;
+		if (nth-- == 0) {
+			*name = key + sizeof(prefix) - 1;
+			*calls = strtoull(value, NULL, 10);
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t model_zero_answers(const struct model_process *p)
+{
+	const char *value = tfmt_reader_info_value(p->reader, "zero_answers");
+
+	return value ? strtoull(value, NULL, 10) : 0;
+}
+
+static void show_progress(const struct model *m, size_t index)
+{
+	uint64_t done, total;
+
+	tfmt_reader_progress(m->process[index].reader, &done, &total);
+	/* Traces of one job are about equally long; per mille of all of them. */
+	progress_update(1000 * index + (total ? done * 1000 / total : 0), 1000 * m->nr_processes);
+}
+
+static enum model_end end_of(const struct tfmt_summary *s)
+{
+	switch (s->end) {
+	case TFMT_PROCESS_EXIT:
+	case TFMT_PROCESS_EXEC:
+		return MODEL_END_EXIT;
+	case TFMT_PROCESS_SIGNAL:
+		/* kill -9 has one name, whether `run` lived to see it or the trace just stops. */
+		return s->exit_status == SIGKILL ? MODEL_END_KILLED : MODEL_END_SIGNAL;
+	case TFMT_PROCESS_RUNNING:
+		return MODEL_END_RUNNING;
+	case TFMT_PROCESS_KILLED:
+		return MODEL_END_KILLED;
+	default:
+		return MODEL_END_UNKNOWN;
+	}
+}
+
+/* What is known of a process only after its last event. */
+static int process_finish(struct model_process *p, uint64_t last_event_ns)
+{
+	const char *program = info_text(p, "script");
+	uint64_t kept_ns;
+	int err = books_settle(&p->books, last_event_ns);
+
+	if (p->books.lives)
+		steps_finish(&p->books.lives->steps);
+	if (p->books.stepsamples)
+		stepsamples_finish(p->books.stepsamples, &p->books.lives->steps);
+	if (kept_from(p->reader, &kept_ns)) {
+		p->is_kept = true;
+		p->kept_ns = model_time(p, kept_ns);
+		p->last_ns = p->last_ns > p->kept_ns ? p->last_ns : p->kept_ns;
+	}
+	p->end = end_of(p->summary);
+	p->rank = info_number(p, "rank");
+	p->local_rank = info_number(p, "local_rank");
+	p->world_size = info_number(p, "world_size");
+	p->ranks_run = info_text(p, "ranks_run");
+	program = program ? program : info_text(p, "program");
+	p->program = program ? program : "";
+	p->torch = info_text(p, "torch");
+	p->allocator_conf = info_text(p, "allocator_conf");
+	p->simulated = info_text(p, "simulated");
+	p->lost_events = p->summary->lost_events;
+	return err;
+}
+
+/* Something was skipped; the summary counts it. */
+static void process_damaged(struct model_process *p, int err)
+{
+	if (!*p->damage && err != TFMT_E_GIVEN_UP)
+		snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")", tfmt_reader_message(p->reader),
+			 tfmt_reader_offset(p->reader));
+	books_damaged(&p->books);
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int keep_lives(struct books *books, const struct model_options *o)
+{
+	if (o->lives)
+		books->lives = calloc(1, sizeof(*books->lives));
+	if (o->lives)
+		books->stepsamples = calloc(1, sizeof(*books->stepsamples));
+	if (o->lives && o->modules)
+		books->modulepaths = calloc(1, sizeof(*books->modulepaths));
+	if (books->lives)
+		books->lives->steps.reader = books->reader;
+	if (books->modulepaths)
+		books->modulepaths->reader = books->reader;
+	if (o->lives && (!books->lives || !books->stepsamples || (o->modules && !books->modulepaths)))
+		return TFMT_E_NOMEM;
+	return 0;
+}
+
+/*
+ * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at
+ * each. Returns as tfmt_reader_events() does.
+ */
+static int next_events(struct model_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
+{
+	if (!p->books.damage.any)
+		return tfmt_reader_events(p->reader, ev);
+	*ev = single;
+	return tfmt_reader_next(p->reader, single);
+}
+
+static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)
+{
+	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
+}
+
+static int enter_events(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
+{
+	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
+	const struct tfmt_event *end = ev + nr;
+
+	for (; ev < end; ev++) {
+		int err = books_apply(&p->books, ev);
+
+		if (err)
+			return err;
+		if (is_observed(ev, o, but_for) && o->observe)
+			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
+	}
+	return 0;
+}
+
+static int process_read(struct model *m, size_t index, const struct model_options *o)
+{
+	struct model_process *p = &m->process[index];
+	uint64_t nr = 0, shown = 0, last_ns = p->header->start_mono_ns;
+	const struct tfmt_event *ev;
+	struct tfmt_event single;
+	int ret, got;
+
+	ret = keep_lives(&p->books, o);
+	if (ret)
+		return ret;
+	if (o->window && p->books.lives && !index)
+		p->books.lives->window = o->window;
+	if (o->has_at)
+		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
+				       o->at_ns - p->start_ns + p->header->start_mono_ns;
+	while ((got = next_events(p, &ev, &single)) != 0) {
+		if (got == TFMT_E_NOMEM)
+			return got;
+		if (got < 0) {
+			process_damaged(p, got);
+			continue;
+		}
+		ret = enter_events(p, ev, got, o);
+		if (ret)
+			return ret;
+		if (ev[got - 1].before) /* all of them, then */
+			continue;
+		last_ns = ev[got - 1].time_ns;
+		nr += (uint64_t)got;
+		if (nr - shown >= EVENTS_PER_PROGRESS && !o->quiet) {
+			show_progress(m, index);
+			shown = nr;
+		}
+	}
+	if (nr)
+		p->last_ns = model_time(p, last_ns);
+	if (!p->books.past_entered && books_past(&p->books, tfmt_reader_figures(p->reader)))
+		return TFMT_E_NOMEM;
+	return process_finish(p, last_ns);
+}
+
+static int add_devices(struct model *m, struct model_process *p)
+{
+	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
+		const struct device_books *books = &p->books.device[i];
+		struct model_device *device;
+
+		if (!books->present)
+			continue;
+		device = realloc(m->device, (m->nr_devices + 1) * sizeof(*device));
+		if (!device)
+			return TFMT_E_NOMEM;
+		m->device = device;
+		device += m->nr_devices++;
+		*device = (struct model_device){ .process = p, .ordinal = i, .books = books };
+		tfmt_reader_device(p->reader, i, &device->info);
+		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
+		if (!device->is_unlimited)
+			device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
+									     : books->residual.last.total;
+		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
+	}
+	return 0;
+}
+
+static int add_up(struct model *m)
+{
+	m->complete = !m->nr_unreadable && !m->recording.nr_unrecorded;
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		struct model_process *p = &m->process[i];
+
+		if (add_devices(m, p))
+			return TFMT_E_NOMEM;
+		if (p->end > m->end)
+			m->end = p->end;
+		m->simulated |= p->header->simulated || p->simulated;
+		m->complete &= model_is_exact(p);
+		m->nr_events += p->summary->nr_events;
+		m->lost_events += p->lost_events;
+		if (p->last_ns > m->duration_ns)
+			m->duration_ns = p->last_ns;
+	}
+	return 0;
+}
+
+/* Open what can be opened; the error of the last failure if that is nothing. */
+static int open_all(struct model *m)
+{
+	int err = 0;
+
+	m->process = calloc(m->recording.nr_traces, sizeof(*m->process));
+	m->symbols = symbols_new();
+	if (!m->process || !m->symbols)
+		return message_error("cannot read '%s': out of memory", m->recording.path);
+	for (size_t i = 0; i < m->recording.nr_traces; i++) {
+		struct model_process *p = &m->process[m->nr_processes];
+
+		err = process_open(p, m->recording.trace[i]);
+		if (err) {
+			*p = (struct model_process){ 0 };
+			m->nr_unreadable++;
+			continue;
+		}
+		mapping_init(&p->mapping, p->reader);
+		books_init(&p->books, p->reader, &p->mapping);
+		p->books.owners.symbols = m->symbols;
+		hostmemory_noted(&p->host, m->recording.trace[i], p->header->host);
+		m->nr_processes++;
+	}
+	return m->nr_processes ? 0 : CMD_TROUBLE;
+}
+
+int model_load(struct model *m, const char *path, const struct model_options *options)
+{
+	static const struct model_options defaults;
+	const struct model_options *o = options ? options : &defaults;
+	char text[4096];
+	int ret = 0;
+
+	if (owner_rules_load() || category_rules_load())
+		return CMD_TROUBLE;
+	if (recording_open(&m->recording, path, text, sizeof(text)))
+		return message_error("%s", text);
+	if (open_all(m))
+		return CMD_TROUBLE;
+	align_clocks(m);
+	if (!o->quiet) {
+		snprintf(text, sizeof(text), "reading %s", path);
+		progress_begin(text);
+	}
+	for (size_t i = 0; i < m->nr_processes && !ret; i++)
+		ret = process_read(m, i, o);
+	progress_end();
+	if (!ret)
+		ret = add_up(m);
+	return ret ? message_error("cannot read '%s': %s", path, tfmt_strerror(ret)) : CMD_FINE;
+}
+
+void model_release(struct model *m)
+{
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		books_release(&m->process[i].books);
+		mapping_release(&m->process[i].mapping);
+		tfmt_reader_close(m->process[i].reader);
+	}
+	symbols_free(m->symbols);
+	free(m->process);
+	free(m->device);
+	recording_release(&m->recording);
+	*m = (struct model){ 0 };
+}

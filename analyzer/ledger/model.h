@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording in memory: its processes, their books, and the devices they used.
+ *
+ * Loading reads every trace once, front to back. Afterwards the model is read-only; it keeps the traces
+ * open, because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process
+ * sees it. Times are nanoseconds since the start of the recording, that is of its earliest process;
+ * processes of one boot are aligned by the monotonic clock, others by the time of day.
+ */
+#ifndef VT_MODEL_H
+#define VT_MODEL_H
+
+#include "analyzer/ledger/books.h"
+#include "analyzer/recording/hostmemory.h"
+#include "analyzer/recording/recording.h"
+#include "analyzer/stacks/stack.h"
+
+/* How a process ended; of several, the greatest stands for the recording. */
+enum model_end { MODEL_END_EXIT, MODEL_END_RUNNING, MODEL_END_UNKNOWN, MODEL_END_SIGNAL, MODEL_END_KILLED };
+extern const char *const model_end_names[];
+
+struct model_process {
+	const char *path; /* of its trace */
+	struct tfmt_reader *reader;
+	const struct tfmt_header *header;
+	const struct tfmt_summary *summary;
+	struct mapping mapping;
+	struct books books;
+	enum model_end end;
+	int64_t rank, local_rank;         /* -1 = none */
+	int64_t world_size;               /* ranks of the job; -1 = not known */
+	const char *ranks_run;            /* "0,17": the only ranks of it that ran; NULL = all */
+	const char *program;              /* as the recorder named it; "" if it did not */
+	const char *torch;                /* version, NULL = no PyTorch seen */
+	const char *allocator_conf;       /* NULL = none */
+	const char *simulated;            /* GPU profile, NULL = a real device */
+	uint64_t start_ns;                /* its start on the recording's clock */
+	uint64_t last_ns;                 /* its last event on the recording's clock */
+	bool is_kept;                     /* a flight recorder has dropped its beginning: */
+	uint64_t kept_ns;                 /* where the rest begins, on the recording's clock; else 0 */
+	uint64_t lost_events;
+	char damage[256]; /* the first damaged place, in words with its offset; "" = none */
+	bool clock_estimated;             /* aligned by the time of day */
+	struct hostmemory host;           /* as `run` noted it */
+};
+
+struct model_device {
+	struct model_process *process;
+	uint32_t ordinal;                 /* as the program numbers it */
+	const struct device_books *books;
+	struct tfmt_device info;          /* name "" if the recorder could not ask */
+	uint64_t capacity_bytes;          /* 0 = unknown, or unlimited */
+	bool is_unlimited;                /* a simulated device that never runs out */
+	bool has_tensors;                 /* a framework's allocator reported on it */
+};
+
+struct model {
+	struct recording recording;
+	struct model_process *process;
+	size_t nr_processes;
+	struct model_device *device;
+	size_t nr_devices;
+	size_t nr_unreadable; /* traces of the recording left out, each said on stderr while loading */
+	enum model_end end;
+	bool simulated, complete;
+	uint64_t nr_events, lost_events, duration_ns;
+	struct symbols *symbols;
+};
+#define MODEL_INIT { 0 }
+
+struct model_options {
+	bool has_at;
+	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
+	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
+	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+			uint64_t time_ns);
+	void *ctx;
+	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
+	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
+	bool quiet; /* no progress line */
+	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
+	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
+	bool modules; /* ... and the modules that they were allocated in (books.modulepaths) */
+};
+
+/*
+ * The nth function, in order of name, that the simulated device was asked for and does not support: true, its
+ * name (valid as long as the model) and how often it was called.
+ */
+bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls);
+
+/*
+ * How often libraries of the simulated device were asked for a size that is not known and answered 0: figures of such
+ * a process are lower bounds. 0 on a real device.
+ */
+uint64_t model_zero_answers(const struct model_process *p);
+
+/*
+ * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
+ * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either
+ * way.
+ */
+int model_load(struct model *m, const char *path, const struct model_options *options);
+void model_release(struct model *m);
+
+/* A time of the traced process on the recording's clock; times before its start count as the start. */
+uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns);
+
+/* What a device was filled to: what PyTorch reserved, else what the driver gave. */
+uint64_t model_filled_bytes(const struct model_device *d);
+
+/* What stack_expand() needs for this process's stacks. */
+struct stack_source model_stack_source(const struct model *m, struct model_process *p);
+
+/* Is every figure of this process exact? Otherwise peaks are "at least". */
+bool model_is_exact(const struct model_process *p);
+
+/* Is a total of the device's exact at the end? Behind damage it may be although peaks are not. */
+enum model_total { MODEL_ALLOCATED, MODEL_RESERVED, MODEL_DRIVER };
+bool model_end_is_exact(const struct model_device *d, enum model_total total);
+
+#endif

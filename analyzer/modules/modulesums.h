@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory by module: the blocks of a moment summed over the modules they were allocated in, down to a depth. */
+#ifndef VT_MODULESUMS_H
+#define VT_MODULESUMS_H
+
+#include "analyzer/purpose/category.h"
+
+struct module_sum {
+	uint32_t path; /* in books.modulepaths, 0 = in no module */
+	bool by_class; /* some name of it is a class's, because no source told a better one */
+	uint64_t bytes, blocks;
+	uint64_t matched_bytes; /* of them: of this module by shape and order, not by their stacks */
+	uint64_t category[NR_CATEGORIES];
+};
+
+struct modules {
+	struct module_sum *sum; /* largest first */
+	size_t nr_sums;
+	uint32_t nr_common; /* modules at the beginning of all paths: 1 where there is one model, which paths leave out */
+};
+#define MODULES_INIT { 0 }
+
+/*
+ * Sum blocks over modules at most `depth` deep, counted from the model. The categories must have been found in a
+ * recording loaded with modules. Returns 0 or TFMT_E_NOMEM; modules_release() is needed either way.
+ */
+int modules_find(struct modules *m, const struct categories *c, const struct books *books, uint32_t depth);
+void modules_release(struct modules *m);
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/* What the device held when memory ran out, put together for the causes to look at. */
+#include "analyzer/oom/autopsy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/recording/idtable.h"
+
+#define MODULES_DEPTH 2
+/* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
+#define MIB (1ull << 20)
+#define SEGMENT (2 * MIB)
+#define LARGE_MIN (10 * MIB) /* from here on a request has a segment of its own */
+#define SMALL_MAX (1 * MIB)  /* up to here it shares one of 2 MiB, between them one of 20 MiB */
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Of each Python stack of the process that holds blocks: its place + 1. */
+struct places_of {
+	uint32_t *stack;
+	uint32_t nr_stacks;
+	uint32_t room;
+	struct stack expanded;
+};
+
+static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
+				       const struct stack_frame *frame)
+{
+	struct autopsy_place *grown;
+
+	for (size_t i = 0; i < a->nr_places; i++)
+		if (autopsy_same_line(&a->place[i].frame, frame))
+			return &a->place[i];
+	if (a->nr_places == of->room) {
+		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		a->place = grown;
+		of->room = 2 * of->room + 64;
+	}
+	a->place[a->nr_places] = (struct autopsy_place){ .frame = *frame };
+	return &a->place[a->nr_places++];
+}
+
+/* The frame that stands for a stack; false if none is known. */
+static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t python, uint32_t native,
+		    struct stack_frame *out)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	int site;
+
+	*out = (struct stack_frame){ 0 };
+	if (stack_expand(stack, &source, python, native))
+		return false;
+	site = stack_site(stack);
+	if (site >= 0)
+		*out = stack->frame[site];
+	return site >= 0;
+}
+
+static int64_t place_of(struct autopsy *a, struct places_of *of, const struct group *g)
+{
+	struct stack_frame frame;
+	struct autopsy_place *place;
+	const struct tfmt_reader *reader = a->device->process->reader;
+	uint32_t stack = g->python_stack;
+
+	of->stack = idtable_grown(of->stack, &of->nr_stacks, stack, sizeof(*of->stack), reader);
+	if (stack >= of->nr_stacks) { /* of a number that no stack has */
+		stack = TFMT_STACK_NOT_CAPTURED;
+		of->stack = idtable_grown(of->stack, &of->nr_stacks, stack, sizeof(*of->stack), reader);
+	}
+	if (stack >= of->nr_stacks)
+		return -1;
+	if (!of->stack[stack]) {
+		site_of(a, &of->expanded, stack, 0, &frame);
+		place = add_place(a, of, &frame);
+		if (!place)
+			return -1;
+		of->stack[stack] = (uint32_t)(place - a->place) + 1;
+	}
+	return of->stack[stack] - 1;
+}
+
+static void add_block(struct autopsy *a, size_t i)
+{
+	const struct category_block *b = &a->categories.block[i];
+	struct autopsy_place *place = &a->place[a->block[i].place];
+
+	if (!place->blocks || b->life.size > a->categories.block[place->largest].life.size) {
+		place->largest = (uint32_t)i;
+		place->module = b->module;
+	}
+	place->bytes += b->life.size;
+	place->blocks++;
+	place->category[b->category] += b->life.size;
+	if (a->step_ordinal && b->life.birth.ordinal < a->step_ordinal)
+		place->kept_bytes += b->life.size;
+}
+
+static int by_bytes(const void *va, const void *vb)
+{
+	const struct autopsy_place *a = va, *b = vb;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return (a->largest > b->largest) - (a->largest < b->largest);
+}
+
+/* Largest first; blocks follow. Each place has a block of its own, which tells it afterwards. */
+static int sort_places(struct autopsy *a)
+{
+	uint32_t *now = malloc((a->nr_places ? a->nr_places : 1) * sizeof(*now));
+
+	if (!now)
+		return TFMT_E_NOMEM;
+	if (a->nr_places)
+		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
+	for (size_t i = 0; i < a->nr_places; i++)
+		now[a->block[a->place[i].largest].place] = (uint32_t)i;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		a->block[i].place = now[a->block[i].place];
+	free(now);
+	return 0;
+}
+
+static int find_places(struct autopsy *a)
+{
+	struct places_of of = { 0 };
+	size_t nr = a->categories.nr_blocks;
+	int err = 0;
+
+	a->block = calloc(nr ? nr : 1, sizeof(*a->block));
+	if (!a->block)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct group *g = autopsy_group(a, i);
+		int64_t place = place_of(a, &of, g);
+
+		if (place < 0) {
+			err = TFMT_E_NOMEM;
+			break;
+		}
+		a->block[i].place = (uint32_t)place;
+		a->block[i].is_shaped = g->shape && tfmt_reader_shape(a->device->process->reader, g->shape,
+								      &a->block[i].shape);
+		a->block[i].has_graph = a->categories.block[i].life.flags & TFMT_FLAG_FORWARD;
+		add_block(a, i);
+	}
+	err = err ? err : sort_places(a);
+	free(of.stack);
+	stack_release(&of.expanded);
+	return err;
+}
+
+/* On a device without tensors: what was taken from the driver. */
+static int find_driver_places(struct autopsy *a)
+{
+	struct books *books = &a->device->process->books;
+	struct places_of of = { 0 };
+	struct autopsy_place *place;
+	struct stack_frame frame;
+	int err = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && !err; i++) {
+		const struct group *g = &books->groups.group[i];
+		struct group_figures figures = group_figures_at(g, MARK_OOM);
+
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || !figures.bytes)
+			continue;
+		site_of(a, &of.expanded, g->python_stack, g->native_stack, &frame);
+		place = add_place(a, &of, &frame);
+		if (!place) {
+			err = TFMT_E_NOMEM;
+			break;
+		}
+		place->bytes += figures.bytes;
+		place->blocks += figures.blocks;
+		place->category[CATEGORY_UNKNOWN] += figures.bytes;
+	}
+	if (a->nr_places)
+		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
+	stack_release(&of.expanded);
+	return err;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+/* Of the driver ledger, what others than PyTorch have taken. */
+static void find_libraries(struct autopsy *a)
+{
+	struct books *books = &a->device->process->books;
+	uint64_t bytes[NR_OWNERS] = { 0 };
+	uint64_t most = 0;
+
+	if (a->failure->is_driver)
+		return;
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+		enum owner owner;
+
+		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g))
+			continue;
+		owner = books_group_owner(books, g);
+		if (owner == OWNER_TORCH)
+			continue;
+		bytes[owner] += group_figures_at(g, MARK_OOM).bytes;
+		a->libraries += group_figures_at(g, MARK_OOM).bytes;
+	}
+	for (int i = 0; i < NR_OWNERS; i++) {
+		if (bytes[i] > most) {
+			most = bytes[i];
+			a->largest_owner = (enum owner)i;
+		}
+	}
+}
+
+/* The largest request that a new segment would have served. */
+static uint64_t largest_request(uint64_t free_bytes)
+{
+	uint64_t whole = free_bytes / SEGMENT * SEGMENT;
+
+	return whole >= LARGE_MIN ? whole : whole ? SMALL_MAX : 0;
+}
+
+static void find_figures(struct autopsy *a)
+{
+	const struct failure *f = a->failure;
+	uint64_t wanted = f->refused ? f->refused : f->asked;
+
+	a->capacity = a->device->capacity_bytes;
+	a->cached = f->reserved > f->allocated && !f->is_driver ? f->reserved - f->allocated : 0;
+	if (f->free_known && f->refused && wanted > f->free)
+		a->lacking = wanted - f->free;
+	if (f->free_known && a->capacity && a->capacity >= f->reserved + f->free) {
+		a->outside = a->capacity - f->reserved - f->free;
+		a->outside_known = true;
+	}
+	a->largest_fit = f->is_driver || f->is_pooled ? f->free : largest_request(f->free);
+	if (f->largest_cached > a->largest_fit)
+		a->largest_fit = f->largest_cached;
+	find_libraries(a);
+}
+
+static void find_step(struct autopsy *a)
+{
+	const struct steps *steps = &a->device->process->books.lives->steps;
+	const struct steps_bounds *b = steps_bounds(steps);
+
+	if (!steps_count(steps))
+		return;
+	a->step = steps_of(steps, a->failure->ordinal) + 1;
+	if (a->step >= 2 && a->step - 2 < b->nr_bounds)
+		a->step_ordinal = b->ordinal[a->step - 2];
+}
+
+/* "at::_ops::bmm::call(...)": "bmm". */
+static void read_operation(char *out, size_t size, const char *function)
+{
+	static const char prefix[] = "at::_ops::";
+	const char *name = function ? strstr(function, prefix) : NULL, *end;
+
+	if (!name)
+		return;
+	name += sizeof(prefix) - 1;
+	end = strstr(name, "::");
+	if (end)
+		snprintf(out, size, "%.*s", (int)(end - name), name);
+}
+
+/* Who asked: the line, and of a call that the driver refused the operation, the outermost below Python. */
+static void find_request(struct autopsy *a)
+{
+	struct stack stack = { 0 };
+
+	a->has_site = site_of(a, &stack, a->failure->python_stack, a->failure->native_stack, &a->site);
+	for (uint32_t i = 0; i < stack.nr_frames && !stack.frame[i].python && !stack.frame[i].node; i++)
+		read_operation(a->operation, sizeof(a->operation), stack.frame[i].function);
+	stack_release(&stack);
+}
+
+static void find_shape(struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device);
+
+	if (a->failure->free_known)
+		a->usable = a->failure->allocated + a->failure->free;
+	a->fitting = a->usable - a->usable / 20;
+	a->has_shape = lives && inputs &&
+		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
+}
+
+static void ask_causes(struct autopsy *a)
+{
+	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX;
+	     c++) {
+		struct autopsy_finding *f = &a->finding[a->nr_findings];
+
+		if (a->nr_findings && !c->is_beside)
+			continue;
+		*f = (struct autopsy_finding){ .verdict = c->verdict, .cause = c->name, .is_beside = c->is_beside };
+		a->nr_findings += c->applies(a, f);
+	}
+}
+
+/* A smaller card, a fallback, a notebook's last cell: it may have been meant so. */
+static void say_end(struct autopsy *a)
+{
+	const struct model_process *p = a->device->process;
+
+	if (a->nr_findings && p->end == MODEL_END_EXIT && !p->summary->exit_status)
+		autopsy_evidence(&a->finding[0], "the program went on without it, and ended with status 0");
+}
+
+static void swap_findings(struct autopsy_finding *a, struct autopsy_finding *b)
+{
+	struct autopsy_finding one = *a;
+
+	*a = *b;
+	*b = one;
+}
+
+/*
+ * Of causes that stand beside each other the one with most bytes comes first, so that a rank which needs four
+ * times as much is not said to fail for pieces. A limit stays first: the driver was not asked.
+ */
+static void order_findings(struct autopsy *a)
+{
+	unsigned first = a->nr_findings && a->finding[0].verdict == VERDICT_USER_LIMIT;
+	struct autopsy_finding *f = a->finding;
+
+	for (unsigned i = first + 1; i < a->nr_findings && f[first].is_beside; i++)
+		for (unsigned k = i; k > first && f[k].is_beside && f[k].bytes > f[k - 1].bytes; k--)
+			swap_findings(&f[k], &f[k - 1]);
+	for (unsigned i = 1; i < a->nr_findings && f->verdict == VERDICT_TOO_BIG; i++)
+		if (f[i].comes_first)
+			swap_findings(&f[i], f);
+}
+
+int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+		 const struct failures *f)
+{
+	const struct failures_of_device *of = failures_of(f, d);
+	int err;
+
+	*a = (struct autopsy){ .model = m, .device = d, .failures = f };
+	if (!of)
+		return 0;
+	a->failure = &of->failure[of->nr_failures - 1];
+	err = categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
+	if (!err && d->process->books.lives)
+		find_step(a);
+	if (!err)
+		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
+	if (!err && d->process->books.modulepaths)
+		err = modules_find(&a->modules, &a->categories, &d->process->books, MODULES_DEPTH);
+	if (!err && d->process->books.modulepaths && a->step)
+		err = autopsy_find_parts(a);
+	if (err)
+		return err;
+	find_figures(a);
+	find_request(a);
+	find_shape(a);
+	ask_causes(a);
+	order_findings(a);
+	say_end(a);
+	return 0;
+}
+
+void autopsy_release(struct autopsy *a)
+{
+	categories_release(&a->categories);
+	modules_release(&a->modules);
+	free(a->block);
+	free(a->place);
+	*a = (struct autopsy)AUTOPSY_INIT;
+}
+
+/* One tensor out of line, that no smaller batch mends. */
+static bool is_one_tensor(const struct autopsy *a)
+{
+	return !strcmp(a->finding[0].cause, "larger_tensor");
+}
+
+bool autopsy_is_about_size(const struct autopsy *a)
+{
+	enum verdict verdict = a->finding[0].verdict;
+
+	if (!a->nr_findings)
+		return true;
+	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
+	       !is_one_tensor(a);
+}
+
+/* ---- for causes ------------------------------------------------------------------------------ */
+
+const struct group *autopsy_group(const struct autopsy *a, size_t block)
+{
+	return &a->device->process->books.groups.group[a->categories.block[block].life.group];
+}
+
+const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	uint32_t group = a->categories.block[block].life.group;
+
+	return group < lives->nr_fates ? &lives->fates[group] : NULL;
+}
+
+bool autopsy_is_passing(enum category c)
+{
+	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
+}
+
+uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < nr_dims; i++)
+		n *= s->dims[i];
+	return n;
+}
+
+uint64_t autopsy_rounded(uint64_t bytes)
+{
+	return (bytes + 511) / 512 * 512;
+}
+
+bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
+{
+	return bytes >= a->lacking && bytes >= a->failure->allocated / 5;
+}
+
+void autopsy_say(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(f->sentence, sizeof(f->sentence), format, ap);
+	va_end(ap);
+}
+
+void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	if (f->nr_evidence == AUTOPSY_LINES_MAX)
+		return;
+	va_start(ap, format);
+	vsnprintf(f->evidence[f->nr_evidence++], AUTOPSY_TEXT_MAX, format, ap);
+	va_end(ap);
+}
+
+void autopsy_advise(struct autopsy_finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	if (f->nr_advice == AUTOPSY_LINES_MAX)
+		return;
+	va_start(ap, format);
+	vsnprintf(f->advice[f->nr_advice++], AUTOPSY_TEXT_MAX, format, ap);
+	va_end(ap);
+}

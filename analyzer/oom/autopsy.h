@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The autopsy of an allocation that failed: what filled the device then, and which of the known causes that
+ * shows.
+ *
+ * A *place* is a line of the program with all blocks it held. A *cause* is a row of the table in
+ * autopsy_causes.c: a verdict, and a function that looks at the autopsy and either says nothing or makes a
+ * finding of it, with figures. Causes are asked in the order of the table; the first that finds something is
+ * the verdict, the others are said beside it.
+ */
+#ifndef VT_AUTOPSY_H
+#define VT_AUTOPSY_H
+
+#include "analyzer/purpose/category.h"
+#include "analyzer/modules/modulesums.h"
+#include "analyzer/oom/shapefit.h"
+#include "analyzer/oom/failures.h"
+#include "analyzer/oom/verdict.h"
+
+#define AUTOPSY_TEXT_MAX 320
+#define AUTOPSY_FINDINGS_MAX 4
+#define AUTOPSY_LINES_MAX 4 /* of evidence, of advice */
+
+struct autopsy_place {
+	struct stack_frame frame; /* its strings belong to the model; file NULL: no frame is known */
+	uint64_t bytes, blocks;
+	uint64_t category[NR_CATEGORIES];
+	uint64_t kept_bytes; /* of blocks from before the step */
+	uint32_t largest;    /* index of its largest block */
+	uint32_t module;     /* ... of that; 0 = in none */
+};
+
+/* What a block is beside its life and category. */
+struct autopsy_block {
+	uint32_t place;          /* index */
+	struct tfmt_shape shape; /* nr_dims 0: not known, or a scalar */
+	bool is_shaped;
+	bool has_graph; /* allocated by a forward call that made autograd nodes */
+};
+
+struct autopsy_finding {
+	enum verdict verdict;
+	const char *cause; /* finer than the verdict: "growing_tensor"; static */
+	uint64_t bytes;    /* what it is about */
+	bool is_beside;    /* its cause's */
+	bool comes_first;  /* before what is about size alone */
+	bool has_site;
+	struct stack_frame site;
+	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter: */
+	struct stack_frame caller; /* ... the program's own line that led there */
+	char sentence[AUTOPSY_TEXT_MAX];
+	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
+	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
+	char smaller[AUTOPSY_TEXT_MAX]; /* input with which it would have fitted: the last of its advice, or "" */
+	unsigned nr_evidence, nr_advice;
+};
+
+/* What the step of the failure has made until then that passes, by who made it. */
+struct autopsy_parts {
+	uint64_t step_bytes;               /* all of it; 0 = nothing, no steps, or no modules are known */
+	uint32_t most;                     /* path of the innermost module that made over half of it, 0 = none */
+	uint64_t most_bytes;               /* ... with what is in it */
+	uint64_t cross_bytes;              /* made in modules that have the names of cross-attention */
+	uint64_t pictures, height, width;  /* the largest batch of them, 0 = none */
+};
+
+struct autopsy {
+	const struct model *model;
+	const struct model_device *device;
+	const struct failures *failures;
+	const struct failure *failure;
+	struct categories categories; /* the blocks live at the failure, by order of allocation */
+	struct autopsy_block *block;  /* as categories.block */
+	struct autopsy_place *place;  /* largest first */
+	size_t nr_places;
+	struct modules modules;  /* two modules deep; empty if the model was loaded without */
+	struct autopsy_parts parts; /* ... as well; no finding goes by them, as not every command loads modules */
+	struct stack_frame site; /* of the request */
+	bool has_site;
+	char operation[64]; /* that asked, as ATen names it: "bmm"; "" = not known */
+
+	uint64_t capacity;        /* 0 = not known */
+	uint64_t cached;          /* reserved and not allocated */
+	uint64_t lacking;         /* by how much the driver had too little; 0 = not known, or enough */
+	uint64_t outside;         /* of the device, beyond what is reserved and free; with outside_known */
+	uint64_t libraries;       /* of that, taken by calls of others than PyTorch */
+	enum owner largest_owner; /* ... mostly by this one */
+	bool outside_known;
+	uint32_t step;         /* of the failure, 1 the first; 0 = there are none */
+	uint64_t step_ordinal; /* where that step begins */
+	struct shapefit shape; /* how steps before followed their batches' shapes, with has_shape */
+	bool has_shape;
+	uint64_t usable;       /* what tensors could have held in all; 0 = not known */
+	uint64_t fitting;      /* ... surely: a twentieth less, for what segments leave unused */
+	uint64_t largest_fit;  /* request that a new segment, or a cached block, would have served; with failure->free_known */
+	struct autopsy_finding finding[AUTOPSY_FINDINGS_MAX];
+	unsigned nr_findings;
+};
+#define AUTOPSY_INIT                                                                                         \
+	{                                                                                                    \
+		0                                                                                            \
+	}
+
+/*
+ * Examine the latest failure of a device; the model must have been loaded with lives, modules, and
+ * failures_observe(). Returns 0 or TFMT_E_NOMEM. autopsy_release() is needed either way.
+ */
+int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+		 const struct failures *f);
+void autopsy_release(struct autopsy *a);
+
+/*
+ * Is the job as it should be, but too large? Not where something is kept that should have gone, or one tensor is out of
+ * line: less of all is no cure.
+ */
+bool autopsy_is_about_size(const struct autopsy *a);
+
+/* ---- for causes ------------------------------------------------------------------------------ */
+
+struct autopsy_cause {
+	enum verdict verdict;
+	const char *name;
+	/* Does it apply? Fill bytes, site and texts of *f if so. Calls see the whole autopsy, with findings above theirs. */
+	bool (*applies)(const struct autopsy *a, struct autopsy_finding *f);
+	bool is_beside; /* also said where another cause is the verdict */
+};
+extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a name */
+
+const struct group *autopsy_group(const struct autopsy *a, size_t block);
+
+/* How blocks like this one have fared so far; NULL: none has been freed. */
+const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
+
+/* Neither part of the model nor made for its update. */
+bool autopsy_is_passing(enum category c);
+
+/* The product of the first dimensions of a shape; what a block for so many bytes takes. */
+uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
+uint64_t autopsy_rounded(uint64_t bytes);
+
+/* Fill a->parts, of a model loaded with modules (autopsy_parts.c). Returns 0 or TFMT_E_NOMEM. */
+int autopsy_find_parts(struct autopsy *a);
+
+/*
+ * The lines that findings are said to be at, and their callers (autopsy_lines.c). autopsy_call_line(): the
+ * program's line that called the model, outside of all modules; false: the stack has none.
+ */
+bool autopsy_same_function(const struct stack_frame *a, const struct stack_frame *b);
+bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
+bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
+
+/*
+ * The call that ended with an earlier failure, as far as stacks tell: the program's frames of that, outermost first, down
+ * to the line behind which its function went on by another line (is_parted), else all of them. Zero it.
+ */
+struct ended_call {
+	struct stack stack;
+	bool is_parted;
+};
+
+/* Returns 0 or TFMT_E_NOMEM; stack_release() of its stack is needed either way. */
+int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
+/* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
+bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
+
+/* The finding is about this place; about calls of the model, that made this block; about this group; about the request. */
+void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
+void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block);
+void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g);
+void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
+
+void autopsy_say(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void autopsy_advise(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */
+bool autopsy_matters(const struct autopsy *a, uint64_t bytes);
+
+#endif

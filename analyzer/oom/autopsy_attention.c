@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cause: matrices of attention, one weight for each query and key. They are known by the queries and keys that they are
+ * the product of: [.., rows, width] and [.., columns, width], or, where those are views of what one layer made,
+ * [batch, rows, heads * width]. As many columns as rows are a sequence that looks at itself; else it looks at another.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/ui/human.h"
+
+#define MATRIX_MIN 256  /* rows of a matrix that is worth a word */
+#define WIDTH_MIN 8     /* of a head */
+#define WIDTHS_MAX 16   /* that are compared */
+#define SMALL 200       /* blocks below this part of what is allocated are not looked at, of which there are many */
+#define RECENT 64       /* queries and keys are among so many blocks before their product */
+
+/* So many matrices, each rows x columns. */
+struct product {
+	uint64_t nr, rows, columns;
+	uint64_t batch; /* of [batch, heads, rows, columns]; else 0 */
+};
+
+static uint64_t batch_of(const struct tfmt_shape *s)
+{
+	return s->nr_dims == 4 ? s->dims[0] : 0;
+}
+
+static bool product_of(const struct tfmt_shape *s, struct product *p)
+{
+	if (s->nr_dims < 3)
+		return false;
+	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), s->dims[s->nr_dims - 2], s->dims[s->nr_dims - 1],
+			       batch_of(s) };
+	return p->nr && p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN;
+}
+
+static bool is_square(const struct product *p)
+{
+	return p->rows == p->columns;
+}
+
+/* What is no square is only told from other tensors by its heads: [batch, heads, rows, columns] or [both, ..]. */
+static bool has_heads(const struct product *p)
+{
+	return p->nr > (p->batch ? p->batch : 1);
+}
+
+/* ---- factors --------------------------------------------------------------------------------- */
+
+/* What has been found of a product's two factors: the widths each comes in. */
+struct factors {
+	uint64_t width[2][WIDTHS_MAX];
+	unsigned nr[2];
+	bool has_view[2];
+};
+
+static void add_width(struct factors *f, int side, uint64_t width)
+{
+	for (unsigned i = 0; i < f->nr[side]; i++)
+		if (f->width[side][i] == width)
+			return;
+	if (f->nr[side] < WIDTHS_MAX)
+		f->width[side][f->nr[side]++] = width;
+}
+
+/* Heads side by side in one tensor: [batch, length, heads * width]. Of one sequence [heads, ..] may be views of it, too. */
+static bool is_view(const struct tfmt_shape *s, const struct product *p, uint64_t length)
+{
+	uint64_t heads, batch = p->batch ? p->batch : 1, width = s->dims[s->nr_dims - 1];
+
+	if (s->nr_dims != 3 || s->dims[0] != batch || s->dims[1] != length || width == length)
+		return false;
+	heads = p->nr / batch;
+	return heads >= 2 && width % heads == 0 && width / heads >= WIDTH_MIN;
+}
+
+static void look_for(struct factors *f, const struct tfmt_shape *s, const struct product *p)
+{
+	uint64_t rows = s->dims[s->nr_dims - 2], columns = s->dims[s->nr_dims - 1];
+	uint64_t least = p->rows < p->columns ? p->rows : p->columns;
+	bool is_one = autopsy_elements(s, s->nr_dims - 2) == p->nr;
+
+	for (int side = 0; side < 2; side++) {
+		uint64_t length = side ? p->columns : p->rows;
+
+		if (is_one && rows == length && columns < least)
+			add_width(f, side, columns);
+		if (is_one && columns == length && rows < least)
+			add_width(f, side, rows);
+		f->has_view[side] |= is_view(s, p, length);
+	}
+}
+
+/*
+ * Of a square one factor tells enough. An image that is as wide as high has none, nor have hidden states that are as wide
+ * as their sequence is long: what their layers make of them is wider.
+ */
+static bool has_factors(const struct autopsy *a, const struct product *p)
+{
+	const struct books *books = &a->device->process->books;
+	struct factors f = { 0 };
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		/* A spectrum of real numbers has half as many columns as its image: it is no factor. */
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 3 &&
+		    !strstr(element_name(s.element_type), "complex"))
+			look_for(&f, &s, p);
+	}
+	if (is_square(p))
+		return f.nr[0] || f.has_view[0];
+	for (unsigned i = 0; i < f.nr[0]; i++)
+		for (unsigned k = 0; k < f.nr[1]; k++)
+			if (f.width[0][i] == f.width[1][k] && f.width[0][i] >= WIDTH_MIN)
+				return true;
+	return f.has_view[0] && f.has_view[1];
+}
+
+/* ---- who made it ----------------------------------------------------------------------------- */
+
+/* Logarithms are taken of a loss's classes. */
+static bool is_of_attention(const char *name)
+{
+	static const char *const words[] = { "attention", "attn", "softmax", "bmm", "matmul", "scaleddot" };
+
+	if (strcasestr(name, "logsoftmax") || strcasestr(name, "log_softmax"))
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return false;
+}
+
+/* The node that a block was made by in backward; false: by none, or not for a forward at this stack. */
+static bool node_of(const struct books *books, const struct group *g, uint32_t forward, const char **name)
+{
+	struct tfmt_frame frame;
+
+	if (!g->tensor || !tfmt_reader_frame(books->reader, g->python_stack, &frame) ||
+	    frame.kind != TFMT_FRAME_NODE || frame.parent != forward)
+		return false;
+	*name = tfmt_reader_string(books->reader, (uint32_t)frame.a);
+	return true;
+}
+
+/* By the nodes that went back through what a stack has made, or, before any backward, by its innermost function. */
+static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
+{
+	const struct books *books = &a->device->process->books;
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	bool has_node = false;
+	const char *name;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		if (!node_of(books, &books->groups.group[i], stack, &name))
+			continue;
+		if (is_of_attention(name))
+			return true;
+		has_node = true;
+	}
+	return !has_node && tfmt_reader_frame(books->reader, stack, &frame) &&
+	       (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
+	       tfmt_reader_code(books->reader, (uint32_t)frame.a, &code) && is_of_attention(code.name);
+}
+
+/* Did fused attention run there? Backward went through its node before. It makes no matrices but its mask. */
+static bool is_fused(const struct autopsy *a, uint32_t stack)
+{
+	const struct books *books = &a->device->process->books;
+	const char *name;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		if (node_of(books, &books->groups.group[i], stack, &name) && strstr(name, "ScaledDotProduct"))
+			return true;
+	return false;
+}
+
+/* Is a parameter as wide as the sequence is long? Then [batch, length, length] may be hidden states as well. */
+static bool may_be_hidden(const struct autopsy *a, const struct product *p)
+{
+	if (!is_square(p) || p->batch)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER || !a->block[i].is_shaped)
+			continue;
+		for (uint32_t k = 0; k < s->nr_dims; k++)
+			if (s->dims[k] == p->rows)
+				return true;
+	}
+	return false;
+}
+
+/* Is it one, beyond what its factors tell? Of [batch, words, vocabulary] there are as many by chance. */
+static bool is_told(const struct autopsy *a, const struct product *p, uint32_t stack)
+{
+	bool is_sure = (is_square(p) || p->batch) && !may_be_hidden(a, p);
+
+	return is_sure || is_made_by_attention(a, stack);
+}
+
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+struct matrices {
+	struct product each; /* of the largest kind */
+	uint64_t bytes;
+	uint64_t masks; /* ... of those with fewer than `each`: what is added to several, a mask or bias */
+	uint32_t nr_blocks;
+	size_t largest;
+	bool is_asked; /* the request is one more, or the first */
+	bool varies;   /* masks have fewer than `each` */
+	bool has_scores; /* not all of them are masks of fused attention */
+};
+
+static bool same_matrices(const struct product *a, const struct product *b)
+{
+	return a->rows == b->rows && a->columns == b->columns;
+}
+
+static void find_matrices(const struct autopsy *a, struct matrices *m)
+{
+	struct product known = { 0 }, p;
+	bool is_known = false;
+
+	*m = (struct matrices){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (!a->block[i].is_shaped || !autopsy_is_passing(b->category) || !product_of(s, &p) ||
+		    p.rows * p.columns < m->each.rows * m->each.columns ||
+		    (!is_square(&p) && (!has_heads(&p) || b->life.size < a->failure->allocated / SMALL)))
+			continue;
+		if (!same_matrices(&p, &known) || p.nr != known.nr)
+			is_known = has_factors(a, &p);
+		known = p;
+		if (!is_known || !is_told(a, &p, b->life.birth.stack))
+			continue;
+		if (!same_matrices(&p, &m->each))
+			*m = (struct matrices){ .each = p, .largest = i };
+		m->varies |= p.nr != m->each.nr;
+		if (p.nr > m->each.nr)
+			m->masks = m->bytes;
+		else if (p.nr < m->each.nr)
+			m->masks += b->life.size;
+		m->each.nr = p.nr > m->each.nr ? p.nr : m->each.nr;
+		m->bytes += b->life.size;
+		m->nr_blocks++;
+		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(a, b->life.birth.stack);
+		m->is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
+	}
+}
+
+/* ... or is the request for a mask: one matrix for each sample, asked for by fused attention? */
+static bool is_mask_asked(const struct autopsy *a, const struct product *p)
+{
+	return is_fused(a, a->failure->python_stack) ||
+	       (p->batch && p->nr == p->batch && strstr(a->operation, "scaled_dot_product"));
+}
+
+/* Is the request for what queries of this block's shape make with keys of that one's? */
+static bool is_asked(const struct autopsy *a, size_t query, size_t key, struct product *p)
+{
+	const struct tfmt_shape *q = &a->block[query].shape, *k = &a->block[key].shape;
+	uint64_t width, each;
+
+	if (!a->block[query].is_shaped || !a->block[key].is_shaped || q->nr_dims < 3 || k->nr_dims < 3 ||
+	    !autopsy_elements(q, q->nr_dims) || q->element_type != k->element_type)
+		return false;
+	each = q->bytes / autopsy_elements(q, q->nr_dims);
+	p->nr = autopsy_elements(q, q->nr_dims - 2);
+	p->batch = batch_of(q);
+	p->rows = q->dims[q->nr_dims - 2];
+	width = q->dims[q->nr_dims - 1];
+	/* Keys are often turned already: [.., width, columns]. */
+	if (k->dims[k->nr_dims - 1] == width)
+		p->columns = k->dims[k->nr_dims - 2];
+	else if (k->dims[k->nr_dims - 2] == width)
+		p->columns = k->dims[k->nr_dims - 1];
+	else
+		return false;
+	return autopsy_elements(k, k->nr_dims - 2) == p->nr && width >= WIDTH_MIN && width < p->rows && width < p->columns &&
+	       p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN &&
+	       autopsy_rounded(p->nr * p->rows * p->columns * each) == autopsy_rounded(a->failure->asked);
+}
+
+/* A request for what queries of this block's shape make with keys alike, whose own block may be a view. */
+static bool is_square_asked(const struct autopsy *a, size_t i, struct product *p)
+{
+	const struct tfmt_shape *s = &a->block[i].shape;
+	uint64_t each, rows, columns, length;
+
+	if (!a->block[i].is_shaped || s->nr_dims < 3 || !autopsy_elements(s, s->nr_dims))
+		return false;
+	each = s->bytes / autopsy_elements(s, s->nr_dims);
+	rows = s->dims[s->nr_dims - 2];
+	columns = s->dims[s->nr_dims - 1];
+	length = rows > columns ? rows : columns;
+	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), length, length, batch_of(s) };
+	return length >= MATRIX_MIN && rows != columns &&
+	       autopsy_rounded(p->nr * length * length * each) == autopsy_rounded(a->failure->asked);
+}
+
+static bool is_of_forward(const struct autopsy *a, size_t i)
+{
+	return a->categories.block[i].life.birth.phase == PHASE_FORWARD;
+}
+
+/* What multiplies matrices in batches. Other operations ask for as many bytes by chance; unknown ones may be any. */
+static bool may_multiply(const char *operation)
+{
+	static const char *const names[] = { "bmm", "matmul", "einsum", "attention" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strstr(operation, names[i]))
+			return true;
+	return !*operation;
+}
+
+/* The first matrices of their kind have been asked for; what of? */
+static bool find_asked(const struct autopsy *a, struct product *p)
+{
+	size_t nr = a->categories.nr_blocks, first = nr > RECENT ? nr - RECENT : 0;
+
+	if (a->failure->phase != PHASE_FORWARD || !may_multiply(a->operation))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (is_of_forward(a, i) && is_square_asked(a, i, p) && is_told(a, p, a->failure->python_stack))
+			return true;
+	for (size_t i = first; i < nr; i++)
+		for (size_t k = first; k < nr && is_of_forward(a, i); k++)
+			if (i != k && is_of_forward(a, k) && is_asked(a, i, k, p) &&
+			    is_told(a, p, a->failure->python_stack))
+				return true;
+	return false;
+}
+
+/* Masks alone are what is wrong only where they are most of it. */
+static bool say_masks(const struct autopsy *a, struct autopsy_finding *f, const struct matrices *m, uint64_t bytes)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+
+	if (2 * bytes < a->failure->allocated + (m->is_asked ? a->failure->asked : 0))
+		return false;
+	autopsy_say(f, "Attention masks of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m->each.rows, m->each.columns,
+		    human_bytes(size, m->bytes), m->is_asked ? ", and one more was asked for: " : "",
+		    m->is_asked ? human_bytes(asked, a->failure->asked) : "");
+	autopsy_evidence(f, "of a bool mask fused attention makes one in the type of the queries, in each layer");
+	autopsy_advise(f, "fused attention without a mask (no padding, is_causal=True) keeps none of the %s",
+		       human_bytes(size, bytes));
+	return true;
+}
+
+bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX], stays[64] = "";
+	struct matrices m;
+	struct product p;
+	uint64_t bytes;
+
+	find_matrices(a, &m);
+	if (!m.is_asked && find_asked(a, &p)) {
+		m.is_asked = true;
+		m.each = p;
+	}
+	bytes = m.bytes + (m.is_asked ? a->failure->asked : 0);
+	if (!bytes || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	if (m.is_asked)
+		autopsy_at_request(a, f);
+	else
+		autopsy_at_place(a, f, a->block[m.largest].place);
+	if (!m.has_scores && (!m.is_asked || is_mask_asked(a, &m.each)))
+		return say_masks(a, f, &m, bytes);
+	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
+		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
+		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
+	autopsy_evidence(f, "%" PRIu32 " live tensor%s of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
+			 m.nr_blocks == 1 ? "" : "s", m.varies ? "up to " : "", m.each.nr,
+			 is_square(&m.each) ? "length makes four times" : "keys make twice");
+	if (!is_square(&m.each))
+		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",
+				 m.each.rows, m.each.columns);
+	/* It takes them as attn_mask. */
+	if (m.masks)
+		snprintf(stays, sizeof(stays), ", but masks and biases (%s) stay", human_bytes(asked, m.masks));
+	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s%s", human_bytes(size, bytes - m.masks), stays);
+	return true;
+}

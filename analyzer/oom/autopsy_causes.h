@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The functions of the table in autopsy_causes.c, by what they look at. Each is as autopsy_cause.applies
+ * says. */
+#ifndef VT_AUTOPSY_CAUSES_H
+#define VT_AUTOPSY_CAUSES_H
+
+#include "analyzer/oom/autopsy.h"
+
+/* Tensors that grow with each token, call or step (autopsy_growing.c). */
+bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What the program keeps from one step to the next (autopsy_kept.c). */
+bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Graphs of the model's calls that no backward pass has used up (autopsy_graphs.c). */
+bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_traceback(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_held_attempt(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What is kept of calls without a graph (autopsy_outputs.c). */
+bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Free memory between live blocks (autopsy_pieces.c). */
+bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: was a block made behind the latest backward pass? */
+bool autopsy_is_open(const struct autopsy *a, size_t block);
+
+/* A weight for each query and key (autopsy_attention.c). */
+bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Tensors that are larger than they need be, or than before (autopsy_tensors.c). */
+bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What follows the shape of the batch (autopsy_shapes.c). */
+bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f);
+
+/* Not a cause: has nearly each of so many blocks that a place keeps a shape of its own, as in a cache by shape? */
+void autopsy_say_shapes(const struct autopsy *a, struct autopsy_finding *f, size_t place, uint64_t blocks);
+
+/* Not a cause: how the steps before followed their batches' shapes and which would have fitted, if that is known. */
+void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f);
+
+/* What other ranks of the job do without, and what talking to them takes (autopsy_ranks.c). */
+bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f);
+
+#endif

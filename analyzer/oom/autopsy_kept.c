@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: memory that the program keeps from one step to the next. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/growth/forwardstacks.h"
+#include "analyzer/stacks/framekind.h"
+#include "analyzer/ui/human.h"
+
+#define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
+#define NEARLY_EVERY 1.2 /* steps from one that left something to the next, on average */
+#define GRAPH_NEAR 3 /* forward's allocations from one tensor of a graph to the next, mostly */
+#define CALLS_MIN 3  /* blocks of one stack: of as many calls of the model, or of its layers */
+#define GROUPS_MIN 3 /* stacks that left something */
+#define PLACES_TOLD 3
+#define RESULTS_MIN 0.02 /* of kept graphs: what the results themselves take, worth a word */
+#define PLACE_MIN 0.1 /* of what is kept: a line worth a word */
+
+/* What steps have left of one place. */
+struct kept {
+	uint32_t first, last, nr_steps;
+	uint32_t longest; /* between two steps that left something */
+	uint64_t bytes, blocks, graph_bytes;
+	uint64_t graph_blocks;
+	double freed; /* how often blocks alike were freed in a later step, times their bytes */
+};
+
+/* Of a step before; what the first one leaves is what training needs. */
+static bool is_of_step(const struct autopsy *a, const struct category_block *b)
+{
+	return b->step >= 2 && b->step < a->step && b->category != CATEGORY_OPTIMIZER_STATE;
+}
+
+static struct kept *find_kept(const struct autopsy *a)
+{
+	struct kept *kept = calloc(a->nr_places + 1, sizeof(*kept));
+
+	for (size_t i = 0; kept && i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		struct kept *k = &kept[a->block[i].place];
+		const struct lives_fates *fates = autopsy_fates(a, i);
+
+		if (!is_of_step(a, b))
+			continue;
+		if (!k->nr_steps)
+			k->first = k->last = b->step;
+		if (b->step - k->last > k->longest)
+			k->longest = b->step - k->last;
+		k->nr_steps += !k->nr_steps || b->step != k->last;
+		k->last = b->step;
+		k->bytes += b->life.size;
+		k->blocks++;
+		if (a->block[i].has_graph) {
+			k->graph_bytes += b->life.size;
+			k->graph_blocks++;
+		}
+		if (fates)
+			k->freed += (double)fates->nr[FATE_KEPT] * (double)b->life.size;
+	}
+	return kept;
+}
+
+/* How far apart the steps are that left something, on average. */
+static double interval(const struct kept *k)
+{
+	return k->nr_steps > 1 ? (double)(k->last - k->first) / (k->nr_steps - 1) : 0;
+}
+
+/*
+ * A ring lets go of as many as it holds, the first ones first; the scalar that a variable holds until the next step says
+ * nothing of the rest, nor do gradients that are freed beside others of their shape that something keeps.
+ */
+static bool is_let_go(const struct kept *k)
+{
+	return k->first > STEPS_MIN * (1 + interval(k)) && k->freed >= (double)k->nr_steps * (double)k->bytes;
+}
+
+static bool is_kept_on(const struct autopsy *a, const struct kept *k)
+{
+	return k->nr_steps >= STEPS_MIN && k->last + 3 >= a->step && 2 * k->nr_steps >= k->last - k->first &&
+	       !is_let_go(k);
+}
+
+/* Once an epoch, or every so many steps: as regularly as a counter makes it. */
+static bool is_kept_regularly(const struct autopsy *a, const struct kept *k)
+{
+	return k->nr_steps >= STEPS_MIN && k->longest <= 1.5 * interval(k) + 1 &&
+	       a->step - k->last <= 1.5 * interval(k) + 3 && !is_let_go(k);
+}
+
+static uint64_t bytes_per_step(const struct kept *k)
+{
+	return k->nr_steps ? k->bytes / k->nr_steps : 0;
+}
+
+static void say_kept(struct autopsy_finding *f, const struct kept *k)
+{
+	char each[HUMAN_MAX];
+
+	human_bytes(each, bytes_per_step(k));
+	if (interval(k) < 2 && interval(k) > NEARLY_EVERY)
+		autopsy_evidence(f, "%" PRIu64 " blocks are left of %" PRIu32 " of the steps %" PRIu32 " to %" PRIu32 ": %s each",
+				 k->blocks, k->nr_steps, k->first, k->last, each);
+	else if (interval(k) < 2)
+		autopsy_evidence(f,
+				 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
+				 ", of nearly every one: %s per step",
+				 k->blocks, k->first, k->last, each);
+	else
+		autopsy_evidence(f, "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32 ", %s every %.3g steps",
+				 k->blocks, k->first, k->last, each, interval(k));
+}
+
+typedef bool keeps_fn(const struct autopsy *a, const struct kept *k);
+
+/* The place that keeps most; its index, or -1. */
+static int64_t most_kept(const struct autopsy *a, const struct kept *kept, keeps_fn *keeps)
+{
+	int64_t best = -1;
+
+	for (size_t i = 0; i < a->nr_places; i++)
+		if (keeps(a, &kept[i]) && (best < 0 || kept[i].bytes > kept[best].bytes))
+			best = (int64_t)i;
+	return best;
+}
+
+/* Graphs of earlier steps, of all places. */
+struct kept_graphs {
+	uint64_t bytes, per_step; /* per_step: tensors */
+	uint64_t results;	  /* the last tensor of each step: what is kept itself, not for its graph */
+	uint32_t nr_steps;
+	size_t block; /* the largest of them at the place that keeps most */
+};
+
+/*
+ * Of the tensors with a graph that steps have left: do they lie close to each other, as those that a graph keeps? Where
+ * all between them was freed, something holds results alone.
+ */
+static bool are_near(const struct autopsy *a, const struct kept *kept)
+{
+	const struct category_block *last = NULL;
+	uint64_t nr = 0, nr_near = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
+			continue;
+		nr_near += last && last->step == b->step &&
+			   b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
+		nr++;
+		last = b;
+	}
+	return 3 * nr_near >= nr;
+}
+
+/* The largest block that steps have left of a place (of_graph: with a graph); others of its line are of this step. */
+static size_t largest_kept(const struct autopsy *a, size_t place, bool of_graph)
+{
+	size_t largest = a->place[place].largest;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (a->block[i].place != place || !is_of_step(a, b) || (of_graph && !a->block[i].has_graph) ||
+		    b->life.size <= bytes)
+			continue;
+		bytes = b->life.size;
+		largest = i;
+	}
+	return largest;
+}
+
+static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
+{
+	const struct category_block *last = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!a->block[i].has_graph || !is_of_step(a, b) || !is_kept_on(a, &kept[a->block[i].place]))
+			continue;
+		if (last && last->step != b->step)
+			bytes += last->life.size;
+		last = b;
+	}
+	return bytes + (last ? last->life.size : 0);
+}
+
+static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
+{
+	struct kept *kept = find_kept(a);
+	int64_t best = kept ? most_kept(a, kept, is_kept_on) : -1;
+	uint64_t graph = 0;
+	bool is_near = best >= 0 && are_near(a, kept);
+
+	*g = (struct kept_graphs){ 0 };
+	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
+		if (!is_kept_on(a, &kept[i]))
+			continue;
+		g->bytes += kept[i].bytes;
+		graph += kept[i].graph_bytes;
+		g->per_step += kept[i].graph_blocks / kept[i].nr_steps;
+	}
+	if (best >= 0) {
+		g->results = results_of(a, kept);
+		g->block = largest_kept(a, (size_t)best, true);
+		g->nr_steps = kept[best].nr_steps;
+	}
+	free(kept);
+	/* One or two outputs may be kept without their graph; its saved tensors make more. */
+	return is_near && g->per_step >= 3 && 2 * graph >= g->bytes && autopsy_matters(a, g->bytes);
+}
+
+/* What backward passes have freed of all that forward made for them. */
+static double freed_by_passes(const struct autopsy *a)
+{
+	const struct books *books = &a->device->process->books;
+	double bytes = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD)
+			bytes += (double)books->lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
+	}
+	return bytes;
+}
+
+/* Graphs of calls that passes went by, though what other calls made was freed by them. */
+struct passed_by {
+	uint64_t bytes;
+	uint32_t nr_blocks, nr_near, nr_groups, nr_steps;
+	size_t largest;
+};
+
+/* Forward made it for backward, a whole pass followed, and no pass has ever ended such a block. */
+static bool is_passed_by(const struct autopsy *a, size_t i)
+{
+	const struct lives_fates *fates = autopsy_fates(a, i);
+	uint32_t nr_whole = a->failure->nr_begun - (a->failure->phase == PHASE_BACKWARD);
+
+	return a->block[i].has_graph && a->categories.block[i].life.birth.nr_begun < nr_whole &&
+	       !(fates && fates->nr[FATE_INTO_PASS]);
+}
+
+static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
+{
+	uint32_t *count = calloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count)), nr;
+	const struct category_block *last = NULL;
+
+	*g = (struct passed_by){ 0 };
+	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+		count[a->categories.block[i].life.group] += is_passed_by(a, i);
+	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		nr = count[b->life.group];
+		if (nr < CALLS_MIN || !is_passed_by(a, i)) /* made once: a workspace, say */
+			continue;
+		if (!g->nr_blocks++ || b->life.size > a->categories.block[g->largest].life.size)
+			g->largest = i;
+		g->bytes += b->life.size;
+		g->nr_near += last && b->life.birth.nr_forwards - last->life.birth.nr_forwards <= GRAPH_NEAR;
+		g->nr_steps += !last || b->step != last->step;
+		last = b;
+	}
+	for (size_t i = 0; count && i < a->device->process->books.groups.nr_groups; i++)
+		g->nr_groups += count[i] >= CALLS_MIN;
+	free(count);
+	/* Results that are kept alone are few, and what lay between them is gone. */
+	return g->nr_groups >= GROUPS_MIN && 3 * g->nr_near >= g->nr_blocks &&
+	       freed_by_passes(a) >= (double)g->bytes && autopsy_matters(a, g->bytes);
+}
+
+bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct passed_by g;
+	char size[HUMAN_MAX];
+
+	if (!find_passed_by(a, &g))
+		return false;
+	f->bytes = g.bytes;
+	autopsy_at_call(a, f, g.largest);
+	autopsy_say(f, "%s are graphs of calls of the model that no backward pass followed.", human_bytes(size, g.bytes));
+	autopsy_evidence(f, "%" PRIu32 " backward passes freed what other calls had made, and nothing of this",
+			 a->failure->nr_begun);
+	autopsy_evidence(f, "they are of %" PRIu32 " step%s: something still holds them, a list of results say", g.nr_steps,
+			 g.nr_steps == 1 ? "" : "s");
+	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));
+	return true;
+}
+
+static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g,
+			    const char *how)
+{
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+
+	f->bytes = g->bytes;
+	autopsy_at_call(a, f, g->block);
+	autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that %s.", human_bytes(size, g->bytes), g->nr_steps, how);
+	autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s", g->per_step,
+			 human_bytes(each, g->bytes / g->nr_steps));
+}
+
+/* Passes went through the steps, and hardly anything was freed by them. */
+bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct kept_graphs g;
+	char size[HUMAN_MAX];
+
+	if (!find_kept_graphs(a, &g) || 2 * freed_by_passes(a) >= (double)g.bytes)
+		return false;
+	say_kept_graphs(a, f, &g, "backward passes went through and did not free");
+	autopsy_evidence(f, "so does retain_graph=True, as long as something holds an output: a sum of losses, a state");
+	autopsy_advise(f, "without retain_graph=True, and with what is carried on detached, %s are free",
+		       human_bytes(size, g.bytes));
+	return true;
+}
+
+bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct kept_graphs g;
+	char size[HUMAN_MAX], stays[HUMAN_MAX];
+
+	if (!find_kept_graphs(a, &g))
+		return false;
+	say_kept_graphs(a, f, &g, "something still holds");
+	if (g.results < RESULTS_MIN * (double)g.bytes)
+		autopsy_advise(f, "outputs kept with .detach() free %s", human_bytes(size, g.bytes));
+	else
+		autopsy_advise(f, "outputs kept with .detach() free %s; kept on the host, or not at all, %s more",
+			       human_bytes(size, g.bytes - g.results), human_bytes(stays, g.results));
+	return true;
+}
+
+/* Which lines keep it, where several do. */
+static void say_places(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, keeps_fn *keeps)
+{
+	char text[AUTOPSY_TEXT_MAX] = "", size[HUMAN_MAX];
+	size_t n = 0;
+	unsigned nr = 0;
+
+	for (size_t i = 0; i < a->nr_places && nr < PLACES_TOLD; i++) {
+		const struct stack_frame *site = &a->place[i].frame;
+		const char *name = site->file ? strrchr(site->file, '/') : NULL;
+
+		if (!site->file || !keeps(a, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes ||
+		    n >= sizeof(text))
+			continue;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s at %s:%" PRIu32, nr++ ? ", " : "",
+				      human_bytes(size, kept[i].bytes), name ? name + 1 : site->file, site->line);
+	}
+	if (nr > 1)
+		autopsy_evidence(f, "of it %s", text);
+}
+
+/* By whom the place's largest block was allocated, where that is no plain call. */
+static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, autopsy_group(a, a->place[place].largest)->python_stack, 0)
+			   ? -1
+			   : stack_site(&stack);
+	enum frame_kind kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
+
+	if (kind != FRAME_PLAIN)
+		autopsy_evidence(f, "it is allocated in %s: %s",
+				 kind == FRAME_HOOK ? "a hook" : "a custom autograd.Function, whose context may keep it",
+				 stack.frame[site].function ? stack.frame[site].function : "?");
+	stack_release(&stack);
+}
+
+/* Are the place's blocks results of a module with a hook? Without memory to tell it nothing is said. */
+static bool is_hooked(const struct autopsy *a, size_t place)
+{
+	bool is = false;
+
+	forwardstacks_is_hooked(a->model, a->device, autopsy_group(a, largest_kept(a, place, false))->python_stack, &is);
+	return is;
+}
+
+/* How it shows, of the place that keeps most. */
+static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, size_t best,
+		     keeps_fn *keeps)
+{
+	const struct kept *k = &kept[best];
+
+	say_kept(f, k);
+	say_places(a, f, kept, keeps);
+	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
+		autopsy_evidence(f, "they are results of %s; what was made between them was freed: a list or a hook holds them",
+				 is_hooked(a, best) ? "a module with a hook, as most have none" : "autograd");
+	say_kind(a, f, best);
+	autopsy_say_shapes(a, f, best, k->blocks);
+}
+
+/* What is kept of all places of which the function says so. */
+static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_fn *keeps)
+{
+	struct kept *kept = find_kept(a);
+	int64_t best = kept ? most_kept(a, kept, keeps) : -1;
+	uint64_t bytes = 0, per_step = 0;
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+	bool applies;
+
+	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
+		if (!keeps(a, &kept[i]))
+			continue;
+		bytes += kept[i].bytes;
+		per_step += bytes_per_step(&kept[i]);
+	}
+	applies = best >= 0 && autopsy_matters(a, bytes);
+	if (applies) {
+		f->bytes = bytes;
+		autopsy_at_call(a, f, largest_kept(a, (size_t)best, false));
+		autopsy_say(f, "%s are kept of %" PRIu32 " earlier steps, %s more with each.",
+			    human_bytes(size, bytes), kept[best].nr_steps, human_bytes(each, per_step));
+		say_leak(a, f, kept, (size_t)best, keeps);
+		autopsy_advise(f, "not kept, or kept on the host, it frees %s", human_bytes(size, bytes));
+	}
+	free(kept);
+	return applies;
+}
+
+bool autopsy_is_leak(const struct autopsy *a, struct autopsy_finding *f)
+{
+	return find_leak(a, f, is_kept_on);
+}
+
+bool autopsy_is_regular_leak(const struct autopsy *a, struct autopsy_finding *f)
+{
+	return find_leak(a, f, is_kept_regularly);
+}

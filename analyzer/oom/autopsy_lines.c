@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Which line a finding is said to be at, and who called it. */
+#include "analyzer/oom/autopsy.h"
+
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+bool autopsy_same_function(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return same_text(a->file, b->file) && same_text(a->function, b->function);
+}
+
+bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return a->line == b->line && autopsy_same_function(a, b);
+}
+
+/* The frame outside of the outermost module's call; -1: none called one. */
+static int behind_modules(const struct stack *stack)
+{
+	int last = -1;
+
+	for (uint32_t i = 0; i < stack->nr_frames && !stack->frame[i].from_forward; i++) {
+		const char *file = stack->frame[i].python ? stack->frame[i].file : NULL;
+
+		if (file && strstr(file, "/torch/nn/modules/module.py"))
+			last = (int)i;
+	}
+	return last < 0 ? -1 : last + 1;
+}
+
+bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int from = stack_expand(&stack, &source, python_stack, 0) ? -1 : behind_modules(&stack);
+	int line = from < 0 ? -1 : stack_program(&stack, from);
+
+	if (line >= 0)
+		*out = stack.frame[line];
+	stack_release(&stack);
+	return line >= 0;
+}
+
+static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
+			bool of_model)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
+	int from = of_model && site >= 0 ? behind_modules(&stack) : -1;
+
+	if (site >= 0 && stack.frame[site].python)
+		caller = stack_program(&stack, from > site ? from : site);
+	f->has_caller = caller > site;
+	if (f->has_caller)
+		f->caller = stack.frame[caller];
+	stack_release(&stack);
+}
+
+/* The Python frames that are not PyTorch's own, outermost first; the number of them. */
+static uint32_t keep_program(struct stack *stack)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < stack->nr_frames; i++)
+		if (stack->frame[i].python && !stack->frame[i].framework && !stack->frame[i].from_forward)
+			stack->frame[nr++] = stack->frame[i];
+	for (uint32_t i = 0; i < nr / 2; i++) {
+		struct stack_frame frame = stack->frame[i];
+
+		stack->frame[i] = stack->frame[nr - 1 - i];
+		stack->frame[nr - 1 - i] = frame;
+	}
+	return nr;
+}
+
+int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack later = { 0 };
+	int err = stack_expand(&call->stack, &source, ended->python_stack, 0);
+	uint32_t nr, nr_later, at = 0;
+
+	err = err ? err : stack_expand(&later, &source, a->failure->python_stack, 0);
+	nr = err ? 0 : keep_program(&call->stack);
+	nr_later = err ? 0 : keep_program(&later);
+	while (at < nr && at < nr_later && autopsy_same_line(&call->stack.frame[at], &later.frame[at]))
+		at++;
+	call->is_parted = at < nr && at < nr_later &&
+			  autopsy_same_function(&call->stack.frame[at], &later.frame[at]);
+	call->stack.nr_frames = call->is_parted ? at + 1 : nr;
+	stack_release(&later);
+	return err;
+}
+
+bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	uint32_t nr = stack_expand(&stack, &source, python_stack, 0) ? 0 : keep_program(&stack), i = 0;
+
+	while (i < nr && i < call->stack.nr_frames && autopsy_same_line(&stack.frame[i], &call->stack.frame[i]))
+		i++;
+	stack_release(&stack);
+	return i && i == (call->is_parted ? call->stack.nr_frames : nr);
+}
+
+void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+{
+	f->site = a->place[place].frame;
+	f->has_site = f->site.file || f->site.function;
+	if (f->has_site && !a->failure->is_driver)
+		find_caller(a, f, autopsy_group(a, a->place[place].largest)->python_stack, 0, false);
+}
+
+void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block)
+{
+	autopsy_at_place(a, f, a->block[block].place);
+	if (f->has_site)
+		find_caller(a, f, autopsy_group(a, block)->python_stack, 0, true);
+}
+
+void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
+
+	f->has_site = site >= 0;
+	if (f->has_site) {
+		f->site = stack.frame[site];
+		find_caller(a, f, g->python_stack, g->native_stack, false);
+	}
+	stack_release(&stack);
+}
+
+void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f)
+{
+	f->site = a->site;
+	f->has_site = a->has_site;
+	if (f->has_site)
+		find_caller(a, f, a->failure->python_stack, a->failure->native_stack, false);
+}

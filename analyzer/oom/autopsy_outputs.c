@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: what is kept of the model's calls where no backward pass makes steps of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/modules/modulestacks.h"
+#include "analyzer/ui/human.h"
+
+#define OUTPUTS_MIN 8         /* of one line: fewer are chance */
+#define STILL_KEPT 0.8        /* as many requests like the one that failed, for each call that keeps something */
+#define STACKS_MAX (1u << 26) /* many times what a recorder makes */
+
+/* Neither in forward nor in a pass, nor by the optimizer. */
+static bool is_born_outside(uint8_t phase)
+{
+	return phase == PHASE_OTHER || phase == PHASE_INIT;
+}
+
+/* Where the batch at hand was made, as an ordinal: the latest block from outside of forward, backward and optimizer. */
+static uint64_t latest_batch(const struct autopsy *a)
+{
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct lives_when *birth = &a->categories.block[i].life.birth;
+
+		if (autopsy_is_open(a, i) && is_born_outside(birth->phase) && birth->ordinal > latest)
+			latest = birth->ordinal;
+	}
+	return latest;
+}
+
+/* Made by forward without a graph, since the latest backward pass and for an earlier batch. */
+static bool is_kept_output(const struct autopsy *a, size_t i, uint64_t batch)
+{
+	const struct life *life = &a->categories.block[i].life;
+
+	return autopsy_is_open(a, i) && !a->block[i].has_graph && life->birth.phase == PHASE_FORWARD && life->birth.ordinal < batch;
+}
+
+/* The Python stacks of the process's tensors are below this number. */
+static uint32_t stacks_end(const struct books *books)
+{
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
+		if (books->groups.group[i].tensor && books->groups.group[i].python_stack >= end)
+			end = books->groups.group[i].python_stack + 1;
+	return end;
+}
+
+/*
+ * How often one line, outside of forward, backward and optimizer, has made batches: tensors that were freed soon, or
+ * are kept as well (labels beside predictions), made since `from`.
+ */
+static uint32_t most_batches(const struct autopsy *a, uint64_t from)
+{
+	const struct books *books = &a->device->process->books;
+	uint32_t nr_stacks = stacks_end(books), most = 0;
+	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? calloc(nr_stacks, sizeof(*nr)) : NULL;
+
+	for (uint32_t i = 0; nr && i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->device == a->device->ordinal && is_born_outside(g->phase))
+			nr[g->python_stack] += books->lives->fates[i].nr[FATE_SHORT];
+	}
+	for (size_t i = 0; nr && i < a->categories.nr_blocks; i++) {
+		const struct lives_when *birth = &a->categories.block[i].life.birth;
+
+		if (autopsy_is_open(a, i) && is_born_outside(birth->phase) && birth->ordinal > from)
+			nr[autopsy_group(a, i)->python_stack]++;
+	}
+	for (uint32_t i = 0; nr && i < nr_stacks; i++)
+		most = nr[i] > most ? nr[i] : most;
+	free(nr);
+	return most;
+}
+
+/*
+ * Does the program itself go through the layers, as a loop calls the members of a list? Then forward is left from one to
+ * the next, and nothing tells how often the model is called.
+ */
+static bool is_called_by_layers(const struct autopsy *a)
+{
+	const struct books *books = &a->device->process->books;
+	struct modulestacks stacks = { 0 };
+	uint64_t nr, nr_all = 0, nr_layers = 0;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+		const struct group *g = &books->groups.group[i];
+		const struct modulestack *s = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
+						      ? modulestacks_get(&stacks, books->reader, g->python_stack)
+						      : NULL;
+
+		if (!s || !s->nr_levels)
+			continue;
+		nr = group_figures_at(g, MARK_END).blocks;
+		for (int k = 0; k < NR_FATES; k++)
+			nr += books->lives->fates[i].nr[k];
+		nr_all += nr;
+		nr_layers += s->level[0].indexed ? nr : 0;
+	}
+	modulestacks_release(&stacks);
+	return nr_layers && 2 * nr_layers >= nr_all;
+}
+
+/* Where no training goes on, all of a program may be the beginning of it. */
+static void say_end(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (!a->failure->nr_begun)
+		autopsy_evidence(f, "whether it would have ended does not show: a data set that is loaded grows so, too");
+}
+
+/* Without a backward pass there are no steps: what stays is told by batches that have come and gone meanwhile. */
+bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct outputs {
+		uint64_t bytes, first; /* first: ordinal */
+		size_t largest;        /* block */
+		uint32_t nr;
+	} *of = calloc(a->nr_places + 1, sizeof(*of)), *most = of;
+	uint64_t batch = latest_batch(a);
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+	uint32_t nr_batches = 0;
+
+	if (!of)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		struct outputs *one = &of[a->block[i].place];
+
+		if (!is_kept_output(a, i, batch))
+			continue;
+		if (!one->nr++)
+			one->first = a->categories.block[i].life.birth.ordinal;
+		if (one->nr == 1 || a->categories.block[i].life.size > a->categories.block[one->largest].life.size)
+			one->largest = i;
+		one->bytes += a->categories.block[i].life.size;
+		if (one->bytes > most->bytes)
+			most = one;
+	}
+	if (most->nr >= OUTPUTS_MIN && autopsy_matters(a, most->bytes) && !is_called_by_layers(a))
+		nr_batches = most_batches(a, most->first);
+	if (nr_batches >= OUTPUTS_MIN) {
+		f->bytes = most->bytes;
+		autopsy_at_call(a, f, most->largest);
+		autopsy_say(f, "%s are outputs of earlier calls of the model that something keeps.",
+			    human_bytes(size, most->bytes));
+		autopsy_evidence(f, "%" PRIu32 " tensors of this line, %s each on average; %" PRIu32
+				 " batches were made meanwhile",
+				 most->nr, human_bytes(each, most->bytes / most->nr), nr_batches);
+		say_end(a, f);
+		autopsy_advise(f, "kept on the host, or reduced at once, they free %s here", human_bytes(size, most->bytes));
+	}
+	free(of);
+	return nr_batches >= OUTPUTS_MIN;
+}
+
+/* What a line has made outside of forward since the latest backward pass, and holds. */
+struct holding {
+	uint64_t bytes, forwards; /* forwards: forward's allocations before the latest */
+	uint32_t nr, nr_calls;    /* nr_calls: those with a call of the model before them */
+	uint32_t run, longest_run; /* tensors from one call to the next */
+};
+
+static void add_holding(struct holding *h, const struct life *life)
+{
+	bool is_called = !h->nr || life->birth.nr_forwards != h->forwards;
+
+	h->nr_calls += is_called;
+	h->run = is_called ? 1 : h->run + 1;
+	if (h->run > h->longest_run)
+		h->longest_run = h->run;
+	h->forwards = life->birth.nr_forwards;
+	h->nr++;
+	h->bytes += life->size;
+}
+
+/* How many of a place's stacks' tensors were freed so far. */
+static uint64_t nr_freed(const struct autopsy *a, size_t place)
+{
+	const struct lives_fates *fates, *before = NULL;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (a->block[i].place != place)
+			continue;
+		fates = autopsy_fates(a, i);
+		for (int k = 0; fates && fates != before && k < NR_FATES; k++)
+			nr += fates->nr[k];
+		before = fates;
+	}
+	return nr;
+}
+
+/* Nearly as many from each call to the next, and of enough calls? What is loaded at once comes in one long run. */
+static bool is_spread(const struct holding *h)
+{
+	return h->nr_calls >= OUTPUTS_MIN && (uint64_t)h->longest_run * h->nr_calls <= 2 * (uint64_t)h->nr;
+}
+
+/*
+ * Does the program still do what keeps them? Then what failed was asked for about as often before, but for what is there
+ * of the call at hand, or it is the line itself. A data set that is complete is followed by something new.
+ */
+static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
+{
+	const struct books *books = &a->device->process->books;
+	int64_t nr = 0;
+
+	if (autopsy_same_line(&a->site, &a->place[place].frame))
+		return true;
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (!g->tensor || g->device != a->device->ordinal || g->python_stack != a->failure->python_stack)
+			continue;
+		nr += (int64_t)group_figures_at(g, MARK_END).blocks - (int64_t)group_figures_at(g, MARK_OOM).blocks;
+		for (int k = 0; i < books->lives->nr_fates && k < NR_FATES; k++)
+			nr += books->lives->fates[i].nr[k];
+	}
+	return (double)nr >= STILL_KEPT * h->nr_calls;
+}
+
+/* A tensor or more for nearly each call of the model, made by the program itself, and none of them let go. */
+bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f)
+{
+	struct holding *of = calloc(a->nr_places + 1, sizeof(*of)), *most = of;
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+	bool applies;
+
+	if (!of)
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+		struct holding *one = &of[a->block[i].place];
+
+		if (!autopsy_is_open(a, i) || a->block[i].has_graph || !is_born_outside(b->life.birth.phase) ||
+		    b->category == CATEGORY_PARAMETER)
+			continue;
+		add_holding(one, &b->life);
+		if (one->bytes > most->bytes)
+			most = one;
+	}
+	applies = is_spread(most) && autopsy_matters(a, most->bytes) && nr_freed(a, (size_t)(most - of)) < most->nr &&
+		  is_still_kept(a, most, (size_t)(most - of)) && !is_called_by_layers(a);
+	if (applies) {
+		f->bytes = most->bytes;
+		autopsy_at_place(a, f, (size_t)(most - of));
+		autopsy_say(f, "%s are %" PRIu32 " tensors of one line, more with nearly each call of the model.",
+			    human_bytes(size, most->bytes), most->nr);
+		autopsy_evidence(f, "%s each on average; the model was called between them, and none was freed since",
+				 human_bytes(each, most->bytes / most->nr));
+		autopsy_say_shapes(a, f, (size_t)(most - of), most->nr);
+		say_end(a, f);
+		autopsy_advise(f, "not kept, or kept on the host, they free %s here", human_bytes(size, most->bytes));
+	}
+	free(of);
+	return applies;
+}

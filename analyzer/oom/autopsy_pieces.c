@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Cause: memory that is free, but lies in pieces between live blocks. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/ui/human.h"
+
+#define SMALL_MAX (1ull << 20) /* requests up to here share segments of their own */
+
+/* Of one line's blocks, those with free memory behind or before them. */
+struct beside {
+	uint64_t bytes; /* free: half of each piece */
+	uint64_t blocks;
+	uint64_t largest; /* block, bytes */
+};
+
+struct by_address {
+	uint64_t address, size;
+	uint32_t place;
+};
+
+static int compare_addresses(const void *va, const void *vb)
+{
+	const struct by_address *a = va, *b = vb;
+
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+static void add_beside(struct beside *of, const struct by_address *b, uint64_t before, uint64_t behind)
+{
+	struct beside *one = &of[b->place];
+
+	if (!before && !behind)
+		return;
+	one->bytes += (before + behind) / 2;
+	one->blocks++;
+	if (b->size > one->largest)
+		one->largest = b->size;
+}
+
+/*
+ * Of each place what lies beside its blocks: an array by place, to be freed; NULL without memory. Between
+ * neighbours is free memory, or none of PyTorch's: that is told by its size alone.
+ */
+static struct beside *find_beside(const struct autopsy *a)
+{
+	size_t nr = a->categories.nr_blocks;
+	struct beside *of = calloc(a->nr_places + 1, sizeof(*of));
+	struct by_address *b = calloc(nr + 1, sizeof(*b));
+	uint64_t before = 0, behind;
+
+	for (size_t i = 0; b && i < nr; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		b[i] = (struct by_address){ life->address, life->size, a->block[i].place };
+	}
+	if (b && nr)
+		qsort(b, nr, sizeof(*b), compare_addresses);
+	for (size_t i = 0; of && b && i < nr; i++, before = behind) {
+		behind = i + 1 < nr && b[i + 1].address > b[i].address + b[i].size
+				 ? b[i + 1].address - b[i].address - b[i].size
+				 : 0;
+		if (behind > a->cached)
+			behind = 0;
+		add_beside(of, &b[i], before, behind);
+	}
+	free(b);
+	return of;
+}
+
+/* Does the step need more than there is, were it in one piece? */
+static bool is_batch_too_large(const struct autopsy *a)
+{
+	return a->has_shape && shapefit_at(&a->shape, a->shape.dims) > (double)(a->usable + a->cached);
+}
+
+/*
+ * PyTorch has given back what it could before it failed: what is still cached lies between live blocks. It does so for
+ * requests of its own only.
+ */
+bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct failure *x = a->failure;
+	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / 10;
+	/* With what the driver has left: where most of a card stands empty, a sum that is a little too large is not why. */
+	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / 2;
+	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX], largest[HUMAN_MAX];
+	struct beside *of;
+	size_t most = 0;
+
+	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
+		return false;
+	of = find_beside(a);
+	for (size_t i = 1; of && i < a->nr_places; i++)
+		if (of[i].bytes > of[most].bytes)
+			most = i;
+	f->bytes = a->cached;
+	autopsy_at_request(a, f);
+	human_bytes(cached, a->cached);
+	human_bytes(left, x->free);
+	human_bytes(asked, x->asked);
+	/* A piece of a larger tensor's segment is there, and does not serve it. */
+	if (x->asked <= SMALL_MAX && x->largest_cached >= x->asked)
+		autopsy_say(f, "%s were reserved but unused, all in segments of larger tensors: the %s asked for need a new one.",
+			    cached, asked);
+	else if (holds_it)
+		autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.", cached, asked);
+	else
+		autopsy_say(f, "%s were reserved but unused and %s free: more than the %s asked for, yet in no one piece.",
+			    cached, left, asked);
+	if (of && of[most].blocks) {
+		autopsy_at_place(a, f, most);
+		autopsy_evidence(f, "%" PRIu64 " live blocks of this line, of at most %s, lie beside free pieces",
+				 of[most].blocks, human_bytes(largest, of[most].largest));
+	}
+	if (holds_it)
+		autopsy_evidence(f, "the driver had %s free", left);
+	free(of);
+	return true;
+}

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: tensors that are larger than they need be, or than in the steps before. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/ui/human.h"
+
+#define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
+#define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
+#define PIECE_MAX (1 << 20) /* less than so much that is left of a segment stays with the block */
+#define UINT8 0
+#define FLOAT16 5
+#define FLOAT32 6
+#define COMPLEX64 9
+#define BFLOAT16 15
+#define PARTS 8 /* in which a tensor may be computed one after the other */
+
+/* ---- logits ---------------------------------------------------------------------------------- */
+
+static bool is_half(const struct tfmt_shape *s)
+{
+	return s->element_type == FLOAT16 || s->element_type == BFLOAT16;
+}
+
+static bool is_of_vocabulary(const struct tfmt_shape *s)
+{
+	return s->nr_dims >= 2 && s->dims[s->nr_dims - 1] >= VOCABULARY_MIN &&
+	       autopsy_elements(s, s->nr_dims) > s->dims[s->nr_dims - 1];
+}
+
+/* Does a parameter have a row for each word, or for each of its rank's? Of parameters laid end to end nobody knows. */
+static bool has_words(const struct autopsy *a, uint64_t vocabulary)
+{
+	int64_t world = a->device->process->world_size;
+	uint64_t ranks = world > 1 ? (uint64_t)world : 1; /* that may share an output layer */
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+
+		if (a->categories.block[i].category != CATEGORY_PARAMETER)
+			continue;
+		if (!a->block[i].is_shaped || (s->nr_dims == 1 && s->dims[0] >= vocabulary))
+			return true;
+		for (uint32_t k = 0; k < s->nr_dims; k++)
+			if (s->dims[k] >= vocabulary / ranks && vocabulary % s->dims[k] == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
+static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
+{
+	const struct books *books = &a->device->process->books;
+	struct tfmt_shape s;
+
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
+		const struct group *g = &books->groups.group[i];
+
+		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
+		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
+		    autopsy_elements(&s, s.nr_dims) >= autopsy_elements(of, of->nr_dims))
+			return true;
+	}
+	return false;
+}
+
+/* Does what was asked for copy them in 32 bits: all rows, or some less, as where labels are shifted by one? */
+static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
+{
+	uint64_t row = 4 * s->dims[s->nr_dims - 1], rows = autopsy_elements(s, s->nr_dims - 1);
+	uint64_t asked_rows = a->failure->asked / row;
+	bool is_copy = !strncmp(a->operation, "to_", 3) || !strcmp(a->operation, "_to_copy");
+
+	if (autopsy_rounded(asked_rows * row) != autopsy_rounded(a->failure->asked))
+		return false;
+	return asked_rows == rows || (is_copy && asked_rows < rows && 2 * asked_rows >= rows);
+}
+
+bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t wide = 0, vocabulary = 0, rows = 0;
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+	bool is_asked = false;
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct tfmt_shape *s = &a->block[i].shape;
+		uint64_t bytes = a->categories.block[i].life.size;
+
+		if (!a->block[i].is_shaped || !is_of_vocabulary(s) ||
+		    !autopsy_is_passing(a->categories.block[i].category))
+			continue;
+		if (is_half(s)) {
+			is_asked |= is_upcast_asked(a, s);
+		} else if (s->element_type == FLOAT32 && has_half(a, s)) {
+			if (!wide || bytes > a->categories.block[largest].life.size)
+				largest = i;
+			wide += bytes;
+			is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
+		} else {
+			continue;
+		}
+		vocabulary = s->dims[s->nr_dims - 1];
+		if (autopsy_elements(s, s->nr_dims - 1) > rows)
+			rows = autopsy_elements(s, s->nr_dims - 1);
+	}
+	f->bytes = wide + (is_asked ? a->failure->asked : 0);
+	if (!f->bytes || !autopsy_matters(a, f->bytes) || !has_words(a, vocabulary))
+		return false;
+	if (wide)
+		autopsy_at_place(a, f, a->block[largest].place);
+	else
+		autopsy_at_request(a, f);
+	human_bytes(size, wide);
+	human_bytes(asked, a->failure->asked);
+	if (!wide)
+		autopsy_say(f, "Logits were to be copied to float32, %s; the model computed them in 16 bits.", asked);
+	else
+		autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.", size,
+			    is_asked ? ", and one more copy was asked for: " : "", is_asked ? asked : "");
+	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows,
+			 vocabulary, human_bytes(size, 2 * rows * vocabulary));
+	autopsy_advise(f, "a loss over %d parts of the rows keeps %s less", PARTS,
+		       human_bytes(size, f->bytes - f->bytes / PARTS));
+	return true;
+}
+
+/* ---- Fourier transforms ---------------------------------------------------------------------- */
+
+/* The largest of the tensors that pass and have one of two element types; its index, or -1. */
+static int64_t largest_of(const struct autopsy *a, uint32_t element, uint32_t or_element)
+{
+	int64_t largest = -1;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint32_t type = a->block[i].shape.element_type;
+
+		if (a->block[i].is_shaped && (type == element || type == or_element) &&
+		    autopsy_is_passing(a->categories.block[i].category) &&
+		    (largest < 0 || a->categories.block[i].life.size > a->categories.block[largest].life.size))
+			largest = (int64_t)i;
+	}
+	return largest;
+}
+
+/* The element type of what was asked for; of memory for the transform itself bytes. Not known: complex64. */
+static uint32_t asked_element(const struct autopsy *a)
+{
+	struct tfmt_shape s;
+
+	if (!a->failure->shape || !tfmt_reader_shape(a->device->process->reader, a->failure->shape, &s))
+		return COMPLEX64;
+	return s.element_type;
+}
+
+/* Transforms of a power of two stay in 16 bits; others, and those of copies in float32, do not. */
+bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
+{
+	int64_t source = largest_of(a, FLOAT16, BFLOAT16), spectrum = largest_of(a, COMPLEX64, COMPLEX64);
+	char size[HUMAN_MAX], part[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	uint32_t asked = asked_element(a);
+	uint64_t parts;
+
+	if (!strstr(a->operation, "fft") || source < 0 || (asked != COMPLEX64 && spectrum < 0) ||
+	    a->categories.block[source].life.size < a->failure->asked / 32)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A Fourier transform of 16-bit data asked for %s%s: its spectrum is complex64.",
+		    human_bytes(size, f->bytes), asked == UINT8 ? " to work in" : "");
+	autopsy_evidence(f, "the data are %s, %s", shape_text(shape, &a->block[source].shape),
+			 human_bytes(part, a->categories.block[source].life.size));
+	if (spectrum >= 0)
+		autopsy_evidence(f, "%s is there already, %s", shape_text(shape, &a->block[spectrum].shape),
+				 human_bytes(part, a->categories.block[spectrum].life.size));
+	parts = a->block[source].shape.dims[0] < PARTS ? a->block[source].shape.dims[0] : PARTS;
+	if (parts > 1)
+		autopsy_advise(f, "in %" PRIu64 " parts of the first dimension it takes %s less", parts,
+			       human_bytes(size, f->bytes - f->bytes / parts));
+	return true;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/*
+ * A tensor of the same type and as many elements: what was to be copied. Its index, or -1. Without a shape (a
+ * result that was resized) its block's size tells.
+ */
+static int64_t original_of_request(const struct autopsy *a)
+{
+	uint64_t asked = autopsy_rounded(a->failure->asked);
+	int64_t best = -1, unshaped = -1;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (a->block[i].is_shaped && autopsy_rounded(a->block[i].shape.bytes) == asked)
+			best = (int64_t)i;
+		else if (!a->block[i].is_shaped && a->categories.block[i].life.size == asked)
+			unshaped = (int64_t)i;
+	}
+	return best < 0 ? unshaped : best;
+}
+
+static bool is_operation(const struct autopsy *a, const char *const names[], size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(a->operation, names[i]))
+			return true;
+	return false;
+}
+
+static void say_original(const struct autopsy *a, struct autopsy_finding *f, size_t original)
+{
+	const struct stack_frame *site = &a->place[a->block[original].place].frame;
+	char shape[SHAPE_TEXT_MAX];
+
+	if (a->block[original].is_shaped)
+		autopsy_evidence(f, "by %s(); the original is %s", a->operation,
+				 shape_text(shape, &a->block[original].shape));
+	else if (site->file)
+		autopsy_evidence(f, "by %s(); the original was made at %s:%" PRIu32, a->operation,
+				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
+}
+
+bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f)
+{
+	static const char *const operations[] = { "contiguous", "reshape", "flatten" };
+	int64_t original = original_of_request(a);
+	char size[HUMAN_MAX];
+
+	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || original < 0 ||
+	    a->failure->asked < a->capacity / 10)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A tensor was to be copied into another order: %s, beside the original.",
+		    human_bytes(size, f->bytes));
+	say_original(a, f, (size_t)original);
+	autopsy_advise(f, "used as a view, or copied in %d parts, it takes %s less", PARTS,
+		       human_bytes(size, f->bytes - f->bytes / PARTS));
+	return true;
+}
+
+/* These copy what is there. Where no tensor has as much, a view shows some elements many times. */
+bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f)
+{
+	static const char *const operations[] = { "contiguous", "reshape", "flatten", "clone" };
+	char size[HUMAN_MAX], most_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX] = "";
+	struct tfmt_shape asked;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (a->categories.block[i].life.size > most)
+			most = a->categories.block[i].life.size;
+	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || a->failure->asked <= most ||
+	    !most || a->failure->asked < a->capacity / 10)
+		return false;
+	f->bytes = a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "A view that repeats its elements was to be copied whole: %s.", human_bytes(size, f->bytes));
+	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
+		shape_text(shape, &asked);
+	autopsy_evidence(f, "by %s()%s%s; no tensor that was there has more than %s", a->operation,
+			 *shape ? ", to " : "", shape, human_bytes(most_size, most));
+	autopsy_advise(f, "used as an expanded view it takes up to %s less", human_bytes(size, f->bytes));
+	return true;
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+#define HISTORY_STEPS 4 /* with new state: layers that are unfrozen one after the other are fewer, mostly */
+
+static bool request_has_frame(const struct autopsy *a, const char *part)
+{
+	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (!stack_expand(&stack, &source, a->failure->python_stack, 0))
+		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+			found = stack.frame[i].python && stack.frame[i].function &&
+				strstr(stack.frame[i].function, part);
+	stack_release(&stack);
+	return found;
+}
+
+static void say_model(const struct autopsy *a, struct autopsy_finding *f)
+{
+	const struct category_sum *sum = a->categories.sum;
+	char parameters[HUMAN_MAX], gradients[HUMAN_MAX], state[HUMAN_MAX];
+
+	autopsy_evidence(f, "parameters %s, gradients %s, optimizer state so far %s",
+			 human_bytes(parameters, sum[CATEGORY_PARAMETER].bytes),
+			 human_bytes(gradients, sum[CATEGORY_GRADIENT].bytes),
+			 human_bytes(state, sum[CATEGORY_OPTIMIZER_STATE].bytes));
+}
+
+/* State that came with the first steps is complete; what comes with each is a history, as L-BFGS keeps. */
+bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t later = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
+	uint32_t nr_steps = 0, last = 0;
+	char size[HUMAN_MAX], each[HUMAN_MAX];
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category != CATEGORY_OPTIMIZER_STATE)
+			continue;
+		nr_steps += !nr_steps || b->step != last;
+		last = b->step;
+		later += nr_steps > HISTORY_STEPS / 2 ? b->life.size : 0;
+		if (b->life.size > a->categories.block[largest].life.size ||
+		    a->categories.block[largest].category != CATEGORY_OPTIMIZER_STATE)
+			largest = i;
+	}
+	if (nr_steps < HISTORY_STEPS || 2 * later < all || !autopsy_matters(a, all))
+		return false;
+	f->bytes = all;
+	autopsy_at_place(a, f, a->block[largest].place);
+	autopsy_say(f, "The optimizer's state is %s of %" PRIu32 " steps, %s more with each.", human_bytes(size, all),
+		    nr_steps, human_bytes(each, all / nr_steps));
+	say_model(a, f);
+	autopsy_evidence(f, "L-BFGS keeps such a history, of up to history_size steps and directions");
+	autopsy_advise(f, "a history_size of half of what is there holds %s less", human_bytes(size, all / 2));
+	return true;
+}
+
+bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX], asked[HUMAN_MAX];
+
+	if (a->failure->phase != PHASE_OPTIMIZER || !request_has_frame(a, "_init_group"))
+		return false;
+	f->bytes = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes + a->failure->asked;
+	autopsy_at_request(a, f);
+	autopsy_say(f, "The optimizer's state does not fit: %s are there and %s more were asked for.",
+		    human_bytes(size, f->bytes - a->failure->asked), human_bytes(asked, a->failure->asked));
+	say_model(a, f);
+	return true;
+}
+
+bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f)
+{
+	uint64_t bytes = a->failure->asked, largest = 0, whole = a->categories.sum[CATEGORY_GRADIENT].bytes;
+	char size[HUMAN_MAX], saved[HUMAN_MAX];
+	bool is_foreach;
+
+	if (a->failure->phase != PHASE_OPTIMIZER)
+		return false;
+	is_foreach = request_has_frame(a, "_multi_tensor") || request_has_frame(a, "foreach");
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (b->category == CATEGORY_PARAMETER && b->life.size > largest)
+			largest = b->life.size;
+		if (b->life.birth.phase == PHASE_OPTIMIZER && b->category != CATEGORY_OPTIMIZER_STATE &&
+		    b->life.birth.ordinal >= a->step_ordinal)
+			bytes += b->life.size;
+	}
+	/* One after the other, they would have been as many as there are gradients. */
+	if (bytes < a->lacking || (is_foreach && whole > bytes ? whole : bytes) < a->failure->allocated / 20)
+		return false;
+	f->bytes = bytes;
+	autopsy_at_request(a, f);
+	autopsy_say(
+		f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
+		human_bytes(size, bytes));
+	say_model(a, f);
+	if (is_foreach && whole > bytes)
+		autopsy_evidence(f, "so far: foreach makes one for each gradient at once, %s in all",
+				 human_bytes(size, whole));
+	if (largest < bytes && is_foreach)
+		autopsy_advise(f, "foreach=False works on one parameter at a time: at least %s less so far",
+			       human_bytes(saved, bytes - largest));
+	return true;
+}
+
+/* ---- larger than before ---------------------------------------------------------------------- */
+
+static uint64_t before(const struct autopsy *a, uint32_t python_stack)
+{
+	return failures_largest_before(a->failures, a->device->process, python_stack, a->step_ordinal);
+}
+
+/* Blocks of this step whose stack has made less than half of it before. */
+static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
+{
+	const struct life *life = &a->categories.block[i].life;
+
+	if (life->birth.ordinal < a->step_ordinal)
+		return false;
+	*was = before(a, autopsy_group(a, i)->python_stack);
+	return life->size >= 2 * *was;
+}
+
+/*
+ * The largest batch before, of a block of so many bytes: the allocator may have left it a piece more than was asked
+ * for. NULL = not known.
+ */
+static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
+{
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device);
+	const struct stepinputs_change *most = NULL;
+
+	for (uint32_t i = 0; d && i < d->nr_places; i++) {
+		const struct stepinputs_place *p = &d->place[i];
+
+		if (p->python_stack != autopsy_group(a, block)->python_stack)
+			continue;
+		for (uint32_t k = 0; k < p->nr_changes && p->change[k].ordinal < a->step_ordinal; k++)
+			most = !most || p->change[k].bytes > most->bytes ? &p->change[k] : most;
+	}
+	return most && most->bytes <= was && was - most->bytes < PIECE_MAX ? most : NULL;
+}
+
+/* Rows as before, each longer: all are as long as the longest. */
+static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, const struct stepinputs_change *was)
+{
+	if (!was || is->nr_dims < 2 || is->nr_dims != was->nr_dims || is->dims[0] < 2 || is->dims[0] != was->dims[0] ||
+	    is->dims[1] <= was->dims[1])
+		return;
+	for (uint32_t i = 2; i < is->nr_dims; i++)
+		if (is->dims[i] != was->dims[i])
+			return;
+	autopsy_evidence(f, "each of its %" PRIu64 " rows is %" PRIu64 " long, before at most %" PRIu64
+			 ": where few need that, the rest is padding", is->dims[0], is->dims[1], was->dims[1]);
+}
+
+/* "2.29", "1,200". */
+static const char *times_text(char buf[static HUMAN_MAX], double times)
+{
+	if (times >= 1000)
+		return human_count(buf, (uint64_t)times);
+	snprintf(buf, HUMAN_MAX, "%.3g", times);
+	return buf;
+}
+
+bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
+	const struct stepinputs_change *exact;
+	uint64_t bytes = 0, was, best_was = 0;
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN ||
+	    (a->failure->phase != PHASE_FORWARD && a->failure->phase != PHASE_BACKWARD))
+		return false;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct category_block *b = &a->categories.block[i];
+
+		if (!is_larger(a, i, &was) || !was)
+			continue;
+		bytes += b->life.size;
+		if (b->category == CATEGORY_INPUT && a->block[i].is_shaped &&
+		    a->block[i].shape.nr_dims >= 1 &&
+		    (best < 0 || b->life.size > a->categories.block[best].life.size)) {
+			best = (int64_t)i;
+			best_was = was;
+		}
+	}
+	was = before(a, a->failure->python_stack);
+	if (was && a->failure->asked >= 2 * was)
+		bytes += a->failure->asked;
+	if (best < 0 || !autopsy_matters(a, bytes))
+		return false;
+	f->bytes = bytes;
+	exact = batch_before(a, (size_t)best, best_was);
+	best_was = exact ? exact->bytes : best_was;
+	autopsy_at_place(a, f, a->block[best].place);
+	autopsy_say(f,
+		    "The batch of step %" PRIu32
+		    " is %s%s times the largest before: %s of it and what follows.",
+		    a->step, exact ? "" : "at least ",
+		    times_text(times, (double)a->block[best].shape.bytes / (double)best_was), human_bytes(size, bytes));
+	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
+			 human_bytes(size, a->categories.block[best].life.size),
+			 human_bytes(was_size, best_was));
+	say_longer(f, &a->block[best].shape, exact);
+	autopsy_say_shape(a, f);
+	if (was)
+		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
+				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
+	return true;
+}
+
+/* Does the line hold some already that are about as large? Then the one that failed is not alone. */
+static bool has_like_request(const struct autopsy *a)
+{
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
+		if (autopsy_group(a, i)->python_stack == a->failure->python_stack &&
+		    2 * a->categories.block[i].life.size >= a->failure->asked)
+			return true;
+	return false;
+}
+
+/* What one such tensor was made from is often as large. */
+static void say_another(const struct autopsy *a, struct autopsy_finding *f, int64_t apart)
+{
+	const struct stack_frame *site;
+	uint64_t most = 0, was;
+	char size[HUMAN_MAX];
+	size_t largest = 0;
+
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t bytes = a->categories.block[i].life.size;
+
+		if ((int64_t)i == apart || bytes <= most || 2 * bytes < f->bytes || !is_larger(a, i, &was))
+			continue;
+		most = bytes;
+		largest = i;
+	}
+	site = most ? &a->place[a->block[largest].place].frame : NULL;
+	if (site && site->file)
+		autopsy_evidence(f, "beside it another of this step is: %s, at %s:%" PRIu32, human_bytes(size, most),
+				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
+}
+
+bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX];
+	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
+	int64_t best = -1;
+
+	if (a->step <= STEPS_BEFORE_MIN)
+		return false;
+	if (a->failure->asked >= 2 * was && !has_like_request(a))
+		most = a->failure->asked;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		uint64_t one_was;
+
+		if (a->categories.block[i].life.size <= most || !is_larger(a, i, &one_was) ||
+		    a->place[a->block[i].place].bytes >= 2 * a->categories.block[i].life.size)
+			continue;
+		most = a->categories.block[i].life.size;
+		block_was = one_was;
+		best = (int64_t)i;
+	}
+	if (!most || most < a->lacking || most < a->capacity / 10)
+		return false;
+	f->bytes = most;
+	if (best < 0)
+		autopsy_at_request(a, f);
+	else
+		autopsy_at_place(a, f, a->block[best].place);
+	was = best < 0 ? was : block_was;
+	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step,
+		    human_bytes(size, most));
+	if (was)
+		autopsy_evidence(f, "in the steps before it was at most %s here: at least %s times",
+				 human_bytes(was_size, was), times_text(times, (double)most / (double)was));
+	else
+		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
+				 a->step - 1);
+	say_another(a, f, best);
+	autopsy_advise(f, "computed in %d parts, one after the other, it takes %s less", PARTS,
+		       human_bytes(size, most - most / PARTS));
+	return true;
+}

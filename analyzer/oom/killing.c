@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* Who was killed, and whether the host's memory was why. */
+#include "analyzer/oom/killing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/ui/human.h"
+
+#define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
+
+static uint64_t host_bytes(const struct killing *one)
+{
+	return one->process->books.pinned_bytes + one->process->books.managed_bytes;
+}
+
+static int by_host_bytes(const void *va, const void *vb)
+{
+	const struct killing *a = va, *b = vb;
+
+	if (host_bytes(a) != host_bytes(b))
+		return host_bytes(a) > host_bytes(b) ? -1 : 1;
+	return (a->process > b->process) - (a->process < b->process);
+}
+
+static bool is_same_host(const struct killing *a, const struct killing *b)
+{
+	return !strcmp(a->process->header->host, b->process->header->host);
+}
+
+/*
+ * The kernel kills who has most. Of several that were killed, some by a launcher that ended the rest, those are its own
+ * that held clearly more than the next; which of them was killed first does not show.
+ */
+static void judge(struct killings *k, struct killing *one)
+{
+	const struct hostmemory *h = &one->process->host;
+	uint64_t nr = 0, clear = h->limit_bytes ? h->limit_bytes / 4 : CLEAR_BYTES;
+	const struct killing *last = NULL, *next = NULL;
+
+	for (size_t i = 0; i < k->nr_killings; i++) {
+		if (!is_same_host(&k->killing[i], one))
+			continue;
+		nr++;
+		if (nr == h->nr_kills)
+			last = &k->killing[i];
+		else if (nr == h->nr_kills + 1)
+			next = &k->killing[i];
+	}
+	one->is_told = h->is_known && (!last || !next || host_bytes(last) >= host_bytes(next) + clear);
+	one->is_by_host = one->is_told && h->nr_kills && (!last || host_bytes(one) >= host_bytes(last));
+	one->nr_candidates = h->is_known && !one->is_told ? nr : 0;
+}
+
+int killings_find(struct killings *k, const struct model *m)
+{
+	*k = (struct killings)KILLINGS_INIT;
+	k->killing = calloc(m->nr_processes ? m->nr_processes : 1, sizeof(*k->killing));
+	if (!k->killing)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		const struct model_process *p = &m->process[i];
+
+		if (p->end == MODEL_END_KILLED)
+			k->killing[k->nr_killings++].process = p;
+		else if (p->end == MODEL_END_EXIT && p->summary->exit_status && p->host.nr_kills &&
+			 !p->host.is_machine)
+			k->of_unrecorded = p;
+	}
+	qsort(k->killing, k->nr_killings, sizeof(*k->killing), by_host_bytes);
+	for (size_t i = 0; i < k->nr_killings; i++) {
+		judge(k, &k->killing[i]);
+		if (!k->by_host && (k->killing[i].is_by_host || k->killing[i].nr_candidates))
+			k->by_host = &k->killing[i];
+	}
+	if (k->nr_killings)
+		k->of_unrecorded = NULL;
+	return 0;
+}
+
+void killings_release(struct killings *k)
+{
+	free(k->killing);
+	*k = (struct killings)KILLINGS_INIT;
+}
+
+/* Is it why the program ended, though on that device (NULL: none) memory ran out, too? */
+static bool explains(const struct killings *k, const struct model_device *failed)
+{
+	if (k->by_host)
+		return !failed || failed->process == k->by_host->process;
+	return k->of_unrecorded && !failed;
+}
+
+bool killing_free(const struct model_device *d, int64_t *bytes)
+{
+	const struct residual *r = &d->books->residual;
+
+	*bytes = (int64_t)(r->last.total - r->last.used) + (int64_t)(r->last.ledger - r->ledger);
+	return r->has_last;
+}
+
+/* The line that took most of the host's memory through CUDA. */
+static void find_site(struct autopsy_finding *f, const struct model *m, struct model_process *p)
+{
+	struct stack_source source = model_stack_source(m, p);
+	const struct group *largest = NULL;
+	struct stack stack = { 0 };
+	int site;
+
+	for (uint32_t i = 0; i < p->books.groups.nr_groups; i++) {
+		const struct group *g = &p->books.groups.group[i];
+
+		if ((group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED)) &&
+		    (!largest || g->live.bytes > largest->live.bytes))
+			largest = g;
+	}
+	if (largest && largest->live.bytes &&
+	    !stack_expand(&stack, &source, largest->python_stack, largest->native_stack)) {
+		site = stack_site(&stack);
+		f->has_site = site >= 0;
+		if (f->has_site)
+			f->site = stack.frame[site];
+	}
+	stack_release(&stack);
+}
+
+static void say_counter(struct autopsy_finding *f, const struct hostmemory *h)
+{
+	char limit[HUMAN_MAX];
+
+	autopsy_evidence(f, "oom_kill of its %s rose by %" PRIu64 " while it ran%s%s",
+			 h->is_machine ? "machine" : "control group", h->nr_kills,
+			 h->limit_bytes ? "; the group's limit is " : "",
+			 h->limit_bytes ? human_bytes(limit, h->limit_bytes) : "");
+}
+
+static void say_memory(struct autopsy_finding *f, const struct model_process *p)
+{
+	char pinned[HUMAN_MAX], managed[HUMAN_MAX], shared[HUMAN_MAX];
+
+	autopsy_evidence(f, "at its end %s were pinned, %s managed; %s in shared memory",
+			 human_bytes(pinned, p->books.pinned_bytes), human_bytes(managed, p->books.managed_bytes),
+			 human_bytes(shared, p->host.shared_bytes));
+}
+
+static void say_devices(struct autopsy_finding *f, const struct model *m, const struct model_process *p)
+{
+	char size[HUMAN_MAX];
+	uint64_t taken = 0;
+	int64_t left;
+
+	for (size_t i = 0; i < m->nr_devices; i++) {
+		const struct model_device *d = &m->device[i];
+
+		if (d->process != p)
+			continue;
+		taken += d->books->driver_bytes;
+		if (f->nr_evidence < AUTOPSY_LINES_MAX - 1 && killing_free(d, &left))
+			autopsy_evidence(f, "its GPU %" PRIu32 " had %s free", d->ordinal,
+					 human_signed_bytes(size, left));
+	}
+	if (m->simulated && taken)
+		autopsy_evidence(f, "the simulated GPU lives in host memory, too: of %s what was written to",
+				 human_bytes(size, taken));
+}
+
+static void find_host(struct autopsy *a, const struct killings *k, const struct model *m)
+{
+	const struct model_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
+	struct autopsy_finding *f = a->finding;
+	char size[HUMAN_MAX];
+
+	*a = (struct autopsy){ .model = m, .nr_findings = 1 };
+	f->verdict = VERDICT_HOST_OOM;
+	f->cause = k->by_host ? "killed" : "other_killed";
+	f->bytes = p->books.pinned_bytes + p->books.managed_bytes;
+	find_site(f, m, (struct model_process *)p);
+	if (k->by_host && k->by_host->nr_candidates)
+		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32
+			    ", or another of the %" PRIu64 " that were killed.",
+			    p->header->pid, k->by_host->nr_candidates);
+	else if (k->by_host)
+		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32 ".",
+			    p->header->pid);
+	else
+		autopsy_say(f,
+			    "Host memory, not GPU memory, ran out: the kernel killed a process beside %" PRIu32
+			    ", which then failed.",
+			    p->header->pid);
+	say_counter(f, &p->host);
+	say_memory(f, p);
+	say_devices(f, m, p);
+	if (f->bytes >= 1 << 20)
+		autopsy_advise(f, "less pinned and managed memory leaves the host up to %s more",
+			       human_bytes(size, f->bytes));
+}
+
+int killings_autopsy(struct autopsy *a, const struct killings *k, const struct model *m,
+		     const struct failures *failures)
+{
+	const struct model_device *d = failures_device(failures, m);
+
+	*a = (struct autopsy)AUTOPSY_INIT;
+	if (explains(k, d)) {
+		find_host(a, k, m);
+		return 0;
+	}
+	return d ? autopsy_make(a, m, d, failures) : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why an allocation failed, by the figures of PyTorch's message alone.
+ *
+ * *lacking* is what the driver had too little of, *unused* what PyTorch had reserved but not given to
+ * tensors, *outside* what the device lacks beside both. The figures are rounded: a conclusion is *firm* when
+ * it holds wherever in their intervals the true values lie. Pure and allocation-free; threads may share the
+ * input.
+ */
+#ifndef VT_OOMSTORY_H
+#define VT_OOMSTORY_H
+
+#include "analyzer/oom/oomtext.h"
+#include "analyzer/oom/verdict.h"
+
+enum oom_absurdity {
+	OOM_ABSURD_NEGATIVE,  /* near 2^64: a negative number printed as an unsigned one */
+	OOM_ABSURD_BEYOND,    /* more than 2^64: no number of bytes that a program can print */
+	OOM_ABSURD_REQUEST,   /* more than any machine has */
+	OOM_ABSURD_FREE,      /* more free than there is */
+	OOM_ABSURD_ALLOCATED, /* more allocated than reserved */
+	OOM_PAGED, /* more reserved than the device has: possible where the driver pages to the host */
+};
+
+#define OOM_ABSURD_MAX 8
+#define OOM_REASONS_MAX 3
+
+struct oom_reason {
+	enum verdict verdict;
+	double bytes; /* what it is about: lacking, stuck, held by others */
+	bool is_firm;
+};
+
+struct oom_story {
+	/* As in the message, or from the others; unknown where they cannot be true. */
+	struct oom_figure requested, free, allocated, reserved, unused;
+	struct oom_figure lacking, outside;
+	struct oom_figure least_lacking;       /* if nobody else held anything; for texts without "free" */
+	struct oom_figure limit_lacking;       /* what is asked beyond the limit that the user set */
+	struct oom_figure own_outside, others; /* of outside: this process's libraries; other processes */
+	struct oom_figure unlisted;            /* of outside: what no process of the list accounts for */
+	const struct oom_process *self;        /* listed as another, but by its size this one (a container) */
+	bool is_no_limit;                      /* "allowed" is 2^64: none was set */
+	double unused_share;                   /* of reserved; NaN where unknown */
+	bool is_full;                          /* ... too small for fragmentation, whatever was asked */
+	double largest_fit;              /* bytes that a new segment could have had; NaN where unknown */
+	uint64_t tensor_min, tensor_max; /* the tensor's size, where the request is a segment's; else 0 */
+	size_t nr_absurd, nr_reasons;
+	struct {
+		const char *figure;
+		enum oom_absurdity why;
+		struct oom_figure value, truth; /* as printed; of OOM_ABSURD_NEGATIVE, the number meant */
+	} absurd[OOM_ABSURD_MAX];
+	struct oom_reason reason[OOM_REASONS_MAX]; /* the likeliest first; none where nothing is known */
+};
+
+/* *s points into *m. */
+void oom_story_tell(struct oom_story *s, const struct oom_message *m);
+
+/* Is a > b (a >= 0 lacking, say) wherever the true values lie; can it be? Unknown figures: false. */
+bool oom_surely_above(struct oom_figure a, struct oom_figure b);
+bool oom_maybe_above(struct oom_figure a, struct oom_figure b);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Failed allocations that nothing followed. */
+#include "analyzer/oom/oomwatch.h"
+
+#include <stdlib.h>
+
+static struct oomwatch_row *find(const struct oomwatch *w, const struct model_process *p, const struct tfmt_event *ev)
+{
+	for (size_t i = 0; i < w->nr_rows; i++) {
+		struct oomwatch_row *row = &w->row[i];
+
+		if (row->process == p && row->device == ev->device && row->thread == ev->thread)
+			return row;
+	}
+	return NULL;
+}
+
+static void add(struct oomwatch *w, const struct model_process *p, const struct tfmt_event *ev)
+{
+	struct oomwatch_row *row = find(w, p, ev);
+
+	if (!row) {
+		row = realloc(w->row, (w->nr_rows + 1) * sizeof(*row));
+		if (!row) {
+			w->failed = true;
+			return;
+		}
+		w->row = row;
+		row += w->nr_rows++;
+		*row = (struct oomwatch_row){ .process = p, .device = ev->device, .thread = ev->thread };
+	}
+	row->pending = true;
+}
+
+void oomwatch_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+{
+	struct oomwatch *w = ctx;
+	struct oomwatch_row *row;
+
+	(void)time_ns;
+	if (ev->kind == TFMT_TENSOR_OOM || ev->kind == TFMT_ALLOC_FAILED) {
+		add(w, process, ev);
+	} else if (w->nr_rows && (ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_DRIVER_ALLOC)) {
+		row = find(w, process, ev);
+		if (row)
+			row->pending = false;
+	}
+}
+
+bool oomwatch_has_failed(const struct model_process *p)
+{
+	return p->end == MODEL_END_SIGNAL || p->end == MODEL_END_KILLED ||
+	       (p->end == MODEL_END_EXIT && p->summary->exit_status);
+}
+
+bool oomwatch_is_unhandled(const struct oomwatch *w, const struct model_device *d)
+{
+	if (!oomwatch_has_failed(d->process))
+		return false;
+	for (size_t i = 0; i < w->nr_rows; i++)
+		if (w->row[i].process == d->process && w->row[i].device == d->ordinal && w->row[i].pending)
+			return true;
+	return false;
+}
+
+void oomwatch_release(struct oomwatch *w)
+{
+	free(w->row);
+	*w = (struct oomwatch)OOMWATCH_INIT;
+}

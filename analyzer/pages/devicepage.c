@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The analyses of one device that a report has need of. */
+#include "analyzer/pages/devicepage.h"
+
+int devicepage_find(struct devicepage *p, const struct model *m, const struct model_device *d)
+{
+	int err;
+
+	*p = (struct devicepage){ .device = d, .limits = STEPGROWTH_LIMITS_USUAL };
+	err = outside_find(&p->outside, d);
+	err = err ? err : phasetable_find(&p->phases, d);
+	return err ? err : stepgrowth_find(&p->growth, m, d, &p->limits);
+}
+
+int devicepage_find_host(struct devicepage *p, const struct model *m)
+{
+	p->host = stepgrowth_host(p->device->process);
+	return stepgrowth_find(&p->on_host, m, &p->host, &p->limits);
+}
+
+void devicepage_release(struct devicepage *p)
+{
+	stepgrowth_release(&p->on_host);
+	outside_release(&p->outside);
+	stepgrowth_release(&p->growth);
+}

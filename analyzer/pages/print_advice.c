@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Printing advice. */
+#include "analyzer/pages/print_advice.h"
+
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_oom.h"
+#include "analyzer/ui/human.h"
+
+unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent, unsigned most)
+{
+	char saved[HUMAN_MAX];
+	unsigned nr = all->nr < most ? all->nr : most;
+
+	for (unsigned i = 0; e && i < nr; i++)
+		emit_text(e, "%s%s (saves %s%s%s)", i ? indent : first, all->advice[i].title,
+			  all->advice[i].at_least ? ">= " : "", human_bytes(saved, all->advice[i].saved_bytes),
+			  all->advice[i].of_reserved ? " of what is reserved" : "");
+	return nr;
+}
+
+/*
+ * Would the step have gone through? That is known of what is reckoned with the rest of forward; and of what saves less
+ * than was lacking, whatever comes behind the request.
+ */
+enum fit { FIT_UNKNOWN, FIT_ENOUGH, FIT_LACKS };
+
+static enum fit fit_of(const struct advices *all, const struct advice *a)
+{
+	if (!all->fits_bytes || a->of_reserved)
+		return FIT_UNKNOWN;
+	if (a->of_forward)
+		return a->fits ? FIT_ENOUGH : FIT_LACKS;
+	return a->after_bytes > all->fits_bytes + all->cached_bytes ? FIT_LACKS : FIT_UNKNOWN;
+}
+
+/* Up to where the figures go: behind a failure the step was never seen. */
+static const char *extent(const struct advices *all, const struct advice *a)
+{
+	if (!all->at_failure)
+		return "";
+	if (!a->of_forward)
+		return ", up to the failure";
+	return a->of_backward ? ", with the rest of backward" : ", with the rest of forward";
+}
+
+static const char *const fit_texts[] = { "", "; would have fitted", "; not enough by itself" };
+
+void print_advice(struct emit *e, const struct advices *all, unsigned most)
+{
+	char saved[HUMAN_MAX], before[HUMAN_MAX], after[HUMAN_MAX], share[HUMAN_MAX], figures[256];
+
+	for (unsigned i = 0; i < all->nr && i < most; i++) {
+		const struct advice *a = &all->advice[i];
+
+		emit_blank(e);
+		emit_heading(e, "%s (saves %s%s)", a->title, a->at_least ? ">= " : "",
+			     human_bytes(saved, a->saved_bytes));
+		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
+			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
+			 human_percent(share, (double)a->saved_bytes, (double)a->peak_bytes),
+			 extent(all, a), fit_texts[fit_of(all, a)],
+			 a->keeps_result ? "" : "; changes the result");
+		print_wrapped(e, "  ", "  ", figures);
+		print_wrapped(e, "  do:   ", "        ", a->action);
+		print_wrapped(e, "  why:  ", "        ", a->evidence);
+		print_wrapped(e, "  cost: ", "        ", a->cost);
+	}
+}
+
+void json_advice(struct emit *e, const struct advices *all, unsigned most)
+{
+	emit_array_begin(e, "advice", NULL);
+	for (unsigned i = 0; i < all->nr && i < most; i++) {
+		const struct advice *a = &all->advice[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "kind", NULL, a->kind);
+		print_device_identity(e, all->device);
+		emit_string(e, "of", NULL, a->of_reserved ? "reserved" : "allocated");
+		emit_uint(e, "peak_bytes", NULL, a->peak_bytes);
+		emit_uint(e, "after_bytes", NULL, a->after_bytes);
+		emit_uint(e, "saved_bytes", NULL, a->saved_bytes);
+		emit_bool(e, "keeps_result", NULL, a->keeps_result);
+		if (all->at_failure)
+			emit_string(e, "until", NULL, a->of_backward ? "backward" : a->of_forward ? "forward" : "failure");
+		else
+			emit_null(e, "until", NULL);
+		emit_bool(e, "at_least", NULL, a->at_least);
+		if (fit_of(all, a) == FIT_UNKNOWN)
+			emit_null(e, "enough", NULL);
+		else
+			emit_bool(e, "enough", NULL, fit_of(all, a) == FIT_ENOUGH);
+		emit_string(e, "title", NULL, a->title);
+		emit_string(e, "action", NULL, a->action);
+		emit_string(e, "evidence", NULL, a->evidence);
+		emit_string(e, "cost", NULL, a->cost);
+		print_site_of(e, a->has_site ? &a->site : NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/* Printing the autopsy of a failed allocation. */
+#include "analyzer/pages/print_autopsy.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/pages/print_advice.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_oom.h"
+#include "analyzer/pages/print_parts.h"
+#include "analyzer/ui/human.h"
+
+#define SITE_MAX 512
+#define LISTED_MAX 100 /* in JSON */
+#define NARROW_PATH 30
+#define NAME_MIN 8       /* of a file's name, however little room there is */
+#define REQUEST_WIDTH 52 /* behind what was asked for */
+#define NARROW_SITE 36
+#define HOLDERS_SHOWN 3
+#define MODULES_SHOWN 3
+#define ADVICE_SHOWN 3
+#define SCREEN_LINES 24
+#define STATE_LINES 12 /* at most, without modules and steps */
+
+/* "train.py:31 in forward". */
+static const char *site_text(char *buf, size_t size, const struct stack_frame *f)
+{
+	struct stack_frame shown = *f;
+
+	if (!f->file && !f->function) {
+		snprintf(buf, size, "an unknown place");
+		return buf;
+	}
+	if (f->python && f->file)
+		shown.file = print_short_path(f->file);
+	return stack_frame_text(buf, size, &shown);
+}
+
+/* The file's name alone where its folders are too long for a column. */
+static const char *narrow_path(const char *path)
+{
+	const char *text = print_short_path(path), *name = strrchr(text, '/');
+
+	return strlen(text) > NARROW_PATH && name ? name + 1 : text;
+}
+
+/* The same as site_text() for a column: the function without classes around it, if it fits. */
+static const char *narrow_site_text(char *buf, size_t size, const struct stack_frame *f)
+{
+	const char *function = f->function ? strrchr(f->function, '.') : NULL;
+	int n;
+
+	if (!f->file)
+		return site_text(buf, size, f);
+	function = function ? function + 1 : f->function;
+	n = snprintf(buf, size, "%.*s:%" PRIu32, NARROW_PATH, narrow_path(f->file), f->line);
+	if (function && (size_t)n + 1 + strlen(function) <= NARROW_SITE)
+		snprintf(buf + n, size - (size_t)n, " %s", function);
+	return buf;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_request(struct emit *e, const struct autopsy *a)
+{
+	const struct failure *x = a->failure;
+	char asked[HUMAN_MAX], step[48] = "", stream[32] = "", where[SITE_MAX] = "", line[16];
+	bool has_phase = categories_tell_phases(&a->device->process->books);
+	const char *phase = has_phase ? phase_names[x->phase] : "", *first = has_phase ? ", " : "";
+	int room = REQUEST_WIDTH;
+
+	if (a->step)
+		snprintf(step, sizeof(step), "step %" PRIu32 "%s, ", a->step,
+			 a->device->process->is_kept ? " of those kept" : "");
+	if (x->stream)
+		snprintf(stream, sizeof(stream), "%sstream %u", first, x->stream);
+	if (x->stream)
+		first = ", ";
+	room -= (int)(strlen(step) + strlen(phase) + strlen(stream) + strlen(", at ")) +
+		snprintf(line, sizeof(line), ":%" PRIu32, a->site.line);
+	room = room > NARROW_PATH ? NARROW_PATH : room < NAME_MIN ? NAME_MIN : room;
+	if (a->site.file)
+		snprintf(where, sizeof(where), "%sat %.*s%s", first, room, narrow_path(a->site.file), line);
+	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step, phase,
+		   stream, where);
+}
+
+/* What is in use beyond what PyTorch has reserved, in its parts: as many as a line has room for. */
+static void print_beyond(struct emit *e, const struct autopsy *a)
+{
+	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0, context = a->failure->context;
+	uint64_t known = others + a->libraries, rest = a->outside > known ? a->outside - known : 0;
+	struct {
+		const char *name;
+		uint64_t bytes;
+	} part[] = { { "other processes", others }, { "libraries", a->libraries }, { "context", 0 }, { "rest", 0 } };
+	char size[HUMAN_MAX], text[128] = "";
+	unsigned nr = 0;
+	size_t n = 0;
+
+	/* A context that is more than what is left is not this one's alone. */
+	if (context <= rest && !(others && a->libraries))
+		part[2].bytes = context;
+	part[3].bytes = rest - part[2].bytes;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+		nr += part[i].bytes > 0;
+	if (nr > 2)
+		part[0].name = "others";
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+		if (part[i].bytes)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", n ? ", " : "", part[i].name,
+					      human_bytes(size, part[i].bytes));
+	emit_label(e, NULL, "outside PyTorch", "%8s   %s", human_bytes(size, a->outside), text);
+}
+
+static void print_device(struct emit *e, const struct autopsy *a)
+{
+	const struct failure *x = a->failure;
+	char size[HUMAN_MAX], part[HUMAN_MAX];
+
+	if (a->capacity)
+		emit_label(e, NULL, "capacity", "%8s", human_bytes(size, a->capacity));
+	emit_label(e, NULL, x->is_driver ? "from the driver" : "reserved", "%8s", human_bytes(size, x->reserved));
+	if (!x->is_driver)
+		emit_label(e, NULL, "allocated", "%8s   %s cached", human_bytes(size, x->allocated),
+		   human_bytes(part, a->cached));
+	if (a->outside_known)
+		print_beyond(e, a);
+	if (x->free_known && x->refused)
+		emit_label(e, NULL, "free", "%8s   %s would have fitted at most", human_bytes(size, x->free),
+			   human_bytes(part, a->largest_fit));
+	else if (x->free_known)
+		emit_label(e, NULL, "free", "%8s", human_bytes(size, x->free));
+}
+
+static enum category main_category(const struct autopsy_place *p)
+{
+	enum category most = CATEGORY_UNKNOWN;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		if (p->category[i] > p->category[most])
+			most = (enum category)i;
+	return most;
+}
+
+static void print_places(struct emit *e, const struct autopsy *a)
+{
+	static const struct emit_column columns[] = {
+		{ "bytes", "held by", EMIT_RIGHT, true },    { "share", "share", EMIT_RIGHT, true },
+		{ "count", "blocks", EMIT_RIGHT, true },     { "category", "mostly", EMIT_LEFT, true },
+		{ "site", "allocated at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
+	};
+	char text[SITE_MAX], share[HUMAN_MAX];
+
+	if (!a->nr_places)
+		return;
+	emit_table_begin(e, NULL, columns);
+	for (size_t i = 0; i < a->nr_places && i < HOLDERS_SHOWN; i++) {
+		const struct autopsy_place *p = &a->place[i];
+
+		emit_row_begin(e);
+		emit_bytes(e, "bytes", NULL, p->bytes);
+		emit_label(e, "share", NULL, "%s",
+			   human_percent(share, (double)p->bytes,
+					 (double)(a->failure->is_driver ? a->failure->reserved : a->failure->allocated)));
+		emit_uint(e, "count", NULL, p->blocks);
+		emit_string(e, "category", NULL, category_names[main_category(p)]);
+		emit_string(e, "site", NULL, narrow_site_text(text, sizeof(text), &p->frame));
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
+
+/* The modules with most bytes; returns how many lines that takes, and without an e only counts them. */
+static unsigned print_module_line(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char line[256] = "", name[64], size[HUMAN_MAX];
+	size_t n = 0, shown = 0;
+
+	for (size_t i = 0; i < a->modules.nr_sums && shown < MODULES_SHOWN; i++) {
+		const struct module_sum *sum = &a->modules.sum[i];
+
+		if (!sum->path || modulepaths_depth(paths, sum->path) <= a->modules.nr_common ||
+		    sum->bytes < a->failure->allocated / 20)
+			continue;
+		modulepaths_text(paths, sum->path, a->modules.nr_common, name, sizeof(name));
+		if (!name[strspn(name, "*.")])
+			continue;
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s: %s", shown++ ? ", " : "", name,
+				      human_bytes(size, sum->bytes));
+	}
+	return shown ? print_wrapped(e, "Most in modules: ", "  ", line) : 0;
+}
+
+/* What the step began with, against the one before. */
+static void print_step(struct emit *e, const struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	char now[HUMAN_MAX], change[HUMAN_MAX];
+	uint64_t bytes, before;
+
+	if (a->step < 3 || !lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes) ||
+	    !lives_step_bytes(lives, a->device->ordinal, a->step - 2, &before))
+		return;
+	emit_text(e, "Step %" PRIu32 " began with %s allocated, %s against the step before.", a->step,
+		  human_bytes(now, bytes), human_bytes_delta(change, (int64_t)(bytes - before)));
+}
+
+unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
+{
+	const struct autopsy_finding *f = a->finding;
+	char size[HUMAN_MAX], where[SITE_MAX] = "", caller[SITE_MAX] = "", text[AUTOPSY_TEXT_MAX + SITE_MAX];
+
+	if (!a->nr_findings)
+		return 0;
+	if (f->has_site)
+		narrow_site_text(where, sizeof(where), &f->site);
+	if (f->has_caller)
+		narrow_site_text(caller, sizeof(caller), &f->caller);
+	snprintf(text, sizeof(text), "Cause: %s%s%s%s%s, %s.", verdict_name(f->verdict), *where ? " at " : "", where,
+		 *caller ? ", called at " : "", caller, human_bytes(size, f->bytes));
+	return print_wrapped(e, "", "  ", text);
+}
+
+unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
+{
+	const struct autopsy_finding *f = a->finding;
+
+	if (!a->nr_findings || autopsy_is_about_size(a) || (!f->nr_advice && !*f->smaller))
+		return 0;
+	return print_wrapped(e, "do: ", "    ", f->nr_advice ? f->advice[0] : f->smaller);
+}
+
+/* With as much of its evidence as there is room for; returns how many lines there are. */
+static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
+{
+	const struct autopsy_finding *f = a->finding;
+	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
+	unsigned lines;
+
+	if (!a->nr_findings)
+		return 0;
+	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), f->sentence);
+	lines = print_wrapped(e, "", "  ", text);
+	if (f->has_site)
+		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
+	if (f->has_caller)
+		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
+	for (unsigned i = 0; i < f->nr_evidence; i++) {
+		if (lines + print_wrapped(NULL, "- ", "  ", f->evidence[i]) <= room)
+			lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
+	}
+	return lines;
+}
+
+static const char *smaller_input(const struct autopsy *a)
+{
+	for (unsigned i = 0; i < a->nr_findings; i++)
+		if (*a->finding[i].smaller)
+			return a->finding[i].smaller;
+	return NULL;
+}
+
+/* At most so many lines of advice; none of a smaller input, which comes last (advice.c), where `smaller` tells of one. */
+static unsigned print_others(struct emit *e, const struct advices *advices, const char *first, unsigned most,
+			     const char *smaller)
+{
+	unsigned nr = 0;
+
+	while (nr < advices->nr && nr < most && !(smaller && advices->advice[nr].is_last))
+		nr++;
+	return print_advice_brief(e, advices, first, "      ", nr);
+}
+
+/*
+ * What to do: the verdict's own first advice, what would have saved most by how much, then the rest; last, for it changes
+ * what the program computes, with which input it would have fitted.
+ * Returns how many lines there are, and without an e only counts them.
+ */
+static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
+{
+	const char *smaller = smaller_input(a);
+	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
+	unsigned most = autopsy_is_about_size(a) ? room : 0;
+
+	for (unsigned i = 0; i < a->nr_findings; i++) {
+		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
+			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
+			if (shown > 1 || !most)
+				continue;
+			brief = print_others(e, advices, "      ", most - shown, smaller);
+			shown += brief;
+			lines += brief;
+		}
+	}
+	if (!shown)
+		lines += shown = print_others(e, advices, "next: ", most, smaller);
+	return smaller ? lines + print_wrapped(e, shown ? "      " : "next: ", "      ", smaller) : lines;
+}
+
+static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
+{
+	unsigned lines = print_next(e, a, advices);
+
+	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
+		lines += print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
+	return lines;
+}
+
+/* How the device was, and what is said of modules and steps where there is room for so many lines. */
+static void print_state(struct emit *e, const struct autopsy *a, bool with_modules, unsigned room)
+{
+	unsigned lines = with_modules ? print_module_line(NULL, a) : 0;
+
+	emit_blank(e);
+	print_request(e, a);
+	print_device(e, a);
+	emit_blank(e);
+	print_places(e, a);
+	if (lines && lines + 1 <= room)
+		room -= print_module_line(e, a);
+	if (room)
+		print_step(e, a);
+}
+
+void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
+{
+	uint64_t nr_zeros = a->device ? model_zero_answers(a->device->process) : 0;
+	unsigned rest = 1 + (nr_zeros > 0) + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
+	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
+	char title[256], zeros[ZERO_TEXT_MAX];
+
+	emit_heading(e, "Out of memory on %s",
+		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
+	if (a->device && autopsy_is_about_size(a))
+		part = print_parts(NULL, a);
+	part = part < room ? part : 0;
+	top = print_verdict(e, a, room - part);
+	room = top < room ? room - top : 0;
+	if (nr_zeros)
+		emit_heading(e, "  %s: a GPU may run out earlier.", print_zeros(zeros, "", nr_zeros));
+	if (part)
+		part = print_parts(e, a);
+	if (a->device)
+		print_state(e, a, !part, room > part ? room - part : 0);
+	print_rest(e, a, advices, verbose);
+}
+
+void print_gone_on(struct emit *e, uint64_t nr)
+{
+	char count[HUMAN_MAX];
+
+	if (nr == 1)
+		emit_heading(e, "1 request failed, and the program went on.");
+	else
+		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
+}
+
+void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
+		    const struct failures_of_device *failures)
+{
+	static const struct emit_column columns[] = {
+		{ "time_ns", "after", EMIT_RIGHT, false },    { "asked_bytes", "asked", EMIT_RIGHT, false },
+		{ "step", "step", EMIT_RIGHT, false },        { "end", "the program", EMIT_LEFT, true },
+		{ "place", "asked for at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
+	};
+	struct stack_source source = model_stack_source(m, d->process);
+	const struct steps *steps = d->process->books.lives ? &d->process->books.lives->steps : NULL;
+	bool has_phase = categories_tell_phases(&d->process->books);
+	struct stack stack = { 0 };
+	char text[SITE_MAX];
+
+	emit_table_begin(e, "failures", columns);
+	for (size_t i = 0; i < failures->nr_failures; i++) {
+		const struct failure *x = &failures->failure[i];
+		int site = stack_expand(&stack, &source, x->python_stack, x->native_stack)
+				   ? -1
+				   : stack_site(&stack);
+		const struct stack_frame *f = site < 0 ? NULL : &stack.frame[site];
+
+		emit_row_begin(e);
+		emit_ns(e, "time_ns", NULL, x->time_ns);
+		emit_bytes(e, "asked_bytes", NULL, x->asked);
+		if (steps && steps_count(steps))
+			emit_uint(e, "step", NULL, steps_of(steps, x->ordinal) + 1);
+		else
+			emit_null(e, "step", NULL);
+		emit_string(e, "phase", NULL, has_phase ? phase_names[x->phase] : NULL);
+		emit_uint(e, "stream", NULL, x->stream);
+		emit_uint(e, "allocated_bytes", NULL, x->allocated);
+		emit_uint(e, "reserved_bytes", NULL, x->reserved);
+		emit_bool(e, "handled", NULL, x->handled);
+		emit_label(e, "end", NULL, "%s", x->handled ? "went on" : "did not go on");
+		emit_label(e, "place", NULL, "%s", f ? narrow_site_text(text, sizeof(text), f) : "-");
+		print_site_of(e, f);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	emit_uint(e, "nr_failures", NULL, failures->nr_all);
+	stack_release(&stack);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_known(struct emit *e, const char *key, bool is_known, uint64_t value)
+{
+	if (is_known)
+		emit_uint(e, key, NULL, value);
+	else
+		emit_null(e, key, NULL);
+}
+
+static void json_holders(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char text[SITE_MAX];
+
+	emit_array_begin(e, "holders", NULL);
+	for (size_t i = 0; i < a->nr_places && i < LISTED_MAX; i++) {
+		const struct autopsy_place *p = &a->place[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_uint(e, "bytes", NULL, p->bytes);
+		emit_uint(e, "count", NULL, p->blocks);
+		emit_uint(e, "kept_bytes", NULL, p->kept_bytes);
+		emit_string(e, "category", NULL, category_names[main_category(p)]);
+		emit_string(e, "module", NULL,
+			    paths && p->module ? modulepaths_text(paths, p->module, 0, text, sizeof(text))
+					       : NULL);
+		print_site_of(e, p->frame.file || p->frame.function ? &p->frame : NULL);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+static void json_modules(struct emit *e, const struct autopsy *a)
+{
+	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	char name[SITE_MAX];
+
+	emit_array_begin(e, "modules", NULL);
+	for (size_t i = 0; paths && i < a->modules.nr_sums && i < LISTED_MAX; i++) {
+		const struct module_sum *sum = &a->modules.sum[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "module", NULL,
+			    sum->path ? modulepaths_text(paths, sum->path, a->modules.nr_common, name,
+							 sizeof(name))
+				      : NULL);
+		emit_uint(e, "bytes", NULL, sum->bytes);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
+/* How the steps before followed the shapes of their batches. */
+static void json_batch(struct emit *e, const struct autopsy *a)
+{
+	const struct shapefit *s = &a->shape;
+
+	if (!a->has_shape) {
+		emit_null(e, "batch", NULL);
+		return;
+	}
+	emit_object_begin(e, "batch", NULL);
+	emit_array_begin(e, "shape", NULL);
+	for (uint32_t i = 0; i < s->nr_dims; i++)
+		emit_uint(e, NULL, NULL, s->dims[i]);
+	emit_array_end(e);
+	emit_string(e, "fit", NULL, s->is_quadratic ? "quadratic" : "linear");
+	emit_double(e, "r_squared", NULL, s->r_squared);
+	emit_uint(e, "steps", NULL, s->nr_steps);
+	emit_uint(e, "largest_peak_bytes", NULL, s->largest_peak);
+	emit_uint(e, "needs_bytes", NULL, (uint64_t)shapefit_at(s, s->dims));
+	emit_array_begin(e, "would_have_fitted", NULL);
+	for (uint32_t i = 0; i < s->nr_dims; i++) {
+		uint64_t largest = a->fitting ? shapefit_largest(s, i, a->fitting) : 0;
+
+		if (largest)
+			emit_uint(e, NULL, NULL, largest);
+		else
+			emit_null(e, NULL, NULL);
+	}
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
+void print_autopsy_state(struct emit *e, const struct autopsy *a)
+{
+	const struct lives *lives = a->device->process->books.lives;
+	const struct failure *x = a->failure;
+	uint64_t bytes = 0;
+
+	emit_object_begin(e, "state", NULL);
+	json_known(e, "capacity_bytes", a->capacity, a->capacity);
+	emit_uint(e, "asked_bytes", NULL, x->asked);
+	json_known(e, "refused_bytes", x->refused, x->refused);
+	emit_uint(e, "reserved_bytes", NULL, x->reserved);
+	emit_uint(e, "allocated_bytes", NULL, x->allocated);
+	emit_uint(e, "cached_bytes", NULL, a->cached);
+	json_known(e, "free_bytes", x->free_known, x->free);
+	json_known(e, "lacking_bytes", x->free_known && x->refused, a->lacking);
+	json_known(e, "largest_fit_bytes", x->free_known, a->largest_fit);
+	json_known(e, "outside_bytes", a->outside_known, a->outside);
+	emit_uint(e, "libraries_bytes", NULL, a->libraries);
+	json_known(e, "other_processes_bytes", x->others_known, x->other_processes);
+	json_known(e, "context_bytes", x->context, x->context);
+	emit_string(e, "operation", NULL, *a->operation ? a->operation : NULL);
+	json_known(e, "step", a->step, a->step);
+	json_known(e, "step_began_with_bytes",
+		   a->step > 1 && lives_step_bytes(lives, a->device->ordinal, a->step - 1, &bytes), bytes);
+	json_known(e, "previous_step_began_with_bytes",
+		   a->step > 2 && lives_step_bytes(lives, a->device->ordinal, a->step - 2, &bytes), bytes);
+	json_batch(e, a);
+	print_parts_object(e, a);
+	emit_object_begin(e, "categories", NULL);
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
+	emit_object_end(e);
+	emit_object_end(e);
+	json_holders(e, a);
+	json_modules(e, a);
+}
+
+void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
+{
+	for (unsigned i = 0; a && i < a->nr_findings; i++) {
+		const struct autopsy_finding *f = &a->finding[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "verdict", NULL, verdict_name(f->verdict));
+		emit_string(e, "cause", NULL, f->cause);
+		print_site_of(e, f->has_site ? &f->site : NULL);
+		if (f->has_caller)
+			print_frame_of(e, "caller", &f->caller);
+		else
+			emit_null(e, "caller", NULL);
+		emit_uint(e, "bytes", NULL, f->bytes);
+		emit_array_begin(e, "evidence", NULL);
+		emit_string(e, NULL, NULL, f->sentence);
+		for (unsigned k = 0; k < f->nr_evidence; k++)
+			emit_string(e, NULL, NULL, f->evidence[k]);
+		emit_array_end(e);
+		emit_array_begin(e, "advice", NULL);
+		for (unsigned k = 0; k < f->nr_advice; k++)
+			emit_string(e, NULL, NULL, f->advice[k]);
+		if (*f->smaller)
+			emit_string(e, NULL, NULL, f->smaller);
+		emit_array_end(e);
+		emit_object_end(e);
+	}
+}
+
+void print_autopsy_findings(struct emit *e, const struct autopsy *a)
+{
+	emit_array_begin(e, "findings", NULL);
+	print_autopsy_finding_objects(e, a);
+	emit_array_end(e);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables of categories and of blocks. */
+#include "analyzer/pages/print_categories.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/stacks/element.h"
+#include "analyzer/ui/human.h"
+
+static uint64_t total_bytes(const struct categories *c)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		total += c->sum[i].bytes;
+	return total;
+}
+
+/* The category with the most bytes that is not in `done`. */
+static int largest(const struct categories *c, const bool done[static NR_CATEGORIES])
+{
+	int best = -1;
+
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		if (!done[i] && (best < 0 || (int64_t)c->sum[i].bytes > (int64_t)c->sum[best].bytes))
+			best = i;
+	return best;
+}
+
+void print_categories(struct emit *e, const struct categories *c)
+{
+	static const struct emit_column columns[] = {
+		{ "category", "category", EMIT_LEFT, false }, { "bytes", "bytes", EMIT_RIGHT, false },
+		{ "share", "share", EMIT_RIGHT, true },       { "count", "blocks", EMIT_RIGHT, false },
+		{ NULL, NULL, EMIT_LEFT, false },
+	};
+	bool done[NR_CATEGORIES] = { false };
+	char share[HUMAN_MAX];
+
+	emit_table_begin(e, "categories", columns);
+	for (int i = largest(c, done); i >= 0; i = largest(c, done)) {
+		done[i] = true;
+		if (emit_is_text(e) && !c->sum[i].bytes)
+			continue;
+		emit_row_begin(e);
+		emit_string(e, "category", NULL, category_names[i]);
+		emit_signed_bytes(e, "bytes", NULL, (int64_t)c->sum[i].bytes);
+		emit_label(e, "share", NULL, "%s",
+			   human_percent(share, (double)(int64_t)c->sum[i].bytes, (double)total_bytes(c)));
+		emit_uint(e, "count", NULL, c->sum[i].blocks);
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+	emit_uint(e, "rounding_bytes", NULL, c->rounding_bytes);
+	if (c->rounding_bytes)
+		emit_text(e, "(%s of the unknown is the allocator's rounding)", human_bytes(share, c->rounding_bytes));
+}
+
+static int by_size(const void *va, const void *vb)
+{
+	const struct category_block *a = *(const struct category_block *const *)va;
+	const struct category_block *b = *(const struct category_block *const *)vb;
+
+	if (a->life.size != b->life.size)
+		return a->life.size < b->life.size ? 1 : -1;
+	return (a->life.birth.ordinal > b->life.birth.ordinal) - (a->life.birth.ordinal < b->life.birth.ordinal);
+}
+
+static void block_row(struct emit *e, const struct model_process *p, const struct category_block *b)
+{
+	const struct group *g = &p->books.groups.group[b->life.group];
+	char text[SHAPE_TEXT_MAX], address[32], path[512];
+	struct tfmt_shape shape;
+
+	emit_row_begin(e);
+	emit_bytes(e, "bytes", NULL, b->life.size);
+	snprintf(address, sizeof(address), "0x%" PRIx64, b->life.address);
+	emit_string(e, "address", NULL, address);
+	emit_string(e, "category", NULL, category_names[b->category]);
+	emit_string(e, "phase", NULL, phase_names[b->life.birth.phase]);
+	if (b->step)
+		emit_uint(e, "step", NULL, b->step);
+	else
+		emit_null(e, "step", NULL);
+	emit_string(e, "shape", NULL,
+		    g->shape && tfmt_reader_shape(p->reader, g->shape, &shape) ? shape_text(text, &shape) : NULL);
+	if (p->books.modulepaths && b->module)
+		emit_string(e, "module", NULL, modulepaths_text(p->books.modulepaths, b->module, 0, path, sizeof(path)));
+	else
+		emit_null(e, "module", NULL);
+	emit_uint(e, "ordinal", NULL, b->life.birth.ordinal);
+	if (b->life.death.ordinal == TFMT_NO_ORDINAL)
+		emit_null(e, "freed_ordinal", NULL);
+	else
+		emit_uint(e, "freed_ordinal", NULL, b->life.death.ordinal);
+	emit_row_end(e);
+}
+
+int print_blocks(struct emit *e, const struct model_process *p, const struct categories *c, uint64_t top)
+{
+	static const struct emit_column columns[] = {
+		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },
+		{ "category", "category", EMIT_LEFT, false }, { "phase", "phase", EMIT_LEFT, false },
+		{ "step", "step", EMIT_RIGHT, false },	      { "shape", "shape", EMIT_LEFT, false },
+		{ "module", "module", EMIT_LEFT, false },
+		{ "ordinal", NULL, EMIT_RIGHT, false },	      { "freed_ordinal", NULL, EMIT_RIGHT, false },
+		{ NULL, NULL, EMIT_LEFT, false },
+	};
+	const struct category_block **order = calloc(c->nr_blocks ? c->nr_blocks : 1, sizeof(*order));
+
+	if (!order)
+		return TFMT_E_NOMEM;
+	for (size_t i = 0; i < c->nr_blocks; i++)
+		order[i] = &c->block[i];
+	qsort(order, c->nr_blocks, sizeof(*order), by_size);
+	emit_table_begin(e, "blocks", columns);
+	for (size_t i = 0; i < c->nr_blocks && (!top || i < top); i++)
+		block_row(e, p, order[i]);
+	emit_table_end(e);
+	free(order);
+	if (top && c->nr_blocks > top)
+		emit_text(e, "(%" PRIu64 " more blocks: --top N)", (uint64_t)c->nr_blocks - top);
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a report says of how far its figures hold, in text: whether they are one sample or the range of several
+ * runs, where the program depended on values that a simulated device does not compute, and what was modelled.
+ */
+#ifndef VT_PRINT_FACTS_H
+#define VT_PRINT_FACTS_H
+
+#include "analyzer/holders/places.h"
+#include "analyzer/ledger/model.h"
+#include "analyzer/gate/repeat.h"
+#include "analyzer/ui/emit.h"
+
+struct facts {
+	struct repeat repeat; /* of a repeated recording */
+	struct places places; /* of all its processes; for text alone */
+};
+#define FACTS_INIT { .repeat = REPEAT_INIT }
+
+/* Returns 0 or TFMT_E_NOMEM. facts_release() is needed either way. */
+int facts_find(struct facts *f, const struct model *m, bool is_text);
+void facts_release(struct facts *f);
+
+/* The lines about device d that are shown at once; returns how many (at most 4). */
+unsigned print_facts(struct emit *e, const struct model *m, const struct model_device *d,
+		     const struct facts *f);
+
+/* All of it, for -v. */
+void print_facts_whole(struct emit *e, const struct facts *f);
+
+#endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* The page of fragmentation of one device, and its JSON. */
+#include "analyzer/pages/print_frag.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/pages/print_model.h"
+#include "analyzer/stacks/mapping.h"
+#include "analyzer/ui/human.h"
+
+#define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
+#define TEXT_MAX 512
+
+static const char *const moment_names[NR_FRAG_MOMENTS] = { "peak", "failure", "end" };
+static const char *const harm_names[NR_FRAG_HARMS] = { "failed", "retry", "segment" };
+
+static const struct emit_column blocker_columns[] = {
+	{ "kept_bytes", "keep", EMIT_RIGHT, false },
+	{ "segments", "in", EMIT_RIGHT, false },
+	{ "bytes", "bytes", EMIT_RIGHT, false },
+	{ "count", "blocks", EMIT_RIGHT, false },
+	{ "largest_block_bytes", NULL, EMIT_RIGHT, false },
+	{ "age", "oldest", EMIT_RIGHT, true },
+	{ "where", "allocated at", EMIT_LEFT, true },
+	{ NULL, NULL, EMIT_LEFT, false },
+};
+
+/* ---- judgement ---------------------------------------------------------------------------------- */
+
+/* The moment whose blockers a finding is about. */
+static enum frag_when moment_of(enum frag_harm which)
+{
+	return which == FRAG_FAILED ? FRAG_FAILURE : FRAG_PEAK;
+}
+
+/* Does the finding that too much is stuck say more than the others? */
+static bool shows_stuck(const struct frag_view *v)
+{
+	return frag_is_stuck(v->d);
+}
+
+unsigned frag_view_findings(const struct frag_view *v)
+{
+	unsigned nr = 0;
+
+	if (!v->d)
+		return 0;
+	for (int i = 0; i < NR_FRAG_HARMS; i++)
+		nr += frag_is_finding(v->d, (enum frag_harm)i);
+	return nr + shows_stuck(v);
+}
+
+/* Bytes of blocks of which nobody said what was asked for. */
+static uint64_t unknown_request(const struct frag_figures *f)
+{
+	uint64_t active = f->allocated + f->pending;
+
+	return active > f->known ? active - f->known : 0;
+}
+
+/* ---- sentences ---------------------------------------------------------------------------------- */
+
+static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_harm which)
+{
+	const struct frag_cases *c = &v->d->harm[which];
+	char asked[HUMAN_MAX], free_bytes[HUMAN_MAX], largest[HUMAN_MAX], forced[HUMAN_MAX];
+
+	human_bytes(asked, c->asked);
+	human_bytes(free_bytes, c->free_bytes);
+	human_bytes(largest, c->largest_free);
+	if (which == FRAG_FAILED)
+		snprintf(buf, TEXT_MAX, "A request of %s failed while %s were free for it, in pieces of at most %s.",
+			 asked, free_bytes, largest);
+	else if (which == FRAG_RETRY)
+		snprintf(buf, TEXT_MAX,
+			 "A request of %s made PyTorch empty its cache, which held %s for it in pieces.", asked,
+			 free_bytes);
+	else
+		snprintf(buf, TEXT_MAX, "%s were taken for requests that stuck memory would have held.",
+			 human_bytes(forced, frag_forced_bytes(v->d)));
+	return buf;
+}
+
+static const char *stuck_text(char buf[static TEXT_MAX], const struct frag_view *v)
+{
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
+	char stuck[HUMAN_MAX], reserved[HUMAN_MAX], share[HUMAN_MAX];
+
+	snprintf(buf, TEXT_MAX, "%s of %s reserved (%s) were stuck between live blocks at the peak.",
+		 human_bytes(stuck, p->stuck), human_bytes(reserved, p->reserved),
+		 human_percent(share, (double)p->stuck, (double)p->reserved));
+	return buf;
+}
+
+/* The finding that matters most, as one sentence; NULL = none. */
+static const char *verdict(char buf[static TEXT_MAX], const struct frag_view *v)
+{
+	for (int i = 0; i < NR_FRAG_HARMS; i++)
+		if (frag_is_finding(v->d, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
+			return harm_text(buf, v, (enum frag_harm)i);
+	return shows_stuck(v) ? stuck_text(buf, v) : NULL;
+}
+
+/* ---- blockers ----------------------------------------------------------------------------------- */
+
+static const char *site_text(char *buf, size_t size, const struct blocker *b)
+{
+	struct stack_frame frame = b->site;
+
+	if (!b->known) {
+		snprintf(buf, size, "an unknown place");
+		return buf;
+	}
+	if (frame.file)
+		frame.file = print_short_path(frame.file);
+	stack_frame_text(buf, size, &frame);
+	if (strlen(buf) > SITE_WIDTH && frame.file) {
+		frame.file = mapping_base_name(frame.file);
+		stack_frame_text(buf, size, &frame);
+	}
+	if (strlen(buf) > SITE_WIDTH)
+		snprintf(buf, size, "%s:%" PRIu32, frame.file ? frame.file : "?", frame.line);
+	return buf;
+}
+
+static void print_blockers(struct emit *e, const struct frag_view *v, enum frag_when when)
+{
+	const struct blockers *b = &v->blockers[when];
+	uint64_t now = v->d->moment[when].figures.time_ns;
+	char text[TEXT_MAX], age[HUMAN_MAX];
+
+	emit_table_begin(e, "blockers", blocker_columns);
+	for (size_t i = 0; i < b->nr_blockers && (!v->top || i < v->top); i++) {
+		const struct blocker *k = &b->blocker[i];
+
+		emit_row_begin(e);
+		emit_bytes(e, "kept_bytes", NULL, k->kept_bytes);
+		emit_uint(e, "segments", NULL, k->units);
+		emit_uint(e, "segments_alone", NULL, k->alone_units);
+		emit_uint(e, "first_segment", NULL, k->first_unit);
+		emit_bytes(e, "bytes", NULL, k->bytes);
+		emit_uint(e, "count", NULL, k->blocks);
+		emit_bytes(e, "largest_block_bytes", NULL, k->largest_bytes);
+		emit_uint(e, "oldest_ns", NULL, k->oldest_ns);
+		emit_uint(e, "python_stack", NULL, k->python_stack);
+		print_site_of(e, k->known ? &k->site : NULL);
+		emit_label(e, "age", NULL, "%s", human_ns(age, now > k->oldest_ns ? now - k->oldest_ns : 0));
+		emit_label(e, "where", NULL, "%s", site_text(text, sizeof(text), k));
+		emit_row_end(e);
+	}
+	emit_table_end(e);
+}
+
+/* ---- what would help ---------------------------------------------------------------------------- */
+
+/* Would the latest failed request have fitted with expandable segments, in what PyTorch had reserved? */
+static bool would_fit(const struct frag_view *v)
+{
+	const struct frag_moment *failure = &v->d->moment[FRAG_FAILURE];
+
+	return failure->reached && !frag_is_expandable(v->d) &&
+	       v->d->expandable_kept + v->d->harm[FRAG_FAILED].asked <= failure->figures.reserved;
+}
+
+static const char *expandable_advice(char buf[static TEXT_MAX], const struct frag_view *v)
+{
+	static const char setting[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
+	uint64_t saved = frag_saved_by_growing(v->d);
+	char text[HUMAN_MAX];
+
+	if (frag_is_expandable(v->d))
+		return NULL;
+	if (would_fit(v))
+		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting,
+			 human_bytes(text, v->d->expandable_kept));
+	else if ((double)saved > FRAG_SAVED_SHARE * (double)p->reserved)
+		snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting, human_bytes(text, saved));
+	else
+		return NULL;
+	return buf;
+}
+
+/* Of blocks that keep more than they are. */
+static const char *blocker_advice(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_when when)
+{
+	const struct blockers *b = &v->blockers[when];
+	char site[TEXT_MAX / 2], kept[HUMAN_MAX], bytes[HUMAN_MAX];
+
+	if (!b->nr_blockers || !b->blocker[0].known ||
+	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
+	    (double)b->blocker[0].kept_bytes <= FRAG_SAVED_SHARE * (double)v->d->moment[when].figures.reserved)
+		return NULL;
+	snprintf(buf, TEXT_MAX, "make the %s of %s before the large blocks: frees %s",
+		 human_bytes(bytes, b->blocker[0].bytes), site_text(site, sizeof(site), &b->blocker[0]),
+		 human_bytes(kept, b->blocker[0].kept_bytes));
+	return buf;
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
+
+static enum frag_when shown_moment(const struct frag_view *v)
+{
+	return v->d->moment[FRAG_FAILURE].reached ? FRAG_FAILURE : FRAG_PEAK;
+}
+
+/* Lines of at most 80 columns; those behind the first are indented by `indent`. */
+static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char *, ...), const char *text,
+			 int indent)
+{
+	int in = 0;
+
+	while (strlen(text) > (size_t)(80 - in)) {
+		int cut = 80 - in;
+
+		while (cut > 1 && text[cut] != ' ')
+			cut--;
+		line(e, "%*s%.*s", in, "", cut, text);
+		text += cut + (text[cut] == ' ');
+		in = indent;
+	}
+	line(e, "%*s%s", in, "", text);
+}
+
+static const char *rounding_text(char buf[static TEXT_MAX], const struct frag_figures *f)
+{
+	uint64_t unknown = unknown_request(f);
+	char lost[HUMAN_MAX], of[HUMAN_MAX];
+
+	snprintf(buf, TEXT_MAX, "%s: blocks larger than asked for%s%s%s", human_bytes(lost, f->known - f->requested),
+		 unknown ? " (" : "", unknown ? human_bytes(of, unknown) : "", unknown ? " not known)" : "");
+	return buf;
+}
+
+static void text_figures(struct emit *e, const struct frag_view *v)
+{
+	enum frag_when when = shown_moment(v);
+	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures, *f = &v->d->moment[when].figures;
+	const struct frag_figures *end = &v->d->moment[FRAG_END].figures;
+	char a[HUMAN_MAX], b[HUMAN_MAX], c[HUMAN_MAX], text[TEXT_MAX];
+
+	emit_label(e, NULL, "reserved", "peak %s%s%s, %s at the end", print_at_least(v->device->process),
+		   human_bytes(a, p->reserved), v->device->process->is_kept ? " in the part that is kept" : "",
+		   human_bytes(b, end->reserved));
+	emit_label(e, NULL, "cached, unused", "%s of reserved at its peak (1 - allocated/reserved)",
+		   human_percent(a, (double)p->cached, (double)p->reserved));
+	emit_label(e, NULL, when == FRAG_PEAK ? "at that peak" : "at the failure",
+		   "%s allocated, %s cached, largest free %s", human_bytes(a, f->allocated),
+		   human_bytes(b, f->cached), human_bytes(c, f->largest_free));
+	emit_label(e, NULL, "  stuck", "%s (%s of reserved) between live blocks", human_bytes(a, f->stuck),
+		   human_percent(b, (double)f->stuck, (double)f->reserved));
+	emit_label(e, NULL, "  rounding", "%s", rounding_text(text, f));
+	if (f->pending)
+		emit_label(e, NULL, "  pending", "%s freed, but perhaps in use by another stream",
+			   human_bytes(a, f->pending));
+	if (f->held)
+		emit_label(e, NULL, "  CUDA graphs", "keep %s free for themselves", human_bytes(a, f->held));
+	emit_label(e, NULL, "empty_cache", "would return %s then, %s at the end", human_bytes(a, f->empty_cache),
+		   human_bytes(b, end->empty_cache));
+	if (!frag_is_expandable(v->d))
+		emit_label(e, NULL, "expandable", "segments would reserve about %s at the peak",
+			   human_bytes(a, v->d->expandable.peak_bytes));
+	if (v->d->disagreements)
+		emit_label(e, NULL, "not known", "some segments: what is stuck is an estimate");
+}
+
+void print_frag_text(struct emit *e, const struct frag_view *v)
+{
+	char title[256], text[TEXT_MAX + 2];
+	const char *sentence;
+	enum frag_when when;
+
+	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
+	if (!v->d || !v->d->moment[FRAG_PEAK].reached) {
+		emit_text(e, "PyTorch's caching allocator reserved nothing here.");
+		return;
+	}
+	sentence = verdict(text, v);
+	if (sentence)
+		text_wrapped(e, emit_heading, sentence, 0);
+	else
+		emit_text(e, "No fragmentation that did harm.");
+	emit_blank(e);
+	text_figures(e, v);
+	when = shown_moment(v);
+	if (!sentence || !v->blockers[when].nr_blockers)
+		return;
+	emit_blank(e);
+	emit_text(e, "What kept segments that were %s free, at %s:",
+		  v->blockers[when].is_half_free ? "at least half" : "partly",
+		  when == FRAG_FAILURE ? "the failure" : "the peak");
+	print_blockers(e, v, when);
+	emit_blank(e);
+	if (expandable_advice(text + 2, v))
+		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
+	if (blocker_advice(text + 2, v, when))
+		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------- */
+
+static void json_moment(struct emit *e, const struct frag_view *v, enum frag_when when)
+{
+	const struct frag_moment *moment = &v->d->moment[when];
+	const struct frag_figures *f = &moment->figures;
+
+	if (!moment->reached) {
+		emit_null(e, moment_names[when], NULL);
+		return;
+	}
+	emit_object_begin(e, moment_names[when], NULL);
+	emit_uint(e, "time_ns", NULL, f->time_ns);
+	emit_uint(e, "reserved_bytes", NULL, f->reserved);
+	emit_uint(e, "allocated_bytes", NULL, f->allocated);
+	emit_uint(e, "cached_bytes", NULL, f->cached);
+	emit_uint(e, "pending_bytes", NULL, f->pending);
+	emit_uint(e, "stuck_bytes", NULL, f->stuck);
+	emit_uint(e, "held_by_graphs_bytes", NULL, f->held);
+	emit_uint(e, "empty_cache_bytes", NULL, f->empty_cache);
+	emit_uint(e, "inactive_split_bytes", NULL, f->split);
+	emit_uint(e, "largest_free_bytes", NULL, f->largest_free);
+	emit_uint(e, "requested_bytes", NULL, f->requested);
+	emit_uint(e, "rounding_bytes", NULL, f->known - f->requested);
+	emit_uint(e, "unknown_request_bytes", NULL, unknown_request(f));
+	emit_uint(e, "forced_bytes", NULL, f->forced);
+	emit_uint(e, "segments", NULL, f->segments);
+	print_blockers(e, v, when);
+	emit_object_end(e);
+}
+
+static void json_harm(struct emit *e, const struct frag_view *v, enum frag_harm which)
+{
+	const struct frag_cases *c = &v->d->harm[which];
+
+	emit_object_begin(e, harm_names[which], NULL);
+	emit_uint(e, "count", NULL, c->count);
+	emit_uint(e, "asked_bytes", NULL, c->asked);
+	emit_uint(e, "free_bytes", NULL, c->free_bytes);
+	emit_uint(e, "largest_free_bytes", NULL, c->largest_free);
+	emit_uint(e, "time_ns", NULL, c->time_ns);
+	emit_object_end(e);
+}
+
+void json_frag(struct emit *e, const struct frag_view *v)
+{
+	const struct frag_figures *p = v->d ? &v->d->moment[FRAG_PEAK].figures : NULL;
+
+	if (p && p->reserved)
+		emit_double(e, "unused_at_peak", NULL, (double)p->cached / (double)p->reserved);
+	else
+		emit_null(e, "unused_at_peak", NULL);
+	emit_bool(e, "of_kept_part", NULL, v->device->process->is_kept);
+	emit_object_begin(e, "moments", NULL);
+	for (int i = 0; i < NR_FRAG_MOMENTS; i++) {
+		if (v->d)
+			json_moment(e, v, (enum frag_when)i);
+		else
+			emit_null(e, moment_names[i], NULL);
+	}
+	emit_object_end(e);
+	emit_object_begin(e, "harm", NULL);
+	for (int i = 0; i < NR_FRAG_HARMS; i++) {
+		if (v->d)
+			json_harm(e, v, (enum frag_harm)i);
+		else
+			emit_null(e, harm_names[i], NULL);
+	}
+	emit_object_end(e);
+	emit_object_begin(e, "expandable_segments", NULL);
+	emit_bool(e, "in_use", NULL, v->d && frag_is_expandable(v->d));
+	if (v->d && !frag_is_expandable(v->d))
+		emit_uint(e, "reserved_peak_bytes", NULL, v->d->expandable.peak_bytes);
+	else
+		emit_null(e, "reserved_peak_bytes", NULL);
+	if (v->d && v->d->moment[FRAG_FAILURE].reached && !frag_is_expandable(v->d))
+		emit_bool(e, "failed_request_fits", NULL, would_fit(v));
+	else
+		emit_null(e, "failed_request_fits", NULL);
+	emit_object_end(e);
+	emit_uint(e, "failures", NULL, v->d ? v->d->failures : 0);
+	emit_uint(e, "unplaced_bytes", NULL, v->d ? v->d->segments.unplaced_bytes : 0);
+	emit_uint(e, "disagreements", NULL, v->d ? v->d->disagreements : 0);
+}
+
+static void json_finding(struct emit *e, const struct frag_view *v, enum frag_when when, uint64_t bytes,
+			 const char *sentence)
+{
+	const struct blockers *b = &v->blockers[when];
+	char text[TEXT_MAX];
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "verdict", NULL, "fragmentation");
+	print_site_of(e, b->nr_blockers && b->blocker[0].known ? &b->blocker[0].site : NULL);
+	emit_uint(e, "bytes", NULL, bytes);
+	emit_uint(e, "pid", NULL, v->device->process->header->pid);
+	emit_uint(e, "device", NULL, v->device->ordinal);
+	emit_array_begin(e, "evidence", NULL);
+	emit_string(e, NULL, NULL, sentence);
+	emit_array_end(e);
+	emit_array_begin(e, "advice", NULL);
+	if (expandable_advice(text, v))
+		emit_string(e, NULL, NULL, text);
+	if (blocker_advice(text, v, when))
+		emit_string(e, NULL, NULL, text);
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
+void json_frag_findings(struct emit *e, const struct frag_view *v)
+{
+	char text[TEXT_MAX];
+
+	if (!v->d || !emit_is_json(e))
+		return;
+	for (int i = 0; i < NR_FRAG_HARMS; i++) {
+		enum frag_harm which = (enum frag_harm)i;
+
+		if (frag_is_finding(v->d, which))
+			json_finding(e, v, moment_of(which),
+				     which == FRAG_SEGMENT ? frag_forced_bytes(v->d) : v->d->harm[which].free_bytes,
+				     harm_text(text, v, which));
+	}
+	if (shows_stuck(v))
+		json_finding(e, v, FRAG_PEAK, v->d->moment[FRAG_PEAK].figures.stuck, stuck_text(text, v));
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* The JSON document of `report`. */
+#include "analyzer/pages/print_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/pages/devicepage.h"
+#include "analyzer/holders/places.h"
+#include "analyzer/pages/print_advice.h"
+#include "analyzer/pages/print_autopsy.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_outside.h"
+#include "analyzer/pages/print_phases.h"
+#include "analyzer/pages/print_stepgrowth.h"
+
+/* Calls that the simulated device refused: { "function": calls }. */
+static void json_unsupported(struct emit *e, const struct model_process *p)
+{
+	const char *name;
+	uint64_t calls;
+
+	emit_object_begin(e, "unsupported", NULL);
+	for (size_t i = 0; model_unsupported(p, i, &name, &calls); i++)
+		emit_uint(e, name, NULL, calls);
+	emit_object_end(e);
+}
+
+/* Where what the program did depended on values that no kernel computed. Returns 0 or TFMT_E_NOMEM. */
+static int json_places(struct emit *e, const struct model *m, struct model_process *p)
+{
+	struct places places = PLACES_INIT;
+	int err = places_find(&places, m, p);
+
+	emit_array_begin(e, "data_dependent", NULL);
+	for (size_t i = 0; i < places.nr_places && !err; i++) {
+		const struct place *place = &places.place[i];
+
+		emit_object_begin(e, NULL, NULL);
+		print_site_of(e, place->known ? &place->site : NULL);
+		emit_uint(e, "reads", NULL, place->reads);
+		emit_uint(e, "bytes", NULL, place->bytes);
+		emit_uint(e, "first_time_ns", NULL, place->first_ns);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+	places_release(&places);
+	return err;
+}
+
+static int json_process(struct emit *e, const struct model *m, struct model_process *p)
+{
+	int err;
+	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "host", NULL, p->header->host);
+	emit_uint(e, "pid", NULL, p->header->pid);
+	print_optional(e, "rank", p->rank);
+	print_optional(e, "local_rank", p->local_rank);
+	emit_string(e, "end", NULL, model_end_names[p->end]);
+	if (exited)
+		emit_int(e, "exit_status", NULL, p->summary->exit_status);
+	else
+		emit_null(e, "exit_status", NULL);
+	emit_bool(e, "complete", NULL, model_is_exact(p));
+	emit_uint(e, "lost_events", NULL, p->lost_events);
+	emit_uint(e, "start_unix_ns", NULL, p->header->start_real_ns);
+	print_optional(e, "kept_from_ns", p->is_kept ? (int64_t)p->kept_ns : -1);
+	emit_string(e, "torch_version", NULL, p->torch);
+	emit_string(e, "allocator_conf", NULL, p->allocator_conf);
+	emit_object_begin(e, "pinned", NULL);
+	emit_uint(e, "peak_bytes", NULL, p->books.pinned_peak_bytes);
+	emit_object_end(e);
+	emit_object_begin(e, "managed", NULL);
+	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
+	emit_object_end(e);
+	json_unsupported(e, p);
+	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
+	unhooked_json(e, &p->books.unhooked);
+	err = json_places(e, m, p);
+	emit_object_end(e);
+	return err;
+}
+
+static void json_tensor(struct emit *e, const struct model_device *d)
+{
+	const struct device_books *b = d->books;
+
+	emit_object_begin(e, "tensor", NULL);
+	emit_uint(e, "allocs", NULL, b->tensor_allocs);
+	emit_uint(e, "frees", NULL, b->tensor_frees);
+	emit_uint(e, "ooms", NULL, b->tensor_ooms);
+	if (books_told_retries(b, d->process->allocator_conf))
+		emit_uint(e, "alloc_retries", NULL, b->told.retries);
+	else
+		emit_null(e, "alloc_retries", NULL);
+	emit_uint(e, "peak_bytes", NULL, b->allocated_peak_bytes);
+	if (books_told_all(b))
+		emit_uint(e, "requested_peak_bytes", NULL, b->told.requested_peak_bytes);
+	else if (b->has_unshaped)
+		emit_null(e, "requested_peak_bytes", NULL);
+	else
+		emit_uint(e, "requested_peak_bytes", NULL, b->requested_peak_bytes);
+	if (b->moment[MARK_TENSOR_PEAK].reached)
+		emit_uint(e, "peak_time_ns", NULL,
+			  model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
+	else
+		emit_null(e, "peak_time_ns", NULL);
+	emit_uint(e, "live_at_end_bytes", NULL, b->allocated_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_ALLOCATED));
+	emit_object_end(e);
+}
+
+static void json_driver(struct emit *e, const struct model_device *d, const struct outside *o)
+{
+	const struct device_books *b = d->books;
+
+	emit_object_begin(e, "reserved", NULL);
+	emit_uint(e, "peak_bytes", NULL, b->reserved_peak_bytes);
+	emit_uint(e, "end_bytes", NULL, b->reserved_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_RESERVED));
+	emit_object_end(e);
+	emit_object_begin(e, "driver", NULL);
+	emit_uint(e, "allocs", NULL, b->driver_allocs);
+	emit_uint(e, "frees", NULL, b->driver_frees);
+	emit_uint(e, "peak_bytes", NULL, b->driver_peak_bytes);
+	emit_uint(e, "live_at_end_bytes", NULL, b->driver_bytes);
+	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_DRIVER));
+	emit_object_begin(e, "by_owner_at_peak", NULL);
+	for (int i = 0; i < NR_OWNERS; i++)
+		if (o->owner[i] || i == OWNER_TORCH)
+			emit_int(e, owner_names[i], NULL, (int64_t)o->owner[i]);
+	emit_object_end(e);
+	json_communicators(e, o);
+	emit_object_end(e);
+}
+
+/* Those at the peak of the phase that the device's own lies in; what nobody knows of a past peak is unknown. */
+static void json_categories(struct emit *e, const struct model_device *d, const struct phasetable *t)
+{
+	struct category_sum sum[NR_CATEGORIES] = { 0 };
+	uint64_t known = 0;
+
+	if (t->peak != NR_PHASES)
+		memcpy(sum, t->row[t->peak].sum, sizeof(sum));
+	for (int i = 0; i < NR_CATEGORIES; i++)
+		known += sum[i].bytes;
+	sum[CATEGORY_UNKNOWN].bytes += d->books->allocated_peak_bytes - known;
+	json_category_sums(e, "categories_at_peak", sum);
+}
+
+static void json_device(struct emit *e, const struct devicepage *p)
+{
+	const struct model_device *d = p->device;
+	const struct device_books *b = d->books;
+
+	emit_object_begin(e, NULL, NULL);
+	print_device_identity(e, d);
+	json_tensor(e, d);
+	json_driver(e, d, &p->outside);
+	json_outside(e, d, &p->outside);
+	json_categories(e, d, &p->phases);
+	if (b->reserved_peak_bytes)
+		emit_double(e, "unused_at_peak", NULL,
+			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);
+	else
+		emit_null(e, "unused_at_peak", NULL);
+	json_steps(e, d, &p->growth, &p->limits);
+	json_phases(e, d, &p->phases);
+	emit_object_end(e);
+}
+
+static void json_range(struct emit *e, const char *key, struct repeat_range range)
+{
+	emit_object_begin(e, key, NULL);
+	emit_uint(e, "min", NULL, range.min);
+	emit_uint(e, "max", NULL, range.max);
+	emit_object_end(e);
+}
+
+/* Of a recording that is one run alone: null. */
+static void json_repeat(struct emit *e, const struct model *m, const struct repeat *r)
+{
+	if (m->recording.nr_runs < 2) {
+		emit_null(e, "repeat", NULL);
+		return;
+	}
+	emit_object_begin(e, "repeat", NULL);
+	emit_uint(e, "runs", NULL, r->nr_runs);
+	emit_uint(e, "runs_wanted", NULL, m->recording.runs_wanted);
+	emit_uint(e, "largest_run", NULL, r->largest);
+	emit_bool(e, "exact", NULL, r->exact);
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < r->nr_devices; i++) {
+		const struct repeat_device *d = &r->device[i];
+
+		emit_object_begin(e, NULL, NULL);
+		print_optional(e, "rank", d->rank);
+		emit_uint(e, "device", NULL, d->ordinal);
+		emit_uint(e, "runs", NULL, d->nr_runs);
+		json_range(e, "tensor_peak_bytes", d->allocated);
+		json_range(e, "reserved_peak_bytes", d->reserved);
+		json_range(e, "driver_peak_bytes", d->driver);
+		emit_bool(e, "lower_bound", NULL, d->zero_answers > 0);
+		emit_uint(e, "zero_answers", NULL, d->zero_answers);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+	emit_object_end(e);
+}
+
+/* What grows of a process's host memory. Returns 0 or TFMT_E_NOMEM. */
+static int json_host_findings(struct emit *e, const struct model *m, struct model_process *p)
+{
+	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
+	const struct model_device host = stepgrowth_host(p);
+	struct stepgrowth growth;
+	int err = stepgrowth_find(&growth, m, &host, &limits);
+
+	if (!err)
+		json_stepgrowth_findings(e, m, &host, &growth);
+	stepgrowth_release(&growth);
+	return err;
+}
+
+/* Why memory has run out, and what grows on the other devices and the host. Returns 0 or TFMT_E_NOMEM. */
+static int json_findings(struct emit *e, const struct model *m, const struct devicepage *page, const struct autopsy *a)
+{
+	int err = 0;
+
+	emit_array_begin(e, "findings", NULL);
+	print_autopsy_finding_objects(e, a);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		if (page[i].device != a->device || !a->nr_findings)
+			json_stepgrowth_findings(e, m, page[i].device, &page[i].growth);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		err = json_host_findings(e, m, &m->process[i]);
+	emit_array_end(e);
+	return err;
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static int json_devices(struct emit *e, const struct model *m, const struct autopsy *a)
+{
+	struct devicepage *page = calloc(m->nr_devices + 1, sizeof(*page));
+	size_t nr = 0;
+	int err = page ? 0 : TFMT_E_NOMEM;
+
+	while (nr < m->nr_devices && !err) {
+		err = devicepage_find(&page[nr], m, &m->device[nr]);
+		nr++;
+	}
+	emit_array_begin(e, "devices", NULL);
+	for (size_t i = 0; i < nr && !err; i++)
+		json_device(e, &page[i]);
+	emit_array_end(e);
+	err = err ? err : json_findings(e, m, page, a);
+	for (size_t i = 0; i < nr; i++)
+		devicepage_release(&page[i]);
+	free(page);
+	return err;
+}
+
+int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a,
+		const struct advices *advices)
+{
+	int err = 0;
+
+	print_recording(e, m);
+	json_repeat(e, m, r);
+	emit_array_begin(e, "process_list", NULL);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		err = json_process(e, m, &m->process[i]);
+	emit_array_end(e);
+	err = err ? err : json_devices(e, m, a);
+	json_advice(e, advices, ADVICE_USUAL);
+	return err;
+}

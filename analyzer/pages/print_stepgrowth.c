@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Growth from step to step: a sentence with figures, then each place that grows with what tells so. */
+#include "analyzer/pages/print_stepgrowth.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/holders/holders.h"
+#include "analyzer/pages/print_holders.h"
+#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_passes.h"
+#include "analyzer/pages/stepgrowth_words.h"
+#include "analyzer/stacks/mapping.h"
+#include "analyzer/ui/human.h"
+
+#define FINDINGS_SHOWN 3
+#define PAGE_WIDTH 80
+
+static const char *step_number(char buf[static HUMAN_MAX], double step)
+{
+	if (!(step < 1e15)) {
+		snprintf(buf, HUMAN_MAX, "never");
+		return buf;
+	}
+	return human_count(buf, (uint64_t)step);
+}
+
+static const char *origin_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+			       const struct stepgrowth_cause *c)
+{
+	struct holder h = { .largest = &p->books.groups.group[c->group] };
+
+	return print_origin(buf, size, m, p, &h);
+}
+
+static double findings_slope(const struct stepgrowth *g)
+{
+	double slope = 0;
+
+	for (size_t i = 0; i < g->nr_findings; i++)
+		slope += g->cause[i].growth.slope;
+	return slope;
+}
+
+/* " at train.py:31": the program's own line. Returns buf. */
+static const char *place_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+			      const struct stepgrowth_cause *c)
+{
+	const struct stack_frame *frame;
+	struct stack stack = { 0 };
+
+	*buf = 0;
+	stepgrowth_caller(&stack, m, p, c, &frame);
+	if (frame && frame->file && frame->line)
+		snprintf(buf, size, " at %s:%" PRIu32, mapping_base_name(frame->file), frame->line);
+	stack_release(&stack);
+	return buf;
+}
+
+/* The sentence, with the place or "". Returns its width. */
+static int line_text(char *buf, size_t size, const struct stepgrowth *g, const struct stepgrowth_limits *limits,
+		     const char *place)
+{
+	double oom = stepgrowth_oom_step(g, limits);
+	char slope[HUMAN_MAX], at[HUMAN_MAX];
+
+	stepgrowth_rate_text(slope, findings_slope(g));
+	if (isnan(oom))
+		return snprintf(buf, size, "%s grows by %s a %s%s%s.", g->is_host ? "Host memory for the GPU" : "Memory",
+				slope, stepgrowth_unit(g), place,
+				stepgrowth_is_beyond(g, limits) ? ", and is beyond the capacity already" : "");
+	if (g->is_by_time)
+		return snprintf(buf, size, "Memory grows by %s a second%s, and runs out after %s.", slope, place,
+				stepgrowth_seconds_text(at, oom));
+	return snprintf(buf, size, "Memory grows by %s a step%s, and runs out near step %s.", slope, place,
+			step_number(at, oom));
+}
+
+unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const struct model_device *d,
+			       const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	char text[2 * STEPGROWTH_TEXT_MAX], place[STEPGROWTH_TEXT_MAX];
+
+	if (!g->nr_findings)
+		return 0;
+	if (line_text(text, sizeof(text), g, limits, place_text(place, sizeof(place), m, d->process, &g->cause[0])) >
+	    PAGE_WIDTH)
+		line_text(text, sizeof(text), g, limits, "");
+	emit_heading(e, "%s", text);
+	return 1;
+}
+
+static void print_time_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
+{
+	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX];
+
+	emit_label(e, NULL, label, "after %s (%s to %s)%s", stepgrowth_seconds_text(at, f->limit_step),
+		   stepgrowth_seconds_text(low, f->limit_step_low), stepgrowth_seconds_text(high, f->limit_step_high),
+		   f == growth_believed(&g->total) ? "; believed" : "");
+}
+
+static void print_fit(struct emit *e, const struct stepgrowth *g, const struct growth_fit *f, const char *label)
+{
+	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], time[HUMAN_MAX] = "";
+	double left = (f->limit_step - g->reading[g->nr_readings - 1].step) * g->step_ns;
+
+	if (!f->is_known || isnan(f->limit_step))
+		return;
+	if (g->is_by_time) {
+		print_time_fit(e, g, f, label);
+		return;
+	}
+	if (left > 0 && left < 1e18)
+		human_ns(time, (uint64_t)left);
+	emit_label(e, NULL, label, "step %s (%s to %s)%s%s%s", step_number(at, floor(f->limit_step) + 1),
+		   step_number(low, floor(f->limit_step_low) + 1), step_number(high, floor(f->limit_step_high) + 1),
+		   *time ? ", in " : "", time, f == growth_believed(&g->total) ? "; believed" : "");
+}
+
+static const char *at_text(char buf[static HUMAN_MAX], const struct stepgrowth *g, double at)
+{
+	return g->is_by_time ? stepgrowth_seconds_text(buf, at) : step_number(buf, at);
+}
+
+/* What the believed fit's own range leaves out. */
+static void print_range(struct emit *e, const struct stepgrowth *g, const struct stepgrowth_limits *limits)
+{
+	const struct growth_fit *f = growth_believed(&g->total);
+	char from[HUMAN_MAX], to[HUMAN_MAX];
+	double low, high;
+
+	if (!stepgrowth_oom_range(g, limits, &low, &high))
+		return;
+	at_text(from, g, low);
+	at_text(to, g, high);
+	if (isnan(stepgrowth_oom_step(g, limits)))
+		emit_text(e, "  it may run out %s %s%s", g->is_by_time ? "after" : "from step", from,
+			  g->is_by_time ? "" : " on");
+	else if (g->total.limit_step_low != f->limit_step_low || g->total.limit_step_high != f->limit_step_high)
+		emit_label(e, NULL, "  in all", "%s %s to %s: %s", g->is_by_time ? "after" : "step", from, to,
+			   g->total.may_bend ? "a bend is not ruled out" : "it may go on at its latest pace");
+}
+
+static void print_caller(struct emit *e, const struct model *m, struct model_process *p,
+			 const struct stepgrowth_cause *c)
+{
+	const struct stack_frame *frame;
+	struct stack stack = { 0 };
+	char place[STEPGROWTH_TEXT_MAX];
+
+	if (stepgrowth_caller(&stack, m, p, c, &frame))
+		emit_text(e, "  called at %s", stepgrowth_place_text(place, sizeof(place), frame));
+	stack_release(&stack);
+}
+
+static void print_cause(struct emit *e, const struct model *m, struct model_process *p,
+			const struct stepgrowth_cause *c)
+{
+	char text[STEPGROWTH_TEXT_MAX];
+
+	emit_heading(e, "%s", stepgrowth_growth_text(text, sizeof(text), c));
+	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
+	print_caller(e, m, p, c);
+	emit_text(e, "  %s", stepgrowth_class_text(text, sizeof(text), c));
+	if (stepgrowth_kept_text(text, sizeof(text), m, p, c))
+		emit_text(e, "  %s", text);
+}
+
+static void print_notes(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g)
+{
+	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX];
+	const struct stepgrowth_cause *apart = NULL;
+	double sum = 0, sum_apart = 0;
+	size_t nr = 0;
+
+	if (g->nr_findings > FINDINGS_SHOWN)
+		emit_text(e, "(%zu more that grow: --json)", g->nr_findings - FINDINGS_SHOWN);
+	for (size_t i = g->nr_findings; i < g->nr_causes; i++) {
+		const struct stepgrowth_cause *c = &g->cause[i];
+		bool is_apart = stepgrowth_is_apart(c);
+
+		*(is_apart ? &sum_apart : &sum) += c->growth.slope;
+		apart = is_apart && !apart ? c : apart;
+		nr += !is_apart;
+	}
+	if (apart)
+		emit_text(e, "note: what %s: %s a %s in all%s", apart->is_let_go ? "got longer was let go" : "follows the batch",
+			  stepgrowth_rate_text(slope, sum_apart), stepgrowth_unit(g),
+			  place_text(place, sizeof(place), m, d->process, apart));
+	if (nr)
+		emit_text(e, "note: %zu place%s grow%s by %s a %s in all, %s", nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
+			  stepgrowth_rate_text(slope, sum), stepgrowth_unit(g), g->is_filled ? "as in loading" : "too little to matter");
+	if (g->nr_findings && g->is_by_time)
+		emit_text(e, "no steps of training were found: growth is by time, of the low points");
+	if (g->nr_causes && !g->is_by_time && d->process->is_kept)
+		emit_text(e, "steps are counted from where the recording's kept part begins");
+	if (g->is_warned)
+		emit_text(e, "more than --warn-growth allows");
+}
+
+/* Why there is nothing to say, or that nothing grows. */
+static void print_no_finding(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
+{
+	const char *kept = d->process->is_kept ? " kept" : "";
+	char time[HUMAN_MAX];
+
+	if (g->nr_causes && stepgrowth_is_apart(&g->cause[0]))
+		emit_text(e, g->is_by_time ? "No steps of training were found; what grew was let go before the end." :
+					     "Memory grows as the batch does, which is larger in each step.");
+	else if (g->is_by_time && g->nr_causes)
+		emit_text(e, "No steps of training were found; memory is filled, and little of it freed.");
+	else if (g->is_by_time && g->total.nr_used >= 4)
+		emit_text(e, "No steps of training were found; by time memory does not grow (%s).",
+			  stepgrowth_seconds_text(time, g->reading[g->nr_readings - 1].step));
+	else if (g->is_by_time)
+		emit_text(e, "No steps of training were found: whether memory grows by step is not known.");
+	else if (g->total.nr_used < 4)
+		emit_text(e, "%" PRIu32 " step%s%s: too few to tell whether memory grows.", g->nr_steps,
+			  g->nr_steps == 1 ? "" : "s", kept);
+	else
+		emit_text(e, "Memory does not grow from step to step (%" PRIu32 " steps%s).", g->nr_steps, kept);
+}
+
+void print_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
+		      const struct stepgrowth_limits *limits)
+{
+	char title[STEPGROWTH_TEXT_MAX];
+
+	if (g->is_host && m->nr_processes > 1)
+		emit_text(e, "host memory of process %" PRIu32, d->process->header->pid);
+	else if (!g->is_host && m->nr_devices > 1)
+		emit_text(e, "%s", print_device_title(title, sizeof(title), m, d));
+	if (!print_stepgrowth_line(e, m, d, g, limits))
+		print_no_finding(e, d, g);
+	if (!isnan(stepgrowth_oom_step(g, limits))) {
+		print_fit(e, g, &g->total.linear, "  linear");
+		print_fit(e, g, &g->total.quadratic, "  quadratic");
+	}
+	print_range(e, g, limits);
+	if (g->nr_findings)
+		emit_blank(e);
+	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
+		print_cause(e, m, d->process, &g->cause[i]);
+	print_notes(e, m, d, g);
+	if (!g->is_host)
+		print_passes(e, d);
+	emit_blank(e);
+}

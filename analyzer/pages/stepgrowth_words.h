@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What text and JSON say of growth from step to step in the same words. All fill buf and return it. */
+#ifndef VT_STEPGROWTH_WORDS_H
+#define VT_STEPGROWTH_WORDS_H
+
+#include "analyzer/growth/stepgrowth.h"
+#include "analyzer/stacks/stack.h"
+#include "analyzer/ui/human.h"
+
+#define STEPGROWTH_TEXT_MAX 256
+
+/* Bytes per step or second, with their sign. */
+const char *stepgrowth_rate_text(char buf[static HUMAN_MAX], double bytes);
+
+/* What growth is by, and counted in: "step" or "second". */
+const char *stepgrowth_unit(const struct stepgrowth *g);
+
+const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds);
+
+/* How fast it grows, with its interval, and since when. */
+const char *stepgrowth_growth_text(char *buf, size_t size, const struct stepgrowth_cause *c);
+
+/* What the blocks are that stay. */
+const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowth_cause *c);
+
+/* Who keeps it, where something tells; false: nothing does. */
+bool stepgrowth_kept_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+			  const struct stepgrowth_cause *c);
+
+/* A frame, without its folders if it is too long. */
+const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_frame *frame);
+
+/*
+ * The frame where a stack is, NULL and false: nobody knows. It belongs to *stack, which was zeroed and is the caller's to
+ * release.
+ */
+bool stepgrowth_site(struct stack *stack, const struct model *m, struct model_process *p, uint32_t python,
+		     uint32_t native, const struct stack_frame **frame);
+
+/*
+ * The program's own line that called the package which the cause's site is in. false: the site is no package's, or is not
+ * known; *frame is the site then. Likewise.
+ */
+bool stepgrowth_caller(struct stack *stack, const struct model *m, struct model_process *p,
+		       const struct stepgrowth_cause *c, const struct stack_frame **frame);
+
+#endif

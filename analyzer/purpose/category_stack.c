@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames by the rules of categories, and the few questions that rules cannot put. */
+#include "analyzer/purpose/category_stack.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/recording/idtable.h"
+#include "analyzer/pysource/memberclass.h"
+#include "analyzer/stacks/pylines.h"
+#include "analyzer/recording/textset.h"
+
+#define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
+#define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */
+
+/* "GPT.forward" is function "forward" of class "GPT"; without a class, *class_len is 0. */
+static const char *split_name(const char *name, size_t *class_len)
+{
+	const char *dot = strrchr(name, '.');
+
+	*class_len = dot ? (size_t)(dot - name) : 0;
+	return dot ? dot + 1 : name;
+}
+
+static bool code_of(const struct category_stacks *c, const struct tfmt_frame *frame, struct tfmt_code *code)
+{
+	return (frame->kind == TFMT_FRAME_PYTHON || frame->kind == TFMT_FRAME_PYTHON_ENTRY) &&
+	       tfmt_reader_code(c->reader, (uint32_t)frame->a, code);
+}
+
+/* One more class of a set, which is made when it is first needed. Without memory it is left out. */
+static void add_class(struct textset **set, const char *name, size_t len)
+{
+	if (!*set)
+		*set = calloc(1, sizeof(**set));
+	if (*set)
+		textset_add(*set, 0, name, len);
+}
+
+static void release_classes(struct textset *set)
+{
+	if (set)
+		textset_release(set);
+	free(set);
+}
+
+void category_stacks_add(struct category_stacks *c, uint32_t stack, bool runs_model)
+{
+	uint8_t look = runs_model ? 2 : 1;
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	const char *function;
+	size_t len;
+
+	for (uint32_t id = stack; id >= TFMT_STACK_FIRST; id = frame.parent) {
+		c->seen = idtable_grown(c->seen, &c->nr_seen, id, sizeof(*c->seen), c->reader);
+		if (id >= c->nr_seen || c->seen[id] >= look || !tfmt_reader_frame(c->reader, id, &frame))
+			return;
+		c->seen[id] = look;
+		if (!code_of(c, &frame, &code))
+			continue;
+		function = split_name(code.name, &len);
+		if (len && !strcmp(function, "forward"))
+			add_class(&c->modules, code.name, len);
+		if (len && !strcmp(function, "step"))
+			add_class(runs_model ? &c->trainers : &c->steppers, code.name, len);
+	}
+}
+
+static bool has_class(const struct textset *classes, const char *name, size_t len)
+{
+	for (size_t i = 0; classes && i < classes->nr_members; i++) {
+		const struct textset_member *m = classes->member[i];
+
+		if (m->len == len && !memcmp(m->text, name, len))
+			return true;
+	}
+	return false;
+}
+
+static bool is_recomputation(const struct tfmt_code *code, const char *function)
+{
+	return strstr(code->file, "/torch/utils/checkpoint.py") &&
+	       (!strcmp(function, "recompute_fn") || !strcmp(function, "unpack_hook") || !strcmp(function, "backward"));
+}
+
+/* Dictionaries within each other that copy.deepcopy() goes through, from the innermost one outwards. */
+static void count_dictionaries(struct category_stack *s, int *nr, const struct tfmt_code *code, const char *function)
+{
+	static const char file[] = "/copy.py";
+	size_t len = strlen(code->file);
+
+	if (*nr < 0 || len < sizeof(file) - 1 || strcmp(code->file + len - (sizeof(file) - 1), file))
+		return;
+	*nr = strcmp(function, "_reconstruct") ? *nr + !strcmp(function, "_deepcopy_dict") : -1;
+	s->copies_state |= *nr > 2;
+}
+
+/* What the rules say of a frame's code. Codes are few, and patterns are costly. */
+static struct category_code rules_of(struct category_stacks *c, const struct tfmt_frame *frame,
+				     const struct tfmt_code *code, const char *function)
+{
+	uint32_t id = (uint32_t)frame->a;
+	struct category_code of;
+
+	c->of_code = idtable_grown(c->of_code, &c->nr_codes, id, sizeof(*c->of_code), c->reader);
+	if (id < c->nr_codes && c->of_code[id].known)
+		return c->of_code[id];
+	of.known = true;
+	of.kept = (uint8_t)category_rules_match(code->file, function, true);
+	of.freed = (uint8_t)category_rules_match(code->file, function, false);
+	if (id < c->nr_codes)
+		c->of_code[id] = of;
+	return of;
+}
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(text, word, len);
+}
+
+/* `m.grad = ...`: `value` is what stands behind the line's first assignment. */
+static bool is_given_to_gradient(const char *line, const char *value)
+{
+	static const char member[] = ".grad";
+	const char *end = value;
+
+	while (end > line && (end[-1] == '=' || end[-1] == ' '))
+		end--;
+	return end - line > (ptrdiff_t)strlen(member) && !memcmp(end - strlen(member), member, strlen(member));
+}
+
+/* Is there nothing else on the line, or another statement? */
+static bool ends_there(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && isspace((unsigned char)text[at]))
+		at++;
+	return at == len || text[at] == '#' || text[at] == ';';
+}
+
+/* Where the bracket that the text begins with is closed: `len` if it is not. */
+static size_t closing(const char *text, size_t len)
+{
+	size_t at = 0;
+	int open = 0;
+
+	do
+		open += (strchr("([{", text[at]) != NULL) - (strchr(")]}", text[at]) != NULL);
+	while (open && ++at < len);
+	return at;
+}
+
+/* How long the name or number is that the text begins with. */
+static size_t word_len(const char *text, size_t len)
+{
+	size_t nr = 0;
+
+	while (nr < len && memberclass_is_word(text[nr]))
+		nr++;
+	if (nr > 1 && nr < len && isdigit((unsigned char)*text) && text[nr - 1] == 'e')
+		nr++; /* "1e-12" */
+	return nr;
+}
+
+/*
+ * `p.grad * scale`, `(g / norm) ** 2`, `p.grad.clone()`: a gradient, with nothing added to it. Arguments of calls and
+ * indices tell nothing of the result.
+ */
+static bool is_scaled_gradient(const char *text, size_t len)
+{
+	bool found = false;
+
+	for (size_t i = 0, nr; i < len; i += nr ? nr : 1) {
+		nr = word_len(text + i, len - i);
+		if (is_word(text + i, nr, "for") || strchr(")]}", text[i]))
+			return found; /* a comprehension's, or where the line's own list ends */
+		if ((i && strchr("+-", text[i])) || is_word(text + i, nr, "if"))
+			return false;
+		if (is_word(text + i, nr, "grad") || is_word(text + i, nr, "g"))
+			found |= i + nr == len || !strchr("([", text[i + nr]);
+		if (!strchr("([", text[i]))
+			continue;
+		nr = closing(text + i, len - i);
+		found |= !(i && (memberclass_is_word(text[i - 1]) || strchr(")]", text[i - 1]))) &&
+			 is_scaled_gradient(text + i + 1, nr - 1);
+		nr += i + nr < len;
+	}
+	return found;
+}
+
+/*
+ * What the program's line tells of the tensor that the call of this frame makes. Without columns the whole line tells,
+ * and of a call of several lines the first.
+ */
+static void read_line(struct category_stack *s, struct category_stacks *c, const struct tfmt_code *code, int32_t position)
+{
+	static const char zeros[] = "zeros"; /* torch.zeros(), zeros_like(), new_zeros() */
+	struct pylines_span span;
+	const char *line, *text, *value;
+	size_t len, whole, from;
+
+	if (!pylines_span(code, position, &span))
+		span = (struct pylines_span){ .line = pylines_line(code, position) };
+	c->sources.reader = c->reader;
+	line = sourcetext_line(&c->sources, code->file, span.line, &len);
+	if (!line || len > LINE_MAX_BYTES)
+		return;
+	value = text = memberclass_assigned(line, len);
+	text = text ? text : line;
+	whole = len;
+	if (span.known && span.column < len) {
+		text = line + span.column;
+		len = span.end_line == span.line && span.end_column < len ? span.end_column : len;
+	}
+	from = (size_t)(text - line);
+	s->gives_gradient = text == value && is_given_to_gradient(line, value) && ends_there(line + len, whole - len);
+	s->makes_zeros = len > from && memmem(text, len - from, zeros, sizeof(zeros) - 1);
+	s->scales_gradient = len > from && is_scaled_gradient(text, len - from);
+}
+
+/* What autograd calls for a node that is written in Python. */
+static bool is_function_node(const struct tfmt_code *code, const char *function)
+{
+	return !strcmp(function, "apply") && strstr(code->file, "/torch/autograd/function.py");
+}
+
+static struct category_stack judge(struct category_stacks *c, uint32_t stack)
+{
+	struct category_stack s = { .known = true, .kept = CATEGORY_PASS_OVER, .freed = CATEGORY_PASS_OVER };
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	uint32_t id = stack;
+	bool is_called = false;  /* the latest frame is Python's, and runs no node of its own */
+	bool is_outside = false; /* of PyTorch: a frame of the program has been seen */
+	int nr_dictionaries = 0;
+
+	for (int depth = 0; depth < DEPTH_MAX && id >= TFMT_STACK_FIRST; depth++, id = frame.parent) {
+		struct category_code rules;
+		const char *function;
+		size_t len;
+
+		if (!tfmt_reader_frame(c->reader, id, &frame))
+			break;
+		s.in_hook |= frame.kind == TFMT_FRAME_NODE && is_called;
+		is_called = false;
+		if (frame.kind == TFMT_FRAME_NODE && frame.b)
+			break; /* what follows made the node, and does not run */
+		if (!code_of(c, &frame, &code))
+			continue;
+		function = split_name(code.name, &len);
+		is_called = !is_function_node(&code, function);
+		rules = rules_of(c, &frame, &code, function);
+		s.kept = s.kept >= CATEGORY_PASS_OVER ? rules.kept : s.kept;
+		s.freed = s.freed >= CATEGORY_PASS_OVER ? rules.freed : s.freed;
+		if (!is_outside && !strstr(code.file, "/torch/")) {
+			is_outside = true;
+			read_line(&s, c, &code, (int32_t)frame.b);
+		}
+		count_dictionaries(&s, &nr_dictionaries, &code, function);
+		s.recomputes |= is_recomputation(&code, function);
+		s.moves_module |= !strcmp(function, "_apply") && strstr(code.file, "/torch/nn/modules/module.py");
+		s.makes_module |= len && !strcmp(function, "__init__") && has_class(c->modules, code.name, len);
+		s.is_optimizer |= len && (!strcmp(function, "__init__") || !strcmp(function, "step")) &&
+				  has_class(c->steppers, code.name, len) && !has_class(c->trainers, code.name, len);
+	}
+	return s;
+}
+
+struct category_stack category_stack_of(struct category_stacks *c, uint32_t stack)
+{
+	static const struct category_stack nothing = { .kept = CATEGORY_NO_RULE, .freed = CATEGORY_NO_RULE };
+
+	if (stack < TFMT_STACK_FIRST)
+		return nothing;
+	c->of = idtable_grown(c->of, &c->nr_stacks, stack, sizeof(*c->of), c->reader);
+	if (stack >= c->nr_stacks)
+		return nothing;
+	if (!c->of[stack].known)
+		c->of[stack] = judge(c, stack);
+	return c->of[stack];
+}
+
+void category_stack_count(struct category_stacks *c, uint32_t stack)
+{
+	if (category_stack_of(c, stack).known)
+		c->of[stack].nr_copies++;
+}
+
+void category_stack_count_shape(struct category_stacks *c, uint32_t stack)
+{
+	if (category_stack_of(c, stack).known)
+		c->of[stack].nr_shapes++;
+}
+
+void category_stacks_release(struct category_stacks *c)
+{
+	release_classes(c->modules);
+	release_classes(c->steppers);
+	release_classes(c->trainers);
+	sourcetext_release(&c->sources);
+	free(c->seen);
+	free(c->of);
+	free(c->of_code);
+	*c = (struct category_stacks){ .reader = c->reader };
+}

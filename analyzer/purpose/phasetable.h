@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What a device's tensors were for at the peak of each phase of training; needs a model that was loaded with lives. */
+#ifndef VT_PHASETABLE_H
+#define VT_PHASETABLE_H
+
+#include "analyzer/purpose/category.h"
+
+struct phasetable_row {
+	const struct lives_at *at; /* the phase's peak; NULL: it has allocated nothing */
+	struct category_sum sum[NR_CATEGORIES]; /* as struct categories has it */
+};
+
+struct phasetable {
+	struct phasetable_row row[NR_PHASES];
+	enum phase peak; /* in which the device's own peak lies; NR_PHASES: none, or it is not known */
+};
+
+/* Returns 0 or TFMT_E_NOMEM. There is nothing to release. */
+int phasetable_find(struct phasetable *t, const struct model_device *d);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Owners by name, and judging stacks by the rules. */
+#include "analyzer/stacks/owner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/stacks/owner_rules.h"
+#include "analyzer/stacks/symbols.h"
+
+const char *owner_names[NR_OWNERS] = {
+	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "program",   [OWNER_TORCH] = "torch",
+	[OWNER_NCCL] = "nccl",         [OWNER_CUBLAS] = "cublas",     [OWNER_CUDNN] = "cudnn",
+	[OWNER_CUFFT] = "cufft",       [OWNER_CUSOLVER] = "cusolver", [OWNER_CUSPARSE] = "cusparse",
+	[OWNER_CURAND] = "curand",     [OWNER_NVSHMEM] = "nvshmem",   [OWNER_TRITON] = "triton",
+	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
+};
+
+const char *owner_titles[NR_OWNERS] = {
+	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "the program", [OWNER_TORCH] = "PyTorch",
+	[OWNER_NCCL] = "NCCL",         [OWNER_CUBLAS] = "cuBLAS",       [OWNER_CUDNN] = "cuDNN",
+	[OWNER_CUFFT] = "cuFFT",       [OWNER_CUSOLVER] = "cuSOLVER",   [OWNER_CUSPARSE] = "cuSPARSE",
+	[OWNER_CURAND] = "cuRAND",     [OWNER_NVSHMEM] = "NVSHMEM",     [OWNER_TRITON] = "Triton",
+	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
+};
+
+enum owner owner_named(const char *name)
+{
+	size_t len = strcspn(name, ",");
+
+	for (int i = 0; i < OWNER_OTHERS; i++)
+		if (!strncmp(owner_names[i], name, len) && !owner_names[i][len])
+			return (enum owner)i;
+	return OWNER_UNKNOWN;
+}
+
+/* The layer below whoever asked; libcuda.so.1 is a link to libsimgpu.so when the device is simulated. */
+static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpose.so", "libsimgpu.so" };
+
+#define CACHED_MAX (1u << 26) /* ids come from a trace: a damaged one must not make us allocate by them */
+#define STACK_DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
+
+bool owner_is_cuda_layer(const char *path)
+{
+	const char *name = mapping_base_name(path);
+
+	for (size_t i = 0; i < sizeof(cuda_layer) / sizeof(*cuda_layer); i++)
+		if (!strncmp(name, cuda_layer[i], strlen(cuda_layer[i])))
+			return true;
+	return false;
+}
+
+bool owner_is_libc(const char *path)
+{
+	const char *name = mapping_base_name(path);
+
+	return !strncmp(name, "libc.so", strlen("libc.so")) || !strncmp(name, "ld-linux", strlen("ld-linux"));
+}
+
+/* A native frame, for rules that ask for its function. */
+struct place {
+	struct symbols *symbols;
+	const struct tfmt_module *module;
+	uint64_t address;
+};
+
+static const char *function_at(void *ctx)
+{
+	const struct place *p = ctx;
+
+	return p->symbols ? symbols_find(p->symbols, p->module, p->address).function : NULL;
+}
+
+/* The owner of a native frame, OWNER_PASS_OVER, or OWNER_NO_RULE where no file is known or no rule names it. */
+static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t address,
+			   struct owner_verdict *verdict)
+{
+	const struct tfmt_module *module = mapping_find(m, address);
+	struct place place = { c->symbols, module, address };
+
+	if (!module)
+		return OWNER_NO_RULE;
+	if (owner_is_cuda_layer(module->path))
+		return OWNER_PASS_OVER;
+	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
+	verdict->torch_allocator |=
+	    !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
+	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &place);
+}
+
+static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
+{
+	struct tfmt_code code;
+
+	return tfmt_reader_code(m->reader, (uint32_t)frame->a, &code) ? owner_rules_match(code.file, NULL, NULL)
+								     : OWNER_NO_RULE;
+}
+
+/*
+ * The innermost frame that is not passed over decides: by its rule, else it is the program's. OWNER_PASS_OVER in
+ * verdict->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
+ */
+static struct owner_verdict judge(struct owner_cache *c, struct mapping *m, uint32_t leaf)
+{
+	struct owner_verdict verdict = { OWNER_UNKNOWN, false };
+	uint32_t id = leaf;
+	bool innermost = true;
+
+	for (int depth = 0; depth < STACK_DEPTH_MAX; depth++) {
+		struct tfmt_frame frame;
+		int owner;
+
+		if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame))
+			break;
+		id = frame.parent;
+		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte behind a call */
+			owner = owner_of_native(c, m, frame.a - !innermost, &verdict);
+		else if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
+			owner = owner_of_python(m, &frame);
+		else
+			continue;
+		innermost = false;
+		verdict.owner = owner == OWNER_NO_RULE ? OWNER_PROGRAM : (enum owner)owner;
+		if (owner != OWNER_PASS_OVER)
+			break;
+	}
+	return verdict;
+}
+
+static void answers_release(struct owner_answers *a)
+{
+	free(a->verdict);
+	free(a->known);
+	*a = (struct owner_answers){ 0 };
+}
+
+void owner_cache_release(struct owner_cache *c)
+{
+	answers_release(&c->native);
+	answers_release(&c->python);
+}
+
+static bool answers_grow(struct owner_answers *a, uint32_t wanted)
+{
+	uint32_t room = a->room ? a->room : 256;
+	struct owner_verdict *verdict;
+	bool *known;
+
+	while (room <= wanted)
+		room *= 2;
+	verdict = realloc(a->verdict, room * sizeof(*verdict));
+	if (!verdict)
+		return false;
+	a->verdict = verdict;
+	known = realloc(a->known, room * sizeof(*known));
+	if (!known)
+		return false;
+	a->known = known;
+	memset(known + a->room, 0, (room - a->room) * sizeof(*known));
+	a->room = room;
+	return true;
+}
+
+static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
+				       uint32_t leaf)
+{
+	if (leaf < TFMT_STACK_FIRST)
+		return (struct owner_verdict){ OWNER_UNKNOWN, false };
+	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
+		return judge(c, m, leaf);
+	if (!a->known[leaf]) {
+		a->verdict[leaf] = judge(c, m, leaf);
+		a->known[leaf] = true;
+	}
+	return a->verdict[leaf];
+}
+
+struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
+				   uint32_t python_stack)
+{
+	struct owner_verdict native = judge_once(c, &c->native, m, native_stack), python;
+
+	if (native.owner != (enum owner)OWNER_PASS_OVER)
+		return native;
+	python = judge_once(c, &c->python, m, python_stack);
+	native.owner = python.owner < NR_OWNERS && python.owner != OWNER_UNKNOWN ? python.owner : OWNER_PROGRAM;
+	return native;
+}

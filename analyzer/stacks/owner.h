@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who took memory from the driver: the library that made the call, by the files on its stack (owner_rules.h); of
+ * memory that a simulated device models, the owner that it names.
+ *
+ * Owners are numbers. Those below have names here; the rules may bring others, which follow them.
+ */
+#ifndef VT_OWNER_H
+#define VT_OWNER_H
+
+#include "analyzer/stacks/mapping.h"
+
+enum owner {
+	OWNER_UNKNOWN, /* no native stack */
+	OWNER_PROGRAM, /* the program itself, or a library that no rule names */
+	OWNER_TORCH,
+	OWNER_NCCL,
+	OWNER_CUBLAS,
+	OWNER_CUDNN,
+	OWNER_CUFFT,
+	OWNER_CUSOLVER,
+	OWNER_CUSPARSE,
+	OWNER_CURAND,
+	OWNER_NVSHMEM,
+	OWNER_TRITON,
+	OWNER_CONTEXT, /* modelled only: what the driver takes for itself, and for loaded code */
+	OWNER_CODE,
+	OWNER_OTHERS,    /* the first that rules may bring */
+	NR_OWNERS = 250, /* room for all of them */
+};
+extern const char *owner_names[NR_OWNERS];  /* for programs: "nccl"; NULL = there is none */
+extern const char *owner_titles[NR_OWNERS]; /* for people: "NCCL" */
+
+/*
+ * The owner that a modelled allocation names, with what may follow behind a comma; OWNER_UNKNOWN if it is none of the
+ * above.
+ */
+enum owner owner_named(const char *name);
+
+/* Is it the driver itself? Its memory is in no ledger: it is context and code, on a real device unseen. */
+static inline bool owner_is_driver(enum owner owner)
+{
+	return owner == OWNER_CONTEXT || owner == OWNER_CODE;
+}
+
+struct owner_verdict {
+	enum owner owner;
+	bool torch_allocator; /* called by PyTorch's own allocator (libc10_cuda): counts in what it has
+				 reserved */
+};
+
+struct symbols;
+
+/* What is known of a stack by its id: a verdict, found once. */
+struct owner_answers {
+	struct owner_verdict *verdict;
+	bool *known;
+	uint32_t room;
+};
+
+/* Verdicts on the stacks of one trace. Zero before first use; `symbols` serves rules that ask for functions. */
+struct owner_cache {
+	struct owner_answers native, python;
+	struct symbols *symbols;
+};
+void owner_cache_release(struct owner_cache *c);
+
+/*
+ * Judge a call of the trace behind `m` by its native stack (leaf id); where that only leads into the interpreter, by
+ * its Python stack.
+ */
+struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
+				   uint32_t python_stack);
+
+/* Is this file part of the CUDA layer itself (driver, runtime, their simulation, the recorder)? */
+bool owner_is_cuda_layer(const char *path);
+
+/* Is it the C library, which starts programs and threads? */
+bool owner_is_libc(const char *path);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples of the groups at boundaries of steps, thinned out as they become many. */
+#include "analyzer/training/stepsamples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The first part of time; it doubles when a series is full. A new lowest is an eighth below the one before. */
+#define PART_NS 1000000u
+#define LOWER 8
+
+static bool is_due(const struct stepsample_series *series, uint32_t index)
+{
+	return !series->stride || index % series->stride == 0;
+}
+
+/* Where a sample's parts lie. Most samples are kept by two series, of all cycles and of those with an update. */
+struct parts {
+	uint32_t nr_holders;
+	struct stepsample_part part[];
+};
+
+static struct parts *parts_of(const struct stepsample *sample)
+{
+	return (struct parts *)((char *)sample->part - offsetof(struct parts, part));
+}
+
+/* Give a sample its parts. Returns 0 or TFMT_E_NOMEM. */
+static int parts_copy(struct stepsample *sample, const struct stepsample_part *part, uint32_t nr)
+{
+	struct parts *parts = malloc(sizeof(*parts) + nr * sizeof(*part));
+
+	if (!parts)
+		return TFMT_E_NOMEM;
+	parts->nr_holders = 1;
+	if (nr)
+		memcpy(parts->part, part, nr * sizeof(*part));
+	sample->part = parts->part;
+	sample->nr_parts = nr;
+	return 0;
+}
+
+static void parts_drop(struct stepsample *sample)
+{
+	if (sample->part && !--parts_of(sample)->nr_holders)
+		free(parts_of(sample));
+	sample->part = NULL;
+}
+
+/* All groups are looked at: once, they are many. */
+static int take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct groups *groups,
+		uint64_t ordinal)
+{
+	uint32_t nr = 0;
+
+	*sample = (struct stepsample){ .ordinal = ordinal, .taken = lives->now.ordinal, .time_ns = lives->time_ns };
+	if (t->scratch_room < groups->nr_groups) {
+		free(t->scratch);
+		t->scratch = malloc(groups->room * sizeof(*t->scratch));
+		t->scratch_room = t->scratch ? groups->room : 0;
+		if (!t->scratch)
+			return TFMT_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+		const struct group_figures *live = &groups->group[i].live;
+
+		if (live->blocks)
+			t->scratch[nr++] = (struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
+	}
+	return parts_copy(sample, t->scratch, nr);
+}
+
+/* Drop every other sample. */
+static void halve(struct stepsample_series *series)
+{
+	for (uint32_t i = 0; i < series->nr_samples; i++) {
+		if (i % 2)
+			parts_drop(&series->sample[i]);
+		else
+			series->sample[i / 2] = series->sample[i];
+	}
+	series->nr_samples = (series->nr_samples + 1) / 2;
+	series->stride = 2 * (series->stride ? series->stride : 1);
+}
+
+/* Keep a sample as that of a boundary, unless the series has become too coarse for it. */
+static void keep(struct stepsample_series *series, const struct stepsample *sample, uint32_t index, uint32_t nr_steps)
+{
+	struct stepsample *kept;
+
+	if (series->nr_samples == STEPSAMPLES_MAX)
+		halve(series);
+	if (!is_due(series, index))
+		return;
+	kept = &series->sample[series->nr_samples++];
+	*kept = *sample;
+	kept->nr_steps = nr_steps;
+	parts_of(sample)->nr_holders++;
+}
+
+/* May an update yet to come make this cycle a step? Where so many had none, the first is let go by. */
+static bool may_be_updated(const struct stepsamples *t, const struct steps *s)
+{
+	return is_due(&t->of[SAMPLES_UPDATED], t->nr_rounds) &&
+	       (t->nr_updated || s->cycles.nr_bounds <= STEPSAMPLES_MAX);
+}
+
+static int cycle_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+{
+	const struct steps *s = &lives->steps;
+	uint32_t index = s->cycles.nr_bounds - 1;
+	int err;
+
+	parts_drop(&t->latest);
+	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !may_be_updated(t, s))
+		return 0;
+	err = take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
+	if (!err && is_due(&t->of[SAMPLES_CYCLES], index))
+		keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
+	return err;
+}
+
+static int named_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+{
+	const struct steps *s = &lives->steps;
+	struct stepsample_series *series = &t->of[SAMPLES_NAMED];
+	uint32_t index = s->named.nr_bounds - 1;
+	struct stepsample sample;
+	int err;
+
+	if (!is_due(series, index))
+		return 0;
+	err = take(t, &sample, lives, groups, s->named.ordinal[index]);
+	if (err)
+		return err;
+	keep(series, &sample, index, index);
+	parts_drop(&sample);
+	return 0;
+}
+
+/* A part of time is over: its lowest moment is kept. */
+static void part_ended(struct stepsamples *t)
+{
+	struct stepsample_series *series = &t->of[SAMPLES_TIME];
+
+	if (!t->part_ns)
+		t->part_ns = PART_NS;
+	if (!t->lowest.part)
+		return;
+	keep(series, &t->lowest, 0, 0);
+	if (series->stride > 1) { /* it was full */
+		series->stride = 1;
+		t->part_ns *= 2;
+	}
+}
+
+/* No step has shown so far. What lives has of a step is, then, of the part of time. */
+static int time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+{
+	if (lives->time_ns >= t->next_ns) {
+		part_ended(t);
+		t->next_ns = lives->time_ns + t->part_ns;
+		lives_step_began(lives);
+	}
+	parts_drop(&t->lowest);
+	t->below_bytes = lives->allocated - lives->allocated / LOWER;
+	return take(t, &t->lowest, lives, groups, lives->now.ordinal);
+}
+
+int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+{
+	struct steps *s = &lives->steps;
+	int err = 0;
+
+	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
+	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes)) {
+		err = time_passed(t, lives, groups);
+		if (err)
+			return err;
+	}
+
+	if (lives->signs & STEPS_CYCLE)
+		err = cycle_began(t, lives, groups);
+	if (lives->signs & STEPS_NAMED && !err)
+		err = named_began(t, lives, groups);
+	/* That a cycle is a step may show when it has long begun. */
+	if (s->updated.nr_bounds == t->nr_updated || err)
+		return err;
+	t->nr_updated = s->updated.nr_bounds;
+	if (steps_is_within_round(s))
+		return 0;
+	if (t->latest.part && is_due(&t->of[SAMPLES_UPDATED], t->nr_rounds))
+		keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_rounds, t->nr_rounds + 1);
+	t->nr_rounds++;
+	return 0;
+}
+
+void stepsamples_finish(struct stepsamples *t, const struct steps *s)
+{
+	struct stepsample_series *series = &t->of[SAMPLES_UPDATED];
+	const struct steps_bounds *b = steps_bounds(s);
+	uint32_t nr = 0;
+
+	if (b == &s->named || b == &s->cycles)
+		return;
+	for (uint32_t i = 0; i < series->nr_samples; i++) {
+		struct stepsample *sample = &series->sample[i];
+		uint32_t begun = steps_begun(b, sample->ordinal);
+
+		if (begun && b->ordinal[begun - 1] == sample->ordinal) {
+			sample->nr_steps = begun;
+			series->sample[nr++] = *sample;
+		} else {
+			parts_drop(sample);
+		}
+	}
+	series->nr_samples = nr;
+}
+
+const struct stepsample_series *stepsamples_series(const struct stepsamples *t, const struct steps *s)
+{
+	const struct steps_bounds *b = steps_bounds(s);
+
+	if (!steps_count(s))
+		return &t->of[SAMPLES_TIME];
+	if (b == &s->named)
+		return &t->of[SAMPLES_NAMED];
+	return &t->of[b == &s->cycles ? SAMPLES_CYCLES : SAMPLES_UPDATED];
+}
+
+void stepsamples_release(struct stepsamples *t)
+{
+	for (int i = 0; i < NR_SAMPLES_OF; i++)
+		for (uint32_t k = 0; k < t->of[i].nr_samples; k++)
+			parts_drop(&t->of[i].sample[k]);
+	parts_drop(&t->latest);
+	parts_drop(&t->lowest);
+	free(t->scratch);
+	*t = (struct stepsamples){ 0 };
+}
