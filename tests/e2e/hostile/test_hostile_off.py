@@ -455,3 +455,14 @@ def test_other_children_keep_it(run, compile_c, tmp_path):
                options=("--simulate", "h100", "--only", "nothing"))  # fmt: skip
     for how, printed in json.loads(done.stdout).items():
         assert "libinterpose.so" in printed, how
+
+
+def test_traces_of_some_processes_removed(run, vramtrace, compile_c, cuda_flags, tmp_path, reliability):
+    """A process's trace is removed after that has ended, and another process records: `run` says that one is missing."""
+    program, folder = compile_c(PROGRAMS / "one_allocation.c", *cuda_flags), tmp_path / "job.vtr"
+    done = run("sh", "-c", f"'{program}' && rm '{folder}'/*.vtr && '{program}'")
+    said = "1 process that used GPU memory: removed, or ended before it was made"
+    assert f"vramtrace: no trace is left in '{folder}' of {said}" in done.stderr
+    assert recorded(vramtrace, folder)
+    reliability("traces-removed", program="the trace of a process of the job is removed after that process has ended",
+                ends="the same", lost="all of that process", said=f"`run`: no trace is left of {said}")
