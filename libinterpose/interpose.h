@@ -164,8 +164,8 @@ struct ip_order {
 /* Stack caches that new threads use in turn: stackpool.h. */
 struct ip_shared_stacks {
 	_Atomic bool is_taken;
-	struct callstack *stacks; /* NULL: nobody has needed them yet */
-	uint32_t thread;          /* the id of the one that had them last */
+	struct callstack *_Atomic stacks; /* NULL: nobody has needed them yet */
+	uint32_t thread;                  /* the id of the one that had them last */
 };
 
 /* Why this process does not record, and what that has cost: reason.h. */

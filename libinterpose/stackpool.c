@@ -19,6 +19,7 @@ static bool take(struct ip_shared_stacks *s)
 struct callstack *stackpool_take_slowly(struct ip_thread *t)
 {
 	struct ip_shared_stacks *s = ip_recorder->shared_stacks, *end = s + IP_SHARED_STACKS;
+	struct callstack *cs;
 
 	if (t->nr_taken++ >= TAKEN_MAX)
 		return own(t);
@@ -26,23 +27,24 @@ struct callstack *stackpool_take_slowly(struct ip_thread *t)
 		s++;
 	if (s == end)
 		return own(t);
-	if (!s->stacks)
-		s->stacks = callstack_thread_new();
-	if (!s->stacks) {
-		atomic_store(&s->is_taken, false);
-		return NULL;
+	cs = atomic_load_explicit(&s->stacks, memory_order_relaxed);
+	if (!cs) {
+		cs = callstack_thread_new();
+		atomic_store_explicit(&s->stacks, cs, memory_order_relaxed);
 	}
-	if (s->thread != t->id)
-		callstack_thread_change(s->stacks);
+	if (cs && s->thread != t->id)
+		callstack_thread_change(cs);
 	s->thread = t->id;
-	return s->stacks;
+	if (!cs)
+		atomic_store(&s->is_taken, false);
+	return cs;
 }
 
 void stackpool_give_slowly(struct callstack *cs)
 {
 	struct ip_shared_stacks *s = ip_recorder->shared_stacks, *end = s + IP_SHARED_STACKS;
 
-	while (s < end && s->stacks != cs)
+	while (s < end && atomic_load_explicit(&s->stacks, memory_order_relaxed) != cs)
 		s++;
 	if (s < end)
 		atomic_store(&s->is_taken, false);
