@@ -11,7 +11,7 @@
 #include "resolve.h"
 #include "strings.h"
 
-#define SYSTEM_ERROR 2 /* ncclSystemError: what a program gets when no NCCL is behind the wrapper */
+#define SYSTEM_ERROR 2 /* ncclSystemError: what a program gets when there is no NCCL to call */
 #define NCCL_SEVERAL 0xffffu
 
 struct unique_id {
@@ -309,7 +309,7 @@ IP_EXPORT int ncclCommInitAll(void **comm, int nr, const int *devices)
 	return result;
 }
 
-/* The end of a communicator is noted before the call: its handle may be another's right behind it. */
+/* The end of a communicator is noted before the call: its handle may be another's right after it. */
 #define UNMAKE(name)                                                                  \
 	IP_EXPORT int name(void *comm);                                               \
 	IP_EXPORT int name(void *comm)                                                \

@@ -56,8 +56,8 @@ struct open_node {
 	uint64_t thread, number;         /* see autograd.c; number UINT64_MAX = it has none, or it is not known */
 	const void *frame;               /* this thread's newest Python frame when the node began, NULL = none */
 	const void *held_before;         /* pyframes_hold() */
-	uint32_t stack;                  /* its stack id once somebody has asked for it, else 0 ... */
-	uint32_t generation;             /* ... in this process (struct ip_recorder) */
+	uint32_t stack;                  /* its stack id once somebody has asked for it, else 0 */
+	uint32_t generation;             /* struct ip_recorder's when that was: a fork child's ids are others */
 	uint32_t made_stack;             /* as struct ip_thread's, of what runs inside */
 };
 

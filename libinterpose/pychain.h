@@ -61,7 +61,7 @@ enum pychain_way {
 /* All zero but `max`: nothing known. Followed by max + 1 spots, as many levels, and the frames met: pychain_bytes(). */
 struct pychain {
 	uint32_t max;         /* levels that there is room for */
-	bool too_many;        /* ... of which the latest chain had more */
+	bool too_many;        /* the latest chain had more levels than that */
 	uint32_t nr, kept;    /* levels, and those unchanged since the previous capture */
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;

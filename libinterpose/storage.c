@@ -22,7 +22,7 @@
 #define OTHERS_WRITE (S_IWGRP | S_IWOTH)
 #define NOT_OURS EOWNERDEAD /* no call on a file has this error */
 #define UNPUBLISHED ".new"
-#define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
+#define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit after it */
 #define COPY_BYTES (64u << 10)
 #define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
 

@@ -70,7 +70,7 @@ struct sim_conditional {
 	bool is_used;   /* a node has it */
 };
 
-/* The graph or node behind a handle, or NULL when it is none. */
+/* The graph or node that a handle stands for, or NULL when it is none. */
 struct sim_graph *sim_graph_of(CUgraph handle);
 struct sim_node *sim_node_of(CUgraphNode handle);
 

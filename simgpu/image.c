@@ -4,7 +4,7 @@
  *
  * CUB, in PyTorch's kernels among others, asks the architecture of a kernel's code and picks its parameters
  * by it; an architecture that the program was not compiled for is an error to it. The wrapper is declared in
- * CUDA's fatbinary_section.h. The container behind it is data of the program, and no header describes it;
+ * CUDA's fatbinary_section.h. The container that it points to is data of the program, and no header describes it;
  * fields are as they show in files made by nvcc 12 and 13. What looks different is left alone.
  */
 #include "simgpu/image.h"

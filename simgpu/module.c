@@ -25,7 +25,7 @@ struct module {
 	struct function *functions;
 	struct sim_symbols symbols;
 	size_t code_bytes;		/* of a device's memory, where it is loaded */
-	uint64_t taken[SIM_MAX_DEVICES];	/* ... as sim_take() has them; 0: not loaded there */
+	uint64_t taken[SIM_MAX_DEVICES];	/* those bytes as sim_take() has them; 0: not loaded there */
 };
 
 /* Also what a CUkernel is. */
@@ -118,7 +118,7 @@ static CUresult module_new(void **handle, const void *image, const void *told, s
 	return CUDA_SUCCESS;
 }
 
-/* The file's content, with a NUL behind it; NULL if it cannot be read. */
+/* The file's content, with a NUL after it; NULL if it cannot be read. */
 static char *read_image(const char *path, size_t *bytes)
 {
 	FILE *f = path ? fopen(path, "re") : NULL;

@@ -157,7 +157,7 @@ def test_a_driver_in_the_scope_of_one_library(folder, tmp_path):
 
 @pytest.mark.parametrize("others", [[], ["other.so"]])
 def test_a_library_that_stands_in_for_the_driver_is_called_once_a_call(folder, tmp_path, others):
-    """TensorFlow exports the driver's names and looks the functions behind them up itself: nobody may call himself."""
+    """TensorFlow exports the driver's names and looks their functions up itself: nobody may call himself."""
     library("other_dlsym.c", folder / "other.so")
     before = play(folder, "calls", program="with_trampoline", preload=[folder / o for o in others])
     said = play(folder, "calls", program="with_trampoline", preload=[PRELOAD, *(folder / o for o in others)],
@@ -174,7 +174,7 @@ def driver_events(recording):
             if e.get("kind") in ("driver_alloc", "driver_free", "alloc_failed", "free_failed")]
 
 
-@pytest.mark.parametrize("comes_before", [False, True], ids=["behind", "before"])
+@pytest.mark.parametrize("comes_before", [False, True], ids=["after", "before"])
 def test_an_interposer_that_gives_other_memory(folder, tmp_path, comes_before):
     """What it makes of a call is recorded once, as it is; what is just its own, beside it."""
     other = library("swapper.c", folder / "swapper.so", "-ldl")
@@ -202,7 +202,7 @@ def test_a_driver_that_is_unloaded_and_another(folder, tmp_path):
 
 
 def test_a_driver_in_a_namespace_of_its_own_is_left_alone(folder, tmp_path):
-    """Its functions are not the same as those behind the wrappers. The trace says that they were not recorded."""
+    """Its functions are not those that the wrappers call. The trace says that they were not recorded."""
     said = play(folder, "namespaces", folder / "libcuda.so.1", recording=tmp_path / "o.vtr")
     assert said == ["here: cuMemAlloc_v2 in libinterpose.so", "there: cuMemAlloc_v2 in libcuda.so.1", "call: 0", "call: 0"]
     assert recorded_allocs(tmp_path / "o.vtr") == [1]

@@ -11,7 +11,7 @@
 
 #define CODE_BYTES 16
 
-/* Room for a container of a few entries with code behind each. */
+/* Room for a container of a few entries with code after each. */
 struct file {
 	struct container head;
 	struct {
@@ -34,7 +34,7 @@ static struct file make(int nr, const int (*parts)[2])
 	return f;
 }
 
-/* As the runtime gets it: behind a wrapper. */
+/* As the runtime gets it: a wrapper that points to it. */
 static int architecture(const struct file *f, int cc, int *compiled)
 {
 	const struct wrapper w = { WRAPPER_MAGIC, 1, f };
