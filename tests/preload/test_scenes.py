@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Libraries that look functions up, load others and unload them: the same as without the recorder, and recorded."""
+import fcntl
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -222,3 +224,19 @@ def test_a_function_that_the_driver_lacks(folder):
     """The recorder's symbol is there, the function is not: CUDA's own codes say so, as lookups do."""
     assert play(folder, "lacking", program="scenes") == ["call: 303"]
     assert play(folder, "lacking", program="with_driver") == ["call: 500"]
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["sealed", "file"])
+def test_only_a_page_that_nobody_can_cut_short_is_written_to(folder, tmp_path, monkeypatch, is_sealed):
+    """`run` lends a page of sealed memory. A file that somebody cut short would end the program at its next store."""
+    page = struct.pack("<I", 0x31575456).ljust(1024 * 64, b"\0")
+    fd = os.memfd_create("page", os.MFD_ALLOW_SEALING) if is_sealed else os.open(tmp_path / "page", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(fd, page, 0)
+        if is_sealed:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        monkeypatch.setenv("VRAMTRACE_WITNESS", f"/proc/{os.getpid()}/fd/{fd}")
+        play(folder, "calls", program="with_driver", recording=tmp_path / "o.vtr")
+        assert (os.pread(fd, len(page), 0) != page) == is_sealed
+    finally:
+        os.close(fd)
