@@ -232,5 +232,5 @@ const char *sim_image_code(const void *image, int cc, size_t *bytes)
 	if (whole || !binary.architecture)
 		return NULL;
 	*bytes = code_bytes(binary.head + binary.head_bytes, binary.bytes);
-	return *bytes ? binary.head + binary.head_bytes : NULL;
+	return *bytes && *bytes <= binary.bytes ? binary.head + binary.head_bytes : NULL;
 }

@@ -134,6 +134,16 @@ static char *read_image(const char *path, size_t *bytes)
 	return content;
 }
 
+/* Load a new module's code on DEV; it goes where there is no room for it. */
+static CUresult load_or_unload(void *handle, int dev)
+{
+	CUresult ret = load_on(module_of(handle), dev);
+
+	if (ret)
+		cuModuleUnload(handle);
+	return ret;
+}
+
 static CUresult module_load(void **handle, const void *image)
 {
 	int dev;
@@ -142,12 +152,7 @@ static CUresult module_load(void **handle, const void *image)
 	if (ret || !image)
 		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
 	ret = module_new(handle, image, image, image_bytes(image), false);
-	if (ret)
-		return ret;
-	ret = load_on(module_of(*handle), dev);
-	if (ret)
-		cuModuleUnload(*handle);
-	return ret;
+	return ret ? ret : load_or_unload(*handle, dev);
 }
 
 /* From a file: CUPTI is told of no image, for this one goes when the call returns. */
@@ -165,9 +170,7 @@ static CUresult load_file(void **handle, const char *path, bool is_library)
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	ret = module_new(handle, image, NULL, bytes, is_library);
 	free(image);
-	if (!ret && !is_library)
-		ret = load_on(module_of(*handle), dev);
-	return ret;
+	return ret || is_library ? ret : load_or_unload(*handle, dev);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
