@@ -82,7 +82,8 @@ static void look(const void *image, int cc, struct part *binary, struct part *pt
 	*binary = *ptx = *oldest = (struct part){ 0 };
 	for (int i = 0; i < ENTRIES_MAX && at && end - at >= (ptrdiff_t)sizeof(e); i++) {
 		memcpy(&e, at, sizeof(e));
-		if (e.header_bytes < sizeof(e) || e.architecture > 999 || e.bytes > (uint64_t)(end - at))
+		if (e.header_bytes < sizeof(e) || e.architecture > 999 || e.header_bytes > end - at ||
+		    e.bytes > (uint64_t)(end - at) - e.header_bytes)
 			break;
 		p = (struct part){ (int)e.architecture, at, e.header_bytes, e.bytes };
 		if (e.kind == KIND_BINARY && runs_binary(p.architecture, cc) &&

@@ -120,6 +120,8 @@ static void test_what_is_no_fat_binary(void **state)
 	f.part[0].entry.bytes = CODE_BYTES;
 	f.part[0].entry.header_bytes = 0;
 	assert_int_equal(architecture(&f, 89, &compiled), 89);
+	f.part[0].entry.header_bytes = sizeof(struct entry) + 1; /* its code would end outside */
+	assert_int_equal(architecture(&f, 89, &compiled), 89);
 	f.head.bytes = 3;
 	assert_int_equal(architecture(&f, 89, &compiled), 89);
 }
