@@ -8,8 +8,11 @@
  *
  * Life of the recorder in one process (enum ip_state, in memory that a fork child finds zeroed):
  *   UNBORN             before the constructor; whichever hook needs more than that does what the constructor does
- *   IDLE -> PREPARED   first successful cuInit, outside any allocator lock: libraries
- *   -> RECORDING       first context or allocation: there is a drain thread, and it has opened trace and rings
+ *   IDLE               nothing of CUDA has been used
+ *   -> PREPARING       first successful cuInit, outside any allocator lock: libraries are loaded and looked at
+ *   -> PREPARED        that is done
+ *   -> OPENING         first context or allocation: there is a drain thread, which opens trace and rings
+ *   -> RECORDING       they are open
  *   -> STOPPED         a write failed; the program goes on, the status page says why
  *   -> CLOSED          the process ends; the trace is complete
  *   OFF                nothing can or may be recorded

@@ -18,7 +18,7 @@
 #include "pycode.h"
 
 #define PYCHAIN_MAX 1024u    /* levels of a thread's chain at first */
-#define PYCHAIN_DEEP 65000u  /* and of one that has been deeper; still longer ones are not for this file */
+#define PYCHAIN_DEEP 65000u  /* and once the chain has been longer than that; still longer ones are not kept */
 #define PYCHAIN_PLACES 256u
 
 enum pylevel_flags {

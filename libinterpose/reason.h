@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Why a process does not record, or no longer: told where `run` finds it (a page that it lends, struct tfmt_witnesses)
- * and, in the recording's folder where there is one, in HOST.PID.START.why. A process that says nothing claims that it
- * used no GPU memory, so only one says nothing of which no hook has seen any used.
+ * and, in the recording's folder where there is one, in HOST.PID.START.why. A process without
+ * trace or reason counts as one that used no GPU memory, so hooks say in the page when they see some used.
  *
  * Threading: any thread; nothing here takes a lock or memory. Files are opened on the thread that calls, for the
  * moment of the call.

@@ -114,9 +114,10 @@ static bool map_group(struct storage *s, unsigned nr)
 }
 
 /*
- * At least so many rings. More at once, also such that the file has yet to grow by: with many threads the kernel's
- * lock on the address space is what takes time, and threads that wait for a ring wait for us. Nobody touches a ring
- * that status->nr_rings does not count. Pages come when they are touched, or before, by storage_populate().
+ * Map at least so many rings. More are mapped at once, also some that the file has yet to grow by: with many threads
+ * the kernel's lock on the address space is what takes time, and threads that wait for a ring wait for us. Nobody
+ * touches a ring that status->nr_rings does not count. Pages come when they are touched, or before, by
+ * storage_populate().
  */
 static bool map_more_rings(struct storage *s, unsigned nr)
 {
@@ -151,7 +152,7 @@ static bool take_ring_file(struct storage *s, const char *folder, const char *pr
 	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
 	s->ring_fd = ring_file_create(s->ring_path);
 	if (s->ring_fd < 0)
-		s->ring_path[0] = 0; /* whoever's it is that has this name */
+		s->ring_path[0] = 0; /* if there is a file of this name, it is not ours to remove */
 	else if (map_rings(s))
 		return true;
 	leave_ring_file(s);
@@ -168,7 +169,7 @@ static bool take_folder(struct storage *s, const char *dir, const char *name)
 	return take_ring_file(s, ip_env.temporary, "vramtrace-", name);
 }
 
-/* Are pages locked, and so taken, as soon as they are mapped (mlockall with MCL_FUTURE)? Shared memory's would be, too. */
+/* Are pages locked, and so taken, as soon as they are mapped (mlockall with MCL_FUTURE)? All rings' would be. */
 static bool locks_new_pages(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
