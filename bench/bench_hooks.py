@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the recorder's time goes, by samples of the processor: in the program's threads, reading the clock, behind.
+"""Where the recorder's time goes, by samples of the processor: in the program's threads, reading the clock, and in its own.
 
 usage: bench_hooks.py [--rounds N] [--steps N] [--json FILE]     (`make bench`; the build is $VRAMTRACE_BUILD)
 

@@ -29,8 +29,8 @@ static inline void arch_prefetch_write(const void *p)
 }
 
 /*
- * The counter behind CLOCK_MONOTONIC. Not waiting for what comes before, it may be read some loads early: a reading is
- * as exact as that.
+ * The counter that CLOCK_MONOTONIC is computed from. The processor may read it some loads early, because it does not
+ * wait for what comes before: a reading is as exact as that.
  */
 static inline uint64_t arch_ticks(void)
 {

@@ -25,8 +25,8 @@
 void autograd_node_begin(struct open_node *n, const void *node);
 
 /*
- * The thread is about to record an event where it is called, or at t->caller: backward passes that have been left end before
- * it. With t->busy set.
+ * The thread is about to record an event of the code at `at` (NULL: this): first record the end of the backward passes
+ * that it has left by a jump. With t->busy set.
  */
 IP_COLD void autograd_end_left_passes(struct ip_thread *t, const struct unwind_registers *at);
 

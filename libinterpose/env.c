@@ -102,7 +102,7 @@ static void read_command_line(int argc, char **argv)
 	snprintf(ip_env.script, sizeof(ip_env.script), "%.255s", script ? base_name(script) : "");
 }
 
-/* A word as a shell takes it, at out; returns the byte behind it. At most 4 bytes for each of the word's, and 2. */
+/* Write a word as a shell takes it; returns the byte after it. At most 4 bytes for each of the word's, and 2. */
 static char *shell_quote(char *out, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";

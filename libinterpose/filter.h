@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which processes are recorded, by name: VRAMTRACE_FILTER is a list of patterns, separated by commas. A process is
- * recorded if one of its names matches one of them (or there are none) and none matches a pattern behind a `!`.
+ * recorded if one of its names matches one of them (or there are none) and none matches a pattern with a `!` before it.
  * In patterns * stands for any text, ? for one character; nothing else is special.
  */
 #ifndef IP_FILTER_H

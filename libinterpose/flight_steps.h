@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of training, as far as the recorder can see them: a step begins with the first backward pass behind what an
+ * Steps of training, as far as the recorder can see them: a step begins with the first backward pass after what an
  * optimizer did (allocated or freed on a stack with a frame of torch.optim). Where none is ever seen, each backward
  * pass is one. Drain thread only.
  */
@@ -15,7 +15,7 @@
 struct steps {
 	uint64_t nr, passes;  /* steps by optimizers, outermost backward passes */
 	bool has_optimized;   /* an optimizer was seen since the latest step began */
-	bool knows_optimizer; /* ... or ever */
+	bool knows_optimizer; /* an optimizer was seen at any time */
 	uint64_t *code, *stack; /* by id, a bit: code of an optimizer; stacks that go through it */
 };
 

@@ -39,7 +39,7 @@ static void phase_event(uint8_t kind, uint32_t depth, bool makes_graph)
 	errno = saved;
 }
 
-/* Those that have been left end before another begins. */
+/* Before another pass begins: record the end of those that have been left by a jump. */
 static void end_left_passes(const struct unwind_registers *at)
 {
 	int saved = errno;
@@ -63,7 +63,10 @@ static __attribute__((noinline)) void backward_begin(struct backward *b, const s
 	phase_event(TFMT_PHASE_BEGIN, b->depth, makes_graph);
 }
 
-/* With it end those within that have been left. Its own end may have been recorded already, when it was thought to be gone. */
+/*
+ * Record the end of a pass, and of those within it that have been left by a jump. Its own end may have been recorded
+ * already, when it was thought to be gone.
+ */
 static void backward_end(struct backward *b)
 {
 	uint32_t depth;
@@ -96,7 +99,7 @@ static void backward_end(struct backward *b)
 	}
 EXECUTE(_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_)
 
-/* Kept apart from the hook, whose frame is to be small: it is there for as long as a whole backward within. */
+/* Kept apart from the hook, whose frame is to be small: it stays on the stack for as long as what runs in the node. */
 static __attribute__((noinline)) void node_begin(struct open_mark *m, const struct unwind_registers *at, const void *node)
 {
 	struct open_calls *o = open_calls();

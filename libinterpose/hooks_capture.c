@@ -56,8 +56,8 @@ static CUresult began(CUresult result, CUstream stream)
 }
 
 /*
- * These errors end a capture, too, or say that there was none; any other that it goes on: UNMATCHED that it began in
- * another stream.
+ * Is the capture over? These errors end it, too, or say that there was none. After any other it goes on, as after
+ * UNMATCHED, which says that it began in another stream.
  */
 static bool has_ended(CUresult result)
 {
@@ -130,7 +130,7 @@ void ip_captures_settle(uint64_t held, bool gone)
 	ip_graph_capture_ended(NULL);
 }
 
-/* Held before: another thread can be given the same handle before the call returns. */
+/* The stream's capture is held before the call: another thread can be given the same handle before it returns. */
 #define STREAM_END(name)                                                      \
 	IP_EXPORT CUresult CUDAAPI name(CUstream stream)                      \
 	{                                                                     \

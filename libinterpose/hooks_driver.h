@@ -23,7 +23,7 @@
 /* The real function, for the one call that a wrapper is about to make. */
 #define REAL(fn) ((__typeof__(&fn))ip_real_call(FN_##fn))
 
-/* What a program gets from a wrapper when there is no driver behind it, or one too old for the function. */
+/* What a program gets from a wrapper when there is no driver, or one too old to have the function. */
 #define NO_DRIVER ((CUresult)ip_no_driver())
 
 #define IP_OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation alike */
@@ -58,9 +58,9 @@ static inline void ip_reached(void)
 
 /* ---- calls within calls ----
  *
- * Another interposer behind us may do with other calls what it is asked for, and these reach us again: memory
- * is recorded once, as the innermost call took it. What a jump out of such a call leaves in ip_tls.entered, the next one
- * sets anew before it looks.
+ * Another interposer, which our real calls reach, may do with other calls what it is asked for, and these reach us
+ * again: memory is recorded once, as the innermost call took it. What a jump out of such a call leaves in
+ * ip_tls.entered, the next one sets anew before it looks.
  */
 
 /* A driver wrapper that records allocations is about to make its call; returns what ip_leave() needs. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wrappers of the driver's calls for graphs that allocate. A node's address is fixed when the node is made;
- * memory is behind it while a launched graph has it, and stays reserved until it is trimmed. What is reserved
- * only the driver knows: it is asked after each such graph's first launch, and after others as often as the
- * cost of its answers allows. All other graphs are launched past one test of a flag.
+ * it has memory while a launched graph holds it, and that stays reserved until it is trimmed. Only the driver
+ * knows what is reserved: it is asked after each such graph's first launch, and after others as often as the
+ * cost of its answers allows. For all other graphs, a launch costs one test of a flag.
  */
 #include "hooks_driver.h"
 #include "samples.h"

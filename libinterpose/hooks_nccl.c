@@ -11,7 +11,7 @@
 #include "resolve.h"
 #include "strings.h"
 
-#define SYSTEM_ERROR 2 /* ncclSystemError: what a program gets when no NCCL is behind the wrapper */
+#define SYSTEM_ERROR 2 /* ncclSystemError: what a program gets when there is no NCCL to call */
 #define NCCL_SEVERAL 0xffffu
 
 struct unique_id {
@@ -184,7 +184,7 @@ struct nccl_call {
 	bool outermost; /* else NCCL is already on the stack, and calls itself */
 };
 
-/* Of a call of NCCL that a jump has left nothing is known to the next one. In the hook's own frame, as the following. */
+/* Forget a call of NCCL that has been left by a jump. In the hook's own frame, as the functions that follow. */
 static inline __attribute__((always_inline)) void forget_left(void)
 {
 	const struct unwind_registers at = UNWIND_CALLER();
@@ -254,7 +254,7 @@ static IP_COLD void made(uint32_t slot, const void *comm, int rank)
 
 #define IN_PROGRESS 7 /* ncclInProgress: a communicator that does not block */
 #define WORKED(result) (!(result) || (result) == IN_PROGRESS)
-/* The function that a hook stands before; the hook has been called. */
+/* The real function that a hook is to call; a hook says this first. */
 #define NEXT(name, params) (forget_left(), (int(*) params)real(ENTRY_##name, __builtin_return_address(0)))
 
 /* COMM is where the new handle is after success, RANKS and RANK what the caller says of it. */
@@ -309,7 +309,7 @@ IP_EXPORT int ncclCommInitAll(void **comm, int nr, const int *devices)
 	return result;
 }
 
-/* The end of a communicator is noted before the call: its handle may be another's right behind it. */
+/* The end of a communicator is noted before the call: its handle may be another's right after it. */
 #define UNMAKE(name)                                                                  \
 	IP_EXPORT int name(void *comm);                                               \
 	IP_EXPORT int name(void *comm)                                                \
@@ -405,7 +405,7 @@ IP_EXPORT int ncclGroupEnd(void)
 	int result;
 
 	enter(&c, ENTRY_ncclGroupEnd, ip_tls.nccl_group == NCCL_SEVERAL ? 0 : ip_tls.nccl_group);
-	if (c.outermost && ip_tls.nccl_depth) /* NCCL counts so, too, and before it does anything that can be left */
+	if (c.outermost && ip_tls.nccl_depth) /* as NCCL counts: before it does anything that a jump can leave */
 		ip_tls.nccl_depth--;
 	result = next ? next() : SYSTEM_ERROR;
 	leave(&c);

@@ -109,7 +109,7 @@ void ip_process_end_last(void)
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 }
 
-/* A drain that starts later sees to it then. */
+/* Main's thread ends before the process does. Where the recorder has no thread yet, its drain will see to that. */
 static void main_leaves(void)
 {
 	if (syscall(SYS_gettid) != getpid())
@@ -194,7 +194,7 @@ IP_EXPORT int daemon(int keep_folder, int keep_output)
 
 typedef int (*with_environment)(const char *, char *const[], char *const[]);
 
-/* These two have none among their arguments: the real function is called where it stays as it is. */
+/* execv and execvp have no environment among their arguments: where it stays as it is, they are called themselves. */
 EXEC(EXECV, execv, (const char *path, char *const argv[]),
      ENVIRONMENT(environ, ip_target_refuses(AT_FDCWD, path)),
      env == environ ? real(path, argv) : ((with_environment)real_of(EXECVE))(path, argv, env))

@@ -12,7 +12,7 @@
 #include "opencall.h"
 #include "resolve.h"
 
-/* What a program gets from a wrapper when no runtime is behind it. */
+/* What a program gets from a wrapper when there is no runtime to call. */
 #define NO_RUNTIME cudaErrorInitializationError
 
 struct runtime_call {
@@ -269,7 +269,7 @@ NAME(cudaDeviceGraphMemTrim, (int device), (device))
 NAME(cudaInitDevice, (int device, unsigned device_flags, unsigned flags), (device, device_flags, flags))
 NAME(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), (limit, value))
 
-/* The device that the runtime behind `real` has for this thread: the one that it resets without a context. */
+/* The device that the runtime which `real` belongs to has for this thread: the one that it resets without a context. */
 static unsigned runtime_device(const void *real, const void *caller)
 {
 	const char *name = "cudaGetDevice";

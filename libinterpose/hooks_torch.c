@@ -122,9 +122,9 @@ static inline void copy_numbers(int64_t *to, const int64_t *from, size_t nr)
 }
 
 /*
- * Noted for the allocator's report within the call, and interned only then: most calls are for tensors on the host. The
- * numbers are copied; a tensor of more dimensions than are recorded counts as one of no known shape. type -1 = that of
- * `tensor`.
+ * Note a tensor's shape for the allocator's report within the call, which interns it: most calls are for tensors on the
+ * host, which need no shape. The numbers are copied; with more dimensions than are recorded it counts as not known.
+ * `tensor` NULL: the element type is `type`, else the tensor's.
  */
 static inline void pending_begin(struct open_mark *m, const struct unwind_registers *at, const int64_t *sizes,
 			  const int64_t *strides, size_t nr_dims, int type, const void *tensor)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that PyTorch's libraries export: the real ones behind our wrappers, and ones that we call. */
+/* Functions that PyTorch's libraries export: the real ones, which our wrappers call, and others that we call. */
 #ifndef IP_HOOKS_TORCH_H
 #define IP_HOOKS_TORCH_H
 

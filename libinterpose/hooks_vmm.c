@@ -170,7 +170,7 @@ static void bind_memory(CUmemGenericAllocationHandle object, size_t offset,
 	errno = saved;
 }
 
-/* The handle behind the address is not told: recorded as the mapping of an unknown one. */
+/* The handle that the address belongs to is not told: recorded as the mapping of an unknown one. */
 static void bind_address(CUmemGenericAllocationHandle object, size_t offset)
 {
 	int saved = errno;

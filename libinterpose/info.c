@@ -44,7 +44,7 @@ void info_put(struct tfmt_writer *w, const char *key, const char *value)
 	tfmt_writer_definition(w, TFMT_DEF_INFO, ip_next_id(TFMT_DEF_INFO), payload, (size_t)(p - payload));
 }
 
-/* The command line may be of any length: as much of it as readers take. */
+/* The command line may be of any length: put as much of it as readers take. */
 static void put_arguments(struct tfmt_writer *w)
 {
 	static const char key[] = "argv";

@@ -8,8 +8,11 @@
  *
  * Life of the recorder in one process (enum ip_state, in memory that a fork child finds zeroed):
  *   UNBORN             before the constructor; whichever hook needs more than that does what the constructor does
- *   IDLE -> PREPARED   first successful cuInit, outside any allocator lock: libraries
- *   -> RECORDING       first context or allocation: there is a drain thread, and it has opened trace and rings
+ *   IDLE               nothing of CUDA has been used
+ *   -> PREPARING       first successful cuInit, outside any allocator lock: libraries are loaded and looked at
+ *   -> PREPARED        that is done
+ *   -> OPENING         first context or allocation: there is a drain thread, which opens trace and rings
+ *   -> RECORDING       they are open
  *   -> STOPPED         a write failed; the program goes on, the status page says why
  *   -> CLOSED          the process ends; the trace is complete
  *   OFF                nothing can or may be recorded
@@ -131,8 +134,8 @@ struct ip_tls {
 	uint16_t nccl;       /* the call into NCCL in progress (hooks_nccl.c), 0 = none */
 	uint16_t nccl_group; /* the communicator used since ncclGroupStart(), 0 = none yet, NCCL_SEVERAL */
 	uint8_t nccl_depth;  /* of open groups */
-	bool driver_seen;    /* ... which has reached a driver hook */
-	bool reset_seen;     /* ... which has recorded the end of a context */
+	bool driver_seen;    /* the outermost runtime call in progress has reached a driver hook */
+	bool reset_seen;     /* the end of a context was recorded since cudaDeviceReset() began */
 	bool nvtx_busy;      /* inside nvtx_open.c */
 	struct ip_taken taken, entered;    /* until now; until the innermost driver hook was entered */
 	uint64_t taken_address, taken_end; /* the latest allocation, 0 = freed */
@@ -199,7 +202,7 @@ struct ip_recorder {
 	_Atomic uint32_t drain_finished;     /* futex: 1 when the trace is closed */
 	_Atomic uint32_t finisher;           /* system id of the thread that ends the process */
 	_Atomic uint32_t finish;             /* the drain is to write what there is, and to end the trace */
-	_Atomic uint64_t hold_until_ns;      /* ... and the others wait for that, at most so long */
+	_Atomic uint64_t hold_until_ns;      /* until then at most, threads in hooks wait for the end of the trace */
 	_Atomic uint32_t claim_lock;
 	void *idle_states;                   /* of threads that have ended, under that lock: thread.c */
 	struct ip_thread *ring_owner[IP_RING_MAX]; /* under that lock */
@@ -208,8 +211,8 @@ struct ip_recorder {
 	bool rings_grow;                     /* there is memory for all of them: a thread that needs one begins it */
 	_Atomic uint32_t rings_wanted;       /* else how many were missing since the drain looked */
 	_Atomic uint32_t nr_forgotten;       /* states of threads that a jump has left for good (thread.c) */
-	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened ... */
-	_Atomic uint64_t lost_before_open;   /* ... and these events are missing */
+	_Atomic bool open_is_slow;           /* nobody waits any longer for the trace to be opened */
+	_Atomic uint64_t lost_before_open;   /* events that are missing because it was not open yet */
 	_Atomic uint32_t nr_threads;         /* of ours: the drain, and what waits for it */
 	_Atomic bool main_has_left;          /* by pthread_exit(); the process goes on */
 	struct ip_reason reason;

@@ -224,9 +224,9 @@ void ip_note_end(int end, int status)
 }
 
 /*
- * From now on hooks hold their threads instead of returning. A hook looks at the state behind its publication, with
- * nothing between the two but the order of its instructions; the barrier does the rest in all threads at once: what
- * was published before it is seen by the drain's last pass, and what is published after it finds the state closed.
+ * From now on hooks hold their threads instead of returning. A hook publishes its event and then looks at the state,
+ * with nothing between the two but the order of its instructions; the barrier does the rest in all threads at once:
+ * what was published before it is seen by the drain's last pass, and what is published after it finds the state closed.
  */
 static void close_recording(void)
 {

@@ -71,7 +71,7 @@ static bool begin_session(void)
 		return false;
 	if (nvml.init() == NVML_SUCCESS)
 		return true;
-	atomic_store(&nvml.ready, false); /* nor will it the next time */
+	atomic_store(&nvml.ready, false); /* it would not work the next time either */
 	return false;
 }
 
@@ -115,7 +115,9 @@ static void remember_board(nvml_device board)
 		nvml.used_before[index] = memory.used;
 		nvml.knows_used_before[index] = true;
 	}
-	for (unsigned k = 0; list(board, &nr) && k < nr && nvml.nr_before < BEFORE_MAX; k++)
+	if (!list(board, &nr))
+		return;
+	for (unsigned k = 0; k < nr && nvml.nr_before < BEFORE_MAX; k++)
 		nvml.before[nvml.nr_before++] = nvml.row[k].pid;
 }
 

@@ -7,8 +7,8 @@
  * tables. The constructor makes that variable name this library; a tool that it named before is called as well.
  *
  * A *domain* is a namespace of ranges, a *registered string* a text that the program knows by a handle. Both handles
- * are made here, or, with another tool behind us, by that tool, so that functions which have no handler here find
- * what they expect.
+ * are made here, or, where another tool is called as well, by that tool, so that functions which have no handler here
+ * find what they expect.
  *
  * Before the first allocation there is no trace, and no file, thread or ring is made for NVTX's sake: ranges that
  * are open then are kept (nvtx_open.c) and entered when their thread first records.

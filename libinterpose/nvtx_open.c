@@ -3,7 +3,7 @@
  * NVTX ranges that are open before there is a trace, by thread and, where they may end on another one, by process;
  * and what threads are called.
  *
- * A thread's own are in plain memory: a fork child is inside them, too. The process's are behind a lock and hang on
+ * A thread's own are in plain memory: a fork child is inside them, too. The process's have a lock and hang on
  * the recorder, which a fork child finds empty: they would never end there.
  */
 #include <pthread.h>

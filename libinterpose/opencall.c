@@ -32,7 +32,7 @@ static uint64_t stack_high(void)
 	return (uintptr_t)&ip_tls;
 }
 
-/* A handler on a stack of its own is called, as it were, by what it has interrupted. */
+/* On a signal stack a walk goes on from the handler to what it has interrupted, on another stack. */
 static bool on_signal_stack(void)
 {
 	stack_t stack;
@@ -187,7 +187,7 @@ uint32_t open_nodes_around(const struct unwind_registers *at)
 
 /* ---- what stands -------------------------------------------------------------------------------------- */
 
-/* Without memory to walk with nothing is met. */
+/* A walk from `from` to `to`; where there is no memory for it, one that has met nothing. */
 static struct callstack_way way_to(struct ip_thread *t, const struct unwind_registers *from,
 				   const struct unwind_registers *to)
 {
@@ -251,7 +251,7 @@ struct open_node *open_node_standing(struct ip_thread *t, struct open_calls *o, 
 	return node_from(t, o, o->nr_nodes, at);
 }
 
-/* It is looked for, not dropped: that would drop the one that stands. */
+/* Nodes that are gone are passed over, not dropped: with one go all that it is around, n among them. */
 struct open_node *open_node_outer(struct ip_thread *t, struct open_node *n)
 {
 	struct open_calls *o = ip_tls.calls;
@@ -295,7 +295,7 @@ bool open_node_is_certain(struct ip_thread *t, const struct open_node *n)
 
 /* ---- calls of the runtime and NCCL ------------------------------------------------------------------------ */
 
-/* The thread has no state of its own for this: what is recorded next will not be inside either. */
+/* A state to walk with where the thread is in no hook's recording; NULL if there is none. */
 static struct ip_thread *idle_thread(void)
 {
 	return ip_state() == IP_RECORDING ? ip_thread_get() : NULL;
@@ -325,7 +325,7 @@ bool open_frame_stands(struct ip_thread *t, const struct unwind_registers *frame
 		t = idle = idle_thread();
 	if (idle)
 		idle->busy = true;
-	/* A hook that is called where the other was is not inside it. */
+	/* Both hooks were called from the same place of the stack, so neither is inside the other. */
 	if (frame->sp == here->sp)
 		stands = false;
 	else

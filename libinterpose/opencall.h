@@ -56,8 +56,8 @@ struct open_node {
 	uint64_t thread, number;         /* see autograd.c; number UINT64_MAX = it has none, or it is not known */
 	const void *frame;               /* this thread's newest Python frame when the node began, NULL = none */
 	const void *held_before;         /* pyframes_hold() */
-	uint32_t stack;                  /* its stack id once somebody has asked for it, else 0 ... */
-	uint32_t generation;             /* ... in this process (struct ip_recorder) */
+	uint32_t stack;                  /* its stack id once somebody has asked for it, else 0 */
+	uint32_t generation;             /* struct ip_recorder's when that was: a fork child's ids are others */
 	uint32_t made_stack;             /* as struct ip_thread's, of what runs inside */
 };
 
@@ -73,7 +73,7 @@ struct open_pass {
 #define OPEN_NODES_MAX 64u /* PyTorch nests 60 backward passes on a thread, then goes on on another */
 #define OPEN_TENSORS_MAX 8u
 
-/* Those of one thread; index = depth. In a fork child its parent's are there, as its stack is. */
+/* The calls of one thread; the index is the depth. A fork child inherits its parent's, as it inherits the stack. */
 struct open_calls {
 	uint64_t last_serial;
 	uint64_t low, high; /* the thread's own stack as far as it is known; low UINT64_MAX = not at all */
@@ -97,7 +97,7 @@ static inline bool open_is_own(const struct open_calls *o, uint64_t sp)
 	return sp >= o->low && sp <= o->high;
 }
 
-/* Its frame lies where the caller of another hook, at sp, has its own, or lower: nothing of it can be there. */
+/* The call's frame would lie below sp, where the caller of another hook has its own: it cannot be there any more. */
 static inline bool open_is_left(const struct open_calls *o, const struct open_call *c, uint64_t sp)
 {
 	return c->at.sp <= sp && c->at.sp >= o->low && open_is_own(o, sp);
@@ -224,7 +224,7 @@ bool open_pass_pop(struct open_mark *m, uint32_t *depth);
 /* Drop the innermost pass if it does not stand around the code at `at` (NULL: this), and say how deep it was; true if so. */
 bool open_pass_drop_gone(struct ip_thread *t, const struct unwind_registers *at, uint32_t *depth);
 
-/* May one have to be dropped? Likewise. */
+/* May the innermost pass have to be dropped? It does not plainly stand around the code at `at` (NULL: this). */
 static inline bool open_passes_doubtful(const struct unwind_registers *at)
 {
 	const struct open_calls *o = ip_tls.calls;

@@ -18,7 +18,7 @@
 #include "pycode.h"
 
 #define PYCHAIN_MAX 1024u    /* levels of a thread's chain at first */
-#define PYCHAIN_DEEP 65000u  /* and of one that has been deeper; still longer ones are not for this file */
+#define PYCHAIN_DEEP 65000u  /* and once the chain has been longer than that; still longer ones are not kept */
 #define PYCHAIN_PLACES 256u
 
 enum pylevel_flags {
@@ -61,7 +61,7 @@ enum pychain_way {
 /* All zero but `max`: nothing known. Followed by max + 1 spots, as many levels, and the frames met: pychain_bytes(). */
 struct pychain {
 	uint32_t max;         /* levels that there is room for */
-	bool too_many;        /* ... of which the latest chain had more */
+	bool too_many;        /* the latest chain had more levels than that */
 	uint32_t nr, kept;    /* levels, and those unchanged since the previous capture */
 	uint32_t deaths;      /* pywatch_deaths() then */
 	const void *until;

@@ -9,7 +9,7 @@
  * object still looks the same. Else name, file and line table are read again and looked up by content. What
  * is needed to show a line later is copied into the trace, nothing of Python is referred to afterwards.
  *
- * Threading: a cache belongs to one thread; the content table behind it is shared and has a lock.
+ * Threading: a cache belongs to one thread; the content table that it looks things up in is shared and has a lock.
  */
 #ifndef IP_PYCODE_H
 #define IP_PYCODE_H

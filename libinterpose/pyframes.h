@@ -64,12 +64,13 @@ void *pyframes_code_type(void);
 bool pyframes_run_in(uint64_t ip, uint64_t low, uint64_t high);
 
 /*
- * Python's state of the calling thread is asked for at each look, for it can go: a call from native code may bring one
- * and take it along. Kept as ip_tls.python_state is only one that cannot: the interpreter's first thread has its own in
- * memory that never goes, and inside a call it is somebody's further up the stack.
+ * Python's state of the calling thread is asked for anew each time, because it may not last: a call from native code
+ * may make one and remove it at its end. ip_tls.python_state keeps only a state that lasts: the interpreter's first
+ * thread has its own in memory that is never freed, and inside a call the state belongs to somebody further up the
+ * stack.
  *
- * Between pyframes_hold() and pyframes_release() of what it returned, in a function and before its return, the
- * state that there is at the beginning is known.
+ * Between pyframes_hold() and pyframes_release() with what it returned, both in one function, the state that is there
+ * at the beginning lasts, and is kept.
  */
 const void *pyframes_hold(void);
 

@@ -78,7 +78,7 @@ static const struct debug_offset debug_offsets[] = {
 };
 #define RUNTIME_VERSION 8        /* u64, PY_VERSION_HEX */
 #define RUNTIME_FREE_THREADED 16 /* u64 */
-#define RUNTIME_FINALIZING 32    /* u64: offset of the pointer behind the int `initialized` */
+#define RUNTIME_FINALIZING 32    /* u64: offset of the pointer after the int `initialized` */
 
 /* PyTypeObject and PyMemberDef, the same in every version. */
 #define TYPE_BASICSIZE 32

@@ -25,15 +25,16 @@ void ip_reason_init(const char *path)
 {
 	struct tfmt_witnesses *p;
 	struct stat st;
-	int fd;
+	int fd, seals;
 
 	if (strncmp(path, "/proc/", 6))
 		return;
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Nobody can cut it short below us. */
-	if (!fstat(fd, &st) && st.st_size == sizeof(*p) && fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) {
+	seals = fcntl(fd, F_GET_SEALS);
+	/* Nobody can cut it short while it is mapped here. */
+	if (!fstat(fd, &st) && st.st_size == sizeof(*p) && seals >= 0 && seals & F_SEAL_SHRINK) {
 		p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (p != MAP_FAILED && p->magic == TFMT_WITNESS_MAGIC)
 			page = p;
@@ -56,10 +57,11 @@ void ip_reason_see(void)
 		return;
 	w = &page->entry[nr];
 	snprintf(w->program, sizeof(w->program), "%.39s", ip_env.script[0] ? ip_env.script : ip_env.program);
+	/* First, so that a reason which another thread tells now comes into the entry from there or from here. */
+	atomic_store(&r->witness, w);
 	atomic_store(&w->error, r->error);
 	atomic_store(&w->why, atomic_load(&r->why));
 	atomic_store(&w->pid, (uint32_t)getpid());
-	atomic_store(&r->witness, w);
 }
 
 void ip_reason_tell(enum tfmt_why why, int error)

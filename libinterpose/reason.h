@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Why a process does not record, or no longer: told where `run` finds it (a page that it lends, struct tfmt_witnesses)
- * and, in the recording's folder where there is one, in HOST.PID.START.why. Silence is a claim: it is made only where
- * no hook has seen GPU memory used.
+ * and, in the recording's folder where there is one, in HOST.PID.START.why. A process without
+ * trace or reason counts as one that used no GPU memory, so hooks say in the page when they see some used.
  *
  * Threading: any thread; nothing here takes a lock or memory. Files are opened on the thread that calls, for the
  * moment of the call.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The real functions behind the wrappers; see resolve.h. */
+/* The real functions, which the wrappers call; see resolve.h. */
 #include "resolve.h"
 
 #include <dlfcn.h>

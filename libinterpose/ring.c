@@ -62,10 +62,10 @@ void ip_waited(uint64_t since_ns)
 
 /*
  * The ring is nearly full. Waiting gives the drain the processor, which threads at full speed would keep from it;
- * it begins before the ring is full, because a thread that has filled its own in one turn stands behind all others'
- * events, which can take the drain longer than one wait. When the drain has not moved for several waits, nobody
- * waits until it has, so that a stuck disk costs a thread half a second once. True if there is room for the event,
- * and for the word that some were dropped.
+ * it begins before the ring is full, because a thread that has filled its own in one turn waits until the drain has
+ * taken all others' older events, which can take longer than one wait. When the drain has not moved for several waits,
+ * nobody waits again until it has, so that a stuck disk costs a thread half a second once. True if there is room for
+ * the event, and for the word that some were dropped.
  */
 static IP_COLD bool wait_for_room(struct ip_thread *t)
 {
@@ -262,7 +262,7 @@ void ip_record(struct ip_thread *t, const struct tfmt_record *ev)
 	end_writing(t);
 	if (used == IP_RING_CAPACITY / 2)
 		ip_wake_drain();
-	/* Behind the publication: see close_recording() in lifecycle.c. */
+	/* After the publication: see close_recording() in lifecycle.c. */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (ip_state() == IP_CLOSED)
 		ip_hold();

@@ -15,7 +15,7 @@
 
 #include "interpose.h"
 
-#define IDLE_NS 10000000ull /* a ring is rather taken from a thread that is idle for so long than a new one begun */
+#define IDLE_NS 10000000ull /* a ring whose thread has been idle for so long is taken before a new one is begun */
 #define VICTIMS_MAX 8u      /* looked at in a row: each costs all processors of the process a microsecond */
 #define PAUSE_NS 50000u     /* while all threads with a ring are writing */
 
@@ -94,7 +94,7 @@ static bool take_away(uint32_t i)
 	return false;
 }
 
-/* One that has been idle for long; `any`: or for shorter. */
+/* Take a ring whose thread has been idle for long; `any`: or for a shorter time. -1: none. */
 static int take_idle(uint32_t nr, uint64_t now_ns, bool any)
 {
 	bool tried[IP_RING_MAX] = { false };
@@ -167,7 +167,7 @@ bool ip_ring_claim(struct ip_thread *t)
 
 	for (;;) {
 		ip_lock(&ip_recorder->claim_lock);
-		/* It was to be taken away, and then was not. */
+		/* Somebody wanted to take t's ring away, and then did not: it is still t's. */
 		i = t->ring && !__atomic_load_n(&t->is_revoked, __ATOMIC_RELAXED) ? (int)t->ring_index : choose();
 		if (i >= 0 && ip_recorder->ring_owner[i] != t)
 			begin(t, (uint32_t)i);

@@ -38,7 +38,7 @@ static bool outlives_processes(void)
 	return forced == '0';
 }
 
-/* How many segments of recorders are attached by nobody. */
+/* How many segments there are that recorders made and no process has attached. */
 static int count_left(void)
 {
 	struct shm_info info;
@@ -91,7 +91,7 @@ int ringmemory_seal(size_t bytes)
 	return -1;
 }
 
-/* Its queue is short; it empties that four times a second. */
+/* The queue of `run` is short; `run` empties it four times a second. */
 static bool send_patiently(int to, const struct msghdr *message)
 {
 	for (unsigned i = 0; i < HAND_OVER_TRIES; i++) {

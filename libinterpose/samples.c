@@ -14,7 +14,7 @@
 #include "resolve.h"
 
 #define SHARE 1000u           /* a sample is followed by so many times its cost without one */
-#define REFUSED_PART 100u     /* ... behind a refusal only such a part of that: what is free explains it */
+#define REFUSED_PART 100u     /* after a refusal the wait is so many times shorter: what is free explains the refusal */
 #define IDLE_NS 1000000000ull /* without a sample for so long, the next allocation takes one */
 
 /* Real functions, looked up once in a driver's life by whoever takes a sample; `asked`: its epoch and 1. */
@@ -57,7 +57,7 @@ static void record(struct ip_thread *t, uint8_t kind, unsigned device, uint64_t 
 	ip_record(t, &ev);
 }
 
-/* Behind a refusal, is it long enough after the latest question of its kind? */
+/* After a refusal, has enough time passed since the latest question of its kind? */
 static bool is_refusal_due(_Atomic uint64_t *last_ns, _Atomic uint64_t *next_ns, uint64_t now)
 {
 	uint64_t last = atomic_load_explicit(last_ns, memory_order_relaxed);

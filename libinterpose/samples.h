@@ -3,7 +3,7 @@
  * Samples of what the driver itself says is in use: what no allocation call shows (context, code, other processes)
  * is the difference to what the hooks have counted.
  *
- * A sample is taken on the program's own thread, behind t->busy, for the device of its current context only. It is
+ * A sample is taken on the program's own thread, with t->busy set, for the device of its current context only. It is
  * due after VRAMTRACE_SAMPLE_MIB MiB (64) of allocations on a device, a second after the last one at the next
  * allocation, and whenever a hook says that something else has changed. Its own cost, measured each time, decides
  * how soon the next may follow: samples take a thousandth of the time at most. While a stream is captured, none is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's own caches are made when those of the pool are all in use, or it has taken these so often. */
+/* Stack caches that threads share; see stackpool.h. */
 #include "stackpool.h"
 
-#define TAKEN_MAX 256u
+#define TAKEN_MAX 256u /* times that a thread takes caches of the pool before it gets its own */
 
 static struct callstack *own(struct ip_thread *t)
 {
@@ -15,7 +15,7 @@ static bool take(struct ip_shared_stacks *s)
 	return !atomic_load_explicit(&s->is_taken, memory_order_relaxed) && !atomic_exchange(&s->is_taken, true);
 }
 
-/* The first that is free: it is the one that is likeliest to be in the processor's cache. */
+/* The first that is free, which is the likeliest to be in the processor's cache; the thread's own if none is. */
 struct callstack *stackpool_take_slowly(struct ip_thread *t)
 {
 	struct ip_shared_stacks *s = ip_recorder->shared_stacks, *end = s + IP_SHARED_STACKS;

@@ -13,173 +13,16 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "folder.h"
 #include "interpose.h"
 #include "ringmemory.h"
 
 #define FIRST_RINGS 4u
 #define RING_GROUP 16u /* mapped at once, beyond the first ones */
-#define GENERATION_MAX 10000
-#define OTHERS_WRITE (S_IWGRP | S_IWOTH)
-#define NOT_OURS EOWNERDEAD /* no call on a file has this error */
 #define UNPUBLISHED ".new"
-#define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit behind it */
+#define NAME_BYTES (NAME_MAX - 16) /* of a process's files; .vtr.new must fit after it */
 #define COPY_BYTES (64u << 10)
 #define POPULATE_BYTES (64u << 10) /* in one go: the kernel locks the address space meanwhile */
-
-/* Whatever the program's umask is: it must be able to use what is its own. */
-static int own_open(int folder, const char *path, int flags)
-{
-	int fd = openat(folder, path, flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd >= 0)
-		fchmod(fd, 0600);
-	return fd;
-}
-
-enum owner { OURS, OTHERS, UNKNOWN };
-
-/* Process ids are not enough for a name that nobody else takes: containers that share the folder each count from 1. */
-static void own_name(char *name, size_t size, const char *what)
-{
-	snprintf(name, size, "%s.%.200s.%d.%llx", what, ip_env.host, (int)getpid(), (unsigned long long)ip_now_ns());
-}
-
-/* Some file systems have no links: there a rename that replaces nothing does the same. */
-static void name_once(int folder, const char *from, const char *to)
-{
-	if (linkat(folder, from, folder, to, 0) && errno != EEXIST)
-		syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE);
-}
-
-/* The job id is complete before it gets its name: another rank never reads half of it. Returns 0 or an errno. */
-static int write_job(int folder, const char *job)
-{
-	char temporary[NAME_MAX + 1], line[sizeof(ip_env.job) + 1];
-	int fd, len = snprintf(line, sizeof(line), "%s\n", job), err = 0;
-
-	own_name(temporary, sizeof(temporary), "job");
-	fd = own_open(folder, temporary, O_WRONLY);
-	if (fd < 0)
-		return errno;
-	if (write(fd, line, (size_t)len) != len)
-		err = errno ? errno : ENOSPC;
-	else
-		name_once(folder, temporary, "job");
-	close(fd);
-	unlinkat(folder, temporary, 0);
-	return err;
-}
-
-/* Whose is the folder? Writes the job id into one that has none. UNKNOWN leaves errno. */
-static enum owner owner_of(int folder, const char *job)
-{
-	char found[sizeof(ip_env.job) + 1] = "";
-	int fd, err = 0;
-	ssize_t n;
-
-	if (faccessat(folder, "job", F_OK, 0))
-		err = write_job(folder, job);
-	fd = openat(folder, "job", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0) {
-		errno = err ? err : errno;
-		return UNKNOWN;
-	}
-	n = read(fd, found, sizeof(found) - 1);
-	close(fd);
-	if (n <= 0) {
-		errno = n ? errno : EIO;
-		return UNKNOWN;
-	}
-	found[n] = 0;
-	found[strcspn(found, "\n")] = 0;
-	return strcmp(found, job) ? OTHERS : OURS;
-}
-
-/*
- * Is the folder ours, and can nobody else write into it? A server may know us by another number, and a file system
- * may have no modes: there, what we make has the owner and the mode that the folder has. False leaves errno.
- */
-static bool is_private(int folder)
-{
-	char name[NAME_MAX + 1];
-	struct stat st, made;
-	int fd, err;
-
-	if (fstat(folder, &st))
-		return false;
-	if (st.st_uid == geteuid() && !(st.st_mode & OTHERS_WRITE))
-		return true;
-	own_name(name, sizeof(name), "owner");
-	fd = own_open(folder, name, O_WRONLY);
-	if (fd < 0)
-		return false;
-	err = fstat(fd, &made) ? errno : 0;
-	close(fd);
-	unlinkat(folder, name, 0);
-	if (!err && (made.st_uid != st.st_uid || (st.st_mode & ~made.st_mode & OTHERS_WRITE)))
-		err = NOT_OURS;
-	errno = err;
-	return !err;
-}
-
-/* Whatever the program's umask is. Through its descriptor: under its name there may be another by now. */
-static void make_private(int folder)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", folder);
-	chmod(path, 0700);
-}
-
-/* The folder of that name, made if need be; -1 and errno if it cannot be had or is not ours alone. */
-static int own_folder(int parent, const char *name)
-{
-	bool is_new = !mkdirat(parent, name, 0700);
-	int err = errno, folder;
-
-	if (!is_new && err != EEXIST)
-		return -1;
-	/* Whoever put a link there chose where it leads. */
-	folder = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder < 0)
-		return -1;
-	if (is_new)
-		make_private(folder);
-	if (is_private(folder))
-		return folder;
-	err = errno;
-	close(folder);
-	errno = err;
-	return -1;
-}
-
-/*
- * The generation of the recording that is this job's, made if need be, open once and for all; -1 and errno if none can
- * be had. Its path is for messages, and for the ring file.
- */
-static int folder_open(char *path, size_t size, const char *output, const char *job)
-{
-	int top = own_folder(AT_FDCWD, output), folder = top, err;
-	enum owner owner = top < 0 ? UNKNOWN : owner_of(top, job);
-	char name[16];
-
-	snprintf(path, size, "%s", output);
-	for (int generation = 2; owner == OTHERS && generation < GENERATION_MAX; generation++) {
-		if (folder != top)
-			close(folder);
-		snprintf(name, sizeof(name), "g%d", generation);
-		snprintf(path, size, "%s/%s", output, name);
-		folder = own_folder(top, name);
-		owner = folder < 0 ? UNKNOWN : owner_of(folder, job);
-	}
-	err = errno;
-	if (folder != top)
-		close(top);
-	if (owner != OURS && folder >= 0)
-		close(folder);
-	errno = err;
-	return owner == OURS ? folder : -1;
-}
 
 static bool lock_trace(int fd)
 {
@@ -225,7 +68,7 @@ static bool allocate(int fd, size_t from, size_t to)
 /* Create the ring file under this name with its first rings; -1 if it cannot be had in full. */
 static int ring_file_create(const char *path)
 {
-	int fd = own_open(AT_FDCWD, path, O_RDWR);
+	int fd = folder_make_file(AT_FDCWD, path, O_RDWR);
 
 	if (fd < 0)
 		return -1;
@@ -271,9 +114,10 @@ static bool map_group(struct storage *s, unsigned nr)
 }
 
 /*
- * At least so many rings. More at once, also such that the file has yet to grow by: with many threads the kernel's
- * lock on the address space is what takes time, and threads that wait for a ring wait for us. Nobody touches a ring
- * that status->nr_rings does not count. Pages come when they are touched, or before, by storage_populate().
+ * Map at least so many rings. More are mapped at once, also some that the file has yet to grow by: with many threads
+ * the kernel's lock on the address space is what takes time, and threads that wait for a ring wait for us. Nobody
+ * touches a ring that status->nr_rings does not count. Pages come when they are touched, or before, by
+ * storage_populate().
  */
 static bool map_more_rings(struct storage *s, unsigned nr)
 {
@@ -308,7 +152,7 @@ static bool take_ring_file(struct storage *s, const char *folder, const char *pr
 	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
 	s->ring_fd = ring_file_create(s->ring_path);
 	if (s->ring_fd < 0)
-		s->ring_path[0] = 0; /* whoever's it is that has this name */
+		s->ring_path[0] = 0; /* if there is a file of this name, it is not ours to remove */
 	else if (map_rings(s))
 		return true;
 	leave_ring_file(s);
@@ -325,7 +169,7 @@ static bool take_folder(struct storage *s, const char *dir, const char *name)
 	return take_ring_file(s, ip_env.temporary, "vramtrace-", name);
 }
 
-/* Are pages locked, and so taken, as soon as they are mapped (mlockall with MCL_FUTURE)? Shared memory's would be, too. */
+/* Are pages locked, and so taken, as soon as they are mapped (mlockall with MCL_FUTURE)? All rings' would be. */
 static bool locks_new_pages(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -436,7 +280,7 @@ enum tfmt_why storage_open(struct storage *s, const char *output, const char *jo
 	memset(s, 0, sizeof(*s));
 	s->trace_fd = s->next_fd = s->folder_fd = s->ring_fd = s->ring_folder_fd = s->shared_id = -1;
 	s->folder_fd = folder_open(dir, sizeof(dir), output, job);
-	if (s->folder_fd < 0 && errno == NOT_OURS) {
+	if (s->folder_fd < 0 && errno == FOLDER_NOT_OURS) {
 		errno = 0;
 		return TFMT_WHY_NOT_OURS;
 	}
@@ -444,7 +288,7 @@ enum tfmt_why storage_open(struct storage *s, const char *output, const char *jo
 		return TFMT_WHY_FOLDER;
 	snprintf(name, sizeof(name), "%s.%d.%llu", host, (int)getpid(), (unsigned long long)start_ns);
 	snprintf(s->trace_name, sizeof(s->trace_name), "%s.vtr" UNPUBLISHED, name);
-	s->trace_fd = own_open(s->folder_fd, s->trace_name, O_RDWR);
+	s->trace_fd = folder_make_file(s->folder_fd, s->trace_name, O_RDWR);
 	if (s->trace_fd < 0) {
 		err = errno;
 		storage_close(s);
@@ -527,7 +371,7 @@ bool storage_restore(struct storage *s)
 	if (folder < 0)
 		return false;
 	snprintf(name, sizeof(name), "%.*s" UNPUBLISHED, (int)(NAME_MAX - strlen(UNPUBLISHED)), s->trace_name);
-	fd = own_open(folder, name, O_RDWR);
+	fd = folder_make_file(folder, name, O_RDWR);
 	if (fd >= 0 && (lock_trace(fd) || !s->is_locked) && copy_all(s->trace_fd, fd) &&
 	    !renameat(folder, name, folder, s->trace_name) && dup3(fd, s->trace_fd, O_CLOEXEC) >= 0) {
 		close(fd);
@@ -555,7 +399,7 @@ int storage_open_next(struct storage *s)
 	char name[NAME_MAX + 1];
 
 	next_name(name, s);
-	s->next_fd = own_open(s->folder_fd, name, O_RDWR);
+	s->next_fd = folder_make_file(s->folder_fd, name, O_RDWR);
 	if (s->next_fd >= 0 && !lock_trace(s->next_fd) && s->is_locked)
 		storage_drop_next(s);
 	return s->next_fd;

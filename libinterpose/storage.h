@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a recording lies: its directory, its generation, the trace and the ring file of this process.
+ * Where a recording lies: in its folder (folder.h) the trace and the ring file of this process.
  * Used by the drain thread alone, in its private descriptor table.
  */
 #ifndef IP_STORAGE_H

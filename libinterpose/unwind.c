@@ -92,7 +92,7 @@ static __attribute__((noinline)) bool walk_by_libgcc(struct walk *w)
 	return w->ended;
 }
 
-/* What the frames are to our user is remembered by their addresses. */
+/* Give frames the numbers of their addresses, by which the table's user remembers what they are. */
 static void number_frames(struct unwind_thread *u, struct walk *w)
 {
 	for (uint32_t i = 0; i < w->nr; i++)
@@ -134,7 +134,7 @@ static void take_addresses(struct walk *w, const uint64_t *ip, uint32_t nr, uint
 			w->frame[w->nr++] = (struct unwind_level){ .ip = ip[i] };
 }
 
-/* What the frames are is known, and the outermost is a thread's first function. */
+/* Is it known of each frame what it is, and is the outermost a thread's first function? */
 static bool are_all_known(const struct unwind_thread *u, const struct walk *w)
 {
 	for (uint32_t i = 0; i < w->nr; i++)
@@ -144,8 +144,8 @@ static bool are_all_known(const struct unwind_thread *u, const struct walk *w)
 }
 
 /*
- * Its quick walk tells return addresses only. Where the frames stand, which decides what they are the first time that
- * they are met, its slow one tells. False if frames further out are missing.
+ * libunwind's quick walk tells return addresses only. Its slow one also tells where frames stand, which has to be known
+ * the first time that they are met. False if frames further out are missing.
  */
 static bool walk_by_libunwind(struct unwind_thread *u, struct walk *w, struct unwind_registers at)
 {
@@ -186,7 +186,7 @@ static bool agree(const struct unwind_thread *u, const struct walk *w)
 	return n == w->nr;
 }
 
-/* Two have walked the stack, the rules to its root. */
+/* Two unwinders have walked a stack, the rules to its root: count whether they agree, and return it. */
 static bool note_comparison(const struct unwind_thread *u, const struct walk *w, bool whole)
 {
 	bool same = agree(u, w) && whole;
@@ -197,15 +197,15 @@ static bool note_comparison(const struct unwind_thread *u, const struct walk *w,
 	return same;
 }
 
-/* The second opinion on the rules, and who walks where they say nothing: libunwind if it is to be, else libgcc. */
+/* Who judges the rules, and walks where they say nothing: libunwind (true) where that is chosen, else libgcc. */
 static bool is_second_libunwind(void)
 {
 	return choice == UNWIND_BY_RULES && libunwind_is_usable();
 }
 
 /*
- * The table has walked a stack to its root. When the other one sees another, that holds, and the table is done
- * with.
+ * The table has walked a stack to its root: have the other unwinder walk it, too. If it finds another stack, that one
+ * counts, and the table is not used again. False if frames further out are missing.
  */
 static __attribute__((noinline)) bool judge(struct unwind_thread *u, struct unwind_registers at)
 {

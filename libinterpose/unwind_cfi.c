@@ -125,7 +125,7 @@ struct common { /* a CIE: what frame descriptions share */
 	int64_t data_align;
 	unsigned encoding; /* of addresses */
 	bool augmented;
-	bool is_signal; /* a signal's frame, whose address is not behind a call */
+	bool is_signal; /* as struct cfi_frame's */
 	struct cursor program;
 };
 

@@ -29,13 +29,13 @@ struct cfi_frame {
 	int64_t cfa_offset;
 	struct cfi_place fp, sp, ra;
 	bool saved_on_sp; /* cfa UNWIND_OTHER is what is stored at sp + offset */
-	bool is_signal;   /* a signal's frame, whose address is not behind a call */
+	bool is_signal;   /* a signal's frame: its address is where the signal came, not where a call returns to */
 };
 
 /* False if nothing describes pc, or not in a way that is understood. */
 bool cfi_frame_at(const struct unwind_object *object, uint64_t pc, struct cfi_frame *f);
 
-/* What stands behind the length of an entry of .eh_frame; NULL if it does not lie within the object. */
+/* What follows the length of an entry of .eh_frame; NULL if it does not lie within the object. */
 const uint8_t *cfi_entry(const struct unwind_object *object, const uint8_t *at, uint32_t *bytes);
 
 /* True if this .eh_frame_hdr is the one that every linker writes, whose table is of offsets in four bytes. */

@@ -173,7 +173,7 @@ uint32_t libunwind_backtrace(uint64_t *ip, uint32_t max)
 	return nr > 0 ? (uint32_t)nr : 0;
 }
 
-/* As if the thread stood there. What other registers hold matters to no frame behind a call. */
+/* As if the thread stood there. Other registers may hold anything: no frame that has made a call depends on them. */
 static void set_context(ucontext_t *context, struct unwind_registers at)
 {
 	memset(context, 0, sizeof(*context));

@@ -16,7 +16,7 @@
 
 #include "arch.h"
 
-/* Of one frame: behind its call, and with the stack as it is to the function that made it. */
+/* Of one frame: ip is where its call returns to, sp and fp are what the function that made the call has then. */
 struct unwind_registers {
 	uint64_t ip, sp, fp;
 };
@@ -73,7 +73,7 @@ struct unwind_rule unwind_rule(const struct unwind_object *object, uint64_t pc);
 /*
  * True if an unwinder that trusts what it finds can go from this frame to its caller's, and look at the code there: all
  * words that it reads on the way are readable. Also for what has no rule: frames of signals, and larger ones than rules
- * can say. interrupted: ip is where a signal came, not behind a call.
+ * can say. interrupted: ip is where a signal came, not where a call returns to.
  */
 bool unwind_can_step(const struct unwind_registers *r, bool interrupted, bool (*readable)(uint64_t address));
 

@@ -13,7 +13,7 @@ if [ ! -x "$build/zig/bin/python" ]; then
 	"$(setup/find_python.sh)" -m venv "$build/zig"
 	"$build/zig/bin/python" -m pip install -q --disable-pip-version-check ziglang==0.17.1
 fi
-# A compiler is one word in many places. Headers of the libraries come behind those of that glibc. Names that zig's linker
+# A compiler is one word in many places. Headers of the libraries come after those of that glibc. Names that zig's linker
 # cannot hide, or bind one by one, are bound within the library all alike.
 cat >"$build/cc" <<END
 #!/bin/bash

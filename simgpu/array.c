@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays and mipmapped arrays: shapes with memory of their own behind them. How a real device lays one out is
+ * Arrays and mipmapped arrays: shapes with memory of their own. How a real device lays one out is
  * not documented: here it takes the bytes of its elements. Sparse ones, and those that are mapped later, have
  * none.
  */

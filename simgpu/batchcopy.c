@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many copies in one call, in the order of their list. Nothing of a list is copied when one of it is wrong.
- */
+/* Many copies in one call, in the order of their list. When one of a list is wrong, none is made. */
 #include "simgpu/internal.h"
 
 /* As documented: the legacy default stream cannot take them. */

@@ -24,7 +24,7 @@ struct sim_stream {
 	struct sim_green *green;	/* the green context it was made in; NULL: none */
 };
 
-/* The stream behind a handle (one shared object for the default streams), or NULL when it is none. */
+/* The stream that a handle stands for (one shared object for the default streams), or NULL when it is none. */
 struct sim_stream *sim_stream_of(void *handle);
 
 /* A new reference to the capture S takes part in, or NULL; put accepts NULL. */

@@ -4,7 +4,7 @@
  * nothing.
  *
  * The program may hold a descriptor in a struct of its own (the *Init functions) and copy it as bytes, so its
- * attributes live inside the header's opaque struct, never behind a pointer: one record of a tag byte and a
+ * attributes live inside the header's opaque struct, never where a pointer of it points: one record of a tag byte and a
  * value of 1, 4 or 8 bytes after the other, up to a tag of 0. All the attributes that can be set together
  * fit.
  */

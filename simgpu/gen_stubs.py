@@ -322,7 +322,7 @@ def write_stubs(path, functions, untyped, macros, defined):
 
 
 def versions(include):
-    """(plain, since, symbol): the function behind PLAIN for programs written for CUDA SINCE or newer.
+    """(plain, since, symbol): the function that PLAIN stands for in programs written for CUDA SINCE or newer.
 
     cudaTypedefs.h has one typedef for each version of a function's interface, in order: the first is the
     plain name, the next NAME_v2 and so on. Where cuda.h maps the plain name to something else, that is the

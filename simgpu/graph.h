@@ -25,7 +25,7 @@ struct sim_node {
 	uint32_t magic;
 	bool is_disabled; /* of an executable graph: cuGraphNodeSetEnabled */
 	size_t index;     /* its place in GRAPH's nodes */
-	size_t waits;     /* of a sort: edges from nodes that have no place yet */
+	size_t waits;     /* its place in GRAPH's order, while that is found; SIZE_MAX: none yet */
 	struct sim_graph *graph;
 	struct sim_node *origin;  /* of a clone; NULL: of none */
 	struct sim_edges edges;   /* what it waits for */
@@ -70,7 +70,7 @@ struct sim_conditional {
 	bool is_used;   /* a node has it */
 };
 
-/* The graph or node behind a handle, or NULL when it is none. */
+/* The graph or node that a handle stands for, or NULL when it is none. */
 struct sim_graph *sim_graph_of(CUgraph handle);
 struct sim_node *sim_node_of(CUgraphNode handle);
 

@@ -329,7 +329,7 @@ static CUresult differ(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResul
 	return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-/* Whether the edges into the nodes at place I are the same; those of NEW are told otherwise. */
+/* Whether OLD and NEW wait for nodes at the same places; else INFO says for which of them only one does. */
 static CUresult compare_edges(const struct sim_node *old, struct sim_node *new,
 			      CUgraphExecUpdateResultInfo *info)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of graphs' allocation nodes. An address belongs to its node from the start; memory is behind it from
+ * Memory of graphs' allocation nodes. An address belongs to its node from the start; it has memory from
  * a launch of the graph until a free node, cuMemFree or cuMemFreeAsync takes it. A device keeps what it had
  * to reserve for all graphs together until it is trimmed. How the real driver packs them is not documented:
  * reserved is the most that was in use at once, in granules.

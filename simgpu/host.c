@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Host memory behind the simulated device, and what happens when the host has no more of it. */
+/* The host memory that a simulated device's memory is, and what happens when the host has no more of it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

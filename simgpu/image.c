@@ -4,7 +4,7 @@
  *
  * CUB, in PyTorch's kernels among others, asks the architecture of a kernel's code and picks its parameters
  * by it; an architecture that the program was not compiled for is an error to it. The wrapper is declared in
- * CUDA's fatbinary_section.h. The container behind it is data of the program, and no header describes it;
+ * CUDA's fatbinary_section.h. The container that it points to is data of the program, and no header describes it;
  * fields are as they show in files made by nvcc 12 and 13. What looks different is left alone.
  */
 #include "simgpu/image.h"
@@ -82,7 +82,8 @@ static void look(const void *image, int cc, struct part *binary, struct part *pt
 	*binary = *ptx = *oldest = (struct part){ 0 };
 	for (int i = 0; i < ENTRIES_MAX && at && end - at >= (ptrdiff_t)sizeof(e); i++) {
 		memcpy(&e, at, sizeof(e));
-		if (e.header_bytes < sizeof(e) || e.architecture > 999 || e.bytes > (uint64_t)(end - at))
+		if (e.header_bytes < sizeof(e) || e.architecture > 999 || e.header_bytes > end - at ||
+		    e.bytes > (uint64_t)(end - at) - e.header_bytes)
 			break;
 		p = (struct part){ (int)e.architecture, at, e.header_bytes, e.bytes };
 		if (e.kind == KIND_BINARY && runs_binary(p.architecture, cc) &&
@@ -232,5 +233,5 @@ const char *sim_image_code(const void *image, int cc, size_t *bytes)
 	if (whole || !binary.architecture)
 		return NULL;
 	*bytes = code_bytes(binary.head + binary.head_bytes, binary.bytes);
-	return *bytes ? binary.head + binary.head_bytes : NULL;
+	return *bytes && *bytes <= binary.bytes ? binary.head + binary.head_bytes : NULL;
 }

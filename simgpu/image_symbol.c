@@ -22,7 +22,7 @@ struct elf {
 	size_t bytes;
 	const Elf64_Shdr *sections;
 	unsigned nr_sections;
-	const char *names; /* of sections */
+	const Elf64_Shdr *names; /* of sections */
 };
 
 static bool lies_inside(const struct elf *e, uint64_t offset, uint64_t bytes)
@@ -44,8 +44,17 @@ static bool open_elf(struct elf *e, const char *code, size_t bytes)
 		return false;
 	e->sections = (const Elf64_Shdr *)(code + head.e_shoff);
 	e->nr_sections = head.e_shnum;
-	e->names = code + e->sections[head.e_shstrndx].sh_offset;
-	return lies_inside(e, e->sections[head.e_shstrndx].sh_offset, e->sections[head.e_shstrndx].sh_size);
+	e->names = &e->sections[head.e_shstrndx];
+	return lies_inside(e, e->names->sh_offset, e->names->sh_size);
+}
+
+/* The text that begins at byte AT of the table of strings T; NULL if it does not end within the file. */
+static const char *text_at(const struct elf *e, const Elf64_Shdr *t, uint32_t at)
+{
+	if (!lies_inside(e, t->sh_offset, t->sh_size) || at >= t->sh_size ||
+	    !memchr(e->start + t->sh_offset + at, 0, t->sh_size - at))
+		return NULL;
+	return e->start + t->sh_offset + at;
 }
 
 static bool begins(const char *text, const char *with)
@@ -53,22 +62,22 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* The symbol SYM, called NAME, if it is a kernel or a variable that is defined here. */
+/* The symbol SYM, called NAME (NULL: damaged), if it is a kernel or a variable that is defined here. */
 static bool read_elf_symbol(const struct elf *e, const Elf64_Sym *sym, const char *name,
 			    struct sim_image_symbol *out)
 {
 	const Elf64_Shdr *section;
 	const char *kind;
 
-	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= e->nr_sections)
+	if (!name || sym->st_shndx == SHN_UNDEF || sym->st_shndx >= e->nr_sections)
 		return false;
 	section = &e->sections[sym->st_shndx];
-	kind = e->names + section->sh_name;
+	kind = text_at(e, e->names, section->sh_name);
 	*out = (struct sim_image_symbol){ .name = name, .name_bytes = strlen(name), .bytes = sym->st_size };
 	out->is_kernel = ELF64_ST_TYPE(sym->st_info) == STT_FUNC && sym->st_other & KERNEL_MARK;
 	if (out->is_kernel || ELF64_ST_TYPE(sym->st_info) != STT_OBJECT || !sym->st_size)
 		return out->is_kernel;
-	if (!begins(kind, ".nv.global") && !begins(kind, ".nv.constant"))
+	if (!kind || (!begins(kind, ".nv.global") && !begins(kind, ".nv.constant")))
 		return false;
 	if (section->sh_type != SHT_NOBITS && sym->st_value <= section->sh_size &&
 	    sym->st_size <= section->sh_size - sym->st_value &&
@@ -93,7 +102,7 @@ static bool read_elf(const char *code, size_t bytes, each_fn *each, void *data)
 			continue;
 		for (size_t k = 0; k < table->sh_size / sizeof(Elf64_Sym); k++) {
 			const Elf64_Sym *sym = (const Elf64_Sym *)(code + table->sh_offset) + k;
-			const char *name = code + e.sections[table->sh_link].sh_offset + sym->st_name;
+			const char *name = text_at(&e, &e.sections[table->sh_link], sym->st_name);
 
 			if (read_elf_symbol(&e, sym, name, &symbol))
 				each(data, &symbol);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the driver half share among themselves, beyond simgpu.h: the address table, the unit
- * allocator, mappings of host memory, and the objects behind CUDA's opaque handles.
+ * allocator, mappings of host memory, and the objects that CUDA's opaque handles stand for.
  */
 #ifndef SIMGPU_INTERNAL_H
 #define SIMGPU_INTERNAL_H
@@ -87,7 +87,7 @@ size_t sim_units_take(struct sim_units *units, size_t count, bool grow);
 void sim_units_give(struct sim_units *units, size_t at, size_t count);
 void sim_units_release(struct sim_units *units);
 
-/* ---- host memory behind the device (host.c) -------------------------------------------------- */
+/* ---- the host memory that a device's is (host.c) ---------------------------------------------- */
 
 /* A fresh, zero, lazily committed mapping of BYTES at a multiple of ALIGN. Never fails: ends the process. */
 void *sim_map(size_t bytes, size_t align, int prot);
@@ -247,7 +247,7 @@ bool sim_graph_memory_is(CUdeviceptr p);
 void sim_graph_memory_hold(CUdeviceptr p);
 void sim_graph_memory_put(CUdeviceptr p);
 
-/* The memory behind P is freed outside its graph; invalid value if there is none. Locked. */
+/* The memory at P is freed outside its graph; invalid value if there is none. Locked. */
 CUresult sim_graph_memory_free(CUdeviceptr p);
 
 /* BLOCK, just removed from sim_blocks, goes with its device. Locked. */

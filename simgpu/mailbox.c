@@ -98,7 +98,7 @@ static bool overlaps(const void *p, size_t p_bytes, const void *q, size_t q_byte
 }
 
 /* Whether an older message of LIST goes first: one of the same pair, or one into the same memory. */
-static bool is_behind(struct message *list, const struct message *message)
+static bool must_wait(struct message *list, const struct message *message)
 {
 	for (struct message *m = list; m != message; m = m->next)
 		if ((m->box == message->box && m->peer == message->peer) ||
@@ -117,7 +117,7 @@ static bool advance(struct message **list, bool (*step)(struct message *))
 	while (*link) {
 		struct message *message = *link;
 
-		if (is_behind(*list, message) || !step(message)) {
+		if (must_wait(*list, message) || !step(message)) {
 			link = &message->next;
 			continue;
 		}

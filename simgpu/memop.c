@@ -10,6 +10,10 @@
 
 enum { OPERATIONS_MAX = 256 };
 
+_Static_assert(offsetof(CUstreamBatchMemOpParams, waitValue.flags) ==
+		       offsetof(CUstreamBatchMemOpParams, writeValue.flags),
+	       "the same fields");
+
 /* Whether BYTES at ADDRESS are memory that streams reach, and a whole value of it. */
 static bool is_reachable(CUdeviceptr address, size_t bytes)
 {
@@ -103,40 +107,40 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatc
 	return flags ? CUDA_ERROR_INVALID_VALUE : sim_stream_operations(stream, count, operations);
 }
 
+/* One operation with a value: those that write and those that wait have the same fields. */
+static CUresult operate(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value,
+			unsigned flags)
+{
+	CUstreamBatchMemOpParams p = { 0 };
+
+	p.writeValue.operation = operation;
+	p.writeValue.address = address;
+	p.writeValue.flags = flags;
+	if (value_bytes(operation) == 4)
+		p.writeValue.value = (cuuint32_t)value;
+	else
+		p.writeValue.value64 = value;
+	return sim_stream_operations(stream, 1, &p);
+}
+
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
 {
-	CUstreamBatchMemOpParams p = { .writeValue = {
-					       CU_STREAM_MEM_OP_WRITE_VALUE_32, address, { 0 }, flags, 0 } };
-
-	p.writeValue.value = value;
-	return sim_stream_operations(stream, 1, &p);
+	return operate(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
 {
-	CUstreamBatchMemOpParams p = { .writeValue = {
-					       CU_STREAM_MEM_OP_WRITE_VALUE_64, address, { 0 }, flags, 0 } };
-
-	p.writeValue.value64 = value;
-	return sim_stream_operations(stream, 1, &p);
+	return operate(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
 {
-	CUstreamBatchMemOpParams p = { .waitValue = {
-					       CU_STREAM_MEM_OP_WAIT_VALUE_32, address, { 0 }, flags, 0 } };
-
-	p.waitValue.value = value;
-	return sim_stream_operations(stream, 1, &p);
+	return operate(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
 {
-	CUstreamBatchMemOpParams p = { .waitValue = {
-					       CU_STREAM_MEM_OP_WAIT_VALUE_64, address, { 0 }, flags, 0 } };
-
-	p.waitValue.value64 = value;
-	return sim_stream_operations(stream, 1, &p);
+	return operate(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
 }
 
 /* The first versions, which a driver had to be told to allow: they do the same. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules and kernels: names without code. A launch counts, and does nothing. */
+/* Modules and kernels: names without code. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct module {
 	struct function *functions;
 	struct sim_symbols symbols;
 	size_t code_bytes;		/* of a device's memory, where it is loaded */
-	uint64_t taken[SIM_MAX_DEVICES];	/* ... as sim_take() has them; 0: not loaded there */
+	uint64_t taken[SIM_MAX_DEVICES];	/* those bytes as sim_take() has them; 0: not loaded there */
 };
 
 /* Also what a CUkernel is. */
@@ -118,7 +118,7 @@ static CUresult module_new(void **handle, const void *image, const void *told, s
 	return CUDA_SUCCESS;
 }
 
-/* The file's content, with a NUL behind it; NULL if it cannot be read. */
+/* The file's content, with a NUL after it; NULL if it cannot be read. */
 static char *read_image(const char *path, size_t *bytes)
 {
 	FILE *f = path ? fopen(path, "re") : NULL;
@@ -134,6 +134,16 @@ static char *read_image(const char *path, size_t *bytes)
 	return content;
 }
 
+/* Load a new module's code on DEV; it goes where there is no room for it. */
+static CUresult load_or_unload(void *handle, int dev)
+{
+	CUresult ret = load_on(module_of(handle), dev);
+
+	if (ret)
+		cuModuleUnload(handle);
+	return ret;
+}
+
 static CUresult module_load(void **handle, const void *image)
 {
 	int dev;
@@ -142,12 +152,7 @@ static CUresult module_load(void **handle, const void *image)
 	if (ret || !image)
 		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
 	ret = module_new(handle, image, image, image_bytes(image), false);
-	if (ret)
-		return ret;
-	ret = load_on(module_of(*handle), dev);
-	if (ret)
-		cuModuleUnload(*handle);
-	return ret;
+	return ret ? ret : load_or_unload(*handle, dev);
 }
 
 /* From a file: CUPTI is told of no image, for this one goes when the call returns. */
@@ -165,9 +170,7 @@ static CUresult load_file(void **handle, const char *path, bool is_library)
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	ret = module_new(handle, image, NULL, bytes, is_library);
 	free(image);
-	if (!ret && !is_library)
-		ret = load_on(module_of(*handle), dev);
-	return ret;
+	return ret || is_library ? ret : load_or_unload(*handle, dev);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -438,7 +441,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-/* ---- attributes and occupancy ---------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static CUresult get_attribute(int *value, CUfunction_attribute a, struct function *f)
 {
@@ -505,85 +508,6 @@ CUresult cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel kernel
 	return set_attribute(a, value, function_of(kernel));
 }
 
-/* Threads, blocks and dynamic shared memory bound it; registers and static shared memory are not known. */
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size,
-						     size_t shared)
-{
-	const struct sim_profile *p = sim_profile();
-	size_t by_shared = (size_t)p->smem_sm_bytes / (shared + 1024);
-	int n;
-
-	if (!blocks || block_size <= 0 || !function_of(function))
-		return CUDA_ERROR_INVALID_VALUE;
-	n = p->threads_per_sm / (int)sim_round_up((size_t)block_size, 32);
-	if (n > p->blocks_per_sm)
-		n = p->blocks_per_sm;
-	if (shared && by_shared < (size_t)n)
-		n = (int)by_shared;
-	*blocks = n;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function,
-							      int block_size, size_t shared,
-							      unsigned int flags)
-{
-	(void)flags;
-	return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
-}
-
-/* What BLOCKS blocks on one SM leave for each: an even share, less the 1 KiB that the system takes of a block. */
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks, int block_size)
-{
-	const struct sim_profile *p = sim_profile();
-	size_t share;
-
-	if (!bytes || blocks <= 0 || block_size <= 0 || block_size > 1024 || !function_of(function))
-		return CUDA_ERROR_INVALID_VALUE;
-	share = (size_t)p->smem_sm_bytes / (size_t)blocks;
-	share = share > 1024 ? (share - 1024) / 128 * 128 : 0;
-	*bytes = share < (size_t)p->smem_optin_bytes ? share : (size_t)p->smem_optin_bytes;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
-						   CUoccupancyB2DSize shared_of, size_t shared, int limit,
-						   unsigned int flags)
-{
-	(void)flags;
-	return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of, shared, limit);
-}
-
-CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
-					  CUoccupancyB2DSize shared_of, size_t shared, int limit)
-{
-	int size = limit > 0 && limit < 1024 ? limit : 1024, per_sm;
-	CUresult ret = cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, function, size,
-								   shared_of ? shared_of(size) : shared);
-
-	if (ret || !grid || !block)
-		return ret ? ret : CUDA_ERROR_INVALID_VALUE;
-	*block = size;
-	*grid = (per_sm ? per_sm : 1) * sim_profile()->sms;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
-{
-	unsigned size = 1;
-
-	if (!clusters || !config || !function_of(function))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < config->numAttrs; i++)
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			size = config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
-			       config->attrs[i].value.clusterDim.z;
-	*clusters = sim_profile()->sms / (int)(size ? size : 1);
-	return CUDA_SUCCESS;
-}
-
-/* ---- launches -------------------------------------------------------------------------------- */
-
 CUresult sim_kernel_check(CUfunction function, unsigned long long grid, unsigned long long block, unsigned shared)
 {
 	struct function *f = function_of(function);
@@ -595,57 +519,4 @@ CUresult sim_kernel_check(CUfunction function, unsigned long long grid, unsigned
 	if (!grid || !block || block > 1024 || shared > (unsigned)sim_profile()->smem_optin_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	return load_here(f->module); /* a kernel of a library may be launched as it is */
-}
-
-static CUresult launch(const CUDA_KERNEL_NODE_PARAMS *k, CUstream stream, const CUlaunchAttribute *attributes,
-		       unsigned nr_attributes)
-{
-	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
-	CUresult ret = sim_kernel_check(k->func, (unsigned long long)k->gridDimX * k->gridDimY * k->gridDimZ,
-					(unsigned long long)k->blockDimX * k->blockDimY * k->blockDimZ,
-					k->sharedMemBytes);
-
-	if (!ret && sim_capture_entangles(stream))
-		ret = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	if (ret)
-		return ret;
-	if (!sim_capturing(stream)) {
-		sim_launched(1);
-		return CUDA_SUCCESS;
-	}
-	memcpy(&node.kernel, k, sizeof(*k));
-	sim_capture_kernel(stream, &node, attributes, nr_attributes);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
-			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-			CUstream stream, void **params, void **extra)
-{
-	const CUDA_KERNEL_NODE_PARAMS k = { function, gx, gy, gz, bx, by, bz, shared, params, extra, NULL, NULL };
-
-	return launch(&k, stream, NULL, 0);
-}
-
-CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
-{
-	CUDA_KERNEL_NODE_PARAMS k = { .func = function, .kernelParams = params, .extra = extra };
-
-	if (!c || (c->numAttrs && !c->attrs))
-		return CUDA_ERROR_INVALID_VALUE;
-	k.gridDimX = c->gridDimX;
-	k.gridDimY = c->gridDimY;
-	k.gridDimZ = c->gridDimZ;
-	k.blockDimX = c->blockDimX;
-	k.blockDimY = c->blockDimY;
-	k.blockDimZ = c->blockDimZ;
-	k.sharedMemBytes = c->sharedMemBytes;
-	return launch(&k, c->hStream, c->attrs, c->numAttrs);
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
-				   unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-				   CUstream stream, void **params)
-{
-	return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multicast objects: memory of several devices behind one address. An object takes no memory of a device;
- * what is bound to it is taken already. A store to its address reaches none of the memory bound, for only
- * kernels do that. The object that another process exported says nothing of its size and devices but its
- * bytes, so an importer's is not checked against them.
+ * Multicast objects: memory of several devices at one address. An object takes no memory of a device;
+ * what is bound to it is taken already. A store to its address does not reach what is bound, because
+ * only kernels make such stores. An object that another process has exported tells its bytes only, so what an
+ * importer does with it is not checked against its size and devices.
  */
 #include <stdlib.h>
 

@@ -18,7 +18,7 @@ cudaError_t sim_runtime_context(void);
 /* Let programs launch FUNCTION by HANDLE, a cudaKernel_t, as they launch kernels by their host addresses. */
 void sim_runtime_kernel(const void *handle, CUfunction function);
 
-/* The driver's function behind HOST, what programs call a kernel by; and what they called FUNCTION by. */
+/* The driver's function for HOST, what programs call a kernel by; and what they called FUNCTION by. */
 cudaError_t sim_runtime_function(const void *host, CUfunction *function);
 const void *sim_runtime_host(CUfunction function);
 

@@ -34,8 +34,7 @@ static CUmemorytype side(cudaArray_const_t array)
 	return array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
 }
 
-/* As documented: each side has an array or an address, and elements are those of the array that takes part.
- */
+/* As documented: each side has an array or an address; elements are those of the array that takes part. */
 static cudaError_t convert(cudaArray_t src_array, struct cudaPos src_pos, struct cudaPitchedPtr src,
 			   cudaArray_t dst_array, struct cudaPos dst_pos, struct cudaPitchedPtr dst,
 			   struct cudaExtent extent, CUDA_MEMCPY3D *to)
@@ -117,17 +116,15 @@ CUDA_MEMCPY3D sim_runtime_copy_linear(void *dst, const void *src, size_t bytes)
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
 	CUDA_MEMCPY3D c;
-	cudaError_t e = sim_runtime_copy(p, &c);
 
-	return e ? sim_runtime_error(e) : RUNTIME(cuMemcpy3D_v2(&c));
+	return RUNTIME_AFTER(sim_runtime_copy(p, &c), cuMemcpy3D_v2(&c));
 }
 
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
 	CUDA_MEMCPY3D c;
-	cudaError_t e = sim_runtime_copy(p, &c);
 
-	return e ? sim_runtime_error(e) : RUNTIME(cuMemcpy3DAsync_v2(&c, stream));
+	return RUNTIME_AFTER(sim_runtime_copy(p, &c), cuMemcpy3DAsync_v2(&c, stream));
 }
 
 /* Between devices: addresses and arrays say which. */
@@ -143,17 +140,15 @@ static cudaError_t peer(const struct cudaMemcpy3DPeerParms *p, CUDA_MEMCPY3D *to
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	CUDA_MEMCPY3D c;
-	cudaError_t e = peer(p, &c);
 
-	return e ? sim_runtime_error(e) : RUNTIME(cuMemcpy3D_v2(&c));
+	return RUNTIME_AFTER(peer(p, &c), cuMemcpy3D_v2(&c));
 }
 
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
 	CUDA_MEMCPY3D c;
-	cudaError_t e = peer(p, &c);
 
-	return e ? sim_runtime_error(e) : RUNTIME(cuMemcpy3DAsync_v2(&c, stream));
+	return RUNTIME_AFTER(peer(p, &c), cuMemcpy3DAsync_v2(&c, stream));
 }
 
 /* ---- rows to and from arrays; offsets and widths are bytes here ------------------------------ */
@@ -241,28 +236,29 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t dst_x, size_t dst_y
 
 /* ---- many copies ----------------------------------------------------------------------------- */
 
-/* CUDA 12 has one parameter more under this name, between the last two: refused there, nothing is misread. */
+/* CUDA 12's NAME has one parameter more, between the last two: refused there, nothing is misread. */
+static cudaError_t refuse(const char *name)
+{
+	sim_refuse(name, false);
+	return sim_runtime_error(cudaErrorNotSupported);
+}
+
 cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes,
 				 size_t count, struct cudaMemcpyAttributes *attributes, size_t *first,
 				 size_t nr_attributes, cudaStream_t stream)
 {
-	if (sim_runtime_is_twelve()) {
-		sim_refuse("cudaMemcpyBatchAsync", false);
-		return sim_runtime_error(cudaErrorNotSupported);
-	}
+	if (sim_runtime_is_twelve())
+		return refuse("cudaMemcpyBatchAsync");
 	return RUNTIME(cuMemcpyBatchAsync_v2((CUdeviceptr *)(uintptr_t)dsts, (CUdeviceptr *)(uintptr_t)srcs,
 					     (size_t *)(uintptr_t)sizes, count,
 					     (CUmemcpyAttributes *)attributes, first, nr_attributes, stream));
 }
 
-/* The same. */
 cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *operations,
 				   unsigned long long flags, cudaStream_t stream)
 {
-	if (sim_runtime_is_twelve()) {
-		sim_refuse("cudaMemcpy3DBatchAsync", false);
-		return sim_runtime_error(cudaErrorNotSupported);
-	}
+	if (sim_runtime_is_twelve())
+		return refuse("cudaMemcpy3DBatchAsync");
 	return RUNTIME(cuMemcpy3DBatchAsync_v2(count, (CUDA_MEMCPY3D_BATCH_OP *)operations, flags, stream));
 }
 

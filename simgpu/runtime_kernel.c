@@ -75,7 +75,7 @@ static bool find(const void *host, struct symbol *out)
 	return host && row && out->host == host;
 }
 
-/* The driver's function behind a kernel's host address. */
+/* The driver's function for a kernel's host address. */
 static cudaError_t function_of(const void *host, CUfunction *function)
 {
 	struct symbol symbol;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Texture and surface objects of the runtime half. The driver checks and counts them; their descriptions,
- * which the runtime words otherwise, are kept here.
+ * which the runtime has in other structures, are kept here.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const struct cu
 				    const struct cudaTextureDesc *texture,
 				    const struct cudaResourceViewDesc *view)
 {
-	struct description d = { 0 };
+	struct description d;
 	CUDA_TEXTURE_DESC any = { 0 };
 	CUDA_RESOURCE_DESC to;
 	cudaError_t e;
@@ -109,10 +109,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const struct cu
 	e = RUNTIME(cuTexObjectCreate((CUtexObject *)object, &to, &any, NULL));
 	if (e)
 		return e;
-	d.object = *object;
-	d.resource = *from;
-	d.texture = *texture;
-	d.has_view = view;
+	d = (struct description){ .object = *object, .resource = *from, .texture = *texture, .has_view = view };
 	if (view)
 		d.view = *view;
 	keep(&d);
@@ -160,7 +157,6 @@ cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *ou
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *object, const struct cudaResourceDesc *from)
 {
-	struct description d = { 0 };
 	CUDA_RESOURCE_DESC to;
 	cudaError_t e;
 
@@ -168,12 +164,9 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *object, const struct cu
 		return sim_runtime_error(cudaErrorInvalidValue);
 	to = resource(from);
 	e = RUNTIME(cuSurfObjectCreate((CUsurfObject *)object, &to));
-	if (e)
-		return e;
-	d.object = *object;
-	d.resource = *from;
-	keep(&d);
-	return cudaSuccess;
+	if (!e)
+		keep(&(struct description){ .object = *object, .resource = *from });
+	return e;
 }
 
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object)

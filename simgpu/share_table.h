@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table behind shared_device.h: a row for each process, with what it holds of each device, in a file that
+ * The table that shared_device.h is about: a row for each process, with what it holds of each device, in a file that
  * the processes map.
  *
  * Every change is the store of one whole word, under a mutex that survives the death of its owner, so a

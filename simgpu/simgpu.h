@@ -229,7 +229,7 @@ void sim_tell_value_read(int dev, const void *p, size_t bytes);
 void *sim_symbol_address(const char *name);
 
 /*
- * The exported name behind PLAIN for a program written for CUDA_VERSION: the newest that is not newer. NULL
+ * The exported name that PLAIN stands for in a program written for CUDA_VERSION: the newest that is not newer. NULL
  * when PLAIN has no versions (its exported name is PLAIN itself) or only newer ones.
  */
 const char *sim_symbol_versioned(const char *plain, int cuda_version);

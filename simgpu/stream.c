@@ -43,7 +43,7 @@ void sim_synchronise(void)
 }
 
 /*
- * The stream behind a handle. The default streams have no object of their own: all work completes at once,
+ * The stream that a handle stands for. The default streams have no object of their own: all work completes at once,
  * and they cannot be captured. A handle that is none gives NULL.
  */
 struct sim_stream *sim_stream_of(void *handle)

@@ -45,7 +45,7 @@ SIM_EXPORT report_fn sim_torch_report __asm__(REPORT);
 SIM_EXPORT enabled_fn sim_torch_mode_enabled __asm__(ENABLED);
 
 /*
- * The definition of NAME behind OURS: next in the search order, else the defining library, because
+ * The definition of NAME that OURS hides: next in the search order, else the defining library, because
  * RTLD_NEXT does not see one that was loaded RTLD_LOCAL. NULL when there is none.
  */
 static void *torch_function(const char *name, void *ours)

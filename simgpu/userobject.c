@@ -30,7 +30,7 @@ bool sim_user_object_get(CUuserObject handle, unsigned count)
 	return o;
 }
 
-/* On a GPU another thread calls the destructor, some time later; it may call nothing of CUDA in either. */
+/* On a GPU another thread calls the destructor, some time later; here as there it may not call CUDA. */
 bool sim_user_object_put(CUuserObject handle, unsigned count)
 {
 	struct object *o = object_of(handle);

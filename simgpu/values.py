@@ -636,7 +636,7 @@ def watch_compile():
 
 
 def is_running(task):
-    """Has this thread of ours, if it is one of backward's, anything to do? Its state stands behind its name."""
+    """Has this thread of ours, if it is one of backward's, anything to do? Its state follows its name."""
     try:
         with open(f"/proc/self/task/{task}/stat") as file:
             name, state = file.read().partition("(")[2].rsplit(") ", 1)

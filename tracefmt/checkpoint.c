@@ -23,7 +23,7 @@ enum tfmt_field {
 #define TFMT_NR_QUANTITIES 6
 
 /*
- * Lengths of fields are varints of exactly three bytes, so that they can be filled in behind the content
+ * Lengths of fields are varints of exactly three bytes, so that they can be filled in after the content
  * (LEB128 allows leading zero groups).
  */
 static uint8_t *field_open(uint8_t *p, enum tfmt_field tag)

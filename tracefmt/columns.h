@@ -109,11 +109,11 @@ struct tfmt_decoder {
 	uint64_t free_classes[TFMT_NR_CLASSES / 64];  /* a bit for each class, set in those of frees */
 	enum tfmt_way way;                            /* the owner's to set */
 	uint64_t value[TFMT_NR_COLUMNS][TFMT_BATCH]; /* the batch, column by column; one that is not there is all 0 */
-	struct tfmt_event event[TFMT_BATCH];         /* ... and event by event */
+	struct tfmt_event event[TFMT_BATCH];         /* the same batch, event by event */
 };
 
 /*
- * Begin with a payload of nr_events that stays valid while decoding, and behind which TFMT_VARINTS_AHEAD bytes can be
+ * Begin with a payload of nr_events that stays valid while decoding, and after which TFMT_VARINTS_AHEAD bytes can be
  * read. first_ordinal and first_time (in units of 1 << time_shift) come from the frame header; the events of a
  * checkpoint have ordinals of their own, and its column of figures is left alone. Returns 0 or TFMT_E_DAMAGED.
  */

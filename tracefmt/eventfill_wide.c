@@ -62,7 +62,7 @@ TFMT_WIDE static inline __m512i spread(const struct tfmt_decoder *d, enum tfmt_c
 	return _mm512_maskz_expandloadu_epi64(where, &d->value[column][i]);
 }
 
-/* A row is the first 64 bytes of an event; what stands behind them is another row of two values. */
+/* A row is the first 64 bytes of an event; what follows them is another row of two values. */
 _Static_assert(offsetof(struct tfmt_event, time_ns) == 0 && offsetof(struct tfmt_event, address) == 8 &&
 		       offsetof(struct tfmt_event, size) == 16 && offsetof(struct tfmt_event, shape) == 48 &&
 		       offsetof(struct tfmt_event, ordinal) == 64 &&

@@ -23,12 +23,12 @@ enum {
 
 uint64_t tfmt_checksum(const uint8_t *p, size_t bytes, size_t place)
 {
-	size_t behind = place + sizeof(uint64_t);
+	size_t after = place + sizeof(uint64_t);
 	XXH64_state_t state;
 
 	XXH64_reset(&state, 0);
 	XXH64_update(&state, p, place);
-	XXH64_update(&state, p + behind, bytes - behind);
+	XXH64_update(&state, p + after, bytes - after);
 	return XXH64_digest(&state);
 }
 

@@ -426,7 +426,7 @@ void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev)
 	}
 }
 
-int tfmt_history_behind(struct tfmt_history *h, const struct tfmt_event *ev)
+int tfmt_history_after(struct tfmt_history *h, const struct tfmt_event *ev)
 {
 	if (!(ev->flags & TFMT_FLAG_TEARDOWN))
 		count(h, ev);

@@ -57,7 +57,7 @@ void tfmt_history_define(struct tfmt_history *h, uint32_t type, uint32_t id, con
 /* An event that tells of phases, or LOST. */
 void tfmt_history_phase(struct tfmt_history *h, const struct tfmt_event *ev);
 
-/* The ledger calls these: before an event is applied, as blocks come and go, and behind it. */
+/* The ledger calls these: before an event is applied, as blocks come and go, and after it. */
 static inline void tfmt_history_before(struct tfmt_history *h, const struct tfmt_event *ev)
 {
 	h->time_ns = ev->time_ns >> h->time_shift << h->time_shift;
@@ -73,7 +73,7 @@ void tfmt_history_leave(struct tfmt_history *h, const struct tfmt_block *b, cons
 /* A free took the block's last reference, or (taken = false) failed to after all. */
 void tfmt_history_freed(struct tfmt_history *h, const struct tfmt_block *b, const struct tfmt_origin *o, bool taken);
 /* Returns 0 or TFMT_E_NOMEM. */
-int tfmt_history_behind(struct tfmt_history *h, const struct tfmt_event *ev);
+int tfmt_history_after(struct tfmt_history *h, const struct tfmt_event *ev);
 
 /* ---- tensors: nearly all events of a trace, hence here ---------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trace's ring file still holds: copied, and joined behind the last frame. */
+/* What a trace's ring file still holds: copied, and joined after the last frame. */
 #include "tracefmt/array.h"
 #include "tracefmt/merge.h"
 #include "tracefmt/reader.h"
@@ -225,7 +225,7 @@ static void joined_note_torn(struct tfmt_joined *j, const struct tfmt_merge *m)
 
 /*
  * Events first, then definitions: each was published before the events that use it. Of a process that runs, a gap may
- * still be filled, so nothing behind it is taken; nor anything newer than what was there before the first ring was
+ * still be filled, so nothing after it is taken; nor anything newer than what was there before the first ring was
  * looked at: an older one may have come into a ring that has been looked at since.
  */
 static int joined_copy(struct tfmt_reader *r, struct tfmt_merge *m)
@@ -313,7 +313,7 @@ static bool trace_is_locked(const struct tfmt_reader *r)
 }
 
 /*
- * A flight recorder has put a file without the oldest frames in this one's place: go on in it, behind what has been
+ * A flight recorder has put a file without the oldest frames in this one's place: go on in it, after what has been
  * read. False if the name is no other file's, or none of this process.
  */
 static bool trace_is_replaced(struct tfmt_reader *r)
@@ -382,7 +382,7 @@ static int joined_define(struct tfmt_reader *r)
 	return 0;
 }
 
-/* Bytes behind the last good frame. A frame that a kill cut short is still in the ring file. */
+/* Bytes after the last good frame. A frame that a kill cut short is still in the ring file. */
 static int reader_judge_tail(struct tfmt_reader *r)
 {
 	unsigned long long offset = r->offset;

@@ -14,7 +14,7 @@
 
 /* A checkpoint in the file. */
 struct tfmt_mark {
-	uint64_t offset, next;     /* of its first frame, and of the frame behind that */
+	uint64_t offset, next;     /* of its first frame, and of the frame after that */
 	uint64_t bytes;            /* of all its frames */
 	uint64_t definition_bytes; /* of the DEFINITIONS frames before it */
 	uint64_t step;             /* what the caller calls it */
@@ -32,7 +32,7 @@ struct tfmt_keep {
 	uint64_t definition_bytes;
 	struct tfmt_infokeys info; /* of which value is the latest */
 	uint64_t begin;       /* where the events of the file begin: nothing can be dropped before it */
-	uint64_t first_end;   /* of the checkpoint being written: behind its first frame; 0: there is none yet */
+	uint64_t first_end;   /* where the first frame of the checkpoint being written ends; 0: there is none yet */
 	uint64_t nr_events;   /* of the checkpoint being written */
 	struct tfmt_rewrite *rewrite; /* going on; else NULL */
 };

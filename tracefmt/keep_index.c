@@ -61,7 +61,7 @@ static int put_checkpoints(struct tfmt_writer *w)
 	return err ? err : list_end(&l);
 }
 
-/* Those behind the last checkpoint are met on the way from there. */
+/* Definitions after the last checkpoint are not listed: a reader meets them on its way from there. */
 static int put_definitions(struct tfmt_writer *w)
 {
 	const struct tfmt_keep *k = w->keep;

@@ -384,7 +384,7 @@ int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t or
 		tfmt_history_before(l->history, ev);
 	ledger_note_reserved(l, ev);
 	err = ledger_record_any(l, ev);
-	return err || !l->history ? err : tfmt_history_behind(l->history, ev);
+	return err || !l->history ? err : tfmt_history_after(l->history, ev);
 }
 
 struct tfmt_event tfmt_block_event(const struct tfmt_block *b, const struct tfmt_origin *o)

@@ -140,7 +140,7 @@ static inline void tfmt_block_hold_tensor(struct tfmt_block *b, const struct tfm
 	b->live = true;
 }
 
-/* No total goes below 0: behind damage it may count less than there is. */
+/* No total goes below 0: after damage it may count less than there is. */
 static inline void tfmt_total_give_back(uint64_t *total, uint64_t bytes)
 {
 	*total -= *total < bytes ? *total : bytes;

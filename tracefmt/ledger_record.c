@@ -54,7 +54,7 @@ static void run_end(const struct run *r)
 
 /* ---- the history ----------------------------------------------------------------------------- */
 
-/* What tfmt_history_enter() and tfmt_history_behind() do, but for what run_end() does at once. */
+/* What tfmt_history_enter() and tfmt_history_after() do, but for what run_end() does at once. */
 static inline void run_enter(struct run *r, const struct tfmt_event *ev)
 {
 	uint64_t shape = tfmt_history_shape(r->history, ev->shape), *of = r->figure;

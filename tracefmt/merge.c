@@ -99,7 +99,7 @@ static void page_is_torn(struct tfmt_merge *m, uint16_t i)
 }
 
 /*
- * The position behind a ring's last record. Of a process that has ended the head may be older than the records, or
+ * The position after a ring's last record. Of a process that has ended the head may be older than the records, or
  * anything, where the machine went down: it is checked by the record before it, and records that are whole count, too.
  */
 static uint64_t ring_end(struct tfmt_merge *m, uint16_t i)
@@ -219,7 +219,7 @@ static void queue_add(struct tfmt_merge *m, uint16_t i)
 	q->first = queue_meld(m, q->first, i);
 }
 
-/* A record that is not whole is missing, and those behind it are not. */
+/* A record that is not whole is missing, and those after it are not. */
 static void skip_torn(struct tfmt_merge *m, uint16_t i)
 {
 	struct tfmt_merge_head *h = &m->head[i];
@@ -347,7 +347,7 @@ static bool merge_is_pressed(const struct tfmt_merge *m)
 	return false;
 }
 
-/* Whether ring i holds a missing record of the domain a little behind its next one. */
+/* Whether ring i holds a missing record of the domain a little after its next one. */
 static bool merge_hides(const struct tfmt_merge *m, uint32_t i, unsigned domain, uint64_t before)
 {
 	const struct tfmt_ring *ring = m->head[i].ring;
@@ -362,7 +362,7 @@ static bool merge_hides(const struct tfmt_merge *m, uint32_t i, unsigned domain,
 }
 
 /*
- * A missing record may lie in this batch behind one of another domain whose clock was read late. Returns
+ * A missing record may lie in this batch after one of another domain whose clock was read late. Returns
  * the domain whose first record is to be taken to get there, or -1.
  */
 static int merge_search(const struct tfmt_merge *m, unsigned domain, uint64_t before)
@@ -515,7 +515,7 @@ static uint32_t merge_run(struct tfmt_merge *m, uint16_t i, unsigned domain, str
 	return nr;
 }
 
-/* Take the first record of a domain, and up to `max` in all that come right behind it. Returns how many. */
+/* Take the first record of a domain, and up to `max` in all that come right after it. Returns how many. */
 static uint32_t merge_take(struct tfmt_merge *m, int domain, struct tfmt_event *ev, uint32_t max)
 {
 	uint16_t i = m->queue[domain].first;

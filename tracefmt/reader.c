@@ -366,7 +366,7 @@ static int reader_take(struct tfmt_reader *r, const uint8_t *bytes, const struct
 	return 1;
 }
 
-/* The next good frame behind damage: its offset in r->offset, or false. */
+/* The next good frame after damage: its offset in r->offset, or false. */
 static bool reader_search(struct tfmt_reader *r, uint64_t from, struct tfmt_frame_core *core)
 {
 	size_t available;
@@ -507,7 +507,7 @@ static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
 }
 
 /* No event is left in the frame that was loaded. */
-static TFMT_SELDOM int reader_next_behind(struct tfmt_reader *r, struct tfmt_event *ev)
+static TFMT_SELDOM int reader_next_elsewhere(struct tfmt_reader *r, struct tfmt_event *ev)
 {
 	int got = 0;
 
@@ -541,7 +541,7 @@ int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)
 	int got = r->stage == TFMT_READER_FRAMES ? reader_next_framed(r, ev) : 0;
 
 	if (!got)
-		got = reader_next_behind(r, ev);
+		got = reader_next_elsewhere(r, ev);
 	return got > 0 ? got : reader_stop(r, got);
 }
 

@@ -58,7 +58,7 @@ struct tfmt_reader {
 	struct tfmt_decoder decoder;
 	struct tfmt_event single; /* handed out by tfmt_reader_events() */
 	struct tfmt_figures *figures; /* of the checkpoint; NULL: none */
-	bool has_events;    /* a frame of events has been met: checkpoints behind it are not needed */
+	bool has_events;    /* a frame of events has been met: checkpoints after it are not needed */
 	bool is_rereading;  /* the trace was replaced by a shorter one: what has been read is passed over */
 	ZSTD_DCtx *zstd;
 	uint8_t *payload;
@@ -71,7 +71,7 @@ struct tfmt_reader {
 	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
 	struct tfmt_status status;
 	uint64_t lost_in_damage, lost_in_events;
-	bool lost_since_header; /* events behind r->at are missing */
+	bool lost_since_header; /* events after r->at are missing */
 	struct tfmt_joined joined;
 	struct tfmt_copier *copier; /* NULL: nobody copies */
 	uint64_t error_offset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dropping the beginning of a trace: its definitions, then what lies behind a checkpoint, to another file.
+ * Dropping the beginning of a trace: its definitions, then what follows a checkpoint, to another file.
  * Frames are copied as they are; definitions are packed anew, so that a long job's many small frames do not add up.
  */
 #include "tracefmt/keep.h"

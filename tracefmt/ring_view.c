@@ -11,7 +11,7 @@
 
 #define DEFINITION_BYTES_MAX (1ull << 32)
 #define RING_CAPACITY_MAX (1u << 26)
-#define SCAN_LAPS 16 /* so many times the bytes of the ring are looked at to find an entry behind a torn place */
+#define SCAN_LAPS 16 /* so many times the bytes of the ring are looked at to find an entry after a torn place */
 #define ENTRY_BYTES_1 24 /* of an entry in version 1, before its payload */
 
 static_assert(sizeof(struct tfmt_record) == TFMT_RECORD_BYTES, "a record is one cache line");
@@ -195,8 +195,8 @@ static uint64_t definitions_end(struct tfmt_merge *m, uint64_t position, uint64_
 	return head;
 }
 
-/* The next definition behind a torn place, of a process that has ended; what lies between is missing. */
-static int definition_behind(struct tfmt_merge *m, uint64_t *position, uint64_t end, struct tfmt_definition_entry *e)
+/* The next definition after a torn place, of a process that has ended; what lies between is missing. */
+static int definition_after(struct tfmt_merge *m, uint64_t *position, uint64_t end, struct tfmt_definition_entry *e)
 {
 	int got = TFMT_E_DAMAGED;
 
@@ -233,7 +233,7 @@ int tfmt_merge_definition(struct tfmt_merge *m, uint64_t *position, uint32_t *ty
 		return TFMT_E_DAMAGED;
 	got = definition_whole(m, position, head, &e);
 	if (got == TFMT_E_DAMAGED)
-		got = definition_behind(m, position, head, &e);
+		got = definition_after(m, position, head, &e);
 	if (got <= 0)
 		return got;
 	*type = e.type;

@@ -47,7 +47,7 @@ static int seal_read(struct tfmt_reader *r)
 	return r->file_failed ? TFMT_E_IO : got;
 }
 
-/* A writer that goes on behind the last good frame; an unfinished one there is cut off. */
+/* A writer that goes on after the last good frame; an unfinished one there is cut off. */
 static int seal_resume(struct tfmt_reader *r, int fd, struct tfmt_writer **out)
 {
 	uint64_t end = r->tail == TFMT_FRAME_BAD ? r->file_bytes : r->offset;

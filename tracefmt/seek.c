@@ -19,7 +19,7 @@ struct seek {
 	struct tfmt_frame_core core;
 	uint8_t *list;             /* payload of an INDEX frame */
 	uint32_t next_sequence;    /* of the definitions taken in: at least */
-	/* Bytes of the definition ring, behind these and at the place. */
+	/* Bytes of the definition ring: up to the end of the definitions taken in, and up to the place. */
 	uint64_t definitions_to, checkpoint_definitions_to;
 	uint64_t highest[TFMT_NR_HIGHEST], checkpoint_highest[TFMT_NR_HIGHEST]; /* ids of definitions, likewise */
 };
@@ -97,21 +97,21 @@ static bool ends_checkpoint(struct seek *s, uint64_t nr_events, struct tfmt_plac
 }
 
 /* Is there a whole checkpoint? Says what it is of, and what follows it. */
-static bool read_checkpoint(struct seek *s, uint64_t offset, struct tfmt_place *place, uint64_t *behind)
+static bool read_checkpoint(struct seek *s, uint64_t offset, struct tfmt_place *place, uint64_t *next)
 {
 	const struct tfmt_checkpoint *in = &s->r->incoming;
 	uint64_t nr_events = 0;
 	uint32_t nr = 0;
 
 	*place = (struct tfmt_place){ .offset = offset };
-	for (*behind = offset; read_frame(s, *behind, TFMT_TYPE_CHECKPOINT); nr++) {
+	for (*next = offset; read_frame(s, *next, TFMT_TYPE_CHECKPOINT); nr++) {
 		if (!nr) {
 			place->sequence = s->core.sequence;
 			place->ordinal = in->ordinal;
 		}
 		if (s->core.sequence != place->sequence + nr || in->ordinal != place->ordinal || !in->ordinal)
 			return false;
-		*behind += frame_bytes(&s->core);
+		*next += frame_bytes(&s->core);
 		nr_events += s->core.nr_records;
 		if (!s->core.nr_records)
 			return ends_checkpoint(s, nr_events, place);
@@ -234,7 +234,7 @@ static bool definitions_are_all(const struct seek *s)
 /* Returns 0: the place is known, or the index has none. TFMT_E_DAMAGED: there is no index, or it is not true. */
 static int look_in_index(struct seek *s)
 {
-	uint64_t begin, end, behind;
+	uint64_t begin, end, next;
 	struct tfmt_place found;
 	int err;
 
@@ -243,7 +243,7 @@ static int look_in_index(struct seek *s)
 	err = each_entry(s, begin, end, TFMT_INDEX_CHECKPOINTS, choose_checkpoint);
 	if (err || !s->place.offset)
 		return err;
-	if (!read_checkpoint(s, s->place.offset, &found, &behind) || !same_place(&found, &s->place))
+	if (!read_checkpoint(s, s->place.offset, &found, &next) || !same_place(&found, &s->place))
 		return TFMT_E_DAMAGED;
 	err = each_entry(s, begin, end, TFMT_INDEX_DEFINITIONS, choose_definitions);
 	return !err && !definitions_are_all(s) ? TFMT_E_DAMAGED : err;
@@ -273,16 +273,16 @@ static bool goes_on(struct seek *s, uint64_t offset, uint32_t sequence, bool has
  */
 static int walk(struct seek *s, uint64_t until, bool loads)
 {
-	uint64_t at = s->r->offset, behind;
+	uint64_t at = s->r->offset, next;
 	bool has_events = false;
 	uint32_t sequence = 0;
 	int err = 0;
 
-	for (; at < until && goes_on(s, at, sequence, has_events); sequence++, at = behind) {
+	for (; at < until && goes_on(s, at, sequence, has_events); sequence++, at = next) {
 		struct tfmt_place place;
 
 		sequence = s->core.sequence;
-		behind = at + frame_bytes(&s->core);
+		next = at + frame_bytes(&s->core);
 		has_events |= s->core.type == TFMT_TYPE_EVENTS;
 		if (loads && s->core.type == TFMT_TYPE_DEFINITIONS)
 			err = take_definitions(s, at);
@@ -290,7 +290,7 @@ static int walk(struct seek *s, uint64_t until, bool loads)
 			return err;
 		if (loads || s->core.type != TFMT_TYPE_CHECKPOINT || !has_events)
 			continue;
-		if (!read_checkpoint(s, at, &place, &behind) || place.time_ns >= s->time_ns)
+		if (!read_checkpoint(s, at, &place, &next) || place.time_ns >= s->time_ns)
 			break;
 		s->place = place;
 		sequence = s->core.sequence;
@@ -301,13 +301,13 @@ static int walk(struct seek *s, uint64_t until, bool loads)
 static int look_in_frames(struct seek *s)
 {
 	struct tfmt_place found;
-	uint64_t behind;
+	uint64_t next;
 	int err = walk(s, s->r->file_bytes, false);
 
 	if (err || !s->place.offset)
 		return err;
 	err = walk(s, s->place.offset, true);
-	if (!err && !read_checkpoint(s, s->place.offset, &found, &behind)) /* what it says of definitions */
+	if (!err && !read_checkpoint(s, s->place.offset, &found, &next)) /* what it says of definitions */
 		err = TFMT_E_DAMAGED;
 	return !err && !definitions_are_all(s) ? TFMT_E_DAMAGED : err;
 }

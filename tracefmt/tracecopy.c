@@ -16,7 +16,7 @@ struct copy {
 	void *context;
 	bool repair;
 	uint32_t sequence;     /* of the original's next frame */
-	uint64_t next_ordinal; /* behind what has been copied */
+	uint64_t next_ordinal; /* of the event after what has been copied */
 	unsigned nr_places;    /* damage that the reader told of */
 	unsigned nr_gaps;      /* places where the copy tells that frames are missing */
 	uint8_t *payload;  /* TFMT_FRAME_RAW_MAX bytes */

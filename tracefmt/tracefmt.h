@@ -77,8 +77,8 @@ const char *tfmt_strerror(int err);
 enum tfmt_kind {
 	TFMT_NONE = 0,
 	TFMT_TENSOR_ALLOC = 1,  /* a framework's allocator handed out a block; aux = reserved bytes */
-	TFMT_TENSOR_FREE = 2,   /* ... took one back; aux = reserved bytes */
-	TFMT_TENSOR_OOM = 3,    /* ... gave up; size = bytes asked, address = allocated, aux = reserved */
+	TFMT_TENSOR_FREE = 2,   /* a framework's allocator took a block back; aux = reserved bytes */
+	TFMT_TENSOR_OOM = 3,    /* the allocator gave up; size = bytes asked, address = allocated, aux = reserved */
 	TFMT_DRIVER_ALLOC = 4,  /* memory taken from the driver; flags hold its space; aux = its context (RESET) */
 	TFMT_DRIVER_FREE = 5,   /* given back (recorded before the real call) */
 	TFMT_FREE_FAILED = 6,   /* this thread's latest DRIVER_FREE or UNMAP failed after all: undo it; aux =
@@ -95,7 +95,7 @@ enum tfmt_kind {
 	                           bytes at the device's address */
 	TFMT_OBJECT_NEW = 15,   /* what holds memory without being an allocation came to be; flags: enum tfmt_object;
 	                           address = its handle, size = bytes known of it (0 = not known) */
-	TFMT_OBJECT_GONE = 16,  /* ... and ended */
+	TFMT_OBJECT_GONE = 16,  /* what OBJECT_NEW told of ended */
 	TFMT_OBJECT_SET = 17,   /* a limit, attribute or trim of it: aux = which (the driver's number), size = value */
 	TFMT_GRAPH_LAUNCH = 18, /* of one with allocation nodes: address = executable graph; aux = 1 if only uploaded */
 	TFMT_POOL_INFO = 19,    /* a sample of a memory pool: address = pool (0 = the device's graph memory), size =
@@ -103,7 +103,7 @@ enum tfmt_kind {
 	TFMT_PROCESS_INFO = 20, /* a sample by process: size = bytes of this process, aux = bytes of all others */
 	TFMT_RANGE_PUSH = 21,   /* this thread entered a range: address = TFMT_DEF_STRING id of its name, size =
 	                           that of its domain (0 = default), aux = category */
-	TFMT_RANGE_POP = 22,    /* ... and left it; size = domain */
+	TFMT_RANGE_POP = 22,    /* this thread left its innermost range; size = domain */
 	TFMT_RANGE_START = 23,  /* a range that may end on another thread: as RANGE_PUSH, aux = its id */
 	TFMT_RANGE_END = 24,    /* aux = its id */
 	TFMT_MARK = 25,         /* a moment with a name: as RANGE_PUSH */
@@ -260,10 +260,10 @@ enum tfmt_figure {
 	TFMT_FIGURE_DRIVER_PEAK_TIME = 17,
 	TFMT_FIGURE_DRIVER_PEAK_ALLOCATED = 18,
 	TFMT_FIGURE_DRIVER_PEAK_RESERVED = 19,
-	TFMT_FIGURE_DRIVER_PEAK_TENSORS = 20, /* allocated, and ... */
-	TFMT_FIGURE_DRIVER_PEAK_TORCH = 34,   /* ... reserved behind the tensor allocation that followed it */
-	TFMT_FIGURE_DRIVER_PEAK_CONTEXT = 35, /* modelled: contexts ... */
-	TFMT_FIGURE_DRIVER_PEAK_CODE = 36,    /* ... and code */
+	TFMT_FIGURE_DRIVER_PEAK_TENSORS = 20, /* allocated after the tensor allocation that followed it */
+	TFMT_FIGURE_DRIVER_PEAK_TORCH = 34,   /* reserved after that tensor allocation */
+	TFMT_FIGURE_DRIVER_PEAK_CONTEXT = 35, /* modelled contexts, in bytes */
+	TFMT_FIGURE_DRIVER_PEAK_CODE = 36,    /* modelled code, in bytes */
 	TFMT_FIGURE_OOM_ASKED = 21,           /* of the latest failure, as the next four */
 	TFMT_FIGURE_OOM_TIME = 22,
 	TFMT_FIGURE_OOM_ALLOCATED = 23,
@@ -377,7 +377,7 @@ struct tfmt_header {
 	char job[256];       /* the launcher's job id, or the one `run` made; "" = none */
 	char ring_path[512]; /* by enum tfmt_storage: absolute if TEMPORARY or SEALED, "shm:ID" if SHARED, else "" */
 	char recorder[64];   /* version of the recorder, "" = not known */
-	char commit[64];     /* ... and of its source, as git knows it; "" = not known */
+	char commit[64];     /* commit of the recorder's source, as git knows it; "" = not known */
 };
 
 /*
@@ -490,7 +490,7 @@ struct tfmt_ring {
 	uint32_t owner;          /* enum tfmt_ring_owner */
 	uint32_t thread_check;   /* tfmt_thread_check(thread) */
 	uint8_t pad2[4096 - 140];
-#ifndef __cplusplus /* which has no such arrays: they begin behind the page */
+#ifndef __cplusplus /* C++ has no such arrays: the records begin after the page */
 	struct tfmt_record record[]; /* capacity of them */
 #endif
 };
@@ -801,7 +801,7 @@ struct tfmt_summary {
 	int exit_status; /* EXIT: status; SIGNAL: signal number */
 	uint64_t nr_events;
 	uint64_t lost_events;  /* counted by the recorder, by gaps, and in damaged or missing frames */
-	uint64_t lost_in_damage; /* ... of these in frames: totals behind them are told by the next frame's header */
+	uint64_t lost_in_damage; /* those of lost_events that were in frames: the next frame tells the totals after them */
 	uint64_t not_captured;
 	uint64_t waits;           /* how often a hook waited for the drain, and the longest time */
 	uint64_t longest_wait_ns;
@@ -835,7 +835,7 @@ void tfmt_reader_close(struct tfmt_reader *r);
 
 /*
  * The next event: 1 and *ev filled, 0 at the end. A negative value reports damage that has been skipped
- * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on behind.
+ * (tfmt_reader_offset() is its first byte, tfmt_reader_message() one sentence); calling again goes on after it.
  * TFMT_E_GIVEN_UP is where there was damage before the recording was repaired.
  * Definitions are taken in silently, before the events that use them.
  */
@@ -843,7 +843,7 @@ int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
 
 /*
  * The next events, as many as are at hand: returns how many and where they are until the next call, else as
- * tfmt_reader_next() does. What tfmt_reader_totals() tells is then of the moment behind the last of them.
+ * tfmt_reader_next() does. What tfmt_reader_totals() tells is then of the moment after the last of them.
  */
 int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev);
 

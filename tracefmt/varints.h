@@ -6,7 +6,7 @@
 #include "tracefmt/varint.h"
 #include "tracefmt/way.h"
 
-/* So many bytes behind a cursor's end can be read, whatever they are. */
+/* So many bytes after a cursor's end can be read, whatever they are. */
 #define TFMT_VARINTS_AHEAD 72
 
 /*

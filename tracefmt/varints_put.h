@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* So many bytes behind the last varint may be overwritten, too. */
+/* So many bytes after the last varint may be overwritten, too. */
 #define TFMT_VARINTS_PUT_AHEAD 64
 
 /*

@@ -105,7 +105,7 @@ TFMT_WIDE static inline uint32_t get_chunk(struct tfmt_cursor *c, uint64_t *out,
 		else
 			cut(bytes, stops, out, nr, any);
 	}
-	c->p += _tzcnt_u64(_pdep_u64(1ull << (nr - 1), stops)) + 1; /* behind the stop of the last */
+	c->p += _tzcnt_u64(_pdep_u64(1ull << (nr - 1), stops)) + 1; /* the byte after the last one's stop */
 	return nr;
 }
 

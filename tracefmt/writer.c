@@ -268,7 +268,7 @@ static void writer_cover(struct tfmt_writer *w, const struct tfmt_merge *merge)
 		w->written.nr_rings = nr;
 }
 
-/* What has been written lies behind the next frame. */
+/* The next frame begins after what has been written. */
 static void writer_proceed(struct tfmt_writer *w)
 {
 	uint32_t i;

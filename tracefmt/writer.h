@@ -34,7 +34,7 @@ struct tfmt_writer {
 	struct tfmt_encoder encoder;
 };
 
-/* Compress a payload to its place behind the header, or copy it if that is not shorter; sets the core's sizes. */
+/* Compress a payload to its place after the header, or copy it if that is not shorter; sets the core's sizes. */
 void tfmt_writer_store(struct tfmt_writer *w, uint8_t *to, const uint8_t *raw, size_t len,
 		       struct tfmt_frame_core *core);
 
@@ -75,7 +75,7 @@ int tfmt_writer_events(struct tfmt_writer *w, enum tfmt_frame_type type, const u
 
 /*
  * As tfmt_writer_event(), of an event that a reader has handed out: with its ordinal and the block that it frees.
- * totals: behind it.
+ * totals: as they are after it.
  */
 int tfmt_writer_event_read(struct tfmt_writer *w, const struct tfmt_event *ev, const struct tfmt_totals *totals);
 

@@ -33,7 +33,7 @@ UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
 
 MARKERS = (
     "limit_gpu_memory(size): the test fails if its tensors take more GPU memory than that, such as '2 GiB'",
-    "limit_gpu_leaks(size='0 B'): the test fails if more GPU memory than that is in use behind it than before",
+    "limit_gpu_leaks(size='0 B'): the test fails if it leaves more GPU memory than that in use",
 )
 
 
@@ -156,7 +156,7 @@ def taken(row):
 
 
 def kept(row):
-    """How much more was live behind than before."""
+    """How much more was live after than before."""
     return row["end_bytes"] - row["begin_bytes"]
 
 
@@ -271,7 +271,7 @@ class Limits:
         row = self.worst(span, kept, most)
         if row:
             verdict = f"left {size_text(kept(row))} of GPU memory behind, {excess_text(kept(row) - most, 'leaks', most)}"
-            self.fail(verdict, f"live behind it, on GPU {row['device']}", row, "end")
+            self.fail(verdict, f"live after it, on GPU {row['device']}", row, "end")
 
     def worst(self, span, amount, most):
         """Of the span's devices the one with most of it, where that is more than it may be."""

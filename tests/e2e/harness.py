@@ -49,6 +49,12 @@ class Vramtrace:
         assert done.returncode == 0, f"vramtrace {command} ended with {done.returncode}: {done.stderr}"
         return json.loads(done.stdout)
 
+    def whole_report(self, recording):
+        """What `report` says of a recording, which is complete and has lost no event."""
+        report = self.json("report", recording)
+        assert (report["recording"]["lost_events"], report["recording"]["complete"]) == (0, True)
+        return report
+
     def events(self, recording):
         """The recording's events, one dictionary each, with whole Python stacks (one object per distinct stack)."""
         command = [self.program, "dump", "--json", "-v", recording]

@@ -148,8 +148,8 @@ static void test_never_steps_back(void **state)
 	}
 }
 
-/* What the counter was ahead by is waited for by the real clock's readings, too. */
-static void test_reading_behind(void **state)
+/* Readings of the real clock wait, too, until it has caught up with what the counter was ahead by. */
+static void test_real_clock_catches_up(void **state)
 {
 	uint64_t latest;
 
@@ -217,7 +217,7 @@ int main(void)
 		cmocka_unit_test_setup(test_jumps, begin),
 		cmocka_unit_test_setup(test_rate_that_changes, begin),
 		cmocka_unit_test_setup(test_never_steps_back, begin),
-		cmocka_unit_test_setup(test_reading_behind, begin),
+		cmocka_unit_test_setup(test_real_clock_catches_up, begin),
 		cmocka_unit_test_setup(test_interrupted, begin),
 		cmocka_unit_test_setup(test_reading_without_rate, begin),
 		cmocka_unit_test_setup(test_slow_counters, begin),

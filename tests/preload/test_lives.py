@@ -134,7 +134,7 @@ def test_closing_everything(lives, tmp_path):
     assert events(found) == 2 * TEN + 60 + 20000
 
 
-def test_frees_behind_main(lives, tmp_path):
+def test_frees_after_main(lives, tmp_path):
     done, found = live(lives, tmp_path, "late")
     check_whole(done, found)
     assert events(found) == 2 * TEN + 2 + 1 + 3

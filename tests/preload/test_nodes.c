@@ -50,7 +50,7 @@ static const struct {
 } node_type = { NULL, "N5torch8autograd6PyNodeE" };
 static const void *const virtual_table[] = { &node_type, NULL };
 
-/* A node, and what the heap holds behind it. */
+/* A node, and what the heap holds after it. */
 struct node {
 	const void *virtual_table, *word[63];
 };

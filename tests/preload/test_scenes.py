@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Libraries that look functions up, load others and unload them: the same as without the recorder, and recorded."""
+import fcntl
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -157,7 +159,7 @@ def test_a_driver_in_the_scope_of_one_library(folder, tmp_path):
 
 @pytest.mark.parametrize("others", [[], ["other.so"]])
 def test_a_library_that_stands_in_for_the_driver_is_called_once_a_call(folder, tmp_path, others):
-    """TensorFlow exports the driver's names and looks the functions behind them up itself: nobody may call himself."""
+    """TensorFlow exports the driver's names and looks their functions up itself: nobody may call himself."""
     library("other_dlsym.c", folder / "other.so")
     before = play(folder, "calls", program="with_trampoline", preload=[folder / o for o in others])
     said = play(folder, "calls", program="with_trampoline", preload=[PRELOAD, *(folder / o for o in others)],
@@ -174,7 +176,7 @@ def driver_events(recording):
             if e.get("kind") in ("driver_alloc", "driver_free", "alloc_failed", "free_failed")]
 
 
-@pytest.mark.parametrize("comes_before", [False, True], ids=["behind", "before"])
+@pytest.mark.parametrize("comes_before", [False, True], ids=["after", "before"])
 def test_an_interposer_that_gives_other_memory(folder, tmp_path, comes_before):
     """What it makes of a call is recorded once, as it is; what is just its own, beside it."""
     other = library("swapper.c", folder / "swapper.so", "-ldl")
@@ -202,7 +204,7 @@ def test_a_driver_that_is_unloaded_and_another(folder, tmp_path):
 
 
 def test_a_driver_in_a_namespace_of_its_own_is_left_alone(folder, tmp_path):
-    """Its functions are not the same as those behind the wrappers. The trace says that they were not recorded."""
+    """Its functions are not those that the wrappers call. The trace says that they were not recorded."""
     said = play(folder, "namespaces", folder / "libcuda.so.1", recording=tmp_path / "o.vtr")
     assert said == ["here: cuMemAlloc_v2 in libinterpose.so", "there: cuMemAlloc_v2 in libcuda.so.1", "call: 0", "call: 0"]
     assert recorded_allocs(tmp_path / "o.vtr") == [1]
@@ -222,3 +224,19 @@ def test_a_function_that_the_driver_lacks(folder):
     """The recorder's symbol is there, the function is not: CUDA's own codes say so, as lookups do."""
     assert play(folder, "lacking", program="scenes") == ["call: 303"]
     assert play(folder, "lacking", program="with_driver") == ["call: 500"]
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["sealed", "file"])
+def test_only_a_page_that_nobody_can_cut_short_is_written_to(folder, tmp_path, monkeypatch, is_sealed):
+    """`run` lends a page of sealed memory. A file that somebody cut short would end the program at its next store."""
+    page = struct.pack("<I", 0x31575456).ljust(1024 * 64, b"\0")
+    fd = os.memfd_create("page", os.MFD_ALLOW_SEALING) if is_sealed else os.open(tmp_path / "page", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(fd, page, 0)
+        if is_sealed:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        monkeypatch.setenv("VRAMTRACE_WITNESS", f"/proc/{os.getpid()}/fd/{fd}")
+        play(folder, "calls", program="with_driver", recording=tmp_path / "o.vtr")
+        assert (os.pread(fd, len(page), 0) != page) == is_sealed
+    finally:
+        os.close(fd)

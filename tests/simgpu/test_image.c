@@ -11,7 +11,7 @@
 
 #define CODE_BYTES 16
 
-/* Room for a container of a few entries with code behind each. */
+/* Room for a container of a few entries with code after each. */
 struct file {
 	struct container head;
 	struct {
@@ -34,7 +34,7 @@ static struct file make(int nr, const int (*parts)[2])
 	return f;
 }
 
-/* As the runtime gets it: behind a wrapper. */
+/* As the runtime gets it: a wrapper that points to it. */
 static int architecture(const struct file *f, int cc, int *compiled)
 {
 	const struct wrapper w = { WRAPPER_MAGIC, 1, f };
@@ -119,6 +119,8 @@ static void test_what_is_no_fat_binary(void **state)
 	assert_int_equal(architecture(&f, 89, &compiled), 89);
 	f.part[0].entry.bytes = CODE_BYTES;
 	f.part[0].entry.header_bytes = 0;
+	assert_int_equal(architecture(&f, 89, &compiled), 89);
+	f.part[0].entry.header_bytes = sizeof(struct entry) + 1; /* its code would end outside */
 	assert_int_equal(architecture(&f, 89, &compiled), 89);
 	f.head.bytes = 3;
 	assert_int_equal(architecture(&f, 89, &compiled), 89);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What modules define by name: kernels and variables, read from their images. */
 #define __CUDA_API_VERSION_INTERNAL 1
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <cuda.h>
@@ -89,6 +92,67 @@ static void variables_take_memory_while_loaded(void **state)
 	assert_int_equal(after, before);
 }
 
+/* One whose code and variables find no room is none, and takes nothing. */
+static void modules_without_room_take_nothing(void **state)
+{
+	static const char huge[] = ".version 9.0\n.target sm_90\n.global .align 4 .b8 huge[4398046511104];\n";
+	char path[] = "/tmp/simgpu-module-XXXXXX";
+	size_t before, after, total;
+	CUmodule module;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, huge, sizeof(huge)), sizeof(huge));
+	close(fd);
+	OK(cuMemGetInfo_v2(&before, &total));
+	assert_int_equal(cuModuleLoadData(&module, huge), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuModuleLoad(&module, path), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemGetInfo_v2(&after, &total));
+	assert_int_equal(after, before);
+	unlink(path);
+}
+
+/* Symbols whose names lie outside of a damaged binary are left out. */
+static void names_outside_of_a_binary_are_left_out(void **state)
+{
+	static struct {
+		Elf64_Ehdr head;
+		Elf64_Sym symbols[2];
+		char names[8];
+		Elf64_Shdr sections[3];
+	} binary = {
+		.head = { .e_ident = ELFMAG, .e_shoff = offsetof(__typeof__(binary), sections), .e_shnum = 3,
+			  .e_shentsize = sizeof(Elf64_Shdr), .e_shstrndx = 2 },
+		.symbols = { { .st_name = 0, .st_info = STT_FUNC, .st_other = 0x10, .st_shndx = 2 },
+			     { .st_name = 1 << 28, .st_info = STT_FUNC, .st_other = 0x10, .st_shndx = 2 } },
+		.names = "kernel",
+		.sections = { { 0 },
+			      { .sh_type = SHT_SYMTAB, .sh_offset = offsetof(__typeof__(binary), symbols),
+				.sh_size = 2 * sizeof(Elf64_Sym), .sh_link = 2 },
+			      { .sh_type = SHT_STRTAB, .sh_offset = offsetof(__typeof__(binary), names), .sh_size = 8 } },
+	};
+	CUfunction function;
+	const char *name;
+	CUmodule module;
+	unsigned nr;
+
+	(void)state;
+	binary.head.e_ident[EI_CLASS] = ELFCLASS64;
+	OK(cuModuleLoadData(&module, &binary));
+	OK(cuModuleGetFunctionCount(&nr, module));
+	assert_int_equal(nr, 1);
+	OK(cuModuleEnumerateFunctions(&function, 1, module));
+	OK(cuFuncGetName(&name, function));
+	assert_string_equal(name, "kernel");
+	OK(cuModuleUnload(module));
+	binary.sections[2].sh_size = 6; /* without the NUL */
+	OK(cuModuleLoadData(&module, &binary));
+	OK(cuModuleGetFunctionCount(&nr, module));
+	assert_int_equal(nr, 0);
+	OK(cuModuleUnload(module));
+}
+
 /* Link-time intermediates do not tell: refused by name. */
 static void images_that_cannot_be_read_are_refused(void **state)
 {
@@ -145,6 +209,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_have_size_address_and_first_value),
 		cmocka_unit_test(variables_take_memory_while_loaded),
+		cmocka_unit_test(modules_without_room_take_nothing),
+		cmocka_unit_test(names_outside_of_a_binary_are_left_out),
 		cmocka_unit_test(blocks_share_an_sm_evenly),
 		cmocka_unit_test(images_that_cannot_be_read_are_refused),
 	};

@@ -364,7 +364,7 @@ def test_a_folder_of_others(vramtrace, run, limits, tmp_path, reliability, owner
     )
 
 
-def test_a_folder_behind_a_link(vramtrace, limits, tmp_path):
+def test_a_link_to_a_folder(vramtrace, limits, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "job.vtr").symlink_to(tmp_path / "elsewhere")
     env = vramtrace.preload_environment(

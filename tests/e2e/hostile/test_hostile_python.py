@@ -45,8 +45,7 @@ def test_sub_interpreters(vramtrace, tmp_path, reliability, version):
     for size in (4096, 12288, 16384):
         outside = by_size(events, size)
         assert outside and all(names(event)[0] == "outside" for event in outside)
-    whole = vramtrace.json("report", done.path)["recording"]
-    assert whole["complete"] and whole["lost_events"] == 0
+    vramtrace.whole_report(done.path)
     if version in ((3, 11), (3, 12)):
         reliability("sub-interpreters-before-312" if version == (3, 11) else "sub-interpreters-since-312",
                     program="sub-interpreters allocate on several threads" + (", Python 3.8 to 3.11" if version == (3, 11) else ", Python 3.12 and later"), ends="as untraced: 0",
@@ -127,8 +126,7 @@ def stack_of_thread(n):
 def test_stacks_of_short_threads(vramtrace, tmp_path, reliability, version):
     """New threads use stack caches in turn: no frame of another thread comes into a stack."""
     done, events = recorded(vramtrace, tmp_path, version, "short_threads.py")
-    whole = vramtrace.json("report", done.path)["recording"]
-    assert whole["complete"] and whole["lost_events"] == 0
+    vramtrace.whole_report(done.path)
     for n in range(160):
         of_thread = [event for event in events if event["kind"] == "driver_alloc" and event["size"] == 4096 * (n + 1)]
         assert len(of_thread) == 10

@@ -28,12 +28,6 @@ def both(vramtrace, tmp_path):
     return run
 
 
-def none_lost(vramtrace, recorded):
-    report = vramtrace.json("report", recorded.path)
-    assert report["recording"]["complete"] and not report["recording"]["lost_events"]
-    return report
-
-
 def test_what_a_capture_forbids(vramtrace, both, reliability):
     """A wait in a capture fails and invalidates the capture, whatever waits; what follows goes on as ever."""
     plain, recorded = both([sys.executable, PROGRAMS / "in_a_capture.py"])
@@ -48,7 +42,7 @@ def test_what_a_capture_forbids(vramtrace, both, reliability):
         "cudaStreamSynchronize": [forbidden, spoilt],
         "the allocator": ["fine", "captured"],
     }
-    none_lost(vramtrace, recorded)
+    vramtrace.whole_report(recorded.path)
     reliability(
         "wait-in-a-capture",
         program="waits for device, stream or event inside a capture (`torch.cuda.synchronize()`, `.item()`)",
@@ -101,7 +95,7 @@ def test_children_of_a_program_with_a_gpu(vramtrace, both, reliability):
     lines = plain.stdout.splitlines()
     assert lines[:2] == ["spawn fine", "forkserver fine"]
     assert lines[2].startswith("fork Cannot re-initialize CUDA in forked")
-    report = none_lost(vramtrace, recorded)
+    report = vramtrace.whole_report(recorded.path)
     assert len([d for d in report["devices"] if d["tensor"]["allocs"] == 1]) == 3
     reliability(
         "children-of-a-gpu-program",
@@ -115,7 +109,7 @@ def test_children_of_a_program_with_a_gpu(vramtrace, both, reliability):
 def test_with_pytorchs_own_profiler(vramtrace, both, reliability):
     plain, recorded = both([sys.executable, PROGRAMS / "own_profiler.py"])
     allocated, _ = map(int, plain.stdout.split())
-    assert none_lost(vramtrace, recorded)["devices"][0]["tensor"]["allocs"] == allocated
+    assert vramtrace.whole_report(recorded.path)["devices"][0]["tensor"]["allocs"] == allocated
     reliability(
         "pytorchs-own-profiler",
         program="PyTorch's profiler and its recorder of memory history, both on",
@@ -131,7 +125,7 @@ def test_pluggable_allocator(vramtrace, both, tmp_path, cuda_flags, reliability)
     subprocess.run(list(map(str, command)), check=True)
     plain, recorded = both([sys.executable, PROGRAMS / "pluggable.py", library])
     assert plain.stdout == "trained\n"
-    driver = none_lost(vramtrace, recorded)["devices"][0]["driver"]
+    driver = vramtrace.whole_report(recorded.path)["devices"][0]["driver"]
     assert driver["allocs"] > driver["frees"] > 0
     assert driver["peak_bytes"] >= 2 * 4 << 20  # weights and gradients of 4 MiB each
     reliability(
