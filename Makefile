@@ -142,7 +142,7 @@ unit: $(UNIT)
 	$(if $(HAVE_CMOCKA),,$(error cmocka is missing: install libcmocka-dev, or let root run 'make setup'))
 	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; timeout 300 $$t || exit 1; done
 
-## check: unit tests and checks of the tree (exports, layers, README tables); needs no PyTorch, no environment
+## check: unit tests and checks of the tree (exports, layers, tables of the documents); needs no PyTorch, no environment
 check: all examples unit
 	$(Q)for c in checks/*.sh; do O='$(O)' $$c || exit 1; done
 

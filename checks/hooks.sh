@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# docs/hooks.md is the table of libinterpose/hooks.def, README.md's its summary. --update writes both.
+# docs/hooks.md is the table of libinterpose/hooks.def, docs/recorded.md has its summary. --update writes both.
 set -eu
-def=libinterpose/hooks.def page=docs/hooks.md
+def=libinterpose/hooks.def page=docs/hooks.md recorded=docs/recorded.md
 
 # The page: a table for each section of hooks.def, which begins with a comment of one line.
 page() {
@@ -44,14 +44,14 @@ page() {
 	}' "$def"
 }
 
-# README.md's table: a row for each section, what its rows record in a few words.
+# The summary: a row for each section, what its rows record in a few words.
 SUMMARY_HEAD='| calls | entry points | recorded |'
 summary() {
 	printf '%s\n|---|--:|---|\n' "$SUMMARY_HEAD"
 	awk '
 	function finish() {
 		if (nr)
-			printf "| [%s](docs/hooks.md#%s) | %d | %s%s |\n", name, link, nr, words, ends ? ", and their end" : ""
+			printf "| [%s](hooks.md#%s) | %d | %s%s |\n", name, link, nr, words, ends ? ", and their end" : ""
 		nr = ends = 0
 		words = ""
 		split("", seen)
@@ -82,15 +82,15 @@ if [ "${1-}" = --update ]; then
 		NR == FNR { table = table $0 "\n"; next }
 		$0 == head { printf "%s", table; skip = 1 }
 		!/^\|/ { skip = 0 }
-		!skip' - README.md >README.md.new
-	mv README.md.new README.md
+		!skip' - "$recorded" >"$recorded.new"
+	mv "$recorded.new" "$recorded"
 	exit 0
 fi
-if ! sed -n "/^$SUMMARY_HEAD$/,/^$/p" README.md | sed '$d' | diff -u - /dev/fd/3 3<<END >&2
+if ! sed -n "/^$SUMMARY_HEAD$/,/^$/p" "$recorded" | sed '$d' | diff -u - /dev/fd/3 3<<END >&2
 $(summary)
 END
 then
-	echo "hooks: README.md's table is not what $def says: run checks/hooks.sh --update" >&2
+	echo "hooks: the table of $recorded is not what $def says: run checks/hooks.sh --update" >&2
 	exit 1
 fi
 if ! page | diff -u "$page" - >&2; then
@@ -98,8 +98,8 @@ if ! page | diff -u "$page" - >&2; then
 	exit 1
 fi
 driver=$(grep -c '^DRIVER(' "$def") runtime=$(grep -c '^RUNTIME(' "$def")
-if ! grep -q "$driver of the driver's entry points and $runtime of the runtime's" README.md; then
-	echo "hooks: README.md does not say that there are $driver driver and $runtime runtime entry points" >&2
+if ! grep -q "$driver of the driver's entry points and $runtime of the runtime's" "$recorded"; then
+	echo "hooks: $recorded does not say that there are $driver driver and $runtime runtime entry points" >&2
 	exit 1
 fi
 echo "hooks: $driver driver and $runtime runtime entry points as documented"

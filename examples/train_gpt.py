@@ -75,7 +75,8 @@ def train(args):
         scaler.update()
         optimizer.zero_grad(set_to_none=True)
         if step % 10 == 0:
-            print(f"step {step}: loss {loss.item():.3f}")
+            held, peak = (n / 2**20 for n in (torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()))
+            print(f"step {step}: {step * tokens.numel():,} tokens, {held:,.0f} MiB held, peak {peak:,.0f} MiB")
 
 
 def main():

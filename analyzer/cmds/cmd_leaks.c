@@ -239,7 +239,11 @@ static uint64_t nr_live_parts(const struct leaks *l)
 static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l,
 			     const struct leaks_opts *o)
 {
-	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, is_brief(l, o), FRAMES_SHOWN };
+	struct print_holders_options rows = { .top = (uint64_t)o->top,
+					       .min_bytes = o->min_bytes,
+					       .verbose = o->verbose,
+					       .by_site = is_brief(l, o),
+					       .frames = FRAMES_SHOWN };
 	uint64_t nr_parts = nr_live_parts(l);
 	char size[HUMAN_MAX];
 
@@ -275,7 +279,7 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 static int leaks_print(const struct leaks *l, const struct model *m, const struct leaks_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
-	struct print_holders_options rows = { (uint64_t)o->top, o->min_bytes, o->verbose, false, 0 };
+	struct print_holders_options rows = { .top = (uint64_t)o->top, .min_bytes = o->min_bytes, .verbose = o->verbose };
 
 	print_recording(e, m);
 	emit_object_begin(e, "totals", NULL);

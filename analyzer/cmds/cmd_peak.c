@@ -27,7 +27,7 @@ struct peak_opts {
 	const char *spans;
 	int64_t depth;
 	int64_t top;
-	bool verbose;
+	unsigned verbose; /* 1: whole stacks; 2: and all frames and paths as they are */
 	struct emit_opts emit;
 };
 
@@ -37,7 +37,7 @@ static const struct opt peak_optv[] = {
 	OPT_STRING(0, "spans", struct peak_opts, spans, "FILE", "instead, the peak in each span of time that FILE lists"),
 	OPT_INT(0, "depth", struct peak_opts, depth, "N", "of modules: how many deep, from the model (default 1)"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
-	OPT_FLAG('v', "verbose", struct peak_opts, verbose, "whole stacks, whole paths"),
+	OPT_COUNT('v', "verbose", struct peak_opts, verbose, "whole stacks; -vv: every frame, whole paths"),
 	EMIT_OPTIONS(struct peak_opts, emit),
 	OPT_END
 };
@@ -170,7 +170,8 @@ static int device_print(struct emit *e, const struct model *m, const struct mode
 	enum group_mark mark = mark_of(d, o->at);
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_STACK, mark };
-	struct print_holders_options rows = { .top = (uint64_t)o->top, .verbose = o->verbose };
+	struct print_holders_options rows = { .top = (uint64_t)o->top, .verbose = o->verbose > 0,
+					       .tidy = o->verbose == 1 };
 	struct holders h = HOLDERS_INIT;
 	int err = holders_find(&h, m, &q);
 

@@ -248,7 +248,7 @@ static void read_figures(struct oom_story *s, const struct oom_message *m)
 		s->unused = oom_figure_minus(s->reserved, s->allocated);
 }
 
-void oom_story_tell(struct oom_story *s, const struct oom_message *m)
+void oom_story_judge(struct oom_story *s, const struct oom_message *m)
 {
 	struct oom_figure allowed = m->allowed;
 
@@ -276,4 +276,10 @@ void oom_story_tell(struct oom_story *s, const struct oom_message *m)
 		add_reason(s, VERDICT_HOST_OOM, s->requested.known ? s->requested.bytes : 0, true);
 	else if (m->wording == OOM_FIELDS || m->wording == OOM_SENTENCES || m->wording == OOM_ASYNC)
 		judge(s, m);
+}
+
+void oom_story_tell(struct oom_story *s, const struct oom_message *m)
+{
+	oom_story_judge(s, m);
+	oom_story_miss(s, m);
 }

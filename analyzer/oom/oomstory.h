@@ -31,6 +31,24 @@ struct oom_reason {
 	bool is_firm;
 };
 
+#define OOM_MISSING_MAX 4
+#define OOM_OUTCOMES_MAX 8
+
+/* A figure that the text lacks, or that cannot be true, and what it would decide. */
+struct oom_missing {
+	const char *figure; /* "capacity", "free", "allocated" or "reserved" */
+	/*
+	 * With this figure from so many bytes on, up to those of the next, the likeliest reason is this one
+	 * (VERDICT_NONE: no usual one). The first begins at the least that it can be. None where another
+	 * figure is missing as well.
+	 */
+	size_t nr_outcomes;
+	struct {
+		double from_bytes;
+		enum verdict verdict;
+	} outcome[OOM_OUTCOMES_MAX];
+};
+
 struct oom_story {
 	/* As in the message, or from the others; unknown where they cannot be true. */
 	struct oom_figure requested, free, allocated, reserved, unused;
@@ -51,11 +69,23 @@ struct oom_story {
 		enum oom_absurdity why;
 		struct oom_figure value, truth; /* as printed; of OOM_ABSURD_NEGATIVE, the number meant */
 	} absurd[OOM_ABSURD_MAX];
-	struct oom_reason reason[OOM_REASONS_MAX]; /* the likeliest first; none where nothing is known */
+	/*
+	 * The likeliest first; none where nothing is known, or where a missing figure decides. That one is
+	 * firm, and no other, which holds whatever the missing figures are.
+	 */
+	struct oom_reason reason[OOM_REASONS_MAX];
+	size_t nr_missing;
+	struct oom_missing missing[OOM_MISSING_MAX];
 };
 
 /* *s points into *m. */
 void oom_story_tell(struct oom_story *s, const struct oom_message *m);
+
+/* The same without looking for missing figures: reasons by those that are known. */
+void oom_story_judge(struct oom_story *s, const struct oom_message *m);
+
+/* Find the figures that *s lacks, what each would decide, and take back reasons that stand on their absence. */
+void oom_story_miss(struct oom_story *s, const struct oom_message *m);
 
 /* Is a > b (a >= 0 lacking, say) wherever the true values lie; can it be? Unknown figures: false. */
 bool oom_surely_above(struct oom_figure a, struct oom_figure b);

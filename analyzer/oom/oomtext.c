@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -27,11 +28,12 @@ struct oom_figure oom_figure_plus(struct oom_figure a, struct oom_figure b)
 
 /* ---- one message, its white space taken out -------------------------------------------------- */
 
+/* In capitals or not: people retype what they have read. */
 static bool take(const char **p, const char *words)
 {
 	size_t n = strlen(words);
 
-	if (strncmp(*p, words, n))
+	if (strncasecmp(*p, words, n))
 		return false;
 	*p += n;
 	return true;
@@ -101,7 +103,7 @@ static bool take_device(const char **p, struct oom_message *m)
 	const char *at = *p;
 	uint64_t number;
 
-	while (isupper((unsigned char)*at))
+	while (isalpha((unsigned char)*at))
 		at++;
 	if (at == *p || !take_number(&at, &number) || number > INT32_MAX)
 		return false;
@@ -110,24 +112,70 @@ static bool take_device(const char **p, struct oom_message *m)
 	return true;
 }
 
+/* A figure with the words after it, of which texts have several spellings: the longest of each kind first. */
+static bool take_field(const char **p, struct oom_message *m)
+{
+	const struct {
+		const char *words;
+		struct oom_figure *figure; /* NULL: of no use here */
+	} fields[] = {
+		{ "totalcapacity", &m->capacity },
+		{ "totalcapacty", &m->capacity },
+		{ "total", &m->capacity },
+		{ "alreadyallocated", &m->allocated },
+		{ "allocated", &m->allocated },
+		{ "free", &m->free },
+		{ "cached", &m->unused },
+		{ "allowed", &m->allowed },
+		{ "reservedintotalbyPyTorch", &m->reserved },
+		{ "reservedbyPyTorch", &m->reserved },
+		{ "reservedintotal", &m->reserved },
+		{ "reserved", &m->reserved },
+		{ "currentactive", NULL },
+	};
+	struct oom_figure found;
+	const char *at = *p;
+
+	if (!take_figure(&at, &found))
+		return false;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		const char *end = at;
+
+		if (!take(&end, fields[i].words) || !strchr(";,)", *end))
+			continue;
+		if (fields[i].figure)
+			*fields[i].figure = found;
+		*p = end;
+		return true;
+	}
+	return false;
+}
+
+#define UNKNOWN_MAX 80      /* characters between two figures that are known; without white space */
+#define UNKNOWN_SENTENCES 2 /* in one message */
+
+/* A field that no version had when this was written: what comes after it still counts. */
+static bool skip_field(const char **p)
+{
+	size_t n = strcspn(*p, ";,()");
+
+	if (!n || n > UNKNOWN_MAX || !strchr(";,)", (*p)[n]))
+		return false;
+	*p += n;
+	return true;
+}
+
 /* 1.0 to 2.0: "(GPU0;7.93GiBtotalcapacity;6.00GiBalreadyallocated;14.88MiBfree;6.00GiBreservedintotal...)".
  */
 static bool read_fields(const char **p, struct oom_message *m)
 {
-	struct oom_figure ignored;
 	const char *at = *p;
 
 	if (!take(&at, "(") || !take_device(&at, m))
 		return false;
 	m->wording = OOM_FIELDS;
-	for (*p = at; take(&at, ";"); *p = at) {
-		if (!take_between(&at, "", &m->capacity, "totalcapacity") &&
-		    !take_between(&at, "", &m->allocated, "alreadyallocated") &&
-		    !take_between(&at, "", &m->free, "free") &&
-		    !take_between(&at, "", &m->unused, "cached") &&
-		    !take_between(&at, "", &m->allowed, "allowed") &&
-		    !take_between(&at, "", &m->reserved, "reservedintotalbyPyTorch") &&
-		    !take_between(&at, "", &ignored, "currentactive"))
+	for (*p = at; take(&at, ";") || take(&at, ","); *p = at) {
+		if (!take_field(&at, m) && !skip_field(&at))
 			break;
 	}
 	return true;
@@ -147,11 +195,69 @@ static void take_process(const char **p, struct oom_message *m, bool *more)
 	*p = at;
 }
 
+/* "ofwhich1.89GiBisfree", "with30.00MiBallocatedinprivatepools(e.g.,CUDAGraphs)": with "is" or "are", after a
+ * comma or not. */
+static bool take_said(const char **p, const char *before, struct oom_figure *f, const char *after)
+{
+	const char *at = *p;
+	struct oom_figure found;
+
+	take(&at, ",");
+	if (!take(&at, before))
+		return false;
+	take(&at, ",");
+	if (!take_figure(&at, &found) || !(take(&at, "is") || take(&at, "are")) || !take(&at, after))
+		return false;
+	*f = found;
+	*p = at;
+	return true;
+}
+
+/* "Oftheallocatedmemory14.12GiBisallocatedbyPyTorch,with...,and410.41MiBisreservedbyPyTorchbutunallocated". */
+static bool take_pytorchs(const char **p, struct oom_message *m)
+{
+	if (!take_said(p, "Oftheallocatedmemory", &m->allocated, "allocatedbyPyTorch"))
+		return false;
+	take(p, ",");
+	if (take_between(p, "with", &m->private_pools, "allocatedinprivatepools(e.g.,"))
+		*p += strcspn(*p, ",") + ((*p)[strcspn(*p, ",")] == ',');
+	take_said(p, "and", &m->unused, "reservedbyPyTorchbutunallocated");
+	return true;
+}
+
+static bool take_sentence(const char **p, struct oom_message *m)
+{
+	bool is_process;
+
+	take_process(p, m, &is_process);
+	return is_process ||
+	       take_between(p, "Includingnon-PyTorchmemory,thisprocesshas", &m->own, "memoryinuse.") ||
+	       take_between(p, "", &m->allowed, "allowed;") || take_pytorchs(p, m);
+}
+
+/* A sentence that no version had when this was written, up to its full stop; never into another message. */
+static bool skip_sentence(const char **p)
+{
+	const char *end = *p, *next;
+
+	do {
+		end += strcspn(end, ".:");
+		if (*end != '.' || end - *p > UNKNOWN_MAX)
+			return false;
+		end++;
+	} while (isdigit((unsigned char)*end)); /* "1.89" */
+	next = strstr(*p, "outofmemory");
+	if (next && next < end)
+		return false;
+	*p = end;
+	return true;
+}
+
 /* Since 2.1: ".GPU0hasatotalcapacityof23.69GiBofwhich1.89GiBisfree....". */
 static bool read_sentences(const char **p, struct oom_message *m)
 {
 	const char *at = *p;
-	bool more = true;
+	unsigned nr_unknown = 0;
 
 	if (!take(&at, ".") || !take_device(&at, m))
 		return false;
@@ -160,17 +266,10 @@ static bool read_sentences(const char **p, struct oom_message *m)
 	    !take_between(&at, "hasatotalcapactyof", &m->capacity, ""))
 		return false;
 	m->wording = OOM_SENTENCES;
-	take_between(&at, "ofwhich", &m->free, "isfree");
+	take_said(&at, "ofwhich", &m->free, "free");
 	take(&at, ".");
-	while (more)
-		take_process(&at, m, &more);
-	take_between(&at, "Includingnon-PyTorchmemory,thisprocesshas", &m->own, "memoryinuse.");
-	take_between(&at, "", &m->allowed, "allowed;");
-	if (take_between(&at, "Oftheallocatedmemory", &m->allocated, "isallocatedbyPyTorch,")) {
-		if (take_between(&at, "with", &m->private_pools, "allocatedinprivatepools(e.g.,"))
-			at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',');
-		take_between(&at, "and", &m->unused, "isreservedbyPyTorchbutunallocated");
-	}
+	while (take_sentence(&at, m) || (!m->allocated.known && nr_unknown++ < UNKNOWN_SENTENCES && skip_sentence(&at)))
+		;
 	*p = at;
 	return true;
 }
@@ -429,6 +528,10 @@ static int stream_push(struct stream *s, char c)
 	if (s->after_backslash && c == 'n') {
 		s->nr -= s->nr > 0;
 		s->after_backslash = false;
+		return 0;
+	}
+	if (c == '\xa0' && s->nr && s->window[s->nr - 1] == '\xc2') { /* U+00A0, the space that web pages do not break */
+		s->nr--;
 		return 0;
 	}
 	s->after_backslash = c == '\\';

@@ -9,6 +9,7 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/stacks/framekind.h"
 #include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
@@ -305,16 +306,23 @@ static const char *frame_label(const struct stack_frame *f, const struct stack_f
 }
 
 /* A frame below a row: all of it if verbose, else what 80 columns hold. Returns buf. */
-static const char *row_frame_text(char *buf, size_t size, const struct stack_frame *f, bool verbose)
+static const char *row_frame_text(char *buf, size_t size, const struct stack_frame *f,
+				  const struct print_holders_options *o)
 {
 	struct stack_frame shown = *f;
 
-	if (verbose)
-		return frame_text(buf, size, f, true);
+	if (o->verbose)
+		return frame_text(buf, size, f, !o->tidy);
 	narrow_frame_text(buf, size, &shown, ORIGIN_WIDTH);
 	if (strlen(buf) > ORIGIN_WIDTH)
 		strcpy(buf + ORIGIN_WIDTH - 3, "...");
 	return buf;
+}
+
+/* A wrapper of a module's call that stands between two other frames of its part of the stack. */
+static bool is_between(const struct stack_frame *f, const struct stack_frame *before)
+{
+	return before && !before->node && before->from_forward == f->from_forward && frame_wraps_module(f);
 }
 
 /* The frames below a row: the site first, its callers, PyTorch's own folded. */
@@ -323,7 +331,7 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 	bool verbose = o->verbose;
 	int site = stack_site(stack);
 	const struct stack_frame *inside = innermost_part(stack, site), *before = NULL;
-	uint32_t shown = 0, folded = 0, hidden = 0;
+	uint32_t shown = 0, folded = 0, hidden = 0, wrappers = 0;
 	bool told = has_python_or_node(stack), torch = false;
 	char text[TEXT_MAX];
 
@@ -341,13 +349,19 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 			hidden++;
 			continue;
 		}
-		emit_text(e, "%s%s", frame_label(f, before), row_frame_text(text, sizeof(text), f, verbose));
+		if (o->tidy && is_between(f, before)) {
+			wrappers++;
+			continue;
+		}
+		emit_text(e, "%s%s", frame_label(f, before), row_frame_text(text, sizeof(text), f, o));
 		if ((int)i == site && inside && !verbose)
-			emit_text(e, "     through %s", row_frame_text(text, sizeof(text), inside, false));
+			emit_text(e, "     through %s", row_frame_text(text, sizeof(text), inside, o));
 		before = f;
 		shown++;
 	}
 	frames_left_text(e, folded, hidden, torch);
+	if (wrappers)
+		emit_text(e, "... %" PRIu32 " frame%s around calls of modules (-vv)", wrappers, wrappers == 1 ? "" : "s");
 }
 
 /* A row's machine-readable side: who, where, which shapes, the whole stack. */

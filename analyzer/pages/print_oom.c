@@ -91,10 +91,11 @@ static void say_verdict(struct sentences *to, const struct oom_message *m, const
 			say(to, "Plain too big: %s asked of a GPU that has %s.", FIG(a, s->requested),
 			    FIG(b, m->capacity));
 		else
-			say(to, "Plain too big: %s%s short. PyTorch's tensors hold %s of %s.",
+			say(to, "Plain too big%s: %s%s short. PyTorch's tensors hold %s%s%s.",
+			    s->nr_missing && !r->is_firm ? ", as far as the text goes" : "",
 			    s->lacking.known ? "" : "at least ",
 			    FIG(a, s->lacking.known ? s->lacking : s->least_lacking), FIG(b, s->allocated),
-			    FIG(c, m->capacity));
+			    m->capacity.known ? " of " : "", m->capacity.known ? FIG(c, m->capacity) : "");
 		break;
 	case VERDICT_FRAGMENTATION:
 		if (s->unused.bytes >= s->requested.bytes)
@@ -129,10 +130,84 @@ static void say_verdict(struct sentences *to, const struct oom_message *m, const
 	}
 }
 
+/* ---- figures that are missing ---------------------------------------------------------------- */
+
+#define MISSING_TEXT_MAX 200
+
+static const char *missing_name(const struct oom_missing *missing)
+{
+	static const struct {
+		const char *figure, *words;
+	} names[] = { { "capacity", "how much memory the GPU has" },
+		      { "free", "how much was free" },
+		      { "allocated", "how much tensors held" },
+		      { "reserved", "how much PyTorch had reserved" } };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(names[i].figure, missing->figure))
+			return names[i].words;
+	return missing->figure;
+}
+
+/* "how much was free and how much PyTorch had reserved" */
+static const char *missing_names(char buf[static MISSING_TEXT_MAX], const struct oom_story *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->nr_missing; i++) {
+		const char *before = !i ? "" : i + 1 == s->nr_missing ? " and " : ", ";
+
+		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before, missing_name(&s->missing[i]));
+	}
+	return buf;
+}
+
+static const char *outcome_name(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_TOO_BIG:
+		return "plain too big";
+	case VERDICT_FRAGMENTATION:
+		return "fragmentation";
+	case VERDICT_OTHER_PROCESS:
+		return "another process";
+	case VERDICT_NON_TORCH:
+		return "memory outside PyTorch";
+	case VERDICT_USER_LIMIT:
+		return "the limit that was set";
+	default:
+		return "none of the usual reasons";
+	}
+}
+
+/* "below 9.41 GiB memory outside PyTorch, from 9.41 GiB plain too big, from 11.62 GiB fragmentation" */
+static void say_missing(struct sentences *to, const struct oom_story *s)
+{
+	const struct oom_missing *missing = &s->missing[0];
+	char text[SENTENCE_MAX / 2], size[32];
+	size_t n = 0;
+
+	if (s->nr_missing != 1 || !missing->nr_outcomes)
+		return;
+	if (missing->nr_outcomes == 1) {
+		say(to, "it is not known %s; whatever it was, it is %s", missing_name(missing),
+		    outcome_name(missing->outcome[0].verdict));
+		return;
+	}
+	for (size_t i = 0; i < missing->nr_outcomes && n < sizeof(text); i++) {
+		struct oom_figure from = { true, 3, missing->outcome[i + !i].from_bytes, 0 };
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s %s", i ? ", " : "", i ? "from" : "below",
+				      print_oom_figure(size, from), outcome_name(missing->outcome[i].verdict));
+	}
+	say(to, "it is not known %s, which decides: %s", missing_name(missing), text);
+}
+
 /* Without figures that explain it. */
 static void say_unexplained(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
 	struct figures f;
+	char names[MISSING_TEXT_MAX];
 
 	switch (m->wording) {
 	case OOM_CUT:
@@ -165,6 +240,10 @@ static void say_unexplained(struct sentences *to, const struct oom_message *m, c
 		else if (s->lacking.known && s->lacking.bytes <= 0)
 			say(to, "The driver refused %s although it had %s free.", FIG(a, s->requested),
 			    FIG(b, s->free));
+		else if (s->nr_missing == 1)
+			say(to, "Open: one figure is missing, and it decides.");
+		else if (s->nr_missing)
+			say(to, "Open: it is not known %s, which decides.", missing_names(names, s));
 		else
 			say(to, "The text has too few figures to say why.");
 	}
@@ -220,6 +299,7 @@ static bool has_reason(const struct oom_story *s, enum verdict verdict)
 
 static void say_unused(struct sentences *to, const struct oom_story *s)
 {
+	bool may_free_decide = !s->is_full && !s->free.known && s->missing[0].nr_outcomes > 1;
 	struct figures f;
 
 	if (!s->unused.known || isnan(s->unused_share) || !s->requested.known)
@@ -232,10 +312,11 @@ static void say_unused(struct sentences *to, const struct oom_story *s)
 		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
 		    100 * s->unused_share, print_range(f.range_a, s->unused));
 	else
-		say(to, "cached, unused: %s, %.2f%% of what is reserved, %s", FIG(a, s->unused), 100 * s->unused_share,
-		    !s->is_full && s->requested.bytes > s->unused.bytes ? "less than was asked: not fragmentation"
-		    : s->is_full					? "so not fragmentation"
-									: "which does not explain it");
+		say(to, "cached, unused: %s, %.2f%% of what is reserved%s", FIG(a, s->unused), 100 * s->unused_share,
+		    may_free_decide			? ""
+		    : !s->is_full && s->requested.bytes > s->unused.bytes ? ", less than was asked: not fragmentation"
+		    : s->is_full					? ", so not fragmentation"
+									: ", which does not explain it");
 }
 
 static void say_outside(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
@@ -263,10 +344,12 @@ static void say_outside(struct sentences *to, const struct oom_message *m, const
 
 static void say_evidence(struct sentences *to, const struct oom_message *m, const struct oom_story *s)
 {
+	bool is_open = s->nr_missing == 1 && s->missing[0].nr_outcomes > 1;
 	struct figures f;
 
 	say_absurd(to, s);
-	if (s->nr_reasons && !s->reason[0].is_firm && s->lacking.known && s->lacking.bytes > 0)
+	say_missing(to, s);
+	if (s->nr_reasons && !s->reason[0].is_firm && !is_open && s->lacking.known && s->lacking.bytes > 0)
 		say(to, "by the figures as rounded; exactly, %s short", print_range(f.range_a, s->lacking));
 	if (s->tensor_max)
 		say(to, "%s is a segment's size: the tensor itself has %s", FIG(a, s->requested),

@@ -84,6 +84,28 @@ static void print_json_number(struct emit *e, const char *key, int64_t number)
 		emit_int(e, key, NULL, number);
 }
 
+/* "missing": what each figure that the text lacks would decide, from the least that it can be. */
+static void print_json_missing(struct emit *e, const struct oom_story *s)
+{
+	emit_array_begin(e, "missing", NULL);
+	for (size_t i = 0; i < s->nr_missing; i++) {
+		const struct oom_missing *missing = &s->missing[i];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "figure", NULL, missing->figure);
+		emit_array_begin(e, "decides", NULL);
+		for (size_t k = 0; k < missing->nr_outcomes; k++) {
+			emit_object_begin(e, NULL, NULL);
+			emit_double(e, "from_bytes", NULL, nearbyint(missing->outcome[k].from_bytes));
+			emit_string(e, "verdict", NULL, verdict_name(missing->outcome[k].verdict));
+			emit_object_end(e);
+		}
+		emit_array_end(e);
+		emit_object_end(e);
+	}
+	emit_array_end(e);
+}
+
 void print_oom_message(struct emit *e, const struct oom_message *m, const struct oom_story *s)
 {
 	static const char *const wordings[] = { "fields", "sentences", "async", "cut", "oversize",
@@ -117,4 +139,5 @@ void print_oom_message(struct emit *e, const struct oom_message *m, const struct
 	print_json_figure(e, "outside", s->outside);
 	print_json_figure(e, "others", s->others);
 	emit_double(e, "largest_fit_bytes", NULL, nearbyint(s->largest_fit));
+	print_json_missing(e, s);
 }

@@ -12,7 +12,7 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* What calls forward calls hooks as well; the name tells them apart, also of a forward that was replaced. */
-static bool is_module_call(const struct stack_frame *by)
+bool frame_wraps_module(const struct stack_frame *by)
 {
 	return ends_with(by->file, "torch/nn/modules/module.py") &&
 	       (ends_with(by->function, "_call_impl") || ends_with(by->function, "inner"));
@@ -21,7 +21,7 @@ static bool is_module_call(const struct stack_frame *by)
 /* Names are qualified from Python 3.11 on: "Net.forward". */
 static bool is_hook(const struct stack_frame *f, const struct stack_frame *by)
 {
-	if (is_module_call(by))
+	if (frame_wraps_module(by))
 		return !ends_with(f->function, "forward");
 	return by->node || ends_with(by->file, "torch/utils/hooks.py");
 }
@@ -49,7 +49,7 @@ enum frame_kind frame_kind_of(const struct stack *stack, int site)
 			return FRAME_CONTEXT;
 		if (is_hook(f, caller))
 			return FRAME_HOOK;
-		if (is_module_call(caller))
+		if (frame_wraps_module(caller))
 			return FRAME_PLAIN;
 	}
 	return FRAME_PLAIN;
@@ -68,7 +68,7 @@ enum frame_module frame_module_of(const struct stack *stack)
 
 		if (f->node || f->from_forward)
 			return FRAME_NO_MODULE;
-		if (!is_module_call(f))
+		if (!frame_wraps_module(f))
 			continue;
 		if (ends_with(f->function, "inner"))
 			return found == FRAME_NO_MODULE ? FRAME_HOOKED : FRAME_WITHIN_HOOKED;
@@ -81,7 +81,7 @@ uint32_t frame_hooked_call(const struct stack *stack)
 {
 	uint32_t i = next_frame(stack, 0);
 
-	while (i < stack->nr_frames && !(is_module_call(&stack->frame[i]) && ends_with(stack->frame[i].function, "inner")))
+	while (i < stack->nr_frames && !(frame_wraps_module(&stack->frame[i]) && ends_with(stack->frame[i].function, "inner")))
 		i = next_frame(stack, i + 1);
 	return i;
 }

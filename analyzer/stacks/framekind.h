@@ -9,6 +9,9 @@
 
 #include "analyzer/stacks/stack.h"
 
+/* Is it one of the functions of Module that only lead from its call to its forward? */
+bool frame_wraps_module(const struct stack_frame *f);
+
 enum frame_kind { FRAME_PLAIN, FRAME_HOOK, FRAME_CONTEXT };
 
 /*

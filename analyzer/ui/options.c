@@ -131,6 +131,9 @@ static enum opt_result store(const struct parse *p, const struct opt *o, const c
 	case OPT_TYPE_FLAG:
 		*(bool *)field = true;
 		return OPT_OK;
+	case OPT_TYPE_COUNT:
+		++*(unsigned *)field;
+		return OPT_OK;
 	case OPT_TYPE_STRING:
 		*(const char **)field = value;
 		return OPT_OK;
@@ -159,6 +162,12 @@ static const char *take_value(struct parse *p, const struct opt *o, const char *
 	return NULL;
 }
 
+/* A word of its own, that has no value. */
+static bool is_switch(const struct opt *o)
+{
+	return o->type == OPT_TYPE_FLAG || o->type == OPT_TYPE_COUNT;
+}
+
 static enum opt_result parse_long(struct parse *p, const char *word)
 {
 	const char *name = word + 2, *equals = strchr(name, '='), *value;
@@ -178,7 +187,7 @@ static enum opt_result parse_long(struct parse *p, const char *word)
 			      p->help->command);
 		return OPT_WRONG;
 	}
-	if (o->type == OPT_TYPE_FLAG) {
+	if (is_switch(o)) {
 		if (equals) {
 			opt_wrong(p->help, "option '--%s' takes no value", o->name);
 			return OPT_WRONG;
@@ -210,7 +219,7 @@ static enum opt_result parse_letters(struct parse *p, const char *word)
 				      p->help->command);
 			return OPT_WRONG;
 		}
-		if (o->type == OPT_TYPE_FLAG || o->type == OPT_TYPE_CHOICE) {
+		if (is_switch(o) || o->type == OPT_TYPE_CHOICE) {
 			ret = store(p, o, o->values ? o->values[0] : NULL);
 			continue;
 		}

@@ -33,6 +33,7 @@
 enum opt_type {
 	OPT_TYPE_END = 0,
 	OPT_TYPE_FLAG,   /* bool: set to true */
+	OPT_TYPE_COUNT,  /* unsigned: one more each time it is given, as -vv */
 	OPT_TYPE_STRING, /* const char *: points into argv */
 	OPT_TYPE_BYTES,  /* uint64_t: "20GiB", "512M", "4096" (human_parse_bytes) */
 	OPT_TYPE_INT,    /* int64_t: decimal */
@@ -57,6 +58,8 @@ struct opt {
 	  arg, values, help }
 #define OPT_FLAG(letter, name, type, field, help) \
 	OPT_ROW(letter, name, OPT_TYPE_FLAG, bool, type, field, NULL, NULL, help)
+#define OPT_COUNT(letter, name, type, field, help) \
+	OPT_ROW(letter, name, OPT_TYPE_COUNT, unsigned, type, field, NULL, NULL, help)
 #define OPT_STRING(letter, name, type, field, arg, help) \
 	OPT_ROW(letter, name, OPT_TYPE_STRING, const char *, type, field, arg, NULL, help)
 #define OPT_BYTES(letter, name, type, field, arg, help) \

@@ -263,8 +263,20 @@ def test_holders_say_where_gradients_come_from(vramtrace, recorded):
 
 
 def test_frames_of_pytorch_are_folded(vramtrace, recorded):
-    """In text one line counts them; -v and JSON have them all."""
+    """In text one line counts them. -v has them with short paths, and counts what only wraps the calls of modules; -vv
+    and JSON have all, with whole paths."""
     path = recorded("gpt.py").path
-    short, whole = (vramtrace.call("peak", *options, path).stdout for options in ([], ["-v"]))
+    short, most, whole = (vramtrace.call("peak", *options, path).stdout for options in ([], ["-v"], ["-vv"]))
     assert "frames of PyTorch (-v)" in short and "module.py" not in short
-    assert "module.py" in whole and "(-v)" not in whole
+    assert " torch/nn/modules/linear.py:" in most and "(-v)" not in most
+    assert "/torch/" not in most and "_call_impl" not in most
+    (device,) = vramtrace.json("peak", path)["devices"]
+    frames = [[frame for frame in group["frames"] if frame["function"]] for group in device["groups"]]
+    wrapped = [sum(frame["function"].endswith("_call_impl") for frame in stack) for stack in frames]
+    wrappers = next(number for number in wrapped if number)
+    assert {frame["file"][0] for stack in frames for frame in stack if frame["file"]} == {"/"}
+    counted = next(line.strip() for line in most.splitlines() if "(-vv)" in line)
+    assert counted == f"... {wrappers} frames around calls of modules (-vv)"
+    printed = [line for line in whole.splitlines() if "/torch/nn/modules/module.py:" in line]
+    assert len(printed) > wrappers > 0 and any("_wrapped_call_impl" in line for line in printed)
+    assert "(-v" not in whole

@@ -87,7 +87,7 @@ def test_several_settings_are_all_noted(vramtrace, traced, tmp_path):
 
 
 def test_known_settings_are_not_noted(vramtrace, traced, tmp_path):
-    listed = re.findall(r"^\| `(VRAMTRACE_[A-Z_]+)` \|", (TREE / "README.md").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `(VRAMTRACE_[A-Z_]+)` \|", (TREE / "docs" / "environment.md").read_text(), re.MULTILINE)
     assert "VRAMTRACE_STACKS" in listed
     known = {name: "" for name in listed if name != "VRAMTRACE_OUTPUT"}
     traced(**known | dict(VRAMTRACE_STACKS="full", VRAMTRACE_CUPTI="off", VRAMTRACE_SAMPLE_MIB="16", VRAMTRACE_JOB="one"))

@@ -128,3 +128,16 @@ def test_first_screen(vramtrace, recorded, job):
         lines = done.stdout.splitlines()
         assert len(lines) <= 24, lines
         assert [line for line in lines if len(line) > 80 and str(path) not in line] == []
+
+
+def test_what_the_first_example_says_means_something(vramtrace, recorded):
+    """A simulated GPU computes nothing, so the script prints what holds on it as well: its memory, which is the report's."""
+    done = recorded("train_gpt.py", "--stats")
+    steps = [line for line in done.stdout.splitlines() if line.startswith("step ")]
+    (device,) = vramtrace.json("report", done.path)["devices"]
+    peak, end = device["tensor"]["peak_bytes"] / (1 << 20), device["tensor"]["live_at_end_bytes"]
+    assert [line.split(":")[0] for line in steps] == ["step 10", "step 20"]
+    for step, line in zip((10, 20), steps, strict=True):
+        assert line.startswith(f"step {step}: {step * 16 * 512:,} tokens, ")
+        assert line.endswith(f", peak {peak:,.0f} MiB")
+    assert end < peak * (1 << 20) and "loss" not in done.stdout

@@ -237,13 +237,142 @@ static void test_impossible(void **state)
 	oomtext_release(&t);
 }
 
+/* As forums, older versions and other builds have it: the same four figures. */
+static void test_spellings(void **state)
+{
+	static const char *const texts[] = {
+		FIELDS("2.87 GiB", "14.76 GiB", "8.77 GiB", "19.75 MiB", "13.71 GiB"),
+		"CUDA out of memory. Tried to allocate 2.87 GiB (GPU 0; 14.76 GiB total capacity; 8.77 GiB already "
+		"allocated; 19.75 MiB free; 13.71 GiB reserved in total by Pytorch)",
+		"CUDA out of memory. Tried to allocate 2.87 GiB (GPU 0, 14.76 GiB total capacity, 8.77 GiB already "
+		"allocated, 19.75 MiB free, 13.71 GiB reserved in total by pytorch)",
+		"CUDA out of memory. Tried to allocate 2.87 GB (gpu 0; 14.76 GB total capacity; 8.77 gb already allocated; "
+		"19.75 MB free; 13.71 GB reserved by PyTorch)",
+		"CUDA out of memory. Tried to allocate 2.87 GiB (GPU 0; 14.76 GiB total; 8.77 GiB allocated; 19.75 MiB "
+		"free; 13.71 GiB reserved)",
+		"CUDA out of memory. Tried to allocate 2.87 GiB (GPU 0; 14.76 GiB total capacity; 8.77 GiB already "
+		"allocated; 3.00 GiB of something new; 19.75 MiB free; PyTorch memory managed 7; 13.71 GiB reserved in "
+		"total by PyTorch)",
+		"CUDA out of memory. Tried to allocate 2.87\xc2\xa0GiB (GPU 0; 14.76\xc2\xa0GiB total capacity; "
+		"8.77\xc2\xa0GiB already allocated; 19.75\xc2\xa0MiB free; 13.71\xc2\xa0GiB reserved in total by "
+		"PyTorch)",
+		"CUDA out of memory. Tried to allocate 2.87 GiB. GPU 0 has a total capacity of 14.76 GiB of which 19.75 MiB "
+		"is free. Of the allocated memory 8.77 GiB is allocated by Pytorch, and 4.94 GiB is reserved by pytorch "
+		"but unallocated.",
+		"CUDA out of memory. Tried to allocate 2.87 GiB. GPU 0 has a total capacity of 14.76 GiB, of which "
+		"19.75 MiB are free. Something new was said here. Of the allocated memory, 8.77 GiB are allocated by "
+		"PyTorch and 4.94 GiB are reserved by PyTorch but unallocated.",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct oom_text t;
+		struct oom_story s = story_of(&t, texts[i]);
+
+		assert_int_equal(t.message->device, 0);
+		assert_near(s.requested.bytes, 2.87 * GIB, 2);
+		assert_near(t.message->capacity.bytes, 14.76 * GIB, 2);
+		assert_near(s.allocated.bytes, 8.77 * GIB, 2);
+		assert_near(s.free.bytes, 19.75 * MIB, 2);
+		assert_true(s.reserved.known);
+		assert_near(s.reserved.bytes, 13.71 * GIB, 4);
+		assert_int_equal(s.reason[0].verdict, VERDICT_FRAGMENTATION);
+		assert_int_equal(s.nr_missing, 0);
+		oomtext_release(&t);
+	}
+}
+
+/* Figures of another message are never taken for those of one that was cut. */
+static void test_cut_before_another(void **state)
+{
+	static const char text[] =
+		"CUDA out of memory. Tried to allocate 1.00 GiB. GPU 1 has a total capacity of 8.00 GiB of wh\n"
+		"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which 1.00 GiB is "
+		"free. Of the allocated memory 5.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but "
+		"unallocated.";
+	struct oom_text t;
+
+	(void)state;
+	read_text(&t, text, sizeof(text) - 1);
+	assert_int_equal(t.nr_messages, 2);
+	assert_false(t.message[0].free.known);
+	assert_false(t.message[0].allocated.known);
+	assert_true(t.message[1].unused.known);
+	oomtext_release(&t);
+}
+
+/* A figure that the text lacks proves nothing: what it would decide is told, and no verdict is firm that it may change. */
+static void test_missing_figures(void **state)
+{
+#define ASKED(what) "CUDA out of memory. Tried to allocate " what " (GPU 0; "
+	static const struct {
+		const char *text;
+		enum verdict verdict; /* the first reason */
+		bool is_firm;
+		const char *missing; /* the first of them */
+		size_t nr_missing;
+		enum verdict least, most; /* what the missing figure would decide at its ends */
+	} cases[] = {
+		/* Reserved tells idle cache from memory outside PyTorch. */
+		{ ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)", VERDICT_NONE,
+		  false, "reserved", 1, VERDICT_NON_TORCH, VERDICT_FRAGMENTATION },
+		/* Were nothing cached it would be too big; a full cache would have been enough. */
+		{ ASKED("0.25 GiB") "16.00 GiB total capacity; 15.30 GiB already allocated; 0.20 GiB free)",
+		  VERDICT_TOO_BIG, false, "reserved", 1, VERDICT_TOO_BIG, VERDICT_FRAGMENTATION },
+		/* Whatever was reserved: tensors and the request alone are more than the GPU has. */
+		{ ASKED("2.00 GiB") "8.00 GiB total capacity; 6.50 GiB already allocated; 1.20 GiB free)", VERDICT_TOO_BIG,
+		  true, "reserved", 1, VERDICT_TOO_BIG, VERDICT_TOO_BIG },
+		{ ASKED("2.50 GiB") "21.45 GiB already allocated; 1.89 GiB free; 21.50 GiB reserved in total by PyTorch)",
+		  VERDICT_TOO_BIG, false, "capacity", 1, VERDICT_TOO_BIG, VERDICT_NON_TORCH },
+		{ ASKED("2.87 GiB") "14.76 GiB total capacity; 19.75 MiB free; 13.71 GiB reserved in total by PyTorch)",
+		  VERDICT_NONE, false, "allocated", 1, VERDICT_FRAGMENTATION, VERDICT_TOO_BIG },
+		{ ASKED("2.00 GiB") "23.69 GiB total capacity; 21.50 GiB already allocated)", VERDICT_NONE, false, "free",
+		  2, VERDICT_NONE, VERDICT_NONE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct oom_text t;
+		struct oom_story s = story_of(&t, cases[i].text);
+
+		assert_int_equal(s.nr_reasons ? s.reason[0].verdict : VERDICT_NONE, cases[i].verdict);
+		assert_int_equal(s.nr_reasons && s.reason[0].is_firm, cases[i].is_firm);
+		assert_int_equal(s.nr_missing, cases[i].nr_missing);
+		assert_string_equal(s.missing[0].figure, cases[i].missing);
+		if (cases[i].nr_missing == 1) {
+			assert_true(s.missing[0].nr_outcomes >= 1);
+			assert_int_equal(s.missing[0].outcome[0].verdict, cases[i].least);
+			assert_int_equal(s.missing[0].outcome[s.missing[0].nr_outcomes - 1].verdict, cases[i].most);
+		} else {
+			assert_int_equal(s.missing[0].nr_outcomes, 0);
+		}
+		oomtext_release(&t);
+	}
+}
+
+/* From 8.77 + 2.87 - 0.02 GiB reserved on, what is unused would have been enough. */
+static void test_where_a_missing_figure_decides(void **state)
+{
+	struct oom_text t;
+	struct oom_story s = story_of(
+		&t, ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)");
+	const struct oom_missing *m = &s.missing[0];
+
+	(void)state;
+	assert_near(m->outcome[0].from_bytes, 8.77 * GIB, 2);
+	assert_near(m->outcome[m->nr_outcomes - 1].from_bytes, (8.77 + 2.87) * GIB - 19.75 * MIB, MIB);
+	oomtext_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wrapped_anywhere), cmocka_unit_test(test_anywhere_in_a_long_text),
 		cmocka_unit_test(test_cut_anywhere),     cmocka_unit_test(test_prefixes_and_repeats),
 		cmocka_unit_test(test_too_many),         cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_impossible),
+		cmocka_unit_test(test_impossible),       cmocka_unit_test(test_spellings),
+		cmocka_unit_test(test_cut_before_another), cmocka_unit_test(test_missing_figures),
+		cmocka_unit_test(test_where_a_missing_figure_decides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 
 struct values {
 	bool all, quiet;
+	unsigned depth;
 	const char *name;
 	uint64_t bytes;
 	int64_t count;
@@ -27,6 +28,7 @@ static const char *const formats[] = { "table", "json", "csv", NULL };
 static const struct opt optv[] = {
 	OPT_FLAG('a', "all", struct values, all, "take all"),
 	OPT_FLAG('q', "quiet", struct values, quiet, "say nothing"),
+	OPT_COUNT('d', "deep", struct values, depth, "more; twice: all"),
 	OPT_STRING('o', "output", struct values, name, "FILE", "write FILE"),
 	OPT_BYTES('m', "min-size", struct values, bytes, "SIZE", "hide groups smaller than SIZE"),
 	OPT_INT(0, "count", struct values, count, "N", "stop after N"),
@@ -196,6 +198,7 @@ static void test_help(void **state)
 		"options:\n"
 		"  -a, --all                    take all\n"
 		"  -q, --quiet                  say nothing\n"
+		"  -d, --deep                   more; twice: all\n"
 		"  -o, --output FILE            write FILE\n"
 		"  -m, --min-size SIZE          hide groups smaller than SIZE\n"
 		"      --count N                stop after N\n"
@@ -242,10 +245,26 @@ static void test_choice(void **state)
 	assert_non_null(strstr(shown, "  -c, --check[=on|auto|off]  check it\n"));
 }
 
+/* An option that counts: apart, in one word, or by its long name. */
+static void test_counted(void **state)
+{
+	struct values v;
+
+	(void)state;
+	assert_int_equal(PARSE(&help, &v, "one"), OPT_OK);
+	assert_int_equal(v.depth, 0);
+	assert_int_equal(PARSE(&help, &v, "-d", "one"), OPT_OK);
+	assert_int_equal(v.depth, 1);
+	assert_int_equal(PARSE(&help, &v, "-dqd", "one", "--deep"), OPT_OK);
+	assert_int_equal(v.depth, 3);
+	assert_true(v.quiet);
+	assert_int_equal(PARSE(&help, &v, "--deep=2"), OPT_WRONG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_form),
+		cmocka_unit_test(test_every_form), cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_positional_arguments),
 		cmocka_unit_test(test_stop_at_the_program),
 		cmocka_unit_test(test_wrong),
