@@ -5,6 +5,7 @@
 #include "analyzer/pages/print_frag.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/message.h"
 
@@ -184,7 +185,9 @@ int cmd_frag(int argc, const char **argv)
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : TOP_TEXT;
 	frag_init(&r.frag, &m);
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && result_find(&r, &m, (uint64_t)o.top))
 		ret = message_error("cannot follow the segments of '%s': out of memory", argv[1]);
 	if (!ret) {

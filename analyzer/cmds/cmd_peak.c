@@ -13,6 +13,7 @@
 #include "analyzer/pages/print_spans.h"
 #include "analyzer/command.h"
 #include "analyzer/ledger/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/holders/spansfile.h"
 #include "analyzer/ui/emit.h"
@@ -249,6 +250,8 @@ static int peak_of_spans(const struct peak_opts *o, const char *path)
 	int damaged = CMD_FINE, ret = spansfile_read(&spans, o->spans);
 
 	if (!ret)
+		ret = rules_load();
+	if (!ret)
 		ret = model_load(&m, path, &load);
 	if (!ret && spans_finish(&spans))
 		ret = message_error("cannot follow the spans of '%s': out of memory", o->spans);
@@ -294,7 +297,9 @@ int cmd_peak(int argc, const char **argv)
 		return opt_wrong(&peak_help, "'--top' cannot be negative");
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && load.has_at)
 		ret = check_kept(&m, load.at_ns);
 	if (!ret) {

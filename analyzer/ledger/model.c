@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/purpose/category_rules.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/kept.h"
-#include "analyzer/stacks/owner_rules.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
@@ -381,8 +379,6 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 	char text[4096];
 	int ret = 0;
 
-	if (owner_rules_load() || category_rules_load())
-		return CMD_TROUBLE;
 	if (recording_open(&m->recording, path, text, sizeof(text)))
 		return message_error("%s", text);
 	if (open_all(m))

@@ -10,6 +10,7 @@
 #include "analyzer/command.h"
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/oomtext.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 const char *const fit_outcome_names[] = {
@@ -194,7 +195,9 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 			r->outcome = FIT_OOM;
 		return CMD_FINE;
 	}
-	ret = model_load(&m, recording, &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, recording, &load);
 	sourcepath_find_root(&names);
 	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
 		     footprint_make(&f, &m, &w.ooms, &names) || judge(r, &f, &m, &w, output, headroom)))

@@ -7,6 +7,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/ledger/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 /*
@@ -182,8 +183,10 @@ int steadysteps_look(struct steadysteps *s, const char *recording)
 	struct watch w = { 0 };
 	struct model_options load = { .observe = observe, .ctx = &w, .lives = true, .quiet = true };
 	struct model m = MODEL_INIT;
-	int ret = model_load(&m, recording, &load);
+	int ret = rules_load();
 
+	if (!ret)
+		ret = model_load(&m, recording, &load);
 	*s = (struct steadysteps){ 0 };
 	if (!ret && w.failed)
 		ret = message_error("cannot follow the steps of '%s': out of memory", recording);
