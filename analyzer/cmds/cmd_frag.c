@@ -103,7 +103,7 @@ static void print_points(struct emit *e, const struct frag_view *v, const struct
 /* Of one device, in JSON and CSV. Returns 0 or TFMT_E_NOMEM. */
 static int print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 {
-	const struct maxima_track *track = maxima_find(&v->frag->series, v->device->process, v->device->ordinal);
+	const struct maxima_track *track = maxima_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
 	struct maxima_values *values = calloc(nr, sizeof(*values));
 
 	if (!values)
