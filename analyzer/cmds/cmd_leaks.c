@@ -13,7 +13,7 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"

@@ -12,7 +12,7 @@
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_spans.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/holders/spansfile.h"

@@ -21,7 +21,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/print_wrapped.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"

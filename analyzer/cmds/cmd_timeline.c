@@ -5,7 +5,7 @@
 #include "analyzer/holders/timeline.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"

@@ -9,7 +9,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/launch/launch.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
 #include "analyzer/purpose/rules.h"

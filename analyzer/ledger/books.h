@@ -19,7 +19,7 @@
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/ledger/residual.h"
-#include "analyzer/ledger/phases.h"
+#include "analyzer/training/phases.h"
 #include "analyzer/ledger/ranges.h"
 #include "analyzer/training/stepsamples.h"
 #include "analyzer/ledger/unhooked.h"

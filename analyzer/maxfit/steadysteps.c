@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 

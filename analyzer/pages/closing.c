@@ -15,7 +15,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/launch/keeper.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/launch/obstacle.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

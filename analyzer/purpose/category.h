@@ -11,7 +11,7 @@
 #define VT_CATEGORY_H
 
 #include "analyzer/purpose/category_rules.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct category_block {
 	struct life life;

@@ -9,7 +9,7 @@
 #ifndef VT_STEPINPUTS_H
 #define VT_STEPINPUTS_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define STEPINPUTS_CYCLES 2048
 #define STEPINPUTS_CHANGES 4096

@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/purpose/category.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define PACKAGES "/venv/lib/site-packages"
 #define WEIGHT 4096

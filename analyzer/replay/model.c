@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading a recording: open its traces, align their clocks, enter their events. */
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #include <errno.h>
 #include <inttypes.h>
