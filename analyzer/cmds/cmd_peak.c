@@ -136,7 +136,7 @@ static int modules_print(struct emit *e, const struct holders_query *q, const st
 			 const struct peak_opts *o, uint64_t total)
 {
 	struct modules m;
-	int err = modules_find(&m, c, &q->process->books, (uint32_t)o->depth);
+	int err = modules_find(&m, c, q->process->modulepaths, (uint32_t)o->depth);
 
 	if (!err)
 		print_modules(e, q->process, &m, total, (uint64_t)o->top);

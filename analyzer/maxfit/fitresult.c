@@ -113,7 +113,7 @@ static int explain(struct fit_result *r, const struct model *m, const struct wat
 	if (d && !err) {
 		r->has_autopsy = true;
 		r->asked_bytes = a.failure->asked;
-		r->phase = categories_tell_phases(&d->process->books) ? phase_names[a.failure->phase] : NULL;
+		r->phase = categories_tell_phases(d->process) ? phase_names[a.failure->phase] : NULL;
 		if (a.capacity)
 			r->capacity_bytes = a.capacity;
 		site = a.has_site ? &a.site : NULL;
@@ -143,7 +143,7 @@ static uint32_t most_steps(const struct model *m)
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		uint32_t nr = steps_count(&m->process[i].books.lives->steps);
+		uint32_t nr = steps_count(&m->process[i].lives->steps);
 
 		most = nr > most ? nr : most;
 	}

@@ -89,7 +89,7 @@ static void count(struct watched *w, const struct device_books *b, uint32_t devi
 static void observe(void *context, const struct model_process *p, const struct tfmt_event *ev,
 		    uint64_t time_ns)
 {
-	const struct steps *s = &p->books.lives->steps;
+	const struct steps *s = &p->lives->steps;
 	struct watch *watch = context;
 	struct watched *w = watched_of(watch, p);
 
@@ -130,7 +130,7 @@ static struct span span_between(const struct watched *w, uint64_t after, uint64_
 
 static struct steadysteps steps_of_process(const struct watched *w)
 {
-	const struct steps *s = &w->process->books.lives->steps;
+	const struct steps *s = &w->process->lives->steps;
 	const struct steps_bounds *b = steps_bounds(s);
 	uint32_t nr = b->nr_bounds;
 	struct steadysteps told = { .nr_steps = nr };
