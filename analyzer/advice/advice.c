@@ -292,8 +292,9 @@ static void find_cycle(struct lives_window *w, const struct steps *steps, uint64
  */
 static uint64_t as_usual(const struct model_device *d, const struct failures *failures, uint64_t ordinal)
 {
-	const struct stepinputs_device *of = failures ? stepinputs_of(&failures->inputs, d) : NULL;
-	const struct steps *steps = &d->process->books.lives->steps;
+	const struct stepinputs_device *of =
+	    failures ? stepinputs_of(&failures->inputs, &d->process->books, d->ordinal) : NULL;
+	const struct steps *steps = &d->process->lives->steps;
 	const struct steps_bounds *b = &steps->cycles;
 	uint32_t peak = steps_begun(b, ordinal);
 
@@ -310,7 +311,7 @@ static uint64_t as_usual(const struct model_device *d, const struct failures *fa
 static bool find_window(struct lives_window *w, struct advice_job *j, const struct model_device *d,
 			const struct failures *failures)
 {
-	const struct lives *lives = d->process->books.lives;
+	const struct lives *lives = d->process->lives;
 	const struct failure *failure = failure_of(failures, d);
 	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	const struct lives_device *of = lives ? lives->device[d->ordinal] : NULL;
@@ -400,7 +401,7 @@ static void find_base(struct advice_job *j)
 static int job_fill(struct advice_job *j, struct lives_window *w)
 {
 	struct model_process *p = j->device->process;
-	int err = lives_window_close(p->books.lives, w);
+	int err = lives_window_close(p->lives, w);
 
 	if (!err)
 		err = categories_judge(&j->blocks, p, w->life, w->nr);

@@ -13,7 +13,7 @@
 /* Were parameters updated between the making of a block and the window? */
 static bool was_update(const struct advice_job *j, const struct life *life)
 {
-	const struct steps_bounds *updated = &j->device->process->books.lives->steps.updated;
+	const struct steps_bounds *updated = &j->device->process->lives->steps.updated;
 
 	for (uint32_t i = 0; i < updated->nr_bounds; i++)
 		if (updated->ordinal[i] > life->birth.ordinal && updated->ordinal[i] <= j->from)

@@ -182,7 +182,7 @@ static bool find_saved(struct saved *s)
 /* The line that runs forward: the outermost call that the stack of what is saved knows of a module. */
 static void find_site(const struct advice_job *j, struct advice *a, size_t block)
 {
-	struct modulepaths *paths = j->device->process->books.modulepaths;
+	struct modulepaths *paths = j->device->process->modulepaths;
 	uint32_t call = paths ? modulepaths_call(paths, j->blocks.block[block].life.birth.stack, 1) : 0;
 
 	advice_at_stack(j, a, call ? call : j->blocks.block[block].life.birth.stack);

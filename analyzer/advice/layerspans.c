@@ -125,7 +125,7 @@ static bool are_in_order(const struct layerspans *l)
 /* false: they are not called in order, or there is no memory. */
 static bool find_spans(struct layerspans *l, const struct advice_job *j, const struct layerlist *list)
 {
-	*l = (struct layerspans){ .j = j, .paths = j->device->process->books.modulepaths, .list = *list };
+	*l = (struct layerspans){ .j = j, .paths = j->device->process->modulepaths, .list = *list };
 	l->span = calloc(list->nr_layers + 1, sizeof(*l->span));
 	l->of = calloc(l->paths->nr_paths + 1, sizeof(*l->of));
 	if (!l->span || !l->of)
@@ -155,7 +155,7 @@ static unsigned nr_that_ran(const struct layerspans *l)
 bool layerspans_advise(const struct advice_job *j, struct advice *best, uint64_t bytes,
 		       bool (*advise)(const struct layerspans *l, struct advice *a))
 {
-	const struct modulepaths *paths = j->device->process->books.modulepaths;
+	const struct modulepaths *paths = j->device->process->modulepaths;
 	struct layerlist list[LAYERLISTS_MAX];
 	size_t nr = paths ? layerlists_find(list, j, paths) : 0;
 
@@ -178,7 +178,7 @@ bool layerspans_advise(const struct advice_job *j, struct advice *best, uint64_t
 
 uint32_t layerspans_call(const struct layerspans *l)
 {
-	struct modulepaths *paths = l->j->device->process->books.modulepaths;
+	struct modulepaths *paths = l->j->device->process->modulepaths;
 	uint32_t call = 0;
 
 	for (size_t i = 0; i < l->j->blocks.nr_blocks && !call; i++)

@@ -132,7 +132,7 @@ static uint64_t largest_of(const struct unseen *u, const struct advice_job *j, c
 
 static void find_layers(struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
-	const struct modulepaths *paths = j->device->process->books.modulepaths;
+	const struct modulepaths *paths = j->device->process->modulepaths;
 	struct layerlist list[LAYERLISTS_MAX];
 	const struct layerlist *of = paths ? largest(list, layerlists_find(list, j, paths)) : NULL;
 	uint32_t nr = of ? nr_layers(j) : 0;
@@ -188,7 +188,7 @@ static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 		return;
 	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
 		u->vocabulary = first->dims[0];
-	if (j->device->process->books.lives->steps.nr_backwards &&
+	if (j->device->process->lives->steps.nr_backwards &&
 	    !has_made_logits(&j->device->process->books, u->vocabulary))
 		u->vocabulary = 0;
 }
@@ -246,7 +246,7 @@ static uint64_t logits_bytes(const struct unseen *u, const struct advice_job *j,
 /* Before the first update nobody knows what it will keep: as much as Adam does. */
 static void find_state(struct unseen *u, const struct advice_job *j)
 {
-	if (j->device->process->books.lives->steps.updated.nr_bounds)
+	if (j->device->process->lives->steps.updated.nr_bounds)
 		return;
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];

@@ -9,7 +9,7 @@
 #define VT_BLOCKERS_H
 
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 /* What of a live block lies in one unit. */
 struct blockers_block {

@@ -151,7 +151,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 	    [FRAG_LARGEST] = segments_largest_free(s),
 	} };
 
-	maxima_enter(&f->series, d->process, d->ordinal, time_ns, &now);
+	maxima_enter(&f->series, &d->process->books, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include "analyzer/allocator/expandable.h"
 #include "analyzer/allocator/segments.h"
 #include "analyzer/ledger/maxima.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
 /*

@@ -4,7 +4,7 @@
 #define VT_PRINT_VERDICT_H
 
 #include "analyzer/gate/rulings.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 
 #define CHECK_SCHEMA "vramtrace/check/1"

@@ -3,6 +3,7 @@
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -86,7 +87,9 @@ int cmd_advise(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&advise_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = advise_print(&m, &failures, &o);

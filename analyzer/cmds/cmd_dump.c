@@ -10,7 +10,7 @@
 #include "analyzer/recording/eventname.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/ui/options.h"
-#include "analyzer/ledger/phases.h"
+#include "analyzer/training/phases.h"
 #include "analyzer/ledger/ranges.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/stacks/stack.h"

@@ -5,6 +5,7 @@
 #include "analyzer/pages/print_frag.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/message.h"
 
@@ -102,7 +103,7 @@ static void print_points(struct emit *e, const struct frag_view *v, const struct
 /* Of one device, in JSON and CSV. Returns 0 or TFMT_E_NOMEM. */
 static int print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 {
-	const struct maxima_track *track = maxima_find(&v->frag->series, v->device->process, v->device->ordinal);
+	const struct maxima_track *track = maxima_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
 	struct maxima_values *values = calloc(nr, sizeof(*values));
 
 	if (!values)
@@ -184,7 +185,9 @@ int cmd_frag(int argc, const char **argv)
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : TOP_TEXT;
 	frag_init(&r.frag, &m);
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && result_find(&r, &m, (uint64_t)o.top))
 		ret = message_error("cannot follow the segments of '%s': out of memory", argv[1]);
 	if (!ret) {

@@ -13,7 +13,8 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
@@ -383,7 +384,9 @@ int cmd_leaks(int argc, const char **argv)
 	o.is_first_page = o.top < 0 && !o.verbose;
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : o.verbose ? 10 : LIVE_SHOWN;
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && (growth_find_all(&l, &m) ||
 		     live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK)))
 		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);

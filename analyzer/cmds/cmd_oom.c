@@ -13,6 +13,7 @@
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/command.h"
 #include "analyzer/oom/oomtext.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
@@ -346,7 +347,9 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	struct emit *e;
 
 	frag_init(&watch.frag, &m);
-	ret = model_load(&m, path, &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, path, &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");

@@ -12,7 +12,8 @@
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_spans.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/holders/spansfile.h"
 #include "analyzer/ui/emit.h"
@@ -135,7 +136,7 @@ static int modules_print(struct emit *e, const struct holders_query *q, const st
 			 const struct peak_opts *o, uint64_t total)
 {
 	struct modules m;
-	int err = modules_find(&m, c, &q->process->books, (uint32_t)o->depth);
+	int err = modules_find(&m, c, q->process->modulepaths, (uint32_t)o->depth);
 
 	if (!err)
 		print_modules(e, q->process, &m, total, (uint64_t)o->top);
@@ -250,6 +251,8 @@ static int peak_of_spans(const struct peak_opts *o, const char *path)
 	int damaged = CMD_FINE, ret = spansfile_read(&spans, o->spans);
 
 	if (!ret)
+		ret = rules_load();
+	if (!ret)
 		ret = model_load(&m, path, &load);
 	if (!ret && spans_finish(&spans))
 		ret = message_error("cannot follow the spans of '%s': out of memory", o->spans);
@@ -295,7 +298,9 @@ int cmd_peak(int argc, const char **argv)
 		return opt_wrong(&peak_help, "'--top' cannot be negative");
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && load.has_at)
 		ret = check_kept(&m, load.at_ns);
 	if (!ret) {

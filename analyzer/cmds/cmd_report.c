@@ -18,9 +18,10 @@
 #include "analyzer/pages/print_phases.h"
 #include "analyzer/pages/print_report.h"
 #include "analyzer/pages/print_stepgrowth.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/print_wrapped.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
@@ -442,7 +443,9 @@ int cmd_report(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&report_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);

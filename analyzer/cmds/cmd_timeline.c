@@ -5,7 +5,8 @@
 #include "analyzer/holders/timeline.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
@@ -196,7 +197,9 @@ int cmd_timeline(int argc, const char **argv)
 	if (o.points < 1 || o.points > TIMELINE_STEPS)
 		return opt_wrong(&timeline_help, "--points takes 1 to %d", TIMELINE_STEPS);
 	timeline_init(&t);
-	ret = model_load(&m, argv[1], &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, argv[1], &load);
 	if (!ret && t.failed)
 		ret = message_error("cannot draw '%s': out of memory", argv[1]);
 	if (!ret) {

@@ -9,16 +9,19 @@
 
 #include "analyzer/command.h"
 #include "analyzer/launch/launch.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 int estimate_read(struct estimate_measured *m, const char *recording)
 {
 	struct model model = MODEL_INIT;
-	int ret = model_load(&model, recording, NULL);
+	int ret = rules_load();
 
+	if (!ret)
+		ret = model_load(&model, recording, NULL);
 	for (size_t i = 0; i < model.nr_devices && !ret; i++) {
 		const struct device_books *b = model.device[i].books;
 

@@ -266,10 +266,10 @@ static void add_part(struct footprint_device *to, enum footprint_by by, const ch
 }
 
 static int find_modules(struct making *k, struct footprint_device *to, const struct categories *c,
-			const struct books *books)
+			const struct modulepaths *paths)
 {
 	struct modules modules = MODULES_INIT;
-	int err = modules_find(&modules, c, books, FOOTPRINT_DEPTH);
+	int err = modules_find(&modules, c, paths, FOOTPRINT_DEPTH);
 	char text[512];
 
 	if (!err)
@@ -281,7 +281,7 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 
 		snprintf(text, sizeof(text), "(in no module)");
 		if (sum->path)
-			modulepaths_text(books->modulepaths, sum->path, modules.nr_common, text, sizeof(text));
+			modulepaths_text(paths, sum->path, modules.nr_common, text, sizeof(text));
 		add_part(to, BY_MODULE, footprint_text(k->f, *text ? text : "(the model)"), sum->bytes);
 	}
 	modules_release(&modules);
@@ -330,12 +330,12 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 /* What is known by the lives of blocks. */
 static int find_purposes(struct making *k, struct footprint_device *to, const struct model_device *d)
 {
-	const struct books *books = &d->process->books;
+	const struct model_process *p = d->process;
 	struct categories c = CATEGORIES_INIT;
 	enum lives_moment peak;
 	int err;
 
-	if (!d->has_tensors || !books->lives)
+	if (!d->has_tensors || !p->lives)
 		return 0;
 	err = find_growth(k, to, d);
 	if (err)
@@ -349,8 +349,8 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 		err = TFMT_E_NOMEM;
 	for (int i = 0; i < NR_CATEGORIES && !err; i++)
 		add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
-	if (!err && books->modulepaths)
-		err = find_modules(k, to, &c, books);
+	if (!err && p->modulepaths)
+		err = find_modules(k, to, &c, p->modulepaths);
 	categories_release(&c);
 	return err;
 }

@@ -11,7 +11,7 @@
 #define VT_FOOTPRINT_H
 
 #include "analyzer/oom/oomwatch.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/stacks/sourcepath.h"
 #include "analyzer/recording/textset.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -146,7 +147,7 @@ int repeat_load(struct repeat *r, const struct recording *recording)
 	for (size_t i = 0; i < recording->nr_runs && !err; i++) {
 		struct model m = MODEL_INIT;
 
-		if (!model_load(&m, recording->run[i], &quiet))
+		if (!rules_load() && !model_load(&m, recording->run[i], &quiet))
 			err = repeat_add(r, &m, recording->run_number[i]);
 		model_release(&m);
 	}

@@ -8,7 +8,7 @@
 #ifndef VT_REPEAT_H
 #define VT_REPEAT_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct repeat_range {
 	uint64_t min, max;

@@ -10,7 +10,7 @@
 #ifndef VT_FORWARDSTACKS_H
 #define VT_FORWARDSTACKS_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 /* Do most of forward's stacks lie in modules that have no hook of their own? Returns 0 or TFMT_E_NOMEM. */
 int forwardstacks_are_hooks_rare(const struct model *m, const struct model_device *d, bool *are_rare);

@@ -22,7 +22,7 @@
 /* The cycle that an event lies in. Unlike lives_when.nr_cycles, a batch counts with the forward that it is for. */
 static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
 {
-	return steps_begun(&c->books->lives->steps.cycles, ordinal);
+	return steps_begun(&c->process->lives->steps.cycles, ordinal);
 }
 
 /* ---- one graph ------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static size_t nr_in_cycles(const struct stepplace *p, const struct stepcauses *c
 	size_t nr = 0;
 
 	for (size_t i = 0; i < p->nr_kept; i++)
-		nr += may_be_in_graph(&p->kept[i], &c->books->lives->steps,
+		nr += may_be_in_graph(&p->kept[i], &c->process->lives->steps,
 				      &cycle[cycle_of(c, p->kept[i].birth.ordinal)]);
 	return nr;
 }
@@ -84,7 +84,7 @@ static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 /* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
 static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 {
-	uint32_t nr_cycles = c->books->lives->steps.cycles.nr_bounds + 1;
+	uint32_t nr_cycles = c->process->lives->steps.cycles.nr_bounds + 1;
 	struct graph_cycle *of_forward = calloc(nr_cycles, sizeof(*of_forward));
 	struct graph_cycle *all = calloc(nr_cycles, sizeof(*all));
 	int nr = 0, nr_hooked = 0;
@@ -102,7 +102,7 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 			if (!(life->flags & TFMT_FLAG_FORWARD))
 				continue;
 			add_to_cycle(cycle, life);
-			cycle->is_behind |= is_behind_update(life, &c->books->lives->steps);
+			cycle->is_behind |= is_behind_update(life, &c->process->lives->steps);
 		}
 	for (uint32_t i = 0; i < f->nr; i++) {
 		struct stepplace *p = &f->place[i];
@@ -294,7 +294,7 @@ static uint32_t first_step_kept(const struct stepplace *p, const struct stepcaus
 
 	for (size_t i = 0; i < p->nr_kept; i++)
 		first = p->kept[i].birth.ordinal < first ? p->kept[i].birth.ordinal : first;
-	born = first == TFMT_NO_ORDINAL ? step : steps_of(&c->books->lives->steps, first) + 1;
+	born = first == TFMT_NO_ORDINAL ? step : steps_of(&c->process->lives->steps, first) + 1;
 	return born < step && step - born <= 2 ? born : step;
 }
 

@@ -257,7 +257,7 @@ static int find_growing(struct stepgrowth *g, struct stepcauses *c)
 /* How much more than at its step's beginning tensors took at their peak; `slope` since the last reading before. */
 static double step_overhead(const struct model_device *d, const struct stepcauses *c, double slope)
 {
-	const struct lives *lives = d->process->books.lives;
+	const struct lives *lives = d->process->lives;
 	enum phase phase = lives_peak_phase(lives, d->ordinal);
 	const struct lives_at *peak;
 	double level = 0;
@@ -435,15 +435,17 @@ static int compare_causes(const void *va, const void *vb)
 int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
 		    const struct stepgrowth_limits *limits)
 {
-	struct books *books = &d->process->books;
-	struct stepcauses c = { .model = m, .of = d, .process = d->process, .books = books, .device = d->ordinal };
+	const struct lives *lives = d->process->lives;
+	struct stepcauses c = {
+		.model = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
+	};
 	int err;
 
-	*g = (struct stepgrowth){ .nr_steps = steps_count(&books->lives->steps), .limit_bytes = NAN, .step_ns = NAN };
+	*g = (struct stepgrowth){ .nr_steps = steps_count(&lives->steps), .limit_bytes = NAN, .step_ns = NAN };
 	g->is_host = stepgrowth_is_host(d);
 	g->is_by_time = c.is_by_time = !g->nr_steps;
-	c.series = stepsamples_series(books->stepsamples, &books->lives->steps);
-	g->nr_readings = nr_readings(c.series, books->lives);
+	c.series = stepsamples_series(d->process->stepsamples, &lives->steps);
+	g->nr_readings = nr_readings(c.series, lives);
 	err = number_stacks(&c, d->ordinal);
 	err = err ? err : fill_series(g, &c);
 	if (!err)

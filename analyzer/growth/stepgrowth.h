@@ -18,7 +18,7 @@
 #define VT_STEPGROWTH_H
 
 #include "analyzer/growth/growth.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/oom/verdict.h"
 
 /* What grows. */

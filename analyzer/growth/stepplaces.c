@@ -128,7 +128,7 @@ static int find_kept(struct stepplaces *f, const struct stepcauses *c)
 	uint64_t first = c->series->sample[0].taken, last = c->series->sample[c->nr_readings - 1].taken;
 	struct life *life;
 	size_t nr;
-	int err = lives_list(c->books->lives, c->device, LIVES_STEP, &life, &nr);
+	int err = lives_list(c->process->lives, c->device, LIVES_STEP, &life, &nr);
 
 	for (size_t i = 0; i < nr && !err; i++) {
 		uint32_t stack = c->of_group[life[i].group];

@@ -7,7 +7,7 @@
 #ifndef VT_HOLDERS_H
 #define VT_HOLDERS_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 enum holders_by { HOLDERS_BY_STACK, HOLDERS_BY_SITE };
 enum holders_of {

@@ -7,7 +7,7 @@
 #define VT_OUTSIDE_H
 
 #include "analyzer/ledger/communicators.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct outside {
 	uint64_t owner[NR_OWNERS];    /* the driver ledger; the sum is its peak */

@@ -6,7 +6,7 @@
 #ifndef VT_PLACES_H
 #define VT_PLACES_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct place {
 	bool known;              /* it has a frame */

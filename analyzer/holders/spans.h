@@ -9,7 +9,7 @@
 #ifndef VT_SPANS_H
 #define VT_SPANS_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct span {
 	uint64_t from_ns, to_ns;

@@ -7,7 +7,7 @@
 #ifndef VT_TIMELINE_H
 #define VT_TIMELINE_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define TIMELINE_STEPS 4096
 

@@ -28,20 +28,13 @@ static bool append(char *out, size_t size, const char *text)
 	return true;
 }
 
-void output_own_host(char *out, size_t size)
-{
-	out[size - 1] = 0;
-	if (gethostname(out, size - 1) || !out[0])
-		snprintf(out, size, "localhost");
-}
-
 static bool expand(struct output *o, char *out, size_t size, const char *pattern, pid_t pid)
 {
 	char host[256] = "", number[16];
 	bool fits = true;
 
 	out[0] = 0;
-	output_own_host(host, sizeof(host));
+	job_host(host, sizeof(host));
 	snprintf(number, sizeof(number), "%d", (int)pid);
 	for (const char *p = pattern; *p && fits; p++) {
 		char literal[] = { *p, 0 };
@@ -198,7 +191,7 @@ bool output_trace_is_of(const char *path, pid_t pid)
 	size_t len;
 
 	name = name ? name + 1 : path;
-	output_own_host(host, sizeof(host));
+	job_host(host, sizeof(host));
 	len = strlen(host);
 	return !strncmp(name, host, len) && name[len] == '.' &&
 	       (!pid || strtol(name + len + 1, NULL, 10) == pid);

@@ -39,9 +39,6 @@ uint64_t output_bytes(const char *dir);
 /* Call fn for each trace (*.vtr) of one generation, in name order, with its whole path. */
 void output_each_trace(const char *dir, void (*fn)(const char *path, void *context), void *context);
 
-/* This host's name as it stands in the names of traces. */
-void output_own_host(char *out, size_t size);
-
 /* Does a trace's name (HOST.PID.START.vtr) say this host, and this pid (0 = any)? */
 bool output_trace_is_of(const char *path, pid_t pid);
 

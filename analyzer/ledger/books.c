@@ -12,13 +12,11 @@ void books_init(struct books *books, const struct tfmt_reader *reader, struct ma
 {
 	*books = (struct books){ .reader = reader, .mapping = mapping, .at_time_ns = UINT64_MAX };
 	ranges_init(&books->ranges, reader);
-	books->phases.reader = reader;
 }
 
 void books_release(struct books *books)
 {
 	blocks_release(&books->blocks);
-	phases_release(&books->phases);
 	free(books->told_threads.short_of_memory);
 	groups_release(&books->groups);
 	groups_release(&books->by_range);
@@ -27,15 +25,6 @@ void books_release(struct books *books)
 	communicators_release(&books->communicators);
 	value_reads_release(&books->value_reads);
 	books_undo_release(books);
-	if (books->lives)
-		lives_release(books->lives);
-	free(books->lives);
-	if (books->stepsamples)
-		stepsamples_release(books->stepsamples);
-	free(books->stepsamples);
-	if (books->modulepaths)
-		modulepaths_release(books->modulepaths);
-	free(books->modulepaths);
 	*books = (struct books){ 0 };
 }
 
@@ -69,7 +58,7 @@ static __attribute__((noinline)) void new_group(struct books *books, struct grou
 		/* A name that damage has taken may be the context's: then no call took it. */
 		g->owner = (uint8_t)(*name ? owner_named(name) : OWNER_CONTEXT);
 	}
-	g->phase = (uint8_t)books->phase;
+	g->phase = books->phase;
 	if (g->shape && tfmt_reader_shape(books->reader, g->shape, &shape))
 		g->shape_bytes = shape.bytes;
 	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
@@ -267,13 +256,13 @@ static int object_event(struct books *books, const struct tfmt_event *ev)
 	return ev->kind == TFMT_OBJECT_GONE ? books_graph_gone(books, ev) : 0;
 }
 
-static __attribute__((noinline)) void mark_time(struct books *books)
+static __attribute__((noinline)) void mark_time(struct books *books, bool is_over)
 {
 	books->time_marked = true;
 	for (int i = 0; i <= GROUP_HOST; i++) {
 		books_mark(&books->device[i], MARK_TIME, books->at_time_ns);
-		if (books->lives && books->device[i].present)
-			lives_mark(books->lives, (uint8_t)i, LIVES_TIME);
+		if (books->listener && books->device[i].present)
+			books->listener->note_mark(books->listener->ctx, (uint8_t)i, MARK_TIME, is_over);
 	}
 }
 
@@ -348,24 +337,16 @@ int books_apply_any(struct books *books, const struct tfmt_event *ev)
 {
 	int err = ranges_apply(&books->ranges, ev);
 
-	if (!err && !ev->before && !books->past_entered)
-		err = books_past(books, tfmt_reader_figures(books->reader));
 	if (err)
 		return err;
-	books->phase = phases_next(&books->phases, ev);
 	if (ev->flags & TFMT_FLAG_TEARDOWN) {
 		books->teardown_events++;
 		return 0;
 	}
-	if (books->lives)
-		err = lives_next(books->lives, ev, books->phase, books->phases.is_update,
-				 books_is_pooled_tensor(books, ev));
-	if (!err && books->stepsamples && lives_concern_samples(books->lives))
-		err = stepsamples_next(books->stepsamples, books->lives, &books->groups);
-	if (!err && books->damage.any)
+	if (books->damage.any)
 		err = books_damage_before(books, ev->time_ns);
 	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)
-		mark_time(books);
+		mark_time(books, false);
 	if (!err)
 		err = books_event(books, ev);
 	if (!err && books->damage.any)
@@ -379,11 +360,8 @@ int books_settle(struct books *books, uint64_t time_ns)
 {
 	int err = books->teardown_events ? 0 : books_damage_settle(books, time_ns);
 
-	if (books->at_time_ns != UINT64_MAX && !books->time_marked) {
-		if (books->lives)
-			books->lives->now.ordinal++; /* behind the last event */
-		mark_time(books);
-	}
+	if (books->at_time_ns != UINT64_MAX && !books->time_marked)
+		mark_time(books, true);
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
 	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)

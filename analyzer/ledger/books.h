@@ -13,15 +13,11 @@
 #include "analyzer/ledger/communicators.h"
 #include "analyzer/ledger/books_tracker.h"
 #include "analyzer/ledger/groups.h"
-#include "analyzer/training/blocklives.h"
 #include "analyzer/ledger/liveblocks.h"
 #include "analyzer/stacks/mapping.h"
-#include "analyzer/modules/modulepaths.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/ledger/residual.h"
-#include "analyzer/ledger/phases.h"
 #include "analyzer/ledger/ranges.h"
-#include "analyzer/training/stepsamples.h"
 #include "analyzer/ledger/unhooked.h"
 #include "analyzer/ledger/valuereads.h"
 #include "tracefmt/tracefmt.h"
@@ -87,6 +83,31 @@ struct books_damage {
 	struct tfmt_totals totals; /* ... namely this */
 };
 
+/*
+ * Somebody who follows tensor blocks, and is told what the books make of an event while they enter it. The books keep a
+ * number of the listener's with each block; nothing else that it does comes back to them. All is said of the event that
+ * books_apply() was called with, but for note_past() and what is_over tells; `device` is an ordinal, or GROUP_HOST.
+ * None of these may change the books.
+ */
+struct books_listener {
+	void *ctx; /* that all are called with */
+
+	/* This event's block, of a group by its index, comes onto the books. Returns the listener's number, 0 = none. */
+	uint64_t (*begin_block)(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group);
+
+	/* The block with this number leaves the books. */
+	void (*end_block)(void *ctx, uint64_t number);
+
+	/* So much is allocated on the device; said where that may be the most, and is sure. */
+	void (*note_total)(void *ctx, uint8_t device, uint64_t allocated_bytes);
+
+	/* MARK_OOM: the event is a failed request that counts. MARK_TIME: it lies before the event, or after the last. */
+	void (*note_mark)(void *ctx, uint8_t device, enum group_mark mark, bool is_over);
+
+	/* books_past(): what was entered so far was live when the recording began to be kept; the peak before. */
+	void (*note_past)(void *ctx, uint8_t device, uint64_t allocated_peak_bytes);
+};
+
 struct books {
 	const struct tfmt_reader *reader;
 	struct mapping *mapping;
@@ -100,15 +121,12 @@ struct books {
 	uint64_t unmatched_frees;  /* of blocks whose allocation was not recorded */
 
 	struct told_threads told_threads;
-	struct phases phases;
-	enum phase phase; /* of the event being entered */
+	uint8_t phase; /* the caller's, of the event being entered; it is noted in groups that are new */
 	struct groups groups;
 	struct ranges ranges;
 	struct groups by_range; /* device memory once more, by range: see books_range.h */
 	struct blocks blocks;
-	struct lives *lives; /* of tensor blocks; NULL: nobody asks */
-	struct stepsamples *stepsamples; /* with lives; NULL: nobody asks */
-	struct modulepaths *modulepaths; /* with lives only; NULL: nobody asks */
+	const struct books_listener *listener; /* the caller's; NULL: there is none */
 	struct owner_cache owners;
 	struct communicators communicators; /* that were made, NCCL's */
 	struct value_reads value_reads;
@@ -124,16 +142,26 @@ struct books {
 void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping);
 void books_release(struct books *books);
 
-/* Enter one event. Returns 0 or TFMT_E_NOMEM. Events of teardown count in no figure. */
-int books_apply(struct books *books, const struct tfmt_event *ev);
+/*
+ * Enter one event. `phase` is noted in groups that are new with it (group.phase), and has no other meaning here. Returns 0
+ * or TFMT_E_NOMEM. Events of teardown count in no figure.
+ */
+int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,
  * at the end: figures of the whole job take the place of those of the blocks that were entered. Who held memory at a
- * peak before is not known: all of it is in a group of its own (group.before). To be called once.
+ * peak before is not known: all of it is in a group of its own (group.before). Does nothing after the first call.
  * Returns 0 or TFMT_E_NOMEM.
  */
 int books_past(struct books *books, const struct tfmt_figures *f);
+
+/*
+ * Does a call that took memory, or gave it back, stand for a tensor? PyTorch takes memory of the driver's pools only with
+ * backend:cudaMallocAsync: one piece for each tensor, and nothing is reported to the profiler then. While it captures a
+ * graph the pieces are the graph's.
+ */
+bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev);
 
 /*
  * The reader has reported damage: totals go on from what the next header tells, and the difference to what is known

@@ -22,7 +22,6 @@ void books_damaged(struct books *books)
 	books->is_calm = false;
 	damage->read = bytes_read(books);
 	damage->known = tfmt_reader_totals(books->reader, &damage->totals);
-	phases_damaged(&books->phases);
 	ranges_damaged(&books->ranges);
 	if (books->teardown_events) /* what follows counts in no figure */
 		return;

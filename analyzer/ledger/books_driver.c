@@ -173,8 +173,8 @@ int books_driver_refused(struct books *books, const struct tfmt_event *ev)
 		d->oom_asked_bytes = ev->size;
 		books_mark(d, MARK_OOM, ev->time_ns);
 	}
-	if (d->is_beside_refused && books->lives)
-		lives_mark(books->lives, books_device(ev), LIVES_OOM);
+	if (d->is_beside_refused && books->listener)
+		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
 	return 0;
 }
 

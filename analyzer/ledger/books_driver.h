@@ -64,13 +64,6 @@ int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct d
 		      bool reported);
 int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
 
-/*
- * Does a call that took memory, or gave it back, stand for a tensor? PyTorch takes memory of the driver's pools only with
- * backend:cudaMallocAsync: one piece for each tensor, and nothing is reported to the profiler then. While it captures a
- * graph the pieces are the graph's.
- */
-bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev);
-
 /* What books_apply() does with any event; it needs it for few. */
 int books_apply_any(struct books *books, const struct tfmt_event *ev);
 

@@ -126,6 +126,8 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 	struct tfmt_totals totals;
 	int err = 0;
 
+	if (books->past_entered)
+		return 0;
 	books->past_entered = true;
 	if (!f)
 		return 0;
@@ -142,8 +144,8 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 		peaks(d, f->of[i]);
 		residual_past(&d->residual, f->of[i]);
 		moments(d, f->of[i]);
-		if (books->lives)
-			lives_past(books->lives, i, d->allocated_peak_bytes);
+		if (books->listener)
+			books->listener->note_past(books->listener->ctx, i, d->allocated_peak_bytes);
 		if (totals.reserved[i])
 			d->reserved_bytes = totals.reserved[i];
 		d->reported = totals.reserved[i] != 0;
@@ -157,6 +159,5 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 	books->pinned_peak_bytes = process[TFMT_FIGURE_PINNED_PEAK];
 	books->managed_peak_bytes = process[TFMT_FIGURE_MANAGED_PEAK];
 	books->unmatched_frees = process[TFMT_FIGURE_UNMATCHED_FREES];
-	books->phases.has_begun |= process[TFMT_FIGURE_BEGUN] != 0;
 	return err;
 }

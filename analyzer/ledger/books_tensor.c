@@ -41,15 +41,17 @@ static inline void tensor_leave(struct books *books, struct device_books *d, str
 	books_range_leave(books, b, g);
 	d->allocated_bytes -= b->size;
 	d->requested_bytes -= g->shape_bytes;
-	if (books->lives)
-		lives_gone(books->lives, b->handle);
+	if (books->listener)
+		books->listener->end_block(books->listener->ctx, b->handle);
 }
 
 /* The most that tensors have held, if this is it. */
 static inline void tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
 {
-	if (books->lives && !d->allocated_unsure)
-		lives_total(books->lives, (uint8_t)(d - books->device), d->allocated_bytes);
+	const struct books_listener *listener = books->listener;
+
+	if (listener && !d->allocated_unsure)
+		listener->note_total(listener->ctx, (uint8_t)(d - books->device), d->allocated_bytes);
 	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
 		return;
 	d->allocated_peak_bytes = d->allocated_bytes;
@@ -80,16 +82,12 @@ static inline int64_t tensor_group(struct books *books, const struct tfmt_event 
 	return group;
 }
 
-static inline uint64_t born(struct books *books, const struct tfmt_event *ev, uint32_t group)
+/* What the listener calls this event's block. */
+static inline uint64_t listeners_number(const struct books *books, const struct tfmt_event *ev, uint32_t group)
 {
-	struct lives *lives = books->lives;
-	uint32_t module = 0;
+	const struct books_listener *listener = books->listener;
 
-	if (!lives)
-		return 0;
-	if (books->modulepaths)
-		module = modulepaths_next(books->modulepaths, ev, &lives->now);
-	return lives_born(lives, books_device(ev), ev->address, ev->size, group, module);
+	return listener ? listener->begin_block(listener->ctx, ev, books_device(ev), group) : 0;
 }
 
 static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
@@ -105,7 +103,7 @@ static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_eve
 	b->ordinal = ev->ordinal;
 	b->group = (uint32_t)group;
 	b->range = range;
-	b->handle = born(books, ev, (uint32_t)group);
+	b->handle = listeners_number(books, ev, (uint32_t)group);
 	d->tensor_allocs++;
 	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
@@ -171,8 +169,8 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 	if (reported)
 		reserved_report(d, ev->aux);
 	books_mark(d, MARK_OOM, ev->time_ns);
-	if (books->lives)
-		lives_mark(books->lives, books_device(ev), LIVES_OOM);
+	if (books->listener)
+		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
 	return 0;
 }
 
@@ -180,24 +178,16 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 static inline int tensor_event(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
-	struct lives *lives = books->lives;
-	int err = 0;
 
-	books->phase = phases_next(&books->phases, ev);
-	if (lives)
-		err = lives_next_tensor(lives, ev, books->phase, books->phases.is_update, false);
-	if (lives && !err && lives_concern_samples(lives) && books->stepsamples)
-		err = stepsamples_next(books->stepsamples, lives, &books->groups);
-	if (err)
-		return err;
 	d->present = true;
 	return ev->kind == TFMT_TENSOR_ALLOC ? tensor_alloc(books, ev, d, true) : tensor_free(books, ev, d, true);
 }
 
-int books_apply(struct books *books, const struct tfmt_event *ev)
+int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
 	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
 
+	books->phase = phase;
 	if (is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN))
 		return tensor_event(books, ev);
 	return books_apply_any(books, ev);

@@ -27,9 +27,9 @@ enum block_space {
 
 struct block {
 	uint64_t address, size;
-	uint64_t handle;     /* of a mapping: the number of what it shows; of a tensor: of its life (blocklives.h) */
+	uint64_t handle;     /* of a mapping: the number of what it shows; of a tensor: its listener's (books.h) */
 	uint64_t ordinal;    /* of the event that made it; of a mapping: its handle, TFMT_NO_ORDINAL = none was known */
-	uint32_t group;      /* index of the blocks alike (model.h) */
+	uint32_t group;      /* index of the blocks alike (groups.h) */
 	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */
 	uint32_t range;      /* range group (books_range.h); 0 = none */
 	uint32_t context;    /* number of the context that it ends with; 0 = the primary one, or none */

@@ -24,20 +24,20 @@ static void raise_to(struct maxima_values *to, const struct maxima_values *v)
 			to->value[i] = v->value[i];
 }
 
-static struct maxima_track *find_track(const struct maxima *s, const struct model_process *process, uint32_t device)
+static struct maxima_track *find_track(const struct maxima *s, const struct books *books, uint32_t device)
 {
 	for (size_t i = s->nr_tracks; i-- > 0;)
-		if (s->track[i].process == process && s->track[i].device == device)
+		if (s->track[i].books == books && s->track[i].device == device)
 			return &s->track[i];
 	return NULL;
 }
 
-const struct maxima_track *maxima_find(const struct maxima *s, const struct model_process *process, uint32_t device)
+const struct maxima_track *maxima_find(const struct maxima *s, const struct books *books, uint32_t device)
 {
-	return find_track(s, process, device);
+	return find_track(s, books, device);
 }
 
-static struct maxima_track *make_track(struct maxima *s, const struct model_process *process, uint32_t device)
+static struct maxima_track *make_track(struct maxima *s, const struct books *books, uint32_t device)
 {
 	struct maxima_track *track = realloc(s->track, (s->nr_tracks + 1) * sizeof(*track));
 
@@ -45,7 +45,7 @@ static struct maxima_track *make_track(struct maxima *s, const struct model_proc
 		return NULL;
 	s->track = track;
 	track += s->nr_tracks;
-	*track = (struct maxima_track){ .process = process, .device = device };
+	*track = (struct maxima_track){ .books = books, .device = device };
 	track->step = calloc(MAXIMA_STEPS, sizeof(*track->step));
 	if (!track->step)
 		return NULL;
@@ -79,13 +79,13 @@ static void fill_to(struct maxima_track *track, uint64_t step)
 		track->step[track->filled++] = track->now;
 }
 
-void maxima_enter(struct maxima *s, const struct model_process *process, uint32_t device, uint64_t time_ns,
+void maxima_enter(struct maxima *s, const struct books *books, uint32_t device, uint64_t time_ns,
 		  const struct maxima_values *values)
 {
-	struct maxima_track *track = find_track(s, process, device);
+	struct maxima_track *track = find_track(s, books, device);
 
 	if (!track)
-		track = make_track(s, process, device);
+		track = make_track(s, books, device);
 	if (!track) {
 		s->failed = true;
 		return;

@@ -7,7 +7,7 @@
 #ifndef VT_MAXIMA_H
 #define VT_MAXIMA_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/ledger/books.h"
 
 #define MAXIMA_STEPS 4096
 #define MAXIMA_VALUES 5 /* at most */
@@ -16,9 +16,9 @@ struct maxima_values {
 	uint64_t value[MAXIMA_VALUES];
 };
 
-/* One device of one process. */
+/* One device of the books of one process. */
 struct maxima_track {
-	const struct model_process *process;
+	const struct books *books;
 	uint32_t device;
 	struct maxima_values *step; /* MAXIMA_STEPS maxima */
 	struct maxima_values now;
@@ -36,10 +36,10 @@ void maxima_init(struct maxima *s);
 void maxima_release(struct maxima *s);
 
 /* The track of a device, NULL if nothing was entered. */
-const struct maxima_track *maxima_find(const struct maxima *s, const struct model_process *process, uint32_t device);
+const struct maxima_track *maxima_find(const struct maxima *s, const struct books *books, uint32_t device);
 
 /* From this time on a device has these values. Times of one device hardly ever go back. */
-void maxima_enter(struct maxima *s, const struct model_process *process, uint32_t device, uint64_t time_ns,
+void maxima_enter(struct maxima *s, const struct books *books, uint32_t device, uint64_t time_ns,
 		  const struct maxima_values *values);
 
 /*

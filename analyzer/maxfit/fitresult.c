@@ -10,6 +10,7 @@
 #include "analyzer/command.h"
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/oomtext.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 const char *const fit_outcome_names[] = {
@@ -112,7 +113,7 @@ static int explain(struct fit_result *r, const struct model *m, const struct wat
 	if (d && !err) {
 		r->has_autopsy = true;
 		r->asked_bytes = a.failure->asked;
-		r->phase = categories_tell_phases(&d->process->books) ? phase_names[a.failure->phase] : NULL;
+		r->phase = categories_tell_phases(d->process) ? phase_names[a.failure->phase] : NULL;
 		if (a.capacity)
 			r->capacity_bytes = a.capacity;
 		site = a.has_site ? &a.site : NULL;
@@ -142,7 +143,7 @@ static uint32_t most_steps(const struct model *m)
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		uint32_t nr = steps_count(&m->process[i].books.lives->steps);
+		uint32_t nr = steps_count(&m->process[i].lives->steps);
 
 		most = nr > most ? nr : most;
 	}
@@ -194,7 +195,9 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 			r->outcome = FIT_OOM;
 		return CMD_FINE;
 	}
-	ret = model_load(&m, recording, &load);
+	ret = rules_load();
+	if (!ret)
+		ret = model_load(&m, recording, &load);
 	sourcepath_find_root(&names);
 	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
 		     footprint_make(&f, &m, &w.ooms, &names) || judge(r, &f, &m, &w, output, headroom)))

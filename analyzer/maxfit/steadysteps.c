@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 /*
@@ -88,7 +89,7 @@ static void count(struct watched *w, const struct device_books *b, uint32_t devi
 static void observe(void *context, const struct model_process *p, const struct tfmt_event *ev,
 		    uint64_t time_ns)
 {
-	const struct steps *s = &p->books.lives->steps;
+	const struct steps *s = &p->lives->steps;
 	struct watch *watch = context;
 	struct watched *w = watched_of(watch, p);
 
@@ -129,7 +130,7 @@ static struct span span_between(const struct watched *w, uint64_t after, uint64_
 
 static struct steadysteps steps_of_process(const struct watched *w)
 {
-	const struct steps *s = &w->process->books.lives->steps;
+	const struct steps *s = &w->process->lives->steps;
 	const struct steps_bounds *b = steps_bounds(s);
 	uint32_t nr = b->nr_bounds;
 	struct steadysteps told = { .nr_steps = nr };
@@ -182,8 +183,10 @@ int steadysteps_look(struct steadysteps *s, const char *recording)
 	struct watch w = { 0 };
 	struct model_options load = { .observe = observe, .ctx = &w, .lives = true, .quiet = true };
 	struct model m = MODEL_INIT;
-	int ret = model_load(&m, recording, &load);
+	int ret = rules_load();
 
+	if (!ret)
+		ret = model_load(&m, recording, &load);
 	*s = (struct steadysteps){ 0 };
 	if (!ret && w.failed)
 		ret = message_error("cannot follow the steps of '%s': out of memory", recording);

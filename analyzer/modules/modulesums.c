@@ -46,9 +46,8 @@ static void add(struct module_sum *s, const struct category_block *b)
 	s->category[b->category] += b->life.size;
 }
 
-int modules_find(struct modules *m, const struct categories *c, const struct books *books, uint32_t depth)
+int modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth)
 {
-	const struct modulepaths *paths = books->modulepaths;
 	struct module_sum *sum = calloc(paths->nr_paths + 1u, sizeof(*sum)); /* by path */
 
 	*m = (struct modules){ .sum = sum, .nr_common = common_modules(c, paths) };

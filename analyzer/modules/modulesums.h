@@ -6,7 +6,7 @@
 #include "analyzer/purpose/category.h"
 
 struct module_sum {
-	uint32_t path; /* in books.modulepaths, 0 = in no module */
+	uint32_t path; /* 0 = in no module */
 	bool by_class; /* some name of it is a class's, because no source told a better one */
 	uint64_t bytes, blocks;
 	uint64_t matched_bytes; /* of them: of this module by shape and order, not by their stacks */
@@ -22,9 +22,9 @@ struct modules {
 
 /*
  * Sum blocks over modules at most `depth` deep, counted from the model. The categories must have been found in a
- * recording loaded with modules. Returns 0 or TFMT_E_NOMEM; modules_release() is needed either way.
+ * recording loaded with modules, whose paths these are. Returns 0 or TFMT_E_NOMEM; modules_release() is needed either way.
  */
-int modules_find(struct modules *m, const struct categories *c, const struct books *books, uint32_t depth);
+int modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth);
 void modules_release(struct modules *m);
 
 #endif

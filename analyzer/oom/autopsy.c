@@ -247,7 +247,7 @@ static void find_figures(struct autopsy *a)
 
 static void find_step(struct autopsy *a)
 {
-	const struct steps *steps = &a->device->process->books.lives->steps;
+	const struct steps *steps = &a->device->process->lives->steps;
 	const struct steps_bounds *b = steps_bounds(steps);
 
 	if (!steps_count(steps))
@@ -284,8 +284,8 @@ static void find_request(struct autopsy *a)
 
 static void find_shape(struct autopsy *a)
 {
-	const struct lives *lives = a->device->process->books.lives;
-	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device);
+	const struct lives *lives = a->device->process->lives;
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
 
 	if (a->failure->free_known)
 		a->usable = a->failure->allocated + a->failure->free;
@@ -352,13 +352,13 @@ int autopsy_make(struct autopsy *a, const struct model *m, const struct model_de
 		return 0;
 	a->failure = &of->failure[of->nr_failures - 1];
 	err = categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
-	if (!err && d->process->books.lives)
+	if (!err && d->process->lives)
 		find_step(a);
 	if (!err)
 		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
-	if (!err && d->process->books.modulepaths)
-		err = modules_find(&a->modules, &a->categories, &d->process->books, MODULES_DEPTH);
-	if (!err && d->process->books.modulepaths && a->step)
+	if (!err && d->process->modulepaths)
+		err = modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
+	if (!err && d->process->modulepaths && a->step)
 		err = autopsy_find_parts(a);
 	if (err)
 		return err;
@@ -405,7 +405,7 @@ const struct group *autopsy_group(const struct autopsy *a, size_t block)
 
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
 {
-	const struct lives *lives = a->device->process->books.lives;
+	const struct lives *lives = a->device->process->lives;
 	uint32_t group = a->categories.block[block].life.group;
 
 	return group < lives->nr_fates ? &lives->fates[group] : NULL;

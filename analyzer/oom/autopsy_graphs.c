@@ -112,15 +112,16 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
 static bool is_line_consumed(const struct autopsy *a, size_t block)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	struct stack_frame line, other;
 
 	if (!autopsy_call_line(a, autopsy_group(a, block)->python_stack, &line))
 		return false;
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD &&
-		    books->lives->fates[i].nr[FATE_INTO_PASS] &&
+		    lives->fates[i].nr[FATE_INTO_PASS] &&
 		    autopsy_call_line(a, g->python_stack, &other) && autopsy_same_line(&line, &other))
 			return true;
 	}

@@ -221,13 +221,14 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 static double freed_by_passes(const struct autopsy *a)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	double bytes = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD)
-			bytes += (double)books->lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
+			bytes += (double)lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
 	}
 	return bytes;
 }

@@ -57,14 +57,15 @@ static uint32_t stacks_end(const struct books *books)
 static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	uint32_t nr_stacks = stacks_end(books), most = 0;
 	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? calloc(nr_stacks, sizeof(*nr)) : NULL;
 
-	for (uint32_t i = 0; nr && i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+	for (uint32_t i = 0; nr && i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
 
 		if (g->tensor && g->device == a->device->ordinal && is_born_outside(g->phase))
-			nr[g->python_stack] += books->lives->fates[i].nr[FATE_SHORT];
+			nr[g->python_stack] += lives->fates[i].nr[FATE_SHORT];
 	}
 	for (size_t i = 0; nr && i < a->categories.nr_blocks; i++) {
 		const struct lives_when *birth = &a->categories.block[i].life.birth;
@@ -85,10 +86,11 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 static bool is_called_by_layers(const struct autopsy *a)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	struct modulestacks stacks = { 0 };
 	uint64_t nr, nr_all = 0, nr_layers = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
 		const struct modulestack *s = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
 						      ? modulestacks_get(&stacks, books->reader, g->python_stack)
@@ -98,7 +100,7 @@ static bool is_called_by_layers(const struct autopsy *a)
 			continue;
 		nr = group_figures_at(g, MARK_END).blocks;
 		for (int k = 0; k < NR_FATES; k++)
-			nr += books->lives->fates[i].nr[k];
+			nr += lives->fates[i].nr[k];
 		nr_all += nr;
 		nr_layers += s->level[0].indexed ? nr : 0;
 	}
@@ -207,6 +209,7 @@ static bool is_spread(const struct holding *h)
 static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	int64_t nr = 0;
 
 	if (autopsy_same_line(&a->site, &a->place[place].frame))
@@ -217,8 +220,8 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 		if (!g->tensor || g->device != a->device->ordinal || g->python_stack != a->failure->python_stack)
 			continue;
 		nr += (int64_t)group_figures_at(g, MARK_END).blocks - (int64_t)group_figures_at(g, MARK_OOM).blocks;
-		for (int k = 0; i < books->lives->nr_fates && k < NR_FATES; k++)
-			nr += books->lives->fates[i].nr[k];
+		for (int k = 0; i < lives->nr_fates && k < NR_FATES; k++)
+			nr += lives->fates[i].nr[k];
 	}
 	return (double)nr >= STILL_KEPT * h->nr_calls;
 }

@@ -78,7 +78,7 @@ static uint32_t cross_attention_of(const struct modulepaths *paths, uint32_t pat
 
 int autopsy_find_parts(struct autopsy *a)
 {
-	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	const struct modulepaths *paths = a->device->process->modulepaths;
 	uint64_t *bytes = calloc(paths->nr_paths + 1u, sizeof(*bytes)); /* by path, with all that is in it */
 	struct autopsy_parts *p = &a->parts;
 	uint32_t known = 0, depth, deepest = a->modules.nr_common;

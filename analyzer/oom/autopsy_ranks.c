@@ -29,17 +29,17 @@ static const struct model_device *main_device(const struct model *m, const struc
 /* Has it been as far as the one that failed, so that its peak can be compared? */
 static bool has_been_there(const struct autopsy *a, const struct model_process *p)
 {
-	const struct lives *here = a->device->process->books.lives;
+	const struct lives *here = a->device->process->lives;
 	const struct failure *x = a->failure;
 	const struct steps *steps;
 
-	if (!p->books.lives)
+	if (!p->lives)
 		return false;
 	if (p->end == MODEL_END_EXIT && !p->summary->exit_status)
 		return true;
-	steps = &p->books.lives->steps;
+	steps = &p->lives->steps;
 	if (!x->nr_begun && !steps->nr_backwards) /* inference: there is only forward to go by */
-		return p->books.lives->now.nr_forwards >= AS_FAR * here->now.nr_forwards;
+		return p->lives->now.nr_forwards >= AS_FAR * here->now.nr_forwards;
 	return steps->nr_backwards > x->nr_begun || (x->phase == PHASE_BACKWARD && steps->nr_ended >= x->nr_begun);
 }
 
@@ -49,13 +49,13 @@ static bool has_been_there(const struct autopsy *a, const struct model_process *
  */
 static bool has_made_forward(const struct model_process *p, const struct failure *x)
 {
-	return p->books.lives && x->phase == PHASE_BACKWARD && x->nr_begun &&
-	       p->books.lives->steps.nr_backwards >= x->nr_begun;
+	return p->lives && x->phase == PHASE_BACKWARD && x->nr_begun &&
+	       p->lives->steps.nr_backwards >= x->nr_begun;
 }
 
 static uint64_t forward_bytes(const struct model_device *d)
 {
-	const struct lives_device *of = d->process->books.lives->device[d->ordinal];
+	const struct lives_device *of = d->process->lives->device[d->ordinal];
 
 	return of ? of->moment[LIVES_PEAK_OF_PHASE + PHASE_FORWARD].bytes : 0;
 }
@@ -94,7 +94,7 @@ static struct others find_others(const struct autopsy *a, bool in_forward)
 static bool find_difference(const struct autopsy *a, const struct model_device *other, enum category *category,
 			    uint64_t *here, uint64_t *there)
 {
-	enum phase phase = lives_peak_phase(other->process->books.lives, other->ordinal);
+	enum phase phase = lives_peak_phase(other->process->lives, other->ordinal);
 	struct categories c = CATEGORIES_INIT;
 	int64_t most = 0;
 
@@ -121,7 +121,7 @@ static bool find_difference(const struct autopsy *a, const struct model_device *
  */
 static bool was_ahead(const struct autopsy *a, const struct model_device *other, uint64_t more)
 {
-	const struct lives *here = a->device->process->books.lives, *there = other->process->books.lives;
+	const struct lives *here = a->device->process->lives, *there = other->process->lives;
 	uint64_t mine, its;
 
 	return a->step && lives_step_bytes(here, a->device->ordinal, a->step - 1, &mine) &&
@@ -204,7 +204,7 @@ static bool are_gradients_made(const struct autopsy *a)
 	if (x->phase == PHASE_OPTIMIZER)
 		return true;
 	return x->nr_begun && x->phase != PHASE_BACKWARD &&
-	       !steps_begun(&a->device->process->books.lives->steps.updated, x->ordinal);
+	       !steps_begun(&a->device->process->lives->steps.updated, x->ordinal);
 }
 
 bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)

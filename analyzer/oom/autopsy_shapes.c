@@ -166,10 +166,11 @@ static bool is_of_model(const struct autopsy *a, uint32_t group)
 static struct sequences sequences_of_first(const struct autopsy *a, const struct tfmt_shape *batch, uint32_t by)
 {
 	const struct books *books = &a->device->process->books;
+	const struct lives *lives = a->device->process->lives;
 	struct sequences s = { 0 };
 	struct tfmt_shape shape;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < books->lives->nr_fates; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
 		uint64_t nr = group_figures_at(g, MARK_OOM).blocks;
 
@@ -179,7 +180,7 @@ static struct sequences sequences_of_first(const struct autopsy *a, const struct
 		    shape.element_type != batch->element_type || !has_rest(shape.dims, shape.nr_dims, batch, by) || is_of_model(a, i))
 			continue;
 		for (int k = 0; k < NR_FATES; k++)
-			nr += books->lives->fates[i].nr[k];
+			nr += lives->fates[i].nr[k];
 		if (nr && batch->dims[0] != (by ? nr : nr * shape.dims[0]))
 			add_sequences(&s, nr, shape.dims[0]);
 	}
@@ -206,7 +207,7 @@ static bool is_padded(const struct autopsy *a, const struct stepinputs_device *i
 	if (!a->block[block].is_shaped || a->categories.block[block].life.birth.ordinal < a->step_ordinal)
 		return false;
 	for (uint32_t by = 0; by <= 1 && by < shape->nr_dims; by++) {
-		if (!a->failure->nr_begun && a->device->process->books.lives) {
+		if (!a->failure->nr_begun && a->device->process->lives) {
 			one = sequences_of_first(a, shape, by);
 			take_least(found, shape, &one, by);
 		}
@@ -249,7 +250,7 @@ static uint64_t bytes_per_place(const struct autopsy *a, uint64_t places)
 
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device);
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
 	char size[HUMAN_MAX], all[HUMAN_MAX], percent[HUMAN_MAX];
 	struct sequences s = { 0 };
 	uint64_t places, bytes;

@@ -403,7 +403,7 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
  */
 static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
 {
-	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device);
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
 	const struct stepinputs_change *most = NULL;
 
 	for (uint32_t i = 0; d && i < d->nr_places; i++) {

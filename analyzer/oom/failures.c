@@ -80,8 +80,8 @@ static void drop_tries(struct failures_of_device *d)
 
 static void request_failed(struct failures_of_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	const struct books *books = &d->process->books;
-	const struct device_books *b = &books->device[d->ordinal];
+	const struct device_books *b = &d->process->books.device[d->ordinal];
+	const struct lives *lives = d->process->lives;
 	bool is_refused = d->refused.bytes && d->refused.python_stack == ev->python_stack;
 	struct failure failure = {
 		.ordinal = ev->ordinal,
@@ -94,7 +94,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		.shape = ev->shape,
 		.native_stack = is_refused ? d->refused.native_stack : ev->native_stack,
 		.stream = ev->stream,
-		.phase = (uint8_t)books->phase,
+		.phase = (uint8_t)d->process->phase,
 	};
 
 	if (ev->kind == TFMT_ALLOC_FAILED) {
@@ -109,9 +109,9 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		if (failure.reserved < failure.allocated)
 			failure.reserved = failure.allocated;
 	}
-	if (books->lives) {
-		failure.nr_begun = books->lives->now.nr_begun;
-		failure.nr_cycles = books->lives->now.nr_cycles;
+	if (lives) {
+		failure.nr_begun = lives->now.nr_begun;
+		failure.nr_cycles = lives->now.nr_cycles;
 	}
 	see_driver(&failure, &b->residual);
 	add_failure(d, &failure);
@@ -138,7 +138,7 @@ static struct failures_process *process_of(struct failures *f, const struct mode
 /* No step can begin behind this event and up to now. */
 static uint64_t step_began(const struct model_process *p)
 {
-	const struct steps *steps = p->books.lives ? &p->books.lives->steps : NULL;
+	const struct steps *steps = p->lives ? &p->lives->steps : NULL;
 	uint64_t named = steps && steps->named.nr_bounds ? steps->named.ordinal[steps->named.nr_bounds - 1] : 0;
 
 	return steps && steps->pending_ordinal > named ? steps->pending_ordinal : named;
@@ -203,7 +203,7 @@ static __attribute__((noinline)) void tensor_allocated(struct failures *f, const
 {
 	struct failures_of_device *d;
 
-	stepinputs_observe(&f->inputs, p, ev);
+	stepinputs_observe(&f->inputs, &p->books, p->lives, ev);
 	f->is_short_of_memory |= f->inputs.is_short_of_memory;
 	note_size(f, p, ev);
 	for (size_t i = 0; i < f->nr_devices; i++) {
@@ -254,8 +254,8 @@ static void pass_ended(struct failures *f, const struct model_process *p)
 		struct failures_of_device *d = &f->device[i];
 
 		/* Of a pass that began behind it. */
-		if (d->process == p && d->nr_handled < d->nr_failures && p->books.lives &&
-		    p->books.lives->steps.nr_backwards > d->failure[d->nr_failures - 1].nr_begun)
+		if (d->process == p && d->nr_handled < d->nr_failures && p->lives &&
+		    p->lives->steps.nr_backwards > d->failure[d->nr_failures - 1].nr_begun)
 			handle(d, 0);
 	}
 }
@@ -270,7 +270,7 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 		return;
 	if (ev->kind == TFMT_TENSOR_ALLOC) {
 		/* Nearly always there is no failure yet, and nothing new in the event. */
-		if (f->nr_devices || !stepinputs_raise(&f->inputs, process, ev) || !is_size_known(f, process, ev))
+		if (f->nr_devices || !stepinputs_raise(&f->inputs, &process->books, ev) || !is_size_known(f, process, ev))
 			tensor_allocated(f, process, ev);
 		return;
 	}

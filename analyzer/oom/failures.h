@@ -11,7 +11,7 @@
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/training/stepinputs.h"
 
 #define FAILURES_KEPT 1000 /* of each device; the first ones, and the last */

@@ -6,7 +6,7 @@
 #ifndef VT_OOMWATCH_H
 #define VT_OOMWATCH_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct oomwatch_row {
 	const struct model_process *process;

@@ -12,9 +12,10 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_model.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/launch/keeper.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/launch/obstacle.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -340,7 +341,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 	if (found) {
 		output_each_trace(dir, find_own, &sealing);
 		output_each_trace(dir, seal, &sealing);
-		if (!model_load(&m, dir, &silent) && repeat_add(r, &m, number))
+		if (!rules_load() && !model_load(&m, dir, &silent) && repeat_add(r, &m, number))
 			message_warn("run %u is not compared: out of memory", number);
 		generation_set_largest_run(dir, r->largest);
 	}
@@ -420,7 +421,7 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	}
 	path_to_type(dir, typed, sizeof(typed));
 	human_bytes(size, bytes);
-	if (model_load(&m, subject, NULL)) { /* it has said why; the recording is there all the same */
+	if (rules_load() || model_load(&m, subject, NULL)) { /* it has said why; the recording is there */
 		message_info("recorded %s (%s)", typed, size);
 	} else {
 		message_info("recorded %s (%s, %s events)", typed, size, human_count(events, m.nr_events));

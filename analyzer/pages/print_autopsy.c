@@ -68,7 +68,7 @@ static void print_request(struct emit *e, const struct autopsy *a)
 {
 	const struct failure *x = a->failure;
 	char asked[HUMAN_MAX], step[48] = "", stream[32] = "", where[SITE_MAX] = "", line[16];
-	bool has_phase = categories_tell_phases(&a->device->process->books);
+	bool has_phase = categories_tell_phases(a->device->process);
 	const char *phase = has_phase ? phase_names[x->phase] : "", *first = has_phase ? ", " : "";
 	int room = REQUEST_WIDTH;
 
@@ -177,7 +177,7 @@ static void print_places(struct emit *e, const struct autopsy *a)
 /* The modules with most bytes; returns how many lines that takes, and without an e only counts them. */
 static unsigned print_module_line(struct emit *e, const struct autopsy *a)
 {
-	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	const struct modulepaths *paths = a->device->process->modulepaths;
 	char line[256] = "", name[64], size[HUMAN_MAX];
 	size_t n = 0, shown = 0;
 
@@ -199,7 +199,7 @@ static unsigned print_module_line(struct emit *e, const struct autopsy *a)
 /* What the step began with, against the one before. */
 static void print_step(struct emit *e, const struct autopsy *a)
 {
-	const struct lives *lives = a->device->process->books.lives;
+	const struct lives *lives = a->device->process->lives;
 	char now[HUMAN_MAX], change[HUMAN_MAX];
 	uint64_t bytes, before;
 
@@ -369,8 +369,8 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 		{ "place", "asked for at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
 	};
 	struct stack_source source = model_stack_source(m, d->process);
-	const struct steps *steps = d->process->books.lives ? &d->process->books.lives->steps : NULL;
-	bool has_phase = categories_tell_phases(&d->process->books);
+	const struct steps *steps = d->process->lives ? &d->process->lives->steps : NULL;
+	bool has_phase = categories_tell_phases(d->process);
 	struct stack stack = { 0 };
 	char text[SITE_MAX];
 
@@ -416,7 +416,7 @@ static void json_known(struct emit *e, const char *key, bool is_known, uint64_t 
 
 static void json_holders(struct emit *e, const struct autopsy *a)
 {
-	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	const struct modulepaths *paths = a->device->process->modulepaths;
 	char text[SITE_MAX];
 
 	emit_array_begin(e, "holders", NULL);
@@ -439,7 +439,7 @@ static void json_holders(struct emit *e, const struct autopsy *a)
 
 static void json_modules(struct emit *e, const struct autopsy *a)
 {
-	const struct modulepaths *paths = a->device->process->books.modulepaths;
+	const struct modulepaths *paths = a->device->process->modulepaths;
 	char name[SITE_MAX];
 
 	emit_array_begin(e, "modules", NULL);
@@ -491,7 +491,7 @@ static void json_batch(struct emit *e, const struct autopsy *a)
 
 void print_autopsy_state(struct emit *e, const struct autopsy *a)
 {
-	const struct lives *lives = a->device->process->books.lives;
+	const struct lives *lives = a->device->process->lives;
 	const struct failure *x = a->failure;
 	uint64_t bytes = 0;
 

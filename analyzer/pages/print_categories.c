@@ -86,8 +86,8 @@ static void block_row(struct emit *e, const struct model_process *p, const struc
 		emit_null(e, "step", NULL);
 	emit_string(e, "shape", NULL,
 		    g->shape && tfmt_reader_shape(p->reader, g->shape, &shape) ? shape_text(text, &shape) : NULL);
-	if (p->books.modulepaths && b->module)
-		emit_string(e, "module", NULL, modulepaths_text(p->books.modulepaths, b->module, 0, path, sizeof(path)));
+	if (p->modulepaths && b->module)
+		emit_string(e, "module", NULL, modulepaths_text(p->modulepaths, b->module, 0, path, sizeof(path)));
 	else
 		emit_null(e, "module", NULL);
 	emit_uint(e, "ordinal", NULL, b->life.birth.ordinal);

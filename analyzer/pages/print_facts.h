@@ -7,7 +7,7 @@
 #define VT_PRINT_FACTS_H
 
 #include "analyzer/holders/places.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/gate/repeat.h"
 #include "analyzer/ui/emit.h"
 

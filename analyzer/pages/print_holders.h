@@ -7,7 +7,7 @@
 #define VT_PRINT_HOLDERS_H
 
 #include "analyzer/holders/holders.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 
 /*

@@ -6,7 +6,7 @@
 #ifndef VT_PRINT_MODEL_H
 #define VT_PRINT_MODEL_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 
 /*

@@ -44,7 +44,7 @@ static void category_columns(struct emit *e, const struct module_sum *s)
 
 void print_modules(struct emit *e, const struct model_process *p, const struct modules *m, uint64_t total, uint64_t top)
 {
-	const struct modulepaths *paths = p->books.modulepaths;
+	const struct modulepaths *paths = p->modulepaths;
 	bool by_class = false, matched = false, any = false;
 	char text[PATH_TEXT_MAX];
 

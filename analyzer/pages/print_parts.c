@@ -12,7 +12,7 @@
 
 static const char *part_name(const struct autopsy *a, char buf[static NAME_MAX_SHOWN])
 {
-	return modulepaths_text(a->device->process->books.modulepaths, a->parts.most, a->modules.nr_common, buf,
+	return modulepaths_text(a->device->process->modulepaths, a->parts.most, a->modules.nr_common, buf,
 				NAME_MAX_SHOWN);
 }
 

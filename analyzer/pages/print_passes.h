@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_PASSES_H
 #define VT_PRINT_PASSES_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 
 /* A line, where anything is known; else nothing. */

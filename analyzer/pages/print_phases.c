@@ -17,7 +17,7 @@ static const enum phase order[] = { PHASE_INIT, PHASE_FORWARD, PHASE_BACKWARD, P
 /* The step of a moment, the first is 1; 0 when there are none. */
 static uint32_t step_of(const struct model_device *d, const struct lives_at *at)
 {
-	const struct steps *s = &d->process->books.lives->steps;
+	const struct steps *s = &d->process->lives->steps;
 
 	return steps_count(s) ? steps_of(s, at->ordinal) + 1 : 0;
 }
@@ -25,7 +25,7 @@ static uint32_t step_of(const struct model_device *d, const struct lives_at *at)
 /* What a phase leaves behind in one step: allocated there, less freed there; of init and of a single step in all. */
 static double net_of(const struct model_device *d, enum phase phase)
 {
-	const struct lives *lives = d->process->books.lives;
+	const struct lives *lives = d->process->lives;
 	const struct lives_device *l = lives->device[d->ordinal];
 	uint32_t nr_cycles = lives->steps.cycles.nr_bounds, nr_steps = steps_count(&lives->steps);
 
@@ -51,7 +51,7 @@ static bool is_turn(const struct phasetable *t)
 
 static bool has_phases(const struct model_device *d, const struct phasetable *t)
 {
-	return t->peak != PHASE_INIT || categories_tell_phases(&d->process->books);
+	return t->peak != PHASE_INIT || categories_tell_phases(d->process);
 }
 
 unsigned print_peak_phase(struct emit *e, const struct model_device *d, const struct phasetable *t)
@@ -63,7 +63,7 @@ unsigned print_peak_phase(struct emit *e, const struct model_device *d, const st
 		[PHASE_OPTIMIZER] = "in optimizer.step",
 		[PHASE_OTHER] = "outside of forward, backward and optimizer.step",
 	};
-	uint32_t nr_steps = steps_count(&d->process->books.lives->steps), step;
+	uint32_t nr_steps = steps_count(&d->process->lives->steps), step;
 	const char *place, *kept = d->process->is_kept ? " kept" : "";
 
 	if (t->peak == NR_PHASES)
@@ -140,7 +140,7 @@ static void print_held(struct emit *e, const char *holds, size_t n)
 
 unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole)
 {
-	bool has_steps = steps_count(&d->process->books.lives->steps);
+	bool has_steps = steps_count(&d->process->lives->steps);
 	const struct emit_column columns[] = {
 		{ "phase", "phase", EMIT_LEFT, true },
 		{ "peak", "peak", EMIT_RIGHT, true },

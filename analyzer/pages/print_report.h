@@ -4,7 +4,7 @@
 #define VT_PRINT_REPORT_H
 
 #include "analyzer/oom/autopsy.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/advice/advice.h"
 #include "analyzer/gate/repeat.h"
 #include "analyzer/ui/emit.h"

@@ -10,6 +10,7 @@
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/command.h"
+#include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
 /* A text file, then: a recording is a folder or begins as every trace does. What cannot be read is no baseline. */
@@ -34,8 +35,10 @@ static int load_recording(struct subject *s, const char *path, bool quiet)
 	struct model_options options = { .observe = oomwatch_observe, .ctx = &ooms, .quiet = quiet,
 					 .lives = true, .modules = true };
 	struct sourcepath names;
-	int ret = model_load(&s->model, path, &options);
+	int ret = rules_load();
 
+	if (!ret)
+		ret = model_load(&s->model, path, &options);
 	if (!ret) {
 		s->is_damaged = quiet ? s->model.nr_unreadable > 0 : print_caveats(&s->model) != CMD_FINE;
 		sourcepath_find_root(&names);

@@ -4,7 +4,7 @@
 #define VT_SUBJECT_H
 
 #include "analyzer/gate/footprint.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct subject {
 	bool is_baseline; /* then there is no model */

@@ -14,7 +14,8 @@
 
 /* What judging a block needs to know of all others. */
 struct judge {
-	const struct books *books;
+	const struct model_process *process;
+	const struct books *books; /* the process's */
 	const struct lives *lives;
 	struct category_stacks stacks;
 	struct category_shapes shapes;
@@ -388,7 +389,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 
 	if (is_workspace(life, g, fate))
 		return CATEGORY_WORKSPACE;
-	if (!j->books->phases.has_begun)
+	if (!j->process->phases.has_begun)
 		return CATEGORY_UNKNOWN; /* no forward shows what it uses, nor what it makes */
 	if (fate != FATE_KEPT && is_of_outputs(j, life))
 		return fate == FATE_SHORT ? CATEGORY_TEMPORARY : CATEGORY_ACTIVATION;
@@ -446,9 +447,13 @@ static enum category category_of(struct judge *j, const struct life *block)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-static int judge_init(struct judge *j, const struct books *books)
+static int judge_init(struct judge *j, const struct model_process *process)
 {
-	*j = (struct judge){ .books = books, .lives = books->lives, .stacks.reader = books->reader };
+	const struct books *books = &process->books;
+
+	*j = (struct judge){
+		.process = process, .books = books, .lives = process->lives, .stacks.reader = books->reader
+	};
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 
@@ -456,7 +461,7 @@ static int judge_init(struct judge *j, const struct books *books)
 			category_stacks_add(&j->stacks, g->python_stack,
 					    g->phase == PHASE_FORWARD || g->phase == PHASE_BACKWARD);
 	}
-	return category_shapes_find(&j->shapes, books, &j->stacks);
+	return category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
 }
 
 static void judge_release(struct judge *j)
@@ -505,11 +510,13 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
-static int judge_all(struct categories *c, const struct books *books, const struct life *life, size_t nr)
+static int judge_all(struct categories *c, struct model_process *process, const struct life *life, size_t nr)
 {
-	uint32_t nr_steps = steps_count(&books->lives->steps);
+	const struct books *books = &process->books;
+	const struct steps *steps = &process->lives->steps;
+	uint32_t nr_steps = steps_count(steps);
 	struct judge j;
-	int err = judge_init(&j, books);
+	int err = judge_init(&j, process);
 
 	c->block = calloc(nr ? nr : 1, sizeof(*c->block));
 	if (!c->block)
@@ -520,9 +527,9 @@ static int judge_all(struct categories *c, const struct books *books, const stru
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
-		b->module = books->modulepaths ? modulepaths_settled(books->modulepaths, life[i].module) : 0;
+		b->module = process->modulepaths ? modulepaths_settled(process->modulepaths, life[i].module) : 0;
 		b->category = category_of(&j, &life[i]);
-		b->step = nr_steps ? steps_of(&books->lives->steps, life[i].birth.ordinal) + 1 : 0;
+		b->step = nr_steps ? steps_of(steps, life[i].birth.ordinal) + 1 : 0;
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
 		c->sum[b->category].blocks++;
@@ -536,23 +543,22 @@ int categories_judge(struct categories *c, struct model_process *process, const 
 	int err;
 
 	*c = (struct categories)CATEGORIES_INIT;
-	err = judge_all(c, &process->books, life, nr);
-	return !err && process->books.modulepaths ? category_find_modules(c, &process->books) : err;
+	err = judge_all(c, process, life, nr);
+	return !err && process->modulepaths ? category_find_modules(c, process) : err;
 }
 
 int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total)
 {
-	const struct books *books = &process->books;
 	struct life *life = NULL;
 	uint64_t known = 0;
 	size_t nr = 0;
 	int err;
 
 	*c = (struct categories)CATEGORIES_INIT;
-	if (!books->lives)
+	if (!process->lives)
 		return 0;
-	err = lives_list(books->lives, device, moment, &life, &nr);
+	err = lives_list(process->lives, device, moment, &life, &nr);
 	if (!err)
 		err = categories_judge(c, process, life, nr);
 	free(life);
@@ -568,10 +574,11 @@ void categories_release(struct categories *c)
 	*c = (struct categories)CATEGORIES_INIT;
 }
 
-bool categories_tell_phases(const struct books *books)
+bool categories_tell_phases(const struct model_process *process)
 {
+	const struct books *books = &process->books;
 	struct category_stacks stacks = { .reader = books->reader };
-	bool tell = books->phases.has_begun;
+	bool tell = process->phases.has_begun;
 
 	for (uint32_t i = 0; i < books->groups.nr_groups && !tell; i++) {
 		const struct group *g = &books->groups.group[i];
@@ -584,7 +591,7 @@ bool categories_tell_phases(const struct books *books)
 
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark)
 {
-	enum phase phase = process->books.lives ? lives_peak_phase(process->books.lives, device) : NR_PHASES;
+	enum phase phase = process->lives ? lives_peak_phase(process->lives, device) : NR_PHASES;
 
 	switch (mark) {
 	case MARK_TENSOR_PEAK:

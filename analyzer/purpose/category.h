@@ -11,13 +11,13 @@
 #define VT_CATEGORY_H
 
 #include "analyzer/purpose/category_rules.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 struct category_block {
 	struct life life;
 	enum category category;
 	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
-	uint32_t module; /* path in books.modulepaths, 0 = not known */
+	uint32_t module; /* path in the process's modulepaths, 0 = not known */
 	bool matched;    /* ... by shape and order, not by its own stack */
 };
 
@@ -52,7 +52,7 @@ void categories_release(struct categories *c);
  * Does anything tell phases? Not in a program whose forwards are not seen; where memory runs out while a model is being
  * made or moved, before its first forward, that shows on a stack.
  */
-bool categories_tell_phases(const struct books *books);
+bool categories_tell_phases(const struct model_process *process);
 
 /* The moment of a device that a mark is; LIVES_NONE if it has none, or lives do not know it (MARK_DRIVER_PEAK). */
 enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark);

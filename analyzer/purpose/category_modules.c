@@ -67,9 +67,10 @@ static int collect(struct items *out, struct categories *c, const struct books *
 }
 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
-static int collect_gradients(struct items *out, const struct books *books, shapekey *key_of)
+static int collect_gradients(struct items *out, const struct model_process *process, shapekey *key_of)
 {
-	const struct lives *l = books->lives;
+	const struct books *books = &process->books;
+	const struct lives *l = process->lives;
 	uint32_t pass = 0;
 
 	out->nr = 0;
@@ -80,7 +81,7 @@ static int collect_gradients(struct items *out, const struct books *books, shape
 		out->item[out->nr++] = (struct item){
 			.key = key_of(books, &books->groups.group[l->gradient[i].group]),
 			.ordinal = l->gradient[i].ordinal,
-			.module = modulepaths_settled(books->modulepaths, l->gradient[i].module),
+			.module = modulepaths_settled(process->modulepaths, l->gradient[i].module),
 		};
 	for (size_t i = 0; i < l->nr_lives && !l->nr_gradients; i++) {
 		const struct life *life = &l->life[i];
@@ -92,7 +93,7 @@ static int collect_gradients(struct items *out, const struct books *books, shape
 			out->item[out->nr++] = (struct item){
 				.key = key_of(books, &books->groups.group[life->group]),
 				.ordinal = life->birth.ordinal,
-				.module = modulepaths_settled(books->modulepaths, life->module),
+				.module = modulepaths_settled(process->modulepaths, life->module),
 			};
 	}
 	sort(out);
@@ -141,15 +142,16 @@ static void match(struct items *to, const struct items *from, bool opposite)
 	}
 }
 
-static int match_all(struct categories *c, const struct books *books, shapekey *key_of)
+static int match_all(struct categories *c, const struct model_process *process, shapekey *key_of)
 {
+	const struct books *books = &process->books;
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
 	int err = collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);
 
 	if (!err)
 		err = collect(&states, c, books, CATEGORY_OPTIMIZER_STATE, key_of);
 	if (!err)
-		err = collect_gradients(&gradients, books, key_of);
+		err = collect_gradients(&gradients, process, key_of);
 	if (!err) {
 		match(&parameters, &gradients, true);
 		match(&states, &parameters, false);
@@ -160,10 +162,10 @@ static int match_all(struct categories *c, const struct books *books, shapekey *
 	return err;
 }
 
-int category_find_modules(struct categories *c, const struct books *books)
+int category_find_modules(struct categories *c, const struct model_process *process)
 {
 	/* Two projections back and forth differ in nothing but the order of their sizes. */
-	int err = match_all(c, books, shapekey_exact);
+	int err = match_all(c, process, shapekey_exact);
 
-	return err ? err : match_all(c, books, shapekey_of);
+	return err ? err : match_all(c, process, shapekey_of);
 }

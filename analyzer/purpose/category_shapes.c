@@ -21,7 +21,7 @@ static bool has_rows(const struct category_shapes *s, const struct group *g)
 /* A line before the optimizer's call that brings batches: they last into a pass, or until the next ones come. */
 static bool brings_batches(const struct category_shapes *s, const struct group *g, const struct lives_fates *f)
 {
-	const struct lives *l = s->books->lives;
+	const struct lives *l = s->lives;
 
 	return (f->nr[FATE_INTO_PASS] || (f->nr[FATE_KEPT] > 1 && !f->nr_long)) &&
 	       lives_brings_batch(l, g->python_stack) &&
@@ -48,7 +48,7 @@ static void add_group(struct category_shapes *s, struct category_stacks *stacks,
 	} else if (f && g->phase <= PHASE_INIT && has_rows(s, g)) {
 		bool brings = brings_batches(s, g, f);
 
-		if (!brings && (!f->nr[FATE_INTO_PASS] || lives_follows_graph(s->books->lives, g->python_stack)))
+		if (!brings && (!f->nr[FATE_INTO_PASS] || lives_follows_graph(s->lives, g->python_stack)))
 			return;
 		s->row[s->nr_rows] = shapekey_rows(s->books, g, 1);
 		s->has_batches |= brings && s->row[s->nr_rows];
@@ -59,7 +59,7 @@ static void add_group(struct category_shapes *s, struct category_stacks *stacks,
 /* Gradients that are live at the end have not been counted with the fates. */
 static void add_live_gradients(struct category_shapes *s, struct category_stacks *stacks)
 {
-	const struct lives *lives = s->books->lives;
+	const struct lives *lives = s->lives;
 
 	for (size_t i = 0; i < lives->nr_lives; i++) {
 		const struct life *life = &lives->life[i];
@@ -89,12 +89,12 @@ static void count_sizes(struct category_shapes *s, struct category_stacks *stack
 	}
 }
 
-int category_shapes_find(struct category_shapes *s, const struct books *books, struct category_stacks *stacks)
+int category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
+			 struct category_stacks *stacks)
 {
-	const struct lives *lives = books->lives;
 	size_t nr = books->groups.nr_groups + 1;
 
-	*s = (struct category_shapes){ .books = books };
+	*s = (struct category_shapes){ .books = books, .lives = lives };
 	s->parameter = malloc(nr * sizeof(*s->parameter));
 	s->parameter_sizes = malloc(nr * sizeof(*s->parameter_sizes));
 	s->row = malloc(nr * sizeof(*s->row));

@@ -8,10 +8,12 @@
 
 #include "analyzer/purpose/shapekey.h"
 #include "analyzer/purpose/category_stack.h"
+#include "analyzer/training/blocklives.h"
 
 /* Of one process. Each list is ascending. */
 struct category_shapes {
 	const struct books *books;
+	const struct lives *lives;
 	uint64_t *parameter, *gradient;
 	uint64_t *parameter_sizes; /* the parameters' without their types */
 	uint64_t *row;             /* of one row of what a forward has used */
@@ -22,7 +24,8 @@ struct category_shapes {
 };
 
 /* Also counts for each stack of how many of these shapes it has made blocks beside. Returns 0 or TFMT_E_NOMEM. */
-int category_shapes_find(struct category_shapes *s, const struct books *books, struct category_stacks *stacks);
+int category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
+			 struct category_stacks *stacks);
 void category_shapes_release(struct category_shapes *s);
 
 /* Has a block the type and sizes, in any order, of a parameter, of a gradient? */

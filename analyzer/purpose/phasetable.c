@@ -6,7 +6,7 @@
 
 int phasetable_find(struct phasetable *t, const struct model_device *d)
 {
-	const struct lives *lives = d->process->books.lives;
+	const struct lives *lives = d->process->lives;
 	const struct lives_device *of_device = lives->device[d->ordinal];
 	int err = 0;
 

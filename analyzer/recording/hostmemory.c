@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/recording/generation.h"
-#include "analyzer/launch/output.h"
+#include "analyzer/recording/jobid.h"
 
 #define NO_LIMIT_BYTES (1ull << 60) /* version 1 says LONG_MAX in whole pages where there is none */
 #define SUFFIX ".host"
@@ -149,7 +149,7 @@ void hostmemory_note(const char *dir, const struct hostmemory *before)
 	hostmemory_read(&now, "");
 	if (!before->is_known || !now.is_known || now.nr_kills < before->nr_kills)
 		return;
-	output_own_host(host, sizeof(host));
+	job_host(host, sizeof(host));
 	snprintf(name, sizeof(name), "%s.%d" SUFFIX, host, (int)getpid());
 	if (generation_join(path, dir, name))
 		return;

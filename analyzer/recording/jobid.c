@@ -118,6 +118,13 @@ bool job_is_interactive(void)
 
 /* ---- the program's name ---------------------------------------------------------------------- */
 
+void job_host(char *out, size_t size)
+{
+	out[size - 1] = 0;
+	if (gethostname(out, size - 1) || !out[0])
+		snprintf(out, size, "localhost");
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

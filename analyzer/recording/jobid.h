@@ -31,6 +31,9 @@ bool job_is_shared(void);
 /* RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK; "0" without a launcher. Points into the environment. */
 const char *job_rank(void);
 
+/* This host's name as it stands in the names of traces; at most size - 1 bytes of it. */
+void job_host(char *out, size_t size);
+
 /*
  * The program's short name: base name of the script (without .py) or module when the program is a Python
  * interpreter, else base name of the program. argv is NULL-terminated, argv[0] the program.

@@ -330,6 +330,12 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 		d->behind_moments = m->ordinal + 1;
 }
 
+void lives_end(struct lives *l)
+{
+	l->now.ordinal += !l->is_over;
+	l->is_over = true;
+}
+
 void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 {
 	struct lives_device *d = peak_bytes ? device_of(l, device) : l->device[device];

@@ -127,6 +127,7 @@ struct lives {
 	uint64_t time_ns;
 	int signs; /* ... enum steps_sign */
 	bool is_past; /* ... it was before the kept part */
+	bool is_over; /* ... it lies after the last */
 	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
 	bool has_forward; /* ... or has allocated in forward, with nodes or without */
@@ -183,6 +184,9 @@ void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
 
 /* What stands for a step while there are none: LIVES_STEP, of all devices. */
 void lives_step_began(struct lives *l);
+
+/* After the last event: a moment that comes now lies after it. It may be said more than once. */
+void lives_end(struct lives *l);
 
 /*
  * No moment has come yet: what was entered so far was live when the recording began to be kept. Before, the device has

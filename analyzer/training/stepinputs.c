@@ -7,19 +7,20 @@
 
 #include "analyzer/recording/sorted.h"
 
-static struct stepinputs_device *device_of(struct stepinputs *s, const struct model_process *p, uint32_t ordinal)
+static struct stepinputs_device *device_of(struct stepinputs *s, const struct books *books, const struct lives *lives,
+					   uint32_t ordinal)
 {
 	struct stepinputs_device *d;
 
 	for (size_t i = s->nr_devices; i--;)
-		if (s->device[i].process == p && s->device[i].ordinal == ordinal)
+		if (s->device[i].books == books && s->device[i].ordinal == ordinal)
 			return &s->device[i];
 	d = realloc(s->device, (s->nr_devices + 1) * sizeof(*d));
 	if (!d)
 		return NULL;
 	s->device = d;
 	d += s->nr_devices++;
-	*d = (struct stepinputs_device){ .process = p, .ordinal = ordinal };
+	*d = (struct stepinputs_device){ .books = books, .lives = lives, .ordinal = ordinal };
 	d->peak_bytes = calloc(STEPINPUTS_CYCLES, sizeof(*d->peak_bytes));
 	d->place = calloc(STEPINPUTS_PLACES, sizeof(*d->place));
 	return d;
@@ -89,12 +90,12 @@ static int add_change(struct stepinputs_place *p, const struct stepinputs_change
 /* Returns 0 or TFMT_E_NOMEM. */
 static int note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
 {
-	struct stepinputs_change c = { .ordinal = ev->ordinal, .nr = 1, .cycle = d->process->books.lives->now.nr_cycles };
+	struct stepinputs_change c = { .ordinal = ev->ordinal, .nr = 1, .cycle = d->lives->now.nr_cycles };
 	struct stepinputs_place *p;
 	struct tfmt_shape shape;
 
 	if (ev->python_stack < TFMT_STACK_FIRST || !ev->shape ||
-	    !tfmt_reader_shape(d->process->reader, ev->shape, &shape) || !shape.nr_dims ||
+	    !tfmt_reader_shape(d->books->reader, ev->shape, &shape) || !shape.nr_dims ||
 	    shape.nr_dims > STEPINPUTS_DIMS)
 		return 0;
 	p = place_of(d, ev->python_stack);
@@ -106,20 +107,20 @@ static int note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
 	return add_change(p, &c);
 }
 
-void stepinputs_observe(struct stepinputs *s, const struct model_process *process, const struct tfmt_event *ev)
+void stepinputs_observe(struct stepinputs *s, const struct books *books, const struct lives *lives,
+			const struct tfmt_event *ev)
 {
-	const struct books *books = &process->books;
 	struct stepinputs_device *d;
 
-	if (ev->kind != TFMT_TENSOR_ALLOC || !books->lives || ev->device >= TFMT_NR_DEVICES)
+	if (ev->kind != TFMT_TENSOR_ALLOC || !lives || ev->device >= TFMT_NR_DEVICES)
 		return;
-	d = device_of(s, process, ev->device);
+	d = device_of(s, books, lives, ev->device);
 	if (!d || !d->peak_bytes || !d->place) {
 		s->is_short_of_memory = true;
 		return;
 	}
-	note_peak(d, books->lives->now.nr_cycles, books->device[ev->device].allocated_bytes);
-	if (books->phase == PHASE_OTHER && note_shape(d, ev))
+	note_peak(d, lives->now.nr_cycles, books->device[ev->device].allocated_bytes);
+	if (lives->now.phase == PHASE_OTHER && note_shape(d, ev))
 		s->is_short_of_memory = true;
 }
 
@@ -135,10 +136,10 @@ void stepinputs_release(struct stepinputs *s)
 	*s = (struct stepinputs)STEPINPUTS_INIT;
 }
 
-const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const struct model_device *d)
+const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const struct books *books, uint32_t ordinal)
 {
 	for (size_t i = 0; i < s->nr_devices; i++)
-		if (s->device[i].process == d->process && s->device[i].ordinal == d->ordinal)
+		if (s->device[i].books == books && s->device[i].ordinal == ordinal)
 			return &s->device[i];
 	return NULL;
 }

@@ -9,7 +9,8 @@
 #ifndef VT_STEPINPUTS_H
 #define VT_STEPINPUTS_H
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/ledger/books.h"
+#include "analyzer/training/blocklives.h"
 
 #define STEPINPUTS_CYCLES 2048
 #define STEPINPUTS_CHANGES 4096
@@ -32,7 +33,8 @@ struct stepinputs_place {
 };
 
 struct stepinputs_device {
-	const struct model_process *process;
+	const struct books *books; /* its process's */
+	const struct lives *lives;
 	uint32_t ordinal;
 	uint64_t *peak_bytes; /* by cycle, from first_cycle on */
 	uint32_t first_cycle, nr_cycles;
@@ -47,12 +49,13 @@ struct stepinputs {
 };
 #define STEPINPUTS_INIT { 0 }
 
-/* As a struct model_options observer is called; lives must be kept. */
-void stepinputs_observe(struct stepinputs *s, const struct model_process *process, const struct tfmt_event *ev);
+/* After an event of a process was entered in its books; `lives` are the same process's, NULL: they are not kept. */
+void stepinputs_observe(struct stepinputs *s, const struct books *books, const struct lives *lives,
+			const struct tfmt_event *ev);
 void stepinputs_release(struct stepinputs *s);
 
-/* Of a device of the model; NULL: nothing is known. */
-const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const struct model_device *d);
+/* Of a device of the process with these books; NULL: nothing is known. */
+const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const struct books *books, uint32_t ordinal);
 
 /* Of a place, the first change at an event or behind; nr_changes = none. */
 uint32_t stepinputs_from(const struct stepinputs_place *p, uint64_t ordinal);
@@ -64,15 +67,15 @@ const struct stepinputs_change *stepinputs_at(const struct stepinputs_place *p, 
  * Does what stepinputs_observe() does with an allocation in the latest cycle of the device that was seen last, if only
  * its peak may be new: true of nearly all. false: nothing was done.
  */
-static inline bool stepinputs_raise(struct stepinputs *s, const struct model_process *p, const struct tfmt_event *ev)
+static inline bool stepinputs_raise(struct stepinputs *s, const struct books *books, const struct tfmt_event *ev)
 {
 	const struct stepinputs_device *d = s->nr_devices ? &s->device[s->nr_devices - 1] : NULL;
 	uint64_t bytes, *peak;
 
-	if (!d || d->process != p || d->ordinal != ev->device || !d->nr_cycles ||
-	    p->books.phase == PHASE_OTHER || p->books.lives->now.nr_cycles != d->first_cycle + d->nr_cycles - 1)
+	if (!d || d->books != books || d->ordinal != ev->device || !d->nr_cycles ||
+	    d->lives->now.phase == PHASE_OTHER || d->lives->now.nr_cycles != d->first_cycle + d->nr_cycles - 1)
 		return false;
-	bytes = p->books.device[ev->device].allocated_bytes;
+	bytes = books->device[ev->device].allocated_bytes;
 	peak = &d->peak_bytes[d->nr_cycles - 1];
 	*peak = bytes > *peak ? bytes : *peak; /* no branch: which way it goes cannot be foreseen */
 	return true;

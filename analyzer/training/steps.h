@@ -26,7 +26,7 @@
 #ifndef VT_STEPS_H
 #define VT_STEPS_H
 
-#include "analyzer/ledger/phases.h"
+#include "analyzer/training/phases.h"
 #include "analyzer/training/updatesites.h"
 
 /* One list of boundaries: each where a cycle or step begins behind another. */

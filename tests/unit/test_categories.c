@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/purpose/category.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define PACKAGES "/venv/lib/site-packages"
 #define WEIGHT 4096
@@ -128,7 +128,7 @@ static struct model loaded(struct loop *l)
 static uint32_t count_steps(struct loop *l)
 {
 	struct model m = loaded(l);
-	uint32_t nr = steps_count(&m.process[0].books.lives->steps);
+	uint32_t nr = steps_count(&m.process[0].lives->steps);
 
 	model_release(&m);
 	return nr;
@@ -350,7 +350,7 @@ static void test_peak(void **state)
 	m = loaded(&l);
 	peak = m.device[0].books->allocated_peak_bytes;
 	assert_int_equal(peak, 5 * WEIGHT + BATCH);
-	assert_int_equal(lives_peak_phase(m.process[0].books.lives, 0), PHASE_OPTIMIZER);
+	assert_int_equal(lives_peak_phase(m.process[0].lives, 0), PHASE_OPTIMIZER);
 	c = found(&m, MARK_TENSOR_PEAK, peak);
 	assert_int_equal(c.sum[CATEGORY_PARAMETER].bytes, WEIGHT);
 	assert_int_equal(c.sum[CATEGORY_GRADIENT].bytes, WEIGHT);
@@ -376,7 +376,7 @@ static void test_forward(void **state)
 	allocate(&l, l.init, 1, WEIGHT);
 	cycle(&l);
 	m = loaded(&l);
-	at = &m.process[0].books.lives->device[0]->moment[LIVES_PEAK_OF_PHASE + PHASE_FORWARD];
+	at = &m.process[0].lives->device[0]->moment[LIVES_PEAK_OF_PHASE + PHASE_FORWARD];
 	assert_int_equal(at->bytes, WEIGHT + 4 * BATCH);
 	assert_int_equal(categories_find(&c, &m.process[0], 0, LIVES_PEAK_OF_PHASE + PHASE_FORWARD, at->bytes), 0);
 	assert_int_equal(c.sum[CATEGORY_ACTIVATION].bytes, BATCH);

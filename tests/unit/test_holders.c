@@ -4,7 +4,7 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define KiB 1024ull
 #define TRACE "host.1.1.vtr"

@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/outside.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

@@ -9,7 +9,7 @@
 #include "tests/unit/tracefmt_stream.h"
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define GOLDENS "tests/golden/v1/*.vtr"
 #define PLACES 12 /* at which each is cut */

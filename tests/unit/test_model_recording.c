@@ -6,7 +6,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/timeline.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define MiB (1ull << 20)
 #define SECOND 1000000000ull

@@ -5,7 +5,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/holders/places.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

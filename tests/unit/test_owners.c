@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/outside.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/stacks/owner_rules.h"
 
 #define MiB (1ull << 20)

@@ -2,7 +2,7 @@
 /* Phases of training: by the engine's events, by PyTorch's frames, by what comes before the first step. */
 #include "synthetic.h"
 
-#include "analyzer/ledger/phases.h"
+#include "analyzer/training/phases.h"
 
 #define PACKAGES "/venv/lib/site-packages"
 

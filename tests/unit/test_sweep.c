@@ -11,7 +11,7 @@
 #include "tests/unit/tracefmt_stream.h"
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
 

@@ -2,7 +2,7 @@
 /* Which frames are PyTorch's own, wherever it lies: a checkout it was built in, or a folder chosen for it. */
 #include "synthetic.h"
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/stacks/stack.h"
 
 #define TRACE "host.1.1.vtr"

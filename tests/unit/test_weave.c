@@ -2,7 +2,7 @@
 /* Python and native frames in the one order in which they called each other, and the one that stands for them. */
 #include "synthetic.h"
 
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/stacks/stack.h"
 
 #define TRACE "host.1.1.vtr"

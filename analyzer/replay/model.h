@@ -11,9 +11,13 @@
 #define VT_MODEL_H
 
 #include "analyzer/ledger/books.h"
+#include "analyzer/modules/modulepaths.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/stacks/stack.h"
+#include "analyzer/training/blocklives.h"
+#include "analyzer/training/phases.h"
+#include "analyzer/training/stepsamples.h"
 
 /* How a process ended; of several, the greatest stands for the recording. */
 enum model_end { MODEL_END_EXIT, MODEL_END_RUNNING, MODEL_END_UNKNOWN, MODEL_END_SIGNAL, MODEL_END_KILLED };
@@ -26,6 +30,12 @@ struct model_process {
 	const struct tfmt_summary *summary;
 	struct mapping mapping;
 	struct books books;
+	struct phases phases;
+	enum phase phase;                 /* of the latest event */
+	struct lives *lives;              /* of tensor blocks, with steps; NULL: nobody asks (struct model_options) */
+	struct stepsamples *stepsamples;  /* with lives */
+	struct modulepaths *modulepaths;  /* of tensor blocks; NULL: nobody asks */
+	struct books_listener listener;   /* by which the books say what lives and module paths come from (eventloop.h) */
 	enum model_end end;
 	int64_t rank, local_rank;         /* -1 = none */
 	int64_t world_size;               /* ranks of the job; -1 = not known */
@@ -78,9 +88,9 @@ struct model_options {
 	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
 	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
 	bool quiet; /* no progress line */
-	bool lives; /* keep the lives of tensor blocks (books.lives), which categories and steps need */
+	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need */
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
-	bool modules; /* ... and the modules that they were allocated in (books.modulepaths) */
+	bool modules; /* ... and the modules that they were allocated in (process->modulepaths) */
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Phases of training by frames of PyTorch. */
-#include "analyzer/ledger/phases.h"
+#include "analyzer/training/phases.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading a recording: open its traces, align their clocks, enter their events. */
-#include "analyzer/ledger/model.h"
+#include "analyzer/replay/eventloop.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/purpose/category_rules.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/kept.h"
-#include "analyzer/stacks/owner_rules.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
@@ -176,12 +174,8 @@ static int process_finish(struct model_process *p, uint64_t last_event_ns)
 {
 	const char *program = info_text(p, "script");
 	uint64_t kept_ns;
-	int err = books_settle(&p->books, last_event_ns);
+	int err = eventloop_finish(p, last_event_ns);
 
-	if (p->books.lives)
-		steps_finish(&p->books.lives->steps);
-	if (p->books.stepsamples)
-		stepsamples_finish(p->books.stepsamples, &p->books.lives->steps);
 	if (kept_from(p->reader, &kept_ns)) {
 		p->is_kept = true;
 		p->kept_ns = model_time(p, kept_ns);
@@ -207,25 +201,7 @@ static void process_damaged(struct model_process *p, int err)
 	if (!*p->damage && err != TFMT_E_GIVEN_UP)
 		snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")", tfmt_reader_message(p->reader),
 			 tfmt_reader_offset(p->reader));
-	books_damaged(&p->books);
-}
-
-/* Returns 0 or TFMT_E_NOMEM. */
-static int keep_lives(struct books *books, const struct model_options *o)
-{
-	if (o->lives)
-		books->lives = calloc(1, sizeof(*books->lives));
-	if (o->lives)
-		books->stepsamples = calloc(1, sizeof(*books->stepsamples));
-	if (o->lives && o->modules)
-		books->modulepaths = calloc(1, sizeof(*books->modulepaths));
-	if (books->lives)
-		books->lives->steps.reader = books->reader;
-	if (books->modulepaths)
-		books->modulepaths->reader = books->reader;
-	if (o->lives && (!books->lives || !books->stepsamples || (o->modules && !books->modulepaths)))
-		return TFMT_E_NOMEM;
-	return 0;
+	eventloop_miss(p);
 }
 
 /*
@@ -240,27 +216,6 @@ static int next_events(struct model_process *p, const struct tfmt_event **ev, st
 	return tfmt_reader_next(p->reader, single);
 }
 
-static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)
-{
-	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
-}
-
-static int enter_events(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
-{
-	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
-	const struct tfmt_event *end = ev + nr;
-
-	for (; ev < end; ev++) {
-		int err = books_apply(&p->books, ev);
-
-		if (err)
-			return err;
-		if (is_observed(ev, o, but_for) && o->observe)
-			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
-	}
-	return 0;
-}
-
 static int process_read(struct model *m, size_t index, const struct model_options *o)
 {
 	struct model_process *p = &m->process[index];
@@ -269,11 +224,11 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	struct tfmt_event single;
 	int ret, got;
 
-	ret = keep_lives(&p->books, o);
+	ret = eventloop_begin(p, o);
 	if (ret)
 		return ret;
-	if (o->window && p->books.lives && !index)
-		p->books.lives->window = o->window;
+	if (o->window && p->lives && !index)
+		p->lives->window = o->window;
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;
@@ -284,7 +239,7 @@ static int process_read(struct model *m, size_t index, const struct model_option
 			process_damaged(p, got);
 			continue;
 		}
-		ret = enter_events(p, ev, got, o);
+		ret = eventloop_enter(p, ev, got, o);
 		if (ret)
 			return ret;
 		if (ev[got - 1].before) /* all of them, then */
@@ -298,8 +253,6 @@ static int process_read(struct model *m, size_t index, const struct model_option
 	}
 	if (nr)
 		p->last_ns = model_time(p, last_ns);
-	if (!p->books.past_entered && books_past(&p->books, tfmt_reader_figures(p->reader)))
-		return TFMT_E_NOMEM;
 	return process_finish(p, last_ns);
 }
 
@@ -381,8 +334,6 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 	char text[4096];
 	int ret = 0;
 
-	if (owner_rules_load() || category_rules_load())
-		return CMD_TROUBLE;
 	if (recording_open(&m->recording, path, text, sizeof(text)))
 		return message_error("%s", text);
 	if (open_all(m))
@@ -403,6 +354,7 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 void model_release(struct model *m)
 {
 	for (size_t i = 0; i < m->nr_processes; i++) {
+		eventloop_release(&m->process[i]);
 		books_release(&m->process[i].books);
 		mapping_release(&m->process[i].mapping);
 		tfmt_reader_close(m->process[i].reader);

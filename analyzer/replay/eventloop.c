@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop over events, and what training and modules are told while the ledger enters one. */
+#include "analyzer/replay/eventloop.h"
+
+#include <stdlib.h>
+
+/* ---- what the ledger says --------------------------------------------------------------------- */
+
+static uint64_t begin_block(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group)
+{
+	struct model_process *p = ctx;
+	uint32_t module = p->modulepaths ? modulepaths_next(p->modulepaths, ev, &p->lives->now) : 0;
+
+	return lives_born(p->lives, device, ev->address, ev->size, group, module);
+}
+
+static void end_block(void *ctx, uint64_t number)
+{
+	const struct model_process *p = ctx;
+
+	lives_gone(p->lives, number);
+}
+
+static void note_total(void *ctx, uint8_t device, uint64_t allocated_bytes)
+{
+	const struct model_process *p = ctx;
+
+	lives_total(p->lives, device, allocated_bytes);
+}
+
+static void note_mark(void *ctx, uint8_t device, enum group_mark mark, bool is_over)
+{
+	const struct model_process *p = ctx;
+
+	if (is_over)
+		lives_end(p->lives);
+	lives_mark(p->lives, device, mark == MARK_OOM ? LIVES_OOM : LIVES_TIME);
+}
+
+static void note_past(void *ctx, uint8_t device, uint64_t allocated_peak_bytes)
+{
+	const struct model_process *p = ctx;
+
+	lives_past(p->lives, device, allocated_peak_bytes);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+/* What is kept of blocks, besides the books. Returns 0 or TFMT_E_NOMEM. */
+static int keep_lives(struct model_process *p, const struct model_options *o)
+{
+	p->lives = calloc(1, sizeof(*p->lives));
+	p->stepsamples = calloc(1, sizeof(*p->stepsamples));
+	p->modulepaths = o->modules ? calloc(1, sizeof(*p->modulepaths)) : NULL;
+	if (!p->lives || !p->stepsamples || (o->modules && !p->modulepaths))
+		return TFMT_E_NOMEM;
+	p->lives->steps.reader = p->reader;
+	if (p->modulepaths)
+		p->modulepaths->reader = p->reader;
+	p->listener = (struct books_listener){ p, begin_block, end_block, note_total, note_mark, note_past };
+	p->books.listener = &p->listener;
+	return 0;
+}
+
+int eventloop_begin(struct model_process *p, const struct model_options *o)
+{
+	p->phases.reader = p->reader;
+	return o->lives ? keep_lives(p, o) : 0;
+}
+
+/* What a flight recorder dropped has come to its end, or all has. Returns 0 or TFMT_E_NOMEM. */
+static __attribute__((noinline)) int enter_past(struct model_process *p)
+{
+	const struct tfmt_figures *f = tfmt_reader_figures(p->reader);
+
+	p->phases.has_begun |= f && f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN];
+	return books_past(&p->books, f);
+}
+
+/* Returns 0 or TFMT_E_NOMEM. */
+static inline int follow_lives(struct model_process *p, const struct tfmt_event *ev)
+{
+	struct lives *lives = p->lives;
+	int err;
+
+	if (ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE)
+		err = lives_next_tensor(lives, ev, p->phase, p->phases.is_update, false);
+	else
+		err = lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
+	if (!err && lives_concern_samples(lives))
+		err = stepsamples_next(p->stepsamples, lives, &p->books.groups);
+	return err;
+}
+
+static inline int enter_event(struct model_process *p, const struct tfmt_event *ev)
+{
+	int err = 0;
+
+	if (!ev->before && !p->books.past_entered)
+		err = enter_past(p);
+	p->phase = phases_next(&p->phases, ev);
+	if (!err && p->lives && !(ev->flags & TFMT_FLAG_TEARDOWN))
+		err = follow_lives(p, ev);
+	return err ? err : books_apply(&p->books, ev, (uint8_t)p->phase);
+}
+
+static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)
+{
+	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
+}
+
+int eventloop_enter(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
+{
+	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
+	const struct tfmt_event *end = ev + nr;
+
+	for (; ev < end; ev++) {
+		int err = enter_event(p, ev);
+
+		if (err)
+			return err;
+		if (is_observed(ev, o, but_for) && o->observe)
+			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
+	}
+	return 0;
+}
+
+void eventloop_miss(struct model_process *p)
+{
+	phases_damaged(&p->phases);
+	books_damaged(&p->books);
+}
+
+int eventloop_finish(struct model_process *p, uint64_t last_ns)
+{
+	int err = p->books.past_entered ? 0 : enter_past(p);
+
+	if (!err)
+		err = books_settle(&p->books, last_ns);
+	if (p->lives) {
+		steps_finish(&p->lives->steps);
+		stepsamples_finish(p->stepsamples, &p->lives->steps);
+	}
+	return err;
+}
+
+void eventloop_release(struct model_process *p)
+{
+	phases_release(&p->phases);
+	if (p->lives)
+		lives_release(p->lives);
+	free(p->lives);
+	if (p->stepsamples)
+		stepsamples_release(p->stepsamples);
+	free(p->stepsamples);
+	if (p->modulepaths)
+		modulepaths_release(p->modulepaths);
+	free(p->modulepaths);
+	p->lives = NULL;
+	p->stepsamples = NULL;
+	p->modulepaths = NULL;
+}
