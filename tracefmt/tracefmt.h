@@ -724,7 +724,7 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
  */
 int tfmt_seal(const char *path, enum tfmt_end end, int status);
 
-/* The same from rings that nobody can open any more: ring_fd is a descriptor of them, and stays the caller's. */
+/* tfmt_seal() with rings that nobody can open any more: ring_fd is a descriptor of them, and stays the caller's. */
 int tfmt_seal_kept(const char *path, enum tfmt_end end, int status, int ring_fd);
 
 /* Whether the rings of the trace at this path, with this header, can still be found. */
@@ -908,7 +908,7 @@ const char *tfmt_reader_string(const struct tfmt_reader *r, uint32_t id);   /* "
 /* What a file was known by, by its name in code objects; false: the trace does not tell. */
 bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tfmt_source *out);
 
-/* The same of a file as it is now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
+/* What a file is known by now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
 bool tfmt_source_read(const char *path, struct tfmt_source *out);
 
 /*
