@@ -151,7 +151,7 @@ static IP_COLD uint32_t path_lookup(struct path *p, uint32_t n)
 	return node;
 }
 
-/* The same by its hash. */
+/* The id of the path's first n steps, looked up by the last one's hash. */
 static inline uint32_t path_id(struct callstack *cs, struct path *p, uint32_t n)
 {
 	struct step *last = &p->step[n - 1];
@@ -246,7 +246,7 @@ static uint32_t level_after(const struct deep *d, uint32_t from, uint32_t nr_sho
 	return low;
 }
 
-/* The same as path_of_chain() for a chain that may be a long one. *shown: how many frames there are to show. */
+/* What path_of_chain() does, of a chain that may be a long one. *shown: how many frames there are to show. */
 static IP_COLD uint32_t path_of_deep(struct path *p, struct deep *d, uint32_t kept, uint32_t *shown)
 {
 	const struct pychain *c = &d->chain;

@@ -16,7 +16,7 @@
 /* The file at path, below the folder unless it is absolute; path NULL: the file that is open as `folder`. */
 bool ip_target_refuses(int folder, const char *path);
 
-/* The same of a name that execvp() would look for. */
+/* ip_target_refuses() of the file that execvp() would find by this name. */
 bool ip_target_named_refuses(const char *file);
 
 /*

@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void ip_freeing(unsigned space, uin
  */
 struct ip_thread *ip_driver_event(struct tfmt_record ev);
 
-/* Likewise of something that came to be: recording begins with it if need be. */
+/* Record an event of something that came to be, as ip_driver_event() does: recording begins with it if need be. */
 struct ip_thread *ip_driver_born(struct tfmt_record ev);
 
 /*
@@ -112,7 +112,7 @@ struct ip_thread *ip_driver_born(struct tfmt_record ev);
  */
 struct ip_thread *ip_driver_took(struct tfmt_record ev, int error);
 
-/* Likewise of a call that takes memory of which nobody knows how much: record only that there was none. */
+/* What ip_driver_took() records of a call that takes memory, nobody knows how much: only that there was none. */
 static inline void ip_driver_result(uint16_t function, unsigned device, CUresult result)
 {
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)

@@ -15,7 +15,7 @@
 #include "unwind.h"
 #include "unwind_libunwind.h"
 
-/* The same bits in both APIs. */
+/* Flags of lookups: the driver's and the runtime's have the same bits. */
 #define LEGACY_STREAM 1
 #define PER_THREAD_STREAM 2
 

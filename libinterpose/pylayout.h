@@ -70,7 +70,10 @@ const struct pylayout *pylayout_of(unsigned minor);
 const char *pylayout_check(const struct pylayout *l, unsigned minor, const void *code_type,
 			   const void *runtime);
 
-/* Likewise with the members that frame_type (PyFrame_Type) declares, where a thread's frames are such objects: to 3.10. */
+/*
+ * Compare a row as pylayout_check() does with the members that frame_type (PyFrame_Type) declares, where a thread's
+ * frames are such objects: up to Python 3.10.
+ */
 const char *pylayout_check_frames(const struct pylayout *l, unsigned minor, const void *frame_type);
 
 static inline const void *py_pointer(const void *base, long offset)

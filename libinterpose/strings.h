@@ -13,8 +13,10 @@
 /* The TFMT_DEF_STRING id of a text (not NUL-terminated); 0 = not to be had: too many, or it could not be written. */
 uint32_t ip_string(const char *text, size_t len);
 
-/* The same of a text of a kind of which there are few, such as names of classes: there is room for it when the
- * program has used up the rest. */
+/*
+ * ip_string() of a text of a kind of which there are few, such as names of classes: there is room for it when the
+ * program has used up the rest.
+ */
 uint32_t ip_string_few(const char *text, size_t len);
 
 /* The TFMT_DEF_FUNCTION id of a name that hooks.def does not list; 0 = not to be had. */

@@ -13,8 +13,9 @@
 #include "interpose.h"
 
 /*
- * A program that locks all its memory, also what it has yet to map, means its own: pages of ours that are never used
- * would be taken and locked. They are unlocked while nothing can be in them yet.
+ * A program that locks all its memory, also what it has yet to map (mlockall), means its own memory, but pages of ours
+ * that are never used would be taken and locked, too. So they are mapped without access, and unlocked while nothing can
+ * be in them yet.
  */
 void *ip_map_file(size_t bytes, int flags, int fd, off_t offset)
 {

@@ -82,8 +82,7 @@ struct sim_node *sim_node_new(struct sim_graph *graph, const CUgraphNodeParams *
 bool sim_edges_add(struct sim_edges *edges, struct sim_node *from, const CUgraphEdgeData *data);
 void sim_edges_release(struct sim_edges *edges);
 
-/* EDGES from NR nodes of GRAPH; invalid value, and none, if one of them is no node of it or is there twice.
- */
+/* EDGES from NR nodes of GRAPH; invalid value, and none, if one of them is no node of it or is there twice. */
 CUresult sim_edges_read(struct sim_edges *edges, const struct sim_graph *graph, const CUgraphNode *nodes,
 			const CUgraphEdgeData *data, size_t nr);
 
@@ -110,8 +109,7 @@ struct sim_node *sim_graph_find_origin(const struct sim_graph *clone, const stru
 
 /* ---- user objects (userobject.c) ------------------------------------------------------------- */
 
-/* COUNT references more; false if OBJECT is none. COUNT less: with the last of all its destructor is called.
- */
+/* COUNT references more; false if OBJECT is none. COUNT less: with the last of all its destructor is called. */
 bool sim_user_object_get(CUuserObject object, unsigned count);
 bool sim_user_object_put(CUuserObject object, unsigned count);
 

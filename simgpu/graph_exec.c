@@ -347,8 +347,7 @@ static CUresult compare_edges(const struct sim_node *old, struct sim_node *new,
 	return CUDA_SUCCESS;
 }
 
-/* Nodes are paired in the order in which they were added, as documented for graphs that are captured alike.
- */
+/* Nodes are paired in the order in which they were added, as documented for graphs that are captured alike. */
 static CUresult compare(const struct sim_graph *old, const struct sim_graph *new,
 			CUgraphExecUpdateResultInfo *info)
 {

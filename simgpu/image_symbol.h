@@ -19,8 +19,7 @@ struct sim_image_symbol {
 	bool is_init_unknown; /* PTX: addresses and the like */
 };
 
-/* Call EACH for every symbol of the code that a device of CC would take of IMAGE. False: it cannot be read.
- */
+/* Call EACH for every symbol of the code that a device of CC would take of IMAGE. False: it cannot be read. */
 bool sim_image_symbols(const void *image, int cc, void (*each)(void *data, const struct sim_image_symbol *),
 		       void *data);
 

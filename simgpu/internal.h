@@ -189,11 +189,11 @@ bool sim_capture_entangles(const void *stream);
 /* When STREAM is capturing, add a node with PARAMS and return true: the caller has nothing to do then. */
 bool sim_capture_node(void *stream, const CUgraphNodeParams *params);
 
-/* The same of a kernel's launch with attributes. STREAM is capturing. */
+/* Add the node of a kernel's launch with attributes. STREAM is capturing. */
 void sim_capture_kernel(void *stream, const CUgraphNodeParams *params, const CUlaunchAttribute *attributes,
 			unsigned nr_attributes);
 
-/* The same of nodes that allocate BYTES of DEVICE, at the address returned, or free ADDRESS. STREAM is capturing. */
+/* Add a node that allocates BYTES of DEVICE, at the address returned, or frees ADDRESS. STREAM is capturing. */
 CUdeviceptr sim_capture_alloc(void *stream, int device, size_t bytes);
 CUresult sim_capture_free(void *stream, CUdeviceptr address);
 

@@ -61,7 +61,7 @@ void sim_mailbox_send(struct sim_mailbox *box, int peer, const void *src, size_t
 /* Post the receive of BYTES from rank PEER into device memory at DST. */
 void sim_mailbox_receive(struct sim_mailbox *box, int peer, void *dst, size_t bytes);
 
-/* The same into host memory, waiting for it; false when it does not come. */
+/* Receive BYTES from rank PEER into host memory at DST, and wait for them; false when they do not come. */
 bool sim_mailbox_receive_now(struct sim_mailbox *box, int peer, void *dst, size_t bytes);
 
 /*

@@ -29,7 +29,7 @@ const struct sim_model *sim_model(void);
 /* Bytes that each rank's device gives to a communicator of NR_RANKS when it is made. */
 size_t sim_model_nccl_init(int nr_ranks);
 
-/* And when it is first used. */
+/* Bytes that each rank's device gives to a communicator of NR_RANKS when it is first used. */
 size_t sim_model_nccl_first(int nr_ranks);
 
 /*

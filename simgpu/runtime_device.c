@@ -157,8 +157,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 
 /* ---- properties: one struct for CUDA 13 programs, another for CUDA 12 ones ------------------- */
 
-/* struct cudaDeviceProp of CUDA 12, which programs built for it receive through cudaGetDeviceProperties_v2.
- */
+/* struct cudaDeviceProp of CUDA 12, which programs built for it receive through cudaGetDeviceProperties_v2. */
 struct cuda12_properties {
 	char name[256];
 	cudaUUID_t uuid;

@@ -208,7 +208,7 @@ struct sim_stub {
 /* Count one call of STUB; the first call of one that would have to invent something prints a line. */
 void sim_stub_called(struct sim_stub *stub);
 
-/* The same for a call that NAME, a constant, serves in other cases. */
+/* Count, as sim_stub_called(), a call that the function NAME, a constant, does not serve though it serves others. */
 void sim_refuse(const char *name, bool would_invent);
 
 /* ---- who listens to the simulation (listener.c; report.h has the other side) ----------------- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texture and surface objects: descriptions of memory that kernels would read through. They take no memory.
- */
+/* Texture and surface objects: descriptions of memory that kernels would read through. They take no memory. */
 #include <stdlib.h>
 
 #include "simgpu/internal.h"

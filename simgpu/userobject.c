@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* User objects: counts of references, held by the program and by graphs, whose last one calls a destructor.
- */
+/* User objects: counts of references, held by the program and by graphs, whose last one calls a destructor. */
 #include <stdlib.h>
 
 #include "simgpu/graph.h"

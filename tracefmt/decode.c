@@ -121,7 +121,7 @@ static inline bool decode_column(struct tfmt_decoder *d, enum tfmt_column column
 	return !d->column[column].bad;
 }
 
-/* Likewise, and none is above max. */
+/* The next nr values of a column, as decode_column(); false also if one is above max. */
 static bool decode_bounded(struct tfmt_decoder *d, enum tfmt_column column, uint32_t nr, uint64_t max)
 {
 	const uint64_t *value = d->value[column];

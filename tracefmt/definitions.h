@@ -61,7 +61,7 @@ struct tfmt_definitions {
 	bool ignores_passes; /* those that come now: the events that the reader gives tell of them, too */
 	struct tfmt_arena_chunk *arena;
 	uint64_t cost;       /* of all that were taken in: their bytes and TFMT_DEFINITION_COST each */
-	uint64_t max_cost;   /* beyond which no more are; 0: no limit */
+	uint64_t max_cost;   /* no more are taken in beyond it; 0: no limit */
 	struct tfmt_beyond beyond;
 	/* a definition of which chunks have come, in order, and more must follow */
 	uint32_t partial_type, partial_id;

@@ -14,14 +14,13 @@ struct tfmt_filled {
 /* Make the first nr events of the batch, whose columns have been decoded. */
 void tfmt_fill(struct tfmt_decoder *d, uint32_t nr);
 
-/* TFMT_WAY_WIDE, of a frame that is no checkpoint: all but those that are left of a multiple of TFMT_LANES.
- */
+/* tfmt_fill() by TFMT_WAY_WIDE, of a frame that is no checkpoint: as many as are a multiple of TFMT_LANES. */
 struct tfmt_filled tfmt_fill_wide(struct tfmt_decoder *d, uint32_t nr);
 
 /* How many of the nr events of a batch are frees; false if the class of one is not known. */
 bool tfmt_count_frees(const struct tfmt_decoder *d, uint32_t nr, uint32_t *nr_frees);
 
-/* Likewise: TFMT_WAY_WIDE. */
+/* tfmt_count_frees() by TFMT_WAY_WIDE. */
 bool tfmt_count_frees_wide(const struct tfmt_decoder *d, uint32_t nr, uint32_t *nr_frees);
 
 static inline uint64_t tfmt_difference(const struct tfmt_decoder *d, enum tfmt_column column, uint32_t i)

@@ -88,7 +88,7 @@ static bool header_fields(struct tfmt_header *h, const uint8_t *p, size_t bytes)
 	header_string(h->host, sizeof(h->host), &c);
 	header_string(h->job, sizeof(h->job), &c);
 	header_string(h->ring_path, sizeof(h->ring_path), &c);
-	if (c.p < c.end) { /* recorders did not always tell */
+	if (c.p < c.end) { /* older recorders did not tell these */
 		header_string(h->recorder, sizeof(h->recorder), &c);
 		header_string(h->commit, sizeof(h->commit), &c);
 	}

@@ -4,8 +4,8 @@
 #include "tracefmt/pages.h"
 
 /*
- * A space that is not known counts as the device's: who adds one that is none sets a bit that readers must understand
- * (FORMAT.md, section 9).
+ * A space that is not known counts as the device's: whoever adds one that is not the device's gives traces a bit that
+ * readers must understand (FORMAT.md, section 9).
  */
 static uint8_t ledger_group(unsigned space)
 {

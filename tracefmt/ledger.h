@@ -103,7 +103,7 @@ int tfmt_ledger_use_addresses(struct tfmt_ledger *l);
  */
 int tfmt_ledger_record(struct tfmt_ledger *l, struct tfmt_event *ev, uint64_t ordinal);
 
-/* Likewise nr of them, at most TFMT_WRITER_BATCH, with ordinals from this one on. */
+/* tfmt_ledger_record() of nr events, at most TFMT_WRITER_BATCH, with ordinals from this one on. */
 int tfmt_ledger_record_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr, uint64_t ordinal);
 
 /* Have the processor fetch what tfmt_ledger_record() will look up for these events: cache misses side by side. */
@@ -115,7 +115,7 @@ void tfmt_ledger_expect(const struct tfmt_ledger *l, const struct tfmt_event *ev
  */
 int tfmt_ledger_replay(struct tfmt_ledger *l, struct tfmt_event *ev);
 
-/* Likewise nr of them. Returns how many: less than nr when memory runs out. */
+/* tfmt_ledger_replay() of nr events. Returns how many were applied: less than nr when memory runs out. */
 uint32_t tfmt_ledger_replay_all(struct tfmt_ledger *l, struct tfmt_event *ev, uint32_t nr);
 
 /* The device is part of a tensor's key only: the driver hands out one address space for all devices. */

@@ -45,7 +45,7 @@ extern "C" {
 #define TFMT_NO_ORDINAL UINT64_MAX
 #define TFMT_SOURCE_MAX (8u << 20)     /* bytes of a source file that is looked at */
 
-/* What a reader takes at most (FORMAT.md, section 10); recorders keep far below. */
+/* What a reader takes at most (FORMAT.md, section 10); recorders stay far below. */
 #define TFMT_STACK_DEPTH_MAX 4096u     /* frames of a stack */
 #define TFMT_INFO_VALUE_MAX (64u << 10) /* bytes of one INFO value */
 #define TFMT_INFO_MAX (16u << 10)      /* keys of INFO, and notes */
@@ -358,7 +358,7 @@ enum tfmt_storage {
 	TFMT_STORAGE_SEALED = 4,    /* memory that `run` holds, too: survives SIGKILL if `run` does; ring_path in /proc */
 };
 
-/* What a reader must understand, a bit each, or it would sum up wrongly (FORMAT.md, section 9). None is taken yet. */
+/* What a reader must understand, a bit each, or it would sum up wrongly (FORMAT.md, section 9). There is none yet. */
 #define TFMT_MUST_KNOWN 0
 
 struct tfmt_header {
@@ -408,7 +408,7 @@ enum tfmt_why tfmt_why_named(const char *name);
 /* What is left in the recording's folder, HOST.PID.START.why: lines of "key value" (FORMAT.md, section 11). */
 #define TFMT_WHY_SUFFIX ".why"
 
-#ifndef __cplusplus /* which has no such atomic numbers */
+#ifndef __cplusplus /* C++ has no such atomic numbers */
 /*
  * The page that `run` lends to the processes that it starts, in memory that nobody can cut short. Each process takes an
  * entry when a hook sees GPU memory used for the first time. Both sides are of one build: nothing of it is kept.
@@ -608,7 +608,7 @@ int tfmt_merge_next(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, stru
 /* The next events, up to `max`, as so many calls of tfmt_merge_next() give them. Returns how many. */
 uint32_t tfmt_merge_events(struct tfmt_merge *m, uint64_t now_ns, uint64_t gap_ns, struct tfmt_event *ev, uint32_t max);
 
-/* How many records were torn so far. Where a process records that takes somebody who writes into its rings. */
+/* How many records were torn so far. Of a process that still records, some are only if others write into its rings. */
 uint64_t tfmt_merge_nr_torn(const struct tfmt_merge *m);
 
 /* Positions consumed so far, one per ring (nr of them returned), for coverage and for advancing tails. */
@@ -724,15 +724,15 @@ int tfmt_writer_end(struct tfmt_writer *w, const struct tfmt_status *status);
  */
 int tfmt_seal(const char *path, enum tfmt_end end, int status);
 
-/* The same from rings that nobody can open any more: ring_fd is a descriptor of them, and stays the caller's. */
+/* tfmt_seal() with rings that nobody can open any more: ring_fd is a descriptor of them, and stays the caller's. */
 int tfmt_seal_kept(const char *path, enum tfmt_end end, int status, int ring_fd);
 
 /* Whether the rings of the trace at this path, with this header, can still be found. */
 bool tfmt_ring_exists(const struct tfmt_header *h, const char *path);
 
 /*
- * Rings in System V shared memory have a key that begins so. Nobody finds them by it: it marks them for who looks for
- * those of dead processes.
+ * Rings in System V shared memory have a key that begins so. No reader finds them by it: it marks them for whoever
+ * looks for those of dead processes.
  */
 #define TFMT_SHARED_KEY 0x76740000
 #define TFMT_SHARED_KEY_MASK 0xffff0000u
@@ -908,7 +908,7 @@ const char *tfmt_reader_string(const struct tfmt_reader *r, uint32_t id);   /* "
 /* What a file was known by, by its name in code objects; false: the trace does not tell. */
 bool tfmt_reader_source(const struct tfmt_reader *r, const char *file, struct tfmt_source *out);
 
-/* The same of a file as it is now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
+/* What a file is known by now; false: it is no regular file of at most TFMT_SOURCE_MAX bytes. Uses no malloc. */
 bool tfmt_source_read(const char *path, struct tfmt_source *out);
 
 /*

@@ -91,7 +91,7 @@ static inline uint32_t cut_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *
 }
 
 #ifdef __x86_64__
-/* The same of any length up to 8, for processors that have an instruction for it. */
+/* Take out varints of any length up to 8 bytes, for processors that have an instruction for it. */
 __attribute__((target("bmi,bmi2,popcnt")))
 static uint32_t extract_all(struct tfmt_cursor *c, uint64_t stops, uint64_t *out, uint32_t nr, uint64_t *bound)
 {

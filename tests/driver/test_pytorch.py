@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """PyTorch for CUDA 12 on NVIDIA's own driver library: what it says of the missing GPU, and how it ends.
 
-So does the tests' own PyTorch, for CUDA 13, to which these drivers are too old. The environments of the others take 5 GB each: one after the other, and what this run has made it removes, unless
-VRAMTRACE_KEEP_ENVIRONMENTS=1 says to keep it.
+The tests' own PyTorch, for CUDA 13, runs on them, too: these drivers are too old for it. The environments of the other
+versions take 5 GB each: they are made one after the other, and those that this run has made are removed at the end,
+unless VRAMTRACE_KEEP_ENVIRONMENTS=1 says to keep them.
 """
 
 import hashlib

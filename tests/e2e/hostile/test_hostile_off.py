@@ -163,7 +163,7 @@ def test_locked_memory(vramtrace, run, limits, tmp_path, reliability):
 
 
 def test_folder_removed(vramtrace, run, places, tmp_path, reliability):
-    """By a cleanup job in mid-run: it is made anew, with all that the removed file held."""
+    """A cleanup job removes it in mid-run: it is made anew, with all that the removed file held."""
     run(places, "command", "60000", f"rm -rf {tmp_path}/job.vtr")
     process = check_whole(vramtrace, tmp_path / "job.vtr", 60000)
     assert any("files were removed while it recorded, and made anew" in note for note in process["notes"])
@@ -178,7 +178,7 @@ def test_folder_removed(vramtrace, run, places, tmp_path, reliability):
 
 
 def test_folder_removed_for_good(vramtrace, run, places, tmp_path, reliability):
-    """And a file is where it was: said with what that cost."""
+    """A file is where the folder was: said, with what that cost."""
     done = run(places, "command", "60000", f"rm -rf {tmp_path}/job.vtr; echo > {tmp_path}/job.vtr")
     said = re.search(r"pid \d+ \('hostile_places'\) did not record its use of GPU memory: its files were removed while it "
                      r"recorded, and could not be made anew \(Not a directory\); (\d+) events are missing", done.stderr)
