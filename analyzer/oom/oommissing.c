@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures that a message lacks: each is tried with every value that it can have, and what comes out is what it
- * would decide; see oomstory.h.
+ * Figures that a message lacks: each is tried with every value that it can have, and what comes out is what
+ * it would decide; see oomstory.h.
  */
 #include "analyzer/oom/oomstory.h"
 
 #include <math.h>
 
 #define GIB (1024.0 * 1024 * 1024)
-#define NR_TRIES 256     /* values tried: a verdict that holds for less than that part of the range is overlooked */
-#define EXACT (64 * 1024) /* bytes: how exactly it is told where one verdict ends; figures have two digits of GiB */
+/* Values tried: a verdict that holds for a smaller part of the range is overlooked. */
+#define NR_TRIES 256
+/* Bytes: how exactly it is told where one verdict ends. Figures have two decimals. */
+#define EXACT (64 * 1024)
 
 enum { CAPACITY, FREE, ALLOCATED, RESERVED }; /* in this order they are told */
 
@@ -17,14 +19,16 @@ static const char *const names[OOM_MISSING_MAX] = { "capacity", "free", "allocat
 
 static struct oom_figure *message_figure(struct oom_message *m, int which)
 {
-	struct oom_figure *const all[OOM_MISSING_MAX] = { &m->capacity, &m->free, &m->allocated, &m->reserved };
+	struct oom_figure *const all[OOM_MISSING_MAX] = { &m->capacity, &m->free, &m->allocated,
+							  &m->reserved };
 
 	return all[which];
 }
 
 static bool is_known(const struct oom_story *s, const struct oom_message *m, int which)
 {
-	const struct oom_figure *const all[OOM_MISSING_MAX] = { &m->capacity, &s->free, &s->allocated, &s->reserved };
+	const struct oom_figure *const all[OOM_MISSING_MAX] = { &m->capacity, &s->free, &s->allocated,
+								&s->reserved };
 
 	return all[which]->known;
 }
@@ -59,7 +63,8 @@ static double bytes_or(struct oom_figure f, double otherwise)
 }
 
 /* From *low to *high; false where the others leave it nothing, as they contradict each other. */
-static bool find_bounds(const struct oom_story *s, const struct oom_message *m, int which, double *low, double *high)
+static bool find_bounds(const struct oom_story *s, const struct oom_message *m, int which, double *low,
+			double *high)
 {
 	double requested = bytes_or(s->requested, 0);
 
@@ -112,7 +117,8 @@ static void find_outcomes(struct oom_missing *missing, struct trial *t, double l
 
 	add_outcome(missing, low, last);
 	for (int i = 1; i <= NR_TRIES; i++) {
-		double before = low + (high - low) * (i - 1) / NR_TRIES, at = low + (high - low) * i / NR_TRIES;
+		double before = low + (high - low) * (i - 1) / NR_TRIES,
+		       at = low + (high - low) * i / NR_TRIES;
 		enum verdict verdict = try_value(t, at);
 
 		if (verdict != last)
@@ -129,8 +135,10 @@ static void weaken(struct oom_story *s)
 		s->reason[i].is_firm = false;
 }
 
-/* One figure is missing: a reason that another value would change is not firm, and none at all if it does not even
- * hold where PyTorch has nothing cached and nobody else holds anything. */
+/*
+ * One figure is missing: a reason that another value would change is not firm, and none at all if it does not
+ * even hold where PyTorch has nothing cached and nobody else holds anything.
+ */
 static void weigh_one(struct oom_story *s, int which)
 {
 	const struct oom_missing *missing = &s->missing[0];

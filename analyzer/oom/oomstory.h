@@ -84,7 +84,7 @@ void oom_story_tell(struct oom_story *s, const struct oom_message *m);
 /* The same without looking for missing figures: reasons by those that are known. */
 void oom_story_judge(struct oom_story *s, const struct oom_message *m);
 
-/* Find the figures that *s lacks, what each would decide, and take back reasons that stand on their absence. */
+/* Find the figures that *s lacks and what each would decide; take back reasons that stand on their absence. */
 void oom_story_miss(struct oom_story *s, const struct oom_message *m);
 
 /* Is a > b (a >= 0 lacking, say) wherever the true values lie; can it be? Unknown figures: false. */

@@ -213,7 +213,7 @@ static bool take_said(const char **p, const char *before, struct oom_figure *f, 
 	return true;
 }
 
-/* "Oftheallocatedmemory14.12GiBisallocatedbyPyTorch,with...,and410.41MiBisreservedbyPyTorchbutunallocated". */
+/* "Oftheallocatedmemory14.12GiBisallocatedbyPyTorch,with...,and410.41MiBisreservedbyPyTorchbut...". */
 static bool take_pytorchs(const char **p, struct oom_message *m)
 {
 	if (!take_said(p, "Oftheallocatedmemory", &m->allocated, "allocatedbyPyTorch"))
@@ -238,7 +238,7 @@ static bool take_sentence(const char **p, struct oom_message *m)
 /* A sentence that no version had when this was written, up to its full stop; never into another message. */
 static bool skip_sentence(const char **p)
 {
-	const char *end = *p, *next;
+	const char *end = *p;
 
 	do {
 		end += strcspn(end, ".:");
@@ -246,8 +246,7 @@ static bool skip_sentence(const char **p)
 			return false;
 		end++;
 	} while (isdigit((unsigned char)*end)); /* "1.89" */
-	next = strstr(*p, "outofmemory");
-	if (next && next < end)
+	if (memmem(*p, (size_t)(end - *p), "outofmemory", strlen("outofmemory")))
 		return false;
 	*p = end;
 	return true;
@@ -268,7 +267,8 @@ static bool read_sentences(const char **p, struct oom_message *m)
 	m->wording = OOM_SENTENCES;
 	take_said(&at, "ofwhich", &m->free, "free");
 	take(&at, ".");
-	while (take_sentence(&at, m) || (!m->allocated.known && nr_unknown++ < UNKNOWN_SENTENCES && skip_sentence(&at)))
+	while (take_sentence(&at, m) ||
+	       (!m->allocated.known && nr_unknown++ < UNKNOWN_SENTENCES && skip_sentence(&at)))
 		;
 	*p = at;
 	return true;
@@ -530,7 +530,8 @@ static int stream_push(struct stream *s, char c)
 		s->after_backslash = false;
 		return 0;
 	}
-	if (c == '\xa0' && s->nr && s->window[s->nr - 1] == '\xc2') { /* U+00A0, the space that web pages do not break */
+	if (c == '\xa0' && s->nr &&
+	    s->window[s->nr - 1] == '\xc2') { /* U+00A0, the space that web pages do not break */
 		s->nr--;
 		return 0;
 	}

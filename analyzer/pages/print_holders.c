@@ -361,7 +361,8 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 	}
 	frames_left_text(e, folded, hidden, torch);
 	if (wrappers)
-		emit_text(e, "... %" PRIu32 " frame%s around calls of modules (-vv)", wrappers, wrappers == 1 ? "" : "s");
+		emit_text(e, "... %" PRIu32 " frame%s around calls of modules (-vv)", wrappers,
+			  wrappers == 1 ? "" : "s");
 }
 
 /* A row's machine-readable side: who, where, which shapes, the whole stack. */

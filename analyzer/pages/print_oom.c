@@ -157,7 +157,8 @@ static const char *missing_names(char buf[static MISSING_TEXT_MAX], const struct
 	for (size_t i = 0; i < s->nr_missing; i++) {
 		const char *before = !i ? "" : i + 1 == s->nr_missing ? " and " : ", ";
 
-		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before, missing_name(&s->missing[i]));
+		n += (size_t)snprintf(buf + n, MISSING_TEXT_MAX - n, "%s%s", before,
+				      missing_name(&s->missing[i]));
 	}
 	return buf;
 }
@@ -197,8 +198,9 @@ static void say_missing(struct sentences *to, const struct oom_story *s)
 	for (size_t i = 0; i < missing->nr_outcomes && n < sizeof(text); i++) {
 		struct oom_figure from = { true, 3, missing->outcome[i + !i].from_bytes, 0 };
 
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s %s", i ? ", " : "", i ? "from" : "below",
-				      print_oom_figure(size, from), outcome_name(missing->outcome[i].verdict));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s %s", i ? ", " : "",
+				      i ? "from" : "below", print_oom_figure(size, from),
+				      outcome_name(missing->outcome[i].verdict));
 	}
 	say(to, "it is not known %s, which decides: %s", missing_name(missing), text);
 }
@@ -312,11 +314,13 @@ static void say_unused(struct sentences *to, const struct oom_story *s)
 		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
 		    100 * s->unused_share, print_range(f.range_a, s->unused));
 	else
-		say(to, "cached, unused: %s, %.2f%% of what is reserved%s", FIG(a, s->unused), 100 * s->unused_share,
-		    may_free_decide			? ""
-		    : !s->is_full && s->requested.bytes > s->unused.bytes ? ", less than was asked: not fragmentation"
-		    : s->is_full					? ", so not fragmentation"
-									: ", which does not explain it");
+		say(to, "cached, unused: %s, %.2f%% of what is reserved%s", FIG(a, s->unused),
+		    100 * s->unused_share,
+		    may_free_decide ? ""
+		    : !s->is_full && s->requested.bytes > s->unused.bytes
+			    ? ", less than was asked: not fragmentation"
+		    : s->is_full ? ", so not fragmentation"
+				 : ", which does not explain it");
 }
 
 static void say_outside(struct sentences *to, const struct oom_message *m, const struct oom_story *s)

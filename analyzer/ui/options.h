@@ -58,7 +58,7 @@ struct opt {
 	  arg, values, help }
 #define OPT_FLAG(letter, name, type, field, help) \
 	OPT_ROW(letter, name, OPT_TYPE_FLAG, bool, type, field, NULL, NULL, help)
-#define OPT_COUNT(letter, name, type, field, help) \
+#define OPT_COUNT(letter, name, type, field, help)                                                           \
 	OPT_ROW(letter, name, OPT_TYPE_COUNT, unsigned, type, field, NULL, NULL, help)
 #define OPT_STRING(letter, name, type, field, arg, help) \
 	OPT_ROW(letter, name, OPT_TYPE_STRING, const char *, type, field, arg, NULL, help)

@@ -301,7 +301,8 @@ static void test_cut_before_another(void **state)
 	oomtext_release(&t);
 }
 
-/* A figure that the text lacks proves nothing: what it would decide is told, and no verdict is firm that it may change. */
+/* A figure that the text lacks proves nothing: what it would decide is told, and no verdict is firm that it
+ * may change. */
 static void test_missing_figures(void **state)
 {
 #define ASKED(what) "CUDA out of memory. Tried to allocate " what " (GPU 0; "
@@ -314,20 +315,20 @@ static void test_missing_figures(void **state)
 		enum verdict least, most; /* what the missing figure would decide at its ends */
 	} cases[] = {
 		/* Reserved tells idle cache from memory outside PyTorch. */
-		{ ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)", VERDICT_NONE,
-		  false, "reserved", 1, VERDICT_NON_TORCH, VERDICT_FRAGMENTATION },
+		{ ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)",
+		  VERDICT_NONE, false, "reserved", 1, VERDICT_NON_TORCH, VERDICT_FRAGMENTATION },
 		/* Were nothing cached it would be too big; a full cache would have been enough. */
 		{ ASKED("0.25 GiB") "16.00 GiB total capacity; 15.30 GiB already allocated; 0.20 GiB free)",
 		  VERDICT_TOO_BIG, false, "reserved", 1, VERDICT_TOO_BIG, VERDICT_FRAGMENTATION },
 		/* Whatever was reserved: tensors and the request alone are more than the GPU has. */
-		{ ASKED("2.00 GiB") "8.00 GiB total capacity; 6.50 GiB already allocated; 1.20 GiB free)", VERDICT_TOO_BIG,
-		  true, "reserved", 1, VERDICT_TOO_BIG, VERDICT_TOO_BIG },
+		{ ASKED("2.00 GiB") "8.00 GiB total capacity; 6.50 GiB already allocated; 1.20 GiB free)",
+		  VERDICT_TOO_BIG, true, "reserved", 1, VERDICT_TOO_BIG, VERDICT_TOO_BIG },
 		{ ASKED("2.50 GiB") "21.45 GiB already allocated; 1.89 GiB free; 21.50 GiB reserved in total by PyTorch)",
 		  VERDICT_TOO_BIG, false, "capacity", 1, VERDICT_TOO_BIG, VERDICT_NON_TORCH },
 		{ ASKED("2.87 GiB") "14.76 GiB total capacity; 19.75 MiB free; 13.71 GiB reserved in total by PyTorch)",
 		  VERDICT_NONE, false, "allocated", 1, VERDICT_FRAGMENTATION, VERDICT_TOO_BIG },
-		{ ASKED("2.00 GiB") "23.69 GiB total capacity; 21.50 GiB already allocated)", VERDICT_NONE, false, "free",
-		  2, VERDICT_NONE, VERDICT_NONE },
+		{ ASKED("2.00 GiB") "23.69 GiB total capacity; 21.50 GiB already allocated)", VERDICT_NONE,
+		  false, "free", 2, VERDICT_NONE, VERDICT_NONE },
 	};
 
 	(void)state;
@@ -342,7 +343,8 @@ static void test_missing_figures(void **state)
 		if (cases[i].nr_missing == 1) {
 			assert_true(s.missing[0].nr_outcomes >= 1);
 			assert_int_equal(s.missing[0].outcome[0].verdict, cases[i].least);
-			assert_int_equal(s.missing[0].outcome[s.missing[0].nr_outcomes - 1].verdict, cases[i].most);
+			assert_int_equal(s.missing[0].outcome[s.missing[0].nr_outcomes - 1].verdict,
+					 cases[i].most);
 		} else {
 			assert_int_equal(s.missing[0].nr_outcomes, 0);
 		}
@@ -355,7 +357,8 @@ static void test_where_a_missing_figure_decides(void **state)
 {
 	struct oom_text t;
 	struct oom_story s = story_of(
-		&t, ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)");
+		&t,
+		ASKED("2.87 GiB") "14.76 GiB total capacity; 8.77 GiB already allocated; 19.75 MiB free)");
 	const struct oom_missing *m = &s.missing[0];
 
 	(void)state;
@@ -367,11 +370,16 @@ static void test_where_a_missing_figure_decides(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrapped_anywhere), cmocka_unit_test(test_anywhere_in_a_long_text),
-		cmocka_unit_test(test_cut_anywhere),     cmocka_unit_test(test_prefixes_and_repeats),
-		cmocka_unit_test(test_too_many),         cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_impossible),       cmocka_unit_test(test_spellings),
-		cmocka_unit_test(test_cut_before_another), cmocka_unit_test(test_missing_figures),
+		cmocka_unit_test(test_wrapped_anywhere),
+		cmocka_unit_test(test_anywhere_in_a_long_text),
+		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_prefixes_and_repeats),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_impossible),
+		cmocka_unit_test(test_spellings),
+		cmocka_unit_test(test_cut_before_another),
+		cmocka_unit_test(test_missing_figures),
 		cmocka_unit_test(test_where_a_missing_figure_decides),
 	};
 
