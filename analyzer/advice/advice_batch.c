@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/unseen.h"
 #include "analyzer/ui/human.h"
 

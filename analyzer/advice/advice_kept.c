@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/ui/human.h"
 
 #define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */

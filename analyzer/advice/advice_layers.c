@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/ui/human.h"
 

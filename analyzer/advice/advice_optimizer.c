@@ -2,7 +2,7 @@
 /* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
 #include <inttypes.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
