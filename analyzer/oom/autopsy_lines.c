@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which line a finding is said to be at, and who called it. */
-#include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/autopsy_facts.h"
 
 #include <string.h>
 

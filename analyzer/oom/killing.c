@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/ui/human.h"
 
 #define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
