@@ -130,3 +130,39 @@ int term_decode_utf8(const char *text, size_t len, uint32_t *point)
 		return 0;
 	return n;
 }
+
+/* Length of a colour sequence at s, 0 if there is none. */
+static size_t color_sequence(const char *s)
+{
+	size_t n;
+
+	if (s[0] != '\033' || s[1] != '[')
+		return 0;
+	n = 2 + strspn(s + 2, "0123456789;");
+	return s[n] == 'm' ? n + 1 : 0;
+}
+
+void term_make_printable(char *text, bool colored)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < len;) {
+		size_t skip = colored ? color_sequence(text + i) : 0;
+		uint32_t point;
+		int n;
+
+		if (skip) {
+			i += skip;
+			continue;
+		}
+		n = term_decode_utf8(text + i, len - i, &point);
+		if (!n || point < 0x20 || (point >= 0x7f && point < 0xa0)) {
+			n = n ? n : 1;
+			memmove(text + i + 1, text + i + n, len - i - (size_t)n + 1);
+			text[i] = '?';
+			len -= (size_t)n - 1;
+			n = 1;
+		}
+		i += (size_t)n;
+	}
+}

@@ -44,4 +44,10 @@ int term_decode_utf8(const char *text, size_t len, uint32_t *point);
 /* Columns that `len` bytes of UTF-8 text take on a terminal; an invalid byte counts 1. */
 int term_text_width(const char *text, size_t len);
 
+/*
+ * Names come from traces: what could drive the terminal, and bytes that are no UTF-8, become '?'. Colour
+ * sequences stay when output is coloured.
+ */
+void term_make_printable(char *text, bool colored);
+
 #endif
