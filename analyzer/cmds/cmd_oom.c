@@ -11,6 +11,7 @@
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
+#include "analyzer/pages/print_oom_figures.h"
 #include "analyzer/command.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/ui/options.h"

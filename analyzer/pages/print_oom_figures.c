@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures of a message about memory that ran out, on a page and in JSON; see print_oom.h. */
-#include "analyzer/pages/print_oom.h"
+/* The figures of a message about memory that ran out, on a page and in JSON. */
+#include "analyzer/pages/print_oom_figures.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+
+#include "analyzer/ui/human.h"
 
 #define FIGURES_MAX 9
 #define INDENT 2
@@ -12,6 +15,33 @@ struct labelled {
 	const char *label; /* indented by INDENT */
 	struct oom_figure figure;
 };
+
+static const char *const unit_names[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+
+double print_oom_in_unit(double bytes, int unit)
+{
+	double value = bytes / (double)(UINT64_C(1) << 10 * unit);
+
+	return fabs(value) < 0.005 ? 0 : value; /* never "-0.00" */
+}
+
+const char *print_oom_figure(char buf[static 32], struct oom_figure f)
+{
+	if (!f.unit && f.bytes >= 1024 && f.bytes < 1e18)
+		return human_bytes(buf, (uint64_t)f.bytes);
+	snprintf(buf, 32, "%.*f %s", f.unit ? 2 : 0, print_oom_in_unit(f.bytes, f.unit), unit_names[f.unit]);
+	return buf;
+}
+
+const char *print_oom_range(char buf[static 64], struct oom_figure f)
+{
+	double low = f.bytes - f.slack, high = f.bytes + f.slack;
+
+	snprintf(buf, 64, "%.*f to %.*f %s", f.unit ? 2 : 0,
+		 print_oom_in_unit(low < 0 && f.bytes >= 0 ? 0 : low, f.unit), f.unit ? 2 : 0,
+		 print_oom_in_unit(high, f.unit), unit_names[f.unit]);
+	return buf;
+}
 
 /* Those that are known. Returns how many. */
 static size_t find_figures(struct labelled out[static FIGURES_MAX], const struct oom_message *m,
