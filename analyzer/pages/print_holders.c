@@ -165,7 +165,8 @@ const char *print_origin(char *buf, size_t size, const struct model *m, struct m
 	return buf;
 }
 
-const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+/* "float32 [32, 1024]", "float32 [32, 1024], and 2 others", "without a shape"; returns buf. */
+static const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
 {
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];

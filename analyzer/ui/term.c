@@ -33,31 +33,19 @@ const char *term_style(enum term_style style, bool colored)
 	return colored ? sequences[style] : "";
 }
 
-static bool window_size(FILE *out, struct winsize *size)
+static int columns_from_env(void)
 {
-	return ioctl(fileno(out), TIOCGWINSZ, size) == 0;
-}
-
-static int size_from_env(const char *name, int fallback)
-{
-	const char *text = getenv(name);
+	const char *text = getenv("COLUMNS");
 	long value = text ? strtol(text, NULL, 10) : 0;
 
-	return value > 0 && value <= 10000 ? (int)value : fallback;
+	return value > 0 && value <= 10000 ? (int)value : 80;
 }
 
 int term_columns(FILE *out)
 {
 	struct winsize size;
 
-	return window_size(out, &size) && size.ws_col ? size.ws_col : size_from_env("COLUMNS", 80);
-}
-
-int term_rows(FILE *out)
-{
-	struct winsize size;
-
-	return window_size(out, &size) && size.ws_row ? size.ws_row : size_from_env("LINES", 24);
+	return !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : columns_from_env();
 }
 
 bool term_has_utf8(void)

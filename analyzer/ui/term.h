@@ -31,9 +31,8 @@ bool term_wants_color(FILE *out, int color);
 /* Escape sequence that starts a style (TERM_PLAIN ends it); "" when colored is false. */
 const char *term_style(enum term_style style, bool colored);
 
-/* Columns of the terminal behind `out`; COLUMNS, then 80, when it is none. Rows likewise (24). */
+/* Columns of the terminal behind `out`; COLUMNS, then 80, when it is none. */
 int term_columns(FILE *out);
-int term_rows(FILE *out);
 
 /* Can the terminal behind `out` draw Unicode (UTF-8 locale by LC_ALL, LC_CTYPE, LANG)? */
 bool term_has_utf8(void);
