@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 
 /* As GitHub's own toolkit escapes: of properties also what ends them. */
 static void escaped(FILE *out, const char *text, bool is_property)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 
 /* Text as XML has it, in attributes too; control characters, which XML cannot have at all, as '?'. */
 static void xml(FILE *out, const char *text)

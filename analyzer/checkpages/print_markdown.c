@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 #include "analyzer/ui/human.h"
 
 /* Text that means nothing to Markdown, in a cell of a table too. */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 #include "analyzer/gate/limits.h"
 #include "analyzer/ui/emit.h"
 

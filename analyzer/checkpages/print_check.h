@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verdict of `check` in each of its formats. */
-#ifndef VT_PRINT_VERDICT_H
-#define VT_PRINT_VERDICT_H
+#ifndef VT_PRINT_CHECK_H
+#define VT_PRINT_CHECK_H
 
 #include "analyzer/gate/rulings.h"
 #include "analyzer/ledger/model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A verdict as text and JSON. */
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
