@@ -10,7 +10,7 @@
 #include "analyzer/ui/emit.h"
 
 struct judge_opts {
-	enum verdict_format format;
+	enum check_format format;
 	struct emit_opts emit; /* of text */
 	uint32_t top;
 	bool quiet; /* caveats have been said */
