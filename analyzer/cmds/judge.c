@@ -30,8 +30,8 @@ static int print_page(const struct check_page *page, const struct judge_opts *o,
 	return ferror(out) ? CMD_TROUBLE : CMD_FINE;
 }
 
-static int judge(const struct subject *s, const struct footprint *baseline, const struct limits *limits,
-		 const struct judge_opts *o, FILE *out)
+static int judge_loaded(const struct subject *s, const struct footprint *baseline, const struct limits *limits,
+			const struct judge_opts *o, FILE *out)
 {
 	static const enum cmd_status statuses[] = { CMD_FINE, CMD_FINDING, CMD_TROUBLE };
 	char obstacle[256], loss[64], text[RULING_TEXT_MAX];
@@ -64,7 +64,7 @@ int judge_recording(const char *path, const struct limits *limits, const struct 
 	if (!ret)
 		ret = subject_load(&s, path, false, o->quiet);
 	if (!ret)
-		ret = judge(&s, *limits->baseline ? &baseline : NULL, limits, o, out);
+		ret = judge_loaded(&s, *limits->baseline ? &baseline : NULL, limits, o, out);
 	subject_release(&s);
 	footprint_release(&baseline);
 	return ret;

@@ -32,7 +32,7 @@ static int define_as_it_is(void *context, struct tfmt_writer *w, uint32_t type, 
 }
 
 /* Say what was wrong with the original; the copy has what could be read. */
-static void judge(struct recording_copy *c, struct traceview *v)
+static void warn_if_not_whole(struct recording_copy *c, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
@@ -68,7 +68,7 @@ static int copy_trace(struct recording_copy *c, struct traceview *v, int dir, co
 		err = TFMT_E_IO;
 	if (!err) {
 		c->nr_copied++;
-		judge(c, v);
+		warn_if_not_whole(c, v);
 		return 0;
 	}
 	message_error("cannot write '%s' of '%s': %s", name, c->out,

@@ -32,7 +32,7 @@ static int nothing_read(const struct series *s, const struct leaks_series_opts *
 			 path);
 }
 
-static int judge(const struct series *s, const struct leaks_series_opts *o)
+static int show_growth(const struct series *s, const struct leaks_series_opts *o)
 {
 	struct growth g;
 	struct emit *e;
@@ -69,7 +69,7 @@ int leaks_series(const struct leaks_series_opts *o)
 	else if (err)
 		ret = message_error("cannot read '%s': %s", is_stdin ? "stdin" : o->path, strerror(-err));
 	else
-		ret = s->nr ? judge(s, o) : nothing_read(s, o, is_stdin ? "stdin" : o->path);
+		ret = s->nr ? show_growth(s, o) : nothing_read(s, o, is_stdin ? "stdin" : o->path);
 	free(s);
 	if (in && !is_stdin)
 		fclose(in);

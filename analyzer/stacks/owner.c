@@ -32,7 +32,7 @@ bool owner_is_libc(const char *path)
 }
 
 /* A native frame, for rules that ask for its function. */
-struct place {
+struct native_frame {
 	struct symbols *symbols;
 	const struct tfmt_module *module;
 	uint64_t address;
@@ -40,9 +40,9 @@ struct place {
 
 static const char *function_at(void *ctx)
 {
-	const struct place *p = ctx;
+	const struct native_frame *f = ctx;
 
-	return p->symbols ? symbols_find(p->symbols, p->module, p->address).function : NULL;
+	return f->symbols ? symbols_find(f->symbols, f->module, f->address).function : NULL;
 }
 
 /* The owner of a native frame, OWNER_PASS_OVER, or OWNER_NO_RULE where no file is known or no rule names it. */
@@ -50,7 +50,7 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 			   struct owner_verdict *verdict)
 {
 	const struct tfmt_module *module = mapping_find(m, address);
-	struct place place = { c->symbols, module, address };
+	struct native_frame frame = { c->symbols, module, address };
 
 	if (!module)
 		return OWNER_NO_RULE;
@@ -59,7 +59,7 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
 	verdict->torch_allocator |=
 	    !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
-	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &place);
+	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &frame);
 }
 
 static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
@@ -74,7 +74,7 @@ static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
  * The innermost frame that is not passed over decides: by its rule, else it is the program's. OWNER_PASS_OVER in
  * verdict->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
  */
-static struct owner_verdict judge(struct owner_cache *c, struct mapping *m, uint32_t leaf)
+static struct owner_verdict find_owner(struct owner_cache *c, struct mapping *m, uint32_t leaf)
 {
 	struct owner_verdict verdict = { OWNER_UNKNOWN, false };
 	uint32_t id = leaf;
@@ -135,15 +135,15 @@ static bool answers_grow(struct owner_answers *a, uint32_t wanted)
 	return true;
 }
 
-static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
-				       uint32_t leaf)
+static struct owner_verdict find_owner_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
+					    uint32_t leaf)
 {
 	if (leaf < TFMT_STACK_FIRST)
 		return (struct owner_verdict){ OWNER_UNKNOWN, false };
 	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
-		return judge(c, m, leaf);
+		return find_owner(c, m, leaf);
 	if (!a->known[leaf]) {
-		a->verdict[leaf] = judge(c, m, leaf);
+		a->verdict[leaf] = find_owner(c, m, leaf);
 		a->known[leaf] = true;
 	}
 	return a->verdict[leaf];
@@ -152,11 +152,11 @@ static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answe
 struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
 				   uint32_t python_stack)
 {
-	struct owner_verdict native = judge_once(c, &c->native, m, native_stack), python;
+	struct owner_verdict native = find_owner_once(c, &c->native, m, native_stack), python;
 
 	if (native.owner != (enum owner)OWNER_PASS_OVER)
 		return native;
-	python = judge_once(c, &c->python, m, python_stack);
+	python = find_owner_once(c, &c->python, m, python_stack);
 	native.owner = python.owner < NR_OWNERS && python.owner != OWNER_UNKNOWN ? python.owner : OWNER_PROGRAM;
 	return native;
 }
