@@ -12,7 +12,7 @@
 #ifndef VT_ADVICE_H
 #define VT_ADVICE_H
 
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 #include "analyzer/oom/failures.h"
 
 #define ADVICE_MAX 15  /* kinds */

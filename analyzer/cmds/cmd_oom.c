@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 #include "analyzer/oom/killing.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"

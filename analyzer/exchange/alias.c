@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 #include "analyzer/stacks/mapping.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/stacks/owner_rules.h"

@@ -6,7 +6,7 @@
 #ifndef VT_PRINT_FACTS_H
 #define VT_PRINT_FACTS_H
 
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 #include "analyzer/ledger/model.h"
 #include "analyzer/gate/repeat.h"
 #include "analyzer/ui/emit.h"

@@ -4,7 +4,7 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 #include "analyzer/ledger/model.h"
 
 #define MiB (1ull << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads by stack become reads by site. */
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The job that `run` is part of. */
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

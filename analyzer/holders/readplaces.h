@@ -3,8 +3,8 @@
  * The places in a program that depend on data: there the host read values that, on a real device, kernels would
  * have computed, and only there can a simulated run take another way than a real one.
  */
-#ifndef VT_PLACES_H
-#define VT_PLACES_H
+#ifndef VT_READPLACES_H
+#define VT_READPLACES_H
 
 #include "analyzer/ledger/model.h"
 
