@@ -8,25 +8,25 @@
 
 #include "analyzer/ledger/model.h"
 
-struct place {
+struct readplace {
 	bool known;              /* it has a frame */
 	struct stack_frame site; /* its strings belong to the model */
 	uint64_t reads, bytes;
 	uint64_t first_ns; /* on the recording's clock */
 };
 
-struct places {
-	struct place *place; /* in order of first read */
+struct readplaces {
+	struct readplace *place; /* in order of first read */
 	size_t nr_places;
 	uint64_t reads; /* of all */
 };
-#define PLACES_INIT { 0 }
+#define READPLACES_INIT { 0 }
 
 /*
  * The places of one process, or (process NULL) of all together, where places of the same file, line and
- * function are one. Returns 0 or TFMT_E_NOMEM; places_release() is needed either way.
+ * function are one. Returns 0 or TFMT_E_NOMEM; readplaces_release() is needed either way.
  */
-int places_find(struct places *p, const struct model *m, struct model_process *process);
-void places_release(struct places *p);
+int readplaces_find(struct readplaces *p, const struct model *m, struct model_process *process);
+void readplaces_release(struct readplaces *p);
 
 #endif

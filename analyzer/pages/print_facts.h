@@ -13,7 +13,7 @@
 
 struct facts {
 	struct repeat repeat; /* of a repeated recording */
-	struct places places; /* of all its processes; for text alone */
+	struct readplaces places; /* of all its processes; for text alone */
 };
 #define FACTS_INIT { .repeat = REPEAT_INIT }
 
