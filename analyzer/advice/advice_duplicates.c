@@ -225,7 +225,7 @@ static bool find_clones(struct twice *t, const struct advice_job *j)
 
 static uint64_t peak_without(const struct advice_job *j, const struct twice *t)
 {
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!t->goes[i])

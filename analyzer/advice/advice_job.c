@@ -6,31 +6,31 @@
 
 uint64_t advice_time(uint64_t ordinal)
 {
-	return ordinal >= REPLAY_END / REPLAY_SCALE ? REPLAY_END : ordinal * REPLAY_SCALE;
+	return ordinal >= BLOCKREPLAY_END / BLOCKREPLAY_SCALE ? BLOCKREPLAY_END : ordinal * BLOCKREPLAY_SCALE;
 }
 
-struct replay advice_replay(const struct advice_job *j)
+struct blockreplay advice_replay(const struct advice_job *j)
 {
-	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct blockreplay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
 
 	if (j->asked)
-		replay_add(&r, r.to, REPLAY_END, j->asked);
+		blockreplay_add(&r, r.to, BLOCKREPLAY_END, j->asked);
 	return r;
 }
 
-void advice_keep(struct replay *r, const struct advice_job *j, size_t block)
+void advice_keep(struct blockreplay *r, const struct advice_job *j, size_t block)
 {
 	const struct life *life = &j->blocks.block[block].life;
 
-	replay_add(r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), life->size);
+	blockreplay_add(r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), life->size);
 }
 
-uint64_t advice_peak(const struct advice_job *j, struct replay *r)
+uint64_t advice_peak(const struct advice_job *j, struct blockreplay *r)
 {
-	uint64_t peak = replay_peak(r) + j->base;
+	uint64_t peak = blockreplay_peak(r) + j->base;
 	bool failed = r->failed;
 
-	replay_release(r);
+	blockreplay_release(r);
 	if (failed)
 		return j->peak;
 	return peak > j->floor ? peak : j->floor;

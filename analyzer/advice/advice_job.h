@@ -35,13 +35,13 @@ struct advice_job {
 	uint64_t cached;	  /* reserved at the failure, in no tensor: another job may find use for it */
 };
 
-struct replay advice_replay(const struct advice_job *j);
+struct blockreplay advice_replay(const struct advice_job *j);
 
 /* Add a block as it was. */
-void advice_keep(struct replay *r, const struct advice_job *j, size_t block);
+void advice_keep(struct blockreplay *r, const struct advice_job *j, size_t block);
 
 /* The peak with the blocks of a replay, which is released. */
-uint64_t advice_peak(const struct advice_job *j, struct replay *r);
+uint64_t advice_peak(const struct advice_job *j, struct blockreplay *r);
 
 /* Was the block allocated in the window, in that phase? */
 bool advice_is_born(const struct advice_job *j, size_t block, enum phase phase);
@@ -51,7 +51,7 @@ bool advice_is_inference(const struct advice_job *j);
 
 /* Is it an activation that forward made in the window? */
 bool advice_is_kept(const struct advice_job *j, size_t block);
-uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: REPLAY_END */
+uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: BLOCKREPLAY_END */
 
 /* Equal for shapes of the same sizes in any order, of any type; 0 = not known. */
 uint64_t advice_key(const struct tfmt_shape *s);

@@ -225,7 +225,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 {
 	bool *made = groups_of_logits(j, head->vocabulary);
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	r.failed = !made;
 	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++) {
@@ -237,8 +237,8 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		}
 		if (life->birth.ordinal < j->from)
 			continue;
-		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-			   replay_rounded(life->size / PARTS));
+		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+				blockreplay_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&
@@ -246,8 +246,9 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 			end = life->death.ordinal;
 	}
 	if (begin < end) {
-		replay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
-		replay_add(&r, advice_time(end), advice_time(end) + 1, 2 * gradient_bytes(j, head->parameter));
+		blockreplay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
+		blockreplay_add(&r, advice_time(end), advice_time(end) + 1,
+				2 * gradient_bytes(j, head->parameter));
 	}
 	free(made);
 	return advice_peak(j, &r);

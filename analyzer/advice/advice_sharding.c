@@ -125,7 +125,7 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 	char size[HUMAN_MAX], kept[HUMAN_MAX], moved[HUMAN_MAX], where[64];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
-	struct replay r;
+	struct blockreplay r;
 	double share;
 
 	if (!bytes || advice_is_sharded(j))
@@ -138,8 +138,8 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
 			advice_keep(&r, j, i);
 		else
-			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				   (uint64_t)(share * (double)life->size));
+			blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+					(uint64_t)(share * (double)life->size));
 	}
 	a->after_bytes = advice_peak(j, &r);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);

@@ -64,7 +64,7 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 					       as_usual(d, failures, of->moment[moment].ordinal));
 	if (failure) {
 		w->to = failure->ordinal;
-		j->asked = replay_rounded(failure->asked);
+		j->asked = blockreplay_rounded(failure->asked);
 		j->asked_ns = failure->time_ns;
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;
@@ -127,14 +127,14 @@ static void find_backward(struct advice_job *j)
 /* Bytes that are in the total and in no block: the replay of all blocks lacks them. */
 static void find_base(struct advice_job *j)
 {
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 	uint64_t known;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		advice_keep(&r, j, i);
-	known = replay_peak(&r);
+	known = blockreplay_peak(&r);
 	j->base = j->peak > known ? j->peak - known : 0;
-	replay_release(&r);
+	blockreplay_release(&r);
 }
 
 int advice_window_fill(struct advice_job *j, struct lives_window *w)
