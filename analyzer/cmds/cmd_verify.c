@@ -206,9 +206,9 @@ static enum health verify_trace(struct emit *e, const char *path)
 
 static int repair(const struct recording *r, const struct verify_opts *o)
 {
-	struct recording_copy copy = { .out = o->repair, .repair = true };
+	struct recordingcopy copy = { .out = o->repair, .repair = true };
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/repair/1");
-	int status = recording_copy(&copy, r);
+	int status = recordingcopy_make(&copy, r);
 
 	emit_string(e, "path", NULL, r->path);
 	emit_string(e, "output", NULL, o->repair);
