@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/recording/sorted.h"
+
 uint64_t advice_time(uint64_t ordinal)
 {
 	return ordinal >= BLOCKREPLAY_END / BLOCKREPLAY_SCALE ? BLOCKREPLAY_END : ordinal * BLOCKREPLAY_SCALE;
@@ -64,13 +66,6 @@ bool advice_is_kept(const struct advice_job *j, size_t block)
 	return j->blocks.block[block].category == CATEGORY_ACTIVATION && advice_is_born(j, block, PHASE_FORWARD);
 }
 
-int advice_by_number(const void *va, const void *vb)
-{
-	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
-
-	return (a > b) - (a < b);
-}
-
 uint64_t advice_key(const struct tfmt_shape *s)
 {
 	uint64_t dims[8], key = 1;
@@ -79,7 +74,7 @@ uint64_t advice_key(const struct tfmt_shape *s)
 	for (uint32_t i = 0; i < s->nr_dims && nr < 8; i++)
 		if (s->dims[i] != 1)
 			dims[nr++] = s->dims[i];
-	qsort(dims, nr, sizeof(*dims), advice_by_number);
+	qsort(dims, nr, sizeof(*dims), sorted_compare);
 	for (uint32_t i = 0; i < nr; i++)
 		key = ((key ^ dims[i]) * 0x9e3779b97f4a7c15ull) ^ key >> 29;
 	return nr ? key | 1 : 0;
@@ -97,7 +92,7 @@ uint64_t advice_elements(const struct tfmt_shape *s)
 bool advice_is_parameters(const struct advice_job *j, uint64_t key)
 {
 	return key && j->nr_parameters &&
-	       bsearch(&key, j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
+	       bsearch(&key, j->parameter, j->nr_parameters, sizeof(*j->parameter), sorted_compare);
 }
 
 bool advice_fits_parameter(const struct advice_job *j, size_t block)

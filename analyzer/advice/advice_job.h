@@ -57,8 +57,6 @@ uint64_t advice_time(uint64_t ordinal); /* TFMT_NO_ORDINAL: BLOCKREPLAY_END */
 uint64_t advice_key(const struct tfmt_shape *s);
 uint64_t advice_elements(const struct tfmt_shape *s);
 
-int advice_by_number(const void *a, const void *b); /* of uint64_t, for qsort() and bsearch() */
-
 /* Has a parameter this key? Is this block's shape that of one? */
 bool advice_is_parameters(const struct advice_job *j, uint64_t key);
 bool advice_fits_parameter(const struct advice_job *j, size_t block);
@@ -93,6 +91,9 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 
 /* Does a Python frame of the stack lie in a file whose path has one of these in it? A list that ends with NULL. */
 bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files);
+
+/* Does a function of the stack, or the node of autograd, have one of these in its name? A list that ends with NULL. */
+bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const char *const *functions);
 
 /* Is it the newest frame of the stack that lies there? */
 bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file);

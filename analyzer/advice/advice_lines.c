@@ -40,7 +40,9 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 	       (a->site.line != program.site.line || strcmp(a->site.file, program.site.file) != 0);
 }
 
-bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files)
+/* Has what text_of() says of one of the frames one of these words in it? */
+static bool has_one(const struct advice_job *j, uint32_t python_stack, const char *const *words,
+		    const char *(*text_of)(const struct stack_frame *f))
 {
 	struct stack_source source = model_stack_source(j->model, j->device->process);
 	struct stack stack = { 0 };
@@ -48,11 +50,34 @@ bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const cha
 
 	if (stack_expand(&stack, &source, python_stack, 0))
 		stack.nr_frames = 0;
-	for (uint32_t i = 0; i < stack.nr_frames; i++)
-		for (const char *const *file = files; *file && stack.frame[i].python && stack.frame[i].file; file++)
-			found |= strstr(stack.frame[i].file, *file) != NULL;
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++) {
+		const char *text = text_of(&stack.frame[i]);
+
+		for (const char *const *word = words; *word && text && !found; word++)
+			found = strstr(text, *word);
+	}
 	stack_release(&stack);
 	return found;
+}
+
+static const char *python_file(const struct stack_frame *f)
+{
+	return f->python ? f->file : NULL;
+}
+
+static const char *function_name(const struct stack_frame *f)
+{
+	return f->function;
+}
+
+bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files)
+{
+	return has_one(j, python_stack, files, python_file);
+}
+
+bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const char *const *functions)
+{
+	return has_one(j, python_stack, functions, function_name);
 }
 
 bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file)

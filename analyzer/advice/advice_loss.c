@@ -77,28 +77,12 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 	return made;
 }
 
-/* Does a function, or the node of autograd, have one of these in its name? A list that ends with NULL. */
-static bool names_one(const struct advice_job *j, uint32_t python_stack, const char *const *parts)
-{
-	struct stack_source source = model_stack_source(j->model, j->device->process);
-	struct stack stack = { 0 };
-	bool found = false;
-
-	if (stack_expand(&stack, &source, python_stack, 0))
-		stack.nr_frames = 0;
-	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-		for (const char *const *part = parts; *part && stack.frame[i].function; part++)
-			found |= strstr(stack.frame[i].function, *part) != NULL;
-	stack_release(&stack);
-	return found;
-}
-
 /* A loss over labels, each of which is there or not: no part of it is over classes, whatever its name. */
 static bool is_of_labels(const struct advice_job *j, uint32_t python_stack)
 {
 	static const char *const parts[] = { "inary_cross_entropy", "inaryCrossEntropy", NULL };
 
-	return names_one(j, python_stack, parts);
+	return advice_names_one(j, python_stack, parts);
 }
 
 static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
@@ -107,7 +91,7 @@ static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
 		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp", NULL,
 	};
 
-	return names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
+	return advice_names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
 }
 
 /*

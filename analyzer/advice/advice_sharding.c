@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/recording/sorted.h"
 #include "analyzer/ui/human.h"
 
 #define RANKS_USUAL 8
@@ -16,7 +17,7 @@ static size_t nr_with_keys(const struct advice_job *j, enum category category, c
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == category && j->key[i] &&
 		    (category == CATEGORY_PARAMETER || advice_is_born(j, i, PHASE_BACKWARD)))
-			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), advice_by_number) != NULL;
+			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), sorted_compare) != NULL;
 	return nr;
 }
 
@@ -36,7 +37,7 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 	}
 	if (!nr_keys)
 		return 1;
-	qsort(key, nr_keys, sizeof(*key), advice_by_number);
+	qsort(key, nr_keys, sizeof(*key), sorted_compare);
 	nr_parameters = nr_with_keys(j, CATEGORY_PARAMETER, key, nr_keys);
 	nr_gradients = j->asked ? 0 : nr_with_keys(j, CATEGORY_GRADIENT, key, nr_keys);
 	if (nr_gradients && nr_gradients < nr_parameters)
@@ -55,7 +56,7 @@ static size_t sizes_of_trained(const struct advice_job *j, uint64_t *size)
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (advice_is_state(j, i) && j->key[i])
 			size[nr++] = advice_elements(&j->shape[i]);
-	qsort(size, nr, sizeof(*size), advice_by_number);
+	qsort(size, nr, sizeof(*size), sorted_compare);
 	for (size_t i = 0; i < nr / each; i++)
 		size[i] = size[i * each];
 	return nr / each;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/recording/sorted.h"
+
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
 
 const struct failure *advice_window_failure(const struct failures *failures, const struct model_device *d)
@@ -104,7 +106,7 @@ static void find_shapes(struct advice_job *j)
 			j->value_bytes = j->shape[i].bytes / advice_elements(&j->shape[i]);
 	}
 	if (j->nr_parameters)
-		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), advice_by_number);
+		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), sorted_compare);
 }
 
 static void find_backward(struct advice_job *j)

@@ -37,13 +37,6 @@ static void amount_json(struct emit *e, const char *key, const struct ruling *r,
 		emit_uint(e, key, NULL, amount);
 }
 
-static int wider(int width, const char *text)
-{
-	int n = (int)strlen(text);
-
-	return n > width ? n : width;
-}
-
 /* What the other columns leave of a line for the last one. */
 static int origin_width(const struct emit *e, const struct rulings *all)
 {
@@ -53,11 +46,11 @@ static int origin_width(const struct emit *e, const struct rulings *all)
 	for (size_t i = 0; i < all->nr_rulings; i++) {
 		const struct ruling *r = &all->ruling[i];
 
-		gpu = wider(gpu, footprint_device_name(text, sizeof(text), r->device));
-		what = wider(what, r->of);
-		took = wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
-		allowed = wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
-		over = wider(over, print_excess(text, r, emit_is_raw(e)));
+		gpu = emit_wider(gpu, footprint_device_name(text, sizeof(text), r->device));
+		what = emit_wider(what, r->of);
+		took = emit_wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
+		allowed = emit_wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
+		over = emit_wider(over, print_excess(text, r, emit_is_raw(e)));
 	}
 	return PAGE_WIDTH - GAPS - VERDICT_WIDTH - gpu - what - took - allowed - over;
 }

@@ -299,7 +299,7 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void print_json_fit(struct emit *e, const char *key, const struct growth_fit *f)
+void json_growth_fit(struct emit *e, const char *key, const struct growth_fit *f, bool is_whole)
 {
 	if (!f->is_known) {
 		emit_null(e, key, NULL);
@@ -307,11 +307,13 @@ static void print_json_fit(struct emit *e, const char *key, const struct growth_
 	}
 	emit_object_begin(e, key, NULL);
 	emit_double(e, "error_bytes", NULL, f->error_bytes);
-	emit_double(e, "aicc", NULL, f->aicc);
+	if (is_whole)
+		emit_double(e, "aicc", NULL, f->aicc);
 	emit_double(e, "limit_step", NULL, f->limit_step);
 	emit_double(e, "limit_step_low", NULL, f->limit_step_low);
 	emit_double(e, "limit_step_high", NULL, f->limit_step_high);
-	emit_bool(e, "reaches_limit", NULL, isfinite(f->limit_step));
+	if (is_whole)
+		emit_bool(e, "reaches_limit", NULL, isfinite(f->limit_step));
 	emit_object_end(e);
 }
 
@@ -378,8 +380,8 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_string(e, "believed", NULL, g->believes_quadratic ? "quadratic" : "linear");
 	emit_double(e, "limit_step_low", NULL, g->limit_step_low);
 	emit_double(e, "limit_step_high", NULL, g->limit_step_high);
-	print_json_fit(e, "linear", &g->linear);
-	print_json_fit(e, "quadratic", &g->quadratic);
+	json_growth_fit(e, "linear", &g->linear, true);
+	json_growth_fit(e, "quadratic", &g->quadratic, true);
 	emit_bool(e, "warned", NULL, growth_is_warned(g, s, l));
 	emit_object_end(e);
 	print_json_finding(e, g, s, l);

@@ -27,6 +27,9 @@ bool growth_is_finding(const struct growth *g, const struct seriestext *s, const
 /* Is it more than --warn-growth allows? */
 bool growth_is_warned(const struct growth *g, const struct seriestext *s, const struct growth_limits *l);
 
+/* JSON: one of growth's fits, null if it is none; whole: also what the choice between fits went by. */
+void json_growth_fit(struct emit *e, const char *key, const struct growth_fit *f, bool is_whole);
+
 void print_growth(struct emit *e, const struct growth *g, const struct seriestext *s,
 		  const struct growth_limits *l);
 

@@ -412,13 +412,6 @@ void print_holders_page_begin(struct emit *e, const char *what)
 	emit_table_begin(e, "groups", page);
 }
 
-static int wider(int width, const char *text)
-{
-	int n = (int)strlen(text);
-
-	return n > width ? n : width;
-}
-
 /* What the figures of the rows that are shown leave of 80 columns. */
 static int origin_width(const struct holders *h, const struct print_holders_options *o)
 {
@@ -428,9 +421,9 @@ static int origin_width(const struct holders *h, const struct print_holders_opti
 	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
 		const struct group_figures *f = &h->holder[i].figures;
 
-		bytes = wider(bytes, human_signed_bytes(text, (int64_t)f->bytes));
-		share = wider(share, human_percent(text, (double)(int64_t)f->bytes, (double)h->total.bytes));
-		count = wider(count, human_count(text, f->blocks));
+		bytes = emit_wider(bytes, human_signed_bytes(text, (int64_t)f->bytes));
+		share = emit_wider(share, human_percent(text, (double)(int64_t)f->bytes, (double)h->total.bytes));
+		count = emit_wider(count, human_count(text, f->blocks));
 	}
 	return PAGE_WIDTH - (bytes + 2 + share + 2 + count + 2);
 }

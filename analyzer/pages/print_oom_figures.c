@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "analyzer/pages/print_model.h"
 #include "analyzer/ui/human.h"
 
 #define FIGURES_MAX 9
@@ -106,14 +107,6 @@ static void print_json_figure(struct emit *e, const char *key, struct oom_figure
 	emit_object_end(e);
 }
 
-static void print_json_number(struct emit *e, const char *key, int64_t number)
-{
-	if (number < 0)
-		emit_null(e, key, NULL);
-	else
-		emit_int(e, key, NULL, number);
-}
-
 void print_oom_message(struct emit *e, const struct oom_message *m, const struct oom_story *s)
 {
 	static const char *const wordings[] = { "fields", "sentences", "async", "cut", "oversize",
@@ -121,8 +114,8 @@ void print_oom_message(struct emit *e, const struct oom_message *m, const struct
 
 	emit_string(e, "wording", NULL, wordings[m->wording]);
 	emit_string(e, "backend", NULL, *m->backend ? m->backend : NULL);
-	print_json_number(e, "rank", m->rank);
-	print_json_number(e, "device", m->device);
+	print_optional(e, "rank", m->rank);
+	print_optional(e, "device", m->device);
 	emit_uint(e, "count", NULL, m->count);
 	print_json_figure(e, "requested", m->requested);
 	print_json_figure(e, "capacity", m->capacity);

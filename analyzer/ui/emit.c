@@ -120,6 +120,13 @@ void emit_heading(struct emit *e, const char *format, ...)
 	va_end(args);
 }
 
+int emit_wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
 void emit_blank(struct emit *e)
 {
 	if (e->format != TEXT || e->in_row)
