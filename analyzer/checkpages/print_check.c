@@ -10,7 +10,7 @@
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
@@ -58,7 +58,7 @@ static int origin_width(const struct emit *e, const struct rulings *all)
 /* By which option or file: of a file the name, and in a line of its own what the row has no room for. */
 static void origin_label(struct emit *e, const struct ruling *r, int width)
 {
-	const char *name = mapping_base_name(r->origin);
+	const char *name = basename_of(r->origin);
 
 	if ((int)strlen(r->origin) <= width)
 		name = r->origin;

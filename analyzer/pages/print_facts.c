@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/pages/print_model.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
@@ -111,7 +112,7 @@ static const char *place_text(char *buf, size_t size, const struct readplace *p)
 	if (!p->known)
 		snprintf(buf, size, "an unknown place");
 	else if (p->site.file && p->site.line)
-		snprintf(buf, size, "%.*s:%" PRIu32, PLACE_NAME_WIDTH, mapping_base_name(p->site.file),
+		snprintf(buf, size, "%.*s:%" PRIu32, PLACE_NAME_WIDTH, basename_of(p->site.file),
 			 p->site.line);
 	else
 		stack_frame_text(buf, size < 48 ? size : 48, &p->site);

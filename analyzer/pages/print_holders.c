@@ -8,6 +8,7 @@
 
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_ranges.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
@@ -98,7 +99,7 @@ static const char *narrow_frame_text(char *buf, size_t size, struct stack_frame 
 {
 	frame_text(buf, size, frame, false);
 	if (strlen(buf) > width && frame->file) {
-		frame->file = mapping_base_name(frame->file);
+		frame->file = basename_of(frame->file);
 		frame_text(buf, size, frame, true);
 	}
 	return buf;

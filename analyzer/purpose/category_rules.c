@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
 
 #define WORDS_MAX 4
@@ -93,7 +93,7 @@ static bool fits(const struct rule *r, const char *file, const char *function, b
 	if (strcmp(r->life, "any") && kept != !strcmp(r->life, "kept"))
 		return false;
 	return !fnmatch(r->function, function, 0) &&
-	       !fnmatch(r->file, strchr(r->file, '/') ? file : mapping_base_name(file), 0);
+	       !fnmatch(r->file, strchr(r->file, '/') ? file : basename_of(file), 0);
 }
 
 enum category category_rules_match(const char *file, const char *function, bool kept)

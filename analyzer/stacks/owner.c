@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/owner_rules.h"
 #include "analyzer/stacks/symbols.h"
 
@@ -16,7 +17,7 @@ static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpo
 
 bool owner_is_cuda_layer(const char *path)
 {
-	const char *name = mapping_base_name(path);
+	const char *name = basename_of(path);
 
 	for (size_t i = 0; i < sizeof(cuda_layer) / sizeof(*cuda_layer); i++)
 		if (!strncmp(name, cuda_layer[i], strlen(cuda_layer[i])))
@@ -26,7 +27,7 @@ bool owner_is_cuda_layer(const char *path)
 
 bool owner_is_libc(const char *path)
 {
-	const char *name = mapping_base_name(path);
+	const char *name = basename_of(path);
 
 	return !strncmp(name, "libc.so", strlen("libc.so")) || !strncmp(name, "ld-linux", strlen("ld-linux"));
 }
@@ -58,7 +59,7 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 		return OWNER_PASS_OVER;
 	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
 	verdict->torch_allocator |=
-	    !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
+	    !strncmp(basename_of(module->path), "libc10_cuda", strlen("libc10_cuda"));
 	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &frame);
 }
 

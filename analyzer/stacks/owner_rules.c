@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
 
 #define OWNER_NAME_MAX 32
@@ -125,7 +125,7 @@ bool owner_rules_need_functions(void)
 
 static bool fits(const char *pattern, const char *path)
 {
-	return !fnmatch(pattern, strchr(pattern, '/') ? path : mapping_base_name(path), 0);
+	return !fnmatch(pattern, strchr(pattern, '/') ? path : basename_of(path), 0);
 }
 
 int owner_rules_match(const char *path, const char *(*function)(void *ctx), void *ctx)
