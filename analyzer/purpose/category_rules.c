@@ -74,18 +74,11 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-static int load(void)
-{
-	return rulesfile_load("VRAMTRACE_CATEGORIES", "categories", add_line);
-}
+static struct rulesfile users_file = { .variable = "VRAMTRACE_CATEGORIES", .name = "categories", .add = add_line };
 
 int category_rules_load(void)
 {
-	static int status = -1; /* of the first call; it has said what is wrong */
-
-	if (status < 0)
-		status = load();
-	return status;
+	return rulesfile_load(&users_file);
 }
 
 static bool fits(const struct rule *r, const char *file, const char *function, bool kept)

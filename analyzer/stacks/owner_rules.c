@@ -104,18 +104,11 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-static int load(void)
-{
-	return rulesfile_load("VRAMTRACE_OWNERS", "owners", add_line);
-}
+static struct rulesfile users_file = { .variable = "VRAMTRACE_OWNERS", .name = "owners", .add = add_line };
 
 int owner_rules_load(void)
 {
-	static int status = -1; /* of the first call; it has said what is wrong */
-
-	if (status < 0)
-		status = load();
-	return status;
+	return rulesfile_load(&users_file);
 }
 
 bool owner_rules_need_functions(void)
