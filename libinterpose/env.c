@@ -59,7 +59,7 @@ static const char *base_name(const char *path)
 
 /*
  * What an interpreter is to run: the script or module among its arguments, NULL for -c CODE, standard input or an
- * interactive session. As `run` has it (analyzer/recording/jobid.c): a word that is no name must never pass for one.
+ * interactive session. As `run` has it (analyzer/recording/job.c): a word that is no name must never pass for one.
  */
 static const char *python_script(char **argv)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the allocator's settings: what fragmentation cost. */
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/ui/human.h"
 
 /* Behind a failure what counts is what is kept from its request, not how much more was reserved once. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/unseen.h"
 #include "analyzer/ui/human.h"
 
@@ -16,24 +17,25 @@
  */
 static uint64_t peak_of_part(const struct advice_job *j, const struct batchcut *c, const struct unseen *u, bool adds_up)
 {
-	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct blockreplay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
 	uint64_t gradients = adds_up ? unseen_gradients(j) : 0;
 
 	if (j->asked)
-		replay_add(&r, r.to, REPLAY_END, batchcut_asked(c, j) + unseen_bytes(u, j, c, gradients));
+		blockreplay_add(&r, r.to, BLOCKREPLAY_END,
+				batchcut_asked(c, j) + unseen_bytes(u, j, c, gradients));
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
 		uint64_t from = advice_time(b->life.birth.ordinal), to = advice_time(b->life.death.ordinal);
 
 		if (adds_up && b->category == CATEGORY_GRADIENT && advice_is_born(j, i, PHASE_BACKWARD)) {
-			replay_add(&r, advice_time(j->from), to, b->life.size);
-			replay_add(&r, from, from + REPLAY_SCALE, b->life.size);
+			blockreplay_add(&r, advice_time(j->from), to, b->life.size);
+			blockreplay_add(&r, from, from + BLOCKREPLAY_SCALE, b->life.size);
 		} else {
-			replay_add(&r, from, to, batchcut_size(c, j, i));
+			blockreplay_add(&r, from, to, batchcut_size(c, j, i));
 		}
 	}
 	if (adds_up)
-		replay_add(&r, r.from, REPLAY_END, gradients);
+		blockreplay_add(&r, r.from, BLOCKREPLAY_END, gradients);
 	return advice_peak(j, &r);
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/ui/human.h"
 
@@ -225,7 +225,7 @@ static bool find_clones(struct twice *t, const struct advice_job *j)
 
 static uint64_t peak_without(const struct advice_job *j, const struct twice *t)
 {
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!t->goes[i])

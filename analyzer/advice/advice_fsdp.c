@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/ui/human.h"
 
@@ -54,8 +55,8 @@ static uint64_t shard_bytes(const struct fsdp *f, size_t i)
 	uint64_t size = f->j->blocks.block[i].life.size;
 
 	if (!s->bytes || !s->nr_dims || !s->dims[0])
-		return replay_rounded((size + f->ranks - 1) / f->ranks);
-	return replay_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
+		return blockreplay_rounded((size + f->ranks - 1) / f->ranks);
+	return blockreplay_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
 }
 
 /* Of a tensor's values: its block may be larger, where the allocator left no rest of it. */
@@ -180,27 +181,27 @@ static uint64_t end_of(const struct fsdp *f, uint32_t unit)
 	return back < f->end ? back : f->end;
 }
 
-static void add_forward(const struct fsdp *f, struct replay *r)
+static void add_forward(const struct fsdp *f, struct blockreplay *r)
 {
 	uint32_t root = root_of(f), before = root;
 	uint64_t since = f->first;
 
-	replay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
+	blockreplay_add(r, advice_time(f->first), advice_time(f->end), f->unit[root]);
 	for (uint32_t i = 0; i < root; i++) {
 		const struct layerspan *span = &f->spans->span[i];
 
 		if (span->first == TFMT_NO_ORDINAL)
 			continue;
-		replay_add(r, advice_time(since), advice_time(span->first), f->unit[before]);
-		replay_add(r, advice_time(span->first), advice_time(span->end), f->unit[i]);
+		blockreplay_add(r, advice_time(since), advice_time(span->first), f->unit[before]);
+		blockreplay_add(r, advice_time(span->first), advice_time(span->end), f->unit[i]);
 		since = span->first;
 		before = i;
 	}
-	replay_add(r, advice_time(since), advice_time(f->spans->span[root - 1].end), f->unit[before]);
+	blockreplay_add(r, advice_time(since), advice_time(f->spans->span[root - 1].end), f->unit[before]);
 }
 
 /* The copy that is sent is there with the gradients, for a moment, and until the next unit's. */
-static void add_backward(const struct fsdp *f, struct replay *r)
+static void add_backward(const struct fsdp *f, struct blockreplay *r)
 {
 	uint64_t since = f->j->backward;
 
@@ -209,16 +210,17 @@ static void add_backward(const struct fsdp *f, struct replay *r)
 
 		if (back == TFMT_NO_ORDINAL)
 			continue;
-		replay_add(r, advice_time(since), advice_time(back), f->unit[i]);
-		replay_add(r, advice_time(back), advice_time(end), f->unit[i]);
-		replay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1, f->sent[i]);
+		blockreplay_add(r, advice_time(since), advice_time(back), f->unit[i]);
+		blockreplay_add(r, advice_time(back), advice_time(end), f->unit[i]);
+		blockreplay_add(r, advice_time(end) - 1, advice_time(end_of(f, i ? i - 1 : root_of(f))) - 1,
+				f->sent[i]);
 		since = back;
 	}
-	replay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->sent[root_of(f)]);
+	blockreplay_add(r, advice_time(f->end) - 1, advice_time(f->end), f->sent[root_of(f)]);
 }
 
 /* Whole until its unit's backward ends, then a part. */
-static void add_gradient(const struct fsdp *f, struct replay *r, size_t i)
+static void add_gradient(const struct fsdp *f, struct blockreplay *r, size_t i)
 {
 	const struct life *life = &f->j->blocks.block[i].life;
 	uint64_t from = advice_time(life->birth.ordinal), to = advice_time(life->death.ordinal),
@@ -226,9 +228,9 @@ static void add_gradient(const struct fsdp *f, struct replay *r, size_t i)
 
 	if (!advice_is_born(f->j, i, PHASE_BACKWARD))
 		cut = from;
-	replay_add(r, from, cut, life->size);
+	blockreplay_add(r, from, cut, life->size);
 	if (cut < to)
-		replay_add(r, cut, to, shard_bytes(f, i));
+		blockreplay_add(r, cut, to, shard_bytes(f, i));
 }
 
 static bool is_bucket(const struct advice_job *j, size_t i)
@@ -242,7 +244,7 @@ static bool is_bucket(const struct advice_job *j, size_t i)
 static uint64_t peak_sharded(struct fsdp *f)
 {
 	const struct advice_job *j = f->j;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
@@ -253,8 +255,8 @@ static uint64_t peak_sharded(struct fsdp *f)
 			f->buckets += life->death.ordinal > j->from ? life->size : 0;
 		else if (advice_is_state(j, i) || advice_is_of_step(j, i) ||
 			 j->blocks.block[i].category == CATEGORY_PARAMETER)
-			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				   shard_bytes(f, i));
+			blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+					shard_bytes(f, i));
 		else
 			advice_keep(&r, j, i);
 	}

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/ui/human.h"
 
 #define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */
@@ -66,7 +66,7 @@ static size_t find_addend(const struct advice_job *j, size_t gradient, const boo
 static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint32_t *stack)
 {
 	bool *taken = calloc(j->blocks.nr_blocks + 1, sizeof(*taken));
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 	uint64_t peak;
 
 	r.failed = !taken;
@@ -81,10 +81,11 @@ static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint3
 		*stack = stay == STAYS_LATE ? life->death.stack : *stack;
 		if (addend != SIZE_MAX) {
 			taken[addend] = true;
-			replay_add(&r, advice_time(j->blocks.block[addend].life.birth.ordinal),
-				   advice_time(life->death.ordinal), life->size);
+			blockreplay_add(&r, advice_time(j->blocks.block[addend].life.birth.ordinal),
+					advice_time(life->death.ordinal), life->size);
 		} else if (stay == STAYS_FOREVER) {
-			replay_add(&r, advice_time(j->backward), advice_time(life->death.ordinal), life->size);
+			blockreplay_add(&r, advice_time(j->backward), advice_time(life->death.ordinal),
+					life->size);
 		}
 	}
 	for (size_t i = 0; i < j->blocks.nr_blocks && taken; i++)
@@ -173,7 +174,7 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 {
 	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
 	uint64_t bytes = 0, most = 0;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 	char size[HUMAN_MAX], where[64];
 	uint32_t stack = 0;
 
@@ -186,7 +187,7 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 			advice_keep(&r, j, i);
 			continue;
 		}
-		replay_add(&r, advice_time(b->life.birth.ordinal), advice_time(end), b->life.size);
+		blockreplay_add(&r, advice_time(b->life.birth.ordinal), advice_time(end), b->life.size);
 		bytes += b->life.size;
 		if (b->life.size > most) {
 			most = b->life.size;

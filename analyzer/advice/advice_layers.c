@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/ui/human.h"
 
@@ -32,18 +33,18 @@ static void find_most(struct layers *l)
 
 	for (uint32_t k = 0; k < l->spans->list.nr_layers; k++) {
 		const struct layerspan *span = &l->spans->span[k];
-		struct replay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
+		struct blockreplay r = { .from = advice_time(span->first), .to = advice_time(span->end) };
 
 		for (size_t i = 0; i < j->blocks.nr_blocks && span->first != TFMT_NO_ORDINAL; i++)
 			if (layerspans_layer(l->spans, i) == (int32_t)k && advice_is_born(j, i, PHASE_FORWARD) &&
 			    i != span->output)
 				advice_keep(&r, j, i);
-		l->layer[k].most = replay_peak(&r);
-		replay_release(&r);
+		l->layer[k].most = blockreplay_peak(&r);
+		blockreplay_release(&r);
 	}
 }
 
-static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t i)
+static void add_kept(const struct layers *l, struct blockreplay *r, int32_t k, size_t i)
 {
 	const struct advice_job *j = l->j;
 	const struct life *life = &j->blocks.block[i].life;
@@ -52,13 +53,13 @@ static void add_kept(const struct layers *l, struct replay *r, int32_t k, size_t
 		 end = advice_time(advice_is_cast(j, i) ? j->backward : span->end), back = advice_time(span->back);
 
 	l->layer[k].kept += life->size;
-	replay_add(r, from, end < to ? end : to, life->size);
+	blockreplay_add(r, from, end < to ? end : to, life->size);
 	if (span->back != TFMT_NO_ORDINAL && to > back)
-		replay_add(r, back - 1, to, life->size);
+		blockreplay_add(r, back - 1, to, life->size);
 }
 
 /* The output stays as the next one's input until that is through: no shorter than it did. */
-static void add_output(const struct layers *l, struct replay *r, int32_t k, size_t i)
+static void add_output(const struct layers *l, struct blockreplay *r, int32_t k, size_t i)
 {
 	const struct life *life = &l->j->blocks.block[i].life;
 	uint64_t to = life->death.ordinal, back = l->spans->span[k].back;
@@ -67,13 +68,13 @@ static void add_output(const struct layers *l, struct replay *r, int32_t k, size
 	if (!is_last && back != TFMT_NO_ORDINAL && back > to)
 		to = back;
 	l->layer[k].stays += life->size;
-	replay_add(r, advice_time(life->birth.ordinal), advice_time(to), life->size);
+	blockreplay_add(r, advice_time(life->birth.ordinal), advice_time(to), life->size);
 }
 
 static uint64_t peak_checkpointed(const struct layers *l)
 {
 	const struct advice_job *j = l->j;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		int32_t k = layerspans_layer(l->spans, i);
@@ -89,7 +90,7 @@ static uint64_t peak_checkpointed(const struct layers *l)
 		uint64_t back = l->spans->span[k].back;
 
 		if (back != TFMT_NO_ORDINAL)
-			replay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
+			blockreplay_add(&r, advice_time(back) - 2, advice_time(back) - 1, l->layer[k].most);
 	}
 	return advice_peak(j, &r);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
@@ -77,28 +77,12 @@ static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 	return made;
 }
 
-/* Does a function, or the node of autograd, have one of these in its name? A list that ends with NULL. */
-static bool names_one(const struct advice_job *j, uint32_t python_stack, const char *const *parts)
-{
-	struct stack_source source = model_stack_source(j->model, j->device->process);
-	struct stack stack = { 0 };
-	bool found = false;
-
-	if (stack_expand(&stack, &source, python_stack, 0))
-		stack.nr_frames = 0;
-	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-		for (const char *const *part = parts; *part && stack.frame[i].function; part++)
-			found |= strstr(stack.frame[i].function, *part) != NULL;
-	stack_release(&stack);
-	return found;
-}
-
 /* A loss over labels, each of which is there or not: no part of it is over classes, whatever its name. */
 static bool is_of_labels(const struct advice_job *j, uint32_t python_stack)
 {
 	static const char *const parts[] = { "inary_cross_entropy", "inaryCrossEntropy", NULL };
 
-	return names_one(j, python_stack, parts);
+	return advice_names_one(j, python_stack, parts);
 }
 
 static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
@@ -107,7 +91,7 @@ static bool is_of_loss(const struct advice_job *j, uint32_t python_stack)
 		"ross_entropy", "rossEntropy", "oftmax", "nll_loss", "NllLoss", "ogsumexp", NULL,
 	};
 
-	return names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
+	return advice_names_one(j, python_stack, parts) && !is_of_labels(j, python_stack);
 }
 
 /*
@@ -225,7 +209,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 {
 	bool *made = groups_of_logits(j, head->vocabulary);
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	r.failed = !made;
 	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++) {
@@ -237,8 +221,8 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		}
 		if (life->birth.ordinal < j->from)
 			continue;
-		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-			   replay_rounded(life->size / PARTS));
+		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+				blockreplay_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&
@@ -246,8 +230,9 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 			end = life->death.ordinal;
 	}
 	if (begin < end) {
-		replay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
-		replay_add(&r, advice_time(end), advice_time(end) + 1, 2 * gradient_bytes(j, head->parameter));
+		blockreplay_add(&r, advice_time(begin), advice_time(end), gradient_bytes(j, head->parameter));
+		blockreplay_add(&r, advice_time(end), advice_time(end) + 1,
+				2 * gradient_bytes(j, head->parameter));
 	}
 	free(made);
 	return advice_peak(j, &r);

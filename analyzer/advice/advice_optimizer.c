@@ -2,7 +2,7 @@
 /* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
 #include <inttypes.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
@@ -69,7 +69,7 @@ uint64_t advice_state_bytes(const struct advice_job *j, size_t *largest)
  */
 static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, bool scales)
 {
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
@@ -82,9 +82,10 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 			advice_keep(&r, j, i);
 			continue;
 		}
-		replay_add(&r, from, to, replay_rounded(value_bytes * nr));
+		blockreplay_add(&r, from, to, blockreplay_rounded(value_bytes * nr));
 		if (scales)
-			replay_add(&r, from, to, replay_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
+			blockreplay_add(&r, from, to,
+					blockreplay_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
 	}
 	return advice_peak(j, &r);
 }
@@ -169,7 +170,7 @@ uint64_t advice_gradient_bytes(const struct advice_job *j)
 bool advice_offload(const struct advice_job *j, struct advice *a)
 {
 	char size[HUMAN_MAX], moved[HUMAN_MAX], where[64];
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
 #include "analyzer/ui/human.h"
 
 #define RESULTS_HELD 2 /* latest results of forward that variables still hold */
@@ -129,7 +129,7 @@ static bool has_copy(const struct advice_job *j, size_t i)
 static uint64_t peak_without(const struct saved *s)
 {
 	const struct advice_job *j = s->j;
-	struct replay r = advice_replay(j);
+	struct blockreplay r = advice_replay(j);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		uint64_t birth = advice_time(j->blocks.block[i].life.birth.ordinal);
@@ -137,16 +137,16 @@ static uint64_t peak_without(const struct saved *s)
 		if (!s->is_saved[i])
 			advice_keep(&r, j, i);
 		if (has_copy(j, i))
-			replay_add(&r, birth - 1, birth + REPLAY_SCALE, j->blocks.block[i].life.size);
+			blockreplay_add(&r, birth - 1, birth + BLOCKREPLAY_SCALE, j->blocks.block[i].life.size);
 	}
 	for (size_t k = 0; k < s->nr; k++) {
 		const struct saved_block *b = &s->block[k];
 		const struct life *life = &j->blocks.block[b->block].life;
 		uint64_t until = advice_time(b->until < b->death ? b->until : b->death);
 
-		replay_add(&r, advice_time(life->birth.ordinal), until, life->size);
+		blockreplay_add(&r, advice_time(life->birth.ordinal), until, life->size);
 		if (b->back != TFMT_NO_ORDINAL)
-			replay_add(&r, advice_time(b->back) + 1, advice_time(b->death), life->size);
+			blockreplay_add(&r, advice_time(b->back) + 1, advice_time(b->death), life->size);
 	}
 	return advice_peak(j, &r);
 }

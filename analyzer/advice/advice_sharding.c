@@ -3,7 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_kinds.h"
+#include "analyzer/recording/sorted.h"
 #include "analyzer/ui/human.h"
 
 #define RANKS_USUAL 8
@@ -16,7 +17,7 @@ static size_t nr_with_keys(const struct advice_job *j, enum category category, c
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == category && j->key[i] &&
 		    (category == CATEGORY_PARAMETER || advice_is_born(j, i, PHASE_BACKWARD)))
-			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), advice_by_number) != NULL;
+			nr += bsearch(&j->key[i], key, nr_keys, sizeof(*key), sorted_compare) != NULL;
 	return nr;
 }
 
@@ -36,7 +37,7 @@ static size_t states_of_parameter(const struct advice_job *j, uint64_t *key)
 	}
 	if (!nr_keys)
 		return 1;
-	qsort(key, nr_keys, sizeof(*key), advice_by_number);
+	qsort(key, nr_keys, sizeof(*key), sorted_compare);
 	nr_parameters = nr_with_keys(j, CATEGORY_PARAMETER, key, nr_keys);
 	nr_gradients = j->asked ? 0 : nr_with_keys(j, CATEGORY_GRADIENT, key, nr_keys);
 	if (nr_gradients && nr_gradients < nr_parameters)
@@ -55,7 +56,7 @@ static size_t sizes_of_trained(const struct advice_job *j, uint64_t *size)
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (advice_is_state(j, i) && j->key[i])
 			size[nr++] = advice_elements(&j->shape[i]);
-	qsort(size, nr, sizeof(*size), advice_by_number);
+	qsort(size, nr, sizeof(*size), sorted_compare);
 	for (size_t i = 0; i < nr / each; i++)
 		size[i] = size[i * each];
 	return nr / each;
@@ -125,7 +126,7 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 	char size[HUMAN_MAX], kept[HUMAN_MAX], moved[HUMAN_MAX], where[64];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
-	struct replay r;
+	struct blockreplay r;
 	double share;
 
 	if (!bytes || advice_is_sharded(j))
@@ -138,8 +139,8 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
 			advice_keep(&r, j, i);
 		else
-			replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				   (uint64_t)(share * (double)life->size));
+			blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
+					(uint64_t)(share * (double)life->size));
 	}
 	a->after_bytes = advice_peak(j, &r);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);

@@ -294,7 +294,7 @@ static uint64_t cut(const struct batchcut *c, const struct tfmt_shape *s, uint64
 
 	for (unsigned k = 0; k < nr; k++)
 		size = size * c->part / c->whole;
-	return nr ? replay_rounded(size) : size;
+	return nr ? blockreplay_rounded(size) : size;
 }
 
 /* What an operation takes for itself, as to add up rows in several places: there are as many as it has samples. */
@@ -311,7 +311,7 @@ uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, siz
 	uint64_t size = j->blocks.block[i].life.size;
 
 	if (is_scratch(j, i))
-		return replay_rounded(size * c->part / c->whole);
+		return blockreplay_rounded(size * c->part / c->whole);
 	return is_of_step(c, j, i) ? cut(c, &j->shape[i], size) : size;
 }
 
@@ -355,5 +355,5 @@ uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
 									      cut(c, &j->asked_shape, j->asked);
 	if (is_parameter_sized(j))
 		return j->asked;
-	return replay_rounded(j->asked * c->part / c->whole);
+	return blockreplay_rounded(j->asked * c->part / c->whole);
 }

@@ -10,7 +10,7 @@
 #ifndef VT_BATCHCUT_H
 #define VT_BATCHCUT_H
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_job.h"
 
 #define BATCHCUT_ROWS_MAX 8
 

@@ -6,7 +6,7 @@
 #ifndef VT_LAYERLIST_H
 #define VT_LAYERLIST_H
 
-#include "analyzer/advice/advice.h"
+#include "analyzer/advice/advice_job.h"
 
 #define LAYERLISTS_MAX 64
 

@@ -81,7 +81,7 @@ struct layer_bytes {
 static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_job *j, const struct batchcut *c,
 				   uint32_t layer)
 {
-	struct replay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
+	struct blockreplay r = { .from = advice_time(j->from), .to = advice_time(j->to) };
 	struct layer_bytes of = { 0 };
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -92,13 +92,13 @@ static struct layer_bytes bytes_of(const struct unseen *u, const struct advice_j
 		if (path > u->nr_paths || u->of[path] != (int32_t)layer || !advice_is_born(j, i, PHASE_FORWARD) ||
 		    j->blocks.block[i].category == CATEGORY_WORKSPACE)
 			continue;
-		replay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
+		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal), size);
 		of.stays += life->death.ordinal > j->to ? size : 0;
 		of.nr_largest = size > of.largest ? 1 : of.nr_largest + (size == of.largest);
 		of.largest = size > of.largest ? size : of.largest;
 	}
-	of.most = replay_peak(&r);
-	replay_release(&r);
+	of.most = blockreplay_peak(&r);
+	blockreplay_release(&r);
 	return of;
 }
 
@@ -203,7 +203,7 @@ static bool asks_for_logits(const struct unseen *u, const struct advice_job *j, 
 {
 	for (uint64_t size = 2; size <= 4; size += 2)
 		for (uint64_t length = c->length - 1; length <= c->length; length++)
-			if (j->asked == replay_rounded(size * u->vocabulary * c->batch * length))
+			if (j->asked == blockreplay_rounded(size * u->vocabulary * c->batch * length))
 				return true;
 	return false;
 }

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-static void change(struct replay *r, uint64_t time, int64_t bytes)
+static void change(struct blockreplay *r, uint64_t time, int64_t bytes)
 {
-	struct replay_change *grown;
+	struct blockreplay_change *grown;
 
 	if (r->nr == r->room) {
 		grown = realloc(r->change, (2 * r->room + 1024) * sizeof(*grown));
@@ -17,10 +17,10 @@ static void change(struct replay *r, uint64_t time, int64_t bytes)
 		r->change = grown;
 		r->room = 2 * r->room + 1024;
 	}
-	r->change[r->nr++] = (struct replay_change){ time, bytes };
+	r->change[r->nr++] = (struct blockreplay_change){ time, bytes };
 }
 
-void replay_add(struct replay *r, uint64_t from, uint64_t to, uint64_t bytes)
+void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t bytes)
 {
 	if (from < r->from)
 		from = r->from;
@@ -34,14 +34,14 @@ void replay_add(struct replay *r, uint64_t from, uint64_t to, uint64_t bytes)
 /* What ends at a time makes room for what begins then. */
 static int by_time(const void *va, const void *vb)
 {
-	const struct replay_change *a = va, *b = vb;
+	const struct blockreplay_change *a = va, *b = vb;
 
 	if (a->time != b->time)
 		return a->time < b->time ? -1 : 1;
 	return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-uint64_t replay_peak(struct replay *r)
+uint64_t blockreplay_peak(struct blockreplay *r)
 {
 	int64_t now = 0, most = 0;
 
@@ -56,7 +56,7 @@ uint64_t replay_peak(struct replay *r)
 	return (uint64_t)most;
 }
 
-void replay_release(struct replay *r)
+void blockreplay_release(struct blockreplay *r)
 {
 	free(r->change);
 	r->change = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A verdict as workflow commands of GitHub Actions. */
+/* What `check` found, as workflow commands of GitHub Actions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 
 /* As GitHub's own toolkit escapes: of properties also what ends them. */
 static void escaped(FILE *out, const char *text, bool is_property)
@@ -28,11 +28,11 @@ static const struct footprint_stack *line_to_show(const struct compare_stack *ro
 	return NULL;
 }
 
-static void annotate(FILE *out, const struct verdict_page *page, const struct footprint_device *d)
+static void annotate(FILE *out, const struct check_page *page, const struct footprint_device *d)
 {
-	const struct verdict *v = page->verdict;
+	const struct rulings *all = page->rulings;
 	uint32_t nr = page->top;
-	struct compare_stack *row = verdict_blame(v, d, &nr);
+	struct compare_stack *row = rulings_blame(all, d, &nr);
 	const struct footprint_stack *at = row ? line_to_show(row, nr) : NULL;
 	char text[RULING_TEXT_MAX];
 
@@ -43,15 +43,15 @@ static void annotate(FILE *out, const struct verdict_page *page, const struct fo
 		fprintf(out, ",line=%" PRIu32 ",", at->line);
 	}
 	fputs("title=GPU memory::", out);
-	for (size_t i = 0, said = 0; i < v->nr_rulings; i++) {
-		if (!v->ruling[i].is_broken || v->ruling[i].device != d)
+	for (size_t i = 0, said = 0; i < all->nr_rulings; i++) {
+		if (!all->ruling[i].is_broken || all->ruling[i].device != d)
 			continue;
 		escaped(out, said++ ? "\n" : "", false);
-		escaped(out, print_ruling(text, &v->ruling[i]), false);
+		escaped(out, print_ruling(text, &all->ruling[i]), false);
 	}
 	if (nr) {
 		escaped(out, "\n", false);
-		escaped(out, print_blame_title(text, v, d), false);
+		escaped(out, print_blame_title(text, all, d), false);
 		fputc(':', out);
 	}
 	for (uint32_t i = 0; row && i < nr; i++) {
@@ -62,22 +62,22 @@ static void annotate(FILE *out, const struct verdict_page *page, const struct fo
 	free(row);
 }
 
-void print_github(FILE *out, const struct verdict_page *page)
+void print_github(FILE *out, const struct check_page *page)
 {
-	const struct verdict *v = page->verdict;
+	const struct rulings *all = page->rulings;
 	char text[RULING_TEXT_MAX];
 
 	for (uint32_t i = 0; i < page->query->now->nr_devices; i++)
-		if (verdict_is_broken(v, &page->query->now->device[i]))
+		if (rulings_is_broken(all, &page->query->now->device[i]))
 			annotate(out, page, &page->query->now->device[i]);
-	if (*v->reason) {
+	if (*all->reason) {
 		fputs("::error title=GPU memory::could not tell: ", out);
-		escaped(out, v->reason, false);
+		escaped(out, all->reason, false);
 		fputc('\n', out);
 	}
-	if (v->status == VERDICT_KEPT) {
+	if (all->status == RULINGS_KEPT) {
 		fputs("::notice title=GPU memory::", out);
-		escaped(out, print_verdict_line(text, v, page->model->recording.path), false);
+		escaped(out, print_rulings_line(text, all, page->model->recording.path), false);
 		fputc('\n', out);
 	}
 }

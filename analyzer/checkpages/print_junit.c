@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A verdict as a JUnit report. */
+/* What `check` found, as a JUnit report. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 
 /* Text as XML has it, in attributes too; control characters, which XML cannot have at all, as '?'. */
 static void xml(FILE *out, const char *text)
@@ -37,10 +37,10 @@ static void attribute(FILE *out, const char *name, const char *value)
 	fputc('"', out);
 }
 
-static void failure(FILE *out, const struct verdict_page *page, const struct ruling *r)
+static void failure(FILE *out, const struct check_page *page, const struct ruling *r)
 {
 	uint32_t nr = page->top;
-	struct compare_stack *row = verdict_blame(page->verdict, r->device, &nr);
+	struct compare_stack *row = rulings_blame(page->rulings, r->device, &nr);
 	char text[RULING_TEXT_MAX];
 
 	fputs("\t\t\t<failure", out);
@@ -55,7 +55,7 @@ static void failure(FILE *out, const struct verdict_page *page, const struct rul
 	free(row);
 }
 
-static void test_case(FILE *out, const struct verdict_page *page, const struct ruling *r)
+static void test_case(FILE *out, const struct check_page *page, const struct ruling *r)
 {
 	char device[64], name[RULING_TEXT_MAX];
 
@@ -72,23 +72,23 @@ static void test_case(FILE *out, const struct verdict_page *page, const struct r
 	fputs("\t\t</testcase>\n", out);
 }
 
-void print_junit(FILE *out, const struct verdict_page *page)
+void print_junit(FILE *out, const struct check_page *page)
 {
-	const struct verdict *v = page->verdict;
-	int nr_errors = *v->reason ? 1 : 0;
+	const struct rulings *all = page->rulings;
+	int nr_errors = *all->reason ? 1 : 0;
 	char counts[128];
 
 	snprintf(counts, sizeof(counts), " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" time=\"0\"",
-		 v->nr_rulings + (size_t)nr_errors, v->nr_broken, nr_errors);
+		 all->nr_rulings + (size_t)nr_errors, all->nr_broken, nr_errors);
 	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vramtrace check\"%s>\n\t<testsuite",
 		counts);
 	attribute(out, "name", page->model->recording.path);
 	fprintf(out, "%s>\n", counts);
-	for (size_t i = 0; i < v->nr_rulings; i++)
-		test_case(out, page, &v->ruling[i]);
+	for (size_t i = 0; i < all->nr_rulings; i++)
+		test_case(out, page, &all->ruling[i]);
 	if (nr_errors) {
 		fputs("\t\t<testcase classname=\"recording\" name=\"could be judged\" time=\"0\">\n\t\t\t<error", out);
-		attribute(out, "message", v->reason);
+		attribute(out, "message", all->reason);
 		fputs(" type=\"unknown\"/>\n\t\t</testcase>\n", out);
 	}
 	fputs("\t</testsuite>\n</testsuites>\n", out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A verdict as Markdown (GitHub's, GitLab's). */
+/* What `check` found, as Markdown (GitHub's, GitLab's). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 #include "analyzer/ui/human.h"
 
 /* Text that means nothing to Markdown, in a cell of a table too. */
@@ -26,13 +26,13 @@ static void cell(FILE *out, const char *text)
 	fputs(" |", out);
 }
 
-static void rulings(FILE *out, const struct verdict *v)
+static void rulings(FILE *out, const struct rulings *all)
 {
 	char text[RULING_TEXT_MAX];
 
 	fputs("\n| | GPU | what | took | allowed | over | by |\n|---|---|---|---:|---:|---:|---|\n", out);
-	for (size_t i = 0; i < v->nr_rulings; i++) {
-		const struct ruling *r = &v->ruling[i];
+	for (size_t i = 0; i < all->nr_rulings; i++) {
+		const struct ruling *r = &all->ruling[i];
 
 		fprintf(out, "| %s |", r->is_broken ? "**broken**" : "kept");
 		cell(out, footprint_device_name(text, sizeof(text), r->device));
@@ -59,15 +59,15 @@ static void blame_row(FILE *out, const struct compare_stack *s, bool is_growth)
 	fputc('\n', out);
 }
 
-static void blame(FILE *out, const struct verdict_page *page, const struct footprint_device *d)
+static void blame(FILE *out, const struct check_page *page, const struct footprint_device *d)
 {
-	bool is_growth = verdict_blames(page->verdict, d) == BLAME_GREW;
+	bool is_growth = rulings_blame_kind(page->rulings, d) == BLAME_GREW;
 	uint32_t nr = page->top;
-	struct compare_stack *row = verdict_blame(page->verdict, d, &nr);
+	struct compare_stack *row = rulings_blame(page->rulings, d, &nr);
 	char title[RULING_TEXT_MAX];
 
 	if (row && nr) {
-		print_blame_title(title, page->verdict, d);
+		print_blame_title(title, page->rulings, d);
 		*title = (char)toupper(*title);
 		fprintf(out, "\n%s:\n\n", title);
 		fprintf(out, "|%s bytes | what | allocated at |\n|%s---:|---|---|\n", is_growth ? " grown |" : "",
@@ -78,22 +78,22 @@ static void blame(FILE *out, const struct verdict_page *page, const struct footp
 	free(row);
 }
 
-void print_markdown(FILE *out, const struct verdict_page *page)
+void print_markdown(FILE *out, const struct check_page *page)
 {
-	const struct verdict *v = page->verdict;
+	const struct rulings *all = page->rulings;
 	char text[RULING_TEXT_MAX];
 
 	fputs("### GPU memory: ", out);
-	plain(out, print_verdict_line(text, v, page->model->recording.path));
+	plain(out, print_rulings_line(text, all, page->model->recording.path));
 	fputc('\n', out);
-	if (v->status == VERDICT_BROKEN && *v->reason) {
+	if (all->status == RULINGS_BROKEN && *all->reason) {
 		fputs("\nThe rest could not be told: ", out);
-		plain(out, v->reason);
+		plain(out, all->reason);
 		fputc('\n', out);
 	}
-	if (v->nr_rulings)
-		rulings(out, v);
+	if (all->nr_rulings)
+		rulings(out, all);
 	for (uint32_t i = 0; i < page->query->now->nr_devices; i++)
-		if (verdict_is_broken(v, &page->query->now->device[i]))
+		if (rulings_is_broken(all, &page->query->now->device[i]))
 			blame(out, page, &page->query->now->device[i]);
 }

@@ -90,23 +90,23 @@ const char *print_ruling(char buf[static RULING_TEXT_MAX], const struct ruling *
 	return buf;
 }
 
-const char *print_verdict_line(char buf[static RULING_TEXT_MAX], const struct verdict *v, const char *recording)
+const char *print_rulings_line(char buf[static RULING_TEXT_MAX], const struct rulings *all, const char *recording)
 {
-	const char *s = v->nr_rulings == 1 ? "" : "s";
+	const char *s = all->nr_rulings == 1 ? "" : "s";
 	char zeros[ZERO_TEXT_MAX];
 
-	print_zeros(zeros, "; ", v->zero_answers);
-	if (v->status == VERDICT_UNKNOWN)
-		snprintf(buf, RULING_TEXT_MAX, "could not tell: %.480s", v->reason);
-	else if (v->status == VERDICT_BROKEN)
-		snprintf(buf, RULING_TEXT_MAX, "fail: %.300s breaks %zu of %zu limit%s%s", recording, v->nr_broken,
-			 v->nr_rulings, s, zeros);
+	print_zeros(zeros, "; ", all->zero_answers);
+	if (all->status == RULINGS_UNKNOWN)
+		snprintf(buf, RULING_TEXT_MAX, "could not tell: %.480s", all->reason);
+	else if (all->status == RULINGS_BROKEN)
+		snprintf(buf, RULING_TEXT_MAX, "fail: %.300s breaks %zu of %zu limit%s%s", recording, all->nr_broken,
+			 all->nr_rulings, s, zeros);
 	else
-		snprintf(buf, RULING_TEXT_MAX, "pass: %.300s keeps within %zu limit%s%s", recording, v->nr_rulings, s, zeros);
+		snprintf(buf, RULING_TEXT_MAX, "pass: %.300s keeps within %zu limit%s%s", recording, all->nr_rulings, s, zeros);
 	return buf;
 }
 
-const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct verdict *v,
+const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct rulings *all,
 			      const struct footprint_device *d)
 {
 	static const char *const titles[] = { [BLAME_GREW] = "what grew at the peak of",
@@ -114,7 +114,7 @@ const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct ver
 					      [BLAME_HOLDS] = "largest holders at the peak of" };
 	char name[64];
 
-	snprintf(buf, RULING_TEXT_MAX, "%s %s", titles[verdict_blames(v, d)],
+	snprintf(buf, RULING_TEXT_MAX, "%s %s", titles[rulings_blame_kind(all, d)],
 		 footprint_device_name(name, sizeof(name), d));
 	return buf;
 }

@@ -27,10 +27,10 @@ const char *print_excess(char buf[static HUMAN_MAX], const struct ruling *r, boo
 const char *print_ruling(char buf[static RULING_TEXT_MAX], const struct ruling *r);
 
 /* "pass: train.vtr keeps within 4 limits", "fail: train.vtr breaks 1 of 4 limits", "could not tell: REASON". */
-const char *print_verdict_line(char buf[static RULING_TEXT_MAX], const struct verdict *v, const char *recording);
+const char *print_rulings_line(char buf[static RULING_TEXT_MAX], const struct rulings *all, const char *recording);
 
 /* "what grew at the peak of GPU 0", "what each step leaves on GPU 0", "largest holders at the peak of GPU 0" */
-const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct verdict *v,
+const char *print_blame_title(char buf[static RULING_TEXT_MAX], const struct rulings *all,
 			      const struct footprint_device *d);
 
 /* One line of blame: "+512 MiB at train.py:36 in Block.forward (float32 [32, 1024])". */

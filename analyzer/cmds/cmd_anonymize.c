@@ -41,7 +41,7 @@ struct anonymize {
 	struct alias alias;
 	struct textset hosts; /* of all traces, kind 0: to be sorted before any gets its number */
 	struct tfmt_reader *reader; /* of the trace that is copied */
-	struct recording_copy copy;
+	struct recordingcopy copy;
 };
 
 /* ---- one trace ------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ static int note_host(void *context, const char *folder, unsigned number)
 	struct anonymize *a = context;
 	char path[PATH_MAX];
 	size_t nr;
-	char **names = recording_copy_names(folder, &nr);
+	char **names = recordingcopy_names(folder, &nr);
 
 	(void)number;
 	for (size_t i = 0; i < nr; i++) {
@@ -168,7 +168,7 @@ static int anonymize(struct anonymize *a, const struct recording *r)
 	a->copy.host = host;
 	a->copy.job = job;
 	a->copy.define = define;
-	return recording_copy(&a->copy, r);
+	return recordingcopy_make(&a->copy, r);
 }
 
 static unsigned nr_replaced(const struct textset *s)

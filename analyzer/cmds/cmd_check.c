@@ -10,7 +10,7 @@
 
 struct check_opts {
 	struct limit_opts limits;
-	int format; /* enum verdict_format */
+	int format; /* enum check_format */
 	int64_t top;
 	struct emit_opts emit;
 };
@@ -18,7 +18,7 @@ struct check_opts {
 static const struct opt check_optv[] = {
 	LIMIT_OPTIONS(struct check_opts, limits),
 	OPT_FLAG(0, "force", struct check_opts, limits.force, "compare with a baseline of another GPU or version"),
-	OPT_ENUM('f', "format", struct check_opts, format, verdict_formats, "default text"),
+	OPT_ENUM('f', "format", struct check_opts, format, check_formats, "default text"),
 	OPT_INT('n', "top", struct check_opts, top, "N", "the N stacks that grew most (default 5)"),
 	EMIT_JSON_OPTIONS(struct check_opts, emit),
 	OPT_END
@@ -49,7 +49,7 @@ int cmd_check(int argc, const char **argv)
 				 argv[argc - 1]);
 	if (o.top < 0 || o.top > UINT32_MAX)
 		return opt_wrong(&check_help, "'--top' cannot be %" PRId64, o.top);
-	judge = (struct judge_opts){ .format = o.emit.json ? FORMAT_JSON : (enum verdict_format)o.format,
+	judge = (struct judge_opts){ .format = o.emit.json ? FORMAT_JSON : (enum check_format)o.format,
 				     .emit = o.emit,
 				     .top = (uint32_t)o.top };
 	ret = limits_take(&limits, &o.limits);

@@ -379,7 +379,7 @@ int cmd_estimate(int argc, const char **argv)
 				 "'--measure' is for training: '--inference' has no activations");
 	ret = describe(&x, &o);
 	if (!ret && o.against)
-		ret = estimate_read(&x.against, o.against);
+		ret = estimate_measure_read(&x.against, o.against);
 	if (!ret && o.measure)
 		ret = measure(&x, &o, argv + 1);
 	if (ret)

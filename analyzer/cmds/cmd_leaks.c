@@ -343,7 +343,7 @@ static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts
 				 argv[1]);
 	if (o->emit.csv)
 		return opt_wrong(&leaks_help, "'--csv' has no table to print of a series");
-	if (o->unit && !(series_unit(o->unit, strlen(o->unit), false, &is_decimal) > 0))
+	if (o->unit && !(seriestext_unit(o->unit, strlen(o->unit), false, &is_decimal) > 0))
 		return opt_wrong(&leaks_help, "'%s' is no unit for '--unit'", o->unit);
 	if (o->warn_growth)
 		growth_limits_parse_warning(&series.limits, o->warn_growth);

@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 #include "analyzer/oom/killing.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
+#include "analyzer/pages/print_oom_figures.h"
 #include "analyzer/command.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/pages/devicepage.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/oom/killing.h"

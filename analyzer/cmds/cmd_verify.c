@@ -38,14 +38,14 @@ static const struct opt_help verify_help = {
 };
 
 /* From best to worst. Incomplete: nothing is wrong with the file, but the recorder could not keep everything. */
-enum verdict { WHOLE, INCOMPLETE, CUT_OFF, DAMAGED };
-static const char *const verdict_names[] = { "whole", "incomplete", "cut off", "damaged" };
-static const int verdict_status[] = { CMD_FINE, CMD_FINDING, CMD_FINDING, CMD_TROUBLE };
+enum health { WHOLE, INCOMPLETE, CUT_OFF, DAMAGED };
+static const char *const health_names[] = { "whole", "incomplete", "cut off", "damaged" };
+static const int health_status[] = { CMD_FINE, CMD_FINDING, CMD_FINDING, CMD_TROUBLE };
 
-static void make_worse(enum verdict *verdict, enum verdict other)
+static void make_worse(enum health *health, enum health other)
 {
-	if (*verdict < other)
-		*verdict = other;
+	if (*health < other)
+		*health = other;
 }
 
 static const char *stop_reason(const struct tfmt_summary *s)
@@ -63,40 +63,40 @@ static const char *stop_reason(const struct tfmt_summary *s)
 }
 
 /* Something the recorder could not keep: said in text, counted in JSON by its caller. */
-static void problem(struct emit *e, enum verdict *verdict, const char *text)
+static void problem(struct emit *e, enum health *health, const char *text)
 {
 	emit_string(e, NULL, NULL, text);
 	emit_text(e, "%s", text);
-	make_worse(verdict, INCOMPLETE);
+	make_worse(health, INCOMPLETE);
 }
 
-static void list_problems(struct emit *e, struct traceview *v, enum verdict *verdict)
+static void list_problems(struct emit *e, struct traceview *v, enum health *health)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	char text[256];
 
 	if (traceview_lacks_end(v)) {
-		problem(e, verdict, "its end is missing");
+		problem(e, health, "its end is missing");
 		if (v->header->storage != TFMT_STORAGE_ANONYMOUS && v->header->storage != TFMT_STORAGE_SEALED)
-			make_worse(verdict, CUT_OFF);
+			make_worse(health, CUT_OFF);
 	}
 	if (s->stop) {
 		snprintf(text, sizeof(text), "recording stopped early: %s", stop_reason(s));
-		problem(e, verdict, text);
+		problem(e, health, text);
 	}
 	if (s->nr_given_up) {
 		snprintf(text, sizeof(text), "%" PRIu64 " damaged place%s before it was repaired", s->nr_given_up,
 			 s->nr_given_up == 1 ? "" : "s");
-		problem(e, verdict, text);
+		problem(e, health, text);
 	}
 	if (s->lost_events) {
 		snprintf(text, sizeof(text), "%" PRIu64 " events lost", s->lost_events);
-		problem(e, verdict, text);
+		problem(e, health, text);
 	}
 }
 
 /* Read the trace through; its damaged places are one JSON object and one line each. */
-static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdict)
+static void list_damage(struct emit *e, struct traceview *v, enum health *health)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct tfmt_event ev;
@@ -122,21 +122,21 @@ static void list_damage(struct emit *e, struct traceview *v, enum verdict *verdi
 		emit_text(e, "... and %" PRIu64 " more places", v->nr_damaged - PLACES_SHOWN);
 	/* If not, the one place is the end of the file, inside a frame. */
 	if (v->nr_damaged)
-		make_worse(verdict, s->nr_damaged ? DAMAGED : CUT_OFF);
+		make_worse(health, s->nr_damaged ? DAMAGED : CUT_OFF);
 }
 
-static enum verdict verify_readable(struct emit *e, struct traceview *v)
+static enum health verify_readable(struct emit *e, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
-	enum verdict verdict = WHOLE;
+	enum health health = WHOLE;
 	uint64_t failures;
 	char text[160];
 
 	emit_array_begin(e, "damage", NULL);
-	list_damage(e, v, &verdict);
+	list_damage(e, v, &health);
 	emit_array_end(e);
 	emit_array_begin(e, "problems", NULL);
-	list_problems(e, v, &verdict);
+	list_problems(e, v, &health);
 	emit_array_end(e);
 	emit_string(e, "end", NULL, traceview_end_name(s->end));
 	emit_uint(e, "events", NULL, s->nr_events);
@@ -159,9 +159,9 @@ static enum verdict verify_readable(struct emit *e, struct traceview *v)
 	if (s->nr_checkpoints)
 		emit_text(e, "%" PRIu64 " place%s to begin reading at, %s", s->nr_checkpoints,
 			  s->nr_checkpoints == 1 ? "" : "s", s->indexed ? "listed in an index" : "without an index");
-	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", verdict_names[verdict],
+	emit_text(e, "%s: %" PRIu64 " events in %" PRIu64 " frames, end: %s", health_names[health],
 		  s->nr_events, s->nr_frames, traceview_end_name(s->end));
-	return verdict;
+	return health;
 }
 
 /* The same members without values. */
@@ -180,9 +180,9 @@ static void show_unreadable(struct emit *e)
 	emit_text(e, "unreadable");
 }
 
-static enum verdict verify_trace(struct emit *e, const char *path)
+static enum health verify_trace(struct emit *e, const char *path)
 {
-	enum verdict verdict = DAMAGED;
+	enum health health = DAMAGED;
 	struct traceview v;
 	struct stat st;
 
@@ -191,24 +191,24 @@ static enum verdict verify_trace(struct emit *e, const char *path)
 	emit_uint(e, "bytes", NULL, stat(path, &st) ? 0 : (uint64_t)st.st_size);
 	progress_begin(path);
 	if (!traceview_open(&v, path))
-		verdict = verify_readable(e, &v);
+		health = verify_readable(e, &v);
 	else
 		show_unreadable(e);
 	progress_end();
-	emit_string(e, "verdict", NULL, verdict_names[verdict]);
+	emit_string(e, "verdict", NULL, health_names[health]);
 	emit_string(e, "error", NULL, v.trouble[0] ? v.trouble : NULL);
 	emit_object_end(e);
 	if (v.trouble[0])
 		message_error("%s", v.trouble);
 	traceview_close(&v);
-	return verdict;
+	return health;
 }
 
 static int repair(const struct recording *r, const struct verify_opts *o)
 {
-	struct recording_copy copy = { .out = o->repair, .repair = true };
+	struct recordingcopy copy = { .out = o->repair, .repair = true };
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/repair/1");
-	int status = recording_copy(&copy, r);
+	int status = recordingcopy_make(&copy, r);
 
 	emit_string(e, "path", NULL, r->path);
 	emit_string(e, "output", NULL, o->repair);
@@ -224,7 +224,7 @@ int cmd_verify(int argc, const char **argv)
 {
 	struct verify_opts o = { 0 };
 	enum opt_result parsed = opt_parse(&verify_help, &argc, argv, &o);
-	enum verdict worst = WHOLE;
+	enum health worst = WHOLE;
 	struct recording r;
 	struct emit *e;
 	char why[2048];
@@ -254,7 +254,7 @@ int cmd_verify(int argc, const char **argv)
 	unrecorded_print(e, r.unrecorded, r.nr_unrecorded);
 	if (r.nr_unrecorded)
 		make_worse(&worst, INCOMPLETE);
-	emit_string(e, "verdict", NULL, verdict_names[worst]);
+	emit_string(e, "verdict", NULL, health_names[worst]);
 	recording_release(&r);
-	return emit_close(e) ? CMD_TROUBLE : verdict_status[worst];
+	return emit_close(e) ? CMD_TROUBLE : health_status[worst];
 }

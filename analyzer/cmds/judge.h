@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 
-#include "analyzer/checkpages/print_verdict.h"
+#include "analyzer/checkpages/print_check.h"
 #include "analyzer/gate/limits.h"
 #include "analyzer/ui/emit.h"
 
 struct judge_opts {
-	enum verdict_format format;
+	enum check_format format;
 	struct emit_opts emit; /* of text */
 	uint32_t top;
 	bool quiet; /* caveats have been said */

@@ -15,7 +15,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 
-int estimate_read(struct estimate_measured *m, const char *recording)
+int estimate_measure_read(struct estimate_measured *m, const char *recording)
 {
 	struct model model = MODEL_INIT;
 	int ret = rules_load();
@@ -91,7 +91,7 @@ int estimate_measure(struct estimate_measured *m, const char *gpu, const char *c
 	if (!ret && access(path, F_OK))
 		ret = message_error("'%s' used no GPU memory: nothing was measured", program[0]);
 	if (!ret)
-		ret = estimate_read(m, path);
+		ret = estimate_measure_read(m, path);
 	scratch_remove(folder);
 	return ret;
 }

@@ -7,7 +7,7 @@
 #include "analyzer/pages/print_estimate.h"
 
 /* The device with the highest peak of tensors. 0, or CMD_TROUBLE after a message. */
-int estimate_read(struct estimate_measured *m, const char *recording);
+int estimate_measure_read(struct estimate_measured *m, const char *recording);
 
 /*
  * Run the program (NULL-terminated) on a simulated GPU whose memory never ends, its stdout going to stderr,

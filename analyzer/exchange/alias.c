@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/recording/jobid.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
+#include "analyzer/recording/job.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/stacks/owner_rules.h"
 
@@ -251,7 +251,7 @@ static char *make_path(struct alias *a, const char *path, bool keep_name)
 	bool is_deleted = len > tail && !strcmp(path + len - tail, deleted);
 	char *plain = textset_format("%.*s", (int)(is_deleted ? len - tail : len), path), *folder, *file,
 	     *out;
-	const char *kept = package_part(plain), *name = mapping_base_name(plain);
+	const char *kept = package_part(plain), *name = basename_of(plain);
 
 	folder = folder_alias(a, plain, (size_t)((kept ? kept : name) - plain));
 	file = kept || keep_name ? textset_format("%s", kept ? kept : name) : file_alias(a, plain, name);
@@ -310,7 +310,7 @@ static const char *build_id_alias(struct alias *a, const char *id, const char *p
 {
 	struct textset_member *m;
 
-	if (!*id || package_part(path) || is_known_file(path, mapping_base_name(path)))
+	if (!*id || package_part(path) || is_known_file(path, basename_of(path)))
 		return id;
 	m = textset_add(&a->set, BUILD_ID, id, strlen(id));
 	if (!m->replacement)

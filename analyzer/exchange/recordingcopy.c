@@ -32,7 +32,7 @@ static int define_as_it_is(void *context, struct tfmt_writer *w, uint32_t type, 
 }
 
 /* Say what was wrong with the original; the copy has what could be read. */
-static void judge(struct recording_copy *c, struct traceview *v)
+static void warn_if_not_whole(struct recordingcopy *c, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
@@ -49,7 +49,7 @@ static void judge(struct recording_copy *c, struct traceview *v)
 }
 
 /* Copy a trace into a new file, dir/name. Returns 0, or a message has been printed. */
-static int copy_trace(struct recording_copy *c, struct traceview *v, int dir, const char *name)
+static int copy_trace(struct recordingcopy *c, struct traceview *v, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), err;
 	struct tfmt_header header;
@@ -68,7 +68,7 @@ static int copy_trace(struct recording_copy *c, struct traceview *v, int dir, co
 		err = TFMT_E_IO;
 	if (!err) {
 		c->nr_copied++;
-		judge(c, v);
+		warn_if_not_whole(c, v);
 		return 0;
 	}
 	message_error("cannot write '%s' of '%s': %s", name, c->out,
@@ -78,7 +78,7 @@ static int copy_trace(struct recording_copy *c, struct traceview *v, int dir, co
 }
 
 /* Returns 0, also when the trace cannot be read at all, which is said; else a message has been printed. */
-static int copy_into(struct recording_copy *c, const char *path, int dir, const char *name)
+static int copy_into(struct recordingcopy *c, const char *path, int dir, const char *name)
 {
 	struct traceview v;
 	char own[512];
@@ -102,7 +102,7 @@ static int copy_into(struct recording_copy *c, const char *path, int dir, const 
 /* ---- a folder -------------------------------------------------------------------------------- */
 
 /* A file of one line, as `job` and `largest` are. */
-static int write_line(struct recording_copy *c, int dir, const char *name, const char *line)
+static int write_line(struct recordingcopy *c, int dir, const char *name, const char *line)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	bool done = fd >= 0 && !fchmod(fd, 0600) && dprintf(fd, "%s\n", line) == (int)strlen(line) + 1;
@@ -113,7 +113,7 @@ static int write_line(struct recording_copy *c, int dir, const char *name, const
 }
 
 /* A new folder for nobody else; its descriptor, or -1 after a message. */
-static int make_folder(struct recording_copy *c, int dir, const char *name)
+static int make_folder(struct recordingcopy *c, int dir, const char *name)
 {
 	int fd = mkdirat(dir, name, 0700)
 			 ? -1
@@ -130,7 +130,7 @@ static int make_folder(struct recording_copy *c, int dir, const char *name)
 	return -1;
 }
 
-static int copy_lines(struct recording_copy *c, const char *folder, int dir)
+static int copy_lines(struct recordingcopy *c, const char *folder, int dir)
 {
 	char job[JOB_ID_MAX], largest[16];
 	unsigned run = generation_largest_run(folder);
@@ -144,7 +144,7 @@ static int copy_lines(struct recording_copy *c, const char *folder, int dir)
 }
 
 /* What `run` noted of the host's memory (hostmemory.h), under the name that the copy has for the host. */
-static int copy_notes(struct recording_copy *c, const char *folder, int dir)
+static int copy_notes(struct recordingcopy *c, const char *folder, int dir)
 {
 	char path[PATH_MAX], name[512];
 	struct hostmemory_note note;
@@ -165,7 +165,7 @@ static int copy_notes(struct recording_copy *c, const char *folder, int dir)
 }
 
 /* Who did not record, and why: a copy is as incomplete as what it is of. Names of programs and hosts are left out. */
-static int copy_unrecorded(struct recording_copy *c, const char *folder, int dir)
+static int copy_unrecorded(struct recordingcopy *c, const char *folder, int dir)
 {
 	struct unrecorded *list;
 	size_t nr = unrecorded_read(&list, folder);
@@ -187,7 +187,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-char **recording_copy_names(const char *folder, size_t *nr)
+char **recordingcopy_names(const char *folder, size_t *nr)
 {
 	char **names = NULL, **grown;
 	struct dirent *entry;
@@ -211,7 +211,7 @@ char **recording_copy_names(const char *folder, size_t *nr)
 }
 
 struct generation_copy {
-	struct recording_copy *c;
+	struct recordingcopy *c;
 	int root; /* descriptor of the copy */
 };
 
@@ -231,7 +231,7 @@ static int copy_generation(void *context, const char *folder, unsigned number)
 	err = copy_lines(g->c, folder, dir);
 	err = err ? err : copy_notes(g->c, folder, dir);
 	err = err ? err : copy_unrecorded(g->c, folder, dir);
-	names = recording_copy_names(folder, &nr);
+	names = recordingcopy_names(folder, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		if (!err && !generation_join(path, folder, names[i]))
 			err = copy_into(g->c, path, dir, NULL);
@@ -243,7 +243,7 @@ static int copy_generation(void *context, const char *folder, unsigned number)
 	return err ? CMD_TROUBLE : 0;
 }
 
-static int copy_folder(struct recording_copy *c, const struct recording *r)
+static int copy_folder(struct recordingcopy *c, const struct recording *r)
 {
 	struct generation_copy g = { .c = c, .root = make_folder(c, AT_FDCWD, c->out) };
 	int err;
@@ -255,7 +255,7 @@ static int copy_folder(struct recording_copy *c, const struct recording *r)
 	return err ? CMD_TROUBLE : CMD_FINE;
 }
 
-int recording_copy(struct recording_copy *c, const struct recording *r)
+int recordingcopy_make(struct recordingcopy *c, const struct recording *r)
 {
 	int err = r->folder ? copy_folder(c, r) : copy_into(c, r->trace[0], AT_FDCWD, c->out);
 

@@ -10,7 +10,7 @@
 #include "tracefmt/tracefmt.h"
 
 /* The hooks may be NULL: then all is as it was. */
-struct recording_copy {
+struct recordingcopy {
 	const char *out; /* what the copy is called */
 	bool repair;     /* as tfmt_copy() has it */
 	void *context;   /* of the hooks */
@@ -24,9 +24,9 @@ struct recording_copy {
 };
 
 /* Returns CMD_FINE, CMD_FINDING if something is not in the copy, or CMD_TROUBLE; with messages. */
-int recording_copy(struct recording_copy *c, const struct recording *r);
+int recordingcopy_make(struct recordingcopy *c, const struct recording *r);
 
 /* The names of the traces in a folder, sorted, so that every copy numbers alike. The caller's to free, each and all. */
-char **recording_copy_names(const char *folder, size_t *nr);
+char **recordingcopy_names(const char *folder, size_t *nr);
 
 #endif

@@ -12,6 +12,7 @@
 #include "analyzer/modules/modulesums.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/growth/stepgrowth.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 
 const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
@@ -147,7 +148,7 @@ static int name_frames(struct making *k, struct footprint_stack *s)
 	if (frame->file)
 		s->file = footprint_text(k->f, sourcepath_name(k->names, frame->file, &s->in_tree));
 	else if (frame->module)
-		s->file = footprint_text(k->f, mapping_base_name(frame->module));
+		s->file = footprint_text(k->f, basename_of(frame->module));
 	s->line = frame->line;
 	for (int i = 0; i < site && !*s->through; i++)
 		if (k->stack.frame[i].python && !k->stack.frame[i].simulation)
@@ -441,7 +442,7 @@ int footprint_make(struct footprint *f, const struct model *m, const struct oomw
 
 	*f = (struct footprint)FOOTPRINT_INIT;
 	f->path = footprint_text(f, m->recording.path);
-	f->program = footprint_text(f, mapping_base_name(p->program));
+	f->program = footprint_text(f, basename_of(p->program));
 	f->torch = footprint_text(f, p->torch);
 	f->simulated = footprint_text(f, p->simulated ? p->simulated : m->simulated ? "unknown" : "");
 	f->settings = footprint_text(f, p->allocator_conf);

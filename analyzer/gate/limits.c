@@ -62,7 +62,8 @@ bool limits_parse_percent(const char *text, uint64_t *hundredths, char *why, siz
 	return true;
 }
 
-bool limits_parse_size(const char *text, uint64_t *bytes, char *why, size_t size)
+/* "64MiB", "20GiB": a size with its unit. False after writing why into why[size]. */
+static bool parse_size(const char *text, uint64_t *bytes, char *why, size_t size)
 {
 	size_t len = strlen(text);
 
@@ -85,7 +86,7 @@ bool limits_parse_tolerance(const char *text, struct tolerance *t, char *why, si
 	if (t->is_percent && !limits_parse_percent(text, &hundredths, why, size))
 		return false;
 	t->percent = (double)hundredths / 100;
-	if (t->is_percent || limits_parse_size(text, &t->bytes, why, size))
+	if (t->is_percent || parse_size(text, &t->bytes, why, size))
 		return true;
 	snprintf(why, size, "'%s' is no tolerance such as 2%% or 64MiB", text);
 	return false;
@@ -140,7 +141,7 @@ static bool parse_limit(const char *text, struct limit *limit, char *why, size_t
 	if (!text)
 		return false;
 	return limit->kind == LIMIT_FRAGMENTATION ? limits_parse_percent(text, &limit->most, why, size)
-						  : limits_parse_size(text, &limit->most, why, size);
+						  : parse_size(text, &limit->most, why, size);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

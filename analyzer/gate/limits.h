@@ -90,10 +90,7 @@ void limits_release(struct limits *l);
 /* "2%", "0.5%": into hundredths of a percent; at most 1000%. False after writing why into why[size]. */
 bool limits_parse_percent(const char *text, uint64_t *hundredths, char *why, size_t size);
 
-/* "64MiB", "20GiB": a size with its unit. The same. */
-bool limits_parse_size(const char *text, uint64_t *bytes, char *why, size_t size);
-
-/* Either. */
+/* The same, or "64MiB", "20GiB": a size with its unit. */
 bool limits_parse_tolerance(const char *text, struct tolerance *t, char *why, size_t size);
 
 /* The limit of a kind (and category) that counts for a device; NULL = there is none. */

@@ -8,34 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const verdict_names[] = { "pass", "fail", "unknown" };
+const char *const rulings_status_names[] = { "pass", "fail", "unknown" };
 
-void verdict_release(struct verdict *v)
+void rulings_release(struct rulings *all)
 {
-	compare_release(&v->compare);
-	free(v->ruling);
-	*v = (struct verdict)VERDICT_INIT;
+	compare_release(&all->compare);
+	free(all->ruling);
+	*all = (struct rulings)RULINGS_INIT;
 }
 
 /* The first reason stays. */
-static void __attribute__((format(printf, 2, 3))) cannot_tell(struct verdict *v, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) cannot_tell(struct rulings *all, const char *format, ...)
 {
 	va_list args;
 
-	if (*v->reason)
+	if (*all->reason)
 		return;
 	va_start(args, format);
-	vsnprintf(v->reason, sizeof(v->reason), format, args);
+	vsnprintf(all->reason, sizeof(all->reason), format, args);
 	va_end(args);
 }
 
 /* ---- single limits --------------------------------------------------------------------------- */
 
-static void add_ruling(struct verdict *v, struct ruling ruling)
+static void add_ruling(struct rulings *all, struct ruling ruling)
 {
 	ruling.is_broken = ruling.actual > ruling.allowed;
-	v->nr_broken += ruling.is_broken;
-	v->ruling[v->nr_rulings++] = ruling;
+	all->nr_broken += ruling.is_broken;
+	all->ruling[all->nr_rulings++] = ruling;
 }
 
 /* What a limit is compared with; false if the device does not have it. */
@@ -86,7 +86,7 @@ static bool actual_of(const struct footprint_device *d, enum limit_kind kind, en
 	}
 }
 
-static void judge_kind(struct verdict *v, const struct verdict_query *q, const struct footprint_device *d,
+static void judge_kind(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d,
 		       enum limit_kind kind, enum category category)
 {
 	const struct limit *limit = limits_of(q->limits, kind, category, d);
@@ -98,7 +98,7 @@ static void judge_kind(struct verdict *v, const struct verdict_query *q, const s
 	if (!limit || (q->obstacle && !is_oom))
 		return;
 	if (!actual_of(d, kind, category, &r)) {
-		cannot_tell(v, "%s does not apply to %s: %s", limit->origin,
+		cannot_tell(all, "%s does not apply to %s: %s", limit->origin,
 			    footprint_device_name(name, sizeof(name), d),
 			    kind == LIMIT_FRAGMENTATION ? "nothing was reserved" :
 			    d->peak_is_past && kind == LIMIT_CATEGORY ?
@@ -109,26 +109,26 @@ static void judge_kind(struct verdict *v, const struct verdict_query *q, const s
 	}
 	r.origin = limit->origin;
 	r.allowed = limit->most;
-	add_ruling(v, r);
+	add_ruling(all, r);
 }
 
-static void judge_device(struct verdict *v, const struct verdict_query *q, const struct footprint_device *d)
+static void judge_device(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d)
 {
 	for (int kind = 0; kind < NR_LIMIT_KINDS; kind++)
 		for (int i = 0; i < (kind == LIMIT_CATEGORY ? NR_CATEGORIES : 1); i++)
-			judge_kind(v, q, d, (enum limit_kind)kind, (enum category)i);
+			judge_kind(all, q, d, (enum limit_kind)kind, (enum category)i);
 }
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
 
-static void judge_growth(struct verdict *v, const struct verdict_query *q, const struct compare_device *d)
+static void judge_growth(struct rulings *all, const struct rulings_query *q, const struct compare_device *d)
 {
 	for (int i = 0; i < NR_FIGURES; i++) {
 		uint64_t before = d->before->figure[i];
 
 		if (!footprint_figures[i].is_steady)
 			continue;
-		add_ruling(v, (struct ruling){ .limit = "baseline",
+		add_ruling(all, (struct ruling){ .limit = "baseline",
 					       .of = footprint_figures[i].title,
 					       .origin = q->baseline->path,
 					       .device = d->after,
@@ -140,62 +140,63 @@ static void judge_growth(struct verdict *v, const struct verdict_query *q, const
 }
 
 /* It is of something else: said with all that differs. */
-static void refuse_baseline(struct verdict *v, const struct verdict_query *q)
+static void refuse_baseline(struct rulings *all, const struct rulings_query *q)
 {
-	char text[sizeof(v->reason)];
+	char text[sizeof(all->reason)];
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < v->compare.nr_facts && n < sizeof(text); i++) {
-		const struct compare_fact *f = &v->compare.fact[i];
+	for (uint32_t i = 0; i < all->compare.nr_facts && n < sizeof(text); i++) {
+		const struct compare_fact *f = &all->compare.fact[i];
 
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s: %s there, %s here", i ? "; " : "", f->what,
 				      f->before, f->after);
 	}
-	cannot_tell(v, "baseline '%.200s' is of something else (%.700s); --force compares all the same",
+	cannot_tell(all, "baseline '%.200s' is of something else (%.700s); --force compares all the same",
 		    q->baseline->path, text);
 }
 
-int verdict_find(struct verdict *v, const struct verdict_query *q)
+int rulings_find(struct rulings *all, const struct rulings_query *q)
 {
 	const struct footprint *now = q->now;
 	const struct limit *idle = limits_idle(q->limits, now);
 	int err = 0;
 
-	*v = (struct verdict){ .zero_answers = q->zero_answers };
-	v->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES) + 1, sizeof(*v->ruling));
-	if (!v->ruling)
+	*all = (struct rulings){ .zero_answers = q->zero_answers };
+	all->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES) + 1,
+			     sizeof(*all->ruling));
+	if (!all->ruling)
 		return TFMT_E_NOMEM;
 	if (q->obstacle)
-		cannot_tell(v, "%s", q->obstacle);
+		cannot_tell(all, "%s", q->obstacle);
 	else if (idle)
-		cannot_tell(v, "no GPU of the recording is meant by a limit in %s", idle->origin);
+		cannot_tell(all, "no GPU of the recording is meant by a limit in %s", idle->origin);
 	if (q->baseline && !q->obstacle) {
-		err = compare_footprints(&v->compare, q->baseline, now);
-		v->is_compared = !v->compare.nr_facts || q->limits->force;
-		if (!v->is_compared)
-			refuse_baseline(v, q);
+		err = compare_footprints(&all->compare, q->baseline, now);
+		all->is_compared = !all->compare.nr_facts || q->limits->force;
+		if (!all->is_compared)
+			refuse_baseline(all, q);
 	}
 	for (uint32_t i = 0; i < now->nr_devices && !err; i++) {
-		const struct compare_device *d = v->is_compared ? compare_of(&v->compare, &now->device[i]) : NULL;
+		const struct compare_device *d = all->is_compared ? compare_of(&all->compare, &now->device[i]) : NULL;
 
-		judge_device(v, q, &now->device[i]);
+		judge_device(all, q, &now->device[i]);
 		if (d)
-			judge_growth(v, q, d);
+			judge_growth(all, q, d);
 	}
-	if (q->loss && !v->nr_broken)
-		cannot_tell(v, "%s: figures are \"at least\"", q->loss);
-	if (!v->nr_rulings && !*v->reason)
-		cannot_tell(v, "the recording has nothing that the limits are about");
-	v->status = v->nr_broken ? VERDICT_BROKEN : *v->reason ? VERDICT_UNKNOWN : VERDICT_KEPT;
+	if (q->loss && !all->nr_broken)
+		cannot_tell(all, "%s: figures are \"at least\"", q->loss);
+	if (!all->nr_rulings && !*all->reason)
+		cannot_tell(all, "the recording has nothing that the limits are about");
+	all->status = all->nr_broken ? RULINGS_BROKEN : *all->reason ? RULINGS_UNKNOWN : RULINGS_KEPT;
 	return err;
 }
 
 /* ---- blame ----------------------------------------------------------------------------------- */
 
-bool verdict_is_broken(const struct verdict *v, const struct footprint_device *d)
+bool rulings_is_broken(const struct rulings *all, const struct footprint_device *d)
 {
-	for (size_t i = 0; i < v->nr_rulings; i++)
-		if (v->ruling[i].is_broken && v->ruling[i].device == d)
+	for (size_t i = 0; i < all->nr_rulings; i++)
+		if (all->ruling[i].is_broken && all->ruling[i].device == d)
 			return true;
 	return false;
 }
@@ -209,20 +210,20 @@ static int by_bytes(const void *va, const void *vb)
 	return footprint_compare_stacks(a->after, b->after);
 }
 
-enum blame verdict_blames(const struct verdict *v, const struct footprint_device *d)
+enum blame rulings_blame_kind(const struct rulings *all, const struct footprint_device *d)
 {
-	if (v->is_compared && compare_of(&v->compare, d))
+	if (all->is_compared && compare_of(&all->compare, d))
 		return BLAME_GREW;
-	for (size_t i = 0; i < v->nr_rulings && d->nr_growing; i++)
-		if (v->ruling[i].is_broken && v->ruling[i].device == d && v->ruling[i].is_of_growth)
+	for (size_t i = 0; i < all->nr_rulings && d->nr_growing; i++)
+		if (all->ruling[i].is_broken && all->ruling[i].device == d && all->ruling[i].is_of_growth)
 			return BLAME_LEAVES;
 	return BLAME_HOLDS;
 }
 
-struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr)
+struct compare_stack *rulings_blame(const struct rulings *all, const struct footprint_device *d, uint32_t *nr)
 {
-	enum blame blame = verdict_blames(v, d);
-	const struct compare_device *c = blame == BLAME_GREW ? compare_of(&v->compare, d) : NULL;
+	enum blame blame = rulings_blame_kind(all, d);
+	const struct compare_device *c = blame == BLAME_GREW ? compare_of(&all->compare, d) : NULL;
 	const struct footprint_stack *stack = blame == BLAME_LEAVES ? d->growing : d->stack;
 	uint32_t nr_stacks = c ? c->nr_stacks : blame == BLAME_LEAVES ? d->nr_growing : d->nr_stacks, found = 0;
 	struct compare_stack *row = calloc((size_t)nr_stacks + 1, sizeof(*row));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a program keep within its limits? A *ruling* for each limit and GPU, and a verdict on all of them. */
+/* Does a program keep within its limits? A *ruling* for each limit and GPU, and what they come to. */
 #ifndef VT_RULINGS_H
 #define VT_RULINGS_H
 
@@ -21,11 +21,11 @@ struct ruling {
 	bool is_broken;
 };
 
-enum verdict_status { VERDICT_KEPT, VERDICT_BROKEN, VERDICT_UNKNOWN };
-extern const char *const verdict_names[]; /* "pass", "fail", "unknown" */
+enum rulings_status { RULINGS_KEPT, RULINGS_BROKEN, RULINGS_UNKNOWN };
+extern const char *const rulings_status_names[]; /* "pass", "fail", "unknown" */
 
-struct verdict {
-	enum verdict_status status;
+struct rulings {
+	enum rulings_status status;
 	char reason[1024]; /* why it could not be told, also of a part; "" = it could */
 	struct ruling *ruling; /* by device */
 	size_t nr_rulings, nr_broken;
@@ -33,9 +33,9 @@ struct verdict {
 	bool is_compared;
 	uint64_t zero_answers; /* from the query */
 };
-#define VERDICT_INIT { 0 }
+#define RULINGS_INIT { 0 }
 
-struct verdict_query {
+struct rulings_query {
 	const struct limits *limits;
 	const struct footprint *now;
 	const struct footprint *baseline; /* NULL = none */
@@ -44,12 +44,12 @@ struct verdict_query {
 	uint64_t zero_answers;            /* so many sizes were taken as 0: figures are lower bounds */
 };
 
-/* Returns 0 or TFMT_E_NOMEM; verdict_release() is needed either way. Points into the query's parts. */
-int verdict_find(struct verdict *v, const struct verdict_query *q);
-void verdict_release(struct verdict *v);
+/* Returns 0 or TFMT_E_NOMEM; rulings_release() is needed either way. Points into the query's parts. */
+int rulings_find(struct rulings *all, const struct rulings_query *q);
+void rulings_release(struct rulings *all);
 
 /* Is there a broken ruling about the device? */
-bool verdict_is_broken(const struct verdict *v, const struct footprint_device *d);
+bool rulings_is_broken(const struct rulings *all, const struct footprint_device *d);
 
 /* What is shown of a device with a broken limit. */
 enum blame {
@@ -57,12 +57,12 @@ enum blame {
 	BLAME_LEAVES, /* without one, where growth is what broke a limit: what each step leaves behind */
 	BLAME_HOLDS,  /* else: what they hold at the peak */
 };
-enum blame verdict_blames(const struct verdict *v, const struct footprint_device *d);
+enum blame rulings_blame_kind(const struct rulings *all, const struct footprint_device *d);
 
 /*
  * Stacks with most of that first, at most *nr; but for BLAME_GREW with before = NULL. A new array to be freed, NULL when
  * memory runs out; *nr rows of it are used.
  */
-struct compare_stack *verdict_blame(const struct verdict *v, const struct footprint_device *d, uint32_t *nr);
+struct compare_stack *rulings_blame(const struct rulings *all, const struct footprint_device *d, uint32_t *nr);
 
 #endif

@@ -12,7 +12,7 @@
 #define LINE_MAX_BYTES 4096 /* of a line; what comes behind it is not looked at */
 #define LARGEST 9223372036854775808.0
 
-double series_unit(const char *unit, size_t length, bool is_binary, bool *is_decimal)
+double seriestext_unit(const char *unit, size_t length, bool is_binary, bool *is_decimal)
 {
 	static const char letters[] = "kmgtp";
 	const char *letter;
@@ -143,7 +143,7 @@ static int rank_memory_word(const struct word *w, const char *key)
 }
 
 /* "gpu_mem_gb", "memory_MiB": the unit that a word ends in. */
-static double unit_of_word(const struct word *w, const struct series_rules *rules, bool *is_decimal)
+static double unit_of_word(const struct word *w, const struct seriestext_rules *rules, bool *is_decimal)
 {
 	const char *end = w->start + w->length, *start = end;
 
@@ -151,11 +151,11 @@ static double unit_of_word(const struct word *w, const struct series_rules *rule
 		start--;
 	if (start == w->start || (size_t)(end - start) < 2)
 		return 0;
-	return series_unit(start, (size_t)(end - start), rules->is_binary, is_decimal);
+	return seriestext_unit(start, (size_t)(end - start), rules->is_binary, is_decimal);
 }
 
 /* "(GB)", "[MiB]" between a word and its number. */
-static double take_bracketed_unit(const char **p, const struct series_rules *rules, bool *is_decimal)
+static double take_bracketed_unit(const char **p, const struct seriestext_rules *rules, bool *is_decimal)
 {
 	size_t n;
 	double unit;
@@ -163,7 +163,7 @@ static double take_bracketed_unit(const char **p, const struct series_rules *rul
 	if (**p != '(' && **p != '[')
 		return 0;
 	n = strcspn(*p + 1, ")]");
-	unit = series_unit(*p + 1, n, rules->is_binary, is_decimal);
+	unit = seriestext_unit(*p + 1, n, rules->is_binary, is_decimal);
 	if (unit > 0 && (*p)[n + 1])
 		*p += n + 2;
 	return unit;
@@ -180,7 +180,7 @@ struct found {
 };
 
 /* Units that stand directly behind a number, as in "18.2GB" and "18.2 GiB,". */
-static double take_unit(const char *p, const struct series_rules *rules, bool *is_decimal)
+static double take_unit(const char *p, const struct seriestext_rules *rules, bool *is_decimal)
 {
 	size_t n = 0;
 
@@ -188,11 +188,11 @@ static double take_unit(const char *p, const struct series_rules *rules, bool *i
 		p++;
 	while (isalpha((unsigned char)p[n]))
 		n++;
-	return series_unit(p, n, rules->is_binary, is_decimal);
+	return seriestext_unit(p, n, rules->is_binary, is_decimal);
 }
 
 static void read_memory(struct found *f, const struct word *w, const char *p, int rank,
-			const struct series_rules *rules)
+			const struct seriestext_rules *rules)
 {
 	bool is_decimal = false;
 	double unit, behind;
@@ -223,7 +223,7 @@ static void read_memory(struct found *f, const struct word *w, const char *p, in
 	f->is_decimal = is_decimal;
 }
 
-static void read_log_line(struct found *f, const char *line, const struct series_rules *rules)
+static void read_log_line(struct found *f, const char *line, const struct seriestext_rules *rules)
 {
 	for (const char *p = line; *p;) {
 		struct word w = { p, 0 };
@@ -248,7 +248,7 @@ static void read_log_line(struct found *f, const char *line, const struct series
 }
 
 /* "100,19541594112", "100 18.2GiB", "100;18.2 GB": two numbers and nothing else. */
-static bool read_pair(struct found *f, const char *line, const struct series_rules *rules)
+static bool read_pair(struct found *f, const char *line, const struct seriestext_rules *rules)
 {
 	struct number step, memory;
 	const char *p = line + strspn(line, " \t\"");
@@ -268,7 +268,7 @@ static bool read_pair(struct found *f, const char *line, const struct series_rul
 	p = memory.end + strspn(memory.end, " \t");
 	while (isalpha((unsigned char)p[n]))
 		n++;
-	unit = series_unit(p, n, rules->is_binary, &is_decimal);
+	unit = seriestext_unit(p, n, rules->is_binary, &is_decimal);
 	if (p[n + strspn(p + n, " \t\"\r")] || (n && !(unit > 0)))
 		return false;
 	*f =
@@ -283,8 +283,8 @@ static bool read_pair(struct found *f, const char *line, const struct series_rul
 /* What is kept while reading: neighbours are merged when there is no room, so each stands for as many
  * readings. */
 struct reader {
-	struct series *s;
-	const struct series_rules *rules;
+	struct seriestext *s;
+	const struct seriestext_rules *rules;
 	double step_sum, bytes_sum; /* of the readings that the next one to keep stands for */
 	uint64_t nr_pending, nr_counted;
 	double last_step;
@@ -295,7 +295,7 @@ struct reader {
 
 static void flush_pending(struct reader *r)
 {
-	struct series *s = r->s;
+	struct seriestext *s = r->s;
 
 	if (!r->nr_pending)
 		return;
@@ -327,7 +327,7 @@ static void begin_again(struct reader *r)
 
 static void keep_reading(struct reader *r, const struct found *f)
 {
-	struct series *s = r->s;
+	struct seriestext *s = r->s;
 	double step = f->has_step ? f->step : (double)++r->nr_counted;
 
 	if (!r->has_first) {
@@ -336,12 +336,12 @@ static void keep_reading(struct reader *r, const struct found *f)
 		r->has_first = true;
 	} else if (s->is_counted && f->has_step) {
 		/* Some lines name a step, some do not: those that do are the series. */
-		s->trouble[SERIES_NO_NUMBER] += s->nr_readings;
+		s->trouble[SERIESTEXT_NO_NUMBER] += s->nr_readings;
 		s->is_counted = false;
 		begin_again(r);
 		r->last_step = 0;
 	} else if (!s->is_counted && !f->has_step) {
-		s->trouble[SERIES_NO_NUMBER]++;
+		s->trouble[SERIESTEXT_NO_NUMBER]++;
 		return;
 	}
 	if (step < r->last_step / 2 && r->has_risen) {
@@ -397,7 +397,7 @@ static void supply_unit(const struct reader *r, struct found *f, bool is_pair)
 static void read_line(struct reader *r, const char *line)
 {
 	struct found f = { 0 };
-	struct series *s = r->s;
+	struct seriestext *s = r->s;
 	bool is_pair = read_pair(&f, line, r->rules);
 	double bytes;
 
@@ -410,15 +410,15 @@ static void read_line(struct reader *r, const char *line)
 		supply_unit(r, &f, is_pair);
 	bytes = f.memory * f.unit;
 	if (!f.has_memory)
-		s->trouble[SERIES_NO_NUMBER]++;
+		s->trouble[SERIESTEXT_NO_NUMBER]++;
 	else if (isnan(f.memory) || (f.has_step && isnan(f.step)))
-		s->trouble[SERIES_NOT_FINITE]++;
+		s->trouble[SERIESTEXT_NOT_FINITE]++;
 	else if (!f.has_unit)
-		s->trouble[SERIES_NO_UNIT]++;
+		s->trouble[SERIESTEXT_NO_UNIT]++;
 	else if (bytes < 0 || (f.has_step && f.step < 0))
-		s->trouble[SERIES_NEGATIVE]++;
+		s->trouble[SERIESTEXT_NEGATIVE]++;
 	else if (!(bytes < LARGEST) || (f.has_step && !(f.step < LARGEST)))
-		s->trouble[SERIES_NOT_FINITE]++;
+		s->trouble[SERIESTEXT_NOT_FINITE]++;
 	else
 		keep_reading(r, &f);
 }
@@ -430,14 +430,14 @@ static int compare_readings(const void *a, const void *b)
 	return (x->step > y->step) - (x->step < y->step);
 }
 
-int series_read(struct series *s, const struct series_rules *rules, FILE *in)
+int seriestext_read(struct seriestext *s, const struct seriestext_rules *rules, FILE *in)
 {
 	char line[LINE_MAX_BYTES + 1];
 	struct reader r = { .s = s, .rules = rules };
 	size_t nr = 0;
 	int c;
 
-	*s = (struct series){ .thinned = 1 };
+	*s = (struct seriestext){ .thinned = 1 };
 	errno = 0;
 	while ((c = getc_unlocked(in)) != EOF) {
 		if (c != '\n' && c != '\r') {

@@ -19,27 +19,27 @@
 
 #include "analyzer/growth/growth.h"
 
-enum series_trouble {
-	SERIES_NO_NUMBER, /* not a line of either kind, where others are: most of a log */
-	SERIES_NO_UNIT,   /* "Memory=18.2": of what? */
-	SERIES_NEGATIVE,
-	SERIES_NOT_FINITE, /* NaN, infinity, or beyond 2^63 */
-	SERIES_NR_TROUBLES
+enum seriestext_trouble {
+	SERIESTEXT_NO_NUMBER, /* not a line of either kind, where others are: most of a log */
+	SERIESTEXT_NO_UNIT,   /* "Memory=18.2": of what? */
+	SERIESTEXT_NEGATIVE,
+	SERIESTEXT_NOT_FINITE, /* NaN, infinity, or beyond 2^63 */
+	SERIESTEXT_NR_TROUBLES
 };
 
 /* How to read numbers; zero is the usual. */
-struct series_rules {
+struct seriestext_rules {
 	double unit_bytes; /* of numbers without a unit; 0: bytes in "step,bytes", else there must be one */
 	bool unit_is_decimal;
 	bool is_binary;  /* GB is 2^30, as most logs mean it that divide by 1024**3 */
 	const char *key; /* the memory word to read; NULL: any, those of peaks last */
 };
 
-struct series {
+struct seriestext {
 	struct growth_reading reading[GROWTH_READINGS_MAX]; /* sorted by step */
 	size_t nr;
 	uint64_t nr_lines, nr_readings, thinned; /* readings that one of `reading` stands for */
-	uint64_t trouble[SERIES_NR_TROUBLES];
+	uint64_t trouble[SERIESTEXT_NR_TROUBLES];
 	uint64_t nr_unordered; /* lines whose step is less than the one's before: sorted */
 	uint64_t nr_restarts; /* the step went up, then back to less than half: an earlier run, left out */
 	bool is_counted;      /* no line names a step: they are numbered from 1 */
@@ -48,9 +48,9 @@ struct series {
 };
 
 /* Read to the end of `in`. 0, or a negative errno that reading failed with. */
-int series_read(struct series *s, const struct series_rules *rules, FILE *in);
+int seriestext_read(struct seriestext *s, const struct seriestext_rules *rules, FILE *in);
 
-/* Bytes of a unit: "GiB", "MB", "G", "bytes"; 0 if it is none. *is_decimal: as in struct series. */
-double series_unit(const char *unit, size_t length, bool is_binary, bool *is_decimal);
+/* Bytes of a unit: "GiB", "MB", "G", "bytes"; 0 if it is none. *is_decimal: as in struct seriestext. */
+double seriestext_unit(const char *unit, size_t length, bool is_binary, bool *is_decimal);
 
 #endif

@@ -382,8 +382,8 @@ bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 	return c->follows_batch || c->is_let_go;
 }
 
-/* Is it more than a note? */
-static void judge(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
+/* Which of the causes are more than a note? */
+static void mark_findings(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
 {
 	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
 	double peak = (double)peak_bytes(d);
@@ -463,7 +463,7 @@ int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct mo
 	if (!err) {
 		believe_what_bends(g);
 		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
-		judge(g, d, limits);
+		mark_findings(g, d, limits);
 		g->is_warned = is_warned(g, limits);
 	}
 	if (g->nr_causes)

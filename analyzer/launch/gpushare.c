@@ -11,21 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/recording/environment.h"
+
 #define ROOM_MIN (1u << 20) /* the file takes a third of it */
-
-static const char *env_value(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
 
 /* Are we below a `run` that simulates something else, or a GPU file? Then its GPUs are not ours. */
 static bool is_other_machine(const char *gpu, unsigned nr)
 {
-	const char *profile = env_value("SIMGPU_PROFILE"), *devices = env_value("SIMGPU_DEVICES");
+	const char *profile = environment_value("SIMGPU_PROFILE");
+	const char *devices = environment_value("SIMGPU_DEVICES");
 
-	if (env_value("SIMGPU_MODEL"))
+	if (environment_value("SIMGPU_MODEL"))
 		return true;
 	return (profile && strcmp(profile, gpu) != 0) || (devices && strtoul(devices, NULL, 10) != nr);
 }
@@ -40,7 +36,7 @@ static bool has_room(const char *folder)
 /* Memory, where it is to be had: a container's /dev/shm may be tiny, full or absent. */
 static const char *choose_folder(void)
 {
-	const char *temporary = env_value("TMPDIR");
+	const char *temporary = environment_value("TMPDIR");
 
 	if (has_room("/dev/shm"))
 		return "/dev/shm";
@@ -49,7 +45,7 @@ static const char *choose_folder(void)
 
 void gpushare_choose(struct gpu_share *share, const char *gpu, unsigned nr)
 {
-	const char *given = env_value("SIMGPU_SHARE");
+	const char *given = environment_value("SIMGPU_SHARE");
 	struct timespec now;
 
 	share->is_inherited = given && !is_other_machine(gpu, nr);

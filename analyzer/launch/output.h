@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 
 struct output {
 	char path[PATH_MAX]; /* absolute, expanded */

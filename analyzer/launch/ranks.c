@@ -156,7 +156,8 @@ unsigned ranks_node_gpus(const struct ranks *r)
 	return gpus_of(r, 0);
 }
 
-void ranks_share(struct gpu_share *share, const struct gpu_share *base, unsigned node)
+/* The file through which the ranks of a node share its GPUs: base's own with the node's number appended. */
+static void name_share(struct gpu_share *share, const struct gpu_share *base, unsigned node)
 {
 	share->is_inherited = base->is_inherited;
 	if ((size_t)snprintf(share->path, sizeof(share->path), "%s.node%u", base->path, node) >=
@@ -169,7 +170,7 @@ void ranks_remove_shares(const struct ranks *r, const struct gpu_share *base)
 	struct gpu_share share;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		ranks_share(&share, base, node_of(r, r->rank[i]));
+		name_share(&share, base, node_of(r, r->rank[i]));
 		gpushare_remove(&share);
 	}
 }
@@ -268,7 +269,7 @@ int ranks_enter(const struct ranks *r, unsigned rank, const struct preload *p, s
 	struct gpu_share share;
 
 	plan->nr_gpus = gpus_of(r, node_of(r, rank));
-	ranks_share(&share, &plan->share, node_of(r, rank));
+	name_share(&share, &plan->share, node_of(r, rank));
 	plan->share = share;
 	if (set_torchrun(r, rank, job) && set_absent(r, p))
 		return 0;

@@ -46,8 +46,7 @@ int ranks_understand_launcher(struct ranks *r, const char *const *argv, bool has
 /* GPUs of the largest node. */
 unsigned ranks_node_gpus(const struct ranks *r);
 
-/* The file through which the ranks of a node share its GPUs: base's own with the node's number appended. */
-void ranks_share(struct gpu_share *share, const struct gpu_share *base, unsigned node);
+/* Remove the files through which the ranks of each node share its GPUs. */
 void ranks_remove_shares(const struct ranks *r, const struct gpu_share *base);
 
 /*

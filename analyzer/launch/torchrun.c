@@ -12,6 +12,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/launch/ranks.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/message.h"
 
 /* What of it matters here. */
@@ -30,13 +31,6 @@ static const char *const with_value[] = {
 	"local-addr",  "logs-specs",	  "numa-binding",	"signals-to-handle", "duplicate-stdout-filters",
 	"duplicate-stderr-filters", NULL
 };
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 static bool same_name(const char *given, size_t len, const char *name)
 {
@@ -107,13 +101,13 @@ static const char *interpreter_of(const char *script)
 	if (!strncmp(start, "/usr/bin/env ", 13))
 		start += 13 + strspn(start + 13, " \t");
 	start[strcspn(start, " \t\r\n")] = 0;
-	return strncmp(base_name(start), "python", 6) ? NULL : start;
+	return strncmp(basename_of(start), "python", 6) ? NULL : start;
 }
 
 /* Is argv a launcher? Then read it; 1 if it is, 0 if not, negative after a message. */
 static int read_launcher(struct torchrun *t, const char *const *argv)
 {
-	const char *name = base_name(argv[0]);
+	const char *name = basename_of(argv[0]);
 
 	if (!strcmp(name, "torchrun")) {
 		t->interpreter = interpreter_of(argv[0]);

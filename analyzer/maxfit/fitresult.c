@@ -151,8 +151,8 @@ static uint32_t most_steps(const struct model *m)
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int judge(struct fit_result *r, struct footprint *f, const struct model *m, const struct watching *w,
-		 const char *output, double headroom)
+static int find_outcome(struct fit_result *r, struct footprint *f, const struct model *m,
+			const struct watching *w, const char *output, double headroom)
 {
 	const struct footprint_device *d = fullest(f);
 	bool has_failed = r->exit_status || r->signal;
@@ -200,7 +200,7 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 		ret = model_load(&m, recording, &load);
 	sourcepath_find_root(&names);
 	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
-		     footprint_make(&f, &m, &w.ooms, &names) || judge(r, &f, &m, &w, output, headroom)))
+		     footprint_make(&f, &m, &w.ooms, &names) || find_outcome(r, &f, &m, &w, output, headroom)))
 		ret = message_error("cannot judge '%s': out of memory", recording);
 	footprint_release(&f);
 	failures_release(&w.failures);

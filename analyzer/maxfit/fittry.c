@@ -26,7 +26,8 @@
 #define LOOK_SHARE 4       /* ... and so many times what a look takes: most of the time is the program's */
 #define LINES_SHOWN 10
 
-uint64_t fit_now_ns(void)
+/* What CLOCK_MONOTONIC says. */
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
@@ -145,7 +146,7 @@ int fittry_start(struct fit_try *t, const struct fit_plan *plan)
 	argv = command_line(t, plan, recording, &nr_own);
 	if (!argv)
 		return message_error("out of memory");
-	t->began_ns = fit_now_ns();
+	t->began_ns = now_ns();
 	t->look_ns = t->began_ns + LOOK_NS;
 	status = launch_start(argv, become_try, t, &t->pid);
 	free_command_line(argv, nr_own);
@@ -177,7 +178,7 @@ static bool has_begun(const char *recording)
 static bool is_far_enough(struct fit_try *t, const struct fit_plan *plan)
 {
 	struct steadysteps s;
-	uint64_t began = fit_now_ns();
+	uint64_t began = now_ns();
 
 	if (!plan->steps || began < t->look_ns || !has_begun(t->recording))
 		return false;
@@ -185,7 +186,7 @@ static bool is_far_enough(struct fit_try *t, const struct fit_plan *plan)
 	if (steadysteps_look(&s, t->recording))
 		s = (struct steadysteps){ 0 };
 	t->nr_steps = s.nr_steps;
-	t->look_ns = fit_now_ns();
+	t->look_ns = now_ns();
 	t->look_ns += LOOK_NS + LOOK_SHARE * (t->look_ns - began);
 	if (plan->steps == FITTRY_STEADY)
 		return s.is_steady || s.nr_steps >= FITTRY_STEPS_MOST;
@@ -208,7 +209,7 @@ int fittry_finish(struct fit_try *t, const struct fit_plan *plan, int exit_statu
 	struct fit_result *r = &t->result;
 
 	t->pid = 0;
-	r->ns = fit_now_ns() - t->began_ns;
+	r->ns = now_ns() - t->began_ns;
 	r->is_stopped = t->is_stopping;
 	if (t->is_moot)
 		return 0;

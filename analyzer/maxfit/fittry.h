@@ -45,9 +45,6 @@ struct fit_try {
 	uint32_t nr_steps;          /* at the last look */
 };
 
-/* What CLOCK_MONOTONIC says. */
-uint64_t fit_now_ns(void);
-
 /* Start it, between launch_watch() and launch_unwatch(). Returns 0, or CMD_TROUBLE after a message. */
 int fittry_start(struct fit_try *t, const struct fit_plan *plan);
 

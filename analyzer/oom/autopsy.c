@@ -2,11 +2,12 @@
 /* What the device held when memory ran out, put together for the causes to look at. */
 #include "analyzer/oom/autopsy.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
 
 #define MODULES_DEPTH 2
@@ -378,90 +379,4 @@ void autopsy_release(struct autopsy *a)
 	free(a->block);
 	free(a->place);
 	*a = (struct autopsy)AUTOPSY_INIT;
-}
-
-/* One tensor out of line, that no smaller batch mends. */
-static bool is_one_tensor(const struct autopsy *a)
-{
-	return !strcmp(a->finding[0].cause, "larger_tensor");
-}
-
-bool autopsy_is_about_size(const struct autopsy *a)
-{
-	enum verdict verdict = a->finding[0].verdict;
-
-	if (!a->nr_findings)
-		return true;
-	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
-	       !is_one_tensor(a);
-}
-
-/* ---- for causes ------------------------------------------------------------------------------ */
-
-const struct group *autopsy_group(const struct autopsy *a, size_t block)
-{
-	return &a->device->process->books.groups.group[a->categories.block[block].life.group];
-}
-
-const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)
-{
-	const struct lives *lives = a->device->process->lives;
-	uint32_t group = a->categories.block[block].life.group;
-
-	return group < lives->nr_fates ? &lives->fates[group] : NULL;
-}
-
-bool autopsy_is_passing(enum category c)
-{
-	return c != CATEGORY_PARAMETER && c != CATEGORY_GRADIENT && c != CATEGORY_OPTIMIZER_STATE;
-}
-
-uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
-{
-	uint64_t n = 1;
-
-	for (uint32_t i = 0; i < nr_dims; i++)
-		n *= s->dims[i];
-	return n;
-}
-
-uint64_t autopsy_rounded(uint64_t bytes)
-{
-	return (bytes + 511) / 512 * 512;
-}
-
-bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
-{
-	return bytes >= a->lacking && bytes >= a->failure->allocated / 5;
-}
-
-void autopsy_say(struct autopsy_finding *f, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(f->sentence, sizeof(f->sentence), format, ap);
-	va_end(ap);
-}
-
-void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
-{
-	va_list ap;
-
-	if (f->nr_evidence == AUTOPSY_LINES_MAX)
-		return;
-	va_start(ap, format);
-	vsnprintf(f->evidence[f->nr_evidence++], AUTOPSY_TEXT_MAX, format, ap);
-	va_end(ap);
-}
-
-void autopsy_advise(struct autopsy_finding *f, const char *format, ...)
-{
-	va_list ap;
-
-	if (f->nr_advice == AUTOPSY_LINES_MAX)
-		return;
-	va_start(ap, format);
-	vsnprintf(f->advice[f->nr_advice++], AUTOPSY_TEXT_MAX, format, ap);
-	va_end(ap);
 }

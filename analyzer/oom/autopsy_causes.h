@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the table in autopsy_causes.c, by what they look at. Each is as autopsy_cause.applies
- * says. */
+/* The table of causes in autopsy_causes.c, and its functions by what they look at: each is as autopsy_cause.applies says. */
 #ifndef VT_AUTOPSY_CAUSES_H
 #define VT_AUTOPSY_CAUSES_H
 
-#include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/autopsy_facts.h"
+
+struct autopsy_cause {
+	enum verdict verdict;
+	const char *name;
+	/* Does it apply? Fill bytes, site and texts of *f if so. Calls see the whole autopsy, with findings above theirs. */
+	bool (*applies)(const struct autopsy *a, struct autopsy_finding *f);
+	bool is_beside; /* also said where another cause is the verdict */
+};
+extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a name */
 
 /* Tensors that grow with each token, call or step (autopsy_growing.c). */
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);

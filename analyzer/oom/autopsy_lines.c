@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which line a finding is said to be at, and who called it. */
-#include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/autopsy_facts.h"
 
 #include <string.h>
 
@@ -9,14 +9,14 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-bool autopsy_same_function(const struct stack_frame *a, const struct stack_frame *b)
+static bool same_function(const struct stack_frame *a, const struct stack_frame *b)
 {
 	return same_text(a->file, b->file) && same_text(a->function, b->function);
 }
 
 bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b)
 {
-	return a->line == b->line && autopsy_same_function(a, b);
+	return a->line == b->line && same_function(a, b);
 }
 
 /* The frame outside of the outermost module's call; -1: none called one. */
@@ -92,7 +92,7 @@ int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, str
 	while (at < nr && at < nr_later && autopsy_same_line(&call->stack.frame[at], &later.frame[at]))
 		at++;
 	call->is_parted = at < nr && at < nr_later &&
-			  autopsy_same_function(&call->stack.frame[at], &later.frame[at]);
+			  same_function(&call->stack.frame[at], &later.frame[at]);
 	call->stack.nr_frames = call->is_parted ? at + 1 : nr;
 	stack_release(&later);
 	return err;

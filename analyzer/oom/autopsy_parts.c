@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Not a cause: which part of the model made most of what a step needs, and what its batch is of. */
+#include "analyzer/oom/autopsy_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/modules/modulepaths.h"
 
 #define COLOURS 3

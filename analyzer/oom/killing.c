@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/ui/human.h"
 
 #define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
@@ -33,7 +34,7 @@ static bool is_same_host(const struct killing *a, const struct killing *b)
  * The kernel kills who has most. Of several that were killed, some by a launcher that ended the rest, those are its own
  * that held clearly more than the next; which of them was killed first does not show.
  */
-static void judge(struct killings *k, struct killing *one)
+static void find_killer(struct killings *k, struct killing *one)
 {
 	const struct hostmemory *h = &one->process->host;
 	uint64_t nr = 0, clear = h->limit_bytes ? h->limit_bytes / 4 : CLEAR_BYTES;
@@ -70,7 +71,7 @@ int killings_find(struct killings *k, const struct model *m)
 	}
 	qsort(k->killing, k->nr_killings, sizeof(*k->killing), by_host_bytes);
 	for (size_t i = 0; i < k->nr_killings; i++) {
-		judge(k, &k->killing[i]);
+		find_killer(k, &k->killing[i]);
 		if (!k->by_host && (k->killing[i].is_by_host || k->killing[i].nr_candidates))
 			k->by_host = &k->killing[i];
 	}

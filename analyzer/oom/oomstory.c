@@ -143,7 +143,7 @@ static void add_reason(struct oom_story *s, enum verdict verdict, double bytes, 
 }
 
 /* Reserved bytes that no tensor has would have been enough, alone or with what was free. */
-static void judge_fragmentation(struct oom_story *s)
+static void find_fragmentation(struct oom_story *s)
 {
 	struct oom_figure within = oom_figure_plus(s->unused, s->free);
 
@@ -173,7 +173,7 @@ static void order_reasons(struct oom_story *s)
 }
 
 /* Others, or this process's libraries, hold what was lacking, beyond what every context takes. */
-static void judge_outside(struct oom_story *s)
+static void find_outside_reasons(struct oom_story *s)
 {
 	struct oom_figure context = { true, 0, CONTEXT_MAX_BYTES, 0 }, spare;
 
@@ -193,7 +193,7 @@ static void judge_outside(struct oom_story *s)
 		add_reason(s, VERDICT_OTHER_PROCESS, s->unlisted.bytes, false);
 }
 
-static void judge(struct oom_story *s, const struct oom_message *m)
+static void find_reasons(struct oom_story *s, const struct oom_message *m)
 {
 	bool is_limited = s->limit_lacking.known && s->limit_lacking.bytes + s->limit_lacking.slack > 0;
 
@@ -206,12 +206,12 @@ static void judge(struct oom_story *s, const struct oom_message *m)
 		add_reason(s, VERDICT_USER_LIMIT, fmax(0, s->limit_lacking.bytes),
 			   oom_surely_above(s->free, s->requested));
 	if (s->requested.known)
-		judge_fragmentation(s);
+		find_fragmentation(s);
 	if (!s->lacking.known && oom_surely_above(s->least_lacking, zero)) /* by tensors and cache alone */
 		add_reason(s, VERDICT_TOO_BIG, s->least_lacking.bytes, true);
 	if (!s->lacking.known || s->lacking.bytes <= 0)
 		return;
-	judge_outside(s);
+	find_outside_reasons(s);
 	order_reasons(s);
 	if (!s->nr_reasons && s->allocated.known)
 		add_reason(s, VERDICT_TOO_BIG, s->lacking.bytes, oom_surely_above(s->lacking, zero));
@@ -275,7 +275,7 @@ void oom_story_judge(struct oom_story *s, const struct oom_message *m)
 	if (m->wording == OOM_HOST)
 		add_reason(s, VERDICT_HOST_OOM, s->requested.known ? s->requested.bytes : 0, true);
 	else if (m->wording == OOM_FIELDS || m->wording == OOM_SENTENCES || m->wording == OOM_ASYNC)
-		judge(s, m);
+		find_reasons(s, m);
 }
 
 void oom_story_tell(struct oom_story *s, const struct oom_message *m)

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "analyzer/pages/print_growth.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/stepgrowth_words.h"
@@ -34,20 +35,6 @@ static void json_slope(struct emit *e, const struct growth *g, bool is_by_time)
 	json_rate(e, "bytes_per_second_low", g->slope_low, is_by_time);
 	json_rate(e, "bytes_per_second_high", g->slope_high, is_by_time);
 	emit_string(e, "shape", NULL, growth_shape_names[g->shape]);
-}
-
-static void json_fit(struct emit *e, const char *key, const struct growth_fit *f)
-{
-	if (!f->is_known) {
-		emit_null(e, key, NULL);
-		return;
-	}
-	emit_object_begin(e, key, NULL);
-	emit_double(e, "error_bytes", NULL, f->error_bytes);
-	emit_double(e, "limit_step", NULL, f->limit_step);
-	emit_double(e, "limit_step_low", NULL, f->limit_step_low);
-	emit_double(e, "limit_step_high", NULL, f->limit_step_high);
-	emit_object_end(e);
 }
 
 static void json_site(struct emit *e, const struct model *m, struct model_process *p, uint32_t python, uint32_t native)
@@ -155,8 +142,8 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	json_step_number(e, "predicted_oom_step_high", has_range ? high : NAN);
 	json_rate(e, "predicted_oom_seconds", stepgrowth_oom_step(g, limits), g->is_by_time);
 	emit_string(e, "believed", NULL, g->total.believes_quadratic ? "quadratic" : "linear");
-	json_fit(e, "linear", &g->total.linear);
-	json_fit(e, "quadratic", &g->total.quadratic);
+	json_growth_fit(e, "linear", &g->total.linear, false);
+	json_growth_fit(e, "quadratic", &g->total.quadratic, false);
 	emit_bool(e, "warned", NULL, g->is_warned);
 	emit_array_begin(e, "causes", NULL);
 	for (size_t i = 0; i < g->nr_causes; i++)

@@ -10,29 +10,29 @@
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 
-static int nothing_read(const struct series *s, const struct leaks_series_opts *o, const char *path)
+static int nothing_read(const struct seriestext *s, const struct leaks_series_opts *o, const char *path)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
 
 	if (!s->nr_lines)
 		return emit_fail(e, "'%s' is empty; --series reads 'step,bytes' lines or a training log",
 				 path);
-	if (s->trouble[SERIES_NO_UNIT])
+	if (s->trouble[SERIESTEXT_NO_UNIT])
 		return emit_fail(
 			e, "'%s' has %" PRIu64 " readings without a unit; --unit GiB says what they are in",
-			path, s->trouble[SERIES_NO_UNIT]);
-	if (s->trouble[SERIES_NEGATIVE] + s->trouble[SERIES_NOT_FINITE])
+			path, s->trouble[SERIESTEXT_NO_UNIT]);
+	if (s->trouble[SERIESTEXT_NEGATIVE] + s->trouble[SERIESTEXT_NOT_FINITE])
 		return emit_fail(
 			e, "'%s' has no usable reading: %" PRIu64 " negative, %" PRIu64
 			" too large or not finite",
-			path, s->trouble[SERIES_NEGATIVE], s->trouble[SERIES_NOT_FINITE]);
+			path, s->trouble[SERIESTEXT_NEGATIVE], s->trouble[SERIESTEXT_NOT_FINITE]);
 	return emit_fail(e,
 			 "'%s' has no readings; --series reads 'step,bytes' lines or those of a training log "
 			 "('Step 100: Memory=18.2GB'), --key NAME says which word stands before the memory",
 			 path);
 }
 
-static int judge(const struct series *s, const struct leaks_series_opts *o)
+static int show_growth(const struct seriestext *s, const struct leaks_series_opts *o)
 {
 	struct growth g;
 	struct emit *e;
@@ -51,17 +51,17 @@ static int judge(const struct series *s, const struct leaks_series_opts *o)
 
 int leaks_series(const struct leaks_series_opts *o)
 {
-	struct series_rules rules = { .is_binary = o->is_binary, .key = o->key };
+	struct seriestext_rules rules = { .is_binary = o->is_binary, .key = o->key };
 	bool is_stdin = !strcmp(o->path, "-");
 	FILE *in = is_stdin ? stdin : fopen(o->path, "re");
-	struct series *s = malloc(sizeof(*s));
+	struct seriestext *s = malloc(sizeof(*s));
 	int err = 0, ret;
 
 	if (o->unit)
 		rules.unit_bytes =
-			series_unit(o->unit, strlen(o->unit), o->is_binary, &rules.unit_is_decimal);
+			seriestext_unit(o->unit, strlen(o->unit), o->is_binary, &rules.unit_is_decimal);
 	if (in && s)
-		err = series_read(s, &rules, in);
+		err = seriestext_read(s, &rules, in);
 	if (!in)
 		ret = message_error("cannot open '%s': %s", o->path, strerror(errno));
 	else if (!s)
@@ -69,7 +69,7 @@ int leaks_series(const struct leaks_series_opts *o)
 	else if (err)
 		ret = message_error("cannot read '%s': %s", is_stdin ? "stdin" : o->path, strerror(-err));
 	else
-		ret = s->nr ? judge(s, o) : nothing_read(s, o, is_stdin ? "stdin" : o->path);
+		ret = s->nr ? show_growth(s, o) : nothing_read(s, o, is_stdin ? "stdin" : o->path);
 	free(s);
 	if (in && !is_stdin)
 		fclose(in);

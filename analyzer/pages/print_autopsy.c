@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"

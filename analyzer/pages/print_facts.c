@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/pages/print_model.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
@@ -16,13 +17,13 @@ int facts_find(struct facts *f, const struct model *m, bool is_text)
 	*f = (struct facts)FACTS_INIT;
 	if (m->recording.nr_runs > 1 && repeat_load(&f->repeat, &m->recording))
 		return TFMT_E_NOMEM;
-	return is_text ? places_find(&f->places, m, NULL) : 0;
+	return is_text ? readplaces_find(&f->places, m, NULL) : 0;
 }
 
 void facts_release(struct facts *f)
 {
 	repeat_release(&f->repeat);
-	places_release(&f->places);
+	readplaces_release(&f->places);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -106,19 +107,19 @@ static unsigned print_unhooked(struct emit *e, const struct model *m)
 
 /* ---- data-dependent places ------------------------------------------------------------------- */
 
-static const char *place_text(char *buf, size_t size, const struct place *p)
+static const char *place_text(char *buf, size_t size, const struct readplace *p)
 {
 	if (!p->known)
 		snprintf(buf, size, "an unknown place");
 	else if (p->site.file && p->site.line)
-		snprintf(buf, size, "%.*s:%" PRIu32, PLACE_NAME_WIDTH, mapping_base_name(p->site.file),
+		snprintf(buf, size, "%.*s:%" PRIu32, PLACE_NAME_WIDTH, basename_of(p->site.file),
 			 p->site.line);
 	else
 		stack_frame_text(buf, size < 48 ? size : 48, &p->site);
 	return buf;
 }
 
-static unsigned print_places(struct emit *e, const struct places *p)
+static unsigned print_places(struct emit *e, const struct readplaces *p)
 {
 	char count[HUMAN_MAX], place[64];
 
@@ -131,7 +132,7 @@ static unsigned print_places(struct emit *e, const struct places *p)
 	return 1;
 }
 
-static void print_each_place(struct emit *e, const struct places *p)
+static void print_each_place(struct emit *e, const struct readplaces *p)
 {
 	static const struct emit_column columns[] = {
 		{ "reads", "reads", EMIT_RIGHT, true },
@@ -146,7 +147,7 @@ static void print_each_place(struct emit *e, const struct places *p)
 	emit_heading(e, "data-dependent: here the host read what a GPU would have computed");
 	emit_table_begin(e, NULL, columns);
 	for (size_t i = 0; i < p->nr_places; i++) {
-		const struct place *place = &p->place[i];
+		const struct readplace *place = &p->place[i];
 
 		emit_row_begin(e);
 		emit_label(e, "reads", NULL, "%s", human_count(text, place->reads));

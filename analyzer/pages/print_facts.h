@@ -6,14 +6,14 @@
 #ifndef VT_PRINT_FACTS_H
 #define VT_PRINT_FACTS_H
 
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 #include "analyzer/replay/model.h"
 #include "analyzer/gate/repeat.h"
 #include "analyzer/ui/emit.h"
 
 struct facts {
 	struct repeat repeat; /* of a repeated recording */
-	struct places places; /* of all its processes; for text alone */
+	struct readplaces places; /* of all its processes; for text alone */
 };
 #define FACTS_INIT { .repeat = REPEAT_INIT }
 

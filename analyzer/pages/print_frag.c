@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyzer/pages/print_model.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
@@ -117,7 +117,7 @@ static const char *site_text(char *buf, size_t size, const struct blocker *b)
 		frame.file = print_short_path(frame.file);
 	stack_frame_text(buf, size, &frame);
 	if (strlen(buf) > SITE_WIDTH && frame.file) {
-		frame.file = mapping_base_name(frame.file);
+		frame.file = basename_of(frame.file);
 		stack_frame_text(buf, size, &frame);
 	}
 	if (strlen(buf) > SITE_WIDTH)

@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_FRAG_H
 #define VT_PRINT_FRAG_H
 
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 #include "analyzer/ui/emit.h"
 
 /* A device with what was found of it, ready to print. */

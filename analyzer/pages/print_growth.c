@@ -53,12 +53,12 @@ static bool grows(const struct growth *g)
 	return g->shape >= GROWTH_STEADY;
 }
 
-static double growth_so_far(const struct growth *g, const struct series *s)
+static double growth_so_far(const struct growth *g, const struct seriestext *s)
 {
 	return s->reading[s->nr - 1].bytes - s->reading[g->nr_warm_up].bytes;
 }
 
-static double largest_reading(const struct series *s)
+static double largest_reading(const struct seriestext *s)
 {
 	double largest = 0;
 
@@ -67,7 +67,7 @@ static double largest_reading(const struct series *s)
 	return largest;
 }
 
-bool growth_is_finding(const struct growth *g, const struct series *s, const struct growth_limits *l)
+bool growth_is_finding(const struct growth *g, const struct seriestext *s, const struct growth_limits *l)
 {
 	double left = growth_limits_bytes(l) - s->reading[s->nr - 1].bytes;
 
@@ -78,7 +78,7 @@ bool growth_is_finding(const struct growth *g, const struct series *s, const str
 	return growth_so_far(g, s) > 0.01 * largest_reading(s);
 }
 
-bool growth_is_warned(const struct growth *g, const struct series *s, const struct growth_limits *l)
+bool growth_is_warned(const struct growth *g, const struct seriestext *s, const struct growth_limits *l)
 {
 	double growth = g->slope * l->warn_steps;
 
@@ -92,7 +92,7 @@ bool growth_is_warned(const struct growth *g, const struct series *s, const stru
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Sizes in the log's own kind of unit: of 1000 where it wrote GB, else of 1024. */
-static const char *size(char buf[static HUMAN_MAX], const struct series *s, double bytes, int digits)
+static const char *size(char buf[static HUMAN_MAX], const struct seriestext *s, double bytes, int digits)
 {
 	static const char *const binary[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	static const char *const decimal[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
@@ -120,14 +120,14 @@ static const char *step_text(char buf[static HUMAN_MAX], double step)
 	return buf;
 }
 
-static size_t slopes_between(const struct growth *g, const struct series *s, double value[static PACE_PARTS])
+static size_t slopes_between(const struct growth *g, const struct seriestext *s, double value[static PACE_PARTS])
 {
 	return pace_parts(s->reading + g->nr_warm_up, g->nr_used, value);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_slopes(struct emit *e, const struct growth *g, const struct series *s)
+static void print_slopes(struct emit *e, const struct growth *g, const struct seriestext *s)
 {
 	double value[PACE_PARTS], largest = 0, base = s->is_decimal ? 1000 : 1024, scale = 1;
 	static const char *const units[][2] = {
@@ -152,7 +152,7 @@ static void print_slopes(struct emit *e, const struct growth *g, const struct se
 			  units[unit][s->is_decimal], growth_shape_names[g->shape]);
 }
 
-static void print_growth_line(struct emit *e, const struct growth *g, const struct series *s)
+static void print_growth_line(struct emit *e, const struct growth *g, const struct seriestext *s)
 {
 	const struct growth_reading *first = &s->reading[g->nr_warm_up], *last = &s->reading[s->nr - 1];
 	double by = last->bytes - first->bytes;
@@ -162,7 +162,7 @@ static void print_growth_line(struct emit *e, const struct growth *g, const stru
 		     last->step - first->step);
 }
 
-static void print_forecast(struct emit *e, const struct growth_fit *f, const struct series *s,
+static void print_forecast(struct emit *e, const struct growth_fit *f, const struct seriestext *s,
 			   const char *label, bool is_believed)
 {
 	char at[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], off[HUMAN_MAX];
@@ -190,7 +190,7 @@ static void print_why(struct emit *e, const struct growth *g)
 			  g->may_bend ? ", nor ruled out" : "");
 }
 
-static void print_limit(struct emit *e, const struct growth *g, const struct series *s,
+static void print_limit(struct emit *e, const struct growth *g, const struct seriestext *s,
 			const struct growth_limits *l)
 {
 	const struct growth_fit *f = growth_believed(g);
@@ -233,9 +233,9 @@ __attribute__((format(printf, 3, 4))) static void note(struct emit *e, bool *is_
 	emit_text(e, "%s", text);
 }
 
-static void print_notes(struct emit *e, const struct growth *g, const struct series *s)
+static void print_notes(struct emit *e, const struct growth *g, const struct seriestext *s)
 {
-	uint64_t no_unit = s->trouble[SERIES_NO_UNIT], negative = s->trouble[SERIES_NEGATIVE];
+	uint64_t no_unit = s->trouble[SERIESTEXT_NO_UNIT], negative = s->trouble[SERIESTEXT_NEGATIVE];
 	bool is_first = true;
 
 	if (g->nr_warm_up)
@@ -256,14 +256,14 @@ static void print_notes(struct emit *e, const struct growth *g, const struct ser
 	if (s->nr_unordered)
 		note(e, &is_first, "the step went back %" PRIu64 " time%s: readings are sorted by step", s->nr_unordered,
 		     s->nr_unordered == 1 ? "" : "s");
-	if (no_unit + negative + s->trouble[SERIES_NOT_FINITE])
+	if (no_unit + negative + s->trouble[SERIESTEXT_NOT_FINITE])
 		note(e, &is_first,
 		     "lines not used: %" PRIu64 " without a unit, %" PRIu64 " negative, %" PRIu64
 		     " too large or not finite",
-		     no_unit, negative, s->trouble[SERIES_NOT_FINITE]);
+		     no_unit, negative, s->trouble[SERIESTEXT_NOT_FINITE]);
 }
 
-static void print_text(struct emit *e, const struct growth *g, const struct series *s,
+static void print_text(struct emit *e, const struct growth *g, const struct seriestext *s,
 		       const struct growth_limits *l)
 {
 	char slope[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], now[HUMAN_MAX], count[HUMAN_MAX],
@@ -299,7 +299,7 @@ static void print_text(struct emit *e, const struct growth *g, const struct seri
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void print_json_fit(struct emit *e, const char *key, const struct growth_fit *f)
+void json_growth_fit(struct emit *e, const char *key, const struct growth_fit *f, bool is_whole)
 {
 	if (!f->is_known) {
 		emit_null(e, key, NULL);
@@ -307,15 +307,17 @@ static void print_json_fit(struct emit *e, const char *key, const struct growth_
 	}
 	emit_object_begin(e, key, NULL);
 	emit_double(e, "error_bytes", NULL, f->error_bytes);
-	emit_double(e, "aicc", NULL, f->aicc);
+	if (is_whole)
+		emit_double(e, "aicc", NULL, f->aicc);
 	emit_double(e, "limit_step", NULL, f->limit_step);
 	emit_double(e, "limit_step_low", NULL, f->limit_step_low);
 	emit_double(e, "limit_step_high", NULL, f->limit_step_high);
-	emit_bool(e, "reaches_limit", NULL, isfinite(f->limit_step));
+	if (is_whole)
+		emit_bool(e, "reaches_limit", NULL, isfinite(f->limit_step));
 	emit_object_end(e);
 }
 
-static void print_json_finding(struct emit *e, const struct growth *g, const struct series *s,
+static void print_json_finding(struct emit *e, const struct growth *g, const struct seriestext *s,
 			       const struct growth_limits *l)
 {
 	char text[128], slope[HUMAN_MAX];
@@ -338,7 +340,7 @@ static void print_json_finding(struct emit *e, const struct growth *g, const str
 	emit_array_end(e);
 }
 
-static void print_json(struct emit *e, const struct growth *g, const struct series *s,
+static void print_json(struct emit *e, const struct growth *g, const struct seriestext *s,
 		       const struct growth_limits *l)
 {
 	static const char *const troubles[] = { "no_number", "no_unit", "negative", "not_finite" };
@@ -354,7 +356,7 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_uint(e, "unordered", NULL, s->nr_unordered);
 	emit_bool(e, "counted_steps", NULL, s->is_counted);
 	emit_object_begin(e, "not_used", NULL);
-	for (int i = 0; i < SERIES_NR_TROUBLES; i++)
+	for (int i = 0; i < SERIESTEXT_NR_TROUBLES; i++)
 		emit_uint(e, troubles[i], NULL, s->trouble[i]);
 	emit_object_end(e);
 	emit_double(e, "first_step", NULL, s->reading[0].step);
@@ -378,14 +380,14 @@ static void print_json(struct emit *e, const struct growth *g, const struct seri
 	emit_string(e, "believed", NULL, g->believes_quadratic ? "quadratic" : "linear");
 	emit_double(e, "limit_step_low", NULL, g->limit_step_low);
 	emit_double(e, "limit_step_high", NULL, g->limit_step_high);
-	print_json_fit(e, "linear", &g->linear);
-	print_json_fit(e, "quadratic", &g->quadratic);
+	json_growth_fit(e, "linear", &g->linear, true);
+	json_growth_fit(e, "quadratic", &g->quadratic, true);
 	emit_bool(e, "warned", NULL, growth_is_warned(g, s, l));
 	emit_object_end(e);
 	print_json_finding(e, g, s, l);
 }
 
-void print_growth(struct emit *e, const struct growth *g, const struct series *s,
+void print_growth(struct emit *e, const struct growth *g, const struct seriestext *s,
 		  const struct growth_limits *l)
 {
 	if (emit_is_text(e))

@@ -23,11 +23,14 @@ double growth_limits_bytes(const struct growth_limits *l);
 
 /* Is growth more than a note: is the limit within the horizon, or has it exceeded 1% of the largest reading?
  */
-bool growth_is_finding(const struct growth *g, const struct series *s, const struct growth_limits *l);
+bool growth_is_finding(const struct growth *g, const struct seriestext *s, const struct growth_limits *l);
 /* Is it more than --warn-growth allows? */
-bool growth_is_warned(const struct growth *g, const struct series *s, const struct growth_limits *l);
+bool growth_is_warned(const struct growth *g, const struct seriestext *s, const struct growth_limits *l);
 
-void print_growth(struct emit *e, const struct growth *g, const struct series *s,
+/* JSON: one of growth's fits, null if it is none; whole: also what the choice between fits went by. */
+void json_growth_fit(struct emit *e, const char *key, const struct growth_fit *f, bool is_whole);
+
+void print_growth(struct emit *e, const struct growth *g, const struct seriestext *s,
 		  const struct growth_limits *l);
 
 #endif

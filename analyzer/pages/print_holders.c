@@ -8,6 +8,7 @@
 
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_ranges.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/stacks/framekind.h"
 #include "analyzer/ui/human.h"
@@ -99,7 +100,7 @@ static const char *narrow_frame_text(char *buf, size_t size, struct stack_frame 
 {
 	frame_text(buf, size, frame, false);
 	if (strlen(buf) > width && frame->file) {
-		frame->file = mapping_base_name(frame->file);
+		frame->file = basename_of(frame->file);
 		frame_text(buf, size, frame, true);
 	}
 	return buf;
@@ -166,7 +167,8 @@ const char *print_origin(char *buf, size_t size, const struct model *m, struct m
 	return buf;
 }
 
-const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+/* "float32 [32, 1024]", "float32 [32, 1024], and 2 others", "without a shape"; returns buf. */
+static const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
 {
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];
@@ -426,13 +428,6 @@ void print_holders_page_begin(struct emit *e, const char *what)
 	emit_table_begin(e, "groups", page);
 }
 
-static int wider(int width, const char *text)
-{
-	int n = (int)strlen(text);
-
-	return n > width ? n : width;
-}
-
 /* What the figures of the rows that are shown leave of 80 columns. */
 static int origin_width(const struct holders *h, const struct print_holders_options *o)
 {
@@ -442,9 +437,9 @@ static int origin_width(const struct holders *h, const struct print_holders_opti
 	for (uint32_t i = 0; i < h->nr_holders && (!o->top || i < o->top); i++) {
 		const struct group_figures *f = &h->holder[i].figures;
 
-		bytes = wider(bytes, human_signed_bytes(text, (int64_t)f->bytes));
-		share = wider(share, human_percent(text, (double)(int64_t)f->bytes, (double)h->total.bytes));
-		count = wider(count, human_count(text, f->blocks));
+		bytes = emit_wider(bytes, human_signed_bytes(text, (int64_t)f->bytes));
+		share = emit_wider(share, human_percent(text, (double)(int64_t)f->bytes, (double)h->total.bytes));
+		count = emit_wider(count, human_count(text, f->blocks));
 	}
 	return PAGE_WIDTH - (bytes + 2 + share + 2 + count + 2);
 }

@@ -17,9 +17,6 @@
 const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
 			 const struct holder *h);
 
-/* "float32 [32, 1024]", "float32 [32, 1024], and 2 others", "without a shape"; returns buf. */
-const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h);
-
 struct print_holders_options {
 	uint64_t top;       /* rows at most; 0 = all */
 	uint64_t min_bytes; /* rows smaller than this are left out */

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/pages/print_oom_figures.h"
 
 #define SENTENCE_MAX 400
 #define SENTENCES_MAX 8
@@ -29,34 +29,6 @@ __attribute__((format(printf, 2, 3))) static void say(struct sentences *to, cons
 	va_start(args, format);
 	vsnprintf(to->text[to->nr++], SENTENCE_MAX, format, args);
 	va_end(args);
-}
-
-static const char *const unit_names[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
-
-static double in_unit(double bytes, int unit)
-{
-	double value = bytes / (double)(UINT64_C(1) << 10 * unit);
-
-	return fabs(value) < 0.005 ? 0 : value; /* never "-0.00" */
-}
-
-const char *print_oom_figure(char buf[static 32], struct oom_figure f)
-{
-	if (!f.unit && f.bytes >= 1024 && f.bytes < 1e18)
-		return human_bytes(buf, (uint64_t)f.bytes);
-	snprintf(buf, 32, "%.*f %s", f.unit ? 2 : 0, in_unit(f.bytes, f.unit), unit_names[f.unit]);
-	return buf;
-}
-
-/* "0.60 to 0.62 GiB": where the true value lies. */
-static const char *print_range(char buf[static 64], struct oom_figure f)
-{
-	double low = f.bytes - f.slack, high = f.bytes + f.slack;
-
-	snprintf(buf, 64, "%.*f to %.*f %s", f.unit ? 2 : 0,
-		 in_unit(low < 0 && f.bytes >= 0 ? 0 : low, f.unit), f.unit ? 2 : 0, in_unit(high, f.unit),
-		 unit_names[f.unit]);
-	return buf;
 }
 
 /* Buffers for the figures of one sentence. */
@@ -264,7 +236,7 @@ static void say_absurd(struct sentences *to, const struct oom_story *s)
 		case OOM_ABSURD_NEGATIVE:
 			say(to,
 			    "%s: %s cannot be true: it is 2^64 bytes %+.2f GiB, a negative number printed as unsigned",
-			    name, FIG(a, s->absurd[i].value), in_unit(s->absurd[i].truth.bytes, 3));
+			    name, FIG(a, s->absurd[i].value), print_oom_in_unit(s->absurd[i].truth.bytes, 3));
 			break;
 		case OOM_ABSURD_BEYOND:
 			say(to, "%s: %s cannot be true: sizes end at 2^64 bytes, 17179869184 GiB", name,
@@ -312,7 +284,7 @@ static void say_unused(struct sentences *to, const struct oom_story *s)
 	else if (!s->is_full && oom_maybe_above(oom_figure_plus(s->unused, s->free), s->requested) && s->lacking.bytes > 0)
 		say(to,
 		    "cached, unused: %.2f%% of what is reserved; the rounding (%s) leaves open whether it would do",
-		    100 * s->unused_share, print_range(f.range_a, s->unused));
+		    100 * s->unused_share, print_oom_range(f.range_a, s->unused));
 	else
 		say(to, "cached, unused: %s, %.2f%% of what is reserved%s", FIG(a, s->unused),
 		    100 * s->unused_share,
@@ -354,7 +326,7 @@ static void say_evidence(struct sentences *to, const struct oom_message *m, cons
 	say_absurd(to, s);
 	say_missing(to, s);
 	if (s->nr_reasons && !s->reason[0].is_firm && !is_open && s->lacking.known && s->lacking.bytes > 0)
-		say(to, "by the figures as rounded; exactly, %s short", print_range(f.range_a, s->lacking));
+		say(to, "by the figures as rounded; exactly, %s short", print_oom_range(f.range_a, s->lacking));
 	if (s->tensor_max)
 		say(to, "%s is a segment's size: the tensor itself has %s", FIG(a, s->requested),
 		    s->tensor_min > 1 ? "1 to 10 MiB" : "at most 1 MiB");

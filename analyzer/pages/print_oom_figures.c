@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures of a message about memory that ran out, on a page and in JSON; see print_oom.h. */
-#include "analyzer/pages/print_oom.h"
+/* The figures of a message about memory that ran out, on a page and in JSON. */
+#include "analyzer/pages/print_oom_figures.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+
+#include "analyzer/pages/print_model.h"
+#include "analyzer/ui/human.h"
 
 #define FIGURES_MAX 9
 #define INDENT 2
@@ -12,6 +16,33 @@ struct labelled {
 	const char *label; /* indented by INDENT */
 	struct oom_figure figure;
 };
+
+static const char *const unit_names[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+
+double print_oom_in_unit(double bytes, int unit)
+{
+	double value = bytes / (double)(UINT64_C(1) << 10 * unit);
+
+	return fabs(value) < 0.005 ? 0 : value; /* never "-0.00" */
+}
+
+const char *print_oom_figure(char buf[static 32], struct oom_figure f)
+{
+	if (!f.unit && f.bytes >= 1024 && f.bytes < 1e18)
+		return human_bytes(buf, (uint64_t)f.bytes);
+	snprintf(buf, 32, "%.*f %s", f.unit ? 2 : 0, print_oom_in_unit(f.bytes, f.unit), unit_names[f.unit]);
+	return buf;
+}
+
+const char *print_oom_range(char buf[static 64], struct oom_figure f)
+{
+	double low = f.bytes - f.slack, high = f.bytes + f.slack;
+
+	snprintf(buf, 64, "%.*f to %.*f %s", f.unit ? 2 : 0,
+		 print_oom_in_unit(low < 0 && f.bytes >= 0 ? 0 : low, f.unit), f.unit ? 2 : 0,
+		 print_oom_in_unit(high, f.unit), unit_names[f.unit]);
+	return buf;
+}
 
 /* Those that are known. Returns how many. */
 static size_t find_figures(struct labelled out[static FIGURES_MAX], const struct oom_message *m,
@@ -76,14 +107,6 @@ static void print_json_figure(struct emit *e, const char *key, struct oom_figure
 	emit_object_end(e);
 }
 
-static void print_json_number(struct emit *e, const char *key, int64_t number)
-{
-	if (number < 0)
-		emit_null(e, key, NULL);
-	else
-		emit_int(e, key, NULL, number);
-}
-
 /* "missing": what each figure that the text lacks would decide, from the least that it can be. */
 static void print_json_missing(struct emit *e, const struct oom_story *s)
 {
@@ -113,8 +136,8 @@ void print_oom_message(struct emit *e, const struct oom_message *m, const struct
 
 	emit_string(e, "wording", NULL, wordings[m->wording]);
 	emit_string(e, "backend", NULL, *m->backend ? m->backend : NULL);
-	print_json_number(e, "rank", m->rank);
-	print_json_number(e, "device", m->device);
+	print_optional(e, "rank", m->rank);
+	print_optional(e, "device", m->device);
 	emit_uint(e, "count", NULL, m->count);
 	print_json_figure(e, "requested", m->requested);
 	print_json_figure(e, "capacity", m->capacity);

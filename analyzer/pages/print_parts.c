@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/ui/print_wrapped.h"
 #include "analyzer/ui/human.h"
 

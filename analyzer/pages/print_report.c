@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/pages/devicepage.h"
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_model.h"
@@ -29,12 +29,12 @@ static void json_unsupported(struct emit *e, const struct model_process *p)
 /* Where what the program did depended on values that no kernel computed. Returns 0 or TFMT_E_NOMEM. */
 static int json_places(struct emit *e, const struct model *m, struct model_process *p)
 {
-	struct places places = PLACES_INIT;
-	int err = places_find(&places, m, p);
+	struct readplaces places = READPLACES_INIT;
+	int err = readplaces_find(&places, m, p);
 
 	emit_array_begin(e, "data_dependent", NULL);
 	for (size_t i = 0; i < places.nr_places && !err; i++) {
-		const struct place *place = &places.place[i];
+		const struct readplace *place = &places.place[i];
 
 		emit_object_begin(e, NULL, NULL);
 		print_site_of(e, place->known ? &place->site : NULL);
@@ -44,7 +44,7 @@ static int json_places(struct emit *e, const struct model *m, struct model_proce
 		emit_object_end(e);
 	}
 	emit_array_end(e);
-	places_release(&places);
+	readplaces_release(&places);
 	return err;
 }
 

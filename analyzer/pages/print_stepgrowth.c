@@ -13,7 +13,7 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/stepgrowth_words.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define FINDINGS_SHOWN 3
@@ -55,7 +55,7 @@ static const char *place_text(char *buf, size_t size, const struct model *m, str
 	*buf = 0;
 	stepgrowth_caller(&stack, m, p, c, &frame);
 	if (frame && frame->file && frame->line)
-		snprintf(buf, size, " at %s:%" PRIu32, mapping_base_name(frame->file), frame->line);
+		snprintf(buf, size, " at %s:%" PRIu32, basename_of(frame->file), frame->line);
 	stack_release(&stack);
 	return buf;
 }

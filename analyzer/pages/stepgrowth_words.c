@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyzer/pages/print_model.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 
 #define PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */
 
@@ -122,7 +122,7 @@ const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_fra
 	shown.file = shown.file ? print_short_path(shown.file) : NULL;
 	stack_frame_text(buf, size, &shown);
 	if (strlen(buf) > PLACE_WIDTH && shown.file) {
-		shown.file = mapping_base_name(shown.file);
+		shown.file = basename_of(shown.file);
 		stack_frame_text(buf, size, &shown);
 	}
 	if (strlen(buf) > PLACE_WIDTH)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
 
 #define WORDS_MAX 4
@@ -74,18 +74,11 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-static int load(void)
-{
-	return rulesfile_load("VRAMTRACE_CATEGORIES", "categories", add_line);
-}
+static struct rulesfile users_file = { .variable = "VRAMTRACE_CATEGORIES", .name = "categories", .add = add_line };
 
 int category_rules_load(void)
 {
-	static int status = -1; /* of the first call; it has said what is wrong */
-
-	if (status < 0)
-		status = load();
-	return status;
+	return rulesfile_load(&users_file);
 }
 
 static bool fits(const struct rule *r, const char *file, const char *function, bool kept)
@@ -93,7 +86,7 @@ static bool fits(const struct rule *r, const char *file, const char *function, b
 	if (strcmp(r->life, "any") && kept != !strcmp(r->life, "kept"))
 		return false;
 	return !fnmatch(r->function, function, 0) &&
-	       !fnmatch(r->file, strchr(r->file, '/') ? file : mapping_base_name(file), 0);
+	       !fnmatch(r->file, strchr(r->file, '/') ? file : basename_of(file), 0);
 }
 
 enum category category_rules_match(const char *file, const char *function, bool kept)

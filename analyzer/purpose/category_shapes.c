@@ -4,9 +4,11 @@
 
 #include <stdlib.h>
 
+#include "analyzer/recording/sorted.h"
+
 static void sort(uint64_t *keys, size_t nr)
 {
-	qsort(keys, nr, sizeof(*keys), shapekey_order);
+	qsort(keys, nr, sizeof(*keys), sorted_compare);
 }
 
 /* A square matrix may be of features with features: it tells nothing of rows. */

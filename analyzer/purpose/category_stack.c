@@ -227,7 +227,7 @@ static bool is_function_node(const struct tfmt_code *code, const char *function)
 	return !strcmp(function, "apply") && strstr(code->file, "/torch/autograd/function.py");
 }
 
-static struct category_stack judge(struct category_stacks *c, uint32_t stack)
+static struct category_stack read_stack(struct category_stacks *c, uint32_t stack)
 {
 	struct category_stack s = { .known = true, .kept = CATEGORY_PASS_OVER, .freed = CATEGORY_PASS_OVER };
 	struct tfmt_frame frame;
@@ -279,7 +279,7 @@ struct category_stack category_stack_of(struct category_stacks *c, uint32_t stac
 	if (stack >= c->nr_stacks)
 		return nothing;
 	if (!c->of[stack].known)
-		c->of[stack] = judge(c, stack);
+		c->of[stack] = read_stack(c, stack);
 	return c->of[stack];
 }
 

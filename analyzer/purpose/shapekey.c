@@ -4,12 +4,7 @@
 
 #include <stdlib.h>
 
-int shapekey_order(const void *va, const void *vb)
-{
-	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
-
-	return (a > b) - (a < b);
-}
+#include "analyzer/recording/sorted.h"
 
 /* Of the sizes from number `first` on; sizes of 1 tell nothing. */
 static uint64_t key_of(const struct books *books, const struct group *g, uint32_t first, bool typed, bool ordered)
@@ -26,7 +21,7 @@ static uint64_t key_of(const struct books *books, const struct group *g, uint32_
 	if (first && !nr)
 		return 0;
 	if (!ordered)
-		qsort(dims, nr, sizeof(*dims), shapekey_order);
+		qsort(dims, nr, sizeof(*dims), sorted_compare);
 	key = typed ? shape.element_type + 1 : 0;
 	for (uint32_t i = 0; i < nr; i++)
 		key = (key ^ dims[i]) * 0x9e3779b97f4a7c15ull ^ key >> 29;
@@ -55,5 +50,5 @@ uint64_t shapekey_rows(const struct books *books, const struct group *g, uint32_
 
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key)
 {
-	return key && nr && bsearch(&key, keys, nr, sizeof(*keys), shapekey_order);
+	return key && nr && bsearch(&key, keys, nr, sizeof(*keys), sorted_compare);
 }

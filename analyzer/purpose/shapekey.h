@@ -23,8 +23,7 @@ uint64_t shapekey_sizes(const struct books *books, const struct group *g);
  */
 uint64_t shapekey_rows(const struct books *books, const struct group *g, uint32_t nr_left_out);
 
-/* For qsort() of keys; is this key, other than 0, among those of a list in this order? */
-int shapekey_order(const void *va, const void *vb);
+/* Is this key, other than 0, among those of a sorted list? */
 bool shapekey_in(const uint64_t *keys, size_t nr, uint64_t key);
 
 #endif

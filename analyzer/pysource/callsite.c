@@ -17,7 +17,7 @@
 #define COMPREHENSION_LINES 3 /* what a comprehension goes through is looked for so far below the call */
 
 /* Where a call stands. */
-struct place {
+struct call_line {
 	struct sourcetext *sources;
 	const struct tfmt_code *code;
 	uint32_t line;
@@ -84,7 +84,7 @@ static void add_member(struct callsite *c, const char *text)
 }
 
 /* "layers[i].attn" behind "self.": a name, an index perhaps, and what follows. A number is a part of the name. */
-static bool read_member(struct callsite *c, const struct place *at, const char *text)
+static bool read_member(struct callsite *c, const struct call_line *at, const char *text)
 {
 	size_t len = 0, end, from;
 	char index[CALLSITE_NAME_MAX];
@@ -118,14 +118,14 @@ static void add_behind(struct callsite *c, const char *behind)
 }
 
 /* The line gives the variable a member of the owner's, `x = self.layers`: the text behind "self."; or NULL. */
-static const char *assigned(const struct place *at, const char *line, const char *name, size_t len)
+static const char *assigned(const struct call_line *at, const char *line, const char *name, size_t len)
 {
 	const char *value = calltext_begins_with(line, name, len) ? memberclass_given(line + len, strlen(line + len)) : NULL;
 
 	return value ? calltext_member_of(value, at->owner) : NULL;
 }
 
-static bool read_parameter(struct callsite *c, const struct place *at, const char *name, size_t len)
+static bool read_parameter(struct callsite *c, const struct call_line *at, const char *name, size_t len)
 {
 	int nr = calltext_parameter(at->sources, at->code, name, len);
 	char outer_name[CALLTEXT_MAX];
@@ -146,7 +146,7 @@ static bool read_parameter(struct callsite *c, const struct place *at, const cha
 }
 
 /* A loop goes through a local variable: a list that was given to it above the line, or to the function. */
-static void read_local_list(struct callsite *c, const struct place *at, uint32_t line, uint32_t first)
+static void read_local_list(struct callsite *c, const struct call_line *at, uint32_t line, uint32_t first)
 {
 	size_t len = strlen(c->name);
 	char above[CALLTEXT_MAX];
@@ -168,7 +168,7 @@ static void read_local_list(struct callsite *c, const struct place *at, uint32_t
 }
 
 /* A loop of this line, or a comprehension on the next ones, binds the variable. */
-static bool read_loop(struct callsite *c, const struct place *at, uint32_t line, uint32_t first,
+static bool read_loop(struct callsite *c, const struct call_line *at, uint32_t line, uint32_t first,
 		      const char *name, size_t len)
 {
 	char text[CALLTEXT_MAX];
@@ -193,7 +193,7 @@ static bool read_loop(struct callsite *c, const struct place *at, uint32_t line,
  * Where the local variable that is called comes from: a loop around the call over a member, an assignment of
  * one, or the function's caller. What stands outside of functions has no owner, and above it those of others.
  */
-static bool read_variable(struct callsite *c, const struct place *at, const char *text)
+static bool read_variable(struct callsite *c, const struct call_line *at, const char *text)
 {
 	size_t len = 0, outer = calltext_indentation(at->sources, at->code, at->line), indent;
 	char above[CALLTEXT_MAX], behind[CALLSITE_NAME_MAX] = "";
@@ -322,7 +322,7 @@ static bool read_target(struct callsite *c, struct sourcetext *s, const struct t
 }
 
 /* The expression of a module: a member of the owner's, or a variable. */
-static bool read_module(struct callsite *c, const struct place *at, const char *text)
+static bool read_module(struct callsite *c, const struct call_line *at, const char *text)
 {
 	const char *member = calltext_member_of(text, at->owner);
 
@@ -330,7 +330,7 @@ static bool read_module(struct callsite *c, const struct place *at, const char *
 }
 
 /* Of a member of what a loop goes through: do the conditions in the loop pass some over? */
-static void read_branch(struct callsite *c, const struct place *at, const char *called_text)
+static void read_branch(struct callsite *c, const struct call_line *at, const char *called_text)
 {
 	const char *member = calltext_member_of(called_text, at->owner);
 	const char *text = member ? member : called_text;
@@ -347,7 +347,7 @@ static void read_branch(struct callsite *c, const struct place *at, const char *
 bool callsite_find(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code, int32_t position,
 		   bool makes)
 {
-	struct place at = { .sources = sources, .code = code };
+	struct call_line at = { .sources = sources, .code = code };
 	char text[CALLTEXT_MAX], *call;
 	struct pylines_span span;
 
@@ -394,7 +394,7 @@ static const char *argument_of(char *text, const struct tfmt_code *callee, const
 bool callsite_find_argument(struct callsite *c, struct sourcetext *sources, const struct tfmt_code *code,
 			    int32_t position, const struct tfmt_code *callee, const struct callsite *of)
 {
-	struct place at = { .sources = sources, .code = code };
+	struct call_line at = { .sources = sources, .code = code };
 	char text[CALLTEXT_MAX];
 	struct pylines_span span;
 	const char *argument;

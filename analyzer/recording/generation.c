@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/recording/hostmemory.h"
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 #include "analyzer/recording/unrecorded.h"
 
 static bool ends_with(const char *name, const char *suffix)

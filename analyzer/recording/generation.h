@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 
 /* The N of a generation's folder name gN, N >= 2; 0 if it is none. */
 unsigned generation_number(const char *name);

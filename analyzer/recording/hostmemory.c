@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/recording/generation.h"
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 
 #define NO_LIMIT_BYTES (1ull << 60) /* version 1 says LONG_MAX in whole pages where there is none */
 #define SUFFIX ".host"

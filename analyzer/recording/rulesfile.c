@@ -42,7 +42,7 @@ static const char *file_name(const char *variable, const char *name, char buf[st
 	return buf;
 }
 
-int rulesfile_load(const char *variable, const char *name, const char *(*add)(char *line))
+static int read_rules(const struct rulesfile *rules)
 {
 	char buf[PATH_MAX], *line = NULL;
 	const char *reason = NULL, *path;
@@ -51,21 +51,29 @@ int rulesfile_load(const char *variable, const char *name, const char *(*add)(ch
 	int err = 0;
 	FILE *f;
 
-	path = file_name(variable, name, buf, &is_named);
+	path = file_name(rules->variable, rules->name, buf, &is_named);
 	f = *path ? fopen(path, "re") : NULL;
 	if (!f && !is_named && (!*path || errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (!f)
-		return message_error("cannot open '%s' (%s): %s", path, variable, strerror(errno));
+		return message_error("cannot open '%s' (%s): %s", path, rules->variable, strerror(errno));
 	while (!reason && getline(&line, &size, f) >= 0) {
 		number++;
-		reason = add(line);
+		reason = rules->add(line);
 	}
 	if (reason)
 		err = message_error("'%s', line %zu: %s", path, number, reason);
 	else if (ferror(f))
-		err = message_error("cannot read '%s' (%s): %s", path, variable, strerror(errno));
+		err = message_error("cannot read '%s' (%s): %s", path, rules->variable, strerror(errno));
 	free(line);
 	fclose(f);
 	return err;
+}
+
+int rulesfile_load(struct rulesfile *rules)
+{
+	if (!rules->is_read)
+		rules->status = read_rules(rules);
+	rules->is_read = true;
+	return rules->status;
 }

@@ -6,13 +6,22 @@
 #ifndef VT_RULESFILE_H
 #define VT_RULESFILE_H
 
+#include <stdbool.h>
+
+struct rulesfile {
+	const char *variable, *name;
+	const char *(*add)(char *line); /* takes in a line: NULL, or why it cannot be a rule */
+	bool is_read;
+	int status; /* of reading it */
+};
+
 /* Cut a line into at most max words, up to a comment. Returns how many there are, also of those that do not fit. */
 int rulesfile_split(char *line, char **word, int max);
 
 /*
- * Hand each line to add(), which returns NULL, or why it cannot be a rule: that is said, with file and line. A file
- * that the variable does not name need not be there. Returns 0 or CMD_TROUBLE.
+ * At the first call, hand each line to add(); why one cannot be a rule is said, with file and line. A file that the
+ * variable does not name need not be there. Returns 0 or CMD_TROUBLE, what the first call returned.
  */
-int rulesfile_load(const char *variable, const char *name, const char *(*add)(char *line));
+int rulesfile_load(struct rulesfile *rules);
 
 #endif

@@ -32,4 +32,12 @@ static inline size_t sorted_up_to(const void *rows, size_t nr_rows, size_t row_b
 	return number == UINT64_MAX ? nr_rows : sorted_below(rows, nr_rows, row_bytes, at, number + 1);
 }
 
+/* For qsort() and bsearch() of plain numbers (uint64_t). */
+static inline int sorted_compare(const void *va, const void *vb)
+{
+	uint64_t a = *(const uint64_t *)va, b = *(const uint64_t *)vb;
+
+	return (a > b) - (a < b);
+}
+
 #endif

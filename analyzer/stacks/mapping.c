@@ -83,10 +83,3 @@ const struct tfmt_module *mapping_find(struct mapping *m, uint64_t address)
 	i = lower_bound(m, address);
 	return i < m->nr_modules && m->module[i].start <= address ? &m->module[i] : NULL;
 }
-
-const char *mapping_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}

@@ -33,7 +33,4 @@ const struct tfmt_module *mapping_find(struct mapping *m, uint64_t address);
  */
 bool mapping_is_torch(struct mapping *m, const char *path);
 
-/* The file's name without its folders. */
-const char *mapping_base_name(const char *path);
-
 #endif

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Owners by name, and judging stacks by the rules. */
+/* Judging stacks by the rules of owners. */
 #include "analyzer/stacks/owner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/owner_rules.h"
 #include "analyzer/stacks/symbols.h"
-
-const char *owner_names[NR_OWNERS] = {
-	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "program",   [OWNER_TORCH] = "torch",
-	[OWNER_NCCL] = "nccl",         [OWNER_CUBLAS] = "cublas",     [OWNER_CUDNN] = "cudnn",
-	[OWNER_CUFFT] = "cufft",       [OWNER_CUSOLVER] = "cusolver", [OWNER_CUSPARSE] = "cusparse",
-	[OWNER_CURAND] = "curand",     [OWNER_NVSHMEM] = "nvshmem",   [OWNER_TRITON] = "triton",
-	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
-};
-
-const char *owner_titles[NR_OWNERS] = {
-	[OWNER_UNKNOWN] = "unknown",   [OWNER_PROGRAM] = "the program", [OWNER_TORCH] = "PyTorch",
-	[OWNER_NCCL] = "NCCL",         [OWNER_CUBLAS] = "cuBLAS",       [OWNER_CUDNN] = "cuDNN",
-	[OWNER_CUFFT] = "cuFFT",       [OWNER_CUSOLVER] = "cuSOLVER",   [OWNER_CUSPARSE] = "cuSPARSE",
-	[OWNER_CURAND] = "cuRAND",     [OWNER_NVSHMEM] = "NVSHMEM",     [OWNER_TRITON] = "Triton",
-	[OWNER_CONTEXT] = "context",   [OWNER_CODE] = "code",
-};
-
-enum owner owner_named(const char *name)
-{
-	size_t len = strcspn(name, ",");
-
-	for (int i = 0; i < OWNER_OTHERS; i++)
-		if (!strncmp(owner_names[i], name, len) && !owner_names[i][len])
-			return (enum owner)i;
-	return OWNER_UNKNOWN;
-}
 
 /* The layer below whoever asked; libcuda.so.1 is a link to libsimgpu.so when the device is simulated. */
 static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpose.so", "libsimgpu.so" };
@@ -42,7 +17,7 @@ static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpo
 
 bool owner_is_cuda_layer(const char *path)
 {
-	const char *name = mapping_base_name(path);
+	const char *name = basename_of(path);
 
 	for (size_t i = 0; i < sizeof(cuda_layer) / sizeof(*cuda_layer); i++)
 		if (!strncmp(name, cuda_layer[i], strlen(cuda_layer[i])))
@@ -52,13 +27,13 @@ bool owner_is_cuda_layer(const char *path)
 
 bool owner_is_libc(const char *path)
 {
-	const char *name = mapping_base_name(path);
+	const char *name = basename_of(path);
 
 	return !strncmp(name, "libc.so", strlen("libc.so")) || !strncmp(name, "ld-linux", strlen("ld-linux"));
 }
 
 /* A native frame, for rules that ask for its function. */
-struct place {
+struct native_frame {
 	struct symbols *symbols;
 	const struct tfmt_module *module;
 	uint64_t address;
@@ -66,9 +41,9 @@ struct place {
 
 static const char *function_at(void *ctx)
 {
-	const struct place *p = ctx;
+	const struct native_frame *f = ctx;
 
-	return p->symbols ? symbols_find(p->symbols, p->module, p->address).function : NULL;
+	return f->symbols ? symbols_find(f->symbols, f->module, f->address).function : NULL;
 }
 
 /* The owner of a native frame, OWNER_PASS_OVER, or OWNER_NO_RULE where no file is known or no rule names it. */
@@ -76,7 +51,7 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 			   struct owner_verdict *verdict)
 {
 	const struct tfmt_module *module = mapping_find(m, address);
-	struct place place = { c->symbols, module, address };
+	struct native_frame frame = { c->symbols, module, address };
 
 	if (!module)
 		return OWNER_NO_RULE;
@@ -84,8 +59,8 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 		return OWNER_PASS_OVER;
 	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
 	verdict->torch_allocator |=
-	    !strncmp(mapping_base_name(module->path), "libc10_cuda", strlen("libc10_cuda"));
-	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &place);
+	    !strncmp(basename_of(module->path), "libc10_cuda", strlen("libc10_cuda"));
+	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &frame);
 }
 
 static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
@@ -100,7 +75,7 @@ static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
  * The innermost frame that is not passed over decides: by its rule, else it is the program's. OWNER_PASS_OVER in
  * verdict->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
  */
-static struct owner_verdict judge(struct owner_cache *c, struct mapping *m, uint32_t leaf)
+static struct owner_verdict find_owner(struct owner_cache *c, struct mapping *m, uint32_t leaf)
 {
 	struct owner_verdict verdict = { OWNER_UNKNOWN, false };
 	uint32_t id = leaf;
@@ -161,15 +136,15 @@ static bool answers_grow(struct owner_answers *a, uint32_t wanted)
 	return true;
 }
 
-static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
-				       uint32_t leaf)
+static struct owner_verdict find_owner_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
+					    uint32_t leaf)
 {
 	if (leaf < TFMT_STACK_FIRST)
 		return (struct owner_verdict){ OWNER_UNKNOWN, false };
 	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
-		return judge(c, m, leaf);
+		return find_owner(c, m, leaf);
 	if (!a->known[leaf]) {
-		a->verdict[leaf] = judge(c, m, leaf);
+		a->verdict[leaf] = find_owner(c, m, leaf);
 		a->known[leaf] = true;
 	}
 	return a->verdict[leaf];
@@ -178,11 +153,11 @@ static struct owner_verdict judge_once(struct owner_cache *c, struct owner_answe
 struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
 				   uint32_t python_stack)
 {
-	struct owner_verdict native = judge_once(c, &c->native, m, native_stack), python;
+	struct owner_verdict native = find_owner_once(c, &c->native, m, native_stack), python;
 
 	if (native.owner != (enum owner)OWNER_PASS_OVER)
 		return native;
-	python = judge_once(c, &c->python, m, python_stack);
+	python = find_owner_once(c, &c->python, m, python_stack);
 	native.owner = python.owner < NR_OWNERS && python.owner != OWNER_UNKNOWN ? python.owner : OWNER_PROGRAM;
 	return native;
 }

@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who took memory from the driver: the library that made the call, by the files on its stack (owner_rules.h); of
- * memory that a simulated device models, the owner that it names.
- *
- * Owners are numbers. Those below have names here; the rules may bring others, which follow them.
+ * memory that a simulated device models, the owner that it names (owner_names.h).
  */
 #ifndef VT_OWNER_H
 #define VT_OWNER_H
 
 #include "analyzer/stacks/mapping.h"
-
-enum owner {
-	OWNER_UNKNOWN, /* no native stack */
-	OWNER_PROGRAM, /* the program itself, or a library that no rule names */
-	OWNER_TORCH,
-	OWNER_NCCL,
-	OWNER_CUBLAS,
-	OWNER_CUDNN,
-	OWNER_CUFFT,
-	OWNER_CUSOLVER,
-	OWNER_CUSPARSE,
-	OWNER_CURAND,
-	OWNER_NVSHMEM,
-	OWNER_TRITON,
-	OWNER_CONTEXT, /* modelled only: what the driver takes for itself, and for loaded code */
-	OWNER_CODE,
-	OWNER_OTHERS,    /* the first that rules may bring */
-	NR_OWNERS = 250, /* room for all of them */
-};
-extern const char *owner_names[NR_OWNERS];  /* for programs: "nccl"; NULL = there is none */
-extern const char *owner_titles[NR_OWNERS]; /* for people: "NCCL" */
-
-/*
- * The owner that a modelled allocation names, with what may follow behind a comma; OWNER_UNKNOWN if it is none of the
- * above.
- */
-enum owner owner_named(const char *name);
-
-/* Is it the driver itself? Its memory is in no ledger: it is context and code, on a real device unseen. */
-static inline bool owner_is_driver(enum owner owner)
-{
-	return owner == OWNER_CONTEXT || owner == OWNER_CODE;
-}
+#include "analyzer/stacks/owner_names.h"
 
 struct owner_verdict {
 	enum owner owner;

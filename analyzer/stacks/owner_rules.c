@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
 
 #define OWNER_NAME_MAX 32
@@ -104,18 +104,11 @@ static const char *add_line(char *line)
 	return NULL;
 }
 
-static int load(void)
-{
-	return rulesfile_load("VRAMTRACE_OWNERS", "owners", add_line);
-}
+static struct rulesfile users_file = { .variable = "VRAMTRACE_OWNERS", .name = "owners", .add = add_line };
 
 int owner_rules_load(void)
 {
-	static int status = -1; /* of the first call; it has said what is wrong */
-
-	if (status < 0)
-		status = load();
-	return status;
+	return rulesfile_load(&users_file);
 }
 
 bool owner_rules_need_functions(void)
@@ -125,7 +118,7 @@ bool owner_rules_need_functions(void)
 
 static bool fits(const char *pattern, const char *path)
 {
-	return !fnmatch(pattern, strchr(pattern, '/') ? path : mapping_base_name(path), 0);
+	return !fnmatch(pattern, strchr(pattern, '/') ? path : basename_of(path), 0);
 }
 
 int owner_rules_match(const char *path, const char *(*function)(void *ctx), void *ctx)

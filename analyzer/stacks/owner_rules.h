@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analyzer/stacks/owner.h"
+#include "analyzer/stacks/owner_names.h"
 
 #define OWNER_PASS_OVER NR_OWNERS /* "-" */
 #define OWNER_NO_RULE (NR_OWNERS + 1)

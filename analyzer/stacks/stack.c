@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/recording/basename.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/stacks/pylines.h"
 
@@ -273,9 +274,9 @@ const char *stack_frame_text(char *buf, size_t size, const struct stack_frame *f
 	else if (f->python)
 		snprintf(buf, size, "%s in %s", f->file ? f->file : "?", function);
 	else if (f->module && f->function)
-		snprintf(buf, size, "%s in %s", function, mapping_base_name(f->module));
+		snprintf(buf, size, "%s in %s", function, basename_of(f->module));
 	else if (f->module)
-		snprintf(buf, size, "%s+0x%" PRIx64, mapping_base_name(f->module), f->offset);
+		snprintf(buf, size, "%s+0x%" PRIx64, basename_of(f->module), f->offset);
 	else
 		snprintf(buf, size, "0x%" PRIx64, f->offset);
 	return buf;

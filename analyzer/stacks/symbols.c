@@ -20,7 +20,7 @@ struct symbol_file {
 	Dwfl_Module *module;
 	Elf *elf;
 	GElf_Addr bias;
-	struct symbol_table functions; /* made at the first address that DWARF knows nothing of */
+	struct symboltable functions; /* made at the first address that DWARF knows nothing of */
 };
 
 struct symbol_answer {
@@ -69,7 +69,7 @@ void symbols_free(struct symbols *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->nr_files; i++) {
-		symbol_table_release(&s->file[i].functions);
+		symboltable_release(&s->file[i].functions);
 		if (s->file[i].session)
 			dwfl_end(s->file[i].session);
 		free(s->file[i].path);
@@ -290,8 +290,8 @@ static struct symbol look_up(struct symbols *s, struct symbol_file *f, uint64_t 
 	}
 	if (!symbol.function) {
 		if (!f->functions.made)
-			symbol_table_make(&f->functions, f->module);
-		symbol.function = symbol_table_find(&f->functions, address);
+			symboltable_make(&f->functions, f->module);
+		symbol.function = symboltable_find(&f->functions, address);
 	}
 	if (!symbol.function) {
 		GElf_Off offset;

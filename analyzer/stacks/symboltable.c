@@ -8,7 +8,7 @@
 
 #define NESTED_MAX 64 /* how many functions before the address are looked at for one that holds it */
 
-struct symbol_entry {
+struct symboltable_entry {
 	GElf_Addr address;
 	GElf_Xword size;
 	const char *name;
@@ -25,14 +25,14 @@ static int rank_of(const GElf_Sym *sym)
 /* By address; of equal ones the better name last, where a search from behind meets it first. */
 static int compare(const void *a, const void *b)
 {
-	const struct symbol_entry *x = a, *y = b;
+	const struct symboltable_entry *x = a, *y = b;
 
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
 	return x->rank - y->rank;
 }
 
-void symbol_table_make(struct symbol_table *t, Dwfl_Module *module)
+void symboltable_make(struct symboltable *t, Dwfl_Module *module)
 {
 	int nr = dwfl_module_getsymtab(module);
 
@@ -46,24 +46,26 @@ void symbol_table_make(struct symbol_table *t, Dwfl_Module *module)
 
 		if (name && *name && sym.st_size && sym.st_shndx != SHN_UNDEF &&
 		    (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE))
-			t->entry[t->nr++] = (struct symbol_entry){ address, sym.st_size, name, rank_of(&sym) };
+			t->entry[t->nr++] =
+				(struct symboltable_entry){ address, sym.st_size, name, rank_of(&sym) };
 	}
 	if (t->nr)
 		qsort(t->entry, t->nr, sizeof(*t->entry), compare);
 }
 
-void symbol_table_release(struct symbol_table *t)
+void symboltable_release(struct symboltable *t)
 {
 	free(t->entry);
-	*t = (struct symbol_table){ 0 };
+	*t = (struct symboltable){ 0 };
 }
 
-const char *symbol_table_find(const struct symbol_table *t, GElf_Addr address)
+const char *symboltable_find(const struct symboltable *t, GElf_Addr address)
 {
-	size_t behind = sorted_up_to(t->entry, t->nr, sizeof(*t->entry), offsetof(struct symbol_entry, address), address);
+	size_t behind = sorted_up_to(t->entry, t->nr, sizeof(*t->entry),
+				     offsetof(struct symboltable_entry, address), address);
 
 	for (size_t i = 0; i < NESTED_MAX && i < behind; i++) {
-		const struct symbol_entry *e = &t->entry[behind - 1 - i];
+		const struct symboltable_entry *e = &t->entry[behind - 1 - i];
 
 		if (address - e->address < e->size)
 			return e->name;

@@ -10,22 +10,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct symbol_entry;
+struct symboltable_entry;
 
-struct symbol_table {
-	struct symbol_entry *entry;
+struct symboltable {
+	struct symboltable_entry *entry;
 	size_t nr;
 	bool made;
 };
 
 /* Read the module's symbols; without memory the table stays empty. The names are the module's. */
-void symbol_table_make(struct symbol_table *t, Dwfl_Module *module);
-void symbol_table_release(struct symbol_table *t);
+void symboltable_make(struct symboltable *t, Dwfl_Module *module);
+void symboltable_release(struct symboltable *t);
 
 /*
  * The name of the function whose bytes hold the address (of the module's session), NULL if there is none: symbols
  * without a size have no bytes. Of several names the one that other files can see.
  */
-const char *symbol_table_find(const struct symbol_table *t, GElf_Addr address);
+const char *symboltable_find(const struct symboltable *t, GElf_Addr address);
 
 #endif

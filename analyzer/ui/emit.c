@@ -12,6 +12,7 @@
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/jsonout.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/memory.h"
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
 
@@ -38,7 +39,7 @@ struct emit {
 
 struct emit *emit_open(FILE *out, const struct emit_opts *opts, const char *schema)
 {
-	struct emit *e = table_need(calloc(1, sizeof(*e)));
+	struct emit *e = memory_need(calloc(1, sizeof(*e)));
 
 	e->out = out;
 	e->format = opts->json ? JSON : opts->csv ? CSV : TEXT;
@@ -87,9 +88,9 @@ static void print_line(struct emit *e, enum term_style style, const char *format
 	char *text;
 
 	if (vasprintf(&text, format, args) < 0)
-		table_need(NULL);
+		memory_need(NULL);
 	if (e->in_row) {
-		textout_make_printable(text, e->colored);
+		term_make_printable(text, e->colored);
 		table_add_line(e->table, text);
 	} else {
 		textout_line(&e->text, style, text);
@@ -117,6 +118,13 @@ void emit_heading(struct emit *e, const char *format, ...)
 	va_start(args, format);
 	print_line(e, TERM_BOLD, format, args);
 	va_end(args);
+}
+
+int emit_wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
 }
 
 void emit_blank(struct emit *e)
@@ -229,8 +237,8 @@ static void set_cell(struct emit *e, const char *key, const char *text)
 		table_set_cell(e->table, column, text);
 		return;
 	}
-	copy = table_need(strdup(text));
-	textout_make_printable(copy, e->colored);
+	copy = memory_need(strdup(text));
+	term_make_printable(copy, e->colored);
 	table_set_cell(e->table, column, copy);
 	free(copy);
 }
@@ -355,7 +363,7 @@ void emit_label(struct emit *e, const char *key, const char *label, const char *
 	n = vasprintf(&text, format, args);
 	va_end(args);
 	if (n < 0)
-		table_need(NULL);
+		memory_need(NULL);
 	show(e, key, label, text, text);
 	free(text);
 }

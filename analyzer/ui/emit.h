@@ -91,6 +91,9 @@ bool emit_is_csv(const struct emit *e);
 bool emit_is_raw(const struct emit *e);
 bool emit_is_colored(const struct emit *e);
 
+/* The larger one of a column's width so far and of how long a text is. */
+int emit_wider(int width, const char *text);
+
 /* Nesting. In text, an object or array with a title prints it as a heading and indents its lines. */
 void emit_object_begin(struct emit *e, const char *key, const char *title);
 void emit_object_end(struct emit *e);

@@ -6,14 +6,14 @@
 
 #include "analyzer/command.h"
 #include "analyzer/ui/progress.h"
-#include "analyzer/ui/textout.h"
+#include "analyzer/ui/term.h"
 
 void message_line(const char *format, va_list args)
 {
 	char line[4096];
 
 	vsnprintf(line, sizeof(line), format, args);
-	textout_make_printable(line, false);
+	term_make_printable(line, false);
 	progress_hide();
 	fprintf(stderr, "vramtrace: %s\n", line);
 }

@@ -49,7 +49,7 @@ static void describe_row(const struct opt *o, char *out, size_t size)
 		snprintf(out + n, size - (size_t)n, "]");
 }
 
-void opt_print_help(const struct opt_help *help, FILE *out)
+static void print_help(const struct opt_help *help, FILE *out)
 {
 	static const struct opt help_row = { .letter = 'h', .name = "help", .help = "print this help" };
 	char row[160];
@@ -175,7 +175,7 @@ static enum opt_result parse_long(struct parse *p, const char *word)
 	const struct opt *o;
 
 	if (len == 4 && !memcmp(name, "help", 4)) {
-		opt_print_help(p->help, stdout);
+		print_help(p->help, stdout);
 		return OPT_HELPED;
 	}
 	for (o = p->help->options; o->type; o++) {
@@ -209,7 +209,7 @@ static enum opt_result parse_letters(struct parse *p, const char *word)
 		const char *value;
 
 		if (*letter == 'h') {
-			opt_print_help(p->help, stdout);
+			print_help(p->help, stdout);
 			return OPT_HELPED;
 		}
 		while (o->type && o->letter != *letter)

@@ -99,7 +99,4 @@ int opt_status(enum opt_result result);
 /* Report a usage error as opt_parse() does ("MESSAGE; 'vramtrace COMMAND -h' ..."). Returns CMD_TROUBLE. */
 int opt_wrong(const struct opt_help *help, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Print the help text. */
-void opt_print_help(const struct opt_help *help, FILE *out);
-
 #endif

@@ -31,7 +31,4 @@ void table_print_text(const struct table *t, FILE *out, int indent, bool colored
 void table_print_csv_header(const struct table *t, FILE *out);
 void table_print_csv_row(struct table *t, FILE *out);
 
-/* For every part of the user interface: memory or the end. */
-void *table_need(void *memory);
-
 #endif

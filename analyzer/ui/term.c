@@ -33,31 +33,19 @@ const char *term_style(enum term_style style, bool colored)
 	return colored ? sequences[style] : "";
 }
 
-static bool window_size(FILE *out, struct winsize *size)
+static int columns_from_env(void)
 {
-	return ioctl(fileno(out), TIOCGWINSZ, size) == 0;
-}
-
-static int size_from_env(const char *name, int fallback)
-{
-	const char *text = getenv(name);
+	const char *text = getenv("COLUMNS");
 	long value = text ? strtol(text, NULL, 10) : 0;
 
-	return value > 0 && value <= 10000 ? (int)value : fallback;
+	return value > 0 && value <= 10000 ? (int)value : 80;
 }
 
 int term_columns(FILE *out)
 {
 	struct winsize size;
 
-	return window_size(out, &size) && size.ws_col ? size.ws_col : size_from_env("COLUMNS", 80);
-}
-
-int term_rows(FILE *out)
-{
-	struct winsize size;
-
-	return window_size(out, &size) && size.ws_row ? size.ws_row : size_from_env("LINES", 24);
+	return !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : columns_from_env();
 }
 
 bool term_has_utf8(void)
@@ -129,4 +117,40 @@ int term_decode_utf8(const char *text, size_t len, uint32_t *point)
 	if (*point < least[n] || *point > 0x10ffff || (*point >= 0xd800 && *point <= 0xdfff))
 		return 0;
 	return n;
+}
+
+/* Length of a colour sequence at s, 0 if there is none. */
+static size_t color_sequence(const char *s)
+{
+	size_t n;
+
+	if (s[0] != '\033' || s[1] != '[')
+		return 0;
+	n = 2 + strspn(s + 2, "0123456789;");
+	return s[n] == 'm' ? n + 1 : 0;
+}
+
+void term_make_printable(char *text, bool colored)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < len;) {
+		size_t skip = colored ? color_sequence(text + i) : 0;
+		uint32_t point;
+		int n;
+
+		if (skip) {
+			i += skip;
+			continue;
+		}
+		n = term_decode_utf8(text + i, len - i, &point);
+		if (!n || point < 0x20 || (point >= 0x7f && point < 0xa0)) {
+			n = n ? n : 1;
+			memmove(text + i + 1, text + i + n, len - i - (size_t)n + 1);
+			text[i] = '?';
+			len -= (size_t)n - 1;
+			n = 1;
+		}
+		i += (size_t)n;
+	}
 }

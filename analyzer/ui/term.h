@@ -31,9 +31,8 @@ bool term_wants_color(FILE *out, int color);
 /* Escape sequence that starts a style (TERM_PLAIN ends it); "" when colored is false. */
 const char *term_style(enum term_style style, bool colored);
 
-/* Columns of the terminal behind `out`; COLUMNS, then 80, when it is none. Rows likewise (24). */
+/* Columns of the terminal behind `out`; COLUMNS, then 80, when it is none. */
 int term_columns(FILE *out);
-int term_rows(FILE *out);
 
 /* Can the terminal behind `out` draw Unicode (UTF-8 locale by LC_ALL, LC_CTYPE, LANG)? */
 bool term_has_utf8(void);
@@ -43,5 +42,11 @@ int term_decode_utf8(const char *text, size_t len, uint32_t *point);
 
 /* Columns that `len` bytes of UTF-8 text take on a terminal; an invalid byte counts 1. */
 int term_text_width(const char *text, size_t len);
+
+/*
+ * Names come from traces: what could drive the terminal, and bytes that are no UTF-8, become '?'. Colour
+ * sequences stay when output is coloured.
+ */
+void term_make_printable(char *text, bool colored);
 
 #endif

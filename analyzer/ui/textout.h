@@ -33,10 +33,4 @@ void textout_line(struct textout *t, enum term_style style, char *text);
 void textout_flush(struct textout *t);
 void textout_release(struct textout *t);
 
-/*
- * Names come from traces: what could drive the terminal, and bytes that are no UTF-8, become '?'. Colour
- * sequences stay when output is coloured.
- */
-void textout_make_printable(char *text, bool colored);
-
 #endif

@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	hostile_quiet();
 	setenv("VRAMTRACE_CATEGORIES", hostile_file(data, size), 1);
-	if (!load())
+	users_file.is_read = false;
+	if (!category_rules_load())
 		for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++)
 			for (int kept = 0; kept < 2; kept++)
 				if (category_rules_match(frames[i][0], frames[i][1], kept) > CATEGORY_NO_RULE)

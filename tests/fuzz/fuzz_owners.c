@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!names[0])
 		memcpy(names, owner_names, sizeof(names));
 	setenv("VRAMTRACE_OWNERS", hostile_file(data, size), 1);
-	if (!load()) {
+	users_file.is_read = false;
+	if (!owner_rules_load()) {
 		for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 			int owner = owner_rules_match(paths[i], any_function, function);
 

@@ -11,40 +11,40 @@
 
 static void test_peak_is_the_most_together(void **state)
 {
-	struct replay r = { .to = 100 };
+	struct blockreplay r = { .to = 100 };
 
 	(void)state;
-	replay_add(&r, 0, 10, 512);
-	replay_add(&r, 5, 20, 1024);
-	replay_add(&r, 10, REPLAY_END, 256);
-	assert_int_equal(replay_peak(&r), 1536);
-	replay_release(&r);
+	blockreplay_add(&r, 0, 10, 512);
+	blockreplay_add(&r, 5, 20, 1024);
+	blockreplay_add(&r, 10, BLOCKREPLAY_END, 256);
+	assert_int_equal(blockreplay_peak(&r), 1536);
+	blockreplay_release(&r);
 }
 
 /* A block's end makes room for one that begins at the same time. */
 static void test_ends_come_first(void **state)
 {
-	struct replay r = { .to = 100 };
+	struct blockreplay r = { .to = 100 };
 
 	(void)state;
-	replay_add(&r, 50, 60, 1000);
-	replay_add(&r, 40, 50, 1000);
-	assert_int_equal(replay_peak(&r), 1000);
-	replay_release(&r);
+	blockreplay_add(&r, 50, 60, 1000);
+	blockreplay_add(&r, 40, 50, 1000);
+	assert_int_equal(blockreplay_peak(&r), 1000);
+	blockreplay_release(&r);
 }
 
 static void test_only_the_window_counts(void **state)
 {
-	struct replay r = { .from = 10, .to = 20 };
+	struct blockreplay r = { .from = 10, .to = 20 };
 
 	(void)state;
-	replay_add(&r, 0, 10, 1); /* over before it */
-	replay_add(&r, 21, 30, 2);
-	replay_add(&r, 0, 30, 4);
-	replay_add(&r, 20, 21, 8);
-	replay_add(&r, 15, 15, 16); /* never there */
-	assert_int_equal(replay_peak(&r), 12);
-	replay_release(&r);
+	blockreplay_add(&r, 0, 10, 1); /* over before it */
+	blockreplay_add(&r, 21, 30, 2);
+	blockreplay_add(&r, 0, 30, 4);
+	blockreplay_add(&r, 20, 21, 8);
+	blockreplay_add(&r, 15, 15, 16); /* never there */
+	assert_int_equal(blockreplay_peak(&r), 12);
+	blockreplay_release(&r);
 }
 
 int main(void)

@@ -66,11 +66,11 @@ static void test_few(void **state)
 	assert_false(g.linear.is_known);
 }
 
-static void read_text(struct series *s, const char *text, struct series_rules rules)
+static void read_text(struct seriestext *s, const char *text, struct seriestext_rules rules)
 {
 	FILE *f = fmemopen((void *)text, strlen(text), "r");
 
-	assert_int_equal(series_read(s, &rules, f), 0);
+	assert_int_equal(seriestext_read(s, &rules, f), 0);
 	fclose(f);
 }
 
@@ -78,7 +78,7 @@ static void test_units(void **state)
 {
 	static const struct {
 		const char *text;
-		struct series_rules rules;
+		struct seriestext_rules rules;
 		double bytes; /* negative: no reading */
 	} cases[] = {
 		{ "1,100", { .key = NULL }, 100 },
@@ -99,7 +99,7 @@ static void test_units(void **state)
 		{ "step 1 mem 1e300GB", { .key = NULL }, -1 },
 		{ "step nan mem 1GB", { .key = NULL }, -1 },
 	};
-	struct series *s = malloc(sizeof(*s));
+	struct seriestext *s = malloc(sizeof(*s));
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -114,8 +114,8 @@ static void test_units(void **state)
 /* Each of the readings that are kept of a long series stands for as many, and is their mean. */
 static void test_thinned_out(void **state)
 {
-	struct series *s = malloc(sizeof(*s));
-	const struct series_rules rules = { .key = NULL };
+	struct seriestext *s = malloc(sizeof(*s));
+	const struct seriestext_rules rules = { .key = NULL };
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
@@ -125,7 +125,7 @@ static void test_thinned_out(void **state)
 		fprintf(f, "%d,%d\n", i, 5 * i);
 	fclose(f);
 	f = fmemopen(text, size, "r");
-	assert_int_equal(series_read(s, &rules, f), 0);
+	assert_int_equal(seriestext_read(s, &rules, f), 0);
 	fclose(f);
 	assert_int_equal(s->nr_readings, 100000);
 	assert_int_equal(s->thinned, 128);

@@ -4,7 +4,7 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 #include "analyzer/replay/model.h"
 
 #define MiB (1ull << 20)
@@ -198,7 +198,7 @@ static void read_value(uint32_t python_stack, uint64_t bytes)
 
 static void reads_are_counted_by_place(void **state)
 {
-	struct places p;
+	struct readplaces p;
 
 	(void)state;
 	begin();
@@ -213,7 +213,7 @@ static void reads_are_counted_by_place(void **state)
 	read_value(10, 8);
 	s.flags = 0;
 	load();
-	assert_int_equal(places_find(&p, &m, &m.process[0]), 0);
+	assert_int_equal(readplaces_find(&p, &m, &m.process[0]), 0);
 	assert_int_equal(p.nr_places, 3);
 	assert_int_equal(p.reads, 1003);
 	assert_string_equal(p.place[0].site.file, "/src/train.py");
@@ -225,14 +225,14 @@ static void reads_are_counted_by_place(void **state)
 	assert_int_equal(p.place[1].bytes, 4004);
 	assert_int_equal(p.place[1].first_ns, SYNTHETIC_STEP);
 	assert_false(p.place[2].known);
-	places_release(&p);
+	readplaces_release(&p);
 	model_release(&m);
 }
 
 /* More stacks than the first table has room for. */
 static void many_stacks_are_kept_apart(void **state)
 {
-	struct places p;
+	struct readplaces p;
 
 	(void)state;
 	begin();
@@ -245,13 +245,13 @@ static void many_stacks_are_kept_apart(void **state)
 		for (uint32_t i = 0; i < 500; i++)
 			read_value(10 + i, 4);
 	load();
-	assert_int_equal(places_find(&p, &m, NULL), 0);
+	assert_int_equal(readplaces_find(&p, &m, NULL), 0);
 	assert_int_equal(p.nr_places, 500);
 	for (uint32_t i = 0; i < 500; i++) {
 		assert_int_equal(p.place[i].site.line, i + 1);
 		assert_int_equal(p.place[i].reads, 3);
 	}
-	places_release(&p);
+	readplaces_release(&p);
 	model_release(&m);
 }
 

@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/recording/generation.h"
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/gate/repeat.h"
 

@@ -9,8 +9,8 @@
  * driver, while the request's own pool (stream, small or large blocks, a graph's private one) had as many bytes
  * free.
  */
-#ifndef VT_FRAGMENTATION_H
-#define VT_FRAGMENTATION_H
+#ifndef VT_FRAG_H
+#define VT_FRAG_H
 
 #include <assert.h>
 

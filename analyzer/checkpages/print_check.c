@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A verdict as text and JSON. */
-#include "analyzer/checkpages/print_verdict.h"
+/* What `check` found, as text and JSON. */
+#include "analyzer/checkpages/print_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/stacks/mapping.h"
+#include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
@@ -20,7 +20,7 @@
 #define PATH_WIDTH 36  /* of a baseline, in a heading */
 #define AMOUNT_WIDTH 7 /* of a column's head, at least */
 
-const char *const verdict_formats[] = { "text", "json", "junit", "github", "markdown", NULL };
+const char *const check_formats[] = { "text", "json", "junit", "github", "markdown", NULL };
 
 static const struct emit_column ruling_columns[] = {
 	{ "verdict", "verdict", EMIT_LEFT, true },  { "gpu", "GPU", EMIT_LEFT, true },
@@ -37,27 +37,20 @@ static void amount_json(struct emit *e, const char *key, const struct ruling *r,
 		emit_uint(e, key, NULL, amount);
 }
 
-static int wider(int width, const char *text)
-{
-	int n = (int)strlen(text);
-
-	return n > width ? n : width;
-}
-
 /* What the other columns leave of a line for the last one. */
-static int origin_width(const struct emit *e, const struct verdict *v)
+static int origin_width(const struct emit *e, const struct rulings *all)
 {
 	int gpu = 3, what = 4, took = 4, allowed = AMOUNT_WIDTH, over = 4;
 	char text[RULING_TEXT_MAX];
 
-	for (size_t i = 0; i < v->nr_rulings; i++) {
-		const struct ruling *r = &v->ruling[i];
+	for (size_t i = 0; i < all->nr_rulings; i++) {
+		const struct ruling *r = &all->ruling[i];
 
-		gpu = wider(gpu, footprint_device_name(text, sizeof(text), r->device));
-		what = wider(what, r->of);
-		took = wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
-		allowed = wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
-		over = wider(over, print_excess(text, r, emit_is_raw(e)));
+		gpu = emit_wider(gpu, footprint_device_name(text, sizeof(text), r->device));
+		what = emit_wider(what, r->of);
+		took = emit_wider(took, print_amount(text, r, r->actual, emit_is_raw(e)));
+		allowed = emit_wider(allowed, print_amount(text, r, r->allowed, emit_is_raw(e)));
+		over = emit_wider(over, print_excess(text, r, emit_is_raw(e)));
 	}
 	return PAGE_WIDTH - GAPS - VERDICT_WIDTH - gpu - what - took - allowed - over;
 }
@@ -65,7 +58,7 @@ static int origin_width(const struct emit *e, const struct verdict *v)
 /* By which option or file: of a file the name, and in a line of its own what the row has no room for. */
 static void origin_label(struct emit *e, const struct ruling *r, int width)
 {
-	const char *name = mapping_base_name(r->origin);
+	const char *name = basename_of(r->origin);
 
 	if ((int)strlen(r->origin) <= width)
 		name = r->origin;
@@ -115,21 +108,21 @@ static const char *baseline_name(const struct footprint *baseline)
 }
 
 /* Where the memory of a device with a broken limit went. */
-static void blame_print(struct emit *e, const struct verdict_page *page, const struct footprint_device *d)
+static void blame_print(struct emit *e, const struct check_page *page, const struct footprint_device *d)
 {
-	const struct verdict *v = page->verdict;
-	bool is_growth = verdict_blames(v, d) == BLAME_GREW;
+	const struct rulings *all = page->rulings;
+	bool is_growth = rulings_blame_kind(all, d) == BLAME_GREW;
 	uint32_t nr = page->top;
-	struct compare_stack *row = verdict_blame(v, d, &nr);
+	struct compare_stack *row = rulings_blame(all, d, &nr);
 	char title[RULING_TEXT_MAX];
 
 	if (!row)
 		return;
-	print_blame_title(title, v, d);
+	print_blame_title(title, all, d);
 	emit_object_begin(e, NULL, NULL);
 	print_footprint_device(e, d);
 	emit_bool(e, "grown", NULL, is_growth);
-	emit_bool(e, "each_step", NULL, verdict_blames(v, d) == BLAME_LEAVES);
+	emit_bool(e, "each_step", NULL, rulings_blame_kind(all, d) == BLAME_LEAVES);
 	emit_blank(e);
 	if (!is_growth)
 		emit_heading(e, "%s", title);
@@ -139,55 +132,55 @@ static void blame_print(struct emit *e, const struct verdict_page *page, const s
 		emit_text(e, "no stack grew since %s", baseline_name(page->query->baseline));
 	print_changes(e, "stacks", row, nr, is_growth);
 	if (is_growth)
-		print_grown_parts(e, compare_of(&v->compare, d));
+		print_grown_parts(e, compare_of(&all->compare, d));
 	emit_object_end(e);
 	free(row);
 }
 
-static void rulings_print(struct emit *e, const struct verdict *v)
+static void rulings_print(struct emit *e, const struct rulings *all)
 {
-	int width = origin_width(e, v);
+	int width = origin_width(e, all);
 
-	if (!v->nr_rulings && emit_is_text(e))
+	if (!all->nr_rulings && emit_is_text(e))
 		return;
 	emit_blank(e);
 	emit_table_begin(e, "rulings", ruling_columns);
-	for (size_t i = 0; i < v->nr_rulings; i++)
-		ruling_row(e, &v->ruling[i], width);
+	for (size_t i = 0; i < all->nr_rulings; i++)
+		ruling_row(e, &all->ruling[i], width);
 	emit_table_end(e);
 }
 
-static void facts_json(struct emit *e, const struct verdict *v)
+static void facts_json(struct emit *e, const struct rulings *all)
 {
 	emit_array_begin(e, "differences", NULL);
-	for (uint32_t i = 0; i < v->compare.nr_facts; i++) {
+	for (uint32_t i = 0; i < all->compare.nr_facts; i++) {
 		emit_object_begin(e, NULL, NULL);
-		emit_string(e, "what", NULL, v->compare.fact[i].what);
-		emit_string(e, "before", NULL, v->compare.fact[i].before);
-		emit_string(e, "after", NULL, v->compare.fact[i].after);
+		emit_string(e, "what", NULL, all->compare.fact[i].what);
+		emit_string(e, "before", NULL, all->compare.fact[i].before);
+		emit_string(e, "after", NULL, all->compare.fact[i].after);
 		emit_object_end(e);
 	}
 	emit_array_end(e);
 }
 
-int print_verdict(struct emit *e, const struct verdict_page *page)
+int print_check(struct emit *e, const struct check_page *page)
 {
-	const struct verdict *v = page->verdict;
+	const struct rulings *all = page->rulings;
 	const struct footprint *now = page->query->now;
 	char text[RULING_TEXT_MAX];
 
 	print_recording(e, page->model);
-	emit_string(e, "verdict", NULL, verdict_names[v->status]);
-	emit_string(e, "reason", NULL, *v->reason ? v->reason : NULL);
-	emit_heading(e, "%s", print_verdict_line(text, v, page->model->recording.path));
-	if (v->status == VERDICT_BROKEN && *v->reason)
-		emit_text(e, "the rest could not be told: %s", v->reason);
+	emit_string(e, "verdict", NULL, rulings_status_names[all->status]);
+	emit_string(e, "reason", NULL, *all->reason ? all->reason : NULL);
+	emit_heading(e, "%s", print_rulings_line(text, all, page->model->recording.path));
+	if (all->status == RULINGS_BROKEN && *all->reason)
+		emit_text(e, "the rest could not be told: %s", all->reason);
 	emit_string(e, "baseline", NULL, page->query->baseline ? page->query->baseline->path : NULL);
-	facts_json(e, v);
-	rulings_print(e, v);
+	facts_json(e, all);
+	rulings_print(e, all);
 	emit_array_begin(e, "blame", NULL);
 	for (uint32_t i = 0; i < now->nr_devices; i++)
-		if (verdict_is_broken(v, &now->device[i]))
+		if (rulings_is_broken(all, &now->device[i]))
 			blame_print(e, page, &now->device[i]);
 	emit_array_end(e);
 	return emit_close(e);

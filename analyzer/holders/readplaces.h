@@ -3,30 +3,30 @@
  * The places in a program that depend on data: there the host read values that, on a real device, kernels would
  * have computed, and only there can a simulated run take another way than a real one.
  */
-#ifndef VT_PLACES_H
-#define VT_PLACES_H
+#ifndef VT_READPLACES_H
+#define VT_READPLACES_H
 
 #include "analyzer/replay/model.h"
 
-struct place {
+struct readplace {
 	bool known;              /* it has a frame */
 	struct stack_frame site; /* its strings belong to the model */
 	uint64_t reads, bytes;
 	uint64_t first_ns; /* on the recording's clock */
 };
 
-struct places {
-	struct place *place; /* in order of first read */
+struct readplaces {
+	struct readplace *place; /* in order of first read */
 	size_t nr_places;
 	uint64_t reads; /* of all */
 };
-#define PLACES_INIT { 0 }
+#define READPLACES_INIT { 0 }
 
 /*
  * The places of one process, or (process NULL) of all together, where places of the same file, line and
- * function are one. Returns 0 or TFMT_E_NOMEM; places_release() is needed either way.
+ * function are one. Returns 0 or TFMT_E_NOMEM; readplaces_release() is needed either way.
  */
-int places_find(struct places *p, const struct model *m, struct model_process *process);
-void places_release(struct places *p);
+int readplaces_find(struct readplaces *p, const struct model *m, struct model_process *process);
+void readplaces_release(struct readplaces *p);
 
 #endif

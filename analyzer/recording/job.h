@@ -4,8 +4,8 @@
  * whether a person is watching. The preloaded library derives id and name by the same rules when there is no
  * `run`.
  */
-#ifndef VT_JOBID_H
-#define VT_JOBID_H
+#ifndef VT_JOB_H
+#define VT_JOB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The job that `run` is part of. */
-#include "analyzer/recording/jobid.h"
+#include "analyzer/recording/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The variable's value, NULL if it is unset or empty. */
-static const char *env_value(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
+#include "analyzer/recording/environment.h"
 
 static const char *first_of(const char *const *names)
 {
 	const char *value = NULL;
 
 	while (!value && *names)
-		value = env_value(*names++);
+		value = environment_value(*names++);
 	return value;
 }
 
@@ -50,8 +44,8 @@ static bool given_id(char *out)
 {
 	static const char *const before_elastic[] = { "VRAMTRACE_JOB", "SLURM_JOB_ID", NULL };
 	static const char *const after_elastic[] = { "PBS_JOBID", "LSB_JOBID", NULL };
-	const char *id = first_of(before_elastic), *elastic = env_value("TORCHELASTIC_RUN_ID");
-	const char *restart = env_value("TORCHELASTIC_RESTART_COUNT");
+	const char *id = first_of(before_elastic), *elastic = environment_value("TORCHELASTIC_RUN_ID");
+	const char *restart = environment_value("TORCHELASTIC_RESTART_COUNT");
 
 	/* torchrun says "none" when it was not given an id. */
 	if (!id && elastic && strcmp(elastic, "none") != 0) {
@@ -125,6 +119,7 @@ void job_host(char *out, size_t size)
 		snprintf(out, size, "localhost");
 }
 
+/* Of a path that ends with '/', all of it. */
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeping the segments of each device while its events pass by, and noticing where free memory did not help. */
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads by stack become reads by site. */
-#include "analyzer/holders/places.h"
+#include "analyzer/holders/readplaces.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int compare_texts(const char *a, const char *b)
 }
 
 /* 0 when both are the same place. */
-static int compare_sites(const struct place *a, const struct place *b)
+static int compare_sites(const struct readplace *a, const struct readplace *b)
 {
 	int order = compare_numbers(a->known, b->known);
 
@@ -39,18 +39,18 @@ static int by_site(const void *a, const void *b)
 
 static int by_time(const void *va, const void *vb)
 {
-	const struct place *a = va, *b = vb;
+	const struct readplace *a = va, *b = vb;
 	int order = compare_numbers(a->first_ns, b->first_ns);
 
 	return order ? order : compare_sites(a, b);
 }
 
 /* One place for each stack of the process, appended. */
-static int collect(struct places *p, const struct model *m, struct model_process *process)
+static int collect(struct readplaces *p, const struct model *m, struct model_process *process)
 {
 	const struct value_reads *v = &process->books.value_reads;
 	struct stack_source source = model_stack_source(m, process);
-	struct place *grown = realloc(p->place, (p->nr_places + v->nr_reads + 1) * sizeof(*grown));
+	struct readplace *grown = realloc(p->place, (p->nr_places + v->nr_reads + 1) * sizeof(*grown));
 	struct stack stack = { 0 };
 	int err = grown ? 0 : TFMT_E_NOMEM;
 
@@ -58,12 +58,12 @@ static int collect(struct places *p, const struct model *m, struct model_process
 		p->place = grown;
 	for (uint32_t i = 0; i < v->nr_reads && !err; i++) {
 		const struct value_read *read = &v->read[i];
-		struct place *place = &p->place[p->nr_places++];
+		struct readplace *place = &p->place[p->nr_places++];
 		int site;
 
 		err = stack_expand(&stack, &source, read->python_stack, read->native_stack);
 		site = err ? -1 : stack_site(&stack);
-		*place = (struct place){ .known = site >= 0,
+		*place = (struct readplace){ .known = site >= 0,
 					 .reads = read->reads,
 					 .bytes = read->bytes,
 					 .first_ns = model_time(process, read->first_ns) };
@@ -76,12 +76,12 @@ static int collect(struct places *p, const struct model *m, struct model_process
 }
 
 /* Neighbours that are the same place become one. */
-static void merge(struct places *p)
+static void merge(struct readplaces *p)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < p->nr_places; i++) {
-		struct place *place = &p->place[i], *last = nr ? &p->place[nr - 1] : NULL;
+		struct readplace *place = &p->place[i], *last = nr ? &p->place[nr - 1] : NULL;
 
 		if (!last || compare_sites(last, place)) {
 			p->place[nr++] = *place;
@@ -95,11 +95,11 @@ static void merge(struct places *p)
 	p->nr_places = nr;
 }
 
-int places_find(struct places *p, const struct model *m, struct model_process *process)
+int readplaces_find(struct readplaces *p, const struct model *m, struct model_process *process)
 {
 	int err = 0;
 
-	*p = (struct places)PLACES_INIT;
+	*p = (struct readplaces)READPLACES_INIT;
 	for (size_t i = 0; i < m->nr_processes && !err; i++)
 		if (!process || process == &m->process[i])
 			err = collect(p, m, &m->process[i]);
@@ -111,8 +111,8 @@ int places_find(struct places *p, const struct model *m, struct model_process *p
 	return 0;
 }
 
-void places_release(struct places *p)
+void readplaces_release(struct readplaces *p)
 {
 	free(p->place);
-	*p = (struct places)PLACES_INIT;
+	*p = (struct readplaces)READPLACES_INIT;
 }

@@ -2,7 +2,7 @@
 /* Which events are fragmentation that did harm, which are not, and who is named for it. */
 #include "synthetic.h"
 
-#include "analyzer/allocator/fragmentation.h"
+#include "analyzer/allocator/frag.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"

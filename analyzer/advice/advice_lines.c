@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* What an advice says, and the line of the program that it is about. */
+#include "analyzer/advice/advice_job.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	int site = stack_expand(&stack, &source, python_stack, 0) ? -1 : stack_site(&stack);
+	int program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
+
+	site = program >= 0 ? program : site;
+	a->has_site = site >= 0 && stack.frame[site].file;
+	if (a->has_site)
+		a->site = stack.frame[site];
+	stack_release(&stack);
+}
+
+void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+{
+	find_site(j, a, python_stack, false);
+}
+
+void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack)
+{
+	find_site(j, a, python_stack, true);
+}
+
+bool advice_is_package(const struct advice_job *j, const struct advice *a, uint32_t python_stack)
+{
+	struct advice program = { 0 };
+
+	find_site(j, &program, python_stack, true);
+	return a->has_site && program.has_site &&
+	       (a->site.line != program.site.line || strcmp(a->site.file, program.site.file) != 0);
+}
+
+/* Has what text_of() says of one of the frames one of these words in it? */
+static bool has_one(const struct advice_job *j, uint32_t python_stack, const char *const *words,
+		    const char *(*text_of)(const struct stack_frame *f))
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = false;
+
+	if (stack_expand(&stack, &source, python_stack, 0))
+		stack.nr_frames = 0;
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++) {
+		const char *text = text_of(&stack.frame[i]);
+
+		for (const char *const *word = words; *word && text && !found; word++)
+			found = strstr(text, *word);
+	}
+	stack_release(&stack);
+	return found;
+}
+
+static const char *python_file(const struct stack_frame *f)
+{
+	return f->python ? f->file : NULL;
+}
+
+static const char *function_name(const struct stack_frame *f)
+{
+	return f->function;
+}
+
+bool advice_runs_in(const struct advice_job *j, uint32_t python_stack, const char *const *files)
+{
+	return has_one(j, python_stack, files, python_file);
+}
+
+bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const char *const *functions)
+{
+	return has_one(j, python_stack, functions, function_name);
+}
+
+bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file)
+{
+	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack stack = { 0 };
+	bool found = !stack_expand(&stack, &source, python_stack, 0) && stack.nr_frames && stack.frame[0].file &&
+		     strstr(stack.frame[0].file, file);
+
+	stack_release(&stack);
+	return found;
+}
+
+const char *advice_where(char *buf, size_t size, const struct advice *a)
+{
+	const char *name = a->has_site ? strrchr(a->site.file, '/') : NULL;
+
+	*buf = 0;
+	if (a->has_site)
+		snprintf(buf, size, " at %.40s:%" PRIu32, name ? name + 1 : a->site.file, a->site.line);
+	return buf;
+}
+
+#define FILL(name, field)                                                                                    \
+	void advice_##name(struct advice *a, const char *format, ...)                                        \
+	{                                                                                                    \
+		va_list args;                                                                                \
+                                                                                                             \
+		va_start(args, format);                                                                      \
+		vsnprintf(a->field, sizeof(a->field), format, args);                                         \
+		va_end(args);                                                                                \
+	}
+FILL(action, action)
+FILL(evidence, evidence)
+FILL(cost, cost)
+
+/* A title that is too long loses of the middle of its file's name: the line must not be cut. */
+void advice_title(struct advice *a, const char *format, ...)
+{
+	char text[4 * ADVICE_TITLE_MAX], *name = NULL, *end;
+	size_t length, over;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	length = strlen(text);
+	for (char *at = text; (at = strstr(at, " at ")); at++)
+		name = at;
+	end = name ? strrchr(name, '.') : NULL; /* of its extension */
+	over = length < ADVICE_TITLE_MAX ? 0 : length - ADVICE_TITLE_MAX + 2; /* with room for a '~' */
+	if (over && end && (size_t)(end - name) > strlen(" at ") + over) {
+		end[-(ptrdiff_t)over] = '~';
+		memmove(end - over + 1, end, strlen(end) + 1);
+	}
+	snprintf(a->title, sizeof(a->title), "%s", text);
+}

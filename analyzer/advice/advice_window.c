@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* The cycle that the peak lies in, and all that kinds of advice look at in it. */
+#include "analyzer/advice/advice_window.h"
+
+#include <stdlib.h>
+
+#include "analyzer/recording/sorted.h"
+
+#define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
+
+const struct failure *advice_window_failure(const struct failures *failures, const struct model_device *d)
+{
+	const struct failures_of_device *of = failures ? failures_of(failures, d) : NULL;
+
+	return of ? failures_fatal(of) : NULL;
+}
+
+/* The cycle that an event lies in: where it begins, and where the next one has begun. */
+static void find_cycle(struct lives_window *w, const struct steps *steps, uint64_t ordinal)
+{
+	const struct steps_bounds *b = &steps->cycles;
+
+	w->from = 0;
+	w->to = TFMT_NO_ORDINAL - 1;
+	for (uint32_t i = 0; i < b->nr_bounds; i++) {
+		if (b->ordinal[i] <= ordinal)
+			w->from = b->ordinal[i];
+		else if (b->ordinal[i] < w->to)
+			w->to = b->ordinal[i];
+	}
+}
+
+/*
+ * An event of the next cycle that needs nearly as much as that of the peak, if no update had come before that: what the
+ * first one makes to stay, the optimizer's state, is there from its beginning.
+ */
+static uint64_t as_usual(const struct model_device *d, const struct failures *failures, uint64_t ordinal)
+{
+	const struct stepinputs_device *of =
+	    failures ? stepinputs_of(&failures->inputs, &d->process->books, d->ordinal) : NULL;
+	const struct steps *steps = &d->process->lives->steps;
+	const struct steps_bounds *b = &steps->cycles;
+	uint32_t peak = steps_begun(b, ordinal);
+
+	if (steps_begun(&steps->updated, ordinal))
+		return ordinal;
+	for (uint32_t i = peak + 1; of && i <= b->nr_bounds && i < of->first_cycle + of->nr_cycles; i++)
+		if (i >= of->first_cycle && (double)of->peak_bytes[i - of->first_cycle] >
+						    NEARLY * (double)d->books->allocated_peak_bytes)
+			return b->ordinal[i - 1];
+	return ordinal;
+}
+
+bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct model_device *d,
+			const struct failures *failures)
+{
+	const struct lives *lives = d->process->lives;
+	const struct failure *failure = advice_window_failure(failures, d);
+	enum lives_moment moment = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
+	const struct lives_device *of = lives ? lives->device[d->ordinal] : NULL;
+	const struct lives_at *init;
+
+	*w = (struct lives_window){ .device = d->ordinal };
+	if (!of || (!failure && (moment == LIVES_NONE || !of->moment[moment].reached)))
+		return false;
+	find_cycle(w, &lives->steps, failure ? failure->ordinal :
+					       as_usual(d, failures, of->moment[moment].ordinal));
+	if (failure) {
+		w->to = failure->ordinal;
+		j->asked = blockreplay_rounded(failure->asked);
+		j->asked_ns = failure->time_ns;
+		j->asked_stack = failure->python_stack;
+		j->asked_phase = failure->phase;
+		if (failure->shape && !tfmt_reader_shape(d->process->reader, failure->shape, &j->asked_shape))
+			j->asked_shape = (struct tfmt_shape){ 0 };
+		j->peak = failure->allocated + j->asked;
+		j->cached = failure->reserved > failure->allocated ? failure->reserved - failure->allocated : 0;
+		if (failure->free_known && failure->refused > failure->free)
+			j->lacking = failure->refused - failure->free;
+		if (j->lacking > j->peak)
+			j->lacking = j->peak;
+	} else {
+		j->peak = of->moment[moment].bytes;
+	}
+	init = &of->moment[LIVES_PEAK_OF_PHASE + PHASE_INIT];
+	if (w->from && init->reached && init->ordinal < w->from)
+		j->floor = init->bytes;
+	j->from = w->from;
+	j->to = w->to;
+	return true;
+}
+
+static void find_shapes(struct advice_job *j)
+{
+	const struct books *books = &j->device->process->books;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct group *g = &books->groups.group[j->blocks.block[i].life.group];
+
+		if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &j->shape[i]))
+			continue;
+		j->key[i] = advice_key(&j->shape[i]);
+		if (j->blocks.block[i].category != CATEGORY_PARAMETER || !j->key[i])
+			continue;
+		j->parameter[j->nr_parameters++] = j->key[i];
+		if (j->shape[i].bytes > j->value_bytes * advice_elements(&j->shape[i]))
+			j->value_bytes = j->shape[i].bytes / advice_elements(&j->shape[i]);
+	}
+	if (j->nr_parameters)
+		qsort(j->parameter, j->nr_parameters, sizeof(*j->parameter), sorted_compare);
+}
+
+static void find_backward(struct advice_job *j)
+{
+	j->backward = TFMT_NO_ORDINAL;
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
+		const struct life *life = &j->blocks.block[i].life;
+
+		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal >= j->from &&
+		    life->birth.ordinal < j->backward)
+			j->backward = life->birth.ordinal;
+		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal >= j->from &&
+		    life->death.ordinal < j->backward)
+			j->backward = life->death.ordinal;
+	}
+	if (j->backward > j->to)
+		j->backward = TFMT_NO_ORDINAL;
+}
+
+/* Bytes that are in the total and in no block: the replay of all blocks lacks them. */
+static void find_base(struct advice_job *j)
+{
+	struct blockreplay r = advice_replay(j);
+	uint64_t known;
+
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
+		advice_keep(&r, j, i);
+	known = blockreplay_peak(&r);
+	j->base = j->peak > known ? j->peak - known : 0;
+	blockreplay_release(&r);
+}
+
+int advice_window_fill(struct advice_job *j, struct lives_window *w)
+{
+	struct model_process *p = j->device->process;
+	int err = lives_window_close(p->lives, w);
+
+	if (!err)
+		err = categories_judge(&j->blocks, p, w->life, w->nr);
+	j->shape = calloc(w->nr + 1, sizeof(*j->shape));
+	j->key = calloc(w->nr + 1, sizeof(*j->key));
+	j->parameter = calloc(w->nr + 1, sizeof(*j->parameter));
+	if (err || !j->shape || !j->key || !j->parameter)
+		return TFMT_E_NOMEM;
+	find_shapes(j);
+	find_backward(j);
+	find_base(j);
+	return 0;
+}
+
+void advice_window_release(struct advice_job *j)
+{
+	categories_release(&j->blocks);
+	free(j->shape);
+	free(j->key);
+	free(j->parameter);
+}

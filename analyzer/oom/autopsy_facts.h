@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What causes ask about an autopsy, and how they say what they have found. Nothing here needs a cause, or the table of
+ * them.
+ */
+#ifndef VT_AUTOPSY_FACTS_H
+#define VT_AUTOPSY_FACTS_H
+
+#include "analyzer/oom/autopsy.h"
+
+/* ---- the blocks ------------------------------------------------------------------------------ */
+
+/* Whose blocks one of a->categories is among: its stacks, its shape. */
+const struct group *autopsy_group(const struct autopsy *a, size_t block);
+
+/* How blocks like this one have fared so far; NULL: none has been freed. */
+const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
+
+/* Neither part of the model nor made for its update. */
+bool autopsy_is_passing(enum category c);
+
+/* The product of the first dimensions of a shape; what a block for so many bytes takes. */
+uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
+uint64_t autopsy_rounded(uint64_t bytes);
+
+/* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */
+bool autopsy_matters(const struct autopsy *a, uint64_t bytes);
+
+/*
+ * Is the job as it should be, but too large? Not where something is kept that should have gone, or one tensor is out of
+ * line: less of all is no cure.
+ */
+bool autopsy_is_about_size(const struct autopsy *a);
+
+/* ---- the lines of the program (autopsy_lines.c) ---------------------------------------------- */
+
+/*
+ * The lines that findings are said to be at, and their callers. autopsy_call_line(): the
+ * program's line that called the model, outside of all modules; false: the stack has none.
+ */
+bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
+bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
+
+/*
+ * The call that ended with an earlier failure, as far as stacks tell: the program's frames of that, outermost first, down
+ * to the line behind which its function went on by another line (is_parted), else all of them. Zero it.
+ */
+struct ended_call {
+	struct stack stack;
+	bool is_parted;
+};
+
+/* Returns 0 or TFMT_E_NOMEM; stack_release() of its stack is needed either way. */
+int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
+/* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
+bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
+
+/* The finding is about this place; about calls of the model, that made this block; about this group; about the request. */
+void autopsy_at_place(const struct autopsy *a, struct autopsy_finding *f, size_t place);
+void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t block);
+void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g);
+void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
+
+/* ---- the texts of a finding (autopsy_finding.c) ---------------------------------------------- */
+
+/* A finding has one sentence; evidence and advice beyond AUTOPSY_LINES_MAX are left out. */
+void autopsy_say(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void autopsy_advise(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
