@@ -333,10 +333,11 @@ static int books_event(struct books *books, const struct tfmt_event *ev)
 	}
 }
 
-int books_apply_any(struct books *books, const struct tfmt_event *ev)
+int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
 	int err = ranges_apply(&books->ranges, ev);
 
+	books->phase = phase;
 	if (err)
 		return err;
 	if (ev->flags & TFMT_FLAG_TEARDOWN) {

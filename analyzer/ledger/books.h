@@ -92,13 +92,17 @@ struct books_damage {
 struct books_listener {
 	void *ctx; /* that all are called with */
 
-	/* This event's block, of a group by its index, comes onto the books. Returns the listener's number, 0 = none. */
-	uint64_t (*begin_block)(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group);
+	/*
+	 * This event's block, of a group by its index, has come onto the books; with it so much is allocated on the device,
+	 * 0 where that is not sure. Returns the listener's number, 0 = none.
+	 */
+	uint64_t (*begin_block)(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
+				uint64_t allocated_bytes);
 
 	/* The block with this number leaves the books. */
 	void (*end_block)(void *ctx, uint64_t number);
 
-	/* So much is allocated on the device; said where that may be the most, and is sure. */
+	/* So much is allocated on the device, and that is sure: more than before, by bytes that are of no block. */
 	void (*note_total)(void *ctx, uint8_t device, uint64_t allocated_bytes);
 
 	/* MARK_OOM: the event is a failed request that counts. MARK_TIME: it lies before the event, or after the last. */
@@ -147,6 +151,19 @@ void books_release(struct books *books);
  * or TFMT_E_NOMEM. Events of teardown count in no figure.
  */
 int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+
+/*
+ * Is it one of the events that nearly all are: of a tensor, while nothing is missing and no moment is waited for? Such may
+ * be entered by books_apply_plain() as well, which is quicker.
+ */
+static inline bool books_is_plain(const struct books *books, const struct tfmt_event *ev)
+{
+	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+
+	return is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN);
+}
+
+int books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,

@@ -64,9 +64,6 @@ int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct d
 		      bool reported);
 int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
 
-/* What books_apply() does with any event; it needs it for few. */
-int books_apply_any(struct books *books, const struct tfmt_event *ev);
-
 /* A block comes to its group, or leaves it (bytes and blocks are negative). */
 static inline void books_group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
 {

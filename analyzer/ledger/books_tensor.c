@@ -46,12 +46,8 @@ static inline void tensor_leave(struct books *books, struct device_books *d, str
 }
 
 /* The most that tensors have held, if this is it. */
-static inline void tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
+static inline void tensor_peak(struct device_books *d, uint64_t time_ns)
 {
-	const struct books_listener *listener = books->listener;
-
-	if (listener && !d->allocated_unsure)
-		listener->note_total(listener->ctx, (uint8_t)(d - books->device), d->allocated_bytes);
 	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
 		return;
 	d->allocated_peak_bytes = d->allocated_bytes;
@@ -83,11 +79,13 @@ static inline int64_t tensor_group(struct books *books, const struct tfmt_event 
 }
 
 /* What the listener calls this event's block. */
-static inline uint64_t listeners_number(const struct books *books, const struct tfmt_event *ev, uint32_t group)
+static inline uint64_t listeners_number(const struct books *books, const struct tfmt_event *ev,
+					const struct device_books *d, uint32_t group)
 {
 	const struct books_listener *listener = books->listener;
+	uint64_t bytes = d->allocated_unsure ? 0 : d->allocated_bytes;
 
-	return listener ? listener->begin_block(listener->ctx, ev, books_device(ev), group) : 0;
+	return listener ? listener->begin_block(listener->ctx, ev, books_device(ev), group, bytes) : 0;
 }
 
 static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
@@ -103,7 +101,6 @@ static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_eve
 	b->ordinal = ev->ordinal;
 	b->group = (uint32_t)group;
 	b->range = range;
-	b->handle = listeners_number(books, ev, (uint32_t)group);
 	d->tensor_allocs++;
 	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
@@ -111,7 +108,8 @@ static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_eve
 	d->driver_peak_is_new = false;
 	if (reported)
 		reserved_report(d, ev->aux);
-	tensor_peak(books, d, ev->time_ns);
+	tensor_peak(d, ev->time_ns);
+	b->handle = listeners_number(books, ev, d, (uint32_t)group);
 	return 0;
 }
 
@@ -146,7 +144,11 @@ void books_tensor_leave(struct books *books, struct device_books *d, struct grou
 
 void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
 {
-	tensor_peak(books, d, time_ns);
+	const struct books_listener *listener = books->listener;
+
+	if (listener && !d->allocated_unsure)
+		listener->note_total(listener->ctx, (uint8_t)(d - books->device), d->allocated_bytes);
+	tensor_peak(d, time_ns);
 }
 
 int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
@@ -175,20 +177,11 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 }
 
 /* All there is to do with a tensor event while nothing is missing and no moment is waited for. */
-static inline int tensor_event(struct books *books, const struct tfmt_event *ev)
+int books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
+	books->phase = phase;
 	d->present = true;
 	return ev->kind == TFMT_TENSOR_ALLOC ? tensor_alloc(books, ev, d, true) : tensor_free(books, ev, d, true);
-}
-
-int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase)
-{
-	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
-
-	books->phase = phase;
-	if (is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN))
-		return tensor_event(books, ev);
-	return books_apply_any(books, ev);
 }

@@ -6,12 +6,22 @@
 
 /* ---- what the ledger says --------------------------------------------------------------------- */
 
-static uint64_t begin_block(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group)
+static uint64_t begin_block(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
+			    uint64_t allocated_bytes)
 {
-	struct model_process *p = ctx;
-	uint32_t module = p->modulepaths ? modulepaths_next(p->modulepaths, ev, &p->lives->now) : 0;
+	const struct model_process *p = ctx;
 
-	return lives_born(p->lives, device, ev->address, ev->size, group, module);
+	return lives_born(p->lives, ev, device, group, 0, allocated_bytes);
+}
+
+/* The same where the modules are asked for. */
+static uint64_t begin_block_in_module(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
+				      uint64_t allocated_bytes)
+{
+	const struct model_process *p = ctx;
+	uint32_t module = modulepaths_next(p->modulepaths, ev, &p->lives->now);
+
+	return lives_born(p->lives, ev, device, group, module, allocated_bytes);
 }
 
 static void end_block(void *ctx, uint64_t number)
@@ -57,7 +67,14 @@ static int keep_lives(struct model_process *p, const struct model_options *o)
 	p->lives->steps.reader = p->reader;
 	if (p->modulepaths)
 		p->modulepaths->reader = p->reader;
-	p->listener = (struct books_listener){ p, begin_block, end_block, note_total, note_mark, note_past };
+	p->listener = (struct books_listener){
+		.ctx = p,
+		.begin_block = o->modules ? begin_block_in_module : begin_block,
+		.end_block = end_block,
+		.note_total = note_total,
+		.note_mark = note_mark,
+		.note_past = note_past,
+	};
 	p->books.listener = &p->listener;
 	return 0;
 }
@@ -78,12 +95,12 @@ static __attribute__((noinline)) int enter_past(struct model_process *p)
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static inline int follow_lives(struct model_process *p, const struct tfmt_event *ev)
+static inline int follow_lives(struct model_process *p, const struct tfmt_event *ev, bool is_plain)
 {
 	struct lives *lives = p->lives;
 	int err;
 
-	if (ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE)
+	if (is_plain)
 		err = lives_next_tensor(lives, ev, p->phase, p->phases.is_update, false);
 	else
 		err = lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
@@ -94,14 +111,18 @@ static inline int follow_lives(struct model_process *p, const struct tfmt_event 
 
 static inline int enter_event(struct model_process *p, const struct tfmt_event *ev)
 {
+	bool is_plain = books_is_plain(&p->books, ev);
 	int err = 0;
 
-	if (!ev->before && !p->books.past_entered)
+	if (!is_plain && !ev->before && !p->books.past_entered)
 		err = enter_past(p);
 	p->phase = phases_next(&p->phases, ev);
-	if (!err && p->lives && !(ev->flags & TFMT_FLAG_TEARDOWN))
-		err = follow_lives(p, ev);
-	return err ? err : books_apply(&p->books, ev, (uint8_t)p->phase);
+	if (p->lives && !err && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
+		err = follow_lives(p, ev, is_plain);
+	if (err)
+		return err;
+	return is_plain ? books_apply_plain(&p->books, ev, (uint8_t)p->phase)
+			: books_apply(&p->books, ev, (uint8_t)p->phase);
 }
 
 static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)

@@ -19,13 +19,6 @@ const char *const model_end_names[] = { "exit", "running", "unknown", "signal", 
 
 #define EVENTS_PER_PROGRESS 65536
 
-uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns)
-{
-	uint64_t start = p->header->start_mono_ns;
-
-	return p->start_ns + (monotonic_ns > start ? monotonic_ns - start : 0);
-}
-
 struct stack_source model_stack_source(const struct model *m, struct model_process *p)
 {
 	return (struct stack_source){ p->reader, &p->mapping, m->symbols };

@@ -114,7 +114,12 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 void model_release(struct model *m);
 
 /* A time of the traced process on the recording's clock; times before its start count as the start. */
-uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns);
+static inline uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns)
+{
+	uint64_t start = p->header->start_mono_ns;
+
+	return p->start_ns + (monotonic_ns > start ? monotonic_ns - start : 0);
+}
 
 /* What a device was filled to: what PyTorch reserved, else what the driver gave. */
 uint64_t model_filled_bytes(const struct model_device *d);

@@ -133,20 +133,24 @@ static void note_order(struct lives *l)
 		l->brings[l->now.stack] |= order;
 }
 
-uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module)
+uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device, uint32_t group, uint32_t module,
+		    uint64_t allocated)
 {
+	uint64_t size = ev->size;
 	struct lives_device *d = device_of(l, device);
 	size_t handle = d ? place(l) : 0;
 	struct life *life;
 
-	if (!handle)
+	if (!handle) {
+		lives_total(l, device, allocated);
 		return 0;
+	}
 	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
 	life = &l->life[handle - 1];
 	l->now.nr_runs += l->now.phase == PHASE_FORWARD && !l->in_run;
 	l->in_run = l->now.phase == PHASE_FORWARD;
 	note_now(&life->birth, &l->now);
-	life->address = address;
+	life->address = ev->address;
 	life->size = size;
 	life->group = group;
 	life->module = module;
@@ -167,6 +171,7 @@ uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t 
 	d->allocated += size;
 	l->allocated += size;
 	*net_of(l, d) += (int64_t)size;
+	lives_total(l, device, allocated);
 	return handle;
 }
 

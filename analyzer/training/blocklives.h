@@ -163,8 +163,12 @@ static inline bool lives_follows_graph(const struct lives *l, uint32_t python_st
 	return python_stack < l->nr_brings && l->brings[python_stack] == 2;
 }
 
-/* A block of this event: its handle, 0 when memory runs out. */
-uint64_t lives_born(struct lives *l, uint8_t device, uint64_t address, uint64_t size, uint32_t group, uint32_t module);
+/*
+ * A block of this event, with which so much is allocated on the device (as lives_total(); 0: that is not sure). Returns its
+ * handle, 0 when memory runs out.
+ */
+uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device, uint32_t group, uint32_t module,
+		    uint64_t allocated);
 
 /* A block ends with this event; handle 0 is none. */
 void lives_gone(struct lives *l, uint64_t handle);
