@@ -5,7 +5,7 @@
  * An event passes three stations. Training hears of it first, while the books still stand as they stood before it: its
  * phase, whether a step begins, and what each group held there. Then the ledger enters it, and says of each tensor's block
  * that comes or goes, of totals and of marks (struct books_listener): from that training makes lives, and modules the path
- * of a block. Last, whoever has asked for it (model_options.observe) sees the event and all three as they stand behind it.
+ * of a block. Last, whoever has asked for it (model_options.observe) sees the event and all three as they stand after it.
  */
 #ifndef VT_EVENTLOOP_H
 #define VT_EVENTLOOP_H
