@@ -10,10 +10,10 @@
 #ifndef VT_FOOTPRINT_H
 #define VT_FOOTPRINT_H
 
-#include "analyzer/oom/oomwatch.h"
 #include "analyzer/ledger/model.h"
-#include "analyzer/stacks/sourcepath.h"
+#include "analyzer/oom/oomwatch.h"
 #include "analyzer/recording/textset.h"
+#include "analyzer/stacks/sourcepath.h"
 
 enum footprint_figure {
 	FIGURE_PEAK,        /* held by tensors; without a framework: taken from the driver */

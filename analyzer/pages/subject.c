@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_model.h"
-#include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 
 /* A text file, then: a recording is a folder or begins as every trace does. What cannot be read is no baseline. */

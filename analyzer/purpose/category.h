@@ -10,8 +10,8 @@
 #ifndef VT_CATEGORY_H
 #define VT_CATEGORY_H
 
-#include "analyzer/purpose/category_rules.h"
 #include "analyzer/ledger/model.h"
+#include "analyzer/purpose/category_rules.h"
 
 struct category_block {
 	struct life life;

@@ -11,8 +11,8 @@
 #include "analyzer/command.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/jsonout.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/memory.h"
+#include "analyzer/ui/message.h"
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
 
