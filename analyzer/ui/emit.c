@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/jsonout.h"
-#include "analyzer/ui/memory.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
@@ -39,7 +39,7 @@ struct emit {
 
 struct emit *emit_open(FILE *out, const struct emit_opts *opts, const char *schema)
 {
-	struct emit *e = memory_need(calloc(1, sizeof(*e)));
+	struct emit *e = heap_need(calloc(1, sizeof(*e)));
 
 	e->out = out;
 	e->format = opts->json ? JSON : opts->csv ? CSV : TEXT;
@@ -88,7 +88,7 @@ static void print_line(struct emit *e, enum term_style style, const char *format
 	char *text;
 
 	if (vasprintf(&text, format, args) < 0)
-		memory_need(NULL);
+		heap_need(NULL);
 	if (e->in_row) {
 		term_make_printable(text, e->colored);
 		table_add_line(e->table, text);
@@ -237,7 +237,7 @@ static void set_cell(struct emit *e, const char *key, const char *text)
 		table_set_cell(e->table, column, text);
 		return;
 	}
-	copy = memory_need(strdup(text));
+	copy = heap_need(strdup(text));
 	term_make_printable(copy, e->colored);
 	table_set_cell(e->table, column, copy);
 	free(copy);
@@ -363,7 +363,7 @@ void emit_label(struct emit *e, const char *key, const char *label, const char *
 	n = vasprintf(&text, format, args);
 	va_end(args);
 	if (n < 0)
-		memory_need(NULL);
+		heap_need(NULL);
 	show(e, key, label, text, text);
 	free(text);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/memory.h"
+#include "analyzer/ui/heap.h"
 
 struct row {
 	char **cells; /* one per column, NULL = empty */
@@ -22,7 +22,7 @@ struct table {
 
 struct table *table_new(const struct emit_column *columns)
 {
-	struct table *t = memory_need(calloc(1, sizeof(*t)));
+	struct table *t = heap_need(calloc(1, sizeof(*t)));
 
 	t->columns = columns;
 	while (columns[t->nr_columns].key)
@@ -65,11 +65,11 @@ void table_add_row(struct table *t)
 
 	if (t->nr_rows == t->room) {
 		t->room = t->room ? 2 * t->room : 16;
-		t->rows = memory_need(reallocarray(t->rows, t->room, sizeof(*t->rows)));
+		t->rows = heap_need(reallocarray(t->rows, t->room, sizeof(*t->rows)));
 	}
 	r = &t->rows[t->nr_rows++];
 	memset(r, 0, sizeof(*r));
-	r->cells = memory_need(calloc((size_t)t->nr_columns, sizeof(*r->cells)));
+	r->cells = heap_need(calloc((size_t)t->nr_columns, sizeof(*r->cells)));
 }
 
 void table_set_cell(struct table *t, int column, const char *text)
@@ -77,15 +77,15 @@ void table_set_cell(struct table *t, int column, const char *text)
 	char **cell = &t->rows[t->nr_rows - 1].cells[column];
 
 	free(*cell);
-	*cell = memory_need(strdup(text));
+	*cell = heap_need(strdup(text));
 }
 
 void table_add_line(struct table *t, const char *text)
 {
 	struct row *r = &t->rows[t->nr_rows - 1];
 
-	r->lines = memory_need(reallocarray(r->lines, r->nr_lines + 1, sizeof(*r->lines)));
-	r->lines[r->nr_lines++] = memory_need(strdup(text));
+	r->lines = heap_need(reallocarray(r->lines, r->nr_lines + 1, sizeof(*r->lines)));
+	r->lines[r->nr_lines++] = heap_need(strdup(text));
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static void print_cells(const struct table *t, char *const *cells, const int *wi
 
 void table_print_text(const struct table *t, FILE *out, int indent, bool colored)
 {
-	int *widths = memory_need(calloc((size_t)t->nr_columns + 1, sizeof(*widths)));
+	int *widths = heap_need(calloc((size_t)t->nr_columns + 1, sizeof(*widths)));
 
 	for (int i = 0; i < t->nr_columns; i++)
 		widths[i] = column_width(t, i);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/memory.h"
+#include "analyzer/ui/heap.h"
 
 void textout_flush(struct textout *t)
 {
@@ -33,11 +33,11 @@ void textout_pair(struct textout *t, const char *label, const char *value)
 
 	if (t->nr_pairs == t->room) {
 		t->room = t->room ? 2 * t->room : 16;
-		t->pairs = memory_need(reallocarray(t->pairs, t->room, sizeof(*t->pairs)));
+		t->pairs = heap_need(reallocarray(t->pairs, t->room, sizeof(*t->pairs)));
 	}
 	p = &t->pairs[t->nr_pairs++];
-	p->label = memory_need(strdup(label));
-	p->value = memory_need(strdup(value));
+	p->label = heap_need(strdup(label));
+	p->value = heap_need(strdup(value));
 	term_make_printable(p->value, t->colored);
 }
 

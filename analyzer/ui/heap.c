@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory, or the end. */
-#include "analyzer/ui/memory.h"
+#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
 
-void *memory_need(void *memory)
+void *heap_need(void *memory)
 {
 	if (!memory) {
 		message_error("out of memory");

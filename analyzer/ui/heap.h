@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of the analyzer's own: there is enough, or the process ends with one message and CMD_TROUBLE. */
-#ifndef VT_MEMORY_H
-#define VT_MEMORY_H
+#ifndef VT_HEAP_H
+#define VT_HEAP_H
 
 /* What malloc(), strdup() and the like have returned; does not return if that is NULL. */
-void *memory_need(void *memory);
+void *heap_need(void *memory);
 
 #endif
