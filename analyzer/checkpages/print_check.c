@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_change.h"
-#include "analyzer/pages/print_model.h"
 #include "analyzer/checkpages/print_ruling.h"
+#include "analyzer/pages/print_model.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 

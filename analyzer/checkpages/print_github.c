@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/checkpages/print_check.h"
+#include "analyzer/checkpages/print_ruling.h"
 
 /* As GitHub's own toolkit escapes: of properties also what ends them. */
 static void escaped(FILE *out, const char *text, bool is_property)

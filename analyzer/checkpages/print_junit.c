@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/checkpages/print_check.h"
+#include "analyzer/checkpages/print_ruling.h"
 
 /* Text as XML has it, in attributes too; control characters, which XML cannot have at all, as '?'. */
 static void xml(FILE *out, const char *text)

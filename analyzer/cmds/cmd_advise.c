@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace advise: what would have made the peak smaller, and by how much. */
+#include "analyzer/command.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_model.h"
-#include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 struct advise_opts {
 	bool always, all;

@@ -10,15 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/exchange/alias.h"
 #include "analyzer/command.h"
-#include "analyzer/recording/generation.h"
-#include "analyzer/ui/options.h"
-#include "analyzer/recording/recording.h"
+#include "analyzer/exchange/alias.h"
 #include "analyzer/exchange/recordingcopy.h"
+#include "analyzer/recording/generation.h"
+#include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/progress.h"
 
 struct anonymize_opts {

@@ -11,8 +11,8 @@
 #include "analyzer/calibrate/questions.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpufile.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 struct calibrate_opts {
 	const char *output, *name, *questions, *venv;

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/gate/compare.h"
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/pages/subject.h"
 #include "analyzer/command.h"
+#include "analyzer/gate/compare.h"
 #include "analyzer/gate/limits.h"
-#include "analyzer/ui/options.h"
+#include "analyzer/pages/subject.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 #define DIFF_SCHEMA "vramtrace/diff/1"
 

@@ -6,18 +6,18 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/stacks/element.h"
+#include "analyzer/ledger/ranges.h"
 #include "analyzer/recording/eventname.h"
 #include "analyzer/recording/kept.h"
-#include "analyzer/ui/options.h"
-#include "analyzer/training/phases.h"
-#include "analyzer/ledger/ranges.h"
 #include "analyzer/recording/recording.h"
-#include "analyzer/stacks/stack.h"
 #include "analyzer/recording/traceview.h"
+#include "analyzer/stacks/element.h"
+#include "analyzer/stacks/stack.h"
+#include "analyzer/training/phases.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 struct dump_opts {
 	struct emit_opts emit;

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/gpu/realgpu.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
+#include "analyzer/ui/options.h"
 
 struct gpu_opts {
 	struct emit_opts emit;

@@ -6,17 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/pages/print_strings.h"
 #include "analyzer/command.h"
-#include "analyzer/recording/kept.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/ledger/ranges.h"
+#include "analyzer/ledger/unhooked.h"
+#include "analyzer/pages/print_strings.h"
+#include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/progress.h"
-#include "analyzer/ledger/unhooked.h"
 
 struct info_opts {
 	struct emit_opts emit;

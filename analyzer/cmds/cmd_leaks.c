@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/command.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/leaks_series.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_stepgrowth.h"
-#include "analyzer/command.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/options.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
 #define CAPACITY_USUAL UINT64_MAX /* nor --capacity */

@@ -9,19 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/pages/print_fit.h"
 #include "analyzer/command.h"
+#include "analyzer/gate/limits.h"
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/realgpu.h"
 #include "analyzer/launch/launch.h"
-#include "analyzer/gate/limits.h"
-#include "analyzer/maxfit/fitcrew.h"
-#include "analyzer/maxfit/fitsearch.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
+#include "analyzer/maxfit/fitcrew.h"
+#include "analyzer/maxfit/fitsearch.h"
+#include "analyzer/pages/print_fit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 #define GPUS_MAX 16
 #define VALUES_MAX 64

@@ -6,19 +6,19 @@
 #include <unistd.h>
 
 #include "analyzer/allocator/frag.h"
+#include "analyzer/command.h"
 #include "analyzer/oom/killing.h"
+#include "analyzer/oom/oomtext.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_oom_figures.h"
-#include "analyzer/command.h"
-#include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 #define LISTED_MAX 8 /* rows of a table that leaves room for the explanation on one screen */
 

@@ -4,21 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/command.h"
 #include "analyzer/holders/holders.h"
+#include "analyzer/holders/spansfile.h"
 #include "analyzer/pages/print_categories.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_modules.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_spans.h"
-#include "analyzer/command.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/options.h"
-#include "analyzer/holders/spansfile.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 
 #define TOP_USUAL INT64_MIN /* --top was not given */
 

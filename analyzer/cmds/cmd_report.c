@@ -5,10 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/oom/autopsy_facts.h"
-#include "analyzer/pages/devicepage.h"
+#include "analyzer/command.h"
 #include "analyzer/holders/holders.h"
+#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/killing.h"
+#include "analyzer/pages/devicepage.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_facts.h"
@@ -19,13 +20,12 @@
 #include "analyzer/pages/print_report.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/print_wrapped.h"
-#include "analyzer/command.h"
 #include "analyzer/replay/model.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
+#include "analyzer/ui/print_wrapped.h"
 
 #define PAGE_LINES 24
 #define PAGE_WIDTH 80

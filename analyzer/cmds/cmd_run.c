@@ -7,27 +7,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/launch/clibrary.h"
-#include "analyzer/pages/closing.h"
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
+#include "analyzer/gate/limits.h"
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/gpunames.h"
+#include "analyzer/gpu/modelfile.h"
+#include "analyzer/launch/clibrary.h"
 #include "analyzer/launch/hostlimits.h"
-#include "analyzer/recording/hostmemory.h"
 #include "analyzer/launch/keeper.h"
 #include "analyzer/launch/launch.h"
-#include "analyzer/recording/leftover.h"
-#include "analyzer/gate/limits.h"
-#include "analyzer/gpu/modelfile.h"
 #include "analyzer/launch/obstacle.h"
-#include "analyzer/ui/options.h"
 #include "analyzer/launch/output.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/ranks.h"
+#include "analyzer/launch/witnesses.h"
+#include "analyzer/pages/closing.h"
+#include "analyzer/recording/hostmemory.h"
+#include "analyzer/recording/leftover.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
-#include "analyzer/launch/witnesses.h"
+#include "analyzer/ui/options.h"
 
 #define REPEAT_MAX 1000
 #define KEEP_LEAST (1ull << 20) /* the recorder takes no less: IP_KEEP_LEAST */

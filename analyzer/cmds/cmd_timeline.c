@@ -2,15 +2,15 @@
 /* vramtrace timeline: memory over time, as a plot or as numbers. */
 #include <stdlib.h>
 
+#include "analyzer/command.h"
 #include "analyzer/holders/timeline.h"
 #include "analyzer/pages/print_model.h"
-#include "analyzer/command.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/options.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/plot.h"
 #include "analyzer/ui/term.h"
 

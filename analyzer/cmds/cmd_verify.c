@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 
 #include "analyzer/command.h"
-#include "analyzer/recording/kept.h"
-#include "analyzer/ui/options.h"
-#include "analyzer/recording/recording.h"
 #include "analyzer/exchange/recordingcopy.h"
+#include "analyzer/recording/kept.h"
+#include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/message.h"
+#include "analyzer/ui/options.h"
 #include "analyzer/ui/progress.h"
 
 #define PLACES_SHOWN 100 /* damaged places listed per trace */

@@ -9,10 +9,10 @@
 
 #include "analyzer/command.h"
 #include "analyzer/launch/launch.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
 #include "analyzer/purpose/rules.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/message.h"
 
 int estimate_measure_read(struct estimate_measured *m, const char *recording)

@@ -18,9 +18,9 @@
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
+#include "analyzer/recording/unrecorded.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
-#include "analyzer/recording/unrecorded.h"
 
 /* ---- one trace ------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/gate/baselinefile.h"
 #include "analyzer/command.h"
+#include "analyzer/gate/baselinefile.h"
 #include "analyzer/recording/toml.h"
 #include "analyzer/ui/message.h"
 

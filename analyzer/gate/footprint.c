@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/purpose/category.h"
-#include "analyzer/holders/holders.h"
-#include "analyzer/modules/modulesums.h"
-#include "analyzer/holders/outside.h"
 #include "analyzer/growth/stepgrowth.h"
+#include "analyzer/holders/holders.h"
+#include "analyzer/holders/outside.h"
+#include "analyzer/modules/modulesums.h"
+#include "analyzer/purpose/category.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 

@@ -11,9 +11,9 @@
 #define VT_FOOTPRINT_H
 
 #include "analyzer/oom/oomwatch.h"
+#include "analyzer/recording/textset.h"
 #include "analyzer/replay/model.h"
 #include "analyzer/stacks/sourcepath.h"
-#include "analyzer/recording/textset.h"
 
 enum footprint_figure {
 	FIGURE_PEAK,        /* held by tensors; without a framework: taken from the driver */

@@ -18,8 +18,8 @@
 #define VT_STEPGROWTH_H
 
 #include "analyzer/growth/growth.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/oom/verdict.h"
+#include "analyzer/replay/model.h"
 
 /* What grows. */
 enum stepgrowth_class {

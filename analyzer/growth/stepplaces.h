@@ -6,8 +6,8 @@
 #ifndef VT_STEPPLACES_H
 #define VT_STEPPLACES_H
 
-#include "analyzer/stacks/framekind.h"
 #include "analyzer/growth/stepcauses.h"
+#include "analyzer/stacks/framekind.h"
 
 /* Stacks with the same site. */
 struct stepplace {

@@ -10,16 +10,16 @@
 #ifndef VT_BOOKS_H
 #define VT_BOOKS_H
 
-#include "analyzer/ledger/communicators.h"
 #include "analyzer/ledger/books_tracker.h"
+#include "analyzer/ledger/communicators.h"
 #include "analyzer/ledger/groups.h"
 #include "analyzer/ledger/liveblocks.h"
-#include "analyzer/stacks/mapping.h"
-#include "analyzer/stacks/owner.h"
-#include "analyzer/ledger/residual.h"
 #include "analyzer/ledger/ranges.h"
+#include "analyzer/ledger/residual.h"
 #include "analyzer/ledger/unhooked.h"
 #include "analyzer/ledger/valuereads.h"
+#include "analyzer/stacks/mapping.h"
+#include "analyzer/stacks/owner.h"
 #include "tracefmt/tracefmt.h"
 
 /* The device's totals at a mark. */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/gate/footprint.h"
 #include "analyzer/command.h"
+#include "analyzer/gate/footprint.h"
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"

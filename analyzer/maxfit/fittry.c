@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
-#include "analyzer/recording/generation.h"
 #include "analyzer/launch/launch_parts.h"
+#include "analyzer/launch/output.h"
 #include "analyzer/maxfit/proctree.h"
 #include "analyzer/maxfit/steadysteps.h"
-#include "analyzer/launch/output.h"
+#include "analyzer/recording/generation.h"
 #include "analyzer/ui/message.h"
 
 #define LOOK_NS 250000000u /* between two looks at a recording, at least */

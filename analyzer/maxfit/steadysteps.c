@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/purpose/rules.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/message.h"
 
 /*

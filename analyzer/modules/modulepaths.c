@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "analyzer/recording/idtable.h"
 #include "analyzer/modules/modulenames.h"
+#include "analyzer/recording/idtable.h"
 
 #define SHAPES_MAX 4 /* of one operation's results, or gradients */
 

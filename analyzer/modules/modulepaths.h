@@ -17,8 +17,8 @@
 #ifndef VT_MODULEPATHS_H
 #define VT_MODULEPATHS_H
 
-#include "analyzer/training/blocklives.h"
 #include "analyzer/modules/modulecalls.h"
+#include "analyzer/training/blocklives.h"
 
 struct modulepath {
 	uint32_t parent; /* 0 = of a module that the program itself calls */

@@ -11,11 +11,11 @@
 #ifndef VT_AUTOPSY_H
 #define VT_AUTOPSY_H
 
-#include "analyzer/purpose/category.h"
 #include "analyzer/modules/modulesums.h"
-#include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/failures.h"
+#include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
+#include "analyzer/purpose/category.h"
 
 #define AUTOPSY_TEXT_MAX 320
 #define AUTOPSY_FINDINGS_MAX 4

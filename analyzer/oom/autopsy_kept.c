@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/growth/forwardstacks.h"
+#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/framekind.h"
 #include "analyzer/ui/human.h"
 

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/modules/modulestacks.h"
+#include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */

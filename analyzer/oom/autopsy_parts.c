@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/modules/modulepaths.h"
+#include "analyzer/oom/autopsy_facts.h"
 
 #define COLOURS 3
 #define SIDE_MIN 16 /* of a picture */

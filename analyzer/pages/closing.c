@@ -10,16 +10,16 @@
 #include <unistd.h>
 
 #include "analyzer/holders/holders.h"
+#include "analyzer/launch/keeper.h"
+#include "analyzer/launch/obstacle.h"
+#include "analyzer/launch/witnesses.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/launch/keeper.h"
 #include "analyzer/replay/model.h"
-#include "analyzer/launch/obstacle.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
-#include "analyzer/launch/witnesses.h"
 #include "tracefmt/tracefmt.h"
 
 #define DEVICES_SHOWN 4 /* with three holders and the other lines: at most twelve */

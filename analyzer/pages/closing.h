@@ -3,10 +3,10 @@
 #ifndef VT_CLOSING_H
 #define VT_CLOSING_H
 
-#include "analyzer/recording/hostmemory.h"
+#include "analyzer/gate/repeat.h"
 #include "analyzer/launch/launch.h"
 #include "analyzer/launch/output.h"
-#include "analyzer/gate/repeat.h"
+#include "analyzer/recording/hostmemory.h"
 
 /*
  * Where the program has failed, note with its recording what became of the host's memory since `before`. To be called

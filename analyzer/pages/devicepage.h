@@ -3,9 +3,9 @@
 #ifndef VT_DEVICEPAGE_H
 #define VT_DEVICEPAGE_H
 
+#include "analyzer/growth/stepgrowth.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/purpose/phasetable.h"
-#include "analyzer/growth/stepgrowth.h"
 
 struct devicepage {
 	const struct model_device *device;

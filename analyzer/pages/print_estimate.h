@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "analyzer/estimate/sizing.h"
 #include "analyzer/estimate/modelconfig.h"
+#include "analyzer/estimate/sizing.h"
 #include "analyzer/ui/emit.h"
 
 /* What a recording says. */

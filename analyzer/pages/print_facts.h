@@ -6,9 +6,9 @@
 #ifndef VT_PRINT_FACTS_H
 #define VT_PRINT_FACTS_H
 
+#include "analyzer/gate/repeat.h"
 #include "analyzer/holders/readplaces.h"
 #include "analyzer/replay/model.h"
-#include "analyzer/gate/repeat.h"
 #include "analyzer/ui/emit.h"
 
 struct facts {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "analyzer/growth/pace.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/oom/verdict.h"
+#include "analyzer/ui/human.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

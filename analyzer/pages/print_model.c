@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/recording/kept.h"
 #include "analyzer/pysource/sourcetext.h"
+#include "analyzer/recording/kept.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 

@@ -4,8 +4,8 @@
 #define VT_PRINT_OOM_H
 
 #include "analyzer/oom/oomstory.h"
-#include "analyzer/ui/print_wrapped.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/print_wrapped.h"
 
 /* Text: all about one message, 24 lines at most: evidence that does not fit is in JSON alone. Nothing in JSON. */
 void print_oom_text(struct emit *e, const struct oom_message *m, const struct oom_story *s);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/pages/devicepage.h"
 #include "analyzer/holders/readplaces.h"
+#include "analyzer/pages/devicepage.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
 #include "analyzer/pages/print_model.h"

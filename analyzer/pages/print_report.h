@@ -3,10 +3,10 @@
 #ifndef VT_PRINT_REPORT_H
 #define VT_PRINT_REPORT_H
 
-#include "analyzer/oom/autopsy.h"
-#include "analyzer/replay/model.h"
 #include "analyzer/advice/advice.h"
 #include "analyzer/gate/repeat.h"
+#include "analyzer/oom/autopsy.h"
+#include "analyzer/replay/model.h"
 #include "analyzer/ui/emit.h"
 
 #define REPORT_SCHEMA "vramtrace/report/1"

@@ -6,8 +6,8 @@
 #ifndef VT_CATEGORY_SHAPES_H
 #define VT_CATEGORY_SHAPES_H
 
-#include "analyzer/purpose/shapekey.h"
 #include "analyzer/purpose/category_stack.h"
+#include "analyzer/purpose/shapekey.h"
 #include "analyzer/training/blocklives.h"
 
 /* Of one process. Each list is ascending. */

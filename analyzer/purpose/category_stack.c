@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/recording/idtable.h"
 #include "analyzer/pysource/memberclass.h"
-#include "analyzer/stacks/pylines.h"
+#include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
+#include "analyzer/stacks/pylines.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 #define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */

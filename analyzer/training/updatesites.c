@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/pysource/sourceloops.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/pylines.h"
-#include "analyzer/pysource/sourceloops.h"
 
 #define RECEIVER_MAX 64
 

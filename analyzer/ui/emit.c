@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/jsonout.h"
 #include "analyzer/ui/message.h"
-#include "analyzer/ui/heap.h"
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
 
