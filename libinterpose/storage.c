@@ -36,12 +36,12 @@ static bool lock_trace(int fd)
  * copy on write, and may find no room for the copy (btrfs, zfs, f2fs, bcachefs), or lie on another machine. What lies
  * under an overlay (ext4 or xfs, mostly) cannot be asked: only who asks for the folder gets it there.
  */
-static bool keeps_shared_mappings(const char *dir)
+static bool keeps_shared_mappings(int folder)
 {
 	static const unsigned long sound[] = { 0xef53 /* ext2, 3, 4 */, 0x58465342 /* xfs */, 0x01021994 /* tmpfs */ };
 	struct statfs fs;
 
-	if (statfs(dir, &fs))
+	if (fstatfs(folder, &fs))
 		return false;
 	for (unsigned i = 0; i < sizeof(sound) / sizeof(*sound); i++)
 		if (((unsigned long)fs.f_type & 0xffffffff) == sound[i])
@@ -66,9 +66,9 @@ static bool allocate(int fd, size_t from, size_t to)
 }
 
 /* Create the ring file under this name with its first rings; -1 if it cannot be had in full. */
-static int ring_file_create(const char *path)
+static int ring_file_create(int folder, const char *name)
 {
-	int fd = folder_make_file(AT_FDCWD, path, O_RDWR);
+	int fd = folder_make_file(folder, name, O_RDWR);
 
 	if (fd < 0)
 		return -1;
@@ -77,7 +77,7 @@ static int ring_file_create(const char *path)
 		return fd;
 	}
 	close(fd);
-	unlink(path);
+	unlinkat(folder, name, 0);
 	return -1;
 }
 
@@ -141,20 +141,20 @@ static bool map_rings(struct storage *s)
 	return false;
 }
 
-/* A ring file in this folder, under this name, mapped; false if it cannot be had there. */
-static bool take_ring_file(struct storage *s, const char *folder, const char *prefix, const char *name)
+/*
+ * A ring file in this folder, open as s->ring_folder_fd, under this name, mapped; false if it cannot be had there. The
+ * folder's path is for the trace's header alone.
+ */
+static bool take_ring_file(struct storage *s, const char *path, const char *prefix, const char *name)
 {
-	if (!keeps_shared_mappings(folder))
-		return false;
-	s->ring_folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (s->ring_folder_fd < 0)
-		return false;
-	snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", folder, prefix, name);
-	s->ring_fd = ring_file_create(s->ring_path);
-	if (s->ring_fd < 0)
-		s->ring_path[0] = 0; /* if there is a file of this name, it is not ours to remove */
-	else if (map_rings(s))
-		return true;
+	if (s->ring_folder_fd >= 0 && keeps_shared_mappings(s->ring_folder_fd)) {
+		snprintf(s->ring_path, sizeof(s->ring_path), "%s/%s%s.ring", path, prefix, name);
+		s->ring_fd = ring_file_create(s->ring_folder_fd, strrchr(s->ring_path, '/') + 1);
+		if (s->ring_fd < 0)
+			s->ring_path[0] = 0; /* if there is a file of this name, it is not ours to remove */
+		else if (map_rings(s))
+			return true;
+	}
 	leave_ring_file(s);
 	return false;
 }
@@ -163,9 +163,11 @@ static bool take_ring_file(struct storage *s, const char *folder, const char *pr
 static bool take_folder(struct storage *s, const char *dir, const char *name)
 {
 	s->kind = TFMT_STORAGE_BESIDE;
+	s->ring_folder_fd = fcntl(s->folder_fd, F_DUPFD_CLOEXEC, 0);
 	if (take_ring_file(s, dir, "", name))
 		return true;
 	s->kind = TFMT_STORAGE_TEMPORARY;
+	s->ring_folder_fd = open(ip_env.temporary, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return take_ring_file(s, ip_env.temporary, "vramtrace-", name);
 }
 

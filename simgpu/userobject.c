@@ -33,10 +33,13 @@ bool sim_user_object_get(CUuserObject handle, unsigned count)
 bool sim_user_object_put(CUuserObject handle, unsigned count)
 {
 	struct object *o = object_of(handle);
+	uint64_t refs = o ? __atomic_load_n(&o->refs, __ATOMIC_RELAXED) : 0;
 
-	if (!o || count > __atomic_load_n(&o->refs, __ATOMIC_RELAXED))
-		return false;
-	if (__atomic_sub_fetch(&o->refs, count, __ATOMIC_ACQ_REL))
+	do {
+		if (!o || count > refs)
+			return false;
+	} while (!__atomic_compare_exchange_n(&o->refs, &refs, refs - count, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	if (refs != count)
 		return true;
 	o->destroy(o->data);
 	o->magic = 0;
