@@ -200,11 +200,11 @@ def test_output_layer_that_transformers_ties(vramtrace, estimate, tmp_path):
 
 
 def test_all_families_are_tested():
-    definitions = (TREE / "analyzer" / "modelfamilies.def").read_text()
+    definitions = (TREE / "analyzer" / "estimate" / "modelfamilies.def").read_text()
     assert {line.split('"')[1] for line in definitions.splitlines() if line.startswith("FAMILY(")} == {
         *VARIANTS, "qwen2_vl", "qwen2_vl_text"
     }  # fmt: skip
-    encoders = (TREE / "analyzer" / "modelencoders.c").read_text()
+    encoders = (TREE / "analyzer" / "estimate" / "modelencoders.c").read_text()
     assert set(re.findall(r'{ "([\w-]+)",\s+count_', encoders)) == set(ENCODERS)
 
 
