@@ -16,7 +16,7 @@
 #include "analyzer/oom/failures.h"
 
 #define ADVICE_MAX 15  /* kinds */
-#define ADVICE_USUAL 5 /* ... that are said unless all are asked for */
+#define ADVICE_USUAL 5 /* advices that are said unless all are asked for */
 #define ADVICE_TEXT_MAX 320
 #define ADVICE_TITLE_MAX 54 /* indented and with its figure, a line of the screen */
 #define ADVICE_LEAST 0.02   /* of the peak */
@@ -28,8 +28,8 @@ struct advice {
 	bool is_last;	   /* of smaller batches: only when nothing else is left */
 	bool of_reserved;  /* the bytes are of what is reserved, not of what is allocated */
 	bool of_forward;   /* the rest of a forward in which memory ran out is reckoned in */
-	bool of_backward;  /* ... of a backward */
-	bool fits;	   /* ... and would have been there */
+	bool of_backward;  /* the rest of a backward in which it ran out is reckoned in */
+	bool fits;	   /* with this change the memory asked for would have been there */
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	bool has_site;
@@ -47,7 +47,7 @@ struct advices {
 	struct advice advice[ADVICE_MAX]; /* largest first */
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
-	uint64_t fits_bytes;	/* ... and so much of it there was room for; 0 = not known */
+	uint64_t fits_bytes;	/* so much of that peak there was room for; 0 = not known */
 	uint64_t cached_bytes;	/* what was reserved beside that, and may have been of use after a change */
 };
 #define ADVICES_INIT { 0 }

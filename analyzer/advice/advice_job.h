@@ -24,9 +24,9 @@ struct advice_job {
 	uint64_t from, to;	  /* ordinals of the window */
 	uint64_t backward;	  /* the first event of backward in it; TFMT_NO_ORDINAL = none */
 	uint64_t asked;		  /* the request that failed at `to`; 0 = none did */
-	uint64_t asked_ns;	  /* ... when, on the recording's clock, */
-	uint32_t asked_stack;	  /* ... its Python stack, */
-	struct tfmt_shape asked_shape; /* ... of its tensor; bytes 0: not known */
+	uint64_t asked_ns;	  /* when that was, on the recording's clock */
+	uint32_t asked_stack;	  /* the Python stack of that request */
+	struct tfmt_shape asked_shape; /* of the tensor asked for; bytes 0: not known */
 	enum phase asked_phase;
 	uint64_t base;		  /* bytes that are not known block by block */
 	uint64_t floor;		  /* a peak outside of the window that no advice changes */
@@ -83,7 +83,7 @@ uint64_t advice_ranks(const struct advice_job *j);
 /* The line that stands for a stack. */
 void advice_at_stack(const struct advice_job *j, struct advice *a, uint32_t python_stack);
 
-/* ... and the program's own, where an installed package was called for it: what to change is there. */
+/* The line that stands for a stack, and the program's own where an installed package was called: what to change is there. */
 void advice_at_program(const struct advice_job *j, struct advice *a, uint32_t python_stack);
 
 /* Is the line that stands for a stack, a->site, that of an installed package that the program called? */
