@@ -37,7 +37,7 @@ static const struct advice_row {
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(NR_ROWS <= ADVICE_MAX, "there is room for one of each kind");
 
-bool advices_are_needed(const struct model_device *d, const struct failures *failures)
+bool advices_are_needed(const struct replay_device *d, const struct failures *failures)
 {
 	if (!d->has_tensors)
 		return false;
@@ -81,7 +81,7 @@ static void ask_kinds(struct advices *all, const struct advice_job *j)
 }
 
 /* The same device of a model of its process alone; NULL: it is not there any more. */
-static const struct model_device *same_device(const struct model *m, const struct model_device *d)
+static const struct replay_device *same_device(const struct replay *m, const struct replay_device *d)
 {
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (m->device[i].ordinal == d->ordinal)
@@ -96,11 +96,11 @@ static bool can_be_read_again(const char *path)
 	return !stat(path, &st) && !S_ISFIFO(st.st_mode);
 }
 
-int advices_find(struct advices *all, const struct model_device *d, const struct failures *failures)
+int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures)
 {
 	struct lives_window window;
-	struct advice_job j = { .model = &all->model, .frag = &all->frag };
-	struct model_options load = {
+	struct advice_job j = { .replay = &all->replay, .frag = &all->frag };
+	struct replay_options load = {
 		.observe = frag_observe,
 		.ctx = &all->frag,
 		.observe_past = true,
@@ -118,9 +118,9 @@ int advices_find(struct advices *all, const struct model_device *d, const struct
 	all->at_failure = j.asked;
 	all->fits_bytes = j.lacking ? j.peak - j.lacking : 0;
 	all->cached_bytes = j.cached;
-	frag_init(&all->frag, &all->model);
-	err = model_load(&all->model, d->process->path, &load);
-	j.device = err ? NULL : same_device(&all->model, d);
+	frag_init(&all->frag, &all->replay);
+	err = replay_load(&all->replay, d->process->path, &load);
+	j.device = err ? NULL : same_device(&all->replay, d);
 	if (j.device) {
 		err = frag_finish(&all->frag);
 		err = err ? err : advice_window_fill(&j, &window);
@@ -135,6 +135,6 @@ int advices_find(struct advices *all, const struct model_device *d, const struct
 void advices_release(struct advices *all)
 {
 	frag_release(&all->frag);
-	model_release(&all->model);
+	replay_release(&all->replay);
 	*all = (struct advices)ADVICES_INIT;
 }

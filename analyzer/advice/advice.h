@@ -41,9 +41,9 @@ struct advice {
 };
 
 struct advices {
-	struct model model; /* read again, for one device */
+	struct replay replay; /* read again, for one device */
 	struct frag frag;
-	const struct model_device *device; /* of the caller's model; NULL: none was looked for */
+	const struct replay_device *device; /* of the caller's model; NULL: none was looked for */
 	struct advice advice[ADVICE_MAX]; /* largest first */
 	unsigned nr;
 	bool at_failure;	/* the peak is that of the request that failed, with it */
@@ -56,14 +56,14 @@ struct advices {
  * Was the memory of this device scarce: did a request fail for good, or was ADVICE_SCARCE of it reserved? `failures`
  * may be NULL.
  */
-bool advices_are_needed(const struct model_device *d, const struct failures *failures);
+bool advices_are_needed(const struct replay_device *d, const struct failures *failures);
 
 /*
- * Read the process's trace once more and look for advice about a device of a model that was loaded with lives.
+ * Read the process's trace once more and look for advice about a device of a replay that was loaded with lives.
  * Without a peak that is known block by block (damage, a flight recorder's past, a pipe) there is none. Returns 0 or
  * TFMT_E_NOMEM. advices_release() is needed either way.
  */
-int advices_find(struct advices *all, const struct model_device *d, const struct failures *failures);
+int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures);
 void advices_release(struct advices *all);
 
 #endif

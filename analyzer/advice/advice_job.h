@@ -12,8 +12,8 @@
 
 /* What kinds look at. Times are those of blockreplay.h. */
 struct advice_job {
-	const struct model *model;
-	const struct model_device *device;
+	const struct replay *replay;
+	const struct replay_device *device;
 	const struct frag *frag;
 	struct categories blocks; /* of the window, by order of allocation; deaths known as far as the recording goes */
 	struct tfmt_shape *shape; /* as blocks.block; bytes 0: not known */

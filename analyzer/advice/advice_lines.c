@@ -9,7 +9,7 @@
 
 static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
-	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, python_stack, 0) ? -1 : stack_site(&stack);
 	int program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
@@ -44,7 +44,7 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 static bool has_one(const struct advice_job *j, uint32_t python_stack, const char *const *words,
 		    const char *(*text_of)(const struct stack_frame *f))
 {
-	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
 	bool found = false;
 
@@ -82,7 +82,7 @@ bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const c
 
 bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file)
 {
-	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
 	bool found = !stack_expand(&stack, &source, python_stack, 0) && stack.nr_frames && stack.frame[0].file &&
 		     strstr(stack.frame[0].file, file);

@@ -103,7 +103,7 @@ static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 	bool found = j->asked && is_of_labels(j, j->asked_stack);
 
 	for (size_t i = 0; i < j->blocks.nr_blocks && !found; i++) {
-		struct stack_source source = model_stack_source(j->model, j->device->process);
+		struct stack_source source = replay_stack_source(j->replay, j->device->process);
 		const struct life *life = &j->blocks.block[i].life;
 		struct stack stack = { 0 };
 		const struct stack_frame *node = NULL;

@@ -112,7 +112,7 @@ static bool is_matrix(const struct advice_job *j, size_t i, enum category catego
  */
 static bool has_copy(const struct advice_job *j, size_t i)
 {
-	struct stack_source source = model_stack_source(j->model, j->device->process);
+	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
 	const struct stack_frame *node = NULL;
 	bool is_embedding;

@@ -8,7 +8,7 @@
 
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
 
-const struct failure *advice_window_failure(const struct failures *failures, const struct model_device *d)
+const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d)
 {
 	const struct failures_of_device *of = failures ? failures_of(failures, d) : NULL;
 
@@ -34,7 +34,7 @@ static void find_cycle(struct lives_window *w, const struct steps *steps, uint64
  * An event of the next cycle that needs nearly as much as that of the peak, if no update had come before that: what the
  * first one makes to stay, the optimizer's state, is there from its beginning.
  */
-static uint64_t as_usual(const struct model_device *d, const struct failures *failures, uint64_t ordinal)
+static uint64_t as_usual(const struct replay_device *d, const struct failures *failures, uint64_t ordinal)
 {
 	const struct stepinputs_device *of =
 	    failures ? stepinputs_of(&failures->inputs, &d->process->books, d->ordinal) : NULL;
@@ -51,7 +51,7 @@ static uint64_t as_usual(const struct model_device *d, const struct failures *fa
 	return ordinal;
 }
 
-bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct model_device *d,
+bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct replay_device *d,
 			const struct failures *failures)
 {
 	const struct lives *lives = d->process->lives;
@@ -142,7 +142,7 @@ static void find_base(struct advice_job *j)
 
 int advice_window_fill(struct advice_job *j, struct lives_window *w)
 {
-	struct model_process *p = j->device->process;
+	struct replay_process *p = j->device->process;
 	int err = lives_window_close(p->lives, w);
 
 	if (!err)

@@ -10,10 +10,10 @@
 #include "analyzer/advice/advice_job.h"
 
 /* The failure that the program did not survive; NULL: none. `failures` may be NULL. */
-const struct failure *advice_window_failure(const struct failures *failures, const struct model_device *d);
+const struct failure *advice_window_failure(const struct failures *failures, const struct replay_device *d);
 
 /* From the first reading: *w, and of *j what it says of the peak. false: the peak is not known block by block. */
-bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct model_device *d,
+bool advice_window_find(struct lives_window *w, struct advice_job *j, const struct replay_device *d,
 			const struct failures *failures);
 
 /*

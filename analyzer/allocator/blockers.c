@@ -89,8 +89,8 @@ int blockers_take(struct blockers_moment *moment, const struct segments *s, bool
 /* Which blocker a group of the books belongs to: index + 1, 0 = not known yet. */
 struct grouping {
 	struct blockers *result;
-	const struct model *m;
-	struct model_process *process;
+	const struct replay *m;
+	struct replay_process *process;
 	uint32_t *of_group;
 	size_t room;
 	struct stack stack;
@@ -110,7 +110,7 @@ static bool same_site(const struct stack_frame *a, const struct stack_frame *b)
 /* The blocker of a place; a stack without one is a place of its own. Index + 1; 0 when memory runs out. */
 static uint32_t blocker_at(struct grouping *g, const struct group *group)
 {
-	struct stack_source source = model_stack_source(g->m, g->process);
+	struct stack_source source = replay_stack_source(g->m, g->process);
 	struct blocker like = { .python_stack = group->python_stack, .native_stack = group->native_stack };
 	struct blockers *r = g->result;
 	int site;
@@ -213,8 +213,8 @@ static void sum_free(const struct blockers_moment *moment, uint64_t *in_all, uin
 	}
 }
 
-int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct model *m,
-		  struct model_process *process)
+int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
+		  struct replay_process *process)
 {
 	struct grouping g = { .result = b, .m = m, .process = process };
 	uint64_t in_all, in_half_free;

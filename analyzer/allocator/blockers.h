@@ -9,7 +9,7 @@
 #define VT_BLOCKERS_H
 
 #include "analyzer/allocator/segments.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 /* What of a live block lies in one unit. */
 struct blockers_block {
@@ -32,7 +32,7 @@ void blockers_moment_release(struct blockers_moment *moment);
 struct blocker {
 	uint32_t python_stack, native_stack; /* of the largest group */
 	bool known;
-	struct stack_frame site; /* its strings belong to the model */
+	struct stack_frame site; /* its strings belong to the replay */
 	uint64_t blocks, bytes;
 	uint64_t largest_bytes;	 /* of its blocks */
 	uint64_t oldest_ns;	 /* when the first of them was allocated */
@@ -53,8 +53,8 @@ struct blockers {
  * Group the blocks of a moment by place, of units of which at least half is free, or of all where most of what is stuck
  * lies in others. Returns 0 or TFMT_E_NOMEM; blockers_release() is needed either way.
  */
-int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct model *m,
-		  struct model_process *process);
+int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
+		  struct replay_process *process);
 void blockers_release(struct blockers *b);
 
 #endif

@@ -8,7 +8,7 @@
 #define VT_EXPANDABLE_H
 
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/liveblocks.h"
+#include "analyzer/ledger/blocks.h"
 
 struct expandable_pool {
 	uint64_t base, end; /* of its addresses; of what was ever mapped */

@@ -7,9 +7,9 @@
 
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
 
-void frag_init(struct frag *f, struct model *m)
+void frag_init(struct frag *f, struct replay *m)
 {
-	*f = (struct frag){ .model = m };
+	*f = (struct frag){ .replay = m };
 	maxima_init(&f->series);
 }
 
@@ -38,7 +38,7 @@ void frag_release(struct frag *f)
 	*f = (struct frag){ 0 };
 }
 
-static struct frag_device *find_device(const struct frag *f, const struct model_process *process, uint32_t ordinal)
+static struct frag_device *find_device(const struct frag *f, const struct replay_process *process, uint32_t ordinal)
 {
 	for (size_t i = f->nr_devices; i-- > 0;)
 		if (f->device[i]->process == process && f->device[i]->ordinal == ordinal)
@@ -46,12 +46,12 @@ static struct frag_device *find_device(const struct frag *f, const struct model_
 	return NULL;
 }
 
-struct frag_device *frag_of(const struct frag *f, const struct model_device *d)
+struct frag_device *frag_of(const struct frag *f, const struct replay_device *d)
 {
 	return find_device(f, d->process, d->ordinal);
 }
 
-static struct frag_device *get_device(struct frag *f, const struct model_process *process, uint32_t ordinal)
+static struct frag_device *get_device(struct frag *f, const struct replay_process *process, uint32_t ordinal)
 {
 	struct frag_device *d = find_device(f, process, ordinal), **grown;
 
@@ -406,7 +406,7 @@ static void map(struct frag_device *d, const struct tfmt_event *ev)
 }
 
 /* The thread's current device need not be the memory's; addresses are unique in a process. */
-static void unmap(struct frag *f, const struct model_process *process, const struct tfmt_event *ev)
+static void unmap(struct frag *f, const struct replay_process *process, const struct tfmt_event *ev)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		if (f->device[i]->process == process)
@@ -416,7 +416,7 @@ static void unmap(struct frag *f, const struct model_process *process, const str
 
 static void refused(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
 {
-	struct model_process *process = &f->model->process[d->process - f->model->process];
+	struct replay_process *process = &f->replay->process[d->process - f->replay->process];
 
 	if (books_owner(&process->books, ev->native_stack).torch_allocator)
 		shortage_begin(f, d, ev->thread);
@@ -432,7 +432,7 @@ static void reset(struct frag_device *d, const struct tfmt_event *ev)
 }
 
 /* Which of the process's devices an event changes; the handle's for what is mapped. */
-static uint32_t device_of(const struct model_process *process, const struct tfmt_event *ev)
+static uint32_t device_of(const struct replay_process *process, const struct tfmt_event *ev)
 {
 	const struct block *handle = NULL;
 
@@ -499,7 +499,7 @@ static bool changes_memory(const struct tfmt_event *ev)
 	}
 }
 
-void frag_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void frag_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct frag *f = ctx;
 	struct frag_device *d;
@@ -522,7 +522,7 @@ void frag_observe(void *ctx, const struct model_process *process, const struct t
 	device_event(f, d, ev, time_ns);
 }
 
-uint64_t frag_largest_cached(const struct frag *f, const struct model_process *process, uint32_t ordinal,
+uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,
 			     uint16_t stream)
 {
 	const struct frag_device *d = find_device(f, process, ordinal);

@@ -18,7 +18,7 @@
 #include "analyzer/allocator/expandable.h"
 #include "analyzer/allocator/segments.h"
 #include "analyzer/ledger/maxima.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
 /*
@@ -79,7 +79,7 @@ struct frag_shortage {
 };
 
 struct frag_device {
-	const struct model_process *process;
+	const struct replay_process *process;
 	uint32_t ordinal;
 	struct segments segments;
 	struct expandable expandable; /* the same requests with that setting */
@@ -98,30 +98,30 @@ struct frag_device {
 };
 
 struct frag {
-	struct model *model; /* being loaded */
+	struct replay *replay; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices;
 	struct maxima series; /* FRAG_RESERVED and so on, of all devices */
 	bool failed;	  /* out of memory */
 };
 
-void frag_init(struct frag *f, struct model *m);
+void frag_init(struct frag *f, struct replay *m);
 void frag_release(struct frag *f);
 
-/* A struct model_options observer; ctx is the struct frag, its model the one being loaded. */
-void frag_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+/* A struct replay_options observer; ctx is the struct frag, its model the one being loaded. */
+void frag_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
 /* After the last event: take down the end. Returns 0 or TFMT_E_NOMEM. */
 int frag_finish(struct frag *f);
 
-/* What is known of a device of the model; NULL if its allocator did nothing. */
-struct frag_device *frag_of(const struct frag *f, const struct model_device *d);
+/* What is known of a device of the replay; NULL if its allocator did nothing. */
+struct frag_device *frag_of(const struct frag *f, const struct replay_device *d);
 
 /*
  * The largest cached block, as things stand, that a request of more than SEGMENTS_SMALL_BLOCK bytes could have on a
  * stream, outside of graphs' own pools.
  */
-uint64_t frag_largest_cached(const struct frag *f, const struct model_process *process, uint32_t ordinal,
+uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,
 			     uint16_t stream);
 
 /* Are its segments expandable already? Then there is no other way to compare them with. */

@@ -169,10 +169,10 @@ int print_check(struct emit *e, const struct check_page *page)
 	const struct footprint *now = page->query->now;
 	char text[RULING_TEXT_MAX];
 
-	print_recording(e, page->model);
+	print_recording(e, page->replay);
 	emit_string(e, "verdict", NULL, rulings_status_names[all->status]);
 	emit_string(e, "reason", NULL, *all->reason ? all->reason : NULL);
-	emit_heading(e, "%s", print_rulings_line(text, all, page->model->recording.path));
+	emit_heading(e, "%s", print_rulings_line(text, all, page->replay->recording.path));
 	if (all->status == RULINGS_BROKEN && *all->reason)
 		emit_text(e, "the rest could not be told: %s", all->reason);
 	emit_string(e, "baseline", NULL, page->query->baseline ? page->query->baseline->path : NULL);

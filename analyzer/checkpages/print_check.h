@@ -4,7 +4,7 @@
 #define VT_PRINT_CHECK_H
 
 #include "analyzer/gate/rulings.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 #define CHECK_SCHEMA "vramtrace/check/1"
@@ -17,7 +17,7 @@ extern const char *const check_formats[]; /* "text", "json", ... , NULL */
 struct check_page {
 	const struct rulings *rulings;
 	const struct rulings_query *query;
-	const struct model *model;
+	const struct replay *replay;
 	uint32_t top; /* stacks of a device */
 };
 

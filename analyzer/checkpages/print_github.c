@@ -77,7 +77,7 @@ void print_github(FILE *out, const struct check_page *page)
 	}
 	if (all->status == RULINGS_KEPT) {
 		fputs("::notice title=GPU memory::", out);
-		escaped(out, print_rulings_line(text, all, page->model->recording.path), false);
+		escaped(out, print_rulings_line(text, all, page->replay->recording.path), false);
 		fputc('\n', out);
 	}
 }

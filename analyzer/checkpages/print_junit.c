@@ -82,7 +82,7 @@ void print_junit(FILE *out, const struct check_page *page)
 		 all->nr_rulings + (size_t)nr_errors, all->nr_broken, nr_errors);
 	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vramtrace check\"%s>\n\t<testsuite",
 		counts);
-	attribute(out, "name", page->model->recording.path);
+	attribute(out, "name", page->replay->recording.path);
 	fprintf(out, "%s>\n", counts);
 	for (size_t i = 0; i < all->nr_rulings; i++)
 		test_case(out, page, &all->ruling[i]);

@@ -84,7 +84,7 @@ void print_markdown(FILE *out, const struct check_page *page)
 	char text[RULING_TEXT_MAX];
 
 	fputs("### GPU memory: ", out);
-	plain(out, print_rulings_line(text, all, page->model->recording.path));
+	plain(out, print_rulings_line(text, all, page->replay->recording.path));
 	fputc('\n', out);
 	if (all->status == RULINGS_BROKEN && *all->reason) {
 		fputs("\nThe rest could not be told: ", out);

@@ -28,7 +28,7 @@ static const struct opt_help advise_help = {
 	.options = advise_optv,
 };
 
-static void advise_text(struct emit *e, const struct model *m, const struct model_device *d,
+static void advise_text(struct emit *e, const struct replay *m, const struct replay_device *d,
 			const struct advices *all, bool is_needed)
 {
 	char title[256], size[HUMAN_MAX];
@@ -50,10 +50,10 @@ static void advise_text(struct emit *e, const struct model *m, const struct mode
 			  all->at_failure ? "the failure" : "the peak");
 }
 
-static int advise_print(const struct model *m, const struct failures *failures, const struct advise_opts *o)
+static int advise_print(const struct replay *m, const struct failures *failures, const struct advise_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/advise/1");
-	const struct model_device *d = failures_worst_device(failures, m);
+	const struct replay_device *d = failures_worst_device(failures, m);
 	bool is_needed = d && (o->always || advices_are_needed(d, failures));
 	unsigned most = o->all ? ADVICE_MAX : ADVICE_USUAL;
 	struct advices all = ADVICES_INIT;
@@ -76,9 +76,9 @@ int cmd_advise(int argc, const char **argv)
 {
 	struct advise_opts o = { 0 };
 	struct failures failures = FAILURES_INIT;
-	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
+	struct replay_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
 				      .observe_no_frees = true };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&advise_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
@@ -89,12 +89,12 @@ int cmd_advise(int argc, const char **argv)
 				 argv[argc - 1]);
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = advise_print(&m, &failures, &o);
 	}
 	failures_release(&failures);
-	model_release(&m);
+	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

@@ -37,7 +37,7 @@ static const struct opt_help baseline_help = {
 };
 
 /* A flight recorder has kept the end alone; NULL: it has all. */
-static const char *part_kept(char *buf, size_t size, const struct model *m)
+static const char *part_kept(char *buf, size_t size, const struct replay *m)
 {
 	char time[HUMAN_MAX];
 
@@ -93,7 +93,7 @@ int cmd_baseline(int argc, const char **argv)
 	if (!ret && !o.force) {
 		why = subject_obstacle(text, sizeof(text), &s);
 		why = why ? why : subject_loss(text, sizeof(text), &s);
-		why = why ? why : part_kept(text, sizeof(text), &s.model);
+		why = why ? why : part_kept(text, sizeof(text), &s.replay);
 	}
 	if (why)
 		ret = message_error("cannot make a baseline of '%s': %s; --force makes one all the same", argv[1], why);

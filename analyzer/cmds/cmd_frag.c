@@ -50,13 +50,13 @@ static const struct emit_column point_columns[] = {
 
 struct frag_result {
 	struct frag frag;
-	struct frag_view *view; /* one per device of the model */
+	struct frag_view *view; /* one per device of the replay */
 	size_t nr_views;
 	unsigned nr_findings;
 };
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int result_find(struct frag_result *r, const struct model *m, uint64_t top)
+static int result_find(struct frag_result *r, const struct replay *m, uint64_t top)
 {
 	int err = frag_finish(&r->frag);
 
@@ -136,7 +136,7 @@ static int print_device(struct emit *e, const struct frag_view *v, uint32_t nr_p
 	return err;
 }
 
-static int result_print(const struct frag_result *r, const struct model *m, const struct frag_opts *o)
+static int result_print(const struct frag_result *r, const struct replay *m, const struct frag_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/frag/1");
 	int err = 0;
@@ -168,8 +168,8 @@ int cmd_frag(int argc, const char **argv)
 {
 	struct frag_opts o = { .points = POINTS_DEFAULT, .top = TOP_USUAL };
 	struct frag_result r = { 0 };
-	struct model_options load = { .observe = frag_observe, .ctx = &r.frag, .observe_past = true };
-	struct model m = MODEL_INIT;
+	struct replay_options load = { .observe = frag_observe, .ctx = &r.frag, .observe_past = true };
+	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&frag_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
@@ -187,7 +187,7 @@ int cmd_frag(int argc, const char **argv)
 	frag_init(&r.frag, &m);
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret && result_find(&r, &m, (uint64_t)o.top))
 		ret = message_error("cannot follow the segments of '%s': out of memory", argv[1]);
 	if (!ret) {
@@ -197,6 +197,6 @@ int cmd_frag(int argc, const char **argv)
 	if (!ret && o.exit_code && r.nr_findings)
 		ret = CMD_FINDING;
 	result_release(&r);
-	model_release(&m);
+	replay_release(&m);
 	return damaged ? damaged : ret;
 }

@@ -14,7 +14,7 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -82,7 +82,7 @@ struct survivors {
 
 /* What grows on a device, or of the host's memory. */
 struct growing {
-	struct model_device device;
+	struct replay_device device;
 	struct stepgrowth growth;
 };
 
@@ -96,7 +96,7 @@ struct leaks {
 	struct stepgrowth_limits limits;
 };
 
-static int leaks_add(struct leaks *l, const struct model *m, struct model_process *p, uint32_t device,
+static int leaks_add(struct leaks *l, const struct replay *m, struct replay_process *p, uint32_t device,
 		     enum holders_of of, enum holders_by by)
 {
 	struct survivors *s = &l->part[l->nr_parts];
@@ -115,7 +115,7 @@ static int leaks_add(struct leaks *l, const struct model *m, struct model_proces
  * Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where
  * none does.
  */
-static int live_find(struct leaks *l, const struct model *m, enum holders_by by)
+static int live_find(struct leaks *l, const struct replay *m, enum holders_by by)
 {
 	int err = 0;
 
@@ -131,7 +131,7 @@ static int live_find(struct leaks *l, const struct model *m, enum holders_by by)
 	return err;
 }
 
-static int growing_find(struct leaks *l, const struct model *m, struct model_device device)
+static int growing_find(struct leaks *l, const struct replay *m, struct replay_device device)
 {
 	struct growing *to = &l->growing[l->nr_growing++];
 
@@ -139,7 +139,7 @@ static int growing_find(struct leaks *l, const struct model *m, struct model_dev
 	return stepgrowth_find(&to->growth, m, &to->device, &l->limits);
 }
 
-static int growth_find_all(struct leaks *l, const struct model *m)
+static int growth_find_all(struct leaks *l, const struct replay *m)
 {
 	int err = 0;
 
@@ -184,7 +184,7 @@ static void leaks_release(struct leaks *l)
 	free(l->growing);
 }
 
-static const struct model_device *device_of(const struct model *m, const struct holders_query *q)
+static const struct replay_device *device_of(const struct replay *m, const struct holders_query *q)
 {
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (m->device[i].process == q->process && m->device[i].ordinal == q->device)
@@ -193,7 +193,7 @@ static const struct model_device *device_of(const struct model *m, const struct 
 }
 
 /* Without the GPU's name: which one it is of several. */
-static void narrow_title(char *buf, size_t size, const struct model *m, const struct model_device *d)
+static void narrow_title(char *buf, size_t size, const struct replay *m, const struct replay_device *d)
 {
 	int n = snprintf(buf, size, "GPU %" PRIu32, d->ordinal);
 
@@ -204,12 +204,12 @@ static void narrow_title(char *buf, size_t size, const struct model *m, const st
 }
 
 /* A line above the rows of a part. */
-static void part_heading(struct emit *e, const struct model *m, const struct survivors *s)
+static void part_heading(struct emit *e, const struct replay *m, const struct survivors *s)
 {
-	const struct model_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
+	const struct replay_device *d = s->query.of == HOLDERS_HOST ? NULL : device_of(m, &s->query);
 	char size[HUMAN_MAX], count[HUMAN_MAX], text[128], title[256] = "pinned and managed host memory";
 	int width = snprintf(text, sizeof(text), "%s%s live at the end in %s block%s: ",
-			     d ? print_about_end(d, s->query.of == HOLDERS_TENSORS ? MODEL_ALLOCATED : MODEL_DRIVER)
+			     d ? print_about_end(d, s->query.of == HOLDERS_TENSORS ? REPLAY_ALLOCATED : REPLAY_DRIVER)
 			       : print_at_least(s->query.process),
 			     human_bytes(size, s->holders.total.bytes), human_count(count, s->holders.total.blocks),
 			     s->holders.total.blocks == 1 ? "" : "s");
@@ -237,7 +237,7 @@ static uint64_t nr_live_parts(const struct leaks *l)
 	return nr;
 }
 
-static void leaks_print_text(struct emit *e, const struct model *m, const struct leaks *l,
+static void leaks_print_text(struct emit *e, const struct replay *m, const struct leaks *l,
 			     const struct leaks_opts *o)
 {
 	struct print_holders_options rows = { .top = (uint64_t)o->top,
@@ -277,7 +277,7 @@ static void leaks_print_text(struct emit *e, const struct model *m, const struct
 	}
 }
 
-static int leaks_print(const struct leaks *l, const struct model *m, const struct leaks_opts *o)
+static int leaks_print(const struct leaks *l, const struct replay *m, const struct leaks_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/leaks/1");
 	struct print_holders_options rows = { .top = (uint64_t)o->top, .min_bytes = o->min_bytes, .verbose = o->verbose };
@@ -355,9 +355,9 @@ static int cmd_leaks_series(int argc, const char **argv, const struct leaks_opts
 int cmd_leaks(int argc, const char **argv)
 {
 	struct leaks_opts o = { .top = TOP_USUAL, .horizon = STEPGROWTH_HORIZON, .capacity_bytes = CAPACITY_USUAL };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	struct leaks l = { 0 };
-	struct model_options load = { .lives = true };
+	struct replay_options load = { .lives = true };
 	enum opt_result parsed = opt_parse(&leaks_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
@@ -386,7 +386,7 @@ int cmd_leaks(int argc, const char **argv)
 		o.top = o.emit.json || o.emit.csv ? 0 : o.verbose ? 10 : LIVE_SHOWN;
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret && (growth_find_all(&l, &m) ||
 		     live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK)))
 		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
@@ -397,6 +397,6 @@ int cmd_leaks(int argc, const char **argv)
 	if (!ret && (leaks_are_warned(&l) || (o.exit_code && leaks_have_finding(&l))))
 		ret = CMD_FINDING;
 	leaks_release(&l);
-	model_release(&m);
+	replay_release(&m);
 	return damaged ? damaged : ret;
 }

@@ -154,7 +154,7 @@ static int explain(const struct oom_opts *o)
 /* ---- a recording ----------------------------------------------------------------------------- */
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int json_device(struct emit *e, const struct model *m, const struct model_device *d,
+static int json_device(struct emit *e, const struct replay *m, const struct replay_device *d,
 		       const struct failures *failures)
 {
 	const struct failures_of_device *of = failures_of(failures, d);
@@ -182,7 +182,7 @@ static int json_device(struct emit *e, const struct model *m, const struct model
 }
 
 /* Processes that were killed, though memory sufficed: what their devices had left. */
-static void text_killed(struct emit *e, const struct model *m, const struct killings *k)
+static void text_killed(struct emit *e, const struct replay *m, const struct killings *k)
 {
 	char size[HUMAN_MAX];
 	int64_t left;
@@ -199,14 +199,14 @@ static void text_killed(struct emit *e, const struct model *m, const struct kill
 	}
 }
 
-static void json_killings(struct emit *e, const struct model *m, const struct killings *k)
+static void json_killings(struct emit *e, const struct replay *m, const struct killings *k)
 {
 	int64_t left;
 
 	emit_array_begin(e, "killed", NULL);
 	for (size_t i = 0; i < k->nr_killings; i++) {
 		const struct killing *one = &k->killing[i];
-		const struct model_process *p = one->process;
+		const struct replay_process *p = one->process;
 
 		emit_object_begin(e, NULL, NULL);
 		emit_string(e, "host", NULL, p->header->host);
@@ -252,7 +252,7 @@ static uint64_t count_failures(const struct failures *failures, uint64_t *nr_han
 }
 
 /* How many failures the page is not about, and where they are told. */
-static void text_others(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
+static void text_others(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
 			const struct autopsy *explained)
 {
 	uint64_t nr_handled, nr = count_failures(failures, &nr_handled);
@@ -279,7 +279,7 @@ static void text_others(struct emit *e, const struct model *m, const struct fail
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int print_recorded(struct emit *e, const struct model *m, const struct failures *failures, bool verbose,
+static int print_recorded(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
 			  bool *is_fatal)
 {
 	struct killings killings = KILLINGS_INIT;
@@ -323,7 +323,7 @@ struct watch {
 	struct frag frag;
 };
 
-static void watch_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+static void watch_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 			  uint64_t time_ns)
 {
 	struct watch *w = ctx;
@@ -339,10 +339,10 @@ static void watch_observe(void *ctx, const struct model_process *process, const 
 static int explain_recording(const char *path, const struct oom_opts *o)
 {
 	struct watch watch = { .failures = FAILURES_INIT };
-	struct model_options load = {
+	struct replay_options load = {
 		.lives = true, .modules = true, .observe = watch_observe, .observe_past = true, .ctx = &watch,
 	};
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	int ret, damaged = CMD_FINE;
 	bool is_fatal = false;
 	struct emit *e;
@@ -350,7 +350,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	frag_init(&watch.frag, &m);
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, path, &load);
+		ret = replay_load(&m, path, &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
@@ -361,7 +361,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	}
 	failures_release(&watch.failures);
 	frag_release(&watch.frag);
-	model_release(&m);
+	replay_release(&m);
 	if (ret == CMD_FINE && damaged == CMD_FINE && o->exit_code && is_fatal)
 		return CMD_FINDING;
 	return ret == CMD_FINE ? damaged : ret;

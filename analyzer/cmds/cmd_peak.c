@@ -14,7 +14,7 @@
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_spans.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -56,7 +56,7 @@ static const struct opt_help peak_help = {
 };
 
 /* The moment of a device that the user asked for. */
-static enum group_mark mark_of(const struct model_device *d, const char *at)
+static enum group_mark mark_of(const struct replay_device *d, const char *at)
 {
 	if (!at)
 		return d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK;
@@ -70,19 +70,19 @@ static const char *mark_name(enum group_mark mark)
 	return names[mark];
 }
 
-static uint64_t mark_time(const struct model_device *d, enum group_mark mark)
+static uint64_t mark_time(const struct replay_device *d, enum group_mark mark)
 {
 	return mark == MARK_END ? d->process->last_ns
-				: model_time(d->process, d->books->moment[mark].time_ns);
+				: replay_time(d->process, d->books->moment[mark].time_ns);
 }
 
-static void device_text(struct emit *e, const struct model *m, const struct model_device *d,
+static void device_text(struct emit *e, const struct replay *m, const struct replay_device *d,
 			enum group_mark mark, const struct holders *h)
 {
 	static const char *const moments[] = { "at the peak", "at the peak", "when memory ran out", "then",
 					      "at the end" };
 	char title[256], size[HUMAN_MAX], time[HUMAN_MAX], share[HUMAN_MAX], capacity[HUMAN_MAX], zeros[ZERO_TEXT_MAX];
-	uint64_t nr_zeros = model_zero_answers(d->process);
+	uint64_t nr_zeros = replay_zero_answers(d->process);
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), m, d));
 	human_bytes(size, h->total.bytes);
@@ -101,7 +101,7 @@ static void device_text(struct emit *e, const struct model *m, const struct mode
 	emit_blank(e);
 }
 
-static void stacks_print(struct emit *e, const struct model *m, const struct holders_query *q,
+static void stacks_print(struct emit *e, const struct replay *m, const struct holders_query *q,
 			 const struct holders *h, const struct print_holders_options *rows)
 {
 	print_holders_begin(e);
@@ -165,7 +165,7 @@ static bool needs_lives(const struct peak_opts *o)
 	return is_by(o, "category") || is_by(o, "module") || is_by(o, "block");
 }
 
-static int device_print(struct emit *e, const struct model *m, const struct model_device *d,
+static int device_print(struct emit *e, const struct replay *m, const struct replay_device *d,
 			const struct peak_opts *o)
 {
 	enum group_mark mark = mark_of(d, o->at);
@@ -200,14 +200,14 @@ static int device_print(struct emit *e, const struct model *m, const struct mode
 	return err;
 }
 
-static bool device_is_wanted(const struct model_device *d, const struct peak_opts *o)
+static bool device_is_wanted(const struct replay_device *d, const struct peak_opts *o)
 {
 	enum group_mark mark = mark_of(d, o->at);
 
 	return mark == MARK_END || d->books->moment[mark].reached;
 }
 
-static int peak_print(const struct model *m, const struct peak_opts *o)
+static int peak_print(const struct replay *m, const struct peak_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/peak/1");
 	size_t nr_shown = 0;
@@ -232,7 +232,7 @@ static int peak_print(const struct model *m, const struct peak_opts *o)
 }
 
 /* Nothing is known of a time that a flight recorder has dropped, of any process. */
-static int check_kept(const struct model *m, uint64_t at_ns)
+static int check_kept(const struct replay *m, uint64_t at_ns)
 {
 	char time[HUMAN_MAX];
 
@@ -246,14 +246,14 @@ static int check_kept(const struct model *m, uint64_t at_ns)
 static int peak_of_spans(const struct peak_opts *o, const char *path)
 {
 	struct spans spans = SPANS_INIT;
-	struct model_options load = { .observe = spans_observe, .ctx = &spans };
-	struct model m = MODEL_INIT;
+	struct replay_options load = { .observe = spans_observe, .ctx = &spans };
+	struct replay m = REPLAY_INIT;
 	int damaged = CMD_FINE, ret = spansfile_read(&spans, o->spans);
 
 	if (!ret)
 		ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, path, &load);
+		ret = replay_load(&m, path, &load);
 	if (!ret && spans_finish(&spans))
 		ret = message_error("cannot follow the spans of '%s': out of memory", o->spans);
 	if (!ret) {
@@ -261,15 +261,15 @@ static int peak_of_spans(const struct peak_opts *o, const char *path)
 		ret = print_spans(&m, &spans, &o->emit);
 	}
 	spans_release(&spans);
-	model_release(&m);
+	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }
 
 int cmd_peak(int argc, const char **argv)
 {
 	struct peak_opts o = { .top = TOP_USUAL, .depth = 1 };
-	struct model_options load = { 0 };
-	struct model m = MODEL_INIT;
+	struct replay_options load = { 0 };
+	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&peak_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
@@ -300,13 +300,13 @@ int cmd_peak(int argc, const char **argv)
 		o.top = o.emit.json || o.emit.csv ? 0 : 10;
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret && load.has_at)
 		ret = check_kept(&m, load.at_ns);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = peak_print(&m, &o);
 	}
-	model_release(&m);
+	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

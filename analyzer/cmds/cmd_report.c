@@ -20,7 +20,7 @@
 #include "analyzer/pages/print_report.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -42,7 +42,7 @@ struct report_opts {
 
 /* What there is to say of a model. */
 struct findings {
-	const struct model_device *device; /* to explain; NULL: none was used */
+	const struct replay_device *device; /* to explain; NULL: none was used */
 	struct facts facts;
 	struct autopsy autopsy;
 	struct advices advices;
@@ -64,7 +64,7 @@ static const struct opt_help report_help = {
 };
 
 /* How it ended: "ended normally", "exit status 1", "2 of 8 processes failed", of several the worst. */
-static const char *end_text(char *buf, size_t size, const struct model *m)
+static const char *end_text(char *buf, size_t size, const struct replay *m)
 {
 	static const char *const ends[] = { "ended normally", "still running", "its end is not known",
 					    "ended by a signal", "killed" };
@@ -72,12 +72,12 @@ static const char *end_text(char *buf, size_t size, const struct model *m)
 	size_t nr_failed = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++)
-		nr_failed += m->process[i].end == MODEL_END_EXIT && m->process[i].summary->exit_status;
+		nr_failed += m->process[i].end == REPLAY_END_EXIT && m->process[i].summary->exit_status;
 	if (m->nr_processes == 1 && nr_failed)
 		snprintf(buf, size, "exit status %d", s->exit_status);
 	else if (m->nr_processes == 1 && s->end == TFMT_PROCESS_SIGNAL)
 		snprintf(buf, size, "signal %d (%s)", s->exit_status, strsignal(s->exit_status));
-	else if (m->end == MODEL_END_EXIT && nr_failed)
+	else if (m->end == REPLAY_END_EXIT && nr_failed)
 		snprintf(buf, size, "%zu of %zu processes failed", nr_failed, m->nr_processes);
 	else if (m->nr_processes > 1)
 		snprintf(buf, size, "%zu processes, %s", m->nr_processes, ends[m->end]);
@@ -87,7 +87,7 @@ static const char *end_text(char *buf, size_t size, const struct model *m)
 }
 
 /* A flight recorder has dropped the beginning: what is told of the rest alone. Returns its lines. */
-static unsigned text_kept(struct emit *e, const struct model *m)
+static unsigned text_kept(struct emit *e, const struct replay *m)
 {
 	char kept[HUMAN_MAX], whole[HUMAN_MAX];
 
@@ -99,7 +99,7 @@ static unsigned text_kept(struct emit *e, const struct model *m)
 }
 
 /* "train.py, torch 2.11.0, simulated GPU h100", in one line: too long a name is cut. */
-static void text_program(struct emit *e, const struct model *m, const struct model_process *p)
+static void text_program(struct emit *e, const struct replay *m, const struct replay_process *p)
 {
 	const char *name = *p->program ? print_short_path(p->program) : m->recording.path;
 	char with[128];
@@ -116,9 +116,9 @@ static void text_program(struct emit *e, const struct model *m, const struct mod
  * Lines 1 and 2: what ran (of several, on the device explained), how it ended, how much was recorded. Returns how many
  * lines there are more.
  */
-static unsigned text_run(struct emit *e, const struct model *m, const struct model_device *d)
+static unsigned text_run(struct emit *e, const struct replay *m, const struct replay_device *d)
 {
-	const struct model_process *p = d ? d->process : &m->process[0];
+	const struct replay_process *p = d ? d->process : &m->process[0];
 	char duration[HUMAN_MAX], events[HUMAN_MAX], end[64], text[256];
 	unsigned lines;
 
@@ -137,10 +137,10 @@ static bool is_out(const struct device_books *b, const struct autopsy *a)
 }
 
 /* The end of a verdict whose figures rest on sizes taken as 0. Returns its lines. */
-static unsigned zeros_line(struct emit *e, const struct model_device *d)
+static unsigned zeros_line(struct emit *e, const struct replay_device *d)
 {
 	char zeros[ZERO_TEXT_MAX];
-	uint64_t nr = model_zero_answers(d->process);
+	uint64_t nr = replay_zero_answers(d->process);
 
 	if (nr)
 		emit_heading(e, "%s.", print_zeros(zeros, "", nr));
@@ -150,16 +150,16 @@ static unsigned zeros_line(struct emit *e, const struct model_device *d)
 /*
  * The sentence to remember: memory ran out, for good or not, or grows, or sufficed. Returns how many lines there are more.
  */
-static unsigned text_verdict(struct emit *e, const struct model *m, const struct devicepage *page,
+static unsigned text_verdict(struct emit *e, const struct replay *m, const struct devicepage *page,
 			     const struct autopsy *a)
 {
-	const struct model_device *d = page->device;
+	const struct replay_device *d = page->device;
 	const struct device_books *b = d->books;
 	void (*line)(struct emit *, const char *, ...);
 	unsigned lines = 0;
 	const struct books_moment *oom = &b->moment[MARK_OOM];
 	char size[HUMAN_MAX], other[HUMAN_MAX], cached[HUMAN_MAX], share[HUMAN_MAX];
-	const char *end = model_zero_answers(d->process) ? ";" : "."; /* the sentence may go on */
+	const char *end = replay_zero_answers(d->process) ? ";" : "."; /* the sentence may go on */
 
 	if (is_out(b, a)) {
 		emit_heading(e, "Out of memory: %s more did not fit; %s allocated, %s cached%s",
@@ -185,20 +185,20 @@ static unsigned text_verdict(struct emit *e, const struct model *m, const struct
 	lines += print_stepgrowth_line(e, m, d, &page->growth, &page->limits);
 	lines += print_stepgrowth_line(e, m, &page->host, &page->on_host, &page->limits);
 	line = lines ? emit_text : emit_heading;
-	human_bytes(size, model_filled_bytes(d));
+	human_bytes(size, replay_filled_bytes(d));
 	if (!d->capacity_bytes)
 		line(e, "It needed %s%s of GPU memory%s", print_at_least(d->process), size, end);
 	else
 		line(e, "It fitted: %s%s of %s %s, %s of the GPU%s", print_at_least(d->process), size,
 		     human_bytes(other, d->capacity_bytes),
 		     d->has_tensors ? "reserved by PyTorch" : "taken from the driver",
-		     human_percent(share, (double)model_filled_bytes(d), (double)d->capacity_bytes), end);
+		     human_percent(share, (double)replay_filled_bytes(d), (double)d->capacity_bytes), end);
 	lines += zeros_line(e, d);
 	return lines;
 }
 
 /* Returns its lines. */
-static unsigned text_device(struct emit *e, const struct model *m, const struct model_device *d,
+static unsigned text_device(struct emit *e, const struct replay *m, const struct replay_device *d,
 			    const struct outside *o)
 {
 	unsigned lines = 2 + (d->capacity_bytes != 0);
@@ -212,17 +212,17 @@ static unsigned text_device(struct emit *e, const struct model *m, const struct 
 		emit_string(e, NULL, "capacity", "unlimited");
 	if (d->has_tensors) {
 		emit_label(e, NULL, "reserved", "%8s   peak; %s%s at the end",
-			   human_bytes(peak, b->reserved_peak_bytes), print_about_end(d, MODEL_RESERVED), human_bytes(end, b->reserved_bytes));
+			   human_bytes(peak, b->reserved_peak_bytes), print_about_end(d, REPLAY_RESERVED), human_bytes(end, b->reserved_bytes));
 		emit_label(e, NULL, "allocated", "%8s   peak, after %s; %s%s at the end",
 			   human_bytes(peak, b->allocated_peak_bytes),
-			   human_ns(time, model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
-			   print_about_end(d, MODEL_ALLOCATED), human_bytes(end, b->allocated_bytes));
+			   human_ns(time, replay_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns)),
+			   print_about_end(d, REPLAY_ALLOCATED), human_bytes(end, b->allocated_bytes));
 		lines++;
 	} else {
 		emit_label(e, NULL, "from the driver", "%8s   peak, after %s; %s%s at the end",
 			   human_bytes(peak, b->driver_peak_bytes),
-			   human_ns(time, model_time(d->process, b->moment[MARK_DRIVER_PEAK].time_ns)),
-			   print_about_end(d, MODEL_DRIVER), human_bytes(end, b->driver_bytes));
+			   human_ns(time, replay_time(d->process, b->moment[MARK_DRIVER_PEAK].time_ns)),
+			   print_about_end(d, REPLAY_DRIVER), human_bytes(end, b->driver_bytes));
 	}
 	lines += print_outside(e, d, o);
 	emit_object_end(e);
@@ -230,7 +230,7 @@ static unsigned text_device(struct emit *e, const struct model *m, const struct 
 }
 
 /* "0 (rank 17)": a device among several, by the rank of its process, or its pid. Returns buf. */
-static const char *which_gpu(char *buf, size_t size, const struct model_device *d)
+static const char *which_gpu(char *buf, size_t size, const struct replay_device *d)
 {
 	if (d->process->rank >= 0)
 		snprintf(buf, size, "%" PRIu32 " (rank %" PRId64 ")", d->ordinal, (int64_t)d->process->rank);
@@ -240,7 +240,7 @@ static const char *which_gpu(char *buf, size_t size, const struct model_device *
 }
 
 /* Several devices: one row each. Returns its lines. */
-static unsigned text_devices(struct emit *e, const struct model *m)
+static unsigned text_devices(struct emit *e, const struct replay *m)
 {
 	static const struct emit_column columns[] = {
 		{ "gpu", "GPU", EMIT_LEFT, true },	     { "capacity", "capacity", EMIT_RIGHT, true },
@@ -252,7 +252,7 @@ static unsigned text_devices(struct emit *e, const struct model *m)
 
 	emit_table_begin(e, NULL, columns);
 	for (size_t i = 0; i < m->nr_devices && i < DEVICES_SHOWN; i++) {
-		const struct model_device *d = &m->device[i];
+		const struct replay_device *d = &m->device[i];
 
 		emit_row_begin(e);
 		emit_label(e, "gpu", NULL, "%s", which_gpu(text, sizeof(text), d));
@@ -271,7 +271,7 @@ static unsigned text_devices(struct emit *e, const struct model *m)
 }
 
 /* The largest holders, as many as the rest of the page leaves room for, at least one. */
-static int text_holders(struct emit *e, const struct model *m, const struct model_device *d, unsigned lines)
+static int text_holders(struct emit *e, const struct replay *m, const struct replay_device *d, unsigned lines)
 {
 	bool oom = d->books->tensor_ooms > 0;
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
@@ -306,7 +306,7 @@ static bool is_pipe(const char *path)
 	return !stat(path, &st) && S_ISFIFO(st.st_mode);
 }
 
-static void text_next(struct emit *e, const struct model *m, const struct devicepage *page, const struct autopsy *a,
+static void text_next(struct emit *e, const struct replay *m, const struct devicepage *page, const struct autopsy *a,
 		      bool is_short)
 {
 	const char *path = m->recording.path;
@@ -321,7 +321,7 @@ static void text_next(struct emit *e, const struct model *m, const struct device
 }
 
 /* Each device in all its parts. Returns 0 or TFMT_E_NOMEM. */
-static int text_parts(struct emit *e, const struct model *m)
+static int text_parts(struct emit *e, const struct replay *m)
 {
 	int err = 0;
 
@@ -337,7 +337,7 @@ static int text_parts(struct emit *e, const struct model *m)
 }
 
 /* The device to explain, or all in a table, and what is PyTorch's of it. Returns its lines. */
-static unsigned text_memory(struct emit *e, const struct model *m, const struct devicepage *page)
+static unsigned text_memory(struct emit *e, const struct replay *m, const struct devicepage *page)
 {
 	if (m->nr_devices > 1)
 		return text_devices(e, m) + print_outside_of(e, page->device, &page->outside);
@@ -354,10 +354,10 @@ static unsigned advice_lines(const struct advices *all, unsigned lines)
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int text_page(struct emit *e, const struct model *m, const struct findings *found,
+static int text_page(struct emit *e, const struct replay *m, const struct findings *found,
 		     const struct devicepage *page, bool verbose)
 {
-	const struct model_device *d = page->device;
+	const struct replay_device *d = page->device;
 	const struct autopsy *a = &found->autopsy;
 	unsigned nr_advice = 0, action = print_autopsy_action(NULL, a), lines = OTHER_LINES + text_run(e, m, d);
 	bool is_short;
@@ -390,9 +390,9 @@ static int text_page(struct emit *e, const struct model *m, const struct finding
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int report_text(struct emit *e, const struct model *m, const struct findings *found, bool verbose)
+static int report_text(struct emit *e, const struct replay *m, const struct findings *found, bool verbose)
 {
-	const struct model_device *d = found->device;
+	const struct replay_device *d = found->device;
 	struct devicepage page;
 	int err;
 
@@ -410,7 +410,7 @@ static int report_text(struct emit *e, const struct model *m, const struct findi
 }
 
 /* Facts, what there is to explain, and what would help. Returns 0 or TFMT_E_NOMEM. */
-static int find_all(struct findings *found, const struct model *m, const struct failures *failures, bool is_text)
+static int find_all(struct findings *found, const struct replay *m, const struct failures *failures, bool is_text)
 {
 	struct killings killings = KILLINGS_INIT;
 	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(&found->facts, m, is_text);
@@ -429,10 +429,10 @@ static int find_all(struct findings *found, const struct model *m, const struct 
 int cmd_report(int argc, const char **argv)
 {
 	struct report_opts o = { 0 };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	struct findings found = { 0 };
 	struct failures failures = FAILURES_INIT;
-	struct model_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
+	struct replay_options load = { .lives = true, .observe = failures_observe, .ctx = &failures,
 				      .observe_no_frees = true };
 	enum opt_result parsed = opt_parse(&report_help, &argc, argv, &o);
 	struct emit *e;
@@ -445,7 +445,7 @@ int cmd_report(int argc, const char **argv)
 				 argv[argc - 1]);
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
@@ -460,6 +460,6 @@ int cmd_report(int argc, const char **argv)
 	autopsy_release(&found.autopsy);
 	facts_release(&found.facts);
 	failures_release(&failures);
-	model_release(&m);
+	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

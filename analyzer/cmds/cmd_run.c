@@ -12,7 +12,7 @@
 #include "analyzer/gate/limits.h"
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/gpunames.h"
-#include "analyzer/gpu/modelfile.h"
+#include "analyzer/gpu/memorymodel.h"
 #include "analyzer/launch/clibrary.h"
 #include "analyzer/launch/hostlimits.h"
 #include "analyzer/launch/keeper.h"
@@ -112,7 +112,7 @@ struct run {
 	struct preload_plan plan;
 	struct ranks ranks; /* of --ranks */
 	struct gpufile gpu; /* of --simulate FILE.toml */
-	struct modelfile model;
+	struct memorymodel model;
 	char questions[PATH_MAX];
 	struct limits limits;
 };
@@ -221,7 +221,7 @@ static void name_run(struct run *r, unsigned number)
 /* --simulate FILE.toml, after its count. An outer run's GPUs are others. */
 static int take_gpu_file(struct run *r, const char *path)
 {
-	if (gpufile_read(&r->gpu, path) || modelfile_make(&r->model, &r->gpu, r->opts.exec))
+	if (gpufile_read(&r->gpu, path) || memorymodel_make(&r->model, &r->gpu, r->opts.exec))
 		return RUN_TROUBLE;
 	r->plan.gpu = gpunames_find(r->gpu.base);
 	r->plan.name = r->gpu.name;
@@ -405,7 +405,7 @@ static int run_replacing(struct run *r)
 
 	if (!status)
 		status = launch_replacing(r->program);
-	modelfile_remove(&r->model);
+	memorymodel_remove(&r->model);
 	return status;
 }
 
@@ -426,7 +426,7 @@ static int run_supervised(struct run *r)
 	hostmemory_read(&before, "");
 	launch_on_tick(follow, &before);
 	status = launch(r, &end);
-	modelfile_remove(&r->model);
+	memorymodel_remove(&r->model);
 	if (status)
 		return status;
 	if (r->plan.is_recording && r->output.is_per_process)
@@ -458,7 +458,7 @@ static int run_repeated(struct run *r)
 		launch_on_tick(follow, &before);
 		status = launch(r, &end);
 		if (status) {
-			modelfile_remove(&r->model);
+			memorymodel_remove(&r->model);
 			return status;
 		}
 		closing_note(&r->output, &end, &before);
@@ -467,7 +467,7 @@ static int run_repeated(struct run *r)
 			failure = end;
 		stopped = end.interrupted || end.signal;
 	}
-	modelfile_remove(&r->model);
+	memorymodel_remove(&r->model);
 	if (!r->opts.quiet)
 		closing_repeat(&r->output, &repeat);
 	repeat_release(&repeat);
@@ -494,7 +494,7 @@ int cmd_run(int argc, const char **argv)
 	leftover_sweep();
 	status = prepare(&r);
 	if (status) {
-		modelfile_remove(&r.model);
+		memorymodel_remove(&r.model);
 		ranks_release(&r.ranks);
 		return status;
 	}

@@ -6,7 +6,7 @@
 #include "analyzer/holders/timeline.h"
 #include "analyzer/pages/print_model.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
@@ -43,7 +43,7 @@ static const struct emit_column columns[] = {
 	{ "driver_bytes", NULL, EMIT_RIGHT, false },    { NULL, NULL, EMIT_LEFT, false },
 };
 
-static const struct timeline_track *track_of(const struct timeline *t, const struct model_device *d)
+static const struct timeline_track *track_of(const struct timeline *t, const struct replay_device *d)
 {
 	for (size_t i = 0; i < t->nr_tracks; i++)
 		if (t->track[i].process == d->process && t->track[i].device == d->ordinal)
@@ -60,7 +60,7 @@ static void print_value(struct emit *e, const char *key, bool is_kept, uint64_t 
 		emit_null(e, key, NULL);
 }
 
-static void print_points(struct emit *e, const struct model *m, const struct model_device *d,
+static void print_points(struct emit *e, const struct replay *m, const struct replay_device *d,
 			 const struct timeline_values *values, uint32_t nr)
 {
 	if (emit_is_text(e))
@@ -83,7 +83,7 @@ static void print_points(struct emit *e, const struct model *m, const struct mod
 	}
 }
 
-static void print_legend(struct emit *e, const struct model_device *d, bool utf8)
+static void print_legend(struct emit *e, const struct replay_device *d, bool utf8)
 {
 	const struct device_books *b = d->books;
 	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX];
@@ -101,7 +101,7 @@ static void print_legend(struct emit *e, const struct model_device *d, bool utf8
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int print_plot(struct emit *e, const struct model *m, const struct model_device *d,
+static int print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
 		      const struct timeline_values *values, uint32_t nr)
 {
 	uint64_t *bytes = calloc(2 * (size_t)nr, sizeof(*bytes));
@@ -132,7 +132,7 @@ static int print_plot(struct emit *e, const struct model *m, const struct model_
 	return 0;
 }
 
-static int print_device(struct emit *e, const struct model *m, const struct model_device *d,
+static int print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
 			const struct timeline *t, uint32_t nr)
 {
 	const struct timeline_track *track = track_of(t, d);
@@ -157,7 +157,7 @@ static int print_device(struct emit *e, const struct model *m, const struct mode
 	return err;
 }
 
-static int timeline_print(const struct model *m, const struct timeline *t, const struct timeline_opts *o)
+static int timeline_print(const struct replay *m, const struct timeline *t, const struct timeline_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/timeline/1");
 	int width = term_columns(stdout) - PLOT_MARGIN;
@@ -184,8 +184,8 @@ int cmd_timeline(int argc, const char **argv)
 {
 	struct timeline_opts o = { .points = POINTS_DEFAULT };
 	struct timeline t;
-	struct model_options load = { .observe = timeline_observe, .ctx = &t };
-	struct model m = MODEL_INIT;
+	struct replay_options load = { .observe = timeline_observe, .ctx = &t };
+	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&timeline_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;
 
@@ -199,7 +199,7 @@ int cmd_timeline(int argc, const char **argv)
 	timeline_init(&t);
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, argv[1], &load);
+		ret = replay_load(&m, argv[1], &load);
 	if (!ret && t.failed)
 		ret = message_error("cannot draw '%s': out of memory", argv[1]);
 	if (!ret) {
@@ -207,6 +207,6 @@ int cmd_timeline(int argc, const char **argv)
 		ret = timeline_print(&m, &t, &o);
 	}
 	timeline_release(&t);
-	model_release(&m);
+	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

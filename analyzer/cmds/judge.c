@@ -37,19 +37,19 @@ static int judge_loaded(const struct subject *s, const struct footprint *baselin
 	char obstacle[256], loss[64], text[RULING_TEXT_MAX];
 	struct rulings_query query = { .limits = limits, .now = &s->footprint, .baseline = baseline };
 	struct rulings all = RULINGS_INIT;
-	struct check_page page = { .rulings = &all, .query = &query, .model = &s->model, .top = o->top };
+	struct check_page page = { .rulings = &all, .query = &query, .replay = &s->replay, .top = o->top };
 	int ret;
 
-	query.zero_answers = print_zero_answers(&s->model);
+	query.zero_answers = print_zero_answers(&s->replay);
 	query.obstacle = subject_obstacle(obstacle, sizeof(obstacle), s);
 	query.loss = subject_loss(loss, sizeof(loss), s);
 	if (rulings_find(&all, &query))
-		ret = message_error("cannot judge '%s': out of memory", s->model.recording.path);
+		ret = message_error("cannot judge '%s': out of memory", s->replay.recording.path);
 	else
 		ret = print_page(&page, o, out);
 	/* A report in a file leaves the log without a word. */
 	if (!ret && o->format != FORMAT_TEXT && o->format != FORMAT_GITHUB && all.status != RULINGS_KEPT)
-		message_warn("%s", print_rulings_line(text, &all, s->model.recording.path));
+		message_warn("%s", print_rulings_line(text, &all, s->replay.recording.path));
 	ret = ret ? ret : (int)statuses[all.status];
 	rulings_release(&all);
 	return ret;

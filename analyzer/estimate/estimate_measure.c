@@ -12,25 +12,25 @@
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/message.h"
 
 int estimate_measure_read(struct estimate_measured *m, const char *recording)
 {
-	struct model model = MODEL_INIT;
+	struct replay replay = REPLAY_INIT;
 	int ret = rules_load();
 
 	if (!ret)
-		ret = model_load(&model, recording, NULL);
-	for (size_t i = 0; i < model.nr_devices && !ret; i++) {
-		const struct device_books *b = model.device[i].books;
+		ret = replay_load(&replay, recording, NULL);
+	for (size_t i = 0; i < replay.nr_devices && !ret; i++) {
+		const struct device_books *b = replay.device[i].books;
 
-		if (!model.device[i].has_tensors || b->allocated_peak_bytes < m->allocated_bytes)
+		if (!replay.device[i].has_tensors || b->allocated_peak_bytes < m->allocated_bytes)
 			continue;
 		*m = (struct estimate_measured){
 			.is_known = b->allocated_peak_bytes > 0,
-			.is_simulated = model.simulated,
-			.is_exact = model_is_exact(model.device[i].process),
+			.is_simulated = replay.simulated,
+			.is_exact = replay_is_exact(replay.device[i].process),
 			.allocated_bytes = b->allocated_peak_bytes,
 			.reserved_bytes = b->reserved_peak_bytes,
 			.driver_bytes = b->driver_peak_bytes,
@@ -38,7 +38,7 @@ int estimate_measure_read(struct estimate_measured *m, const char *recording)
 	}
 	if (!ret && !m->is_known)
 		ret = message_error("'%s' holds no tensors: nothing to compare with", recording);
-	model_release(&model);
+	replay_release(&replay);
 	return ret;
 }
 

@@ -123,7 +123,7 @@ static int by_part_name(const void *a, const void *b)
 /* What is made, and with what. */
 struct making {
 	struct footprint *f;
-	const struct model *m;
+	const struct replay *m;
 	const struct sourcepath *names;
 	struct stack stack;
 };
@@ -163,7 +163,7 @@ static int name_frames(struct making *k, struct footprint_stack *s)
 }
 
 /* What stands for the site of blocks that have none. */
-static const char *no_site(struct making *k, struct model_process *p, const struct group *g)
+static const char *no_site(struct making *k, struct replay_process *p, const struct group *g)
 {
 	struct tfmt_thread thread;
 	char text[128];
@@ -176,9 +176,9 @@ static const char *no_site(struct making *k, struct model_process *p, const stru
 	return footprint_text(k->f, text);
 }
 
-static int name_stack(struct making *k, struct model_process *p, const struct holder *h, struct footprint_stack *s)
+static int name_stack(struct making *k, struct replay_process *p, const struct holder *h, struct footprint_stack *s)
 {
-	struct stack_source source = model_stack_source(k->m, p);
+	struct stack_source source = replay_stack_source(k->m, p);
 	const struct group *g = h->largest;
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];
@@ -226,12 +226,12 @@ void footprint_sort_stacks(struct footprint_device *d)
 	d->nr_stacks = nr;
 }
 
-static enum group_mark peak_of(const struct model_device *d)
+static enum group_mark peak_of(const struct replay_device *d)
 {
 	return d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK;
 }
 
-static int find_stacks(struct making *k, struct footprint_device *to, const struct model_device *d)
+static int find_stacks(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_STACK, peak_of(d) };
@@ -290,7 +290,7 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int name_growing(struct making *k, struct footprint_device *to, const struct model_device *d,
+static int name_growing(struct making *k, struct footprint_device *to, const struct replay_device *d,
 			const struct stepgrowth *growth)
 {
 	int err = 0;
@@ -313,7 +313,7 @@ static int name_growing(struct making *k, struct footprint_device *to, const str
 	return err;
 }
 
-static int find_growth(struct making *k, struct footprint_device *to, const struct model_device *d)
+static int find_growth(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
 	struct stepgrowth growth;
@@ -329,9 +329,9 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 }
 
 /* What is known by the lives of blocks. */
-static int find_purposes(struct making *k, struct footprint_device *to, const struct model_device *d)
+static int find_purposes(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
-	const struct model_process *p = d->process;
+	const struct replay_process *p = d->process;
 	struct categories c = CATEGORIES_INIT;
 	enum lives_moment peak;
 	int err;
@@ -382,7 +382,7 @@ static int find_parts(struct making *k, struct footprint_device *to, const struc
 /* ---- devices --------------------------------------------------------------------------------- */
 
 /* How many processes of the same rank, or likewise without one, began before this one. */
-static uint32_t process_number(const struct model *m, const struct model_process *process)
+static uint32_t process_number(const struct replay *m, const struct replay_process *process)
 {
 	uint32_t nr = 0;
 
@@ -391,7 +391,7 @@ static uint32_t process_number(const struct model *m, const struct model_process
 	return nr;
 }
 
-static void find_figures(struct footprint_device *to, const struct model_device *d, const struct outside *o)
+static void find_figures(struct footprint_device *to, const struct replay_device *d, const struct outside *o)
 {
 	const struct device_books *b = d->books;
 	uint64_t own = o->owner[OWNER_TORCH] + o->owner[OWNER_PROGRAM] + o->owner[OWNER_UNKNOWN];
@@ -407,7 +407,7 @@ static void find_figures(struct footprint_device *to, const struct model_device 
 						    : -1;
 }
 
-static int make_device(struct making *k, struct footprint_device *to, const struct model_device *d,
+static int make_device(struct making *k, struct footprint_device *to, const struct replay_device *d,
 		       const struct oomwatch *ooms)
 {
 	struct outside o;
@@ -419,7 +419,7 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 					 .name = footprint_text(k->f, d->info.name),
 					 .capacity_bytes = d->capacity_bytes,
 					 .has_tensors = d->has_tensors,
-					 .exact = model_is_exact(d->process),
+					 .exact = replay_is_exact(d->process),
 					 .ooms = d->has_tensors ? d->books->tensor_ooms : d->books->driver_refusals,
 					 .unhandled_oom = oomwatch_is_unhandled(ooms, d) };
 	if (!err) {
@@ -433,10 +433,10 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 	return err;
 }
 
-int footprint_make(struct footprint *f, const struct model *m, const struct oomwatch *ooms,
+int footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
 		   const struct sourcepath *names)
 {
-	const struct model_process *p = m->nr_devices ? m->device[0].process : &m->process[0];
+	const struct replay_process *p = m->nr_devices ? m->device[0].process : &m->process[0];
 	struct making k = { .f = f, .m = m, .names = names };
 	int err = ooms->failed ? TFMT_E_NOMEM : 0;
 

@@ -12,7 +12,7 @@
 
 #include "analyzer/oom/oomwatch.h"
 #include "analyzer/recording/textset.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/stacks/sourcepath.h"
 
 enum footprint_figure {
@@ -108,7 +108,7 @@ struct footprint {
  * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. Returns 0 or TFMT_E_NOMEM;
  * footprint_release() is needed either way.
  */
-int footprint_make(struct footprint *f, const struct model *m, const struct oomwatch *ooms,
+int footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
 		   const struct sourcepath *names);
 void footprint_release(struct footprint *f);
 

@@ -21,12 +21,12 @@ void repeat_release(struct repeat *r)
 /* ---- entering -------------------------------------------------------------------------------- */
 
 /* How many processes of the same rank, or likewise without one, began before this one. */
-static uint32_t process_number(const struct model *m, const struct model_process *process)
+static uint32_t process_number(const struct replay *m, const struct replay_process *process)
 {
 	uint32_t nr = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		const struct model_process *p = &m->process[i];
+		const struct replay_process *p = &m->process[i];
 
 		nr += p->rank == process->rank && p->start_ns < process->start_ns;
 	}
@@ -70,7 +70,7 @@ static void extend(struct repeat_range *range, uint64_t bytes)
 		range->max = bytes;
 }
 
-static void note_largest(struct repeat *r, const struct model *m, unsigned number)
+static void note_largest(struct repeat *r, const struct replay *m, unsigned number)
 {
 	uint64_t filled = 0;
 	bool oom = false;
@@ -89,15 +89,15 @@ static void note_largest(struct repeat *r, const struct model *m, unsigned numbe
 	r->filled_bytes = filled;
 }
 
-static struct repeat_device key_of(const struct model *m, const struct model_device *d)
+static struct repeat_device key_of(const struct replay *m, const struct replay_device *d)
 {
 	return (struct repeat_device){ .rank = d->process->rank,
 				       .process = process_number(m, d->process),
 				       .ordinal = d->ordinal };
 }
 
-const struct repeat_device *repeat_device_of(const struct repeat *r, const struct model *m,
-					     const struct model_device *d)
+const struct repeat_device *repeat_device_of(const struct repeat *r, const struct replay *m,
+					     const struct replay_device *d)
 {
 	struct repeat_device key = key_of(m, d);
 
@@ -107,10 +107,10 @@ const struct repeat_device *repeat_device_of(const struct repeat *r, const struc
 	return NULL;
 }
 
-int repeat_add(struct repeat *r, const struct model *m, unsigned number)
+int repeat_add(struct repeat *r, const struct replay *m, unsigned number)
 {
 	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct model_device *d = &m->device[i];
+		const struct replay_device *d = &m->device[i];
 		struct repeat_device key = key_of(m, d);
 		struct repeat_device *device = find_device(r, &key);
 		uint64_t zeros;
@@ -122,8 +122,8 @@ int repeat_add(struct repeat *r, const struct model *m, unsigned number)
 		extend(&device->allocated, d->books->allocated_peak_bytes);
 		extend(&device->reserved, d->books->reserved_peak_bytes);
 		extend(&device->driver, d->books->driver_peak_bytes);
-		r->exact &= model_is_exact(d->process);
-		zeros = model_zero_answers(d->process);
+		r->exact &= replay_is_exact(d->process);
+		zeros = replay_zero_answers(d->process);
 		if (device->zero_answers < zeros)
 			device->zero_answers = zeros;
 	}
@@ -141,15 +141,15 @@ int repeat_add(struct repeat *r, const struct model *m, unsigned number)
 
 int repeat_load(struct repeat *r, const struct recording *recording)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	int err = 0;
 
 	for (size_t i = 0; i < recording->nr_runs && !err; i++) {
-		struct model m = MODEL_INIT;
+		struct replay m = REPLAY_INIT;
 
-		if (!rules_load() && !model_load(&m, recording->run[i], &quiet))
+		if (!rules_load() && !replay_load(&m, recording->run[i], &quiet))
 			err = repeat_add(r, &m, recording->run_number[i]);
-		model_release(&m);
+		replay_release(&m);
 	}
 	if (err)
 		message_error("cannot compare the runs of '%s': %s", recording->path, tfmt_strerror(err));

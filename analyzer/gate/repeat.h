@@ -8,7 +8,7 @@
 #ifndef VT_REPEAT_H
 #define VT_REPEAT_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct repeat_range {
 	uint64_t min, max;
@@ -20,7 +20,7 @@ struct repeat_device {
 	uint32_t ordinal;
 	unsigned nr_runs; /* that used it; the others count as 0 */
 	bool has_tensors;
-	uint64_t zero_answers; /* model_zero_answers() of the run that has the most */
+	uint64_t zero_answers; /* replay_zero_answers() of the run that has the most */
 	struct repeat_range allocated, reserved, driver;
 };
 
@@ -37,7 +37,7 @@ struct repeat {
 #define REPEAT_INIT { .exact = true }
 
 /* Enter a run by its number, 1 for the first. Returns 0 or TFMT_E_NOMEM. */
-int repeat_add(struct repeat *r, const struct model *m, unsigned number);
+int repeat_add(struct repeat *r, const struct replay *m, unsigned number);
 
 /*
  * Enter all runs of a repeated recording. Returns 0, or CMD_TROUBLE after a message; a run that cannot be read
@@ -58,9 +58,9 @@ bool repeat_is_stable(const struct repeat *r, const struct repeat_device *d);
 const char *repeat_text(char buf[static REPEAT_TEXT_MAX], const struct repeat *r,
 			const struct repeat_device *d);
 
-/* The device of a model's run in it; NULL if there is none. */
-const struct repeat_device *repeat_device_of(const struct repeat *r, const struct model *m,
-					     const struct model_device *d);
+/* The device of a replay's run in it; NULL if there is none. */
+const struct repeat_device *repeat_device_of(const struct repeat *r, const struct replay *m,
+					     const struct replay_device *d);
 
 /* "rank 1, GPU 0"; returns buf. */
 const char *repeat_device_name(char *buf, size_t size, const struct repeat *r,

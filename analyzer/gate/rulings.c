@@ -86,7 +86,7 @@ static bool actual_of(const struct footprint_device *d, enum limit_kind kind, en
 	}
 }
 
-static void judge_kind(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d,
+static void rule_on_kind(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d,
 		       enum limit_kind kind, enum category category)
 {
 	const struct limit *limit = limits_of(q->limits, kind, category, d);
@@ -112,16 +112,16 @@ static void judge_kind(struct rulings *all, const struct rulings_query *q, const
 	add_ruling(all, r);
 }
 
-static void judge_device(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d)
+static void rule_on_device(struct rulings *all, const struct rulings_query *q, const struct footprint_device *d)
 {
 	for (int kind = 0; kind < NR_LIMIT_KINDS; kind++)
 		for (int i = 0; i < (kind == LIMIT_CATEGORY ? NR_CATEGORIES : 1); i++)
-			judge_kind(all, q, d, (enum limit_kind)kind, (enum category)i);
+			rule_on_kind(all, q, d, (enum limit_kind)kind, (enum category)i);
 }
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
 
-static void judge_growth(struct rulings *all, const struct rulings_query *q, const struct compare_device *d)
+static void rule_on_growth(struct rulings *all, const struct rulings_query *q, const struct compare_device *d)
 {
 	for (int i = 0; i < NR_FIGURES; i++) {
 		uint64_t before = d->before->figure[i];
@@ -179,9 +179,9 @@ int rulings_find(struct rulings *all, const struct rulings_query *q)
 	for (uint32_t i = 0; i < now->nr_devices && !err; i++) {
 		const struct compare_device *d = all->is_compared ? compare_of(&all->compare, &now->device[i]) : NULL;
 
-		judge_device(all, q, &now->device[i]);
+		rule_on_device(all, q, &now->device[i]);
 		if (d)
-			judge_growth(all, q, d);
+			rule_on_growth(all, q, d);
 	}
 	if (q->loss && !all->nr_broken)
 		cannot_tell(all, "%s: figures are \"at least\"", q->loss);

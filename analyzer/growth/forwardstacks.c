@@ -45,13 +45,13 @@ static int compare_groups(const void *va, const void *vb, void *data)
 	return (i > k) - (i < k);
 }
 
-static bool is_of_device(const struct group *g, const struct model_device *d)
+static bool is_of_device(const struct group *g, const struct replay_device *d)
 {
 	return g->tensor && g->device == d->ordinal && !g->unrecorded && g->python_stack >= TFMT_STACK_FIRST;
 }
 
 /* The device's tensors with a Python stack, of phases in the mask. Returns 0 or TFMT_E_NOMEM. */
-static int sort_groups(struct sorted_groups *s, const struct model_device *d, unsigned phases)
+static int sort_groups(struct sorted_groups *s, const struct replay_device *d, unsigned phases)
 {
 	struct groups *groups = &d->process->books.groups;
 
@@ -71,7 +71,7 @@ static int sort_groups(struct sorted_groups *s, const struct model_device *d, un
 }
 
 /* The next stack from *at on, which is moved behind it; false: there is none. */
-static bool next_run(struct run *r, const struct sorted_groups *s, const struct model_device *d, uint32_t *at)
+static bool next_run(struct run *r, const struct sorted_groups *s, const struct replay_device *d, uint32_t *at)
 {
 	const struct group *group = d->process->books.groups.group;
 	uint32_t first = *at;
@@ -91,9 +91,9 @@ static bool next_run(struct run *r, const struct sorted_groups *s, const struct 
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
-int forwardstacks_are_hooks_rare(const struct model *m, const struct model_device *d, bool *are_rare)
+int forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d, bool *are_rare)
 {
-	struct stack_source source = model_stack_source(m, d->process);
+	struct stack_source source = replay_stack_source(m, d->process);
 	struct sorted_groups sorted;
 	struct stack stack = { 0 };
 	uint32_t nr[FRAME_HOOKED + 1] = { 0 };
@@ -139,9 +139,9 @@ static uint64_t hash_hooked_call(const struct stack *stack)
  * Groups are numbered as they appeared. So those of the first such call stand behind each other, whatever shapes come
  * later, and the last of them is the result.
  */
-int forwardstacks_is_result(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is)
+int forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is)
 {
-	struct stack_source source = model_stack_source(m, d->process);
+	struct stack_source source = replay_stack_source(m, d->process);
 	const struct groups *groups = &d->process->books.groups;
 	uint32_t expanded = python_stack, last = 0;
 	struct stack stack = { 0 };
@@ -170,9 +170,9 @@ int forwardstacks_is_result(const struct model *m, const struct model_device *d,
 	return err;
 }
 
-int forwardstacks_is_hooked(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is)
+int forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is)
 {
-	struct stack_source source = model_stack_source(m, d->process);
+	struct stack_source source = replay_stack_source(m, d->process);
 	struct stack stack = { 0 };
 	enum frame_module module = FRAME_NO_MODULE;
 	int err = stack_expand(&stack, &source, python_stack, 0);
@@ -256,7 +256,7 @@ static uint32_t find_larger(const struct run *run, const struct group *group, ui
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int find_growing(struct growing *g, const struct run *run, const struct model_device *d)
+static int find_growing(struct growing *g, const struct run *run, const struct replay_device *d)
 {
 	const struct group *group = d->process->books.groups.group;
 	uint32_t *larger = malloc(run->nr * sizeof(*larger)), nr_rises = 0;
@@ -276,7 +276,7 @@ static int find_growing(struct growing *g, const struct run *run, const struct m
 }
 
 /* Has a stack made a tensor just as large as what has come on, or so many times? */
-static bool makes_piece(const struct run *run, const struct model_device *d, const struct tfmt_shape *older,
+static bool makes_piece(const struct run *run, const struct replay_device *d, const struct tfmt_shape *older,
 			const struct tfmt_shape *newer, uint32_t times)
 {
 	uint64_t by = 0;
@@ -297,7 +297,7 @@ static bool may_make_pieces(const struct run *run, const struct growing *g)
 }
 
 /* Does another stack make what comes on? Then it is put together from the one before and that. */
-static bool is_put_together(const struct growing *g, const struct model_device *d, const struct sorted_groups *s,
+static bool is_put_together(const struct growing *g, const struct replay_device *d, const struct sorted_groups *s,
 			    uint32_t python_stack)
 {
 	uint32_t at = 0, nr;
@@ -319,7 +319,7 @@ static bool is_put_together(const struct growing *g, const struct model_device *
 }
 
 /* Is there a larger tensor than any before in each step, and not put together? Returns 0 or TFMT_E_NOMEM. */
-static int is_growing_batch(const struct run *run, const struct model_device *d, const struct sorted_groups *all,
+static int is_growing_batch(const struct run *run, const struct replay_device *d, const struct sorted_groups *all,
 			    uint32_t nr_steps, bool *is)
 {
 	struct growing g;
@@ -330,7 +330,7 @@ static int is_growing_batch(const struct run *run, const struct model_device *d,
 	return err;
 }
 
-int forwardstacks_follow_batch(const struct model_device *d, uint32_t nr_steps, bool *follow)
+int forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps, bool *follow)
 {
 	struct sorted_groups outside = { 0 }, forward = { 0 }, all = { 0 };
 	double bytes = 0, varying = 0;
@@ -353,7 +353,7 @@ int forwardstacks_follow_batch(const struct model_device *d, uint32_t nr_steps, 
 	return err;
 }
 
-int forwardstacks_is_put_together(const struct model_device *d, uint32_t group, bool *is)
+int forwardstacks_is_put_together(const struct replay_device *d, uint32_t group, bool *is)
 {
 	uint32_t python_stack = d->process->books.groups.group[group].python_stack;
 	struct sorted_groups all = { 0 };

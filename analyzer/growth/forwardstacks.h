@@ -10,21 +10,21 @@
 #ifndef VT_FORWARDSTACKS_H
 #define VT_FORWARDSTACKS_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 /* Do most of forward's stacks lie in modules that have no hook of their own? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_are_hooks_rare(const struct model *m, const struct model_device *d, bool *are_rare);
+int forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d, bool *are_rare);
 
 /* Is a stack's tensor the last that a module with hooks makes: its result, as far as can be told? 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_result(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is);
+int forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is);
 
 /* Is it a result of a module with hooks, as most have none? A hook may keep it then. Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_hooked(const struct model *m, const struct model_device *d, uint32_t python_stack, bool *is);
+int forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is);
 
 /* Does what a step needs follow a batch that is larger in each of nr_steps? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_follow_batch(const struct model_device *d, uint32_t nr_steps, bool *follow);
+int forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps, bool *follow);
 
 /* Is what the group's stack makes put together? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_put_together(const struct model_device *d, uint32_t group, bool *is);
+int forwardstacks_is_put_together(const struct replay_device *d, uint32_t group, bool *is);
 
 #endif

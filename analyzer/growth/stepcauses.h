@@ -10,9 +10,9 @@
 
 /* Stacks are numbered here, by what groups of the device have in common but for the shape. */
 struct stepcauses {
-	const struct model *model;
-	const struct model_device *of;
-	struct model_process *process;
+	const struct replay *replay;
+	const struct replay_device *of;
+	struct replay_process *process;
 	struct books *books;
 	uint32_t device;
 	bool is_by_time;

@@ -24,12 +24,12 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 #define NOISE 0.001
 #define MONTH_S (30 * 86400.0)
 
-struct model_device stepgrowth_host(struct model_process *p)
+struct replay_device stepgrowth_host(struct replay_process *p)
 {
-	return (struct model_device){ .process = p, .ordinal = GROUP_HOST, .books = &p->books.device[GROUP_HOST] };
+	return (struct replay_device){ .process = p, .ordinal = GROUP_HOST, .books = &p->books.device[GROUP_HOST] };
 }
 
-bool stepgrowth_is_host(const struct model_device *d)
+bool stepgrowth_is_host(const struct replay_device *d)
 {
 	return d->ordinal == GROUP_HOST;
 }
@@ -255,7 +255,7 @@ static int find_growing(struct stepgrowth *g, struct stepcauses *c)
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 /* How much more than at its step's beginning tensors took at their peak; `slope` since the last reading before. */
-static double step_overhead(const struct model_device *d, const struct stepcauses *c, double slope)
+static double step_overhead(const struct replay_device *d, const struct stepcauses *c, double slope)
 {
 	const struct lives *lives = d->process->lives;
 	enum phase phase = lives_peak_phase(lives, d->ordinal);
@@ -277,7 +277,7 @@ static double step_overhead(const struct model_device *d, const struct stepcause
 }
 
 /* What readings do not show: contexts, code, other processes. */
-static double held_by_others(const struct model_device *d)
+static double held_by_others(const struct replay_device *d)
 {
 	struct residual_parts p;
 
@@ -286,7 +286,7 @@ static double held_by_others(const struct model_device *d)
 	       (p.unknown > 0 ? (double)p.unknown : 0);
 }
 
-static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const struct model_device *d,
+static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const struct replay_device *d,
 		       const struct stepgrowth_limits *limits)
 {
 	double capacity = (double)(limits->capacity_bytes ? limits->capacity_bytes : d->capacity_bytes);
@@ -362,7 +362,7 @@ static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
 	return (double)(last->taken - first->taken) < EVENTS_OF_WORK * blocks;
 }
 
-static uint64_t peak_bytes(const struct model_device *d)
+static uint64_t peak_bytes(const struct replay_device *d)
 {
 	const struct books *books = &d->process->books;
 
@@ -383,7 +383,7 @@ bool stepgrowth_is_apart(const struct stepgrowth_cause *c)
 }
 
 /* Which of the causes are more than a note? */
-static void mark_findings(struct stepgrowth *g, const struct model_device *d, const struct stepgrowth_limits *l)
+static void mark_findings(struct stepgrowth *g, const struct replay_device *d, const struct stepgrowth_limits *l)
 {
 	double left = g->limit_bytes - (g->nr_readings ? g->reading[g->nr_readings - 1].bytes : 0);
 	double peak = (double)peak_bytes(d);
@@ -432,12 +432,12 @@ static int compare_causes(const void *va, const void *vb)
 	return (a->group > b->group) - (a->group < b->group);
 }
 
-int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
+int stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
 		    const struct stepgrowth_limits *limits)
 {
 	const struct lives *lives = d->process->lives;
 	struct stepcauses c = {
-		.model = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
+		.replay = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
 	};
 	int err;
 

@@ -5,8 +5,8 @@
  * A *reading* is what was live where a step began: tensors, and what others than the framework's allocator took from
  * the driver; what that allocator reserves is not counted, it grows until it fits. A *cause* is one place in the source
  * whose memory grows; of one autograd graph that is kept, all places of its forward. What the blocks are that stay,
- * and who keeps them, is told by their lives (blocklives.h), never guessed: without evidence a cause has none.
- * Needs a model that was loaded with lives.
+ * and who keeps them, is told by their lives (lives.h), never guessed: without evidence a cause has none.
+ * Needs a replay that was loaded with lives.
  *
  * A batch that is larger in each step makes what is left of it larger, too: that is no finding.
  *
@@ -19,7 +19,7 @@
 
 #include "analyzer/growth/growth.h"
 #include "analyzer/oom/verdict.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 /* What grows. */
 enum stepgrowth_class {
@@ -88,11 +88,11 @@ struct stepgrowth {
 };
 
 /* The page-locked and managed memory of a process's host, as a device that only stepgrowth_find() is to see. */
-struct model_device stepgrowth_host(struct model_process *p);
-bool stepgrowth_is_host(const struct model_device *d);
+struct replay_device stepgrowth_host(struct replay_process *p);
+bool stepgrowth_is_host(const struct replay_device *d);
 
 /* Returns 0 or TFMT_E_NOMEM. stepgrowth_release() is needed either way. */
-int stepgrowth_find(struct stepgrowth *g, const struct model *m, const struct model_device *d,
+int stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
 		    const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 

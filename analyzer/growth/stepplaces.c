@@ -16,7 +16,7 @@
 static int resolve(struct stepplace *p, const struct stepcauses *c, uint32_t stack_number)
 {
 	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
-	struct stack_source source = model_stack_source(c->model, c->process);
+	struct stack_source source = replay_stack_source(c->replay, c->process);
 	struct stack stack = { 0 };
 	int site, err = stack_expand(&stack, &source, g->python_stack, g->native_stack);
 
@@ -87,13 +87,13 @@ static int find_hooked(struct stepplaces *f, const struct stepcauses *c)
 	for (uint32_t i = 0; i < f->nr; i++)
 		is_any |= f->place[i].module >= FRAME_WITHIN_HOOKED;
 	if (is_any)
-		err = forwardstacks_are_hooks_rare(c->model, c->of, &are_rare);
+		err = forwardstacks_are_hooks_rare(c->replay, c->of, &are_rare);
 	for (uint32_t i = 0; i < f->nr && are_rare && !err; i++) {
 		struct stepplace *p = &f->place[i];
 
 		p->is_hooked = p->module == FRAME_HOOKED;
 		if (p->module == FRAME_WITHIN_HOOKED)
-			err = forwardstacks_is_result(c->model, c->of, c->books->groups.group[p->group].python_stack,
+			err = forwardstacks_is_result(c->replay, c->of, c->books->groups.group[p->group].python_stack,
 						      &p->is_hooked);
 	}
 	return err;

@@ -144,10 +144,10 @@ static uint32_t merge(struct holder *out, const struct entry *from, const struct
 }
 
 /* The groups that had bytes at the moment, in a new array. */
-static int collect(struct entry **out, uint32_t *nr, const struct model *m, const struct holders_query *q)
+static int collect(struct entry **out, uint32_t *nr, const struct replay *m, const struct holders_query *q)
 {
 	const struct books *books = &q->process->books;
-	struct stack_source source = model_stack_source(m, q->process);
+	struct stack_source source = replay_stack_source(m, q->process);
 	struct entry *entry = calloc(books->groups.nr_groups ? books->groups.nr_groups : 1, sizeof(*entry));
 	struct stack stack = { 0 };
 	int err = entry ? 0 : TFMT_E_NOMEM;
@@ -169,7 +169,7 @@ static int collect(struct entry **out, uint32_t *nr, const struct model *m, cons
 	return err;
 }
 
-int holders_find(struct holders *h, const struct model *m, const struct holders_query *q)
+int holders_find(struct holders *h, const struct replay *m, const struct holders_query *q)
 {
 	struct entry *entry;
 	uint32_t nr, from, to, nr_shapes = 0;

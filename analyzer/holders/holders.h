@@ -7,7 +7,7 @@
 #ifndef VT_HOLDERS_H
 #define VT_HOLDERS_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 enum holders_by { HOLDERS_BY_STACK, HOLDERS_BY_SITE };
 enum holders_of {
@@ -40,7 +40,7 @@ struct holders {
 #define HOLDERS_INIT { 0 }
 
 struct holders_query {
-	struct model_process *process;
+	struct replay_process *process;
 	uint32_t device; /* ordinal; ignored for HOLDERS_HOST */
 	enum holders_of of;
 	enum holders_by by;
@@ -48,7 +48,7 @@ struct holders_query {
 };
 
 /* Returns 0 or TFMT_E_NOMEM. Resolves stacks when grouped by site. */
-int holders_find(struct holders *h, const struct model *m, const struct holders_query *q);
+int holders_find(struct holders *h, const struct replay *m, const struct holders_query *q);
 void holders_release(struct holders *h);
 
 /* A tensor of which no stack was captured at all: its shape is what there is to tell. */

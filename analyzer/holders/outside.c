@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void outside_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
+void outside_owners(const struct replay_device *d, uint64_t bytes[static NR_OWNERS])
 {
 	struct books *books = &d->process->books;
 
@@ -17,7 +17,7 @@ void outside_owners(const struct model_device *d, uint64_t bytes[static NR_OWNER
 	}
 }
 
-bool outside_modelled(const struct model_device *d, uint64_t bytes[static NR_OWNERS])
+bool outside_modelled(const struct replay_device *d, uint64_t bytes[static NR_OWNERS])
 {
 	const struct books *books = &d->process->books;
 	bool any = false;
@@ -35,7 +35,7 @@ bool outside_modelled(const struct model_device *d, uint64_t bytes[static NR_OWN
 }
 
 /* Communicators that were made on the device, also those that hold nothing. */
-static int list_communicators(struct outside *o, const struct model_device *d)
+static int list_communicators(struct outside *o, const struct replay_device *d)
 {
 	const struct communicators *made = &d->process->books.communicators;
 
@@ -65,7 +65,7 @@ static void settle_unassigned(struct communicators *c)
 	c->nr_rows = 1;
 }
 
-static int find_communicators(struct outside *o, const struct model_device *d)
+static int find_communicators(struct outside *o, const struct replay_device *d)
 {
 	struct books *books = &d->process->books;
 	int err = list_communicators(o, d);
@@ -91,7 +91,7 @@ static int find_communicators(struct outside *o, const struct model_device *d)
 	return err;
 }
 
-int outside_find(struct outside *o, const struct model_device *d)
+int outside_find(struct outside *o, const struct replay_device *d)
 {
 	*o = (struct outside){ 0 };
 	outside_owners(d, o->owner);

@@ -7,7 +7,7 @@
 #define VT_OUTSIDE_H
 
 #include "analyzer/ledger/communicators.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct outside {
 	uint64_t owner[NR_OWNERS];    /* the driver ledger; the sum is its peak */
@@ -21,13 +21,13 @@ struct outside {
 };
 
 /* Returns 0 or TFMT_E_NOMEM. outside_release() is needed either way. */
-int outside_find(struct outside *o, const struct model_device *d);
+int outside_find(struct outside *o, const struct replay_device *d);
 void outside_release(struct outside *o);
 
 /* Driver memory at the driver's peak by owner, modelled memory of libraries included; the sum is the peak. */
-void outside_owners(const struct model_device *d, uint64_t bytes[static NR_OWNERS]);
+void outside_owners(const struct replay_device *d, uint64_t bytes[static NR_OWNERS]);
 
 /* What of the device is modelled, context and code too, at the driver's peak by owner; false if nothing is. */
-bool outside_modelled(const struct model_device *d, uint64_t bytes[static NR_OWNERS]);
+bool outside_modelled(const struct replay_device *d, uint64_t bytes[static NR_OWNERS]);
 
 #endif

@@ -46,10 +46,10 @@ static int by_time(const void *va, const void *vb)
 }
 
 /* One place for each stack of the process, appended. */
-static int collect(struct readplaces *p, const struct model *m, struct model_process *process)
+static int collect(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
 	const struct value_reads *v = &process->books.value_reads;
-	struct stack_source source = model_stack_source(m, process);
+	struct stack_source source = replay_stack_source(m, process);
 	struct readplace *grown = realloc(p->place, (p->nr_places + v->nr_reads + 1) * sizeof(*grown));
 	struct stack stack = { 0 };
 	int err = grown ? 0 : TFMT_E_NOMEM;
@@ -66,7 +66,7 @@ static int collect(struct readplaces *p, const struct model *m, struct model_pro
 		*place = (struct readplace){ .known = site >= 0,
 					 .reads = read->reads,
 					 .bytes = read->bytes,
-					 .first_ns = model_time(process, read->first_ns) };
+					 .first_ns = replay_time(process, read->first_ns) };
 		if (site >= 0)
 			place->site = stack.frame[site];
 		p->reads += read->reads;
@@ -95,7 +95,7 @@ static void merge(struct readplaces *p)
 	p->nr_places = nr;
 }
 
-int readplaces_find(struct readplaces *p, const struct model *m, struct model_process *process)
+int readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
 	int err = 0;
 

@@ -6,11 +6,11 @@
 #ifndef VT_READPLACES_H
 #define VT_READPLACES_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct readplace {
 	bool known;              /* it has a frame */
-	struct stack_frame site; /* its strings belong to the model */
+	struct stack_frame site; /* its strings belong to the replay */
 	uint64_t reads, bytes;
 	uint64_t first_ns; /* on the recording's clock */
 };
@@ -26,7 +26,7 @@ struct readplaces {
  * The places of one process, or (process NULL) of all together, where places of the same file, line and
  * function are one. Returns 0 or TFMT_E_NOMEM; readplaces_release() is needed either way.
  */
-int readplaces_find(struct readplaces *p, const struct model *m, struct model_process *process);
+int readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process);
 void readplaces_release(struct readplaces *p);
 
 #endif

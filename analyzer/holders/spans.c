@@ -56,7 +56,7 @@ static void close_span(struct spans *s, struct span_open *open)
 		struct stay stay = { .span = open->span, .process = s->process, .device = d };
 
 		if (s->tensor_bytes[d] || s->driver_bytes[d])
-			touch(s, open, d, model_time(s->process, s->span[open->span].from_ns));
+			touch(s, open, d, replay_time(s->process, s->span[open->span].from_ns));
 		if (!open->of[d].touched)
 			continue;
 		stay.tensor = open->of[d].tensor;
@@ -118,7 +118,7 @@ static void raise_to(struct stay_figures *f, uint64_t bytes, uint64_t time_ns)
 	f->peak_ns = time_ns;
 }
 
-void spans_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void spans_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct spans *s = ctx;
 	const struct device_books *books;

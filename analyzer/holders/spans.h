@@ -9,7 +9,7 @@
 #ifndef VT_SPANS_H
 #define VT_SPANS_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct span {
 	uint64_t from_ns, to_ns;
@@ -26,7 +26,7 @@ struct stay_figures {
 /* One device of one process in one span. */
 struct stay {
 	size_t span; /* index */
-	const struct model_process *process;
+	const struct replay_process *process;
 	uint32_t device;
 	struct stay_figures tensor, driver;
 };
@@ -41,7 +41,7 @@ struct spans {
 	bool failed; /* out of memory */
 
 	/* private: of the process whose events pass by */
-	const struct model_process *process;
+	const struct replay_process *process;
 	size_t next;            /* the first span that has not begun */
 	struct span_open *open; /* those that have begun and not ended */
 	size_t nr_open;
@@ -51,8 +51,8 @@ struct spans {
 
 void spans_release(struct spans *s);
 
-/* A struct model_options observer; ctx is the spans. */
-void spans_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+/* A struct replay_options observer; ctx is the spans. */
+void spans_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
 /* After the last event. Returns 0 or TFMT_E_NOMEM. */
 int spans_finish(struct spans *s);

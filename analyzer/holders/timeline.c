@@ -30,7 +30,7 @@ static void raise_to(struct timeline_values *to, const struct timeline_values *v
 		to->driver = v->driver;
 }
 
-static struct timeline_track *find_track(struct timeline *t, const struct model_process *process,
+static struct timeline_track *find_track(struct timeline *t, const struct replay_process *process,
 					 uint32_t device)
 {
 	struct timeline_track *track;
@@ -78,7 +78,7 @@ static void fill_to(struct timeline_track *track, uint64_t step)
 		track->step[track->filled++] = track->now;
 }
 
-void timeline_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+void timeline_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns)
 {
 	struct timeline *t = ctx;
@@ -99,10 +99,10 @@ void timeline_observe(void *ctx, const struct model_process *process, const stru
 		halve(t);
 	step = time_ns / t->step_ns;
 	now = (struct timeline_values){ books->allocated_bytes, books->reserved_bytes, books->driver_bytes };
-	if (track->is_new && kept_from(process->reader, &kept_ns) && model_time(process, kept_ns) / t->step_ns < step) {
+	if (track->is_new && kept_from(process->reader, &kept_ns) && replay_time(process, kept_ns) / t->step_ns < step) {
 		/* What was held when the kept part begins, but for this event. */
-		if (model_time(process, kept_ns) >= t->step_ns)
-			fill_to(track, model_time(process, kept_ns) / t->step_ns - 1);
+		if (replay_time(process, kept_ns) >= t->step_ns)
+			fill_to(track, replay_time(process, kept_ns) / t->step_ns - 1);
 		track->now = now;
 	}
 	track->is_new = false;

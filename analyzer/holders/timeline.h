@@ -7,7 +7,7 @@
 #ifndef VT_TIMELINE_H
 #define VT_TIMELINE_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define TIMELINE_STEPS 4096
 
@@ -17,7 +17,7 @@ struct timeline_values {
 
 /* One device of one process. */
 struct timeline_track {
-	const struct model_process *process;
+	const struct replay_process *process;
 	uint32_t device;
 	struct timeline_values *step; /* TIMELINE_STEPS maxima */
 	struct timeline_values now;
@@ -35,8 +35,8 @@ struct timeline {
 void timeline_init(struct timeline *t);
 void timeline_release(struct timeline *t);
 
-/* A struct model_options observer; ctx is the timeline. */
-void timeline_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+/* A struct replay_options observer; ctx is the timeline. */
+void timeline_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns);
 
 /*

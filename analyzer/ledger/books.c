@@ -28,7 +28,7 @@ void books_release(struct books *books)
 	*books = (struct books){ 0 };
 }
 
-struct owner_verdict books_owner(struct books *books, uint32_t native_stack)
+struct owner_answer books_owner(struct books *books, uint32_t native_stack)
 {
 	return owner_of_call(&books->owners, books->mapping, native_stack, 0);
 }

@@ -10,10 +10,10 @@
 #ifndef VT_BOOKS_H
 #define VT_BOOKS_H
 
+#include "analyzer/ledger/blocks.h"
 #include "analyzer/ledger/books_tracker.h"
 #include "analyzer/ledger/communicators.h"
 #include "analyzer/ledger/groups.h"
-#include "analyzer/ledger/liveblocks.h"
 #include "analyzer/ledger/ranges.h"
 #include "analyzer/ledger/residual.h"
 #include "analyzer/ledger/unhooked.h"
@@ -193,7 +193,7 @@ void books_damaged(struct books *books);
 int books_settle(struct books *books, uint64_t time_ns);
 
 /* Who called the driver, by native stack; answers are kept. */
-struct owner_verdict books_owner(struct books *books, uint32_t native_stack);
+struct owner_answer books_owner(struct books *books, uint32_t native_stack);
 
 /* Whose memory a group of the driver ledger is. */
 enum owner books_group_owner(struct books *books, const struct group *g);

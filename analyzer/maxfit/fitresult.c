@@ -34,7 +34,7 @@ struct watching {
 	struct oomwatch ooms;
 };
 
-static void observe(void *context, const struct model_process *p, const struct tfmt_event *ev,
+static void observe(void *context, const struct replay_process *p, const struct tfmt_event *ev,
 		    uint64_t time_ns)
 {
 	struct watching *w = context;
@@ -75,7 +75,7 @@ static void take_figures(struct fit_result *r, const struct footprint_device *d)
 }
 
 /* The framework's allocator failed, and the program did not go on; or the driver refused somebody else. */
-static bool ran_out(const struct model *m, const struct watching *w)
+static bool ran_out(const struct replay *m, const struct watching *w)
 {
 	if (failures_device(&w->failures, m))
 		return true;
@@ -103,9 +103,9 @@ static bool says_out_of_memory(const char *output)
 	return found;
 }
 
-static int explain(struct fit_result *r, const struct model *m, const struct watching *w)
+static int explain(struct fit_result *r, const struct replay *m, const struct watching *w)
 {
-	const struct model_device *d = failures_device(&w->failures, m);
+	const struct replay_device *d = failures_device(&w->failures, m);
 	struct autopsy a = AUTOPSY_INIT;
 	const struct stack_frame *site = NULL;
 	int err = d ? autopsy_make(&a, m, d, &w->failures) : 0;
@@ -138,7 +138,7 @@ static bool is_tight(const struct fit_result *r, double headroom)
 	       (double)r->used_bytes > (1 - headroom) * (double)r->capacity_bytes;
 }
 
-static uint32_t most_steps(const struct model *m)
+static uint32_t most_steps(const struct replay *m)
 {
 	uint32_t most = 0;
 
@@ -151,7 +151,7 @@ static uint32_t most_steps(const struct model *m)
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int find_outcome(struct fit_result *r, struct footprint *f, const struct model *m,
+static int find_outcome(struct fit_result *r, struct footprint *f, const struct replay *m,
 			const struct watching *w, const char *output, double headroom)
 {
 	const struct footprint_device *d = fullest(f);
@@ -159,7 +159,7 @@ static int find_outcome(struct fit_result *r, struct footprint *f, const struct 
 
 	r->is_simulated = m->simulated;
 	for (size_t i = 0; i < m->nr_processes; i++)
-		r->zero_answers += model_zero_answers(&m->process[i]);
+		r->zero_answers += replay_zero_answers(&m->process[i]);
 	r->nr_steps = most_steps(m);
 	if (d)
 		take_figures(r, d);
@@ -181,11 +181,11 @@ static int find_outcome(struct fit_result *r, struct footprint *f, const struct 
 int fitresult_read(struct fit_result *r, const char *recording, const char *output, double headroom)
 {
 	struct watching w = { FAILURES_INIT, OOMWATCH_INIT };
-	struct model_options load = {
+	struct replay_options load = {
 		.observe = observe, .ctx = &w, .lives = true, .modules = true, .quiet = true
 	};
 	struct footprint f = FOOTPRINT_INIT;
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	struct sourcepath names;
 	int ret;
 
@@ -197,7 +197,7 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 	}
 	ret = rules_load();
 	if (!ret)
-		ret = model_load(&m, recording, &load);
+		ret = replay_load(&m, recording, &load);
 	sourcepath_find_root(&names);
 	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
 		     footprint_make(&f, &m, &w.ooms, &names) || find_outcome(r, &f, &m, &w, output, headroom)))
@@ -205,6 +205,6 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 	footprint_release(&f);
 	failures_release(&w.failures);
 	oomwatch_release(&w.ooms);
-	model_release(&m);
+	replay_release(&m);
 	return ret;
 }

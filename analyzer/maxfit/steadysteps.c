@@ -7,7 +7,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/message.h"
 
 /*
@@ -28,7 +28,7 @@ struct boundary {
 };
 
 struct watched {
-	const struct model_process *process;
+	const struct replay_process *process;
 	struct span now;
 	uint64_t allocated[TFMT_NR_DEVICES + 1], reserved[TFMT_NR_DEVICES + 1];
 	uint32_t nr_cycles, nr_named; /* boundaries seen */
@@ -42,7 +42,7 @@ struct watch {
 	bool failed; /* out of memory ourselves */
 };
 
-static struct watched *watched_of(struct watch *w, const struct model_process *p)
+static struct watched *watched_of(struct watch *w, const struct replay_process *p)
 {
 	struct watched *grown;
 
@@ -86,7 +86,7 @@ static void count(struct watched *w, const struct device_books *b, uint32_t devi
 		w->now.reserved_peak = w->now.reserved;
 }
 
-static void observe(void *context, const struct model_process *p, const struct tfmt_event *ev,
+static void observe(void *context, const struct replay_process *p, const struct tfmt_event *ev,
 		    uint64_t time_ns)
 {
 	const struct steps *s = &p->lives->steps;
@@ -150,7 +150,7 @@ static struct steadysteps steps_of_process(const struct watched *w)
 	return told;
 }
 
-static bool has_tensors(const struct model *m, const struct model_process *p)
+static bool has_tensors(const struct replay *m, const struct replay_process *p)
 {
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (m->device[i].process == p && m->device[i].has_tensors)
@@ -158,7 +158,7 @@ static bool has_tensors(const struct model *m, const struct model_process *p)
 	return false;
 }
 
-static void add_up(struct steadysteps *s, const struct model *m, const struct watch *w)
+static void add_up(struct steadysteps *s, const struct replay *m, const struct watch *w)
 {
 	bool any = false;
 
@@ -181,12 +181,12 @@ static void add_up(struct steadysteps *s, const struct model *m, const struct wa
 int steadysteps_look(struct steadysteps *s, const char *recording)
 {
 	struct watch w = { 0 };
-	struct model_options load = { .observe = observe, .ctx = &w, .lives = true, .quiet = true };
-	struct model m = MODEL_INIT;
+	struct replay_options load = { .observe = observe, .ctx = &w, .lives = true, .quiet = true };
+	struct replay m = REPLAY_INIT;
 	int ret = rules_load();
 
 	if (!ret)
-		ret = model_load(&m, recording, &load);
+		ret = replay_load(&m, recording, &load);
 	*s = (struct steadysteps){ 0 };
 	if (!ret && w.failed)
 		ret = message_error("cannot follow the steps of '%s': out of memory", recording);
@@ -195,6 +195,6 @@ int steadysteps_look(struct steadysteps *s, const char *recording)
 	for (size_t i = 0; i < w.nr; i++)
 		free(w.of[i].boundary);
 	free(w.of);
-	model_release(&m);
+	replay_release(&m);
 	return ret;
 }

@@ -18,7 +18,7 @@
 #define VT_MODULEPATHS_H
 
 #include "analyzer/modules/modulecalls.h"
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 
 struct modulepath {
 	uint32_t parent; /* 0 = of a module that the program itself calls */

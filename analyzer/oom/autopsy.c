@@ -50,7 +50,7 @@ static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
 static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t python, uint32_t native,
 		    struct stack_frame *out)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	int site;
 
 	*out = (struct stack_frame){ 0 };
@@ -311,9 +311,9 @@ static void ask_causes(struct autopsy *a)
 /* A smaller card, a fallback, a notebook's last cell: it may have been meant so. */
 static void say_end(struct autopsy *a)
 {
-	const struct model_process *p = a->device->process;
+	const struct replay_process *p = a->device->process;
 
-	if (a->nr_findings && p->end == MODEL_END_EXIT && !p->summary->exit_status)
+	if (a->nr_findings && p->end == REPLAY_END_EXIT && !p->summary->exit_status)
 		autopsy_evidence(&a->finding[0], "the program went on without it, and ended with status 0");
 }
 
@@ -342,13 +342,13 @@ static void order_findings(struct autopsy *a)
 			swap_findings(&f[i], f);
 }
 
-int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
 		 const struct failures *f)
 {
 	const struct failures_of_device *of = failures_of(f, d);
 	int err;
 
-	*a = (struct autopsy){ .model = m, .device = d, .failures = f };
+	*a = (struct autopsy){ .replay = m, .device = d, .failures = f };
 	if (!of)
 		return 0;
 	a->failure = &of->failure[of->nr_failures - 1];

@@ -65,15 +65,15 @@ struct autopsy_parts {
 };
 
 struct autopsy {
-	const struct model *model;
-	const struct model_device *device;
+	const struct replay *replay;
+	const struct replay_device *device;
 	const struct failures *failures;
 	const struct failure *failure;
 	struct categories categories; /* the blocks live at the failure, by order of allocation */
 	struct autopsy_block *block;  /* as categories.block */
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
-	struct modules modules;  /* two modules deep; empty if the model was loaded without */
+	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
 	struct autopsy_parts parts; /* ... as well; no finding goes by them, as not every command loads modules */
 	struct stack_frame site; /* of the request */
 	bool has_site;
@@ -102,10 +102,10 @@ struct autopsy {
 	}
 
 /*
- * Examine the latest failure of a device; the model must have been loaded with lives, modules, and
+ * Examine the latest failure of a device; the replay must have been loaded with lives, modules, and
  * failures_observe(). Returns 0 or TFMT_E_NOMEM. autopsy_release() is needed either way.
  */
-int autopsy_make(struct autopsy *a, const struct model *m, const struct model_device *d,
+int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
 		 const struct failures *f);
 void autopsy_release(struct autopsy *a);
 

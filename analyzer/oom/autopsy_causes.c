@@ -37,7 +37,7 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /* The line with most of what a process had allocated on a device at its peak; NULL: none. */
-static const struct group *largest_at_peak(const struct model_device *d)
+static const struct group *largest_at_peak(const struct replay_device *d)
 {
 	const struct groups *groups = &d->process->books.groups;
 	const struct group *largest = NULL;
@@ -56,7 +56,7 @@ static const struct group *largest_at_peak(const struct model_device *d)
 }
 
 /* Is it the same GPU, as another process has it? */
-static bool is_shared(const struct model_device *a, const struct model_device *b)
+static bool is_shared(const struct replay_device *a, const struct replay_device *b)
 {
 	return a->process != b->process && !strcmp(a->process->header->host, b->process->header->host) &&
 	       a->info.uuid && b->info.uuid && *a->info.uuid && !strcmp(a->info.uuid, b->info.uuid);
@@ -67,8 +67,8 @@ static void say_recorded_others(const struct autopsy *a, struct autopsy_finding 
 {
 	char size[HUMAN_MAX], line[AUTOPSY_TEXT_MAX];
 
-	for (size_t i = 0; i < a->model->nr_devices; i++) {
-		const struct model_device *d = &a->model->device[i];
+	for (size_t i = 0; i < a->replay->nr_devices; i++) {
+		const struct replay_device *d = &a->replay->device[i];
 		const struct group *g = is_shared(a->device, d) ? largest_at_peak(d) : NULL;
 		struct stack_source source;
 		struct stack stack = { 0 };
@@ -76,7 +76,7 @@ static void say_recorded_others(const struct autopsy *a, struct autopsy_finding 
 
 		if (!g)
 			continue;
-		source = model_stack_source(a->model, d->process);
+		source = replay_stack_source(a->replay, d->process);
 		site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
 		*line = 0;
 		if (site >= 0 && stack.frame[site].file)

@@ -132,7 +132,7 @@ static bool is_line_consumed(const struct autopsy *a, size_t block)
 static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 {
 	static const char *const names[] = { "eval", "valid", "test", "predict", "infer", "generate" };
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	const char *found = NULL;
 

@@ -364,7 +364,7 @@ static void say_places(const struct autopsy *a, struct autopsy_finding *f, const
 /* By whom the place's largest block was allocated, where that is no plain call. */
 static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, autopsy_group(a, a->place[place].largest)->python_stack, 0)
 			   ? -1
@@ -383,7 +383,7 @@ static bool is_hooked(const struct autopsy *a, size_t place)
 {
 	bool is = false;
 
-	forwardstacks_is_hooked(a->model, a->device, autopsy_group(a, largest_kept(a, place, false))->python_stack, &is);
+	forwardstacks_is_hooked(a->replay, a->device, autopsy_group(a, largest_kept(a, place, false))->python_stack, &is);
 	return is;
 }
 

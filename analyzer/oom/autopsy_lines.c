@@ -35,7 +35,7 @@ static int behind_modules(const struct stack *stack)
 
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int from = stack_expand(&stack, &source, python_stack, 0) ? -1 : behind_modules(&stack);
 	int line = from < 0 ? -1 : stack_program(&stack, from);
@@ -49,7 +49,7 @@ bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct st
 static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint32_t python, uint32_t native,
 			bool of_model)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
 	int from = of_model && site >= 0 ? behind_modules(&stack) : -1;
@@ -81,7 +81,7 @@ static uint32_t keep_program(struct stack *stack)
 
 int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack later = { 0 };
 	int err = stack_expand(&call->stack, &source, ended->python_stack, 0);
 	uint32_t nr, nr_later, at = 0;
@@ -100,7 +100,7 @@ int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, str
 
 bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	uint32_t nr = stack_expand(&stack, &source, python_stack, 0) ? 0 : keep_program(&stack), i = 0;
 
@@ -127,7 +127,7 @@ void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t 
 
 void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	int site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
 

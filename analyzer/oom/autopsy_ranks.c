@@ -9,15 +9,15 @@
 #define AS_FAR 0.9 /* of forward's allocations: the rest is what one is ahead of the other */
 
 /* By its environment; else, as where a program starts its own ranks, by what it has told NCCL. -1: none. */
-static int64_t rank_of(const struct model_process *p)
+static int64_t rank_of(const struct replay_process *p)
 {
 	return p->rank >= 0 ? p->rank : communicators_rank(&p->books.communicators);
 }
 
 /* The device on which a process held most. */
-static const struct model_device *main_device(const struct model *m, const struct model_process *p)
+static const struct replay_device *main_device(const struct replay *m, const struct replay_process *p)
 {
-	const struct model_device *most = NULL;
+	const struct replay_device *most = NULL;
 
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (m->device[i].process == p &&
@@ -27,7 +27,7 @@ static const struct model_device *main_device(const struct model *m, const struc
 }
 
 /* Has it been as far as the one that failed, so that its peak can be compared? */
-static bool has_been_there(const struct autopsy *a, const struct model_process *p)
+static bool has_been_there(const struct autopsy *a, const struct replay_process *p)
 {
 	const struct lives *here = a->device->process->lives;
 	const struct failure *x = a->failure;
@@ -35,7 +35,7 @@ static bool has_been_there(const struct autopsy *a, const struct model_process *
 
 	if (!p->lives)
 		return false;
-	if (p->end == MODEL_END_EXIT && !p->summary->exit_status)
+	if (p->end == REPLAY_END_EXIT && !p->summary->exit_status)
 		return true;
 	steps = &p->lives->steps;
 	if (!x->nr_begun && !steps->nr_backwards) /* inference: there is only forward to go by */
@@ -47,13 +47,13 @@ static bool has_been_there(const struct autopsy *a, const struct model_process *
  * Has it begun the backward pass that the other failed in, and not come out of it, as where it waits for gradients of the
  * other? Then it has made the same forward.
  */
-static bool has_made_forward(const struct model_process *p, const struct failure *x)
+static bool has_made_forward(const struct replay_process *p, const struct failure *x)
 {
 	return p->lives && x->phase == PHASE_BACKWARD && x->nr_begun &&
 	       p->lives->steps.nr_backwards >= x->nr_begun;
 }
 
-static uint64_t forward_bytes(const struct model_device *d)
+static uint64_t forward_bytes(const struct replay_device *d)
 {
 	const struct lives_device *of = d->process->lives->device[d->ordinal];
 
@@ -62,7 +62,7 @@ static uint64_t forward_bytes(const struct model_device *d)
 
 /* The ranks beside that of the failure that can be compared, by what they needed at all, or in forward. */
 struct others {
-	const struct model_device *largest; /* NULL: there are none */
+	const struct replay_device *largest; /* NULL: there are none */
 	uint64_t bytes;
 	uint32_t nr;
 };
@@ -71,11 +71,11 @@ static struct others find_others(const struct autopsy *a, bool in_forward)
 {
 	struct others others = { 0 };
 
-	for (size_t i = 0; i < a->model->nr_processes; i++) {
-		const struct model_process *p = &a->model->process[i];
+	for (size_t i = 0; i < a->replay->nr_processes; i++) {
+		const struct replay_process *p = &a->replay->process[i];
 		int64_t rank = rank_of(p);
-		const struct model_device *d =
-			rank >= 0 && rank != rank_of(a->device->process) ? main_device(a->model, p) : NULL;
+		const struct replay_device *d =
+			rank >= 0 && rank != rank_of(a->device->process) ? main_device(a->replay, p) : NULL;
 		uint64_t bytes;
 
 		if (!d || !(in_forward ? has_made_forward(p, a->failure) : has_been_there(a, p)))
@@ -91,7 +91,7 @@ static struct others find_others(const struct autopsy *a, bool in_forward)
 }
 
 /* The category of which this one has most more than the other had at its peak; false: not known. */
-static bool find_difference(const struct autopsy *a, const struct model_device *other, enum category *category,
+static bool find_difference(const struct autopsy *a, const struct replay_device *other, enum category *category,
 			    uint64_t *here, uint64_t *there)
 {
 	enum phase phase = lives_peak_phase(other->process->lives, other->ordinal);
@@ -119,7 +119,7 @@ static bool find_difference(const struct autopsy *a, const struct model_device *
  * Did this rank hold so much more when its step began that all of its step could be as the other's? Both by how much was
  * allocated when a step of the same number began.
  */
-static bool was_ahead(const struct autopsy *a, const struct model_device *other, uint64_t more)
+static bool was_ahead(const struct autopsy *a, const struct replay_device *other, uint64_t more)
 {
 	const struct lives *here = a->device->process->lives, *there = other->process->lives;
 	uint64_t mine, its;
@@ -181,7 +181,7 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 /* Was the block made by DistributedDataParallel for what it reduces? */
 static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 
 	if (a->categories.block[block].category != CATEGORY_COMMUNICATION ||
 	    stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0))

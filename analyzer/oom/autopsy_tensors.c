@@ -274,7 +274,7 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 
 static bool request_has_frame(const struct autopsy *a, const char *part)
 {
-	struct stack_source source = model_stack_source(a->model, a->device->process);
+	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
 	bool found = false;
 

@@ -7,7 +7,7 @@
 
 #include "analyzer/recording/idtable.h"
 
-static struct failures_of_device *device_of(struct failures *f, const struct model_process *p,
+static struct failures_of_device *device_of(struct failures *f, const struct replay_process *p,
 					    uint32_t ordinal)
 {
 	struct failures_of_device *grown;
@@ -118,7 +118,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 	d->refused.bytes = 0;
 }
 
-static struct failures_process *process_of(struct failures *f, const struct model_process *p)
+static struct failures_process *process_of(struct failures *f, const struct replay_process *p)
 {
 	struct failures_process *q = f->nr_processes ? &f->process[f->nr_processes - 1] : NULL;
 
@@ -136,7 +136,7 @@ static struct failures_process *process_of(struct failures *f, const struct mode
 }
 
 /* No step can begin behind this event and up to now. */
-static uint64_t step_began(const struct model_process *p)
+static uint64_t step_began(const struct replay_process *p)
 {
 	const struct steps *steps = p->lives ? &p->lives->steps : NULL;
 	uint64_t named = steps && steps->named.nr_bounds ? steps->named.ordinal[steps->named.nr_bounds - 1] : 0;
@@ -144,7 +144,7 @@ static uint64_t step_began(const struct model_process *p)
 	return steps && steps->pending_ordinal > named ? steps->pending_ordinal : named;
 }
 
-static void add_size(struct failures_sizes *s, const struct model_process *p, const struct tfmt_event *ev)
+static void add_size(struct failures_sizes *s, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	uint64_t from = step_began(p);
 
@@ -164,7 +164,7 @@ static void add_size(struct failures_sizes *s, const struct model_process *p, co
 }
 
 /* Has the stack had as much before? True of nearly all events; false says nothing. */
-static inline bool is_size_known(const struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+static inline bool is_size_known(const struct failures *f, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	const struct failures_process *q = f->nr_processes ? &f->process[f->nr_processes - 1] : NULL;
 
@@ -172,7 +172,7 @@ static inline bool is_size_known(const struct failures *f, const struct model_pr
 	       ev->size < q->sizes[ev->python_stack].next_bytes;
 }
 
-static void note_size(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+static void note_size(struct failures *f, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	struct failures_process *q = process_of(f, p);
 	uint32_t stack = ev->python_stack;
@@ -198,7 +198,7 @@ static void handle(struct failures_of_device *d, uint32_t stack)
 		d->failure[d->nr_handled].handled = true;
 }
 
-static __attribute__((noinline)) void tensor_allocated(struct failures *f, const struct model_process *p,
+static __attribute__((noinline)) void tensor_allocated(struct failures *f, const struct replay_process *p,
 						       const struct tfmt_event *ev)
 {
 	struct failures_of_device *d;
@@ -218,7 +218,7 @@ static __attribute__((noinline)) void tensor_allocated(struct failures *f, const
 }
 
 /* Memory was taken from the driver: where that is all there is, the program may have got over a failure. */
-static void driver_allocated(struct failures *f, const struct model_process *p, const struct tfmt_event *ev)
+static void driver_allocated(struct failures *f, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct failures_of_device *d = &f->device[i];
@@ -248,7 +248,7 @@ static bool is_failure(const struct failures_of_device *d, const struct tfmt_eve
 	return b->is_beside_refused || (!b->tensor_allocs && !b->tensor_ooms && ev->size);
 }
 
-static void pass_ended(struct failures *f, const struct model_process *p)
+static void pass_ended(struct failures *f, const struct replay_process *p)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct failures_of_device *d = &f->device[i];
@@ -260,7 +260,7 @@ static void pass_ended(struct failures *f, const struct model_process *p)
 	}
 }
 
-void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+void failures_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns)
 {
 	struct failures *f = ctx;
@@ -296,7 +296,7 @@ void failures_observe(void *ctx, const struct model_process *process, const stru
 	}
 }
 
-void failures_set_cached(struct failures *f, const struct model_process *p, uint32_t ordinal, uint64_t bytes)
+void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, uint64_t bytes)
 {
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct failures_of_device *d = &f->device[i];
@@ -318,7 +318,7 @@ void failures_release(struct failures *f)
 	*f = (struct failures)FAILURES_INIT;
 }
 
-const struct failures_of_device *failures_of(const struct failures *f, const struct model_device *d)
+const struct failures_of_device *failures_of(const struct failures *f, const struct replay_device *d)
 {
 	for (size_t i = 0; i < f->nr_devices; i++)
 		if (f->device[i].process == d->process && f->device[i].ordinal == d->ordinal &&
@@ -332,14 +332,14 @@ const struct failure *failures_fatal(const struct failures_of_device *d)
 	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
 
 	/* A program without a framework that ended well has got over it. */
-	if (last && (last->is_driver || last->is_library) && d->process->end == MODEL_END_EXIT && !d->process->summary->exit_status)
+	if (last && (last->is_driver || last->is_library) && d->process->end == REPLAY_END_EXIT && !d->process->summary->exit_status)
 		return NULL;
 	return last && !last->handled ? last : NULL;
 }
 
-const struct model_device *failures_device(const struct failures *f, const struct model *m)
+const struct replay_device *failures_device(const struct failures *f, const struct replay *m)
 {
-	const struct model_device *last = NULL;
+	const struct replay_device *last = NULL;
 	uint64_t last_ns = 0;
 
 	for (size_t i = 0; i < m->nr_devices; i++) {
@@ -353,7 +353,7 @@ const struct model_device *failures_device(const struct failures *f, const struc
 	return last;
 }
 
-uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
+uint64_t failures_largest_before(const struct failures *f, const struct replay_process *p,
 				 uint32_t python_stack, uint64_t ordinal)
 {
 	uint64_t bytes = 0;
@@ -373,16 +373,16 @@ uint64_t failures_largest_before(const struct failures *f, const struct model_pr
 }
 
 /* Out of memory beats fullness. */
-static bool is_worse(const struct model_device *a, const struct model_device *b)
+static bool is_worse(const struct replay_device *a, const struct replay_device *b)
 {
 	if (!a->books->tensor_ooms != !b->books->tensor_ooms)
 		return a->books->tensor_ooms;
-	return model_filled_bytes(a) > model_filled_bytes(b);
+	return replay_filled_bytes(a) > replay_filled_bytes(b);
 }
 
-const struct model_device *failures_worst_device(const struct failures *f, const struct model *m)
+const struct replay_device *failures_worst_device(const struct failures *f, const struct replay *m)
 {
-	const struct model_device *failed = failures_device(f, m), *worst = m->nr_devices ? &m->device[0] : NULL;
+	const struct replay_device *failed = failures_device(f, m), *worst = m->nr_devices ? &m->device[0] : NULL;
 
 	for (size_t i = 1; i < m->nr_devices; i++)
 		if (is_worse(&m->device[i], worst))

@@ -11,7 +11,7 @@
 #ifndef VT_FAILURES_H
 #define VT_FAILURES_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/training/stepinputs.h"
 
 #define FAILURES_KEPT 1000 /* of each device; the first ones, and the last */
@@ -42,7 +42,7 @@ struct failure {
 };
 
 struct failures_of_device {
-	const struct model_process *process;
+	const struct replay_process *process;
 	uint32_t ordinal;
 	struct failure *failure; /* in order; not more than FAILURES_KEPT */
 	size_t nr_failures, room;
@@ -64,7 +64,7 @@ struct failures_sizes {
 };
 
 struct failures_process {
-	const struct model_process *process;
+	const struct replay_process *process;
 	struct failures_sizes *sizes; /* by Python stack */
 	uint32_t nr_sizes;
 };
@@ -82,31 +82,31 @@ struct failures {
 		0                                                                                            \
 	}
 
-/* A struct model_options observer; ctx is the struct failures. */
-void failures_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+/* A struct replay_options observer; ctx is the struct failures. */
+void failures_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns);
 void failures_release(struct failures *f);
 
 /* The latest failure of a device left a cached block of so many bytes, as failure.largest_cached. */
-void failures_set_cached(struct failures *f, const struct model_process *p, uint32_t ordinal, uint64_t bytes);
+void failures_set_cached(struct failures *f, const struct replay_process *p, uint32_t ordinal, uint64_t bytes);
 
 /* Those of a device of the model; NULL: it had none. */
-const struct failures_of_device *failures_of(const struct failures *f, const struct model_device *d);
+const struct failures_of_device *failures_of(const struct failures *f, const struct replay_device *d);
 
 /* The last one if it was not handled, else NULL. */
 const struct failure *failures_fatal(const struct failures_of_device *d);
 
 /* The device to explain: that of the last failure that was not handled; NULL: there is none. */
-const struct model_device *failures_device(const struct failures *f, const struct model *m);
+const struct replay_device *failures_device(const struct failures *f, const struct replay *m);
 
 /* The same; without failures one that ran out of memory for a while, else the fullest. NULL: the model has no device. */
-const struct model_device *failures_worst_device(const struct failures *f, const struct model *m);
+const struct replay_device *failures_worst_device(const struct failures *f, const struct replay *m);
 
 /*
  * The largest block that the stack had before that event, where a step begins; 0 = none. Before the records that are
  * kept it is not known, and the oldest of these is returned, which is larger.
  */
-uint64_t failures_largest_before(const struct failures *f, const struct model_process *p,
+uint64_t failures_largest_before(const struct failures *f, const struct replay_process *p,
 				 uint32_t python_stack, uint64_t ordinal);
 
 #endif

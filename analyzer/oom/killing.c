@@ -54,18 +54,18 @@ static void find_killer(struct killings *k, struct killing *one)
 	one->nr_candidates = h->is_known && !one->is_told ? nr : 0;
 }
 
-int killings_find(struct killings *k, const struct model *m)
+int killings_find(struct killings *k, const struct replay *m)
 {
 	*k = (struct killings)KILLINGS_INIT;
 	k->killing = calloc(m->nr_processes ? m->nr_processes : 1, sizeof(*k->killing));
 	if (!k->killing)
 		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		const struct model_process *p = &m->process[i];
+		const struct replay_process *p = &m->process[i];
 
-		if (p->end == MODEL_END_KILLED)
+		if (p->end == REPLAY_END_KILLED)
 			k->killing[k->nr_killings++].process = p;
-		else if (p->end == MODEL_END_EXIT && p->summary->exit_status && p->host.nr_kills &&
+		else if (p->end == REPLAY_END_EXIT && p->summary->exit_status && p->host.nr_kills &&
 			 !p->host.is_machine)
 			k->of_unrecorded = p;
 	}
@@ -87,14 +87,14 @@ void killings_release(struct killings *k)
 }
 
 /* Is it why the program ended, though on that device (NULL: none) memory ran out, too? */
-static bool explains(const struct killings *k, const struct model_device *failed)
+static bool explains(const struct killings *k, const struct replay_device *failed)
 {
 	if (k->by_host)
 		return !failed || failed->process == k->by_host->process;
 	return k->of_unrecorded && !failed;
 }
 
-bool killing_free(const struct model_device *d, int64_t *bytes)
+bool killing_free(const struct replay_device *d, int64_t *bytes)
 {
 	const struct residual *r = &d->books->residual;
 
@@ -103,9 +103,9 @@ bool killing_free(const struct model_device *d, int64_t *bytes)
 }
 
 /* The line that took most of the host's memory through CUDA. */
-static void find_site(struct autopsy_finding *f, const struct model *m, struct model_process *p)
+static void find_site(struct autopsy_finding *f, const struct replay *m, struct replay_process *p)
 {
-	struct stack_source source = model_stack_source(m, p);
+	struct stack_source source = replay_stack_source(m, p);
 	const struct group *largest = NULL;
 	struct stack stack = { 0 };
 	int site;
@@ -137,7 +137,7 @@ static void say_counter(struct autopsy_finding *f, const struct hostmemory *h)
 			 h->limit_bytes ? human_bytes(limit, h->limit_bytes) : "");
 }
 
-static void say_memory(struct autopsy_finding *f, const struct model_process *p)
+static void say_memory(struct autopsy_finding *f, const struct replay_process *p)
 {
 	char pinned[HUMAN_MAX], managed[HUMAN_MAX], shared[HUMAN_MAX];
 
@@ -146,14 +146,14 @@ static void say_memory(struct autopsy_finding *f, const struct model_process *p)
 			 human_bytes(shared, p->host.shared_bytes));
 }
 
-static void say_devices(struct autopsy_finding *f, const struct model *m, const struct model_process *p)
+static void say_devices(struct autopsy_finding *f, const struct replay *m, const struct replay_process *p)
 {
 	char size[HUMAN_MAX];
 	uint64_t taken = 0;
 	int64_t left;
 
 	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct model_device *d = &m->device[i];
+		const struct replay_device *d = &m->device[i];
 
 		if (d->process != p)
 			continue;
@@ -167,17 +167,17 @@ static void say_devices(struct autopsy_finding *f, const struct model *m, const 
 				 human_bytes(size, taken));
 }
 
-static void find_host(struct autopsy *a, const struct killings *k, const struct model *m)
+static void find_host(struct autopsy *a, const struct killings *k, const struct replay *m)
 {
-	const struct model_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
+	const struct replay_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
 	struct autopsy_finding *f = a->finding;
 	char size[HUMAN_MAX];
 
-	*a = (struct autopsy){ .model = m, .nr_findings = 1 };
+	*a = (struct autopsy){ .replay = m, .nr_findings = 1 };
 	f->verdict = VERDICT_HOST_OOM;
 	f->cause = k->by_host ? "killed" : "other_killed";
 	f->bytes = p->books.pinned_bytes + p->books.managed_bytes;
-	find_site(f, m, (struct model_process *)p);
+	find_site(f, m, (struct replay_process *)p);
 	if (k->by_host && k->by_host->nr_candidates)
 		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32
 			    ", or another of the %" PRIu64 " that were killed.",
@@ -198,10 +198,10 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 			       human_bytes(size, f->bytes));
 }
 
-int killings_autopsy(struct autopsy *a, const struct killings *k, const struct model *m,
+int killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures)
 {
-	const struct model_device *d = failures_device(failures, m);
+	const struct replay_device *d = failures_device(failures, m);
 
 	*a = (struct autopsy)AUTOPSY_INIT;
 	if (explains(k, d)) {

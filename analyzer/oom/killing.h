@@ -11,7 +11,7 @@
 #include "analyzer/oom/autopsy.h"
 
 struct killing {
-	const struct model_process *process;
+	const struct replay_process *process;
 	bool is_told;    /* it is known whether the host's memory ran out */
 	bool is_by_host; /* ... and it did */
 	uint64_t nr_candidates; /* not 0: it did for one or some of so many processes, and which does not show */
@@ -22,22 +22,22 @@ struct killings {
 	size_t nr_killings;
 	const struct killing *by_host; /* the largest of those, or of candidates; NULL: none */
 	/* A process of the job that is not recorded (a data loader's worker) was killed so, and the program failed. */
-	const struct model_process *of_unrecorded;
+	const struct replay_process *of_unrecorded;
 };
 #define KILLINGS_INIT { 0 }
 
 /* Returns 0 or TFMT_E_NOMEM; killings_release() is needed either way. */
-int killings_find(struct killings *k, const struct model *m);
+int killings_find(struct killings *k, const struct replay *m);
 void killings_release(struct killings *k);
 
 /*
  * What ended the program: the host's memory, then the autopsy has no device and one finding; else the last failure of
  * `failures` that was not handled; else nothing. As autopsy_make() otherwise.
  */
-int killings_autopsy(struct autopsy *a, const struct killings *k, const struct model *m,
+int killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures);
 
 /* What the driver had free at the end; false: not known. */
-bool killing_free(const struct model_device *d, int64_t *bytes);
+bool killing_free(const struct replay_device *d, int64_t *bytes);
 
 #endif

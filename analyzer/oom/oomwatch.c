@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static struct oomwatch_row *find(const struct oomwatch *w, const struct model_process *p, const struct tfmt_event *ev)
+static struct oomwatch_row *find(const struct oomwatch *w, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	for (size_t i = 0; i < w->nr_rows; i++) {
 		struct oomwatch_row *row = &w->row[i];
@@ -15,7 +15,7 @@ static struct oomwatch_row *find(const struct oomwatch *w, const struct model_pr
 	return NULL;
 }
 
-static void add(struct oomwatch *w, const struct model_process *p, const struct tfmt_event *ev)
+static void add(struct oomwatch *w, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	struct oomwatch_row *row = find(w, p, ev);
 
@@ -32,7 +32,7 @@ static void add(struct oomwatch *w, const struct model_process *p, const struct 
 	row->pending = true;
 }
 
-void oomwatch_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns)
+void oomwatch_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	struct oomwatch *w = ctx;
 	struct oomwatch_row *row;
@@ -47,13 +47,13 @@ void oomwatch_observe(void *ctx, const struct model_process *process, const stru
 	}
 }
 
-bool oomwatch_has_failed(const struct model_process *p)
+bool oomwatch_has_failed(const struct replay_process *p)
 {
-	return p->end == MODEL_END_SIGNAL || p->end == MODEL_END_KILLED ||
-	       (p->end == MODEL_END_EXIT && p->summary->exit_status);
+	return p->end == REPLAY_END_SIGNAL || p->end == REPLAY_END_KILLED ||
+	       (p->end == REPLAY_END_EXIT && p->summary->exit_status);
 }
 
-bool oomwatch_is_unhandled(const struct oomwatch *w, const struct model_device *d)
+bool oomwatch_is_unhandled(const struct oomwatch *w, const struct replay_device *d)
 {
 	if (!oomwatch_has_failed(d->process))
 		return false;

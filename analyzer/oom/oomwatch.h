@@ -6,10 +6,10 @@
 #ifndef VT_OOMWATCH_H
 #define VT_OOMWATCH_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct oomwatch_row {
-	const struct model_process *process;
+	const struct replay_process *process;
 	uint32_t device, thread;
 	bool pending; /* nothing was given since */
 };
@@ -21,13 +21,13 @@ struct oomwatch {
 };
 #define OOMWATCH_INIT { 0 }
 
-/* A struct model_options observer; ctx is the watch. */
-void oomwatch_observe(void *ctx, const struct model_process *process, const struct tfmt_event *ev, uint64_t time_ns);
+/* A struct replay_options observer; ctx is the watch. */
+void oomwatch_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
 /* Did the process fail: killed, or an exit status other than 0? */
-bool oomwatch_has_failed(const struct model_process *p);
+bool oomwatch_has_failed(const struct replay_process *p);
 
-bool oomwatch_is_unhandled(const struct oomwatch *w, const struct model_device *d);
+bool oomwatch_is_unhandled(const struct oomwatch *w, const struct replay_device *d);
 void oomwatch_release(struct oomwatch *w);
 
 #endif

@@ -17,7 +17,7 @@
 #include "analyzer/pages/print_model.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
@@ -101,8 +101,8 @@ static void path_to_type(const char *path, char *out, size_t size)
 
 static int by_peak(const void *a, const void *b)
 {
-	const struct model_device *da = *(const struct model_device *const *)a;
-	const struct model_device *db = *(const struct model_device *const *)b;
+	const struct replay_device *da = *(const struct replay_device *const *)a;
+	const struct replay_device *db = *(const struct replay_device *const *)b;
 	uint64_t pa = da->books->allocated_peak_bytes, pb = db->books->allocated_peak_bytes;
 
 	if (pa != pb)
@@ -110,7 +110,7 @@ static int by_peak(const void *a, const void *b)
 	return da < db ? -1 : da > db;
 }
 
-static void device_line(const struct model *m, const struct model_device *d)
+static void device_line(const struct replay *m, const struct replay_device *d)
 {
 	char allocated[HUMAN_MAX], reserved[HUMAN_MAX], capacity[HUMAN_MAX] = "unknown size", who[96] = "";
 	char zeros[ZERO_TEXT_MAX];
@@ -130,19 +130,19 @@ static void device_line(const struct model *m, const struct model_device *d)
 			     print_at_least(d->process),
 			     human_bytes(allocated, books->allocated_peak_bytes),
 			     human_bytes(reserved, books->reserved_peak_bytes), capacity,
-			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
+			     print_zeros(zeros, "; ", replay_zero_answers(d->process)));
 	else
 		message_info("%sGPU %u%s: peak %s%s taken from the driver of %s%s", who, d->ordinal,
 			     m->simulated ? " (simulated)" : "",
 			     print_at_least(d->process),
 			     human_bytes(allocated, books->driver_peak_bytes), capacity,
-			     print_zeros(zeros, "; ", model_zero_answers(d->process)));
+			     print_zeros(zeros, "; ", replay_zero_answers(d->process)));
 }
 
 /* The devices, largest peak first. */
-static void device_lines(const struct model *m)
+static void device_lines(const struct replay *m)
 {
-	const struct model_device **order = calloc(m->nr_devices + 1, sizeof(*order));
+	const struct replay_device **order = calloc(m->nr_devices + 1, sizeof(*order));
 
 	if (!order)
 		return;
@@ -156,10 +156,10 @@ static void device_lines(const struct model *m)
 	free(order);
 }
 
-static void holder_line(const struct model *m, struct model_process *p, const struct holder *h,
+static void holder_line(const struct replay *m, struct replay_process *p, const struct holder *h,
 			struct stack *stack)
 {
-	struct stack_source source = model_stack_source(m, p);
+	struct stack_source source = replay_stack_source(m, p);
 	char bytes[HUMAN_MAX], text[256];
 	int site;
 
@@ -175,7 +175,7 @@ static void holder_line(const struct model *m, struct model_process *p, const st
 }
 
 /* What filled the device when the framework's allocator gave up. */
-static void out_of_memory_lines(const struct model *m, const struct model_device *d)
+static void out_of_memory_lines(const struct replay *m, const struct replay_device *d)
 {
 	struct holders_query query = {
 		.process = d->process,
@@ -200,27 +200,27 @@ static void out_of_memory_lines(const struct model *m, const struct model_device
 }
 
 /* The device that ran out of memory last, if the program did not get over it. */
-static const struct model_device *fatal_device(const struct model *m, const struct launch_end *end)
+static const struct replay_device *fatal_device(const struct replay *m, const struct launch_end *end)
 {
-	const struct model_device *last = NULL;
+	const struct replay_device *last = NULL;
 
 	if (!end->signal && !end->exit_status)
 		return NULL;
 	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct model_device *d = &m->device[i];
+		const struct replay_device *d = &m->device[i];
 
 		if (!d->books->tensor_ooms)
 			continue;
-		if (!last || model_time(d->process, d->books->moment[MARK_OOM].time_ns) >
-				     model_time(last->process, last->books->moment[MARK_OOM].time_ns))
+		if (!last || replay_time(d->process, d->books->moment[MARK_OOM].time_ns) >
+				     replay_time(last->process, last->books->moment[MARK_OOM].time_ns))
 			last = d;
 	}
 	return last;
 }
 
-static void lines_of_model(const struct model *m, const struct launch_end *end)
+static void lines_of_model(const struct replay *m, const struct launch_end *end)
 {
-	const struct model_device *fatal = fatal_device(m, end);
+	const struct replay_device *fatal = fatal_device(m, end);
 	char count[HUMAN_MAX];
 
 	device_lines(m);
@@ -332,16 +332,16 @@ static bool find_traces(const struct output *output, char dir[static PATH_MAX])
 void closing_run(const struct output *output, const struct launch_end *end, struct repeat *r, unsigned number,
 		 bool quiet)
 {
-	static const struct model_options silent = { .quiet = true };
+	static const struct replay_options silent = { .quiet = true };
 	struct sealing sealing = { .end = end, .quiet = quiet };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	char dir[PATH_MAX], how[96];
 	bool found = find_traces(output, dir);
 
 	if (found) {
 		output_each_trace(dir, find_own, &sealing);
 		output_each_trace(dir, seal, &sealing);
-		if (!rules_load() && !model_load(&m, dir, &silent) && repeat_add(r, &m, number))
+		if (!rules_load() && !replay_load(&m, dir, &silent) && repeat_add(r, &m, number))
 			message_warn("run %u is not compared: out of memory", number);
 		generation_set_largest_run(dir, r->largest);
 	}
@@ -352,7 +352,7 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 	if (!quiet)
 		message_info("run %u: %s%s", number, end_text(how, sizeof(how), end),
 			     found ? "" : "; nothing recorded");
-	model_release(&m);
+	replay_release(&m);
 }
 
 void closing_repeat(const struct output *output, const struct repeat *r)
@@ -398,7 +398,7 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 {
 	struct sealing sealing = { .end = end, .quiet = quiet };
 	char dir[PATH_MAX], typed[2 * PATH_MAX], size[HUMAN_MAX], events[HUMAN_MAX];
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	const char *subject = dir;
 	struct stat st;
 	uint64_t bytes;
@@ -421,12 +421,12 @@ void closing_lines(const struct output *output, const struct launch_end *end, bo
 	}
 	path_to_type(dir, typed, sizeof(typed));
 	human_bytes(size, bytes);
-	if (rules_load() || model_load(&m, subject, NULL)) { /* it has said why; the recording is there */
+	if (rules_load() || replay_load(&m, subject, NULL)) { /* it has said why; the recording is there */
 		message_info("recorded %s (%s)", typed, size);
 	} else {
 		message_info("recorded %s (%s, %s events)", typed, size, human_count(events, m.nr_events));
 		lines_of_model(&m, end);
 		message_info("next: vramtrace report %s", typed);
 	}
-	model_release(&m);
+	replay_release(&m);
 }

@@ -2,7 +2,7 @@
 /* The analyses of one device that a report has need of. */
 #include "analyzer/pages/devicepage.h"
 
-int devicepage_find(struct devicepage *p, const struct model *m, const struct model_device *d)
+int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d)
 {
 	int err;
 
@@ -12,7 +12,7 @@ int devicepage_find(struct devicepage *p, const struct model *m, const struct mo
 	return err ? err : stepgrowth_find(&p->growth, m, d, &p->limits);
 }
 
-int devicepage_find_host(struct devicepage *p, const struct model *m)
+int devicepage_find_host(struct devicepage *p, const struct replay *m)
 {
 	p->host = stepgrowth_host(p->device->process);
 	return stepgrowth_find(&p->on_host, m, &p->host, &p->limits);

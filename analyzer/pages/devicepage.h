@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a report says of one device, found once for all that print it; needs a model that was loaded with lives. */
+/* What a report says of one device, found once for all that print it; needs a replay that was loaded with lives. */
 #ifndef VT_DEVICEPAGE_H
 #define VT_DEVICEPAGE_H
 
@@ -8,20 +8,20 @@
 #include "analyzer/purpose/phasetable.h"
 
 struct devicepage {
-	const struct model_device *device;
+	const struct replay_device *device;
 	struct outside outside;
 	struct phasetable phases;
 	struct stepgrowth_limits limits; /* the usual ones */
 	struct stepgrowth growth;
-	struct model_device host; /* its process's host memory for the GPU, and what of it grows: devicepage_find_host() */
+	struct replay_device host; /* its process's host memory for the GPU, and what of it grows: devicepage_find_host() */
 	struct stepgrowth on_host;
 };
 
 /* Returns 0 or TFMT_E_NOMEM. devicepage_release() is needed either way. */
-int devicepage_find(struct devicepage *p, const struct model *m, const struct model_device *d);
+int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d);
 
 /* What of the host's memory grows as well; behind devicepage_find(). Returns 0 or TFMT_E_NOMEM. */
-int devicepage_find_host(struct devicepage *p, const struct model *m);
+int devicepage_find_host(struct devicepage *p, const struct replay *m);
 void devicepage_release(struct devicepage *p);
 
 #endif

@@ -37,7 +37,7 @@ static void json_slope(struct emit *e, const struct growth *g, bool is_by_time)
 	emit_string(e, "shape", NULL, growth_shape_names[g->shape]);
 }
 
-static void json_site(struct emit *e, const struct model *m, struct model_process *p, uint32_t python, uint32_t native)
+static void json_site(struct emit *e, const struct replay *m, struct replay_process *p, uint32_t python, uint32_t native)
 {
 	const struct stack_frame *frame;
 	struct stack stack = { 0 };
@@ -47,7 +47,7 @@ static void json_site(struct emit *e, const struct model *m, struct model_proces
 	stack_release(&stack);
 }
 
-static void json_cause_site(struct emit *e, const struct model *m, struct model_process *p,
+static void json_cause_site(struct emit *e, const struct replay *m, struct replay_process *p,
 			    const struct stepgrowth_cause *c)
 {
 	const struct group *group = &p->books.groups.group[c->group];
@@ -55,7 +55,7 @@ static void json_cause_site(struct emit *e, const struct model *m, struct model_
 	json_site(e, m, p, group->python_stack, group->native_stack);
 }
 
-static void json_caller(struct emit *e, const struct model *m, struct model_process *p,
+static void json_caller(struct emit *e, const struct replay *m, struct replay_process *p,
 			const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;
@@ -68,7 +68,7 @@ static void json_caller(struct emit *e, const struct model *m, struct model_proc
 	stack_release(&stack);
 }
 
-static void json_kept_by(struct emit *e, const struct model *m, struct model_process *p,
+static void json_kept_by(struct emit *e, const struct replay *m, struct replay_process *p,
 			 const struct stepgrowth_cause *c)
 {
 	char text[STEPGROWTH_TEXT_MAX];
@@ -84,7 +84,7 @@ static void json_kept_by(struct emit *e, const struct model *m, struct model_pro
 	emit_object_end(e);
 }
 
-static void json_cause(struct emit *e, const struct model *m, struct model_process *p, const struct stepgrowth_cause *c)
+static void json_cause(struct emit *e, const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c)
 {
 	emit_object_begin(e, NULL, NULL);
 	emit_string(e, "class", NULL, stepgrowth_class_names[c->class]);
@@ -106,7 +106,7 @@ static void json_cause(struct emit *e, const struct model *m, struct model_proce
 	emit_object_end(e);
 }
 
-static void json_whose(struct emit *e, const struct model_device *d)
+static void json_whose(struct emit *e, const struct replay_device *d)
 {
 	emit_string(e, "memory", NULL, stepgrowth_is_host(d) ? "host" : "device");
 	if (!stepgrowth_is_host(d)) {
@@ -120,7 +120,7 @@ static void json_whose(struct emit *e, const struct model_device *d)
 	emit_null(e, "device", NULL);
 }
 
-void json_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
+void json_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		     const struct stepgrowth_limits *limits)
 {
 	double oom = g->is_by_time ? NAN : stepgrowth_oom_step(g, limits), low, high;
@@ -152,7 +152,7 @@ void json_stepgrowth(struct emit *e, const struct model *m, const struct model_d
 	emit_object_end(e);
 }
 
-void json_steps(struct emit *e, const struct model_device *d, const struct stepgrowth *g,
+void json_steps(struct emit *e, const struct replay_device *d, const struct stepgrowth *g,
 		const struct stepgrowth_limits *limits)
 {
 	emit_object_begin(e, "steps", NULL);
@@ -164,7 +164,7 @@ void json_steps(struct emit *e, const struct model_device *d, const struct stepg
 	emit_object_end(e);
 }
 
-void json_stepgrowth_findings(struct emit *e, const struct model *m, const struct model_device *d,
+void json_stepgrowth_findings(struct emit *e, const struct replay *m, const struct replay_device *d,
 			      const struct stepgrowth *g)
 {
 	char text[STEPGROWTH_TEXT_MAX];

@@ -330,13 +330,13 @@ static void print_state(struct emit *e, const struct autopsy *a, bool with_modul
 
 void print_autopsy(struct emit *e, const struct autopsy *a, const struct advices *advices, unsigned behind, bool verbose)
 {
-	uint64_t nr_zeros = a->device ? model_zero_answers(a->device->process) : 0;
+	uint64_t nr_zeros = a->device ? replay_zero_answers(a->device->process) : 0;
 	unsigned rest = 1 + (nr_zeros > 0) + STATE_LINES + print_rest(NULL, a, advices, verbose) + behind, part = 0;
 	unsigned room = verbose ? UINT_MAX : rest < SCREEN_LINES ? SCREEN_LINES - rest : 0, top;
 	char title[256], zeros[ZERO_TEXT_MAX];
 
 	emit_heading(e, "Out of memory on %s",
-		     a->device ? print_device_title(title, sizeof(title), a->model, a->device) : "the host");
+		     a->device ? print_device_title(title, sizeof(title), a->replay, a->device) : "the host");
 	if (a->device && autopsy_is_about_size(a))
 		part = print_parts(NULL, a);
 	part = part < room ? part : 0;
@@ -361,7 +361,7 @@ void print_gone_on(struct emit *e, uint64_t nr)
 		emit_heading(e, "%s requests failed, and each time the program went on.", human_count(count, nr));
 }
 
-void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
+void print_failures(struct emit *e, const struct replay *m, const struct replay_device *d,
 		    const struct failures_of_device *failures)
 {
 	static const struct emit_column columns[] = {
@@ -369,7 +369,7 @@ void print_failures(struct emit *e, const struct model *m, const struct model_de
 		{ "step", "step", EMIT_RIGHT, false },        { "end", "the program", EMIT_LEFT, true },
 		{ "place", "asked for at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
 	};
-	struct stack_source source = model_stack_source(m, d->process);
+	struct stack_source source = replay_stack_source(m, d->process);
 	const struct steps *steps = d->process->lives ? &d->process->lives->steps : NULL;
 	bool has_phase = categories_tell_phases(d->process);
 	struct stack stack = { 0 };

@@ -35,7 +35,7 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a);
 void print_gone_on(struct emit *e, uint64_t nr);
 
 /* Failures of a device: a table (text), the array "failures". */
-void print_failures(struct emit *e, const struct model *m, const struct model_device *d,
+void print_failures(struct emit *e, const struct replay *m, const struct replay_device *d,
 		    const struct failures_of_device *failures);
 
 #endif

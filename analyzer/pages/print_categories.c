@@ -68,7 +68,7 @@ static int by_size(const void *va, const void *vb)
 	return (a->life.birth.ordinal > b->life.birth.ordinal) - (a->life.birth.ordinal < b->life.birth.ordinal);
 }
 
-static void block_row(struct emit *e, const struct model_process *p, const struct category_block *b)
+static void block_row(struct emit *e, const struct replay_process *p, const struct category_block *b)
 {
 	const struct group *g = &p->books.groups.group[b->life.group];
 	char text[SHAPE_TEXT_MAX], address[32], path[512];
@@ -98,7 +98,7 @@ static void block_row(struct emit *e, const struct model_process *p, const struc
 	emit_row_end(e);
 }
 
-int print_blocks(struct emit *e, const struct model_process *p, const struct categories *c, uint64_t top)
+int print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top)
 {
 	static const struct emit_column columns[] = {
 		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },

@@ -10,6 +10,6 @@
 void print_categories(struct emit *e, const struct categories *c);
 
 /* One row for each block, largest first, at most `top` of them (0 = all). Returns 0 or TFMT_E_NOMEM. */
-int print_blocks(struct emit *e, const struct model_process *p, const struct categories *c, uint64_t top);
+int print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
 
-int facts_find(struct facts *f, const struct model *m, bool is_text)
+int facts_find(struct facts *f, const struct replay *m, bool is_text)
 {
 	*f = (struct facts)FACTS_INIT;
 	if (m->recording.nr_runs > 1 && repeat_load(&f->repeat, &m->recording))
@@ -29,7 +29,7 @@ void facts_release(struct facts *f)
 /* ---- samples --------------------------------------------------------------------------------- */
 
 /* Ranks talk to each other on threads of their own, whose timing is not the program's. */
-static bool has_several_ranks(const struct model *m)
+static bool has_several_ranks(const struct replay *m)
 {
 	for (size_t i = 0; i < m->nr_processes; i++)
 		if (m->process[i].world_size > 1)
@@ -38,10 +38,10 @@ static bool has_several_ranks(const struct model *m)
 }
 
 /* Of a large job only some ranks ran. */
-static unsigned print_ranks(struct emit *e, const struct model *m)
+static unsigned print_ranks(struct emit *e, const struct replay *m)
 {
 	int64_t nr_absent;
-	const struct model_process *p = print_some_ranks(m, &nr_absent);
+	const struct replay_process *p = print_some_ranks(m, &nr_absent);
 
 	if (!p)
 		return 0;
@@ -51,7 +51,7 @@ static unsigned print_ranks(struct emit *e, const struct model *m)
 	return 1;
 }
 
-static unsigned print_repeat(struct emit *e, const struct model *m, const struct model_device *d,
+static unsigned print_repeat(struct emit *e, const struct replay *m, const struct replay_device *d,
 			     const struct repeat *r)
 {
 	const struct repeat_device *device = repeat_device_of(r, m, d);
@@ -70,7 +70,7 @@ static unsigned print_repeat(struct emit *e, const struct model *m, const struct
 	return 1 + (device != NULL);
 }
 
-static unsigned print_samples(struct emit *e, const struct model *m, const struct model_device *d,
+static unsigned print_samples(struct emit *e, const struct replay *m, const struct replay_device *d,
 			      const struct repeat *r)
 {
 	if (r->nr_runs > 1)
@@ -93,7 +93,7 @@ static void print_each_device(struct emit *e, const struct repeat *r)
 }
 
 /* Of several processes the first that has some. */
-static unsigned print_unhooked(struct emit *e, const struct model *m)
+static unsigned print_unhooked(struct emit *e, const struct replay *m)
 {
 	char text[96];
 
@@ -162,7 +162,7 @@ static void print_each_place(struct emit *e, const struct readplaces *p)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-unsigned print_facts(struct emit *e, const struct model *m, const struct model_device *d,
+unsigned print_facts(struct emit *e, const struct replay *m, const struct replay_device *d,
 		     const struct facts *f)
 {
 	unsigned lines = print_ranks(e, m);

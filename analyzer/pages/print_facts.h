@@ -8,7 +8,7 @@
 
 #include "analyzer/gate/repeat.h"
 #include "analyzer/holders/readplaces.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 struct facts {
@@ -18,11 +18,11 @@ struct facts {
 #define FACTS_INIT { .repeat = REPEAT_INIT }
 
 /* Returns 0 or TFMT_E_NOMEM. facts_release() is needed either way. */
-int facts_find(struct facts *f, const struct model *m, bool is_text);
+int facts_find(struct facts *f, const struct replay *m, bool is_text);
 void facts_release(struct facts *f);
 
 /* The lines about device d that are shown at once; returns how many (at most 4). */
-unsigned print_facts(struct emit *e, const struct model *m, const struct model_device *d,
+unsigned print_facts(struct emit *e, const struct replay *m, const struct replay_device *d,
 		     const struct facts *f);
 
 /* All of it, for -v. */

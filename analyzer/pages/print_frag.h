@@ -8,8 +8,8 @@
 
 /* A device with what was found of it, ready to print. */
 struct frag_view {
-	const struct model *m;
-	const struct model_device *device;
+	const struct replay *m;
+	const struct replay_device *device;
 	const struct frag *frag;
 	struct frag_device *d; /* NULL: its allocator did nothing */
 	struct blockers blockers[NR_FRAG_MOMENTS];

@@ -60,7 +60,7 @@ static const char *frame_text(char *buf, size_t size, const struct stack_frame *
 }
 
 /* Why a holder has no frames at all. */
-static const char *no_frames_text(char *buf, size_t size, const struct model_process *p,
+static const char *no_frames_text(char *buf, size_t size, const struct replay_process *p,
 				  const struct group *g)
 {
 	struct tfmt_thread thread;
@@ -88,9 +88,9 @@ static const char *no_frames_text(char *buf, size_t size, const struct model_pro
 	return buf;
 }
 
-static bool expand(struct stack *stack, const struct model *m, struct model_process *p, const struct group *g)
+static bool expand(struct stack *stack, const struct replay *m, struct replay_process *p, const struct group *g)
 {
-	struct stack_source source = model_stack_source(m, p);
+	struct stack_source source = replay_stack_source(m, p);
 
 	return !stack_expand(stack, &source, g->python_stack, g->native_stack);
 }
@@ -139,7 +139,7 @@ static const char *cut_origin(char buf[static TEXT_MAX], const char *origin, int
 	return buf;
 }
 
-static void whole_origin(char buf[static TEXT_MAX], const struct model *m, struct model_process *p,
+static void whole_origin(char buf[static TEXT_MAX], const struct replay *m, struct replay_process *p,
 			 const struct holder *h)
 {
 	struct stack stack = { 0 };
@@ -157,7 +157,7 @@ static void whole_origin(char buf[static TEXT_MAX], const struct model *m, struc
 	stack_release(&stack);
 }
 
-const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+const char *print_origin(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			 const struct holder *h)
 {
 	char whole[TEXT_MAX], cut[TEXT_MAX];
@@ -168,7 +168,7 @@ const char *print_origin(char *buf, size_t size, const struct model *m, struct m
 }
 
 /* "float32 [32, 1024]", "float32 [32, 1024], and 2 others", "without a shape"; returns buf. */
-static const char *print_shapes(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+static const char *print_shapes(char *buf, size_t size, const struct replay_process *p, const struct holder *h)
 {
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];
@@ -186,7 +186,7 @@ static const char *print_shapes(char *buf, size_t size, const struct model_proce
 }
 
 /* What the blocks are: shape and type of tensors; entry point, kind of memory and caller of driver memory. */
-static const char *what_text(char *buf, size_t size, const struct model_process *p, const struct holder *h)
+static const char *what_text(char *buf, size_t size, const struct replay_process *p, const struct holder *h)
 {
 	const struct group *g = h->largest;
 	const char *function = tfmt_reader_function(p->reader, g->function);
@@ -209,7 +209,7 @@ static const char *what_text(char *buf, size_t size, const struct model_process 
 	return buf;
 }
 
-static void print_shape_list(struct emit *e, const struct model_process *p, const struct holder *h)
+static void print_shape_list(struct emit *e, const struct replay_process *p, const struct holder *h)
 {
 	emit_array_begin(e, "shapes", NULL);
 	for (uint32_t i = 0; i < h->nr_shapes; i++) {
@@ -368,7 +368,7 @@ static void stack_text(struct emit *e, const struct stack *stack, const struct p
 }
 
 /* A row's machine-readable side: who, where, which shapes, the whole stack. */
-static void print_row_details(struct emit *e, const struct model_process *p, const struct holder *h,
+static void print_row_details(struct emit *e, const struct replay_process *p, const struct holder *h,
 			      const struct stack *stack)
 {
 	const struct group *g = h->largest;
@@ -445,7 +445,7 @@ static int origin_width(const struct holders *h, const struct print_holders_opti
 }
 
 /* The origin in as many characters as a line of the first page has left for it. Returns buf. */
-static const char *page_origin(char buf[static TEXT_MAX], const struct model *m, struct model_process *p,
+static const char *page_origin(char buf[static TEXT_MAX], const struct replay *m, struct replay_process *p,
 			       const struct holder *h, int width)
 {
 	static const char at[] = "allocated at ", forward[] = ", from forward ";
@@ -479,7 +479,7 @@ static void print_newest_ranges(struct emit *e, const struct holders_query *q, c
 		emit_text(e, "   in range %s", print_range_path(text, sizeof(text), books, range));
 }
 
-void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
+void print_holders_rows(struct emit *e, const struct replay *m, const struct holders_query *q,
 			const struct holders *h, const struct print_holders_options *o)
 {
 	int width = o->by_site ? origin_width(h, o) : 0;

@@ -7,14 +7,14 @@
 #define VT_PRINT_HOLDERS_H
 
 #include "analyzer/holders/holders.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 /*
  * Where the blocks of a holder come from, in words: "allocated at train.py:31 in __init__", or why that is
  * not known. Returns buf.
  */
-const char *print_origin(char *buf, size_t size, const struct model *m, struct model_process *p,
+const char *print_origin(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			 const struct holder *h);
 
 struct print_holders_options {
@@ -31,7 +31,7 @@ void print_holders_begin(struct emit *e);
 
 /* The same for the first page, `what` for the head of the column of origins; it must live until the end. */
 void print_holders_page_begin(struct emit *e, const char *what);
-void print_holders_rows(struct emit *e, const struct model *m, const struct holders_query *q,
+void print_holders_rows(struct emit *e, const struct replay *m, const struct holders_query *q,
 			const struct holders *h, const struct print_holders_options *o);
 void print_holders_end(struct emit *e);
 

@@ -22,10 +22,10 @@ static int64_t nr_listed(const char *list)
 	return nr;
 }
 
-const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_absent)
+const struct replay_process *print_some_ranks(const struct replay *m, int64_t *nr_absent)
 {
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		const struct model_process *p = &m->process[i];
+		const struct replay_process *p = &m->process[i];
 
 		*nr_absent = p->ranks_run ? p->world_size - nr_listed(p->ranks_run) : 0;
 		if (*nr_absent > 0)
@@ -35,10 +35,10 @@ const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_
 }
 
 /* Which ranks of the job ran; null when all did, or it had none. */
-static void print_ranks(struct emit *e, const struct model *m)
+static void print_ranks(struct emit *e, const struct replay *m)
 {
 	int64_t nr_absent;
-	const struct model_process *p = print_some_ranks(m, &nr_absent);
+	const struct replay_process *p = print_some_ranks(m, &nr_absent);
 	const char *text = p ? p->ranks_run : NULL;
 
 	if (!p) {
@@ -61,7 +61,7 @@ static void print_ranks(struct emit *e, const struct model *m)
 	emit_object_end(e);
 }
 
-int64_t print_kept_from(const struct model *m)
+int64_t print_kept_from(const struct replay *m)
 {
 	int64_t from = -1;
 
@@ -72,9 +72,9 @@ int64_t print_kept_from(const struct model *m)
 }
 
 /* Of the process whose recording begins last: one line for all. */
-void print_kept(const struct model *m)
+void print_kept(const struct replay *m)
 {
-	const struct model_process *last = NULL;
+	const struct replay_process *last = NULL;
 	char text[160];
 
 	for (size_t i = 0; i < m->nr_processes; i++)
@@ -87,7 +87,7 @@ void print_kept(const struct model *m)
 						     : "peaks and counts are of the whole job");
 }
 
-void print_recording(struct emit *e, const struct model *m)
+void print_recording(struct emit *e, const struct replay *m)
 {
 	emit_object_begin(e, "recording", NULL);
 	emit_string(e, "path", NULL, m->recording.path);
@@ -97,7 +97,7 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_uint(e, "processes", NULL, m->nr_processes);
 	print_ranks(e, m);
 	emit_bool(e, "complete", NULL, m->complete);
-	emit_string(e, "end", NULL, model_end_names[m->end]);
+	emit_string(e, "end", NULL, replay_end_names[m->end]);
 	emit_uint(e, "events", NULL, m->nr_events);
 	emit_uint(e, "lost_events", NULL, m->lost_events);
 	emit_uint(e, "duration_ns", NULL, m->duration_ns);
@@ -107,7 +107,7 @@ void print_recording(struct emit *e, const struct model *m)
 	emit_object_end(e);
 }
 
-static void say_stop(const struct model_process *p)
+static void say_stop(const struct replay_process *p)
 {
 	const struct tfmt_summary *s = p->summary;
 	bool failed = s->stop == TFMT_STOP_IO;
@@ -117,17 +117,17 @@ static void say_stop(const struct model_process *p)
 	char when[HUMAN_MAX];
 
 	message_warn("recording of process %" PRIu32 " stopped after %s because %s%s%s; what came later is missing",
-		     p->header->pid, human_ns(when, model_time(p, s->stop_time_ns)), reason, failed ? ": " : "",
+		     p->header->pid, human_ns(when, replay_time(p, s->stop_time_ns)), reason, failed ? ": " : "",
 		     failed ? strerror(s->stop_errno) : "");
 }
 
 /* Functions that the program called and the simulated device does not have: what follows may differ there. */
-static void say_unsupported(const struct model_process *p)
+static void say_unsupported(const struct replay_process *p)
 {
 	const char *name;
 	uint64_t calls;
 
-	for (size_t i = 0; model_unsupported(p, i, &name, &calls); i++)
+	for (size_t i = 0; replay_unsupported(p, i, &name, &calls); i++)
 		message_warn("the simulated GPU does not support '%s' (called %" PRIu64 " times); on a real one the "
 			     "program may go another way", name, calls);
 }
@@ -139,7 +139,7 @@ static bool is_programs(const struct tfmt_code *code)
 }
 
 /* Source that is no longer what ran: a place is named by its line then, and it is not read (sourcetext.h). */
-static void say_changed_source(const struct model *m)
+static void say_changed_source(const struct replay *m)
 {
 	const char *changed = NULL;
 	bool has_others = false;
@@ -164,7 +164,7 @@ static void say_changed_source(const struct model *m)
 			     "looked at", changed, has_others ? " and others were" : " was");
 }
 
-int print_caveats(const struct model *m)
+int print_caveats(const struct replay *m)
 {
 	int status = CMD_FINE;
 	char count[HUMAN_MAX], text[UNRECORDED_TEXT_MAX];
@@ -177,7 +177,7 @@ int print_caveats(const struct model *m)
 		status = message_error("%zu of %zu traces could not be read; figures are of the others",
 				       m->nr_unreadable, m->recording.nr_traces);
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		const struct model_process *p = &m->process[i];
+		const struct replay_process *p = &m->process[i];
 
 		if (*p->damage)
 			status = message_error("'%s' is not whole: %s", p->path, p->damage);
@@ -208,9 +208,9 @@ static void text_or_null(struct emit *e, const char *key, const char *text)
 	emit_string(e, key, NULL, text && *text ? text : NULL);
 }
 
-void print_device_identity(struct emit *e, const struct model_device *d)
+void print_device_identity(struct emit *e, const struct replay_device *d)
 {
-	const struct model_process *p = d->process;
+	const struct replay_process *p = d->process;
 
 	emit_string(e, "host", NULL, p->header->host);
 	emit_uint(e, "pid", NULL, p->header->pid);
@@ -227,12 +227,12 @@ void print_device_identity(struct emit *e, const struct model_device *d)
 	else
 		emit_null(e, "capacity_bytes", NULL);
 	emit_bool(e, "capacity_unlimited", NULL, d->is_unlimited);
-	emit_bool(e, "exact", NULL, model_is_exact(p));
+	emit_bool(e, "exact", NULL, replay_is_exact(p));
 }
 
-const char *print_device_title(char *buf, size_t size, const struct model *m, const struct model_device *d)
+const char *print_device_title(char *buf, size_t size, const struct replay *m, const struct replay_device *d)
 {
-	const struct model_process *p = d->process;
+	const struct replay_process *p = d->process;
 	const char *name = d->info.name && *d->info.name ? d->info.name : "unknown device";
 	/* A simulated device may say so in its name already. */
 	const char *simulated = p->header->simulated && !strcasestr(name, "simulated") ? " (simulated)" : "";
@@ -248,17 +248,17 @@ const char *print_device_title(char *buf, size_t size, const struct model *m, co
 	return buf;
 }
 
-const char *print_at_least(const struct model_process *p)
+const char *print_at_least(const struct replay_process *p)
 {
-	return model_is_exact(p) && !model_zero_answers(p) ? "" : "at least ";
+	return replay_is_exact(p) && !replay_zero_answers(p) ? "" : "at least ";
 }
 
-uint64_t print_zero_answers(const struct model *m)
+uint64_t print_zero_answers(const struct replay *m)
 {
 	uint64_t nr = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++)
-		nr += model_zero_answers(&m->process[i]);
+		nr += replay_zero_answers(&m->process[i]);
 	return nr;
 }
 
@@ -273,9 +273,9 @@ const char *print_zeros(char buf[static ZERO_TEXT_MAX], const char *before, uint
 	return buf;
 }
 
-const char *print_about_end(const struct model_device *d, enum model_total total)
+const char *print_about_end(const struct replay_device *d, enum replay_total total)
 {
-	return model_end_is_exact(d, total) ? "" : "about ";
+	return replay_end_is_exact(d, total) ? "" : "about ";
 }
 
 void print_frame_of(struct emit *e, const char *name, const struct stack_frame *f)

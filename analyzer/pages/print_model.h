@@ -6,50 +6,50 @@
 #ifndef VT_PRINT_MODEL_H
 #define VT_PRINT_MODEL_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 /*
  * The process that says which ranks of a simulated job ran, and how many did not (at least 1); NULL when all ran, or
  * it was no such job.
  */
-const struct model_process *print_some_ranks(const struct model *m, int64_t *nr_absent);
+const struct replay_process *print_some_ranks(const struct replay *m, int64_t *nr_absent);
 
 /*
  * From when on events are there of all processes, on the recording's clock: a flight recorder has dropped the
  * beginning of one. -1: it has not.
  */
-int64_t print_kept_from(const struct model *m);
+int64_t print_kept_from(const struct replay *m);
 
 /* The same on stderr, in one line; nothing if all is there. */
-void print_kept(const struct model *m);
+void print_kept(const struct replay *m);
 
 /* The JSON member "recording". */
-void print_recording(struct emit *e, const struct model *m);
+void print_recording(struct emit *e, const struct replay *m);
 
 /*
  * On stderr: one line for each way in which the recording is not whole. Returns CMD_TROUBLE if a trace is
  * cut off, damaged or unreadable, which is to be the exit status although the rest is shown; else CMD_FINE.
  */
-int print_caveats(const struct model *m);
+int print_caveats(const struct replay *m);
 
 /* The JSON members that name a device: host, pid, rank, local_rank, device, ..., exact. */
-void print_device_identity(struct emit *e, const struct model_device *d);
+void print_device_identity(struct emit *e, const struct replay_device *d);
 
 /*
  * "GPU 0, NVIDIA H100 (simulated)", with pid and rank when the recording has several processes; returns
  * buf.
  */
-const char *print_device_title(char *buf, size_t size, const struct model *m, const struct model_device *d);
+const char *print_device_title(char *buf, size_t size, const struct replay *m, const struct replay_device *d);
 
 /* "about " when the total at the end is not exactly known: more or less than the figure. Else "". */
-const char *print_about_end(const struct model_device *d, enum model_total total);
+const char *print_about_end(const struct replay_device *d, enum replay_total total);
 
 /* "at least " when an event of the process was lost, or sizes were taken as 0, else "". */
-const char *print_at_least(const struct model_process *p);
+const char *print_at_least(const struct replay_process *p);
 
-/* Of a recording: how often its processes were answered 0 for a size (model_zero_answers()). */
-uint64_t print_zero_answers(const struct model *m);
+/* Of a recording: how often its processes were answered 0 for a size (replay_zero_answers()). */
+uint64_t print_zero_answers(const struct replay *m);
 
 /*
  * "cuDNN's workspaces are taken as 0 (12 questions)" after BEFORE: the end of a sentence with a figure that rests on

@@ -42,7 +42,7 @@ static void category_columns(struct emit *e, const struct module_sum *s)
 	emit_object_end(e);
 }
 
-void print_modules(struct emit *e, const struct model_process *p, const struct modules *m, uint64_t total, uint64_t top)
+void print_modules(struct emit *e, const struct replay_process *p, const struct modules *m, uint64_t total, uint64_t top)
 {
 	const struct modulepaths *paths = p->modulepaths;
 	bool by_class = false, matched = false, any = false;

@@ -7,6 +7,6 @@
 #include "analyzer/ui/emit.h"
 
 /* At most `top` modules (0 = all); `total` is what their shares are of. */
-void print_modules(struct emit *e, const struct model_process *p, const struct modules *m, uint64_t total, uint64_t top);
+void print_modules(struct emit *e, const struct replay_process *p, const struct modules *m, uint64_t total, uint64_t top);
 
 #endif

@@ -111,7 +111,7 @@ static int64_t list_parts(struct list *l, const struct outside *o, bool librarie
 
 /* ---- the first page ---------------------------------------------------------------------------- */
 
-unsigned print_outside(struct emit *e, const struct model_device *d, const struct outside *o)
+unsigned print_outside(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	struct list l = { .width = PAGE_WIDTH - LABEL_WIDTH };
 	int64_t bytes = list_parts(&l, o, d->has_tensors);
@@ -130,7 +130,7 @@ unsigned print_outside(struct emit *e, const struct model_device *d, const struc
 	return l.nr + 1;
 }
 
-unsigned print_outside_of(struct emit *e, const struct model_device *d, const struct outside *o)
+unsigned print_outside_of(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	struct list l = { .width = PAGE_WIDTH };
 	char size[HUMAN_MAX], used[HUMAN_MAX];
@@ -170,7 +170,7 @@ static const char *modelled_share(char *buf, size_t size, uint64_t bytes, uint64
 	return buf;
 }
 
-static void rows_of_libraries(struct emit *e, const struct model_device *d, const struct outside *o)
+static void rows_of_libraries(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	uint64_t torch = o->owner[OWNER_TORCH], live = d->books->allocated_at_driver_peak_bytes;
 	char remark[96], allocated[HUMAN_MAX], cached[HUMAN_MAX], name[64];
@@ -197,7 +197,7 @@ static void rows_of_libraries(struct emit *e, const struct model_device *d, cons
 	}
 }
 
-void print_outside_whole(struct emit *e, const struct model *m, const struct model_device *d, const struct outside *o)
+void print_outside_whole(struct emit *e, const struct replay *m, const struct replay_device *d, const struct outside *o)
 {
 	const struct residual_parts *p = &o->parts;
 	char title[256], text[320], size[HUMAN_MAX], capacity[HUMAN_MAX], remark[96];
@@ -243,7 +243,7 @@ static void json_modelled(struct emit *e, const struct outside *o)
 	emit_object_end(e);
 }
 
-void json_outside(struct emit *e, const struct model_device *d, const struct outside *o)
+void json_outside(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	const struct residual_parts *p = &o->parts;
 	const struct residual *r = &d->books->residual;

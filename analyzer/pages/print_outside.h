@@ -10,16 +10,16 @@
 #include "analyzer/ui/emit.h"
 
 /* The labels "outside PyTorch" and "nvidia-smi" of the one device of a page; returns their lines (at most 4). */
-unsigned print_outside(struct emit *e, const struct model_device *d, const struct outside *o);
+unsigned print_outside(struct emit *e, const struct replay_device *d, const struct outside *o);
 
 /* The same in lines of their own, of one of several devices. */
-unsigned print_outside_of(struct emit *e, const struct model_device *d, const struct outside *o);
+unsigned print_outside_of(struct emit *e, const struct replay_device *d, const struct outside *o);
 
 /* All parts, a table a device, for -v. */
-void print_outside_whole(struct emit *e, const struct model *m, const struct model_device *d, const struct outside *o);
+void print_outside_whole(struct emit *e, const struct replay *m, const struct replay_device *d, const struct outside *o);
 
 /* The members "modelled" and "residual" of a device. */
-void json_outside(struct emit *e, const struct model_device *d, const struct outside *o);
+void json_outside(struct emit *e, const struct replay_device *d, const struct outside *o);
 
 /* "nccl_communicators" of its driver ledger. */
 void json_communicators(struct emit *e, const struct outside *o);

@@ -6,13 +6,13 @@
 
 #include "analyzer/ui/human.h"
 
-static const struct tfmt_pass *passes_of(const struct model_device *d, uint32_t *nr)
+static const struct tfmt_pass *passes_of(const struct replay_device *d, uint32_t *nr)
 {
 	*nr = 0;
 	return d->process->is_kept ? tfmt_reader_passes(d->process->reader, d->ordinal, nr) : NULL;
 }
 
-void print_passes(struct emit *e, const struct model_device *d)
+void print_passes(struct emit *e, const struct replay_device *d)
 {
 	char from[HUMAN_MAX], to[HUMAN_MAX], each[HUMAN_MAX];
 	const struct tfmt_pass *pass, *last;
@@ -33,7 +33,7 @@ void print_passes(struct emit *e, const struct model_device *d)
 		  human_bytes_delta(each, (int64_t)(last->allocated - pass->allocated) / (int64_t)distance));
 }
 
-void json_passes(struct emit *e, const struct model_device *d)
+void json_passes(struct emit *e, const struct replay_device *d)
 {
 	const struct tfmt_pass *pass;
 	uint32_t nr;
@@ -43,7 +43,7 @@ void json_passes(struct emit *e, const struct model_device *d)
 	for (uint32_t i = 0; i < nr; i++) {
 		emit_object_begin(e, NULL, NULL);
 		emit_uint(e, "pass", NULL, pass[i].number);
-		emit_uint(e, "time_ns", NULL, model_time(d->process, pass[i].time_ns));
+		emit_uint(e, "time_ns", NULL, replay_time(d->process, pass[i].time_ns));
 		emit_uint(e, "allocated_bytes", NULL, pass[i].allocated);
 		emit_uint(e, "peak_bytes", NULL, pass[i].peak);
 		emit_uint(e, "allocs", NULL, pass[i].allocs);

@@ -3,13 +3,13 @@
 #ifndef VT_PRINT_PASSES_H
 #define VT_PRINT_PASSES_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 /* A line, where anything is known; else nothing. */
-void print_passes(struct emit *e, const struct model_device *d);
+void print_passes(struct emit *e, const struct replay_device *d);
 
 /* The array "passes_before": empty where all of the recording is kept. */
-void json_passes(struct emit *e, const struct model_device *d);
+void json_passes(struct emit *e, const struct replay_device *d);
 
 #endif

@@ -15,7 +15,7 @@ static const enum phase order[] = { PHASE_INIT, PHASE_FORWARD, PHASE_BACKWARD, P
 #define NR_ORDER (sizeof(order) / sizeof(*order))
 
 /* The step of a moment, the first is 1; 0 when there are none. */
-static uint32_t step_of(const struct model_device *d, const struct lives_at *at)
+static uint32_t step_of(const struct replay_device *d, const struct lives_at *at)
 {
 	const struct steps *s = &d->process->lives->steps;
 
@@ -23,7 +23,7 @@ static uint32_t step_of(const struct model_device *d, const struct lives_at *at)
 }
 
 /* What a phase leaves behind in one step: allocated there, less freed there; of init and of a single step in all. */
-static double net_of(const struct model_device *d, enum phase phase)
+static double net_of(const struct replay_device *d, enum phase phase)
 {
 	const struct lives *lives = d->process->lives;
 	const struct lives_device *l = lives->device[d->ordinal];
@@ -49,12 +49,12 @@ static bool is_turn(const struct phasetable *t)
 	return forward && activations_of(t, PHASE_BACKWARD) >= forward / 10 * 9;
 }
 
-static bool has_phases(const struct model_device *d, const struct phasetable *t)
+static bool has_phases(const struct replay_device *d, const struct phasetable *t)
 {
 	return t->peak != PHASE_INIT || categories_tell_phases(d->process);
 }
 
-unsigned print_peak_phase(struct emit *e, const struct model_device *d, const struct phasetable *t)
+unsigned print_peak_phase(struct emit *e, const struct replay_device *d, const struct phasetable *t)
 {
 	static const char *const where[NR_PHASES] = {
 		[PHASE_INIT] = "before the first forward",
@@ -138,7 +138,7 @@ static void print_held(struct emit *e, const char *holds, size_t n)
 	emit_label(e, "holds", NULL, "%.*s", (int)(n && holds[n - 1] == ' ' ? n - 1 : n), holds);
 }
 
-unsigned print_phases(struct emit *e, const struct model_device *d, const struct phasetable *t, bool whole)
+unsigned print_phases(struct emit *e, const struct replay_device *d, const struct phasetable *t, bool whole)
 {
 	bool has_steps = steps_count(&d->process->lives->steps);
 	const struct emit_column columns[] = {
@@ -200,19 +200,19 @@ void json_category_sums(struct emit *e, const char *key, const struct category_s
 	emit_object_end(e);
 }
 
-static void json_phase(struct emit *e, const struct model_device *d, enum phase phase, const struct phasetable_row *row)
+static void json_phase(struct emit *e, const struct replay_device *d, enum phase phase, const struct phasetable_row *row)
 {
 	emit_object_begin(e, NULL, NULL);
 	emit_string(e, "phase", NULL, phase_names[phase]);
 	emit_uint(e, "peak_bytes", NULL, row->at->bytes);
-	emit_uint(e, "peak_time_ns", NULL, model_time(d->process, row->at->time_ns));
+	emit_uint(e, "peak_time_ns", NULL, replay_time(d->process, row->at->time_ns));
 	json_step(e, "peak_step", step_of(d, row->at));
 	emit_double(e, "net_bytes_per_step", NULL, net_of(d, phase));
 	json_category_sums(e, "categories", row->sum);
 	emit_object_end(e);
 }
 
-void json_phases(struct emit *e, const struct model_device *d, const struct phasetable *t)
+void json_phases(struct emit *e, const struct replay_device *d, const struct phasetable *t)
 {
 	bool told = has_phases(d, t);
 

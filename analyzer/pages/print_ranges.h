@@ -3,7 +3,7 @@
 #ifndef VT_PRINT_RANGES_H
 #define VT_PRINT_RANGES_H
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 /* "step 3 > forward" of a range group (books_range.h), "" for none. Returns buf. */

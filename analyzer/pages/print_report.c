@@ -15,19 +15,19 @@
 #include "analyzer/pages/print_stepgrowth.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
-static void json_unsupported(struct emit *e, const struct model_process *p)
+static void json_unsupported(struct emit *e, const struct replay_process *p)
 {
 	const char *name;
 	uint64_t calls;
 
 	emit_object_begin(e, "unsupported", NULL);
-	for (size_t i = 0; model_unsupported(p, i, &name, &calls); i++)
+	for (size_t i = 0; replay_unsupported(p, i, &name, &calls); i++)
 		emit_uint(e, name, NULL, calls);
 	emit_object_end(e);
 }
 
 /* Where what the program did depended on values that no kernel computed. Returns 0 or TFMT_E_NOMEM. */
-static int json_places(struct emit *e, const struct model *m, struct model_process *p)
+static int json_places(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	struct readplaces places = READPLACES_INIT;
 	int err = readplaces_find(&places, m, p);
@@ -48,7 +48,7 @@ static int json_places(struct emit *e, const struct model *m, struct model_proce
 	return err;
 }
 
-static int json_process(struct emit *e, const struct model *m, struct model_process *p)
+static int json_process(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	int err;
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
@@ -58,12 +58,12 @@ static int json_process(struct emit *e, const struct model *m, struct model_proc
 	emit_uint(e, "pid", NULL, p->header->pid);
 	print_optional(e, "rank", p->rank);
 	print_optional(e, "local_rank", p->local_rank);
-	emit_string(e, "end", NULL, model_end_names[p->end]);
+	emit_string(e, "end", NULL, replay_end_names[p->end]);
 	if (exited)
 		emit_int(e, "exit_status", NULL, p->summary->exit_status);
 	else
 		emit_null(e, "exit_status", NULL);
-	emit_bool(e, "complete", NULL, model_is_exact(p));
+	emit_bool(e, "complete", NULL, replay_is_exact(p));
 	emit_uint(e, "lost_events", NULL, p->lost_events);
 	emit_uint(e, "start_unix_ns", NULL, p->header->start_real_ns);
 	print_optional(e, "kept_from_ns", p->is_kept ? (int64_t)p->kept_ns : -1);
@@ -83,7 +83,7 @@ static int json_process(struct emit *e, const struct model *m, struct model_proc
 	return err;
 }
 
-static void json_tensor(struct emit *e, const struct model_device *d)
+static void json_tensor(struct emit *e, const struct replay_device *d)
 {
 	const struct device_books *b = d->books;
 
@@ -104,29 +104,29 @@ static void json_tensor(struct emit *e, const struct model_device *d)
 		emit_uint(e, "requested_peak_bytes", NULL, b->requested_peak_bytes);
 	if (b->moment[MARK_TENSOR_PEAK].reached)
 		emit_uint(e, "peak_time_ns", NULL,
-			  model_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
+			  replay_time(d->process, b->moment[MARK_TENSOR_PEAK].time_ns));
 	else
 		emit_null(e, "peak_time_ns", NULL);
 	emit_uint(e, "live_at_end_bytes", NULL, b->allocated_bytes);
-	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_ALLOCATED));
+	emit_bool(e, "end_exact", NULL, replay_end_is_exact(d, REPLAY_ALLOCATED));
 	emit_object_end(e);
 }
 
-static void json_driver(struct emit *e, const struct model_device *d, const struct outside *o)
+static void json_driver(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	const struct device_books *b = d->books;
 
 	emit_object_begin(e, "reserved", NULL);
 	emit_uint(e, "peak_bytes", NULL, b->reserved_peak_bytes);
 	emit_uint(e, "end_bytes", NULL, b->reserved_bytes);
-	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_RESERVED));
+	emit_bool(e, "end_exact", NULL, replay_end_is_exact(d, REPLAY_RESERVED));
 	emit_object_end(e);
 	emit_object_begin(e, "driver", NULL);
 	emit_uint(e, "allocs", NULL, b->driver_allocs);
 	emit_uint(e, "frees", NULL, b->driver_frees);
 	emit_uint(e, "peak_bytes", NULL, b->driver_peak_bytes);
 	emit_uint(e, "live_at_end_bytes", NULL, b->driver_bytes);
-	emit_bool(e, "end_exact", NULL, model_end_is_exact(d, MODEL_DRIVER));
+	emit_bool(e, "end_exact", NULL, replay_end_is_exact(d, REPLAY_DRIVER));
 	emit_object_begin(e, "by_owner_at_peak", NULL);
 	for (int i = 0; i < NR_OWNERS; i++)
 		if (o->owner[i] || i == OWNER_TORCH)
@@ -137,7 +137,7 @@ static void json_driver(struct emit *e, const struct model_device *d, const stru
 }
 
 /* Those at the peak of the phase that the device's own lies in; what nobody knows of a past peak is unknown. */
-static void json_categories(struct emit *e, const struct model_device *d, const struct phasetable *t)
+static void json_categories(struct emit *e, const struct replay_device *d, const struct phasetable *t)
 {
 	struct category_sum sum[NR_CATEGORIES] = { 0 };
 	uint64_t known = 0;
@@ -152,7 +152,7 @@ static void json_categories(struct emit *e, const struct model_device *d, const 
 
 static void json_device(struct emit *e, const struct devicepage *p)
 {
-	const struct model_device *d = p->device;
+	const struct replay_device *d = p->device;
 	const struct device_books *b = d->books;
 
 	emit_object_begin(e, NULL, NULL);
@@ -180,7 +180,7 @@ static void json_range(struct emit *e, const char *key, struct repeat_range rang
 }
 
 /* Of a recording that is one run alone: null. */
-static void json_repeat(struct emit *e, const struct model *m, const struct repeat *r)
+static void json_repeat(struct emit *e, const struct replay *m, const struct repeat *r)
 {
 	if (m->recording.nr_runs < 2) {
 		emit_null(e, "repeat", NULL);
@@ -211,10 +211,10 @@ static void json_repeat(struct emit *e, const struct model *m, const struct repe
 }
 
 /* What grows of a process's host memory. Returns 0 or TFMT_E_NOMEM. */
-static int json_host_findings(struct emit *e, const struct model *m, struct model_process *p)
+static int json_host_findings(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
-	const struct model_device host = stepgrowth_host(p);
+	const struct replay_device host = stepgrowth_host(p);
 	struct stepgrowth growth;
 	int err = stepgrowth_find(&growth, m, &host, &limits);
 
@@ -225,7 +225,7 @@ static int json_host_findings(struct emit *e, const struct model *m, struct mode
 }
 
 /* Why memory has run out, and what grows on the other devices and the host. Returns 0 or TFMT_E_NOMEM. */
-static int json_findings(struct emit *e, const struct model *m, const struct devicepage *page, const struct autopsy *a)
+static int json_findings(struct emit *e, const struct replay *m, const struct devicepage *page, const struct autopsy *a)
 {
 	int err = 0;
 
@@ -241,7 +241,7 @@ static int json_findings(struct emit *e, const struct model *m, const struct dev
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static int json_devices(struct emit *e, const struct model *m, const struct autopsy *a)
+static int json_devices(struct emit *e, const struct replay *m, const struct autopsy *a)
 {
 	struct devicepage *page = calloc(m->nr_devices + 1, sizeof(*page));
 	size_t nr = 0;
@@ -262,7 +262,7 @@ static int json_devices(struct emit *e, const struct model *m, const struct auto
 	return err;
 }
 
-int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a,
+int report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
 		const struct advices *advices)
 {
 	int err = 0;

@@ -6,7 +6,7 @@
 #include "analyzer/advice/advice.h"
 #include "analyzer/gate/repeat.h"
 #include "analyzer/oom/autopsy.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
 
 #define REPORT_SCHEMA "vramtrace/report/1"
@@ -15,7 +15,7 @@
  * All members of the document. *r holds the runs of a repeated recording; the findings are those of the autopsy, and
  * what grows on the other devices. Returns 0 or TFMT_E_NOMEM.
  */
-int report_json(struct emit *e, const struct model *m, const struct repeat *r, const struct autopsy *a,
+int report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
 		const struct advices *advices);
 
 #endif

@@ -14,7 +14,7 @@ static const struct emit_column columns[] = {
 	{ NULL, NULL, EMIT_LEFT, false },
 };
 
-static const struct model_device *device_of(const struct model *m, const struct stay *stay)
+static const struct replay_device *device_of(const struct replay *m, const struct stay *stay)
 {
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (m->device[i].process == stay->process && m->device[i].ordinal == stay->device)
@@ -22,7 +22,7 @@ static const struct model_device *device_of(const struct model *m, const struct 
 	return NULL;
 }
 
-static void print_stay(struct emit *e, const struct spans *s, const struct stay *stay, const struct model_device *d)
+static void print_stay(struct emit *e, const struct spans *s, const struct stay *stay, const struct replay_device *d)
 {
 	const struct stay_figures *f = d->has_tensors ? &stay->tensor : &stay->driver;
 
@@ -39,14 +39,14 @@ static void print_stay(struct emit *e, const struct spans *s, const struct stay 
 	emit_row_end(e);
 }
 
-int print_spans(const struct model *m, const struct spans *s, const struct emit_opts *opts)
+int print_spans(const struct replay *m, const struct spans *s, const struct emit_opts *opts)
 {
 	struct emit *e = emit_open(stdout, opts, "vramtrace/spans/1");
 
 	print_recording(e, m);
 	emit_table_begin(e, "spans", columns);
 	for (size_t i = 0; i < s->nr_stays; i++) {
-		const struct model_device *d = device_of(m, &s->stay[i]);
+		const struct replay_device *d = device_of(m, &s->stay[i]);
 
 		if (d)
 			print_stay(e, s, &s->stay[i], d);

@@ -7,6 +7,6 @@
 #include "analyzer/ui/emit.h"
 
 /* Print a whole document. Returns the command's exit status. */
-int print_spans(const struct model *m, const struct spans *s, const struct emit_opts *opts);
+int print_spans(const struct replay *m, const struct spans *s, const struct emit_opts *opts);
 
 #endif

@@ -28,7 +28,7 @@ static const char *step_number(char buf[static HUMAN_MAX], double step)
 	return human_count(buf, (uint64_t)step);
 }
 
-static const char *origin_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+static const char *origin_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			       const struct stepgrowth_cause *c)
 {
 	struct holder h = { .largest = &p->books.groups.group[c->group] };
@@ -46,7 +46,7 @@ static double findings_slope(const struct stepgrowth *g)
 }
 
 /* " at train.py:31": the program's own line. Returns buf. */
-static const char *place_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+static const char *place_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			      const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;
@@ -79,7 +79,7 @@ static int line_text(char *buf, size_t size, const struct stepgrowth *g, const s
 			step_number(at, oom));
 }
 
-unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const struct model_device *d,
+unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const struct replay_device *d,
 			       const struct stepgrowth *g, const struct stepgrowth_limits *limits)
 {
 	char text[2 * STEPGROWTH_TEXT_MAX], place[STEPGROWTH_TEXT_MAX];
@@ -144,7 +144,7 @@ static void print_range(struct emit *e, const struct stepgrowth *g, const struct
 			   g->total.may_bend ? "a bend is not ruled out" : "it may go on at its latest pace");
 }
 
-static void print_caller(struct emit *e, const struct model *m, struct model_process *p,
+static void print_caller(struct emit *e, const struct replay *m, struct replay_process *p,
 			 const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;
@@ -156,7 +156,7 @@ static void print_caller(struct emit *e, const struct model *m, struct model_pro
 	stack_release(&stack);
 }
 
-static void print_cause(struct emit *e, const struct model *m, struct model_process *p,
+static void print_cause(struct emit *e, const struct replay *m, struct replay_process *p,
 			const struct stepgrowth_cause *c)
 {
 	char text[STEPGROWTH_TEXT_MAX];
@@ -169,7 +169,7 @@ static void print_cause(struct emit *e, const struct model *m, struct model_proc
 		emit_text(e, "  %s", text);
 }
 
-static void print_notes(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g)
+static void print_notes(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g)
 {
 	char slope[HUMAN_MAX], place[STEPGROWTH_TEXT_MAX];
 	const struct stepgrowth_cause *apart = NULL;
@@ -202,7 +202,7 @@ static void print_notes(struct emit *e, const struct model *m, const struct mode
 }
 
 /* Why there is nothing to say, or that nothing grows. */
-static void print_no_finding(struct emit *e, const struct model_device *d, const struct stepgrowth *g)
+static void print_no_finding(struct emit *e, const struct replay_device *d, const struct stepgrowth *g)
 {
 	const char *kept = d->process->is_kept ? " kept" : "";
 	char time[HUMAN_MAX];
@@ -224,7 +224,7 @@ static void print_no_finding(struct emit *e, const struct model_device *d, const
 		emit_text(e, "Memory does not grow from step to step (%" PRIu32 " steps%s).", g->nr_steps, kept);
 }
 
-void print_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
+void print_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		      const struct stepgrowth_limits *limits)
 {
 	char title[STEPGROWTH_TEXT_MAX];

@@ -7,23 +7,23 @@
 #include "analyzer/ui/emit.h"
 
 /* What grows on a device and when memory runs out: one line when nothing does, else some for each finding. */
-void print_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
+void print_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		      const struct stepgrowth_limits *limits);
 
 /* The same as an object of the array "growth". */
-void json_stepgrowth(struct emit *e, const struct model *m, const struct model_device *d, const struct stepgrowth *g,
+void json_stepgrowth(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g,
 		     const struct stepgrowth_limits *limits);
 
 /* Its findings, as objects of the array "findings". */
-void json_stepgrowth_findings(struct emit *e, const struct model *m, const struct model_device *d,
+void json_stepgrowth_findings(struct emit *e, const struct replay *m, const struct replay_device *d,
 			      const struct stepgrowth *g);
 
 /* The member "steps" of a device in a report. */
-void json_steps(struct emit *e, const struct model_device *d, const struct stepgrowth *g,
+void json_steps(struct emit *e, const struct replay_device *d, const struct stepgrowth *g,
 		const struct stepgrowth_limits *limits);
 
 /* One line for the first page of a report, when there is a finding. Returns its lines. */
-unsigned print_stepgrowth_line(struct emit *e, const struct model *m, const struct model_device *d,
+unsigned print_stepgrowth_line(struct emit *e, const struct replay *m, const struct replay_device *d,
 			       const struct stepgrowth *g, const struct stepgrowth_limits *limits);
 
 #endif

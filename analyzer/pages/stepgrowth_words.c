@@ -92,17 +92,17 @@ const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowt
 	return buf;
 }
 
-bool stepgrowth_site(struct stack *stack, const struct model *m, struct model_process *p, uint32_t python,
+bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,
 		    uint32_t native, const struct stack_frame **frame)
 {
-	struct stack_source source = model_stack_source(m, p);
+	struct stack_source source = replay_stack_source(m, p);
 	int site = stack_expand(stack, &source, python, native) ? -1 : stack_site(stack);
 
 	*frame = site < 0 ? NULL : &stack->frame[site];
 	return *frame;
 }
 
-bool stepgrowth_caller(struct stack *stack, const struct model *m, struct model_process *p,
+bool stepgrowth_caller(struct stack *stack, const struct replay *m, struct replay_process *p,
 		      const struct stepgrowth_cause *c, const struct stack_frame **frame)
 {
 	const struct group *group = &p->books.groups.group[c->group];
@@ -130,7 +130,7 @@ const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_fra
 	return buf;
 }
 
-bool stepgrowth_kept_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+bool stepgrowth_kept_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 		      const struct stepgrowth_cause *c)
 {
 	const struct stack_frame *frame;

@@ -24,7 +24,7 @@ const char *stepgrowth_growth_text(char *buf, size_t size, const struct stepgrow
 const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowth_cause *c);
 
 /* Who keeps it, where something tells; false: nothing does. */
-bool stepgrowth_kept_text(char *buf, size_t size, const struct model *m, struct model_process *p,
+bool stepgrowth_kept_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			  const struct stepgrowth_cause *c);
 
 /* A frame, without its folders if it is too long. */
@@ -34,14 +34,14 @@ const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_fra
  * The frame where a stack is, NULL and false: nobody knows. It belongs to *stack, which was zeroed and is the caller's to
  * release.
  */
-bool stepgrowth_site(struct stack *stack, const struct model *m, struct model_process *p, uint32_t python,
+bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,
 		     uint32_t native, const struct stack_frame **frame);
 
 /*
  * The program's own line that called the package which the cause's site is in. false: the site is no package's, or is not
  * known; *frame is the site then. Likewise.
  */
-bool stepgrowth_caller(struct stack *stack, const struct model *m, struct model_process *p,
+bool stepgrowth_caller(struct stack *stack, const struct replay *m, struct replay_process *p,
 		       const struct stepgrowth_cause *c, const struct stack_frame **frame);
 
 #endif

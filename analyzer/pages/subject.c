@@ -32,17 +32,17 @@ static bool is_baseline(const char *path)
 static int load_recording(struct subject *s, const char *path, bool quiet)
 {
 	struct oomwatch ooms = OOMWATCH_INIT;
-	struct model_options options = { .observe = oomwatch_observe, .ctx = &ooms, .quiet = quiet,
+	struct replay_options options = { .observe = oomwatch_observe, .ctx = &ooms, .quiet = quiet,
 					 .lives = true, .modules = true };
 	struct sourcepath names;
 	int ret = rules_load();
 
 	if (!ret)
-		ret = model_load(&s->model, path, &options);
+		ret = replay_load(&s->replay, path, &options);
 	if (!ret) {
-		s->is_damaged = quiet ? s->model.nr_unreadable > 0 : print_caveats(&s->model) != CMD_FINE;
+		s->is_damaged = quiet ? s->replay.nr_unreadable > 0 : print_caveats(&s->replay) != CMD_FINE;
 		sourcepath_find_root(&names);
-		if (footprint_make(&s->footprint, &s->model, &ooms, &names))
+		if (footprint_make(&s->footprint, &s->replay, &ooms, &names))
 			ret = message_error("cannot group the blocks of '%s': out of memory", path);
 	}
 	oomwatch_release(&ooms);
@@ -58,16 +58,16 @@ int subject_load(struct subject *s, const char *path, bool or_baseline, bool qui
 void subject_release(struct subject *s)
 {
 	footprint_release(&s->footprint);
-	model_release(&s->model);
+	replay_release(&s->replay);
 }
 
-static const char *failure(char *buf, size_t size, const struct subject *s, const struct model_process *p)
+static const char *failure(char *buf, size_t size, const struct subject *s, const struct replay_process *p)
 {
 	char who[48] = "the program";
 
-	if (s->model.nr_processes > 1)
+	if (s->replay.nr_processes > 1)
 		snprintf(who, sizeof(who), "process %" PRIu32, p->header->pid);
-	if (p->end == MODEL_END_EXIT)
+	if (p->end == REPLAY_END_EXIT)
 		snprintf(buf, size, "%s failed with exit status %d", who, p->summary->exit_status);
 	else if (p->summary->exit_status > 0)
 		snprintf(buf, size, "%s was ended by signal %d (%s)", who, p->summary->exit_status,
@@ -87,13 +87,13 @@ bool subject_has_memory(const struct subject *s)
 
 const char *subject_obstacle(char *buf, size_t size, const struct subject *s)
 {
-	const struct model *m = &s->model;
+	const struct replay *m = &s->replay;
 
 	for (size_t i = 0; i < m->nr_processes; i++)
 		if (oomwatch_has_failed(&m->process[i]))
 			return failure(buf, size, s, &m->process[i]);
 	for (size_t i = 0; i < m->nr_processes; i++)
-		if (m->process[i].end == MODEL_END_RUNNING)
+		if (m->process[i].end == REPLAY_END_RUNNING)
 			return snprintf(buf, size, "the program is still running"), buf;
 	if (!s->is_baseline && !subject_has_memory(s))
 		return snprintf(buf, size, "no GPU memory was allocated"), buf;
@@ -104,9 +104,9 @@ const char *subject_loss(char *buf, size_t size, const struct subject *s)
 {
 	if (s->is_damaged)
 		snprintf(buf, size, "the recording is damaged");
-	else if (!s->is_baseline && s->model.recording.nr_unrecorded)
+	else if (!s->is_baseline && s->replay.recording.nr_unrecorded)
 		snprintf(buf, size, "a process could not record");
-	else if (!s->is_baseline && !s->model.complete)
+	else if (!s->is_baseline && !s->replay.complete)
 		snprintf(buf, size, "events were lost");
 	else
 		return NULL;

@@ -4,11 +4,11 @@
 #define VT_SUBJECT_H
 
 #include "analyzer/gate/footprint.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct subject {
 	bool is_baseline; /* then there is no model */
-	struct model model;
+	struct replay replay;
 	struct footprint footprint;
 	bool is_damaged; /* a trace is cut off, damaged or unreadable; it has been said */
 };

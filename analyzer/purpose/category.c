@@ -13,8 +13,8 @@
 #define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */
 
 /* What judging a block needs to know of all others. */
-struct judge {
-	const struct model_process *process;
+struct judging {
+	const struct replay_process *process;
 	const struct books *books; /* the process's */
 	const struct lives *lives;
 	struct category_stacks stacks;
@@ -25,7 +25,7 @@ struct judge {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static bool is_whole_number(const struct judge *j, const struct group *g)
+static bool is_whole_number(const struct judging *j, const struct group *g)
 {
 	struct tfmt_shape shape;
 	const char *name;
@@ -37,7 +37,7 @@ static bool is_whole_number(const struct judge *j, const struct group *g)
 }
 
 /* Does its line make what has the sizes of most parameters? That of a batch has a shape or two. */
-static bool is_remade(struct judge *j, const struct life *life, const struct group *g)
+static bool is_remade(struct judging *j, const struct life *life, const struct group *g)
 {
 	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
 
@@ -49,7 +49,7 @@ static bool is_remade(struct judge *j, const struct life *life, const struct gro
  * One row of as many elements as all parameters have: they, or their gradients, one behind the other. It may be longer, to
  * have a round length, or leave out buffers.
  */
-static bool is_flat(const struct judge *j, const struct group *g)
+static bool is_flat(const struct judging *j, const struct group *g)
 {
 	struct tfmt_shape shape;
 	uint64_t nr = j->nr_elements;
@@ -61,7 +61,7 @@ static bool is_flat(const struct judge *j, const struct group *g)
 }
 
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
-static bool is_copy(struct judge *j, const struct life *life, const struct group *g)
+static bool is_copy(struct judging *j, const struct life *life, const struct group *g)
 {
 	return is_remade(j, life, g) || (is_flat(j, g) && !life->birth.nr_begun) ||
 	       (category_shapes_fit_sizes(&j->shapes, g) &&
@@ -77,7 +77,7 @@ static bool end_tells(const struct life *life)
 }
 
 /* How most blocks of its group fared that fared no worse than `least`; NR_FATES: none of these has ended yet. */
-static enum lives_fate usual_fate(const struct judge *j, const struct life *life, enum lives_fate least)
+static enum lives_fate usual_fate(const struct judging *j, const struct life *life, enum lives_fate least)
 {
 	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
 	enum lives_fate most = least;
@@ -89,13 +89,13 @@ static enum lives_fate usual_fate(const struct judge *j, const struct life *life
 }
 
 /* Others like it have come and gone from cycle to cycle: so will this one, though nothing tells when. */
-static bool is_passing(const struct judge *j, const struct life *life)
+static bool is_passing(const struct judging *j, const struct life *life)
 {
 	return usual_fate(j, life, FATE_SHORT) == FATE_KEPT && j->lives->fates[life->group].nr[FATE_KEPT] > 1;
 }
 
 /* A life that has not ended, as if it ended now, at the end of the recording. */
-static struct life so_far(const struct judge *j, const struct life *life)
+static struct life so_far(const struct judging *j, const struct life *life)
 {
 	struct life l = *life;
 
@@ -107,7 +107,7 @@ static struct life so_far(const struct judge *j, const struct life *life)
 }
 
 /* What became of a block, or becomes of its like. */
-static enum lives_fate fate_of(const struct judge *j, const struct life *life)
+static enum lives_fate fate_of(const struct judging *j, const struct life *life)
 {
 	enum lives_fate fate = lives_fate(life), usual;
 
@@ -118,7 +118,7 @@ static enum lives_fate fate_of(const struct judge *j, const struct life *life)
 }
 
 /* Nothing tells what becomes of it. */
-static bool is_open(const struct judge *j, const struct life *life)
+static bool is_open(const struct judging *j, const struct life *life)
 {
 	return !end_tells(life) && lives_fate(life) == FATE_SHORT && usual_fate(j, life, FATE_SHORT) == NR_FATES;
 }
@@ -150,7 +150,7 @@ static enum category born_in_optimizer(const struct life *life, const struct gro
 }
 
 /* Recomputed for backward: what is not used up within the recomputation. */
-static enum category recomputed(struct judge *j, const struct life *life)
+static enum category recomputed(struct judging *j, const struct life *life)
 {
 	if (life->death.ordinal == TFMT_NO_ORDINAL || !end_tells(life))
 		return CATEGORY_ACTIVATION;
@@ -161,7 +161,7 @@ static enum category recomputed(struct judge *j, const struct life *life)
  * A hook's own result rather than a gradient that it gives back in place of another: freed as a later pass makes the next
  * one, or never, while the gradients of such parameters come from nodes.
  */
-static bool is_of_hook(struct judge *j, const struct life *life, const struct group *g, bool fits)
+static bool is_of_hook(struct judging *j, const struct life *life, const struct group *g, bool fits)
 {
 	if (!category_stack_of(&j->stacks, life->birth.stack).in_hook || !j->shapes.nr_parameters || !is_tensor(g))
 		return false;
@@ -170,7 +170,7 @@ static bool is_of_hook(struct judge *j, const struct life *life, const struct gr
 	return !fits || category_shapes_fit_gradient(&j->shapes, g);
 }
 
-static enum category born_in_backward(struct judge *j, const struct life *life, const struct group *g,
+static enum category born_in_backward(struct judging *j, const struct life *life, const struct group *g,
 				      enum lives_fate fate)
 {
 	bool fits = category_shapes_fit_parameter(&j->shapes, g);
@@ -202,7 +202,7 @@ static enum category born_in_backward(struct judge *j, const struct life *life, 
 }
 
 /* Without any backward: has it outlasted its forward into a later one, as the keys and values of a KV cache do? */
-static bool is_carried(const struct judge *j, const struct life *life)
+static bool is_carried(const struct judging *j, const struct life *life)
 {
 	return !j->lives->steps.nr_backwards && life->death.nr_runs != life->birth.nr_runs;
 }
@@ -214,7 +214,7 @@ static bool may_be_copy(const struct life *life)
 	       (!life->birth.nr_begun && lives_cycles(&life->birth, &life->death) > 1);
 }
 
-static enum category born_in_forward(struct judge *j, const struct life *life, const struct group *g,
+static enum category born_in_forward(struct judging *j, const struct life *life, const struct group *g,
 				     enum lives_fate fate)
 {
 	if (is_workspace(life, g, fate))
@@ -230,13 +230,13 @@ static enum category born_in_forward(struct judge *j, const struct life *life, c
 	return CATEGORY_TEMPORARY;
 }
 
-static int order_to_update(const struct judge *j, const struct life *life)
+static int order_to_update(const struct judging *j, const struct life *life)
 {
 	return updatesites_order(&j->lives->steps.sites, j->lives->steps.reader, life->birth.stack);
 }
 
 /* Behind a forward that has left a graph, whose outputs it may take. */
-static bool is_of_outputs(const struct judge *j, const struct life *life)
+static bool is_of_outputs(const struct judging *j, const struct life *life)
 {
 	return life->behind_forward && !lives_brings_batch(j->lives, life->birth.stack);
 }
@@ -245,7 +245,7 @@ static bool is_of_outputs(const struct judge *j, const struct life *life)
  * Made and used up behind a forward that has left no graph, by a line that never stands before one, and not shaped as
  * data: what an evaluation computes of its outputs.
  */
-static bool is_of_evaluation(const struct judge *j, const struct life *life, const struct group *g, enum lives_fate fate)
+static bool is_of_evaluation(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
 {
 	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->behind_call &&
 	       !lives_brings_batch(j->lives, life->birth.stack) && !category_shapes_fit_batch(&j->shapes, g);
@@ -255,7 +255,7 @@ static bool is_of_evaluation(const struct judge *j, const struct life *life, con
  * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph,
  * before the optimizer's call. What comes behind that are statistics, an average, a copy.
  */
-static bool is_stored(const struct judge *j, const struct life *life, const struct group *g)
+static bool is_stored(const struct judging *j, const struct life *life, const struct group *g)
 {
 	return category_shapes_fit_batch(&j->shapes, g) ||
 	       (g->shape && !is_of_outputs(j, life) && order_to_update(j, life) < 1);
@@ -265,7 +265,7 @@ static bool is_stored(const struct judge *j, const struct life *life, const stru
  * Of what the next forward finds. What a line behind the optimizer's call leaves to the next step is a batch if no
  * other line brings any. What it makes and uses up there is one of an evaluation.
  */
-static bool is_batch(const struct judge *j, const struct life *life, const struct group *g, enum lives_fate fate)
+static bool is_batch(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
 {
 	return category_shapes_fit_batch(&j->shapes, g) ||
 	       (!is_of_outputs(j, life) &&
@@ -273,14 +273,14 @@ static bool is_batch(const struct judge *j, const struct life *life, const struc
 }
 
 /* A gradient that the program has made of another: it lasts until the optimizer has used it. */
-static bool is_made_gradient(const struct judge *j, const struct life *life, const struct group *g)
+static bool is_made_gradient(const struct judging *j, const struct life *life, const struct group *g)
 {
 	return life->birth.nr_ended && life->death.phase == PHASE_OPTIMIZER && end_tells(life) &&
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g));
 }
 
 /* The program gives it to a tensor as its .grad: it is used, not taken apart by the line that makes it. */
-static bool is_given_gradient(struct judge *j, const struct life *life, const struct group *g)
+static bool is_given_gradient(struct judging *j, const struct life *life, const struct group *g)
 {
 	return g->shape && category_stack_of(&j->stacks, life->birth.stack).gives_gradient &&
 	       !(end_tells(life) && life->death.stack == life->birth.stack && lives_fate(life) == FATE_SHORT);
@@ -290,7 +290,7 @@ static bool is_given_gradient(struct judge *j, const struct life *life, const st
  * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made behind a
  * backward pass, with no forward since. An environment's step comes behind one.
  */
-static bool is_own_state(struct judge *j, const struct life *life, const struct group *g)
+static bool is_own_state(struct judging *j, const struct life *life, const struct group *g)
 {
 	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer &&
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g) ||
@@ -301,7 +301,7 @@ static bool is_own_state(struct judge *j, const struct life *life, const struct 
  * Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none; nor is
  * what comes and goes behind a forward, as data that a penalty is differentiated by.
  */
-static bool is_bare_parameter(const struct judge *j, const struct life *life, const struct group *g)
+static bool is_bare_parameter(const struct judging *j, const struct life *life, const struct group *g)
 {
 	return !life->birth.nr_begun && (!life->birth.nr_forwards || !is_passing(j, life)) &&
 	       !category_shapes_fit_parameter(&j->shapes, g) && category_shapes_fit_gradient(&j->shapes, g);
@@ -311,7 +311,7 @@ static bool is_bare_parameter(const struct judge *j, const struct life *life, co
  * What begins with zeros is no copy: it sums up what backward leaves. It is the gradients themselves where backward leaves
  * none, and where PyTorch's optimizer gets them in another type than backward has.
  */
-static enum category summed_up(const struct judge *j, const struct group *g)
+static enum category summed_up(const struct judging *j, const struct group *g)
 {
 	bool is_state = j->shapes.keeps_gradients &&
 			(!j->lives->steps.sites.nr_callers || category_shapes_fit_gradient(&j->shapes, g));
@@ -323,14 +323,14 @@ static enum category summed_up(const struct judge *j, const struct group *g)
  * Computed of gradients behind a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
  * weights nor data.
  */
-static bool is_of_gradients(struct judge *j, const struct life *life, const struct group *g)
+static bool is_of_gradients(struct judging *j, const struct life *life, const struct group *g)
 {
 	return life->birth.nr_begun && category_stack_of(&j->stacks, life->birth.stack).scales_gradient &&
 	       category_shapes_fit_sizes(&j->shapes, g);
 }
 
 /* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
-static enum category copied(struct judge *j, const struct life *life, const struct group *g)
+static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
 	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) > 2;
@@ -347,7 +347,7 @@ static enum category copied(struct judge *j, const struct life *life, const stru
  * Kept, and by the program's own code: its own optimizer's, a parameter that has no module, its copy, or data. What is
  * left of tensors made while the model runs are outputs and statistics: computed of what forward and backward leave.
  */
-static enum category born_to_stay(struct judge *j, const struct life *life, const struct group *g)
+static enum category born_to_stay(struct judging *j, const struct life *life, const struct group *g)
 {
 	if (is_own_state(j, life, g))
 		return CATEGORY_OPTIMIZER_STATE;
@@ -368,7 +368,7 @@ static enum category born_to_stay(struct judge *j, const struct life *life, cons
  * Does it stay for more than two cycles? A batch that is fetched ahead does not. Of one that is live, or has ended early
  * with the program, those like it tell.
  */
-static bool is_to_stay(const struct judge *j, const struct life *life, const struct group *g)
+static bool is_to_stay(const struct judging *j, const struct life *life, const struct group *g)
 {
 	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
 	uint32_t cycles = lives_cycles(&life->birth, &life->death);
@@ -382,7 +382,7 @@ static bool is_to_stay(const struct judge *j, const struct life *life, const str
 }
 
 /* Neither forward, nor backward, nor an optimizer allocated it: the model, data, what the program computes itself. */
-static enum category born_elsewhere(struct judge *j, const struct life *life, const struct group *g,
+static enum category born_elsewhere(struct judging *j, const struct life *life, const struct group *g,
 				    enum lives_fate fate)
 {
 	bool used = life->death.nr_forwards != life->birth.nr_forwards;
@@ -410,7 +410,7 @@ static enum category born_elsewhere(struct judge *j, const struct life *life, co
 }
 
 /* Does it outlive the step, or the making of the model, in which it was allocated? */
-static bool is_kept(struct judge *j, const struct life *life, enum lives_fate fate)
+static bool is_kept(struct judging *j, const struct life *life, enum lives_fate fate)
 {
 	if (life->birth.phase == PHASE_INIT)
 		return category_stack_of(&j->stacks, life->death.stack).moves_module ||
@@ -419,7 +419,7 @@ static bool is_kept(struct judge *j, const struct life *life, enum lives_fate fa
 	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
 }
 
-static enum category category_of(struct judge *j, const struct life *block)
+static enum category category_of(struct judging *j, const struct life *block)
 {
 	const struct group *g = &j->books->groups.group[block->group];
 	struct life life = so_far(j, block);
@@ -447,11 +447,11 @@ static enum category category_of(struct judge *j, const struct life *block)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-static int judge_init(struct judge *j, const struct model_process *process)
+static int judge_init(struct judging *j, const struct replay_process *process)
 {
 	const struct books *books = &process->books;
 
-	*j = (struct judge){
+	*j = (struct judging){
 		.process = process, .books = books, .lives = process->lives, .stacks.reader = books->reader
 	};
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
@@ -464,13 +464,13 @@ static int judge_init(struct judge *j, const struct model_process *process)
 	return category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
 }
 
-static void judge_release(struct judge *j)
+static void judge_release(struct judging *j)
 {
 	category_stacks_release(&j->stacks);
 	category_shapes_release(&j->shapes);
 }
 
-static uint64_t elements_of(const struct judge *j, const struct group *g)
+static uint64_t elements_of(const struct judging *j, const struct group *g)
 {
 	struct tfmt_shape shape;
 	uint64_t nr = 1;
@@ -486,7 +486,7 @@ static uint64_t elements_of(const struct judge *j, const struct group *g)
  * Of the blocks at the moment: those that are parameters by their stacks, and those made before the first pass that may be
  * copies of them. Later ones, a line may have made one by one.
  */
-static void count_parameters(struct judge *j, const struct life *life, size_t nr)
+static void count_parameters(struct judging *j, const struct life *life, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		const struct group *g = &j->books->groups.group[life[i].group];
@@ -510,12 +510,12 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
-static int judge_all(struct categories *c, struct model_process *process, const struct life *life, size_t nr)
+static int judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
 	const struct books *books = &process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
-	struct judge j;
+	struct judging j;
 	int err = judge_init(&j, process);
 
 	c->block = calloc(nr ? nr : 1, sizeof(*c->block));
@@ -538,7 +538,7 @@ static int judge_all(struct categories *c, struct model_process *process, const 
 	return err;
 }
 
-int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr)
+int categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
 	int err;
 
@@ -547,7 +547,7 @@ int categories_judge(struct categories *c, struct model_process *process, const 
 	return !err && process->modulepaths ? category_find_modules(c, process) : err;
 }
 
-int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
+int categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total)
 {
 	struct life *life = NULL;
@@ -574,7 +574,7 @@ void categories_release(struct categories *c)
 	*c = (struct categories)CATEGORIES_INIT;
 }
 
-bool categories_tell_phases(const struct model_process *process)
+bool categories_tell_phases(const struct replay_process *process)
 {
 	const struct books *books = &process->books;
 	struct category_stacks stacks = { .reader = books->reader };
@@ -589,7 +589,7 @@ bool categories_tell_phases(const struct model_process *process)
 	return tell;
 }
 
-enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark)
+enum lives_moment categories_moment(const struct replay_process *process, uint32_t device, enum group_mark mark)
 {
 	enum phase phase = process->lives ? lives_peak_phase(process->lives, device) : NR_PHASES;
 

@@ -2,7 +2,7 @@
 /*
  * What tensor blocks are for: parameters, gradients, optimizer state, activations, ... of one device at one moment.
  *
- * Each block is judged by its life (blocklives.h): by the rules for the stack that allocated it (categories.def), else by
+ * Each block is judged by its life (lives.h): by the rules for the stack that allocated it (categories.def), else by
  * the phase it was allocated in and what it outlived, and by shapes: a gradient has the shape of a parameter. A block
  * whose end is not known, because the recording ends first or memory ran out, is judged as most blocks of its stack
  * and shape turned out. docs/categories.md has it in words.
@@ -11,7 +11,7 @@
 #define VT_CATEGORY_H
 
 #include "analyzer/purpose/category_rules.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 struct category_block {
 	struct life life;
@@ -34,27 +34,27 @@ struct categories {
 #define CATEGORIES_INIT { 0 }
 
 /*
- * The blocks of a device at a moment; the model must have been loaded with lives. Sums are of what tensors take of
+ * The blocks of a device at a moment; the replay must have been loaded with lives. Sums are of what tensors take of
  * their blocks: what the allocator's rounding adds is for nothing, and counts as unknown. So does what is not known
  * block by block of `total`, the bytes that were allocated then. Returns 0 or TFMT_E_NOMEM; categories_release() is needed
  * either way.
  */
-int categories_find(struct categories *c, struct model_process *process, uint32_t device, enum lives_moment moment,
+int categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
 		    uint64_t total);
 /*
  * The same of blocks that need not be live at one moment: `life`, by order of allocation. Sums are of all of them.
  * Returns 0 or TFMT_E_NOMEM; categories_release() is needed either way.
  */
-int categories_judge(struct categories *c, struct model_process *process, const struct life *life, size_t nr);
+int categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr);
 void categories_release(struct categories *c);
 
 /*
  * Does anything tell phases? Not in a program whose forwards are not seen; where memory runs out while a model is being
  * made or moved, before its first forward, that shows on a stack.
  */
-bool categories_tell_phases(const struct model_process *process);
+bool categories_tell_phases(const struct replay_process *process);
 
 /* The moment of a device that a mark is; LIVES_NONE if it has none, or lives do not know it (MARK_DRIVER_PEAK). */
-enum lives_moment categories_moment(const struct model_process *process, uint32_t device, enum group_mark mark);
+enum lives_moment categories_moment(const struct replay_process *process, uint32_t device, enum group_mark mark);
 
 #endif

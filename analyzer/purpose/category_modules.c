@@ -67,7 +67,7 @@ static int collect(struct items *out, struct categories *c, const struct books *
 }
 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
-static int collect_gradients(struct items *out, const struct model_process *process, shapekey *key_of)
+static int collect_gradients(struct items *out, const struct replay_process *process, shapekey *key_of)
 {
 	const struct books *books = &process->books;
 	const struct lives *l = process->lives;
@@ -142,7 +142,7 @@ static void match(struct items *to, const struct items *from, bool opposite)
 	}
 }
 
-static int match_all(struct categories *c, const struct model_process *process, shapekey *key_of)
+static int match_all(struct categories *c, const struct replay_process *process, shapekey *key_of)
 {
 	const struct books *books = &process->books;
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
@@ -162,7 +162,7 @@ static int match_all(struct categories *c, const struct model_process *process, 
 	return err;
 }
 
-int category_find_modules(struct categories *c, const struct model_process *process)
+int category_find_modules(struct categories *c, const struct replay_process *process)
 {
 	/* Two projections back and forth differ in nothing but the order of their sizes. */
 	int err = match_all(c, process, shapekey_exact);

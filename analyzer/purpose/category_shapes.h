@@ -8,7 +8,7 @@
 
 #include "analyzer/purpose/category_stack.h"
 #include "analyzer/purpose/shapekey.h"
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 
 /* Of one process. Each list is ascending. */
 struct category_shapes {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-int phasetable_find(struct phasetable *t, const struct model_device *d)
+int phasetable_find(struct phasetable *t, const struct replay_device *d)
 {
 	const struct lives *lives = d->process->lives;
 	const struct lives_device *of_device = lives->device[d->ordinal];

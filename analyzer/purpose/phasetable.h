@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a device's tensors were for at the peak of each phase of training; needs a model that was loaded with lives. */
+/* What a device's tensors were for at the peak of each phase of training; needs a replay that was loaded with lives. */
 #ifndef VT_PHASETABLE_H
 #define VT_PHASETABLE_H
 
@@ -16,6 +16,6 @@ struct phasetable {
 };
 
 /* Returns 0 or TFMT_E_NOMEM. There is nothing to release. */
-int phasetable_find(struct phasetable *t, const struct model_device *d);
+int phasetable_find(struct phasetable *t, const struct replay_device *d);
 
 #endif

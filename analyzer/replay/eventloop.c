@@ -9,7 +9,7 @@
 static uint64_t begin_block(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
 			    uint64_t allocated_bytes)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 
 	return lives_born(p->lives, ev, device, group, 0, allocated_bytes);
 }
@@ -18,7 +18,7 @@ static uint64_t begin_block(void *ctx, const struct tfmt_event *ev, uint8_t devi
 static uint64_t begin_block_in_module(void *ctx, const struct tfmt_event *ev, uint8_t device, uint32_t group,
 				      uint64_t allocated_bytes)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 	uint32_t module = modulepaths_next(p->modulepaths, ev, &p->lives->now);
 
 	return lives_born(p->lives, ev, device, group, module, allocated_bytes);
@@ -26,21 +26,21 @@ static uint64_t begin_block_in_module(void *ctx, const struct tfmt_event *ev, ui
 
 static void end_block(void *ctx, uint64_t number)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 
 	lives_gone(p->lives, number);
 }
 
 static void note_total(void *ctx, uint8_t device, uint64_t allocated_bytes)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 
 	lives_total(p->lives, device, allocated_bytes);
 }
 
 static void note_mark(void *ctx, uint8_t device, enum group_mark mark, bool is_over)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 
 	if (is_over)
 		lives_end(p->lives);
@@ -49,7 +49,7 @@ static void note_mark(void *ctx, uint8_t device, enum group_mark mark, bool is_o
 
 static void note_past(void *ctx, uint8_t device, uint64_t allocated_peak_bytes)
 {
-	const struct model_process *p = ctx;
+	const struct replay_process *p = ctx;
 
 	lives_past(p->lives, device, allocated_peak_bytes);
 }
@@ -57,7 +57,7 @@ static void note_past(void *ctx, uint8_t device, uint64_t allocated_peak_bytes)
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
 /* What is kept of blocks, besides the books. Returns 0 or TFMT_E_NOMEM. */
-static int keep_lives(struct model_process *p, const struct model_options *o)
+static int keep_lives(struct replay_process *p, const struct replay_options *o)
 {
 	p->lives = calloc(1, sizeof(*p->lives));
 	p->stepsamples = calloc(1, sizeof(*p->stepsamples));
@@ -79,14 +79,14 @@ static int keep_lives(struct model_process *p, const struct model_options *o)
 	return 0;
 }
 
-int eventloop_begin(struct model_process *p, const struct model_options *o)
+int eventloop_begin(struct replay_process *p, const struct replay_options *o)
 {
 	p->phases.reader = p->reader;
 	return o->lives ? keep_lives(p, o) : 0;
 }
 
 /* What a flight recorder dropped has come to its end, or all has. Returns 0 or TFMT_E_NOMEM. */
-static __attribute__((noinline)) int enter_past(struct model_process *p)
+static __attribute__((noinline)) int enter_past(struct replay_process *p)
 {
 	const struct tfmt_figures *f = tfmt_reader_figures(p->reader);
 
@@ -95,7 +95,7 @@ static __attribute__((noinline)) int enter_past(struct model_process *p)
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
-static inline int follow_lives(struct model_process *p, const struct tfmt_event *ev, bool is_plain)
+static inline int follow_lives(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
 {
 	struct lives *lives = p->lives;
 	int err;
@@ -109,7 +109,7 @@ static inline int follow_lives(struct model_process *p, const struct tfmt_event 
 	return err;
 }
 
-static inline int enter_event(struct model_process *p, const struct tfmt_event *ev)
+static inline int enter_event(struct replay_process *p, const struct tfmt_event *ev)
 {
 	bool is_plain = books_is_plain(&p->books, ev);
 	int err = 0;
@@ -125,12 +125,12 @@ static inline int enter_event(struct model_process *p, const struct tfmt_event *
 			: books_apply(&p->books, ev, (uint8_t)p->phase);
 }
 
-static inline bool is_observed(const struct tfmt_event *ev, const struct model_options *o, uint8_t but_for)
+static inline bool is_observed(const struct tfmt_event *ev, const struct replay_options *o, uint8_t but_for)
 {
 	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
 }
 
-int eventloop_enter(struct model_process *p, const struct tfmt_event *ev, int nr, const struct model_options *o)
+int eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
 {
 	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
 	const struct tfmt_event *end = ev + nr;
@@ -141,18 +141,18 @@ int eventloop_enter(struct model_process *p, const struct tfmt_event *ev, int nr
 		if (err)
 			return err;
 		if (is_observed(ev, o, but_for) && o->observe)
-			o->observe(o->ctx, p, ev, model_time(p, ev->time_ns));
+			o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
 	}
 	return 0;
 }
 
-void eventloop_miss(struct model_process *p)
+void eventloop_miss(struct replay_process *p)
 {
 	phases_damaged(&p->phases);
 	books_damaged(&p->books);
 }
 
-int eventloop_finish(struct model_process *p, uint64_t last_ns)
+int eventloop_finish(struct replay_process *p, uint64_t last_ns)
 {
 	int err = p->books.past_entered ? 0 : enter_past(p);
 
@@ -165,7 +165,7 @@ int eventloop_finish(struct model_process *p, uint64_t last_ns)
 	return err;
 }
 
-void eventloop_release(struct model_process *p)
+void eventloop_release(struct replay_process *p)
 {
 	phases_release(&p->phases);
 	if (p->lives)

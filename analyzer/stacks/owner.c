@@ -48,7 +48,7 @@ static const char *function_at(void *ctx)
 
 /* The owner of a native frame, OWNER_PASS_OVER, or OWNER_NO_RULE where no file is known or no rule names it. */
 static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t address,
-			   struct owner_verdict *verdict)
+			   struct owner_answer *answer)
 {
 	const struct tfmt_module *module = mapping_find(m, address);
 	struct native_frame frame = { c->symbols, module, address };
@@ -58,7 +58,7 @@ static int owner_of_native(struct owner_cache *c, struct mapping *m, uint64_t ad
 	if (owner_is_cuda_layer(module->path))
 		return OWNER_PASS_OVER;
 	/* A user's rule may pass the allocator's file over: it was on the way all the same. */
-	verdict->torch_allocator |=
+	answer->torch_allocator |=
 	    !strncmp(basename_of(module->path), "libc10_cuda", strlen("libc10_cuda"));
 	return owner_rules_match(module->path, owner_rules_need_functions() ? function_at : NULL, &frame);
 }
@@ -73,11 +73,11 @@ static int owner_of_python(struct mapping *m, const struct tfmt_frame *frame)
 
 /*
  * The innermost frame that is not passed over decides: by its rule, else it is the program's. OWNER_PASS_OVER in
- * verdict->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
+ * answer->owner: all were passed over; OWNER_UNKNOWN: there is no frame.
  */
-static struct owner_verdict find_owner(struct owner_cache *c, struct mapping *m, uint32_t leaf)
+static struct owner_answer find_owner(struct owner_cache *c, struct mapping *m, uint32_t leaf)
 {
-	struct owner_verdict verdict = { OWNER_UNKNOWN, false };
+	struct owner_answer answer = { OWNER_UNKNOWN, false };
 	uint32_t id = leaf;
 	bool innermost = true;
 
@@ -89,22 +89,22 @@ static struct owner_verdict find_owner(struct owner_cache *c, struct mapping *m,
 			break;
 		id = frame.parent;
 		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte behind a call */
-			owner = owner_of_native(c, m, frame.a - !innermost, &verdict);
+			owner = owner_of_native(c, m, frame.a - !innermost, &answer);
 		else if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
 			owner = owner_of_python(m, &frame);
 		else
 			continue;
 		innermost = false;
-		verdict.owner = owner == OWNER_NO_RULE ? OWNER_PROGRAM : (enum owner)owner;
+		answer.owner = owner == OWNER_NO_RULE ? OWNER_PROGRAM : (enum owner)owner;
 		if (owner != OWNER_PASS_OVER)
 			break;
 	}
-	return verdict;
+	return answer;
 }
 
 static void answers_release(struct owner_answers *a)
 {
-	free(a->verdict);
+	free(a->answer);
 	free(a->known);
 	*a = (struct owner_answers){ 0 };
 }
@@ -118,15 +118,15 @@ void owner_cache_release(struct owner_cache *c)
 static bool answers_grow(struct owner_answers *a, uint32_t wanted)
 {
 	uint32_t room = a->room ? a->room : 256;
-	struct owner_verdict *verdict;
+	struct owner_answer *answer;
 	bool *known;
 
 	while (room <= wanted)
 		room *= 2;
-	verdict = realloc(a->verdict, room * sizeof(*verdict));
-	if (!verdict)
+	answer = realloc(a->answer, room * sizeof(*answer));
+	if (!answer)
 		return false;
-	a->verdict = verdict;
+	a->answer = answer;
 	known = realloc(a->known, room * sizeof(*known));
 	if (!known)
 		return false;
@@ -136,24 +136,24 @@ static bool answers_grow(struct owner_answers *a, uint32_t wanted)
 	return true;
 }
 
-static struct owner_verdict find_owner_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
+static struct owner_answer find_owner_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
 					    uint32_t leaf)
 {
 	if (leaf < TFMT_STACK_FIRST)
-		return (struct owner_verdict){ OWNER_UNKNOWN, false };
+		return (struct owner_answer){ OWNER_UNKNOWN, false };
 	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
 		return find_owner(c, m, leaf);
 	if (!a->known[leaf]) {
-		a->verdict[leaf] = find_owner(c, m, leaf);
+		a->answer[leaf] = find_owner(c, m, leaf);
 		a->known[leaf] = true;
 	}
-	return a->verdict[leaf];
+	return a->answer[leaf];
 }
 
-struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
+struct owner_answer owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
 				   uint32_t python_stack)
 {
-	struct owner_verdict native = find_owner_once(c, &c->native, m, native_stack), python;
+	struct owner_answer native = find_owner_once(c, &c->native, m, native_stack), python;
 
 	if (native.owner != (enum owner)OWNER_PASS_OVER)
 		return native;

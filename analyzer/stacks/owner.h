@@ -9,7 +9,7 @@
 #include "analyzer/stacks/mapping.h"
 #include "analyzer/stacks/owner_names.h"
 
-struct owner_verdict {
+struct owner_answer {
 	enum owner owner;
 	bool torch_allocator; /* called by PyTorch's own allocator (libc10_cuda): counts in what it has
 				 reserved */
@@ -17,14 +17,14 @@ struct owner_verdict {
 
 struct symbols;
 
-/* What is known of a stack by its id: a verdict, found once. */
+/* What is known of a stack by its id: an answer, found once. */
 struct owner_answers {
-	struct owner_verdict *verdict;
+	struct owner_answer *answer;
 	bool *known;
 	uint32_t room;
 };
 
-/* Verdicts on the stacks of one trace. Zero before first use; `symbols` serves rules that ask for functions. */
+/* Answers about the stacks of one trace. Zero before first use; `symbols` serves rules that ask for functions. */
 struct owner_cache {
 	struct owner_answers native, python;
 	struct symbols *symbols;
@@ -35,7 +35,7 @@ void owner_cache_release(struct owner_cache *c);
  * Judge a call of the trace behind `m` by its native stack (leaf id); where that only leads into the interpreter, by
  * its Python stack.
  */
-struct owner_verdict owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
+struct owner_answer owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,
 				   uint32_t python_stack);
 
 /* Is this file part of the CUDA layer itself (driver, runtime, their simulation, the recorder)? */

@@ -10,7 +10,7 @@
 #define VT_STEPINPUTS_H
 
 #include "analyzer/ledger/books.h"
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 
 #define STEPINPUTS_CYCLES 2048
 #define STEPINPUTS_CHANGES 4096
@@ -20,7 +20,7 @@
 struct stepinputs_change {
 	uint64_t ordinal; /* of the first allocation that had it; of a place's last change, of the first in that cycle */
 	uint32_t nr;      /* allocations one after the other, in one cycle */
-	uint32_t cycle;   /* as blocklives.h counts them: of the batch, the one before */
+	uint32_t cycle;   /* as lives.h counts them: of the batch, the one before */
 	uint64_t dims[STEPINPUTS_DIMS];
 	uint64_t bytes;
 	uint8_t nr_dims;

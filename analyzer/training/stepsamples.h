@@ -14,7 +14,7 @@
 #ifndef VT_STEPSAMPLES_H
 #define VT_STEPSAMPLES_H
 
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 
 #define STEPSAMPLES_MAX 256 /* of a series; halved when there would be more */
 

@@ -49,12 +49,12 @@ static void run_out(struct synthetic *s, uint64_t bytes, uint64_t allocated, uin
 }
 
 static struct failures failures;
-static struct model m;
+static struct replay m;
 static struct autopsy a;
 
 static void examine(struct synthetic *s)
 {
-	static const struct model_options load = {
+	static const struct replay_options load = {
 		.quiet = true,
 		.lives = true,
 		.observe = failures_observe,
@@ -62,7 +62,7 @@ static void examine(struct synthetic *s)
 	};
 
 	synthetic_close(s, 1);
-	assert_int_equal(model_load(&m, TRACE, &load), 0);
+	assert_int_equal(replay_load(&m, TRACE, &load), 0);
 	assert_int_equal(m.nr_devices, 1);
 	assert_int_equal(autopsy_make(&a, &m, &m.device[0], &failures), 0);
 }
@@ -71,7 +71,7 @@ static void release(void)
 {
 	autopsy_release(&a);
 	failures_release(&failures);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void driver_changes_since_its_sample_count(void **state)

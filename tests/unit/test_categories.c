@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/purpose/category.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define PACKAGES "/venv/lib/site-packages"
 #define WEIGHT 4096
@@ -114,23 +114,23 @@ static void zero_grad(struct loop *l)
 	l->gradient = 0;
 }
 
-static struct model loaded(struct loop *l)
+static struct replay loaded(struct loop *l)
 {
-	struct model_options options = { .lives = true, .quiet = true };
-	struct model m = MODEL_INIT;
+	struct replay_options options = { .lives = true, .quiet = true };
+	struct replay m = REPLAY_INIT;
 
 	synthetic_close(&l->s, 0);
-	assert_int_equal(model_load(&m, "a.vtr", &options), 0);
+	assert_int_equal(replay_load(&m, "a.vtr", &options), 0);
 	assert_int_equal(m.nr_devices, 1);
 	return m;
 }
 
 static uint32_t count_steps(struct loop *l)
 {
-	struct model m = loaded(l);
+	struct replay m = loaded(l);
 	uint32_t nr = steps_count(&m.process[0].lives->steps);
 
-	model_release(&m);
+	replay_release(&m);
 	return nr;
 }
 
@@ -322,7 +322,7 @@ static void test_named_steps(void **state)
 	assert_int_equal(count_steps(&l), 3);
 }
 
-static struct categories found(struct model *m, enum group_mark mark, uint64_t total)
+static struct categories found(struct replay *m, enum group_mark mark, uint64_t total)
 {
 	struct categories c;
 	enum lives_moment moment = categories_moment(&m->process[0], 0, mark);
@@ -335,7 +335,7 @@ static struct categories found(struct model *m, enum group_mark mark, uint64_t t
 static void test_peak(void **state)
 {
 	struct categories c;
-	struct model m;
+	struct replay m;
 	struct loop l;
 	uint64_t peak;
 
@@ -360,7 +360,7 @@ static void test_peak(void **state)
 	assert_int_equal(c.sum[CATEGORY_UNKNOWN].bytes, 0);
 	assert_int_equal(c.nr_blocks, 6);
 	categories_release(&c);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Forward's peak is a moment of its own, and what its blocks beyond their tensors have is rounding. */
@@ -368,7 +368,7 @@ static void test_forward(void **state)
 {
 	const struct lives_at *at;
 	struct categories c;
-	struct model m;
+	struct replay m;
 	struct loop l;
 
 	(void)state;
@@ -385,7 +385,7 @@ static void test_forward(void **state)
 	assert_int_equal(c.sum[CATEGORY_TEMPORARY].bytes, BATCH);
 	assert_int_equal(c.sum[CATEGORY_INPUT].bytes, BATCH);
 	categories_release(&c);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Nothing tells forward without stacks: what it leaves for backward is taken for no data. */
@@ -393,7 +393,7 @@ static void test_no_stacks(void **state)
 {
 	uint64_t weight, saved, gradient;
 	struct categories c;
-	struct model m;
+	struct replay m;
 	struct loop l;
 
 	(void)state;
@@ -414,7 +414,7 @@ static void test_no_stacks(void **state)
 	assert_int_equal(c.sum[CATEGORY_GRADIENT].bytes, WEIGHT);
 	assert_int_equal(c.sum[CATEGORY_UNKNOWN].bytes, WEIGHT + BATCH);
 	categories_release(&c);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Memory runs out in the first forward, and the exception frees what forward has made. */
@@ -422,7 +422,7 @@ static void test_out_of_memory(void **state)
 {
 	uint64_t weight, saved, input;
 	struct categories c;
-	struct model m;
+	struct replay m;
 	struct loop l;
 
 	(void)state;
@@ -442,7 +442,7 @@ static void test_out_of_memory(void **state)
 	assert_int_equal(c.sum[CATEGORY_PARAMETER].bytes, WEIGHT);
 	assert_int_equal(c.sum[CATEGORY_INPUT].bytes, BATCH);
 	categories_release(&c);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* A rule of the user's comes before the table. */

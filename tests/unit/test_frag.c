@@ -12,7 +12,7 @@
 #define OTHER_STACK 21
 
 static struct synthetic s;
-static struct model m;
+static struct replay m;
 static struct frag f;
 static struct frag_device *d;
 static uint64_t reserved, allocated;
@@ -100,11 +100,11 @@ static void cut_up(uint64_t address)
 
 static void load(void)
 {
-	struct model_options options = { .quiet = true, .observe = frag_observe, .ctx = &f };
+	struct replay_options options = { .quiet = true, .observe = frag_observe, .ctx = &f };
 
 	synthetic_close(&s, 0);
 	frag_init(&f, &m);
-	assert_int_equal(model_load(&m, TRACE, &options), 0);
+	assert_int_equal(replay_load(&m, TRACE, &options), 0);
 	assert_int_equal(frag_finish(&f), 0);
 	d = frag_of(&f, &m.device[0]);
 	assert_non_null(d);
@@ -114,7 +114,7 @@ static void load(void)
 static void end(void)
 {
 	frag_release(&f);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_failure_beside_enough_free_memory(void **state)

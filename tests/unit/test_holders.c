@@ -4,7 +4,7 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define KiB 1024ull
 #define TRACE "host.1.1.vtr"
@@ -47,16 +47,16 @@ static void write_trace(void)
 	synthetic_close(&s, 0);
 }
 
-static struct model m;
+static struct replay m;
 static struct holders h;
 
 static void find(enum holders_by by)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	struct holders_query q = { .of = HOLDERS_TENSORS, .by = by, .mark = MARK_END };
 
 	write_trace();
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	q.process = &m.process[0];
 	assert_int_equal(holders_find(&h, &m, &q), 0);
 	assert_int_equal(h.total.bytes, 112 * KiB);
@@ -66,7 +66,7 @@ static void find(enum holders_by by)
 static void forget(void)
 {
 	holders_release(&h);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void stacks_are_kept_apart(void **state)
@@ -107,7 +107,7 @@ static void the_site_is_the_innermost_frame_outside_pytorch(void **state)
 
 	(void)state;
 	find(HOLDERS_BY_STACK);
-	source = model_stack_source(&m, &m.process[0]);
+	source = replay_stack_source(&m, &m.process[0]);
 	assert_int_equal(stack_expand(&stack, &source, 5, 0), 0);
 	assert_int_equal(stack.nr_frames, 3);
 	assert_true(stack.frame[0].framework);

@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/outside.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/stacks/owner_rules.h"
 
 #define MiB (1ull << 20)
@@ -18,7 +18,7 @@
 	"libc10_cuda* -\n"                                     \
 	"libtorch_cuda.so  sdpa  *flash*\n"
 
-static const struct model_options quiet = { .quiet = true };
+static const struct replay_options quiet = { .quiet = true };
 
 static const char *owner_of(const char *path)
 {
@@ -157,7 +157,7 @@ static void calls_of_a_trace(void **state)
 {
 	struct tfmt_header header = synthetic_header(1);
 	struct synthetic s;
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	struct outside o;
 	uint64_t sum = 0;
 
@@ -166,7 +166,7 @@ static void calls_of_a_trace(void **state)
 	define_stacks(&s);
 	take_memory(&s);
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	assert_int_equal(outside_find(&o, &m.device[0]), 0);
 	for (int i = 0; i < NR_OWNERS; i++)
 		sum += o.owner[i];
@@ -188,16 +188,16 @@ static void calls_of_a_trace(void **state)
 	assert_int_equal(o.nccl.row[2].rank, -1);
 	assert_int_equal(o.nccl.row[2].bytes, 64 * MiB);
 	outside_release(&o);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* PyTorch's allocator is on the way also where a rule passes its file over, or one behind it. */
 static void the_allocator_is_seen_in_a_file_passed_over(void **state)
 {
 	struct tfmt_header header = synthetic_header(1);
-	struct owner_verdict verdict;
+	struct owner_answer verdict;
 	struct synthetic s;
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 
 	(void)state;
 	synthetic_open(&s, TRACE, &header);
@@ -210,12 +210,12 @@ static void the_allocator_is_seen_in_a_file_passed_over(void **state)
 	s.native_stack = 4;
 	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x100000, 1 * MiB, 0);
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	verdict = books_owner(&m.process[0].books, 4);
 	assert_int_equal(verdict.owner, OWNER_TORCH);
 	assert_true(verdict.torch_allocator);
 	assert_int_equal(m.device[0].books->reserved_peak_bytes, 1 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void what_a_function_says_of_its_communicator(void **state)

@@ -9,7 +9,7 @@
 
 #define GiB (1ull << 30)
 
-static const struct model_options quiet = { .quiet = true };
+static const struct replay_options quiet = { .quiet = true };
 
 /* A run of one process a rank (rank NULL: one without), each with one block of so many GiB. */
 static void write_process(const char *path, uint32_t pid, const char *rank, uint64_t gib)
@@ -177,11 +177,11 @@ static void processes_match_by_their_order(void **state)
 	write_process("three.vtr/host.7.1.vtr", 7, NULL, 2);
 	write_process("three.vtr/host.8.1.vtr", 8, NULL, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		struct model m = MODEL_INIT;
+		struct replay m = REPLAY_INIT;
 
-		assert_int_equal(model_load(&m, runs[i], &quiet), 0);
+		assert_int_equal(replay_load(&m, runs[i], &quiet), 0);
 		assert_int_equal(repeat_add(&all, &m, i + 1), 0);
-		model_release(&m);
+		replay_release(&m);
 	}
 	assert_int_equal(all.nr_devices, 3);
 	assert_true(repeat_is_stable(&all, &all.device[0]));

@@ -42,14 +42,14 @@ static void add_span(char *text, uint32_t pid, uint64_t from, uint64_t to)
 	sprintf(text + strlen(text), "%u %llu %llu a name\n", pid, (unsigned long long)from, (unsigned long long)to);
 }
 
-static void follow(const char *text, struct model *m)
+static void follow(const char *text, struct replay *m)
 {
-	struct model_options options = { .quiet = true, .observe = spans_observe, .ctx = &spans };
+	struct replay_options options = { .quiet = true, .observe = spans_observe, .ctx = &spans };
 
 	write_file(text);
 	assert_int_equal(spansfile_read(&spans, FILE_NAME), 0);
 	record();
-	assert_int_equal(model_load(m, TRACE, &options), 0);
+	assert_int_equal(replay_load(m, TRACE, &options), 0);
 	assert_int_equal(spans_finish(&spans), 0);
 }
 
@@ -66,7 +66,7 @@ static void check_stay(size_t i, uint64_t begin, uint64_t peak, uint64_t end, ui
 
 static void a_span_has_what_was_before_at_most_and_behind(void **state)
 {
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	char text[1024] = "";
 
 	(void)state;
@@ -84,12 +84,12 @@ static void a_span_has_what_was_before_at_most_and_behind(void **state)
 	assert_int_equal(spans.stay[3].tensor.peak_bytes, 1 * MiB);
 	assert_string_equal(spans.span[spans.stay[1].span].name, "a name");
 	spans_release(&spans);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_span_of_another_process_has_nothing(void **state)
 {
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	char text[1024] = "";
 
 	(void)state;
@@ -98,7 +98,7 @@ static void a_span_of_another_process_has_nothing(void **state)
 	follow(text, &m);
 	assert_int_equal(spans.nr_stays, 0);
 	spans_release(&spans);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void lines_that_are_no_spans_are_refused(void **state)

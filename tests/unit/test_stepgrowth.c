@@ -10,7 +10,7 @@
 #define TRACE "host.1.1.vtr"
 
 static struct synthetic s;
-static struct model m;
+static struct replay m;
 static struct stepgrowth g;
 static const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
 
@@ -50,10 +50,10 @@ static void train(void)
 
 static void find(void)
 {
-	const struct model_options load = { .quiet = true, .lives = true };
+	const struct replay_options load = { .quiet = true, .lives = true };
 
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &load), 0);
+	assert_int_equal(replay_load(&m, TRACE, &load), 0);
 	assert_int_equal(m.nr_devices, 1);
 	assert_int_equal(stepgrowth_find(&g, &m, &m.device[0], &limits), 0);
 }
@@ -61,7 +61,7 @@ static void find(void)
 static void done(void)
 {
 	stepgrowth_release(&g);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Many more steps than samples: what each leaves is still exact, and so is the end. */

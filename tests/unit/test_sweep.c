@@ -11,7 +11,7 @@
 #include "tests/unit/tracefmt_stream.h"
 
 #include "analyzer/command.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "tracefmt/frame.h"
 #include "tracefmt/varint.h"
 
@@ -44,7 +44,7 @@ struct figures {
 struct outcome {
 	bool refused;
 	bool complete; /* the report calls its figures exact */
-	bool end_is_exact[3]; /* ... what is live at the end, by enum model_total */
+	bool end_is_exact[3]; /* ... what is live at the end, by enum replay_total */
 	int verdict;   /* exit status of verify */
 	struct figures figures;
 };
@@ -56,7 +56,7 @@ static char path[64];
 static int fd = -1;
 static unsigned nr_refused, nr_said, nr_exact_ends[3];
 
-static struct figures figures_of(const struct model *m)
+static struct figures figures_of(const struct replay *m)
 {
 	const struct books *books = &m->process[0].books;
 	const struct device_books *d = &books->device[0];
@@ -81,10 +81,10 @@ static struct figures figures_of(const struct model *m)
 /* What the commands make of these bytes. Who refuses says why. */
 static struct outcome look(const uint8_t *bytes, size_t size)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	const char *verify[] = { "verify", path, NULL };
 	FILE *screen = stdout, *errors = stderr;
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	struct outcome o = { 0 };
 	size_t said = 0;
 	char *text = NULL;
@@ -93,17 +93,17 @@ static struct outcome look(const uint8_t *bytes, size_t size)
 	assert_int_equal(pwrite(fd, bytes, size, 0), (ssize_t)size);
 	stdout = fopen("/dev/null", "we");
 	stderr = open_memstream(&text, &said);
-	o.refused = model_load(&m, path, &quiet);
+	o.refused = replay_load(&m, path, &quiet);
 	fflush(stderr);
 	if (o.refused && !said)
 		o.complete = true;
 	if (!o.refused) {
 		o.complete = m.complete;
 		for (int i = 0; i < 3; i++)
-			o.end_is_exact[i] = m.nr_devices == 1 && model_end_is_exact(&m.device[0], (enum model_total)i);
+			o.end_is_exact[i] = m.nr_devices == 1 && replay_end_is_exact(&m.device[0], (enum replay_total)i);
 		o.figures = figures_of(&m);
 	}
-	model_release(&m);
+	replay_release(&m);
 	o.verdict = cmd_verify(2, verify);
 	fclose(stdout);
 	fclose(stderr);
@@ -132,9 +132,9 @@ static void check(const struct outcome *o, bool is_cut, const char *what, size_t
 	if (f->allocated > f->allocated_peak || f->reserved > f->reserved_peak ||
 	    f->driver > f->driver_peak || f->pinned > f->pinned_peak)
 		fail_msg("%s %zu: more at the end than at the peak", what, at);
-	if ((o->end_is_exact[MODEL_ALLOCATED] && f->allocated != was->allocated) ||
-	    (o->end_is_exact[MODEL_RESERVED] && f->reserved != was->reserved) ||
-	    (o->end_is_exact[MODEL_DRIVER] && f->driver != was->driver))
+	if ((o->end_is_exact[REPLAY_ALLOCATED] && f->allocated != was->allocated) ||
+	    (o->end_is_exact[REPLAY_RESERVED] && f->reserved != was->reserved) ||
+	    (o->end_is_exact[REPLAY_DRIVER] && f->driver != was->driver))
 		fail_msg("%s %zu: another end than there was, and it is not said", what, at);
 	for (int i = 0; i < 3; i++)
 		nr_exact_ends[i] += o->end_is_exact[i];
@@ -214,8 +214,8 @@ static void test_flip_payloads(void **state)
 			flip(i, i % 8);
 	}
 	assert_true(nr_refused && nr_said > nr_refused);
-	assert_true(nr_exact_ends[MODEL_ALLOCATED] && nr_exact_ends[MODEL_DRIVER]);
-	assert_true(!sweep->has_tensors || nr_exact_ends[MODEL_RESERVED]); /* nothing else reports it */
+	assert_true(nr_exact_ends[REPLAY_ALLOCATED] && nr_exact_ends[REPLAY_DRIVER]);
+	assert_true(!sweep->has_tensors || nr_exact_ends[REPLAY_RESERVED]); /* nothing else reports it */
 }
 
 static int load(void **state)

@@ -2,7 +2,7 @@
 /* Which frames are PyTorch's own, wherever it lies: a checkout it was built in, or a folder chosen for it. */
 #include "synthetic.h"
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/stacks/stack.h"
 
 #define TRACE "host.1.1.vtr"
@@ -38,22 +38,22 @@ static void write_trace(const char *folder)
 
 static void assert_told(const char *folder)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	static const bool framework[] = { true, true, false, false, false };
 	struct stack_source source;
 	struct stack stack = { 0 };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 
 	write_trace(folder);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
-	source = model_stack_source(&m, &m.process[0]);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
+	source = replay_stack_source(&m, &m.process[0]);
 	assert_int_equal(stack_expand(&stack, &source, MATMUL, 0), 0);
 	assert_int_equal(stack.nr_frames, 5);
 	for (uint32_t i = 0; i < stack.nr_frames; i++)
 		assert_int_equal(stack.frame[i].framework, framework[i]);
 	assert_string_equal(stack.frame[stack_site(&stack)].function, "help");
 	stack_release(&stack);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void pytorch_in_the_usual_place(void **state)

@@ -2,7 +2,7 @@
 /* Python and native frames in the one order in which they called each other, and the one that stands for them. */
 #include "synthetic.h"
 
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 #include "analyzer/stacks/stack.h"
 
 #define TRACE "host.1.1.vtr"
@@ -53,15 +53,15 @@ static void write_trace(void)
 /* The stack as names: of Python functions, and "100" for a native address. */
 static void assert_order(uint32_t python, uint32_t native, const char *expected)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	struct stack_source source;
 	struct stack stack = { 0 };
 	char order[256] = "", *at = order;
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 
 	write_trace();
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
-	source = model_stack_source(&m, &m.process[0]);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
+	source = replay_stack_source(&m, &m.process[0]);
 	assert_int_equal(stack_expand(&stack, &source, python, native), 0);
 	for (uint32_t i = 0; i < stack.nr_frames; i++) {
 		const struct stack_frame *f = &stack.frame[i];
@@ -77,7 +77,7 @@ static void assert_order(uint32_t python, uint32_t native, const char *expected)
 	}
 	assert_string_equal(order, expected);
 	stack_release(&stack);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void python_frames_stand_where_native_ones_run_them(void **state)
@@ -115,18 +115,18 @@ static void forward_comes_behind_the_thread_that_runs_its_node(void **state)
 
 static void assert_site(uint32_t python, const char *expected)
 {
-	static const struct model_options quiet = { .quiet = true };
+	static const struct replay_options quiet = { .quiet = true };
 	struct stack_source source;
 	struct stack stack = { 0 };
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 
 	write_trace();
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
-	source = model_stack_source(&m, &m.process[0]);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
+	source = replay_stack_source(&m, &m.process[0]);
 	assert_int_equal(stack_expand(&stack, &source, python, 0), 0);
 	assert_string_equal(stack.frame[stack_site(&stack)].function, expected);
 	stack_release(&stack);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void generated_code_is_not_the_programs_line(void **state)

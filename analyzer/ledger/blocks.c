@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Chains through the blocks themselves: what is freed leaves no gap, and long traces leave no tombstones. */
-#include "analyzer/ledger/liveblocks.h"
+#include "analyzer/ledger/blocks.h"
 
 #include <stdlib.h>
 

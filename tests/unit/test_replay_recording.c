@@ -6,12 +6,12 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/timeline.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
 #define SECOND 1000000000ull
 
-static const struct model_options quiet = { .quiet = true };
+static const struct replay_options quiet = { .quiet = true };
 
 static void write_rank(const char *path, struct tfmt_header header, const char *rank, int status)
 {
@@ -28,7 +28,7 @@ static void write_rank(const char *path, struct tfmt_header header, const char *
 static void processes_share_one_clock(void **state)
 {
 	struct tfmt_header one = synthetic_header(1), two = synthetic_header(2), far = synthetic_header(3);
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 
 	(void)state;
 	mkdir("job.vtr", 0700);
@@ -39,7 +39,7 @@ static void processes_share_one_clock(void **state)
 	write_rank("job.vtr/a.1.1.vtr", one, "0", 0);
 	write_rank("job.vtr/a.2.1.vtr", two, "1", 3);
 	write_rank("job.vtr/b.3.1.vtr", far, "2", 256);
-	assert_int_equal(model_load(&m, "job.vtr", &quiet), 0);
+	assert_int_equal(replay_load(&m, "job.vtr", &quiet), 0);
 	assert_int_equal(m.nr_processes, 3);
 	assert_int_equal(m.nr_devices, 3);
 	assert_int_equal(m.process[0].start_ns, 5 * SECOND);
@@ -52,15 +52,15 @@ static void processes_share_one_clock(void **state)
 	assert_int_equal(m.process[1].summary->exit_status, 3);
 	assert_string_equal(m.process[0].torch, "2.11.0");
 	assert_string_equal(m.process[0].program, "/x/train.py");
-	assert_int_equal(m.end, MODEL_END_UNKNOWN); /* the third was left open on another machine */
+	assert_int_equal(m.end, REPLAY_END_UNKNOWN); /* the third was left open on another machine */
 	assert_int_equal(m.duration_ns, 7 * SECOND);
 	assert_int_equal(m.nr_events, 3);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void an_unreadable_trace_does_not_hide_the_others(void **state)
 {
-	struct model m = MODEL_INIT;
+	struct replay m = REPLAY_INIT;
 	FILE *f;
 
 	(void)state;
@@ -69,13 +69,13 @@ static void an_unreadable_trace_does_not_hide_the_others(void **state)
 	f = fopen("mixed.vtr/b.1.1.vtr", "w");
 	fputs("this is not a trace", f);
 	fclose(f);
-	assert_int_equal(model_load(&m, "mixed.vtr", &quiet), 0);
+	assert_int_equal(replay_load(&m, "mixed.vtr", &quiet), 0);
 	assert_int_equal(m.nr_processes, 1);
 	assert_int_equal(m.nr_unreadable, 1);
 	assert_false(m.complete);
-	model_release(&m);
-	assert_int_equal(model_load(&m, "mixed.vtr/b.1.1.vtr", &quiet), 2);
-	model_release(&m);
+	replay_release(&m);
+	assert_int_equal(replay_load(&m, "mixed.vtr/b.1.1.vtr", &quiet), 2);
+	replay_release(&m);
 }
 
 /* Cut at every byte: never a crash, never more than was written, complete only if whole. */
@@ -87,14 +87,14 @@ static void a_trace_cut_anywhere_loads_or_is_refused(void **state)
 	write_rank("cut.vtr", synthetic_header(1), "0", 0);
 	assert_int_equal(stat("cut.vtr", &whole), 0);
 	for (off_t size = whole.st_size - 1; size >= 0; size--) {
-		struct model m = MODEL_INIT;
+		struct replay m = REPLAY_INIT;
 
 		assert_int_equal(truncate("cut.vtr", size), 0);
-		if (!model_load(&m, "cut.vtr", &quiet)) {
+		if (!replay_load(&m, "cut.vtr", &quiet)) {
 			assert_true(m.nr_events <= 1);
 			assert_true(!m.nr_devices || m.device[0].books->allocated_peak_bytes <= MiB);
 		}
-		model_release(&m);
+		replay_release(&m);
 	}
 }
 
@@ -103,8 +103,8 @@ static void the_timeline_keeps_short_peaks(void **state)
 	struct tfmt_header header = synthetic_header(1);
 	struct timeline_values values[10];
 	struct timeline t;
-	struct model_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
-	struct model m = MODEL_INIT;
+	struct replay_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
+	struct replay m = REPLAY_INIT;
 	struct synthetic s;
 
 	(void)state;
@@ -119,7 +119,7 @@ static void the_timeline_keeps_short_peaks(void **state)
 	synthetic_close(&s, 0);
 
 	timeline_init(&t);
-	assert_int_equal(model_load(&m, "long.vtr", &options), 0);
+	assert_int_equal(replay_load(&m, "long.vtr", &options), 0);
 	assert_int_equal(t.nr_tracks, 1);
 	assert_true(t.step_ns * TIMELINE_STEPS > 100 * SECOND);
 	timeline_resample(&t, &t.track[0], m.duration_ns, values, 10);
@@ -130,7 +130,7 @@ static void the_timeline_keeps_short_peaks(void **state)
 	timeline_resample(&t, &t.track[0], m.duration_ns, values, 1);
 	assert_int_equal(values[0].allocated, 10 * MiB);
 	timeline_release(&t);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Hours of what belongs to no device are no more work than what was on one. */
@@ -139,8 +139,8 @@ static void the_timeline_ends_long_before_the_recording(void **state)
 	struct tfmt_header header = synthetic_header(1);
 	struct timeline_values values[3];
 	struct timeline t;
-	struct model_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
-	struct model m = MODEL_INIT;
+	struct replay_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
+	struct replay m = REPLAY_INIT;
 	struct synthetic s;
 
 	(void)state;
@@ -153,14 +153,14 @@ static void the_timeline_ends_long_before_the_recording(void **state)
 	synthetic_close(&s, 0);
 
 	timeline_init(&t);
-	assert_int_equal(model_load(&m, "idle.vtr", &options), 0);
+	assert_int_equal(replay_load(&m, "idle.vtr", &options), 0);
 	assert_int_equal(m.duration_ns, 1000000 * SECOND);
 	timeline_resample(&t, &t.track[0], m.duration_ns, values, 3);
 	assert_int_equal(values[0].allocated, 3 * MiB);
 	assert_int_equal(values[1].allocated, 2 * MiB);
 	assert_int_equal(values[2].allocated, 2 * MiB);
 	timeline_release(&t);
-	model_release(&m);
+	replay_release(&m);
 }
 
 int main(void)

@@ -8,8 +8,8 @@
  * dropped when a later one takes its place (a new peak), and its ended lives with it: memory follows the number of
  * live blocks and of distinct groups, never the number of events.
  */
-#ifndef VT_BLOCKLIVES_H
-#define VT_BLOCKLIVES_H
+#ifndef VT_LIVES_H
+#define VT_LIVES_H
 
 #include "analyzer/ledger/groups.h"
 #include "analyzer/training/steps.h"

@@ -3,7 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/outside.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"
@@ -12,8 +12,8 @@
 #define PROGRAM_STACK 15
 
 static struct synthetic s;
-static struct model m;
-static const struct model_options quiet = { .quiet = true };
+static struct replay m;
+static const struct replay_options quiet = { .quiet = true };
 
 /* Three callers of the driver, each below the runtime library. */
 static void begin(void)
@@ -37,7 +37,7 @@ static void begin(void)
 static const struct device_books *load(void)
 {
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	return m.device[0].books;
 }
 
@@ -77,7 +77,7 @@ static void owners_at_the_peak_sum_to_it(void **state)
 	assert_int_equal(owner[OWNER_NCCL], 4 * MiB);
 	assert_int_equal(owner[OWNER_PROGRAM], 1 * MiB);
 	assert_int_equal(owner[OWNER_UNKNOWN], 2 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void pool_memory_of_torch_is_a_tensor_each(void **state)
@@ -106,7 +106,7 @@ static void pool_memory_of_torch_is_a_tensor_each(void **state)
 	assert_int_equal(b->allocated_bytes, 4 * MiB);
 	assert_int_equal(b->reserved_bytes, 4 * MiB);
 	assert_int_equal(b->driver_bytes, 12 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void handles_count_once_until_the_last_reference(void **state)
@@ -126,7 +126,7 @@ static void handles_count_once_until_the_last_reference(void **state)
 	assert_int_equal(b->driver_bytes, 2 * MiB); /* the second mapping still holds it */
 	assert_int_equal(b->driver_peak_bytes, 2 * MiB);
 	assert_int_equal(b->driver_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	driver(TFMT_DRIVER_ALLOC, 0x55, 2 * MiB, TFMT_SPACE_HANDLE);
@@ -139,7 +139,7 @@ static void handles_count_once_until_the_last_reference(void **state)
 	b = load();
 	assert_int_equal(b->driver_bytes, 0);
 	assert_int_equal(b->driver_frees, 2);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_refused_free_is_undone(void **state)
@@ -163,7 +163,7 @@ static void a_refused_free_is_undone(void **state)
 	assert_int_equal(b->driver_bytes, 22 * MiB);
 	assert_int_equal(b->driver_frees, 0);
 	assert_int_equal(b->driver_peak_bytes, 22 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_refused_unmap_is_undone(void **state)
@@ -182,7 +182,7 @@ static void a_refused_unmap_is_undone(void **state)
 	assert_int_equal(b->driver_bytes, 2 * MiB);
 	assert_int_equal(b->reserved_bytes, 2 * MiB);
 	assert_int_equal(b->driver_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* What the driver has handed out again was free, whatever the free then returned. */
@@ -201,7 +201,7 @@ static void a_refused_free_leaves_alone_what_came_since(void **state)
 	b = load();
 	assert_int_equal(b->driver_bytes, 30 * MiB);
 	assert_int_equal(b->driver_frees, 1);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	s.native_stack = TORCH_STACK;
@@ -217,7 +217,7 @@ static void a_refused_free_leaves_alone_what_came_since(void **state)
 	b = load();
 	assert_int_equal(b->driver_bytes, 4 * MiB);
 	assert_int_equal(b->reserved_bytes, 4 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* The end of a handle was not seen, and the driver has given its number to another: a mapping of the first is no use of it. */
@@ -234,7 +234,7 @@ static void a_mapping_holds_the_handle_that_it_was_made_of(void **state)
 	b = load();
 	assert_int_equal(b->driver_bytes, 4 * MiB);
 	assert_int_equal(b->driver_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* PyTorch takes a segment, reports it, and gives it back without another report. */
@@ -257,7 +257,7 @@ static void reserved_follows_the_driver_between_reports(void **state)
 	assert_int_equal(b->allocated_at_reserved_peak_bytes, 8 * MiB);
 	assert_int_equal(b->reserved_bytes, 0);
 	assert_int_equal(b->disagreements, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void reports_that_disagree_are_counted(void **state)
@@ -273,7 +273,7 @@ static void reports_that_disagree_are_counted(void **state)
 	b = load();
 	assert_int_equal(b->disagreements, 1);
 	assert_int_equal(b->reserved_peak_bytes, 40 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void mapped_handles_are_reserved(void **state)
@@ -295,7 +295,7 @@ static void mapped_handles_are_reserved(void **state)
 	assert_int_equal(b->driver_bytes, 0);
 	assert_int_equal(b->driver_frees, 1);
 	assert_int_equal(b->disagreements, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void the_residual_is_what_the_ledger_does_not_explain(void **state)
@@ -317,7 +317,7 @@ static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 	assert_int_equal(parts.used, 520 * MiB);
 	assert_int_equal(m.device[0].capacity_bytes,
 			 1000 * MiB); /* no device definition: the driver's total */
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void host_memory_and_other_processes_memory_stay_apart(void **state)
@@ -341,7 +341,7 @@ static void host_memory_and_other_processes_memory_stay_apart(void **state)
 	assert_int_equal(m.process[0].books.pinned_peak_bytes, 2 * MiB);
 	assert_int_equal(m.process[0].books.pinned_bytes, 0);
 	assert_int_equal(m.process[0].books.managed_peak_bytes, 4 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_reset_clears_the_device(void **state)
@@ -358,7 +358,7 @@ static void a_reset_clears_the_device(void **state)
 	assert_int_equal(b->driver_bytes, 1 * MiB);
 	assert_int_equal(b->driver_frees, 0);
 	assert_int_equal(b->driver_peak_bytes, 3000 * 512);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* One call that the driver refused had ended several mappings, and with them both handles. */
@@ -382,7 +382,7 @@ static void a_refused_unmap_of_several_is_undone(void **state)
 	assert_int_equal(b->driver_bytes, 6 * MiB);
 	assert_int_equal(b->reserved_bytes, 10 * MiB);
 	assert_int_equal(b->driver_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Of two contexts one ends; pool memory and physical memory belong to none. */
@@ -404,7 +404,7 @@ static void the_end_of_a_context_takes_its_own(void **state)
 	assert_int_equal(b->driver_bytes, 13 * MiB);
 	assert_int_equal(m.process[0].books.pinned_bytes, 0);
 	assert_int_equal(b->driver_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x100000, 1 * MiB, 0);
@@ -414,7 +414,7 @@ static void the_end_of_a_context_takes_its_own(void **state)
 	synthetic_event(&s, TFMT_RESET, 0, 0, 0, 0);
 	b = load();
 	assert_int_equal(b->driver_bytes, 10 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Only samples tell what is reserved for graphs: it belongs to whoever made the graph that was launched. */
@@ -442,7 +442,7 @@ static void what_is_reserved_for_graphs_counts(void **state)
 	outside_owners(&m.device[0], owner);
 	assert_int_equal(owner[OWNER_NCCL], 4 * MiB);
 	assert_int_equal(owner[OWNER_PROGRAM], 1 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void memory_of_other_processes_is_open_until_it_is_closed_as_often(void **state)
@@ -456,7 +456,7 @@ static void memory_of_other_processes_is_open_until_it_is_closed_as_often(void *
 	load();
 	assert_int_equal(m.process[0].books.unmatched_frees, 0);
 	assert_int_equal(m.process[0].books.blocks.nr_blocks, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Physical memory and pools of the host are page-locked; what shows memory of others is none. */
@@ -480,7 +480,7 @@ static void handles_and_pools_count_where_their_memory_is(void **state)
 	assert_int_equal(m.process[0].books.pinned_peak_bytes, 9 * MiB);
 	assert_int_equal(m.process[0].books.pinned_bytes, 1 * MiB);
 	assert_int_equal(m.process[0].books.unmatched_frees, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lives of tensor blocks, and those that were live at moments that matter. */
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 
 #include <stdlib.h>
 #include <string.h>

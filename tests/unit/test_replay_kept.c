@@ -9,12 +9,12 @@
 #include "tests/unit/tracefmt_stream.h"
 
 #include "analyzer/command.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define GOLDENS "tests/golden/v1/*.vtr"
 #define PLACES 12 /* at which each is cut */
 
-static const struct model_options quiet = { .quiet = true };
+static const struct replay_options quiet = { .quiet = true };
 
 static void define(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
 {
@@ -178,7 +178,7 @@ static void adds_up(const struct books *b, unsigned device, const char *what, un
 		fail_msg("%s cut before event %llu: the holders do not add up", what, nth);
 }
 
-static void same_books(const struct model *whole, const struct model *kept, const char *what, unsigned long long nth)
+static void same_books(const struct replay *whole, const struct replay *kept, const char *what, unsigned long long nth)
 {
 	const struct books *a = &kept->process[0].books, *b = &whole->process[0].books;
 
@@ -197,7 +197,7 @@ static void same_books(const struct model *whole, const struct model *kept, cons
 	same_live(a, b, what, nth);
 }
 
-static bool is_whole(const struct model *m)
+static bool is_whole(const struct replay *m)
 {
 	return m->complete && m->process[0].summary->sealed && !m->process[0].books.teardown_events;
 }
@@ -205,23 +205,23 @@ static bool is_whole(const struct model *m)
 static void check(const char *golden)
 {
 	const char *path = strdup(stream_path("kept.vtr"));
-	struct model whole = MODEL_INIT;
+	struct replay whole = REPLAY_INIT;
 
-	assert_int_equal(model_load(&whole, golden, &quiet), 0);
+	assert_int_equal(replay_load(&whole, golden, &quiet), 0);
 	for (uint64_t i = 1; i < PLACES && is_whole(&whole); i++) {
 		uint64_t nth = whole.nr_events * i / PLACES;
-		struct model kept = MODEL_INIT;
+		struct replay kept = REPLAY_INIT;
 
 		if (!nth)
 			continue;
 		keep(golden, path, nth);
-		assert_int_equal(model_load(&kept, path, &quiet), 0);
+		assert_int_equal(replay_load(&kept, path, &quiet), 0);
 		assert_true(kept.complete);
 		assert_int_equal(kept.process[0].summary->dropped_events, nth);
 		same_books(&whole, &kept, golden, nth);
-		model_release(&kept);
+		replay_release(&kept);
 	}
-	model_release(&whole);
+	replay_release(&whole);
 	unlink(path);
 	free((char *)path);
 }

@@ -3,14 +3,14 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/holders.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define MiB (1ll << 20)
 #define TRACE "host.1.1.vtr"
 
-static const struct model_options quiet = { .quiet = true };
+static const struct replay_options quiet = { .quiet = true };
 static struct synthetic s;
-static struct model m;
+static struct replay m;
 static off_t lost; /* where the frame begins that is to be damaged */
 
 static void begin(void)
@@ -60,7 +60,7 @@ static const struct device_books *load(void)
 	byte ^= 4;
 	assert_int_equal(pwrite(s.fd, &byte, 1, lost + 20), 1);
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	assert_true(*m.process[0].damage);
 	assert_int_equal(m.nr_devices, 1);
 	return m.device[0].books;
@@ -102,7 +102,7 @@ static void lost_frees_of_the_driver(void **state)
 	assert_int_equal(b->residual.ledger, 64 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_DRIVER_PEAK, 65 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_END, 64 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void lost_allocations_of_the_driver(void **state)
@@ -126,7 +126,7 @@ static void lost_allocations_of_the_driver(void **state)
 	assert_int_equal(b->driver_peak_bytes, 103 * MiB);
 	assert_int_equal(b->driver_bytes, 103 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_DRIVER_PEAK, 103 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* A simulated device's context is modelled, and in the headers: lost, it must not pass for memory that was taken. */
@@ -152,7 +152,7 @@ static void a_lost_context_is_no_memory(void **state)
 	b = load();
 	assert_int_equal(b->driver_peak_bytes, 30 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_DRIVER_PEAK, 30 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void lost_tensors(void **state)
@@ -180,15 +180,15 @@ static void lost_tensors(void **state)
 	assert_int_equal(b->disagreements, 0);
 	check_sum(HOLDERS_TENSORS, MARK_TENSOR_PEAK, 40 * MiB);
 	check_sum(HOLDERS_TENSORS, MARK_END, 38 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static const struct device_books *load_at_end(bool is_exact)
 {
 	const struct device_books *b = load();
 
-	assert_int_equal(model_end_is_exact(&m.device[0], MODEL_ALLOCATED), is_exact);
-	assert_int_equal(model_end_is_exact(&m.device[0], MODEL_DRIVER), is_exact);
+	assert_int_equal(replay_end_is_exact(&m.device[0], REPLAY_ALLOCATED), is_exact);
+	assert_int_equal(replay_end_is_exact(&m.device[0], REPLAY_DRIVER), is_exact);
 	return b;
 }
 
@@ -210,10 +210,10 @@ static void what_end_says_of_lost_frees(void **state)
 	assert_int_equal(b->driver_peak_bytes, 65 * MiB);
 	assert_int_equal(b->allocated_bytes, 0);
 	assert_int_equal(b->reserved_bytes, 4 * MiB); /* but for what the driver gave or took since the report */
-	assert_false(model_end_is_exact(&m.device[0], MODEL_RESERVED));
+	assert_false(replay_end_is_exact(&m.device[0], REPLAY_RESERVED));
 	check_sum(HOLDERS_DRIVER, MARK_END, 5 * MiB);
 	check_sum(HOLDERS_TENSORS, MARK_END, 0);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* The last event lies where a block did whose free was lost. */
@@ -227,7 +227,7 @@ static void what_end_says_behind_a_reused_address(void **state)
 	synthetic_flush(&s);
 	alloc(0x100000, 8 * MiB);
 	assert_int_equal(load_at_end(true)->driver_bytes, 8 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Of what is lost right before END, some may be of the interpreter's end, which counts in no figure. */
@@ -240,7 +240,7 @@ static void the_end_of_python_may_be_what_is_lost(void **state)
 	lost = file_size();
 	release(0x100000);
 	load_at_end(false);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	synthetic_info(&s, "python_frames", "supported: 3.12");
@@ -253,7 +253,7 @@ static void the_end_of_python_may_be_what_is_lost(void **state)
 	s.flags = TFMT_FLAG_TEARDOWN;
 	release(0x200000);
 	assert_int_equal(load_at_end(true)->driver_bytes, 6 * MiB);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	alloc(0x100000, 60 * MiB);
@@ -262,7 +262,7 @@ static void the_end_of_python_may_be_what_is_lost(void **state)
 	lost = file_size();
 	release(0x100000);
 	assert_int_equal(load_at_end(true)->driver_bytes, 60 * MiB);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	alloc(0x100000, 60 * MiB);
@@ -272,7 +272,7 @@ static void the_end_of_python_may_be_what_is_lost(void **state)
 	s.flags = TFMT_FLAG_TEARDOWN;
 	release(0x300000);
 	load_at_end(false);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Neither END nor a ring file: what else there was nobody knows. */
@@ -282,9 +282,9 @@ static void a_trace_without_an_end(void **state)
 	begin();
 	alloc(0x100000, 60 * MiB);
 	synthetic_close(&s, 256);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
-	assert_false(model_end_is_exact(&m.device[0], MODEL_DRIVER));
-	model_release(&m);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
+	assert_false(replay_end_is_exact(&m.device[0], REPLAY_DRIVER));
+	replay_release(&m);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/ledger/liveblocks.h"
+#include "analyzer/ledger/blocks.h"
 
 #define NR_ADDRESSES 600
 #define NR_STEPS 200000

@@ -15,38 +15,38 @@
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
-const char *const model_end_names[] = { "exit", "running", "unknown", "signal", "killed" };
+const char *const replay_end_names[] = { "exit", "running", "unknown", "signal", "killed" };
 
 #define EVENTS_PER_PROGRESS 65536
 
-struct stack_source model_stack_source(const struct model *m, struct model_process *p)
+struct stack_source replay_stack_source(const struct replay *m, struct replay_process *p)
 {
 	return (struct stack_source){ p->reader, &p->mapping, m->symbols };
 }
 
-uint64_t model_filled_bytes(const struct model_device *d)
+uint64_t replay_filled_bytes(const struct replay_device *d)
 {
 	return d->has_tensors ? d->books->reserved_peak_bytes : d->books->driver_peak_bytes;
 }
 
-bool model_is_exact(const struct model_process *p)
+bool replay_is_exact(const struct replay_process *p)
 {
 	return p->summary->complete && !p->lost_events && !p->books.past_untold;
 }
 
-bool model_end_is_exact(const struct model_device *d, enum model_total total)
+bool replay_end_is_exact(const struct replay_device *d, enum replay_total total)
 {
 	const struct tfmt_summary *s = d->process->summary;
 	const struct device_books *b = d->books;
-	bool unsure = total == MODEL_ALLOCATED ? b->allocated_unsure :
-		      total == MODEL_RESERVED  ? b->reserved_unsure :
+	bool unsure = total == REPLAY_ALLOCATED ? b->allocated_unsure :
+		      total == REPLAY_RESERVED  ? b->reserved_unsure :
 						 b->driver_unsure || b->context_missed;
 
-	return model_is_exact(d->process) || (!unsure && s->lost_events == s->lost_in_damage && !s->stop);
+	return replay_is_exact(d->process) || (!unsure && s->lost_events == s->lost_in_damage && !s->stop);
 }
 
 /* Open one trace into *p. Returns 0 or an error that has been said. */
-static int process_open(struct model_process *p, const char *path)
+static int process_open(struct replay_process *p, const char *path)
 {
 	uint64_t offset = 0;
 	int err = tfmt_reader_open(&p->reader, path, &offset);
@@ -63,7 +63,7 @@ static int process_open(struct model_process *p, const char *path)
 	return err;
 }
 
-static int64_t info_number(const struct model_process *p, const char *key)
+static int64_t info_number(const struct replay_process *p, const char *key)
 {
 	const char *text = tfmt_reader_info_value(p->reader, key);
 	char *end;
@@ -75,7 +75,7 @@ static int64_t info_number(const struct model_process *p, const char *key)
 	return *end || number < 0 ? -1 : number;
 }
 
-static const char *info_text(const struct model_process *p, const char *key)
+static const char *info_text(const struct replay_process *p, const char *key)
 {
 	const char *text = tfmt_reader_info_value(p->reader, key);
 
@@ -91,13 +91,13 @@ static bool same_clock(const struct tfmt_header *a, const struct tfmt_header *b)
 }
 
 /* Place every process on one clock that starts with the earliest. */
-static void align_clocks(struct model *m)
+static void align_clocks(struct replay *m)
 {
 	const struct tfmt_header *first = m->process[0].header;
 	int64_t earliest = 0;
 
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		struct model_process *p = &m->process[i];
+		struct replay_process *p = &m->process[i];
 		int64_t start;
 
 		p->clock_estimated = !same_clock(first, p->header) && i > 0;
@@ -111,7 +111,7 @@ static void align_clocks(struct model *m)
 		m->process[i].start_ns -= (uint64_t)earliest;
 }
 
-bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls)
+bool replay_unsupported(const struct replay_process *p, size_t nth, const char **name, uint64_t *calls)
 {
 	static const char prefix[] = "unsupported.";
 	const char *key, *value;
@@ -128,14 +128,14 @@ bool model_unsupported(const struct model_process *p, size_t nth, const char **n
 	return false;
 }
 
-uint64_t model_zero_answers(const struct model_process *p)
+uint64_t replay_zero_answers(const struct replay_process *p)
 {
 	const char *value = tfmt_reader_info_value(p->reader, "zero_answers");
 
 	return value ? strtoull(value, NULL, 10) : 0;
 }
 
-static void show_progress(const struct model *m, size_t index)
+static void show_progress(const struct replay *m, size_t index)
 {
 	uint64_t done, total;
 
@@ -144,26 +144,26 @@ static void show_progress(const struct model *m, size_t index)
 	progress_update(1000 * index + (total ? done * 1000 / total : 0), 1000 * m->nr_processes);
 }
 
-static enum model_end end_of(const struct tfmt_summary *s)
+static enum replay_end end_of(const struct tfmt_summary *s)
 {
 	switch (s->end) {
 	case TFMT_PROCESS_EXIT:
 	case TFMT_PROCESS_EXEC:
-		return MODEL_END_EXIT;
+		return REPLAY_END_EXIT;
 	case TFMT_PROCESS_SIGNAL:
 		/* kill -9 has one name, whether `run` lived to see it or the trace just stops. */
-		return s->exit_status == SIGKILL ? MODEL_END_KILLED : MODEL_END_SIGNAL;
+		return s->exit_status == SIGKILL ? REPLAY_END_KILLED : REPLAY_END_SIGNAL;
 	case TFMT_PROCESS_RUNNING:
-		return MODEL_END_RUNNING;
+		return REPLAY_END_RUNNING;
 	case TFMT_PROCESS_KILLED:
-		return MODEL_END_KILLED;
+		return REPLAY_END_KILLED;
 	default:
-		return MODEL_END_UNKNOWN;
+		return REPLAY_END_UNKNOWN;
 	}
 }
 
 /* What is known of a process only after its last event. */
-static int process_finish(struct model_process *p, uint64_t last_event_ns)
+static int process_finish(struct replay_process *p, uint64_t last_event_ns)
 {
 	const char *program = info_text(p, "script");
 	uint64_t kept_ns;
@@ -171,7 +171,7 @@ static int process_finish(struct model_process *p, uint64_t last_event_ns)
 
 	if (kept_from(p->reader, &kept_ns)) {
 		p->is_kept = true;
-		p->kept_ns = model_time(p, kept_ns);
+		p->kept_ns = replay_time(p, kept_ns);
 		p->last_ns = p->last_ns > p->kept_ns ? p->last_ns : p->kept_ns;
 	}
 	p->end = end_of(p->summary);
@@ -189,7 +189,7 @@ static int process_finish(struct model_process *p, uint64_t last_event_ns)
 }
 
 /* Something was skipped; the summary counts it. */
-static void process_damaged(struct model_process *p, int err)
+static void process_damaged(struct replay_process *p, int err)
 {
 	if (!*p->damage && err != TFMT_E_GIVEN_UP)
 		snprintf(p->damage, sizeof(p->damage), "%s (at byte %" PRIu64 ")", tfmt_reader_message(p->reader),
@@ -201,7 +201,7 @@ static void process_damaged(struct model_process *p, int err)
  * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at
  * each. Returns as tfmt_reader_events() does.
  */
-static int next_events(struct model_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
+static int next_events(struct replay_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
 {
 	if (!p->books.damage.any)
 		return tfmt_reader_events(p->reader, ev);
@@ -209,9 +209,9 @@ static int next_events(struct model_process *p, const struct tfmt_event **ev, st
 	return tfmt_reader_next(p->reader, single);
 }
 
-static int process_read(struct model *m, size_t index, const struct model_options *o)
+static int process_read(struct replay *m, size_t index, const struct replay_options *o)
 {
-	struct model_process *p = &m->process[index];
+	struct replay_process *p = &m->process[index];
 	uint64_t nr = 0, shown = 0, last_ns = p->header->start_mono_ns;
 	const struct tfmt_event *ev;
 	struct tfmt_event single;
@@ -245,15 +245,15 @@ static int process_read(struct model *m, size_t index, const struct model_option
 		}
 	}
 	if (nr)
-		p->last_ns = model_time(p, last_ns);
+		p->last_ns = replay_time(p, last_ns);
 	return process_finish(p, last_ns);
 }
 
-static int add_devices(struct model *m, struct model_process *p)
+static int add_devices(struct replay *m, struct replay_process *p)
 {
 	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		const struct device_books *books = &p->books.device[i];
-		struct model_device *device;
+		struct replay_device *device;
 
 		if (!books->present)
 			continue;
@@ -262,7 +262,7 @@ static int add_devices(struct model *m, struct model_process *p)
 			return TFMT_E_NOMEM;
 		m->device = device;
 		device += m->nr_devices++;
-		*device = (struct model_device){ .process = p, .ordinal = i, .books = books };
+		*device = (struct replay_device){ .process = p, .ordinal = i, .books = books };
 		tfmt_reader_device(p->reader, i, &device->info);
 		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
 		if (!device->is_unlimited)
@@ -273,18 +273,18 @@ static int add_devices(struct model *m, struct model_process *p)
 	return 0;
 }
 
-static int add_up(struct model *m)
+static int add_up(struct replay *m)
 {
 	m->complete = !m->nr_unreadable && !m->recording.nr_unrecorded;
 	for (size_t i = 0; i < m->nr_processes; i++) {
-		struct model_process *p = &m->process[i];
+		struct replay_process *p = &m->process[i];
 
 		if (add_devices(m, p))
 			return TFMT_E_NOMEM;
 		if (p->end > m->end)
 			m->end = p->end;
 		m->simulated |= p->header->simulated || p->simulated;
-		m->complete &= model_is_exact(p);
+		m->complete &= replay_is_exact(p);
 		m->nr_events += p->summary->nr_events;
 		m->lost_events += p->lost_events;
 		if (p->last_ns > m->duration_ns)
@@ -294,7 +294,7 @@ static int add_up(struct model *m)
 }
 
 /* Open what can be opened; the error of the last failure if that is nothing. */
-static int open_all(struct model *m)
+static int open_all(struct replay *m)
 {
 	int err = 0;
 
@@ -303,11 +303,11 @@ static int open_all(struct model *m)
 	if (!m->process || !m->symbols)
 		return message_error("cannot read '%s': out of memory", m->recording.path);
 	for (size_t i = 0; i < m->recording.nr_traces; i++) {
-		struct model_process *p = &m->process[m->nr_processes];
+		struct replay_process *p = &m->process[m->nr_processes];
 
 		err = process_open(p, m->recording.trace[i]);
 		if (err) {
-			*p = (struct model_process){ 0 };
+			*p = (struct replay_process){ 0 };
 			m->nr_unreadable++;
 			continue;
 		}
@@ -320,10 +320,10 @@ static int open_all(struct model *m)
 	return m->nr_processes ? 0 : CMD_TROUBLE;
 }
 
-int model_load(struct model *m, const char *path, const struct model_options *options)
+int replay_load(struct replay *m, const char *path, const struct replay_options *options)
 {
-	static const struct model_options defaults;
-	const struct model_options *o = options ? options : &defaults;
+	static const struct replay_options defaults;
+	const struct replay_options *o = options ? options : &defaults;
 	char text[4096];
 	int ret = 0;
 
@@ -344,7 +344,7 @@ int model_load(struct model *m, const char *path, const struct model_options *op
 	return ret ? message_error("cannot read '%s': %s", path, tfmt_strerror(ret)) : CMD_FINE;
 }
 
-void model_release(struct model *m)
+void replay_release(struct replay *m)
 {
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		eventloop_release(&m->process[i]);
@@ -356,5 +356,5 @@ void model_release(struct model *m)
 	free(m->process);
 	free(m->device);
 	recording_release(&m->recording);
-	*m = (struct model){ 0 };
+	*m = (struct replay){ 0 };
 }

@@ -2,28 +2,28 @@
 /*
  * A recording in memory: its processes, their books, and the devices they used.
  *
- * Loading reads every trace once, front to back. Afterwards the model is read-only; it keeps the traces
+ * Loading reads every trace once, front to back. Afterwards the replay is read-only; it keeps the traces
  * open, because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process
  * sees it. Times are nanoseconds since the start of the recording, that is of its earliest process;
  * processes of one boot are aligned by the monotonic clock, others by the time of day.
  */
-#ifndef VT_MODEL_H
-#define VT_MODEL_H
+#ifndef VT_REPLAY_H
+#define VT_REPLAY_H
 
 #include "analyzer/ledger/books.h"
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/stacks/stack.h"
-#include "analyzer/training/blocklives.h"
+#include "analyzer/training/lives.h"
 #include "analyzer/training/phases.h"
 #include "analyzer/training/stepsamples.h"
 
 /* How a process ended; of several, the greatest stands for the recording. */
-enum model_end { MODEL_END_EXIT, MODEL_END_RUNNING, MODEL_END_UNKNOWN, MODEL_END_SIGNAL, MODEL_END_KILLED };
-extern const char *const model_end_names[];
+enum replay_end { REPLAY_END_EXIT, REPLAY_END_RUNNING, REPLAY_END_UNKNOWN, REPLAY_END_SIGNAL, REPLAY_END_KILLED };
+extern const char *const replay_end_names[];
 
-struct model_process {
+struct replay_process {
 	const char *path; /* of its trace */
 	struct tfmt_reader *reader;
 	const struct tfmt_header *header;
@@ -32,11 +32,11 @@ struct model_process {
 	struct books books;
 	struct phases phases;
 	enum phase phase;                 /* of the latest event */
-	struct lives *lives;              /* of tensor blocks, with steps; NULL: nobody asks (struct model_options) */
+	struct lives *lives;              /* of tensor blocks, with steps; NULL: nobody asks (struct replay_options) */
 	struct stepsamples *stepsamples;  /* with lives */
 	struct modulepaths *modulepaths;  /* of tensor blocks; NULL: nobody asks */
 	struct books_listener listener;   /* by which the books say what lives and module paths come from (eventloop.h) */
-	enum model_end end;
+	enum replay_end end;
 	int64_t rank, local_rank;         /* -1 = none */
 	int64_t world_size;               /* ranks of the job; -1 = not known */
 	const char *ranks_run;            /* "0,17": the only ranks of it that ran; NULL = all */
@@ -54,8 +54,8 @@ struct model_process {
 	struct hostmemory host;           /* as `run` noted it */
 };
 
-struct model_device {
-	struct model_process *process;
+struct replay_device {
+	struct replay_process *process;
 	uint32_t ordinal;                 /* as the program numbers it */
 	const struct device_books *books;
 	struct tfmt_device info;          /* name "" if the recorder could not ask */
@@ -64,25 +64,25 @@ struct model_device {
 	bool has_tensors;                 /* a framework's allocator reported on it */
 };
 
-struct model {
+struct replay {
 	struct recording recording;
-	struct model_process *process;
+	struct replay_process *process;
 	size_t nr_processes;
-	struct model_device *device;
+	struct replay_device *device;
 	size_t nr_devices;
 	size_t nr_unreadable; /* traces of the recording left out, each said on stderr while loading */
-	enum model_end end;
+	enum replay_end end;
 	bool simulated, complete;
 	uint64_t nr_events, lost_events, duration_ns;
 	struct symbols *symbols;
 };
-#define MODEL_INIT { 0 }
+#define REPLAY_INIT { 0 }
 
-struct model_options {
+struct replay_options {
 	bool has_at;
 	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
 	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
-	void (*observe)(void *ctx, const struct model_process *process, const struct tfmt_event *ev,
+	void (*observe)(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 			uint64_t time_ns);
 	void *ctx;
 	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
@@ -95,26 +95,26 @@ struct model_options {
 
 /*
  * The nth function, in order of name, that the simulated device was asked for and does not support: true, its
- * name (valid as long as the model) and how often it was called.
+ * name (valid as long as the replay) and how often it was called.
  */
-bool model_unsupported(const struct model_process *p, size_t nth, const char **name, uint64_t *calls);
+bool replay_unsupported(const struct replay_process *p, size_t nth, const char **name, uint64_t *calls);
 
 /*
  * How often libraries of the simulated device were asked for a size that is not known and answered 0: figures of such
  * a process are lower bounds. 0 on a real device.
  */
-uint64_t model_zero_answers(const struct model_process *p);
+uint64_t replay_zero_answers(const struct replay_process *p);
 
 /*
  * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
- * reason has been printed (message_error), and the value is CMD_TROUBLE. model_release() is needed either
+ * reason has been printed (message_error), and the value is CMD_TROUBLE. replay_release() is needed either
  * way.
  */
-int model_load(struct model *m, const char *path, const struct model_options *options);
-void model_release(struct model *m);
+int replay_load(struct replay *m, const char *path, const struct replay_options *options);
+void replay_release(struct replay *m);
 
 /* A time of the traced process on the recording's clock; times before its start count as the start. */
-static inline uint64_t model_time(const struct model_process *p, uint64_t monotonic_ns)
+static inline uint64_t replay_time(const struct replay_process *p, uint64_t monotonic_ns)
 {
 	uint64_t start = p->header->start_mono_ns;
 
@@ -122,16 +122,16 @@ static inline uint64_t model_time(const struct model_process *p, uint64_t monoto
 }
 
 /* What a device was filled to: what PyTorch reserved, else what the driver gave. */
-uint64_t model_filled_bytes(const struct model_device *d);
+uint64_t replay_filled_bytes(const struct replay_device *d);
 
 /* What stack_expand() needs for this process's stacks. */
-struct stack_source model_stack_source(const struct model *m, struct model_process *p);
+struct stack_source replay_stack_source(const struct replay *m, struct replay_process *p);
 
 /* Is every figure of this process exact? Otherwise peaks are "at least". */
-bool model_is_exact(const struct model_process *p);
+bool replay_is_exact(const struct replay_process *p);
 
 /* Is a total of the device's exact at the end? Behind damage it may be although peaks are not. */
-enum model_total { MODEL_ALLOCATED, MODEL_RESERVED, MODEL_DRIVER };
-bool model_end_is_exact(const struct model_device *d, enum model_total total);
+enum replay_total { REPLAY_ALLOCATED, REPLAY_RESERVED, REPLAY_DRIVER };
+bool replay_end_is_exact(const struct replay_device *d, enum replay_total total);
 
 #endif

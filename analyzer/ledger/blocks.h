@@ -4,8 +4,8 @@
  * while they live; a hash table leads to them, by chains that go through the blocks. Their size follows the number of
  * live blocks, never the number of events.
  */
-#ifndef VT_LIVEBLOCKS_H
-#define VT_LIVEBLOCKS_H
+#ifndef VT_BLOCKS_H
+#define VT_BLOCKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

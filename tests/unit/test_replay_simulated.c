@@ -5,7 +5,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/holders/readplaces.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"
@@ -14,8 +14,8 @@
 enum { FN_MALLOC = 1, FN_CONTEXT, FN_CODE, FN_NCCL, FN_OTHER };
 
 static struct synthetic s;
-static struct model m;
-static const struct model_options quiet = { .quiet = true };
+static struct replay m;
+static const struct replay_options quiet = { .quiet = true };
 
 /* A stack that ends in PyTorch's allocator, which is also below what is modelled during its calls. */
 static void begin(void)
@@ -39,7 +39,7 @@ static void begin(void)
 static const struct device_books *load(void)
 {
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
 	return m.device[0].books;
 }
 
@@ -101,7 +101,7 @@ static void libraries_count_in_the_ledger_and_the_context_beside_it(void **state
 	assert_int_equal(unknown_at_peak(b), 0);
 	assert_int_equal(b->residual.peak, 307 * MiB);
 	assert_int_equal(b->residual.modelled_context, 300 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void what_nobody_explains_stays_unknown(void **state)
@@ -117,7 +117,7 @@ static void what_nobody_explains_stays_unknown(void **state)
 	b = load();
 	assert_int_equal(unknown_at_peak(b), 10 * MiB);
 	assert_int_equal(b->residual.peak, 310 * MiB);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	take(0x100000, 20 * MiB);
@@ -125,7 +125,7 @@ static void what_nobody_explains_stays_unknown(void **state)
 	b = load();
 	assert_int_equal(unknown_at_peak(b), 310 * MiB);
 	assert_false(outside_modelled(&m.device[0], told));
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void modelled_memory_is_a_holder_of_its_own(void **state)
@@ -147,7 +147,7 @@ static void modelled_memory_is_a_holder_of_its_own(void **state)
 	assert_true(h.holder[0].largest->modelled);
 	assert_int_equal(h.holder[1].owner, OWNER_TORCH);
 	holders_release(&h);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* train.py calls step.py from two positions; the value shadow and PyTorch's dispatch lie above that. */
@@ -179,7 +179,7 @@ static void the_shadow_is_nobodys_site(void **state)
 	write_stacks();
 	take(0x100000, 2 * MiB);
 	load();
-	source = model_stack_source(&m, &m.process[0]);
+	source = replay_stack_source(&m, &m.process[0]);
 	assert_int_equal(stack_expand(&stack, &source, 14, 0), 0);
 	assert_int_equal(stack.nr_frames, 5);
 	assert_true(stack.frame[0].simulation);
@@ -187,7 +187,7 @@ static void the_shadow_is_nobodys_site(void **state)
 	assert_int_equal(stack_expand(&stack, &source, 32, 0), 0);
 	assert_string_equal(stack.frame[stack_site(&stack)].file, "/venv/site-packages/torch/_tensor.py");
 	stack_release(&stack);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void read_value(uint32_t python_stack, uint64_t bytes)
@@ -226,7 +226,7 @@ static void reads_are_counted_by_place(void **state)
 	assert_int_equal(p.place[1].first_ns, SYNTHETIC_STEP);
 	assert_false(p.place[2].known);
 	readplaces_release(&p);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* More stacks than the first table has room for. */
@@ -252,7 +252,7 @@ static void many_stacks_are_kept_apart(void **state)
 		assert_int_equal(p.place[i].reads, 3);
 	}
 	readplaces_release(&p);
-	model_release(&m);
+	replay_release(&m);
 }
 
 int main(void)

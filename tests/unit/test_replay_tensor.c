@@ -3,14 +3,14 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/holders.h"
-#include "analyzer/replay/model.h"
+#include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"
 
 static struct synthetic s;
-static struct model m;
-static const struct model_options quiet = { .quiet = true };
+static struct replay m;
+static const struct replay_options quiet = { .quiet = true };
 
 static void begin(void)
 {
@@ -21,10 +21,10 @@ static void begin(void)
 }
 
 /* Close the trace and load it: the books of device 0. */
-static const struct device_books *load(const struct model_options *options)
+static const struct device_books *load(const struct replay_options *options)
 {
 	synthetic_close(&s, 0);
-	assert_int_equal(model_load(&m, TRACE, options ? options : &quiet), 0);
+	assert_int_equal(replay_load(&m, TRACE, options ? options : &quiet), 0);
 	assert_int_equal(m.nr_devices, 1);
 	return m.device[0].books;
 }
@@ -55,13 +55,13 @@ static void the_peak_is_the_first_event_that_reaches_it(void **state)
 	assert_int_equal(b->tensor_frees, 2);
 	assert_int_equal(b->allocated_peak_bytes, 5 * MiB);
 	assert_int_equal(b->allocated_bytes, 2 * MiB);
-	assert_int_equal(model_time(m.device[0].process, b->moment[MARK_TENSOR_PEAK].time_ns),
+	assert_int_equal(replay_time(m.device[0].process, b->moment[MARK_TENSOR_PEAK].time_ns),
 			 SYNTHETIC_STEP);
 	assert_int_equal(b->reserved_peak_bytes, 20 * MiB);
 	assert_true(m.complete);
-	assert_int_equal(m.end, MODEL_END_EXIT);
+	assert_int_equal(m.end, REPLAY_END_EXIT);
 	assert_int_equal(m.device[0].capacity_bytes, 80 * 1024 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void requested_bytes_are_known_while_every_shape_is(void **state)
@@ -78,13 +78,13 @@ static void requested_bytes_are_known_while_every_shape_is(void **state)
 	b = load(NULL);
 	assert_false(b->has_unshaped);
 	assert_int_equal(b->requested_peak_bytes, 2000);
-	model_release(&m);
+	replay_release(&m);
 
 	begin();
 	alloc(0x1000, 1024, 2 * MiB);
 	b = load(NULL);
 	assert_true(b->has_unshaped);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void teardown_counts_in_no_figure(void **state)
@@ -102,7 +102,7 @@ static void teardown_counts_in_no_figure(void **state)
 	assert_int_equal(b->tensor_frees, 1);
 	assert_int_equal(b->allocated_bytes, 2 * MiB);
 	assert_int_equal(m.process[0].books.teardown_events, 1);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void an_oom_keeps_who_was_live_then(void **state)
@@ -129,7 +129,7 @@ static void an_oom_keeps_who_was_live_then(void **state)
 	assert_int_equal(h.total.bytes, 5 * MiB);
 	assert_int_equal(h.total.blocks, 2);
 	holders_release(&h);
-	model_release(&m);
+	replay_release(&m);
 }
 
 /* Random allocations of several groups; at every peak a snapshot is taken the slow way. */
@@ -175,12 +175,12 @@ static void marks_equal_a_snapshot_taken_at_the_peak(void **state)
 		assert_int_equal(group_figures_at(g, MARK_END).bytes,
 				 live[g->python_stack - TFMT_STACK_FIRST]);
 	}
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void a_time_can_be_asked_for(void **state)
 {
-	struct model_options at = { .quiet = true, .has_at = true, .at_ns = SYNTHETIC_STEP };
+	struct replay_options at = { .quiet = true, .has_at = true, .at_ns = SYNTHETIC_STEP };
 	const struct device_books *b;
 
 	(void)state;
@@ -191,13 +191,13 @@ static void a_time_can_be_asked_for(void **state)
 	b = load(&at);
 	assert_int_equal(b->moment[MARK_TIME].allocated_bytes, 5 * MiB);
 	assert_int_equal(group_figures_at(&m.process[0].books.groups.group[0], MARK_TIME).bytes, 5 * MiB);
-	model_release(&m);
+	replay_release(&m);
 
 	at.at_ns = 3600000000000ull; /* long after the end: the state at the end */
-	assert_int_equal(model_load(&m, TRACE, &at), 0);
+	assert_int_equal(replay_load(&m, TRACE, &at), 0);
 	assert_int_equal(m.device[0].books->moment[MARK_TIME].allocated_bytes, 2 * MiB);
 	assert_int_equal(group_figures_at(&m.process[0].books.groups.group[0], MARK_TIME).bytes, 2 * MiB);
-	model_release(&m);
+	replay_release(&m);
 }
 
 static void an_address_handed_out_twice_counts_once(void **state)
@@ -213,7 +213,7 @@ static void an_address_handed_out_twice_counts_once(void **state)
 	assert_int_equal(b->tensor_allocs, 2);
 	assert_int_equal(b->allocated_bytes, 2 * MiB);
 	assert_int_equal(m.process[0].books.unmatched_frees, 1);
-	model_release(&m);
+	replay_release(&m);
 }
 
 int main(void)

@@ -5,15 +5,15 @@
  * It lies in $TMPDIR, else /tmp. Who makes it holds a lock on it: `run`, which removes it at the end, or with
  * --exec the program. What a killed job leaves behind is not locked any more, and the next one removes it.
  */
-#ifndef VT_MODELFILE_H
-#define VT_MODELFILE_H
+#ifndef VT_MEMORYMODEL_H
+#define VT_MEMORYMODEL_H
 
 #include <limits.h>
 #include <stdbool.h>
 
 #include "analyzer/gpu/gpufile.h"
 
-struct modelfile {
+struct memorymodel {
 	char path[PATH_MAX]; /* empty: there is none */
 	int fd;
 };
@@ -22,9 +22,9 @@ struct modelfile {
  * Make it; inherit: programs that this process becomes keep the lock. Returns 0, or RUN_TROUBLE after a
  * message.
  */
-int modelfile_make(struct modelfile *m, const struct gpufile *g, bool inherit);
+int memorymodel_make(struct memorymodel *m, const struct gpufile *g, bool inherit);
 
 /* Remove it, if there is one. */
-void modelfile_remove(struct modelfile *m);
+void memorymodel_remove(struct memorymodel *m);
 
 #endif

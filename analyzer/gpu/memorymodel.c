@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The model file of a job: made, locked, removed. */
-#include "analyzer/gpu/modelfile.h"
+#include "analyzer/gpu/memorymodel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static void remove_stale(void)
  * A new file that we hold the lock of. Between its creation and its lock another job may take it for a stale
  * one: then it has no name any more, and the next one has better luck.
  */
-static bool create(struct modelfile *m)
+static bool create(struct memorymodel *m)
 {
 	struct stat file;
 
@@ -68,7 +68,7 @@ static bool create(struct modelfile *m)
 	}
 }
 
-static bool fill(const struct modelfile *m, const struct gpufile *g)
+static bool fill(const struct memorymodel *m, const struct gpufile *g)
 {
 	FILE *out = fopen(m->path, "we");
 	bool done;
@@ -80,18 +80,18 @@ static bool fill(const struct modelfile *m, const struct gpufile *g)
 	return !fclose(out) && done;
 }
 
-int modelfile_make(struct modelfile *m, const struct gpufile *g, bool inherit)
+int memorymodel_make(struct memorymodel *m, const struct gpufile *g, bool inherit)
 {
 	remove_stale();
 	m->fd = -1;
 	if (create(m) && fill(m, g) && !fcntl(m->fd, F_SETFD, inherit ? 0 : FD_CLOEXEC))
 		return 0;
 	message_error("cannot write '%s': %s; name another folder with TMPDIR", m->path, strerror(errno));
-	modelfile_remove(m);
+	memorymodel_remove(m);
 	return RUN_TROUBLE;
 }
 
-void modelfile_remove(struct modelfile *m)
+void memorymodel_remove(struct memorymodel *m)
 {
 	if (!*m->path)
 		return;
