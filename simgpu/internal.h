@@ -25,7 +25,7 @@ void sim_private_tables_asked(void);
 /* Physical indices that LIST, a value of CUDA_VISIBLE_DEVICES, names, in its order; returns how many. */
 int sim_visible_devices(const char *list, int nr_physical, int physical[SIM_MAX_DEVICES]);
 
-/* ---- blocks: who owns an address (blocks.c) -------------------------------------------------- */
+/* ---- blocks: who owns an address (block_table.c) -------------------------------------------- */
 
 enum sim_kind {
 	SIM_LINEAR,		/* cuMemAlloc, its own mapping */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
 

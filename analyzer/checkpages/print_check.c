@@ -9,7 +9,7 @@
 
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 

@@ -2,7 +2,7 @@
 /* vramtrace advise: what would have made the peak smaller, and by how much. */
 #include "analyzer/command.h"
 #include "analyzer/pages/print_advice.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

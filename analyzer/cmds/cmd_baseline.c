@@ -7,7 +7,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/subject.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"

@@ -4,7 +4,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/pages/print_frag.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"

@@ -11,7 +11,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/leaks_series.h"
 #include "analyzer/pages/print_holders.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"

@@ -4,7 +4,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/holders/timeline.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"

@@ -5,7 +5,7 @@
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/subject.h"
 #include "analyzer/ui/message.h"
 

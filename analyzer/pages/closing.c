@@ -14,7 +14,7 @@
 #include "analyzer/launch/obstacle.h"
 #include "analyzer/launch/witnesses.h"
 #include "analyzer/pages/print_holders.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/replay/replay.h"

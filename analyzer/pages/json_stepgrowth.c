@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "analyzer/pages/print_growth.h"
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_passes.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/stepgrowth_words.h"
 
 /* A step that may never come, or is not known: null. */

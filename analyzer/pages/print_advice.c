@@ -2,8 +2,8 @@
 /* Printing advice. */
 #include "analyzer/pages/print_advice.h"
 
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 
 unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent, unsigned most)

@@ -9,9 +9,9 @@
 
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/pages/print_advice.h"
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 
 #define SITE_MAX 512

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
 

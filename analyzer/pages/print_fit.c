@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_oom.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_ranges.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/stacks/framekind.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 
 #define FIGURES_MAX 9

@@ -9,9 +9,9 @@
 #include "analyzer/pages/devicepage.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_outside.h"
 #include "analyzer/pages/print_phases.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_stepgrowth.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */

@@ -2,7 +2,7 @@
 /* The peaks within spans of time: one row for each span, process and device. */
 #include "analyzer/pages/print_spans.h"
 
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 
 static const struct emit_column columns[] = {
 	{ "peak_bytes", "peak", EMIT_RIGHT, false },

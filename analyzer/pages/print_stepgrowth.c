@@ -10,8 +10,8 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/print_holders.h"
-#include "analyzer/pages/print_model.h"
 #include "analyzer/pages/print_passes.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 
 #define PLACE_WIDTH 42 /* of who lets go, so that its line has 80 columns */

@@ -9,7 +9,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
 

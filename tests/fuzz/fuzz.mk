@@ -49,7 +49,7 @@ fuzz-afl: $(FUZZERS:%=$(O)/fuzz-afl/%)
 # The corpus, once, by whatever compiler and sanitizers this build has.
 $(O)/tests/fuzz/fuzz_questions.o: private override CFLAGS += $(CUDA_CFLAGS)
 
-$(O)/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(FUZZ_SHARED:%.c=$(O)/%.o) $(O)/libanalyzer.a \
+$(O)/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/run_target.o $(FUZZ_SHARED:%.c=$(O)/%.o) $(O)/libanalyzer.a \
 		$(O)/libtracefmt.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

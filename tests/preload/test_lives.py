@@ -24,7 +24,7 @@ def lives(tmp_path_factory):
     driver = out / "libcuda.so.1"
     subprocess.run([*cc, "-shared", "-fPIC", HERE / "fake_driver.c", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1",
                     "-o", driver], check=True)
-    subprocess.run([*cc, "-Wno-free-nonheap-object", HERE / "lives.c", driver, f"-Wl,-rpath,{out}", "-lpthread",
+    subprocess.run([*cc, "-Wno-free-nonheap-object", HERE / "process_lives.c", driver, f"-Wl,-rpath,{out}", "-lpthread",
                     "-o", out / "lives"], check=True)
     return out
 
@@ -199,7 +199,7 @@ def public_folder(lives):
     out.chmod(0o777)
     for library in (BUILD / "libinterpose.so", lives / "libcuda.so.1"):
         shutil.copy(library, out)
-    subprocess.run([os.environ.get("CC", "gcc"), "-Wno-free-nonheap-object", "-Wl,--no-as-needed", HERE / "lives.c",
+    subprocess.run([os.environ.get("CC", "gcc"), "-Wno-free-nonheap-object", "-Wl,--no-as-needed", HERE / "process_lives.c",
                     out / "libinterpose.so", out / "libcuda.so.1", f"-Wl,-rpath,{out}", "-lpthread", "-o", out / "linked"],
                    check=True)
     yield out

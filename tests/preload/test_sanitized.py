@@ -23,7 +23,7 @@ CASES = [
     ("address", "storm", ["COUNTS", "threads", "32", "500"]),
     ("address", "storm", ["COUNTS", "churn", "300", "5"]),
     *[("address", "mishaps", [what]) for what in ("handler", "children", "exec", "exit", "cancel", "jump", "close")],
-    *[("address", "lives", [what]) for what in ("storm", "daemon", "late", "vfork", "spawn", "clone", "quick_exit")],
+    *[("address", "process_lives", [what]) for what in ("storm", "daemon", "late", "vfork", "spawn", "clone", "quick_exit")],
     *[("address", "stacks", [what])
       for what in ("fibers", "jump", "jump_node", "handler", "threads", "jump_pass", "abandon")],
     ("address", "throws", ["all"]),
@@ -48,7 +48,7 @@ def programs(tmp_path_factory):
         driver = out / "libcuda.so.1"
         subprocess.run([*cc, "-shared", "-fPIC", HERE / "fake_driver.c", "-Wl,-Bsymbolic",
                         "-Wl,-soname,libcuda.so.1", "-o", driver], check=True)
-        for name in ("storm", "mishaps", "lives"):
+        for name in ("storm", "mishaps", "process_lives"):
             subprocess.run([*cc, HERE / f"{name}.c", "-o", out / name, driver, f"-Wl,-rpath,{out}", "-lpthread"],
                            check=True)
         # The calls into PyTorch that are left in the middle, with stand-ins that an exception passes.

@@ -3,8 +3,8 @@
  * What several commands print alike: the recording they read, the device a figure belongs to, and what is
  * missing from the recording.
  */
-#ifndef VT_PRINT_MODEL_H
-#define VT_PRINT_MODEL_H
+#ifndef VT_PRINT_RECORDING_H
+#define VT_PRINT_RECORDING_H
 
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recordings, devices and what they lack, in text and JSON. */
-#include "analyzer/pages/print_model.h"
+#include "analyzer/pages/print_recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>
