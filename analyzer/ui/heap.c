@@ -2,10 +2,14 @@
 /* Memory, or the end. */
 #include "analyzer/ui/heap.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/command.h"
 #include "analyzer/ui/message.h"
+
+#define FIRST_ROOM 16 /* elements of an array that grows */
 
 void *heap_need(void *memory)
 {
@@ -14,4 +18,27 @@ void *heap_need(void *memory)
 		exit(CMD_TROUBLE);
 	}
 	return memory;
+}
+
+void *heap_alloc(size_t n, size_t size)
+{
+	return heap_need(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *heap_grow(void *array, size_t *room, size_t need, size_t size)
+{
+	size_t more = *room ? *room : FIRST_ROOM;
+
+	if (need <= *room)
+		return array;
+	while (more < need && more <= SIZE_MAX / 2)
+		more *= 2;
+	array = heap_need(more >= need ? reallocarray(array, more, size) : NULL);
+	*room = more;
+	return array;
+}
+
+char *heap_copy(const char *text)
+{
+	return heap_need(strdup(text));
 }
