@@ -2,6 +2,7 @@
 """The marks of all tests written with pytest: the tiers that they belong to."""
 
 import fnmatch
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ MORE = TESTS / "more.txt"
 
 
 def pytest_configure(config):
+    # A shell starts what runs in the background with these ignored, and programs under test would inherit that.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line("markers", "more: of the second tier (tests/more.txt); `make test-more` runs it")
     config.addinivalue_line("markers", "slow: minutes; `make test-all` runs it, `make test` and `make test-more` do not")
     config.addinivalue_line("markers", "gpu: needs a real GPU; `make test-gpu` runs it")
