@@ -16,7 +16,7 @@ include rules.mk
 # Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
 # the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
 GOALS := $(or $(MAKECMDGOALS),all)
-PYTHON_GOALS := demo test test-all test-driver test-gpu test-aarch64 bench
+PYTHON_GOALS := demo test test-more test-all test-driver test-gpu test-aarch64 bench
 SETUP_GOALS := $(PYTHON_GOALS) setup check unit
 QUICK_GOALS := help clean uninstall venv
 
@@ -166,11 +166,15 @@ TORCH314 := $(CACHE)/torch314-$(shell cat setup/torch314.sh tests/requirements.t
 $(TORCH314)/.complete: | $(VENV)/.complete
 	$(Q)setup/torch314.sh '$(@D)' $(PYTHON) || echo 'vramtrace: its tests are skipped' >&2
 
-## test: set up everything, then run every test that needs no GPU (half an hour on 2 cores); PYTEST_FLAGS=
+## test: set up everything, then run the tests that show each part at work (ten minutes on 2 cores); PYTEST_FLAGS=
 test: check package $(VENV)/.complete $(PYTHON314)/.complete
-	$(Q)$(PYTEST_MANY) -m 'not slow and not gpu' $(PYTEST_FLAGS) tests
+	$(Q)$(PYTEST_MANY) -m 'not more and not slow and not gpu' $(PYTEST_FLAGS) tests
 
-## test-all: test, the long runs, test-driver and test-aarch64
+## test-more: the tests that `test` leaves out, longer ones and more cases of the same (tests/more.txt)
+test-more: all package $(VENV)/.complete $(PYTHON314)/.complete
+	$(Q)$(PYTEST_MANY) -m 'more and not slow and not gpu' $(PYTEST_FLAGS) tests
+
+## test-all: test, test-more, the long runs, test-driver and test-aarch64
 test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-driver test-aarch64
 	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
@@ -272,5 +276,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-all test-driver test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
+.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,7 +1,50 @@
 # SPDX-License-Identifier: MIT
-"""The marks of all tests written with pytest."""
+"""The marks of all tests written with pytest: the tiers that they belong to."""
+
+import fnmatch
+import signal
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+MORE = TESTS / "more.txt"
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: minutes; `make test-all` runs it, `make test` does not")
+    # A shell starts what runs in the background with these ignored, and programs under test would inherit that.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    config.addinivalue_line("markers", "more: of the second tier (tests/more.txt); `make test-more` runs it")
+    config.addinivalue_line("markers", "slow: minutes; `make test-all` runs it, `make test` and `make test-more` do not")
     config.addinivalue_line("markers", "gpu: needs a real GPU; `make test-gpu` runs it")
+
+
+def second_tier():
+    """Of each test that tests/more.txt names: the cases that stay in the first tier."""
+    lines = [line.split() for line in MORE.read_text().splitlines() if line and not line.startswith("#")]
+    assert all(len(words) == 1 or words[1] == "except" and len(words) > 2 for words in lines), f"{MORE}: a line is wrong"
+    return {words[0]: words[2:] for words in lines}
+
+
+def is_second(item, kept):
+    case = item.callspec.id.replace(" ", "_") if hasattr(item, "callspec") else ""
+    return not any(fnmatch.fnmatchcase(case, pattern) for pattern in kept)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark the second tier; where whole files were collected, see that each line of the list still names tests of them."""
+    tests = {}
+    for item in items:
+        tests.setdefault(f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}", []).append(item)
+    are_whole_files = not any("::" in argument for argument in config.args)
+    files = {name.partition("::")[0] for name in tests}
+    for name, kept in second_tier().items():
+        cases = tests.get(name, [])
+        if are_whole_files and name.partition("::")[0] in files:
+            if not cases or kept and all(is_second(case, kept) for case in cases):
+                raise pytest.UsageError(f"{MORE.relative_to(TESTS.parent)}: '{name}' does not name a test, or none of its cases")
+        for case in cases:
+            if is_second(case, kept):
+                case.add_marker("more")

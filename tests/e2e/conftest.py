@@ -14,6 +14,7 @@ import pytest
 
 from harness import LIMIT_S, TREE, Recorded, Vramtrace, program_environment, python
 from packaged import Package
+from shared_runs import once, shared
 
 
 @pytest.fixture(scope="session")
@@ -36,12 +37,14 @@ def package(vramtrace, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def recorded(vramtrace, tmp_path_factory):
-    """recorded(job, *arguments): the recording of a job, made once for all tests that read it."""
+    """recorded(job, *arguments): the recording of a job, made once for all tests, of all workers, that read it."""
 
     @functools.cache
     def record(job, *arguments):
-        output = tmp_path_factory.mktemp(Path(job).stem) / "job.vtr"
-        return vramtrace.record(output, python(job, *arguments))
+        return once(
+            shared(tmp_path_factory), ("recorded", job, *arguments),
+            lambda folder: vramtrace.record(folder / "job.vtr", python(job, *arguments)),
+        )
 
     return record
 
@@ -53,10 +56,9 @@ def events_of(vramtrace):
 
 
 @pytest.fixture(scope="session")
-def untraced(vramtrace):
+def untraced(vramtrace, tmp_path_factory):
     """untraced(job, *arguments): the same job on the same simulated GPU, not recorded."""
 
-    @functools.cache
     def run(job, *arguments):
         done = subprocess.run(
             [vramtrace.program, "run", "-q", "--no-record", "--simulate", "h100", "--", *python(job, *arguments)],
@@ -68,7 +70,11 @@ def untraced(vramtrace):
         )
         return Recorded(None, done.returncode, done.stdout, done.stderr)
 
-    return run
+    @functools.cache
+    def run_once(*job):
+        return once(shared(tmp_path_factory), ("untraced", *job), lambda folder: run(*job))
+
+    return run_once
 
 
 @pytest.fixture
