@@ -143,7 +143,7 @@ static void find_base(struct advice_job *j)
 int advice_window_fill(struct advice_job *j, struct lives_window *w)
 {
 	struct replay_process *p = j->device->process;
-	int err = lives_window_close(p->lives, w);
+	int err = lives_window_close(p->lives, w) ? 0 : TFMT_E_NOMEM;
 
 	if (!err)
 		err = categories_judge(&j->blocks, p, w->life, w->nr);

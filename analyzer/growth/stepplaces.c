@@ -128,8 +128,9 @@ static int find_kept(struct stepplaces *f, const struct stepcauses *c)
 	uint64_t first = c->series->sample[0].taken, last = c->series->sample[c->nr_readings - 1].taken;
 	struct life *life;
 	size_t nr;
-	int err = lives_list(c->process->lives, c->device, LIVES_STEP, &life, &nr);
+	int err = 0;
 
+	lives_list(c->process->lives, c->device, LIVES_STEP, &life, &nr);
 	for (size_t i = 0; i < nr && !err; i++) {
 		uint32_t stack = c->of_group[life[i].group];
 		uint32_t place = stack == UINT32_MAX ? UINT32_MAX : f->of_stack[stack];

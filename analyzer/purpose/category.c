@@ -238,7 +238,7 @@ static int order_to_update(const struct judging *j, const struct life *life)
 /* Behind a forward that has left a graph, whose outputs it may take. */
 static bool is_of_outputs(const struct judging *j, const struct life *life)
 {
-	return life->behind_forward && !lives_brings_batch(j->lives, life->birth.stack);
+	return life->after_forward && !lives_brings_batch(j->lives, life->birth.stack);
 }
 
 /*
@@ -247,7 +247,7 @@ static bool is_of_outputs(const struct judging *j, const struct life *life)
  */
 static bool is_of_evaluation(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
 {
-	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->behind_call &&
+	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->after_call &&
 	       !lives_brings_batch(j->lives, life->birth.stack) && !category_shapes_fit_batch(&j->shapes, g);
 }
 
@@ -294,7 +294,7 @@ static bool is_own_state(struct judging *j, const struct life *life, const struc
 {
 	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer &&
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g) ||
-		(g->shape && life->birth.nr_begun && !life->behind_call && !category_shapes_fit_batch(&j->shapes, g)));
+		(g->shape && life->birth.nr_begun && !life->after_call && !category_shapes_fit_batch(&j->shapes, g)));
 }
 
 /*
@@ -332,7 +332,7 @@ static bool is_of_gradients(struct judging *j, const struct life *life, const st
 /* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
 static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
-	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
+	bool is_function = life->birth.nr_begun && !life->after_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) > 2;
 
 	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
@@ -558,9 +558,8 @@ int categories_find(struct categories *c, struct replay_process *process, uint32
 	*c = (struct categories)CATEGORIES_INIT;
 	if (!process->lives)
 		return 0;
-	err = lives_list(process->lives, device, moment, &life, &nr);
-	if (!err)
-		err = categories_judge(c, process, life, nr);
+	lives_list(process->lives, device, moment, &life, &nr);
+	err = categories_judge(c, process, life, nr);
 	free(life);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		known += c->sum[i].bytes;

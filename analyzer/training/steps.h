@@ -32,7 +32,8 @@
 /* One list of boundaries: each where a cycle or step begins behind another. */
 struct steps_bounds {
 	uint64_t *ordinal; /* of the first event behind; ascending */
-	uint32_t nr_bounds, room;
+	uint32_t nr_bounds;
+	size_t room;
 };
 
 /* What an event has meant for the boundaries; an event may be several. */
@@ -67,7 +68,7 @@ struct steps {
 		uint32_t length[UPDATESITES_MAX + 1]; /* of the run that a site is in */
 	} runs;
 	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */
-	uint32_t turns_room;
+	size_t turns_room;
 	struct steps_bounds rounds; /* of updated: those that begin a round */
 	bool has_rounds;            /* steps_finish() has found them */
 	uint32_t nr_sure;           /* of turns: those with more than clipping */
@@ -86,7 +87,7 @@ struct steps {
 
 /*
  * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it; `is_pooled`: it is a call
- * of the driver that stands for a tensor. Returns enum steps_sign, or TFMT_E_NOMEM.
+ * of the driver that stands for a tensor. Returns enum steps_sign.
  */
 int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update,
 		 bool is_pooled);
@@ -103,7 +104,7 @@ static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum 
 	return steps_change(s, ev, phase, is_update, is_pooled);
 }
 
-/* After the last event: find the rounds. Without memory each update stays a step. */
+/* After the last event: find the rounds. */
 void steps_finish(struct steps *s);
 void steps_release(struct steps *s);
 

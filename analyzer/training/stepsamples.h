@@ -52,11 +52,11 @@ struct stepsamples {
 	uint64_t part_ns, next_ns; /* how long a part is, and when the next begins */
 	uint64_t below_bytes;     /* less than that is a new lowest */
 	struct stepsample_part *scratch;
-	uint32_t scratch_room;
+	size_t scratch_room;
 };
 
-/* The event that lives_next() was called with, before it is entered in the groups. Returns 0 or TFMT_E_NOMEM. */
-int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
+/* The event that lives_next() was called with, before it is entered in the groups. */
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
 
 /* Behind steps_finish(): leave out samples that turned out to lie within steps, and count the steps before the others. */
 void stepsamples_finish(struct stepsamples *t, const struct steps *s);
