@@ -11,9 +11,11 @@ static void find_site(const struct advice_job *j, struct advice *a, uint32_t pyt
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, python_stack, 0) ? -1 : stack_site(&stack);
-	int program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
+	int site, program;
 
+	stack_expand(&stack, &source, python_stack, 0);
+	site = stack_site(&stack);
+	program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
 	site = program >= 0 ? program : site;
 	a->has_site = site >= 0 && stack.frame[site].file;
 	if (a->has_site)
@@ -48,8 +50,7 @@ static bool has_one(const struct advice_job *j, uint32_t python_stack, const cha
 	struct stack stack = { 0 };
 	bool found = false;
 
-	if (stack_expand(&stack, &source, python_stack, 0))
-		stack.nr_frames = 0;
+	stack_expand(&stack, &source, python_stack, 0);
 	for (uint32_t i = 0; i < stack.nr_frames && !found; i++) {
 		const char *text = text_of(&stack.frame[i]);
 
@@ -84,9 +85,10 @@ bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const cha
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
-	bool found = !stack_expand(&stack, &source, python_stack, 0) && stack.nr_frames && stack.frame[0].file &&
-		     strstr(stack.frame[0].file, file);
+	bool found;
 
+	stack_expand(&stack, &source, python_stack, 0);
+	found = stack.nr_frames && stack.frame[0].file && strstr(stack.frame[0].file, file);
 	stack_release(&stack);
 	return found;
 }

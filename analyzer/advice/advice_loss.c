@@ -114,8 +114,8 @@ static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 			found = is_of_labels(j, life->birth.stack);
 			continue;
 		}
-		if (!stack_expand(&stack, &source, life->birth.stack, 0))
-			node = stack_node(&stack);
+		stack_expand(&stack, &source, life->birth.stack, 0);
+		node = stack_node(&stack);
 		found = node && node->function && !strstr(node->function, "Compiled");
 		stack_release(&stack);
 	}

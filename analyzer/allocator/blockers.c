@@ -115,8 +115,7 @@ static uint32_t blocker_at(struct grouping *g, const struct group *group)
 	struct blockers *r = g->result;
 	int site;
 
-	if (stack_expand(&g->stack, &source, group->python_stack, group->native_stack))
-		return 0;
+	stack_expand(&g->stack, &source, group->python_stack, group->native_stack);
 	site = stack_site(&g->stack);
 	like.known = site >= 0;
 	if (like.known)

@@ -91,9 +91,9 @@ struct stepgrowth {
 struct replay_device stepgrowth_host(struct replay_process *p);
 bool stepgrowth_is_host(const struct replay_device *d);
 
-/* Returns 0 or TFMT_E_NOMEM. stepgrowth_release() is needed either way. */
-int stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
-		    const struct stepgrowth_limits *limits);
+/* What grows on a device, and since when. stepgrowth_release() is needed. */
+void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
+		     const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
 /* Is it no growth, however much it is, since it follows the batch or was let go? */

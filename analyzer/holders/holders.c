@@ -26,12 +26,11 @@ static bool is_wanted(const struct group *g, const struct holders_query *q)
 	}
 }
 
-static int resolve_site(struct entry *e, struct stack *stack, const struct stack_source *source)
+static void resolve_site(struct entry *e, struct stack *stack, const struct stack_source *source)
 {
-	int site, err = stack_expand(stack, source, e->group->python_stack, e->group->native_stack);
+	int site;
 
-	if (err)
-		return err;
+	stack_expand(stack, source, e->group->python_stack, e->group->native_stack);
 	site = stack_site(stack);
 	e->node = stack_node(stack) ? stack_node(stack)->function : "";
 	if (site >= 0 && stack->frame[site].file && stack->frame[site].line) {
@@ -39,7 +38,6 @@ static int resolve_site(struct entry *e, struct stack *stack, const struct stack
 		e->function = stack->frame[site].function ? stack->frame[site].function : "";
 		e->line = stack->frame[site].line;
 	}
-	return 0;
 }
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -161,7 +159,7 @@ static int collect(struct entry **out, uint32_t *nr, const struct replay *m, con
 			continue;
 		entry[*nr] = (struct entry){ .group = g, .figures = figures };
 		if (q->by == HOLDERS_BY_SITE)
-			err = resolve_site(&entry[*nr], &stack, &source);
+			resolve_site(&entry[*nr], &stack, &source);
 		++*nr;
 	}
 	stack_release(&stack);

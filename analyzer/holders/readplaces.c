@@ -61,8 +61,8 @@ static int collect(struct readplaces *p, const struct replay *m, struct replay_p
 		struct readplace *place = &p->place[p->nr_places++];
 		int site;
 
-		err = stack_expand(&stack, &source, read->python_stack, read->native_stack);
-		site = err ? -1 : stack_site(&stack);
+		stack_expand(&stack, &source, read->python_stack, read->native_stack);
+		site = stack_site(&stack);
 		*place = (struct readplace){ .known = site >= 0,
 					 .reads = read->reads,
 					 .bytes = read->bytes,

@@ -54,8 +54,7 @@ static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t pytho
 	int site;
 
 	*out = (struct stack_frame){ 0 };
-	if (stack_expand(stack, &source, python, native))
-		return false;
+	stack_expand(stack, &source, python, native);
 	site = stack_site(stack);
 	if (site >= 0)
 		*out = stack->frame[site];

@@ -50,8 +50,8 @@ struct ended_call {
 	bool is_parted;
 };
 
-/* Returns 0 or TFMT_E_NOMEM; stack_release() of its stack is needed either way. */
-int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
+/* stack_release() of its stack is needed. */
+void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
 /* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
 bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
 

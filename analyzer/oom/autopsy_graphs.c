@@ -136,12 +136,12 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 	struct stack stack = { 0 };
 	const char *found = NULL;
 
-	if (!stack_expand(&stack, &source, python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
-				if (stack.frame[i].python && !stack.frame[i].framework &&
-				    stack.frame[i].function && strstr(stack.frame[i].function, names[k]))
-					found = stack.frame[i].function;
+	stack_expand(&stack, &source, python_stack, 0);
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
+			if (stack.frame[i].python && !stack.frame[i].framework && stack.frame[i].function &&
+			    strstr(stack.frame[i].function, names[k]))
+				found = stack.frame[i].function;
 	stack_release(&stack);
 	return found;
 }
@@ -300,8 +300,10 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 
 		while (ended < a->failure && ended->ordinal < life->birth.ordinal)
 			ended++;
-		if (ended == a->failure || (ended != attempt.ended && autopsy_ended_call(a, ended, &attempt.call)))
+		if (ended == a->failure)
 			break;
+		if (ended != attempt.ended)
+			autopsy_ended_call(a, ended, &attempt.call);
 		attempt.has_model = ended == attempt.ended ? attempt.has_model : has_model(a, ended);
 		attempt.ended = ended;
 		if (!is_of_attempt(a, i, &attempt))

@@ -183,9 +183,9 @@ static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 
-	if (a->categories.block[block].category != CATEGORY_COMMUNICATION ||
-	    stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0))
+	if (a->categories.block[block].category != CATEGORY_COMMUNICATION)
 		return false;
+	stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0);
 	for (uint32_t i = 0; i < stack->nr_frames; i++)
 		if (stack->frame[i].python && stack->frame[i].file &&
 		    strstr(stack->frame[i].file, "torch/nn/parallel/distributed.py"))

@@ -278,10 +278,9 @@ static bool request_has_frame(const struct autopsy *a, const char *part)
 	struct stack stack = { 0 };
 	bool found = false;
 
-	if (!stack_expand(&stack, &source, a->failure->python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			found = stack.frame[i].python && stack.frame[i].function &&
-				strstr(stack.frame[i].function, part);
+	stack_expand(&stack, &source, a->failure->python_stack, 0);
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		found = stack.frame[i].python && stack.frame[i].function && strstr(stack.frame[i].function, part);
 	stack_release(&stack);
 	return found;
 }
