@@ -33,7 +33,7 @@ void *heap_grow(void *array, size_t *room, size_t need, size_t size)
 		return array;
 	while (more < need && more <= SIZE_MAX / 2)
 		more *= 2;
-	array = heap_need(more >= need ? reallocarray(array, more, size) : NULL);
+	array = heap_need(more >= need && more <= SIZE_MAX / size ? realloc(array, more * size) : NULL);
 	*room = more;
 	return array;
 }
