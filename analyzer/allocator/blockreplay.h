@@ -27,7 +27,6 @@ struct blockreplay {
 	uint64_t from, to;
 	struct blockreplay_change *change;
 	size_t nr, room;
-	bool failed; /* no memory: the peak is 0 */
 };
 
 void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t bytes);

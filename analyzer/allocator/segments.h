@@ -78,13 +78,17 @@ struct segments_reservation {
 
 struct segments {
 	struct segments_block *block; /* [0] is none */
-	uint32_t nr_blocks, blocks_room, free_block, root;
+	uint32_t nr_blocks, free_block, root;
+	size_t blocks_room;
 	struct segment *segment;
-	uint32_t nr_segments, segments_room, free_segment; /* free_segment: index + 1 of a slot to be reused */
+	size_t segments_room;
+	uint32_t nr_segments, free_segment; /* free_segment: index + 1 of a slot to be reused */
 	struct segments_pool *pool;
 	uint32_t nr_pools;
+	size_t pools_room;
 	struct segments_reservation *reservation;
 	uint32_t nr_reservations;
+	size_t reservations_room;
 	uint32_t random;
 
 	uint64_t number; /* blocks handed out */
@@ -102,7 +106,6 @@ struct segments {
 	uint64_t forced_bytes;	    /* of all segments */
 	uint64_t unplaced_bytes;    /* of tensors in memory that was not seen being taken from the driver */
 	uint32_t nr_used;	    /* segments, an expandable one counted once */
-	bool failed;		    /* out of memory: figures are worthless from here on */
 };
 
 /* A block as it is handed out. */
