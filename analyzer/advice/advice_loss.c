@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/allocator/torch.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
@@ -222,7 +223,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		if (life->birth.ordinal < j->from)
 			continue;
 		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				blockreplay_rounded(life->size / PARTS));
+				torch_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/recording/sorted.h"
 
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
@@ -67,7 +68,7 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 					       as_usual(d, failures, of->moment[moment].ordinal));
 	if (failure) {
 		w->to = failure->ordinal;
-		j->asked = blockreplay_rounded(failure->asked);
+		j->asked = torch_rounded(failure->asked);
 		j->asked_ns = failure->time_ns;
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;

@@ -4,11 +4,9 @@
 
 #include <stdlib.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/ui/heap.h"
 
-#define ROUNDING 512ull
-#define SMALL_PAGE (2ull << 20)
-#define LARGE_PAGE (20ull << 20)
 #define RANGE (1ull << 44) /* addresses of a pool: more than it ever maps */
 
 void expandable_release(struct expandable *x)
@@ -22,7 +20,7 @@ void expandable_release(struct expandable *x)
 /* NULL: there are no addresses for another pool. */
 static struct expandable_pool *pool_get(struct expandable *x, const struct segments_request *r)
 {
-	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
+	bool small = r->size <= TORCH_SMALL_MAX;
 	uint64_t base;
 
 	for (uint32_t i = 0; i < x->nr_pools; i++) {
@@ -54,7 +52,7 @@ static uint64_t best_fit(const struct expandable *x, const struct expandable_poo
 static uint64_t grow(struct expandable *x, struct expandable_pool *p, uint64_t size)
 {
 	const struct segments_block *tail = p->end > p->base ? segments_at(&x->segments, p->end - 1) : NULL;
-	uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+	uint64_t page = p->small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 	uint64_t from = tail && tail->state == SEGMENTS_FREE ? tail->address : p->end;
 
 	while (p->end - from < size && p->end - p->base < RANGE - page) {
@@ -75,7 +73,7 @@ void expandable_alloc(struct expandable *x, const struct segments_request *r)
 	if (x->is_full)
 		return;
 	if (r->requested && r->requested <= r->size)
-		here.size = (r->requested + ROUNDING - 1) / ROUNDING * ROUNDING;
+		here.size = torch_rounded(r->requested);
 	here.address = best_fit(x, p, here.size);
 	if (!here.address)
 		here.address = grow(x, p, here.size);
@@ -102,7 +100,7 @@ void expandable_empty_cache(struct expandable *x)
 {
 	for (uint32_t i = 0; i < x->nr_pools; i++) {
 		struct expandable_pool *p = &x->pool[i];
-		uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+		uint64_t page = p->small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 
 		for (uint64_t at = p->base; at < p->end && x->segments.whole_bytes;) {
 			const struct segments_block *b = segments_at(&x->segments, at);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/ui/heap.h"
 
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
@@ -74,13 +75,13 @@ static const struct device_books *books_of(const struct frag_device *d)
 
 /* ---- figures ------------------------------------------------------------------------------------ */
 
-/* One segment of each pool is never full, and grows no further: 20 MiB of large blocks, 2 MiB of small ones. */
+/* One segment of each pool is never full, and grows no further. */
 static uint64_t slack_bytes(const struct segments *s)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < s->nr_pools; i++)
-		bytes += s->pool[i].small ? 2ull << 20 : 20ull << 20;
+		bytes += s->pool[i].small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 	return bytes;
 }
 
@@ -204,7 +205,7 @@ static int64_t pool_of(const struct frag_device *d, const struct tfmt_event *ev)
 {
 	uint32_t private_id = ev->flags & TFMT_FLAG_CAPTURING ? d->private_id : SEGMENTS_SHARED;
 	const struct segments_pool *pool =
-	    segments_find_pool(&d->segments, ev->stream, ev->size <= SEGMENTS_SMALL_BLOCK, private_id);
+	    segments_find_pool(&d->segments, ev->stream, ev->size <= TORCH_SMALL_MAX, private_id);
 
 	return pool ? pool - d->segments.pool : -1;
 }

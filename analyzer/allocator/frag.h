@@ -118,7 +118,7 @@ void frag_finish(struct frag *f);
 struct frag_device *frag_of(const struct frag *f, const struct replay_device *d);
 
 /*
- * The largest cached block, as things stand, that a request of more than SEGMENTS_SMALL_BLOCK bytes could have on a
+ * The largest cached block, as things stand, that a request of more than TORCH_SMALL_MAX bytes could have on a
  * stream, outside of graphs' own pools.
  */
 uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,

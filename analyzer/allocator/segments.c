@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/blocktree.h"
+#include "analyzer/allocator/torch.h"
 #include "analyzer/ui/heap.h"
 
 void segments_release(struct segments *s)
@@ -375,7 +376,7 @@ static uint32_t make_room(struct segments *s, const struct segments_request *r)
 static struct segments_outcome outcome_of(struct segments *s, const struct segments_request *r, uint32_t index)
 {
 	struct segment *g = &s->segment[index];
-	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
+	bool small = r->size <= TORCH_SMALL_MAX;
 	const struct segments_pool *pool =
 	    g->used ? &s->pool[g->pool] : segments_find_pool(s, r->stream, small, r->private_id);
 	struct segments_outcome o = { .placed = true, .segment = index };
@@ -413,7 +414,7 @@ struct segments_outcome segments_alloc(struct segments *s, const struct segments
 		bool other = o.fitted && r->private_id == SEGMENTS_SHARED;
 
 		segment_use(s, index,
-			    pool_get(s, r->stream, r->size <= SEGMENTS_SMALL_BLOCK,
+			    pool_get(s, r->stream, r->size <= TORCH_SMALL_MAX,
 				     other ? SEGMENTS_OTHER : r->private_id));
 	}
 	n = blocktree_holding(s, r->address);

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SEGMENTS_SMALL_BLOCK (1ull << 20) /* blocks up to here come from the small pool */
 #define SEGMENTS_SHARED 0		  /* the private pool that is none */
 #define SEGMENTS_OTHER UINT32_MAX	  /* whose blocks were not given to whom they would have fitted */
 

@@ -6,16 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
 
 #define MODULES_DEPTH 2
-/* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
-#define MIB (1ull << 20)
-#define SEGMENT (2 * MIB)
-#define LARGE_MIN (10 * MIB) /* from here on a request has a segment of its own */
-#define SMALL_MAX (1 * MIB)  /* up to here it shares one of 2 MiB, between them one of 20 MiB */
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -221,9 +217,9 @@ static void find_libraries(struct autopsy *a)
 /* The largest request that a new segment would have served. */
 static uint64_t largest_request(uint64_t free_bytes)
 {
-	uint64_t whole = free_bytes / SEGMENT * SEGMENT;
+	uint64_t whole = free_bytes / TORCH_SEGMENT_ROUND * TORCH_SEGMENT_ROUND;
 
-	return whole >= LARGE_MIN ? whole : whole ? SMALL_MAX : 0;
+	return whole >= TORCH_LARGE_MIN ? whole : whole ? TORCH_SMALL_MAX : 0;
 }
 
 static void find_figures(struct autopsy *a)
