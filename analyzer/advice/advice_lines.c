@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
@@ -38,8 +40,7 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 	struct advice program = { 0 };
 
 	find_site(j, &program, python_stack, true);
-	return a->has_site && program.has_site &&
-	       (a->site.line != program.site.line || strcmp(a->site.file, program.site.file) != 0);
+	return a->has_site && program.has_site && !sourceline_is_same(&a->site, &program.site);
 }
 
 /* Has what text_of() says of one of the frames one of these words in it? */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/heap.h"
 
 void blockers_moment_release(struct blockers_moment *moment)
@@ -69,15 +70,9 @@ struct grouping {
 	struct stack stack;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
 static bool same_site(const struct stack_frame *a, const struct stack_frame *b)
 {
-	return a->line == b->line && a->offset == b->offset && same_text(a->file, b->file) &&
-	       same_text(a->function, b->function);
+	return a->offset == b->offset && sourceline_is_same_call(a, b);
 }
 
 /* The blocker of a place; a stack without one is a place of its own. Index + 1. */

@@ -27,18 +27,15 @@ static void resolve(struct stepplace *p, const struct stepcauses *c, uint32_t st
 	p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
 	p->kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
 	p->module = frame_module_of(&stack);
-	if (site >= 0 && stack.frame[site].file && stack.frame[site].line) {
-		p->file = stack.frame[site].file;
-		p->function = stack.frame[site].function ? stack.frame[site].function : "";
-		p->line = stack.frame[site].line;
-	}
+	if (site >= 0 && stack.frame[site].file && stack.frame[site].line)
+		p->site = sourceline_of(&stack.frame[site]);
 	stack_release(&stack);
 }
 
 static bool is_same_place(const struct stepplace *a, const struct stepplace *b)
 {
-	return a->file && b->file && a->tensor == b->tensor && a->line == b->line && !strcmp(a->file, b->file) &&
-	       !strcmp(a->function, b->function) && !strcmp(a->node, b->node);
+	return a->site.file && a->tensor == b->tensor && !sourceline_compare(&a->site, &b->site) &&
+	       !strcmp(a->node, b->node);
 }
 
 static void add_stack(struct stepplace *p, const struct stepcauses *c, uint32_t stack)

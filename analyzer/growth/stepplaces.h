@@ -8,11 +8,12 @@
 
 #include "analyzer/growth/stepcauses.h"
 #include "analyzer/stacks/framekind.h"
+#include "analyzer/stacks/sourceline.h"
 
 /* Stacks with the same site. */
 struct stepplace {
-	const char *file, *function, *node; /* of the site; file NULL: the stack is all there is */
-	uint32_t line;
+	struct sourceline site; /* file NULL: the stack is all there is */
+	const char *node;       /* of autograd, in which the site runs; "" if it runs in none */
 	bool tensor;
 	enum frame_kind kind;
 	enum frame_module module; /* of the stack with the least */

@@ -10,6 +10,7 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
+#include "analyzer/stacks/sourceline.h"
 
 #define MODULES_DEPTH 2
 
@@ -29,7 +30,7 @@ static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
 	struct autopsy_place *grown;
 
 	for (size_t i = 0; i < a->nr_places; i++)
-		if (autopsy_same_line(&a->place[i].frame, frame))
+		if (sourceline_is_same_call(&a->place[i].frame, frame))
 			return &a->place[i];
 	if (a->nr_places == of->room) {
 		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));

@@ -37,7 +37,6 @@ bool autopsy_is_about_size(const struct autopsy *a);
  * The lines that findings are said to be at, and their callers. autopsy_call_line(): the
  * program's line that called the model, outside of all modules; false: the stack has none.
  */
-bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* of training, before the name of a function is believed */
@@ -122,7 +123,7 @@ static bool is_line_consumed(const struct autopsy *a, size_t block)
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD &&
 		    lives->fates[i].nr[FATE_INTO_PASS] &&
-		    autopsy_call_line(a, g->python_stack, &other) && autopsy_same_line(&line, &other))
+		    autopsy_call_line(a, g->python_stack, &other) && sourceline_is_same_call(&line, &other))
 			return true;
 	}
 	return false;

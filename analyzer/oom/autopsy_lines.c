@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 static bool same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
@@ -12,11 +14,6 @@ static bool same_text(const char *a, const char *b)
 static bool same_function(const struct stack_frame *a, const struct stack_frame *b)
 {
 	return same_text(a->file, b->file) && same_text(a->function, b->function);
-}
-
-bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b)
-{
-	return a->line == b->line && same_function(a, b);
 }
 
 /* The frame outside of the outermost module's call; -1: none called one. */
@@ -93,7 +90,7 @@ void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, st
 	stack_expand(&later, &source, a->failure->python_stack, 0);
 	nr = keep_program(&call->stack);
 	nr_later = keep_program(&later);
-	while (at < nr && at < nr_later && autopsy_same_line(&call->stack.frame[at], &later.frame[at]))
+	while (at < nr && at < nr_later && sourceline_is_same_call(&call->stack.frame[at], &later.frame[at]))
 		at++;
 	call->is_parted = at < nr && at < nr_later &&
 			  same_function(&call->stack.frame[at], &later.frame[at]);
@@ -109,7 +106,7 @@ bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const st
 
 	stack_expand(&stack, &source, python_stack, 0);
 	nr = keep_program(&stack);
-	while (i < nr && i < call->stack.nr_frames && autopsy_same_line(&stack.frame[i], &call->stack.frame[i]))
+	while (i < nr && i < call->stack.nr_frames && sourceline_is_same_call(&stack.frame[i], &call->stack.frame[i]))
 		i++;
 	stack_release(&stack);
 	return i && i == (call->is_parted ? call->stack.nr_frames : nr);
