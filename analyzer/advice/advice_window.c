@@ -147,7 +147,7 @@ int advice_window_fill(struct advice_job *j, struct lives_window *w)
 	int err = lives_window_close(p->lives, w) ? 0 : TFMT_E_NOMEM;
 
 	if (!err)
-		err = categories_judge(&j->blocks, p, w->life, w->nr);
+		categories_judge(&j->blocks, p, w->life, w->nr);
 	j->shape = calloc(w->nr + 1, sizeof(*j->shape));
 	j->key = calloc(w->nr + 1, sizeof(*j->key));
 	j->parameter = calloc(w->nr + 1, sizeof(*j->parameter));

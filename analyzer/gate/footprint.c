@@ -344,7 +344,7 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 		return err;
 	peak = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	to->peak_is_past = peak == LIVES_NONE && d->books->allocated_peak_bytes;
-	err = categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
+	categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
 	if (!err)
 		to->part[BY_CATEGORY] = calloc(NR_CATEGORIES, sizeof(struct footprint_part));
 	if (!err && !to->part[BY_CATEGORY])

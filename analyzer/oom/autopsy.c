@@ -348,11 +348,10 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 	if (!of)
 		return 0;
 	a->failure = &of->failure[of->nr_failures - 1];
-	err = categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
-	if (!err && d->process->lives)
+	categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
+	if (d->process->lives)
 		find_step(a);
-	if (!err)
-		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
+	err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
 	if (!err && d->process->modulepaths)
 		err = modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
 	if (!err && d->process->modulepaths && a->step)

@@ -98,9 +98,10 @@ static bool find_difference(const struct autopsy *a, const struct replay_device 
 	struct categories c = CATEGORIES_INIT;
 	int64_t most = 0;
 
-	if (phase != NR_PHASES &&
-	    !categories_find(&c, other->process, other->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase),
-			     other->books->allocated_peak_bytes))
+	if (phase != NR_PHASES)
+		categories_find(&c, other->process, other->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase),
+				other->books->allocated_peak_bytes);
+	if (phase != NR_PHASES)
 		for (int i = 0; i < NR_CATEGORIES; i++) {
 			int64_t more = (int64_t)a->categories.sum[i].bytes - (int64_t)c.sum[i].bytes;
 

@@ -8,7 +8,7 @@ int devicepage_find(struct devicepage *p, const struct replay *m, const struct r
 
 	*p = (struct devicepage){ .device = d, .limits = STEPGROWTH_LIMITS_USUAL };
 	err = outside_find(&p->outside, d);
-	err = err ? err : phasetable_find(&p->phases, d);
+	phasetable_find(&p->phases, d);
 	stepgrowth_find(&p->growth, m, d, &p->limits);
 	return err;
 }

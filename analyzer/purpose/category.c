@@ -8,6 +8,7 @@
 #include "analyzer/purpose/category_modules.h"
 #include "analyzer/purpose/category_shapes.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
 #define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */
@@ -447,7 +448,7 @@ static enum category category_of(struct judging *j, const struct life *block)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-static int judge_init(struct judging *j, const struct replay_process *process)
+static void judge_init(struct judging *j, const struct replay_process *process)
 {
 	const struct books *books = &process->books;
 
@@ -461,7 +462,7 @@ static int judge_init(struct judging *j, const struct replay_process *process)
 			category_stacks_add(&j->stacks, g->python_stack,
 					    g->phase == PHASE_FORWARD || g->phase == PHASE_BACKWARD);
 	}
-	return category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
+	category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
 }
 
 static void judge_release(struct judging *j)
@@ -510,20 +511,17 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
-static int judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
+static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
 	const struct books *books = &process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
 	struct judging j;
-	int err = judge_init(&j, process);
 
-	c->block = calloc(nr ? nr : 1, sizeof(*c->block));
-	if (!c->block)
-		err = TFMT_E_NOMEM;
-	if (!err)
-		count_parameters(&j, life, nr);
-	for (size_t i = 0; i < nr && !err; i++) {
+	judge_init(&j, process);
+	c->block = heap_alloc(nr, sizeof(*c->block));
+	count_parameters(&j, life, nr);
+	for (size_t i = 0; i < nr; i++) {
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
@@ -535,36 +533,32 @@ static int judge_all(struct categories *c, struct replay_process *process, const
 		c->sum[b->category].blocks++;
 	}
 	judge_release(&j);
-	return err;
 }
 
-int categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
+void categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
-	int err;
-
 	*c = (struct categories)CATEGORIES_INIT;
-	err = judge_all(c, process, life, nr);
-	return !err && process->modulepaths ? category_find_modules(c, process) : err;
+	judge_all(c, process, life, nr);
+	if (process->modulepaths)
+		category_find_modules(c, process);
 }
 
-int categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
-		    uint64_t total)
+void categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
+		     uint64_t total)
 {
 	struct life *life = NULL;
 	uint64_t known = 0;
 	size_t nr = 0;
-	int err;
 
 	*c = (struct categories)CATEGORIES_INIT;
 	if (!process->lives)
-		return 0;
+		return;
 	lives_list(process->lives, device, moment, &life, &nr);
-	err = categories_judge(c, process, life, nr);
+	categories_judge(c, process, life, nr);
 	free(life);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		known += c->sum[i].bytes;
 	c->sum[CATEGORY_UNKNOWN].bytes += total - known;
-	return err;
 }
 
 void categories_release(struct categories *c)

@@ -23,8 +23,8 @@ struct category_shapes {
 	bool has_batches; /* a line before the optimizer's call brings them */
 };
 
-/* Also counts for each stack of how many of these shapes it has made blocks beside. Returns 0 or TFMT_E_NOMEM. */
-int category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
+/* Also counts for each stack of how many of these shapes it has made blocks beside. */
+void category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
 			 struct category_stacks *stacks);
 void category_shapes_release(struct category_shapes *s);
 
