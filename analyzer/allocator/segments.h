@@ -91,7 +91,7 @@ struct segments {
 	uint32_t random;
 
 	uint64_t number; /* blocks handed out */
-	uint64_t mark;	 /* ... at the mark */
+	uint64_t mark;	 /* blocks handed out up to the mark */
 	struct segments_gone *gone; /* blocks live at the mark that are not any more */
 	size_t nr_gone, gone_room;
 
@@ -101,7 +101,7 @@ struct segments {
 	uint64_t split_bytes;	    /* PyTorch's inactive_split_bytes: none of expandable segments */
 	uint64_t held_bytes;	    /* of whole_bytes: private to graphs, which keep them */
 	uint64_t requested_bytes;   /* of live and pending blocks whose request is known */
-	uint64_t known_bytes;	    /* ... and how large these blocks are */
+	uint64_t known_bytes;	    /* how large the blocks of requested_bytes are */
 	uint64_t forced_bytes;	    /* of all segments */
 	uint64_t unplaced_bytes;    /* of tensors in memory that was not seen being taken from the driver */
 	uint32_t nr_used;	    /* segments, an expandable one counted once */
@@ -119,7 +119,7 @@ struct segments_request {
 struct segments_outcome {
 	uint64_t grown_bytes; /* taken from the driver for it; 0 = it was cached */
 	uint64_t free_before; /* cached in its pool before, of that ... */
-	uint64_t stuck_before; /* ... in segments that live blocks kept */
+	uint64_t stuck_before; /* of free_before: in segments that live blocks kept */
 	bool fitted;	      /* a single free block of the pool would have held it: it was not at hand, though */
 	bool placed;
 	uint32_t segment;

@@ -32,19 +32,19 @@ static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
 struct graph_cycle {
 	uint32_t nr_blocks;
 	uint32_t first, last; /* forward's allocations before the first and before the last of them */
-	bool is_behind;       /* some by lines behind the optimizer's call */
+	bool is_after;       /* some by lines after the optimizer's call */
 };
 
-static bool is_behind_update(const struct life *life, const struct steps *s)
+static bool is_after_update(const struct life *life, const struct steps *s)
 {
 	return updatesites_order(&s->sites, s->reader, life->birth.stack) > 0;
 }
 
-/* What is made without a node behind the optimizer's call is a batch only of a forward that is run there, too. */
+/* What is made without a node after the optimizer's call is a batch only of a forward that is run there, too. */
 static bool may_be_in_graph(const struct life *life, const struct steps *s, const struct graph_cycle *cycle)
 {
 	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER && cycle->nr_blocks &&
-	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_behind || !is_behind_update(life, s));
+	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_after || !is_after_update(life, s));
 }
 
 /* How many of a place's blocks are from cycles in which forward has left something. */
@@ -98,7 +98,7 @@ static uint32_t find_graph(struct stepplaces *f, const struct stepcauses *c)
 			if (!(life->flags & TFMT_FLAG_FORWARD))
 				continue;
 			add_to_cycle(cycle, life);
-			cycle->is_behind |= is_behind_update(life, &c->process->lives->steps);
+			cycle->is_after |= is_after_update(life, &c->process->lives->steps);
 		}
 	for (uint32_t i = 0; i < f->nr; i++) {
 		struct stepplace *p = &f->place[i];
@@ -119,7 +119,7 @@ static uint32_t find_graph(struct stepplaces *f, const struct stepcauses *c)
 	return nr;
 }
 
-/* The first block of a place that has a node and was born in a cycle behind `cycle` (-1: in any). NULL: none. */
+/* The first block of a place that has a node and was born in a cycle after `cycle` (-1: in any). NULL: none. */
 static const struct life *first_node(const struct stepplace *p, const struct stepcauses *c, int64_t cycle)
 {
 	for (size_t i = 0; p->in_graph && i < p->nr_kept; i++)
@@ -130,7 +130,7 @@ static const struct life *first_node(const struct stepplace *p, const struct ste
 
 /*
  * The place that made the graph's last result: what the program holds on to, as far as that is seen. Of the first graph:
- * the last may not be whole, and what is made behind a backward pass lies in the cycle of the next.
+ * the last may not be whole, and what is made after a backward pass lies in the cycle of the next.
  */
 static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *c)
 {
@@ -294,7 +294,7 @@ static uint32_t first_step_kept(const struct stepplace *p, const struct stepcaus
 	return born < step && step - born <= 2 ? born : step;
 }
 
-/* The second behind which it grows. */
+/* The second after which it grows. */
 static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
 {
 	size_t i = g->nr_warm_up;

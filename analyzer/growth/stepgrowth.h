@@ -51,7 +51,7 @@ struct stepgrowth_cause {
 	double first_s;      /* ... the seconds from the first event to there */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
-	uint32_t nr_freed;   /* of those kept, freed behind it by one line */
+	uint32_t nr_freed;   /* of those kept, freed after it by one line */
 	uint32_t freed_stack; /* its Python stack */
 	bool in_module;       /* of tensors: all were made in forward of modules */
 	bool has_hook;        /* ... that have hooks, as most have not */

@@ -47,7 +47,7 @@ static bool is_remade(struct judging *j, const struct life *life, const struct g
 }
 
 /*
- * One row of as many elements as all parameters have: they, or their gradients, one behind the other. It may be longer, to
+ * One row of as many elements as all parameters have: they, or their gradients, one after the other. It may be longer, to
  * have a round length, or leave out buffers.
  */
 static bool is_flat(const struct judging *j, const struct group *g)
@@ -243,7 +243,7 @@ static bool is_of_outputs(const struct judging *j, const struct life *life)
 }
 
 /*
- * Made and used up behind a forward that has left no graph, by a line that never stands before one, and not shaped as
+ * Made and used up after a forward that has left no graph, by a line that never stands before one, and not shaped as
  * data: what an evaluation computes of its outputs.
  */
 static bool is_of_evaluation(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
@@ -254,7 +254,7 @@ static bool is_of_evaluation(const struct judging *j, const struct life *life, c
 
 /*
  * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph,
- * before the optimizer's call. What comes behind that are statistics, an average, a copy.
+ * before the optimizer's call. What comes after that are statistics, an average, a copy.
  */
 static bool is_stored(const struct judging *j, const struct life *life, const struct group *g)
 {
@@ -263,7 +263,7 @@ static bool is_stored(const struct judging *j, const struct life *life, const st
 }
 
 /*
- * Of what the next forward finds. What a line behind the optimizer's call leaves to the next step is a batch if no
+ * Of what the next forward finds. What a line after the optimizer's call leaves to the next step is a batch if no
  * other line brings any. What it makes and uses up there is one of an evaluation.
  */
 static bool is_batch(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
@@ -288,8 +288,8 @@ static bool is_given_gradient(struct judging *j, const struct life *life, const 
 }
 
 /*
- * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made behind a
- * backward pass, with no forward since. An environment's step comes behind one.
+ * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made after a
+ * backward pass, with no forward since. An environment's step comes after one.
  */
 static bool is_own_state(struct judging *j, const struct life *life, const struct group *g)
 {
@@ -300,7 +300,7 @@ static bool is_own_state(struct judging *j, const struct life *life, const struc
 
 /*
  * Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none; nor is
- * what comes and goes behind a forward, as data that a penalty is differentiated by.
+ * what comes and goes after a forward, as data that a penalty is differentiated by.
  */
 static bool is_bare_parameter(const struct judging *j, const struct life *life, const struct group *g)
 {
@@ -321,7 +321,7 @@ static enum category summed_up(const struct judging *j, const struct group *g)
 }
 
 /*
- * Computed of gradients behind a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
+ * Computed of gradients after a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
  * weights nor data.
  */
 static bool is_of_gradients(struct judging *j, const struct life *life, const struct group *g)
@@ -330,7 +330,7 @@ static bool is_of_gradients(struct judging *j, const struct life *life, const st
 	       category_shapes_fit_sizes(&j->shapes, g);
 }
 
-/* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
+/* A copy of the model; or, made after backward and kept where PyTorch has no optimizer, the state of a function. */
 static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
 	bool is_function = life->birth.nr_begun && !life->after_forward && !j->lives->steps.sites.nr_callers &&

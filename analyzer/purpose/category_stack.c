@@ -120,7 +120,7 @@ static bool is_word(const char *text, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(text, word, len);
 }
 
-/* `m.grad = ...`: `value` is what stands behind the line's first assignment. */
+/* `m.grad = ...`: `value` is what stands after the line's first assignment. */
 static bool is_given_to_gradient(const char *line, const char *value)
 {
 	static const char member[] = ".grad";

@@ -88,7 +88,7 @@ static struct owner_answer find_owner(struct owner_cache *c, struct mapping *m, 
 		if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame))
 			break;
 		id = frame.parent;
-		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte behind a call */
+		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte after a call */
 			owner = owner_of_native(c, m, frame.a - !innermost, &answer);
 		else if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
 			owner = owner_of_python(m, &frame);

@@ -30,7 +30,7 @@ static bool is_library_code(const char *file)
 }
 
 /*
- * What torch.compile has written: ".../ab/cab7r...py", a hash of 51 digits to base 32 behind the "c", of which two name
+ * What torch.compile has written: ".../ab/cab7r...py", a hash of 51 digits to base 32 after the "c", of which two name
  * the folder. Its cache may be anywhere (TORCHINDUCTOR_CACHE_DIR).
  */
 static bool is_generated_code(const char *file)
@@ -71,7 +71,7 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
 			bool innermost)
 {
-	uint64_t inside = address - !innermost; /* a return address may be the first byte behind the call */
+	uint64_t inside = address - !innermost; /* a return address may be the first byte after the call */
 	const struct tfmt_module *module = mapping_find(source->mapping, inside);
 	struct symbol symbol = symbols_find(source->symbols, module, inside);
 

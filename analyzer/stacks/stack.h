@@ -23,7 +23,7 @@ struct stack_frame {
 	bool entry;           /* Python: called by native code */
 	bool runs_python;     /* native: the caller of Python frames up to the next `entry` */
 	bool framework;       /* PyTorch's own, the CUDA layer's or the C library's: folded in text */
-	bool torch;           /* ... PyTorch's own */
+	bool torch;           /* PyTorch's own: of the framework, too */
 	bool simulation;      /* of a simulated device, between the program and the allocation: never a site */
 	const char *file;     /* source file; NULL if unknown */
 	const char *function; /* NULL if unknown */

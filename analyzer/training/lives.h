@@ -29,7 +29,7 @@ enum lives_moment {
 struct lives_when {
 	uint64_t ordinal;     /* TFMT_NO_ORDINAL: it did not happen before the end of accounting */
 	uint32_t nr_begun;    /* backward passes begun before */
-	uint32_t nr_ended;    /* ... and ended */
+	uint32_t nr_ended;    /* backward passes that have ended */
 	uint32_t nr_cycles;   /* cycles (steps.h) ended before */
 	uint32_t nr_ooms;     /* failed allocations before */
 	uint32_t nr_forwards; /* forward's allocations before */
@@ -56,8 +56,8 @@ struct life {
 /* How blocks of a group have fared that were freed. */
 enum lives_fate {
 	FATE_SHORT,        /* freed before a backward pass began or ended */
-	FATE_INTO_PASS,    /* freed in or behind a pass that began during its life */
-	FATE_OUT_OF_PASS,  /* allocated in a pass and freed behind it */
+	FATE_INTO_PASS,    /* freed in or after a pass that began during its life */
+	FATE_OUT_OF_PASS,  /* allocated in a pass and freed after it */
 	FATE_KEPT,         /* freed in a later cycle */
 	NR_FATES
 };
@@ -104,7 +104,7 @@ struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
 	uint64_t after_moments; /* whoever is born there or later was live at none of them but LIVES_STEP */
 	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
-	int64_t later_net[NR_PHASES]; /* ... and behind */
+	int64_t later_net[NR_PHASES]; /* the same after it */
 	uint64_t allocated, pending_allocated;
 	uint64_t past_peak_bytes; /* before the first event; 0 = all events are there */
 	uint64_t *cycle_bytes, *named_bytes; /* allocated when those of steps.cycles, steps.named began */
@@ -126,14 +126,14 @@ struct lives {
 	uint32_t gradient_pass; /* nr_begun of theirs */
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
-	int signs; /* ... enum steps_sign */
-	bool is_past; /* ... it was before the kept part */
-	bool is_over; /* ... it lies after the last */
+	int signs; /* enum steps_sign of that event */
+	bool is_past; /* that event was before the kept part */
+	bool is_over; /* all events were entered: a moment lies after the last */
 	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
-	bool has_forward; /* ... or has allocated in forward, with nodes or without */
+	bool has_forward; /* since then, too, something was allocated in forward, with nodes or without */
 	bool in_run;      /* the latest allocation was in forward */
-	uint8_t *brings; /* by Python stack: it has allocated 1 before any forward of its cycle, 2 behind a graph */
+	uint8_t *brings; /* by Python stack: it has allocated 1 before any forward of its cycle, 2 after a graph */
 	uint32_t nr_brings;
 	uint16_t flags;
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
@@ -150,8 +150,8 @@ static inline bool lives_concern_samples(const struct lives *l)
 }
 
 /*
- * Does this line bring what a forward starts with? A batch that is made behind an evaluation that kept its graph, or
- * behind an attempt that failed, is known by its line: at another time nothing stood before it.
+ * Does this line bring what a forward starts with? A batch that is made after an evaluation that kept its graph, or
+ * after an attempt that failed, is known by its line: at another time nothing stood before it.
  */
 static inline bool lives_brings_batch(const struct lives *l, uint32_t python_stack)
 {
@@ -184,7 +184,7 @@ static inline void lives_total(struct lives *l, uint8_t device, uint64_t allocat
 		lives_peak(l, device, allocated);
 }
 
-/* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
+/* A moment has come. Of LIVES_TIME, the event being entered comes after it. */
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
 
 /* What stands for a step while there are none: LIVES_STEP, of all devices. */

@@ -72,7 +72,7 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 #define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped */
 #define SURE_ENOUGH 2 /* turns: one update alone is the making of the optimizer's state */
 
-/* Whose turn it was before a bound of `updated`; behind the last, if it is their number. */
+/* Whose turn it was before a bound of `updated`; after the last, if it is their number. */
 static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 {
 	size_t room = s->turns_room;
@@ -185,7 +185,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 		return named(s, ev);
 	switch (phase) {
 	case PHASE_OPTIMIZER:
-		/* An optimizer that works within backward is in no other place than behind it. */
+		/* An optimizer that works within backward is in no other place than after it. */
 		return updated(s, ev, is_update);
 	case PHASE_FORWARD:
 		if (!s->closure_known && ev->flags & TFMT_FLAG_FORWARD)
@@ -306,7 +306,7 @@ bool steps_is_within_round(struct steps *s)
 }
 
 /*
- * Does the round that began with turn `first` go on with the one behind bound `i`? If that one is new to it, and neither
+ * Does the round that began with turn `first` go on with the one after bound `i`? If that one is new to it, and neither
  * has had two turns in a row. Of the last one, what came next before must tell.
  */
 static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
@@ -326,7 +326,7 @@ static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
 	       (i + 2 > s->updated.nr_bounds || !(turn(s, i + 2) & next));
 }
 
-/* Where better signs were seen, bounds behind clipping alone do not count: gradients may be clipped in each cycle. */
+/* Where better signs were seen, bounds after clipping alone do not count: gradients may be clipped in each cycle. */
 static void drop_unsure(struct steps *s)
 {
 	struct steps_bounds *b = &s->updated;
@@ -376,7 +376,7 @@ const struct steps_bounds *steps_bounds(const struct steps *s)
 }
 
 /*
- * Has what comes behind the last boundary become a step: by an update, or as many cycles as the others have? Where
+ * Has what comes after the last boundary become a step: by an update, or as many cycles as the others have? Where
  * gradients are dropped at a step's beginning, the last one is not followed by a sign.
  */
 static bool is_last_whole(const struct steps *s)
