@@ -145,7 +145,7 @@ static double value_at(const struct growth_fit *f, double step)
 	return v[0] * f->value[0] + v[1] * f->value[1] + v[2] * f->value[2];
 }
 
-/* Half the width of the 95% prediction interval there, of independent errors. */
+/* What the fit says of a step, and half the width of the 95% prediction interval there, of independent errors. */
 static double fit_at(const struct growth_fit *f, double step, double *half_width)
 {
 	double v[3], variance = f->error_bytes * f->error_bytes;
