@@ -122,8 +122,8 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	err = replay_load(&all->replay, d->process->path, &load);
 	j.device = err ? NULL : same_device(&all->replay, d);
 	if (j.device) {
-		err = frag_finish(&all->frag);
-		err = err ? err : advice_window_fill(&j, &window);
+		frag_finish(&all->frag);
+		err = advice_window_fill(&j, &window);
 		if (!err)
 			ask_kinds(all, &j);
 		advice_window_release(&j);

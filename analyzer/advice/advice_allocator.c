@@ -37,7 +37,7 @@ bool advice_expandable(const struct advice_job *j, struct advice *a)
 {
 	const struct frag_device *d = frag_of(j->frag, j->device);
 
-	if (!d || frag_is_expandable(d) || d->expandable.failed || !d->expandable.peak_bytes)
+	if (!d || frag_is_expandable(d) || d->expandable.is_full || !d->expandable.peak_bytes)
 		return false;
 	a->of_reserved = true;
 	if (!(j->asked ? of_failure : of_peak)(j, a, d))

@@ -13,6 +13,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/pysource/sourcetext.h"
+#include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/human.h"
 
 #define LIKELY_SHARE 0.9 /* of a checkpoint's bytes that have the sizes of parameters */
@@ -141,11 +142,6 @@ static bool find_checkpoint(struct twice *t, const struct advice_job *j)
 
 /* ---- clones ---------------------------------------------------------------------------------- */
 
-static bool same_line(const struct stack_frame *a, const struct stack_frame *b)
-{
-	return a->line == b->line && !strcmp(a->file, b->file);
-}
-
 /* What was allocated directly before or behind a block, by another line or none. */
 static bool is_alone(const struct advice_job *j, size_t i, const struct stack_frame *site)
 {
@@ -157,7 +153,7 @@ static bool is_alone(const struct advice_job *j, size_t i, const struct stack_fr
 		if (beside[k] >= j->blocks.nr_blocks)
 			continue;
 		advice_at_stack(j, &at, j->blocks.block[beside[k]].life.birth.stack);
-		if (at.has_site && same_line(&at.site, site))
+		if (at.has_site && sourceline_is_same(&at.site, site))
 			return false;
 	}
 	return true;

@@ -15,6 +15,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
+#include "analyzer/allocator/torch.h"
 #include "analyzer/ui/human.h"
 
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
@@ -55,8 +56,8 @@ static uint64_t shard_bytes(const struct fsdp *f, size_t i)
 	uint64_t size = f->j->blocks.block[i].life.size;
 
 	if (!s->bytes || !s->nr_dims || !s->dims[0])
-		return blockreplay_rounded((size + f->ranks - 1) / f->ranks);
-	return blockreplay_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
+		return torch_rounded((size + f->ranks - 1) / f->ranks);
+	return torch_rounded(s->bytes / s->dims[0] * ((s->dims[0] + f->ranks - 1) / f->ranks));
 }
 
 /* Of a tensor's values: its block may be larger, where the allocator left no rest of it. */

@@ -30,11 +30,8 @@ void advice_keep(struct blockreplay *r, const struct advice_job *j, size_t block
 uint64_t advice_peak(const struct advice_job *j, struct blockreplay *r)
 {
 	uint64_t peak = blockreplay_peak(r) + j->base;
-	bool failed = r->failed;
 
 	blockreplay_release(r);
-	if (failed)
-		return j->peak;
 	return peak > j->floor ? peak : j->floor;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */
@@ -65,12 +66,11 @@ static size_t find_addend(const struct advice_job *j, size_t gradient, const boo
 /* The peak if these gradients went with the step; *bytes is what stayed. */
 static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint32_t *stack)
 {
-	bool *taken = calloc(j->blocks.nr_blocks + 1, sizeof(*taken));
+	bool *taken = heap_alloc(j->blocks.nr_blocks, sizeof(*taken));
 	struct blockreplay r = advice_replay(j);
 	uint64_t peak;
 
-	r.failed = !taken;
-	for (size_t i = 0; i < j->blocks.nr_blocks && taken; i++) {
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 		enum stay stay = stays(j, i);
 		size_t addend = stay == STAYS_FOREVER ? find_addend(j, i, taken) : SIZE_MAX;
@@ -88,7 +88,7 @@ static uint64_t without_stays(const struct advice_job *j, uint64_t *bytes, uint3
 					life->size);
 		}
 	}
-	for (size_t i = 0; i < j->blocks.nr_blocks && taken; i++)
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!taken[i] && stays(j, i) == STAYS_NOT)
 			advice_keep(&r, j, i);
 	free(taken);
@@ -132,9 +132,9 @@ static bool may_go(enum category category)
 /* Of each group the first block that was made in the window behind that ordinal, itself + 1; NULL: no memory. */
 static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
 {
-	uint64_t *first = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*first));
+	uint64_t *first = heap_alloc(j->device->process->books.groups.nr_groups, sizeof(*first));
 
-	for (size_t i = 0; i < j->blocks.nr_blocks && first; i++) {
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
 		if (life->birth.ordinal >= from && !first[life->group])
@@ -178,8 +178,7 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	char size[HUMAN_MAX], where[64];
 	uint32_t stack = 0;
 
-	r.failed = !g.first || !g.behind;
-	for (size_t i = 0; i < j->blocks.nr_blocks && !r.failed; i++) {
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct category_block *b = &j->blocks.block[i];
 		uint64_t end = may_go(b->category) ? end_before(j, &g, &b->life) : TFMT_NO_ORDINAL;
 

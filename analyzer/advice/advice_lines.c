@@ -7,13 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, python_stack, 0) ? -1 : stack_site(&stack);
-	int program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
+	int site, program;
 
+	stack_expand(&stack, &source, python_stack, 0);
+	site = stack_site(&stack);
+	program = site >= 0 && of_program ? stack_program(&stack, site) : -1;
 	site = program >= 0 ? program : site;
 	a->has_site = site >= 0 && stack.frame[site].file;
 	if (a->has_site)
@@ -36,8 +40,7 @@ bool advice_is_package(const struct advice_job *j, const struct advice *a, uint3
 	struct advice program = { 0 };
 
 	find_site(j, &program, python_stack, true);
-	return a->has_site && program.has_site &&
-	       (a->site.line != program.site.line || strcmp(a->site.file, program.site.file) != 0);
+	return a->has_site && program.has_site && !sourceline_is_same(&a->site, &program.site);
 }
 
 /* Has what text_of() says of one of the frames one of these words in it? */
@@ -48,8 +51,7 @@ static bool has_one(const struct advice_job *j, uint32_t python_stack, const cha
 	struct stack stack = { 0 };
 	bool found = false;
 
-	if (stack_expand(&stack, &source, python_stack, 0))
-		stack.nr_frames = 0;
+	stack_expand(&stack, &source, python_stack, 0);
 	for (uint32_t i = 0; i < stack.nr_frames && !found; i++) {
 		const char *text = text_of(&stack.frame[i]);
 
@@ -84,9 +86,10 @@ bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const cha
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
 	struct stack stack = { 0 };
-	bool found = !stack_expand(&stack, &source, python_stack, 0) && stack.nr_frames && stack.frame[0].file &&
-		     strstr(stack.frame[0].file, file);
+	bool found;
 
+	stack_expand(&stack, &source, python_stack, 0);
+	found = stack.nr_frames && stack.frame[0].file && strstr(stack.frame[0].file, file);
 	stack_release(&stack);
 	return found;
 }

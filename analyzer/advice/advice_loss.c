@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/allocator/torch.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 4096
@@ -69,9 +71,9 @@ static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
 /* By group, whether logits of the window were made there; NULL: no memory. */
 static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 {
-	bool *made = calloc(j->device->process->books.groups.nr_groups + 1, sizeof(*made));
+	bool *made = heap_alloc(j->device->process->books.groups.nr_groups, sizeof(*made));
 
-	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++)
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_logits(j, i, vocabulary))
 			made[j->blocks.block[i].life.group] = true;
 	return made;
@@ -114,8 +116,8 @@ static bool has_other_loss(const struct advice_job *j, uint64_t vocabulary)
 			found = is_of_labels(j, life->birth.stack);
 			continue;
 		}
-		if (!stack_expand(&stack, &source, life->birth.stack, 0))
-			node = stack_node(&stack);
+		stack_expand(&stack, &source, life->birth.stack, 0);
+		node = stack_node(&stack);
 		found = node && node->function && !strstr(node->function, "Compiled");
 		stack_release(&stack);
 	}
@@ -211,8 +213,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 	uint64_t begin = TFMT_NO_ORDINAL, end = 0;
 	struct blockreplay r = advice_replay(j);
 
-	r.failed = !made;
-	for (size_t i = 0; i < j->blocks.nr_blocks && made; i++) {
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;
 
 		if (!made[life->group] || !has_shape_of_logits(j, i, head->vocabulary)) {
@@ -222,7 +223,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 		if (life->birth.ordinal < j->from)
 			continue;
 		blockreplay_add(&r, advice_time(life->birth.ordinal), advice_time(life->death.ordinal),
-				blockreplay_rounded(life->size / PARTS));
+				torch_rounded(life->size / PARTS));
 		if (life->birth.phase == PHASE_BACKWARD && life->birth.ordinal < begin)
 			begin = life->birth.ordinal;
 		if (life->death.phase == PHASE_BACKWARD && life->death.ordinal != TFMT_NO_ORDINAL &&

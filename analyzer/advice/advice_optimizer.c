@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/allocator/torch.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
@@ -82,10 +83,10 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 			advice_keep(&r, j, i);
 			continue;
 		}
-		blockreplay_add(&r, from, to, blockreplay_rounded(value_bytes * nr));
+		blockreplay_add(&r, from, to, torch_rounded(value_bytes * nr));
 		if (scales)
 			blockreplay_add(&r, from, to,
-					blockreplay_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
+					torch_rounded((nr + SCALE_BLOCK - 1) / SCALE_BLOCK * sizeof(float)));
 	}
 	return advice_peak(j, &r);
 }

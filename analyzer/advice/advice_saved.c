@@ -119,8 +119,8 @@ static bool has_copy(const struct advice_job *j, size_t i)
 
 	if (!is_matrix(j, i, CATEGORY_GRADIENT) || !advice_is_born(j, i, PHASE_BACKWARD))
 		return false;
-	if (!stack_expand(&stack, &source, j->blocks.block[i].life.birth.stack, 0))
-		node = stack_node(&stack);
+	stack_expand(&stack, &source, j->blocks.block[i].life.birth.stack, 0);
+	node = stack_node(&stack);
 	is_embedding = node && node->function && !strncmp(node->function, "Embedding", strlen("Embedding"));
 	stack_release(&stack);
 	return !is_embedding;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/recording/sorted.h"
 
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
@@ -67,7 +68,7 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 					       as_usual(d, failures, of->moment[moment].ordinal));
 	if (failure) {
 		w->to = failure->ordinal;
-		j->asked = blockreplay_rounded(failure->asked);
+		j->asked = torch_rounded(failure->asked);
 		j->asked_ns = failure->time_ns;
 		j->asked_stack = failure->python_stack;
 		j->asked_phase = failure->phase;
@@ -143,10 +144,10 @@ static void find_base(struct advice_job *j)
 int advice_window_fill(struct advice_job *j, struct lives_window *w)
 {
 	struct replay_process *p = j->device->process;
-	int err = lives_window_close(p->lives, w);
+	int err = lives_window_close(p->lives, w) ? 0 : TFMT_E_NOMEM;
 
 	if (!err)
-		err = categories_judge(&j->blocks, p, w->life, w->nr);
+		categories_judge(&j->blocks, p, w->life, w->nr);
 	j->shape = calloc(w->nr + 1, sizeof(*j->shape));
 	j->key = calloc(w->nr + 1, sizeof(*j->key));
 	j->parameter = calloc(w->nr + 1, sizeof(*j->parameter));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/stacks/element.h"
 
 #define SAMPLES_MIN 3 /* two may be what a model takes side by side */
@@ -294,7 +295,7 @@ static uint64_t cut(const struct batchcut *c, const struct tfmt_shape *s, uint64
 
 	for (unsigned k = 0; k < nr; k++)
 		size = size * c->part / c->whole;
-	return nr ? blockreplay_rounded(size) : size;
+	return nr ? torch_rounded(size) : size;
 }
 
 /* What an operation takes for itself, as to add up rows in several places: there are as many as it has samples. */
@@ -311,7 +312,7 @@ uint64_t batchcut_size(const struct batchcut *c, const struct advice_job *j, siz
 	uint64_t size = j->blocks.block[i].life.size;
 
 	if (is_scratch(j, i))
-		return blockreplay_rounded(size * c->part / c->whole);
+		return torch_rounded(size * c->part / c->whole);
 	return is_of_step(c, j, i) ? cut(c, &j->shape[i], size) : size;
 }
 
@@ -355,5 +356,5 @@ uint64_t batchcut_asked(const struct batchcut *c, const struct advice_job *j)
 									      cut(c, &j->asked_shape, j->asked);
 	if (is_parameter_sized(j))
 		return j->asked;
-	return blockreplay_rounded(j->asked * c->part / c->whole);
+	return torch_rounded(j->asked * c->part / c->whole);
 }

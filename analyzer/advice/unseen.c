@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/advice/layerlist.h"
+#include "analyzer/allocator/torch.h"
 
 #define PERIOD_MIN 2 /* parameters of a layer */
 #define PERIOD_MAX 256
@@ -203,7 +204,7 @@ static bool asks_for_logits(const struct unseen *u, const struct advice_job *j, 
 {
 	for (uint64_t size = 2; size <= 4; size += 2)
 		for (uint64_t length = c->length - 1; length <= c->length; length++)
-			if (j->asked == blockreplay_rounded(size * u->vocabulary * c->batch * length))
+			if (j->asked == torch_rounded(size * u->vocabulary * c->batch * length))
 				return true;
 	return false;
 }

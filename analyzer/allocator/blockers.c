@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
+
 void blockers_moment_release(struct blockers_moment *moment)
 {
 	free(moment->block);
@@ -13,52 +16,27 @@ void blockers_moment_release(struct blockers_moment *moment)
 
 /* ---- taking them down --------------------------------------------------------------------------- */
 
-struct taking {
-	struct blockers_moment *moment;
-	bool failed;
-};
-
-/* Room for one more in an array. */
-static bool make_room(void *array, size_t nr, size_t *room, size_t size)
-{
-	size_t more = *room ? 2 * *room : 256;
-	void **place = array, *grown;
-
-	if (nr < *room)
-		return true;
-	grown = realloc(*place, more * size);
-	if (!grown)
-		return false;
-	*place = grown;
-	*room = more;
-	return true;
-}
-
-static void take_part(struct taking *t, const struct segments_block *b, uint64_t unit, uint64_t unit_bytes,
+static void take_part(struct blockers_moment *m, const struct segments_block *b, uint64_t unit, uint64_t unit_bytes,
 		      uint64_t bytes)
 {
-	struct blockers_moment *m = t->moment;
-
-	if (make_room(&m->block, m->nr_blocks, &m->room, sizeof(*m->block)))
-		m->block[m->nr_blocks++] = (struct blockers_block){ unit, unit_bytes, bytes, b->since_ns, b->group };
-	else
-		t->failed = true;
+	m->block = heap_grow(m->block, &m->room, m->nr_blocks + 1, sizeof(*m->block));
+	m->block[m->nr_blocks++] = (struct blockers_block){ unit, unit_bytes, bytes, b->since_ns, b->group };
 }
 
 static void take_block(void *ctx, const struct segments_block *b, const struct segment *g)
 {
-	struct taking *t = ctx;
+	struct blockers_moment *m = ctx;
 	uint64_t end = b->address + b->size, page, part;
 
 	if (!g->page_bytes) {
-		take_part(t, b, g->address, g->size, b->size);
+		take_part(m, b, g->address, g->size, b->size);
 		return;
 	}
 	for (uint64_t from = b->address; from < end; from = part) {
 		page = g->address + (from - g->address) / g->page_bytes * g->page_bytes;
 		part = page + g->page_bytes < end ? page + g->page_bytes : end;
 		if (part - from < g->page_bytes)
-			take_part(t, b, page, g->page_bytes, part - from);
+			take_part(m, b, page, g->page_bytes, part - from);
 		else /* pages that it has alone have nothing free */
 			part = page + (end - page) / g->page_bytes * g->page_bytes;
 	}
@@ -73,41 +51,31 @@ static int by_unit(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-int blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark)
+void blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark)
 {
-	struct taking t = { .moment = moment };
-
 	moment->nr_blocks = 0;
-	segments_each(s, at_mark, take_block, &t);
+	segments_each(s, at_mark, take_block, moment);
 	if (moment->nr_blocks)
 		qsort(moment->block, moment->nr_blocks, sizeof(*moment->block), by_unit);
-	return t.failed ? TFMT_E_NOMEM : 0;
 }
 
 /* ---- grouping them ------------------------------------------------------------------------------ */
 
-/* Which blocker a group of the books belongs to: index + 1, 0 = not known yet. */
 struct grouping {
 	struct blockers *result;
 	const struct replay *m;
 	struct replay_process *process;
-	uint32_t *of_group;
+	uint32_t *of_group; /* the blocker that a group of the books belongs to: index + 1, 0 = not known yet */
 	size_t room;
 	struct stack stack;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
 static bool same_site(const struct stack_frame *a, const struct stack_frame *b)
 {
-	return a->line == b->line && a->offset == b->offset && same_text(a->file, b->file) &&
-	       same_text(a->function, b->function);
+	return a->offset == b->offset && sourceline_is_same_call(a, b);
 }
 
-/* The blocker of a place; a stack without one is a place of its own. Index + 1; 0 when memory runs out. */
+/* The blocker of a place; a stack without one is a place of its own. Index + 1. */
 static uint32_t blocker_at(struct grouping *g, const struct group *group)
 {
 	struct stack_source source = replay_stack_source(g->m, g->process);
@@ -115,8 +83,7 @@ static uint32_t blocker_at(struct grouping *g, const struct group *group)
 	struct blockers *r = g->result;
 	int site;
 
-	if (stack_expand(&g->stack, &source, group->python_stack, group->native_stack))
-		return 0;
+	stack_expand(&g->stack, &source, group->python_stack, group->native_stack);
 	site = stack_site(&g->stack);
 	like.known = site >= 0;
 	if (like.known)
@@ -130,8 +97,7 @@ static uint32_t blocker_at(struct grouping *g, const struct group *group)
 			     : b->python_stack == like.python_stack && b->native_stack == like.native_stack)
 			return (uint32_t)i + 1;
 	}
-	if (!make_room(&r->blocker, r->nr_blockers, &g->room, sizeof(like)))
-		return 0;
+	r->blocker = heap_grow(r->blocker, &g->room, r->nr_blockers + 1, sizeof(like));
 	r->blocker[r->nr_blockers++] = like;
 	return (uint32_t)r->nr_blockers;
 }
@@ -160,7 +126,7 @@ static void add_block(struct blocker *b, const struct blockers_block *block, uin
 }
 
 /* The blocks of one unit, of which `live` bytes are. */
-static int group_unit(struct grouping *g, const struct blockers_block *block, size_t nr, uint64_t live)
+static void group_unit(struct grouping *g, const struct blockers_block *block, size_t nr, uint64_t live)
 {
 	uint32_t only = blocker_of(g, block[0].group);
 	double free_bytes = (double)(block[0].unit_bytes - live);
@@ -168,8 +134,6 @@ static int group_unit(struct grouping *g, const struct blockers_block *block, si
 	for (size_t i = 0; i < nr; i++) {
 		uint32_t index = blocker_of(g, block[i].group);
 
-		if (!index)
-			return TFMT_E_NOMEM;
 		add_block(&g->result->blocker[index - 1], &block[i],
 			  (uint64_t)(free_bytes * (double)block[i].size / (double)live));
 		if (index != only)
@@ -177,10 +141,9 @@ static int group_unit(struct grouping *g, const struct blockers_block *block, si
 	}
 	if (only)
 		g->result->blocker[only - 1].alone_units++;
-	return 0;
 }
 
-/* The bytes in use of the unit whose first block is given; *last is behind its blocks. */
+/* The bytes in use of the unit whose first block is given; *last comes after its blocks. */
 static uint64_t live_of_unit(const struct blockers_moment *moment, size_t first, size_t *last)
 {
 	uint64_t live = 0;
@@ -213,31 +176,27 @@ static void sum_free(const struct blockers_moment *moment, uint64_t *in_all, uin
 	}
 }
 
-int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
-		  struct replay_process *process)
+void blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
+		   struct replay_process *process)
 {
 	struct grouping g = { .result = b, .m = m, .process = process };
 	uint64_t in_all, in_half_free;
 	size_t last;
-	int err = 0;
 
 	sum_free(moment, &in_all, &in_half_free);
 	*b = (struct blockers){ .is_half_free = 2 * in_half_free >= in_all };
-	g.of_group = calloc((size_t)process->books.groups.nr_groups + 1, sizeof(*g.of_group));
-	if (!g.of_group)
-		return TFMT_E_NOMEM;
-	for (size_t first = 0; first < moment->nr_blocks && !err; first = last) {
+	g.of_group = heap_alloc(process->books.groups.nr_groups, sizeof(*g.of_group));
+	for (size_t first = 0; first < moment->nr_blocks; first = last) {
 		const struct blockers_block *block = &moment->block[first];
 		uint64_t live = live_of_unit(moment, first, &last);
 
 		if (live && live <= (b->is_half_free ? block->unit_bytes / 2 : block->unit_bytes - 1))
-			err = group_unit(&g, block, last - first, live);
+			group_unit(&g, block, last - first, live);
 	}
 	if (b->nr_blockers)
 		qsort(b->blocker, b->nr_blockers, sizeof(*b->blocker), by_kept);
 	stack_release(&g.stack);
 	free(g.of_group);
-	return err;
 }
 
 void blockers_release(struct blockers *b)

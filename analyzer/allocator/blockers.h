@@ -24,8 +24,8 @@ struct blockers_moment {
 	size_t nr_blocks, room;
 };
 
-/* Fill it anew with what is live now, or was at the mark. Returns 0 or TFMT_E_NOMEM. */
-int blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark);
+/* Fill it anew with what is live now, or was at the mark. */
+void blockers_take(struct blockers_moment *moment, const struct segments *s, bool at_mark);
 void blockers_moment_release(struct blockers_moment *moment);
 
 /* All blockers that one place allocated. */
@@ -51,10 +51,10 @@ struct blockers {
 
 /*
  * Group the blocks of a moment by place, of units of which at least half is free, or of all where most of what is stuck
- * lies in others. Returns 0 or TFMT_E_NOMEM; blockers_release() is needed either way.
+ * lies in others. blockers_release() is needed.
  */
-int blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
-		  struct replay_process *process);
+void blockers_find(struct blockers *b, const struct blockers_moment *moment, const struct replay *m,
+		   struct replay_process *process);
 void blockers_release(struct blockers *b);
 
 #endif

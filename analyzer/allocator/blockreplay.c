@@ -4,19 +4,11 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 static void change(struct blockreplay *r, uint64_t time, int64_t bytes)
 {
-	struct blockreplay_change *grown;
-
-	if (r->nr == r->room) {
-		grown = realloc(r->change, (2 * r->room + 1024) * sizeof(*grown));
-		if (!grown) {
-			r->failed = true;
-			return;
-		}
-		r->change = grown;
-		r->room = 2 * r->room + 1024;
-	}
+	r->change = heap_grow(r->change, &r->room, r->nr + 1, sizeof(*r->change));
 	r->change[r->nr++] = (struct blockreplay_change){ time, bytes };
 }
 
@@ -45,8 +37,6 @@ uint64_t blockreplay_peak(struct blockreplay *r)
 {
 	int64_t now = 0, most = 0;
 
-	if (r->failed)
-		return 0;
 	if (r->nr)
 		qsort(r->change, r->nr, sizeof(*r->change), by_time);
 	for (size_t i = 0; i < r->nr; i++) {

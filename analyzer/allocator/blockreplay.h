@@ -15,7 +15,6 @@
 
 #define BLOCKREPLAY_SCALE 4
 #define BLOCKREPLAY_END UINT64_MAX
-#define BLOCKREPLAY_ROUND 512 /* PyTorch's allocator rounds to multiples of it */
 
 struct blockreplay_change {
 	uint64_t time;
@@ -27,7 +26,6 @@ struct blockreplay {
 	uint64_t from, to;
 	struct blockreplay_change *change;
 	size_t nr, room;
-	bool failed; /* no memory: the peak is 0 */
 };
 
 void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t bytes);
@@ -35,11 +33,5 @@ void blockreplay_add(struct blockreplay *r, uint64_t from, uint64_t to, uint64_t
 /* The most at any time; of what was added so far. */
 uint64_t blockreplay_peak(struct blockreplay *r);
 void blockreplay_release(struct blockreplay *r);
-
-/* A block of so many bytes as the allocator rounds it. */
-static inline uint64_t blockreplay_rounded(uint64_t bytes)
-{
-	return (bytes + BLOCKREPLAY_ROUND - 1) / BLOCKREPLAY_ROUND * BLOCKREPLAY_ROUND;
-}
 
 #endif

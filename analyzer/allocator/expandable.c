@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#define ROUNDING 512ull
-#define SMALL_PAGE (2ull << 20)
-#define LARGE_PAGE (20ull << 20)
+#include "analyzer/allocator/torch.h"
+#include "analyzer/ui/heap.h"
+
 #define RANGE (1ull << 44) /* addresses of a pool: more than it ever maps */
 
 void expandable_release(struct expandable *x)
@@ -17,10 +17,10 @@ void expandable_release(struct expandable *x)
 	*x = (struct expandable){ 0 };
 }
 
+/* NULL: there are no addresses for another pool. */
 static struct expandable_pool *pool_get(struct expandable *x, const struct segments_request *r)
 {
-	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
-	struct expandable_pool *grown;
+	bool small = r->size <= TORCH_SMALL_MAX;
 	uint64_t base;
 
 	for (uint32_t i = 0; i < x->nr_pools; i++) {
@@ -32,13 +32,10 @@ static struct expandable_pool *pool_get(struct expandable *x, const struct segme
 	base = (x->nr_pools + 1ull) * RANGE;
 	if (base > UINT64_MAX - RANGE)
 		return NULL;
-	grown = realloc(x->pool, (x->nr_pools + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	x->pool = grown;
+	x->pool = heap_grow(x->pool, &x->pools_room, (size_t)x->nr_pools + 1, sizeof(*x->pool));
 	segments_reserve(&x->segments, base, RANGE);
-	grown[x->nr_pools] = (struct expandable_pool){ base, base, r->private_id, r->stream, small };
-	return &grown[x->nr_pools++];
+	x->pool[x->nr_pools] = (struct expandable_pool){ base, base, r->private_id, r->stream, small };
+	return &x->pool[x->nr_pools++];
 }
 
 /* The address of the best free block; 0 = none. The one at the end, which can grow, only if no other fits. */
@@ -55,10 +52,10 @@ static uint64_t best_fit(const struct expandable *x, const struct expandable_poo
 static uint64_t grow(struct expandable *x, struct expandable_pool *p, uint64_t size)
 {
 	const struct segments_block *tail = p->end > p->base ? segments_at(&x->segments, p->end - 1) : NULL;
-	uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+	uint64_t page = p->small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 	uint64_t from = tail && tail->state == SEGMENTS_FREE ? tail->address : p->end;
 
-	while (p->end - from < size && p->end - p->base < RANGE - page && !x->segments.failed) {
+	while (p->end - from < size && p->end - p->base < RANGE - page) {
 		segments_map(&x->segments, p->end, page);
 		p->end += page;
 	}
@@ -72,20 +69,19 @@ void expandable_alloc(struct expandable *x, const struct segments_request *r)
 	struct block placed = { .address = r->address, .space = BLOCK_TENSOR };
 
 	expandable_free(x, r->address);
-	if (!p || x->failed) {
-		x->failed = true;
+	x->is_full |= !p;
+	if (x->is_full)
 		return;
-	}
 	if (r->requested && r->requested <= r->size)
-		here.size = (r->requested + ROUNDING - 1) / ROUNDING * ROUNDING;
+		here.size = torch_rounded(r->requested);
 	here.address = best_fit(x, p, here.size);
 	if (!here.address)
 		here.address = grow(x, p, here.size);
 	segments_alloc(&x->segments, &here);
 	placed.handle = here.address;
 	placed.size = here.size;
-	if (!blocks_insert(&x->placed, &placed) || x->segments.failed)
-		x->failed = true;
+	if (!blocks_insert(&x->placed, &placed))
+		heap_need(NULL);
 	if (x->segments.reserved_bytes > x->peak_bytes)
 		x->peak_bytes = x->segments.reserved_bytes;
 }
@@ -104,7 +100,7 @@ void expandable_empty_cache(struct expandable *x)
 {
 	for (uint32_t i = 0; i < x->nr_pools; i++) {
 		struct expandable_pool *p = &x->pool[i];
-		uint64_t page = p->small ? SMALL_PAGE : LARGE_PAGE;
+		uint64_t page = p->small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 
 		for (uint64_t at = p->base; at < p->end && x->segments.whole_bytes;) {
 			const struct segments_block *b = segments_at(&x->segments, at);

@@ -22,8 +22,9 @@ struct expandable {
 	struct blocks placed; /* by recorded address; `handle` is the address in the replay */
 	struct expandable_pool *pool;
 	uint32_t nr_pools;
+	size_t pools_room;
 	uint64_t peak_bytes;
-	bool failed; /* out of memory */
+	bool is_full; /* there were more pools than addresses for them: nothing is known from then on */
 };
 
 void expandable_release(struct expandable *x);

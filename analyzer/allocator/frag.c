@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
+#include "analyzer/ui/heap.h"
+
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
 
 void frag_init(struct frag *f, struct replay *m)
@@ -53,17 +56,12 @@ struct frag_device *frag_of(const struct frag *f, const struct replay_device *d)
 
 static struct frag_device *get_device(struct frag *f, const struct replay_process *process, uint32_t ordinal)
 {
-	struct frag_device *d = find_device(f, process, ordinal), **grown;
+	struct frag_device *d = find_device(f, process, ordinal);
 
 	if (d)
 		return d;
-	grown = realloc(f->device, (f->nr_devices + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	f->device = grown;
-	d = calloc(1, sizeof(*d));
-	if (!d)
-		return NULL;
+	f->device = heap_grow(f->device, &f->devices_room, f->nr_devices + 1, sizeof(*f->device));
+	d = heap_alloc(1, sizeof(*d));
 	d->process = process;
 	d->ordinal = ordinal;
 	f->device[f->nr_devices++] = d;
@@ -77,13 +75,13 @@ static const struct device_books *books_of(const struct frag_device *d)
 
 /* ---- figures ------------------------------------------------------------------------------------ */
 
-/* One segment of each pool is never full, and grows no further: 20 MiB of large blocks, 2 MiB of small ones. */
+/* One segment of each pool is never full, and grows no further. */
 static uint64_t slack_bytes(const struct segments *s)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < s->nr_pools; i++)
-		bytes += s->pool[i].small ? 2ull << 20 : 20ull << 20;
+		bytes += s->pool[i].small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 	return bytes;
 }
 
@@ -116,10 +114,9 @@ static struct frag_figures figures_now(const struct frag_device *d, uint64_t tim
 	};
 }
 
-static void take_blocks(struct frag *f, struct frag_device *d, enum frag_when when)
+static void take_blocks(struct frag_device *d, enum frag_when when)
 {
-	if (blockers_take(&d->moment[when].blocks, &d->segments, when == FRAG_PEAK))
-		f->failed = true;
+	blockers_take(&d->moment[when].blocks, &d->segments, when == FRAG_PEAK);
 }
 
 static void moment_reached(struct frag_device *d, enum frag_when when, uint64_t time_ns)
@@ -179,27 +176,18 @@ static struct frag_shortage *shortage_of(struct frag_device *d, uint32_t thread)
 }
 
 /* The driver has refused this thread memory: the cache is about to be emptied. What did it hold? */
-static void shortage_begin(struct frag *f, struct frag_device *d, uint32_t thread)
+static void shortage_begin(struct frag_device *d, uint32_t thread)
 {
 	const struct segments *s = &d->segments;
-	struct frag_shortage *grown, *new;
+	struct frag_shortage *new;
 
 	if (shortage_of(d, thread) || d->nr_shortages == SHORTAGES_MAX)
 		return;
-	grown = realloc(d->shortage, (d->nr_shortages + 1) * sizeof(*grown));
-	if (!grown) {
-		f->failed = true;
-		return;
-	}
-	d->shortage = grown;
-	new = &grown[d->nr_shortages++];
+	d->shortage = heap_grow(d->shortage, &d->shortages_room, d->nr_shortages + 1, sizeof(*d->shortage));
+	new = &d->shortage[d->nr_shortages++];
 	*new = (struct frag_shortage){ .thread = thread, .nr_pools = s->nr_pools };
-	new->pool = calloc((size_t)s->nr_pools + 1, sizeof(*new->pool));
-	new->largest = calloc((size_t)s->nr_pools + 1, sizeof(*new->largest));
-	if (!new->pool || !new->largest) {
-		f->failed = true;
-		return;
-	}
+	new->pool = heap_alloc(s->nr_pools, sizeof(*new->pool));
+	new->largest = heap_alloc(s->nr_pools, sizeof(*new->largest));
 	for (uint32_t i = 0; i < s->nr_pools; i++) {
 		new->pool[i] = s->pool[i];
 		new->largest[i] = segments_largest_of(s, i);
@@ -217,7 +205,7 @@ static int64_t pool_of(const struct frag_device *d, const struct tfmt_event *ev)
 {
 	uint32_t private_id = ev->flags & TFMT_FLAG_CAPTURING ? d->private_id : SEGMENTS_SHARED;
 	const struct segments_pool *pool =
-	    segments_find_pool(&d->segments, ev->stream, ev->size <= SEGMENTS_SMALL_BLOCK, private_id);
+	    segments_find_pool(&d->segments, ev->stream, ev->size <= TORCH_SMALL_MAX, private_id);
 
 	return pool ? pool - d->segments.pool : -1;
 }
@@ -304,7 +292,7 @@ static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uin
 	look_for_peak(d, time_ns);
 }
 
-static void tensor_oom(struct frag *f, struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
+static void tensor_oom(struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
 	int64_t pool = pool_of(d, ev);
 	uint64_t largest = pool < 0 ? 0 : segments_largest_of(&d->segments, (uint32_t)pool);
@@ -320,11 +308,11 @@ static void tensor_oom(struct frag *f, struct frag_device *d, const struct tfmt_
 	harm(d, FRAG_FAILED, ev, time_ns, free_bytes, largest);
 	moment_reached(d, FRAG_FAILURE, time_ns);
 	d->expandable_kept = d->failed_kept;
-	take_blocks(f, d, FRAG_FAILURE);
+	take_blocks(d, FRAG_FAILURE);
 }
 
 /* The allocator tells of itself: what is asked for, and when what was freed is really free. */
-static void told(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
+static void told(struct frag_device *d, const struct tfmt_event *ev)
 {
 	switch (ev->aux & (TFMT_ALLOCATOR_IN_TENSOR - 1)) {
 	case TFMT_ALLOCATOR_ALLOC:
@@ -338,7 +326,7 @@ static void told(struct frag *f, struct frag_device *d, const struct tfmt_event 
 	case TFMT_ALLOCATOR_SEGMENT_FREE:
 	case TFMT_ALLOCATOR_SEGMENT_UNMAP:
 		if (ev->aux & TFMT_ALLOCATOR_IN_TENSOR)
-			shortage_begin(f, d, ev->thread);
+			shortage_begin(d, ev->thread);
 		break;
 	default:
 		break;
@@ -419,7 +407,7 @@ static void refused(struct frag *f, struct frag_device *d, const struct tfmt_eve
 	struct replay_process *process = &f->replay->process[d->process - f->replay->process];
 
 	if (books_owner(&process->books, ev->native_stack).torch_allocator)
-		shortage_begin(f, d, ev->thread);
+		shortage_begin(d, ev->thread);
 }
 
 /* A primary context has ended, with all that was allocated in it. */
@@ -451,7 +439,7 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		tensor_free(d, ev);
 		break;
 	case TFMT_TENSOR_OOM:
-		tensor_oom(f, d, ev, time_ns);
+		tensor_oom(d, ev, time_ns);
 		break;
 	case TFMT_DRIVER_ALLOC:
 		driver_alloc(d, ev);
@@ -469,7 +457,7 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		map(d, ev);
 		break;
 	case TFMT_ALLOCATOR:
-		told(f, d, ev);
+		told(d, ev);
 		break;
 	default:
 		reset(d, ev);
@@ -477,7 +465,8 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 	}
 	if (!ev->before)
 		enter_series(f, d, time_ns);
-	f->failed |= d->segments.failed || d->expandable.failed || f->series.failed;
+	if (f->series.failed)
+		heap_need(NULL);
 }
 
 static bool changes_memory(const struct tfmt_event *ev)
@@ -505,8 +494,6 @@ void frag_observe(void *ctx, const struct replay_process *process, const struct 
 	struct frag_device *d;
 	uint32_t device;
 
-	if (f->failed)
-		return;
 	if (ev->kind == TFMT_UNMAP)
 		unmap(f, process, ev);
 	if (!changes_memory(ev))
@@ -515,10 +502,6 @@ void frag_observe(void *ctx, const struct replay_process *process, const struct 
 	if (device >= TFMT_NR_DEVICES)
 		return;
 	d = get_device(f, process, device);
-	if (!d) {
-		f->failed = true;
-		return;
-	}
 	device_event(f, d, ev, time_ns);
 }
 
@@ -532,16 +515,15 @@ uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *
 	return pool ? segments_largest_of(&d->segments, (uint32_t)(pool - d->segments.pool)) : 0;
 }
 
-int frag_finish(struct frag *f)
+void frag_finish(struct frag *f)
 {
-	for (size_t i = 0; i < f->nr_devices && !f->failed; i++) {
+	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct frag_device *d = f->device[i];
 
-		take_blocks(f, d, FRAG_PEAK);
+		take_blocks(d, FRAG_PEAK);
 		moment_reached(d, FRAG_END, d->process->last_ns);
-		take_blocks(f, d, FRAG_END);
+		take_blocks(d, FRAG_END);
 	}
-	return f->failed ? TFMT_E_NOMEM : 0;
 }
 
 /* ---- judgement ---------------------------------------------------------------------------------- */
@@ -586,7 +568,7 @@ bool frag_is_stuck(const struct frag_device *d)
 /* Did it matter where the blocks lay? Nothing says that it did not where segments grow already. */
 static bool growing_would_help(const struct frag_device *d)
 {
-	return frag_is_expandable(d) || d->expandable.failed ||
+	return frag_is_expandable(d) || d->expandable.is_full ||
 	       (double)frag_saved_by_growing(d) > FRAG_SAVED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
 }
 

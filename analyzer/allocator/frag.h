@@ -95,14 +95,14 @@ struct frag_device {
 	uint32_t private_id;  /* of the graph being captured, of the latest one */
 	struct frag_shortage *shortage; /* of few threads */
 	uint32_t nr_shortages;
+	size_t shortages_room;
 };
 
 struct frag {
 	struct replay *replay; /* being loaded */
 	struct frag_device **device;
-	size_t nr_devices;
+	size_t nr_devices, devices_room;
 	struct maxima series; /* FRAG_RESERVED and so on, of all devices */
-	bool failed;	  /* out of memory */
 };
 
 void frag_init(struct frag *f, struct replay *m);
@@ -111,14 +111,14 @@ void frag_release(struct frag *f);
 /* A struct replay_options observer; ctx is the struct frag, its model the one being loaded. */
 void frag_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
-/* After the last event: take down the end. Returns 0 or TFMT_E_NOMEM. */
-int frag_finish(struct frag *f);
+/* After the last event: take down the end. */
+void frag_finish(struct frag *f);
 
 /* What is known of a device of the replay; NULL if its allocator did nothing. */
 struct frag_device *frag_of(const struct frag *f, const struct replay_device *d);
 
 /*
- * The largest cached block, as things stand, that a request of more than SEGMENTS_SMALL_BLOCK bytes could have on a
+ * The largest cached block, as things stand, that a request of more than TORCH_SMALL_MAX bytes could have on a
  * stream, outside of graphs' own pools.
  */
 uint64_t frag_largest_cached(const struct frag *f, const struct replay_process *process, uint32_t ordinal,

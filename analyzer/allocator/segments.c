@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/blocktree.h"
+#include "analyzer/allocator/torch.h"
+#include "analyzer/ui/heap.h"
 
 void segments_release(struct segments *s)
 {
@@ -80,30 +82,19 @@ static uint32_t block_new(struct segments *s)
 		s->free_block = s->block[n].left;
 		return n;
 	}
-	if (s->nr_blocks + 1 >= s->blocks_room) {
-		uint32_t room = s->blocks_room ? 2 * s->blocks_room : 256;
-		struct segments_block *grown = NULL;
-
-		if (room > s->blocks_room)
-			grown = realloc(s->block, room * sizeof(*grown));
-		if (!grown) {
-			s->failed = true;
-			return 0;
-		}
-		if (!s->block)
-			grown[0] = (struct segments_block){ 0 };
-		s->block = grown;
-		s->blocks_room = room;
-	}
+	s->block = heap_grow(s->block, &s->blocks_room, (size_t)s->nr_blocks + 2, sizeof(*s->block));
+	if (!s->nr_blocks)
+		s->block[0] = (struct segments_block){ 0 };
 	return ++s->nr_blocks;
 }
 
 static void add_block(struct segments *s, uint64_t address, uint64_t size, uint32_t segment, uint8_t state)
 {
-	uint32_t n = size ? block_new(s) : 0;
+	uint32_t n;
 
-	if (!n)
+	if (!size)
 		return;
+	n = block_new(s);
 	s->random = s->random * 1664525 + 1013904223;
 	s->block[n] = (struct segments_block){
 		.address = address, .size = size, .priority = s->random, .segment = segment, .state = state
@@ -119,17 +110,7 @@ static void bury(struct segments *s, uint32_t n)
 
 	if (!segments_is_taken(b) || b->number > s->mark)
 		return;
-	if (s->nr_gone == s->gone_room) {
-		size_t room = s->gone_room ? 2 * s->gone_room : 64;
-		struct segments_gone *grown = realloc(s->gone, room * sizeof(*grown));
-
-		if (!grown) {
-			s->failed = true;
-			return;
-		}
-		s->gone = grown;
-		s->gone_room = room;
-	}
+	s->gone = heap_grow(s->gone, &s->gone_room, s->nr_gone + 1, sizeof(*s->gone));
 	s->gone[s->nr_gone++] = (struct segments_gone){ *b, s->segment[b->segment] };
 }
 
@@ -152,7 +133,7 @@ static void set_block(struct segments *s, uint32_t n, uint64_t size, uint8_t sta
 	blocktree_changed(s, s->root, n);
 }
 
-/* Index + 1 of a new segment; 0 when memory runs out. */
+/* Index + 1 of a new segment. */
 static uint32_t segment_new(struct segments *s, uint64_t address, uint64_t size, uint64_t page_bytes)
 {
 	uint32_t index = s->free_segment;
@@ -160,17 +141,7 @@ static uint32_t segment_new(struct segments *s, uint64_t address, uint64_t size,
 	if (index) {
 		s->free_segment = s->segment[index - 1].pool;
 	} else {
-		if (s->nr_segments == s->segments_room) {
-			uint32_t room = s->segments_room ? 2 * s->segments_room : 64;
-			struct segment *grown = realloc(s->segment, room * sizeof(*grown));
-
-			if (!grown) {
-				s->failed = true;
-				return 0;
-			}
-			s->segment = grown;
-			s->segments_room = room;
-		}
+		s->segment = heap_grow(s->segment, &s->segments_room, (size_t)s->nr_segments + 1, sizeof(*s->segment));
 		index = ++s->nr_segments;
 	}
 	s->segment[index - 1] = (struct segment){ .address = address, .size = size, .page_bytes = page_bytes };
@@ -191,17 +162,11 @@ static void segment_drop(struct segments *s, uint32_t index)
 static uint32_t pool_get(struct segments *s, uint16_t stream, bool small, uint32_t private_id)
 {
 	const struct segments_pool *known = segments_find_pool(s, stream, small, private_id);
-	struct segments_pool *grown;
 
 	if (known)
 		return (uint32_t)(known - s->pool);
-	grown = realloc(s->pool, (s->nr_pools + 1) * sizeof(*grown));
-	if (!grown) {
-		s->failed = true;
-		return 0;
-	}
-	s->pool = grown;
-	grown[s->nr_pools] =
+	s->pool = heap_grow(s->pool, &s->pools_room, (size_t)s->nr_pools + 1, sizeof(*s->pool));
+	s->pool[s->nr_pools] =
 	    (struct segments_pool){ .stream = stream, .small = small, .private_id = private_id };
 	return s->nr_pools++;
 }
@@ -216,22 +181,15 @@ void segments_take(struct segments *s, uint64_t address, uint64_t size)
 		return;
 	segments_give(s, address, size); /* whatever lay there has gone unseen */
 	index = segment_new(s, address, size, 0);
-	if (index)
-		add_block(s, address, size, index - 1, SEGMENTS_IDLE);
+	add_block(s, address, size, index - 1, SEGMENTS_IDLE);
 }
 
 void segments_reserve(struct segments *s, uint64_t address, uint64_t size)
 {
-	struct segments_reservation *grown;
-
 	segments_unreserve(s, address);
-	grown = realloc(s->reservation, (s->nr_reservations + 1) * sizeof(*grown));
-	if (!grown) {
-		s->failed = true;
-		return;
-	}
-	s->reservation = grown;
-	grown[s->nr_reservations++] = (struct segments_reservation){ .address = address, .size = size };
+	s->reservation = heap_grow(s->reservation, &s->reservations_room, (size_t)s->nr_reservations + 1,
+				   sizeof(*s->reservation));
+	s->reservation[s->nr_reservations++] = (struct segments_reservation){ .address = address, .size = size };
 }
 
 static struct segments_reservation *reservation_of(struct segments *s, uint64_t address)
@@ -258,7 +216,7 @@ void segments_unreserve(struct segments *s, uint64_t address)
 	}
 }
 
-/* Join a free block with the free one behind it. */
+/* Join a free block with the free one after it. */
 static void join_next(struct segments *s, uint32_t n)
 {
 	uint64_t end = s->block[n].address + s->block[n].size;
@@ -296,8 +254,6 @@ void segments_map(struct segments *s, uint64_t address, uint64_t size)
 	segments_give(s, address, size);
 	if (!r->segment)
 		r->segment = segment_new(s, r->address, 0, size);
-	if (!r->segment)
-		return;
 	g = &s->segment[r->segment - 1];
 	g->size += size;
 	g->grown_bytes += size;
@@ -355,7 +311,7 @@ void segments_give(struct segments *s, uint64_t address, uint64_t size)
 	uint64_t end = address + size;
 	uint32_t n;
 
-	while (!s->failed && (n = last_within(s, address, end))) {
+	while ((n = last_within(s, address, end))) {
 		const struct segments_block *b = &s->block[n];
 		uint64_t from = b->address > address ? b->address : address;
 		uint64_t to = b->address + b->size < end ? b->address + b->size : end;
@@ -420,7 +376,7 @@ static uint32_t make_room(struct segments *s, const struct segments_request *r)
 static struct segments_outcome outcome_of(struct segments *s, const struct segments_request *r, uint32_t index)
 {
 	struct segment *g = &s->segment[index];
-	bool small = r->size <= SEGMENTS_SMALL_BLOCK;
+	bool small = r->size <= TORCH_SMALL_MAX;
 	const struct segments_pool *pool =
 	    g->used ? &s->pool[g->pool] : segments_find_pool(s, r->stream, small, r->private_id);
 	struct segments_outcome o = { .placed = true, .segment = index };
@@ -444,7 +400,7 @@ static struct segments_outcome outcome_of(struct segments *s, const struct segme
 
 struct segments_outcome segments_alloc(struct segments *s, const struct segments_request *r)
 {
-	uint32_t n = s->failed ? 0 : make_room(s, r), index;
+	uint32_t n = make_room(s, r), index;
 	struct segments_outcome o;
 	struct segments_block b;
 
@@ -458,7 +414,7 @@ struct segments_outcome segments_alloc(struct segments *s, const struct segments
 		bool other = o.fitted && r->private_id == SEGMENTS_SHARED;
 
 		segment_use(s, index,
-			    pool_get(s, r->stream, r->size <= SEGMENTS_SMALL_BLOCK,
+			    pool_get(s, r->stream, r->size <= TORCH_SMALL_MAX,
 				     other ? SEGMENTS_OTHER : r->private_id));
 	}
 	n = blocktree_holding(s, r->address);

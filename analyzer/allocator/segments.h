@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SEGMENTS_SMALL_BLOCK (1ull << 20) /* blocks up to here come from the small pool */
 #define SEGMENTS_SHARED 0		  /* the private pool that is none */
 #define SEGMENTS_OTHER UINT32_MAX	  /* whose blocks were not given to whom they would have fitted */
 
@@ -78,17 +77,21 @@ struct segments_reservation {
 
 struct segments {
 	struct segments_block *block; /* [0] is none */
-	uint32_t nr_blocks, blocks_room, free_block, root;
+	uint32_t nr_blocks, free_block, root;
+	size_t blocks_room;
 	struct segment *segment;
-	uint32_t nr_segments, segments_room, free_segment; /* free_segment: index + 1 of a slot to be reused */
+	size_t segments_room;
+	uint32_t nr_segments, free_segment; /* free_segment: index + 1 of a slot to be reused */
 	struct segments_pool *pool;
 	uint32_t nr_pools;
+	size_t pools_room;
 	struct segments_reservation *reservation;
 	uint32_t nr_reservations;
+	size_t reservations_room;
 	uint32_t random;
 
 	uint64_t number; /* blocks handed out */
-	uint64_t mark;	 /* ... at the mark */
+	uint64_t mark;	 /* blocks handed out up to the mark */
 	struct segments_gone *gone; /* blocks live at the mark that are not any more */
 	size_t nr_gone, gone_room;
 
@@ -98,11 +101,10 @@ struct segments {
 	uint64_t split_bytes;	    /* PyTorch's inactive_split_bytes: none of expandable segments */
 	uint64_t held_bytes;	    /* of whole_bytes: private to graphs, which keep them */
 	uint64_t requested_bytes;   /* of live and pending blocks whose request is known */
-	uint64_t known_bytes;	    /* ... and how large these blocks are */
+	uint64_t known_bytes;	    /* how large the blocks of requested_bytes are */
 	uint64_t forced_bytes;	    /* of all segments */
 	uint64_t unplaced_bytes;    /* of tensors in memory that was not seen being taken from the driver */
 	uint32_t nr_used;	    /* segments, an expandable one counted once */
-	bool failed;		    /* out of memory: figures are worthless from here on */
 };
 
 /* A block as it is handed out. */
@@ -117,7 +119,7 @@ struct segments_request {
 struct segments_outcome {
 	uint64_t grown_bytes; /* taken from the driver for it; 0 = it was cached */
 	uint64_t free_before; /* cached in its pool before, of that ... */
-	uint64_t stuck_before; /* ... in segments that live blocks kept */
+	uint64_t stuck_before; /* of free_before: in segments that live blocks kept */
 	bool fitted;	      /* a single free block of the pool would have held it: it was not at hand, though */
 	bool placed;
 	uint32_t segment;

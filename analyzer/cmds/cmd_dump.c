@@ -119,10 +119,9 @@ static void emit_stack(struct dump *d, struct stack_source *source, const char *
 		return;
 	}
 	emit_array_begin(d->e, key, NULL);
-	if (!stack_expand(&d->stack, source, python, native)) {
-		for (uint32_t i = 0; i < d->stack.nr_frames; i++)
-			emit_frame(d->e, &d->stack.frame[i]);
-	}
+	stack_expand(&d->stack, source, python, native);
+	for (uint32_t i = 0; i < d->stack.nr_frames; i++)
+		emit_frame(d->e, &d->stack.frame[i]);
 	emit_array_end(d->e);
 }
 
@@ -451,8 +450,6 @@ int cmd_dump(int argc, const char **argv)
 	if (!d.kinds || !parse_span(&d, &o))
 		return CMD_TROUBLE;
 	d.symbols = symbols_new();
-	if (!d.symbols)
-		return message_error("out of memory");
 	d.e = emit_open(stdout, &o.emit, NULL);
 	status = dump_recording(&d, argv[1]);
 	stack_release(&d.stack);

@@ -6,6 +6,7 @@
 #include "analyzer/pages/print_frag.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
@@ -55,24 +56,19 @@ struct frag_result {
 	unsigned nr_findings;
 };
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int result_find(struct frag_result *r, const struct replay *m, uint64_t top)
+static void result_find(struct frag_result *r, const struct replay *m, uint64_t top)
 {
-	int err = frag_finish(&r->frag);
-
-	r->view = calloc(m->nr_devices + 1, sizeof(*r->view));
-	if (!r->view)
-		return TFMT_E_NOMEM;
-	for (size_t i = 0; i < m->nr_devices && !err; i++) {
+	frag_finish(&r->frag);
+	r->view = heap_alloc(m->nr_devices, sizeof(*r->view));
+	for (size_t i = 0; i < m->nr_devices; i++) {
 		struct frag_view *v = &r->view[r->nr_views++];
 		struct frag_device *d = frag_of(&r->frag, &m->device[i]);
 
 		*v = (struct frag_view){ .m = m, .device = &m->device[i], .frag = &r->frag, .d = d, .top = top };
-		for (int k = 0; k < NR_FRAG_MOMENTS && d && !err; k++)
-			err = blockers_find(&v->blockers[k], &d->moment[k].blocks, m, m->device[i].process);
+		for (int k = 0; k < NR_FRAG_MOMENTS && d; k++)
+			blockers_find(&v->blockers[k], &d->moment[k].blocks, m, m->device[i].process);
 		r->nr_findings += frag_view_findings(v);
 	}
-	return err;
 }
 
 static void result_release(struct frag_result *r)
@@ -188,9 +184,8 @@ int cmd_frag(int argc, const char **argv)
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
-	if (!ret && result_find(&r, &m, (uint64_t)o.top))
-		ret = message_error("cannot follow the segments of '%s': out of memory", argv[1]);
 	if (!ret) {
+		result_find(&r, &m, (uint64_t)o.top);
 		damaged = print_caveats(&m);
 		ret = result_print(&r, &m, &o);
 	}

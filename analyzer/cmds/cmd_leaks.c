@@ -16,6 +16,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -131,29 +132,24 @@ static int live_find(struct leaks *l, const struct replay *m, enum holders_by by
 	return err;
 }
 
-static int growing_find(struct leaks *l, const struct replay *m, struct replay_device device)
+static void growing_find(struct leaks *l, const struct replay *m, struct replay_device device)
 {
 	struct growing *to = &l->growing[l->nr_growing++];
 
 	to->device = device;
-	return stepgrowth_find(&to->growth, m, &to->device, &l->limits);
+	stepgrowth_find(&to->growth, m, &to->device, &l->limits);
 }
 
-static int growth_find_all(struct leaks *l, const struct replay *m)
+static void growth_find_all(struct leaks *l, const struct replay *m)
 {
-	int err = 0;
-
-	l->growing = calloc(m->nr_devices + m->nr_processes + 1, sizeof(*l->growing));
-	if (!l->growing)
-		return TFMT_E_NOMEM;
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = growing_find(l, m, m->device[i]);
-	for (size_t i = 0; i < m->nr_processes && !err; i++) {
-		err = growing_find(l, m, stepgrowth_host(&m->process[i]));
-		if (!err && !l->growing[l->nr_growing - 1].growth.nr_causes)
+	l->growing = heap_alloc(m->nr_devices + m->nr_processes, sizeof(*l->growing));
+	for (size_t i = 0; i < m->nr_devices; i++)
+		growing_find(l, m, m->device[i]);
+	for (size_t i = 0; i < m->nr_processes; i++) {
+		growing_find(l, m, stepgrowth_host(&m->process[i]));
+		if (!l->growing[l->nr_growing - 1].growth.nr_causes)
 			stepgrowth_release(&l->growing[--l->nr_growing].growth);
 	}
-	return err;
 }
 
 static bool leaks_have_finding(const struct leaks *l)
@@ -387,8 +383,9 @@ int cmd_leaks(int argc, const char **argv)
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
-	if (!ret && (growth_find_all(&l, &m) ||
-		     live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK)))
+	if (!ret)
+		growth_find_all(&l, &m);
+	if (!ret && live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK))
 		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
 	if (!ret) {
 		damaged = print_caveats(&m);

@@ -354,7 +354,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		if (watch.failures.is_short_of_memory || watch.frag.failed || print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
+		if (watch.failures.is_short_of_memory || print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
 			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
 		else
 			ret = emit_close(e);

@@ -148,13 +148,14 @@ static int modules_print(struct emit *e, const struct holders_query *q, const st
 static int categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
 {
 	struct categories c;
-	int err = categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
+	int err = 0;
 
-	if (!err && is_by(o, "block"))
+	categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
+	if (is_by(o, "block"))
 		err = print_blocks(e, q->process, &c, (uint64_t)o->top);
-	else if (!err && is_by(o, "module"))
+	else if (is_by(o, "module"))
 		err = modules_print(e, q, &c, o, total);
-	else if (!err)
+	else
 		print_categories(e, &c);
 	categories_release(&c);
 	return err;

@@ -403,7 +403,8 @@ static int report_text(struct emit *e, const struct replay *m, const struct find
 		return 0;
 	}
 	err = devicepage_find(&page, m, d);
-	err = err ? err : devicepage_find_host(&page, m);
+	if (!err)
+		devicepage_find_host(&page, m);
 	err = err ? err : text_page(e, m, found, &page, verbose);
 	devicepage_release(&page);
 	return err;

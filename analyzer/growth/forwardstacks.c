@@ -6,6 +6,7 @@
 
 #include "analyzer/stacks/framekind.h"
 #include "analyzer/stacks/stack.h"
+#include "analyzer/ui/heap.h"
 
 /* Of the steps, in so many there is a shape that was not there before. */
 #define NEW_SHAPES 0.8
@@ -50,15 +51,13 @@ static bool is_of_device(const struct group *g, const struct replay_device *d)
 	return g->tensor && g->device == d->ordinal && !g->unrecorded && g->python_stack >= TFMT_STACK_FIRST;
 }
 
-/* The device's tensors with a Python stack, of phases in the mask. Returns 0 or TFMT_E_NOMEM. */
-static int sort_groups(struct sorted_groups *s, const struct replay_device *d, unsigned phases)
+/* The device's tensors with a Python stack, of phases in the mask. */
+static void sort_groups(struct sorted_groups *s, const struct replay_device *d, unsigned phases)
 {
 	struct groups *groups = &d->process->books.groups;
 
 	s->nr = 0;
-	s->group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*s->group));
-	if (!s->group)
-		return TFMT_E_NOMEM;
+	s->group = heap_alloc(groups->nr_groups, sizeof(*s->group));
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group *g = &groups->group[i];
 
@@ -67,10 +66,9 @@ static int sort_groups(struct sorted_groups *s, const struct replay_device *d, u
 	}
 	if (s->nr)
 		qsort_r(s->group, s->nr, sizeof(*s->group), compare_groups, groups);
-	return 0;
 }
 
-/* The next stack from *at on, which is moved behind it; false: there is none. */
+/* The next stack from *at on, which is moved after it; false: there is none. */
 static bool next_run(struct run *r, const struct sorted_groups *s, const struct replay_device *d, uint32_t *at)
 {
 	const struct group *group = d->process->books.groups.group;
@@ -91,24 +89,22 @@ static bool next_run(struct run *r, const struct sorted_groups *s, const struct 
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
-int forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d, bool *are_rare)
+bool forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d)
 {
 	struct stack_source source = replay_stack_source(m, d->process);
 	struct sorted_groups sorted;
 	struct stack stack = { 0 };
 	uint32_t nr[FRAME_HOOKED + 1] = { 0 };
 	struct run run;
-	int err = sort_groups(&sorted, d, OF_FORWARD);
 
-	for (uint32_t at = 0; !err && next_run(&run, &sorted, d, &at);) {
-		err = stack_expand(&stack, &source, d->process->books.groups.group[run.group[0]].python_stack, 0);
-		if (!err)
-			nr[frame_module_of(&stack)]++;
+	sort_groups(&sorted, d, OF_FORWARD);
+	for (uint32_t at = 0; next_run(&run, &sorted, d, &at);) {
+		stack_expand(&stack, &source, d->process->books.groups.group[run.group[0]].python_stack, 0);
+		nr[frame_module_of(&stack)]++;
 	}
-	*are_rare = nr[FRAME_HOOKED] <= nr[FRAME_MODULE] + nr[FRAME_WITHIN_HOOKED];
 	stack_release(&stack);
 	free(sorted.group);
-	return err;
+	return nr[FRAME_HOOKED] <= nr[FRAME_MODULE] + nr[FRAME_WITHIN_HOOKED];
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -136,28 +132,27 @@ static uint64_t hash_hooked_call(const struct stack *stack)
 }
 
 /*
- * Groups are numbered as they appeared. So those of the first such call stand behind each other, whatever shapes come
+ * Groups are numbered as they appeared. So those of the first such call stand one after the other, whatever shapes come
  * later, and the last of them is the result.
  */
-int forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is)
+bool forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack)
 {
 	struct stack_source source = replay_stack_source(m, d->process);
 	const struct groups *groups = &d->process->books.groups;
 	uint32_t expanded = python_stack, last = 0;
 	struct stack stack = { 0 };
-	uint64_t call = 0, of = 0;
-	int err = stack_expand(&stack, &source, python_stack, 0);
+	uint64_t call, of;
 
-	if (!err)
-		of = call = hash_hooked_call(&stack);
-	for (uint32_t i = 0; !err && call && i < groups->nr_groups; i++) {
+	stack_expand(&stack, &source, python_stack, 0);
+	of = call = hash_hooked_call(&stack);
+	for (uint32_t i = 0; call && i < groups->nr_groups; i++) {
 		const struct group *g = &groups->group[i];
 
 		if (!is_of_device(g, d) || !g->shape)
 			continue;
 		if (g->python_stack != expanded) {
-			err = stack_expand(&stack, &source, g->python_stack, 0);
-			of = err ? 0 : hash_hooked_call(&stack);
+			stack_expand(&stack, &source, g->python_stack, 0);
+			of = hash_hooked_call(&stack);
 			expanded = g->python_stack;
 		}
 		if (of == call)
@@ -165,28 +160,21 @@ int forwardstacks_is_result(const struct replay *m, const struct replay_device *
 		else if (last)
 			break;
 	}
-	*is = !err && last == python_stack;
 	stack_release(&stack);
-	return err;
+	return last == python_stack;
 }
 
-int forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is)
+bool forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack)
 {
 	struct stack_source source = replay_stack_source(m, d->process);
 	struct stack stack = { 0 };
-	enum frame_module module = FRAME_NO_MODULE;
-	int err = stack_expand(&stack, &source, python_stack, 0);
+	enum frame_module module;
 
-	*is = false;
-	if (!err)
-		module = frame_module_of(&stack);
+	stack_expand(&stack, &source, python_stack, 0);
+	module = frame_module_of(&stack);
 	stack_release(&stack);
-	if (err || module < FRAME_WITHIN_HOOKED)
-		return err;
-	err = forwardstacks_are_hooks_rare(m, d, is);
-	if (!err && *is && module == FRAME_WITHIN_HOOKED)
-		err = forwardstacks_is_result(m, d, python_stack, is);
-	return err;
+	return module >= FRAME_WITHIN_HOOKED && forwardstacks_are_hooks_rare(m, d) &&
+	       (module != FRAME_WITHIN_HOOKED || forwardstacks_is_result(m, d, python_stack));
 }
 
 /* ---- the batch ------------------------------------------------------------------------------- */
@@ -255,16 +243,13 @@ static uint32_t find_larger(const struct run *run, const struct group *group, ui
 	return nr;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int find_growing(struct growing *g, const struct run *run, const struct replay_device *d)
+static void find_growing(struct growing *g, const struct run *run, const struct replay_device *d)
 {
 	const struct group *group = d->process->books.groups.group;
-	uint32_t *larger = malloc(run->nr * sizeof(*larger)), nr_rises = 0;
+	uint32_t *larger = heap_alloc(run->nr, sizeof(*larger)), nr_rises = 0;
 	uint64_t rise[RISES];
 
 	*g = (struct growing){ 0 };
-	if (!larger)
-		return TFMT_E_NOMEM;
 	g->nr_all = find_larger(run, group, larger);
 	for (uint32_t i = g->nr_all > RISES ? g->nr_all - RISES : 1; i < g->nr_all; i++)
 		rise[nr_rises++] = group[larger[i]].shape_bytes - group[larger[i - 1]].shape_bytes;
@@ -272,7 +257,6 @@ static int find_growing(struct growing *g, const struct run *run, const struct r
 	for (uint32_t i = g->nr_all > GROWTHS ? g->nr_all - GROWTHS - 1 : 0; i < g->nr_all; i++)
 		g->nr += tfmt_reader_shape(d->process->reader, group[larger[i]].shape, &g->shape[g->nr]) != 0;
 	free(larger);
-	return 0;
 }
 
 /* Has a stack made a tensor just as large as what has come on, or so many times? */
@@ -318,56 +302,54 @@ static bool is_put_together(const struct growing *g, const struct replay_device 
 	return false;
 }
 
-/* Is there a larger tensor than any before in each step, and not put together? Returns 0 or TFMT_E_NOMEM. */
-static int is_growing_batch(const struct run *run, const struct replay_device *d, const struct sorted_groups *all,
-			    uint32_t nr_steps, bool *is)
+/* Is there a larger tensor than any before in each step, and not put together? */
+static bool is_growing_batch(const struct run *run, const struct replay_device *d, const struct sorted_groups *all,
+			     uint32_t nr_steps)
 {
 	struct growing g;
-	int err = find_growing(&g, run, d);
 
-	*is = !err && g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
-	      !is_put_together(&g, d, all, d->process->books.groups.group[run->group[0]].python_stack);
-	return err;
+	find_growing(&g, run, d);
+	return g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
+	       !is_put_together(&g, d, all, d->process->books.groups.group[run->group[0]].python_stack);
 }
 
-int forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps, bool *follow)
+bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps)
 {
 	struct sorted_groups outside = { 0 }, forward = { 0 }, all = { 0 };
 	double bytes = 0, varying = 0;
 	bool has_batch = false;
 	struct run run;
-	int err = sort_groups(&outside, d, OUTSIDE);
 
-	err = err ? err : sort_groups(&forward, d, OF_FORWARD);
-	err = err ? err : sort_groups(&all, d, OF_ALL);
-	for (uint32_t at = 0; !err && !has_batch && next_run(&run, &outside, d, &at);)
-		err = is_growing_batch(&run, d, &all, nr_steps, &has_batch);
-	for (uint32_t at = 0; !err && has_batch && next_run(&run, &forward, d, &at);) {
+	sort_groups(&outside, d, OUTSIDE);
+	sort_groups(&forward, d, OF_FORWARD);
+	sort_groups(&all, d, OF_ALL);
+	for (uint32_t at = 0; !has_batch && next_run(&run, &outside, d, &at);)
+		has_batch = is_growing_batch(&run, d, &all, nr_steps);
+	for (uint32_t at = 0; has_batch && next_run(&run, &forward, d, &at);) {
 		bytes += (double)run.largest;
 		varying += run.nr_shapes >= NEW_SHAPES * nr_steps ? (double)run.largest : 0;
 	}
-	*follow = bytes > 0 && varying >= VARYING * bytes;
 	free(outside.group);
 	free(forward.group);
 	free(all.group);
-	return err;
+	return bytes > 0 && varying >= VARYING * bytes;
 }
 
-int forwardstacks_is_put_together(const struct replay_device *d, uint32_t group, bool *is)
+bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group)
 {
 	uint32_t python_stack = d->process->books.groups.group[group].python_stack;
 	struct sorted_groups all = { 0 };
 	struct growing g;
+	bool is = false;
 	struct run run;
-	int err = sort_groups(&all, d, OF_ALL);
 
-	*is = false;
-	for (uint32_t at = 0; !err && next_run(&run, &all, d, &at);) {
+	sort_groups(&all, d, OF_ALL);
+	for (uint32_t at = 0; next_run(&run, &all, d, &at);) {
 		if (d->process->books.groups.group[run.group[0]].python_stack != python_stack)
 			continue;
-		err = find_growing(&g, &run, d);
-		*is |= !err && is_put_together(&g, d, &all, python_stack);
+		find_growing(&g, &run, d);
+		is |= is_put_together(&g, d, &all, python_stack);
 	}
 	free(all.group);
-	return err;
+	return is;
 }

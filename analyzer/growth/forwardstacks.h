@@ -12,19 +12,19 @@
 
 #include "analyzer/replay/replay.h"
 
-/* Do most of forward's stacks lie in modules that have no hook of their own? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d, bool *are_rare);
+/* Do most of forward's stacks lie in modules that have no hook of their own? */
+bool forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_device *d);
 
-/* Is a stack's tensor the last that a module with hooks makes: its result, as far as can be told? 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is);
+/* Is a stack's tensor the last that a module with hooks makes: its result, as far as can be told? */
+bool forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack);
 
-/* Is it a result of a module with hooks, as most have none? A hook may keep it then. Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack, bool *is);
+/* Is it a result of a module with hooks, as most have none? A hook may keep it then. */
+bool forwardstacks_is_hooked(const struct replay *m, const struct replay_device *d, uint32_t python_stack);
 
-/* Does what a step needs follow a batch that is larger in each of nr_steps? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps, bool *follow);
+/* Does what a step needs follow a batch that is larger in each of nr_steps? */
+bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps);
 
-/* Is what the group's stack makes put together? Returns 0 or TFMT_E_NOMEM. */
-int forwardstacks_is_put_together(const struct replay_device *d, uint32_t group, bool *is);
+/* Is what the group's stack makes put together? */
+bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group);
 
 #endif

@@ -2,12 +2,12 @@
 /* Does a series of readings grow; see growth.h. */
 #include "analyzer/growth/growth.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/growth/pace.h"
+#include "analyzer/ui/heap.h"
 
 const char *const growth_shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
 
@@ -67,14 +67,12 @@ static double kendall_variance(const struct growth_reading *r, size_t nr, double
 	return variance / 18;
 }
 
-static int find_slope(struct growth *g, const struct growth_reading *r, size_t nr)
+static void find_slope(struct growth *g, const struct growth_reading *r, size_t nr)
 {
-	double *slope = malloc((nr * nr / 2 + nr) * sizeof(*slope));
+	double *slope = heap_alloc(nr * nr / 2 + nr, sizeof(*slope));
 	double spread, low, high;
 	size_t nr_slopes = 0;
 
-	if (!slope)
-		return -ENOMEM;
 	spread = Z_95 * sqrt(kendall_variance(r, nr, slope));
 	for (size_t i = 0; i < nr; i++)
 		for (size_t j = i + 1; j < nr; j++)
@@ -89,7 +87,6 @@ static int find_slope(struct growth *g, const struct growth_reading *r, size_t n
 		g->slope_high = slope[high < (double)nr_slopes ? (size_t)high : nr_slopes - 1];
 	}
 	free(slope);
-	return 0;
 }
 
 /* ---- fits ------------------------------------------------------------------------------------ */
@@ -148,7 +145,7 @@ static double value_at(const struct growth_fit *f, double step)
 	return v[0] * f->value[0] + v[1] * f->value[1] + v[2] * f->value[2];
 }
 
-/* ... and half the width of the 95% prediction interval there, of independent errors. */
+/* What the fit says of a step, and half the width of the 95% prediction interval there, of independent errors. */
 static double fit_at(const struct growth_fit *f, double step, double *half_width)
 {
 	double v[3], variance = f->error_bytes * f->error_bytes;
@@ -271,15 +268,14 @@ static size_t keep_used(struct growth_reading *used, const struct growth_reading
 	return n;
 }
 
-static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
+static void fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
 {
-	bool *left_out = calloc(nr, sizeof(*left_out));
-	double *work = malloc(nr * sizeof(*work));
-	struct growth_reading *used = malloc(nr * sizeof(*used));
-	int err = left_out && work && used ? 0 : -ENOMEM;
+	bool *left_out = heap_alloc(nr, sizeof(*left_out));
+	double *work = heap_alloc(nr, sizeof(*work));
+	struct growth_reading *used = heap_alloc(nr, sizeof(*used));
 
 	/* Again while it finds other ones: a large spike hides a smaller one. */
-	for (int round = 0; !err && nr >= 8 && round < 4; round++) {
+	for (int round = 0; nr >= 8 && round < 4; round++) {
 		size_t marked;
 
 		fit(&g->quadratic, r, nr, left_out, 2);
@@ -295,17 +291,14 @@ static int fit_both(struct growth *g, const struct growth_reading *r, size_t nr)
 			break;
 		g->nr_outliers = marked;
 	}
-	if (!err) {
-		fit(&g->linear, r, nr, left_out, 1);
-		fit(&g->quadratic, r, nr, left_out, 2);
-		nr = keep_used(used, r, nr, left_out);
-		if (g->quadratic.is_known)
-			find_drift(g, used, nr, work);
-	}
+	fit(&g->linear, r, nr, left_out, 1);
+	fit(&g->quadratic, r, nr, left_out, 2);
+	nr = keep_used(used, r, nr, left_out);
+	if (g->quadratic.is_known)
+		find_drift(g, used, nr, work);
 	free(used);
 	free(work);
 	free(left_out);
-	return err;
 }
 
 /* ---- warm-up --------------------------------------------------------------------------------- */
@@ -352,20 +345,14 @@ static bool is_drift(const struct growth_reading *r, size_t nr, const struct sum
 }
 
 /* Where the series breaks: readings before that are warm-up. 0: nowhere. */
-static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
+static size_t find_break(const struct growth_reading *r, size_t nr)
 {
-	struct sums *s = calloc(nr + 1, sizeof(*s));
-	double *error = malloc(nr * sizeof(*error));
-	size_t last_part = nr / 4 > 4 ? nr / 4 : 4;
+	struct sums *s = heap_alloc(nr + 1, sizeof(*s));
+	double *error = heap_alloc(nr, sizeof(*error));
+	size_t last_part = nr / 4 > 4 ? nr / 4 : 4, at = 0;
 	struct growth_fit parabola;
 	double best, largest = 1, floor_, n = (double)nr, squares;
 
-	*at = 0;
-	if (!s || !error) {
-		free(error);
-		free(s);
-		return -ENOMEM;
-	}
 	fit(&parabola, r, nr, NULL, 2);
 	for (size_t i = 0; i < nr && parabola.is_known; i++) {
 		/* From the first reading, and scaled: the squares of addresses of steps would eat the digits.
@@ -386,16 +373,16 @@ static int find_break(const struct growth_reading *r, size_t nr, size_t *at)
 
 		if (bic < best) {
 			best = bic;
-			*at = i;
+			at = i;
 		}
 	}
-	if (*at && is_drift(r, nr, s, *at, floor_, error))
-		*at = 0;
-	if (!*at && pace_onset(r, nr) + last_part <= nr)
-		*at = pace_onset(r, nr);
+	if (at && is_drift(r, nr, s, at, floor_, error))
+		at = 0;
+	if (!at && pace_onset(r, nr) + last_part <= nr)
+		at = pace_onset(r, nr);
 	free(error);
 	free(s);
-	return 0;
+	return at;
 }
 
 /* ---- when it reaches the limit --------------------------------------------------------------- */
@@ -513,29 +500,25 @@ void growth_believe_linear(struct growth *g, double last_step, double limit_byte
 	find_limit_range(g, last_step, limit_bytes);
 }
 
-int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes)
+void growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes)
 {
 	const struct growth_fit *q = &g->quadratic;
 	size_t at = 1;
 	double low;
-	int err = 0;
 
 	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN,
 			      .limit_step_low = NAN, .limit_step_high = NAN };
-	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= 8 && !err; i++) {
-		err = find_break(reading + g->nr_warm_up, g->nr_used, &at);
+	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= 8; i++) {
+		at = find_break(reading + g->nr_warm_up, g->nr_used);
 		g->nr_warm_up += at;
 		g->nr_used -= at;
 	}
-	if (err || !g->nr_used)
-		return err;
+	if (!g->nr_used)
+		return;
 	reading += g->nr_warm_up;
-	err = find_slope(g, reading, g->nr_used);
+	find_slope(g, reading, g->nr_used);
 	low = g->slope_low;
-	if (!err)
-		err = fit_both(g, reading, g->nr_used);
-	if (err)
-		return err;
+	fit_both(g, reading, g->nr_used);
 	g->believes_quadratic = q->is_known && q->aicc < g->linear.aicc &&
 				fabs(q->value[2]) > q->t_95 * sqrt(q->covariance[2][2]) &&
 				(!g->linear.may_walk ||
@@ -544,5 +527,4 @@ int growth_find(struct growth *g, const struct growth_reading *reading, size_t n
 	find_limit_steps(&g->quadratic, reading[g->nr_used - 1].step, limit_bytes);
 	find_limit_range(g, reading[g->nr_used - 1].step, limit_bytes);
 	g->shape = shape_of(g, low);
-	return 0;
 }

@@ -77,9 +77,8 @@ struct growth {
 
 /*
  * `reading` is sorted by step, nr <= GROWTH_READINGS_MAX, all values finite. limit_bytes NaN: there is none.
- * Returns 0 or -ENOMEM.
  */
-int growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes);
+void growth_find(struct growth *g, const struct growth_reading *reading, size_t nr, double limit_bytes);
 
 /* What the readings are made of does not bend: so they do by chance, and the linear fit is believed. */
 void growth_believe_linear(struct growth *g, double last_step, double limit_bytes);

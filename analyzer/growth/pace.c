@@ -13,7 +13,7 @@
 #define MAY_DRIFT_RATIO 2
 /* Of the errors' variance that of their means in pairs is half if they are independent; so little is no drift. */
 #define LEAST_DRIFT 100
-/* So many times the largest rise behind it makes a rise a jump. */
+/* So many times the largest rise after it makes a rise a jump. */
 #define JUMP_MIN 3
 /* So many standard deviations make another pace: many breaks are tried. */
 #define PACE_SIGMAS 4
@@ -103,7 +103,7 @@ size_t pace_onset(const struct growth_reading *r, size_t nr)
 
 bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at)
 {
-	double largest = 0, before, behind, variance, ignored;
+	double largest = 0, before, after, variance, ignored;
 
 	for (size_t i = at + 1; i < nr; i++)
 		largest = fmax(largest, fabs(pace(r, i)));
@@ -112,10 +112,10 @@ bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at)
 	if (at < 2)
 		return false;
 	before = pace_mean(r, 1, at, &ignored);
-	behind = pace_mean(r, at + 1, nr, &variance);
-	/* As the paces behind it scatter: those of a warm-up may be all different. */
+	after = pace_mean(r, at + 1, nr, &variance);
+	/* As the paces after it scatter: those of a warm-up may be all different. */
 	variance *= 1 + (double)(nr - at - 1) / (double)(at - 1);
-	return fabs(before - behind) > PACE_SIGMAS * sqrt(variance);
+	return fabs(before - after) > PACE_SIGMAS * sqrt(variance);
 }
 
 bool pace_walk(struct growth_walk *w, const struct growth_reading *r, size_t nr, int degree)

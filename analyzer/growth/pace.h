@@ -29,10 +29,10 @@ double pace_mean(const struct growth_reading *r, size_t first, size_t end, doubl
 /* The least of the paces. */
 double pace_least(const struct growth_reading *r, size_t nr);
 
-/* The reading behind which it first changes, if it then never stays for half as long again; else 0. */
+/* The reading after which it first changes, if it then never stays for half as long again; else 0. */
 size_t pace_onset(const struct growth_reading *r, size_t nr);
 
-/* Is the rise to reading `at` a jump, or the pace behind it another than before? */
+/* Is the rise to reading `at` a jump, or the pace after it another than before? */
 bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at);
 
 /* Does the pace rise (1) or fall (-1), by Kendall's test at 95% of pace_parts()? 0: neither. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define LINE_MAX_BYTES 4096 /* of a line; what comes behind it is not looked at */
+#define LINE_MAX_BYTES 4096 /* of a line; what comes after it is not looked at */
 #define LARGEST 9223372036854775808.0
 
 double seriestext_unit(const char *unit, size_t length, bool is_binary, bool *is_decimal)
@@ -91,7 +91,7 @@ static bool take_number(const char *p, bool has_commas, struct number *n)
 	return !isdigit((unsigned char)*at);
 }
 
-/* A word with what it says of the number behind it. */
+/* A word with what it says of the number after it. */
 struct word {
 	const char *start;
 	size_t length;
@@ -179,7 +179,7 @@ struct found {
 	int decimals;
 };
 
-/* Units that stand directly behind a number, as in "18.2GB" and "18.2 GiB,". */
+/* Units that stand directly after a number, as in "18.2GB" and "18.2 GiB,". */
 static double take_unit(const char *p, const struct seriestext_rules *rules, bool *is_decimal)
 {
 	size_t n = 0;
@@ -195,7 +195,7 @@ static void read_memory(struct found *f, const struct word *w, const char *p, in
 			const struct seriestext_rules *rules)
 {
 	bool is_decimal = false;
-	double unit, behind;
+	double unit, after;
 	struct number n;
 
 	p += strspn(p, " ");
@@ -209,9 +209,9 @@ static void read_memory(struct found *f, const struct word *w, const char *p, in
 	}
 	if (rank <= f->rank || !take_number(p, true, &n))
 		return;
-	behind = take_unit(n.end, rules, &is_decimal);
-	if (behind > 0)
-		unit = behind;
+	after = take_unit(n.end, rules, &is_decimal);
+	if (after > 0)
+		unit = after;
 	else if (!(unit > 0))
 		unit = unit_of_word(w, rules, &is_decimal);
 	f->has_memory = true;

@@ -5,7 +5,7 @@
  *
  * A line of the second kind has a *step word* ("Step 100:", "'global_step': 100", "iter=100") and a *memory
  * word*
- * ("Memory=18.2GB", "gpu_mem_gb: 18.2", "max mem: 18200M"), each with the number behind it; the rest is
+ * ("Memory=18.2GB", "gpu_mem_gb: 18.2", "max mem: 18200M"), each with the number after it; the rest is
  * ignored. What cannot be read is counted, by reason. Memory is bounded however long the text is: a long
  * series is thinned out, neighbours becoming their mean. Single-threaded.
  */

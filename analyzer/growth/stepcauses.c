@@ -8,6 +8,7 @@
 
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/growth/stepplaces.h"
+#include "analyzer/ui/heap.h"
 
 /* A kept graph has so many blocks a step at least, in most steps; they are this share of what forward allocated between them. */
 #define GRAPH_BLOCKS_MIN 3
@@ -31,19 +32,19 @@ static uint32_t cycle_of(const struct stepcauses *c, uint64_t ordinal)
 struct graph_cycle {
 	uint32_t nr_blocks;
 	uint32_t first, last; /* forward's allocations before the first and before the last of them */
-	bool is_behind;       /* some by lines behind the optimizer's call */
+	bool is_after;       /* some by lines after the optimizer's call */
 };
 
-static bool is_behind_update(const struct life *life, const struct steps *s)
+static bool is_after_update(const struct life *life, const struct steps *s)
 {
 	return updatesites_order(&s->sites, s->reader, life->birth.stack) > 0;
 }
 
-/* What is made without a node behind the optimizer's call is a batch only of a forward that is run there, too. */
+/* What is made without a node after the optimizer's call is a batch only of a forward that is run there, too. */
 static bool may_be_in_graph(const struct life *life, const struct steps *s, const struct graph_cycle *cycle)
 {
 	return life->birth.phase != PHASE_BACKWARD && life->birth.phase != PHASE_OPTIMIZER && cycle->nr_blocks &&
-	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_behind || !is_behind_update(life, s));
+	       (life->flags & TFMT_FLAG_FORWARD || cycle->is_after || !is_after_update(life, s));
 }
 
 /* How many of a place's blocks are from cycles in which forward has left something. */
@@ -81,19 +82,14 @@ static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 	return nr && nr_whole >= SAME_STEPS * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
 }
 
-/* Mark the places whose blocks one graph keeps. Returns how many, or TFMT_E_NOMEM. */
-static int find_graph(struct stepplaces *f, const struct stepcauses *c)
+/* Mark the places whose blocks one graph keeps. Returns how many. */
+static uint32_t find_graph(struct stepplaces *f, const struct stepcauses *c)
 {
 	uint32_t nr_cycles = c->process->lives->steps.cycles.nr_bounds + 1;
-	struct graph_cycle *of_forward = calloc(nr_cycles, sizeof(*of_forward));
-	struct graph_cycle *all = calloc(nr_cycles, sizeof(*all));
-	int nr = 0, nr_hooked = 0;
+	struct graph_cycle *of_forward = heap_alloc(nr_cycles, sizeof(*of_forward));
+	struct graph_cycle *all = heap_alloc(nr_cycles, sizeof(*all));
+	uint32_t nr = 0, nr_hooked = 0;
 
-	if (!of_forward || !all) {
-		free(of_forward);
-		free(all);
-		return TFMT_E_NOMEM;
-	}
 	for (uint32_t i = 0; i < f->nr; i++)
 		for (size_t k = 0; k < f->place[i].nr_kept; k++) {
 			const struct life *life = &f->place[i].kept[k];
@@ -102,7 +98,7 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 			if (!(life->flags & TFMT_FLAG_FORWARD))
 				continue;
 			add_to_cycle(cycle, life);
-			cycle->is_behind |= is_behind_update(life, &c->process->lives->steps);
+			cycle->is_after |= is_after_update(life, &c->process->lives->steps);
 		}
 	for (uint32_t i = 0; i < f->nr; i++) {
 		struct stepplace *p = &f->place[i];
@@ -123,7 +119,7 @@ static int find_graph(struct stepplaces *f, const struct stepcauses *c)
 	return nr;
 }
 
-/* The first block of a place that has a node and was born in a cycle behind `cycle` (-1: in any). NULL: none. */
+/* The first block of a place that has a node and was born in a cycle after `cycle` (-1: in any). NULL: none. */
 static const struct life *first_node(const struct stepplace *p, const struct stepcauses *c, int64_t cycle)
 {
 	for (size_t i = 0; p->in_graph && i < p->nr_kept; i++)
@@ -134,7 +130,7 @@ static const struct life *first_node(const struct stepplace *p, const struct ste
 
 /*
  * The place that made the graph's last result: what the program holds on to, as far as that is seen. Of the first graph:
- * the last may not be whole, and what is made behind a backward pass lies in the cycle of the next.
+ * the last may not be whole, and what is made after a backward pass lies in the cycle of the next.
  */
 static uint32_t graph_root(const struct stepplaces *f, const struct stepcauses *c)
 {
@@ -298,7 +294,7 @@ static uint32_t first_step_kept(const struct stepplace *p, const struct stepcaus
 	return born < step && step - born <= 2 ? born : step;
 }
 
-/* The second behind which it grows. */
+/* The second after which it grows. */
 static double first_second(const struct growth *g, const struct growth_reading *r, size_t nr)
 {
 	size_t i = g->nr_warm_up;
@@ -333,32 +329,30 @@ static void find_freed(struct stepgrowth_cause *cause, const struct stepplace *p
  * Of the blocks' bytes, or, where these do not show it or few blocks get larger, which leaves much to rounding, of what
  * was asked for. The readings are left in r.
  */
-static int growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
-		     const struct stepcauses *c, const struct stepplace *p)
+static void growth_of(struct stepgrowth_cause *cause, struct growth_reading *r, const struct stepgrowth *g,
+		      const struct stepcauses *c, const struct stepplace *p)
 {
 	for (size_t i = 0; i < c->nr_readings; i++)
 		r[i] = (struct growth_reading){ g->reading[i].step, p->bytes[i] };
-	if (growth_find(&cause->growth, r, c->nr_readings, NAN))
-		return TFMT_E_NOMEM;
+	growth_find(&cause->growth, r, c->nr_readings, NAN);
 	if (cause->growth.shape >= GROWTH_STEADY && !(p->tensor && is_sequence(p, c, &cause->growth)))
-		return 0;
+		return;
 	for (size_t i = 0; i < c->nr_readings; i++)
 		r[i].bytes = p->asked[i];
-	return growth_find(&cause->growth, r, c->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
+	growth_find(&cause->growth, r, c->nr_readings, NAN);
 }
 
-static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct stepplace *p, bool is_graph_cause,
-		    uint32_t nr_places)
+static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const struct stepplace *p, bool is_graph_cause,
+		     uint32_t nr_places)
 {
 	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
 	const struct group *group = &c->books->groups.group[p->group];
 	struct growth_reading r[STEPSAMPLES_MAX];
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
-	if (growth_of(cause, r, g, c, p))
-		return TFMT_E_NOMEM;
+	growth_of(cause, r, g, c, p);
 	if (p->tensor && !is_sequence(p, c, &cause->growth) && !accumulates(p, c))
-		return 0;
+		return;
 	cause->class = is_graph_cause ? STEPGROWTH_GRAPH : class_of(p, c, &cause->growth);
 	cause->verdict = verdict_of(cause->class, p, c);
 	cause->owner = group->tensor ? OWNER_TORCH : books_group_owner(c->books, group);
@@ -375,19 +369,16 @@ static int cause_of(struct stepgrowth *g, const struct stepcauses *c, const stru
 	if (cause->class != STEPGROWTH_SEQUENCE)
 		find_freed(cause, p);
 	g->nr_causes++;
-	return 0;
 }
 
 /* All places of the graph as one cause, in the name of its root. */
-static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct stepplaces *f)
+static void graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct stepplaces *f)
 {
 	uint32_t root = graph_root(f, c), nr = 0;
-	struct stepplace *all = calloc(1, sizeof(*all));
-	int err = all ? 0 : TFMT_E_NOMEM;
+	struct stepplace *all = heap_alloc(1, sizeof(*all));
 
-	if (all)
-		*all = (struct stepplace){ .tensor = true, .group = f->place[root].group };
-	for (uint32_t i = 0; i < f->nr && !err; i++) {
+	*all = (struct stepplace){ .tensor = true, .group = f->place[root].group };
+	for (uint32_t i = 0; i < f->nr; i++) {
 		if (!f->place[i].in_graph)
 			continue;
 		nr++;
@@ -395,14 +386,12 @@ static int graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct 
 			all->bytes[k] += f->place[i].bytes[k];
 			all->asked[k] += f->place[i].asked[k];
 		}
-		for (size_t k = 0; k < f->place[i].nr_kept && !err; k++)
-			err = stepplaces_keep(all, &f->place[i].kept[k]);
+		for (size_t k = 0; k < f->place[i].nr_kept; k++)
+			stepplaces_keep(all, &f->place[i].kept[k]);
 	}
-	err = err ? err : cause_of(g, c, all, true, nr);
-	if (all)
-		free(all->kept);
+	cause_of(g, c, all, true, nr);
+	free(all->kept);
 	free(all);
-	return err;
 }
 
 /* How many blocks live at the end of what a place has held? */
@@ -419,51 +408,43 @@ static uint64_t nr_live(const struct stepcauses *c, const struct stepplaces *f, 
 }
 
 /* What gets longer is no growth where the batch does, or where it was let go in the end. */
-static int find_ends(struct stepgrowth *g, const struct stepcauses *c, const struct stepplaces *f)
+static void find_ends(struct stepgrowth *g, const struct stepcauses *c, const struct stepplaces *f)
 {
 	bool is_any = false, follow = false, is_kept_on = false;
-	int err = 0;
 
 	for (size_t i = 0; i < g->nr_causes; i++)
 		is_any |= g->cause[i].class == STEPGROWTH_SEQUENCE;
 	if (is_any && !c->is_by_time)
-		err = forwardstacks_follow_batch(c->of, g->nr_steps, &follow);
-	for (size_t i = 0; i < g->nr_causes && !err; i++) {
+		follow = forwardstacks_follow_batch(c->of, g->nr_steps);
+	for (size_t i = 0; i < g->nr_causes; i++) {
 		struct stepgrowth_cause *cause = &g->cause[i];
 
 		if (cause->class != STEPGROWTH_SEQUENCE)
 			continue;
 		if (follow)
-			err = forwardstacks_is_put_together(c->of, cause->group, &is_kept_on);
+			is_kept_on = forwardstacks_is_put_together(c->of, cause->group);
 		cause->follows_batch = follow && !is_kept_on;
 		cause->nr_live = nr_live(c, f, cause->group);
 		/* A failure lets go of it, too. */
 		cause->is_let_go = c->is_by_time && !cause->nr_live && !c->books->device[c->device].tensor_ooms;
 	}
-	return err;
 }
 
-int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
+void stepcauses_find(struct stepgrowth *g, const struct stepcauses *c)
 {
-	struct stepplaces f = { 0 };
-	int err = 0, nr_in_graph = 0;
+	struct stepplaces f;
 
 	if (!c->nr_growing)
-		return 0;
-	err = stepplaces_find(&f, c);
-	if (!err && !c->is_by_time)
-		nr_in_graph = find_graph(&f, c);
-	g->cause = calloc(f.nr ? f.nr : 1, sizeof(*g->cause));
-	if (!err && (nr_in_graph < 0 || !g->cause))
-		err = TFMT_E_NOMEM;
-	if (!err && nr_in_graph)
-		err = graph_cause(g, c, &f);
-	for (uint32_t i = 0; i < f.nr && !err; i++)
+		return;
+	stepplaces_find(&f, c);
+	g->cause = heap_alloc(f.nr, sizeof(*g->cause));
+	if (!c->is_by_time && find_graph(&f, c))
+		graph_cause(g, c, &f);
+	for (uint32_t i = 0; i < f.nr; i++)
 		if (!f.place[i].in_graph)
-			err = cause_of(g, c, &f.place[i], false, 1);
-	err = err ? err : find_ends(g, c, &f);
+			cause_of(g, c, &f.place[i], false, 1);
+	find_ends(g, c, &f);
 	stepplaces_release(&f);
-	return err;
 }
 
 void stepcauses_release(struct stepcauses *c)

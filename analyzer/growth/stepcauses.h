@@ -27,8 +27,8 @@ struct stepcauses {
 	uint32_t nr_growing;
 };
 
-/* Fill g->cause. Returns 0 or TFMT_E_NOMEM. */
-int stepcauses_find(struct stepgrowth *g, const struct stepcauses *c);
+/* Fill g->cause. */
+void stepcauses_find(struct stepgrowth *g, const struct stepcauses *c);
 void stepcauses_release(struct stepcauses *c);
 
 #endif

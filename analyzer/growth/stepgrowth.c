@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/growth/stepcauses.h"
+#include "analyzer/ui/heap.h"
 
 const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",
@@ -75,18 +76,14 @@ static int compare_stacks(const void *va, const void *vb)
 }
 
 /* The number of each counted group's stack in of_group (UINT32_MAX: not counted), a group of each stack in *first. */
-static int number_stacks(struct stepcauses *c, uint32_t device)
+static void number_stacks(struct stepcauses *c, uint32_t device)
 {
 	const struct groups *groups = &c->books->groups;
-	struct keyed *keyed = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*keyed));
+	struct keyed *keyed = heap_alloc(groups->nr_groups, sizeof(*keyed));
 	uint32_t nr = 0;
 
-	c->of_group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*c->of_group));
-	c->first_group = malloc((groups->nr_groups ? groups->nr_groups : 1) * sizeof(*c->first_group));
-	if (!keyed || !c->of_group || !c->first_group) {
-		free(keyed);
-		return TFMT_E_NOMEM;
-	}
+	c->of_group = heap_alloc(groups->nr_groups, sizeof(*c->of_group));
+	c->first_group = heap_alloc(groups->nr_groups, sizeof(*c->first_group));
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		c->of_group[i] = UINT32_MAX;
 		if (is_counted(c->books, &groups->group[i], device))
@@ -100,7 +97,6 @@ static int number_stacks(struct stepcauses *c, uint32_t device)
 		c->of_group[keyed[i].index] = c->nr_stacks - 1;
 	}
 	free(keyed);
-	return 0;
 }
 
 /* Since the first sample. */
@@ -110,16 +106,14 @@ static double seconds_of(const struct stepcauses *c, const struct stepsample *s)
 }
 
 /* What each stack held at each reading, and the readings' totals. */
-static int fill_series(struct stepgrowth *g, struct stepcauses *c)
+static void fill_series(struct stepgrowth *g, struct stepcauses *c)
 {
 	size_t cells = (size_t)c->nr_stacks * g->nr_readings;
 
 	c->nr_readings = g->nr_readings;
-	c->bytes = calloc(cells ? cells : 1, sizeof(*c->bytes));
-	c->blocks = calloc(cells ? cells : 1, sizeof(*c->blocks));
-	c->asked = calloc(cells ? cells : 1, sizeof(*c->asked));
-	if (!c->bytes || !c->blocks || !c->asked)
-		return TFMT_E_NOMEM;
+	c->bytes = heap_alloc(cells, sizeof(*c->bytes));
+	c->blocks = heap_alloc(cells, sizeof(*c->blocks));
+	c->asked = heap_alloc(cells, sizeof(*c->asked));
 	for (size_t i = 0; i < g->nr_readings; i++) {
 		const struct stepsample *s = &c->series->sample[i];
 
@@ -136,10 +130,9 @@ static int fill_series(struct stepgrowth *g, struct stepcauses *c)
 			g->reading[i].bytes += (double)s->part[k].bytes;
 		}
 	}
-	return 0;
 }
 
-/* The last boundary is no step's when no backward came behind it: an evaluation behind the loop, mostly. */
+/* The last boundary is no step's when no backward came after it: an evaluation after the loop, mostly. */
 static size_t nr_readings(const struct stepsample_series *series, const struct lives *lives)
 {
 	bool is_named = steps_bounds(&lives->steps) == &lives->steps.named;
@@ -185,62 +178,52 @@ static bool is_noise(const struct stepgrowth *g, const double *bytes)
  * Large blocks are up to 1 MiB larger than what was asked for, as it comes: what was asked for may go on where their
  * bytes scatter or seem to halt.
  */
-static int growth_of_asked(struct growth *out, const struct stepgrowth *g, const double *bytes, const double *asked,
-			   bool *grows)
+static bool asked_grows(struct growth *out, const struct stepgrowth *g, const double *bytes, const double *asked)
 {
 	struct growth_reading r[STEPSAMPLES_MAX];
 	size_t last = g->nr_readings - 1;
 	struct growth growth;
+	bool grows;
 
 	if (!(asked[last] > asked[0]) || bytes[last] - bytes[0] < (asked[last] - asked[0]) / 2)
-		return 0;
+		return false;
 	for (size_t i = 0; i < g->nr_readings; i++)
 		r[i] = (struct growth_reading){ g->reading[i].step, asked[i] };
-	if (growth_find(&growth, r, g->nr_readings, NAN))
-		return TFMT_E_NOMEM;
-	*grows = goes_on(&growth, r, g->nr_readings);
-	if (*grows)
+	growth_find(&growth, r, g->nr_readings, NAN);
+	grows = goes_on(&growth, r, g->nr_readings);
+	if (grows)
 		*out = growth;
-	return 0;
+	return grows;
 }
 
-/* The growth of one stack; of those that stay the same nothing is computed. */
-static int stack_growth(struct growth *out, const struct stepgrowth *g, const struct stepcauses *c, uint32_t stack,
-			bool *grows)
+/* Does a stack grow, and how? Of those that stay the same nothing is computed. */
+static bool stack_grows(struct growth *out, const struct stepgrowth *g, const struct stepcauses *c, uint32_t stack)
 {
 	const double *bytes = &c->bytes[stack * g->nr_readings];
 	struct growth_reading r[STEPSAMPLES_MAX];
 	bool changes = false;
 
-	*grows = false;
 	*out = (struct growth){ 0 };
 	for (size_t i = 0; i < g->nr_readings; i++) {
 		r[i] = (struct growth_reading){ g->reading[i].step, bytes[i] };
 		changes |= bytes[i] != bytes[0];
 	}
 	if (!changes || (g->is_by_time && is_noise(g, bytes)))
-		return 0;
-	if (growth_find(out, r, g->nr_readings, NAN))
-		return TFMT_E_NOMEM;
-	*grows = goes_on(out, r, g->nr_readings);
-	return *grows ? 0 : growth_of_asked(out, g, bytes, &c->asked[stack * g->nr_readings], grows);
+		return false;
+	growth_find(out, r, g->nr_readings, NAN);
+	return goes_on(out, r, g->nr_readings) || asked_grows(out, g, bytes, &c->asked[stack * g->nr_readings]);
 }
 
 /* Which stacks grow; none if as much shrinks: then memory has only changed hands. */
-static int find_growing(struct stepgrowth *g, struct stepcauses *c)
+static void find_growing(struct stepgrowth *g, struct stepcauses *c)
 {
 	double up = 0, down = 0;
-	int err = 0;
 
-	c->growing = malloc((c->nr_stacks ? c->nr_stacks : 1) * sizeof(*c->growing));
-	if (!c->growing)
-		return TFMT_E_NOMEM;
-	for (uint32_t i = 0; i < c->nr_stacks && !err; i++) {
+	c->growing = heap_alloc(c->nr_stacks, sizeof(*c->growing));
+	for (uint32_t i = 0; i < c->nr_stacks; i++) {
 		struct growth growth;
-		bool grows;
 
-		err = stack_growth(&growth, g, c, i, &grows);
-		if (grows) {
+		if (stack_grows(&growth, g, c, i)) {
 			c->growing[c->nr_growing++] = i;
 			up += growth.slope;
 		} else if (growth.slope_high < 0) {
@@ -249,7 +232,6 @@ static int find_growing(struct stepgrowth *g, struct stepcauses *c)
 	}
 	if (down > MOVES * up)
 		c->nr_growing = 0;
-	return err;
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -299,7 +281,7 @@ static void find_limit(struct stepgrowth *g, const struct stepcauses *c, const s
  * What gets longer is made anew beside what it was, and the next one takes ever more: a step's overhead grows with the
  * largest of them.
  */
-static int leave_room_for_copies(struct stepgrowth *g)
+static void leave_room_for_copies(struct stepgrowth *g)
 {
 	double room = g->nr_readings ? g->limit_bytes - g->reading[g->nr_readings - 1].bytes : 0, copy = 0;
 
@@ -310,11 +292,11 @@ static int leave_room_for_copies(struct stepgrowth *g)
 			copy = fmax(copy, c->growth.slope / (double)c->nr_live);
 	}
 	if (!(room > 0 && copy > 0 && g->total.slope > 0))
-		return 0;
+		return;
 	room *= copy / (g->total.slope + copy);
 	g->overhead_bytes += room;
 	g->limit_bytes -= room;
-	return growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
+	growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes);
 }
 
 static int compare_doubles(const void *va, const void *vb)
@@ -432,44 +414,37 @@ static int compare_causes(const void *va, const void *vb)
 	return (a->group > b->group) - (a->group < b->group);
 }
 
-int stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
-		    const struct stepgrowth_limits *limits)
+void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
+		     const struct stepgrowth_limits *limits)
 {
 	const struct lives *lives = d->process->lives;
 	struct stepcauses c = {
 		.replay = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
 	};
-	int err;
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&lives->steps), .limit_bytes = NAN, .step_ns = NAN };
 	g->is_host = stepgrowth_is_host(d);
 	g->is_by_time = c.is_by_time = !g->nr_steps;
 	c.series = stepsamples_series(d->process->stepsamples, &lives->steps);
 	g->nr_readings = nr_readings(c.series, lives);
-	err = number_stacks(&c, d->ordinal);
-	err = err ? err : fill_series(g, &c);
-	if (!err)
-		err = growth_find(&g->total, g->reading, g->nr_readings, NAN) ? TFMT_E_NOMEM : 0;
-	if (!err) {
-		find_limit(g, &c, d, limits);
-		g->step_ns = g->is_by_time ? 1e9 : step_time(&c);
-		err = growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes) ? TFMT_E_NOMEM : 0;
-	}
-	if (!err && g->total.nr_used)
+	number_stacks(&c, d->ordinal);
+	fill_series(g, &c);
+	growth_find(&g->total, g->reading, g->nr_readings, NAN);
+	find_limit(g, &c, d, limits);
+	g->step_ns = g->is_by_time ? 1e9 : step_time(&c);
+	growth_find(&g->total, g->reading, g->nr_readings, g->limit_bytes);
+	if (g->total.nr_used)
 		g->level_bytes = g->reading[g->total.nr_warm_up].bytes;
-	err = err ? err : find_growing(g, &c);
-	err = err ? err : stepcauses_find(g, &c);
-	err = err ? err : leave_room_for_copies(g);
-	if (!err) {
-		believe_what_bends(g);
-		g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
-		mark_findings(g, d, limits);
-		g->is_warned = is_warned(g, limits);
-	}
+	find_growing(g, &c);
+	stepcauses_find(g, &c);
+	leave_room_for_copies(g);
+	believe_what_bends(g);
+	g->is_filled = g->is_by_time && g->nr_causes && is_filled(g, &c);
+	mark_findings(g, d, limits);
+	g->is_warned = is_warned(g, limits);
 	if (g->nr_causes)
 		qsort(g->cause, g->nr_causes, sizeof(*g->cause), compare_causes);
 	stepcauses_release(&c);
-	return err;
 }
 
 void stepgrowth_release(struct stepgrowth *g)

@@ -51,7 +51,7 @@ struct stepgrowth_cause {
 	double first_s;      /* ... the seconds from the first event to there */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
-	uint32_t nr_freed;   /* of those kept, freed behind it by one line */
+	uint32_t nr_freed;   /* of those kept, freed after it by one line */
 	uint32_t freed_stack; /* its Python stack */
 	bool in_module;       /* of tensors: all were made in forward of modules */
 	bool has_hook;        /* ... that have hooks, as most have not */
@@ -91,9 +91,9 @@ struct stepgrowth {
 struct replay_device stepgrowth_host(struct replay_process *p);
 bool stepgrowth_is_host(const struct replay_device *d);
 
-/* Returns 0 or TFMT_E_NOMEM. stepgrowth_release() is needed either way. */
-int stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
-		    const struct stepgrowth_limits *limits);
+/* What grows on a device, and since when. stepgrowth_release() is needed. */
+void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct replay_device *d,
+		     const struct stepgrowth_limits *limits);
 void stepgrowth_release(struct stepgrowth *g);
 
 /* Is it no growth, however much it is, since it follows the batch or was let go? */

@@ -7,39 +7,35 @@
 
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/stacks/stack.h"
+#include "analyzer/ui/heap.h"
 
 /* What a first reading holds of growth that began with it, in steps: what the second step is at may be in it. */
 #define FIRST_STEPS 3.5
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static int resolve(struct stepplace *p, const struct stepcauses *c, uint32_t stack_number)
+static void resolve(struct stepplace *p, const struct stepcauses *c, uint32_t stack_number)
 {
 	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
 	struct stack_source source = replay_stack_source(c->replay, c->process);
 	struct stack stack = { 0 };
-	int site, err = stack_expand(&stack, &source, g->python_stack, g->native_stack);
+	int site;
 
+	stack_expand(&stack, &source, g->python_stack, g->native_stack);
+	site = stack_site(&stack);
 	*p = (struct stepplace){ .tensor = g->tensor, .node = "" };
-	if (!err) {
-		site = stack_site(&stack);
-		p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
-		p->kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
-		p->module = frame_module_of(&stack);
-		if (site >= 0 && stack.frame[site].file && stack.frame[site].line) {
-			p->file = stack.frame[site].file;
-			p->function = stack.frame[site].function ? stack.frame[site].function : "";
-			p->line = stack.frame[site].line;
-		}
-	}
+	p->node = stack_node(&stack) ? stack_node(&stack)->function : "";
+	p->kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
+	p->module = frame_module_of(&stack);
+	if (site >= 0 && stack.frame[site].file && stack.frame[site].line)
+		p->site = sourceline_of(&stack.frame[site]);
 	stack_release(&stack);
-	return err;
 }
 
 static bool is_same_place(const struct stepplace *a, const struct stepplace *b)
 {
-	return a->file && b->file && a->tensor == b->tensor && a->line == b->line && !strcmp(a->file, b->file) &&
-	       !strcmp(a->function, b->function) && !strcmp(a->node, b->node);
+	return a->site.file && a->tensor == b->tensor && !sourceline_compare(&a->site, &b->site) &&
+	       !strcmp(a->node, b->node);
 }
 
 static void add_stack(struct stepplace *p, const struct stepcauses *c, uint32_t stack)
@@ -58,15 +54,13 @@ static void add_stack(struct stepplace *p, const struct stepcauses *c, uint32_t 
 	}
 }
 
-static int find_places(struct stepplaces *f, const struct stepcauses *c)
+static void find_places(struct stepplaces *f, const struct stepcauses *c)
 {
-	int err = 0;
-
-	for (uint32_t i = 0; i < c->nr_growing && !err; i++) {
+	for (uint32_t i = 0; i < c->nr_growing; i++) {
 		struct stepplace *p, *fresh = &f->place[f->nr];
 		uint32_t at = 0;
 
-		err = resolve(fresh, c, c->growing[i]);
+		resolve(fresh, c, c->growing[i]);
 		while (at < f->nr && !is_same_place(&f->place[at], fresh))
 			at++;
 		p = &f->place[at];
@@ -75,46 +69,33 @@ static int find_places(struct stepplaces *f, const struct stepcauses *c)
 		f->of_stack[c->growing[i]] = at;
 		add_stack(p, c, c->growing[i]);
 	}
-	return err;
 }
 
 /* Are hooks a sign here? Looked at only where there is one. */
-static int find_hooked(struct stepplaces *f, const struct stepcauses *c)
+static void find_hooked(struct stepplaces *f, const struct stepcauses *c)
 {
-	bool are_rare = false, is_any = false;
-	int err = 0;
+	bool are_rare, is_any = false;
 
 	for (uint32_t i = 0; i < f->nr; i++)
 		is_any |= f->place[i].module >= FRAME_WITHIN_HOOKED;
-	if (is_any)
-		err = forwardstacks_are_hooks_rare(c->replay, c->of, &are_rare);
-	for (uint32_t i = 0; i < f->nr && are_rare && !err; i++) {
+	are_rare = is_any && forwardstacks_are_hooks_rare(c->replay, c->of);
+	for (uint32_t i = 0; i < f->nr && are_rare; i++) {
 		struct stepplace *p = &f->place[i];
 
 		p->is_hooked = p->module == FRAME_HOOKED;
 		if (p->module == FRAME_WITHIN_HOOKED)
-			err = forwardstacks_is_result(c->replay, c->of, c->books->groups.group[p->group].python_stack,
-						      &p->is_hooked);
+			p->is_hooked = forwardstacks_is_result(c->replay, c->of,
+							       c->books->groups.group[p->group].python_stack);
 	}
-	return err;
 }
 
 /* ---- the blocks that stay -------------------------------------------------------------------- */
 
-int stepplaces_keep(struct stepplace *p, const struct life *life)
+void stepplaces_keep(struct stepplace *p, const struct life *life)
 {
-	struct life *grown;
-
-	if (p->nr_kept == p->room) {
-		grown = realloc(p->kept, (2 * p->room + 64) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		p->kept = grown;
-		p->room = 2 * p->room + 64;
-	}
+	p->kept = heap_grow(p->kept, &p->room, p->nr_kept + 1, sizeof(*p->kept));
 	p->kept[p->nr_kept++] = *life;
 	p->nr_forward += (life->flags & TFMT_FLAG_FORWARD) != 0;
-	return 0;
 }
 
 /* Had it so little at the first reading that this is growth already? Else blocks of the first step are others. */
@@ -123,40 +104,35 @@ static bool grows_from_first(const struct stepplace *p, size_t nr)
 	return p->bytes[0] <= FIRST_STEPS * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
 }
 
-static int find_kept(struct stepplaces *f, const struct stepcauses *c)
+static void find_kept(struct stepplaces *f, const struct stepcauses *c)
 {
 	uint64_t first = c->series->sample[0].taken, last = c->series->sample[c->nr_readings - 1].taken;
 	struct life *life;
 	size_t nr;
-	int err = lives_list(c->process->lives, c->device, LIVES_STEP, &life, &nr);
 
-	for (size_t i = 0; i < nr && !err; i++) {
+	lives_list(c->process->lives, c->device, LIVES_STEP, &life, &nr);
+	for (size_t i = 0; i < nr; i++) {
 		uint32_t stack = c->of_group[life[i].group];
 		uint32_t place = stack == UINT32_MAX ? UINT32_MAX : f->of_stack[stack];
 
 		if (place != UINT32_MAX && life[i].birth.ordinal < last &&
 		    (life[i].birth.ordinal >= first || grows_from_first(&f->place[place], c->nr_readings)))
-			err = stepplaces_keep(&f->place[place], &life[i]);
+			stepplaces_keep(&f->place[place], &life[i]);
 	}
 	free(life);
-	return err;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-int stepplaces_find(struct stepplaces *f, const struct stepcauses *c)
+void stepplaces_find(struct stepplaces *f, const struct stepcauses *c)
 {
-	int err;
-
 	*f = (struct stepplaces){ 0 };
-	f->place = calloc(c->nr_growing ? c->nr_growing : 1, sizeof(*f->place));
-	f->of_stack = malloc((c->nr_stacks ? c->nr_stacks : 1) * sizeof(*f->of_stack));
-	if (!f->place || !f->of_stack)
-		return TFMT_E_NOMEM;
+	f->place = heap_alloc(c->nr_growing, sizeof(*f->place));
+	f->of_stack = heap_alloc(c->nr_stacks, sizeof(*f->of_stack));
 	memset(f->of_stack, 0xff, c->nr_stacks * sizeof(*f->of_stack));
-	err = find_places(f, c);
-	err = err ? err : find_hooked(f, c);
-	return err ? err : find_kept(f, c);
+	find_places(f, c);
+	find_hooked(f, c);
+	find_kept(f, c);
 }
 
 void stepplaces_release(struct stepplaces *f)

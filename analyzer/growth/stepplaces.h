@@ -8,11 +8,12 @@
 
 #include "analyzer/growth/stepcauses.h"
 #include "analyzer/stacks/framekind.h"
+#include "analyzer/stacks/sourceline.h"
 
 /* Stacks with the same site. */
 struct stepplace {
-	const char *file, *function, *node; /* of the site; file NULL: the stack is all there is */
-	uint32_t line;
+	struct sourceline site; /* file NULL: the stack is all there is */
+	const char *node;       /* of autograd, in which the site runs; "" if it runs in none */
 	bool tensor;
 	enum frame_kind kind;
 	enum frame_module module; /* of the stack with the least */
@@ -31,11 +32,11 @@ struct stepplaces {
 	uint32_t *of_stack; /* UINT32_MAX: it does not grow */
 };
 
-/* Of the stacks that grow, with their blocks. Returns 0 or TFMT_E_NOMEM; stepplaces_release() is needed either way. */
-int stepplaces_find(struct stepplaces *f, const struct stepcauses *c);
+/* Of the stacks that grow, with their blocks. stepplaces_release() is needed. */
+void stepplaces_find(struct stepplaces *f, const struct stepcauses *c);
 void stepplaces_release(struct stepplaces *f);
 
-/* Append a block to those that stay. Returns 0 or TFMT_E_NOMEM. */
-int stepplaces_keep(struct stepplace *p, const struct life *life);
+/* Append a block to those that stay. */
+void stepplaces_keep(struct stepplace *p, const struct life *life);
 
 #endif

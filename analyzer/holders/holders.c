@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 /* A group with bytes at the moment, and what it is grouped by. */
 struct entry {
 	const struct group *group;
 	struct group_figures figures;
-	const char *file, *function; /* of the site; NULL = group by stack */
-	const char *node;            /* class of the autograd node that ran there; "" = none */
-	uint32_t line;
+	struct sourceline site; /* file NULL: group by stack */
+	const char *node;       /* class of the autograd node that ran there; "" = none */
 };
 
 static bool is_wanted(const struct group *g, const struct holders_query *q)
@@ -26,20 +27,15 @@ static bool is_wanted(const struct group *g, const struct holders_query *q)
 	}
 }
 
-static int resolve_site(struct entry *e, struct stack *stack, const struct stack_source *source)
+static void resolve_site(struct entry *e, struct stack *stack, const struct stack_source *source)
 {
-	int site, err = stack_expand(stack, source, e->group->python_stack, e->group->native_stack);
+	int site;
 
-	if (err)
-		return err;
+	stack_expand(stack, source, e->group->python_stack, e->group->native_stack);
 	site = stack_site(stack);
 	e->node = stack_node(stack) ? stack_node(stack)->function : "";
-	if (site >= 0 && stack->frame[site].file && stack->frame[site].line) {
-		e->file = stack->frame[site].file;
-		e->function = stack->frame[site].function ? stack->frame[site].function : "";
-		e->line = stack->frame[site].line;
-	}
-	return 0;
+	if (site >= 0 && stack->frame[site].file && stack->frame[site].line)
+		e->site = sourceline_of(&stack->frame[site]);
 }
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -65,15 +61,11 @@ static int compare_places(const struct entry *a, const struct entry *b)
 	if (!order)
 		order = compare_numbers(g->function, h->function);
 	if (!order)
-		order = compare_numbers(!!a->file, !!b->file);
+		order = compare_numbers(!!a->site.file, !!b->site.file);
 	if (order)
 		return order;
-	if (a->file) {
-		order = compare_numbers(a->line, b->line);
-		if (!order)
-			order = strcmp(a->file, b->file);
-		if (!order)
-			order = strcmp(a->function, b->function);
+	if (a->site.file) {
+		order = sourceline_compare(&a->site, &b->site);
 		/* What a line's forward call allocated is one holder, what its gradient does another. */
 		return order ? order : strcmp(a->node, b->node);
 	}
@@ -161,7 +153,7 @@ static int collect(struct entry **out, uint32_t *nr, const struct replay *m, con
 			continue;
 		entry[*nr] = (struct entry){ .group = g, .figures = figures };
 		if (q->by == HOLDERS_BY_SITE)
-			err = resolve_site(&entry[*nr], &stack, &source);
+			resolve_site(&entry[*nr], &stack, &source);
 		++*nr;
 	}
 	stack_release(&stack);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -18,14 +20,11 @@ static int compare_texts(const char *a, const char *b)
 /* 0 when both are the same place. */
 static int compare_sites(const struct readplace *a, const struct readplace *b)
 {
+	struct sourceline x = sourceline_of(&a->site), y = sourceline_of(&b->site);
 	int order = compare_numbers(a->known, b->known);
 
 	if (!order)
-		order = compare_texts(a->site.file, b->site.file);
-	if (!order)
-		order = compare_numbers(a->site.line, b->site.line);
-	if (!order)
-		order = compare_texts(a->site.function, b->site.function);
+		order = sourceline_compare(&x, &y);
 	if (!order)
 		order = compare_texts(a->site.module, b->site.module);
 	/* A line is a place; without one, an address is. */
@@ -61,8 +60,8 @@ static int collect(struct readplaces *p, const struct replay *m, struct replay_p
 		struct readplace *place = &p->place[p->nr_places++];
 		int site;
 
-		err = stack_expand(&stack, &source, read->python_stack, read->native_stack);
-		site = err ? -1 : stack_site(&stack);
+		stack_expand(&stack, &source, read->python_stack, read->native_stack);
+		site = stack_site(&stack);
 		*place = (struct readplace){ .known = site >= 0,
 					 .reads = read->reads,
 					 .bytes = read->bytes,

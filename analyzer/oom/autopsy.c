@@ -6,16 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
+#include "analyzer/stacks/sourceline.h"
 
 #define MODULES_DEPTH 2
-/* How PyTorch takes memory from the driver: in multiples of SEGMENT, which smaller requests share. */
-#define MIB (1ull << 20)
-#define SEGMENT (2 * MIB)
-#define LARGE_MIN (10 * MIB) /* from here on a request has a segment of its own */
-#define SMALL_MAX (1 * MIB)  /* up to here it shares one of 2 MiB, between them one of 20 MiB */
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -33,7 +30,7 @@ static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
 	struct autopsy_place *grown;
 
 	for (size_t i = 0; i < a->nr_places; i++)
-		if (autopsy_same_line(&a->place[i].frame, frame))
+		if (sourceline_is_same_call(&a->place[i].frame, frame))
 			return &a->place[i];
 	if (a->nr_places == of->room) {
 		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));
@@ -54,8 +51,7 @@ static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t pytho
 	int site;
 
 	*out = (struct stack_frame){ 0 };
-	if (stack_expand(stack, &source, python, native))
-		return false;
+	stack_expand(stack, &source, python, native);
 	site = stack_site(stack);
 	if (site >= 0)
 		*out = stack->frame[site];
@@ -222,9 +218,9 @@ static void find_libraries(struct autopsy *a)
 /* The largest request that a new segment would have served. */
 static uint64_t largest_request(uint64_t free_bytes)
 {
-	uint64_t whole = free_bytes / SEGMENT * SEGMENT;
+	uint64_t whole = free_bytes / TORCH_SEGMENT_ROUND * TORCH_SEGMENT_ROUND;
 
-	return whole >= LARGE_MIN ? whole : whole ? SMALL_MAX : 0;
+	return whole >= TORCH_LARGE_MIN ? whole : whole ? TORCH_SMALL_MAX : 0;
 }
 
 static void find_figures(struct autopsy *a)
@@ -352,11 +348,10 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 	if (!of)
 		return 0;
 	a->failure = &of->failure[of->nr_failures - 1];
-	err = categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
-	if (!err && d->process->lives)
+	categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
+	if (d->process->lives)
 		find_step(a);
-	if (!err)
-		err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
+	err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
 	if (!err && d->process->modulepaths)
 		err = modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
 	if (!err && d->process->modulepaths && a->step)

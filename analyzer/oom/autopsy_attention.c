@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
@@ -255,7 +256,7 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 		m->bytes += b->life.size;
 		m->nr_blocks++;
 		m->has_scores |= strcmp(element_name(s->element_type), "bool") && !is_fused(a, b->life.birth.stack);
-		m->is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
+		m->is_asked |= torch_rounded(s->bytes) == torch_rounded(a->failure->asked);
 	}
 }
 
@@ -289,7 +290,7 @@ static bool is_asked(const struct autopsy *a, size_t query, size_t key, struct p
 		return false;
 	return autopsy_elements(k, k->nr_dims - 2) == p->nr && width >= WIDTH_MIN && width < p->rows && width < p->columns &&
 	       p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN &&
-	       autopsy_rounded(p->nr * p->rows * p->columns * each) == autopsy_rounded(a->failure->asked);
+	       torch_rounded(p->nr * p->rows * p->columns * each) == torch_rounded(a->failure->asked);
 }
 
 /* A request for what queries of this block's shape make with keys alike, whose own block may be a view. */
@@ -306,7 +307,7 @@ static bool is_square_asked(const struct autopsy *a, size_t i, struct product *p
 	length = rows > columns ? rows : columns;
 	*p = (struct product){ autopsy_elements(s, s->nr_dims - 2), length, length, batch_of(s) };
 	return length >= MATRIX_MIN && rows != columns &&
-	       autopsy_rounded(p->nr * length * length * each) == autopsy_rounded(a->failure->asked);
+	       torch_rounded(p->nr * length * length * each) == torch_rounded(a->failure->asked);
 }
 
 static bool is_of_forward(const struct autopsy *a, size_t i)

@@ -77,7 +77,8 @@ static void say_recorded_others(const struct autopsy *a, struct autopsy_finding 
 		if (!g)
 			continue;
 		source = replay_stack_source(a->replay, d->process);
-		site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
+		stack_expand(&stack, &source, g->python_stack, g->native_stack);
+		site = stack_site(&stack);
 		*line = 0;
 		if (site >= 0 && stack.frame[site].file)
 			snprintf(line, sizeof(line), ", mostly at %s:%" PRIu32,

@@ -31,11 +31,6 @@ uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
 	return n;
 }
 
-uint64_t autopsy_rounded(uint64_t bytes)
-{
-	return (bytes + 511) / 512 * 512;
-}
-
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
 {
 	return bytes >= a->lacking && bytes >= a->failure->allocated / 5;

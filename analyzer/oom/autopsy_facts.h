@@ -19,9 +19,8 @@ const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block);
 /* Neither part of the model nor made for its update. */
 bool autopsy_is_passing(enum category c);
 
-/* The product of the first dimensions of a shape; what a block for so many bytes takes. */
+/* The product of the first dimensions of a shape. */
 uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims);
-uint64_t autopsy_rounded(uint64_t bytes);
 
 /* Is it enough to matter: a part of what is allocated that can be told from noise, and what was lacking? */
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes);
@@ -38,7 +37,6 @@ bool autopsy_is_about_size(const struct autopsy *a);
  * The lines that findings are said to be at, and their callers. autopsy_call_line(): the
  * program's line that called the model, outside of all modules; false: the stack has none.
  */
-bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b);
 bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct stack_frame *out);
 
 /*
@@ -50,8 +48,8 @@ struct ended_call {
 	bool is_parted;
 };
 
-/* Returns 0 or TFMT_E_NOMEM; stack_release() of its stack is needed either way. */
-int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
+/* stack_release() of its stack is needed. */
+void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call);
 /* Does a stack lead through that line of the call? If it is not parted: is its own line one that the call stood on? */
 bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* of training, before the name of a function is believed */
@@ -122,7 +123,7 @@ static bool is_line_consumed(const struct autopsy *a, size_t block)
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD &&
 		    lives->fates[i].nr[FATE_INTO_PASS] &&
-		    autopsy_call_line(a, g->python_stack, &other) && autopsy_same_line(&line, &other))
+		    autopsy_call_line(a, g->python_stack, &other) && sourceline_is_same_call(&line, &other))
 			return true;
 	}
 	return false;
@@ -136,12 +137,12 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 	struct stack stack = { 0 };
 	const char *found = NULL;
 
-	if (!stack_expand(&stack, &source, python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
-				if (stack.frame[i].python && !stack.frame[i].framework &&
-				    stack.frame[i].function && strstr(stack.frame[i].function, names[k]))
-					found = stack.frame[i].function;
+	stack_expand(&stack, &source, python_stack, 0);
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !found; k++)
+			if (stack.frame[i].python && !stack.frame[i].framework && stack.frame[i].function &&
+			    strstr(stack.frame[i].function, names[k]))
+				found = stack.frame[i].function;
 	stack_release(&stack);
 	return found;
 }
@@ -300,8 +301,10 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 
 		while (ended < a->failure && ended->ordinal < life->birth.ordinal)
 			ended++;
-		if (ended == a->failure || (ended != attempt.ended && autopsy_ended_call(a, ended, &attempt.call)))
+		if (ended == a->failure)
 			break;
+		if (ended != attempt.ended)
+			autopsy_ended_call(a, ended, &attempt.call);
 		attempt.has_model = ended == attempt.ended ? attempt.has_model : has_model(a, ended);
 		attempt.ended = ended;
 		if (!is_of_attempt(a, i, &attempt))

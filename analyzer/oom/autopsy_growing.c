@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
 #define SERIES_MIN 5 /* sizes that grow one after the other */
 #define TWICE_MIN 3 /* tensors that are there twice: one or two are, where each is replaced as it grows */
-#define NEXT_ROUNDING (UINT64_C(2) << 20) /* as the allocator rounds */
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
 struct series {
@@ -150,7 +150,7 @@ static bool is_next(const struct autopsy *a, size_t block, const struct series *
 {
 	uint64_t size = a->categories.block[block].life.size, step = size / s->last * s->by;
 
-	return a->failure->asked + NEXT_ROUNDING >= size && a->failure->asked <= size + 2 * step + NEXT_ROUNDING;
+	return a->failure->asked + TORCH_SEGMENT_ROUND >= size && a->failure->asked <= size + 2 * step + TORCH_SEGMENT_ROUND;
 }
 
 static bool is_long(const struct autopsy *a, size_t i, const struct series *s, uint64_t length)

@@ -366,11 +366,12 @@ static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t 
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, autopsy_group(a, a->place[place].largest)->python_stack, 0)
-			   ? -1
-			   : stack_site(&stack);
-	enum frame_kind kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
+	enum frame_kind kind;
+	int site;
 
+	stack_expand(&stack, &source, autopsy_group(a, a->place[place].largest)->python_stack, 0);
+	site = stack_site(&stack);
+	kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
 	if (kind != FRAME_PLAIN)
 		autopsy_evidence(f, "it is allocated in %s: %s",
 				 kind == FRAME_HOOK ? "a hook" : "a custom autograd.Function, whose context may keep it",
@@ -378,13 +379,11 @@ static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t 
 	stack_release(&stack);
 }
 
-/* Are the place's blocks results of a module with a hook? Without memory to tell it nothing is said. */
+/* Are the place's blocks results of a module with a hook? */
 static bool is_hooked(const struct autopsy *a, size_t place)
 {
-	bool is = false;
-
-	forwardstacks_is_hooked(a->replay, a->device, autopsy_group(a, largest_kept(a, place, false))->python_stack, &is);
-	return is;
+	return forwardstacks_is_hooked(a->replay, a->device,
+				       autopsy_group(a, largest_kept(a, place, false))->python_stack);
 }
 
 /* How it shows, of the place that keeps most. */

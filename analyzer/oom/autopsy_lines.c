@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "analyzer/stacks/sourceline.h"
+
 static bool same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
@@ -12,11 +14,6 @@ static bool same_text(const char *a, const char *b)
 static bool same_function(const struct stack_frame *a, const struct stack_frame *b)
 {
 	return same_text(a->file, b->file) && same_text(a->function, b->function);
-}
-
-bool autopsy_same_line(const struct stack_frame *a, const struct stack_frame *b)
-{
-	return a->line == b->line && same_function(a, b);
 }
 
 /* The frame outside of the outermost module's call; -1: none called one. */
@@ -37,9 +34,11 @@ bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct st
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	int from = stack_expand(&stack, &source, python_stack, 0) ? -1 : behind_modules(&stack);
-	int line = from < 0 ? -1 : stack_program(&stack, from);
+	int from, line;
 
+	stack_expand(&stack, &source, python_stack, 0);
+	from = behind_modules(&stack);
+	line = from < 0 ? -1 : stack_program(&stack, from);
 	if (line >= 0)
 		*out = stack.frame[line];
 	stack_release(&stack);
@@ -51,9 +50,11 @@ static void find_caller(const struct autopsy *a, struct autopsy_finding *f, uint
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, python, native) ? -1 : stack_site(&stack), caller = -1;
-	int from = of_model && site >= 0 ? behind_modules(&stack) : -1;
+	int site, from, caller = -1;
 
+	stack_expand(&stack, &source, python, native);
+	site = stack_site(&stack);
+	from = of_model && site >= 0 ? behind_modules(&stack) : -1;
 	if (site >= 0 && stack.frame[site].python)
 		caller = stack_program(&stack, from > site ? from : site);
 	f->has_caller = caller > site;
@@ -79,32 +80,33 @@ static uint32_t keep_program(struct stack *stack)
 	return nr;
 }
 
-int autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
+void autopsy_ended_call(const struct autopsy *a, const struct failure *ended, struct ended_call *call)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack later = { 0 };
-	int err = stack_expand(&call->stack, &source, ended->python_stack, 0);
 	uint32_t nr, nr_later, at = 0;
 
-	err = err ? err : stack_expand(&later, &source, a->failure->python_stack, 0);
-	nr = err ? 0 : keep_program(&call->stack);
-	nr_later = err ? 0 : keep_program(&later);
-	while (at < nr && at < nr_later && autopsy_same_line(&call->stack.frame[at], &later.frame[at]))
+	stack_expand(&call->stack, &source, ended->python_stack, 0);
+	stack_expand(&later, &source, a->failure->python_stack, 0);
+	nr = keep_program(&call->stack);
+	nr_later = keep_program(&later);
+	while (at < nr && at < nr_later && sourceline_is_same_call(&call->stack.frame[at], &later.frame[at]))
 		at++;
 	call->is_parted = at < nr && at < nr_later &&
 			  same_function(&call->stack.frame[at], &later.frame[at]);
 	call->stack.nr_frames = call->is_parted ? at + 1 : nr;
 	stack_release(&later);
-	return err;
 }
 
 bool autopsy_is_on_call(const struct autopsy *a, uint32_t python_stack, const struct ended_call *call)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	uint32_t nr = stack_expand(&stack, &source, python_stack, 0) ? 0 : keep_program(&stack), i = 0;
+	uint32_t nr, i = 0;
 
-	while (i < nr && i < call->stack.nr_frames && autopsy_same_line(&stack.frame[i], &call->stack.frame[i]))
+	stack_expand(&stack, &source, python_stack, 0);
+	nr = keep_program(&stack);
+	while (i < nr && i < call->stack.nr_frames && sourceline_is_same_call(&stack.frame[i], &call->stack.frame[i]))
 		i++;
 	stack_release(&stack);
 	return i && i == (call->is_parted ? call->stack.nr_frames : nr);
@@ -129,8 +131,10 @@ void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const 
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
-	int site = stack_expand(&stack, &source, g->python_stack, g->native_stack) ? -1 : stack_site(&stack);
+	int site;
 
+	stack_expand(&stack, &source, g->python_stack, g->native_stack);
+	site = stack_site(&stack);
 	f->has_site = site >= 0;
 	if (f->has_site) {
 		f->site = stack.frame[site];

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
@@ -52,7 +53,7 @@ bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 	if (stack < TFMT_STACK_FIRST || !is_joining(a->operation))
 		return false;
 	list = find_list(a, stack);
-	if (list.nr < LIST_MIN || autopsy_rounded(list.bytes) != autopsy_rounded(a->failure->asked))
+	if (list.nr < LIST_MIN || torch_rounded(list.bytes) != torch_rounded(a->failure->asked))
 		return false;
 	f->bytes = list.bytes;
 	autopsy_at_request(a, f);

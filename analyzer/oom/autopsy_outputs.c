@@ -5,6 +5,7 @@
 
 #include "analyzer/modules/modulestacks.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */
@@ -212,7 +213,7 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 	const struct lives *lives = a->device->process->lives;
 	int64_t nr = 0;
 
-	if (autopsy_same_line(&a->site, &a->place[place].frame))
+	if (sourceline_is_same_call(&a->site, &a->place[place].frame))
 		return true;
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/ui/human.h"
 
-#define SMALL_MAX (1ull << 20) /* requests up to here share segments of their own */
 
 /* Of one line's blocks, those with free memory behind or before them. */
 struct beside {
@@ -101,7 +101,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	human_bytes(left, x->free);
 	human_bytes(asked, x->asked);
 	/* A piece of a larger tensor's segment is there, and does not serve it. */
-	if (x->asked <= SMALL_MAX && x->largest_cached >= x->asked)
+	if (x->asked <= TORCH_SMALL_MAX && x->largest_cached >= x->asked)
 		autopsy_say(f, "%s were reserved but unused, all in segments of larger tensors: the %s asked for need a new one.",
 			    cached, asked);
 	else if (holds_it)

@@ -98,9 +98,10 @@ static bool find_difference(const struct autopsy *a, const struct replay_device 
 	struct categories c = CATEGORIES_INIT;
 	int64_t most = 0;
 
-	if (phase != NR_PHASES &&
-	    !categories_find(&c, other->process, other->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase),
-			     other->books->allocated_peak_bytes))
+	if (phase != NR_PHASES)
+		categories_find(&c, other->process, other->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + phase),
+				other->books->allocated_peak_bytes);
+	if (phase != NR_PHASES)
 		for (int i = 0; i < NR_CATEGORIES; i++) {
 			int64_t more = (int64_t)a->categories.sum[i].bytes - (int64_t)c.sum[i].bytes;
 
@@ -183,9 +184,9 @@ static bool is_bucket(const struct autopsy *a, struct stack *stack, size_t block
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 
-	if (a->categories.block[block].category != CATEGORY_COMMUNICATION ||
-	    stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0))
+	if (a->categories.block[block].category != CATEGORY_COMMUNICATION)
 		return false;
+	stack_expand(stack, &source, autopsy_group(a, block)->python_stack, 0);
 	for (uint32_t i = 0; i < stack->nr_frames; i++)
 		if (stack->frame[i].python && stack->frame[i].file &&
 		    strstr(stack->frame[i].file, "torch/nn/parallel/distributed.py"))

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
-#define PIECE_MAX (1 << 20) /* less than so much that is left of a segment stays with the block */
 #define UINT8 0
 #define FLOAT16 5
 #define FLOAT32 6
@@ -74,7 +74,7 @@ static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
 	uint64_t asked_rows = a->failure->asked / row;
 	bool is_copy = !strncmp(a->operation, "to_", 3) || !strcmp(a->operation, "_to_copy");
 
-	if (autopsy_rounded(asked_rows * row) != autopsy_rounded(a->failure->asked))
+	if (torch_rounded(asked_rows * row) != torch_rounded(a->failure->asked))
 		return false;
 	return asked_rows == rows || (is_copy && asked_rows < rows && 2 * asked_rows >= rows);
 }
@@ -99,7 +99,7 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 			if (!wide || bytes > a->categories.block[largest].life.size)
 				largest = i;
 			wide += bytes;
-			is_asked |= autopsy_rounded(s->bytes) == autopsy_rounded(a->failure->asked);
+			is_asked |= torch_rounded(s->bytes) == torch_rounded(a->failure->asked);
 		} else {
 			continue;
 		}
@@ -191,11 +191,11 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
  */
 static int64_t original_of_request(const struct autopsy *a)
 {
-	uint64_t asked = autopsy_rounded(a->failure->asked);
+	uint64_t asked = torch_rounded(a->failure->asked);
 	int64_t best = -1, unshaped = -1;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
-		if (a->block[i].is_shaped && autopsy_rounded(a->block[i].shape.bytes) == asked)
+		if (a->block[i].is_shaped && torch_rounded(a->block[i].shape.bytes) == asked)
 			best = (int64_t)i;
 		else if (!a->block[i].is_shaped && a->categories.block[i].life.size == asked)
 			unshaped = (int64_t)i;
@@ -278,10 +278,9 @@ static bool request_has_frame(const struct autopsy *a, const char *part)
 	struct stack stack = { 0 };
 	bool found = false;
 
-	if (!stack_expand(&stack, &source, a->failure->python_stack, 0))
-		for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
-			found = stack.frame[i].python && stack.frame[i].function &&
-				strstr(stack.frame[i].function, part);
+	stack_expand(&stack, &source, a->failure->python_stack, 0);
+	for (uint32_t i = 0; i < stack.nr_frames && !found; i++)
+		found = stack.frame[i].python && stack.frame[i].function && strstr(stack.frame[i].function, part);
 	stack_release(&stack);
 	return found;
 }
@@ -414,7 +413,7 @@ static const struct stepinputs_change *batch_before(const struct autopsy *a, siz
 		for (uint32_t k = 0; k < p->nr_changes && p->change[k].ordinal < a->step_ordinal; k++)
 			most = !most || p->change[k].bytes > most->bytes ? &p->change[k] : most;
 	}
-	return most && most->bytes <= was && was - most->bytes < PIECE_MAX ? most : NULL;
+	return most && most->bytes <= was && was - most->bytes < TORCH_REST_MAX ? most : NULL;
 }
 
 /* Rows as before, each longer: all are as long as the longest. */

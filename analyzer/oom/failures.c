@@ -204,7 +204,6 @@ static __attribute__((noinline)) void tensor_allocated(struct failures *f, const
 	struct failures_of_device *d;
 
 	stepinputs_observe(&f->inputs, &p->books, p->lives, ev);
-	f->is_short_of_memory |= f->inputs.is_short_of_memory;
 	note_size(f, p, ev);
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		d = &f->device[i];

@@ -117,8 +117,8 @@ static void find_site(struct autopsy_finding *f, const struct replay *m, struct 
 		    (!largest || g->live.bytes > largest->live.bytes))
 			largest = g;
 	}
-	if (largest && largest->live.bytes &&
-	    !stack_expand(&stack, &source, largest->python_stack, largest->native_stack)) {
+	if (largest && largest->live.bytes) {
+		stack_expand(&stack, &source, largest->python_stack, largest->native_stack);
 		site = stack_site(&stack);
 		f->has_site = site >= 0;
 		if (f->has_site)

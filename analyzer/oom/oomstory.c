@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "analyzer/allocator/torch.h"
+
 #define KIB 1024.0
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
@@ -220,18 +222,17 @@ static void find_reasons(struct oom_story *s, const struct oom_message *m)
 			   oom_surely_above(s->limit_lacking, zero));
 }
 
-/* A small request takes a segment of 2 MiB, one below 10 MiB of 20 MiB: the tensor is smaller than what was
- * asked. */
+/* Requests that share a segment ask the driver for all of it: the tensor is smaller than what was asked. */
 static void size_tensor(struct oom_story *s)
 {
 	if (!s->requested.known || s->requested.unit != 2)
 		return;
-	if (s->requested.bytes == 2 * MIB) {
+	if (s->requested.bytes == TORCH_SMALL_SEGMENT) {
 		s->tensor_min = 1;
-		s->tensor_max = (uint64_t)MIB;
-	} else if (s->requested.bytes == 20 * MIB) {
-		s->tensor_min = (uint64_t)MIB + 1;
-		s->tensor_max = (uint64_t)(10 * MIB) - 1;
+		s->tensor_max = TORCH_SMALL_MAX;
+	} else if (s->requested.bytes == TORCH_LARGE_SEGMENT) {
+		s->tensor_min = TORCH_SMALL_MAX + 1;
+		s->tensor_max = TORCH_LARGE_MIN - 1;
 	}
 }
 

@@ -163,8 +163,7 @@ static void holder_line(const struct replay *m, struct replay_process *p, const 
 	char bytes[HUMAN_MAX], text[256];
 	int site;
 
-	if (stack_expand(stack, &source, h->largest->python_stack, h->largest->native_stack))
-		return;
+	stack_expand(stack, &source, h->largest->python_stack, h->largest->native_stack);
 	human_bytes(bytes, h->figures.bytes);
 	site = stack_site(stack);
 	if (site >= 0 && !stack_node(stack))

@@ -8,14 +8,15 @@ int devicepage_find(struct devicepage *p, const struct replay *m, const struct r
 
 	*p = (struct devicepage){ .device = d, .limits = STEPGROWTH_LIMITS_USUAL };
 	err = outside_find(&p->outside, d);
-	err = err ? err : phasetable_find(&p->phases, d);
-	return err ? err : stepgrowth_find(&p->growth, m, d, &p->limits);
+	phasetable_find(&p->phases, d);
+	stepgrowth_find(&p->growth, m, d, &p->limits);
+	return err;
 }
 
-int devicepage_find_host(struct devicepage *p, const struct replay *m)
+void devicepage_find_host(struct devicepage *p, const struct replay *m)
 {
 	p->host = stepgrowth_host(p->device->process);
-	return stepgrowth_find(&p->on_host, m, &p->host, &p->limits);
+	stepgrowth_find(&p->on_host, m, &p->host, &p->limits);
 }
 
 void devicepage_release(struct devicepage *p)

@@ -20,8 +20,8 @@ struct devicepage {
 /* Returns 0 or TFMT_E_NOMEM. devicepage_release() is needed either way. */
 int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d);
 
-/* What of the host's memory grows as well; behind devicepage_find(). Returns 0 or TFMT_E_NOMEM. */
-int devicepage_find_host(struct devicepage *p, const struct replay *m);
+/* What of the host's memory grows as well; after devicepage_find(). */
+void devicepage_find_host(struct devicepage *p, const struct replay *m);
 void devicepage_release(struct devicepage *p);
 
 #endif

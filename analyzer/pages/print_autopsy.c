@@ -378,11 +378,12 @@ void print_failures(struct emit *e, const struct replay *m, const struct replay_
 	emit_table_begin(e, "failures", columns);
 	for (size_t i = 0; i < failures->nr_failures; i++) {
 		const struct failure *x = &failures->failure[i];
-		int site = stack_expand(&stack, &source, x->python_stack, x->native_stack)
-				   ? -1
-				   : stack_site(&stack);
-		const struct stack_frame *f = site < 0 ? NULL : &stack.frame[site];
+		const struct stack_frame *f;
+		int site;
 
+		stack_expand(&stack, &source, x->python_stack, x->native_stack);
+		site = stack_site(&stack);
+		f = site < 0 ? NULL : &stack.frame[site];
 		emit_row_begin(e);
 		emit_ns(e, "time_ns", NULL, x->time_ns);
 		emit_bytes(e, "asked_bytes", NULL, x->asked);

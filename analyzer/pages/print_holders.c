@@ -88,11 +88,11 @@ static const char *no_frames_text(char *buf, size_t size, const struct replay_pr
 	return buf;
 }
 
-static bool expand(struct stack *stack, const struct replay *m, struct replay_process *p, const struct group *g)
+static void expand(struct stack *stack, const struct replay *m, struct replay_process *p, const struct group *g)
 {
 	struct stack_source source = replay_stack_source(m, p);
 
-	return !stack_expand(stack, &source, g->python_stack, g->native_stack);
+	stack_expand(stack, &source, g->python_stack, g->native_stack);
 }
 
 /* A frame in at most so many characters, if leaving out folders does it. Returns buf. */
@@ -144,10 +144,14 @@ static void whole_origin(char buf[static TEXT_MAX], const struct replay *m, stru
 {
 	struct stack stack = { 0 };
 	char text[TEXT_MAX / 2];
-	int site = expand(&stack, m, p, h->largest) ? stack_site(&stack) : -1;
-	struct stack_frame *frame = site < 0 ? NULL : &stack.frame[site];
-	const struct stack_frame *node = stack_node(&stack);
+	const struct stack_frame *node;
+	struct stack_frame *frame;
+	int site;
 
+	expand(&stack, m, p, h->largest);
+	site = stack_site(&stack);
+	frame = site < 0 ? NULL : &stack.frame[site];
+	node = stack_node(&stack);
 	if (node && (!frame || frame->from_forward || !frame->python))
 		backward_origin(buf, TEXT_MAX, node, frame && frame->from_forward ? frame : NULL);
 	else if (!frame)
@@ -492,8 +496,7 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 
 		if (o->min_bytes && (int64_t)holder->figures.bytes < (int64_t)o->min_bytes)
 			break;
-		if (!expand(&stack, m, q->process, holder->largest))
-			stack.nr_frames = 0;
+		expand(&stack, m, q->process, holder->largest);
 		emit_row_begin(e);
 		emit_signed_bytes(e, "bytes", NULL, (int64_t)holder->figures.bytes);
 		emit_label(e, "share", NULL, "%s",

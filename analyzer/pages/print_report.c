@@ -210,34 +210,29 @@ static void json_repeat(struct emit *e, const struct replay *m, const struct rep
 	emit_object_end(e);
 }
 
-/* What grows of a process's host memory. Returns 0 or TFMT_E_NOMEM. */
-static int json_host_findings(struct emit *e, const struct replay *m, struct replay_process *p)
+/* What grows of a process's host memory. */
+static void json_host_findings(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
 	const struct replay_device host = stepgrowth_host(p);
 	struct stepgrowth growth;
-	int err = stepgrowth_find(&growth, m, &host, &limits);
 
-	if (!err)
-		json_stepgrowth_findings(e, m, &host, &growth);
+	stepgrowth_find(&growth, m, &host, &limits);
+	json_stepgrowth_findings(e, m, &host, &growth);
 	stepgrowth_release(&growth);
-	return err;
 }
 
-/* Why memory has run out, and what grows on the other devices and the host. Returns 0 or TFMT_E_NOMEM. */
-static int json_findings(struct emit *e, const struct replay *m, const struct devicepage *page, const struct autopsy *a)
+/* Why memory has run out, and what grows on the other devices and the host. */
+static void json_findings(struct emit *e, const struct replay *m, const struct devicepage *page, const struct autopsy *a)
 {
-	int err = 0;
-
 	emit_array_begin(e, "findings", NULL);
 	print_autopsy_finding_objects(e, a);
 	for (size_t i = 0; i < m->nr_devices; i++)
 		if (page[i].device != a->device || !a->nr_findings)
 			json_stepgrowth_findings(e, m, page[i].device, &page[i].growth);
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
-		err = json_host_findings(e, m, &m->process[i]);
+	for (size_t i = 0; i < m->nr_processes; i++)
+		json_host_findings(e, m, &m->process[i]);
 	emit_array_end(e);
-	return err;
 }
 
 /* Returns 0 or TFMT_E_NOMEM. */
@@ -255,7 +250,8 @@ static int json_devices(struct emit *e, const struct replay *m, const struct aut
 	for (size_t i = 0; i < nr && !err; i++)
 		json_device(e, &page[i]);
 	emit_array_end(e);
-	err = err ? err : json_findings(e, m, page, a);
+	if (!err)
+		json_findings(e, m, page, a);
 	for (size_t i = 0; i < nr; i++)
 		devicepage_release(&page[i]);
 	free(page);

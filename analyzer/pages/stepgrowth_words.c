@@ -96,8 +96,10 @@ bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_
 		    uint32_t native, const struct stack_frame **frame)
 {
 	struct stack_source source = replay_stack_source(m, p);
-	int site = stack_expand(stack, &source, python, native) ? -1 : stack_site(stack);
+	int site;
 
+	stack_expand(stack, &source, python, native);
+	site = stack_site(stack);
 	*frame = site < 0 ? NULL : &stack->frame[site];
 	return *frame;
 }

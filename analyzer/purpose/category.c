@@ -8,6 +8,7 @@
 #include "analyzer/purpose/category_modules.h"
 #include "analyzer/purpose/category_shapes.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
 #define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */
@@ -46,7 +47,7 @@ static bool is_remade(struct judging *j, const struct life *life, const struct g
 }
 
 /*
- * One row of as many elements as all parameters have: they, or their gradients, one behind the other. It may be longer, to
+ * One row of as many elements as all parameters have: they, or their gradients, one after the other. It may be longer, to
  * have a round length, or leave out buffers.
  */
 static bool is_flat(const struct judging *j, const struct group *g)
@@ -238,22 +239,22 @@ static int order_to_update(const struct judging *j, const struct life *life)
 /* Behind a forward that has left a graph, whose outputs it may take. */
 static bool is_of_outputs(const struct judging *j, const struct life *life)
 {
-	return life->behind_forward && !lives_brings_batch(j->lives, life->birth.stack);
+	return life->after_forward && !lives_brings_batch(j->lives, life->birth.stack);
 }
 
 /*
- * Made and used up behind a forward that has left no graph, by a line that never stands before one, and not shaped as
+ * Made and used up after a forward that has left no graph, by a line that never stands before one, and not shaped as
  * data: what an evaluation computes of its outputs.
  */
 static bool is_of_evaluation(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
 {
-	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->behind_call &&
+	return fate == FATE_SHORT && j->lives->steps.nr_backwards && life->after_call &&
 	       !lives_brings_batch(j->lives, life->birth.stack) && !category_shapes_fit_batch(&j->shapes, g);
 }
 
 /*
  * Data that pile up, as in a replay buffer: they have the shape of a batch's rows, or were made outside of any graph,
- * before the optimizer's call. What comes behind that are statistics, an average, a copy.
+ * before the optimizer's call. What comes after that are statistics, an average, a copy.
  */
 static bool is_stored(const struct judging *j, const struct life *life, const struct group *g)
 {
@@ -262,7 +263,7 @@ static bool is_stored(const struct judging *j, const struct life *life, const st
 }
 
 /*
- * Of what the next forward finds. What a line behind the optimizer's call leaves to the next step is a batch if no
+ * Of what the next forward finds. What a line after the optimizer's call leaves to the next step is a batch if no
  * other line brings any. What it makes and uses up there is one of an evaluation.
  */
 static bool is_batch(const struct judging *j, const struct life *life, const struct group *g, enum lives_fate fate)
@@ -287,19 +288,19 @@ static bool is_given_gradient(struct judging *j, const struct life *life, const 
 }
 
 /*
- * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made behind a
- * backward pass, with no forward since. An environment's step comes behind one.
+ * Of an optimizer that is the program's own: it has the sizes of a parameter; or none of a batch, and was made after a
+ * backward pass, with no forward since. An environment's step comes after one.
  */
 static bool is_own_state(struct judging *j, const struct life *life, const struct group *g)
 {
 	return category_stack_of(&j->stacks, life->birth.stack).is_optimizer &&
 	       (category_shapes_fit_sizes(&j->shapes, g) || is_flat(j, g) ||
-		(g->shape && life->birth.nr_begun && !life->behind_call && !category_shapes_fit_batch(&j->shapes, g)));
+		(g->shape && life->birth.nr_begun && !life->after_call && !category_shapes_fit_batch(&j->shapes, g)));
 }
 
 /*
  * Of no module, but there is a gradient for it. What a line makes after the first pass, as statistics, is none; nor is
- * what comes and goes behind a forward, as data that a penalty is differentiated by.
+ * what comes and goes after a forward, as data that a penalty is differentiated by.
  */
 static bool is_bare_parameter(const struct judging *j, const struct life *life, const struct group *g)
 {
@@ -320,7 +321,7 @@ static enum category summed_up(const struct judging *j, const struct group *g)
 }
 
 /*
- * Computed of gradients behind a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
+ * Computed of gradients after a pass, one of each parameter: what SAM moves the weights by, squares. It is neither the
  * weights nor data.
  */
 static bool is_of_gradients(struct judging *j, const struct life *life, const struct group *g)
@@ -329,10 +330,10 @@ static bool is_of_gradients(struct judging *j, const struct life *life, const st
 	       category_shapes_fit_sizes(&j->shapes, g);
 }
 
-/* A copy of the model; or, made behind backward and kept where PyTorch has no optimizer, the state of a function. */
+/* A copy of the model; or, made after backward and kept where PyTorch has no optimizer, the state of a function. */
 static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
-	bool is_function = life->birth.nr_begun && !life->behind_forward && !j->lives->steps.sites.nr_callers &&
+	bool is_function = life->birth.nr_begun && !life->after_forward && !j->lives->steps.sites.nr_callers &&
 			   lives_cycles(&life->birth, &life->death) > 2;
 
 	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
@@ -447,7 +448,7 @@ static enum category category_of(struct judging *j, const struct life *block)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-static int judge_init(struct judging *j, const struct replay_process *process)
+static void judge_init(struct judging *j, const struct replay_process *process)
 {
 	const struct books *books = &process->books;
 
@@ -461,7 +462,7 @@ static int judge_init(struct judging *j, const struct replay_process *process)
 			category_stacks_add(&j->stacks, g->python_stack,
 					    g->phase == PHASE_FORWARD || g->phase == PHASE_BACKWARD);
 	}
-	return category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
+	category_shapes_find(&j->shapes, books, process->lives, &j->stacks);
 }
 
 static void judge_release(struct judging *j)
@@ -510,20 +511,17 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
-static int judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
+static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
 	const struct books *books = &process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
 	struct judging j;
-	int err = judge_init(&j, process);
 
-	c->block = calloc(nr ? nr : 1, sizeof(*c->block));
-	if (!c->block)
-		err = TFMT_E_NOMEM;
-	if (!err)
-		count_parameters(&j, life, nr);
-	for (size_t i = 0; i < nr && !err; i++) {
+	judge_init(&j, process);
+	c->block = heap_alloc(nr, sizeof(*c->block));
+	count_parameters(&j, life, nr);
+	for (size_t i = 0; i < nr; i++) {
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
@@ -535,37 +533,32 @@ static int judge_all(struct categories *c, struct replay_process *process, const
 		c->sum[b->category].blocks++;
 	}
 	judge_release(&j);
-	return err;
 }
 
-int categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
+void categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
-	int err;
-
 	*c = (struct categories)CATEGORIES_INIT;
-	err = judge_all(c, process, life, nr);
-	return !err && process->modulepaths ? category_find_modules(c, process) : err;
+	judge_all(c, process, life, nr);
+	if (process->modulepaths)
+		category_find_modules(c, process);
 }
 
-int categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
-		    uint64_t total)
+void categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
+		     uint64_t total)
 {
 	struct life *life = NULL;
 	uint64_t known = 0;
 	size_t nr = 0;
-	int err;
 
 	*c = (struct categories)CATEGORIES_INIT;
 	if (!process->lives)
-		return 0;
-	err = lives_list(process->lives, device, moment, &life, &nr);
-	if (!err)
-		err = categories_judge(c, process, life, nr);
+		return;
+	lives_list(process->lives, device, moment, &life, &nr);
+	categories_judge(c, process, life, nr);
 	free(life);
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		known += c->sum[i].bytes;
 	c->sum[CATEGORY_UNKNOWN].bytes += total - known;
-	return err;
 }
 
 void categories_release(struct categories *c)

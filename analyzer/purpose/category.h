@@ -36,16 +36,15 @@ struct categories {
 /*
  * The blocks of a device at a moment; the replay must have been loaded with lives. Sums are of what tensors take of
  * their blocks: what the allocator's rounding adds is for nothing, and counts as unknown. So does what is not known
- * block by block of `total`, the bytes that were allocated then. Returns 0 or TFMT_E_NOMEM; categories_release() is needed
- * either way.
+ * block by block of `total`, the bytes that were allocated then. categories_release() is needed.
  */
-int categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
-		    uint64_t total);
+void categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,
+		     uint64_t total);
 /*
  * The same of blocks that need not be live at one moment: `life`, by order of allocation. Sums are of all of them.
- * Returns 0 or TFMT_E_NOMEM; categories_release() is needed either way.
+ * categories_release() is needed.
  */
-int categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr);
+void categories_judge(struct categories *c, struct replay_process *process, const struct life *life, size_t nr);
 void categories_release(struct categories *c);
 
 /*

@@ -6,6 +6,7 @@
 
 #include "analyzer/purpose/shapekey.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 /* A block, or a gradient that may have been freed, by what makes it alike to others. */
 struct item {
@@ -42,13 +43,11 @@ static void sort(struct items *items)
 }
 
 /* The blocks of a category; each kind of optimizer state apart. */
-static int collect(struct items *out, struct categories *c, const struct books *books, enum category category,
-		   shapekey *key_of)
+static void collect(struct items *out, struct categories *c, const struct books *books, enum category category,
+		    shapekey *key_of)
 {
 	out->nr = 0;
-	out->item = malloc((c->nr_blocks + 1) * sizeof(*out->item));
-	if (!out->item)
-		return TFMT_E_NOMEM;
+	out->item = heap_alloc(c->nr_blocks, sizeof(*out->item));
 	for (size_t i = 0; i < c->nr_blocks; i++) {
 		struct category_block *b = &c->block[i];
 		uint64_t key = key_of(books, &books->groups.group[b->life.group]);
@@ -63,20 +62,17 @@ static int collect(struct items *out, struct categories *c, const struct books *
 			};
 	}
 	sort(out);
-	return 0;
 }
 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
-static int collect_gradients(struct items *out, const struct replay_process *process, shapekey *key_of)
+static void collect_gradients(struct items *out, const struct replay_process *process, shapekey *key_of)
 {
 	const struct books *books = &process->books;
 	const struct lives *l = process->lives;
 	uint32_t pass = 0;
 
 	out->nr = 0;
-	out->item = malloc((l->nr_gradients + l->nr_lives + 1) * sizeof(*out->item));
-	if (!out->item)
-		return TFMT_E_NOMEM;
+	out->item = heap_alloc(l->nr_gradients + l->nr_lives, sizeof(*out->item));
 	for (size_t i = 0; i < l->nr_gradients; i++)
 		out->item[out->nr++] = (struct item){
 			.key = key_of(books, &books->groups.group[l->gradient[i].group]),
@@ -97,7 +93,6 @@ static int collect_gradients(struct items *out, const struct replay_process *pro
 			};
 	}
 	sort(out);
-	return 0;
 }
 
 /* The end of the items alike that begin at `from`. */
@@ -142,30 +137,24 @@ static void match(struct items *to, const struct items *from, bool opposite)
 	}
 }
 
-static int match_all(struct categories *c, const struct replay_process *process, shapekey *key_of)
+static void match_all(struct categories *c, const struct replay_process *process, shapekey *key_of)
 {
 	const struct books *books = &process->books;
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
-	int err = collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);
 
-	if (!err)
-		err = collect(&states, c, books, CATEGORY_OPTIMIZER_STATE, key_of);
-	if (!err)
-		err = collect_gradients(&gradients, process, key_of);
-	if (!err) {
-		match(&parameters, &gradients, true);
-		match(&states, &parameters, false);
-	}
+	collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);
+	collect(&states, c, books, CATEGORY_OPTIMIZER_STATE, key_of);
+	collect_gradients(&gradients, process, key_of);
+	match(&parameters, &gradients, true);
+	match(&states, &parameters, false);
 	free(parameters.item);
 	free(states.item);
 	free(gradients.item);
-	return err;
 }
 
-int category_find_modules(struct categories *c, const struct replay_process *process)
+void category_find_modules(struct categories *c, const struct replay_process *process)
 {
 	/* Two projections back and forth differ in nothing but the order of their sizes. */
-	int err = match_all(c, process, shapekey_exact);
-
-	return err ? err : match_all(c, process, shapekey_of);
+	match_all(c, process, shapekey_exact);
+	match_all(c, process, shapekey_of);
 }

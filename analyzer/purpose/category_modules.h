@@ -7,8 +7,8 @@
 
 /*
  * Match, among blocks of one shape, parameters with the gradients of a pass, which are made in the opposite order, and
- * then optimizer state with parameters, where there are as many of one as of the other. Returns 0 or TFMT_E_NOMEM.
+ * then optimizer state with parameters, where there are as many of one as of the other.
  */
-int category_find_modules(struct categories *c, const struct replay_process *process);
+void category_find_modules(struct categories *c, const struct replay_process *process);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
+#include "analyzer/ui/heap.h"
 
 #define WORDS_MAX 4
 
@@ -32,7 +33,7 @@ static const struct rule builtin[] = {
 
 static struct {
 	struct rule *rule;
-	size_t nr_rules;
+	size_t nr_rules, room;
 } user;
 
 static enum category category_named(const char *name)
@@ -52,7 +53,7 @@ static const char *add_line(char *line)
 	char any_function[] = "*", any_life[] = "any";
 	char *word[WORDS_MAX] = { NULL, NULL, any_function, any_life };
 	int nr = rulesfile_split(line, word, WORDS_MAX);
-	struct rule *grown, *r;
+	struct rule *r;
 
 	if (!nr)
 		return NULL;
@@ -63,14 +64,9 @@ static const char *add_line(char *line)
 		       "communication, temporary, unknown, or - to pass the frame over";
 	if (strcmp(word[3], "any") && strcmp(word[3], "kept") && strcmp(word[3], "freed"))
 		return "the life of a block is any, kept or freed";
-	grown = realloc(user.rule, (user.nr_rules + 1) * sizeof(*grown));
-	if (!grown)
-		abort();
-	user.rule = grown;
+	user.rule = heap_grow(user.rule, &user.room, user.nr_rules + 1, sizeof(*user.rule));
 	r = &user.rule[user.nr_rules++];
-	*r = (struct rule){ strdup(word[0]), strdup(word[2]), strdup(word[3]), strdup(word[1]) };
-	if (!r->file || !r->function || !r->life || !r->category)
-		abort();
+	*r = (struct rule){ heap_copy(word[0]), heap_copy(word[2]), heap_copy(word[3]), heap_copy(word[1]) };
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 static void sort(uint64_t *keys, size_t nr)
 {
@@ -91,18 +92,16 @@ static void count_sizes(struct category_shapes *s, struct category_stacks *stack
 	}
 }
 
-int category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
+void category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
 			 struct category_stacks *stacks)
 {
 	size_t nr = books->groups.nr_groups + 1;
 
 	*s = (struct category_shapes){ .books = books, .lives = lives };
-	s->parameter = malloc(nr * sizeof(*s->parameter));
-	s->parameter_sizes = malloc(nr * sizeof(*s->parameter_sizes));
-	s->row = malloc(nr * sizeof(*s->row));
-	s->gradient = malloc((nr + lives->nr_lives) * sizeof(*s->gradient));
-	if (!s->parameter || !s->parameter_sizes || !s->row || !s->gradient)
-		return TFMT_E_NOMEM;
+	s->parameter = heap_alloc(nr, sizeof(*s->parameter));
+	s->parameter_sizes = heap_alloc(nr, sizeof(*s->parameter_sizes));
+	s->row = heap_alloc(nr, sizeof(*s->row));
+	s->gradient = heap_alloc(nr + lives->nr_lives, sizeof(*s->gradient));
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		add_group(s, stacks, &books->groups.group[i], i < lives->nr_fates ? &lives->fates[i] : NULL);
 	add_live_gradients(s, stacks);
@@ -113,7 +112,6 @@ int category_shapes_find(struct category_shapes *s, const struct books *books, c
 	for (size_t i = 0; i < s->nr_parameters && !s->keeps_gradients; i++)
 		s->keeps_gradients = shapekey_in(s->gradient, s->nr_gradients, s->parameter[i]);
 	count_sizes(s, stacks);
-	return 0;
 }
 
 bool category_shapes_fit_parameter(const struct category_shapes *s, const struct group *g)

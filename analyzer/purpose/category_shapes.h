@@ -19,12 +19,12 @@ struct category_shapes {
 	uint64_t *row;             /* of one row of what a forward has used */
 	size_t nr_parameters, nr_gradients, nr_rows;
 	size_t nr_parameter_sizes; /* that differ */
-	bool keeps_gradients; /* of parameters, behind the pass that makes them */
+	bool keeps_gradients; /* of parameters, after the pass that makes them */
 	bool has_batches; /* a line before the optimizer's call brings them */
 };
 
-/* Also counts for each stack of how many of these shapes it has made blocks beside. Returns 0 or TFMT_E_NOMEM. */
-int category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
+/* Also counts for each stack of how many of these shapes it has made blocks beside. */
+void category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
 			 struct category_stacks *stacks);
 void category_shapes_release(struct category_shapes *s);
 

@@ -10,6 +10,7 @@
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/stacks/pylines.h"
+#include "analyzer/ui/heap.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 #define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */
@@ -29,13 +30,12 @@ static bool code_of(const struct category_stacks *c, const struct tfmt_frame *fr
 	       tfmt_reader_code(c->reader, (uint32_t)frame->a, code);
 }
 
-/* One more class of a set, which is made when it is first needed. Without memory it is left out. */
+/* One more class of a set, which is made when it is first needed. */
 static void add_class(struct textset **set, const char *name, size_t len)
 {
 	if (!*set)
-		*set = calloc(1, sizeof(**set));
-	if (*set)
-		textset_add(*set, 0, name, len);
+		*set = heap_alloc(1, sizeof(**set));
+	textset_add(*set, 0, name, len);
 }
 
 static void release_classes(struct textset *set)
@@ -120,7 +120,7 @@ static bool is_word(const char *text, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(text, word, len);
 }
 
-/* `m.grad = ...`: `value` is what stands behind the line's first assignment. */
+/* `m.grad = ...`: `value` is what stands after the line's first assignment. */
 static bool is_given_to_gradient(const char *line, const char *value)
 {
 	static const char member[] = ".grad";

@@ -4,24 +4,21 @@
 
 #include <string.h>
 
-int phasetable_find(struct phasetable *t, const struct replay_device *d)
+void phasetable_find(struct phasetable *t, const struct replay_device *d)
 {
 	const struct lives *lives = d->process->lives;
 	const struct lives_device *of_device = lives->device[d->ordinal];
-	int err = 0;
 
 	*t = (struct phasetable){ .peak = lives_peak_phase(lives, d->ordinal) };
-	for (int i = 0; of_device && i < NR_PHASES && !err; i++) {
+	for (int i = 0; of_device && i < NR_PHASES; i++) {
 		const struct lives_at *at = &of_device->moment[LIVES_PEAK_OF_PHASE + i];
 		struct categories c;
 
 		if (!at->reached)
 			continue;
-		err = categories_find(&c, d->process, d->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + i),
-				      at->bytes);
+		categories_find(&c, d->process, d->ordinal, (enum lives_moment)(LIVES_PEAK_OF_PHASE + i), at->bytes);
 		t->row[i].at = at;
 		memcpy(t->row[i].sum, c.sum, sizeof(c.sum));
 		categories_release(&c);
 	}
-	return err;
 }

@@ -15,7 +15,7 @@ struct phasetable {
 	enum phase peak; /* in which the device's own peak lies; NR_PHASES: none, or it is not known */
 };
 
-/* Returns 0 or TFMT_E_NOMEM. There is nothing to release. */
-int phasetable_find(struct phasetable *t, const struct replay_device *d);
+/* There is nothing to release. */
+void phasetable_find(struct phasetable *t, const struct replay_device *d);
 
 #endif

@@ -18,7 +18,7 @@ uint64_t shapekey_exact(const struct books *books, const struct group *g);
 uint64_t shapekey_sizes(const struct books *books, const struct group *g);
 
 /*
- * The same in this order, of whatever type, for what is left of the shape behind its first dimensions: of one row, an
+ * The same in this order, of whatever type, for what is left of the shape after its first dimensions: of one row, an
  * element along the first dimension, if that is one. 0 = nothing but a number is.
  */
 uint64_t shapekey_rows(const struct books *books, const struct group *g, uint32_t nr_left_out);

@@ -23,7 +23,7 @@
 
 /* ---- the kernel's files ---------------------------------------------------------------------- */
 
-/* The number behind a word that begins a line ("" = of the first line); false if there is none. */
+/* The number after a word that begins a line ("" = of the first line); false if there is none. */
 static bool read_number(const char *path, const char *word, uint64_t *out)
 {
 	FILE *f = fopen(path, "re");

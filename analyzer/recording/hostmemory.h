@@ -25,7 +25,7 @@ void hostmemory_read(struct hostmemory *h, const char *root);
 
 /*
  * For launch_on_tick(): take into a struct hostmemory, read before the program was started, what is shared by now. What a
- * process shared goes with it, so behind a kill nothing is taken.
+ * process shared goes with it, so after a kill nothing is taken.
  */
 void hostmemory_follow(void *before);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 #define ROWS_MIN 256
 /* Where definitions are lost to damage, ids go beyond their number. */
 #define ROWS_ANYWAY 65536u
@@ -19,9 +21,7 @@ void *idtable_grown(void *array, uint32_t *nr, uint32_t id, size_t row_bytes, co
 		return array;
 	while (room <= id)
 		room *= 2;
-	grown = realloc(array, room * row_bytes);
-	if (!grown)
-		return array;
+	grown = heap_need(realloc(array, room * row_bytes));
 	memset(grown + *nr * row_bytes, 0, (room - *nr) * row_bytes);
 	*nr = (uint32_t)room;
 	return grown;

@@ -13,7 +13,7 @@
 
 /*
  * Make room for row `id` in an array of *nr rows of `row_bytes` bytes; new ones are 0. Returns the array, moved or not;
- * id >= *nr afterwards says that there is no such row: memory ran out, or far fewer ids were defined so far.
+ * id >= *nr afterwards says that there is no such row: far fewer ids were defined so far.
  */
 void *idtable_grown(void *array, uint32_t *nr, uint32_t id, size_t row_bytes, const struct tfmt_reader *reader);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file of rules that users write: words, a rule a line, comments behind '#'. It is the one that an environment
+ * A file of rules that users write: words, a rule a line, comments after '#'. It is the one that an environment
  * variable names, else NAME in the user's folder of settings. Whoever has rules says what a line means.
  */
 #ifndef VT_RULESFILE_H

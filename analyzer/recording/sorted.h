@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables whose rows are in order of a number that each of them holds: `nr_rows` rows of `row_bytes` bytes, the number
- * (uint64_t) `at` bytes behind a row's beginning. `rows` may be NULL when there are none.
+ * (uint64_t) `at` bytes after a row's beginning. `rows` may be NULL when there are none.
  */
 #ifndef VT_SORTED_H
 #define VT_SORTED_H

@@ -94,19 +94,16 @@ static __attribute__((noinline)) int enter_past(struct replay_process *p)
 	return books_past(&p->books, f);
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static inline int follow_lives(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
+static inline void follow_lives(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
 {
 	struct lives *lives = p->lives;
-	int err;
 
 	if (is_plain)
-		err = lives_next_tensor(lives, ev, p->phase, p->phases.is_update, false);
+		lives_next_tensor(lives, ev, p->phase, p->phases.is_update, false);
 	else
-		err = lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
-	if (!err && lives_concern_samples(lives))
-		err = stepsamples_next(p->stepsamples, lives, &p->books.groups);
-	return err;
+		lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
+	if (lives_concern_samples(lives))
+		stepsamples_next(p->stepsamples, lives, &p->books.groups);
 }
 
 static inline int enter_event(struct replay_process *p, const struct tfmt_event *ev)
@@ -118,7 +115,7 @@ static inline int enter_event(struct replay_process *p, const struct tfmt_event 
 		err = enter_past(p);
 	p->phase = phases_next(&p->phases, ev);
 	if (p->lives && !err && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
-		err = follow_lives(p, ev, is_plain);
+		follow_lives(p, ev, is_plain);
 	if (err)
 		return err;
 	return is_plain ? books_apply_plain(&p->books, ev, (uint8_t)p->phase)

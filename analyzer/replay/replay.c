@@ -300,7 +300,7 @@ static int open_all(struct replay *m)
 
 	m->process = calloc(m->recording.nr_traces, sizeof(*m->process));
 	m->symbols = symbols_new();
-	if (!m->process || !m->symbols)
+	if (!m->process)
 		return message_error("cannot read '%s': out of memory", m->recording.path);
 	for (size_t i = 0; i < m->recording.nr_traces; i++) {
 		struct replay_process *p = &m->process[m->nr_processes];

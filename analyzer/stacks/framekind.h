@@ -23,8 +23,8 @@ enum frame_kind frame_kind_of(const struct stack *stack, int site);
 enum frame_module {
 	FRAME_NO_MODULE,     /* in no module's forward: backward, a loss that is a function, ... */
 	FRAME_MODULE,        /* in a module's; with a PyTorch that does not tell, it may have hooks */
-	FRAME_WITHIN_HOOKED, /* ... one around it has hooks, itself has none */
-	FRAME_HOOKED,        /* ... it has */
+	FRAME_WITHIN_HOOKED, /* a module around it has hooks, itself has none */
+	FRAME_HOOKED,        /* the module itself has hooks */
 };
 
 enum frame_module frame_module_of(const struct stack *stack);

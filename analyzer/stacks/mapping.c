@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 #define TORCH_FOLDER "/torch/"
 #define TORCH_LIBRARY TORCH_FOLDER "lib/libtorch_python.so"
@@ -35,15 +36,7 @@ static void mapping_insert(struct mapping *m, const struct tfmt_module *add)
 
 	while (to < m->nr_modules && m->module[to].start < add->end)
 		to++;
-	if (m->nr_modules == m->room && to == from) {
-		uint32_t room = m->room ? 2 * m->room : 64;
-		struct tfmt_module *module = realloc(m->module, room * sizeof(*module));
-
-		if (!module)
-			return;
-		m->module = module;
-		m->room = room;
-	}
+	m->module = heap_grow(m->module, &m->room, (size_t)m->nr_modules + 1, sizeof(*m->module));
 	memmove(m->module + from + 1, m->module + to, (m->nr_modules - to) * sizeof(*m->module));
 	m->module[from] = *add;
 	m->nr_modules = m->nr_modules - (to - from) + 1;

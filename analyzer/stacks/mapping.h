@@ -14,7 +14,8 @@ struct mapping {
 	const struct tfmt_reader *reader;
 	uint32_t nr_seen;          /* module definitions taken in */
 	struct tfmt_module *module; /* sorted by start; strings belong to the reader */
-	uint32_t nr_modules, room;
+	uint32_t nr_modules;
+	size_t room;
 	const char *torch;         /* path of a library in PyTorch's own lib folder, NULL: none was seen */
 };
 

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "analyzer/recording/basename.h"
+#include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/owner_rules.h"
 #include "analyzer/stacks/symbols.h"
 
 /* The layer below whoever asked; libcuda.so.1 is a link to libsimgpu.so when the device is simulated. */
 static const char *const cuda_layer[] = { "libcuda.so", "libcudart", "libinterpose.so", "libsimgpu.so" };
 
-#define CACHED_MAX (1u << 26) /* ids come from a trace: a damaged one must not make us allocate by them */
 #define STACK_DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 
 bool owner_is_cuda_layer(const char *path)
@@ -88,7 +88,7 @@ static struct owner_answer find_owner(struct owner_cache *c, struct mapping *m, 
 		if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(m->reader, id, &frame))
 			break;
 		id = frame.parent;
-		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte behind a call */
+		if (frame.kind == TFMT_FRAME_NATIVE) /* a return address may be the first byte after a call */
 			owner = owner_of_native(c, m, frame.a - !innermost, &answer);
 		else if (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY)
 			owner = owner_of_python(m, &frame);
@@ -115,25 +115,13 @@ void owner_cache_release(struct owner_cache *c)
 	answers_release(&c->python);
 }
 
-static bool answers_grow(struct owner_answers *a, uint32_t wanted)
+/* Make room for the answer to a stack, unless the trace defines far fewer. */
+static void answers_grow(struct owner_answers *a, uint32_t leaf, const struct tfmt_reader *reader)
 {
-	uint32_t room = a->room ? a->room : 256;
-	struct owner_answer *answer;
-	bool *known;
+	uint32_t room = a->room;
 
-	while (room <= wanted)
-		room *= 2;
-	answer = realloc(a->answer, room * sizeof(*answer));
-	if (!answer)
-		return false;
-	a->answer = answer;
-	known = realloc(a->known, room * sizeof(*known));
-	if (!known)
-		return false;
-	a->known = known;
-	memset(known + a->room, 0, (room - a->room) * sizeof(*known));
-	a->room = room;
-	return true;
+	a->answer = idtable_grown(a->answer, &room, leaf, sizeof(*a->answer), reader);
+	a->known = idtable_grown(a->known, &a->room, leaf, sizeof(*a->known), reader);
 }
 
 static struct owner_answer find_owner_once(struct owner_cache *c, struct owner_answers *a, struct mapping *m,
@@ -141,7 +129,9 @@ static struct owner_answer find_owner_once(struct owner_cache *c, struct owner_a
 {
 	if (leaf < TFMT_STACK_FIRST)
 		return (struct owner_answer){ OWNER_UNKNOWN, false };
-	if (leaf >= CACHED_MAX || (leaf >= a->room && !answers_grow(a, leaf)))
+	if (leaf >= a->room)
+		answers_grow(a, leaf, m->reader);
+	if (leaf >= a->room)
 		return find_owner(c, m, leaf);
 	if (!a->known[leaf]) {
 		a->answer[leaf] = find_owner(c, m, leaf);

@@ -27,7 +27,7 @@ extern const char *owner_names[NR_OWNERS];  /* for programs: "nccl"; NULL = ther
 extern const char *owner_titles[NR_OWNERS]; /* for people: "NCCL" */
 
 /*
- * The owner that a modelled allocation names, with what may follow behind a comma; OWNER_UNKNOWN if it is none of the
+ * The owner that a modelled allocation names, with what may follow after a comma; OWNER_UNKNOWN if it is none of the
  * above.
  */
 enum owner owner_named(const char *name);

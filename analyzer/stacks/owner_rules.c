@@ -9,6 +9,7 @@
 
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
+#include "analyzer/ui/heap.h"
 
 #define OWNER_NAME_MAX 32
 #define WORDS_MAX 3
@@ -20,7 +21,7 @@ struct rule {
 
 static struct {
 	struct rule *rule; /* the user's */
-	size_t nr_rules;
+	size_t nr_rules, room;
 	bool need_functions;
 } user;
 
@@ -59,7 +60,7 @@ static int owner_number(const char *name)
 		return OWNER_PASS_OVER;
 	for (int i = 0; i < NR_OWNERS; i++) {
 		if (!owner_names[i]) {
-			owner_names[i] = strdup(name);
+			owner_names[i] = heap_copy(name);
 			owner_titles[i] = title_of(owner_names[i]);
 		}
 		if (!strcmp(owner_names[i], name))
@@ -80,7 +81,7 @@ static const char *add_line(char *line)
 {
 	char *word[WORDS_MAX];
 	int nr = rulesfile_split(line, word, WORDS_MAX);
-	struct rule rule, *grown;
+	struct rule rule;
 
 	if (!nr)
 		return NULL;
@@ -93,12 +94,9 @@ static const char *add_line(char *line)
 	rule.owner = owner_number(word[1]);
 	if (rule.owner < 0)
 		return "too many owners";
-	rule.pattern = strdup(word[0]);
-	rule.function = nr == WORDS_MAX ? strdup(word[2]) : NULL;
-	grown = realloc(user.rule, (user.nr_rules + 1) * sizeof(*grown));
-	if (!rule.pattern || (nr == WORDS_MAX && !rule.function) || !grown)
-		abort();
-	user.rule = grown;
+	rule.pattern = heap_copy(word[0]);
+	rule.function = nr == WORDS_MAX ? heap_copy(word[2]) : NULL;
+	user.rule = heap_grow(user.rule, &user.room, user.nr_rules + 1, sizeof(*user.rule));
 	user.rule[user.nr_rules++] = rule;
 	user.need_functions |= rule.function != NULL;
 	return NULL;

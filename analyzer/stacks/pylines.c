@@ -4,7 +4,7 @@
 
 #define NO_LINE INT64_MIN
 
-/* 3.8, 3.9: pairs (bytes of code, signed change of line); the change applies behind those bytes. */
+/* 3.8, 3.9: pairs (bytes of code, signed change of line); the change applies after those bytes. */
 static int64_t lnotab_line(const struct tfmt_code *code, int64_t wanted_byte)
 {
 	int64_t line = code->first_line, byte = 0;

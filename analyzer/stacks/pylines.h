@@ -17,7 +17,7 @@
  */
 uint32_t pylines_line(const struct tfmt_code *code, int32_t position);
 
-/* A piece of source text: columns count bytes from 0, the end is behind it. */
+/* A piece of source text: columns count bytes from 0, the end comes after it. */
 struct pylines_span {
 	uint32_t line, end_line, column, end_column;
 	bool known;

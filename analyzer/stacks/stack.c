@@ -10,24 +10,13 @@
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/stacks/pylines.h"
+#include "analyzer/ui/heap.h"
 
 #define STACK_DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 
 static struct stack_frame *stack_push(struct stack *stack)
 {
-	if (stack->nr_frames == stack->room) {
-		uint32_t room = stack->room ? 2 * stack->room : 64;
-		struct stack_frame *frame = realloc(stack->frame, room * sizeof(*frame)), *spare;
-
-		if (!frame)
-			return NULL;
-		stack->frame = frame;
-		spare = realloc(stack->spare, room * sizeof(*spare));
-		if (!spare)
-			return NULL;
-		stack->spare = spare;
-		stack->room = room;
-	}
+	stack->frame = heap_grow(stack->frame, &stack->room, (size_t)stack->nr_frames + 1, sizeof(*stack->frame));
 	stack->frame[stack->nr_frames] = (struct stack_frame){ 0 };
 	return &stack->frame[stack->nr_frames++];
 }
@@ -41,7 +30,7 @@ static bool is_library_code(const char *file)
 }
 
 /*
- * What torch.compile has written: ".../ab/cab7r...py", a hash of 51 digits to base 32 behind the "c", of which two name
+ * What torch.compile has written: ".../ab/cab7r...py", a hash of 51 digits to base 32 after the "c", of which two name
  * the folder. Its cache may be anywhere (TORCHINDUCTOR_CACHE_DIR).
  */
 static bool is_generated_code(const char *file)
@@ -82,7 +71,7 @@ static void fill_python(struct stack_frame *out, const struct stack_source *sour
 static void fill_native(struct stack_frame *out, const struct stack_source *source, uint64_t address,
 			bool innermost)
 {
-	uint64_t inside = address - !innermost; /* a return address may be the first byte behind the call */
+	uint64_t inside = address - !innermost; /* a return address may be the first byte after the call */
 	const struct tfmt_module *module = mapping_find(source->mapping, inside);
 	struct symbol symbol = symbols_find(source->symbols, module, inside);
 
@@ -105,7 +94,7 @@ static void fill_node(struct stack_frame *out, const struct stack_source *source
 	out->function = tfmt_reader_string(source->reader, (uint32_t)frame->a);
 }
 
-static int expand_one(struct stack *stack, const struct stack_source *source, uint32_t leaf)
+static void expand_one(struct stack *stack, const struct stack_source *source, uint32_t leaf)
 {
 	struct tfmt_frame frame;
 	uint32_t id = leaf;
@@ -117,8 +106,6 @@ static int expand_one(struct stack *stack, const struct stack_source *source, ui
 		if (id < TFMT_STACK_FIRST || !tfmt_reader_frame(source->reader, id, &frame))
 			break;
 		out = stack_push(stack);
-		if (!out)
-			return TFMT_E_NOMEM;
 		out->from_forward = from_forward;
 		out->entry = frame.kind == TFMT_FRAME_PYTHON_ENTRY;
 		out->runs_python = frame.kind == TFMT_FRAME_NATIVE && frame.b == 1;
@@ -134,7 +121,6 @@ static int expand_one(struct stack *stack, const struct stack_source *source, ui
 		innermost = false;
 		id = frame.parent;
 	}
-	return 0;
 }
 
 /* Frames from `first` on, up to and including one that native code called; 0 if there is none. */
@@ -166,6 +152,7 @@ static void weave(struct stack *stack, uint32_t nr_python)
 	uint32_t called = nr_called(stack, nr_python), taken = 0, n = 0;
 	bool cut = stack->frame[stack->nr_frames - 1].cut, has_groups = true;
 
+	stack->spare = heap_grow(stack->spare, &stack->spare_room, stack->nr_frames, sizeof(*stack->spare));
 	for (uint32_t i = nr_python; i < stack->nr_frames; i++) {
 		bool wants = stack->frame[i].runs_python;
 		uint32_t group = wants && has_groups ? group_frames(stack, taken, called) : 0;
@@ -184,20 +171,17 @@ static void weave(struct stack *stack, uint32_t nr_python)
 	memcpy(stack->frame, stack->spare, n * sizeof(*stack->frame));
 }
 
-int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
-		 uint32_t native_stack)
+void stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
+		  uint32_t native_stack)
 {
 	uint32_t nr_python;
-	int ret;
 
 	stack->nr_frames = 0;
-	ret = expand_one(stack, source, python_stack);
+	expand_one(stack, source, python_stack);
 	nr_python = stack->nr_frames;
-	if (!ret)
-		ret = expand_one(stack, source, native_stack);
-	if (!ret && nr_python && stack->nr_frames > nr_python)
+	expand_one(stack, source, native_stack);
+	if (nr_python && stack->nr_frames > nr_python)
 		weave(stack, nr_python);
-	return ret;
 }
 
 void stack_release(struct stack *stack)

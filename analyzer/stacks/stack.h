@@ -23,7 +23,7 @@ struct stack_frame {
 	bool entry;           /* Python: called by native code */
 	bool runs_python;     /* native: the caller of Python frames up to the next `entry` */
 	bool framework;       /* PyTorch's own, the CUDA layer's or the C library's: folded in text */
-	bool torch;           /* ... PyTorch's own */
+	bool torch;           /* PyTorch's own: of the framework, too */
 	bool simulation;      /* of a simulated device, between the program and the allocation: never a site */
 	const char *file;     /* source file; NULL if unknown */
 	const char *function; /* NULL if unknown */
@@ -37,8 +37,12 @@ struct stack_frame {
 /* A stack: filled by stack_expand(), reused by the next; zero it before the first. */
 struct stack {
 	struct stack_frame *frame;
-	uint32_t nr_frames, room;
-	struct stack_frame *spare; /* of the same room */
+	uint32_t nr_frames;
+	size_t room;
+
+	/* private */
+	struct stack_frame *spare;
+	size_t spare_room;
 };
 
 /* Of one trace: its reader, its mapped files, and symbols (may be shared between traces). */
@@ -52,10 +56,10 @@ struct stack_source {
  * The frames of python_stack and native_stack, innermost first; reserved ids have none. They are in the one order in
  * which they called each other, native ones of PyTorch within the Python frame that called it, where the two stacks
  * agree on how often native code called the interpreter; else the Python frames come first. Frames of forward come
- * behind those of the thread that runs the node. Returns 0 or TFMT_E_NOMEM. Strings belong to the source.
+ * after those of the thread that runs the node. Strings belong to the source.
  */
-int stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
-		 uint32_t native_stack);
+void stack_expand(struct stack *stack, const struct stack_source *source, uint32_t python_stack,
+		  uint32_t native_stack);
 void stack_release(struct stack *stack);
 
 /* Index of the site's frame, -1 if the stack has none. */

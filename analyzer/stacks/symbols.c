@@ -3,6 +3,7 @@
 #include "analyzer/stacks/symbols.h"
 
 #include "analyzer/stacks/symboltable.h"
+#include "analyzer/ui/heap.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -37,7 +38,8 @@ struct symbols {
 	struct symbol_answer *answer; /* open addressing, a power of two of them */
 	uint32_t nr_answers, room;
 	char **text; /* demangled names, to be freed */
-	uint32_t nr_texts, texts_room;
+	uint32_t nr_texts;
+	size_t texts_room;
 	void *cxx; /* the C++ runtime, for its demangler */
 	char *(*demangle)(const char *, char *, size_t *, int *);
 };
@@ -53,10 +55,8 @@ static const Dwfl_Callbacks callbacks = {
 
 struct symbols *symbols_new(void)
 {
-	struct symbols *s = calloc(1, sizeof(*s));
+	struct symbols *s = heap_alloc(1, sizeof(*s));
 
-	if (!s)
-		return NULL;
 	/* The demangler comes with every C++ program; a machine without one shows mangled names. */
 	s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 	if (s->cxx)
@@ -145,47 +145,33 @@ static uint32_t *file_slot(const struct symbols *s, const char *path, const char
 	return &s->slot[i];
 }
 
-/* Make room for one more file; false when memory runs out. */
-static bool files_grow(struct symbols *s)
+/* Make room for one more file. */
+static void files_grow(struct symbols *s)
 {
-	uint32_t room = s->slots_room ? 2 * s->slots_room : 256, *slot;
-	struct symbol_file *file;
+	uint32_t room = s->slots_room ? 2 * s->slots_room : 256;
 
 	if (2 * (s->nr_files + 1) <= s->slots_room)
-		return true;
-	slot = calloc(room, sizeof(*slot));
-	file = slot ? realloc(s->file, room / 2 * sizeof(*file)) : NULL;
-	if (!file) {
-		free(slot);
-		return false;
-	}
+		return;
+	s->file = heap_need(realloc(s->file, room / 2 * sizeof(*s->file)));
 	free(s->slot);
-	s->file = file;
-	s->slot = slot;
+	s->slot = heap_alloc(room, sizeof(*s->slot));
 	s->slots_room = room;
 	for (uint32_t i = 0; i < s->nr_files; i++)
 		*file_slot(s, s->file[i].path, s->file[i].build_id) = i + 1;
-	return true;
 }
 
-/* The index of the module's file, opened if it is new; -1 when memory runs out. */
-static int64_t file_index(struct symbols *s, const struct tfmt_module *module)
+/* The index of the module's file, opened if it is new. */
+static uint32_t file_index(struct symbols *s, const struct tfmt_module *module)
 {
 	struct symbol_file *file;
 	uint32_t *slot;
 
-	if (!files_grow(s))
-		return -1;
+	files_grow(s);
 	slot = file_slot(s, module->path, module->build_id);
 	if (*slot)
 		return *slot - 1;
 	file = &s->file[s->nr_files];
-	*file = (struct symbol_file){ .path = strdup(module->path), .build_id = strdup(module->build_id) };
-	if (!file->path || !file->build_id) {
-		free(file->path);
-		free(file->build_id);
-		return -1;
-	}
+	*file = (struct symbol_file){ .path = heap_copy(module->path), .build_id = heap_copy(module->build_id) };
 	file_open(file);
 	*slot = ++s->nr_files;
 	return *slot - 1;
@@ -208,20 +194,10 @@ static GElf_Addr session_address(const struct symbol_file *f, uint64_t file_offs
 	return 0;
 }
 
-/* Keep a string that the caller allocated; returns it, or the fallback when it cannot be kept. */
-static const char *keep_text(struct symbols *s, char *text, const char *fallback)
+/* Keep a string that the caller allocated; returns it. */
+static const char *keep_text(struct symbols *s, char *text)
 {
-	if (s->nr_texts == s->texts_room) {
-		uint32_t room = s->texts_room ? 2 * s->texts_room : 64;
-		char **grown = realloc(s->text, room * sizeof(*grown));
-
-		if (!grown) {
-			free(text);
-			return fallback;
-		}
-		s->text = grown;
-		s->texts_room = room;
-	}
+	s->text = heap_grow(s->text, &s->texts_room, (size_t)s->nr_texts + 1, sizeof(*s->text));
 	return s->text[s->nr_texts++] = text;
 }
 
@@ -233,7 +209,7 @@ static const char *readable_name(struct symbols *s, const char *name)
 	if (!name || strncmp(name, "_Z", 2) || !s->demangle)
 		return name;
 	text = s->demangle(name, NULL, NULL, &status);
-	return text ? keep_text(s, text, name) : name;
+	return text ? keep_text(s, text) : name;
 }
 
 /* The compilation unit of an address. clang writes no .debug_aranges: then every unit is asked. NULL without DWARF. */
@@ -318,41 +294,36 @@ static struct symbol_answer *answer_slot(const struct symbols *s, uint32_t file,
 	return &s->answer[i];
 }
 
-/* Make room for one more answer; false when memory runs out. */
-static bool answers_grow(struct symbols *s)
+/* Make room for one more answer. */
+static void answers_grow(struct symbols *s)
 {
 	uint32_t old_room = s->room;
-	struct symbol_answer *old = s->answer, *grown;
+	struct symbol_answer *old = s->answer;
 
 	if (4 * (s->nr_answers + 1) <= 3 * s->room)
-		return true;
-	grown = calloc(old_room ? 2 * old_room : 1024, sizeof(*grown));
-	if (!grown)
-		return false;
-	s->answer = grown;
+		return;
 	s->room = old_room ? 2 * old_room : 1024;
+	s->answer = heap_alloc(s->room, sizeof(*s->answer));
 	for (uint32_t i = 0; i < old_room; i++)
 		if (old[i].file)
 			*answer_slot(s, old[i].file, old[i].address) = old[i];
 	free(old);
-	return true;
 }
 
 struct symbol symbols_find(struct symbols *s, const struct tfmt_module *module, uint64_t address)
 {
 	struct symbol_answer *answer;
 	uint64_t file_offset;
-	int64_t file;
+	uint32_t file;
 
 	if (!module || !*module->path || address < module->start)
 		return (struct symbol){ 0 };
 	file = file_index(s, module);
-	if (file < 0 || !answers_grow(s))
-		return (struct symbol){ 0 };
+	answers_grow(s);
 	file_offset = address - module->start + module->offset;
-	answer = answer_slot(s, (uint32_t)file + 1, file_offset);
+	answer = answer_slot(s, file + 1, file_offset);
 	if (!answer->file) {
-		*answer = (struct symbol_answer){ file_offset, (uint32_t)file + 1,
+		*answer = (struct symbol_answer){ file_offset, file + 1,
 						  look_up(s, &s->file[file], file_offset) };
 		s->nr_answers++;
 	}

@@ -20,7 +20,7 @@ struct symbol {
 	uint32_t line;        /* 0 if unknown */
 };
 
-/* NULL when memory runs out. */
+/* To be given to symbols_free(). */
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *s);
 

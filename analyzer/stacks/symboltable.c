@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 #define NESTED_MAX 64 /* how many functions before the address are looked at for one that holds it */
 
@@ -22,7 +23,7 @@ static int rank_of(const GElf_Sym *sym)
 	return binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;
 }
 
-/* By address; of equal ones the better name last, where a search from behind meets it first. */
+/* By address; of equal ones the better name last, where a search from the end meets it first. */
 static int compare(const void *a, const void *b)
 {
 	const struct symboltable_entry *x = a, *y = b;
@@ -37,7 +38,7 @@ void symboltable_make(struct symboltable *t, Dwfl_Module *module)
 	int nr = dwfl_module_getsymtab(module);
 
 	t->made = true;
-	t->entry = nr > 0 ? malloc((size_t)nr * sizeof(*t->entry)) : NULL;
+	t->entry = nr > 0 ? heap_alloc((size_t)nr, sizeof(*t->entry)) : NULL;
 	for (int i = 1; t->entry && i < nr; i++) {
 		GElf_Addr address;
 		GElf_Sym sym;
@@ -61,11 +62,11 @@ void symboltable_release(struct symboltable *t)
 
 const char *symboltable_find(const struct symboltable *t, GElf_Addr address)
 {
-	size_t behind = sorted_up_to(t->entry, t->nr, sizeof(*t->entry),
+	size_t after = sorted_up_to(t->entry, t->nr, sizeof(*t->entry),
 				     offsetof(struct symboltable_entry, address), address);
 
-	for (size_t i = 0; i < NESTED_MAX && i < behind; i++) {
-		const struct symboltable_entry *e = &t->entry[behind - 1 - i];
+	for (size_t i = 0; i < NESTED_MAX && i < after; i++) {
+		const struct symboltable_entry *e = &t->entry[after - 1 - i];
 
 		if (address - e->address < e->size)
 			return e->name;

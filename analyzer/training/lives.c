@@ -7,34 +7,24 @@
 
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 static struct lives_device *device_of(struct lives *l, uint8_t device)
 {
 	if (!l->device[device])
-		l->device[device] = calloc(1, sizeof(**l->device));
+		l->device[device] = heap_alloc(1, sizeof(**l->device));
 	return l->device[device];
 }
 
-static bool append_bytes(uint64_t **array, uint32_t *nr, uint32_t *room, uint64_t bytes)
+static void append_bytes(uint64_t **array, uint32_t *nr, size_t *room, uint64_t bytes)
 {
-	uint64_t *grown;
-
-	if (*nr == *room) {
-		grown = realloc(*array, (2 * (size_t)*room + 64) * sizeof(*grown));
-		if (!grown)
-			return false;
-		*array = grown;
-		*room = 2 * *room + 64;
-	}
+	*array = heap_grow(*array, room, (size_t)*nr + 1, sizeof(**array));
 	(*array)[(*nr)++] = bytes;
-	return true;
 }
 
 /* Keep what is allocated where cycles and steps begin. A device that comes later had nothing before. */
-static int sample(struct lives *l, int signs)
+static void sample(struct lives *l, int signs)
 {
-	bool fine = true;
-
 	for (int i = 0; i <= TFMT_NR_DEVICES; i++) {
 		struct lives_device *d = l->device[i];
 
@@ -42,15 +32,13 @@ static int sample(struct lives *l, int signs)
 			continue;
 		if (signs & STEPS_MAYBE)
 			d->pending_allocated = d->allocated;
-		while (d->nr_cycle_bytes < l->steps.cycles.nr_bounds && fine)
-			fine = append_bytes(&d->cycle_bytes, &d->nr_cycle_bytes, &d->cycles_room,
-					    d->nr_cycle_bytes + 1 < l->steps.cycles.nr_bounds ? 0
-											     : d->pending_allocated);
-		while (d->nr_named_bytes < l->steps.named.nr_bounds && fine)
-			fine = append_bytes(&d->named_bytes, &d->nr_named_bytes, &d->named_room,
-					    d->nr_named_bytes + 1 < l->steps.named.nr_bounds ? 0 : d->allocated);
+		while (d->nr_cycle_bytes < l->steps.cycles.nr_bounds)
+			append_bytes(&d->cycle_bytes, &d->nr_cycle_bytes, &d->cycles_room,
+				     d->nr_cycle_bytes + 1 < l->steps.cycles.nr_bounds ? 0 : d->pending_allocated);
+		while (d->nr_named_bytes < l->steps.named.nr_bounds)
+			append_bytes(&d->named_bytes, &d->nr_named_bytes, &d->named_room,
+				     d->nr_named_bytes + 1 < l->steps.named.nr_bounds ? 0 : d->allocated);
 	}
-	return fine ? 0 : TFMT_E_NOMEM;
 }
 
 static void mark_all(struct lives *l, enum lives_moment moment)
@@ -65,7 +53,7 @@ void lives_step_began(struct lives *l)
 	mark_all(l, LIVES_STEP);
 }
 
-int lives_take_signs(struct lives *l, int signs)
+void lives_take_signs(struct lives *l, int signs)
 {
 	bool pass_begun = l->now.nr_begun != l->steps.nr_backwards;
 
@@ -79,7 +67,8 @@ int lives_take_signs(struct lives *l, int signs)
 	l->now.nr_evaluations = (uint16_t)l->steps.nr_evaluations;
 	if (signs & STEPS_NAMED || pass_begun)
 		mark_all(l, LIVES_STEP);
-	return signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED) ? sample(l, signs) : 0;
+	if (signs & (STEPS_MAYBE | STEPS_CYCLE | STEPS_NAMED))
+		sample(l, signs);
 }
 
 static int64_t *net_of(struct lives *l, struct lives_device *d)
@@ -89,20 +78,13 @@ static int64_t *net_of(struct lives *l, struct lives_device *d)
 
 static size_t place(struct lives *l)
 {
-	struct life *grown;
 	size_t at = l->free;
 
 	if (at) {
 		l->free = l->life[at - 1].address;
 		return at;
 	}
-	if (l->nr_lives == l->room) {
-		grown = realloc(l->life, (2 * l->room + 1024) * sizeof(*grown));
-		if (!grown)
-			return 0;
-		l->life = grown;
-		l->room = 2 * l->room + 1024;
-	}
+	l->life = heap_grow(l->life, &l->room, l->nr_lives + 1, sizeof(*l->life));
 	return ++l->nr_lives;
 }
 
@@ -138,13 +120,9 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 {
 	uint64_t size = ev->size;
 	struct lives_device *d = device_of(l, device);
-	size_t handle = d ? place(l) : 0;
+	size_t handle = place(l);
 	struct life *life;
 
-	if (!handle) {
-		lives_total(l, device, allocated);
-		return 0;
-	}
 	/* Field by field: a whole one would be made elsewhere and copied, and the processor would wait for it. */
 	life = &l->life[handle - 1];
 	l->now.nr_runs += l->now.phase == PHASE_FORWARD && !l->in_run;
@@ -156,8 +134,8 @@ uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device
 	life->module = module;
 	life->flags = l->flags;
 	life->device = device;
-	life->behind_call = l->has_forward;
-	life->behind_forward = l->has_graph;
+	life->after_call = l->has_forward;
+	life->after_forward = l->has_graph;
 	life->in_graph_pass = l->steps.in_backward && l->steps.makes_graph;
 	life->is_live = true;
 	if (l->now.phase == PHASE_FORWARD) {
@@ -189,20 +167,13 @@ enum lives_fate lives_fate(const struct life *life)
 	return fate_between(&life->birth, &life->death);
 }
 
-static __attribute__((noinline)) bool fates_grow(struct lives *l, uint32_t group)
+static __attribute__((noinline)) void fates_grow(struct lives *l, uint32_t group)
 {
-	uint32_t room = l->nr_fates ? l->nr_fates : 256;
-	struct lives_fates *grown;
+	size_t room = l->nr_fates;
 
-	while (room <= group)
-		room *= 2;
-	grown = realloc(l->fates, room * sizeof(*grown));
-	if (!grown)
-		return false;
-	memset(grown + l->nr_fates, 0, (room - l->nr_fates) * sizeof(*grown));
-	l->fates = grown;
-	l->nr_fates = room;
-	return true;
+	l->fates = heap_grow(l->fates, &room, (size_t)group + 1, sizeof(*l->fates));
+	memset(l->fates + l->nr_fates, 0, (room - l->nr_fates) * sizeof(*l->fates));
+	l->nr_fates = (uint32_t)room;
 }
 
 /* Count it among its group's; what an exception has swept away tells nothing. */
@@ -210,53 +181,36 @@ static inline void count_fate(struct lives *l, const struct life *life, enum liv
 {
 	struct lives_fates *f;
 
-	if (l->now.nr_ooms != life->birth.nr_ooms || (life->group >= l->nr_fates && !fates_grow(l, life->group)))
+	if (l->now.nr_ooms != life->birth.nr_ooms)
 		return;
+	if (life->group >= l->nr_fates)
+		fates_grow(l, life->group);
 	f = &l->fates[life->group];
 	f->nr[fate]++;
 	if (fate == FATE_KEPT)
 		f->nr_long += lives_cycles(&life->birth, &l->now) > 2;
 }
 
-/* Without memory for it, a moment lacks a block: its bytes are then of no category, and nothing else is wrong. */
 static void keep_ended(struct lives_at *m, const struct life *life)
 {
-	struct life *grown;
-
-	if (m->nr_ended == m->room) {
-		grown = realloc(m->ended, (2 * m->room + 256) * sizeof(*grown));
-		if (!grown)
-			return;
-		m->ended = grown;
-		m->room = 2 * m->room + 256;
-	}
+	m->ended = heap_grow(m->ended, &m->room, m->nr_ended + 1, sizeof(*m->ended));
 	m->ended[m->nr_ended++] = *life;
 }
 
 static void window_keep(struct lives_window *w, const struct life *life)
 {
-	struct life *grown;
-	size_t room;
-
 	if (w->is_cut || life->device != w->device || life->birth.ordinal > w->to || life->death.ordinal < w->from)
 		return;
-	if (w->nr == w->room) {
-		room = 2 * w->room + 4096;
-		grown = w->nr < LIVES_WINDOW_MAX ? realloc(w->life, room * sizeof(*grown)) : NULL;
-		w->is_cut = !grown;
-		if (!grown)
-			return;
-		w->life = grown;
-		w->room = room;
-	}
+	w->is_cut = w->nr == LIVES_WINDOW_MAX;
+	if (w->is_cut)
+		return;
+	w->life = heap_grow(w->life, &w->room, w->nr + 1, sizeof(*w->life));
 	w->life[w->nr++] = *life;
 }
 
 /* Keep what outlived a backward pass, to tell later whose gradient was made when. */
 static void keep_gradient(struct lives *l, const struct life *life, enum lives_fate fate)
 {
-	struct lives_gradient *grown;
-
 	if (life->birth.phase != PHASE_BACKWARD || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
 		return;
 	if (life->birth.nr_begun < l->gradient_pass)
@@ -264,13 +218,7 @@ static void keep_gradient(struct lives *l, const struct life *life, enum lives_f
 	if (life->birth.nr_begun > l->gradient_pass)
 		l->nr_gradients = 0;
 	l->gradient_pass = life->birth.nr_begun;
-	if (l->nr_gradients == l->gradients_room) {
-		grown = realloc(l->gradient, (2 * l->gradients_room + 64) * sizeof(*grown));
-		if (!grown)
-			return;
-		l->gradient = grown;
-		l->gradients_room = 2 * l->gradients_room + 64;
-	}
+	l->gradient = heap_grow(l->gradient, &l->gradients_room, l->nr_gradients + 1, sizeof(*l->gradient));
 	l->gradient[l->nr_gradients++] =
 	    (struct lives_gradient){ life->birth.ordinal, life->group, life->module };
 }
@@ -288,7 +236,7 @@ static __attribute__((noinline)) void keep(struct lives *l, struct lives_device 
 	note_now(&life->death, &l->now);
 	if (was_live_at(life, step))
 		keep_ended(step, life);
-	for (int i = 0; i < LIVES_STEP && life->birth.ordinal < d->behind_moments; i++)
+	for (int i = 0; i < LIVES_STEP && life->birth.ordinal < d->after_moments; i++)
 		if (was_live_at(life, &d->moment[i]))
 			keep_ended(&d->moment[i], life);
 	if (l->window)
@@ -305,7 +253,7 @@ void lives_gone(struct lives *l, uint64_t handle)
 		return;
 	d = l->device[life->device];
 	fate = fate_between(&life->birth, &l->now);
-	if (life->birth.ordinal < d->behind_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window)
+	if (life->birth.ordinal < d->after_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window)
 		keep(l, d, life);
 	count_fate(l, life, fate);
 	if (life->module)
@@ -322,17 +270,15 @@ void lives_gone(struct lives *l, uint64_t handle)
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment)
 {
 	struct lives_device *d = device_of(l, device);
-	struct lives_at *m = d ? &d->moment[moment] : NULL;
+	struct lives_at *m = &d->moment[moment];
 
-	if (!m)
-		return;
 	m->reached = true;
 	m->ordinal = l->now.ordinal - (moment == LIVES_TIME && l->now.ordinal);
 	m->time_ns = l->time_ns;
 	m->bytes = d->allocated;
 	m->nr_ended = 0;
-	if (moment != LIVES_STEP && m->ordinal >= d->behind_moments)
-		d->behind_moments = m->ordinal + 1;
+	if (moment != LIVES_STEP && m->ordinal >= d->after_moments)
+		d->after_moments = m->ordinal + 1;
 }
 
 void lives_end(struct lives *l)
@@ -354,7 +300,7 @@ void lives_past(struct lives *l, uint8_t device, uint64_t peak_bytes)
 		free(d->moment[i].ended);
 		d->moment[i] = (struct lives_at){ .bytes = 0 };
 	}
-	d->behind_moments = 0;
+	d->after_moments = 0;
 }
 
 void lives_peak(struct lives *l, uint8_t device, uint64_t allocated)
@@ -399,7 +345,7 @@ static struct life unended(const struct life *life)
 	return copy;
 }
 
-int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr)
+void lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr)
 {
 	const struct lives_device *d = l->device[device];
 	const struct lives_at *m = d && moment < NR_LIVES_MOMENTS ? &d->moment[moment] : NULL;
@@ -407,11 +353,9 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 	size_t room = l->nr_lives + (m ? m->nr_ended : 0);
 
 	*nr = 0;
-	*out = malloc((room ? room : 1) * sizeof(**out));
-	if (!*out)
-		return TFMT_E_NOMEM;
+	*out = heap_alloc(room, sizeof(**out));
 	if (!d || moment == LIVES_NONE || (m && !m->reached))
-		return 0;
+		return;
 	for (size_t i = 0; i < l->nr_lives; i++)
 		if (l->life[i].is_live && l->life[i].device == device && l->life[i].birth.ordinal <= last)
 			(*out)[(*nr)++] = unended(&l->life[i]);
@@ -419,10 +363,9 @@ int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment,
 		(*out)[(*nr)++] = m->ended[i];
 	if (*nr)
 		qsort(*out, *nr, sizeof(**out), by_birth);
-	return 0;
 }
 
-int lives_window_close(const struct lives *l, struct lives_window *w)
+bool lives_window_close(const struct lives *l, struct lives_window *w)
 {
 	for (size_t i = 0; i < l->nr_lives; i++) {
 		struct life life = unended(&l->life[i]);
@@ -432,7 +375,7 @@ int lives_window_close(const struct lives *l, struct lives_window *w)
 	}
 	if (w->nr)
 		qsort(w->life, w->nr, sizeof(*w->life), by_birth);
-	return w->is_cut ? TFMT_E_NOMEM : 0;
+	return !w->is_cut;
 }
 
 void lives_window_release(struct lives_window *w)

@@ -29,7 +29,7 @@ enum lives_moment {
 struct lives_when {
 	uint64_t ordinal;     /* TFMT_NO_ORDINAL: it did not happen before the end of accounting */
 	uint32_t nr_begun;    /* backward passes begun before */
-	uint32_t nr_ended;    /* ... and ended */
+	uint32_t nr_ended;    /* backward passes that have ended */
 	uint32_t nr_cycles;   /* cycles (steps.h) ended before */
 	uint32_t nr_ooms;     /* failed allocations before */
 	uint32_t nr_forwards; /* forward's allocations before */
@@ -47,8 +47,8 @@ struct life {
 	uint32_t module; /* path (modulepaths.h) that it was allocated in, 0 = none, or nobody asks */
 	uint16_t flags; /* of the allocating event: TFMT_FLAG_... */
 	uint8_t device;
-	bool behind_call;    /* forward has allocated in the same cycle, likewise, but with a graph or without */
-	bool behind_forward; /* autograd nodes were made in the same cycle, no backward has run and nothing failed since */
+	bool after_call;    /* forward has allocated in the same cycle, likewise, but with a graph or without */
+	bool after_forward; /* autograd nodes were made in the same cycle, no backward has run and nothing failed since */
 	bool in_graph_pass;  /* made in a backward pass that makes a graph itself */
 	bool is_live;        /* private */
 };
@@ -56,8 +56,8 @@ struct life {
 /* How blocks of a group have fared that were freed. */
 enum lives_fate {
 	FATE_SHORT,        /* freed before a backward pass began or ended */
-	FATE_INTO_PASS,    /* freed in or behind a pass that began during its life */
-	FATE_OUT_OF_PASS,  /* allocated in a pass and freed behind it */
+	FATE_INTO_PASS,    /* freed in or after a pass that began during its life */
+	FATE_OUT_OF_PASS,  /* allocated in a pass and freed after it */
 	FATE_KEPT,         /* freed in a later cycle */
 	NR_FATES
 };
@@ -97,18 +97,19 @@ struct lives_window {
 	uint64_t from, to; /* ordinals, both included */
 	struct life *life; /* those that ended at `from` or later and began at `to` or before */
 	size_t nr, room;
-	bool is_cut; /* there were too many, or no memory for them: life[] is worth nothing */
+	bool is_cut; /* there were too many: life[] is worth nothing */
 };
 
 struct lives_device {
 	struct lives_at moment[NR_LIVES_MOMENTS];
-	uint64_t behind_moments; /* whoever is born there or later was live at none of them but LIVES_STEP */
+	uint64_t after_moments; /* whoever is born there or later was live at none of them but LIVES_STEP */
 	int64_t first_net[NR_PHASES]; /* allocated less freed in each phase, until the first cycle ended */
-	int64_t later_net[NR_PHASES]; /* ... and behind */
+	int64_t later_net[NR_PHASES]; /* the same after it */
 	uint64_t allocated, pending_allocated;
 	uint64_t past_peak_bytes; /* before the first event; 0 = all events are there */
 	uint64_t *cycle_bytes, *named_bytes; /* allocated when those of steps.cycles, steps.named began */
-	uint32_t nr_cycle_bytes, cycles_room, nr_named_bytes, named_room;
+	uint32_t nr_cycle_bytes, nr_named_bytes;
+	size_t cycles_room, named_room;
 };
 
 /* Of one process. Zero it but for steps.reader. */
@@ -125,22 +126,22 @@ struct lives {
 	uint32_t gradient_pass; /* nr_begun of theirs */
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
-	int signs; /* ... enum steps_sign */
-	bool is_past; /* ... it was before the kept part */
-	bool is_over; /* ... it lies after the last */
+	int signs; /* enum steps_sign of that event */
+	bool is_past; /* that event was before the kept part */
+	bool is_over; /* all events were entered: a moment lies after the last */
 	uint64_t allocated; /* on all devices */
 	bool has_graph; /* a call has made autograd nodes since the latest pass or cycle began, or allocation failed */
-	bool has_forward; /* ... or has allocated in forward, with nodes or without */
+	bool has_forward; /* since then, too, something was allocated in forward, with nodes or without */
 	bool in_run;      /* the latest allocation was in forward */
-	uint8_t *brings; /* by Python stack: it has allocated 1 before any forward of its cycle, 2 behind a graph */
+	uint8_t *brings; /* by Python stack: it has allocated 1 before any forward of its cycle, 2 after a graph */
 	uint32_t nr_brings;
 	uint16_t flags;
 	struct lives_window *window; /* the caller's; NULL: nobody asks */
 };
 
-/* The next event, before it is entered in the books, told as to steps_next(). Returns 0 or TFMT_E_NOMEM. */
-static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
-			     bool is_pooled);
+/* The next event, before it is entered in the books, told as to steps_next(). */
+static inline void lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+			      bool is_pooled);
 
 /* Has the event that was given to lives_next() a meaning for stepsamples.h? Once steps have shown, few have. */
 static inline bool lives_concern_samples(const struct lives *l)
@@ -149,8 +150,8 @@ static inline bool lives_concern_samples(const struct lives *l)
 }
 
 /*
- * Does this line bring what a forward starts with? A batch that is made behind an evaluation that kept its graph, or
- * behind an attempt that failed, is known by its line: at another time nothing stood before it.
+ * Does this line bring what a forward starts with? A batch that is made after an evaluation that kept its graph, or
+ * after an attempt that failed, is known by its line: at another time nothing stood before it.
  */
 static inline bool lives_brings_batch(const struct lives *l, uint32_t python_stack)
 {
@@ -165,7 +166,7 @@ static inline bool lives_follows_graph(const struct lives *l, uint32_t python_st
 
 /*
  * A block of this event, with which so much is allocated on the device (as lives_total(); 0: that is not sure). Returns its
- * handle, 0 when memory runs out.
+ * handle, never 0.
  */
 uint64_t lives_born(struct lives *l, const struct tfmt_event *ev, uint8_t device, uint32_t group, uint32_t module,
 		    uint64_t allocated);
@@ -183,7 +184,7 @@ static inline void lives_total(struct lives *l, uint8_t device, uint64_t allocat
 		lives_peak(l, device, allocated);
 }
 
-/* A moment has come. Of LIVES_TIME, the event being entered is behind it. */
+/* A moment has come. Of LIVES_TIME, the event being entered comes after it. */
 void lives_mark(struct lives *l, uint8_t device, enum lives_moment moment);
 
 /* What stands for a step while there are none: LIVES_STEP, of all devices. */
@@ -203,32 +204,27 @@ enum phase lives_peak_phase(const struct lives *l, uint32_t device);
 
 /*
  * The blocks that were live at a moment, by order of allocation, in a new array to be freed; deaths as far as they are
- * known. Returns 0 or TFMT_E_NOMEM.
+ * known.
  */
-int lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr);
+void lives_list(const struct lives *l, uint32_t device, enum lives_moment moment, struct life **out, size_t *nr);
 
-/*
- * After the last event: take in what is still live, and order all by allocation. Returns 0 or TFMT_E_NOMEM, also where
- * the window is cut.
- */
-int lives_window_close(const struct lives *l, struct lives_window *w);
+/* After the last event: take in what is still live, and order all by allocation. false: the window is cut. */
+bool lives_window_close(const struct lives *l, struct lives_window *w);
 void lives_window_release(struct lives_window *w);
 
 /* What was allocated when a step began, 0 the first, of which nobody knows. false: there is no such step. */
 bool lives_step_bytes(const struct lives *l, uint32_t device, uint32_t step, uint64_t *bytes);
 void lives_release(struct lives *l);
 
-/* What lives_next() does with an event that has a meaning for steps. Returns 0 or TFMT_E_NOMEM. */
-int lives_take_signs(struct lives *l, int signs);
+/* What lives_next() does with an event that has a meaning for steps. */
+void lives_take_signs(struct lives *l, int signs);
 
 /* Likewise, but for failed allocations. */
-static inline int lives_next_tensor(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
-				    bool is_pooled)
+static inline void lives_next_tensor(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+				     bool is_pooled)
 {
 	int signs = ev->before ? 0 : steps_next(&l->steps, ev, phase, is_update, is_pooled);
 
-	if (signs < 0)
-		return signs;
 	l->signs = signs;
 	l->is_past = ev->before;
 	l->now.ordinal = ev->ordinal;
@@ -236,20 +232,19 @@ static inline int lives_next_tensor(struct lives *l, const struct tfmt_event *ev
 	l->now.phase = (uint8_t)phase;
 	l->time_ns = ev->time_ns;
 	l->flags = ev->flags;
-	return signs ? lives_take_signs(l, signs) : 0;
+	if (signs)
+		lives_take_signs(l, signs);
 }
 
-static inline int lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
-			     bool is_pooled)
+static inline void lives_next(struct lives *l, const struct tfmt_event *ev, enum phase phase, bool is_update,
+			      bool is_pooled)
 {
-	int err = lives_next_tensor(l, ev, phase, is_update, is_pooled);
-
-	if (err >= 0 && ev->kind == TFMT_TENSOR_OOM) { /* whoever catches it begins anew */
+	lives_next_tensor(l, ev, phase, is_update, is_pooled);
+	if (ev->kind == TFMT_TENSOR_OOM) { /* whoever catches it begins anew */
 		l->now.nr_ooms++;
 		l->now.nr_forwards += phase == PHASE_FORWARD; /* it would have been one of forward's */
 		l->has_graph = l->has_forward = false;
 	}
-	return err;
 }
 
 #endif

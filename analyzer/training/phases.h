@@ -7,7 +7,7 @@
  * has the table): code that uses torch.nn or torch.optim, also through other libraries. Else forward is
  * what makes autograd nodes. An optimizer's step may call a closure for the loss: that is not the optimizer's
  * work. What nothing tells is `init` before the first forward or backward, `other`
- * behind.
+ * after it.
  *
  * The program can say it better: an NVTX range named "forward", "backward" or "optimizer" that the thread has entered
  * holds for all that is neither a backward pass of the engine's nor an optimizer's by its frames.

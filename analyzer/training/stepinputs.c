@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 static struct stepinputs_device *device_of(struct stepinputs *s, const struct books *books, const struct lives *lives,
 					   uint32_t ordinal)
@@ -15,14 +16,11 @@ static struct stepinputs_device *device_of(struct stepinputs *s, const struct bo
 	for (size_t i = s->nr_devices; i--;)
 		if (s->device[i].books == books && s->device[i].ordinal == ordinal)
 			return &s->device[i];
-	d = realloc(s->device, (s->nr_devices + 1) * sizeof(*d));
-	if (!d)
-		return NULL;
-	s->device = d;
-	d += s->nr_devices++;
+	s->device = heap_grow(s->device, &s->devices_room, s->nr_devices + 1, sizeof(*d));
+	d = &s->device[s->nr_devices++];
 	*d = (struct stepinputs_device){ .books = books, .lives = lives, .ordinal = ordinal };
-	d->peak_bytes = calloc(STEPINPUTS_CYCLES, sizeof(*d->peak_bytes));
-	d->place = calloc(STEPINPUTS_PLACES, sizeof(*d->place));
+	d->peak_bytes = heap_alloc(STEPINPUTS_CYCLES, sizeof(*d->peak_bytes));
+	d->place = heap_alloc(STEPINPUTS_PLACES, sizeof(*d->place));
 	return d;
 }
 
@@ -57,38 +55,29 @@ static bool is_like(const struct stepinputs_change *a, const struct stepinputs_c
 	return a->nr_dims == b->nr_dims && a->bytes == b->bytes && !memcmp(a->dims, b->dims, sizeof(a->dims));
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int add_change(struct stepinputs_place *p, const struct stepinputs_change *c)
+static void add_change(struct stepinputs_place *p, const struct stepinputs_change *c)
 {
-	struct stepinputs_change *last = p->nr_changes ? &p->change[p->nr_changes - 1] : NULL, *grown;
+	struct stepinputs_change *last = p->nr_changes ? &p->change[p->nr_changes - 1] : NULL;
 	bool is_like_last = last && is_like(last, c);
 
 	if (is_like_last && last->cycle == c->cycle) {
 		last->nr++;
-		return 0;
+		return;
 	}
 	/* Batches that are all alike are two changes: the first, and the last, of which the number is asked for. */
 	if (is_like_last && last != p->change && is_like(last - 1, c)) {
 		*last = *c;
-		return 0;
+		return;
 	}
 	if (p->nr_changes == STEPINPUTS_CHANGES) {
 		p->nr_changes /= 2;
 		memmove(p->change, p->change + p->nr_changes, p->nr_changes * sizeof(*p->change));
 	}
-	if (p->nr_changes == p->room) {
-		grown = realloc(p->change, (2 * p->room + 8) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		p->change = grown;
-		p->room = 2 * p->room + 8;
-	}
+	p->change = heap_grow(p->change, &p->room, p->nr_changes + 1, sizeof(*p->change));
 	p->change[p->nr_changes++] = *c;
-	return 0;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
+static void note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
 {
 	struct stepinputs_change c = { .ordinal = ev->ordinal, .nr = 1, .cycle = d->lives->now.nr_cycles };
 	struct stepinputs_place *p;
@@ -97,14 +86,14 @@ static int note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
 	if (ev->python_stack < TFMT_STACK_FIRST || !ev->shape ||
 	    !tfmt_reader_shape(d->books->reader, ev->shape, &shape) || !shape.nr_dims ||
 	    shape.nr_dims > STEPINPUTS_DIMS)
-		return 0;
+		return;
 	p = place_of(d, ev->python_stack);
 	if (!p)
-		return 0;
+		return;
 	c.nr_dims = (uint8_t)shape.nr_dims;
 	c.bytes = shape.bytes;
 	memcpy(c.dims, shape.dims, shape.nr_dims * sizeof(*c.dims));
-	return add_change(p, &c);
+	add_change(p, &c);
 }
 
 void stepinputs_observe(struct stepinputs *s, const struct books *books, const struct lives *lives,
@@ -115,13 +104,9 @@ void stepinputs_observe(struct stepinputs *s, const struct books *books, const s
 	if (ev->kind != TFMT_TENSOR_ALLOC || !lives || ev->device >= TFMT_NR_DEVICES)
 		return;
 	d = device_of(s, books, lives, ev->device);
-	if (!d || !d->peak_bytes || !d->place) {
-		s->is_short_of_memory = true;
-		return;
-	}
 	note_peak(d, lives->now.nr_cycles, books->device[ev->device].allocated_bytes);
-	if (lives->now.phase == PHASE_OTHER && note_shape(d, ev))
-		s->is_short_of_memory = true;
+	if (lives->now.phase == PHASE_OTHER)
+		note_shape(d, ev);
 }
 
 void stepinputs_release(struct stepinputs *s)
@@ -152,7 +137,7 @@ uint32_t stepinputs_from(const struct stepinputs_place *p, uint64_t ordinal)
 
 const struct stepinputs_change *stepinputs_at(const struct stepinputs_place *p, uint64_t ordinal)
 {
-	uint32_t behind = ordinal < UINT64_MAX ? stepinputs_from(p, ordinal + 1) : p->nr_changes;
+	uint32_t after = ordinal < UINT64_MAX ? stepinputs_from(p, ordinal + 1) : p->nr_changes;
 
-	return behind ? &p->change[behind - 1] : NULL;
+	return after ? &p->change[after - 1] : NULL;
 }

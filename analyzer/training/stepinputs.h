@@ -29,7 +29,8 @@ struct stepinputs_change {
 struct stepinputs_place {
 	uint32_t python_stack;
 	struct stepinputs_change *change; /* in order */
-	uint32_t nr_changes, room;
+	uint32_t nr_changes;
+	size_t room;
 };
 
 struct stepinputs_device {
@@ -44,8 +45,7 @@ struct stepinputs_device {
 
 struct stepinputs {
 	struct stepinputs_device *device;
-	size_t nr_devices;
-	bool is_short_of_memory;
+	size_t nr_devices, devices_room;
 };
 #define STEPINPUTS_INIT { 0 }
 
@@ -57,7 +57,7 @@ void stepinputs_release(struct stepinputs *s);
 /* Of a device of the process with these books; NULL: nothing is known. */
 const struct stepinputs_device *stepinputs_of(const struct stepinputs *s, const struct books *books, uint32_t ordinal);
 
-/* Of a place, the first change at an event or behind; nr_changes = none. */
+/* Of a place, the first change at an event or after it; nr_changes = none. */
 uint32_t stepinputs_from(const struct stepinputs_place *p, uint64_t ordinal);
 
 /* What a place had in effect at an event: its latest change up to there, NULL = none. */

@@ -8,34 +8,24 @@
 #include <strings.h>
 
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
-static int bound_add(struct steps_bounds *b, uint64_t ordinal)
+static void bound_add(struct steps_bounds *b, uint64_t ordinal)
 {
-	uint64_t *grown;
-
 	if (b->nr_bounds && b->ordinal[b->nr_bounds - 1] >= ordinal)
-		return 0;
-	if (b->nr_bounds == b->room) {
-		grown = realloc(b->ordinal, (2 * (size_t)b->room + 64) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		b->ordinal = grown;
-		b->room = 2 * b->room + 64;
-	}
+		return;
+	b->ordinal = heap_grow(b->ordinal, &b->room, (size_t)b->nr_bounds + 1, sizeof(*b->ordinal));
 	b->ordinal[b->nr_bounds++] = ordinal;
-	return 0;
 }
 
-/*
- * Parameters were updated before the cycle that begins, or has begun, at its latest boundary. Returns enum steps_sign,
- * or TFMT_E_NOMEM.
- */
+/* Parameters were updated before the cycle that begins, or has begun, at its latest boundary. Returns enum steps_sign. */
 static int bound_confirm(struct steps *s)
 {
 	if (!s->cycles.nr_bounds || s->begin_known)
 		return 0;
 	s->begin_known = true;
-	return bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]) ? TFMT_E_NOMEM : STEPS_UPDATED;
+	bound_add(&s->updated, s->cycles.ordinal[s->cycles.nr_bounds - 1]);
+	return STEPS_UPDATED;
 }
 
 /* Does the optimizer whose call the step is evaluate its closure once more? At another line than the first time. */
@@ -54,19 +44,20 @@ static void note_closure(struct steps *s, const struct tfmt_event *ev, struct up
 static int cycle_begin(struct steps *s, const struct tfmt_event *ev)
 {
 	struct updatesites_call closure = updatesites_call(s->reader, ev->python_stack);
-	int signs = bound_add(&s->cycles, s->pending_ordinal);
+	int signs = STEPS_CYCLE;
 
+	bound_add(&s->cycles, s->pending_ordinal);
 	s->has_backward = s->pending = false;
 	s->begin_known = is_evaluation(s, closure);
 	if (s->begin_known) { /* it begins none: an update so far is the step's */
 		s->nr_evaluations++;
-		return signs < 0 ? signs : STEPS_CYCLE;
+		return signs;
 	}
 	note_closure(s, ev, closure);
-	if (!signs && s->has_update)
-		signs = bound_confirm(s);
+	if (s->has_update)
+		signs |= bound_confirm(s);
 	s->has_update = false;
-	return signs < 0 ? signs : signs | STEPS_CYCLE;
+	return signs;
 }
 
 static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
@@ -81,19 +72,14 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 #define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped */
 #define SURE_ENOUGH 2 /* turns: one update alone is the making of the optimizer's state */
 
-/* Whose turn it was before a bound of `updated`; behind the last, if it is their number. */
+/* Whose turn it was before a bound of `updated`; after the last, if it is their number. */
 static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 {
-	uint32_t *grown, room = 2 * index + 64;
+	size_t room = s->turns_room;
 
-	if (index >= s->turns_room) {
-		grown = realloc(s->turn, room * sizeof(*grown));
-		if (!grown)
-			return;
-		memset(grown + s->turns_room, 0, (room - s->turns_room) * sizeof(*grown));
-		s->turn = grown;
-		s->turns_room = room;
-	}
+	s->turn = heap_grow(s->turn, &s->turns_room, (size_t)index + 1, sizeof(*s->turn));
+	if (s->turns_room > room)
+		memset(s->turn + room, 0, (s->turns_room - room) * sizeof(*s->turn));
 	s->nr_sure += sites & TURN_SURE && !(s->turn[index] & TURN_SURE);
 	s->turn[index] |= sites;
 }
@@ -157,7 +143,8 @@ static int named(struct steps *s, const struct tfmt_event *ev)
 	if (!*name || (*s->name && strcmp(s->name, name)))
 		return 0;
 	strcpy(s->name, name);
-	return bound_add(&s->named, ev->ordinal) ? TFMT_E_NOMEM : STEPS_NAMED;
+	bound_add(&s->named, ev->ordinal);
+	return STEPS_NAMED;
 }
 
 /* A pass begins: did a forward come before it that was not seen? Then not even the loss is one of this cycle's. */
@@ -169,16 +156,13 @@ static bool follows_unseen(const struct steps *s, const struct tfmt_event *ev)
 static int passed(struct steps *s, const struct tfmt_event *ev)
 {
 	bool begins = ev->kind == TFMT_PHASE_BEGIN;
-	int signs = STEPS_PASSED, begun;
+	int signs = STEPS_PASSED;
 
 	if (ev->address != TFMT_PHASE_BACKWARD || ev->aux || begins == s->in_backward)
 		return 0;
 	if (begins && follows_unseen(s, ev)) {
 		signs |= maybe_begin(s, ev);
-		begun = cycle_begin(s, ev);
-		if (begun < 0)
-			return begun;
-		signs |= begun;
+		signs |= cycle_begin(s, ev);
 	}
 	s->in_backward = begins;
 	s->nr_backwards += begins;
@@ -193,7 +177,7 @@ static int passed(struct steps *s, const struct tfmt_event *ev)
 int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update, bool is_pooled)
 {
 	bool is_alloc = ev->kind == TFMT_TENSOR_ALLOC || (is_pooled && ev->kind == TFMT_DRIVER_ALLOC);
-	int signs, begun;
+	int signs;
 
 	if (ev->kind == TFMT_PHASE_BEGIN || ev->kind == TFMT_PHASE_END)
 		return passed(s, ev);
@@ -201,7 +185,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 		return named(s, ev);
 	switch (phase) {
 	case PHASE_OPTIMIZER:
-		/* An optimizer that works within backward is in no other place than behind it. */
+		/* An optimizer that works within backward is in no other place than after it. */
 		return updated(s, ev, is_update);
 	case PHASE_FORWARD:
 		if (!s->closure_known && ev->flags & TFMT_FLAG_FORWARD)
@@ -209,8 +193,7 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 		if (!is_alloc || !s->has_backward || s->in_backward)
 			return 0;
 		signs = maybe_begin(s, ev);
-		begun = cycle_begin(s, ev);
-		return begun < 0 ? begun : signs | begun;
+		return signs | cycle_begin(s, ev);
 	case PHASE_OTHER:
 		return is_alloc && !s->in_backward ? maybe_begin(s, ev) : 0;
 	default:
@@ -323,7 +306,7 @@ bool steps_is_within_round(struct steps *s)
 }
 
 /*
- * Does the round that began with turn `first` go on with the one behind bound `i`? If that one is new to it, and neither
+ * Does the round that began with turn `first` go on with the one after bound `i`? If that one is new to it, and neither
  * has had two turns in a row. Of the last one, what came next before must tell.
  */
 static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
@@ -343,7 +326,7 @@ static bool goes_on(const struct steps *s, uint32_t first, uint32_t i)
 	       (i + 2 > s->updated.nr_bounds || !(turn(s, i + 2) & next));
 }
 
-/* Where better signs were seen, bounds behind clipping alone do not count: gradients may be clipped in each cycle. */
+/* Where better signs were seen, bounds after clipping alone do not count: gradients may be clipped in each cycle. */
 static void drop_unsure(struct steps *s)
 {
 	struct steps_bounds *b = &s->updated;
@@ -363,22 +346,21 @@ static void drop_unsure(struct steps *s)
 void steps_finish(struct steps *s)
 {
 	uint32_t first = 0;
-	int err = 0;
 
 	if (s->nr_sure >= SURE_ENOUGH)
 		drop_unsure(s);
 	s->rounds.nr_bounds = 0;
 	s->runs = (struct steps_runs){ 0 };
 	follow_runs(s, s->updated.nr_bounds + 1);
-	for (uint32_t i = 0; i < s->updated.nr_bounds && !err; i++) {
+	for (uint32_t i = 0; i < s->updated.nr_bounds; i++) {
 		int share = share_round(s, turn(s, i), turn(s, i + 1));
 
 		if (share > 0 || is_repeated(s, turn(s, i)) || (!share && goes_on(s, first, i)))
 			continue;
 		first = i + 1;
-		err = bound_add(&s->rounds, s->updated.ordinal[i]);
+		bound_add(&s->rounds, s->updated.ordinal[i]);
 	}
-	s->has_rounds = !err;
+	s->has_rounds = true;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -394,7 +376,7 @@ const struct steps_bounds *steps_bounds(const struct steps *s)
 }
 
 /*
- * Has what comes behind the last boundary become a step: by an update, or as many cycles as the others have? Where
+ * Has what comes after the last boundary become a step: by an update, or as many cycles as the others have? Where
  * gradients are dropped at a step's beginning, the last one is not followed by a sign.
  */
 static bool is_last_whole(const struct steps *s)

@@ -3,7 +3,7 @@
  * steps: where one step of training ends and the next begins.
  *
  * A *cycle* is a forward with the backward that follows it: it ends before the first forward after a backward, at the
- * first allocation behind backward and the optimizer's work if that is earlier (the next batch). A *step* is one or
+ * first allocation after backward and the optimizer's work if that is earlier (the next batch). A *step* is one or
  * more cycles, up to the one in which parameters are updated: an optimizer at work, or gradients freed by zero_grad,
  * wherever in the loop that is called. So gradient accumulation has several cycles to a step. Where no optimizer is
  * ever seen at work (it allocates nothing and gradients are kept), each cycle counts as a step. Where updates of several
@@ -14,7 +14,7 @@
  * gradients of different objects. A line that is called in some rounds of a loop only (`if i % 5 == 0: update_generator()`) belongs to the
  * step of the one that is called in each. Clipping of gradients is a sign of an update where there are no better ones.
  *
- * A replayed CUDA graph allocates nothing: a backward pass behind an update, with nothing left that a forward of its cycle
+ * A replayed CUDA graph allocates nothing: a backward pass after an update, with nothing left that a forward of its cycle
  * has made, follows a forward that was not seen, and begins a cycle of its own.
  *
  * A backward pass that makes a graph itself, as for a gradient penalty, is part of the forward whose loss it goes into;
@@ -29,10 +29,11 @@
 #include "analyzer/training/phases.h"
 #include "analyzer/training/updatesites.h"
 
-/* One list of boundaries: each where a cycle or step begins behind another. */
+/* One list of boundaries: each where a cycle or step begins after another. */
 struct steps_bounds {
-	uint64_t *ordinal; /* of the first event behind; ascending */
-	uint32_t nr_bounds, room;
+	uint64_t *ordinal; /* of the first event after it; ascending */
+	uint32_t nr_bounds;
+	size_t room;
 };
 
 /* What an event has meant for the boundaries; an event may be several. */
@@ -47,7 +48,7 @@ enum steps_sign {
 /* Of one process. Zero it but for the reader. */
 struct steps {
 	const struct tfmt_reader *reader;
-	struct steps_bounds cycles, updated, named; /* updated: those cycles that begin behind an update */
+	struct steps_bounds cycles, updated, named; /* updated: those cycles that begin after an update */
 	uint32_t nr_backwards; /* begun; of passes within others the outermost */
 	uint32_t nr_ended;
 	uint32_t nr_evaluations; /* of cycles: those that an optimizer began by evaluating its closure once more */
@@ -62,17 +63,17 @@ struct steps {
 		uint32_t nr_turns; /* of turn[], looked at */
 		uint32_t seen, again; /* in any turn, in a later one */
 		uint32_t twice, often; /* in two in a row, in more than a round may have */
-		uint32_t gathers; /* behind several cycles each: in a loop over batches, whose gradients add up */
-		uint32_t gather_again; /* ... more than once */
+		uint32_t gathers; /* after several cycles each: in a loop over batches, whose gradients add up */
+		uint32_t gather_again; /* gathers: more than once */
 		uint32_t length[UPDATESITES_MAX + 1]; /* of the run that a site is in */
 	} runs;
-	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; behind the last */
-	uint32_t turns_room;
+	uint32_t *turn;     /* by updated: sites of the updates between that bound and the one before; after the last */
+	size_t turns_room;
 	struct steps_bounds rounds; /* of updated: those that begin a round */
 	bool has_rounds;            /* steps_finish() has found them */
 	uint32_t nr_sure;           /* of turns: those with more than clipping */
-	uint32_t nr_working;        /* ... with an optimizer at work; the last of them */
-	uint32_t working;
+	uint32_t nr_working;        /* of turns: those with an optimizer at work */
+	uint32_t working;           /* the last of those */
 	struct updatesites_call closure; /* within which the step's first forward ran */
 	bool closure_known;
 	bool has_backward;  /* since the cycle began */
@@ -86,7 +87,7 @@ struct steps {
 
 /*
  * Follow one event, before it is entered anywhere, with its phase as phases_next() has told it; `is_pooled`: it is a call
- * of the driver that stands for a tensor. Returns enum steps_sign, or TFMT_E_NOMEM.
+ * of the driver that stands for a tensor. Returns enum steps_sign.
  */
 int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase, bool is_update,
 		 bool is_pooled);
@@ -103,7 +104,7 @@ static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum 
 	return steps_change(s, ev, phase, is_update, is_pooled);
 }
 
-/* After the last event: find the rounds. Without memory each update stays a step. */
+/* After the last event: find the rounds. */
 void steps_finish(struct steps *s);
 void steps_release(struct steps *s);
 

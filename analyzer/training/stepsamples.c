@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 /* The first part of time; it doubles when a series is full. A new lowest is an eighth below the one before. */
 #define PART_NS 1000000u
 #define LOWER 8
@@ -25,19 +27,16 @@ static struct parts *parts_of(const struct stepsample *sample)
 	return (struct parts *)((char *)sample->part - offsetof(struct parts, part));
 }
 
-/* Give a sample its parts. Returns 0 or TFMT_E_NOMEM. */
-static int parts_copy(struct stepsample *sample, const struct stepsample_part *part, uint32_t nr)
+/* Give a sample its parts. */
+static void parts_copy(struct stepsample *sample, const struct stepsample_part *part, uint32_t nr)
 {
-	struct parts *parts = malloc(sizeof(*parts) + nr * sizeof(*part));
+	struct parts *parts = heap_need(malloc(sizeof(*parts) + nr * sizeof(*part)));
 
-	if (!parts)
-		return TFMT_E_NOMEM;
 	parts->nr_holders = 1;
 	if (nr)
 		memcpy(parts->part, part, nr * sizeof(*part));
 	sample->part = parts->part;
 	sample->nr_parts = nr;
-	return 0;
 }
 
 static void parts_drop(struct stepsample *sample)
@@ -48,26 +47,20 @@ static void parts_drop(struct stepsample *sample)
 }
 
 /* All groups are looked at: once, they are many. */
-static int take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct groups *groups,
-		uint64_t ordinal)
+static void take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct groups *groups,
+		 uint64_t ordinal)
 {
 	uint32_t nr = 0;
 
 	*sample = (struct stepsample){ .ordinal = ordinal, .taken = lives->now.ordinal, .time_ns = lives->time_ns };
-	if (t->scratch_room < groups->nr_groups) {
-		free(t->scratch);
-		t->scratch = malloc(groups->room * sizeof(*t->scratch));
-		t->scratch_room = t->scratch ? groups->room : 0;
-		if (!t->scratch)
-			return TFMT_E_NOMEM;
-	}
+	t->scratch = heap_grow(t->scratch, &t->scratch_room, groups->nr_groups, sizeof(*t->scratch));
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group_figures *live = &groups->group[i].live;
 
 		if (live->blocks)
 			t->scratch[nr++] = (struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
 	}
-	return parts_copy(sample, t->scratch, nr);
+	parts_copy(sample, t->scratch, nr);
 }
 
 /* Drop every other sample. */
@@ -105,37 +98,31 @@ static bool may_be_updated(const struct stepsamples *t, const struct steps *s)
 	       (t->nr_updated || s->cycles.nr_bounds <= STEPSAMPLES_MAX);
 }
 
-static int cycle_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+static void cycle_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
 {
 	const struct steps *s = &lives->steps;
 	uint32_t index = s->cycles.nr_bounds - 1;
-	int err;
 
 	parts_drop(&t->latest);
 	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !may_be_updated(t, s))
-		return 0;
-	err = take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
-	if (!err && is_due(&t->of[SAMPLES_CYCLES], index))
+		return;
+	take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
+	if (is_due(&t->of[SAMPLES_CYCLES], index))
 		keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
-	return err;
 }
 
-static int named_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+static void named_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
 {
 	const struct steps *s = &lives->steps;
 	struct stepsample_series *series = &t->of[SAMPLES_NAMED];
 	uint32_t index = s->named.nr_bounds - 1;
 	struct stepsample sample;
-	int err;
 
 	if (!is_due(series, index))
-		return 0;
-	err = take(t, &sample, lives, groups, s->named.ordinal[index]);
-	if (err)
-		return err;
+		return;
+	take(t, &sample, lives, groups, s->named.ordinal[index]);
 	keep(series, &sample, index, index);
 	parts_drop(&sample);
-	return 0;
 }
 
 /* A part of time is over: its lowest moment is kept. */
@@ -155,7 +142,7 @@ static void part_ended(struct stepsamples *t)
 }
 
 /* No step has shown so far. What lives has of a step is, then, of the part of time. */
-static int time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+static void time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
 {
 	if (lives->time_ns >= t->next_ns) {
 		part_ended(t);
@@ -164,35 +151,30 @@ static int time_passed(struct stepsamples *t, struct lives *lives, const struct 
 	}
 	parts_drop(&t->lowest);
 	t->below_bytes = lives->allocated - lives->allocated / LOWER;
-	return take(t, &t->lowest, lives, groups, lives->now.ordinal);
+	take(t, &t->lowest, lives, groups, lives->now.ordinal);
 }
 
-int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
 {
 	struct steps *s = &lives->steps;
-	int err = 0;
 
 	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
-	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes)) {
-		err = time_passed(t, lives, groups);
-		if (err)
-			return err;
-	}
+	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes))
+		time_passed(t, lives, groups);
 
 	if (lives->signs & STEPS_CYCLE)
-		err = cycle_began(t, lives, groups);
-	if (lives->signs & STEPS_NAMED && !err)
-		err = named_began(t, lives, groups);
+		cycle_began(t, lives, groups);
+	if (lives->signs & STEPS_NAMED)
+		named_began(t, lives, groups);
 	/* That a cycle is a step may show when it has long begun. */
-	if (s->updated.nr_bounds == t->nr_updated || err)
-		return err;
+	if (s->updated.nr_bounds == t->nr_updated)
+		return;
 	t->nr_updated = s->updated.nr_bounds;
 	if (steps_is_within_round(s))
-		return 0;
+		return;
 	if (t->latest.part && is_due(&t->of[SAMPLES_UPDATED], t->nr_rounds))
 		keep(&t->of[SAMPLES_UPDATED], &t->latest, t->nr_rounds, t->nr_rounds + 1);
 	t->nr_rounds++;
-	return 0;
 }
 
 void stepsamples_finish(struct stepsamples *t, const struct steps *s)

@@ -3,7 +3,7 @@
  * Step samples: what each group held where steps began.
  *
  * A *sample* is taken at the first allocation of a step's forward, or where a range that is a step begins. That is a
- * little behind the step's boundary (steps.h), for which it stands: the batch before is gone by then. Which boundaries
+ * little after the step's boundary (steps.h), for which it stands: the batch before is gone by then. Which boundaries
  * are steps shows at the end only, so there is one series for each list of boundaries. When a series is full every
  * other sample is dropped, and from then on every other boundary is left out: memory follows the groups live at a
  * boundary, never the number of steps.
@@ -47,18 +47,18 @@ struct stepsamples {
 	/* private */
 	struct stepsample latest; /* of the cycle that has begun last; part NULL = not taken */
 	uint32_t nr_updated;      /* bounds of steps.updated that were looked at */
-	uint32_t nr_rounds;       /* ... of which so many begin a round, as far as could be told */
+	uint32_t nr_rounds;       /* of nr_updated: those that begin a round, as far as could be told */
 	struct stepsample lowest; /* of the part of time that has begun last */
 	uint64_t part_ns, next_ns; /* how long a part is, and when the next begins */
 	uint64_t below_bytes;     /* less than that is a new lowest */
 	struct stepsample_part *scratch;
-	uint32_t scratch_room;
+	size_t scratch_room;
 };
 
-/* The event that lives_next() was called with, before it is entered in the groups. Returns 0 or TFMT_E_NOMEM. */
-int stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
+/* The event that lives_next() was called with, before it is entered in the groups. */
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
 
-/* Behind steps_finish(): leave out samples that turned out to lie within steps, and count the steps before the others. */
+/* After steps_finish(): leave out samples that turned out to lie within steps, and count the steps before the others. */
 void stepsamples_finish(struct stepsamples *t, const struct steps *s);
 void stepsamples_release(struct stepsamples *t);
 

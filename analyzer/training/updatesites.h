@@ -39,7 +39,7 @@ struct updatesites_call updatesites_call(const struct tfmt_reader *reader, uint3
 
 /*
  * Where a stack stands to the calls of optimizers that are nearest to it, in the innermost function that it has in
- * common with any: 1 behind all of these, -1 not, 0 there is no such function.
+ * common with any: 1 after all of these, -1 not, 0 there is no such function.
  */
 int updatesites_order(const struct updatesites *u, const struct tfmt_reader *reader, uint32_t python_stack);
 void updatesites_release(struct updatesites *u);

@@ -180,11 +180,11 @@ static void the_shadow_is_nobodys_site(void **state)
 	take(0x100000, 2 * MiB);
 	load();
 	source = replay_stack_source(&m, &m.process[0]);
-	assert_int_equal(stack_expand(&stack, &source, 14, 0), 0);
+	stack_expand(&stack, &source, 14, 0);
 	assert_int_equal(stack.nr_frames, 5);
 	assert_true(stack.frame[0].simulation);
 	assert_string_equal(stack.frame[stack_site(&stack)].file, "/src/step.py");
-	assert_int_equal(stack_expand(&stack, &source, 32, 0), 0);
+	stack_expand(&stack, &source, 32, 0);
 	assert_string_equal(stack.frame[stack_site(&stack)].file, "/venv/site-packages/torch/_tensor.py");
 	stack_release(&stack);
 	replay_release(&m);
