@@ -12,6 +12,7 @@
 #include "analyzer/command.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/traceview.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
@@ -234,7 +235,7 @@ static int process_advance(struct replay *m, struct replay_process *p)
 
 	while ((got = next_events(p, &ev, &single)) != 0) {
 		if (got == TFMT_E_NOMEM)
-			return got;
+			heap_need(NULL);
 		if (got < 0) {
 			process_damaged(p, got);
 			continue;
@@ -257,7 +258,7 @@ static int process_advance(struct replay *m, struct replay_process *p)
 	return p->is_over ? eventloop_finish(p, p->last_event_ns) : 0;
 }
 
-static int add_devices(struct replay *m, struct replay_process *p)
+static void add_devices(struct replay *m, struct replay_process *p)
 {
 	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		const struct device_books *books = &p->books.device[i];
@@ -265,11 +266,8 @@ static int add_devices(struct replay *m, struct replay_process *p)
 
 		if (!books->present)
 			continue;
-		device = realloc(m->device, (m->nr_devices + 1) * sizeof(*device));
-		if (!device)
-			return TFMT_E_NOMEM;
-		m->device = device;
-		device += m->nr_devices++;
+		m->device = heap_grow(m->device, &m->devices_room, m->nr_devices + 1, sizeof(*device));
+		device = &m->device[m->nr_devices++];
 		*device = (struct replay_device){ .process = p, .ordinal = i, .books = books };
 		tfmt_reader_device(p->reader, i, &device->info);
 		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
@@ -278,11 +276,10 @@ static int add_devices(struct replay *m, struct replay_process *p)
 									     : books->residual.last.total;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
-	return 0;
 }
 
 /* Figures of all processes and devices, as they stand. */
-static int ask(struct replay *m)
+static void ask(struct replay *m)
 {
 	m->complete = !m->nr_unreadable && !m->recording.nr_unrecorded;
 	m->nr_devices = 0;
@@ -292,8 +289,7 @@ static int ask(struct replay *m)
 		struct replay_process *p = &m->process[i];
 
 		process_ask(p);
-		if (add_devices(m, p))
-			return TFMT_E_NOMEM;
+		add_devices(m, p);
 		if (p->end > m->end)
 			m->end = p->end;
 		m->simulated |= p->header->simulated || p->simulated;
@@ -303,7 +299,6 @@ static int ask(struct replay *m)
 		if (p->last_ns > m->duration_ns)
 			m->duration_ns = p->last_ns;
 	}
-	return 0;
 }
 
 /* Open what can be opened; the error of the last failure if that is nothing. */
@@ -311,10 +306,8 @@ static int open_all(struct replay *m)
 {
 	int err = 0;
 
-	m->process = calloc(m->recording.nr_traces, sizeof(*m->process));
+	m->process = heap_alloc(m->recording.nr_traces, sizeof(*m->process));
 	m->symbols = symbols_new();
-	if (!m->process)
-		return message_error("cannot read '%s': out of memory", m->recording.path);
 	for (size_t i = 0; i < m->recording.nr_traces; i++) {
 		struct replay_process *p = &m->process[m->nr_processes];
 
@@ -368,9 +361,10 @@ int replay_advance(struct replay *m)
 		if (!m->process[i].is_over)
 			err = process_advance(m, &m->process[i]);
 	progress_end();
-	if (!err)
-		err = ask(m);
-	return err ? fail(m, err) : CMD_FINE;
+	if (err)
+		return fail(m, err);
+	ask(m);
+	return CMD_FINE;
 }
 
 bool replay_is_over(const struct replay *m)

@@ -92,7 +92,7 @@ struct replay {
 	struct replay_process *process;
 	size_t nr_processes;
 	struct replay_device *device;
-	size_t nr_devices;
+	size_t nr_devices, devices_room;
 	size_t nr_unreadable; /* traces of the recording left out, each said on stderr while loading */
 	enum replay_end end;
 	bool simulated, complete;
