@@ -285,11 +285,11 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 	struct killings killings = KILLINGS_INIT;
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
-	int err = killings_find(&killings, m);
 	uint64_t nr_handled;
+	int err;
 
-	if (!err)
-		err = killings_autopsy(&a, &killings, m, failures);
+	killings_find(&killings, m);
+	err = killings_autopsy(&a, &killings, m, failures);
 	if (a.device && !err)
 		err = advices_find(&advices, a.device, failures);
 	*is_fatal = a.nr_findings > 0;
@@ -354,7 +354,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		if (watch.failures.is_short_of_memory || print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
+		if (print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
 			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
 		else
 			ret = emit_close(e);

@@ -414,10 +414,9 @@ static int report_text(struct emit *e, const struct replay *m, const struct find
 static int find_all(struct findings *found, const struct replay *m, const struct failures *failures, bool is_text)
 {
 	struct killings killings = KILLINGS_INIT;
-	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(&found->facts, m, is_text);
+	int err = facts_find(&found->facts, m, is_text);
 
-	if (!err)
-		err = killings_find(&killings, m);
+	killings_find(&killings, m);
 	if (!err)
 		err = killings_autopsy(&found->autopsy, &killings, m, failures);
 	killings_release(&killings);

@@ -439,7 +439,7 @@ int footprint_make(struct footprint *f, const struct replay *m, const struct oom
 {
 	const struct replay_process *p = m->nr_devices ? m->device[0].process : &m->process[0];
 	struct making k = { .f = f, .m = m, .names = names };
-	int err = ooms->failed ? TFMT_E_NOMEM : 0;
+	int err = 0;
 
 	*f = (struct footprint)FOOTPRINT_INIT;
 	f->path = footprint_text(f, m->recording.path);
