@@ -67,7 +67,7 @@ static int advise_print(const struct replay *m, const struct failures *failures,
 		print_advice(e, &all, most);
 	}
 	json_advice(e, &all, most);
-	ret = err ? emit_fail(e, "cannot replay '%s': out of memory", m->recording.path) : emit_close(e);
+	ret = err ? emit_fail(e, "cannot read '%s' a second time", m->recording.path) : emit_close(e);
 	advices_release(&all);
 	return ret;
 }
