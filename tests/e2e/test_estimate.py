@@ -369,7 +369,10 @@ print(torch.cuda.max_memory_allocated(), flush=True)
 
 def test_measure_and_against(vramtrace, tmp_path):
     """A step in a scratch folder of its own, nothing of its stdout in ours, no recording left."""
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    # PyTorch's own cache lies elsewhere: what is left in the scratch folder is ours.
+    environment = os.environ | {"TMPDIR": str(scratch), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     done = vramtrace.call("estimate", "--json", "-n", 8 * 1024**2, "--capacity", "80GiB", "--measure", "--", sys.executable, "-c", STEP,
                           env=environment)  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -377,7 +380,7 @@ def test_measure_and_against(vramtrace, tmp_path):
     peak = int(done.stderr.split()[0])
     assert result["measured"]["allocated_peak_bytes"] == peak
     assert terms_of(result)["activations"] == peak - 3 * 4 * 8 * 1024**2
-    assert not list(tmp_path.iterdir())
+    assert not list(scratch.iterdir())
     rest = 3 * 4 * 8 * 1024**2
     tensors = (80 * GIB - (500 << 20)) * peak / result["measured"]["reserved_peak_bytes"]  # the rest is cached
     assert result["largest_batch"] == (tensors - rest) // (peak - rest)
