@@ -8,6 +8,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -100,11 +101,10 @@ static void print_legend(struct emit *e, const struct replay_device *d, bool utf
 			  human_bytes(allocated, b->driver_peak_bytes), of, *of ? capacity : "");
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
-		      const struct timeline_values *values, uint32_t nr)
+static void print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
+		       const struct timeline_values *values, uint32_t nr)
 {
-	uint64_t *bytes = calloc(2 * (size_t)nr, sizeof(*bytes));
+	uint64_t *bytes = heap_alloc(2 * (size_t)nr, sizeof(*bytes));
 	struct plot plot = { .solid = bytes,
 			    .shaded = bytes + nr,
 			    .columns = nr,
@@ -115,8 +115,6 @@ static int print_plot(struct emit *e, const struct replay *m, const struct repla
 			    .colored = emit_is_colored(e) };
 	char title[256];
 
-	if (!bytes)
-		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
 		bytes[i] = d->has_tensors ? values[i].allocated : values[i].driver;
 		bytes[nr + i] = d->has_tensors ? values[i].reserved : values[i].driver;
@@ -129,24 +127,20 @@ static int print_plot(struct emit *e, const struct replay *m, const struct repla
 	plot_print(stdout, &plot);
 	emit_blank(e);
 	free(bytes);
-	return 0;
 }
 
-static int print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
-			const struct timeline *t, uint32_t nr)
+static void print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
+			 const struct timeline *t, uint32_t nr)
 {
 	const struct timeline_track *track = track_of(t, d);
-	struct timeline_values *values = calloc(nr, sizeof(*values));
-	int err = 0;
+	struct timeline_values *values = heap_alloc(nr, sizeof(*values));
 
-	if (!values)
-		return TFMT_E_NOMEM;
 	if (track)
 		timeline_resample(t, track, m->duration_ns, values, nr);
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	if (emit_is_text(e))
-		err = print_plot(e, m, d, values, nr);
+		print_plot(e, m, d, values, nr);
 	if (emit_is_json(e))
 		emit_table_begin(e, "points", columns);
 	print_points(e, m, d, values, nr);
@@ -154,7 +148,6 @@ static int print_device(struct emit *e, const struct replay *m, const struct rep
 		emit_table_end(e);
 	emit_object_end(e);
 	free(values);
-	return err;
 }
 
 static int timeline_print(const struct replay *m, const struct timeline *t, const struct timeline_opts *o)
@@ -162,19 +155,16 @@ static int timeline_print(const struct replay *m, const struct timeline *t, cons
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/timeline/1");
 	int width = term_columns(stdout) - PLOT_MARGIN;
 	uint32_t nr = emit_is_text(e) ? (uint32_t)(width < 10 ? 10 : width) : (uint32_t)o->points;
-	int err = 0;
 
 	print_recording(e, m);
 	emit_array_begin(e, "devices", NULL);
 	if (emit_is_csv(e))
 		emit_table_begin(e, "points", columns);
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = print_device(e, m, &m->device[i], t, nr);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		print_device(e, m, &m->device[i], t, nr);
 	if (emit_is_csv(e))
 		emit_table_end(e);
 	emit_array_end(e);
-	if (err)
-		return emit_fail(e, "cannot draw '%s': out of memory", m->recording.path);
 	if (!m->nr_devices)
 		emit_text(e, "No GPU memory was allocated in this recording.");
 	return emit_close(e);

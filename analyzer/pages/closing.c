@@ -18,6 +18,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/replay/replay.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
@@ -142,10 +143,8 @@ static void device_line(const struct replay *m, const struct replay_device *d)
 /* The devices, largest peak first. */
 static void device_lines(const struct replay *m)
 {
-	const struct replay_device **order = calloc(m->nr_devices + 1, sizeof(*order));
+	const struct replay_device **order = heap_alloc(m->nr_devices, sizeof(*order));
 
-	if (!order)
-		return;
 	for (size_t i = 0; i < m->nr_devices; i++)
 		order[i] = &m->device[i];
 	qsort(order, m->nr_devices, sizeof(*order), by_peak);
