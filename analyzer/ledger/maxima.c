@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 void maxima_init(struct maxima *s)
 {
 	*s = (struct maxima){ .step_ns = 1000 };
@@ -39,17 +41,13 @@ const struct maxima_track *maxima_find(const struct maxima *s, const struct book
 
 static struct maxima_track *make_track(struct maxima *s, const struct books *books, uint32_t device)
 {
-	struct maxima_track *track = realloc(s->track, (s->nr_tracks + 1) * sizeof(*track));
+	struct maxima_track *track;
 
-	if (!track)
-		return NULL;
-	s->track = track;
-	track += s->nr_tracks;
-	*track = (struct maxima_track){ .books = books, .device = device };
-	track->step = calloc(MAXIMA_STEPS, sizeof(*track->step));
-	if (!track->step)
-		return NULL;
-	s->nr_tracks++;
+	s->track = heap_grow(s->track, &s->room, s->nr_tracks + 1, sizeof(*s->track));
+	track = &s->track[s->nr_tracks++];
+	*track = (struct maxima_track){
+		.books = books, .device = device, .step = heap_alloc(MAXIMA_STEPS, sizeof(*track->step))
+	};
 	return track;
 }
 
@@ -86,10 +84,6 @@ void maxima_enter(struct maxima *s, const struct books *books, uint32_t device, 
 
 	if (!track)
 		track = make_track(s, books, device);
-	if (!track) {
-		s->failed = true;
-		return;
-	}
 	while (time_ns / s->step_ns >= MAXIMA_STEPS)
 		halve(s);
 	fill_to(track, time_ns / s->step_ns);

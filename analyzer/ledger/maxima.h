@@ -28,8 +28,7 @@ struct maxima_track {
 struct maxima {
 	uint64_t step_ns; /* of all tracks */
 	struct maxima_track *track;
-	size_t nr_tracks;
-	bool failed; /* out of memory */
+	size_t nr_tracks, room;
 };
 
 void maxima_init(struct maxima *s);
