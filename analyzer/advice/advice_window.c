@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/recording/sorted.h"
 #include "analyzer/ui/heap.h"
 
@@ -14,7 +15,7 @@ const struct failure *advice_window_failure(const struct failures *failures, con
 {
 	const struct failures_of_device *of = failures ? failures_of(failures, d) : NULL;
 
-	return of ? failures_fatal(of) : NULL;
+	return of ? fatal_request(of) : NULL;
 }
 
 /* The cycle that an event lies in: where it begins, and where the next one has begun. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 static int cuda_trouble(const struct libraries *l, const char *what, CUresult result)
@@ -116,7 +117,7 @@ int measure_device(const struct measured_gpu *m, struct gpufile *g)
 	l->cuMemGetInfo_v2(&free_bytes, &total);
 	l->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, m->device);
 	l->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, m->device);
-	g->product = strdup(name);
+	g->product = heap_copy(name);
 	gpufile_set(g, "capacity_bytes", total);
 	gpufile_set(g, "compute_capability", (uint64_t)(major * 10 + minor));
 	/* What a driver does not tell it answers with 0, which a GPU file does not take: the base's holds. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 /*
  * A tensor that several operations share stands in the text once for each of them, and must be one
  * descriptor: what reads the same is the same.
@@ -38,15 +40,11 @@ static bool trouble(struct plan *p, const char *reason)
 /* Descriptors live until the plan is done; on failure the caller's *d is NULL. */
 static bool new_descriptor(struct plan *p, cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *d)
 {
-	struct made *made = realloc(p->made, (p->nr_made + 1) * sizeof(*made));
-
 	*d = NULL;
-	if (!made)
-		return trouble(p, "out of memory");
-	p->made = made;
+	p->made = heap_need(realloc(p->made, (p->nr_made + 1) * sizeof(*p->made)));
 	if (p->l->cudnnBackendCreateDescriptor(type, d) != CUDNN_STATUS_SUCCESS)
 		return trouble(p, "this cuDNN does not know a descriptor of the graph");
-	made[p->nr_made++] = (struct made){ .descriptor = *d };
+	p->made[p->nr_made++] = (struct made){ .descriptor = *d };
 	return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "analyzer/calibrate/plan.h"
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 struct asking {
@@ -72,11 +73,9 @@ static bool set_dropout(struct asking *a, const struct rnn *r, cudnnDropoutDescr
 static bool set_rnn(struct asking *a, const struct rnn *r, cudnnRNNDescriptor_t rnn,
 		    cudnnDropoutDescriptor_t dropout, cudnnRNNDataDescriptor_t x)
 {
-	int *lengths = malloc((size_t)r->batch * sizeof(*lengths));
+	int *lengths = heap_alloc((size_t)r->batch, sizeof(*lengths));
 	bool done;
 
-	if (!lengths)
-		return false;
 	for (int i = 0; i < r->batch; i++)
 		lengths[i] = r->length;
 	done = !a->l->cudnnSetRNNDescriptor_v8(
@@ -278,7 +277,7 @@ int questions_answer(const struct libraries *l, const char *path, struct gpufile
 			result->nr_unanswered++;
 		}
 	}
-	if (ferror(f))
+	if (!feof(f))
 		status = message_error("cannot read '%s': %s", path, strerror(errno));
 	if (a.cudnn)
 		l->cudnnDestroy(a.cudnn);

@@ -17,6 +17,7 @@
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/progress.h"
@@ -124,11 +125,11 @@ static int compare_hosts(const void *va, const void *vb)
 static void order_hosts(struct anonymize *a)
 {
 	size_t nr = a->hosts.nr_members;
-	const char **host = calloc(nr + 1, sizeof(*host));
+	const char **host = heap_alloc(nr, sizeof(*host));
 
-	for (size_t i = 0; host && i < nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		host[i] = a->hosts.member[i]->text;
-	if (host && nr) {
+	if (nr) {
 		qsort(host, nr, sizeof(*host), compare_hosts);
 		alias_host_order(&a->alias, host, (unsigned)nr);
 	}

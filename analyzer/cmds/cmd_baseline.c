@@ -9,6 +9,7 @@
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/subject.h"
+#include "analyzer/recording/textset.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -51,14 +52,11 @@ static const char *part_kept(char *buf, size_t size, const struct replay *m)
 /* The file is whole or as it was: written beside it, then put in its place. */
 static int write_file(const struct footprint *f, const char *path)
 {
-	char *part;
-	FILE *out = NULL;
+	char *part = textset_format("%s.new", path);
+	FILE *out = fopen(part, "we");
 	bool failed = true;
 	int err;
 
-	if (asprintf(&part, "%s.new", path) < 0)
-		return message_error("cannot write '%s': out of memory", path);
-	out = fopen(part, "we");
 	if (out) {
 		baselinefile_write(f, out);
 		failed = ferror(out);

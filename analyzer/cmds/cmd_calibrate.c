@@ -11,6 +11,7 @@
 #include "analyzer/calibrate/questions.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpufile.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
@@ -49,7 +50,7 @@ static char *name_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
 
-	return strndup(base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+	return heap_need(strndup(base, dot && dot > base ? (size_t)(dot - base) : strlen(base)));
 }
 
 static int check(const struct calibrate_opts *o, const struct gpufile *g)
@@ -118,8 +119,8 @@ int cmd_calibrate(int argc, const char **argv)
 		return opt_wrong(&calibrate_help, "unexpected argument '%s'", argv[1]);
 	if (!o.output)
 		return opt_wrong(&calibrate_help, "no file to write: '-o FILE' is needed");
-	g.name = o.name ? strdup(o.name) : name_of(o.output);
-	g.base = strdup("h100");
+	g.name = o.name ? heap_copy(o.name) : name_of(o.output);
+	g.base = heap_copy("h100");
 	status = check(&o, &g);
 	if (!status)
 		status = measure(&o, &g, &answers);

@@ -12,6 +12,7 @@
 #include "analyzer/gate/limits.h"
 #include "analyzer/pages/subject.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -134,15 +135,13 @@ static int by_difference(const void *va, const void *vb)
 	return footprint_compare_stacks(a->after ? a->after : a->before, b->after ? b->after : b->before);
 }
 
-static int print_stacks(struct emit *e, struct diff *d, const struct compare_device *c)
+static void print_stacks(struct emit *e, struct diff *d, const struct compare_device *c)
 {
-	struct compare_stack *shown = calloc((size_t)c->nr_stacks + 1, sizeof(*shown));
+	struct compare_stack *shown = heap_alloc(c->nr_stacks, sizeof(*shown));
 	uint64_t top = (uint64_t)d->opts->top;
 	uint32_t nr = 0;
 	char size[HUMAN_MAX];
 
-	if (!shown)
-		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < c->nr_stacks; i++)
 		if (c->stack[i].grown_bytes && is_beyond(d, c->stack[i].grown_bytes, c->before->figure[FIGURE_PEAK]))
 			shown[nr++] = c->stack[i];
@@ -158,12 +157,11 @@ static int print_stacks(struct emit *e, struct diff *d, const struct compare_dev
 	emit_int(e, "left_out_grown_bytes", NULL, c->left_out_grown_bytes);
 	d->nr_shown += nr;
 	free(shown);
-	return 0;
 }
 
-static int print_device(struct emit *e, struct diff *d, const struct compare_device *c)
+static void print_device(struct emit *e, struct diff *d, const struct compare_device *c)
 {
-	int by = d->opts->by, err = 0;
+	int by = d->opts->by;
 	char name[64];
 
 	emit_object_begin(e, NULL, NULL);
@@ -177,21 +175,19 @@ static int print_device(struct emit *e, struct diff *d, const struct compare_dev
 			emit_null(e, footprint_breakdowns[i], NULL);
 	}
 	if (by == BY_ALL || by == BY_STACK) {
-		err = print_stacks(e, d, c);
+		print_stacks(e, d, c);
 	} else {
 		emit_null(e, "stacks", NULL);
 		emit_null(e, "left_out_grown_bytes", NULL);
 	}
 	emit_blank(e);
 	emit_object_end(e);
-	return err;
 }
 
 static int diff_print(struct diff *d, const struct footprint *before, const struct footprint *after)
 {
 	struct emit *e = emit_open(stdout, &d->opts->emit, DIFF_SCHEMA);
 	const struct compare *c = d->compare;
-	int err = 0;
 
 	emit_string(e, "before", NULL, before->path);
 	emit_string(e, "after", NULL, after->path);
@@ -208,13 +204,13 @@ static int diff_print(struct diff *d, const struct footprint *before, const stru
 	if (c->nr_facts)
 		emit_blank(e);
 	emit_array_begin(e, "devices", NULL);
-	for (uint32_t i = 0; i < c->nr_devices && !err; i++)
-		err = print_device(e, d, &c->device[i]);
+	for (uint32_t i = 0; i < c->nr_devices; i++)
+		print_device(e, d, &c->device[i]);
 	emit_array_end(e);
 	if (!c->nr_devices)
 		emit_text(e, "No GPU was used in both.");
 	d->nr_shown += c->nr_facts;
-	return err ? emit_fail(e, "cannot compare '%s': out of memory", after->path) : emit_close(e);
+	return emit_close(e);
 }
 
 static int diff_paths(struct diff *d, const char *before, const char *after)

@@ -96,14 +96,12 @@ static void print_points(struct emit *e, const struct frag_view *v, const struct
 	}
 }
 
-/* Of one device, in JSON and CSV. Returns 0 or TFMT_E_NOMEM. */
-static int print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
+/* Of one device, in JSON and CSV. */
+static void print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 {
 	const struct maxima_track *track = maxima_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
-	struct maxima_values *values = calloc(nr, sizeof(*values));
+	struct maxima_values *values = heap_alloc(nr, sizeof(*values));
 
-	if (!values)
-		return TFMT_E_NOMEM;
 	if (track)
 		maxima_resample(&v->frag->series, track, v->m->duration_ns, values, nr);
 	if (emit_is_json(e))
@@ -112,45 +110,38 @@ static int print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 	if (emit_is_json(e))
 		emit_table_end(e);
 	free(values);
-	return 0;
 }
 
-static int print_device(struct emit *e, const struct frag_view *v, uint32_t nr_points)
+static void print_device(struct emit *e, const struct frag_view *v, uint32_t nr_points)
 {
-	int err = 0;
-
 	if (emit_is_text(e)) {
 		print_frag_text(e, v);
-		return 0;
+		return;
 	}
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, v->device);
 	if (emit_is_json(e))
 		json_frag(e, v);
-	err = print_series(e, v, nr_points);
+	print_series(e, v, nr_points);
 	emit_object_end(e);
-	return err;
 }
 
 static int result_print(const struct frag_result *r, const struct replay *m, const struct frag_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/frag/1");
-	int err = 0;
 
 	print_recording(e, m);
 	emit_array_begin(e, "devices", NULL);
 	if (emit_is_csv(e))
 		emit_table_begin(e, "points", point_columns);
-	for (size_t i = 0; i < r->nr_views && !err; i++) {
+	for (size_t i = 0; i < r->nr_views; i++) {
 		if (i)
 			emit_blank(e);
-		err = print_device(e, &r->view[i], (uint32_t)o->points);
+		print_device(e, &r->view[i], (uint32_t)o->points);
 	}
 	if (emit_is_csv(e))
 		emit_table_end(e);
 	emit_array_end(e);
-	if (err)
-		return emit_fail(e, "cannot print '%s': out of memory", m->recording.path);
 	if (!r->nr_views)
 		emit_text(e, "No GPU memory was allocated in this recording.");
 	emit_array_begin(e, "findings", NULL);

@@ -120,9 +120,7 @@ static int live_find(struct leaks *l, const struct replay *m, enum holders_by by
 {
 	int err = 0;
 
-	l->part = calloc(m->nr_devices + m->nr_processes + 1, sizeof(*l->part));
-	if (!l->part)
-		return TFMT_E_NOMEM;
+	l->part = heap_alloc(m->nr_devices + m->nr_processes, sizeof(*l->part));
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
 		err = leaks_add(l, m, m->device[i].process, m->device[i].ordinal,
 				m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, by);

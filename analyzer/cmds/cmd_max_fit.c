@@ -19,6 +19,7 @@
 #include "analyzer/maxfit/fitcrew.h"
 #include "analyzer/maxfit/fitsearch.h"
 #include "analyzer/pages/print_fit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -178,9 +179,7 @@ static int take_gpus(struct max_fit *f)
 {
 	char *rest = NULL;
 
-	f->gpus = strdup(f->opts.simulate);
-	if (!f->gpus)
-		return message_error("out of memory");
+	f->gpus = heap_copy(f->opts.simulate);
 	for (char *one = strtok_r(f->gpus, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
 		if (f->plan.nr_gpus == GPUS_MAX)
 			return opt_wrong(&max_fit_help, "'--simulate' takes at most %d GPUs", GPUS_MAX);
@@ -273,17 +272,19 @@ static int make_folder(struct max_fit *f)
 
 /* ---- tries ----------------------------------------------------------------------------------- */
 
-static struct fit_try *add_try(struct max_fit *f, unsigned gpu, uint64_t value, int64_t index)
+/* Returns 0, or CMD_TROUBLE after a message. */
+static int add_try(struct max_fit *f, unsigned gpu, uint64_t value, int64_t index)
 {
-	struct fit_try *t = f->nr_tries < TRIES_MAX ? calloc(1, sizeof(*t)) : NULL;
+	struct fit_try *t;
 
-	if (!t)
-		return NULL;
+	if (f->nr_tries == TRIES_MAX)
+		return message_error("cannot try more than %d times; name fewer GPUs, or a smaller '--max'", TRIES_MAX);
+	t = heap_alloc(1, sizeof(*t));
 	t->gpu = gpu;
 	t->value = value;
 	t->index = index;
 	f->tries[f->nr_tries++] = t;
-	return t;
+	return 0;
 }
 
 static void tell(const struct max_fit *f, const struct fit_try *t)
@@ -372,8 +373,8 @@ static int search(struct max_fit *f, unsigned gpu)
 		unsigned nr = fitsearch_next(&f->search, f->point, f->nr_points, f->jobs, next);
 
 		for (unsigned i = 0; i < nr; i++)
-			if (!add_try(f, gpu, f->first + (uint64_t)(next[i] * f->opts.multiple_of), next[i]))
-				return message_error("out of memory");
+			if (add_try(f, gpu, f->first + (uint64_t)(next[i] * f->opts.multiple_of), next[i]))
+				return CMD_TROUBLE;
 		status = fitcrew_run(round, nr, f->jobs, &f->plan, has_ended, f, &f->signal);
 	}
 	f->answer[gpu] = (struct fit_answer){ try_at(f, f->search.fits), try_at(f, f->search.fails) };
@@ -394,8 +395,8 @@ static int try_all(struct max_fit *f)
 {
 	for (unsigned gpu = 0; gpu < (f->plan.nr_gpus ? f->plan.nr_gpus : 1); gpu++)
 		for (size_t i = 0; i < f->nr_values; i++)
-			if (!add_try(f, gpu, f->values[i], (int64_t)i))
-				return message_error("out of memory");
+			if (add_try(f, gpu, f->values[i], (int64_t)i))
+				return CMD_TROUBLE;
 	return fitcrew_run(f->tries, f->nr_tries, f->jobs, &f->plan, has_ended, f, &f->signal);
 }
 
@@ -455,13 +456,11 @@ static int run(struct max_fit *f)
 
 int cmd_max_fit(int argc, const char **argv)
 {
-	struct max_fit *f = calloc(1, sizeof(*f));
+	struct max_fit *f = heap_alloc(1, sizeof(*f));
 	enum opt_result parsed;
 	struct launch_end end;
 	int ret;
 
-	if (!f)
-		return message_error("out of memory");
 	f->opts = (struct max_fit_opts){ .min = 1, .multiple_of = 1, .steps = FITTRY_STEADY };
 	parsed = opt_parse(&max_fit_help, &argc, argv, &f->opts);
 	f->plan.program = argv + 1;

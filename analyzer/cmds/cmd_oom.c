@@ -7,6 +7,7 @@
 
 #include "analyzer/allocator/frag.h"
 #include "analyzer/command.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/oom/killing.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/pages/print_advice.h"
@@ -166,7 +167,7 @@ static int json_device(struct emit *e, const struct replay *m, const struct repl
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	print_failures(e, m, d, of);
-	if (failures_fatal(of)) {
+	if (fatal_request(of)) {
 		err = autopsy_make(&a, m, d, failures);
 		if (!err)
 			print_autopsy_state(e, &a);

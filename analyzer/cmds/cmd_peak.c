@@ -112,8 +112,8 @@ static void stacks_print(struct emit *e, const struct replay *m, const struct ho
 			  h->nr_holders - rows->top == 1 ? "" : "s");
 }
 
-static int ranges_print(struct emit *e, const struct holders_query *q, const struct holders *h,
-			const struct print_holders_options *rows)
+static void ranges_print(struct emit *e, const struct holders_query *q, const struct holders *h,
+			 const struct print_holders_options *rows)
 {
 	struct print_ranges_query by_range = {
 		.books = &q->process->books,
@@ -124,7 +124,7 @@ static int ranges_print(struct emit *e, const struct holders_query *q, const str
 		.top = rows->top,
 	};
 
-	return print_ranges(e, &by_range);
+	print_ranges(e, &by_range);
 }
 
 static bool is_by(const struct peak_opts *o, const char *what)
@@ -152,7 +152,7 @@ static int categories_print(struct emit *e, const struct holders_query *q, const
 
 	categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
 	if (is_by(o, "block"))
-		err = print_blocks(e, q->process, &c, (uint64_t)o->top);
+		print_blocks(e, q->process, &c, (uint64_t)o->top);
 	else if (is_by(o, "module"))
 		err = modules_print(e, q, &c, o, total);
 	else
@@ -190,7 +190,7 @@ static int device_print(struct emit *e, const struct replay *m, const struct rep
 		emit_null(e, "asked_bytes", NULL);
 	device_text(e, m, d, mark, &h);
 	if (is_by(o, "range"))
-		err = err ? err : ranges_print(e, &q, &h, &rows);
+		ranges_print(e, &q, &h, &rows);
 	else if (q.of == HOLDERS_TENSORS && needs_lives(o))
 		err = err ? err : categories_print(e, &q, o, h.total.bytes);
 	else

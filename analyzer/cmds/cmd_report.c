@@ -130,7 +130,7 @@ static unsigned text_run(struct emit *e, const struct replay *m, const struct re
 	return lines - 1 + text_kept(e, m);
 }
 
-/* Did memory run out for good, not only in requests that the program got over? */
+/* Is what the autopsy explains (fatal.h says which that is) a request of PyTorch's? */
 static bool is_out(const struct device_books *b, const struct autopsy *a)
 {
 	return b->tensor_ooms && a->device && a->device->books == b;

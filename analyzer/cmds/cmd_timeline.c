@@ -94,7 +94,7 @@ static void print_legend(struct emit *e, const struct replay_device *d, bool utf
 }
 
 static void print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
-		      const struct maxima_values *values, uint32_t nr)
+		       const struct maxima_values *values, uint32_t nr)
 {
 	uint64_t *bytes = heap_alloc(2 * (size_t)nr, sizeof(*bytes));
 	struct plot plot = { .solid = bytes,
@@ -122,7 +122,7 @@ static void print_plot(struct emit *e, const struct replay *m, const struct repl
 }
 
 static void print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
-			const struct maxima *t, uint32_t nr)
+			 const struct maxima *t, uint32_t nr)
 {
 	const struct maxima_track *track = maxima_find(t, &d->process->books, d->ordinal);
 	struct maxima_values *values = heap_alloc(nr, sizeof(*values));

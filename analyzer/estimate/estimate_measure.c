@@ -13,6 +13,7 @@
 #include "analyzer/launch/scratch.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 int estimate_measure_read(struct estimate_measured *m, const char *recording)
@@ -61,9 +62,7 @@ static int record(const char *self, const char *path, const char *gpu, const cha
 
 	while (program[nr])
 		nr++;
-	argv = calloc(nr_head + nr + 1, sizeof(*argv));
-	if (!argv)
-		return message_error("out of memory");
+	argv = heap_alloc(nr_head + nr + 1, sizeof(*argv));
 	memcpy(argv, head, sizeof(head));
 	memcpy(argv + nr_head, program, nr * sizeof(*program));
 	status = launch_supervised(argv, stdout_to_stderr, NULL, &end);

@@ -11,6 +11,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/estimate/modelencoders.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 #define FILE_MAX_BYTES (1 << 22)
@@ -321,15 +322,14 @@ static bool count(struct modelconfig *m, struct json_object *top, const char **w
 static char *read_file(const char *path, size_t *size)
 {
 	FILE *f = fopen(path, "re");
-	char *content = f ? malloc(FILE_MAX_BYTES + 1) : NULL;
+	char *content;
 	bool failed;
 
-	if (!f || !content) {
+	if (!f) {
 		message_error("cannot open '%s': %s", path, strerror(errno));
-		if (f)
-			fclose(f);
 		return NULL;
 	}
+	content = heap_alloc(FILE_MAX_BYTES + 1, 1);
 	*size = fread(content, 1, FILE_MAX_BYTES + 1, f);
 	failed = ferror(f);
 	fclose(f);

@@ -19,6 +19,7 @@
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/recording/unrecorded.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
@@ -189,7 +190,7 @@ static int compare_names(const void *a, const void *b)
 
 char **recordingcopy_names(const char *folder, size_t *nr)
 {
-	char **names = NULL, **grown;
+	char **names = NULL;
 	struct dirent *entry;
 	DIR *dir = opendir(folder);
 
@@ -197,10 +198,7 @@ char **recordingcopy_names(const char *folder, size_t *nr)
 	while (dir && (entry = readdir(dir))) {
 		if (!generation_is_trace(entry->d_name) || entry->d_type == DT_DIR)
 			continue;
-		grown = realloc(names, (*nr + 1) * sizeof(*names));
-		if (!grown)
-			break;
-		names = grown;
+		names = heap_need(realloc(names, (*nr + 1) * sizeof(*names)));
 		names[(*nr)++] = textset_format("%s", entry->d_name);
 	}
 	if (dir)

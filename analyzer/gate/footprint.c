@@ -11,6 +11,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/modules/modulesums.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/purpose/category.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
@@ -398,7 +399,7 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 					 .has_tensors = d->has_tensors,
 					 .exact = replay_is_exact(d->process),
 					 .ooms = d->has_tensors ? d->books->tensor_ooms : d->books->driver_refusals,
-					 .unhandled_oom = oomwatch_is_unhandled(ooms, d) };
+					 .unhandled_oom = fatal_to_program(ooms, d) };
 	if (!err) {
 		find_figures(to, d, &o);
 		err = find_stacks(k, to, d);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/ui/heap.h"
+
 #define MAX_BYTES (UINT64_C(1) << 46)
 
 const struct gpufile_key gpufile_keys[GPUFILE_NR_KEYS] = {
@@ -76,13 +78,9 @@ void gpufile_set(struct gpufile *g, const char *name, uint64_t value)
 
 void gpufile_add_answer(struct gpufile *g, const char *question, const char *what, uint64_t bytes)
 {
-	struct gpufile_answer *answers = realloc(g->answers, (g->nr_answers + 1) * sizeof(*answers));
-
-	if (!answers)
-		abort();
-	g->answers = answers;
-	answers[g->nr_answers++] =
-		(struct gpufile_answer){ strdup(question), what ? strdup(what) : NULL, bytes };
+	g->answers = heap_need(realloc(g->answers, (g->nr_answers + 1) * sizeof(*g->answers)));
+	g->answers[g->nr_answers++] =
+		(struct gpufile_answer){ heap_copy(question), what ? heap_copy(what) : NULL, bytes };
 }
 
 bool gpufile_has_answer(const struct gpufile *g, const char *question)

@@ -9,6 +9,7 @@
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/gpunames.h"
 #include "analyzer/recording/toml.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 struct reading {
@@ -62,7 +63,7 @@ static void take_string(struct reading *r, const struct toml_node *node, char **
 		return;
 	}
 	free(*out);
-	*out = strdup(node->string);
+	*out = heap_copy(node->string);
 }
 
 static void take_number(struct reading *r, const struct toml_node *node, uint64_t min, uint64_t max,
@@ -225,7 +226,7 @@ int gpufile_read(struct gpufile *g, const char *path)
 	memset(g, 0, sizeof(*g));
 	file = toml_open(path, &root, &reason, &line);
 	if (!file) {
-		wrong(&r, line, "%s", reason ? reason : "out of memory");
+		wrong(&r, line, "%s", (const char *)heap_need(reason));
 		free(reason);
 		return CMD_TROUBLE;
 	}

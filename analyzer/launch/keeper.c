@@ -54,7 +54,10 @@ const char *keeper_open(void)
 	return NULL;
 }
 
-/* Whoever may send us something: only what cannot be cut short while it is looked at is kept. */
+/*
+ * Whoever may send us something: only what cannot be cut short while it is looked at is kept. Nor is it where memory
+ * runs out: that does not end us while we look after the user's program.
+ */
 static bool keep(int fd)
 {
 	const struct tfmt_status *status;

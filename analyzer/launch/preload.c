@@ -106,7 +106,10 @@ static bool is_ours(const char *word, size_t len, bool has_gpu)
 	return false;
 }
 
-/* "first:second:what was there"; *out is malloc'ed. */
+/*
+ * "first:second:what was there"; *out is malloc'ed. false: out of memory. This runs in the child that becomes the
+ * program, where exit(), as heap.h has it, would do what the parent has left for its own end.
+ */
 static bool join_preload(const struct preload *p, const struct preload_plan *plan, char **out)
 {
 	const char *old = getenv("LD_PRELOAD");

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 #define GPUS_PER_NODE 8
@@ -76,23 +77,14 @@ static int ascending(const void *a, const void *b)
 	return ra < rb ? -1 : ra > rb;
 }
 
-static int no_memory(void)
-{
-	message_error("out of memory");
-	return RUN_TROUBLE;
-}
-
 /* r->list, from the numbers. */
-static int write_list(struct ranks *r)
+static void write_list(struct ranks *r)
 {
 	size_t size = r->nr * 12 + 1, n = 0;
 
-	r->list = malloc(size);
-	if (!r->list)
-		return no_memory();
+	r->list = heap_alloc(size, 1);
 	for (size_t i = 0; i < r->nr; i++)
 		n += (size_t)snprintf(r->list + n, size - n, "%s%u", i ? "," : "", r->rank[i]);
-	return 0;
 }
 
 int ranks_parse(struct ranks *r, const char *list, unsigned world_size, int64_t gpus_per_node)
@@ -106,9 +98,7 @@ int ranks_parse(struct ranks *r, const char *list, unsigned world_size, int64_t 
 	}
 	r->world_size = world_size;
 	r->gpus_per_node = gpus_per_node ? (unsigned)gpus_per_node : GPUS_PER_NODE;
-	r->rank = calloc(world_size, sizeof(*r->rank));
-	if (!r->rank)
-		return no_memory();
+	r->rank = heap_alloc(world_size, sizeof(*r->rank));
 	status = add_range(r, list, &text);
 	while (!status && *text == ',') {
 		text++;
@@ -119,7 +109,8 @@ int ranks_parse(struct ranks *r, const char *list, unsigned world_size, int64_t 
 	if (status)
 		return status;
 	qsort(r->rank, r->nr, sizeof(*r->rank), ascending);
-	return write_list(r);
+	write_list(r);
+	return 0;
 }
 
 void ranks_release(struct ranks *r)

@@ -9,6 +9,7 @@
 #include "analyzer/command.h"
 #include "analyzer/launch/launch_parts.h"
 #include "analyzer/launch/ranks.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 #define GRACE_SECONDS 10 /* between asking the other ranks to end and killing them */
@@ -166,13 +167,8 @@ int ranks_supervised(const struct ranks *r, const char *const *argv, ranks_prepa
 	sigset_t watched;
 	int status;
 
-	c.end = calloc(r->nr, sizeof(*c.end));
-	c.gone = calloc(r->nr, sizeof(*c.gone));
-	if (!c.end || !c.gone) {
-		message_error("out of memory");
-		status = RUN_TROUBLE;
-		goto out;
-	}
+	c.end = heap_alloc(r->nr, sizeof(*c.end));
+	c.gone = heap_alloc(r->nr, sizeof(*c.gone));
 	launch_watch(&watched);
 	status = start_all(&c, argv, &entering);
 	if (status)
@@ -181,7 +177,6 @@ int ranks_supervised(const struct ranks *r, const char *const *argv, ranks_prepa
 	*end = c.failure ? *c.failure : c.end[0];
 	end->interrupted = c.interrupted;
 	launch_unwatch(status ? NULL : end);
-out:
 	free(c.end);
 	free(c.gone);
 	return status;

@@ -13,6 +13,7 @@
 #include "analyzer/command.h"
 #include "analyzer/launch/ranks.h"
 #include "analyzer/recording/basename.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 /* What of it matters here. */
@@ -161,17 +162,13 @@ static int compare_size(struct ranks *r, const struct torchrun *t, bool has_gpus
 }
 
 /* python -u [-m] SCRIPT ..., as torchrun starts it. */
-static int compose(struct ranks *r, const struct torchrun *t)
+static void compose(struct ranks *r, const struct torchrun *t)
 {
 	size_t nr = 0, n = 0;
 
 	while (t->rest[nr])
 		nr++;
-	r->program = calloc(nr + 4, sizeof(*r->program));
-	if (!r->program) {
-		message_error("out of memory");
-		return RUN_TROUBLE;
-	}
+	r->program = heap_alloc(nr + 4, sizeof(*r->program));
 	if (!t->has_no_python) {
 		r->program[n++] = t->interpreter;
 		r->program[n++] = "-u";
@@ -179,7 +176,6 @@ static int compose(struct ranks *r, const struct torchrun *t)
 			r->program[n++] = "-m";
 	}
 	memcpy(r->program + n, t->rest, nr * sizeof(*t->rest));
-	return 0;
 }
 
 int ranks_understand_launcher(struct ranks *r, const char *const *argv, bool has_gpus_per_node)
@@ -194,5 +190,7 @@ int ranks_understand_launcher(struct ranks *r, const char *const *argv, bool has
 		return RUN_TROUBLE;
 	}
 	status = compare_size(r, &t, has_gpus_per_node);
-	return status ? status : compose(r, &t);
+	if (!status)
+		compose(r, &t);
+	return status;
 }

@@ -9,6 +9,7 @@
 #include "analyzer/command.h"
 #include "analyzer/gate/footprint.h"
 #include "analyzer/oom/failures.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/message.h"
@@ -77,10 +78,10 @@ static void take_figures(struct fit_result *r, const struct footprint_device *d)
 /* The framework's allocator failed, and the program did not go on; or the driver refused somebody else. */
 static bool ran_out(const struct replay *m, const struct watching *w)
 {
-	if (failures_device(&w->failures, m))
+	if (fatal_device(&w->failures, m))
 		return true;
 	for (size_t i = 0; i < m->nr_devices; i++)
-		if (oomwatch_is_unhandled(&w->ooms, &m->device[i]))
+		if (fatal_to_program(&w->ooms, &m->device[i]))
 			return true;
 	return false;
 }
@@ -105,7 +106,7 @@ static bool says_out_of_memory(const char *output)
 
 static int explain(struct fit_result *r, const struct replay *m, const struct watching *w)
 {
-	const struct replay_device *d = failures_device(&w->failures, m);
+	const struct replay_device *d = fatal_device(&w->failures, m);
 	struct autopsy a = AUTOPSY_INIT;
 	const struct stack_frame *site = NULL;
 	int err = d ? autopsy_make(&a, m, d, &w->failures) : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/oom/fatal.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/ui/heap.h"
 
@@ -302,32 +303,6 @@ const struct failures_of_device *failures_of(const struct failures *f, const str
 	return NULL;
 }
 
-const struct failure *failures_fatal(const struct failures_of_device *d)
-{
-	const struct failure *last = d && d->nr_failures ? &d->failure[d->nr_failures - 1] : NULL;
-
-	/* A program without a framework that ended well has got over it. */
-	if (last && (last->is_driver || last->is_library) && d->process->end == REPLAY_END_EXIT && !d->process->summary->exit_status)
-		return NULL;
-	return last && !last->handled ? last : NULL;
-}
-
-const struct replay_device *failures_device(const struct failures *f, const struct replay *m)
-{
-	const struct replay_device *last = NULL;
-	uint64_t last_ns = 0;
-
-	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct failure *failure = failures_fatal(failures_of(f, &m->device[i]));
-
-		if (failure && (!last || failure->time_ns > last_ns)) {
-			last = &m->device[i];
-			last_ns = failure->time_ns;
-		}
-	}
-	return last;
-}
-
 uint64_t failures_largest_before(const struct failures *f, const struct replay_process *p,
 				 uint32_t python_stack, uint64_t ordinal)
 {
@@ -357,7 +332,7 @@ static bool is_worse(const struct replay_device *a, const struct replay_device *
 
 const struct replay_device *failures_worst_device(const struct failures *f, const struct replay *m)
 {
-	const struct replay_device *failed = failures_device(f, m), *worst = m->nr_devices ? &m->device[0] : NULL;
+	const struct replay_device *failed = fatal_device(f, m), *worst = m->nr_devices ? &m->device[0] : NULL;
 
 	for (size_t i = 1; i < m->nr_devices; i++)
 		if (is_worse(&m->device[i], worst))

@@ -92,13 +92,10 @@ void failures_set_cached(struct failures *f, const struct replay_process *p, uin
 /* Those of a device of the model; NULL: it had none. */
 const struct failures_of_device *failures_of(const struct failures *f, const struct replay_device *d);
 
-/* The last one if it was not handled, else NULL. */
-const struct failure *failures_fatal(const struct failures_of_device *d);
-
-/* The device to explain: that of the last failure that was not handled; NULL: there is none. */
-const struct replay_device *failures_device(const struct failures *f, const struct replay *m);
-
-/* The same; without failures one that ran out of memory for a while, else the fullest. NULL: the model has no device. */
+/*
+ * The device to explain (fatal.h); without one that which ran out of memory for a while, else the fullest. NULL: the
+ * model has no device.
+ */
 const struct replay_device *failures_worst_device(const struct failures *f, const struct replay *m);
 
 /*

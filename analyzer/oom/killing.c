@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
@@ -199,7 +200,7 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 int killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures)
 {
-	const struct replay_device *d = failures_device(failures, m);
+	const struct replay_device *d = fatal_device(failures, m);
 
 	*a = (struct autopsy)AUTOPSY_INIT;
 	if (explains(k, d)) {

@@ -50,16 +50,6 @@ bool oomwatch_has_failed(const struct replay_process *p)
 	       (p->end == REPLAY_END_EXIT && p->summary->exit_status);
 }
 
-bool oomwatch_is_unhandled(const struct oomwatch *w, const struct replay_device *d)
-{
-	if (!oomwatch_has_failed(d->process))
-		return false;
-	for (size_t i = 0; i < w->nr_rows; i++)
-		if (w->row[i].process == d->process && w->row[i].device == d->ordinal && w->row[i].pending)
-			return true;
-	return false;
-}
-
 void oomwatch_release(struct oomwatch *w)
 {
 	free(w->row);

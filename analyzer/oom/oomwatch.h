@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Did a program get over running out of memory? A failed allocation counts as *unhandled* when its process failed and
- * the thread that asked has never been given memory of that device again.
+ * Which threads asked for memory in vain, and were given memory of that device again? What follows for the program, says
+ * fatal_to_program() (fatal.h).
  */
 #ifndef VT_OOMWATCH_H
 #define VT_OOMWATCH_H
@@ -26,7 +26,6 @@ void oomwatch_observe(void *ctx, const struct replay_process *process, const str
 /* Did the process fail: killed, or an exit status other than 0? */
 bool oomwatch_has_failed(const struct replay_process *p);
 
-bool oomwatch_is_unhandled(const struct oomwatch *w, const struct replay_device *d);
 void oomwatch_release(struct oomwatch *w);
 
 #endif

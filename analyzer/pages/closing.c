@@ -13,11 +13,13 @@
 #include "analyzer/launch/keeper.h"
 #include "analyzer/launch/obstacle.h"
 #include "analyzer/launch/witnesses.h"
+#include "analyzer/oom/fatal.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/replay/replay.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
@@ -142,10 +144,8 @@ static void device_line(const struct replay *m, const struct replay_device *d)
 /* The devices, largest peak first. */
 static void device_lines(const struct replay *m)
 {
-	const struct replay_device **order = calloc(m->nr_devices + 1, sizeof(*order));
+	const struct replay_device **order = heap_alloc(m->nr_devices, sizeof(*order));
 
-	if (!order)
-		return;
 	for (size_t i = 0; i < m->nr_devices; i++)
 		order[i] = &m->device[i];
 	qsort(order, m->nr_devices, sizeof(*order), by_peak);
@@ -198,28 +198,10 @@ static void out_of_memory_lines(const struct replay *m, const struct replay_devi
 	holders_release(&holders);
 }
 
-/* The device that ran out of memory last, if the program did not get over it. */
-static const struct replay_device *fatal_device(const struct replay *m, const struct launch_end *end)
-{
-	const struct replay_device *last = NULL;
-
-	if (!end->signal && !end->exit_status)
-		return NULL;
-	for (size_t i = 0; i < m->nr_devices; i++) {
-		const struct replay_device *d = &m->device[i];
-
-		if (!d->books->tensor_ooms)
-			continue;
-		if (!last || replay_time(d->process, d->books->moment[MARK_OOM].time_ns) >
-				     replay_time(last->process, last->books->moment[MARK_OOM].time_ns))
-			last = d;
-	}
-	return last;
-}
-
 static void lines_of_model(const struct replay *m, const struct launch_end *end)
 {
-	const struct replay_device *fatal = fatal_device(m, end);
+	bool has_failed = end->signal || end->exit_status;
+	const struct replay_device *fatal = has_failed ? fatal_last_device(m) : NULL;
 	char count[HUMAN_MAX];
 
 	device_lines(m);

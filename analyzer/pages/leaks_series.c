@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 static int nothing_read(const struct seriestext *s, const struct leaks_series_opts *o, const char *path)
@@ -53,18 +54,16 @@ int leaks_series(const struct leaks_series_opts *o)
 	struct seriestext_rules rules = { .is_binary = o->is_binary, .key = o->key };
 	bool is_stdin = !strcmp(o->path, "-");
 	FILE *in = is_stdin ? stdin : fopen(o->path, "re");
-	struct seriestext *s = malloc(sizeof(*s));
+	struct seriestext *s = heap_alloc(1, sizeof(*s));
 	int err = 0, ret;
 
 	if (o->unit)
 		rules.unit_bytes =
 			seriestext_unit(o->unit, strlen(o->unit), o->is_binary, &rules.unit_is_decimal);
-	if (in && s)
+	if (in)
 		err = seriestext_read(s, &rules, in);
 	if (!in)
 		ret = message_error("cannot open '%s': %s", o->path, strerror(errno));
-	else if (!s)
-		ret = message_error("out of memory");
 	else if (err)
 		ret = message_error("cannot read '%s': %s", is_stdin ? "stdin" : o->path, strerror(-err));
 	else

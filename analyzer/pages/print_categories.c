@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 static uint64_t total_bytes(const struct categories *c)
@@ -98,7 +99,7 @@ static void block_row(struct emit *e, const struct replay_process *p, const stru
 	emit_row_end(e);
 }
 
-int print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top)
+void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top)
 {
 	static const struct emit_column columns[] = {
 		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },
@@ -108,10 +109,8 @@ int print_blocks(struct emit *e, const struct replay_process *p, const struct ca
 		{ "ordinal", NULL, EMIT_RIGHT, false },	      { "freed_ordinal", NULL, EMIT_RIGHT, false },
 		{ NULL, NULL, EMIT_LEFT, false },
 	};
-	const struct category_block **order = calloc(c->nr_blocks ? c->nr_blocks : 1, sizeof(*order));
+	const struct category_block **order = heap_alloc(c->nr_blocks, sizeof(*order));
 
-	if (!order)
-		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < c->nr_blocks; i++)
 		order[i] = &c->block[i];
 	qsort(order, c->nr_blocks, sizeof(*order), by_size);
@@ -122,5 +121,4 @@ int print_blocks(struct emit *e, const struct replay_process *p, const struct ca
 	free(order);
 	if (top && c->nr_blocks > top)
 		emit_text(e, "(%" PRIu64 " more blocks: --top N)", (uint64_t)c->nr_blocks - top);
-	return 0;
 }

@@ -9,7 +9,7 @@
 /* One row for each category that has blocks, largest first; in JSON for all. */
 void print_categories(struct emit *e, const struct categories *c);
 
-/* One row for each block, largest first, at most `top` of them (0 = all). Returns 0 or TFMT_E_NOMEM. */
-int print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top);
+/* One row for each block, largest first, at most `top` of them (0 = all). */
+void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/ledger/books_range.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
@@ -90,15 +91,13 @@ static void print_row(struct emit *e, const struct print_ranges_query *q, const 
 	emit_row_end(e);
 }
 
-int print_ranges(struct emit *e, const struct print_ranges_query *q)
+void print_ranges(struct emit *e, const struct print_ranges_query *q)
 {
 	const struct groups *groups = &q->books->by_range;
-	struct row *row = calloc((size_t)groups->nr_groups + 1, sizeof(*row));
+	struct row *row = heap_alloc((size_t)groups->nr_groups + 1, sizeof(*row));
 	struct group_figures rest = q->total;
 	uint32_t nr = 0, shown;
 
-	if (!row)
-		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < groups->nr_groups; i++) {
 		const struct group *g = &groups->group[i];
 		struct group_figures figures = group_figures_at(g, q->mark);
@@ -124,5 +123,4 @@ int print_ranges(struct emit *e, const struct print_ranges_query *q)
 		emit_text(e, "(%" PRIu64 " ranges that may end on any thread are left out: too many were open)",
 			  q->books->ranges.nr_left_out);
 	free(row);
-	return 0;
 }

@@ -23,8 +23,7 @@ struct print_ranges_query {
 
 /*
  * The table "ranges": live bytes by the path of ranges that they were allocated in, largest first, then the rest.
- * Returns 0 or TFMT_E_NOMEM.
  */
-int print_ranges(struct emit *e, const struct print_ranges_query *q);
+void print_ranges(struct emit *e, const struct print_ranges_query *q);
 
 #endif

@@ -13,6 +13,7 @@
 #include "analyzer/pages/print_phases.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_stepgrowth.h"
+#include "analyzer/ui/heap.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct replay_process *p)
@@ -238,9 +239,9 @@ static void json_findings(struct emit *e, const struct replay *m, const struct d
 /* Returns 0 or TFMT_E_NOMEM. */
 static int json_devices(struct emit *e, const struct replay *m, const struct autopsy *a)
 {
-	struct devicepage *page = calloc(m->nr_devices + 1, sizeof(*page));
+	struct devicepage *page = heap_alloc(m->nr_devices, sizeof(*page));
 	size_t nr = 0;
-	int err = page ? 0 : TFMT_E_NOMEM;
+	int err = 0;
 
 	while (nr < m->nr_devices && !err) {
 		err = devicepage_find(&page[nr], m, &m->device[nr]);

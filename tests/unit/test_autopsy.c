@@ -3,6 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/oom/autopsy.h"
+#include "analyzer/oom/fatal.h"
 
 #define MiB (1ull << 20)
 #define TRACE "host.1.1.vtr"
@@ -216,7 +217,7 @@ static void asking_again_with_success_handles_it(void **state)
 	run_out(&s, 800 * MiB, 0, 0);
 	hold(&s, 0x10000000, 200 * MiB, 200 * MiB, 200 * MiB);
 	examine(&s);
-	assert_null(failures_device(&failures, &m));
+	assert_null(fatal_device(&failures, &m));
 	assert_int_equal(failures_of(&failures, &m.device[0])->nr_handled, 2);
 	release();
 }
@@ -231,7 +232,7 @@ static void other_allocations_do_not(void **state)
 	s.python_stack = 3;
 	hold(&s, 0x10000000, 200 * MiB, 200 * MiB, 200 * MiB);
 	examine(&s);
-	assert_ptr_equal(failures_device(&failures, &m), &m.device[0]);
+	assert_ptr_equal(fatal_device(&failures, &m), &m.device[0]);
 	release();
 }
 
@@ -250,7 +251,7 @@ static void a_later_backward_pass_handles_it(void **state)
 	run_out(&s, 700 * MiB, 0, 0);
 	examine(&s);
 	assert_int_equal(failures_of(&failures, &m.device[0])->nr_handled, 2);
-	assert_int_equal(failures_fatal(failures_of(&failures, &m.device[0]))->asked, 700 * MiB);
+	assert_int_equal(fatal_request(failures_of(&failures, &m.device[0]))->asked, 700 * MiB);
 	release();
 }
 
