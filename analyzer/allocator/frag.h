@@ -17,7 +17,7 @@
 #include "analyzer/allocator/blockers.h"
 #include "analyzer/allocator/expandable.h"
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/maxima.h"
+#include "analyzer/ledger/series.h"
 #include "analyzer/replay/replay.h"
 
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
@@ -68,7 +68,7 @@ enum frag_when { FRAG_PEAK, FRAG_FAILURE, FRAG_END, NR_FRAG_MOMENTS };
 
 /* The values of a device's series. */
 enum { FRAG_RESERVED, FRAG_ALLOCATED, FRAG_CACHED, FRAG_STUCK, FRAG_LARGEST, NR_FRAG_VALUES };
-static_assert(NR_FRAG_VALUES <= MAXIMA_VALUES, "a series has room for them");
+static_assert(NR_FRAG_VALUES <= SERIES_VALUES, "a series has room for them");
 
 /* Freed memory that one thread is about to empty the cache for. */
 struct frag_shortage {
@@ -102,7 +102,7 @@ struct frag {
 	struct replay *replay; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices, devices_room;
-	struct maxima series; /* FRAG_RESERVED and so on, of all devices */
+	struct series series; /* FRAG_RESERVED and so on, of all devices */
 };
 
 void frag_init(struct frag *f, struct replay *m);
