@@ -272,8 +272,7 @@ void sim_context_green_end(struct sim_context *ctx)
 {
 	if (sim_context_current() == ctx)
 		depth--;
-	ctx->magic = 0;
-	free(ctx);
+	ctx->magic = 0; /* not freed: streams and stacks of other threads may lead to it */
 }
 
 /* ---- limits: kept, and without an effect: what they size belongs to kernels ---------------------- */

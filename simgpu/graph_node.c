@@ -158,14 +158,25 @@ static void adopt(struct sim_node *n, struct sim_graph *child)
 	child->owner = n;
 }
 
+/* Is `inner` a graph of one of OUTER's nodes, or of one of theirs? */
+static bool lies_within(const struct sim_graph *inner, const struct sim_graph *outer)
+{
+	const struct sim_graph *g = inner;
+
+	while (g && g != outer)
+		g = g->owner ? g->owner->graph : NULL;
+	return g;
+}
+
 static CUresult add_child(struct sim_node **node, struct sim_graph *g, const struct sim_edges *edges,
 			  CUgraphNodeParams *p)
 {
 	struct sim_graph *child = (struct sim_graph *)p->graph.graph;
+	bool is_moved = p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
 
-	if (child == g)
+	if (child == g || (is_moved && lies_within(g, child)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+	if (!is_moved)
 		child = sim_graph_clone(child);
 	if (!child)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -4,7 +4,6 @@
  * context, as documented, so it does not depend on them. What of a device they take in the driver is not
  * documented: 0.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "simgpu/capture.h"
@@ -182,8 +181,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	device = g->context->device;
 	sim_context_green_end(g->context);
-	g->magic = 0;
-	free(g);
+	g->magic = 0; /* it and its context stay: streams that the program has not destroyed before lead there */
 	return cuDevicePrimaryCtxRelease_v2(device);
 }
 
@@ -233,6 +231,8 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
 
 	if (!s || !green)
 		return s ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (s->green && !green_of((CUgreenCtx)s->green))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*green = (CUgreenCtx)s->green;
 	return CUDA_SUCCESS;
 }

@@ -305,7 +305,7 @@ static int reader_copy_ring(struct tfmt_reader *r)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-static bool trace_is_locked(const struct tfmt_reader *r)
+bool tfmt_reader_is_locked(const struct tfmt_reader *r)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
@@ -345,8 +345,7 @@ static bool trace_is_replaced(struct tfmt_reader *r)
 	return true;
 }
 
-/* True if the file has changed since its end was reached; what was copied may have been reused then. */
-static bool trace_has_grown(struct tfmt_reader *r)
+bool tfmt_reader_has_grown(struct tfmt_reader *r)
 {
 	struct stat st;
 
@@ -408,9 +407,9 @@ int tfmt_reader_join(struct tfmt_reader *r)
 	int err = 0;
 
 	if (!r->has_end_frame && !r->stops_at_ring) {
-		r->is_running = trace_is_locked(r);
+		r->is_running = tfmt_reader_is_locked(r);
 		err = reader_copy_ring(r);
-		if (!err && trace_has_grown(r)) {
+		if (!err && tfmt_reader_has_grown(r)) { /* what was copied may have been reused */
 			joined_forget(&r->joined);
 			r->has_status = false;
 			if (r->joined.tries++ < TRIES_MAX)

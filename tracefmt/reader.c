@@ -472,7 +472,10 @@ static int reader_replay_ready(struct tfmt_reader *r, const struct tfmt_event **
 	return nr ? (int)nr : TFMT_E_NOMEM;
 }
 
-/* Another frame, or the next stage. Returns 0, or damage to report. */
+/*
+ * Another frame, or the next stage. Returns 0, 1 where a trace that is followed has no further frame yet, or damage to
+ * report.
+ */
 static int reader_advance(struct tfmt_reader *r)
 {
 	int got;
@@ -481,7 +484,12 @@ static int reader_advance(struct tfmt_reader *r)
 		r->ledger.totals = r->at.totals;
 	r->decoder.is_checkpoint = false;
 	got = reader_frame(r);
-	return got < 0 ? got : got ? 0 : tfmt_reader_join(r);
+	if (got)
+		return got < 0 ? got : 0;
+	if (r->is_followed && tfmt_reader_has_grown(r))
+		return 0;
+	r->is_waiting = r->is_followed && !r->has_end_frame && tfmt_reader_is_locked(r);
+	return r->is_waiting ? 1 : tfmt_reader_join(r);
 }
 
 static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
@@ -519,6 +527,8 @@ static TFMT_SELDOM int reader_next_elsewhere(struct tfmt_reader *r, struct tfmt_
 			continue;
 		}
 		got = reader_advance(r);
+		if (got > 0)
+			return 0;
 		if (!got && r->stage == TFMT_READER_FRAMES)
 			got = reader_next_framed(r, ev);
 	}
@@ -534,6 +544,16 @@ static TFMT_SELDOM int reader_stop(struct tfmt_reader *r, int got)
 	}
 	tfmt_reader_conclude(r);
 	return got;
+}
+
+void tfmt_reader_follow(struct tfmt_reader *r, bool follow)
+{
+	r->is_followed = follow;
+}
+
+bool tfmt_reader_is_waiting(const struct tfmt_reader *r)
+{
+	return r->is_waiting;
 }
 
 int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev)

@@ -66,6 +66,8 @@ struct tfmt_reader {
 	bool has_end_frame;
 	bool is_running;
 	bool stops_at_ring;         /* leave the ring file alone: tfmt_seal() does that part */
+	bool is_followed;           /* wait where whole frames end, as long as the trace is being written */
+	bool is_waiting;            /* that is where it stands */
 	int kept_ring;              /* a descriptor of the rings; -1: they are where the header says */
 	bool file_failed;           /* the file could not be read on */
 	enum tfmt_frame_state tail; /* what lies at offset when there is no further frame; GOOD: nothing */
@@ -104,6 +106,12 @@ int tfmt_reader_unpack(struct tfmt_reader *r, const struct tfmt_frame_core *core
  * file has grown meanwhile), or damage to report first.
  */
 int tfmt_reader_join(struct tfmt_reader *r);
+
+/* Does whoever writes the trace hold its lock still? */
+bool tfmt_reader_is_locked(const struct tfmt_reader *r);
+
+/* Has the file changed since its end was reached? It is read on then. */
+bool tfmt_reader_has_grown(struct tfmt_reader *r);
 
 /* Remove the trace's rings, wherever they are. Returns 0, -1 or TFMT_E_NOMEM. */
 int tfmt_reader_remove_ring(const struct tfmt_reader *r);

@@ -848,6 +848,16 @@ int tfmt_reader_next(struct tfmt_reader *r, struct tfmt_event *ev);
 int tfmt_reader_events(struct tfmt_reader *r, const struct tfmt_event **ev);
 
 /*
+ * Follow a trace that is being written, or no longer. While its writer holds it, 0 stands for "no further whole frame
+ * yet" (tfmt_reader_is_waiting()), and calling again goes on with what has been written since; what only the rings hold
+ * comes when the writer has ended, or is no longer followed. A writer leaves no event out of the trace for long.
+ */
+void tfmt_reader_follow(struct tfmt_reader *r, bool follow);
+
+/* After a 0: is it not the end, but all that is there yet of a trace that is followed? */
+bool tfmt_reader_is_waiting(const struct tfmt_reader *r);
+
+/*
  * Go, before anything else has been read, to the last checkpoint before a time (CLOCK_MONOTONIC): what is live there
  * comes next as events that are `before`, then all that happened from there on, some of it earlier than that time, as
  * if all had been read. The index at the end of the trace leads there; without one, or a wrong one, the frames' headers

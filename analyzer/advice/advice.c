@@ -3,12 +3,14 @@
 #include "analyzer/advice/advice.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_window.h"
+#include "analyzer/ui/message.h"
 
 /* Smaller batches and sequences come last, whatever they save. */
 static const struct advice_row {
@@ -96,6 +98,16 @@ static bool can_be_read_again(const char *path)
 	return !stat(path, &st) && !S_ISFIFO(st.st_mode);
 }
 
+/* The step has more blocks than are kept: nothing was looked for. */
+static void give_up(struct advices *all, const struct replay_device *d)
+{
+	message_warn("no advice about GPU %" PRIu32 " in '%s': the step of its peak has more than %u blocks", d->ordinal,
+		     d->process->path, LIVES_WINDOW_MAX);
+	all->device = NULL;
+	all->at_failure = false;
+	all->fits_bytes = all->cached_bytes = 0;
+}
+
 int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures)
 {
 	struct lives_window window;
@@ -123,13 +135,14 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	j.device = err ? NULL : same_device(&all->replay, d);
 	if (j.device) {
 		frag_finish(&all->frag);
-		err = advice_window_fill(&j, &window);
-		if (!err)
+		if (advice_window_fill(&j, &window))
 			ask_kinds(all, &j);
+		else
+			give_up(all, d);
 		advice_window_release(&j);
 	}
 	lives_window_release(&window);
-	return err ? TFMT_E_NOMEM : 0;
+	return err;
 }
 
 void advices_release(struct advices *all)

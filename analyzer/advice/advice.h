@@ -60,8 +60,9 @@ bool advices_are_needed(const struct replay_device *d, const struct failures *fa
 
 /*
  * Read the process's trace once more and look for advice about a device of a replay that was loaded with lives.
- * Without a peak that is known block by block (damage, a flight recorder's past, a pipe) there is none. Returns 0 or
- * TFMT_E_NOMEM. advices_release() is needed either way.
+ * Without a peak that is known block by block (damage, a flight recorder's past, a pipe) there is none, nor, after a
+ * warning, where its step has more blocks than are kept. Returns 0, or CMD_TROUBLE after a message: the trace could not
+ * be read once more. advices_release() is needed either way.
  */
 int advices_find(struct advices *all, const struct replay_device *d, const struct failures *failures);
 void advices_release(struct advices *all);

@@ -14,6 +14,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define LIKELY_SHARE 0.9 /* of a checkpoint's bytes that have the sizes of parameters */
@@ -126,18 +127,14 @@ static bool is_evident(const struct twice *t, const struct weights *w)
 static bool find_checkpoint(struct twice *t, const struct advice_job *j)
 {
 	struct weights w = { 0 };
-	bool found = false;
 
-	w.loaded = calloc(j->blocks.nr_blocks + 1, sizeof(*w.loaded));
-	w.other = calloc(j->blocks.nr_blocks + 1, sizeof(*w.other));
-	if (w.loaded && w.other) {
-		find_weights(&w, j);
-		match(t, j, &w);
-		found = is_evident(t, &w);
-	}
+	w.loaded = heap_alloc(j->blocks.nr_blocks, sizeof(*w.loaded));
+	w.other = heap_alloc(j->blocks.nr_blocks, sizeof(*w.other));
+	find_weights(&w, j);
+	match(t, j, &w);
 	free(w.loaded);
 	free(w.other);
-	return found;
+	return is_evident(t, &w);
 }
 
 /* ---- clones ---------------------------------------------------------------------------------- */
@@ -262,8 +259,8 @@ bool advice_duplicates(const struct advice_job *j, struct advice *a)
 
 	a->after_bytes = a->peak_bytes;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
-		struct twice t = { .goes = calloc(j->blocks.nr_blocks + 1, sizeof(*t.goes)) };
-		uint64_t after = t.goes && kinds[k].find(&t, j) ? peak_without(j, &t) : a->after_bytes;
+		struct twice t = { .goes = heap_alloc(j->blocks.nr_blocks, sizeof(*t.goes)) };
+		uint64_t after = kinds[k].find(&t, j) ? peak_without(j, &t) : a->after_bytes;
 
 		if (after < a->after_bytes) {
 			a->after_bytes = after;

@@ -16,6 +16,7 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
@@ -136,8 +137,8 @@ static bool find_repeats(struct fsdp *f, size_t *block, size_t nr, uint64_t byte
 static bool find_units(struct fsdp *f)
 {
 	const struct advice_job *j = f->j;
-	size_t *block = calloc(j->blocks.nr_blocks + 1, sizeof(*block)), nr = 0;
-	uint64_t gradients = 0, parameters = block ? parameters_of(j, block, &nr) : 0;
+	size_t *block = heap_alloc(j->blocks.nr_blocks, sizeof(*block)), nr = 0;
+	uint64_t gradients = 0, parameters = parameters_of(j, block, &nr);
 	bool found = false;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -146,10 +147,10 @@ static bool find_units(struct fsdp *f)
 		f->sent[unit_of(f, i)] += value_bytes(j, i);
 		gradients += value_bytes(j, i);
 	}
-	if (block && gradients && (double)gradients > GRADIENTS_ALL * (double)parameters) {
+	if (gradients && (double)gradients > GRADIENTS_ALL * (double)parameters) {
 		memcpy(f->unit, f->sent, (root_of(f) + 1) * sizeof(*f->unit));
 		found = true;
-	} else if (block && gradients && (!j->asked || j->asked_phase == PHASE_OPTIMIZER)) {
+	} else if (gradients && (!j->asked || j->asked_phase == PHASE_OPTIMIZER)) {
 		found = find_repeats(f, block, nr, parameters);
 	}
 	free(block);
@@ -305,9 +306,9 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 	struct fsdp f = { .j = spans->j,
 			  .spans = spans,
 			  .ranks = advice_ranks(spans->j),
-			  .unit = calloc(spans->list.nr_layers + 1, sizeof(*f.unit)),
-			  .sent = calloc(spans->list.nr_layers + 1, sizeof(*f.sent)) };
-	bool found = f.unit && f.sent && find_units(&f);
+			  .unit = heap_alloc(spans->list.nr_layers + 1, sizeof(*f.unit)),
+			  .sent = heap_alloc(spans->list.nr_layers + 1, sizeof(*f.sent)) };
+	bool found = find_units(&f);
 
 	if (found) {
 		find_ends(&f);

@@ -11,6 +11,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 struct layer {
@@ -180,10 +181,8 @@ static bool advise(const struct layerspans *spans, struct advice *a)
 {
 	struct layers l = { .j = spans->j,
 			    .spans = spans,
-			    .layer = calloc(spans->list.nr_layers + 1, sizeof(*l.layer)) };
+			    .layer = heap_alloc(spans->list.nr_layers, sizeof(*l.layer)) };
 
-	if (!l.layer)
-		return false;
 	find_most(&l);
 	a->after_bytes = peak_checkpointed(&l);
 	tell(&l, a);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define RESULTS_HELD 2 /* latest results of forward that variables still hold */
@@ -206,14 +207,14 @@ static void tell(const struct saved *s, struct advice *a)
 bool advice_activation_offload(const struct advice_job *j, struct advice *a)
 {
 	struct saved s = { .j = j };
-	bool found = false;
+	bool found;
 
-	s.block = calloc(j->blocks.nr_blocks + 1, sizeof(*s.block));
-	s.is_saved = calloc(j->blocks.nr_blocks + 1, sizeof(*s.is_saved));
-	if (s.block && s.is_saved && find_saved(&s)) {
+	s.block = heap_alloc(j->blocks.nr_blocks, sizeof(*s.block));
+	s.is_saved = heap_alloc(j->blocks.nr_blocks, sizeof(*s.is_saved));
+	found = find_saved(&s);
+	if (found) {
 		a->after_bytes = peak_without(&s);
 		tell(&s, a);
-		found = true;
 	}
 	free(s.block);
 	free(s.is_saved);

@@ -5,6 +5,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define RANKS_USUAL 8
@@ -63,19 +64,22 @@ static size_t sizes_of_trained(const struct advice_job *j, uint64_t *size)
 }
 
 /* Give each parameter, the largest first, to the rank that has least. Returns the share of the one that has most. */
-static double deal_out(const uint64_t *size, size_t nr, uint64_t *load, uint64_t ranks)
+static double deal_out(const uint64_t *size, size_t nr, uint64_t ranks)
 {
-	uint64_t most = 0, all = 0;
+	/* Further ranks would have nothing to keep, however many a recording claims. */
+	uint64_t busy = ranks < nr ? ranks : nr, most = 0, all = 0;
+	uint64_t *load = heap_alloc(busy, sizeof(*load));
 
 	for (size_t i = nr; i-- > 0;) {
 		uint64_t least = 0;
 
-		for (uint64_t rank = 1; rank < ranks; rank++)
+		for (uint64_t rank = 1; rank < busy; rank++)
 			least = load[rank] < load[least] ? rank : least;
 		load[least] += size[i];
 		all += size[i];
 		most = load[least] > most ? load[least] : most;
 	}
+	free(load);
 	return all ? (double)most / (double)all : 1 / (double)ranks;
 }
 
@@ -85,14 +89,10 @@ static double deal_out(const uint64_t *size, size_t nr, uint64_t *load, uint64_t
  */
 static double largest_share(const struct advice_job *j, uint64_t ranks)
 {
-	uint64_t *size = calloc(j->blocks.nr_blocks + 1, sizeof(*size));
-	uint64_t *load = calloc(ranks, sizeof(*load));
-	double share = 1;
+	uint64_t *size = heap_alloc(j->blocks.nr_blocks, sizeof(*size));
+	double share = deal_out(size, sizes_of_trained(j, size), ranks);
 
-	if (size && load)
-		share = deal_out(size, sizes_of_trained(j, size), load, ranks);
 	free(size);
-	free(load);
 	return share;
 }
 

@@ -6,6 +6,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/ui/heap.h"
 
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
 
@@ -141,22 +142,20 @@ static void find_base(struct advice_job *j)
 	blockreplay_release(&r);
 }
 
-int advice_window_fill(struct advice_job *j, struct lives_window *w)
+bool advice_window_fill(struct advice_job *j, struct lives_window *w)
 {
 	struct replay_process *p = j->device->process;
-	int err = lives_window_close(p->lives, w) ? 0 : TFMT_E_NOMEM;
 
-	if (!err)
-		categories_judge(&j->blocks, p, w->life, w->nr);
-	j->shape = calloc(w->nr + 1, sizeof(*j->shape));
-	j->key = calloc(w->nr + 1, sizeof(*j->key));
-	j->parameter = calloc(w->nr + 1, sizeof(*j->parameter));
-	if (err || !j->shape || !j->key || !j->parameter)
-		return TFMT_E_NOMEM;
+	if (!lives_window_close(p->lives, w))
+		return false;
+	categories_judge(&j->blocks, p, w->life, w->nr);
+	j->shape = heap_alloc(w->nr, sizeof(*j->shape));
+	j->key = heap_alloc(w->nr, sizeof(*j->key));
+	j->parameter = heap_alloc(w->nr, sizeof(*j->parameter));
 	find_shapes(j);
 	find_backward(j);
 	find_base(j);
-	return 0;
+	return true;
 }
 
 void advice_window_release(struct advice_job *j)

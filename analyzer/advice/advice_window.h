@@ -17,10 +17,11 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 			const struct failures *failures);
 
 /*
- * From the second reading, of which j->device is: the blocks of the window, and all else that kinds look at. Returns 0
- * or TFMT_E_NOMEM. advice_window_release() is needed either way; *w is the caller's.
+ * From the second reading, of which j->device is: the blocks of the window, and all else that kinds look at. false: the
+ * window has more blocks than are kept (LIVES_WINDOW_MAX). advice_window_release() is needed either way; *w is the
+ * caller's.
  */
-int advice_window_fill(struct advice_job *j, struct lives_window *w);
+bool advice_window_fill(struct advice_job *j, struct lives_window *w);
 void advice_window_release(struct advice_job *j);
 
 #endif

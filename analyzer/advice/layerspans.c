@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 
 #define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
 #define LAYERS_MIN 3	 /* of two, one is always there */
@@ -122,14 +123,12 @@ static bool are_in_order(const struct layerspans *l)
 	return true;
 }
 
-/* false: they are not called in order, or there is no memory. */
+/* false: they are not called in order. */
 static bool find_spans(struct layerspans *l, const struct advice_job *j, const struct layerlist *list)
 {
 	*l = (struct layerspans){ .j = j, .paths = j->device->process->modulepaths, .list = *list };
-	l->span = calloc(list->nr_layers + 1, sizeof(*l->span));
-	l->of = calloc(l->paths->nr_paths + 1, sizeof(*l->of));
-	if (!l->span || !l->of)
-		return false;
+	l->span = heap_alloc(list->nr_layers, sizeof(*l->span));
+	l->of = heap_alloc(l->paths->nr_paths + 1, sizeof(*l->of));
 	for (uint32_t i = 0; i < list->nr_layers; i++)
 		l->span[i] = (struct layerspan){ .first = TFMT_NO_ORDINAL,
 						 .back = TFMT_NO_ORDINAL,

@@ -7,6 +7,7 @@
 
 #include "analyzer/advice/layerlist.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/ui/heap.h"
 
 #define PERIOD_MIN 2 /* parameters of a layer */
 #define PERIOD_MAX 256
@@ -45,15 +46,14 @@ static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 
 static uint32_t nr_layers(const struct advice_job *j)
 {
-	uint64_t *key = calloc(j->blocks.nr_blocks + 1, sizeof(*key));
-	uint32_t repeats = 0;
+	uint64_t *key = heap_alloc(j->blocks.nr_blocks, sizeof(*key));
+	uint32_t repeats;
 	size_t nr = 0;
 
-	for (size_t i = 0; i < j->blocks.nr_blocks && key; i++)
+	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (j->blocks.block[i].category == CATEGORY_PARAMETER && j->key[i])
 			key[nr++] = j->key[i];
-	if (key)
-		repeats = nr_repeats(key, nr);
+	repeats = nr_repeats(key, nr);
 	free(key);
 	return repeats;
 }
@@ -141,9 +141,7 @@ static void find_layers(struct unseen *u, const struct advice_job *j, const stru
 	if (!of || nr < of->nr_layers)
 		return;
 	u->nr_paths = paths->nr_paths;
-	u->of = calloc(u->nr_paths + 1, sizeof(*u->of));
-	if (!u->of)
-		return;
+	u->of = heap_alloc(u->nr_paths + 1, sizeof(*u->of));
 	layerlist_members(of, paths, u->of);
 	u->layer = of->nr_layers - 1;
 	if (u->in_backward)

@@ -465,8 +465,6 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 	}
 	if (!ev->before)
 		enter_series(f, d, time_ns);
-	if (f->series.failed)
-		heap_need(NULL);
 }
 
 static bool changes_memory(const struct tfmt_event *ev)

@@ -116,8 +116,6 @@ static void blame_print(struct emit *e, const struct check_page *page, const str
 	struct compare_stack *row = rulings_blame(all, d, &nr);
 	char title[RULING_TEXT_MAX];
 
-	if (!row)
-		return;
 	print_blame_title(title, all, d);
 	emit_object_begin(e, NULL, NULL);
 	print_footprint_device(e, d);

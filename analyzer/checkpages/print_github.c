@@ -33,7 +33,7 @@ static void annotate(FILE *out, const struct check_page *page, const struct foot
 	const struct rulings *all = page->rulings;
 	uint32_t nr = page->top;
 	struct compare_stack *row = rulings_blame(all, d, &nr);
-	const struct footprint_stack *at = row ? line_to_show(row, nr) : NULL;
+	const struct footprint_stack *at = line_to_show(row, nr);
 	char text[RULING_TEXT_MAX];
 
 	fputs("::error ", out);
@@ -54,7 +54,7 @@ static void annotate(FILE *out, const struct check_page *page, const struct foot
 		escaped(out, print_blame_title(text, all, d), false);
 		fputc(':', out);
 	}
-	for (uint32_t i = 0; row && i < nr; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		escaped(out, "\n", false);
 		escaped(out, print_blame(text, &row[i]), false);
 	}

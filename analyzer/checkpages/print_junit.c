@@ -47,7 +47,7 @@ static void failure(FILE *out, const struct check_page *page, const struct rulin
 	attribute(out, "message", print_ruling(text, r));
 	attribute(out, "type", r->limit);
 	fputc('>', out);
-	for (uint32_t i = 0; row && i < nr; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		xml(out, print_blame(text, &row[i]));
 		fputc('\n', out);
 	}

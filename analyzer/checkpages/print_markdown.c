@@ -66,7 +66,7 @@ static void blame(FILE *out, const struct check_page *page, const struct footpri
 	struct compare_stack *row = rulings_blame(page->rulings, d, &nr);
 	char title[RULING_TEXT_MAX];
 
-	if (row && nr) {
+	if (nr) {
 		print_blame_title(title, page->rulings, d);
 		*title = (char)toupper(*title);
 		fprintf(out, "\n%s:\n\n", title);

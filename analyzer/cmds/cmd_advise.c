@@ -57,9 +57,9 @@ static int advise_print(const struct replay *m, const struct failures *failures,
 	bool is_needed = d && (o->always || advices_are_needed(d, failures));
 	unsigned most = o->all ? ADVICE_MAX : ADVICE_USUAL;
 	struct advices all = ADVICES_INIT;
-	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : 0, ret;
+	int err = 0, ret;
 
-	if (!err && is_needed && d->has_tensors)
+	if (is_needed && d->has_tensors)
 		err = advices_find(&all, d, failures);
 	print_recording(e, m);
 	if (!err && emit_is_text(e)) {
@@ -67,7 +67,7 @@ static int advise_print(const struct replay *m, const struct failures *failures,
 		print_advice(e, &all, most);
 	}
 	json_advice(e, &all, most);
-	ret = err ? emit_fail(e, "cannot replay '%s': out of memory", m->recording.path) : emit_close(e);
+	ret = err ? emit_fail(e, "cannot read '%s' a second time", m->recording.path) : emit_close(e);
 	advices_release(&all);
 	return ret;
 }

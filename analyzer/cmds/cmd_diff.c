@@ -224,11 +224,11 @@ static int diff_paths(struct diff *d, const char *before, const char *after)
 	int ret = subject_load(&a, before, true, false);
 
 	ret = ret ? ret : subject_load(&b, after, true, false);
-	if (!ret && compare_footprints(&c, &a.footprint, &b.footprint))
-		ret = message_error("cannot compare '%s' and '%s': out of memory", before, after);
 	d->compare = &c;
-	if (!ret)
+	if (!ret) {
+		compare_footprints(&c, &a.footprint, &b.footprint);
 		ret = diff_print(d, &a.footprint, &b.footprint);
+	}
 	if (!ret && (a.is_damaged || b.is_damaged))
 		ret = CMD_TROUBLE;
 	compare_release(&c);

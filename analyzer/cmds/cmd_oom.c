@@ -278,18 +278,18 @@ static void text_others(struct emit *e, const struct replay *m, const struct fai
 	}
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
+/* Returns 0, TFMT_E_NOMEM, or CMD_TROUBLE: advices_find() could not read it a second time. */
 static int print_recorded(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
 			  bool *is_fatal)
 {
 	struct killings killings = KILLINGS_INIT;
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
-	int err = killings_find(&killings, m);
 	uint64_t nr_handled;
+	int err;
 
-	if (!err)
-		err = killings_autopsy(&a, &killings, m, failures);
+	killings_find(&killings, m);
+	err = killings_autopsy(&a, &killings, m, failures);
 	if (a.device && !err)
 		err = advices_find(&advices, a.device, failures);
 	*is_fatal = a.nr_findings > 0;
@@ -354,7 +354,10 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	if (!ret) {
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
-		if (watch.failures.is_short_of_memory || print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal))
+		ret = print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal);
+		if (ret == CMD_TROUBLE)
+			ret = emit_fail(e, "cannot read '%s' a second time", path);
+		else if (ret)
 			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
 		else
 			ret = emit_close(e);

@@ -410,14 +410,16 @@ static int report_text(struct emit *e, const struct replay *m, const struct find
 	return err;
 }
 
-/* Facts, what there is to explain, and what would help. Returns 0 or TFMT_E_NOMEM. */
+/*
+ * Facts, what there is to explain, and what would help. Returns 0, TFMT_E_NOMEM, or CMD_TROUBLE: advices_find() could
+ * not read it a second time.
+ */
 static int find_all(struct findings *found, const struct replay *m, const struct failures *failures, bool is_text)
 {
 	struct killings killings = KILLINGS_INIT;
-	int err = failures->is_short_of_memory ? TFMT_E_NOMEM : facts_find(&found->facts, m, is_text);
+	int err = facts_find(&found->facts, m, is_text);
 
-	if (!err)
-		err = killings_find(&killings, m);
+	killings_find(&killings, m);
 	if (!err)
 		err = killings_autopsy(&found->autopsy, &killings, m, failures);
 	killings_release(&killings);
@@ -454,8 +456,12 @@ int cmd_report(int argc, const char **argv)
 		if (!ret)
 			ret = emit_is_text(e) ? report_text(e, &m, &found, o.verbose)
 					      : report_json(e, &m, &found.facts.repeat, &found.autopsy, &found.advices);
-		ret = ret ? emit_fail(e, "cannot group the events of '%s': out of memory", argv[1])
-			  : emit_close(e);
+		if (ret == CMD_TROUBLE)
+			ret = emit_fail(e, "cannot read '%s' a second time", argv[1]);
+		else if (ret)
+			ret = emit_fail(e, "cannot group the events of '%s': out of memory", argv[1]);
+		else
+			ret = emit_close(e);
 	}
 	advices_release(&found.advices);
 	autopsy_release(&found.autopsy);

@@ -8,6 +8,7 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -43,14 +44,6 @@ static const struct emit_column columns[] = {
 	{ "driver_bytes", NULL, EMIT_RIGHT, false },    { NULL, NULL, EMIT_LEFT, false },
 };
 
-static const struct timeline_track *track_of(const struct timeline *t, const struct replay_device *d)
-{
-	for (size_t i = 0; i < t->nr_tracks; i++)
-		if (t->track[i].process == d->process && t->track[i].device == d->ordinal)
-			return &t->track[i];
-	return NULL;
-}
-
 /* Of the time that a flight recorder has dropped nothing is known. */
 static void print_value(struct emit *e, const char *key, bool is_kept, uint64_t bytes)
 {
@@ -61,7 +54,7 @@ static void print_value(struct emit *e, const char *key, bool is_kept, uint64_t 
 }
 
 static void print_points(struct emit *e, const struct replay *m, const struct replay_device *d,
-			 const struct timeline_values *values, uint32_t nr)
+			 const struct series_values *values, uint32_t nr)
 {
 	if (emit_is_text(e))
 		return;
@@ -76,9 +69,9 @@ static void print_points(struct emit *e, const struct replay *m, const struct re
 			emit_uint(e, "pid", NULL, d->process->header->pid);
 			emit_uint(e, "device", NULL, d->ordinal);
 		}
-		print_value(e, "allocated_bytes", is_kept, values[i].allocated);
-		print_value(e, "reserved_bytes", is_kept, values[i].reserved);
-		print_value(e, "driver_bytes", is_kept, values[i].driver);
+		print_value(e, "allocated_bytes", is_kept, values[i].value[TIMELINE_ALLOCATED]);
+		print_value(e, "reserved_bytes", is_kept, values[i].value[TIMELINE_RESERVED]);
+		print_value(e, "driver_bytes", is_kept, values[i].value[TIMELINE_DRIVER]);
 		emit_row_end(e);
 	}
 }
@@ -100,11 +93,10 @@ static void print_legend(struct emit *e, const struct replay_device *d, bool utf
 			  human_bytes(allocated, b->driver_peak_bytes), of, *of ? capacity : "");
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
-		      const struct timeline_values *values, uint32_t nr)
+static void print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
+		      const struct series_values *values, uint32_t nr)
 {
-	uint64_t *bytes = calloc(2 * (size_t)nr, sizeof(*bytes));
+	uint64_t *bytes = heap_alloc(2 * (size_t)nr, sizeof(*bytes));
 	struct plot plot = { .solid = bytes,
 			    .shaded = bytes + nr,
 			    .columns = nr,
@@ -115,11 +107,9 @@ static int print_plot(struct emit *e, const struct replay *m, const struct repla
 			    .colored = emit_is_colored(e) };
 	char title[256];
 
-	if (!bytes)
-		return TFMT_E_NOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
-		bytes[i] = d->has_tensors ? values[i].allocated : values[i].driver;
-		bytes[nr + i] = d->has_tensors ? values[i].reserved : values[i].driver;
+		bytes[i] = d->has_tensors ? values[i].value[TIMELINE_ALLOCATED] : values[i].value[TIMELINE_DRIVER];
+		bytes[nr + i] = d->has_tensors ? values[i].value[TIMELINE_RESERVED] : values[i].value[TIMELINE_DRIVER];
 		if (bytes[nr + i] > plot.top_bytes)
 			plot.top_bytes = bytes[nr + i];
 	}
@@ -129,24 +119,20 @@ static int print_plot(struct emit *e, const struct replay *m, const struct repla
 	plot_print(stdout, &plot);
 	emit_blank(e);
 	free(bytes);
-	return 0;
 }
 
-static int print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
-			const struct timeline *t, uint32_t nr)
+static void print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
+			const struct series *t, uint32_t nr)
 {
-	const struct timeline_track *track = track_of(t, d);
-	struct timeline_values *values = calloc(nr, sizeof(*values));
-	int err = 0;
+	const struct series_track *track = series_find(t, &d->process->books, d->ordinal);
+	struct series_values *values = heap_alloc(nr, sizeof(*values));
 
-	if (!values)
-		return TFMT_E_NOMEM;
 	if (track)
-		timeline_resample(t, track, m->duration_ns, values, nr);
+		series_resample(t, track, m->duration_ns, values, nr);
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	if (emit_is_text(e))
-		err = print_plot(e, m, d, values, nr);
+		print_plot(e, m, d, values, nr);
 	if (emit_is_json(e))
 		emit_table_begin(e, "points", columns);
 	print_points(e, m, d, values, nr);
@@ -154,27 +140,23 @@ static int print_device(struct emit *e, const struct replay *m, const struct rep
 		emit_table_end(e);
 	emit_object_end(e);
 	free(values);
-	return err;
 }
 
-static int timeline_print(const struct replay *m, const struct timeline *t, const struct timeline_opts *o)
+static int timeline_print(const struct replay *m, const struct series *t, const struct timeline_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/timeline/1");
 	int width = term_columns(stdout) - PLOT_MARGIN;
 	uint32_t nr = emit_is_text(e) ? (uint32_t)(width < 10 ? 10 : width) : (uint32_t)o->points;
-	int err = 0;
 
 	print_recording(e, m);
 	emit_array_begin(e, "devices", NULL);
 	if (emit_is_csv(e))
 		emit_table_begin(e, "points", columns);
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = print_device(e, m, &m->device[i], t, nr);
+	for (size_t i = 0; i < m->nr_devices; i++)
+		print_device(e, m, &m->device[i], t, nr);
 	if (emit_is_csv(e))
 		emit_table_end(e);
 	emit_array_end(e);
-	if (err)
-		return emit_fail(e, "cannot draw '%s': out of memory", m->recording.path);
 	if (!m->nr_devices)
 		emit_text(e, "No GPU memory was allocated in this recording.");
 	return emit_close(e);
@@ -183,7 +165,7 @@ static int timeline_print(const struct replay *m, const struct timeline *t, cons
 int cmd_timeline(int argc, const char **argv)
 {
 	struct timeline_opts o = { .points = POINTS_DEFAULT };
-	struct timeline t;
+	struct series t;
 	struct replay_options load = { .observe = timeline_observe, .ctx = &t };
 	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&timeline_help, &argc, argv, &o);
@@ -194,19 +176,17 @@ int cmd_timeline(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&timeline_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.points < 1 || o.points > TIMELINE_STEPS)
-		return opt_wrong(&timeline_help, "--points takes 1 to %d", TIMELINE_STEPS);
-	timeline_init(&t);
+	if (o.points < 1 || o.points > SERIES_STEPS)
+		return opt_wrong(&timeline_help, "--points takes 1 to %d", SERIES_STEPS);
+	series_init(&t);
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
-	if (!ret && t.failed)
-		ret = message_error("cannot draw '%s': out of memory", argv[1]);
 	if (!ret) {
 		damaged = print_caveats(&m);
 		ret = timeline_print(&m, &t, &o);
 	}
-	timeline_release(&t);
+	series_release(&t);
 	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

@@ -8,6 +8,7 @@
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/recording/toml.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 #define NUMBER_MAX ((uint64_t)INT64_MAX)
@@ -132,13 +133,9 @@ static size_t count(const struct toml_node *of)
 }
 
 /* Zeroed room for every member of a table or array, and one more. */
-static void *room_for(struct reading *r, const struct toml_node *of, size_t size)
+static void *room_for(const struct toml_node *of, size_t size)
 {
-	void *room = calloc(count(of) + 1, size);
-
-	if (!room)
-		wrong(r, NULL, "out of memory");
-	return room;
+	return heap_alloc(count(of) + 1, size);
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
@@ -147,8 +144,8 @@ static void take_callers(struct reading *r, const struct toml_node *list, struct
 {
 	if (!expect(r, list, TOML_ARRAY))
 		return;
-	s->caller = room_for(r, list, sizeof(*s->caller));
-	for (const struct toml_node *node = list->first; node && s->caller; node = node->next)
+	s->caller = room_for(list, sizeof(*s->caller));
+	for (const struct toml_node *node = list->first; node; node = node->next)
 		if (expect(r, node, TOML_STRING))
 			s->caller[s->nr_callers++] = footprint_text(r->f, node->string);
 }
@@ -172,8 +169,8 @@ static void take_stacks(struct reading *r, const struct toml_node *list, struct 
 {
 	if (!expect(r, list, TOML_ARRAY))
 		return;
-	d->stack = room_for(r, list, sizeof(*d->stack));
-	for (const struct toml_node *node = list->first; node && d->stack; node = node->next)
+	d->stack = room_for(list, sizeof(*d->stack));
+	for (const struct toml_node *node = list->first; node; node = node->next)
 		take_stack(r, node, &d->stack[d->nr_stacks++]);
 	if (!r->is_wrong)
 		footprint_sort_stacks(d);
@@ -207,8 +204,8 @@ static void take_parts(struct reading *r, const struct toml_node *table, struct 
 {
 	if (!expect(r, table, TOML_TABLE))
 		return;
-	d->part[by] = room_for(r, table, sizeof(*d->part[by]));
-	for (const struct toml_node *node = table->first; node && d->part[by]; node = node->next)
+	d->part[by] = room_for(table, sizeof(*d->part[by]));
+	for (const struct toml_node *node = table->first; node; node = node->next)
 		d->part[by][d->nr_parts[by]++] = (struct footprint_part){ footprint_text(r->f, node->key),
 									  number_of(r, node, NUMBER_MAX) };
 	if (d->nr_parts[by])
@@ -248,8 +245,8 @@ static void take_devices(struct reading *r, const struct toml_node *list)
 
 	if (!expect(r, list, TOML_ARRAY))
 		return;
-	f->device = room_for(r, list, sizeof(*f->device));
-	for (const struct toml_node *node = list->first; node && f->device; node = node->next)
+	f->device = room_for(list, sizeof(*f->device));
+	for (const struct toml_node *node = list->first; node; node = node->next)
 		take_device(r, node, &f->device[f->nr_devices++]);
 	if (f->nr_devices)
 		qsort(f->device, f->nr_devices, sizeof(*f->device), by_device);
@@ -303,7 +300,7 @@ int baselinefile_read(struct footprint *f, const char *path)
 	if (!file) {
 		struct toml_node at = { .line = line };
 
-		wrong(&r, line ? &at : NULL, "%s", reason ? reason : "out of memory");
+		wrong(&r, line ? &at : NULL, "%s", (const char *)heap_need(reason));
 		free(reason);
 		return CMD_TROUBLE;
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/gate/compare_stacks.h"
+#include "analyzer/ui/heap.h"
 
 void compare_release(struct compare *c)
 {
@@ -88,14 +89,12 @@ static void find_facts(struct compare *c, const struct footprint *before, const 
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static int find_parts(struct compare_device *d, enum footprint_by by)
+static void find_parts(struct compare_device *d, enum footprint_by by)
 {
 	const struct footprint_device *a = d->before, *b = d->after;
 	uint32_t i = 0, k = 0;
 
-	d->part[by] = calloc((size_t)a->nr_parts[by] + b->nr_parts[by] + 1, sizeof(*d->part[by]));
-	if (!d->part[by])
-		return TFMT_E_NOMEM;
+	d->part[by] = heap_alloc((size_t)a->nr_parts[by] + b->nr_parts[by], sizeof(*d->part[by]));
 	while (i < a->nr_parts[by] || k < b->nr_parts[by]) {
 		const struct footprint_part *x = i < a->nr_parts[by] ? &a->part[by][i] : NULL;
 		const struct footprint_part *y = k < b->nr_parts[by] ? &b->part[by][k] : NULL;
@@ -107,7 +106,6 @@ static int find_parts(struct compare_device *d, enum footprint_by by)
 		i += order <= 0;
 		k += order >= 0;
 	}
-	return 0;
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -121,44 +119,36 @@ static uint64_t stacks_sum(const struct footprint_device *d)
 	return sum;
 }
 
-static int compare_devices(struct compare *c, const struct footprint_device *before,
-			   const struct footprint_device *after, uint64_t min_bytes)
+static void compare_devices(struct compare *c, const struct footprint_device *before,
+			    const struct footprint_device *after, uint64_t min_bytes)
 {
 	struct compare_device *d = &c->device[c->nr_devices++];
-	int err = 0;
 
 	*d = (struct compare_device){ .before = before, .after = after };
-	for (int by = 0; by < NR_BREAKDOWNS && !err; by++)
-		err = find_parts(d, (enum footprint_by)by);
-	err = err ? err : compare_stacks(d);
-	if (!err) {
-		/* Unsigned, because a baseline may say anything. */
-		d->left_out_grown_bytes = (int64_t)((after->figure[FIGURE_PEAK] - stacks_sum(after)) -
-						    (before->figure[FIGURE_PEAK] - stacks_sum(before)) +
-						    (uint64_t)compare_drop_small(d, min_bytes));
-	}
-	return err;
+	for (int by = 0; by < NR_BREAKDOWNS; by++)
+		find_parts(d, (enum footprint_by)by);
+	compare_stacks(d);
+	/* Unsigned, because a baseline may say anything. */
+	d->left_out_grown_bytes = (int64_t)((after->figure[FIGURE_PEAK] - stacks_sum(after)) -
+					    (before->figure[FIGURE_PEAK] - stacks_sum(before)) +
+					    (uint64_t)compare_drop_small(d, min_bytes));
 }
 
-int compare_footprints(struct compare *c, const struct footprint *before, const struct footprint *after)
+void compare_footprints(struct compare *c, const struct footprint *before, const struct footprint *after)
 {
 	uint32_t most = before->nr_devices > after->nr_devices ? before->nr_devices : after->nr_devices;
 	uint64_t min_bytes = before->min_bytes > after->min_bytes ? before->min_bytes : after->min_bytes;
-	int err = 0;
 
 	*c = (struct compare)COMPARE_INIT;
-	c->device = calloc((size_t)most + 1, sizeof(*c->device));
-	c->fact = calloc(2 * (size_t)most + FACTS_OF_ALL, sizeof(*c->fact));
-	if (!c->device || !c->fact)
-		return TFMT_E_NOMEM;
-	for (uint32_t i = 0, k = 0; i < before->nr_devices && k < after->nr_devices && !err;) {
+	c->device = heap_alloc(most, sizeof(*c->device));
+	c->fact = heap_alloc(2 * (size_t)most + FACTS_OF_ALL, sizeof(*c->fact));
+	for (uint32_t i = 0, k = 0; i < before->nr_devices && k < after->nr_devices;) {
 		int order = footprint_compare_devices(&before->device[i], &after->device[k]);
 
 		if (!order)
-			err = compare_devices(c, &before->device[i], &after->device[k], min_bytes);
+			compare_devices(c, &before->device[i], &after->device[k], min_bytes);
 		i += order <= 0;
 		k += order >= 0;
 	}
 	find_facts(c, before, after);
-	return err;
 }

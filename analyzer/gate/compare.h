@@ -47,8 +47,8 @@ struct compare {
 };
 #define COMPARE_INIT { 0 }
 
-/* Returns 0 or TFMT_E_NOMEM; compare_release() is needed either way. Points into both footprints. */
-int compare_footprints(struct compare *c, const struct footprint *before, const struct footprint *after);
+/* For compare_release(). Points into both footprints. */
+void compare_footprints(struct compare *c, const struct footprint *before, const struct footprint *after);
 void compare_release(struct compare *c);
 
 /* The comparison of one of after's devices; NULL if before does not have it. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 #define FRAMES_MAX 64     /* compared of a stack, innermost first */
 #define PAIRS_MAX 4000000 /* considered of one device */
 
@@ -127,24 +129,15 @@ static void match_names(struct matching *m)
 	}
 }
 
-static int add_pair(struct matching *m, uint32_t i, uint32_t k)
+static void add_pair(struct matching *m, uint32_t i, uint32_t k)
 {
 	const struct footprint_stack *before = &m->d->before->stack[i], *after = &m->d->after->stack[k];
 	enum likeness how = likeness(before, after);
 
 	if (how == LIKE_NOTHING)
-		return 0;
-	if (m->nr_pairs == m->room) {
-		size_t room = m->room ? 2 * m->room : 64;
-		struct pair *grown = realloc(m->pair, room * sizeof(*grown));
-
-		if (!grown)
-			return TFMT_E_NOMEM;
-		m->pair = grown;
-		m->room = room;
-	}
+		return;
+	m->pair = heap_grow(m->pair, &m->room, m->nr_pairs + 1, sizeof(*m->pair));
 	m->pair[m->nr_pairs++] = (struct pair){ before, after, i, k, how, nearness(before, after) };
-	return 0;
 }
 
 static int by_likeness(const void *va, const void *vb)
@@ -161,25 +154,23 @@ static int by_likeness(const void *va, const void *vb)
 }
 
 /* The most likely pairs of what is left, one after the other. */
-static int match_likely(struct matching *m)
+static void match_likely(struct matching *m)
 {
 	const struct footprint_device *a = m->d->before, *b = m->d->after;
 	uint64_t tried = 0;
-	int err = 0;
 
-	for (uint32_t i = 0; i < a->nr_stacks && !err; i++) {
+	for (uint32_t i = 0; i < a->nr_stacks; i++) {
 		if (m->taken_before[i])
 			continue;
-		for (uint32_t k = 0; k < b->nr_stacks && !err && tried < PAIRS_MAX; k++)
+		for (uint32_t k = 0; k < b->nr_stacks && tried < PAIRS_MAX; k++)
 			if (!m->taken_after[k] && ++tried)
-				err = add_pair(m, i, k);
+				add_pair(m, i, k);
 	}
 	if (m->nr_pairs)
 		qsort(m->pair, m->nr_pairs, sizeof(*m->pair), by_likeness);
-	for (size_t n = 0; n < m->nr_pairs && !err; n++)
+	for (size_t n = 0; n < m->nr_pairs; n++)
 		if (!m->taken_before[m->pair[n].i] && !m->taken_after[m->pair[n].k])
 			take(m, m->pair[n].i, m->pair[n].k);
-	return err;
 }
 
 static void add_unmatched(struct matching *m)
@@ -205,26 +196,22 @@ static int by_growth(const void *va, const void *vb)
 	return footprint_compare_stacks(a->after ? a->after : a->before, b->after ? b->after : b->before);
 }
 
-int compare_stacks(struct compare_device *d)
+void compare_stacks(struct compare_device *d)
 {
 	uint32_t nr_before = d->before->nr_stacks, nr_after = d->after->nr_stacks;
 	struct matching m = { .d = d };
-	int err = TFMT_E_NOMEM;
 
-	d->stack = calloc((size_t)nr_before + nr_after + 1, sizeof(*d->stack));
-	m.taken_before = calloc((size_t)nr_before + 1, sizeof(bool));
-	m.taken_after = calloc((size_t)nr_after + 1, sizeof(bool));
-	if (d->stack && m.taken_before && m.taken_after) {
-		match_names(&m);
-		err = match_likely(&m);
-		add_unmatched(&m);
-	}
+	d->stack = heap_alloc((size_t)nr_before + nr_after, sizeof(*d->stack));
+	m.taken_before = heap_alloc(nr_before, sizeof(bool));
+	m.taken_after = heap_alloc(nr_after, sizeof(bool));
+	match_names(&m);
+	match_likely(&m);
+	add_unmatched(&m);
 	if (d->nr_stacks)
 		qsort(d->stack, d->nr_stacks, sizeof(*d->stack), by_growth);
 	free(m.taken_before);
 	free(m.taken_after);
 	free(m.pair);
-	return err;
 }
 
 int64_t compare_drop_small(struct compare_device *d, uint64_t min_bytes)

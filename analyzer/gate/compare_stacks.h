@@ -5,8 +5,8 @@
 
 #include "analyzer/gate/compare.h"
 
-/* Fill d->stack from the stacks of d->before and d->after, those that grew most first. Returns 0 or TFMT_E_NOMEM. */
-int compare_stacks(struct compare_device *d);
+/* Fill d->stack from the stacks of d->before and d->after, those that grew most first. */
+void compare_stacks(struct compare_device *d);
 
 /*
  * Take out the stacks that one side alone has and that hold less than min_bytes: the other side may have left its own

@@ -14,6 +14,7 @@
 #include "analyzer/purpose/category.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/ui/heap.h"
 
 const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
 	[FIGURE_PEAK] = { "peak", "peak", true },
@@ -134,7 +135,7 @@ static bool is_callers(const struct stack_frame *f, const struct stack_frame *si
 }
 
 /* The site, and who called it. */
-static int name_frames(struct making *k, struct footprint_stack *s)
+static void name_frames(struct making *k, struct footprint_stack *s)
 {
 	int site = stack_site(&k->stack);
 	const struct stack_frame *frame = site < 0 ? NULL : &k->stack.frame[site];
@@ -142,7 +143,7 @@ static int name_frames(struct making *k, struct footprint_stack *s)
 
 	s->node = footprint_text(k->f, node ? node->function : NULL);
 	if (!frame)
-		return 0;
+		return;
 	s->from_forward = frame->from_forward;
 	s->function = footprint_text(k->f, frame->function);
 	if (frame->file)
@@ -153,13 +154,10 @@ static int name_frames(struct making *k, struct footprint_stack *s)
 	for (int i = 0; i < site && !*s->through; i++)
 		if (k->stack.frame[i].python && !k->stack.frame[i].simulation)
 			s->through = footprint_text(k->f, k->stack.frame[i].function);
-	s->caller = calloc(k->stack.nr_frames, sizeof(*s->caller));
-	if (!s->caller)
-		return TFMT_E_NOMEM;
+	s->caller = heap_alloc(k->stack.nr_frames, sizeof(*s->caller));
 	for (uint32_t i = (uint32_t)site + 1; i < k->stack.nr_frames; i++)
 		if (is_callers(&k->stack.frame[i], frame))
 			s->caller[s->nr_callers++] = footprint_text(k->f, k->stack.frame[i].function);
-	return 0;
 }
 
 /* What stands for the site of blocks that have none. */
@@ -176,19 +174,18 @@ static const char *no_site(struct making *k, struct replay_process *p, const str
 	return footprint_text(k->f, text);
 }
 
-static int name_stack(struct making *k, struct replay_process *p, const struct holder *h, struct footprint_stack *s)
+static void name_stack(struct making *k, struct replay_process *p, const struct holder *h, struct footprint_stack *s)
 {
 	struct stack_source source = replay_stack_source(k->m, p);
 	const struct group *g = h->largest;
 	struct tfmt_shape shape;
 	char text[SHAPE_TEXT_MAX];
-	int err;
 
 	*s = (struct footprint_stack){ .file = "", .function = "", .node = "", .through = "", .call = "",
 				       .shape = "", .phase = phase_names[g->phase],
 				       .bytes = h->figures.bytes, .blocks = h->figures.blocks };
 	stack_expand(&k->stack, &source, g->python_stack, g->native_stack);
-	err = name_frames(k, s);
+	name_frames(k, s);
 	if (!*s->function && !*s->node)
 		s->function = no_site(k, p, g);
 	if (!g->tensor)
@@ -196,7 +193,6 @@ static int name_stack(struct making *k, struct replay_process *p, const struct h
 	s->shape_bytes = h->nr_shapes ? h->shape[0].figures.bytes : 0;
 	if (h->nr_shapes && tfmt_reader_shape(p->reader, h->shape[0].shape, &shape))
 		s->shape = footprint_text(k->f, shape_text(text, &shape));
-	return err;
 }
 
 /* Never more than a baseline can say, whatever it said. */
@@ -238,12 +234,10 @@ static int find_stacks(struct making *k, struct footprint_device *to, const stru
 	struct holders h = HOLDERS_INIT;
 	int err = d->books->moment[q.mark].reached ? holders_find(&h, k->m, &q) : 0;
 
-	to->stack = calloc((size_t)h.nr_holders + 1, sizeof(*to->stack));
-	if (!to->stack)
-		err = TFMT_E_NOMEM;
+	to->stack = heap_alloc(h.nr_holders, sizeof(*to->stack));
 	for (uint32_t i = 0; i < h.nr_holders && !err; i++)
 		if (!h.holder[i].largest->unrecorded)
-			err = name_stack(k, d->process, &h.holder[i], &to->stack[to->nr_stacks++]);
+			name_stack(k, d->process, &h.holder[i], &to->stack[to->nr_stacks++]);
 	if (!err)
 		footprint_sort_stacks(to);
 	holders_release(&h);
@@ -274,9 +268,7 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 	char text[512];
 
 	if (!err)
-		to->part[BY_MODULE] = calloc(modules.nr_sums + 1, sizeof(struct footprint_part));
-	if (!err && !to->part[BY_MODULE])
-		err = TFMT_E_NOMEM;
+		to->part[BY_MODULE] = heap_alloc(modules.nr_sums, sizeof(struct footprint_part));
 	for (size_t i = 0; i < modules.nr_sums && !err; i++) {
 		const struct module_sum *sum = &modules.sum[i];
 
@@ -289,16 +281,11 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 	return err;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int name_growing(struct making *k, struct footprint_device *to, const struct replay_device *d,
-			const struct stepgrowth *growth)
+static void name_growing(struct making *k, struct footprint_device *to, const struct replay_device *d,
+			 const struct stepgrowth *growth)
 {
-	int err = 0;
-
-	to->growing = calloc(growth->nr_causes + 1, sizeof(*to->growing));
-	if (!to->growing)
-		return TFMT_E_NOMEM;
-	for (size_t i = 0; i < growth->nr_causes && !err; i++) {
+	to->growing = heap_alloc(growth->nr_causes, sizeof(*to->growing));
+	for (size_t i = 0; i < growth->nr_causes; i++) {
 		const struct stepgrowth_cause *cause = &growth->cause[i];
 		const struct group *group = &d->process->books.groups.group[cause->group];
 		bool is_of_one_shape = cause->class != STEPGROWTH_SHAPES && cause->class != STEPGROWTH_SEQUENCE;
@@ -308,25 +295,22 @@ static int name_growing(struct making *k, struct footprint_device *to, const str
 				    .nr_shapes = is_of_one_shape && group->shape };
 
 		if (cause->growth.slope > 0)
-			err = name_stack(k, d->process, &h, &to->growing[to->nr_growing++]);
+			name_stack(k, d->process, &h, &to->growing[to->nr_growing++]);
 	}
-	return err;
 }
 
-static int find_growth(struct making *k, struct footprint_device *to, const struct replay_device *d)
+static void find_growth(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
 	const struct stepgrowth_limits limits = STEPGROWTH_LIMITS_USUAL;
 	struct stepgrowth growth;
-	int err = 0;
 
 	stepgrowth_find(&growth, k->m, d, &limits);
 	to->has_growth = growth.total.shape != GROWTH_UNKNOWN && !growth.is_by_time;
 	to->growth = to->has_growth && growth.total.shape > GROWTH_NONE ? growth.total.slope : 0;
 	to->leaks = growth.nr_findings && !growth.is_by_time;
 	if (to->growth > 0)
-		err = name_growing(k, to, d, &growth);
+		name_growing(k, to, d, &growth);
 	stepgrowth_release(&growth);
-	return err;
 }
 
 /* What is known by the lives of blocks. */
@@ -335,23 +319,18 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 	const struct replay_process *p = d->process;
 	struct categories c = CATEGORIES_INIT;
 	enum lives_moment peak;
-	int err;
+	int err = 0;
 
 	if (!d->has_tensors || !p->lives)
 		return 0;
-	err = find_growth(k, to, d);
-	if (err)
-		return err;
+	find_growth(k, to, d);
 	peak = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	to->peak_is_past = peak == LIVES_NONE && d->books->allocated_peak_bytes;
 	categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
-	if (!err)
-		to->part[BY_CATEGORY] = calloc(NR_CATEGORIES, sizeof(struct footprint_part));
-	if (!err && !to->part[BY_CATEGORY])
-		err = TFMT_E_NOMEM;
-	for (int i = 0; i < NR_CATEGORIES && !err; i++)
+	to->part[BY_CATEGORY] = heap_alloc(NR_CATEGORIES, sizeof(struct footprint_part));
+	for (int i = 0; i < NR_CATEGORIES; i++)
 		add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
-	if (!err && p->modulepaths)
+	if (p->modulepaths)
 		err = find_modules(k, to, &c, p->modulepaths);
 	categories_release(&c);
 	return err;
@@ -364,12 +343,10 @@ static void sort_parts(struct footprint_device *to)
 			qsort(to->part[by], to->nr_parts[by], sizeof(struct footprint_part), by_part_name);
 }
 
-static int find_parts(struct making *k, struct footprint_device *to, const struct outside *o)
+static void find_parts(struct making *k, struct footprint_device *to, const struct outside *o)
 {
-	to->part[BY_PHASE] = calloc(NR_PHASES, sizeof(struct footprint_part));
-	to->part[BY_LIBRARY] = calloc(NR_OWNERS, sizeof(struct footprint_part));
-	if (!to->part[BY_PHASE] || !to->part[BY_LIBRARY])
-		return TFMT_E_NOMEM;
+	to->part[BY_PHASE] = heap_alloc(NR_PHASES, sizeof(struct footprint_part));
+	to->part[BY_LIBRARY] = heap_alloc(NR_OWNERS, sizeof(struct footprint_part));
 	for (uint32_t i = 0; i < to->nr_stacks; i++)
 		add_part(to, BY_PHASE, to->stack[i].phase, to->stack[i].bytes);
 	for (int i = 0; i < NR_OWNERS; i++)
@@ -377,7 +354,6 @@ static int find_parts(struct making *k, struct footprint_device *to, const struc
 			add_part(to, BY_LIBRARY, footprint_text(k->f, owner_names[i]),
 				 o->owner[i] + (i == OWNER_CONTEXT ? o->parts.context : 0) +
 					 (i == OWNER_CODE ? o->parts.code : 0));
-	return 0;
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -427,8 +403,10 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 		find_figures(to, d, &o);
 		err = find_stacks(k, to, d);
 	}
-	err = err ? err : find_parts(k, to, &o);
-	err = err ? err : find_purposes(k, to, d);
+	if (!err) {
+		find_parts(k, to, &o);
+		err = find_purposes(k, to, d);
+	}
 	sort_parts(to);
 	outside_release(&o);
 	return err;
@@ -439,7 +417,7 @@ int footprint_make(struct footprint *f, const struct replay *m, const struct oom
 {
 	const struct replay_process *p = m->nr_devices ? m->device[0].process : &m->process[0];
 	struct making k = { .f = f, .m = m, .names = names };
-	int err = ooms->failed ? TFMT_E_NOMEM : 0;
+	int err = 0;
 
 	*f = (struct footprint)FOOTPRINT_INIT;
 	f->path = footprint_text(f, m->recording.path);
@@ -448,9 +426,7 @@ int footprint_make(struct footprint *f, const struct replay *m, const struct oom
 	f->simulated = footprint_text(f, p->simulated ? p->simulated : m->simulated ? "unknown" : "");
 	f->settings = footprint_text(f, p->allocator_conf);
 	f->world_size = p->world_size;
-	f->device = calloc(m->nr_devices + 1, sizeof(*f->device));
-	if (!f->device)
-		err = TFMT_E_NOMEM;
+	f->device = heap_alloc(m->nr_devices, sizeof(*f->device));
 	for (size_t i = 0; i < m->nr_devices && !err; i++)
 		err = make_device(&k, &f->device[f->nr_devices++], &m->device[i], ooms);
 	if (!err && f->nr_devices)

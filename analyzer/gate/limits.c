@@ -12,6 +12,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/recording/toml.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -146,28 +147,19 @@ static bool parse_limit(const char *text, struct limit *limit, char *why, size_t
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool add_limit(struct limits *l, const struct limit *limit, char *why, size_t size)
+static void add_limit(struct limits *l, const struct limit *limit)
 {
-	struct limit *grown = realloc(l->limit, (l->nr_limits + 1) * sizeof(*grown));
-
-	if (!grown) {
-		snprintf(why, size, "out of memory");
-		return false;
-	}
-	l->limit = grown;
+	l->limit = heap_need(realloc(l->limit, (l->nr_limits + 1) * sizeof(*l->limit)));
 	l->limit[l->nr_limits++] = *limit;
-	return true;
 }
 
 /* A list of values: "20GiB, rank0=24GiB". False after writing why. */
 static bool add_list(struct limits *l, enum limit_kind kind, const char *origin, const char *text, char *why,
 		     size_t size)
 {
-	char *list = strdup(text), *rest = list, *word;
-	bool ok = list != NULL;
+	char *list = heap_copy(text), *rest = list, *word;
+	bool ok = true;
 
-	if (!ok)
-		snprintf(why, size, "out of memory");
 	while (ok && (word = strsep(&rest, ",")) != NULL) {
 		struct limit limit = { .kind = kind, .rank = -1, .gpu = -1 };
 
@@ -175,7 +167,9 @@ static bool add_list(struct limits *l, enum limit_kind kind, const char *origin,
 		word += strspn(word, " ");
 		for (size_t len = strlen(word); len && word[len - 1] == ' ';)
 			word[--len] = 0;
-		ok = parse_limit(word, &limit, why, size) && add_limit(l, &limit, why, size);
+		ok = parse_limit(word, &limit, why, size);
+		if (ok)
+			add_limit(l, &limit);
 	}
 	free(list);
 	return ok;
@@ -199,7 +193,8 @@ static bool take_setting(struct limits *l, const struct setting *s, const char *
 	if (!s->is_flag)
 		return add_list(l, s->kind, origin, text, why, size);
 	snprintf(flag.origin, sizeof(flag.origin), "%s", origin);
-	return add_limit(l, &flag, why, size);
+	add_limit(l, &flag);
+	return true;
 }
 
 /* What an option says, "" for a flag; NULL = nothing. */
@@ -253,7 +248,7 @@ static int take_key(struct limits *l, const struct limit_opts *o, const char *pa
 static int take_file(struct limits *l, const struct limit_opts *o, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0), *reason = NULL;
+	char *folder = heap_need(strndup(path, slash ? (size_t)(slash - path) + 1 : 0)), *reason = NULL;
 	const struct toml_node *root;
 	unsigned line;
 	struct toml_file *file = toml_open(path, &root, &reason, &line);
@@ -262,8 +257,9 @@ static int take_file(struct limits *l, const struct limit_opts *o, const char *p
 	if (!file) {
 		struct toml_node at = { .line = line };
 
-		ret = line ? wrong(path, &at, "%s", reason ? reason : "out of memory")
-			   : message_error("cannot read limits file '%s': %s", path, reason ? reason : "out of memory");
+		heap_need(reason);
+		ret = line ? wrong(path, &at, "%s", reason)
+			   : message_error("cannot read limits file '%s': %s", path, reason);
 		free(reason);
 		free(folder);
 		return ret;
@@ -276,7 +272,7 @@ static int take_file(struct limits *l, const struct limit_opts *o, const char *p
 			ret = wrong(path, table, "'check' is %s, expected %s", toml_type_name(table->type),
 				    toml_type_name(TOML_TABLE));
 		for (const struct toml_node *node = table->first; node && !ret; node = node->next)
-			ret = folder ? take_key(l, o, path, folder, node) : message_error("out of memory");
+			ret = take_key(l, o, path, folder, node);
 	}
 	free(folder);
 	toml_close(file);

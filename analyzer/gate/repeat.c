@@ -9,6 +9,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 
@@ -42,24 +43,22 @@ static int compare_devices(const struct repeat_device *a, const struct repeat_de
 	return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
 }
 
-/* The device like *key, added in its place if it is new; NULL when memory runs out. */
+/* The device like *key, added in its place if it is new. */
 static struct repeat_device *find_device(struct repeat *r, const struct repeat_device *key)
 {
-	struct repeat_device *grown;
+	struct repeat_device *device;
 	size_t at = 0;
 
 	while (at < r->nr_devices && compare_devices(&r->device[at], key) < 0)
 		at++;
 	if (at < r->nr_devices && !compare_devices(&r->device[at], key))
 		return &r->device[at];
-	grown = realloc(r->device, (r->nr_devices + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	r->device = grown;
-	memmove(grown + at + 1, grown + at, (r->nr_devices++ - at) * sizeof(*grown));
-	grown[at] = *key;
-	grown[at].allocated.min = grown[at].reserved.min = grown[at].driver.min = UINT64_MAX;
-	return &grown[at];
+	r->device = heap_need(realloc(r->device, (r->nr_devices + 1) * sizeof(*r->device)));
+	device = &r->device[at];
+	memmove(device + 1, device, (r->nr_devices++ - at) * sizeof(*device));
+	*device = *key;
+	device->allocated.min = device->reserved.min = device->driver.min = UINT64_MAX;
+	return device;
 }
 
 static void extend(struct repeat_range *range, uint64_t bytes)
@@ -107,7 +106,7 @@ const struct repeat_device *repeat_device_of(const struct repeat *r, const struc
 	return NULL;
 }
 
-int repeat_add(struct repeat *r, const struct replay *m, unsigned number)
+void repeat_add(struct repeat *r, const struct replay *m, unsigned number)
 {
 	for (size_t i = 0; i < m->nr_devices; i++) {
 		const struct replay_device *d = &m->device[i];
@@ -115,8 +114,6 @@ int repeat_add(struct repeat *r, const struct replay *m, unsigned number)
 		struct repeat_device *device = find_device(r, &key);
 		uint64_t zeros;
 
-		if (!device)
-			return TFMT_E_NOMEM;
 		device->nr_runs++;
 		device->has_tensors |= d->has_tensors;
 		extend(&device->allocated, d->books->allocated_peak_bytes);
@@ -136,24 +133,19 @@ int repeat_add(struct repeat *r, const struct replay *m, unsigned number)
 			device->allocated.min = device->reserved.min = device->driver.min = 0;
 	}
 	note_largest(r, m, number);
-	return 0;
 }
 
-int repeat_load(struct repeat *r, const struct recording *recording)
+void repeat_load(struct repeat *r, const struct recording *recording)
 {
 	static const struct replay_options quiet = { .quiet = true };
-	int err = 0;
 
-	for (size_t i = 0; i < recording->nr_runs && !err; i++) {
+	for (size_t i = 0; i < recording->nr_runs; i++) {
 		struct replay m = REPLAY_INIT;
 
 		if (!rules_load() && !replay_load(&m, recording->run[i], &quiet))
-			err = repeat_add(r, &m, recording->run_number[i]);
+			repeat_add(r, &m, recording->run_number[i]);
 		replay_release(&m);
 	}
-	if (err)
-		message_error("cannot compare the runs of '%s': %s", recording->path, tfmt_strerror(err));
-	return err ? CMD_TROUBLE : 0;
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */

@@ -36,14 +36,13 @@ struct repeat {
 };
 #define REPEAT_INIT { .exact = true }
 
-/* Enter a run by its number, 1 for the first. Returns 0 or TFMT_E_NOMEM. */
-int repeat_add(struct repeat *r, const struct replay *m, unsigned number);
+/* Enter a run by its number, 1 for the first. */
+void repeat_add(struct repeat *r, const struct replay *m, unsigned number);
 
 /*
- * Enter all runs of a repeated recording. Returns 0, or CMD_TROUBLE after a message; a run that cannot be read
- * is said and left out.
+ * Enter all runs of a repeated recording. A run that cannot be read is said and left out.
  */
-int repeat_load(struct repeat *r, const struct recording *recording);
+void repeat_load(struct repeat *r, const struct recording *recording);
 void repeat_release(struct repeat *r);
 
 /* Was it the same in every run? */

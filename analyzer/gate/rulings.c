@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 const char *const rulings_status_names[] = { "pass", "fail", "unknown" };
 
 void rulings_release(struct rulings *all)
@@ -155,28 +157,25 @@ static void refuse_baseline(struct rulings *all, const struct rulings_query *q)
 		    q->baseline->path, text);
 }
 
-int rulings_find(struct rulings *all, const struct rulings_query *q)
+void rulings_find(struct rulings *all, const struct rulings_query *q)
 {
 	const struct footprint *now = q->now;
 	const struct limit *idle = limits_idle(q->limits, now);
-	int err = 0;
 
 	*all = (struct rulings){ .zero_answers = q->zero_answers };
-	all->ruling = calloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES) + 1,
-			     sizeof(*all->ruling));
-	if (!all->ruling)
-		return TFMT_E_NOMEM;
+	all->ruling = heap_alloc((size_t)now->nr_devices * (NR_LIMIT_KINDS + NR_CATEGORIES + NR_FIGURES),
+				 sizeof(*all->ruling));
 	if (q->obstacle)
 		cannot_tell(all, "%s", q->obstacle);
 	else if (idle)
 		cannot_tell(all, "no GPU of the recording is meant by a limit in %s", idle->origin);
 	if (q->baseline && !q->obstacle) {
-		err = compare_footprints(&all->compare, q->baseline, now);
+		compare_footprints(&all->compare, q->baseline, now);
 		all->is_compared = !all->compare.nr_facts || q->limits->force;
 		if (!all->is_compared)
 			refuse_baseline(all, q);
 	}
-	for (uint32_t i = 0; i < now->nr_devices && !err; i++) {
+	for (uint32_t i = 0; i < now->nr_devices; i++) {
 		const struct compare_device *d = all->is_compared ? compare_of(&all->compare, &now->device[i]) : NULL;
 
 		rule_on_device(all, q, &now->device[i]);
@@ -188,7 +187,6 @@ int rulings_find(struct rulings *all, const struct rulings_query *q)
 	if (!all->nr_rulings && !*all->reason)
 		cannot_tell(all, "the recording has nothing that the limits are about");
 	all->status = all->nr_broken ? RULINGS_BROKEN : *all->reason ? RULINGS_UNKNOWN : RULINGS_KEPT;
-	return err;
 }
 
 /* ---- blame ----------------------------------------------------------------------------------- */
@@ -226,10 +224,8 @@ struct compare_stack *rulings_blame(const struct rulings *all, const struct foot
 	const struct compare_device *c = blame == BLAME_GREW ? compare_of(&all->compare, d) : NULL;
 	const struct footprint_stack *stack = blame == BLAME_LEAVES ? d->growing : d->stack;
 	uint32_t nr_stacks = c ? c->nr_stacks : blame == BLAME_LEAVES ? d->nr_growing : d->nr_stacks, found = 0;
-	struct compare_stack *row = calloc((size_t)nr_stacks + 1, sizeof(*row));
+	struct compare_stack *row = heap_alloc(nr_stacks, sizeof(*row));
 
-	if (!row)
-		return NULL;
 	if (c) {
 		while (found < nr_stacks && c->stack[found].grown_bytes > 0) {
 			row[found] = c->stack[found];

@@ -44,8 +44,8 @@ struct rulings_query {
 	uint64_t zero_answers;            /* so many sizes were taken as 0: figures are lower bounds */
 };
 
-/* Returns 0 or TFMT_E_NOMEM; rulings_release() is needed either way. Points into the query's parts. */
-int rulings_find(struct rulings *all, const struct rulings_query *q);
+/* For rulings_release(). Points into the query's parts. */
+void rulings_find(struct rulings *all, const struct rulings_query *q);
 void rulings_release(struct rulings *all);
 
 /* Is there a broken ruling about the device? */
@@ -60,8 +60,8 @@ enum blame {
 enum blame rulings_blame_kind(const struct rulings *all, const struct footprint_device *d);
 
 /*
- * Stacks with most of that first, at most *nr; but for BLAME_GREW with before = NULL. A new array to be freed, NULL when
- * memory runs out; *nr rows of it are used.
+ * Stacks with most of that first, at most *nr; but for BLAME_GREW with before = NULL. A new array to be freed; *nr rows
+ * of it are used.
  */
 struct compare_stack *rulings_blame(const struct rulings *all, const struct footprint_device *d, uint32_t *nr);
 

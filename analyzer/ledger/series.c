@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 void series_init(struct series *s)
 {
 	*s = (struct series){ .step_ns = 1000 };
@@ -39,17 +41,13 @@ const struct series_track *series_find(const struct series *s, const struct book
 
 static struct series_track *make_track(struct series *s, const struct books *books, uint32_t device)
 {
-	struct series_track *track = realloc(s->track, (s->nr_tracks + 1) * sizeof(*track));
+	struct series_track *track;
 
-	if (!track)
-		return NULL;
-	s->track = track;
-	track += s->nr_tracks;
-	*track = (struct series_track){ .books = books, .device = device };
-	track->step = calloc(SERIES_STEPS, sizeof(*track->step));
-	if (!track->step)
-		return NULL;
-	s->nr_tracks++;
+	s->track = heap_grow(s->track, &s->room, s->nr_tracks + 1, sizeof(*s->track));
+	track = &s->track[s->nr_tracks++];
+	*track = (struct series_track){
+		.books = books, .device = device, .step = heap_alloc(SERIES_STEPS, sizeof(*track->step))
+	};
 	return track;
 }
 
@@ -86,10 +84,6 @@ void series_enter(struct series *s, const struct books *books, uint32_t device, 
 
 	if (!track)
 		track = make_track(s, books, device);
-	if (!track) {
-		s->failed = true;
-		return;
-	}
 	while (time_ns / s->step_ns >= SERIES_STEPS)
 		halve(s);
 	fill_to(track, time_ns / s->step_ns);

@@ -28,8 +28,7 @@ struct series_track {
 struct series {
 	uint64_t step_ns; /* of all tracks */
 	struct series_track *track;
-	size_t nr_tracks;
-	bool failed; /* out of memory */
+	size_t nr_tracks, room;
 };
 
 void series_init(struct series *s);

@@ -199,8 +199,7 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 	if (!ret)
 		ret = replay_load(&m, recording, &load);
 	sourcepath_find_root(&names);
-	if (!ret && (w.failures.is_short_of_memory || w.ooms.failed ||
-		     footprint_make(&f, &m, &w.ooms, &names) || find_outcome(r, &f, &m, &w, output, headroom)))
+	if (!ret && (footprint_make(&f, &m, &w.ooms, &names) || find_outcome(r, &f, &m, &w, output, headroom)))
 		ret = message_error("cannot judge '%s': out of memory", recording);
 	footprint_release(&f);
 	failures_release(&w.failures);

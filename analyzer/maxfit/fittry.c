@@ -183,7 +183,9 @@ static bool is_far_enough(struct fit_try *t, const struct fit_plan *plan)
 	if (!plan->steps || began < t->look_ns || !has_begun(t->recording))
 		return false;
 	/* Trouble has been said, and the program ends some time by itself. */
-	if (steadysteps_look(&s, t->recording))
+	if (!t->watch)
+		t->watch = steadysteps_watch_new();
+	if (steadysteps_look(t->watch, &s, t->recording))
 		s = (struct steadysteps){ 0 };
 	t->nr_steps = s.nr_steps;
 	t->look_ns = now_ns();
@@ -209,6 +211,8 @@ int fittry_finish(struct fit_try *t, const struct fit_plan *plan, int exit_statu
 	struct fit_result *r = &t->result;
 
 	t->pid = 0;
+	steadysteps_watch_free(t->watch);
+	t->watch = NULL;
 	r->ns = now_ns() - t->began_ns;
 	r->is_stopped = t->is_stopping;
 	if (t->is_moot)

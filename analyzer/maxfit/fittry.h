@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "analyzer/maxfit/fitresult.h"
+#include "analyzer/maxfit/steadysteps.h"
 
 #define FITTRY_STEADY (-1) /* steps: until they repeat, FITTRY_STEPS_MOST at the most */
 #define FITTRY_STEPS_MOST 100
@@ -25,7 +26,7 @@ struct fit_plan {
 	const char *const *gpu;     /* what --simulate takes; { NULL } for this machine's own */
 	unsigned nr_gpus;
 	const char *capacity; /* --simulate-capacity, NULL = the GPU's */
-	int64_t steps;        /* a try is ended behind so many; 0: never; FITTRY_STEADY */
+	int64_t steps;        /* a try is ended after so many; 0: never; FITTRY_STEADY */
 	double headroom;      /* part of the GPU's memory that must stay free */
 	char self[PATH_MAX];  /* this program */
 	char folder[PATH_MAX]; /* where recordings and outputs go */
@@ -43,6 +44,7 @@ struct fit_try {
 	bool is_stopping; /* its processes are being killed */
 	uint64_t began_ns, look_ns; /* CLOCK_MONOTONIC; of the next look at its steps */
 	uint32_t nr_steps;          /* at the last look */
+	struct steadysteps_watch *watch; /* of its recording, while it runs; NULL: not looked at yet */
 };
 
 /* Start it, between launch_watch() and launch_unwatch(). Returns 0, or CMD_TROUBLE after a message. */

@@ -8,7 +8,7 @@
 #include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
-#include "analyzer/ui/message.h"
+#include "analyzer/ui/heap.h"
 
 /*
  * Gradients may be accumulated over many cycles, in which nothing shows yet that there is an optimizer, nor
@@ -36,42 +36,29 @@ struct watched {
 	size_t nr_boundaries, room;
 };
 
-struct watch {
+/* A recording, followed. */
+struct steadysteps_watch {
+	struct replay replay;
 	struct watched *of;
-	size_t nr;
-	bool failed; /* out of memory ourselves */
+	size_t nr, room;
 };
 
-static struct watched *watched_of(struct watch *w, const struct replay_process *p)
+static struct watched *watched_of(struct steadysteps_watch *w, const struct replay_process *p)
 {
-	struct watched *grown;
-
 	for (size_t i = 0; i < w->nr; i++)
 		if (w->of[i].process == p)
 			return &w->of[i];
-	grown = realloc(w->of, (w->nr + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	w->of = grown;
+	w->of = heap_grow(w->of, &w->room, w->nr + 1, sizeof(*w->of));
 	w->of[w->nr] = (struct watched){ .process = p };
 	return &w->of[w->nr++];
 }
 
-static bool add_boundary(struct watched *w, uint64_t ordinal)
+static void add_boundary(struct watched *w, uint64_t ordinal)
 {
-	struct boundary *grown;
-
-	if (w->nr_boundaries == w->room) {
-		grown = realloc(w->boundary, (2 * w->room + 64) * sizeof(*grown));
-		if (!grown)
-			return false;
-		w->boundary = grown;
-		w->room = 2 * w->room + 64;
-	}
+	w->boundary = heap_grow(w->boundary, &w->room, w->nr_boundaries + 1, sizeof(*w->boundary));
 	w->boundary[w->nr_boundaries++] = (struct boundary){ ordinal, w->now };
 	w->now.allocated_peak = w->now.allocated;
 	w->now.reserved_peak = w->now.reserved;
-	return true;
 }
 
 static void count(struct watched *w, const struct device_books *b, uint32_t device)
@@ -90,18 +77,13 @@ static void observe(void *context, const struct replay_process *p, const struct 
 		    uint64_t time_ns)
 {
 	const struct steps *s = &p->lives->steps;
-	struct watch *watch = context;
-	struct watched *w = watched_of(watch, p);
+	struct watched *w = watched_of(context, p);
 
 	(void)time_ns;
-	if (!w) {
-		watch->failed = true;
-		return;
-	}
 	if (s->cycles.nr_bounds != w->nr_cycles)
-		watch->failed |= !add_boundary(w, s->cycles.ordinal[s->cycles.nr_bounds - 1]);
+		add_boundary(w, s->cycles.ordinal[s->cycles.nr_bounds - 1]);
 	if (s->named.nr_bounds != w->nr_named)
-		watch->failed |= !add_boundary(w, s->named.ordinal[s->named.nr_bounds - 1]);
+		add_boundary(w, s->named.ordinal[s->named.nr_bounds - 1]);
 	w->nr_cycles = s->cycles.nr_bounds;
 	w->nr_named = s->named.nr_bounds;
 	if (ev->device <= TFMT_NR_DEVICES)
@@ -128,9 +110,8 @@ static struct span span_between(const struct watched *w, uint64_t after, uint64_
 	return all;
 }
 
-static struct steadysteps steps_of_process(const struct watched *w)
+static struct steadysteps steps_until(const struct watched *w, const struct steps *s)
 {
-	const struct steps *s = &w->process->lives->steps;
 	const struct steps_bounds *b = steps_bounds(s);
 	uint32_t nr = b->nr_bounds;
 	struct steadysteps told = { .nr_steps = nr };
@@ -150,6 +131,17 @@ static struct steadysteps steps_of_process(const struct watched *w)
 	return told;
 }
 
+static struct steadysteps steps_of_process(const struct watched *w)
+{
+	struct steadysteps told;
+	struct steps now;
+
+	steps_now(&now, &w->process->lives->steps);
+	told = steps_until(w, &now);
+	steps_now_release(&now);
+	return told;
+}
+
 static bool has_tensors(const struct replay *m, const struct replay_process *p)
 {
 	for (size_t i = 0; i < m->nr_devices; i++)
@@ -158,7 +150,7 @@ static bool has_tensors(const struct replay *m, const struct replay_process *p)
 	return false;
 }
 
-static void add_up(struct steadysteps *s, const struct replay *m, const struct watch *w)
+static void add_up(struct steadysteps *s, const struct steadysteps_watch *w)
 {
 	bool any = false;
 
@@ -166,7 +158,7 @@ static void add_up(struct steadysteps *s, const struct replay *m, const struct w
 	for (size_t i = 0; i < w->nr; i++) {
 		struct steadysteps one;
 
-		if (!has_tensors(m, w->of[i].process))
+		if (!has_tensors(&w->replay, w->of[i].process))
 			continue;
 		one = steps_of_process(&w->of[i]);
 		any = true;
@@ -178,23 +170,51 @@ static void add_up(struct steadysteps *s, const struct replay *m, const struct w
 		*s = (struct steadysteps){ 0 };
 }
 
-int steadysteps_look(struct steadysteps *s, const char *recording)
+static void close_recording(struct steadysteps_watch *w)
 {
-	struct watch w = { 0 };
-	struct replay_options load = { .observe = observe, .ctx = &w, .lives = true, .quiet = true };
-	struct replay m = REPLAY_INIT;
+	for (size_t i = 0; i < w->nr; i++)
+		free(w->of[i].boundary);
+	w->nr = 0;
+	replay_release(&w->replay);
+}
+
+static int open_recording(struct steadysteps_watch *w, const char *path)
+{
+	struct replay_options follow = { .observe = observe, .ctx = w, .lives = true, .quiet = true, .follow = true };
 	int ret = rules_load();
 
+	return ret ? ret : replay_open(&w->replay, path, &follow);
+}
+
+struct steadysteps_watch *steadysteps_watch_new(void)
+{
+	return heap_alloc(1, sizeof(struct steadysteps_watch));
+}
+
+int steadysteps_look(struct steadysteps_watch *w, struct steadysteps *s, const char *path)
+{
+	int ret = 0;
+
+	/* Another process has begun: what was read so far is read once more. */
+	if (w->replay.nr_processes && replay_is_outgrown(&w->replay))
+		close_recording(w);
+	if (!w->replay.nr_processes)
+		ret = open_recording(w, path);
 	if (!ret)
-		ret = replay_load(&m, recording, &load);
+		ret = replay_advance(&w->replay);
 	*s = (struct steadysteps){ 0 };
-	if (!ret && w.failed)
-		ret = message_error("cannot follow the steps of '%s': out of memory", recording);
-	if (!ret)
-		add_up(s, &m, &w);
-	for (size_t i = 0; i < w.nr; i++)
-		free(w.of[i].boundary);
-	free(w.of);
-	replay_release(&m);
+	if (ret)
+		close_recording(w);
+	else
+		add_up(s, w);
 	return ret;
+}
+
+void steadysteps_watch_free(struct steadysteps_watch *w)
+{
+	if (!w)
+		return;
+	close_recording(w);
+	free(w->of);
+	free(w);
 }

@@ -14,7 +14,12 @@ struct steadysteps {
 	bool is_steady;    /* the last two of all of them repeat, and neither is the first */
 };
 
-/* Look at its recording, which may still be written. Returns 0, or CMD_TROUBLE after a message. */
-int steadysteps_look(struct steadysteps *s, const char *recording);
+/* A recording that is looked at again and again while it is written; each event of it is read once. */
+struct steadysteps_watch;
+struct steadysteps_watch *steadysteps_watch_new(void); /* for steadysteps_watch_free() */
+void steadysteps_watch_free(struct steadysteps_watch *w); /* NULL is allowed */
+
+/* How far has it come? Always of the same recording. Returns 0, or CMD_TROUBLE after a message. */
+int steadysteps_look(struct steadysteps_watch *w, struct steadysteps *s, const char *recording);
 
 #endif

@@ -11,6 +11,7 @@
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 
 #define MODULES_DEPTH 2
 
@@ -20,25 +21,17 @@
 struct places_of {
 	uint32_t *stack;
 	uint32_t nr_stacks;
-	uint32_t room;
+	size_t room; /* of the autopsy's places */
 	struct stack expanded;
 };
 
 static struct autopsy_place *add_place(struct autopsy *a, struct places_of *of,
 				       const struct stack_frame *frame)
 {
-	struct autopsy_place *grown;
-
 	for (size_t i = 0; i < a->nr_places; i++)
 		if (sourceline_is_same_call(&a->place[i].frame, frame))
 			return &a->place[i];
-	if (a->nr_places == of->room) {
-		grown = realloc(a->place, (2 * of->room + 64) * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		a->place = grown;
-		of->room = 2 * of->room + 64;
-	}
+	a->place = heap_grow(a->place, &of->room, a->nr_places + 1, sizeof(*a->place));
 	a->place[a->nr_places] = (struct autopsy_place){ .frame = *frame };
 	return &a->place[a->nr_places++];
 }
@@ -58,10 +51,10 @@ static bool site_of(const struct autopsy *a, struct stack *stack, uint32_t pytho
 	return site >= 0;
 }
 
-static int64_t place_of(struct autopsy *a, struct places_of *of, const struct group *g)
+/* The place of a group, by its number. */
+static uint32_t place_of(struct autopsy *a, struct places_of *of, const struct group *g)
 {
 	struct stack_frame frame;
-	struct autopsy_place *place;
 	const struct tfmt_reader *reader = a->device->process->reader;
 	uint32_t stack = g->python_stack;
 
@@ -70,14 +63,9 @@ static int64_t place_of(struct autopsy *a, struct places_of *of, const struct gr
 		stack = TFMT_STACK_NOT_CAPTURED;
 		of->stack = idtable_grown(of->stack, &of->nr_stacks, stack, sizeof(*of->stack), reader);
 	}
-	if (stack >= of->nr_stacks)
-		return -1;
 	if (!of->stack[stack]) {
 		site_of(a, &of->expanded, stack, 0, &frame);
-		place = add_place(a, of, &frame);
-		if (!place)
-			return -1;
-		of->stack[stack] = (uint32_t)(place - a->place) + 1;
+		of->stack[stack] = (uint32_t)(add_place(a, of, &frame) - a->place) + 1;
 	}
 	return of->stack[stack] - 1;
 }
@@ -108,12 +96,10 @@ static int by_bytes(const void *va, const void *vb)
 }
 
 /* Largest first; blocks follow. Each place has a block of its own, which tells it afterwards. */
-static int sort_places(struct autopsy *a)
+static void sort_places(struct autopsy *a)
 {
-	uint32_t *now = malloc((a->nr_places ? a->nr_places : 1) * sizeof(*now));
+	uint32_t *now = heap_alloc(a->nr_places, sizeof(*now));
 
-	if (!now)
-		return TFMT_E_NOMEM;
 	if (a->nr_places)
 		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
 	for (size_t i = 0; i < a->nr_places; i++)
@@ -121,48 +107,37 @@ static int sort_places(struct autopsy *a)
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		a->block[i].place = now[a->block[i].place];
 	free(now);
-	return 0;
 }
 
-static int find_places(struct autopsy *a)
+static void find_places(struct autopsy *a)
 {
 	struct places_of of = { 0 };
 	size_t nr = a->categories.nr_blocks;
-	int err = 0;
 
-	a->block = calloc(nr ? nr : 1, sizeof(*a->block));
-	if (!a->block)
-		return TFMT_E_NOMEM;
-	for (size_t i = 0; i < nr && !err; i++) {
+	a->block = heap_alloc(nr, sizeof(*a->block));
+	for (size_t i = 0; i < nr; i++) {
 		const struct group *g = autopsy_group(a, i);
-		int64_t place = place_of(a, &of, g);
 
-		if (place < 0) {
-			err = TFMT_E_NOMEM;
-			break;
-		}
-		a->block[i].place = (uint32_t)place;
+		a->block[i].place = place_of(a, &of, g);
 		a->block[i].is_shaped = g->shape && tfmt_reader_shape(a->device->process->reader, g->shape,
 								      &a->block[i].shape);
 		a->block[i].has_graph = a->categories.block[i].life.flags & TFMT_FLAG_FORWARD;
 		add_block(a, i);
 	}
-	err = err ? err : sort_places(a);
+	sort_places(a);
 	free(of.stack);
 	stack_release(&of.expanded);
-	return err;
 }
 
 /* On a device without tensors: what was taken from the driver. */
-static int find_driver_places(struct autopsy *a)
+static void find_driver_places(struct autopsy *a)
 {
 	struct books *books = &a->device->process->books;
 	struct places_of of = { 0 };
 	struct autopsy_place *place;
 	struct stack_frame frame;
-	int err = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && !err; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 		struct group_figures figures = group_figures_at(g, MARK_OOM);
 
@@ -170,10 +145,6 @@ static int find_driver_places(struct autopsy *a)
 			continue;
 		site_of(a, &of.expanded, g->python_stack, g->native_stack, &frame);
 		place = add_place(a, &of, &frame);
-		if (!place) {
-			err = TFMT_E_NOMEM;
-			break;
-		}
 		place->bytes += figures.bytes;
 		place->blocks += figures.blocks;
 		place->category[CATEGORY_UNKNOWN] += figures.bytes;
@@ -181,7 +152,6 @@ static int find_driver_places(struct autopsy *a)
 	if (a->nr_places)
 		qsort(a->place, a->nr_places, sizeof(*a->place), by_bytes);
 	stack_release(&of.expanded);
-	return err;
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -342,7 +312,7 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 		 const struct failures *f)
 {
 	const struct failures_of_device *of = failures_of(f, d);
-	int err;
+	int err = 0;
 
 	*a = (struct autopsy){ .replay = m, .device = d, .failures = f };
 	if (!of)
@@ -351,13 +321,16 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 	categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
 	if (d->process->lives)
 		find_step(a);
-	err = a->failure->is_driver ? find_driver_places(a) : find_places(a);
-	if (!err && d->process->modulepaths)
+	if (a->failure->is_driver)
+		find_driver_places(a);
+	else
+		find_places(a);
+	if (d->process->modulepaths)
 		err = modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
-	if (!err && d->process->modulepaths && a->step)
-		err = autopsy_find_parts(a);
 	if (err)
 		return err;
+	if (d->process->modulepaths && a->step)
+		autopsy_find_parts(a);
 	find_figures(a);
 	find_request(a);
 	find_shape(a);

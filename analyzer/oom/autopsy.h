@@ -103,7 +103,7 @@ struct autopsy {
 
 /*
  * Examine the latest failure of a device; the replay must have been loaded with lives, modules, and
- * failures_observe(). Returns 0 or TFMT_E_NOMEM. autopsy_release() is needed either way.
+ * failures_observe(). Returns 0, or what modules_find() failed with. autopsy_release() is needed either way.
  */
 int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
 		 const struct failures *f);

@@ -6,6 +6,7 @@
 
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* of training, before the name of a function is believed */
@@ -30,12 +31,12 @@ bool autopsy_is_open(const struct autopsy *a, size_t i)
 	return life->birth.nr_begun == a->failure->nr_begun && a->failure->nr_begun == life->birth.nr_ended;
 }
 
-/* How many live blocks are of each group: an array by group, to be freed; NULL without memory. */
+/* How many live blocks are of each group: an array by group, to be freed. */
 static uint32_t *count_groups(const struct autopsy *a, bool graphs)
 {
-	uint32_t *count = calloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count));
+	uint32_t *count = heap_alloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count));
 
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (autopsy_is_open(a, i) && a->block[i].has_graph == graphs)
 			count[a->categories.block[i].life.group]++;
 	return count;
@@ -60,7 +61,7 @@ static uint32_t most_inputs(const struct autopsy *a, uint64_t *last, uint64_t *b
 	uint32_t *count = count_groups(a, false), most = 0, group = 0;
 
 	*last = *bytes = 0;
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
 		if (is_open_input(a, i) && count[b->life.group] > most) {
@@ -70,7 +71,7 @@ static uint32_t most_inputs(const struct autopsy *a, uint64_t *last, uint64_t *b
 		if (most && b->life.group == group && autopsy_is_open(a, i))
 			*last = b->life.birth.ordinal;
 	}
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (is_open_input(a, i) && count[a->categories.block[i].life.group] + 1 >= most)
 			*bytes += a->categories.block[i].life.size;
 	free(count);
@@ -84,7 +85,7 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
 
 	*g = (struct open_graphs){ .nr_calls = most_inputs(a, &last_input, &input_bytes) };
 	g->input_bytes = input_bytes;
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 		const struct lives_fates *fates = autopsy_fates(a, i);
 

@@ -8,6 +8,7 @@
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/framekind.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
@@ -36,9 +37,9 @@ static bool is_of_step(const struct autopsy *a, const struct category_block *b)
 
 static struct kept *find_kept(const struct autopsy *a)
 {
-	struct kept *kept = calloc(a->nr_places + 1, sizeof(*kept));
+	struct kept *kept = heap_alloc(a->nr_places + 1, sizeof(*kept));
 
-	for (size_t i = 0; kept && i < a->categories.nr_blocks; i++) {
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 		struct kept *k = &kept[a->block[i].place];
 		const struct lives_fates *fates = autopsy_fates(a, i);
@@ -195,7 +196,7 @@ static uint64_t results_of(const struct autopsy *a, const struct kept *kept)
 static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 {
 	struct kept *kept = find_kept(a);
-	int64_t best = kept ? most_kept(a, kept, is_kept_on) : -1;
+	int64_t best = most_kept(a, kept, is_kept_on);
 	uint64_t graph = 0;
 	bool is_near = best >= 0 && are_near(a, kept);
 
@@ -252,13 +253,13 @@ static bool is_passed_by(const struct autopsy *a, size_t i)
 
 static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 {
-	uint32_t *count = calloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count)), nr;
+	uint32_t *count = heap_alloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count)), nr;
 	const struct category_block *last = NULL;
 
 	*g = (struct passed_by){ 0 };
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++)
+	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		count[a->categories.block[i].life.group] += is_passed_by(a, i);
-	for (size_t i = 0; count && i < a->categories.nr_blocks; i++) {
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
 		nr = count[b->life.group];
@@ -271,7 +272,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		g->nr_steps += !last || b->step != last->step;
 		last = b;
 	}
-	for (size_t i = 0; count && i < a->device->process->books.groups.nr_groups; i++)
+	for (size_t i = 0; i < a->device->process->books.groups.nr_groups; i++)
 		g->nr_groups += count[i] >= CALLS_MIN;
 	free(count);
 	/* Results that are kept alone are few, and what lay between them is gone. */
@@ -405,7 +406,7 @@ static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const s
 static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_fn *keeps)
 {
 	struct kept *kept = find_kept(a);
-	int64_t best = kept ? most_kept(a, kept, keeps) : -1;
+	int64_t best = most_kept(a, kept, keeps);
 	uint64_t bytes = 0, per_step = 0;
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	bool applies;

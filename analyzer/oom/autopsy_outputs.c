@@ -6,6 +6,7 @@
 #include "analyzer/modules/modulestacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */
@@ -60,7 +61,7 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 	const struct books *books = &a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	uint32_t nr_stacks = stacks_end(books), most = 0;
-	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? calloc(nr_stacks, sizeof(*nr)) : NULL;
+	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
 
 	for (uint32_t i = 0; nr && i < books->groups.nr_groups && i < lives->nr_fates; i++) {
 		const struct group *g = &books->groups.group[i];
@@ -123,13 +124,11 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		uint64_t bytes, first; /* first: ordinal */
 		size_t largest;        /* block */
 		uint32_t nr;
-	} *of = calloc(a->nr_places + 1, sizeof(*of)), *most = of;
+	} *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	uint64_t batch = latest_batch(a);
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	uint32_t nr_batches = 0;
 
-	if (!of)
-		return false;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		struct outputs *one = &of[a->block[i].place];
 
@@ -230,12 +229,10 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 /* A tensor or more for nearly each call of the model, made by the program itself, and none of them let go. */
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct holding *of = calloc(a->nr_places + 1, sizeof(*of)), *most = of;
+	struct holding *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	bool applies;
 
-	if (!of)
-		return false;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 		struct holding *one = &of[a->block[i].place];

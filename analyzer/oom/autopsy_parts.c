@@ -7,6 +7,7 @@
 
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/ui/heap.h"
 
 #define COLOURS 3
 #define SIDE_MIN 16 /* of a picture */
@@ -78,16 +79,14 @@ static uint32_t cross_attention_of(const struct modulepaths *paths, uint32_t pat
 	return path;
 }
 
-int autopsy_find_parts(struct autopsy *a)
+void autopsy_find_parts(struct autopsy *a)
 {
 	const struct modulepaths *paths = a->device->process->modulepaths;
-	uint64_t *bytes = calloc(paths->nr_paths + 1u, sizeof(*bytes)); /* by path, with all that is in it */
+	uint64_t *bytes = heap_alloc(paths->nr_paths + 1u, sizeof(*bytes)); /* by path, with all that is in it */
 	struct autopsy_parts *p = &a->parts;
 	uint32_t known = 0, depth, deepest = a->modules.nr_common;
 	bool is_cross = false;
 
-	if (!bytes)
-		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct category_block *b = &a->categories.block[i];
 
@@ -112,5 +111,4 @@ int autopsy_find_parts(struct autopsy *a)
 	}
 	find_pictures(a, p);
 	free(bytes);
-	return 0;
 }

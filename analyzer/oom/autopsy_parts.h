@@ -5,7 +5,7 @@
 
 #include "analyzer/oom/autopsy.h"
 
-/* Fill a->parts, of a replay loaded with modules. Returns 0 or TFMT_E_NOMEM. */
-int autopsy_find_parts(struct autopsy *a);
+/* Fill a->parts, of a replay loaded with modules. */
+void autopsy_find_parts(struct autopsy *a);
 
 #endif

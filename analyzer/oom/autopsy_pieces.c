@@ -5,6 +5,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 
@@ -40,24 +41,24 @@ static void add_beside(struct beside *of, const struct by_address *b, uint64_t b
 }
 
 /*
- * Of each place what lies beside its blocks: an array by place, to be freed; NULL without memory. Between
- * neighbours is free memory, or none of PyTorch's: that is told by its size alone.
+ * Of each place what lies beside its blocks: an array by place, to be freed. Between neighbours is free memory, or none
+ * of PyTorch's: that is told by its size alone.
  */
 static struct beside *find_beside(const struct autopsy *a)
 {
 	size_t nr = a->categories.nr_blocks;
-	struct beside *of = calloc(a->nr_places + 1, sizeof(*of));
-	struct by_address *b = calloc(nr + 1, sizeof(*b));
+	struct beside *of = heap_alloc(a->nr_places + 1, sizeof(*of));
+	struct by_address *b = heap_alloc(nr + 1, sizeof(*b));
 	uint64_t before = 0, behind;
 
-	for (size_t i = 0; b && i < nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct life *life = &a->categories.block[i].life;
 
 		b[i] = (struct by_address){ life->address, life->size, a->block[i].place };
 	}
-	if (b && nr)
+	if (nr)
 		qsort(b, nr, sizeof(*b), compare_addresses);
-	for (size_t i = 0; of && b && i < nr; i++, before = behind) {
+	for (size_t i = 0; i < nr; i++, before = behind) {
 		behind = i + 1 < nr && b[i + 1].address > b[i].address + b[i].size
 				 ? b[i + 1].address - b[i].address - b[i].size
 				 : 0;
@@ -92,7 +93,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
 		return false;
 	of = find_beside(a);
-	for (size_t i = 1; of && i < a->nr_places; i++)
+	for (size_t i = 1; i < a->nr_places; i++)
 		if (of[i].bytes > of[most].bytes)
 			most = i;
 	f->bytes = a->cached;
@@ -109,7 +110,7 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	else
 		autopsy_say(f, "%s were reserved but unused and %s free: more than the %s asked for, yet in no one piece.",
 			    cached, left, asked);
-	if (of && of[most].blocks) {
+	if (of[most].blocks) {
 		autopsy_at_place(a, f, most);
 		autopsy_evidence(f, "%" PRIu64 " live blocks of this line, of at most %s, lie beside free pieces",
 				 of[most].blocks, human_bytes(largest, of[most].largest));

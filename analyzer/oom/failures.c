@@ -6,24 +6,17 @@
 #include <string.h>
 
 #include "analyzer/recording/idtable.h"
+#include "analyzer/ui/heap.h"
 
 static struct failures_of_device *device_of(struct failures *f, const struct replay_process *p,
 					    uint32_t ordinal)
 {
-	struct failures_of_device *grown;
-
 	for (size_t i = 0; i < f->nr_devices; i++)
 		if (f->device[i].process == p && f->device[i].ordinal == ordinal)
 			return &f->device[i];
-	grown = realloc(f->device, (f->nr_devices + 1) * sizeof(*grown));
-	if (!grown) {
-		f->is_short_of_memory = true;
-		return NULL;
-	}
-	f->device = grown;
-	grown += f->nr_devices++;
-	*grown = (struct failures_of_device){ .process = p, .ordinal = ordinal };
-	return grown;
+	f->device = heap_need(realloc(f->device, (f->nr_devices + 1) * sizeof(*f->device)));
+	f->device[f->nr_devices] = (struct failures_of_device){ .process = p, .ordinal = ordinal };
+	return &f->device[f->nr_devices++];
 }
 
 /* What the driver had free: its latest sample, and what has changed since. */
@@ -45,19 +38,10 @@ static void see_driver(struct failure *failure, const struct residual *r)
 
 static void add_failure(struct failures_of_device *d, const struct failure *failure)
 {
-	struct failure *grown;
-	size_t room = d->room ? 2 * d->room : 8;
-
 	d->nr_all++;
 	if (d->nr_failures == FAILURES_KEPT)
 		d->nr_failures--; /* the last one counts most */
-	if (d->nr_failures == d->room) {
-		grown = realloc(d->failure, room * sizeof(*grown));
-		if (!grown)
-			return;
-		d->failure = grown;
-		d->room = room;
-	}
+	d->failure = heap_grow(d->failure, &d->room, d->nr_failures + 1, sizeof(*d->failure));
 	d->failure[d->nr_failures++] = *failure;
 	if (d->nr_handled > d->nr_failures - 1)
 		d->nr_handled = d->nr_failures - 1;
@@ -124,15 +108,9 @@ static struct failures_process *process_of(struct failures *f, const struct repl
 
 	if (q && q->process == p)
 		return q;
-	q = realloc(f->process, (f->nr_processes + 1) * sizeof(*q));
-	if (!q) {
-		f->is_short_of_memory = true;
-		return NULL;
-	}
-	f->process = q;
-	q += f->nr_processes++;
-	*q = (struct failures_process){ .process = p };
-	return q;
+	f->process = heap_need(realloc(f->process, (f->nr_processes + 1) * sizeof(*f->process)));
+	f->process[f->nr_processes] = (struct failures_process){ .process = p };
+	return &f->process[f->nr_processes++];
 }
 
 /* No step can begin behind this event and up to now. */
@@ -177,7 +155,7 @@ static void note_size(struct failures *f, const struct replay_process *p, const 
 	struct failures_process *q = process_of(f, p);
 	uint32_t stack = ev->python_stack;
 
-	if (!q || stack < TFMT_STACK_FIRST)
+	if (stack < TFMT_STACK_FIRST)
 		return;
 	if (stack >= q->nr_sizes)
 		q->sizes = idtable_grown(q->sizes, &q->nr_sizes, stack, sizeof(*q->sizes), p->reader);
@@ -280,8 +258,6 @@ void failures_observe(void *ctx, const struct replay_process *process, const str
 	if ((ev->kind != TFMT_TENSOR_OOM && ev->kind != TFMT_ALLOC_FAILED) || ev->device >= TFMT_NR_DEVICES)
 		return;
 	d = device_of(f, process, ev->device);
-	if (!d)
-		return;
 	if (is_failure(d, ev)) {
 		if (ev->kind == TFMT_TENSOR_OOM)
 			drop_tries(d);

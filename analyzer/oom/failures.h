@@ -75,7 +75,6 @@ struct failures {
 	struct failures_process *process;
 	size_t nr_processes;
 	struct stepinputs inputs;
-	bool is_short_of_memory;
 };
 #define FAILURES_INIT                                                                                        \
 	{                                                                                                    \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
 #define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
@@ -54,12 +55,10 @@ static void find_killer(struct killings *k, struct killing *one)
 	one->nr_candidates = h->is_known && !one->is_told ? nr : 0;
 }
 
-int killings_find(struct killings *k, const struct replay *m)
+void killings_find(struct killings *k, const struct replay *m)
 {
 	*k = (struct killings)KILLINGS_INIT;
-	k->killing = calloc(m->nr_processes ? m->nr_processes : 1, sizeof(*k->killing));
-	if (!k->killing)
-		return TFMT_E_NOMEM;
+	k->killing = heap_alloc(m->nr_processes, sizeof(*k->killing));
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		const struct replay_process *p = &m->process[i];
 
@@ -77,7 +76,6 @@ int killings_find(struct killings *k, const struct replay *m)
 	}
 	if (k->nr_killings)
 		k->of_unrecorded = NULL;
-	return 0;
 }
 
 void killings_release(struct killings *k)

@@ -26,8 +26,8 @@ struct killings {
 };
 #define KILLINGS_INIT { 0 }
 
-/* Returns 0 or TFMT_E_NOMEM; killings_release() is needed either way. */
-int killings_find(struct killings *k, const struct replay *m);
+/* For killings_release(). */
+void killings_find(struct killings *k, const struct replay *m);
 void killings_release(struct killings *k);
 
 /*

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/ui/heap.h"
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct oom_figure oom_figure_minus(struct oom_figure a, struct oom_figure b)
@@ -421,7 +423,7 @@ static bool same_message(const struct oom_message *a, const struct oom_message *
 	       same_figure(&a->allowed, &b->allowed) && same_figure(&a->own, &b->own);
 }
 
-static int text_add(struct oom_text *t, const struct oom_message *m)
+static void text_add(struct oom_text *t, const struct oom_message *m)
 {
 	for (size_t i = t->nr_messages; i-- > 0;) {
 		if (!same_message(&t->message[i], m))
@@ -429,7 +431,7 @@ static int text_add(struct oom_text *t, const struct oom_message *m)
 		t->message[i].count++;
 		if (t->message[i].rank < 0)
 			t->message[i].rank = m->rank;
-		return 0;
+		return;
 	}
 	if (t->nr_messages == OOM_MESSAGES_MAX) {
 		/* The last one is what gets explained: it takes the place of the one before. */
@@ -437,11 +439,8 @@ static int text_add(struct oom_text *t, const struct oom_message *m)
 		t->nr_messages--;
 	}
 	if (!t->message)
-		t->message = malloc(OOM_MESSAGES_MAX * sizeof(*m));
-	if (!t->message)
-		return -ENOMEM;
+		t->message = heap_alloc(OOM_MESSAGES_MAX, sizeof(*m));
 	t->message[t->nr_messages++] = *m;
-	return 0;
 }
 
 /* ---- the stream ------------------------------------------------------------------------------ */
@@ -484,21 +483,20 @@ static const struct anchor *next_anchor(const char *p, const char *next[NR_ANCHO
 }
 
 /* Search the window; but for `is_end`, what may go on beyond it waits. */
-static int stream_scan(struct stream *s, bool is_end)
+static void stream_scan(struct stream *s, bool is_end)
 {
 	size_t limit = is_end ? s->nr : s->nr > MESSAGE_MAX ? s->nr - MESSAGE_MAX : 0;
 	const char *p = s->window + s->scanned, *next[NR_ANCHORS] = { NULL }, *where = NULL;
 	const struct anchor *a;
 	struct oom_message m;
 	size_t keep;
-	int err = 0;
 
 	s->window[s->nr] = 0;
-	while (!err && (a = next_anchor(p, next, &where)) && where < s->window + limit) {
+	while ((a = next_anchor(p, next, &where)) && where < s->window + limit) {
 		p = where;
 		if (read_message(a, s->window, &p, &m)) {
 			m.rank = s->rank_at[where - s->window];
-			err = text_add(s->text, &m);
+			text_add(s->text, &m);
 		}
 	}
 	if (p < s->window + limit)
@@ -510,35 +508,35 @@ static int stream_scan(struct stream *s, bool is_end)
 	memmove(s->window, s->window + keep, s->nr - keep);
 	memmove(s->rank_at, s->rank_at + keep, (s->nr - keep) * sizeof(*s->rank_at));
 	s->nr -= keep;
-	return err;
 }
 
 /* A byte that is no prefix of a line. White space, control characters and colours are left out, and "\n"
  * spelt out. */
-static int stream_push(struct stream *s, char c)
+static void stream_push(struct stream *s, char c)
 {
 	if (s->in_escape) {
 		s->in_escape = c == '[' || c == ';' || isdigit((unsigned char)c);
-		return 0;
+		return;
 	}
 	if (c == '\033')
 		s->in_escape = true;
 	if ((unsigned char)c <= ' ')
-		return 0;
+		return;
 	if (s->after_backslash && c == 'n') {
 		s->nr -= s->nr > 0;
 		s->after_backslash = false;
-		return 0;
+		return;
 	}
 	if (c == '\xa0' && s->nr &&
 	    s->window[s->nr - 1] == '\xc2') { /* U+00A0, the space that web pages do not break */
 		s->nr--;
-		return 0;
+		return;
 	}
 	s->after_backslash = c == '\\';
 	s->window[s->nr] = c;
 	s->rank_at[s->nr++] = s->rank;
-	return s->nr == WINDOW_MAX ? stream_scan(s, false) : 0;
+	if (s->nr == WINDOW_MAX)
+		stream_scan(s, false);
 }
 
 /* "[rank3]: " (PyTorch), "[default3]:" (torchrun), "[1,3]<stderr>: " (mpirun): length, and the rank. 0: none.
@@ -579,10 +577,9 @@ static size_t plain_prefix(const char *head)
 }
 
 /* The head of a line is whole: its prefixes are left out, the rest goes on. */
-static int stream_end_head(struct stream *s)
+static void stream_end_head(struct stream *s)
 {
 	size_t at = 0, n;
-	int err = 0;
 
 	s->in_head = false;
 	s->head[s->nr_head] = 0;
@@ -592,55 +589,49 @@ static int stream_end_head(struct stream *s)
 		n += rank_prefix(s->head + at + n, &s->rank);
 		at += n;
 	} while (n);
-	for (; at < s->nr_head && !err; at++)
-		err = stream_push(s, s->head[at]);
+	for (; at < s->nr_head; at++)
+		stream_push(s, s->head[at]);
 	s->nr_head = 0;
-	return err;
 }
 
-static int stream_take(struct stream *s, char c)
+static void stream_take(struct stream *s, char c)
 {
-	int err = 0;
-
 	if (!c)
-		return 0;
+		return;
 	if (c == '\n' || c == '\r') {
-		err = stream_end_head(s);
+		stream_end_head(s);
 		s->in_head = true;
 	} else if (s->in_head) {
 		s->head[s->nr_head++] = c;
 		if (s->nr_head == HEAD_MAX)
-			err = stream_end_head(s);
+			stream_end_head(s);
 	} else {
-		err = stream_push(s, c);
+		stream_push(s, c);
 	}
-	return err;
 }
 
 int oomtext_read(struct oom_text *t, FILE *in)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct stream *s = heap_alloc(1, sizeof(*s));
 	char chunk[4096];
 	size_t n;
 	int err = 0;
 
 	*t = (struct oom_text){ 0 };
-	if (!s)
-		return -ENOMEM;
 	s->text = t;
 	s->in_head = true;
 	errno = 0;
-	while (!err && (n = fread(chunk, 1, sizeof(chunk), in)) > 0) {
+	while ((n = fread(chunk, 1, sizeof(chunk), in)) > 0) {
 		t->nr_bytes += n;
-		for (size_t i = 0; i < n && !err; i++)
-			err = stream_take(s, chunk[i]);
+		for (size_t i = 0; i < n; i++)
+			stream_take(s, chunk[i]);
 	}
-	if (!err && ferror(in))
+	if (ferror(in)) {
 		err = errno ? -errno : -EIO;
-	if (!err)
-		err = stream_end_head(s);
-	if (!err)
-		err = stream_scan(s, true);
+	} else {
+		stream_end_head(s);
+		stream_scan(s, true);
+	}
 	free(s);
 	return err;
 }

@@ -65,7 +65,7 @@ struct oom_text {
 };
 
 /*
- * Read from `in` to its end. 0, or a negative errno: -ENOMEM, or what reading failed with. *t is for
+ * Read from `in` to its end. 0, or the negative errno that reading failed with. *t is for
  * oomtext_release() in any case.
  */
 int oomtext_read(struct oom_text *t, FILE *in);

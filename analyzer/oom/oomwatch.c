@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 static struct oomwatch_row *find(const struct oomwatch *w, const struct replay_process *p, const struct tfmt_event *ev)
 {
 	for (size_t i = 0; i < w->nr_rows; i++) {
@@ -20,13 +22,8 @@ static void add(struct oomwatch *w, const struct replay_process *p, const struct
 	struct oomwatch_row *row = find(w, p, ev);
 
 	if (!row) {
-		row = realloc(w->row, (w->nr_rows + 1) * sizeof(*row));
-		if (!row) {
-			w->failed = true;
-			return;
-		}
-		w->row = row;
-		row += w->nr_rows++;
+		w->row = heap_need(realloc(w->row, (w->nr_rows + 1) * sizeof(*w->row)));
+		row = &w->row[w->nr_rows++];
 		*row = (struct oomwatch_row){ .process = p, .device = ev->device, .thread = ev->thread };
 	}
 	row->pending = true;

@@ -17,7 +17,6 @@ struct oomwatch_row {
 struct oomwatch {
 	struct oomwatch_row *row;
 	size_t nr_rows;
-	bool failed; /* out of memory ourselves */
 };
 #define OOMWATCH_INIT { 0 }
 

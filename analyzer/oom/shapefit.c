@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 #define STEPS_MIN 4
 #define SIZES_MIN 3     /* with a quadratic term, one more */
 #define SAMPLES_MIN 3 /* of one place for one step: two may be what a model takes side by side */
@@ -188,8 +190,8 @@ static bool fit_place(struct shapefit *f, const struct stepinputs_device *d, con
 	f->bytes = now->bytes;
 	memcpy(f->dims, now->dims, sizeof(f->dims));
 	last = last < cycle ? last : cycle;
-	point = calloc(STEPINPUTS_CYCLES, sizeof(*point));
-	for (uint32_t c = first; point && c < last; c++) {
+	point = heap_alloc(STEPINPUTS_CYCLES, sizeof(*point));
+	for (uint32_t c = first; c < last; c++) {
 		const struct stepinputs_change *had = stepinputs_at(place, end_of(steps, c));
 		uint64_t peak = d->peak_bytes[c - d->first_cycle];
 
@@ -201,7 +203,7 @@ static bool fit_place(struct shapefit *f, const struct stepinputs_device *d, con
 		if (peak > f->largest_peak)
 			f->largest_peak = peak;
 	}
-	fits = point && fit_points(f, point, nr);
+	fits = fit_points(f, point, nr);
 	free(point);
 	return fits;
 }

@@ -340,8 +340,8 @@ void closing_run(const struct output *output, const struct launch_end *end, stru
 	if (found) {
 		output_each_trace(dir, find_own, &sealing);
 		output_each_trace(dir, seal, &sealing);
-		if (!rules_load() && !replay_load(&m, dir, &silent) && repeat_add(r, &m, number))
-			message_warn("run %u is not compared: out of memory", number);
+		if (!rules_load() && !replay_load(&m, dir, &silent))
+			repeat_add(r, &m, number);
 		generation_set_largest_run(dir, r->largest);
 	}
 	reasons();

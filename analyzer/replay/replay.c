@@ -12,6 +12,7 @@
 #include "analyzer/command.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/traceview.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/progress.h"
 
@@ -162,12 +163,11 @@ static enum replay_end end_of(const struct tfmt_summary *s)
 	}
 }
 
-/* What is known of a process only after its last event. */
-static int process_finish(struct replay_process *p, uint64_t last_event_ns)
+/* What the trace says of the process itself, as far as it has been read. */
+static void process_ask(struct replay_process *p)
 {
 	const char *program = info_text(p, "script");
 	uint64_t kept_ns;
-	int err = eventloop_finish(p, last_event_ns);
 
 	if (kept_from(p->reader, &kept_ns)) {
 		p->is_kept = true;
@@ -185,7 +185,6 @@ static int process_finish(struct replay_process *p, uint64_t last_event_ns)
 	p->allocator_conf = info_text(p, "allocator_conf");
 	p->simulated = info_text(p, "simulated");
 	p->lost_events = p->summary->lost_events;
-	return err;
 }
 
 /* Something was skipped; the summary counts it. */
@@ -209,25 +208,34 @@ static int next_events(struct replay_process *p, const struct tfmt_event **ev, s
 	return tfmt_reader_next(p->reader, single);
 }
 
-static int process_read(struct replay *m, size_t index, const struct replay_options *o)
+/* What options ask of a process, before its first event. */
+static int process_begin(struct replay *m, struct replay_process *p)
 {
-	struct replay_process *p = &m->process[index];
-	uint64_t nr = 0, shown = 0, last_ns = p->header->start_mono_ns;
-	const struct tfmt_event *ev;
-	struct tfmt_event single;
-	int ret, got;
+	const struct replay_options *o = &m->options;
+	int err = eventloop_begin(p, o);
 
-	ret = eventloop_begin(p, o);
-	if (ret)
-		return ret;
-	if (o->window && p->lives && !index)
+	if (o->window && p->lives && p == m->process)
 		p->lives->window = o->window;
 	if (o->has_at)
 		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;
+	p->last_event_ns = p->header->start_mono_ns;
+	tfmt_reader_follow(p->reader, o->follow);
+	return err;
+}
+
+/* All events that are there; with the last one of the process, its accounts are closed. */
+static int process_advance(struct replay *m, struct replay_process *p)
+{
+	const struct replay_options *o = &m->options;
+	uint64_t nr = 0, shown = 0;
+	const struct tfmt_event *ev;
+	struct tfmt_event single;
+	int ret, got;
+
 	while ((got = next_events(p, &ev, &single)) != 0) {
 		if (got == TFMT_E_NOMEM)
-			return got;
+			heap_need(NULL);
 		if (got < 0) {
 			process_damaged(p, got);
 			continue;
@@ -237,19 +245,20 @@ static int process_read(struct replay *m, size_t index, const struct replay_opti
 			return ret;
 		if (ev[got - 1].before) /* all of them, then */
 			continue;
-		last_ns = ev[got - 1].time_ns;
+		p->last_event_ns = ev[got - 1].time_ns;
 		nr += (uint64_t)got;
 		if (nr - shown >= EVENTS_PER_PROGRESS && !o->quiet) {
-			show_progress(m, index);
+			show_progress(m, (size_t)(p - m->process));
 			shown = nr;
 		}
 	}
 	if (nr)
-		p->last_ns = replay_time(p, last_ns);
-	return process_finish(p, last_ns);
+		p->last_ns = replay_time(p, p->last_event_ns);
+	p->is_over = !tfmt_reader_is_waiting(p->reader);
+	return p->is_over ? eventloop_finish(p, p->last_event_ns) : 0;
 }
 
-static int add_devices(struct replay *m, struct replay_process *p)
+static void add_devices(struct replay *m, struct replay_process *p)
 {
 	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		const struct device_books *books = &p->books.device[i];
@@ -257,11 +266,8 @@ static int add_devices(struct replay *m, struct replay_process *p)
 
 		if (!books->present)
 			continue;
-		device = realloc(m->device, (m->nr_devices + 1) * sizeof(*device));
-		if (!device)
-			return TFMT_E_NOMEM;
-		m->device = device;
-		device += m->nr_devices++;
+		m->device = heap_grow(m->device, &m->devices_room, m->nr_devices + 1, sizeof(*device));
+		device = &m->device[m->nr_devices++];
 		*device = (struct replay_device){ .process = p, .ordinal = i, .books = books };
 		tfmt_reader_device(p->reader, i, &device->info);
 		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
@@ -270,17 +276,20 @@ static int add_devices(struct replay *m, struct replay_process *p)
 									     : books->residual.last.total;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
-	return 0;
 }
 
-static int add_up(struct replay *m)
+/* Figures of all processes and devices, as they stand. */
+static void ask(struct replay *m)
 {
 	m->complete = !m->nr_unreadable && !m->recording.nr_unrecorded;
+	m->nr_devices = 0;
+	m->nr_events = m->lost_events = 0;
+	m->end = REPLAY_END_EXIT;
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		struct replay_process *p = &m->process[i];
 
-		if (add_devices(m, p))
-			return TFMT_E_NOMEM;
+		process_ask(p);
+		add_devices(m, p);
 		if (p->end > m->end)
 			m->end = p->end;
 		m->simulated |= p->header->simulated || p->simulated;
@@ -290,7 +299,6 @@ static int add_up(struct replay *m)
 		if (p->last_ns > m->duration_ns)
 			m->duration_ns = p->last_ns;
 	}
-	return 0;
 }
 
 /* Open what can be opened; the error of the last failure if that is nothing. */
@@ -298,10 +306,8 @@ static int open_all(struct replay *m)
 {
 	int err = 0;
 
-	m->process = calloc(m->recording.nr_traces, sizeof(*m->process));
+	m->process = heap_alloc(m->recording.nr_traces, sizeof(*m->process));
 	m->symbols = symbols_new();
-	if (!m->process)
-		return message_error("cannot read '%s': out of memory", m->recording.path);
 	for (size_t i = 0; i < m->recording.nr_traces; i++) {
 		struct replay_process *p = &m->process[m->nr_processes];
 
@@ -320,28 +326,73 @@ static int open_all(struct replay *m)
 	return m->nr_processes ? 0 : CMD_TROUBLE;
 }
 
-int replay_load(struct replay *m, const char *path, const struct replay_options *options)
+static int fail(const struct replay *m, int err)
 {
-	static const struct replay_options defaults;
-	const struct replay_options *o = options ? options : &defaults;
-	char text[4096];
-	int ret = 0;
+	return message_error("cannot read '%s': %s", m->recording.path, tfmt_strerror(err));
+}
 
-	if (recording_open(&m->recording, path, text, sizeof(text)))
-		return message_error("%s", text);
+int replay_open(struct replay *m, const char *path, const struct replay_options *options)
+{
+	char why[4096];
+	int err = 0;
+
+	if (options)
+		m->options = *options;
+	if (recording_open(&m->recording, path, why, sizeof(why)))
+		return message_error("%s", why);
 	if (open_all(m))
 		return CMD_TROUBLE;
 	align_clocks(m);
-	if (!o->quiet) {
-		snprintf(text, sizeof(text), "reading %s", path);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		err = process_begin(m, &m->process[i]);
+	return err ? fail(m, err) : CMD_FINE;
+}
+
+int replay_advance(struct replay *m)
+{
+	char text[4096];
+	int err = 0;
+
+	if (!m->options.quiet) {
+		snprintf(text, sizeof(text), "reading %s", m->recording.path);
 		progress_begin(text);
 	}
-	for (size_t i = 0; i < m->nr_processes && !ret; i++)
-		ret = process_read(m, i, o);
+	for (size_t i = 0; i < m->nr_processes && !err; i++)
+		if (!m->process[i].is_over)
+			err = process_advance(m, &m->process[i]);
 	progress_end();
-	if (!ret)
-		ret = add_up(m);
-	return ret ? message_error("cannot read '%s': %s", path, tfmt_strerror(ret)) : CMD_FINE;
+	if (err)
+		return fail(m, err);
+	ask(m);
+	return CMD_FINE;
+}
+
+bool replay_is_over(const struct replay *m)
+{
+	for (size_t i = 0; i < m->nr_processes; i++)
+		if (!m->process[i].is_over)
+			return false;
+	return true;
+}
+
+bool replay_is_outgrown(const struct replay *m)
+{
+	struct recording now = { 0 };
+	char why[4096];
+	bool is_other = recording_open(&now, m->recording.path, why, sizeof(why)) ||
+			now.nr_traces != m->recording.nr_traces;
+
+	for (size_t i = 0; i < m->recording.nr_traces && !is_other; i++)
+		is_other = strcmp(now.trace[i], m->recording.trace[i]) != 0;
+	recording_release(&now);
+	return is_other || m->nr_unreadable;
+}
+
+int replay_load(struct replay *m, const char *path, const struct replay_options *options)
+{
+	int ret = replay_open(m, path, options);
+
+	return ret ? ret : replay_advance(m);
 }
 
 void replay_release(struct replay *m)

@@ -2,8 +2,9 @@
 /*
  * A recording in memory: its processes, their books, and the devices they used.
  *
- * Loading reads every trace once, front to back. Afterwards the replay is read-only; it keeps the traces
- * open, because stacks, shapes and names are looked up in them. A *device* here is one GPU as one process
+ * A recording is opened, advanced, asked (its books and the rest of what this header shows, read-only) and released.
+ * Advancing reads every trace once, front to back; the traces stay open, because stacks, shapes and names are looked up
+ * in them. A *device* here is one GPU as one process
  * sees it. Times are nanoseconds since the start of the recording, that is of its earliest process;
  * processes of one boot are aligned by the monotonic clock, others by the time of day.
  */
@@ -22,6 +23,25 @@
 /* How a process ended; of several, the greatest stands for the recording. */
 enum replay_end { REPLAY_END_EXIT, REPLAY_END_RUNNING, REPLAY_END_UNKNOWN, REPLAY_END_SIGNAL, REPLAY_END_KILLED };
 extern const char *const replay_end_names[];
+
+struct replay_process;
+
+/* What is asked of a replay; zeroed: its books alone. */
+struct replay_options {
+	bool has_at;
+	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
+	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
+	void (*observe)(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
+			uint64_t time_ns);
+	void *ctx;
+	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
+	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
+	bool quiet; /* no progress line */
+	bool follow; /* a process that goes on is not at its end: replay_advance() may be called again */
+	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need */
+	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
+	bool modules; /* ... and the modules that they were allocated in (process->modulepaths) */
+};
 
 struct replay_process {
 	const char *path; /* of its trace */
@@ -46,6 +66,8 @@ struct replay_process {
 	const char *simulated;            /* GPU profile, NULL = a real device */
 	uint64_t start_ns;                /* its start on the recording's clock */
 	uint64_t last_ns;                 /* its last event on the recording's clock */
+	uint64_t last_event_ns;           /* likewise, CLOCK_MONOTONIC */
+	bool is_over;                     /* all of its events were read, and its accounts are closed */
 	bool is_kept;                     /* a flight recorder has dropped its beginning: */
 	uint64_t kept_ns;                 /* where the rest begins, on the recording's clock; else 0 */
 	uint64_t lost_events;
@@ -66,10 +88,11 @@ struct replay_device {
 
 struct replay {
 	struct recording recording;
+	struct replay_options options;
 	struct replay_process *process;
 	size_t nr_processes;
 	struct replay_device *device;
-	size_t nr_devices;
+	size_t nr_devices, devices_room;
 	size_t nr_unreadable; /* traces of the recording left out, each said on stderr while loading */
 	enum replay_end end;
 	bool simulated, complete;
@@ -77,21 +100,6 @@ struct replay {
 	struct symbols *symbols;
 };
 #define REPLAY_INIT { 0 }
-
-struct replay_options {
-	bool has_at;
-	uint64_t at_ns; /* MARK_TIME, since the start of the recording */
-	/* Called after each event that counts; `time_ns` on the recording's clock. May be NULL. */
-	void (*observe)(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
-			uint64_t time_ns);
-	void *ctx;
-	bool observe_no_frees; /* not after TFMT_TENSOR_FREE, of which there are many */
-	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
-	bool quiet; /* no progress line */
-	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need */
-	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
-	bool modules; /* ... and the modules that they were allocated in (process->modulepaths) */
-};
 
 /*
  * The nth function, in order of name, that the simulated device was asked for and does not support: true, its
@@ -106,10 +114,27 @@ bool replay_unsupported(const struct replay_process *p, size_t nth, const char *
 uint64_t replay_zero_answers(const struct replay_process *p);
 
 /*
- * Load a recording or a single trace; options may be NULL. Returns 0; otherwise nothing could be read, the
- * reason has been printed (message_error), and the value is CMD_TROUBLE. replay_release() is needed either
- * way.
+ * Open a recording or a single trace; options may be NULL, what they point to is needed until replay_release(). Returns 0;
+ * otherwise nothing could be read, the reason has been printed (message_error), and the value is CMD_TROUBLE.
+ * replay_release() is needed either way.
  */
+int replay_open(struct replay *m, const char *path, const struct replay_options *options);
+
+/*
+ * Read all events that are there. What is asked of the replay afterwards stands as it was after the last of them, its
+ * devices are where m->device says until the next call. With options.follow a process that goes on is not over: its
+ * books can be asked, what is found in retrospect cannot (steps_now() finds steps), and the next call goes on where this
+ * one ended; what it has done in the last second or so may not be there yet. Returns as replay_open() does.
+ */
+int replay_advance(struct replay *m);
+
+/* Were all processes read to their end? */
+bool replay_is_over(const struct replay *m);
+
+/* Is there a trace that was not there, or not readable, when the recording was opened? It must be opened anew, then. */
+bool replay_is_outgrown(const struct replay *m);
+
+/* Open and advance, to the end of what is there; of a program that runs, to what its rings hold now. */
 int replay_load(struct replay *m, const char *path, const struct replay_options *options);
 void replay_release(struct replay *m);
 

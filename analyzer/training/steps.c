@@ -363,6 +363,31 @@ void steps_finish(struct steps *s)
 	s->has_rounds = true;
 }
 
+static void *copy_of(const void *array, size_t room, size_t size)
+{
+	void *copy = room ? heap_alloc(room, size) : NULL;
+
+	if (copy)
+		memcpy(copy, array, room * size);
+	return copy;
+}
+
+void steps_now(struct steps *now, const struct steps *s)
+{
+	*now = *s;
+	now->updated.ordinal = copy_of(s->updated.ordinal, s->updated.room, sizeof(*s->updated.ordinal));
+	now->turn = copy_of(s->turn, s->turns_room, sizeof(*s->turn));
+	now->rounds = (struct steps_bounds){ 0 };
+	steps_finish(now);
+}
+
+void steps_now_release(struct steps *now)
+{
+	free(now->updated.ordinal);
+	free(now->turn);
+	free(now->rounds.ordinal);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 const struct steps_bounds *steps_bounds(const struct steps *s)

@@ -106,6 +106,13 @@ static inline int steps_next(struct steps *s, const struct tfmt_event *ev, enum 
 
 /* After the last event: find the rounds. */
 void steps_finish(struct steps *s);
+
+/*
+ * What steps_finish() would make of *s if nothing further came. *now is for reading and for steps_now_release(); it
+ * borrows from *s, which does not change, and is good until the next event.
+ */
+void steps_now(struct steps *now, const struct steps *s);
+void steps_now_release(struct steps *now);
 void steps_release(struct steps *s);
 
 /* Is the latest bound of `updated` likely to lie within a round, as the one after the same updates did before? */

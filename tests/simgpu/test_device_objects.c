@@ -119,7 +119,9 @@ static void green_contexts_have_their_sms(void **state)
 	assert_int_equal(cuCtxDestroy_v2(context), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuCtxPopCurrent_v2(&before));
 	OK(cuStreamDestroy_v2(stream));
+	OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
 	OK(cuGreenCtxDestroy(green));
+	assert_int_equal(cuStreamGetGreenCtx(stream, &of_stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	assert_int_equal(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuMemFree_v2(p));
 }

@@ -347,6 +347,31 @@ static void child_graphs_and_clones(void **state)
 	OK(cuGraphDestroy(clone));
 }
 
+/* Moved into a graph of its own it would hold itself; a copy does not. */
+static void no_graph_is_moved_into_itself(void **state)
+{
+	CUgraphNodeParams moved = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
+				    .graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
+	CUgraph outer, middle, inner;
+	CUgraphNode node;
+
+	(void)state;
+	OK(cuGraphCreate(&outer, 0));
+	OK(cuGraphCreate(&middle, 0));
+	OK(cuGraphCreate(&inner, 0));
+	moved.graph.graph = inner;
+	OK(cuGraphAddNode_v2(&node, middle, NULL, NULL, 0, &moved));
+	moved.graph.graph = middle;
+	OK(cuGraphAddNode_v2(&node, outer, NULL, NULL, 0, &moved));
+	moved.graph.graph = outer;
+	assert_int_equal(cuGraphAddNode_v2(&node, outer, NULL, NULL, 0, &moved), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddNode_v2(&node, middle, NULL, NULL, 0, &moved), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddNode_v2(&node, inner, NULL, NULL, 0, &moved), CUDA_ERROR_INVALID_VALUE);
+	moved.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+	OK(cuGraphAddNode_v2(&node, inner, NULL, NULL, 0, &moved));
+	OK(cuGraphDestroy(outer));
+}
+
 static void user_objects_go_with_their_last_holder(void **state)
 {
 	static int calls;
@@ -488,6 +513,7 @@ int main(void)
 		cmocka_unit_test(an_executable_graph_is_updated),
 		cmocka_unit_test(a_condition_has_a_body),
 		cmocka_unit_test(child_graphs_and_clones),
+		cmocka_unit_test(no_graph_is_moved_into_itself),
 		cmocka_unit_test(user_objects_go_with_their_last_holder),
 		cmocka_unit_test(streams_write_values),
 		cmocka_unit_test(many_copies_at_once),
