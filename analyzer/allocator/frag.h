@@ -27,7 +27,8 @@
  * for sizes that are new.
  */
 #define FRAG_FORCED_SHARE 0.10
-#define FRAG_SAVED_SHARE 0.02 /* ... if segments that grow would have saved so much: else it is not the segments' fault */
+/* Forced segments count if segments that grow would have saved this share: else it is not the segments' fault. */
+#define FRAG_SAVED_SHARE 0.02
 
 /* What a device's allocator had at one moment, bytes. */
 struct frag_figures {
@@ -83,8 +84,8 @@ struct frag_device {
 	uint32_t ordinal;
 	struct segments segments;
 	struct expandable expandable; /* the same requests with that setting */
-	uint64_t expandable_kept;     /* ... bytes it could not have given back at the latest failure in FRAG_FAILED, */
-	uint64_t failed_ns, failed_kept; /* ... and at the latest one at all */
+	uint64_t expandable_kept;     /* what it could not have given back at the latest failure in FRAG_FAILED */
+	uint64_t failed_ns, failed_kept; /* the time of the latest failure at all, and those bytes at it */
 	struct frag_moment moment[NR_FRAG_MOMENTS];
 	struct frag_cases harm[NR_FRAG_HARMS];
 	uint64_t failures;    /* requests that failed, for whatever reason */

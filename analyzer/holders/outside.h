@@ -16,7 +16,7 @@ struct outside {
 	bool is_sampled;              /* the driver was asked: `parts` is all there is to know */
 	struct residual_parts parts;
 	uint64_t process_bytes;       /* what nvidia-smi shows for this process then */
-	bool has_process, is_measured; /* ... is known; by NVML, not by adding up */
+	bool has_process, is_measured; /* process_bytes is known; by NVML, not by adding up */
 	struct communicators nccl;    /* by number; 0 the rest */
 };
 

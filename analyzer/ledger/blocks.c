@@ -51,7 +51,7 @@ bool blocks_grow(struct blocks *b)
 	return true;
 }
 
-/* Behind all others of its chain: of several at one address, which only a broken trace has, the first is found. */
+/* After all others of its chain: of several at one address, which only a broken trace has, the first is found. */
 bool blocks_insert(struct blocks *b, const struct block *block)
 {
 	uint32_t *link, place;

@@ -112,7 +112,7 @@ void books_reserved_add(struct device_books *d, int64_t bytes)
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
 	struct device_books *d = &books->device[g->device];
-	/* Only what grows makes a peak: behind damage a total may fall below 0 for a while. */
+	/* Only what grows makes a peak: after damage a total may fall below 0 for a while. */
 	bool may_peak = bytes > 0 && !d->driver_unsure;
 
 	if (group_is_page_locked(g)) {

@@ -40,7 +40,7 @@ struct device_books {
 	uint64_t allocs_at_oom;   /* tensor_allocs at the latest failed tensor */
 	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */
 	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
-	uint32_t pool_refused_thread; /* ... on this thread */
+	uint32_t pool_refused_thread; /* the thread that a pool refused it on */
 
 	uint64_t reserved_bytes, reserved_peak_bytes;
 	uint64_t allocated_at_reserved_peak_bytes;
@@ -57,9 +57,9 @@ struct device_books {
 	struct residual residual; /* what is in use beside the driver ledger */
 	/* Of the driver's peak: by the tensor event that follows, for which the memory was taken. */
 	uint64_t allocated_at_driver_peak_bytes;
-	bool driver_peak_is_new; /* ... is still to come */
+	bool driver_peak_is_new; /* that tensor event is still to come */
 
-	/* Behind damage: the total may be too high, and makes no peak, until a frame's header tells it. */
+	/* After damage: the total may be too high, and makes no peak, until a frame's header tells it. */
 	bool allocated_unsure, driver_unsure;
 	bool reserved_unsure; /* the driver gave or took what may be the framework's, and it has not reported since */
 	bool context_missed; /* its modelled context may be missing: what headers say of the driver includes it */
@@ -80,7 +80,7 @@ struct books_damage {
 	bool stale;    /* the event being entered is at the address of a block that was freed unseen */
 	uint64_t read; /* bytes of the trace read so far: changes with each frame */
 	bool known;    /* if is_new: the reader knows what is live before the next event */
-	struct tfmt_totals totals; /* ... namely this */
+	struct tfmt_totals totals; /* what is live then */
 };
 
 /*
@@ -138,7 +138,7 @@ struct books {
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
 	struct books_damage damage;
-	bool past_untold;  /* ... and of tensors nobody has counted before: they come from the driver's pools */
+	bool past_untold;  /* nobody counted the tensors before the kept part: they come from the driver's pools */
 	bool is_calm;      /* nothing is missing, no moment is waited for, and the past is entered */
 	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };

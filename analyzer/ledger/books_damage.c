@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Totals behind damage. What the lost events did to each block is not known, but each frame's header tells what was
+ * Totals after damage. What the lost events did to each block is not known, but each frame's header tells what was
  * live before it. The reader gives that with the first event of a frame already counted in, which is as good unless
  * that event took an address whose block was freed unseen: then the next frame has to do.
  */
@@ -79,7 +79,7 @@ static int take_over(struct books *books, const struct tfmt_totals *t, uint64_t 
 	return err;
 }
 
-/* What is reserved every report tells again; the first one behind the gap disagrees with nothing. */
+/* What is reserved every report tells again; the first one after the gap disagrees with nothing. */
 static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
 {
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {

@@ -150,7 +150,7 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 
 /*
  * On a device with tensors, did a library ask, or the program itself? The framework says of its own requests
- * which fail. What others are refused behind a tensor that failed, with none allocated since, explains nothing.
+ * which fail. What others are refused after a tensor that failed, with none allocated since, explains nothing.
  */
 static bool is_beside_framework(struct books *books, const struct device_books *d, const struct tfmt_event *ev)
 {

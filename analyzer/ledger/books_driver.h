@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the books: the changes that tensor and driver events have in common, and the functions behind
+ * Inside the books: the changes that tensor and driver events have in common, and the functions for
  * driver events. Only the books' own files include this.
  */
 #ifndef VT_BOOKS_DRIVER_H
@@ -33,7 +33,7 @@ void books_leave(struct books *books, const struct block *b);
 /* A total of a device changes by `bytes` that belong to no block that is known. Returns 0 or TFMT_E_NOMEM. */
 int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns);
 
-/* Behind damage, before and after each event that counts (books_damage.c). They return 0 or TFMT_E_NOMEM. */
+/* After damage, before and after each event that counts (books_damage.c). They return 0 or TFMT_E_NOMEM. */
 int books_damage_before(struct books *books, uint64_t time_ns);
 int books_damage_after(struct books *books, const struct tfmt_event *ev);
 
@@ -43,7 +43,7 @@ int books_damage_settle(struct books *books, uint64_t time_ns);
 /* A block that is found to have been freed unseen has left the books: the totals have known it before. */
 void books_damage_stale(struct books *books, const struct block *stale);
 
-/* A free behind damage whose block is not known. */
+/* A free after damage whose block is not known. */
 void books_damage_unmatched(struct books *books, uint8_t device, bool tensor);
 
 /* A range shows nothing any more: one reference less to its handle. */

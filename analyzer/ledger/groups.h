@@ -4,7 +4,7 @@
  *
  * A *mark* is a moment of a device that analyses ask about afterwards: who was live when the peak was
  * reached? Each group remembers its figures at the latest of each mark. That costs nothing per mark: the
- * marks of a device are numbered, and a group whose number is behind still has, at its next change, the
+ * marks of a device are numbered, and a group whose number is lower still has, at its next change, the
  * figures it had at the mark.
  */
 #ifndef VT_GROUPS_H
@@ -21,7 +21,7 @@
 
 enum group_mark {
 	MARK_TENSOR_PEAK, /* the first event that reached the most allocated by tensors */
-	MARK_DRIVER_PEAK, /* ... the most device memory taken from the driver */
+	MARK_DRIVER_PEAK, /* the first event that reached the most device memory taken from the driver */
 	MARK_OOM,         /* the latest failure of the framework's allocator */
 	MARK_TIME,        /* a time the user asked for */
 	NR_MARKS,

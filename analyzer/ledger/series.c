@@ -106,7 +106,7 @@ void series_resample(const struct series *s, const struct series_track *track, u
 		values[i] = (struct series_values){ 0 };
 		for (uint64_t k = from; k < to && k < track->filled; k++)
 			raise_to(&values[i], &track->step[k]);
-		/* What lies behind the last step entered may be any number of them. */
+		/* What lies after the last step entered may be any number of them. */
 		if (to > track->filled)
 			raise_to(&values[i], &track->now);
 	}
