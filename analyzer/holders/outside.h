@@ -20,8 +20,8 @@ struct outside {
 	struct communicators nccl;    /* by number; 0 the rest */
 };
 
-/* Returns 0 or TFMT_E_NOMEM. outside_release() is needed either way. */
-int outside_find(struct outside *o, const struct replay_device *d);
+/* To be released with outside_release(). */
+void outside_find(struct outside *o, const struct replay_device *d);
 void outside_release(struct outside *o);
 
 /* Driver memory at the driver's peak by owner, modelled memory of libraries included; the sum is the peak. */
