@@ -147,10 +147,10 @@ void books_init(struct books *books, const struct tfmt_reader *reader, struct ma
 void books_release(struct books *books);
 
 /*
- * Enter one event. `phase` is noted in groups that are new with it (group.phase), and has no other meaning here. Returns 0
- * or TFMT_E_NOMEM. Events of teardown count in no figure.
+ * Enter one event. `phase` is noted in groups that are new with it (group.phase), and has no other meaning here.
+ * Events of teardown count in no figure.
  */
-int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+void books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * Is it one of the events that nearly all are: of a tensor, while nothing is missing and no moment is waited for? Such may
@@ -163,15 +163,14 @@ static inline bool books_is_plain(const struct books *books, const struct tfmt_e
 	return is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN);
 }
 
-int books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,
  * at the end: figures of the whole job take the place of those of the blocks that were entered. Who held memory at a
  * peak before is not known: all of it is in a group of its own (group.before). Does nothing after the first call.
- * Returns 0 or TFMT_E_NOMEM.
  */
-int books_past(struct books *books, const struct tfmt_figures *f);
+void books_past(struct books *books, const struct tfmt_figures *f);
 
 /*
  * Does a call that took memory, or gave it back, stand for a tensor? PyTorch takes memory of the driver's pools only with
@@ -188,9 +187,9 @@ void books_damaged(struct books *books);
 
 /*
  * After the last event, which was at `time_ns`: totals become what the end of the trace says, at[] of every group is
- * valid. Returns 0 or TFMT_E_NOMEM.
+ * valid.
  */
-int books_settle(struct books *books, uint64_t time_ns);
+void books_settle(struct books *books, uint64_t time_ns);
 
 /* Who called the driver, by native stack; answers are kept. */
 struct owner_answer books_owner(struct books *books, uint32_t native_stack);

@@ -81,10 +81,10 @@ struct groups {
 void groups_release(struct groups *t);
 
 /*
- * The index of the group with this identity; if there was none (*is_new) one that is otherwise 0 is added. -1 when
- * memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ * The index of the group with this identity; if there was none (*is_new) one that is otherwise 0 is added.
+ * Adding moves groups: pointers into the table do not outlive it.
  */
-int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
+uint32_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
 
 /* Is it the group of a tensor event? For what nearly all events are; false says nothing. */
 static inline bool group_is_of(const struct group *g, const struct tfmt_event *ev)
