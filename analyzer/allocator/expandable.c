@@ -80,8 +80,7 @@ void expandable_alloc(struct expandable *x, const struct segments_request *r)
 	segments_alloc(&x->segments, &here);
 	placed.handle = here.address;
 	placed.size = here.size;
-	if (!blocks_insert(&x->placed, &placed))
-		heap_need(NULL);
+	blocks_insert(&x->placed, &placed);
 	if (x->segments.reserved_bytes > x->peak_bytes)
 		x->peak_bytes = x->segments.reserved_bytes;
 }

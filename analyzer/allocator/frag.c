@@ -13,7 +13,7 @@
 void frag_init(struct frag *f, struct replay *m)
 {
 	*f = (struct frag){ .replay = m };
-	maxima_init(&f->series);
+	series_init(&f->series);
 }
 
 static void shortage_release(struct frag_shortage *s)
@@ -37,7 +37,7 @@ void frag_release(struct frag *f)
 		free(d);
 	}
 	free(f->device);
-	maxima_release(&f->series);
+	series_release(&f->series);
 	*f = (struct frag){ 0 };
 }
 
@@ -140,7 +140,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 {
 	const struct device_books *b = books_of(d);
 	const struct segments *s = &d->segments;
-	struct maxima_values now = { {
+	struct series_values now = { {
 	    [FRAG_RESERVED] = b->reserved_bytes,
 	    [FRAG_ALLOCATED] = b->allocated_bytes,
 	    [FRAG_CACHED] = cached_bytes(b),
@@ -148,7 +148,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 	    [FRAG_LARGEST] = segments_largest_free(s),
 	} };
 
-	maxima_enter(&f->series, &d->process->books, d->ordinal, time_ns, &now);
+	series_enter(&f->series, &d->process->books, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */

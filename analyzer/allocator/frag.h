@@ -17,7 +17,7 @@
 #include "analyzer/allocator/blockers.h"
 #include "analyzer/allocator/expandable.h"
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/maxima.h"
+#include "analyzer/ledger/series.h"
 #include "analyzer/replay/replay.h"
 
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
@@ -27,7 +27,8 @@
  * for sizes that are new.
  */
 #define FRAG_FORCED_SHARE 0.10
-#define FRAG_SAVED_SHARE 0.02 /* ... if segments that grow would have saved so much: else it is not the segments' fault */
+/* Forced segments count if segments that grow would have saved this share: else it is not the segments' fault. */
+#define FRAG_SAVED_SHARE 0.02
 
 /* What a device's allocator had at one moment, bytes. */
 struct frag_figures {
@@ -68,7 +69,7 @@ enum frag_when { FRAG_PEAK, FRAG_FAILURE, FRAG_END, NR_FRAG_MOMENTS };
 
 /* The values of a device's series. */
 enum { FRAG_RESERVED, FRAG_ALLOCATED, FRAG_CACHED, FRAG_STUCK, FRAG_LARGEST, NR_FRAG_VALUES };
-static_assert(NR_FRAG_VALUES <= MAXIMA_VALUES, "a series has room for them");
+static_assert(NR_FRAG_VALUES <= SERIES_VALUES, "a series has room for them");
 
 /* Freed memory that one thread is about to empty the cache for. */
 struct frag_shortage {
@@ -83,8 +84,8 @@ struct frag_device {
 	uint32_t ordinal;
 	struct segments segments;
 	struct expandable expandable; /* the same requests with that setting */
-	uint64_t expandable_kept;     /* ... bytes it could not have given back at the latest failure in FRAG_FAILED, */
-	uint64_t failed_ns, failed_kept; /* ... and at the latest one at all */
+	uint64_t expandable_kept;     /* what it could not have given back at the latest failure in FRAG_FAILED */
+	uint64_t failed_ns, failed_kept; /* the time of the latest failure at all, and those bytes at it */
 	struct frag_moment moment[NR_FRAG_MOMENTS];
 	struct frag_cases harm[NR_FRAG_HARMS];
 	uint64_t failures;    /* requests that failed, for whatever reason */
@@ -102,7 +103,7 @@ struct frag {
 	struct replay *replay; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices, devices_room;
-	struct maxima series; /* FRAG_RESERVED and so on, of all devices */
+	struct series series; /* FRAG_RESERVED and so on, of all devices */
 };
 
 void frag_init(struct frag *f, struct replay *m);

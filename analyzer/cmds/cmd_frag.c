@@ -80,7 +80,7 @@ static void result_release(struct frag_result *r)
 	frag_release(&r->frag);
 }
 
-static void print_points(struct emit *e, const struct frag_view *v, const struct maxima_values *values, uint32_t nr)
+static void print_points(struct emit *e, const struct frag_view *v, const struct series_values *values, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		emit_row_begin(e);
@@ -99,11 +99,11 @@ static void print_points(struct emit *e, const struct frag_view *v, const struct
 /* Of one device, in JSON and CSV. */
 static void print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 {
-	const struct maxima_track *track = maxima_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
-	struct maxima_values *values = heap_alloc(nr, sizeof(*values));
+	const struct series_track *track = series_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
+	struct series_values *values = heap_alloc(nr, sizeof(*values));
 
 	if (track)
-		maxima_resample(&v->frag->series, track, v->m->duration_ns, values, nr);
+		series_resample(&v->frag->series, track, v->m->duration_ns, values, nr);
 	if (emit_is_json(e))
 		emit_table_begin(e, "points", point_columns);
 	print_points(e, v, values, nr);
@@ -165,8 +165,8 @@ int cmd_frag(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&frag_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.points < 1 || o.points > MAXIMA_STEPS)
-		return opt_wrong(&frag_help, "--points takes 1 to %d", MAXIMA_STEPS);
+	if (o.points < 1 || o.points > SERIES_STEPS)
+		return opt_wrong(&frag_help, "--points takes 1 to %d", SERIES_STEPS);
 	if (o.top < 0 && o.top != TOP_USUAL)
 		return opt_wrong(&frag_help, "'--top' cannot be negative");
 	if (o.top < 0)

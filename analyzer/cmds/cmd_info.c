@@ -314,20 +314,20 @@ struct totals {
 	bool complete;
 };
 
-/* *counted is the caller's to release, also after a failure. */
-static int read_through(struct traceview *v, struct counted *counted)
+/* *counted is the caller's to release. */
+static void read_through(struct traceview *v, struct counted *counted)
 {
 	uint64_t done, total, nr = 0;
 	struct tfmt_event ev;
-	int ret, err = 0;
+	int ret;
 
 	*counted = (struct counted){ 0 };
 	ranges_init(&counted->ranges, v->reader);
 	progress_begin(v->path);
-	while (!err && (ret = traceview_next(v, &ev)) != 0) {
+	while ((ret = traceview_next(v, &ev)) != 0) {
 		if (ret > 0) {
 			counted->value_reads += ev.kind == TFMT_VALUE_READ;
-			err = ranges_apply(&counted->ranges, &ev);
+			ranges_apply(&counted->ranges, &ev);
 			if (ev.kind == TFMT_UNHOOKED)
 				unhooked_add(&counted->unhooked, &ev);
 		}
@@ -337,7 +337,6 @@ static int read_through(struct traceview *v, struct counted *counted)
 		}
 	}
 	progress_end();
-	return err;
 }
 
 /* A trace that can be read; "error" says what is wrong with it all the same. Returns 0 or TFMT_E_NOMEM. */
@@ -347,8 +346,8 @@ static int show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	struct stat st;
 	uint64_t bytes = stat(v->path, &st) ? 0 : (uint64_t)st.st_size;
 	struct counted counted;
-	int err = read_through(v, &counted);
 
+	read_through(v, &counted);
 	if (t->processes)
 		emit_blank(e);
 	emit_object_begin(e, NULL, NULL);
@@ -361,7 +360,7 @@ static int show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	t->bytes += bytes;
 	t->complete &= s->complete;
 	ranges_release(&counted.ranges);
-	return err;
+	return 0;
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message for each trace that is not whole or not readable. */

@@ -175,8 +175,9 @@ static int device_print(struct emit *e, const struct replay *m, const struct rep
 	struct print_holders_options rows = { .top = (uint64_t)o->top, .verbose = o->verbose > 0,
 					       .tidy = o->verbose == 1 };
 	struct holders h = HOLDERS_INIT;
-	int err = holders_find(&h, m, &q);
+	int err = 0;
 
+	holders_find(&h, m, &q);
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	emit_string(e, "ledger", NULL, d->has_tensors ? "tensor" : "driver");
@@ -192,7 +193,7 @@ static int device_print(struct emit *e, const struct replay *m, const struct rep
 	if (is_by(o, "range"))
 		ranges_print(e, &q, &h, &rows);
 	else if (q.of == HOLDERS_TENSORS && needs_lives(o))
-		err = err ? err : categories_print(e, &q, o, h.total.bytes);
+		err = categories_print(e, &q, o, h.total.bytes);
 	else
 		stacks_print(e, m, &q, &h, &rows);
 	emit_blank(e);
@@ -255,9 +256,8 @@ static int peak_of_spans(const struct peak_opts *o, const char *path)
 		ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, path, &load);
-	if (!ret && spans_finish(&spans))
-		ret = message_error("cannot follow the spans of '%s': out of memory", o->spans);
 	if (!ret) {
+		spans_finish(&spans);
 		damaged = print_caveats(&m);
 		ret = print_spans(&m, &spans, &o->emit);
 	}

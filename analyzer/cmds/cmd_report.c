@@ -280,15 +280,15 @@ static int text_holders(struct emit *e, const struct replay *m, const struct rep
 	unsigned room = lines + 1 > PAGE_LINES ? 1 : PAGE_LINES - lines;
 	struct print_holders_options rows = { .top = room < HOLDERS_SHOWN ? room : HOLDERS_SHOWN, .by_site = true };
 	struct holders h = HOLDERS_INIT;
-	int err = holders_find(&h, m, &q);
 	const char *when = oom ? "when memory ran out" : "at the peak";
 	char which[64], head[128];
 
+	holders_find(&h, m, &q);
 	if (m->nr_devices > 1)
 		snprintf(head, sizeof(head), "allocated at, on GPU %s %s", which_gpu(which, sizeof(which), d), when);
 	else
 		snprintf(head, sizeof(head), "allocated at; the largest %s", when);
-	if (!err && h.nr_holders) {
+	if (h.nr_holders) {
 		if (room > HOLDERS_SHOWN)
 			emit_blank(e);
 		print_holders_page_begin(e, head);
@@ -296,7 +296,7 @@ static int text_holders(struct emit *e, const struct replay *m, const struct rep
 		print_holders_end(e);
 	}
 	holders_release(&h);
-	return err;
+	return 0;
 }
 
 static bool is_pipe(const char *path)
@@ -320,20 +320,16 @@ static void text_next(struct emit *e, const struct replay *m, const struct devic
 		emit_text(e, "      vramtrace %s %s", grows && !is_oom ? "peak" : "timeline", path);
 }
 
-/* Each device in all its parts. Returns 0 or TFMT_E_NOMEM. */
-static int text_parts(struct emit *e, const struct replay *m)
+/* Each device in all its parts. */
+static void text_parts(struct emit *e, const struct replay *m)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < m->nr_devices && !err; i++) {
+	for (size_t i = 0; i < m->nr_devices; i++) {
 		struct outside o;
 
-		err = outside_find(&o, &m->device[i]);
-		if (!err)
-			print_outside_whole(e, m, &m->device[i], &o);
+		outside_find(&o, &m->device[i]);
+		print_outside_whole(e, m, &m->device[i], &o);
 		outside_release(&o);
 	}
-	return err;
 }
 
 /* The device to explain, or all in a table, and what is PyTorch's of it. Returns its lines. */
@@ -383,8 +379,8 @@ static int text_page(struct emit *e, const struct replay *m, const struct findin
 	print_advice_brief(e, &found->advices, "do: ", "do: ", nr_advice);
 	if (verbose)
 		print_facts_whole(e, &found->facts);
-	if (verbose && !err)
-		err = text_parts(e, m);
+	if (verbose)
+		text_parts(e, m);
 	text_next(e, m, page, a, is_short);
 	return err;
 }

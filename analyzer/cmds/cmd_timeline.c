@@ -54,7 +54,7 @@ static void print_value(struct emit *e, const char *key, bool is_kept, uint64_t 
 }
 
 static void print_points(struct emit *e, const struct replay *m, const struct replay_device *d,
-			 const struct maxima_values *values, uint32_t nr)
+			 const struct series_values *values, uint32_t nr)
 {
 	if (emit_is_text(e))
 		return;
@@ -94,7 +94,7 @@ static void print_legend(struct emit *e, const struct replay_device *d, bool utf
 }
 
 static void print_plot(struct emit *e, const struct replay *m, const struct replay_device *d,
-		       const struct maxima_values *values, uint32_t nr)
+		       const struct series_values *values, uint32_t nr)
 {
 	uint64_t *bytes = heap_alloc(2 * (size_t)nr, sizeof(*bytes));
 	struct plot plot = { .solid = bytes,
@@ -122,13 +122,13 @@ static void print_plot(struct emit *e, const struct replay *m, const struct repl
 }
 
 static void print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
-			 const struct maxima *t, uint32_t nr)
+			 const struct series *t, uint32_t nr)
 {
-	const struct maxima_track *track = maxima_find(t, &d->process->books, d->ordinal);
-	struct maxima_values *values = heap_alloc(nr, sizeof(*values));
+	const struct series_track *track = series_find(t, &d->process->books, d->ordinal);
+	struct series_values *values = heap_alloc(nr, sizeof(*values));
 
 	if (track)
-		maxima_resample(t, track, m->duration_ns, values, nr);
+		series_resample(t, track, m->duration_ns, values, nr);
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	if (emit_is_text(e))
@@ -142,7 +142,7 @@ static void print_device(struct emit *e, const struct replay *m, const struct re
 	free(values);
 }
 
-static int timeline_print(const struct replay *m, const struct maxima *t, const struct timeline_opts *o)
+static int timeline_print(const struct replay *m, const struct series *t, const struct timeline_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/timeline/1");
 	int width = term_columns(stdout) - PLOT_MARGIN;
@@ -165,7 +165,7 @@ static int timeline_print(const struct replay *m, const struct maxima *t, const 
 int cmd_timeline(int argc, const char **argv)
 {
 	struct timeline_opts o = { .points = POINTS_DEFAULT };
-	struct maxima t;
+	struct series t;
 	struct replay_options load = { .observe = timeline_observe, .ctx = &t };
 	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&timeline_help, &argc, argv, &o);
@@ -176,9 +176,9 @@ int cmd_timeline(int argc, const char **argv)
 	if (argc != 2)
 		return opt_wrong(&timeline_help, argc < 2 ? "missing RECORDING" : "unexpected argument '%s'",
 				 argv[argc - 1]);
-	if (o.points < 1 || o.points > MAXIMA_STEPS)
-		return opt_wrong(&timeline_help, "--points takes 1 to %d", MAXIMA_STEPS);
-	maxima_init(&t);
+	if (o.points < 1 || o.points > SERIES_STEPS)
+		return opt_wrong(&timeline_help, "--points takes 1 to %d", SERIES_STEPS);
+	series_init(&t);
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
@@ -186,7 +186,7 @@ int cmd_timeline(int argc, const char **argv)
 		damaged = print_caveats(&m);
 		ret = timeline_print(&m, &t, &o);
 	}
-	maxima_release(&t);
+	series_release(&t);
 	replay_release(&m);
 	return ret == CMD_FINE ? damaged : ret;
 }

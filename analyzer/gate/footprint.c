@@ -233,16 +233,16 @@ static int find_stacks(struct making *k, struct footprint_device *to, const stru
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_STACK, peak_of(d) };
 	struct holders h = HOLDERS_INIT;
-	int err = d->books->moment[q.mark].reached ? holders_find(&h, k->m, &q) : 0;
 
+	if (d->books->moment[q.mark].reached)
+		holders_find(&h, k->m, &q);
 	to->stack = heap_alloc(h.nr_holders, sizeof(*to->stack));
-	for (uint32_t i = 0; i < h.nr_holders && !err; i++)
+	for (uint32_t i = 0; i < h.nr_holders; i++)
 		if (!h.holder[i].largest->unrecorded)
 			name_stack(k, d->process, &h.holder[i], &to->stack[to->nr_stacks++]);
-	if (!err)
-		footprint_sort_stacks(to);
+	footprint_sort_stacks(to);
 	holders_release(&h);
-	return err;
+	return 0;
 }
 
 /* ---- breakdowns ------------------------------------------------------------------------------ */
@@ -389,8 +389,9 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 		       const struct oomwatch *ooms)
 {
 	struct outside o;
-	int err = outside_find(&o, d);
+	int err = 0;
 
+	outside_find(&o, d);
 	*to = (struct footprint_device){ .rank = d->process->rank,
 					 .process = process_number(k->m, d->process),
 					 .ordinal = d->ordinal,

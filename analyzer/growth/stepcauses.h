@@ -22,7 +22,7 @@ struct stepcauses {
 	uint32_t *first_group; /* of each stack */
 	uint32_t nr_stacks;
 	double *bytes, *blocks; /* [stack * nr_readings + reading] */
-	double *asked;          /* ... bytes before the allocator's rounding */
+	double *asked;          /* likewise, bytes before the allocator's rounding */
 	uint32_t *growing;      /* stacks */
 	uint32_t nr_growing;
 };

@@ -15,7 +15,7 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 
 /* Growth is believed from so many rises on: fewer are a few steps that differ. */
 #define RISES_MIN 3
-/* ... and as long as it goes on at this share of its pace at the end. */
+/* Growth is believed as long as it goes on at this share of its pace at the end. */
 #define PACE_MIN 0.25
 /* When so much of what grows shrinks elsewhere, memory moves. */
 #define MOVES 0.5

@@ -24,12 +24,12 @@
 /* What grows. */
 enum stepgrowth_class {
 	STEPGROWTH_TENSORS,       /* tensors, one after another */
-	STEPGROWTH_GRAPH_TENSORS, /* ... that autograd has made nodes for: each holds on to its graph */
+	STEPGROWTH_GRAPH_TENSORS, /* tensors that autograd has made nodes for: each holds on to its graph */
 	STEPGROWTH_GRAPH,         /* what forward has kept for backward: one graph after another */
 	STEPGROWTH_SHAPES,        /* tensors of which nearly each has a shape of its own: a cache by shape */
 	STEPGROWTH_SEQUENCE,      /* as many tensors as before, each time longer */
 	STEPGROWTH_HOOK,          /* tensors that a hook allocates */
-	STEPGROWTH_CONTEXT,       /* ... that a custom autograd.Function allocates */
+	STEPGROWTH_CONTEXT,       /* tensors that a custom autograd.Function allocates */
 	STEPGROWTH_DRIVER,        /* memory that was taken from the driver, by `owner` */
 	STEPGROWTH_HOST,          /* page-locked and managed memory of the host */
 	NR_STEPGROWTH_CLASSES
@@ -47,17 +47,17 @@ struct stepgrowth_cause {
 	enum owner owner;   /* of memory from the driver */
 	double grown_bytes; /* from the first reading used to the last */
 	double last_bytes;
-	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time: */
-	double first_s;      /* ... the seconds from the first event to there */
+	uint32_t first_step; /* the first that left something, 1 the first of all; 0 by time */
+	double first_s;      /* by time: the seconds from the first event to where something was left */
 	uint32_t nr_kept;    /* blocks that were born in these steps and are there in the last; 0 of driver memory */
 	uint64_t nr_live;    /* of what gets longer: blocks that live at the end */
 	uint32_t nr_freed;   /* of those kept, freed after it by one line */
 	uint32_t freed_stack; /* its Python stack */
 	bool in_module;       /* of tensors: all were made in forward of modules */
-	bool has_hook;        /* ... that have hooks, as most have not */
-	bool makes_nodes;     /* ... mostly by autograd */
+	bool has_hook;        /* of tensors: those modules have hooks, as most have not */
+	bool makes_nodes;     /* of tensors: autograd makes nodes for most of them */
 	bool follows_batch;   /* as many tensors as before, longer like the batch: no finding */
-	bool is_let_go;       /* by time: ... that were freed before the end: no finding */
+	bool is_let_go;       /* by time: what grew was freed before the end: no finding */
 	bool is_finding;
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 
 /* A group with bytes at the moment, and what it is grouped by. */
 struct entry {
@@ -136,16 +137,15 @@ static uint32_t merge(struct holder *out, const struct entry *from, const struct
 }
 
 /* The groups that had bytes at the moment, in a new array. */
-static int collect(struct entry **out, uint32_t *nr, const struct replay *m, const struct holders_query *q)
+static void collect(struct entry **out, uint32_t *nr, const struct replay *m, const struct holders_query *q)
 {
 	const struct books *books = &q->process->books;
 	struct stack_source source = replay_stack_source(m, q->process);
-	struct entry *entry = calloc(books->groups.nr_groups ? books->groups.nr_groups : 1, sizeof(*entry));
+	struct entry *entry = heap_alloc(books->groups.nr_groups, sizeof(*entry));
 	struct stack stack = { 0 };
-	int err = entry ? 0 : TFMT_E_NOMEM;
 
 	*nr = 0;
-	for (uint32_t i = 0; i < books->groups.nr_groups && !err; i++) {
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 		struct group_figures figures = group_figures_at(g, q->mark);
 
@@ -158,24 +158,20 @@ static int collect(struct entry **out, uint32_t *nr, const struct replay *m, con
 	}
 	stack_release(&stack);
 	*out = entry;
-	return err;
 }
 
-int holders_find(struct holders *h, const struct replay *m, const struct holders_query *q)
+void holders_find(struct holders *h, const struct replay *m, const struct holders_query *q)
 {
 	struct entry *entry;
 	uint32_t nr, from, to, nr_shapes = 0;
-	int err = collect(&entry, &nr, m, q);
 
+	collect(&entry, &nr, m, q);
 	*h = (struct holders)HOLDERS_INIT;
-	if (!err) {
-		h->holder = calloc(nr ? nr : 1, sizeof(*h->holder));
-		h->shapes = calloc(nr ? nr : 1, sizeof(*h->shapes));
-		err = h->holder && h->shapes ? 0 : TFMT_E_NOMEM;
-	}
-	if (!err && nr)
+	h->holder = heap_alloc(nr, sizeof(*h->holder));
+	h->shapes = heap_alloc(nr, sizeof(*h->shapes));
+	if (nr)
 		qsort(entry, nr, sizeof(*entry), compare_entries);
-	for (from = 0; !err && from < nr; from = to) {
+	for (from = 0; from < nr; from = to) {
 		struct holder *holder = &h->holder[h->nr_holders++];
 
 		for (to = from + 1; to < nr && !compare_places(&entry[from], &entry[to]); to++)
@@ -186,10 +182,9 @@ int holders_find(struct holders *h, const struct replay *m, const struct holders
 				    : books_group_owner(&q->process->books, holder->largest);
 		add(&h->total, holder->figures);
 	}
-	if (!err && h->nr_holders)
+	if (h->nr_holders)
 		qsort(h->holder, h->nr_holders, sizeof(*h->holder), compare_holders);
 	free(entry);
-	return err;
 }
 
 void holders_release(struct holders *h)

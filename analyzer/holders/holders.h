@@ -47,8 +47,8 @@ struct holders_query {
 	enum group_mark mark;
 };
 
-/* Returns 0 or TFMT_E_NOMEM. Resolves stacks when grouped by site. */
-int holders_find(struct holders *h, const struct replay *m, const struct holders_query *q);
+/* Resolves stacks when grouped by site. *h is to be released. */
+void holders_find(struct holders *h, const struct replay *m, const struct holders_query *q);
 void holders_release(struct holders *h);
 
 /* A tensor of which no stack was captured at all: its shape is what there is to tell. */

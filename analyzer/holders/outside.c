@@ -35,21 +35,14 @@ bool outside_modelled(const struct replay_device *d, uint64_t bytes[static NR_OW
 }
 
 /* Communicators that were made on the device, also those that hold nothing. */
-static int list_communicators(struct outside *o, const struct replay_device *d)
+static void list_communicators(struct outside *o, const struct replay_device *d)
 {
 	const struct communicators *made = &d->process->books.communicators;
 
 	for (size_t i = 0; i < made->nr_rows; i++) {
-		struct communicator *row;
-
-		if (made->row[i].device != d->ordinal)
-			continue;
-		row = communicators_row(&o->nccl, made->row[i].number);
-		if (!row)
-			return TFMT_E_NOMEM;
-		*row = made->row[i];
+		if (made->row[i].device == d->ordinal)
+			*communicators_row(&o->nccl, made->row[i].number) = made->row[i];
 	}
-	return 0;
 }
 
 /*
@@ -65,12 +58,12 @@ static void settle_unassigned(struct communicators *c)
 	c->nr_rows = 1;
 }
 
-static int find_communicators(struct outside *o, const struct replay_device *d)
+static void find_communicators(struct outside *o, const struct replay_device *d)
 {
 	struct books *books = &d->process->books;
-	int err = list_communicators(o, d);
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && !err; i++) {
+	list_communicators(o, d);
+	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
 		const struct group *g = &books->groups.group[i];
 		uint64_t bytes = group_figures_at(g, MARK_DRIVER_PEAK).bytes;
 		struct communicator *row;
@@ -81,17 +74,14 @@ static int find_communicators(struct outside *o, const struct replay_device *d)
 			continue;
 		communicator_of(tfmt_reader_function(books->reader, g->function), &number, &nr_ranks);
 		row = communicators_row(&o->nccl, number);
-		if (!row)
-			return TFMT_E_NOMEM;
 		row->bytes += bytes;
 		if (row->number && !row->nr_ranks)
 			row->nr_ranks = nr_ranks;
 	}
 	settle_unassigned(&o->nccl);
-	return err;
 }
 
-int outside_find(struct outside *o, const struct replay_device *d)
+void outside_find(struct outside *o, const struct replay_device *d)
 {
 	*o = (struct outside){ 0 };
 	outside_owners(d, o->owner);
@@ -99,7 +89,7 @@ int outside_find(struct outside *o, const struct replay_device *d)
 	o->is_sampled = residual_at_peak(&d->books->residual, &o->parts);
 	o->has_process =
 	    o->is_sampled && residual_process(&o->parts, &o->process_bytes, &o->is_measured);
-	return find_communicators(o, d);
+	find_communicators(o, d);
 }
 
 void outside_release(struct outside *o)

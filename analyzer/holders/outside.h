@@ -16,12 +16,12 @@ struct outside {
 	bool is_sampled;              /* the driver was asked: `parts` is all there is to know */
 	struct residual_parts parts;
 	uint64_t process_bytes;       /* what nvidia-smi shows for this process then */
-	bool has_process, is_measured; /* ... is known; by NVML, not by adding up */
+	bool has_process, is_measured; /* process_bytes is known; by NVML, not by adding up */
 	struct communicators nccl;    /* by number; 0 the rest */
 };
 
-/* Returns 0 or TFMT_E_NOMEM. outside_release() is needed either way. */
-int outside_find(struct outside *o, const struct replay_device *d);
+/* To be released with outside_release(). */
+void outside_find(struct outside *o, const struct replay_device *d);
 void outside_release(struct outside *o);
 
 /* Driver memory at the driver's peak by owner, modelled memory of libraries included; the sum is the peak. */

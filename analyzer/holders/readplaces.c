@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/stacks/sourceline.h"
+#include "analyzer/ui/heap.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -45,17 +46,14 @@ static int by_time(const void *va, const void *vb)
 }
 
 /* One place for each stack of the process, appended. */
-static int collect(struct readplaces *p, const struct replay *m, struct replay_process *process)
+static void collect(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
 	const struct value_reads *v = &process->books.value_reads;
 	struct stack_source source = replay_stack_source(m, process);
-	struct readplace *grown = realloc(p->place, (p->nr_places + v->nr_reads + 1) * sizeof(*grown));
 	struct stack stack = { 0 };
-	int err = grown ? 0 : TFMT_E_NOMEM;
 
-	if (grown)
-		p->place = grown;
-	for (uint32_t i = 0; i < v->nr_reads && !err; i++) {
+	p->place = heap_grow(p->place, &p->room, p->nr_places + v->nr_reads, sizeof(*p->place));
+	for (uint32_t i = 0; i < v->nr_reads; i++) {
 		const struct value_read *read = &v->read[i];
 		struct readplace *place = &p->place[p->nr_places++];
 		int site;
@@ -71,7 +69,6 @@ static int collect(struct readplaces *p, const struct replay *m, struct replay_p
 		p->reads += read->reads;
 	}
 	stack_release(&stack);
-	return err;
 }
 
 /* Neighbours that are the same place become one. */
@@ -94,20 +91,17 @@ static void merge(struct readplaces *p)
 	p->nr_places = nr;
 }
 
-int readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process)
+void readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
-	int err = 0;
-
 	*p = (struct readplaces)READPLACES_INIT;
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
+	for (size_t i = 0; i < m->nr_processes; i++)
 		if (!process || process == &m->process[i])
-			err = collect(p, m, &m->process[i]);
-	if (err || !p->nr_places)
-		return err;
+			collect(p, m, &m->process[i]);
+	if (!p->nr_places)
+		return;
 	qsort(p->place, p->nr_places, sizeof(*p->place), by_site);
 	merge(p);
 	qsort(p->place, p->nr_places, sizeof(*p->place), by_time);
-	return 0;
 }
 
 void readplaces_release(struct readplaces *p)

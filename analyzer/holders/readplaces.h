@@ -17,16 +17,16 @@ struct readplace {
 
 struct readplaces {
 	struct readplace *place; /* in order of first read */
-	size_t nr_places;
+	size_t nr_places, room;
 	uint64_t reads; /* of all */
 };
 #define READPLACES_INIT { 0 }
 
 /*
  * The places of one process, or (process NULL) of all together, where places of the same file, line and
- * function are one. Returns 0 or TFMT_E_NOMEM; readplaces_release() is needed either way.
+ * function are one. To be released with readplaces_release().
  */
-int readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process);
+void readplaces_find(struct readplaces *p, const struct replay *m, struct replay_process *process);
 void readplaces_release(struct readplaces *p);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 /* A span that the events are in; of[d] holds once device d was touched in it. */
 struct span_open {
 	size_t span;
@@ -26,15 +28,7 @@ void spans_release(struct spans *s)
 
 static void add_stay(struct spans *s, const struct stay *stay)
 {
-	struct stay *grown = s->stay;
-
-	if (!(s->nr_stays & (s->nr_stays - 1)))
-		grown = realloc(s->stay, (s->nr_stays ? 2 * s->nr_stays : 1) * sizeof(*grown));
-	if (!grown) {
-		s->failed = true;
-		return;
-	}
-	s->stay = grown;
+	s->stay = heap_grow(s->stay, &s->stays_room, s->nr_stays + 1, sizeof(*s->stay));
 	s->stay[s->nr_stays++] = *stay;
 }
 
@@ -69,16 +63,9 @@ static void close_span(struct spans *s, struct span_open *open)
 
 static void open_span(struct spans *s, size_t i)
 {
-	struct span_open *grown;
-
 	if (s->span[i].pid && s->span[i].pid != s->process->header->pid)
 		return;
-	grown = realloc(s->open, (s->nr_open + 1) * sizeof(*grown));
-	if (!grown) {
-		s->failed = true;
-		return;
-	}
-	s->open = grown;
+	s->open = heap_grow(s->open, &s->open_room, s->nr_open + 1, sizeof(*s->open));
 	memset(&s->open[s->nr_open], 0, sizeof(*s->open));
 	s->open[s->nr_open++].span = i;
 }
@@ -155,10 +142,9 @@ static int compare_stays(const void *va, const void *vb, void *ctx)
 	return (a->device > b->device) - (a->device < b->device);
 }
 
-int spans_finish(struct spans *s)
+void spans_finish(struct spans *s)
 {
 	finish_process(s);
 	if (s->nr_stays)
 		qsort_r(s->stay, s->nr_stays, sizeof(*s->stay), compare_stays, s);
-	return s->failed ? TFMT_E_NOMEM : 0;
 }

@@ -35,16 +35,15 @@ struct span_open;
 
 struct spans {
 	struct span *span; /* by beginning */
-	size_t nr_spans;
+	size_t nr_spans, spans_room;
 	struct stay *stay; /* process by process, each by the end of its spans; spans_finish() sorts by the file's lines */
-	size_t nr_stays;
-	bool failed; /* out of memory */
+	size_t nr_stays, stays_room;
 
 	/* private: of the process whose events pass by */
 	const struct replay_process *process;
 	size_t next;            /* the first span that has not begun */
 	struct span_open *open; /* those that have begun and not ended */
-	size_t nr_open;
+	size_t nr_open, open_room;
 	uint64_t tensor_bytes[TFMT_NR_DEVICES], driver_bytes[TFMT_NR_DEVICES];
 };
 #define SPANS_INIT { 0 }
@@ -54,7 +53,7 @@ void spans_release(struct spans *s);
 /* A struct replay_options observer; ctx is the spans. */
 void spans_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
-/* After the last event. Returns 0 or TFMT_E_NOMEM. */
-int spans_finish(struct spans *s);
+/* After the last event. */
+void spans_finish(struct spans *s);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/message.h"
 
 static bool take_number(const char **p, uint64_t most, uint64_t *number)
@@ -33,29 +34,20 @@ static bool parse_line(const char *text, struct span *span)
 	    !take_number(&text, UINT64_MAX, &span->to_ns) || span->to_ns < span->from_ns)
 		return false;
 	span->pid = (uint32_t)pid;
-	span->name = strdup(text);
+	span->name = heap_copy(text);
 	return true;
 }
 
 /* Returns 0 or CMD_TROUBLE after a message. */
 static int add_line(struct spans *s, const char *path, const char *text, size_t line)
 {
-	struct span *grown;
-
 	if (!text[strspn(text, " \t")])
 		return 0;
-	if (!(s->nr_spans & (s->nr_spans - 1))) {
-		grown = realloc(s->span, (s->nr_spans ? 2 * s->nr_spans : 1) * sizeof(*grown));
-		if (!grown)
-			return message_error("cannot read '%s': out of memory", path);
-		s->span = grown;
-	}
+	s->span = heap_grow(s->span, &s->spans_room, s->nr_spans + 1, sizeof(*s->span));
 	if (!parse_line(text, &s->span[s->nr_spans]))
 		return message_error("cannot understand line %zu of '%s': expected 'PID FROM TO NAME', with times in "
 				     "nanoseconds", line, path);
-	s->span[s->nr_spans].line = line;
-	if (!s->span[s->nr_spans++].name)
-		return message_error("cannot read '%s': out of memory", path);
+	s->span[s->nr_spans++].line = line;
 	return 0;
 }
 

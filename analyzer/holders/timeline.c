@@ -9,7 +9,7 @@ void timeline_observe(void *ctx, const struct replay_process *process, const str
 {
 	const struct books *books = &process->books;
 	const struct device_books *b = &books->device[ev->device < TFMT_NR_DEVICES ? ev->device : 0];
-	struct maxima_values now = {
+	struct series_values now = {
 		.value = {
 			[TIMELINE_ALLOCATED] = b->allocated_bytes,
 			[TIMELINE_RESERVED] = b->reserved_bytes,
@@ -21,8 +21,8 @@ void timeline_observe(void *ctx, const struct replay_process *process, const str
 	if (ev->device >= TFMT_NR_DEVICES)
 		return;
 	/* What was held where the kept part of a recording begins, but for its first event. */
-	if (!maxima_find(ctx, books, ev->device) && kept_from(process->reader, &kept_ns) &&
+	if (!series_find(ctx, books, ev->device) && kept_from(process->reader, &kept_ns) &&
 	    replay_time(process, kept_ns) < time_ns)
-		maxima_enter(ctx, books, ev->device, replay_time(process, kept_ns), &now);
-	maxima_enter(ctx, books, ev->device, time_ns, &now);
+		series_enter(ctx, books, ev->device, replay_time(process, kept_ns), &now);
+	series_enter(ctx, books, ev->device, time_ns, &now);
 }

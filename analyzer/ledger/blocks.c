@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 #define FIRST_PLACES 1024
 #define PLACES_MAX (1u << 30)
 #define CHAINS_PER_PLACE 8 /* sparse: a chain of two is one that the processor has not foreseen */
@@ -22,42 +24,30 @@ struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t addres
 	return link && *link ? &b->block[*link - 1] : NULL;
 }
 
-bool blocks_grow(struct blocks *b)
+void blocks_grow(struct blocks *b)
 {
 	uint32_t room = b->places_room ? 2 * b->places_room : FIRST_PLACES;
-	struct block *block;
-	uint32_t *chain;
 
-	if (room > PLACES_MAX)
-		return false;
-	block = realloc(b->block, room * sizeof(*block));
-	if (!block)
-		return false;
-	b->block = block;
-	chain = calloc(CHAINS_PER_PLACE * (size_t)room, sizeof(*chain));
-	if (!chain)
-		return false;
+	b->block = heap_need(room > PLACES_MAX ? NULL : realloc(b->block, room * sizeof(*b->block)));
 	free(b->chain);
-	b->chain = chain;
+	b->chain = heap_alloc(CHAINS_PER_PLACE * (size_t)room, sizeof(*b->chain));
 	b->shift = (unsigned)__builtin_clzll(CHAINS_PER_PLACE * (uint64_t)room) + 1;
 	b->places_room = room;
 	for (uint32_t place = b->nr_places; place; place--) {
-		struct block *at = &block[place - 1];
+		struct block *at = &b->block[place - 1];
 		uint32_t *first = blocks_chain(b, at->space, at->address);
 
 		at->next = *first;
 		*first = place;
 	}
-	return true;
 }
 
-/* Behind all others of its chain: of several at one address, which only a broken trace has, the first is found. */
-bool blocks_insert(struct blocks *b, const struct block *block)
+/* After all others of its chain: of several at one address, which only a broken trace has, the first is found. */
+void blocks_insert(struct blocks *b, const struct block *block)
 {
 	uint32_t *link, place;
 
-	if (!blocks_have_room(b))
-		return false;
+	blocks_make_room(b);
 	place = blocks_place(b);
 	link = blocks_chain(b, block->space, block->address);
 	while (*link)
@@ -65,7 +55,6 @@ bool blocks_insert(struct blocks *b, const struct block *block)
 	b->block[place - 1] = *block;
 	b->block[place - 1].next = 0;
 	*link = place;
-	return true;
 }
 
 void blocks_remove(struct blocks *b, struct block *block)

@@ -50,12 +50,12 @@ void blocks_release(struct blocks *b);
 /* The block at an address, NULL if there is none. Valid until the next insert. */
 struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address);
 
-/* Add a block whose address is free in its space. false when memory runs out. */
-bool blocks_insert(struct blocks *b, const struct block *block);
+/* Add a block whose address is free in its space. */
+void blocks_insert(struct blocks *b, const struct block *block);
 
 /*
  * Add a block at an address that is free in its space, to be filled in by the caller but for address and space. NULL
- * when memory runs out, or (*is_live) when a block is there: nothing was added then.
+ * (and *is_live) when a block is there: nothing was added then.
  */
 static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t address, bool *is_live);
 
@@ -67,8 +67,8 @@ static inline const struct block *blocks_take(struct blocks *b, uint8_t space, u
 
 /* ---- inside: what is done for each event ------------------------------------------------------- */
 
-/* Makes room for twice as many. No place is unused then. false when memory runs out. */
-bool blocks_grow(struct blocks *b);
+/* Makes room for twice as many. No place is unused then. */
+void blocks_grow(struct blocks *b);
 
 /* Addresses are multiples of 512 and often equally spaced: multiply, then take high bits. */
 static inline uint32_t *blocks_chain(const struct blocks *b, uint8_t space, uint64_t address)
@@ -110,9 +110,10 @@ static inline const struct block *blocks_unlink(struct blocks *b, uint32_t *link
 	return block;
 }
 
-static inline bool blocks_have_room(struct blocks *b)
+static inline void blocks_make_room(struct blocks *b)
 {
-	return b->unused || b->nr_places < b->places_room || blocks_grow(b);
+	if (!b->unused && b->nr_places >= b->places_room)
+		blocks_grow(b);
 }
 
 static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t address, bool *is_live)
@@ -120,9 +121,7 @@ static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t
 	struct block *block;
 	uint32_t *chain, place;
 
-	*is_live = false;
-	if (!blocks_have_room(b))
-		return NULL;
+	blocks_make_room(b);
 	chain = blocks_chain(b, space, address);
 	*is_live = *blocks_link(b, chain, space, address);
 	if (*is_live)

@@ -64,7 +64,7 @@ static __attribute__((noinline)) void new_group(struct books *books, struct grou
 	memcpy(g->seen, books->device[g->device].mark, sizeof(g->seen));
 }
 
-static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
+static uint32_t find_group(struct books *books, const struct tfmt_event *ev, bool tensor, bool graph_pool)
 {
 	struct group_identity id = {
 		.python_stack = ev->python_stack,
@@ -79,19 +79,19 @@ static int64_t find_group(struct books *books, const struct tfmt_event *ev, bool
 		.graph_pool = graph_pool,
 	};
 	bool is_new;
-	int64_t index = groups_find(&books->groups, &id, &is_new);
+	uint32_t index = groups_find(&books->groups, &id, &is_new);
 
-	if (index >= 0 && is_new)
+	if (is_new)
 		new_group(books, &books->groups.group[index]);
 	return index;
 }
 
-int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
+uint32_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
 	return find_group(books, ev, tensor, false);
 }
 
-int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev)
+uint32_t books_group_graphs(struct books *books, const struct tfmt_event *ev)
 {
 	return find_group(books, ev, false, true);
 }
@@ -112,7 +112,7 @@ void books_reserved_add(struct device_books *d, int64_t bytes)
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
 	struct device_books *d = &books->device[g->device];
-	/* Only what grows makes a peak: behind damage a total may fall below 0 for a while. */
+	/* Only what grows makes a peak: after damage a total may fall below 0 for a while. */
 	bool may_peak = bytes > 0 && !d->driver_unsure;
 
 	if (group_is_page_locked(g)) {
@@ -183,19 +183,17 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 		books_damage_stale(books, &gone);
 }
 
-int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
+void books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
 {
 	struct device_books *d = &books->device[device];
 	struct group_identity id = { .device = device, .tensor = tensor, .unrecorded = true };
 	struct group *g;
-	int64_t index;
+	uint32_t index;
 	bool is_new;
 
 	if (!bytes)
-		return 0;
+		return;
 	index = groups_find(&books->groups, &id, &is_new);
-	if (index < 0)
-		return TFMT_E_NOMEM;
 	g = &books->groups.group[index];
 	if (is_new)
 		memcpy(g->seen, d->mark, sizeof(g->seen));
@@ -203,13 +201,12 @@ int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes
 	g->live.bytes += (uint64_t)bytes;
 	if (!tensor) {
 		driver_add(books, g, bytes, time_ns);
-		return 0;
+		return;
 	}
 	d->allocated_bytes += (uint64_t)bytes;
 	d->has_unshaped = true;
 	if (bytes > 0)
 		books_tensor_peak(books, d, time_ns);
-	return 0;
 }
 
 /* Does this block end with a context of the device? Physical memory and address ranges belong to none. */
@@ -228,7 +225,7 @@ static bool ends_with_context(const struct books *books, const struct block *b, 
 }
 
 /* A context was destroyed: what was allocated in it is gone, but nobody freed it. */
-static int context_reset(struct books *books, const struct tfmt_event *ev)
+static void context_reset(struct books *books, const struct tfmt_event *ev)
 {
 	uint8_t device = books_device(ev);
 
@@ -242,18 +239,18 @@ static int context_reset(struct books *books, const struct tfmt_event *ev)
 	}
 	if (!ev->aux)
 		books->device[device].reserved_bytes = 0;
-	return 0;
 }
 
-static int object_event(struct books *books, const struct tfmt_event *ev)
+static void object_event(struct books *books, const struct tfmt_event *ev)
 {
-	if ((ev->flags & TFMT_SPACE_MASK) == TFMT_OBJECT_COMMUNICATOR && ev->kind == TFMT_OBJECT_NEW)
-		return communicators_event(&books->communicators, ev, tfmt_reader_function(books->reader, ev->function));
-	if ((ev->flags & TFMT_SPACE_MASK) != TFMT_OBJECT_GRAPH)
-		return 0;
-	if (ev->kind == TFMT_OBJECT_NEW)
-		return books_graph_new(books, ev);
-	return ev->kind == TFMT_OBJECT_GONE ? books_graph_gone(books, ev) : 0;
+	unsigned what = ev->flags & TFMT_SPACE_MASK;
+
+	if (what == TFMT_OBJECT_COMMUNICATOR && ev->kind == TFMT_OBJECT_NEW)
+		communicators_event(&books->communicators, ev, tfmt_reader_function(books->reader, ev->function));
+	else if (what == TFMT_OBJECT_GRAPH && ev->kind == TFMT_OBJECT_NEW)
+		books_graph_new(books, ev);
+	else if (what == TFMT_OBJECT_GRAPH && ev->kind == TFMT_OBJECT_GONE)
+		books_graph_gone(books, ev);
 }
 
 static __attribute__((noinline)) void mark_time(struct books *books, bool is_over)
@@ -267,105 +264,116 @@ static __attribute__((noinline)) void mark_time(struct books *books, bool is_ove
 }
 
 /* An event that counts, and is none of the two that nearly all are. */
-static __attribute__((noinline)) int other_event(struct books *books, const struct tfmt_event *ev,
-						 struct device_books *d)
+static __attribute__((noinline)) void other_event(struct books *books, const struct tfmt_event *ev,
+						  struct device_books *d)
 {
 	switch (ev->kind) {
 	case TFMT_TENSOR_OOM:
-		return books_tensor_oom(books, ev, true);
+		books_tensor_oom(books, ev, true);
+		break;
 	case TFMT_DRIVER_ALLOC:
-		return books_driver_alloc(books, ev);
+		books_driver_alloc(books, ev);
+		break;
 	case TFMT_DRIVER_FREE:
-		return books_driver_free(books, ev);
+		books_driver_free(books, ev);
+		break;
 	case TFMT_FREE_FAILED:
-		return books_free_failed(books, ev);
+		books_free_failed(books, ev);
+		break;
 	case TFMT_ALLOCATOR:
 		books_told(books, ev);
-		return 0;
+		break;
 	case TFMT_ALLOC_FAILED:
 		books_told(books, ev);
-		return books_driver_refused(books, ev);
+		books_driver_refused(books, ev);
+		break;
 	case TFMT_HANDLE_RETAIN:
-		return books_handle_retain(books, ev);
+		books_handle_retain(books, ev);
+		break;
 	case TFMT_MAP:
-		return books_range_map(books, ev);
+		books_range_map(books, ev);
+		break;
 	case TFMT_UNMAP:
-		return books_range_unmap(books, ev);
+		books_range_unmap(books, ev);
+		break;
 	case TFMT_MEMORY_INFO:
 	case TFMT_PROCESS_INFO:
 		residual_event(&d->residual, ev);
-		return 0;
+		break;
 	case TFMT_RESET:
 		residual_event(&d->residual, ev);
-		return context_reset(books, ev);
+		context_reset(books, ev);
+		break;
 	case TFMT_OBJECT_NEW:
 	case TFMT_OBJECT_GONE:
 	case TFMT_OBJECT_SET:
 		residual_event(&d->residual, ev);
-		return object_event(books, ev);
+		object_event(books, ev);
+		break;
 	case TFMT_GRAPH_LAUNCH:
-		return books_graph_launch(books, ev);
+		books_graph_launch(books, ev);
+		break;
 	case TFMT_POOL_INFO:
 		residual_event(&d->residual, ev);
-		return ev->address ? 0 : books_graph_reserved(books, ev);
+		if (!ev->address)
+			books_graph_reserved(books, ev);
+		break;
 	case TFMT_VALUE_READ:
-		return value_reads_add(&books->value_reads, ev);
+		value_reads_add(&books->value_reads, ev);
+		break;
 	case TFMT_UNHOOKED:
 		unhooked_add(&books->unhooked, ev);
-		return 0;
+		break;
 	default: /* lost events are counted by the reader; unknown kinds are skippable */
-		return 0;
+		break;
 	}
 }
 
-static int books_event(struct books *books, const struct tfmt_event *ev)
+static void books_event(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	d->present |= ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
-		return books_tensor_alloc(books, ev, true);
+		books_tensor_alloc(books, ev, true);
+		break;
 	case TFMT_TENSOR_FREE:
-		return books_tensor_free(books, ev, d, true);
+		books_tensor_free(books, ev, d, true);
+		break;
 	default:
-		return other_event(books, ev, d);
+		other_event(books, ev, d);
+		break;
 	}
 }
 
-int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase)
+void books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
-	int err = ranges_apply(&books->ranges, ev);
-
+	ranges_apply(&books->ranges, ev);
 	books->phase = phase;
-	if (err)
-		return err;
 	if (ev->flags & TFMT_FLAG_TEARDOWN) {
 		books->teardown_events++;
-		return 0;
+		return;
 	}
 	if (books->damage.any)
-		err = books_damage_before(books, ev->time_ns);
-	if (!err && ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)
+		books_damage_before(books, ev->time_ns);
+	if (ev->time_ns > books->at_time_ns && !books->time_marked && !ev->before)
 		mark_time(books, false);
-	if (!err)
-		err = books_event(books, ev);
-	if (!err && books->damage.any)
-		err = books_damage_after(books, ev);
+	books_event(books, ev);
+	if (books->damage.any)
+		books_damage_after(books, ev);
 	books->is_calm = books->past_entered && !books->damage.any &&
 			 (books->at_time_ns == UINT64_MAX || books->time_marked);
-	return err;
 }
 
-int books_settle(struct books *books, uint64_t time_ns)
+void books_settle(struct books *books, uint64_t time_ns)
 {
-	int err = books->teardown_events ? 0 : books_damage_settle(books, time_ns);
-
+	if (!books->teardown_events)
+		books_damage_settle(books, time_ns);
 	if (books->at_time_ns != UINT64_MAX && !books->time_marked)
 		mark_time(books, true);
 	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
 		group_keep_marks(&books->groups.group[i], books->device[books->groups.group[i].device].mark);
 	for (uint32_t i = 0; i < books->by_range.nr_groups; i++)
 		group_keep_marks(&books->by_range.group[i], books->device[books->by_range.group[i].device].mark);
-	return err;
 }

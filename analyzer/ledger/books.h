@@ -40,7 +40,7 @@ struct device_books {
 	uint64_t allocs_at_oom;   /* tensor_allocs at the latest failed tensor */
 	bool is_beside_refused;   /* the driver's latest refusal was of others than the framework, and is a failure */
 	uint64_t pool_refused_bytes;  /* what a pool has just refused the framework; 0 = nothing */
-	uint32_t pool_refused_thread; /* ... on this thread */
+	uint32_t pool_refused_thread; /* the thread that a pool refused it on */
 
 	uint64_t reserved_bytes, reserved_peak_bytes;
 	uint64_t allocated_at_reserved_peak_bytes;
@@ -57,9 +57,9 @@ struct device_books {
 	struct residual residual; /* what is in use beside the driver ledger */
 	/* Of the driver's peak: by the tensor event that follows, for which the memory was taken. */
 	uint64_t allocated_at_driver_peak_bytes;
-	bool driver_peak_is_new; /* ... is still to come */
+	bool driver_peak_is_new; /* that tensor event is still to come */
 
-	/* Behind damage: the total may be too high, and makes no peak, until a frame's header tells it. */
+	/* After damage: the total may be too high, and makes no peak, until a frame's header tells it. */
 	bool allocated_unsure, driver_unsure;
 	bool reserved_unsure; /* the driver gave or took what may be the framework's, and it has not reported since */
 	bool context_missed; /* its modelled context may be missing: what headers say of the driver includes it */
@@ -80,7 +80,7 @@ struct books_damage {
 	bool stale;    /* the event being entered is at the address of a block that was freed unseen */
 	uint64_t read; /* bytes of the trace read so far: changes with each frame */
 	bool known;    /* if is_new: the reader knows what is live before the next event */
-	struct tfmt_totals totals; /* ... namely this */
+	struct tfmt_totals totals; /* what is live then */
 };
 
 /*
@@ -138,7 +138,7 @@ struct books {
 	struct undo *undo; /* by thread id */
 	uint32_t nr_undos;
 	struct books_damage damage;
-	bool past_untold;  /* ... and of tensors nobody has counted before: they come from the driver's pools */
+	bool past_untold;  /* nobody counted the tensors before the kept part: they come from the driver's pools */
 	bool is_calm;      /* nothing is missing, no moment is waited for, and the past is entered */
 	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };
@@ -147,10 +147,10 @@ void books_init(struct books *books, const struct tfmt_reader *reader, struct ma
 void books_release(struct books *books);
 
 /*
- * Enter one event. `phase` is noted in groups that are new with it (group.phase), and has no other meaning here. Returns 0
- * or TFMT_E_NOMEM. Events of teardown count in no figure.
+ * Enter one event. `phase` is noted in groups that are new with it (group.phase), and has no other meaning here.
+ * Events of teardown count in no figure.
  */
-int books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+void books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * Is it one of the events that nearly all are: of a tensor, while nothing is missing and no moment is waited for? Such may
@@ -163,15 +163,14 @@ static inline bool books_is_plain(const struct books *books, const struct tfmt_e
 	return is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN);
 }
 
-int books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,
  * at the end: figures of the whole job take the place of those of the blocks that were entered. Who held memory at a
  * peak before is not known: all of it is in a group of its own (group.before). Does nothing after the first call.
- * Returns 0 or TFMT_E_NOMEM.
  */
-int books_past(struct books *books, const struct tfmt_figures *f);
+void books_past(struct books *books, const struct tfmt_figures *f);
 
 /*
  * Does a call that took memory, or gave it back, stand for a tensor? PyTorch takes memory of the driver's pools only with
@@ -188,9 +187,9 @@ void books_damaged(struct books *books);
 
 /*
  * After the last event, which was at `time_ns`: totals become what the end of the trace says, at[] of every group is
- * valid. Returns 0 or TFMT_E_NOMEM.
+ * valid.
  */
-int books_settle(struct books *books, uint64_t time_ns);
+void books_settle(struct books *books, uint64_t time_ns);
 
 /* Who called the driver, by native stack; answers are kept. */
 struct owner_answer books_owner(struct books *books, uint32_t native_stack);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Totals behind damage. What the lost events did to each block is not known, but each frame's header tells what was
+ * Totals after damage. What the lost events did to each block is not known, but each frame's header tells what was
  * live before it. The reader gives that with the first event of a frame already counted in, which is as good unless
  * that event took an address whose block was freed unseen: then the next frame has to do.
  */
@@ -55,10 +55,9 @@ static void take_over_total(uint64_t *total, uint64_t *peak, uint64_t bytes)
 }
 
 /* Make the totals what they are known to be. */
-static int take_over(struct books *books, const struct tfmt_totals *t, uint64_t time_ns)
+static void take_over(struct books *books, const struct tfmt_totals *t, uint64_t time_ns)
 {
 	uint64_t managed = 0;
-	int err = 0;
 
 	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		struct device_books *d = &books->device[i];
@@ -67,19 +66,18 @@ static int take_over(struct books *books, const struct tfmt_totals *t, uint64_t 
 		d->allocated_unsure = d->driver_unsure = false;
 		d->present |= t->driver[i] || t->allocated[i];
 		d->context_missed &= !d->residual.is_modelled;
-		if (!err && !d->context_missed)
-			err = books_adjust(books, i, false, driver_difference(books, i, t), time_ns);
+		if (!d->context_missed)
+			books_adjust(books, i, false, driver_difference(books, i, t), time_ns);
 		/* Without reports of the framework's, its tensors are in the driver's totals only. */
-		if (!err && (t->reserved[i] || t->allocated[i]))
-			err = books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->allocated_bytes), time_ns);
+		if (t->reserved[i] || t->allocated[i])
+			books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->allocated_bytes), time_ns);
 	}
 	books->device[GROUP_HOST].driver_unsure = false;
 	take_over_total(&books->pinned_bytes, &books->pinned_peak_bytes, t->pinned);
 	take_over_total(&books->managed_bytes, &books->managed_peak_bytes, managed);
-	return err;
 }
 
-/* What is reserved every report tells again; the first one behind the gap disagrees with nothing. */
+/* What is reserved every report tells again; the first one after the gap disagrees with nothing. */
 static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
 {
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {
@@ -92,19 +90,19 @@ static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
 	}
 }
 
-int books_damage_before(struct books *books, uint64_t time_ns)
+void books_damage_before(struct books *books, uint64_t time_ns)
 {
 	struct books_damage *damage = &books->damage;
 
 	damage->stale = false;
 	if (!damage->is_new)
-		return 0;
+		return;
 	damage->is_new = false;
 	take_over_reserved(books, &damage->totals);
 	/* One more frame was read: those are the totals before what is missing. */
 	if (bytes_read(books) != damage->read || !damage->known)
-		return 0;
-	return take_over(books, &damage->totals, time_ns);
+		return;
+	take_over(books, &damage->totals, time_ns);
 }
 
 /* Who called the driver is told by stacks and modules, of which some may be missing. */
@@ -130,7 +128,7 @@ static void check_reserved(struct books *books, const struct tfmt_event *ev)
 	}
 }
 
-int books_damage_after(struct books *books, const struct tfmt_event *ev)
+void books_damage_after(struct books *books, const struct tfmt_event *ev)
 {
 	struct books_damage *damage = &books->damage;
 	uint64_t read = bytes_read(books);
@@ -138,18 +136,19 @@ int books_damage_after(struct books *books, const struct tfmt_event *ev)
 
 	check_reserved(books, ev);
 	if (read == damage->read && ev->kind != TFMT_RESET)
-		return 0;
+		return;
 	damage->read = read;
 	if (damage->stale)
-		return 0;
-	return tfmt_reader_totals(books->reader, &totals) ? take_over(books, &totals, ev->time_ns) : 0;
+		return;
+	if (tfmt_reader_totals(books->reader, &totals))
+		take_over(books, &totals, ev->time_ns);
 }
 
 /*
  * The trace is read, and no event of teardown was: the header of its last frame tells what was live then. Not so if
  * events are missing before that frame, and Python ran: they may have been of teardown, which the header counts.
  */
-int books_damage_settle(struct books *books, uint64_t time_ns)
+void books_damage_settle(struct books *books, uint64_t time_ns)
 {
 	struct books_damage *damage = &books->damage;
 	const struct tfmt_summary *summary = tfmt_reader_summary(books->reader);
@@ -163,10 +162,10 @@ int books_damage_settle(struct books *books, uint64_t time_ns)
 		books->device[i].allocated_unsure = books->device[i].reserved_unsure =
 			books->device[i].driver_unsure = true;
 	if (!known || !damage->any || (!damage->is_new && bytes_read(books) == damage->read))
-		return 0;
+		return;
 	if (damage->is_new)
 		take_over_reserved(books, &totals);
-	return take_over(books, &totals, time_ns);
+	take_over(books, &totals, time_ns);
 }
 
 void books_damage_stale(struct books *books, const struct block *stale)
@@ -178,7 +177,7 @@ void books_damage_stale(struct books *books, const struct block *stale)
 		books->pinned_bytes += stale->size;
 	else if (g->space == TFMT_SPACE_MANAGED && !g->tensor)
 		books->managed_bytes += stale->size;
-	else if (group_is_device_memory(g)) /* without memory the total is too low until the next frame */
+	else if (group_is_device_memory(g))
 		books_adjust(books, g->device, g->tensor, (int64_t)stale->size, 0);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 /* A block that a free or an unmap took off the books, or took a reference from: as it was before. */
 struct ended {
 	struct block block;
@@ -16,7 +18,8 @@ struct ended {
 /* What one thread freed or unmapped last. */
 struct undo {
 	uint64_t address;
-	uint32_t nr, room; /* nr 0 = nothing to undo */
+	uint32_t nr; /* 0 = nothing to undo */
+	size_t room;
 	struct ended *ended;
 };
 
@@ -89,39 +92,39 @@ static bool is_asked_again(struct device_books *d, const struct tfmt_event *ev)
 	return again;
 }
 
-static int pooled_tensor_alloc(struct books *books, const struct tfmt_event *ev)
+static void pooled_tensor_alloc(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	if (is_asked_again(d, ev))
 		d->tensor_ooms--;
-	return books_tensor_alloc(books, ev, false);
+	books_tensor_alloc(books, ev, false);
 }
 
-static int pooled_tensor_refused(struct books *books, const struct tfmt_event *ev)
+static void pooled_tensor_refused(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	if (is_asked_again(d, ev))
-		return 0;
+		return;
 	d->pool_refused_bytes = ev->size;
 	d->pool_refused_thread = ev->thread;
-	return books_tensor_oom(books, ev, false);
+	books_tensor_oom(books, ev, false);
 }
 
-static int pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d)
+static void pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d)
 {
 	d->pool_refused_bytes = 0;
-	return books_tensor_free(books, ev, d, false);
+	books_tensor_free(books, ev, d, false);
 }
 
-int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
+void books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 {
-	int64_t group = books_group(books, ev, false);
+	uint32_t group = books_group(books, ev, false);
 	struct block b = { .address = ev->address,
 			   .size = ev->size,
 			   .ordinal = ev->ordinal,
-			   .group = (uint32_t)group,
+			   .group = group,
 			   .references = 1,
 			   .context = (uint32_t)ev->aux,
 			   .range = books_range(books, ev, false),
@@ -133,11 +136,10 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	if (space_of(ev) == TFMT_SPACE_IPC && live &&
 	    books->groups.group[live->group].space == TFMT_SPACE_IPC) {
 		live->references++;
-		return 0;
+		return;
 	}
 	books_forget_stale(books, b.space, ev->address);
-	if (group < 0 || !blocks_insert(&books->blocks, &b))
-		return TFMT_E_NOMEM;
+	blocks_insert(&books->blocks, &b);
 	g = &books->groups.group[group];
 	if (is_counted(g))
 		books->device[g->device].driver_allocs++;
@@ -145,12 +147,13 @@ int books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	if (b.space != BLOCK_HANDLE && group_is_device_memory(g) && called_by_torch(books, ev))
 		books_reserved_add(&books->device[g->device], (int64_t)ev->size);
 	books_enter(books, &b, ev->time_ns);
-	return is_pooled_tensor(books, ev) ? pooled_tensor_alloc(books, ev) : 0;
+	if (is_pooled_tensor(books, ev))
+		pooled_tensor_alloc(books, ev);
 }
 
 /*
  * On a device with tensors, did a library ask, or the program itself? The framework says of its own requests
- * which fail. What others are refused behind a tensor that failed, with none allocated since, explains nothing.
+ * which fail. What others are refused after a tensor that failed, with none allocated since, explains nothing.
  */
 static bool is_beside_framework(struct books *books, const struct device_books *d, const struct tfmt_event *ev)
 {
@@ -158,15 +161,17 @@ static bool is_beside_framework(struct books *books, const struct device_books *
 	       (!d->tensor_ooms || d->allocs_at_oom != d->tensor_allocs);
 }
 
-int books_driver_refused(struct books *books, const struct tfmt_event *ev)
+void books_driver_refused(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	d->is_beside_refused = false;
 	d->driver_refusals++;
 	d->refused_bytes = ev->size;
-	if (is_pooled_tensor(books, ev))
-		return pooled_tensor_refused(books, ev);
+	if (is_pooled_tensor(books, ev)) {
+		pooled_tensor_refused(books, ev);
+		return;
+	}
 	/* Where no framework says what failed, this is what did. */
 	d->is_beside_refused = ev->size && is_beside_framework(books, d, ev);
 	if (d->is_beside_refused || (!d->tensor_allocs && !d->tensor_ooms && ev->size)) {
@@ -175,7 +180,6 @@ int books_driver_refused(struct books *books, const struct tfmt_event *ev)
 	}
 	if (d->is_beside_refused && books->listener)
 		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
-	return 0;
 }
 
 /* ---- what a thread ended last ------------------------------------------------------------------ */
@@ -187,7 +191,7 @@ void books_undo_release(struct books *books)
 	free(books->undo);
 }
 
-/* A free or unmap begins: the thread's memory of it, empty; NULL if there is none to be had. */
+/* A free or unmap begins: the thread's memory of it, empty; NULL if its id is damage. */
 static struct undo *undo_begin(struct books *books, const struct tfmt_event *ev)
 {
 	uint32_t room = books->nr_undos ? books->nr_undos : 64;
@@ -198,9 +202,7 @@ static struct undo *undo_begin(struct books *books, const struct tfmt_event *ev)
 	while (room <= ev->thread)
 		room *= 2;
 	if (room > books->nr_undos) {
-		grown = realloc(books->undo, room * sizeof(*grown));
-		if (!grown)
-			return NULL;
+		grown = heap_need(realloc(books->undo, room * sizeof(*grown)));
 		memset(grown + books->nr_undos, 0, (room - books->nr_undos) * sizeof(*grown));
 		books->undo = grown;
 		books->nr_undos = room;
@@ -210,21 +212,12 @@ static struct undo *undo_begin(struct books *books, const struct tfmt_event *ev)
 	return &books->undo[ev->thread];
 }
 
-static int undo_add(struct undo *u, const struct ended *ended)
+static void undo_add(struct undo *u, const struct ended *ended)
 {
 	if (!u)
-		return 0;
-	if (u->nr == u->room) {
-		uint32_t room = u->room ? 2 * u->room : 4;
-		struct ended *grown = realloc(u->ended, room * sizeof(*grown));
-
-		if (!grown)
-			return TFMT_E_NOMEM;
-		u->ended = grown;
-		u->room = room;
-	}
+		return;
+	u->ended = heap_grow(u->ended, &u->room, u->nr + 1u, sizeof(*u->ended));
 	u->ended[u->nr++] = *ended;
-	return 0;
 }
 
 /* One reference less; the last takes the block off the books. */
@@ -256,7 +249,7 @@ void books_unmap(struct books *books, struct block *mapping)
 		block_put(books, handle);
 }
 
-int books_driver_free(struct books *books, const struct tfmt_event *ev)
+void books_driver_free(struct books *books, const struct tfmt_event *ev)
 {
 	struct block *b = blocks_find(&books->blocks, block_space(space_of(ev)), ev->address);
 	struct undo *u = undo_begin(books, ev);
@@ -266,7 +259,7 @@ int books_driver_free(struct books *books, const struct tfmt_event *ev)
 	if (!b) {
 		books->unmatched_frees++;
 		books_damage_unmatched(books, books_device(ev), false);
-		return 0;
+		return;
 	}
 	d = device_of(books, b);
 	ended.block = *b;
@@ -275,18 +268,17 @@ int books_driver_free(struct books *books, const struct tfmt_event *ev)
 	if (ended.torch_allocator)
 		books_reserved_add(d, -(int64_t)b->size);
 	block_put(books, b);
-	if (undo_add(u, &ended))
-		return TFMT_E_NOMEM;
-	return is_pooled_tensor(books, ev) ? pooled_tensor_free(books, ev, d) : 0;
+	undo_add(u, &ended);
+	if (is_pooled_tensor(books, ev))
+		pooled_tensor_free(books, ev, d);
 }
 
-int books_handle_retain(struct books *books, const struct tfmt_event *ev)
+void books_handle_retain(struct books *books, const struct tfmt_event *ev)
 {
 	struct block *b = blocks_find(&books->blocks, BLOCK_HANDLE, ev->address);
 
 	if (b)
 		b->references++;
-	return 0;
 }
 
 /* The device on which a mapping of this handle counts as reserved. */
@@ -296,7 +288,7 @@ static struct device_books *mapped_device(struct books *books, const struct bloc
 	return handle ? device_of(books, handle) : &books->device[books_device(ev)];
 }
 
-int books_range_map(struct books *books, const struct tfmt_event *ev)
+void books_range_map(struct books *books, const struct tfmt_event *ev)
 {
 	struct block b = { .address = ev->address,
 			   .size = ev->size,
@@ -313,10 +305,10 @@ int books_range_map(struct books *books, const struct tfmt_event *ev)
 	if (called_by_torch(books, ev))
 		books_reserved_add(mapped_device(books, handle, ev), (int64_t)b.size);
 	books_forget_stale(books, BLOCK_MAPPING, ev->address);
-	return blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
+	blocks_insert(&books->blocks, &b);
 }
 
-int books_range_unmap(struct books *books, const struct tfmt_event *ev)
+void books_range_unmap(struct books *books, const struct tfmt_event *ev)
 {
 	bool torch_allocator = called_by_torch(books, ev);
 	struct undo *u = undo_begin(books, ev);
@@ -337,10 +329,8 @@ int books_range_unmap(struct books *books, const struct tfmt_event *ev)
 			books_reserved_add(mapped_device(books, handle, ev), -(int64_t)b->size);
 		address += b->size;
 		books_unmap(books, b);
-		if (undo_add(u, &ended))
-			return TFMT_E_NOMEM;
+		undo_add(u, &ended);
 	}
-	return 0;
 }
 
 static bool is_imported(const struct books *books, const struct block *b)
@@ -360,53 +350,50 @@ static bool is_superseded(const struct books *books, const struct block *before)
 }
 
 /* A block that a reference was taken from has it again; one that has left the books comes back. */
-static int block_restore(struct books *books, const struct block *before, uint64_t time_ns)
+static void block_restore(struct books *books, const struct block *before, uint64_t time_ns)
 {
 	struct block *b = blocks_find(&books->blocks, before->space, before->address);
 	struct block again = *before;
 	struct device_books *d;
 
 	if (is_superseded(books, before))
-		return 0;
+		return;
 	if (b) {
 		b->references++;
-		return 0;
+		return;
 	}
 	again.references = 1;
-	if (!blocks_insert(&books->blocks, &again))
-		return TFMT_E_NOMEM;
+	blocks_insert(&books->blocks, &again);
 	d = device_of(books, before);
 	/* None may have been counted of a block whose number was in use twice meanwhile. */
 	if (is_counted(&books->groups.group[before->group]) && d->driver_frees)
 		d->driver_frees--;
 	books_enter(books, &again, time_ns);
-	return 0;
 }
 
-static int ended_restore(struct books *books, const struct ended *e, const struct tfmt_event *ev)
+static void ended_restore(struct books *books, const struct ended *e, const struct tfmt_event *ev)
 {
 	bool mapping = e->block.space == BLOCK_MAPPING;
 	const struct block *memory = !mapping ? &e->block : e->handle.space ? &e->handle : NULL;
 
 	if (is_superseded(books, &e->block))
-		return 0;
-	if (mapping && !blocks_insert(&books->blocks, &e->block))
-		return TFMT_E_NOMEM;
+		return;
+	if (mapping)
+		blocks_insert(&books->blocks, &e->block);
 	if (e->torch_allocator)
 		books_reserved_add(mapped_device(books, memory, ev), (int64_t)e->block.size);
-	return memory ? block_restore(books, memory, ev->time_ns) : 0;
+	if (memory)
+		block_restore(books, memory, ev->time_ns);
 }
 
 /* The driver refused what this thread's latest free or unmap asked for. */
-int books_free_failed(struct books *books, const struct tfmt_event *ev)
+void books_free_failed(struct books *books, const struct tfmt_event *ev)
 {
 	struct undo *u = ev->thread < books->nr_undos ? &books->undo[ev->thread] : NULL;
-	int err = 0;
 
 	if (!u || !u->nr || u->address != ev->address)
-		return 0;
-	for (uint32_t i = 0; !err && i < u->nr; i++)
-		err = ended_restore(books, &u->ended[i], ev);
+		return;
+	for (uint32_t i = 0; i < u->nr; i++)
+		ended_restore(books, &u->ended[i], ev);
 	u->nr = 0;
-	return err;
 }

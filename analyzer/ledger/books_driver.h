@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the books: the changes that tensor and driver events have in common, and the functions behind
+ * Inside the books: the changes that tensor and driver events have in common, and the functions for
  * driver events. Only the books' own files include this.
  */
 #ifndef VT_BOOKS_DRIVER_H
@@ -17,11 +17,11 @@ static inline uint8_t books_device(const struct tfmt_event *ev)
 /* A moment of the device has come: its totals, and from here on its groups' figures, are kept. */
 void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns);
 
-/* The group an allocation belongs to, made if new; -1 when memory runs out. */
-int64_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
+/* The group an allocation belongs to, made if new. */
+uint32_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
 
 /* Likewise, of what is reserved for graphs that were made at the event's place. */
-int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
+uint32_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
 
 /*
  * A block comes onto the books, or leaves them: totals, peaks and marks. The table of blocks is the
@@ -30,20 +30,20 @@ int64_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
 void books_enter(struct books *books, const struct block *b, uint64_t time_ns);
 void books_leave(struct books *books, const struct block *b);
 
-/* A total of a device changes by `bytes` that belong to no block that is known. Returns 0 or TFMT_E_NOMEM. */
-int books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns);
+/* A total of a device changes by `bytes` that belong to no block that is known. */
+void books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns);
 
-/* Behind damage, before and after each event that counts (books_damage.c). They return 0 or TFMT_E_NOMEM. */
-int books_damage_before(struct books *books, uint64_t time_ns);
-int books_damage_after(struct books *books, const struct tfmt_event *ev);
+/* After damage, before and after each event that counts (books_damage.c). */
+void books_damage_before(struct books *books, uint64_t time_ns);
+void books_damage_after(struct books *books, const struct tfmt_event *ev);
 
-/* After the last event of a trace that has none of teardown. Returns 0 or TFMT_E_NOMEM. */
-int books_damage_settle(struct books *books, uint64_t time_ns);
+/* After the last event of a trace that has none of teardown. */
+void books_damage_settle(struct books *books, uint64_t time_ns);
 
 /* A block that is found to have been freed unseen has left the books: the totals have known it before. */
 void books_damage_stale(struct books *books, const struct block *stale);
 
-/* A free behind damage whose block is not known. */
+/* A free after damage whose block is not known. */
 void books_damage_unmatched(struct books *books, uint8_t device, bool tensor);
 
 /* A range shows nothing any more: one reference less to its handle. */
@@ -59,10 +59,10 @@ void books_reserved_add(struct device_books *d, int64_t bytes);
  * Tensor events: the framework's reports, which tell what it has reserved (`reported`), or pool memory
  * that it takes from the driver for one tensor each.
  */
-int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
-int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+void books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
+void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
 		      bool reported);
-int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
+void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
 
 /* A block comes to its group, or leaves it (bytes and blocks are negative). */
 static inline void books_group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
@@ -79,21 +79,21 @@ void books_tensor_leave(struct books *books, struct device_books *d, struct grou
 /* The most that tensors have held, if this is it. */
 void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns);
 
-/* One function per kind of event; each returns 0 or TFMT_E_NOMEM. */
-int books_driver_alloc(struct books *books, const struct tfmt_event *ev);
-int books_driver_free(struct books *books, const struct tfmt_event *ev);
-int books_driver_refused(struct books *books, const struct tfmt_event *ev);
-int books_handle_retain(struct books *books, const struct tfmt_event *ev);
-int books_range_map(struct books *books, const struct tfmt_event *ev);
-int books_range_unmap(struct books *books, const struct tfmt_event *ev);
-int books_free_failed(struct books *books, const struct tfmt_event *ev);
+/* One function per kind of event. */
+void books_driver_alloc(struct books *books, const struct tfmt_event *ev);
+void books_driver_free(struct books *books, const struct tfmt_event *ev);
+void books_driver_refused(struct books *books, const struct tfmt_event *ev);
+void books_handle_retain(struct books *books, const struct tfmt_event *ev);
+void books_range_map(struct books *books, const struct tfmt_event *ev);
+void books_range_unmap(struct books *books, const struct tfmt_event *ev);
+void books_free_failed(struct books *books, const struct tfmt_event *ev);
 
 void books_undo_release(struct books *books);
 
 /* Graphs that hold memory, and what the driver has reserved for them (books_graph.c). */
-int books_graph_new(struct books *books, const struct tfmt_event *ev);
-int books_graph_gone(struct books *books, const struct tfmt_event *ev);
-int books_graph_launch(struct books *books, const struct tfmt_event *ev);
-int books_graph_reserved(struct books *books, const struct tfmt_event *ev);
+void books_graph_new(struct books *books, const struct tfmt_event *ev);
+void books_graph_gone(struct books *books, const struct tfmt_event *ev);
+void books_graph_launch(struct books *books, const struct tfmt_event *ev);
+void books_graph_reserved(struct books *books, const struct tfmt_event *ev);
 
 #endif

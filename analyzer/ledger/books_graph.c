@@ -6,9 +6,8 @@
  */
 #include "analyzer/ledger/books_driver.h"
 
-/* The group of what is reserved for graphs made, or launched, at this event's place; -1 when memory runs out.
- */
-static int64_t graph_group(struct books *books, const struct tfmt_event *ev)
+/* The group of what is reserved for graphs made, or launched, at this event's place. */
+static uint32_t graph_group(struct books *books, const struct tfmt_event *ev)
 {
 	struct tfmt_event like = *ev;
 
@@ -16,63 +15,55 @@ static int64_t graph_group(struct books *books, const struct tfmt_event *ev)
 	return books_group_graphs(books, &like);
 }
 
-int books_graph_new(struct books *books, const struct tfmt_event *ev)
+void books_graph_new(struct books *books, const struct tfmt_event *ev)
 {
 	struct block b = { .address = ev->address, .space = BLOCK_GRAPH, .references = 1 };
 	struct block *stale = blocks_find(&books->blocks, BLOCK_GRAPH, ev->address);
-	int64_t group;
+	uint32_t group;
 
 	if (stale)
 		blocks_remove(&books->blocks, stale);
 	if (!ev->aux)
-		return 0;
+		return;
 	group = graph_group(books, ev);
-	b.group = (uint32_t)group;
-	return group >= 0 && blocks_insert(&books->blocks, &b) ? 0 : TFMT_E_NOMEM;
+	b.group = group;
+	blocks_insert(&books->blocks, &b);
 }
 
-int books_graph_gone(struct books *books, const struct tfmt_event *ev)
+void books_graph_gone(struct books *books, const struct tfmt_event *ev)
 {
 	struct block *b = blocks_find(&books->blocks, BLOCK_GRAPH, ev->address);
 
 	if (b)
 		blocks_remove(&books->blocks, b);
-	return 0;
 }
 
-int books_graph_launch(struct books *books, const struct tfmt_event *ev)
+void books_graph_launch(struct books *books, const struct tfmt_event *ev)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 	const struct block *b = blocks_find(&books->blocks, BLOCK_GRAPH, ev->address);
-	int64_t group = b ? b->group : graph_group(books, ev);
+	uint32_t group = b ? b->group : graph_group(books, ev);
 
-	if (group < 0)
-		return TFMT_E_NOMEM;
-	d->launched_graph = (uint32_t)group + 1;
-	return 0;
+	d->launched_graph = group + 1;
 }
 
-int books_graph_reserved(struct books *books, const struct tfmt_event *ev)
+void books_graph_reserved(struct books *books, const struct tfmt_event *ev)
 {
 	uint8_t device = books_device(ev);
 	struct device_books *d = &books->device[device];
 	struct block *live = blocks_find(&books->blocks, BLOCK_GRAPH_POOL, device);
 	struct block b = { .address = device, .size = ev->size, .space = BLOCK_GRAPH_POOL, .references = 1 };
-	int64_t group = live                ? live->group
+	uint32_t group = live                ? live->group
 			: d->launched_graph ? d->launched_graph - 1
 					    : graph_group(books, ev);
 
-	if (group < 0)
-		return TFMT_E_NOMEM;
-	b.group = (uint32_t)group;
+	b.group = group;
 	if (live) {
 		books_leave(books, live);
 		blocks_remove(&books->blocks, live);
 	}
 	if (!b.size)
-		return 0;
-	if (!blocks_insert(&books->blocks, &b))
-		return TFMT_E_NOMEM;
+		return;
+	blocks_insert(&books->blocks, &b);
 	books_enter(books, &b, ev->time_ns);
-	return 0;
 }

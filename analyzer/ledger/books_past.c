@@ -80,26 +80,23 @@ static void forget_marks(struct books *books, struct groups *groups)
 }
 
 /* Somebody held so much at the device's marks. */
-static int hold(struct books *books, uint8_t device, bool tensor, enum owner owner,
+static void hold(struct books *books, uint8_t device, bool tensor, enum owner owner,
 		const uint64_t bytes[static NR_MARKS])
 {
 	struct group_identity id = { .device = device, .tensor = tensor, .before = (uint8_t)(owner + 1) };
 	bool is_new;
-	int64_t index = groups_find(&books->groups, &id, &is_new);
+	uint32_t index = groups_find(&books->groups, &id, &is_new);
 	struct group *g;
 
-	if (index < 0)
-		return TFMT_E_NOMEM;
 	g = &books->groups.group[index];
 	g->owner = (uint8_t)owner;
 	memcpy(g->seen, books->device[device].mark, sizeof(g->seen));
 	for (unsigned i = 0; i < NR_MARKS; i++)
 		g->at[i].bytes = bytes[i];
-	return 0;
 }
 
 /* Those who held memory at the marks, without their names; of the driver's at its peak, how much PyTorch had. */
-static int hold_all(struct books *books, uint8_t device, const uint64_t *f)
+static void hold_all(struct books *books, uint8_t device, const uint64_t *f)
 {
 	const struct books_moment *moment = books->device[device].moment;
 	uint64_t torch = f[TFMT_FIGURE_DRIVER_PEAK_TORCH], driver = f[TFMT_FIGURE_DRIVER_PEAK];
@@ -109,28 +106,23 @@ static int hold_all(struct books *books, uint8_t device, const uint64_t *f)
 	uint64_t others[NR_MARKS] = { [MARK_TENSOR_PEAK] = moment[MARK_TENSOR_PEAK].driver_bytes,
 				      [MARK_OOM] = moment[MARK_OOM].driver_bytes };
 	uint64_t torchs[NR_MARKS] = { [MARK_DRIVER_PEAK] = torch < driver ? torch : driver };
-	int err;
 
 	others[MARK_DRIVER_PEAK] = driver - torchs[MARK_DRIVER_PEAK];
-	err = hold(books, device, true, OWNER_TORCH, tensors);
-	if (!err)
-		err = hold(books, device, false, OWNER_TORCH, torchs);
-	if (!err)
-		err = hold(books, device, false, OWNER_UNKNOWN, others);
-	return err;
+	hold(books, device, true, OWNER_TORCH, tensors);
+	hold(books, device, false, OWNER_TORCH, torchs);
+	hold(books, device, false, OWNER_UNKNOWN, others);
 }
 
-int books_past(struct books *books, const struct tfmt_figures *f)
+void books_past(struct books *books, const struct tfmt_figures *f)
 {
 	const uint64_t *process = f ? f->of[TFMT_FIGURES_PROCESS] : NULL;
 	struct tfmt_totals totals;
-	int err = 0;
 
 	if (books->past_entered)
-		return 0;
+		return;
 	books->past_entered = true;
 	if (!f)
-		return 0;
+		return;
 	tfmt_reader_totals(books->reader, &totals);
 	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		struct device_books *d = &books->device[i];
@@ -152,12 +144,11 @@ int books_past(struct books *books, const struct tfmt_figures *f)
 	}
 	forget_marks(books, &books->groups);
 	forget_marks(books, &books->by_range);
-	for (uint8_t i = 0; i < TFMT_NR_DEVICES && !err; i++) {
+	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
 		if (f->of[i][TFMT_FIGURE_TENSOR_PEAK] || f->of[i][TFMT_FIGURE_DRIVER_PEAK])
-			err = hold_all(books, i, f->of[i]);
+			hold_all(books, i, f->of[i]);
 	}
 	books->pinned_peak_bytes = process[TFMT_FIGURE_PINNED_PEAK];
 	books->managed_peak_bytes = process[TFMT_FIGURE_MANAGED_PEAK];
 	books->unmatched_frees = process[TFMT_FIGURE_UNMATCHED_FREES];
-	return err;
 }

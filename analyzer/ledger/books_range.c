@@ -11,15 +11,15 @@ uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool
 	uint32_t path = ranges_path(&books->ranges, ev);
 	struct group_identity id = { .python_stack = path, .device = books_device(ev), .tensor = tensor };
 	bool is_new;
-	int64_t index;
+	uint32_t index;
 
 	if (!path)
 		return 0;
 	index = groups_find(&books->by_range, &id, &is_new);
-	if (index >= 0 && is_new)
+	if (is_new)
 		memcpy(books->by_range.group[index].seen, books->device[id.device].mark,
 		       sizeof(books->device[id.device].mark));
-	return (uint32_t)(index + 1);
+	return index + 1;
 }
 
 uint32_t books_range_path(const struct books *books, uint32_t range)

@@ -9,7 +9,7 @@
 
 #include "analyzer/ledger/books.h"
 
-/* The range group of an allocation; 0 also when memory runs out. */
+/* The range group of an allocation, 0 for no range. */
 uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor);
 static inline uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
 {

@@ -54,7 +54,7 @@ static inline void tensor_peak(struct device_books *d, uint64_t time_ns)
 	books_mark(d, MARK_TENSOR_PEAK, time_ns);
 }
 
-/* A new block at this address; one that is live there was freed unseen. NULL when memory runs out. */
+/* A new block at this address; one that is live there was freed unseen. */
 static inline struct block *tensor_block(struct books *books, uint64_t address)
 {
 	bool is_live;
@@ -66,15 +66,15 @@ static inline struct block *tensor_block(struct books *books, uint64_t address)
 	return blocks_add(&books->blocks, BLOCK_TENSOR, address, &is_live);
 }
 
-static inline int64_t tensor_group(struct books *books, const struct tfmt_event *ev)
+static inline uint32_t tensor_group(struct books *books, const struct tfmt_event *ev)
 {
 	uint32_t *known = groups_known(&books->groups, ev);
-	int64_t group;
+	uint32_t group;
 
 	if (*known && group_is_of(&books->groups.group[*known - 1], ev))
-		return (int64_t)*known - 1;
+		return *known - 1;
 	group = books_group(books, ev, true);
-	*known = (uint32_t)(group + 1);
+	*known = group + 1;
 	return group;
 }
 
@@ -88,18 +88,16 @@ static inline uint64_t listeners_number(const struct books *books, const struct 
 	return listener ? listener->begin_block(listener->ctx, ev, books_device(ev), group, bytes) : 0;
 }
 
-static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
 				      bool reported)
 {
-	int64_t group = tensor_group(books, ev);
+	uint32_t group = tensor_group(books, ev);
 	uint32_t range = books_range(books, ev, true);
 	struct block *b = tensor_block(books, ev->address);
 
-	if (group < 0 || !b)
-		return TFMT_E_NOMEM;
 	b->size = ev->size;
 	b->ordinal = ev->ordinal;
-	b->group = (uint32_t)group;
+	b->group = group;
 	b->range = range;
 	d->tensor_allocs++;
 	tensor_enter(books, d, &books->groups.group[group], b);
@@ -109,11 +107,10 @@ static ALWAYS_INLINE int tensor_alloc(struct books *books, const struct tfmt_eve
 	if (reported)
 		reserved_report(d, ev->aux);
 	tensor_peak(d, ev->time_ns);
-	b->handle = listeners_number(books, ev, d, (uint32_t)group);
-	return 0;
+	b->handle = listeners_number(books, ev, d, group);
 }
 
-static ALWAYS_INLINE int tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+static ALWAYS_INLINE void tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
 				     bool reported)
 {
 	const struct block *b = blocks_take(&books->blocks, BLOCK_TENSOR, ev->address);
@@ -129,7 +126,6 @@ static ALWAYS_INLINE int tensor_free(struct books *books, const struct tfmt_even
 	}
 	if (reported)
 		reserved_report(d, ev->aux);
-	return 0;
 }
 
 void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
@@ -151,17 +147,17 @@ void books_tensor_peak(struct books *books, struct device_books *d, uint64_t tim
 	tensor_peak(d, time_ns);
 }
 
-int books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
+void books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
 {
-	return tensor_alloc(books, ev, &books->device[books_device(ev)], reported);
+	tensor_alloc(books, ev, &books->device[books_device(ev)], reported);
 }
 
-int books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d, bool reported)
+void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d, bool reported)
 {
-	return tensor_free(books, ev, d, reported);
+	tensor_free(books, ev, d, reported);
 }
 
-int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
+void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
@@ -173,15 +169,17 @@ int books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool repo
 	books_mark(d, MARK_OOM, ev->time_ns);
 	if (books->listener)
 		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
-	return 0;
 }
 
 /* All there is to do with a tensor event while nothing is missing and no moment is waited for. */
-int books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase)
+void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
 	struct device_books *d = &books->device[books_device(ev)];
 
 	books->phase = phase;
 	d->present = true;
-	return ev->kind == TFMT_TENSOR_ALLOC ? tensor_alloc(books, ev, d, true) : tensor_free(books, ev, d, true);
+	if (ev->kind == TFMT_TENSOR_ALLOC)
+		tensor_alloc(books, ev, d, true);
+	else
+		tensor_free(books, ev, d, true);
 }

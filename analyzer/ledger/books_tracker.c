@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyzer/ledger/books.h"
+#include "analyzer/ui/heap.h"
 
 #define THREADS_MAX (1u << 20)
 
@@ -27,9 +28,7 @@ static bool *thread_flag(struct told_threads *t, uint32_t thread)
 		return &t->short_of_memory[thread];
 	while (room <= thread)
 		room *= 2;
-	grown = realloc(t->short_of_memory, room * sizeof(*grown));
-	if (!grown)
-		return NULL;
+	grown = heap_need(realloc(t->short_of_memory, room * sizeof(*grown)));
 	memset(grown + t->nr_threads, 0, (room - t->nr_threads) * sizeof(*grown));
 	t->short_of_memory = grown;
 	t->nr_threads = room;

@@ -25,7 +25,7 @@ struct told_threads {
 	uint32_t nr_threads;
 };
 
-/* A TFMT_ALLOCATOR or TFMT_ALLOC_FAILED event. Without memory for it retries are counted low. */
+/* A TFMT_ALLOCATOR or TFMT_ALLOC_FAILED event. */
 void books_told(struct books *books, const struct tfmt_event *ev);
 
 /* Is what the allocator told complete: was it told of every block? Then the bytes asked for are exact. */

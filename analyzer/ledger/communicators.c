@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 #define NUMBER_MAX 65536 /* numbers come from a trace: a damaged one must not make us allocate by them */
 
 void communicators_release(struct communicators *c)
@@ -35,7 +37,6 @@ static size_t index_of(const struct communicators *c, uint32_t number)
 
 struct communicator *communicators_row(struct communicators *c, uint32_t number)
 {
-	struct communicator *grown;
 	size_t i;
 
 	if (number > NUMBER_MAX)
@@ -43,32 +44,23 @@ struct communicator *communicators_row(struct communicators *c, uint32_t number)
 	i = index_of(c, number);
 	if (i < c->nr_rows && c->row[i].number == number)
 		return &c->row[i];
-	if (c->nr_rows == c->room) {
-		grown = realloc(c->row, (2 * c->room + 8) * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		c->row = grown;
-		c->room = 2 * c->room + 8;
-	}
+	c->row = heap_grow(c->row, &c->room, c->nr_rows + 1, sizeof(*c->row));
 	memmove(&c->row[i + 1], &c->row[i], (c->nr_rows++ - i) * sizeof(*c->row));
 	c->row[i] = (struct communicator){ .number = number, .rank = -1, .device = TFMT_DEVICE_NONE };
 	return &c->row[i];
 }
 
-int communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function)
+void communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function)
 {
 	struct communicator *row;
 	uint32_t number, nr_ranks;
 
 	if (!communicator_of(function, &number, &nr_ranks) || number > NUMBER_MAX)
-		return 0;
+		return;
 	row = communicators_row(c, number);
-	if (!row)
-		return TFMT_E_NOMEM;
 	row->nr_ranks = nr_ranks ? nr_ranks : (uint32_t)ev->size;
 	row->rank = (int64_t)ev->aux;
 	row->device = ev->device;
-	return 0;
 }
 
 int64_t communicators_rank(const struct communicators *c)

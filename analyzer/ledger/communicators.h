@@ -30,13 +30,13 @@ void communicators_release(struct communicators *c);
 bool communicator_of(const char *function, uint32_t *number, uint32_t *nr_ranks);
 
 /*
- * The communicator of that number, added if it is not there; that of number 0 if the number cannot be right. NULL when
- * memory runs out. Valid until the next is added.
+ * The communicator of that number, added if it is not there; that of number 0 if the number cannot be right.
+ * Valid until the next is added.
  */
 struct communicator *communicators_row(struct communicators *c, uint32_t number);
 
-/* An OBJECT_NEW of a communicator, with its function. Returns 0 or TFMT_E_NOMEM. */
-int communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function);
+/* An OBJECT_NEW of a communicator, with its function. */
+void communicators_event(struct communicators *c, const struct tfmt_event *ev, const char *function);
 
 /* The rank of this process in the first communicator that it shares with others: that of the job, mostly; -1: in none. */
 int64_t communicators_rank(const struct communicators *c);

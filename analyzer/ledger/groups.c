@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 void groups_release(struct groups *t)
 {
 	free(t->group);
@@ -76,30 +78,19 @@ static void put_slot(struct groups *t, uint32_t hash, uint32_t index)
 }
 
 /* Room for another group, in both tables: a slot is free then. */
-static bool make_room(struct groups *t)
+static void make_room(struct groups *t)
 {
 	uint32_t room = t->room ? 2 * t->room : 256;
-	struct group *group;
-	uint64_t *slot;
 
 	if (t->nr_groups < t->room)
-		return true;
-	if (room > 1u << 30)
-		return false;
-	group = realloc(t->group, room * sizeof(*group));
-	if (!group)
-		return false;
-	t->group = group;
-	slot = calloc(2 * (size_t)room, sizeof(*slot));
-	if (!slot)
-		return false;
+		return;
+	t->group = heap_need(room > 1u << 30 ? NULL : realloc(t->group, room * sizeof(*t->group)));
 	free(t->slot);
-	t->slot = slot;
+	t->slot = heap_alloc(2 * (size_t)room, sizeof(*t->slot));
 	t->slots_room = 2 * (uint64_t)room;
 	t->room = room;
 	for (uint32_t i = 0; i < t->nr_groups; i++)
-		put_slot(t, identity_hash(&group[i].identity), i);
-	return true;
+		put_slot(t, identity_hash(&t->group[i].identity), i);
 }
 
 /* Field by field, as the one that is looked for was just stored: the processor waits when it loads it in larger parts. */
@@ -117,7 +108,7 @@ static bool is_plain(const struct group_identity *id)
 	       !id->graph_pool && !id->unrecorded && !id->before;
 }
 
-int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new)
+uint32_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new)
 {
 	uint32_t hash = identity_hash(id);
 
@@ -129,8 +120,7 @@ int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_
 		if (slot >> 32 == hash && same_identity(&t->group[index].identity, id))
 			return index;
 	}
-	if (!make_room(t))
-		return -1;
+	make_room(t);
 	*is_new = true;
 	t->group[t->nr_groups] = (struct group){ .identity = *id, .is_plain = is_plain(id) };
 	put_slot(t, hash, t->nr_groups);

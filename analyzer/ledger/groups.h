@@ -4,7 +4,7 @@
  *
  * A *mark* is a moment of a device that analyses ask about afterwards: who was live when the peak was
  * reached? Each group remembers its figures at the latest of each mark. That costs nothing per mark: the
- * marks of a device are numbered, and a group whose number is behind still has, at its next change, the
+ * marks of a device are numbered, and a group whose number is lower still has, at its next change, the
  * figures it had at the mark.
  */
 #ifndef VT_GROUPS_H
@@ -21,7 +21,7 @@
 
 enum group_mark {
 	MARK_TENSOR_PEAK, /* the first event that reached the most allocated by tensors */
-	MARK_DRIVER_PEAK, /* ... the most device memory taken from the driver */
+	MARK_DRIVER_PEAK, /* the first event that reached the most device memory taken from the driver */
 	MARK_OOM,         /* the latest failure of the framework's allocator */
 	MARK_TIME,        /* a time the user asked for */
 	NR_MARKS,
@@ -81,10 +81,10 @@ struct groups {
 void groups_release(struct groups *t);
 
 /*
- * The index of the group with this identity; if there was none (*is_new) one that is otherwise 0 is added. -1 when
- * memory runs out. Adding moves groups: pointers into the table do not outlive it.
+ * The index of the group with this identity; if there was none (*is_new) one that is otherwise 0 is added.
+ * Adding moves groups: pointers into the table do not outlive it.
  */
-int64_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
+uint32_t groups_find(struct groups *t, const struct group_identity *id, bool *is_new);
 
 /* Is it the group of a tensor event? For what nearly all events are; false says nothing. */
 static inline bool group_is_of(const struct group *g, const struct tfmt_event *ev)

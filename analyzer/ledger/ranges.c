@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/ui/heap.h"
+
 #define THREADS_MAX (1u << 20) /* ids beyond are damage */
 #define STARTED_MAX 64 /* of a path: each change of them makes new paths, and some programs never end theirs */
 
@@ -22,7 +24,8 @@ struct range_started {
 
 struct range_thread {
 	struct range *open; /* innermost last */
-	uint32_t nr_open, room;
+	uint32_t nr_open;
+	size_t room;
 	uint32_t backward; /* calls of backward that it is in */
 	uint32_t path, path_change; /* its path as of that change */
 	bool path_known, path_backward;
@@ -59,30 +62,22 @@ static struct range_thread *thread_of(struct ranges *r, uint32_t id)
 		return NULL;
 	while (room <= id)
 		room *= 2;
-	grown = realloc(r->thread, room * sizeof(*grown));
-	if (!grown)
-		return NULL;
+	grown = heap_need(realloc(r->thread, room * sizeof(*grown)));
 	memset(grown + r->nr_threads, 0, (room - r->nr_threads) * sizeof(*grown));
 	r->thread = grown;
 	r->nr_threads = room;
 	return &r->thread[id];
 }
 
-static int note_domain(struct ranges *r, uint32_t domain)
+static void note_domain(struct ranges *r, uint32_t domain)
 {
-	uint32_t *grown;
-
 	for (uint32_t i = 0; i < r->nr_domains; i++)
 		if (r->domain[i] == domain)
-			return 0;
+			return;
 	if (!domain)
-		return 0;
-	grown = realloc(r->domain, (r->nr_domains + 1) * sizeof(*grown));
-	if (!grown)
-		return TFMT_E_NOMEM;
-	r->domain = grown;
+		return;
+	r->domain = heap_grow(r->domain, &r->domains_room, r->nr_domains + 1u, sizeof(*r->domain));
 	r->domain[r->nr_domains++] = domain;
-	return 0;
 }
 
 static struct range range_in(const struct tfmt_event *ev)
@@ -99,19 +94,10 @@ static bool is_dispatch_mode(const struct ranges *r, struct range range)
 	return !range.domain && !strcmp(tfmt_reader_string(r->reader, range.name), "PythonDispatchMode");
 }
 
-static int push(struct range_thread *t, struct range range)
+static void push(struct range_thread *t, struct range range)
 {
-	struct range *grown;
-
-	if (t->nr_open == t->room) {
-		grown = realloc(t->open, (2 * (size_t)t->room + 8) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		t->open = grown;
-		t->room = 2 * t->room + 8;
-	}
+	t->open = heap_grow(t->open, &t->room, t->nr_open + 1u, sizeof(*t->open));
 	t->open[t->nr_open++] = range;
-	return 0;
 }
 
 /* The innermost of its domain; it need not be the innermost of all. */
@@ -127,20 +113,11 @@ static void pop(struct range_thread *t, uint32_t domain)
 	t->nr_open--;
 }
 
-static int start(struct ranges *r, const struct tfmt_event *ev)
+static void start(struct ranges *r, const struct tfmt_event *ev)
 {
-	struct range_started *grown;
-
-	if (r->nr_started == r->started_room) {
-		grown = realloc(r->started, (2 * (size_t)r->started_room + 8) * sizeof(*grown));
-		if (!grown)
-			return TFMT_E_NOMEM;
-		r->started = grown;
-		r->started_room = 2 * r->started_room + 8;
-	}
+	r->started = heap_grow(r->started, &r->started_room, r->nr_started + 1u, sizeof(*r->started));
 	r->nr_left_out += r->nr_started >= STARTED_MAX;
 	r->started[r->nr_started++] = (struct range_started){ ev->aux, range_in(ev) };
-	return 0;
 }
 
 static void end(struct ranges *r, uint64_t id)
@@ -173,24 +150,23 @@ void ranges_damaged(struct ranges *r)
 	r->change++;
 }
 
-int ranges_change(struct ranges *r, const struct tfmt_event *ev)
+void ranges_change(struct ranges *r, const struct tfmt_event *ev)
 {
 	bool is_backward = ev->address == TFMT_PHASE_BACKWARD;
 	struct range_thread *t;
-	int err = 0;
 
 	t = thread_of(r, ev->thread);
 	if (!t)
-		return ev->thread < THREADS_MAX ? TFMT_E_NOMEM : 0;
+		return;
 	switch (ev->kind) {
 	case TFMT_RANGE_PUSH:
-		err = push(t, range_in(ev));
+		push(t, range_in(ev));
 		break;
 	case TFMT_RANGE_POP:
 		pop(t, (uint32_t)ev->size);
 		break;
 	case TFMT_RANGE_START:
-		err = start(r, ev);
+		start(r, ev);
 		break;
 	case TFMT_RANGE_END:
 		end(r, ev->aux);
@@ -207,11 +183,10 @@ int ranges_change(struct ranges *r, const struct tfmt_event *ev)
 	}
 	r->nr_ranges += ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START;
 	r->nr_marks += ev->kind == TFMT_MARK;
-	if (!err && (ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START || ev->kind == TFMT_MARK))
-		err = note_domain(r, (uint32_t)ev->size);
+	if (ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START || ev->kind == TFMT_MARK)
+		note_domain(r, (uint32_t)ev->size);
 	if (ev->kind != TFMT_MARK)
 		r->change++;
-	return err;
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -237,40 +212,28 @@ static uint32_t *slot_of(const struct ranges *r, uint32_t parent, struct range r
 	return &r->slot[i];
 }
 
-static bool slots_grow(struct ranges *r)
+static void slots_grow(struct ranges *r)
 {
 	uint32_t room = r->slots_room ? 2 * r->slots_room : 256;
-	uint32_t *slot = calloc(room, sizeof(*slot));
 
-	if (!slot)
-		return false;
 	free(r->slot);
-	r->slot = slot;
+	r->slot = heap_alloc(room, sizeof(*r->slot));
 	r->slots_room = room;
 	for (uint32_t i = 0; i < r->nr_nodes; i++)
 		*slot_of(r, r->node[i].parent, r->node[i].range) = i + 1;
-	return true;
 }
 
-/* The path one range further in; the parent itself when memory runs out. */
+/* The path one range further in. */
 static uint32_t child(struct ranges *r, uint32_t parent, struct range range)
 {
 	uint32_t *slot;
 
-	if (3 * ((uint64_t)r->nr_nodes + 1) > 2 * (uint64_t)r->slots_room && !slots_grow(r))
-		return parent;
+	if (3 * ((uint64_t)r->nr_nodes + 1) > 2 * (uint64_t)r->slots_room)
+		slots_grow(r);
 	slot = slot_of(r, parent, range);
 	if (*slot)
 		return *slot;
-	if (r->nr_nodes == r->nodes_room) {
-		uint32_t room = r->nodes_room ? 2 * r->nodes_room : 256;
-		struct range_node *grown = realloc(r->node, room * sizeof(*grown));
-
-		if (!grown)
-			return parent;
-		r->node = grown;
-		r->nodes_room = room;
-	}
+	r->node = heap_grow(r->node, &r->nodes_room, r->nr_nodes + 1u, sizeof(*r->node));
 	r->node[r->nr_nodes++] = (struct range_node){ parent, ranges_depth(r, parent) + 1, range };
 	*slot = r->nr_nodes;
 	return *slot;
@@ -357,7 +320,7 @@ struct range ranges_of_path(const struct ranges *r, uint32_t path, uint32_t k)
 struct range *ranges_list(const struct ranges *r, uint32_t path)
 {
 	uint32_t depth = ranges_depth(r, path);
-	struct range *list = depth ? calloc(depth, sizeof(*list)) : NULL;
+	struct range *list = depth ? heap_alloc(depth, sizeof(*list)) : NULL;
 
 	for (; list && path; path = r->node[path - 1].parent)
 		list[--depth] = r->node[path - 1].range;

@@ -30,16 +30,19 @@ struct ranges {
 	uint64_t nr_left_out;         /* begun while as many as a path may have of them had not ended: in no path */
 	uint32_t *domain;             /* TFMT_DEF_STRING ids seen, but the default one */
 	uint32_t nr_domains;
+	size_t domains_room;
 
 	/* private */
 	struct range_node *node; /* node i is path i + 1 */
-	uint32_t nr_nodes, nodes_room;
+	uint32_t nr_nodes;
+	size_t nodes_room;
 	uint32_t *slot; /* hash table of paths */
 	uint32_t slots_room;
 	struct range_thread *thread; /* by thread id */
 	uint32_t nr_threads;
 	struct range_started *started;
-	uint32_t nr_started, started_room;
+	uint32_t nr_started;
+	size_t started_room;
 	uint32_t caller; /* id + 1 of the one thread that waits for backward; 0 = none, or more than one */
 	bool caller_known;
 	uint32_t change; /* counts changes of anything that a path is made of */
@@ -48,26 +51,27 @@ struct ranges {
 void ranges_init(struct ranges *r, const struct tfmt_reader *reader);
 void ranges_release(struct ranges *r);
 
-/* Follow one event; all kinds may be given, in the order of the trace. Returns 0 or TFMT_E_NOMEM. */
-int ranges_change(struct ranges *r, const struct tfmt_event *ev);
-static inline int ranges_apply(struct ranges *r, const struct tfmt_event *ev)
+/* Follow one event; all kinds may be given, in the order of the trace. */
+void ranges_change(struct ranges *r, const struct tfmt_event *ev);
+static inline void ranges_apply(struct ranges *r, const struct tfmt_event *ev)
 {
 	bool concerns = ev->kind == TFMT_LOST || (ev->kind >= TFMT_RANGE_PUSH && ev->kind <= TFMT_PHASE_END);
 
-	return concerns ? ranges_change(r, ev) : 0;
+	if (concerns)
+		ranges_change(r, ev);
 }
 
 /* Events are missing before the next: which ranges are open is not known any more. */
 void ranges_damaged(struct ranges *r);
 
-/* The path that an event lies in now; 0 = none (also when memory runs out). */
+/* The path that an event lies in now; 0 = none. */
 uint32_t ranges_path(struct ranges *r, const struct tfmt_event *ev);
 
 /* How many ranges a path has, and its k-th, outermost first. */
 uint32_t ranges_depth(const struct ranges *r, uint32_t path);
 struct range ranges_of_path(const struct ranges *r, uint32_t path, uint32_t k);
 
-/* All of them, outermost first; to be freed. NULL for path 0, and when memory runs out. */
+/* All of them, outermost first; to be freed. NULL for path 0. */
 struct range *ranges_list(const struct ranges *r, uint32_t path);
 
 /* "step 3", of a domain of its own "NCCL: ncclAllReduce", "(unnamed)". Returns buf. */

@@ -125,7 +125,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Does the sample stand for the peak rather than the one that does so far? What is behind needs no correction. */
+/* Does the sample stand for the peak rather than the one that does so far? What comes after it needs no correction. */
 static bool is_nearer(const struct residual *r, const struct residual_parts *p)
 {
 	if (!r->has_nearest || p->is_fresh != r->nearest.is_fresh)

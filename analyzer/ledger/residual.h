@@ -35,7 +35,7 @@ struct residual_parts {
 	uint64_t own;         /* of this process, as NVML has it; 0 = it does not */
 	bool knows_driver;    /* context, code and local memory are told apart */
 	bool knows_processes; /* other_processes is known */
-	bool is_fresh;        /* ... and was asked for together with the rest, where nothing is inferred from steps */
+	bool is_fresh;        /* other_processes was asked for with the rest, where nothing is inferred from steps */
 };
 
 struct residual {
@@ -66,7 +66,7 @@ struct residual {
 /* Memory of the device came into, or left, the driver ledger; `space` is an enum tfmt_space. */
 void residual_ledger(struct residual *r, unsigned space, int64_t bytes);
 
-/* ... or what a simulated device models of the driver itself. */
+/* What a simulated device models of the driver itself came, or went. */
 void residual_modelled(struct residual *r, bool is_code, int64_t bytes);
 
 /* The driver ledger reaches a new peak. */

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/ui/heap.h"
+
 void value_reads_release(struct value_reads *v)
 {
 	free(v->read);
@@ -22,35 +24,26 @@ static uint32_t *find_slot(const struct value_reads *v, uint32_t python_stack, u
 	return &v->slot[i];
 }
 
-static int grow(struct value_reads *v)
+static void grow(struct value_reads *v)
 {
 	uint32_t room = v->slots_room ? 2 * v->slots_room : 64;
-	uint32_t *slot = calloc(room, sizeof(*slot));
-	struct value_read *read = realloc(v->read, room / 2 * sizeof(*read));
 
-	if (read) {
-		v->read = read;
-		v->room = room / 2;
-	}
-	if (!slot || !read) {
-		free(slot);
-		return TFMT_E_NOMEM;
-	}
+	v->read = heap_need(realloc(v->read, room / 2 * sizeof(*v->read)));
+	v->room = room / 2;
 	free(v->slot);
-	v->slot = slot;
+	v->slot = heap_alloc(room, sizeof(*v->slot));
 	v->slots_room = room;
 	for (uint32_t i = 0; i < v->nr_reads; i++)
 		*find_slot(v, v->read[i].python_stack, v->read[i].native_stack) = i + 1;
-	return 0;
 }
 
-int value_reads_add(struct value_reads *v, const struct tfmt_event *ev)
+void value_reads_add(struct value_reads *v, const struct tfmt_event *ev)
 {
 	struct value_read *read;
 	uint32_t *slot;
 
-	if (v->nr_reads == v->room && grow(v))
-		return TFMT_E_NOMEM;
+	if (v->nr_reads == v->room)
+		grow(v);
 	slot = find_slot(v, ev->python_stack, ev->native_stack);
 	if (!*slot) {
 		v->read[v->nr_reads++] = (struct value_read){ .python_stack = ev->python_stack,
@@ -61,5 +54,4 @@ int value_reads_add(struct value_reads *v, const struct tfmt_event *ev)
 	read = &v->read[*slot - 1];
 	read->reads++;
 	read->bytes += ev->size;
-	return 0;
 }

@@ -25,8 +25,8 @@ struct value_reads {
 	uint32_t slots_room;
 };
 
-/* Enter one TFMT_VALUE_READ event. Returns 0 or TFMT_E_NOMEM. */
-int value_reads_add(struct value_reads *v, const struct tfmt_event *ev);
+/* Enter one TFMT_VALUE_READ event. */
+void value_reads_add(struct value_reads *v, const struct tfmt_event *ev);
 void value_reads_release(struct value_reads *v);
 
 #endif

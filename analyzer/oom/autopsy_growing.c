@@ -11,7 +11,7 @@
 #define TWICE_MIN 3 /* tensors that are there twice: one or two are, where each is replaced as it grows */
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
-struct series {
+struct shape_run {
 	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */
 	uint32_t nr_others; /* how often it was not */
 	uint32_t nr_alike;  /* grown by as much as the time before */
@@ -36,11 +36,11 @@ static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_
 	return nr == 1 && b->dims[*dim] > a->dims[*dim];
 }
 
-static struct series series_of(const struct autopsy *a, uint32_t python_stack)
+static struct shape_run shape_run_of(const struct autopsy *a, uint32_t python_stack)
 {
 	const struct books *books = &a->device->process->books;
 	struct tfmt_shape shape, before = { 0 };
-	struct series s = { 0 };
+	struct shape_run s = { 0 };
 	bool has_before = false;
 	uint64_t dims[16];
 	uint32_t dim = 0;
@@ -71,13 +71,13 @@ static struct series series_of(const struct autopsy *a, uint32_t python_stack)
 	return s;
 }
 
-static bool is_past(const struct tfmt_shape *shape, const struct series *s)
+static bool is_past(const struct tfmt_shape *shape, const struct shape_run *s)
 {
 	return shape->nr_dims > s->dim && shape->dims[s->dim] + s->by < s->last;
 }
 
 /* What grows leaves no copies of its past but the last; a list of tensors of growing sizes does. */
-static bool keeps_past(const struct autopsy *a, uint32_t python_stack, const struct series *s)
+static bool keeps_past(const struct autopsy *a, uint32_t python_stack, const struct shape_run *s)
 {
 	uint64_t past = 0, all = 0;
 
@@ -92,7 +92,7 @@ static bool keeps_past(const struct autopsy *a, uint32_t python_stack, const str
 }
 
 /* By concatenation it grows evenly; batches that happen to become longer do not. */
-static bool is_growing(const struct series *s)
+static bool is_growing(const struct shape_run *s)
 {
 	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / 8 &&
 	       4 * s->nr_alike >= 3 * (s->nr_grown - 1);
@@ -103,13 +103,13 @@ struct growing {
 	uint64_t bytes, rest; /* in tensors of 3 dimensions or more, in others */
 	uint32_t nr_blocks, nr_rest;
 	size_t largest, largest_rest;      /* blocks */
-	struct series series, series_rest; /* of those */
+	struct shape_run series, series_rest; /* of those */
 };
 
 static void find_growing(const struct autopsy *a, struct growing *out)
 {
 	uint32_t known = 0;
-	struct series s = { 0 };
+	struct shape_run s = { 0 };
 	bool grows = false;
 
 	*out = (struct growing){ 0 };
@@ -122,7 +122,7 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 		    life->birth.phase == PHASE_OPTIMIZER)
 			continue;
 		if (stack != known) {
-			s = series_of(a, stack);
+			s = shape_run_of(a, stack);
 			grows = is_growing(&s) && !keeps_past(a, stack, &s);
 		}
 		known = stack;
@@ -146,14 +146,14 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 }
 
 /* Is the request for the next of a series, next to the latest, a block? By another line it may be, as cat() is called. */
-static bool is_next(const struct autopsy *a, size_t block, const struct series *s)
+static bool is_next(const struct autopsy *a, size_t block, const struct shape_run *s)
 {
 	uint64_t size = a->categories.block[block].life.size, step = size / s->last * s->by;
 
 	return a->failure->asked + TORCH_SEGMENT_ROUND >= size && a->failure->asked <= size + 2 * step + TORCH_SEGMENT_ROUND;
 }
 
-static bool is_long(const struct autopsy *a, size_t i, const struct series *s, uint64_t length)
+static bool is_long(const struct autopsy *a, size_t i, const struct shape_run *s, uint64_t length)
 {
 	const struct tfmt_shape *shape = &a->block[i].shape;
 
@@ -161,7 +161,7 @@ static bool is_long(const struct autopsy *a, size_t i, const struct series *s, u
 }
 
 /* How many tensors of this block's line and module, among the first `nr` blocks, are so long? */
-static uint32_t nr_long(const struct autopsy *a, size_t nr, size_t of, const struct series *s, uint64_t length)
+static uint32_t nr_long(const struct autopsy *a, size_t nr, size_t of, const struct shape_run *s, uint64_t length)
 {
 	const struct category_block *b = a->categories.block;
 	uint32_t found = 0;
@@ -173,7 +173,7 @@ static uint32_t nr_long(const struct autopsy *a, size_t nr, size_t of, const str
 }
 
 /* Tensors of the position before that are still there beside the same layers' next ones. Returns how many. */
-static uint32_t find_twice(const struct autopsy *a, const struct series *s, uint64_t *bytes)
+static uint32_t find_twice(const struct autopsy *a, const struct shape_run *s, uint64_t *bytes)
 {
 	uint32_t nr = 0;
 
@@ -188,7 +188,7 @@ static uint32_t find_twice(const struct autopsy *a, const struct series *s, uint
 	return nr;
 }
 
-static void say_series(struct autopsy_finding *f, const struct series *s)
+static void say_series(struct autopsy_finding *f, const struct shape_run *s)
 {
 	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
 			 s->dim, s->nr_grown, s->first, s->last);
@@ -244,7 +244,7 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX], asked[HUMAN_MAX];
-	const struct series *s;
+	const struct shape_run *s;
 	struct growing g;
 	uint64_t bytes;
 	size_t block;

@@ -188,12 +188,11 @@ static void out_of_memory_lines(const struct replay *m, const struct replay_devi
 	char asked[HUMAN_MAX];
 
 	human_bytes(asked, d->books->oom_asked_bytes);
-	if (!holders_find(&holders, m, &query)) {
-		message_info("out of memory on GPU %u: %s did not fit%s", d->ordinal, asked,
-			     holders.nr_holders ? "; the largest holders then:" : "");
-		for (uint32_t i = 0; i < holders.nr_holders && i < HOLDERS_SHOWN; i++)
-			holder_line(m, d->process, &holders.holder[i], &stack);
-	}
+	holders_find(&holders, m, &query);
+	message_info("out of memory on GPU %u: %s did not fit%s", d->ordinal, asked,
+		     holders.nr_holders ? "; the largest holders then:" : "");
+	for (uint32_t i = 0; i < holders.nr_holders && i < HOLDERS_SHOWN; i++)
+		holder_line(m, d->process, &holders.holder[i], &stack);
 	stack_release(&stack);
 	holders_release(&holders);
 }

@@ -4,13 +4,11 @@
 
 int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d)
 {
-	int err;
-
 	*p = (struct devicepage){ .device = d, .limits = STEPGROWTH_LIMITS_USUAL };
-	err = outside_find(&p->outside, d);
+	outside_find(&p->outside, d);
 	phasetable_find(&p->phases, d);
 	stepgrowth_find(&p->growth, m, d, &p->limits);
-	return err;
+	return 0;
 }
 
 void devicepage_find_host(struct devicepage *p, const struct replay *m)

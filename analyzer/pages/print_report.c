@@ -27,14 +27,14 @@ static void json_unsupported(struct emit *e, const struct replay_process *p)
 	emit_object_end(e);
 }
 
-/* Where what the program did depended on values that no kernel computed. Returns 0 or TFMT_E_NOMEM. */
-static int json_places(struct emit *e, const struct replay *m, struct replay_process *p)
+/* Where what the program did depended on values that no kernel computed. */
+static void json_places(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	struct readplaces places = READPLACES_INIT;
-	int err = readplaces_find(&places, m, p);
 
+	readplaces_find(&places, m, p);
 	emit_array_begin(e, "data_dependent", NULL);
-	for (size_t i = 0; i < places.nr_places && !err; i++) {
+	for (size_t i = 0; i < places.nr_places; i++) {
 		const struct readplace *place = &places.place[i];
 
 		emit_object_begin(e, NULL, NULL);
@@ -46,12 +46,10 @@ static int json_places(struct emit *e, const struct replay *m, struct replay_pro
 	}
 	emit_array_end(e);
 	readplaces_release(&places);
-	return err;
 }
 
 static int json_process(struct emit *e, const struct replay *m, struct replay_process *p)
 {
-	int err;
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
 
 	emit_object_begin(e, NULL, NULL);
@@ -79,9 +77,9 @@ static int json_process(struct emit *e, const struct replay *m, struct replay_pr
 	json_unsupported(e, p);
 	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
 	unhooked_json(e, &p->books.unhooked);
-	err = json_places(e, m, p);
+	json_places(e, m, p);
 	emit_object_end(e);
-	return err;
+	return 0;
 }
 
 static void json_tensor(struct emit *e, const struct replay_device *d)

@@ -21,7 +21,7 @@ struct judging {
 	struct category_stacks stacks;
 	struct category_shapes shapes;
 	size_t nr_live_parameters; /* blocks that are parameters by their stacks */
-	uint64_t nr_elements;      /* ... and what all of them hold, but for whole numbers */
+	uint64_t nr_elements;      /* what all parameters hold, but for whole numbers */
 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static int order_to_update(const struct judging *j, const struct life *life)
 	return updatesites_order(&j->lives->steps.sites, j->lives->steps.reader, life->birth.stack);
 }
 
-/* Behind a forward that has left a graph, whose outputs it may take. */
+/* After a forward that has left a graph, whose outputs it may take. */
 static bool is_of_outputs(const struct judging *j, const struct life *life)
 {
 	return life->after_forward && !lives_brings_batch(j->lives, life->birth.stack);

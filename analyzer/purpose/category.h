@@ -18,7 +18,7 @@ struct category_block {
 	enum category category;
 	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
 	uint32_t module; /* path in the process's modulepaths, 0 = not known */
-	bool matched;    /* ... by shape and order, not by its own stack */
+	bool matched;    /* module is known by shape and order, not by the block's own stack */
 };
 
 struct category_sum {

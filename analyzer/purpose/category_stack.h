@@ -15,11 +15,11 @@ struct category_stack {
 	bool copies_state;  /* copy.deepcopy() of a dictionary within two others, as optimizers give their state away */
 	bool in_hook;       /* Python that autograd's engine calls beside a node, which is none of Python's own */
 	bool makes_zeros;   /* the program's line, where it can be read, makes a tensor of zeros */
-	bool gives_gradient; /* ... gives it to another as its .grad */
-	bool scales_gradient; /* ... makes a multiple, a power or a copy of a gradient */
+	bool gives_gradient; /* the program's line gives a tensor to another as its .grad */
+	bool scales_gradient; /* the program's line makes a multiple, a power or a copy of a gradient */
 	bool is_optimizer;  /* in the __init__ or step of a class whose step runs no model */
 	uint32_t nr_copies;  /* the caller's: blocks from here that may be copies of parameters */
-	uint32_t nr_shapes;  /* ... and of how many shapes they ever were */
+	uint32_t nr_shapes;  /* the caller's: of how many shapes such blocks ever were */
 	uint8_t kept, freed; /* enum category as the rules have it for blocks with such a life */
 };
 

@@ -85,13 +85,13 @@ int eventloop_begin(struct replay_process *p, const struct replay_options *o)
 	return o->lives ? keep_lives(p, o) : 0;
 }
 
-/* What a flight recorder dropped has come to its end, or all has. Returns 0 or TFMT_E_NOMEM. */
-static __attribute__((noinline)) int enter_past(struct replay_process *p)
+/* What a flight recorder dropped has come to its end, or all has. */
+static __attribute__((noinline)) void enter_past(struct replay_process *p)
 {
 	const struct tfmt_figures *f = tfmt_reader_figures(p->reader);
 
 	p->phases.has_begun |= f && f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN];
-	return books_past(&p->books, f);
+	books_past(&p->books, f);
 }
 
 static inline void follow_lives(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
@@ -106,20 +106,19 @@ static inline void follow_lives(struct replay_process *p, const struct tfmt_even
 		stepsamples_next(p->stepsamples, lives, &p->books.groups);
 }
 
-static inline int enter_event(struct replay_process *p, const struct tfmt_event *ev)
+static inline void enter_event(struct replay_process *p, const struct tfmt_event *ev)
 {
 	bool is_plain = books_is_plain(&p->books, ev);
-	int err = 0;
 
 	if (!is_plain && !ev->before && !p->books.past_entered)
-		err = enter_past(p);
+		enter_past(p);
 	p->phase = phases_next(&p->phases, ev);
-	if (p->lives && !err && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
+	if (p->lives && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
 		follow_lives(p, ev, is_plain);
-	if (err)
-		return err;
-	return is_plain ? books_apply_plain(&p->books, ev, (uint8_t)p->phase)
-			: books_apply(&p->books, ev, (uint8_t)p->phase);
+	if (is_plain)
+		books_apply_plain(&p->books, ev, (uint8_t)p->phase);
+	else
+		books_apply(&p->books, ev, (uint8_t)p->phase);
 }
 
 static inline bool is_observed(const struct tfmt_event *ev, const struct replay_options *o, uint8_t but_for)
@@ -133,10 +132,7 @@ int eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int n
 	const struct tfmt_event *end = ev + nr;
 
 	for (; ev < end; ev++) {
-		int err = enter_event(p, ev);
-
-		if (err)
-			return err;
+		enter_event(p, ev);
 		if (is_observed(ev, o, but_for) && o->observe)
 			o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
 	}
@@ -151,15 +147,14 @@ void eventloop_miss(struct replay_process *p)
 
 int eventloop_finish(struct replay_process *p, uint64_t last_ns)
 {
-	int err = p->books.past_entered ? 0 : enter_past(p);
-
-	if (!err)
-		err = books_settle(&p->books, last_ns);
+	if (!p->books.past_entered)
+		enter_past(p);
+	books_settle(&p->books, last_ns);
 	if (p->lives) {
 		steps_finish(&p->lives->steps);
 		stepsamples_finish(p->stepsamples, &p->lives->steps);
 	}
-	return err;
+	return 0;
 }
 
 void eventloop_release(struct replay_process *p)

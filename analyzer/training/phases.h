@@ -30,7 +30,7 @@ extern const char *const phase_names[NR_PHASES];
 /* What a Python stack tells of its events. */
 struct phases_stack {
 	uint8_t told;        /* by its frames alone; 0 = not known yet */
-	uint8_t event[2][2]; /* ... and whether the thread is in a backward pass, and the event makes nodes */
+	uint8_t event[2][2]; /* likewise, [the thread is in a backward pass][the event makes nodes] */
 };
 
 #define PHASES_RANGES_MAX 32 /* within each other; those further in name no phase */
@@ -39,7 +39,7 @@ struct phases_thread {
 	uint32_t passes; /* backward passes that it is in */
 	uint32_t nr_ranges;
 	uint8_t named; /* as phases_stack.event, by the innermost range that names one; 0 = none does */
-	uint8_t outer[PHASES_RANGES_MAX]; /* ... and before the k-th range began */
+	uint8_t outer[PHASES_RANGES_MAX]; /* what `named` was before the k-th range began */
 };
 
 /* Of one process. Zero it but for the reader. */

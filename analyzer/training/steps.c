@@ -85,7 +85,7 @@ static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 }
 
 /*
- * An optimizer at work, or zero_grad. Behind backward it belongs to the cycle; before, it is the end of the cycle
+ * An optimizer at work, or zero_grad. After backward it belongs to the cycle; before, it is the end of the cycle
  * before, wherever that was taken to end.
  */
 static int updated(struct steps *s, const struct tfmt_event *ev, bool is_update)
@@ -211,7 +211,7 @@ static uint32_t turn(const struct steps *s, uint32_t i)
 	return i < s->turns_room ? s->turn[i] & ~TURN_SURE : 0;
 }
 
-/* Behind the latest turn before `i` with some of its sites, what came next; 0 = none, or one called twice. */
+/* After the latest turn before `i` with some of its sites, what came next; 0 = none, or one called twice. */
 static uint32_t usual_next(const struct steps *s, uint32_t i)
 {
 	for (uint32_t k = i; k-- > 0 && i - k <= TURNS_LOOKED_AT;)

@@ -101,8 +101,8 @@ static void a_trace_cut_anywhere_loads_or_is_refused(void **state)
 static void the_timeline_keeps_short_peaks(void **state)
 {
 	struct tfmt_header header = synthetic_header(1);
-	struct maxima_values values[10];
-	struct maxima t;
+	struct series_values values[10];
+	struct series t;
 	struct replay_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
 	struct replay m = REPLAY_INIT;
 	struct synthetic s;
@@ -118,18 +118,18 @@ static void the_timeline_keeps_short_peaks(void **state)
 	synthetic_event(&s, TFMT_TENSOR_FREE, 0, 0x1000, 0, 20 * MiB);
 	synthetic_close(&s, 0);
 
-	maxima_init(&t);
+	series_init(&t);
 	assert_int_equal(replay_load(&m, "long.vtr", &options), 0);
 	assert_int_equal(t.nr_tracks, 1);
-	assert_true(t.step_ns * MAXIMA_STEPS > 100 * SECOND);
-	maxima_resample(&t, &t.track[0], m.duration_ns, values, 10);
+	assert_true(t.step_ns * SERIES_STEPS > 100 * SECOND);
+	series_resample(&t, &t.track[0], m.duration_ns, values, 10);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(values[i].value[TIMELINE_ALLOCATED], (i == 4 ? 10 : 1) * MiB);
 		assert_int_equal(values[i].value[TIMELINE_RESERVED], 20 * MiB);
 	}
-	maxima_resample(&t, &t.track[0], m.duration_ns, values, 1);
+	series_resample(&t, &t.track[0], m.duration_ns, values, 1);
 	assert_int_equal(values[0].value[TIMELINE_ALLOCATED], 10 * MiB);
-	maxima_release(&t);
+	series_release(&t);
 	replay_release(&m);
 }
 
@@ -137,8 +137,8 @@ static void the_timeline_keeps_short_peaks(void **state)
 static void the_timeline_ends_long_before_the_recording(void **state)
 {
 	struct tfmt_header header = synthetic_header(1);
-	struct maxima_values values[3];
-	struct maxima t;
+	struct series_values values[3];
+	struct series t;
 	struct replay_options options = { .quiet = true, .observe = timeline_observe, .ctx = &t };
 	struct replay m = REPLAY_INIT;
 	struct synthetic s;
@@ -152,14 +152,14 @@ static void the_timeline_ends_long_before_the_recording(void **state)
 	synthetic_event(&s, TFMT_PHASE_BEGIN, 255, 2, 0, 0);
 	synthetic_close(&s, 0);
 
-	maxima_init(&t);
+	series_init(&t);
 	assert_int_equal(replay_load(&m, "idle.vtr", &options), 0);
 	assert_int_equal(m.duration_ns, 1000000 * SECOND);
-	maxima_resample(&t, &t.track[0], m.duration_ns, values, 3);
+	series_resample(&t, &t.track[0], m.duration_ns, values, 3);
 	assert_int_equal(values[0].value[TIMELINE_ALLOCATED], 3 * MiB);
 	assert_int_equal(values[1].value[TIMELINE_ALLOCATED], 2 * MiB);
 	assert_int_equal(values[2].value[TIMELINE_ALLOCATED], 2 * MiB);
-	maxima_release(&t);
+	series_release(&t);
 	replay_release(&m);
 }
 

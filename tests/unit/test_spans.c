@@ -50,7 +50,7 @@ static void follow(const char *text, struct replay *m)
 	assert_int_equal(spansfile_read(&spans, FILE_NAME), 0);
 	record();
 	assert_int_equal(replay_load(m, TRACE, &options), 0);
-	assert_int_equal(spans_finish(&spans), 0);
+	spans_finish(&spans);
 }
 
 static void check_stay(size_t i, uint64_t begin, uint64_t peak, uint64_t end, uint64_t peak_event)
