@@ -14,6 +14,7 @@ struct sim_green {
 	uint32_t magic;
 	CUdevResource sms;
 	struct sim_context *context;
+	struct sim_green *before; /* of those that were destroyed */
 };
 
 /* A CUdevResourceDesc; programs have no way to give it back, so all stay, in a list. */
@@ -25,6 +26,7 @@ struct description {
 };
 
 static struct description *last_description;
+static struct sim_green *last_destroyed;
 
 static struct sim_green *green_of(CUgreenCtx handle)
 {
@@ -181,7 +183,11 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	device = g->context->device;
 	sim_context_green_end(g->context);
-	g->magic = 0; /* it and its context stay: streams that the program has not destroyed before lead there */
+	g->magic = 0;
+	sim_lock(); /* it and its context stay: streams that the program has not destroyed before lead there */
+	g->before = last_destroyed;
+	last_destroyed = g;
+	sim_unlock();
 	return cuDevicePrimaryCtxRelease_v2(device);
 }
 
