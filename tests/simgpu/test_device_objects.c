@@ -122,6 +122,7 @@ static void green_contexts_have_their_sms(void **state)
 	OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
 	OK(cuGreenCtxDestroy(green));
 	assert_int_equal(cuStreamGetGreenCtx(stream, &of_stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	cuStreamDestroy_v2(stream);
 	assert_int_equal(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuMemFree_v2(p));
 }
