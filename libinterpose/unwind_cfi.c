@@ -279,13 +279,11 @@ static enum cfi_where take_expression(struct cursor *c, bool stored, int64_t *of
 	return base == ARCH_REG_FP ? CFI_ON_FP : base == ARCH_REG_SP ? CFI_ON_SP : CFI_ELSEWHERE;
 }
 
-/* Instructions with the operation in the whole byte but those that advance or remember. False: unknown. */
-static bool run_operation(struct cfi_frame *f, unsigned op, struct cursor *c, const struct common *common,
-			  const struct cfi_frame *initial)
+/* An instruction that says where the CFA is, or nothing of interest. False: it is none of these. */
+static bool place_cfa(struct cfi_frame *f, unsigned op, struct cursor *c, const struct common *common)
 {
 	enum cfi_where where;
 	int64_t offset = 0;
-	uint64_t reg;
 
 	switch (op) {
 	case 0x00: /* nop */
@@ -318,7 +316,17 @@ static bool run_operation(struct cfi_frame *f, unsigned op, struct cursor *c, co
 		take_uleb(c);
 		return true;
 	}
-	reg = take_uleb(c);
+	return false;
+}
+
+/* An instruction that says where a register's value is, with the operation in the whole byte. False: it is none. */
+static bool place_register(struct cfi_frame *f, unsigned op, struct cursor *c, const struct common *common,
+			   const struct cfi_frame *initial)
+{
+	uint64_t reg = take_uleb(c);
+	int64_t offset = 0;
+	enum cfi_where where;
+
 	switch (op) {
 	case 0x05: /* offset_extended */
 		set(f, reg, CFI_ON_CFA, (int64_t)take_uleb(c) * common->data_align);
@@ -380,7 +388,7 @@ static bool run(struct cfi_frame *f, struct cursor c, const struct common *commo
 			remembered[nr_remembered++] = *f;
 		else if (op == 0x0b && nr_remembered) /* restore_state */
 			*f = remembered[--nr_remembered];
-		else if (!run_operation(f, op, &c, common, initial))
+		else if (!place_cfa(f, op, &c, common) && !place_register(f, op, &c, common, initial))
 			return false;
 		if (from > pc)
 			break;

@@ -7,8 +7,8 @@
 #include "analyzer/advice/unseen.h"
 #include "analyzer/ui/human.h"
 
-#define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14%, */
-#define STATE_PERCENT 130 /* ... and up to a third of state besides, which the first update lays between pieces */
+#define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14% */
+#define STATE_PERCENT 130 /* of optimizer state: up to a third more of it, which the first update lays between pieces */
 #define LENGTH_STEP 8 /* lengths are advised in multiples of it */
 
 /*

@@ -26,10 +26,10 @@ struct fsdp {
 	const struct advice_job *j;
 	const struct layerspans *spans;
 	uint64_t ranks;
-	uint64_t *unit; /* by layer, bytes of its parameters; behind the last one the root's */
-	uint64_t *sent; /* ... of its gradients */
-	uint64_t first; /* ordinals: of forward, */
-	uint64_t end;	/* ... and of what comes behind backward */
+	uint64_t *unit; /* by layer, bytes of its parameters; after the last one the root's */
+	uint64_t *sent; /* by layer, bytes of its gradients */
+	uint64_t first; /* ordinal at which forward begins */
+	uint64_t end;	/* ordinal of what comes after backward */
 	uint64_t buckets; /* bytes of DistributedDataParallel's, which FSDP does without */
 };
 

@@ -144,8 +144,8 @@ static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
 }
 
 struct generations {
-	uint64_t *first;  /* first_of_groups() of the window, */
-	uint64_t *behind; /* ... and of what lies behind its backward's beginning */
+	uint64_t *first;  /* first_of_groups() of the window */
+	uint64_t *behind; /* first_of_groups() of what comes after the beginning of its backward */
 };
 
 /*

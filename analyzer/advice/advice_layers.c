@@ -24,7 +24,7 @@ struct layers {
 	const struct layerspans *spans;
 	struct layer *layer;
 	bool is_called_by_torch; /* by an nn.Sequential or nn.TransformerEncoder: no line tells which layers */
-	bool is_of_package;	 /* ... or any other installed package: there is no line to wrap */
+	bool is_of_package;	 /* by any installed package, PyTorch too: there is no line to wrap */
 };
 
 /* What a layer's forward has live at most, when it is computed again: without what the output takes. */

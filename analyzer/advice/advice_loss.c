@@ -11,7 +11,7 @@
 #include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 4096
-#define VOCABULARY_SURE 16384 /* ... without a loss that is seen, if no layer takes as many features */
+#define VOCABULARY_SURE 16384 /* a vocabulary, also where no loss is seen, if no layer takes as many features */
 #define HEADS_MAX 2 /* an embedding and the matrix that computes logits; layers have more of a kind */
 #define PARTS 8
 #define TOKENS_MIN 64

@@ -20,7 +20,7 @@
 struct saved_block {
 	size_t block;
 	uint64_t until; /* ordinal at which forward lets go of it */
-	uint64_t back;	/* ... at which backward has it again; TFMT_NO_ORDINAL: that is not seen */
+	uint64_t back;	/* ordinal at which backward has it again; TFMT_NO_ORDINAL: that is not seen */
 	uint64_t death;
 };
 

@@ -21,7 +21,7 @@ struct batchcut {
 	uint64_t rows[BATCHCUT_ROWS_MAX]; /* of samples, as they are seen */
 	unsigned nr_rows;
 	bool of_length;		/* what is cut */
-	uint64_t whole, part;	/* ... from, to */
+	uint64_t whole, part;	/* it is cut from the one to the other */
 };
 
 /* Of the whole batch. false: there is no input. */

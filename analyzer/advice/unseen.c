@@ -15,9 +15,9 @@
 #define GRADIENTS_MAX 3 /* of what a layer's backward needs at a time */
 #define STATE_TENSORS 2 /* that Adam keeps of each parameter */
 #define LAYERS_ALIKE 0.1 /* of what a layer keeps, by which others may differ */
-#define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32, */
-#define LOGITS_FREED 12 /* ... without the first if the program does not keep them */
-#define GRADIENTS_BYTES 8 /* ... of both gradients */
+#define LOGITS_BYTES 16 /* for each: logits, their log_softmax, and the gradients of both, in float32 */
+#define LOGITS_FREED 12 /* for each: the same without logits, if the program does not keep them */
+#define GRADIENTS_BYTES 8 /* for each: both gradients alone */
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 

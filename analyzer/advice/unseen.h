@@ -23,7 +23,7 @@ struct unseen {
 	uint64_t vocabulary;	   /* 0 = no logits are expected */
 	bool are_freed;		   /* logits go before backward begins: nobody knows, set by the caller */
 	uint64_t state_bytes;	   /* of the optimizer, if it is Adam; 0 = it has been seen */
-	bool in_backward;	   /* ... memory ran out, behind all layers */
+	bool in_backward;	   /* memory ran out there, after all layers */
 	bool is_unknown;	   /* the step may need any more than that: what is told is the least */
 	int32_t *of;		   /* by path (modulepaths.h): its layer */
 	uint32_t nr_paths;

@@ -25,7 +25,7 @@
 #define CAPACITY_USUAL UINT64_MAX /* nor --capacity */
 #define PAGE_WIDTH 80
 #define LIVE_SHOWN 3        /* groups live at the end, on the first page */
-#define FRAMES_SHOWN 2      /* ... with so many frames of the program's own */
+#define FRAMES_SHOWN 2      /* frames of the program's own that are shown of each such group */
 
 struct leaks_opts {
 	uint64_t min_bytes;

@@ -45,7 +45,7 @@ struct sizing_job {
 	double activations_per_token;                     /* values; NaN: by the formula */
 	double activations_ratio;    /* bytes by those of the parameters; NaN: by tokens */
 	double measured_activations; /* bytes; NaN: not measured */
-	double measured_batch;       /* ... of so many sequences */
+	double measured_batch;       /* sequences that they were measured with */
 	bool is_checkpointing, is_eager, keeps_gradients, is_inference;
 	int zero; /* stage, 0 to 3 */
 	double gpus, tensor_parallel;
@@ -56,8 +56,8 @@ struct sizing {
 	double context, model, optimizer, gradients, intermediates;
 	double tokens, per_token; /* of activations: values */
 	double activations;       /* without the next two */
-	double layer_inputs;      /* with checkpointing, activations are these ... */
-	double one_layer;         /* ... and those of one layer; else both 0 */
+	double layer_inputs;      /* with checkpointing, activations are these and one_layer; else both are 0 */
+	double one_layer;         /* activations of one layer, with checkpointing */
 	double attention;         /* matrices of L x L, where attention is not fused */
 	double cross_attention;
 	double kv_cache;          /* inference */

@@ -19,7 +19,7 @@ enum footprint_figure {
 	FIGURE_PEAK,        /* held by tensors; without a framework: taken from the driver */
 	FIGURE_RESERVED,    /* peak of what the framework's allocator took from the driver */
 	FIGURE_DEVICE_USED, /* what nvidia-smi would show for the process at the driver's peak */
-	FIGURE_OUTSIDE,     /* ... less what the framework's allocator, or the program itself, had taken then */
+	FIGURE_OUTSIDE,     /* FIGURE_DEVICE_USED less what the framework's allocator, or the program itself, had taken */
 	FIGURE_LIVE_AT_END, /* held at the end of accounting */
 	NR_FIGURES,
 };
@@ -61,7 +61,7 @@ struct footprint_stack {
 	const char **caller;         /* functions of the program that called the site, innermost first */
 	uint32_t nr_callers;
 	const char *shape, *phase; /* of most of the bytes */
-	uint64_t shape_bytes;      /* ... so many */
+	uint64_t shape_bytes;      /* of that shape */
 	uint64_t bytes, blocks;
 };
 
@@ -105,8 +105,8 @@ struct footprint {
 #define FOOTPRINT_INIT { .world_size = -1 }
 
 /*
- * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. Returns 0 or TFMT_E_NOMEM;
- * footprint_release() is needed either way.
+ * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. Returns 0 or
+ * TFMT_E_NOMEM; footprint_release() is needed either way.
  */
 int footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
 		   const struct sourcepath *names);

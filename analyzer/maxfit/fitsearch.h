@@ -22,7 +22,7 @@
 struct fitsearch_point {
 	int64_t index;
 	double used_bytes;   /* of the GPU at the peak */
-	double needed_bytes; /* ... without what the allocator keeps unused: less than this cannot do */
+	double needed_bytes; /* of that, without what the allocator keeps unused: less than this cannot do */
 };
 
 struct fitsearch {

@@ -23,7 +23,7 @@
 #include "analyzer/ui/message.h"
 
 #define LOOK_NS 250000000u /* between two looks at a recording, at least */
-#define LOOK_SHARE 4       /* ... and so many times what a look takes: most of the time is the program's */
+#define LOOK_SHARE 4       /* of them, at least so many times what a look takes: most of the time is the program's */
 #define LINES_SHOWN 10
 
 /* What CLOCK_MONOTONIC says. */

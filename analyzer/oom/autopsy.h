@@ -27,7 +27,7 @@ struct autopsy_place {
 	uint64_t category[NR_CATEGORIES];
 	uint64_t kept_bytes; /* of blocks from before the step */
 	uint32_t largest;    /* index of its largest block */
-	uint32_t module;     /* ... of that; 0 = in none */
+	uint32_t module;     /* that its largest block was made in; 0 = in none */
 };
 
 /* What a block is beside its life and category. */
@@ -46,8 +46,8 @@ struct autopsy_finding {
 	bool comes_first;  /* before what is about size alone */
 	bool has_site;
 	struct stack_frame site;
-	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter: */
-	struct stack_frame caller; /* ... the program's own line that led there */
+	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter */
+	struct stack_frame caller; /* the program's own line that led to the site */
 	char sentence[AUTOPSY_TEXT_MAX];
 	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
 	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
@@ -59,7 +59,7 @@ struct autopsy_finding {
 struct autopsy_parts {
 	uint64_t step_bytes;               /* all of it; 0 = nothing, no steps, or no modules are known */
 	uint32_t most;                     /* path of the innermost module that made over half of it, 0 = none */
-	uint64_t most_bytes;               /* ... with what is in it */
+	uint64_t most_bytes;               /* of that module, with what is in it */
 	uint64_t cross_bytes;              /* made in modules that have the names of cross-attention */
 	uint64_t pictures, height, width;  /* the largest batch of them, 0 = none */
 };
@@ -74,7 +74,7 @@ struct autopsy {
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
 	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
-	struct autopsy_parts parts; /* ... as well; no finding goes by them, as not every command loads modules */
+	struct autopsy_parts parts; /* empty likewise; no finding goes by them, as not every command loads modules */
 	struct stack_frame site; /* of the request */
 	bool has_site;
 	char operation[64]; /* that asked, as ATen names it: "bmm"; "" = not known */
@@ -84,14 +84,14 @@ struct autopsy {
 	uint64_t lacking;         /* by how much the driver had too little; 0 = not known, or enough */
 	uint64_t outside;         /* of the device, beyond what is reserved and free; with outside_known */
 	uint64_t libraries;       /* of that, taken by calls of others than PyTorch */
-	enum owner largest_owner; /* ... mostly by this one */
+	enum owner largest_owner; /* of these libraries, who took most */
 	bool outside_known;
 	uint32_t step;         /* of the failure, 1 the first; 0 = there are none */
 	uint64_t step_ordinal; /* where that step begins */
 	struct shapefit shape; /* how steps before followed their batches' shapes, with has_shape */
 	bool has_shape;
 	uint64_t usable;       /* what tensors could have held in all; 0 = not known */
-	uint64_t fitting;      /* ... surely: a twentieth less, for what segments leave unused */
+	uint64_t fitting;      /* what they surely could have held: a twentieth less, as segments leave some unused */
 	uint64_t largest_fit;  /* request that a new segment, or a cached block, would have served; with failure->free_known */
 	struct autopsy_finding finding[AUTOPSY_FINDINGS_MAX];
 	unsigned nr_findings;

@@ -213,7 +213,7 @@ static bool is_told(const struct autopsy *a, const struct product *p, uint32_t s
 struct matrices {
 	struct product each; /* of the largest kind */
 	uint64_t bytes;
-	uint64_t masks; /* ... of those with fewer than `each`: what is added to several, a mask or bias */
+	uint64_t masks; /* bytes of those with fewer than `each`: what is added to several, a mask or bias */
 	uint32_t nr_blocks;
 	size_t largest;
 	bool is_asked; /* the request is one more, or the first */
@@ -260,7 +260,7 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 	}
 }
 
-/* ... or is the request for a mask: one matrix for each sample, asked for by fused attention? */
+/* Is the request for a mask: one matrix for each sample, asked for by fused attention? */
 static bool is_mask_asked(const struct autopsy *a, const struct product *p)
 {
 	return is_fused(a, a->failure->python_stack) ||

@@ -15,7 +15,7 @@ struct shape_run {
 	uint32_t nr_grown;  /* how often the next was larger in one dimension and alike in the others */
 	uint32_t nr_others; /* how often it was not */
 	uint32_t nr_alike;  /* grown by as much as the time before */
-	uint64_t by;        /* ... so much */
+	uint64_t by;        /* by how much it has grown */
 	uint32_t dim;       /* which grew */
 	uint64_t first, last;
 };

@@ -13,7 +13,7 @@
 struct killing {
 	const struct replay_process *process;
 	bool is_told;    /* it is known whether the host's memory ran out */
-	bool is_by_host; /* ... and it did */
+	bool is_by_host; /* the host's memory ran out, as far as that is known */
 	uint64_t nr_candidates; /* not 0: it did for one or some of so many processes, and which does not show */
 };
 

@@ -13,7 +13,7 @@
 
 /* Of what is reserved: less of it unused, as any allocator leaves, is a full GPU and no fragmentation. */
 #define FRAGMENTED_LEAST 0.01
-/* ... from here on it is remarkable, whatever others hold. */
+/* The share from which on it is remarkable, whatever others hold. */
 #define FRAGMENTED_MUCH 0.1
 /* So many times as much held by others is. */
 #define OTHERS_MUCH 4

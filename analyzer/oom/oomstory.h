@@ -60,7 +60,7 @@ struct oom_story {
 	const struct oom_process *self;        /* listed as another, but by its size this one (a container) */
 	bool is_no_limit;                      /* "allowed" is 2^64: none was set */
 	double unused_share;                   /* of reserved; NaN where unknown */
-	bool is_full;                          /* ... too small for fragmentation, whatever was asked */
+	bool is_full;                          /* what is unused is too little for fragmentation, whatever was asked for */
 	double largest_fit;              /* bytes that a new segment could have had; NaN where unknown */
 	uint64_t tensor_min, tensor_max; /* the tensor's size, where the request is a segment's; else 0 */
 	size_t nr_absurd, nr_reasons;

@@ -13,7 +13,7 @@
 #define SAMPLES_MIN 3 /* of one place for one step: two may be what a model takes side by side */
 #define R_SQUARED_MIN 0.95
 #define BETTER 0.25     /* what a quadratic term must leave of the squared errors, at most */
-#define EXACT 1e-5      /* ... unless the line explains them but for so much */
+#define EXACT 1e-5      /* of the squares, what a line may leave unexplained and need no quadratic term */
 
 /* One step: its batch's size and extent, and its peak. */
 struct point {

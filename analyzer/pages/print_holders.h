@@ -21,7 +21,7 @@ struct print_holders_options {
 	uint64_t top;       /* rows at most; 0 = all */
 	uint64_t min_bytes; /* rows smaller than this are left out */
 	bool verbose;       /* whole stacks and paths */
-	bool tidy;          /* ... but short paths, and frames that only wrap a module's call are counted */
+	bool tidy;          /* verbose, but with short paths, and frames that only wrap a module's call are counted */
 	bool by_site;       /* for the first page: one line each, the origin in place of shapes and a stack */
 	uint32_t frames;    /* of the program's own below each row, unless verbose; 0 = the usual 6 */
 };

@@ -40,7 +40,7 @@ struct replay_options {
 	bool follow; /* a process that goes on is not at its end: replay_advance() may be called again */
 	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need */
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
-	bool modules; /* ... and the modules that they were allocated in (process->modulepaths) */
+	bool modules; /* find the modules that tensor blocks were allocated in (process->modulepaths) */
 };
 
 struct replay_process {

@@ -34,6 +34,15 @@ static void lock(int fd, short how)
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &all), 0);
 }
 
+static struct tfmt_reader *follow(const char *trace)
+{
+	struct tfmt_reader *r;
+
+	assert_int_equal(tfmt_reader_open(&r, trace, NULL), 0);
+	tfmt_reader_follow(r, true);
+	return r;
+}
+
 /* Reads all that is there; *next is the number of the next event. */
 static void read_on(struct tfmt_reader *r, unsigned *next)
 {
@@ -56,8 +65,7 @@ static void test_frames_come_as_they_are_written(void **state)
 	(void)state;
 	recorder_start(&rec);
 	lock(rec.fd, F_WRLCK);
-	assert_int_equal(tfmt_reader_open(&r, rec.trace, NULL), 0);
-	tfmt_reader_follow(r, true);
+	r = follow(rec.trace);
 	for (unsigned i = 0; i < NR_EVENTS; i += PER_FRAME) {
 		record(&rec, i, i + PER_FRAME);
 		read_on(r, &next);
@@ -93,8 +101,7 @@ static void test_no_longer_followed_it_ends_with_the_rings(void **state)
 	record(&rec, 0, 50);
 	drain(&rec);
 	record(&rec, 50, 60);
-	assert_int_equal(tfmt_reader_open(&r, rec.trace, NULL), 0);
-	tfmt_reader_follow(r, true);
+	r = follow(rec.trace);
 	read_on(r, &next);
 	assert_int_equal(next, 50);
 	tfmt_reader_follow(r, false);
@@ -129,8 +136,7 @@ static void test_a_frame_is_seen_byte_by_byte(void **state)
 	fd = stream_create(copy);
 	lock(fd, F_WRLCK);
 	assert_int_equal(write(fd, bytes, begin), begin);
-	assert_int_equal(tfmt_reader_open(&r, copy, NULL), 0);
-	tfmt_reader_follow(r, true);
+	r = follow(copy);
 	for (size_t i = begin; i < len; i++) {
 		assert_int_equal(write(fd, bytes + i, 1), 1);
 		read_on(r, &next);
