@@ -131,6 +131,10 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	all->fits_bytes = j.lacking ? j.peak - j.lacking : 0;
 	all->cached_bytes = j.cached;
 	frag_init(&all->frag, &all->replay);
+	/*
+	 * A second reading: which step holds the peak is known after the first, and only of that step is each block kept.
+	 * To keep those of all steps would take memory by the length of the recording.
+	 */
 	err = replay_load(&all->replay, d->process->path, &load);
 	j.device = err ? NULL : same_device(&all->replay, d);
 	if (j.device) {

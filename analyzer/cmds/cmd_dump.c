@@ -15,6 +15,7 @@
 #include "analyzer/stacks/stack.h"
 #include "analyzer/training/phases.h"
 #include "analyzer/ui/emit.h"
+#include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
@@ -367,15 +368,14 @@ static int check_span(const struct dump *d, const char *path)
 	return CMD_FINE;
 }
 
-/* Most of what comes before --from is passed over. Returns 0 or TFMT_E_NOMEM. */
-static int seek(const struct dump *d, struct traceview *v)
+/* Most of what comes before --from is passed over. */
+static void seek(const struct dump *d, struct traceview *v)
 {
 	uint64_t start = v->header->start_mono_ns;
-	int went = 0;
+	uint64_t from = d->from_ns < UINT64_MAX - start ? start + d->from_ns : UINT64_MAX;
 
-	if (d->from_ns)
-		went = tfmt_reader_seek(v->reader, d->from_ns < UINT64_MAX - start ? start + d->from_ns : UINT64_MAX);
-	return went < 0 ? went : 0;
+	if (d->from_ns && tfmt_reader_seek(v->reader, from) == TFMT_E_NOMEM)
+		heap_need(NULL);
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message. */
@@ -388,10 +388,8 @@ static int dump_trace(struct dump *d, const char *path, bool with_name)
 	if (!traceview_open(&v, path)) {
 		if (with_name)
 			emit_heading(d->e, "%s", path);
-		if (seek(d, &v))
-			snprintf(v.trouble, sizeof(v.trouble), "cannot read '%s': out of memory", path);
-		else
-			dump_events(d, &v);
+		seek(d, &v);
+		dump_events(d, &v);
 		note_span(d, &v);
 	}
 	if (v.reader && kept_from(v.reader, &from_ns) && !d->from_ns)

@@ -339,8 +339,8 @@ static void read_through(struct traceview *v, struct counted *counted)
 	progress_end();
 }
 
-/* A trace that can be read; "error" says what is wrong with it all the same. Returns 0 or TFMT_E_NOMEM. */
-static int show_trace(struct emit *e, struct traceview *v, struct totals *t)
+/* A trace that can be read; "error" says what is wrong with it all the same. */
+static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 	struct stat st;
@@ -360,7 +360,6 @@ static int show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	t->bytes += bytes;
 	t->complete &= s->complete;
 	ranges_release(&counted.ranges);
-	return 0;
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message for each trace that is not whole or not readable. */
@@ -371,8 +370,8 @@ static int show_traces(struct emit *e, const struct recording *r, struct totals 
 
 	emit_array_begin(e, "process_list", NULL);
 	for (size_t i = 0; i < r->nr_traces; i++) {
-		if (!traceview_open(&v, r->trace[i]) && show_trace(e, &v, t))
-			status = message_error("out of memory");
+		if (!traceview_open(&v, r->trace[i]))
+			show_trace(e, &v, t);
 		if (v.trouble[0])
 			status = message_error("%s", v.trouble);
 		traceview_close(&v);

@@ -97,7 +97,7 @@ struct leaks {
 	struct stepgrowth_limits limits;
 };
 
-static int leaks_add(struct leaks *l, const struct replay *m, struct replay_process *p, uint32_t device,
+static void leaks_add(struct leaks *l, const struct replay *m, struct replay_process *p, uint32_t device,
 		     enum holders_of of, enum holders_by by)
 {
 	struct survivors *s = &l->part[l->nr_parts];
@@ -108,25 +108,21 @@ static int leaks_add(struct leaks *l, const struct replay *m, struct replay_proc
 	l->total.bytes += s->holders.total.bytes;
 	l->total.blocks += s->holders.total.blocks;
 	l->nr_groups += s->holders.nr_holders;
-	return 0;
 }
 
 /*
  * Tensors where a framework's allocator holds the memory; what the driver gave, of device and host, where
  * none does.
  */
-static int live_find(struct leaks *l, const struct replay *m, enum holders_by by)
+static void live_find(struct leaks *l, const struct replay *m, enum holders_by by)
 {
-	int err = 0;
-
 	l->part = heap_alloc(m->nr_devices + m->nr_processes, sizeof(*l->part));
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = leaks_add(l, m, m->device[i].process, m->device[i].ordinal,
-				m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, by);
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
+	for (size_t i = 0; i < m->nr_devices; i++)
+		leaks_add(l, m, m->device[i].process, m->device[i].ordinal,
+			  m->device[i].has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER, by);
+	for (size_t i = 0; i < m->nr_processes; i++)
 		if (!m->process[i].torch)
-			err = leaks_add(l, m, &m->process[i], 0, HOLDERS_HOST, by);
-	return err;
+			leaks_add(l, m, &m->process[i], 0, HOLDERS_HOST, by);
 }
 
 static void growing_find(struct leaks *l, const struct replay *m, struct replay_device device)
@@ -380,11 +376,9 @@ int cmd_leaks(int argc, const char **argv)
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);
-	if (!ret)
-		growth_find_all(&l, &m);
-	if (!ret && live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK))
-		ret = message_error("cannot group the blocks of '%s': out of memory", argv[1]);
 	if (!ret) {
+		growth_find_all(&l, &m);
+		live_find(&l, &m, is_brief(&l, &o) ? HOLDERS_BY_SITE : HOLDERS_BY_STACK);
 		damaged = print_caveats(&m);
 		ret = leaks_print(&l, &m, &o);
 	}

@@ -154,32 +154,28 @@ static int explain(const struct oom_opts *o)
 
 /* ---- a recording ----------------------------------------------------------------------------- */
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int json_device(struct emit *e, const struct replay *m, const struct replay_device *d,
+static void json_device(struct emit *e, const struct replay *m, const struct replay_device *d,
 		       const struct failures *failures)
 {
 	const struct failures_of_device *of = failures_of(failures, d);
 	struct autopsy a = AUTOPSY_INIT;
-	int err = 0;
 
 	if (!of)
-		return 0;
+		return;
 	emit_object_begin(e, NULL, NULL);
 	print_device_identity(e, d);
 	print_failures(e, m, d, of);
 	if (fatal_request(of)) {
-		err = autopsy_make(&a, m, d, failures);
-		if (!err)
-			print_autopsy_state(e, &a);
+		autopsy_make(&a, m, d, failures);
+		print_autopsy_state(e, &a);
 	} else {
 		emit_null(e, "state", NULL);
 		emit_null(e, "holders", NULL);
 		emit_null(e, "modules", NULL);
 	}
-	print_autopsy_findings(e, err ? NULL : &a);
+	print_autopsy_findings(e, &a);
 	autopsy_release(&a);
 	emit_object_end(e);
-	return err;
 }
 
 /* Processes that were killed, though memory sufficed: what their devices had left. */
@@ -279,7 +275,7 @@ static void text_others(struct emit *e, const struct replay *m, const struct fai
 	}
 }
 
-/* Returns 0, TFMT_E_NOMEM, or CMD_TROUBLE: advices_find() could not read it a second time. */
+/* Returns 0, or what advices_find() does: the recording could not be read a second time. */
 static int print_recorded(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
 			  bool *is_fatal)
 {
@@ -287,11 +283,11 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 	struct autopsy a = AUTOPSY_INIT;
 	struct advices advices = ADVICES_INIT;
 	uint64_t nr_handled;
-	int err;
+	int err = 0;
 
 	killings_find(&killings, m);
-	err = killings_autopsy(&a, &killings, m, failures);
-	if (a.device && !err)
+	killings_autopsy(&a, &killings, m, failures);
+	if (a.device)
 		err = advices_find(&advices, a.device, failures);
 	*is_fatal = a.nr_findings > 0;
 	if (emit_is_text(e) && !err) {
@@ -307,7 +303,7 @@ static int print_recorded(struct emit *e, const struct replay *m, const struct f
 		json_killings(e, m, &killings);
 		emit_array_begin(e, "devices", NULL);
 		for (size_t i = 0; i < m->nr_devices && !err; i++)
-			err = json_device(e, m, &m->device[i], failures);
+			json_device(e, m, &m->device[i], failures);
 		emit_array_end(e);
 		print_autopsy_findings(e, err ? NULL : &a);
 		json_advice(e, &advices, ADVICE_USUAL);
@@ -356,12 +352,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o->emit, "vramtrace/oom/1");
 		ret = print_recorded(e, &m, &watch.failures, o->verbose, &is_fatal);
-		if (ret == CMD_TROUBLE)
-			ret = emit_fail(e, "cannot read '%s' a second time", path);
-		else if (ret)
-			ret = emit_fail(e, "cannot explain '%s': out of memory", path);
-		else
-			ret = emit_close(e);
+		ret = ret ? emit_fail(e, "cannot read '%s' a second time", path) : emit_close(e);
 	}
 	failures_release(&watch.failures);
 	frag_release(&watch.frag);

@@ -132,33 +132,29 @@ static bool is_by(const struct peak_opts *o, const char *what)
 	return o->by && !strcmp(o->by, what);
 }
 
-static int modules_print(struct emit *e, const struct holders_query *q, const struct categories *c,
+static void modules_print(struct emit *e, const struct holders_query *q, const struct categories *c,
 			 const struct peak_opts *o, uint64_t total)
 {
 	struct modules m;
-	int err = modules_find(&m, c, q->process->modulepaths, (uint32_t)o->depth);
 
-	if (!err)
-		print_modules(e, q->process, &m, total, (uint64_t)o->top);
+	modules_find(&m, c, q->process->modulepaths, (uint32_t)o->depth);
+	print_modules(e, q->process, &m, total, (uint64_t)o->top);
 	modules_release(&m);
-	return err;
 }
 
 /* By what blocks are for, by module, or each block. */
-static int categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
+static void categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
 {
 	struct categories c;
-	int err = 0;
 
 	categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
 	if (is_by(o, "block"))
 		print_blocks(e, q->process, &c, (uint64_t)o->top);
 	else if (is_by(o, "module"))
-		err = modules_print(e, q, &c, o, total);
+		modules_print(e, q, &c, o, total);
 	else
 		print_categories(e, &c);
 	categories_release(&c);
-	return err;
 }
 
 static bool needs_lives(const struct peak_opts *o)
@@ -166,7 +162,7 @@ static bool needs_lives(const struct peak_opts *o)
 	return is_by(o, "category") || is_by(o, "module") || is_by(o, "block");
 }
 
-static int device_print(struct emit *e, const struct replay *m, const struct replay_device *d,
+static void device_print(struct emit *e, const struct replay *m, const struct replay_device *d,
 			const struct peak_opts *o)
 {
 	enum group_mark mark = mark_of(d, o->at);
@@ -175,7 +171,6 @@ static int device_print(struct emit *e, const struct replay *m, const struct rep
 	struct print_holders_options rows = { .top = (uint64_t)o->top, .verbose = o->verbose > 0,
 					       .tidy = o->verbose == 1 };
 	struct holders h = HOLDERS_INIT;
-	int err = 0;
 
 	holders_find(&h, m, &q);
 	emit_object_begin(e, NULL, NULL);
@@ -193,13 +188,12 @@ static int device_print(struct emit *e, const struct replay *m, const struct rep
 	if (is_by(o, "range"))
 		ranges_print(e, &q, &h, &rows);
 	else if (q.of == HOLDERS_TENSORS && needs_lives(o))
-		err = categories_print(e, &q, o, h.total.bytes);
+		categories_print(e, &q, o, h.total.bytes);
 	else
 		stacks_print(e, m, &q, &h, &rows);
 	emit_blank(e);
 	emit_object_end(e);
 	holders_release(&h);
-	return err;
 }
 
 static bool device_is_wanted(const struct replay_device *d, const struct peak_opts *o)
@@ -213,19 +207,16 @@ static int peak_print(const struct replay *m, const struct peak_opts *o)
 {
 	struct emit *e = emit_open(stdout, &o->emit, "vramtrace/peak/1");
 	size_t nr_shown = 0;
-	int err = 0;
 
 	print_recording(e, m);
 	emit_array_begin(e, "devices", NULL);
-	for (size_t i = 0; i < m->nr_devices && !err; i++) {
+	for (size_t i = 0; i < m->nr_devices; i++) {
 		if (!device_is_wanted(&m->device[i], o))
 			continue;
-		err = device_print(e, m, &m->device[i], o);
+		device_print(e, m, &m->device[i], o);
 		nr_shown++;
 	}
 	emit_array_end(e);
-	if (err)
-		return emit_fail(e, "cannot group the blocks of '%s': out of memory", m->recording.path);
 	if (!nr_shown)
 		emit_text(e, "%s",
 			  o->at && !strcmp(o->at, "oom") ? "Memory did not run out in this recording."

@@ -271,7 +271,7 @@ static unsigned text_devices(struct emit *e, const struct replay *m)
 }
 
 /* The largest holders, as many as the rest of the page leaves room for, at least one. */
-static int text_holders(struct emit *e, const struct replay *m, const struct replay_device *d, unsigned lines)
+static void text_holders(struct emit *e, const struct replay *m, const struct replay_device *d, unsigned lines)
 {
 	bool oom = d->books->tensor_ooms > 0;
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
@@ -296,7 +296,6 @@ static int text_holders(struct emit *e, const struct replay *m, const struct rep
 		print_holders_end(e);
 	}
 	holders_release(&h);
-	return 0;
 }
 
 static bool is_pipe(const char *path)
@@ -349,15 +348,13 @@ static unsigned advice_lines(const struct advices *all, unsigned lines)
 	return nr < room ? nr : room;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int text_page(struct emit *e, const struct replay *m, const struct findings *found,
+static void text_page(struct emit *e, const struct replay *m, const struct findings *found,
 		     const struct devicepage *page, bool verbose)
 {
 	const struct replay_device *d = page->device;
 	const struct autopsy *a = &found->autopsy;
 	unsigned nr_advice = 0, action = print_autopsy_action(NULL, a), lines = OTHER_LINES + text_run(e, m, d);
 	bool is_short;
-	int err;
 
 	emit_blank(e);
 	lines += text_verdict(e, m, page, a);
@@ -373,7 +370,7 @@ static int text_page(struct emit *e, const struct replay *m, const struct findin
 	if (lines - 1 + HOLDERS_SHOWN + action > PAGE_LINES)
 		action = 0;
 	is_short = !verbose && lines + HOLDERS_SHOWN + nr_advice + action > PAGE_LINES;
-	err = text_holders(e, m, d, lines - is_short + nr_advice + action);
+	text_holders(e, m, d, lines - is_short + nr_advice + action);
 	if (action)
 		print_autopsy_action(e, a);
 	print_advice_brief(e, &found->advices, "do: ", "do: ", nr_advice);
@@ -382,45 +379,40 @@ static int text_page(struct emit *e, const struct replay *m, const struct findin
 	if (verbose)
 		text_parts(e, m);
 	text_next(e, m, page, a, is_short);
-	return err;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int report_text(struct emit *e, const struct replay *m, const struct findings *found, bool verbose)
+static void report_text(struct emit *e, const struct replay *m, const struct findings *found, bool verbose)
 {
 	const struct replay_device *d = found->device;
 	struct devicepage page;
-	int err;
 
 	if (!d) {
 		text_run(e, m, NULL);
 		emit_blank(e);
 		emit_text(e, "No GPU memory was allocated in this recording.");
-		return 0;
+		return;
 	}
-	err = devicepage_find(&page, m, d);
-	if (!err)
-		devicepage_find_host(&page, m);
-	err = err ? err : text_page(e, m, found, &page, verbose);
+	devicepage_find(&page, m, d);
+	devicepage_find_host(&page, m);
+	text_page(e, m, found, &page, verbose);
 	devicepage_release(&page);
-	return err;
 }
 
 /*
- * Facts, what there is to explain, and what would help. Returns 0, TFMT_E_NOMEM, or CMD_TROUBLE: advices_find() could
- * not read it a second time.
+ * Facts, what there is to explain, and what would help. Returns 0, or what advices_find() does: the recording could not
+ * be read a second time.
  */
 static int find_all(struct findings *found, const struct replay *m, const struct failures *failures, bool is_text)
 {
 	struct killings killings = KILLINGS_INIT;
-	int err = facts_find(&found->facts, m, is_text);
+	int err = 0;
 
+	facts_find(&found->facts, m, is_text);
 	killings_find(&killings, m);
-	if (!err)
-		err = killings_autopsy(&found->autopsy, &killings, m, failures);
+	killings_autopsy(&found->autopsy, &killings, m, failures);
 	killings_release(&killings);
 	found->device = found->autopsy.device ? found->autopsy.device : failures_worst_device(failures, m);
-	if (!err && found->device && advices_are_needed(found->device, failures))
+	if (found->device && advices_are_needed(found->device, failures))
 		err = advices_find(&found->advices, found->device, failures);
 	return err;
 }
@@ -449,15 +441,11 @@ int cmd_report(int argc, const char **argv)
 		damaged = print_caveats(&m);
 		e = emit_open(stdout, &o.emit, REPORT_SCHEMA);
 		ret = find_all(&found, &m, &failures, emit_is_text(e));
-		if (!ret)
-			ret = emit_is_text(e) ? report_text(e, &m, &found, o.verbose)
-					      : report_json(e, &m, &found.facts.repeat, &found.autopsy, &found.advices);
-		if (ret == CMD_TROUBLE)
-			ret = emit_fail(e, "cannot read '%s' a second time", argv[1]);
-		else if (ret)
-			ret = emit_fail(e, "cannot group the events of '%s': out of memory", argv[1]);
-		else
-			ret = emit_close(e);
+		if (!ret && emit_is_text(e))
+			report_text(e, &m, &found, o.verbose);
+		else if (!ret)
+			report_json(e, &m, &found.facts.repeat, &found.autopsy, &found.advices);
+		ret = ret ? emit_fail(e, "cannot read '%s' a second time", argv[1]) : emit_close(e);
 	}
 	advices_release(&found.advices);
 	autopsy_release(&found.autopsy);

@@ -228,7 +228,7 @@ static enum group_mark peak_of(const struct replay_device *d)
 	return d->has_tensors ? MARK_TENSOR_PEAK : MARK_DRIVER_PEAK;
 }
 
-static int find_stacks(struct making *k, struct footprint_device *to, const struct replay_device *d)
+static void find_stacks(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
 	struct holders_query q = { d->process, d->ordinal, d->has_tensors ? HOLDERS_TENSORS : HOLDERS_DRIVER,
 				   HOLDERS_BY_STACK, peak_of(d) };
@@ -242,7 +242,6 @@ static int find_stacks(struct making *k, struct footprint_device *to, const stru
 			name_stack(k, d->process, &h.holder[i], &to->stack[to->nr_stacks++]);
 	footprint_sort_stacks(to);
 	holders_release(&h);
-	return 0;
 }
 
 /* ---- breakdowns ------------------------------------------------------------------------------ */
@@ -261,16 +260,15 @@ static void add_part(struct footprint_device *to, enum footprint_by by, const ch
 	to->part[by][i].bytes += bytes;
 }
 
-static int find_modules(struct making *k, struct footprint_device *to, const struct categories *c,
+static void find_modules(struct making *k, struct footprint_device *to, const struct categories *c,
 			const struct modulepaths *paths)
 {
 	struct modules modules = MODULES_INIT;
-	int err = modules_find(&modules, c, paths, FOOTPRINT_DEPTH);
 	char text[512];
 
-	if (!err)
-		to->part[BY_MODULE] = heap_alloc(modules.nr_sums, sizeof(struct footprint_part));
-	for (size_t i = 0; i < modules.nr_sums && !err; i++) {
+	modules_find(&modules, c, paths, FOOTPRINT_DEPTH);
+	to->part[BY_MODULE] = heap_alloc(modules.nr_sums, sizeof(struct footprint_part));
+	for (size_t i = 0; i < modules.nr_sums; i++) {
 		const struct module_sum *sum = &modules.sum[i];
 
 		snprintf(text, sizeof(text), "(in no module)");
@@ -279,7 +277,6 @@ static int find_modules(struct making *k, struct footprint_device *to, const str
 		add_part(to, BY_MODULE, footprint_text(k->f, *text ? text : "(the model)"), sum->bytes);
 	}
 	modules_release(&modules);
-	return err;
 }
 
 static void name_growing(struct making *k, struct footprint_device *to, const struct replay_device *d,
@@ -315,15 +312,14 @@ static void find_growth(struct making *k, struct footprint_device *to, const str
 }
 
 /* What is known by the lives of blocks. */
-static int find_purposes(struct making *k, struct footprint_device *to, const struct replay_device *d)
+static void find_purposes(struct making *k, struct footprint_device *to, const struct replay_device *d)
 {
 	const struct replay_process *p = d->process;
 	struct categories c = CATEGORIES_INIT;
 	enum lives_moment peak;
-	int err = 0;
 
 	if (!d->has_tensors || !p->lives)
-		return 0;
+		return;
 	find_growth(k, to, d);
 	peak = categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK);
 	to->peak_is_past = peak == LIVES_NONE && d->books->allocated_peak_bytes;
@@ -332,9 +328,8 @@ static int find_purposes(struct making *k, struct footprint_device *to, const st
 	for (int i = 0; i < NR_CATEGORIES; i++)
 		add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
 	if (p->modulepaths)
-		err = find_modules(k, to, &c, p->modulepaths);
+		find_modules(k, to, &c, p->modulepaths);
 	categories_release(&c);
-	return err;
 }
 
 static void sort_parts(struct footprint_device *to)
@@ -385,11 +380,10 @@ static void find_figures(struct footprint_device *to, const struct replay_device
 						    : -1;
 }
 
-static int make_device(struct making *k, struct footprint_device *to, const struct replay_device *d,
+static void make_device(struct making *k, struct footprint_device *to, const struct replay_device *d,
 		       const struct oomwatch *ooms)
 {
 	struct outside o;
-	int err = 0;
 
 	outside_find(&o, d);
 	*to = (struct footprint_device){ .rank = d->process->rank,
@@ -401,25 +395,19 @@ static int make_device(struct making *k, struct footprint_device *to, const stru
 					 .exact = replay_is_exact(d->process),
 					 .ooms = d->has_tensors ? d->books->tensor_ooms : d->books->driver_refusals,
 					 .unhandled_oom = fatal_to_program(ooms, d) };
-	if (!err) {
-		find_figures(to, d, &o);
-		err = find_stacks(k, to, d);
-	}
-	if (!err) {
-		find_parts(k, to, &o);
-		err = find_purposes(k, to, d);
-	}
+	find_figures(to, d, &o);
+	find_stacks(k, to, d);
+	find_parts(k, to, &o);
+	find_purposes(k, to, d);
 	sort_parts(to);
 	outside_release(&o);
-	return err;
 }
 
-int footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
+void footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
 		   const struct sourcepath *names)
 {
 	const struct replay_process *p = m->nr_devices ? m->device[0].process : &m->process[0];
 	struct making k = { .f = f, .m = m, .names = names };
-	int err = 0;
 
 	*f = (struct footprint)FOOTPRINT_INIT;
 	f->path = footprint_text(f, m->recording.path);
@@ -429,10 +417,9 @@ int footprint_make(struct footprint *f, const struct replay *m, const struct oom
 	f->settings = footprint_text(f, p->allocator_conf);
 	f->world_size = p->world_size;
 	f->device = heap_alloc(m->nr_devices, sizeof(*f->device));
-	for (size_t i = 0; i < m->nr_devices && !err; i++)
-		err = make_device(&k, &f->device[f->nr_devices++], &m->device[i], ooms);
-	if (!err && f->nr_devices)
+	for (size_t i = 0; i < m->nr_devices; i++)
+		make_device(&k, &f->device[f->nr_devices++], &m->device[i], ooms);
+	if (f->nr_devices)
 		qsort(f->device, f->nr_devices, sizeof(*f->device), by_device);
 	stack_release(&k.stack);
-	return err;
 }

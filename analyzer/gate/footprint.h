@@ -105,10 +105,10 @@ struct footprint {
 #define FOOTPRINT_INIT { .world_size = -1 }
 
 /*
- * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. Returns 0 or
- * TFMT_E_NOMEM; footprint_release() is needed either way.
+ * The footprint of a recording, loaded with lives and modules, during whose loading *ooms watched. To be released with
+ * footprint_release().
  */
-int footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
+void footprint_make(struct footprint *f, const struct replay *m, const struct oomwatch *ooms,
 		   const struct sourcepath *names);
 void footprint_release(struct footprint *f);
 

@@ -104,14 +104,14 @@ static bool says_out_of_memory(const char *output)
 	return found;
 }
 
-static int explain(struct fit_result *r, const struct replay *m, const struct watching *w)
+static void explain(struct fit_result *r, const struct replay *m, const struct watching *w)
 {
 	const struct replay_device *d = fatal_device(&w->failures, m);
 	struct autopsy a = AUTOPSY_INIT;
 	const struct stack_frame *site = NULL;
-	int err = d ? autopsy_make(&a, m, d, &w->failures) : 0;
 
-	if (d && !err) {
+	if (d) {
+		autopsy_make(&a, m, d, &w->failures);
 		r->has_autopsy = true;
 		r->asked_bytes = a.failure->asked;
 		r->phase = categories_tell_phases(d->process) ? phase_names[a.failure->phase] : NULL;
@@ -119,7 +119,7 @@ static int explain(struct fit_result *r, const struct replay *m, const struct wa
 			r->capacity_bytes = a.capacity;
 		site = a.has_site ? &a.site : NULL;
 	}
-	if (d && !err && a.nr_findings) {
+	if (a.nr_findings) {
 		r->verdict = verdict_name(a.finding[0].verdict);
 		snprintf(r->sentence, sizeof(r->sentence), "%s", a.finding[0].sentence);
 		site = a.finding[0].has_site ? &a.finding[0].site : site;
@@ -130,7 +130,6 @@ static int explain(struct fit_result *r, const struct replay *m, const struct wa
 		r->line = site->line;
 	}
 	autopsy_release(&a);
-	return err;
 }
 
 static bool is_tight(const struct fit_result *r, double headroom)
@@ -151,8 +150,7 @@ static uint32_t most_steps(const struct replay *m)
 	return most;
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int find_outcome(struct fit_result *r, struct footprint *f, const struct replay *m,
+static void find_outcome(struct fit_result *r, struct footprint *f, const struct replay *m,
 			const struct watching *w, const char *output, double headroom)
 {
 	const struct footprint_device *d = fullest(f);
@@ -168,7 +166,8 @@ static int find_outcome(struct fit_result *r, struct footprint *f, const struct 
 		r->nr_ooms += f->device[i].ooms;
 	if (ran_out(m, w) || (has_failed && !r->nr_ooms && says_out_of_memory(output))) {
 		r->outcome = FIT_OOM;
-		return explain(r, m, w);
+		explain(r, m, w);
+		return;
 	}
 	if (has_failed)
 		r->outcome = FIT_FAILED;
@@ -176,7 +175,6 @@ static int find_outcome(struct fit_result *r, struct footprint *f, const struct 
 		r->outcome = FIT_IDLE;
 	else
 		r->outcome = is_tight(r, headroom) ? FIT_TIGHT : FIT_FITS;
-	return 0;
 }
 
 int fitresult_read(struct fit_result *r, const char *recording, const char *output, double headroom)
@@ -200,8 +198,10 @@ int fitresult_read(struct fit_result *r, const char *recording, const char *outp
 	if (!ret)
 		ret = replay_load(&m, recording, &load);
 	sourcepath_find_root(&names);
-	if (!ret && (footprint_make(&f, &m, &w.ooms, &names) || find_outcome(r, &f, &m, &w, output, headroom)))
-		ret = message_error("cannot judge '%s': out of memory", recording);
+	if (!ret) {
+		footprint_make(&f, &m, &w.ooms, &names);
+		find_outcome(r, &f, &m, &w, output, headroom);
+	}
 	footprint_release(&f);
 	failures_release(&w.failures);
 	oomwatch_release(&w.ooms);

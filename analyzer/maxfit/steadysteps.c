@@ -200,13 +200,13 @@ int steadysteps_look(struct steadysteps_watch *w, struct steadysteps *s, const c
 		close_recording(w);
 	if (!w->replay.nr_processes)
 		ret = open_recording(w, path);
-	if (!ret)
-		ret = replay_advance(&w->replay);
 	*s = (struct steadysteps){ 0 };
-	if (ret)
+	if (ret) {
 		close_recording(w);
-	else
+	} else {
+		replay_advance(&w->replay);
 		add_up(s, w);
+	}
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers of calls, by what the loops around them have shown. */
 #include "analyzer/modules/modulecalls.h"
+#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,27 +16,24 @@ static struct modulecalls *slot_of(const struct modulecalls_table *t, const stru
 	return &t->place[i];
 }
 
-static bool grow(struct modulecalls_table *t)
+static void grow(struct modulecalls_table *t)
 {
 	struct modulecalls_table grown = { .nr = t->nr, .room = t->room ? 2 * t->room : 256 };
 
-	grown.place = calloc(grown.room, sizeof(*grown.place));
-	if (!grown.place)
-		return false;
+	grown.place = heap_alloc(grown.room, sizeof(*grown.place));
 	for (uint32_t i = 0; i < t->room; i++)
 		if (t->place[i].key.place)
 			*slot_of(&grown, &t->place[i].key) = t->place[i];
 	free(t->place);
 	*t = grown;
-	return true;
 }
 
 struct modulecalls *modulecalls_at(struct modulecalls_table *t, struct modulecalls_key key)
 {
 	struct modulecalls *c;
 
-	if (2 * t->nr >= t->room && !grow(t))
-		return NULL;
+	if (2 * t->nr >= t->room)
+		grow(t);
 	c = slot_of(t, &key);
 	if (!c->key.place) {
 		*c = (struct modulecalls){ .key = key };
@@ -108,15 +106,7 @@ uint32_t modulecalls_number(struct modulecalls *c, uint32_t instance, const stru
 		c->nr = 0;
 	}
 	c->instance = instance;
-	if (c->nr == c->members_room) {
-		uint32_t room = c->members_room ? 2 * c->members_room : 8,
-			 *grown = realloc(c->member, room * sizeof(*grown));
-
-		if (!grown)
-			return 0;
-		c->member = grown;
-		c->members_room = room;
-	}
+	c->member = heap_grow(c->member, &c->members_room, c->nr + 1u, sizeof(*c->member));
 	number = l->indexed ? member_of_list(c, sequence, l, loops) : c->nr;
 	c->member[c->nr++] = number;
 	c->most = c->nr > c->most ? c->nr : c->most;

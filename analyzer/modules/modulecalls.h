@@ -22,7 +22,7 @@ struct modulecalls {
 	uint32_t instance, nr;           /* of forward or __init__: in the latest call of the owner */
 	uint32_t back_instance, nr_back; /* of backward */
 	uint32_t *member; /* the number of the member that each call was of */
-	uint32_t members_room;
+	size_t members_room;
 	uint32_t most;    /* calls in one call of the owner */
 	uint32_t loop_line; /* of the loop over the list, 0 = not known */
 	bool is_unbound;  /* as callsite.h has it */
@@ -48,7 +48,7 @@ struct modulecalls_table {
 	uint32_t nr, room;
 };
 
-/* A call's place, added if need be; good until the next one is added. NULL: no memory. */
+/* A call's place, added if need be; good until the next one is added. */
 struct modulecalls *modulecalls_at(struct modulecalls_table *t, struct modulecalls_key key);
 
 /* ... or NULL if there is no such place. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Interned paths, and their text. */
 #include "analyzer/modules/modulenames.h"
+#include "analyzer/ui/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,32 +32,25 @@ static uint32_t *path_slot(const struct modulepaths *m, const struct modulepath 
 	return &m->slot[i];
 }
 
-static bool paths_grow(struct modulepaths *m)
+static void paths_grow(struct modulepaths *m)
 {
-	uint32_t room = m->slots_room ? 2 * m->slots_room : 256, *slot = calloc(room, sizeof(*slot));
-	struct modulepath *path = realloc(m->path, room / 2 * sizeof(*path));
+	uint32_t room = m->slots_room ? 2 * m->slots_room : 256;
 
-	if (path)
-		m->path = path;
-	if (!slot || !path) {
-		free(slot);
-		return false;
-	}
+	m->path = heap_need(realloc(m->path, room / 2 * sizeof(*m->path)));
 	m->paths_room = room / 2;
 	free(m->slot);
-	m->slot = slot;
+	m->slot = heap_alloc(room, sizeof(*m->slot));
 	m->slots_room = room;
 	for (uint32_t i = 0; i < m->nr_paths; i++)
 		*path_slot(m, &m->path[i]) = i + 1;
-	return true;
 }
 
 uint32_t modulenames_child(struct modulepaths *m, const struct modulepath *p)
 {
 	uint32_t *slot;
 
-	if (m->nr_paths == m->paths_room && !paths_grow(m))
-		return p->parent;
+	if (m->nr_paths == m->paths_room)
+		paths_grow(m);
 	slot = path_slot(m, p);
 	if (!*slot) {
 		m->path[m->nr_paths++] = *p;
@@ -107,12 +101,12 @@ static uint32_t settle(struct modulepaths *m, const struct unnumbered *un, uint3
 
 static void settle_all(struct modulepaths *m)
 {
-	struct unnumbered un = { .place = calloc(m->calls.nr + 1u, sizeof(*un.place)) };
+	struct unnumbered un = { .place = heap_alloc(m->calls.nr, sizeof(*un.place)) };
 	uint32_t nr = m->nr_paths;
 
-	m->settled = calloc(nr + 1u, sizeof(*m->settled));
-	m->nr_settled = un.place && m->settled ? nr : 0;
-	for (uint32_t i = 0; i < m->calls.room && m->nr_settled; i++) {
+	m->settled = heap_alloc(nr, sizeof(*m->settled));
+	m->nr_settled = nr;
+	for (uint32_t i = 0; i < m->calls.room && nr; i++) {
 		const struct modulecalls *c = &m->calls.place[i];
 
 		if (c->key.place && c->name && !modulecalls_are_numbered(&m->calls, c))

@@ -8,7 +8,7 @@
 
 #include "analyzer/modules/modulepaths.h"
 
-/* The path one module further in; the parent itself when memory runs out. */
+/* The path one module further in. */
 uint32_t modulenames_child(struct modulepaths *m, const struct modulepath *p);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "analyzer/modules/modulenames.h"
 #include "analyzer/recording/idtable.h"
+#include "analyzer/ui/heap.h"
 
 #define SHAPES_MAX 4 /* of one operation's results, or gradients */
 
@@ -387,7 +388,7 @@ static struct direction *direction_of(struct modulepaths *m, uint32_t thread, in
 		return NULL;
 	d = &m->thread[thread].direction[which];
 	if (!*d)
-		*d = calloc(1, sizeof(**d));
+		*d = heap_alloc(1, sizeof(**d));
 	return *d;
 }
 

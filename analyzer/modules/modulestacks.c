@@ -8,6 +8,7 @@
 
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/pylines.h"
+#include "analyzer/ui/heap.h"
 
 #define DEPTH_MAX 10000
 #define METHODS_MAX 8   /* that call each other between two modules' forwards */
@@ -214,9 +215,8 @@ static struct modulestack_site *site_of(struct modulestacks *m, const struct tfm
 	if (!site->known) {
 		site->known = true;
 		site->caller = caller;
-		site->callsite = malloc(sizeof(*site->callsite));
-		site->found = site->callsite &&
-			      callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
+		site->callsite = heap_alloc(1, sizeof(*site->callsite));
+		site->found = callsite_find(site->callsite, &m->sources, &code, (int32_t)frame.b, makes);
 		if (site->found)
 			find_argument(m, reader, site);
 		if (site->found && !makes)
@@ -252,9 +252,8 @@ static const struct sequence *members_of(struct modulestacks *m, const struct tf
 	if (*known || !frame_code(reader, site->caller, &frame, &code))
 		return *members;
 	*known = true;
-	*members = malloc(sizeof(**members));
-	if (*members &&
-	    !find(*members, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b), site->callsite)) {
+	*members = heap_alloc(1, sizeof(**members));
+	if (!find(*members, &m->sources, code.file, pylines_line(&code, (int32_t)frame.b), site->callsite)) {
 		free(*members);
 		*members = NULL;
 	}
@@ -311,7 +310,6 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 	struct modulestack_site *at = site_of(m, reader, caller, s->makes);
 	const struct callsite *site = at ? at->callsite : NULL;
 	uint32_t branch = site && site->indexed && site->branch && !s->makes ? branch_of(site) : 0;
-	struct modulelevel *grown_levels;
 	struct tfmt_frame of_call;
 
 	if (site && site->is_super)
@@ -321,10 +319,7 @@ static bool add_level(struct modulestacks *m, const struct tfmt_reader *reader, 
 	caller = at ? at->caller : caller;
 	if (!tfmt_reader_frame(reader, caller, &of_call))
 		return false;
-	grown_levels = realloc(s->level, (s->nr_levels + 1u) * sizeof(*grown_levels));
-	if (!grown_levels)
-		return false;
-	s->level = grown_levels;
+	s->level = heap_need(realloc(s->level, (s->nr_levels + 1u) * sizeof(*s->level)));
 	s->level[s->nr_levels++] = (struct modulelevel){
 		.caller = caller,
 		.place = branch ? of_call.parent : caller,
@@ -461,9 +456,7 @@ const struct sourceloops *modulestacks_loops(struct modulestacks *m, const struc
 	if (!site)
 		return NULL;
 	if (!site->loops) {
-		site->loops = malloc(sizeof(*site->loops));
-		if (!site->loops)
-			return NULL;
+		site->loops = heap_alloc(1, sizeof(*site->loops));
 		*site->loops = sourceloops_find(&m->sources, &code, (int32_t)f.b);
 	}
 	return site->loops->known ? site->loops : NULL;

@@ -56,7 +56,7 @@ static inline bool modulestacks_is_python(const struct tfmt_frame *f)
 	return f->kind == TFMT_FRAME_PYTHON || f->kind == TFMT_FRAME_PYTHON_ENTRY;
 }
 
-/* What a stack of this reader's calls; good until the next call. NULL: no such stack, or no memory. */
+/* What a stack of this reader's calls; good until the next call. NULL: no such stack. */
 const struct modulestack *modulestacks_get(struct modulestacks *m, const struct tfmt_reader *reader, uint32_t stack);
 
 /* The loops around the place where this frame stands; good until the next call. NULL: none are known. */

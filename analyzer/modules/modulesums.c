@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums by module path. */
 #include "analyzer/modules/modulesums.h"
+#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 
@@ -46,13 +47,11 @@ static void add(struct module_sum *s, const struct category_block *b)
 	s->category[b->category] += b->life.size;
 }
 
-int modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth)
+void modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth)
 {
-	struct module_sum *sum = calloc(paths->nr_paths + 1u, sizeof(*sum)); /* by path */
+	struct module_sum *sum = heap_alloc(paths->nr_paths + (size_t)1, sizeof(*sum)); /* by path */
 
 	*m = (struct modules){ .sum = sum, .nr_common = common_modules(c, paths) };
-	if (!sum)
-		return TFMT_E_NOMEM;
 	for (size_t i = 0; i < c->nr_blocks; i++) {
 		uint32_t path = c->block[i].module ?
 				    modulepaths_ancestor(paths, c->block[i].module, depth + m->nr_common) : 0;
@@ -69,7 +68,6 @@ int modules_find(struct modules *m, const struct categories *c, const struct mod
 	}
 	if (m->nr_sums)
 		qsort(sum, m->nr_sums, sizeof(*sum), by_bytes);
-	return 0;
 }
 
 void modules_release(struct modules *m)

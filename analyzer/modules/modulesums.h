@@ -22,9 +22,9 @@ struct modules {
 
 /*
  * Sum blocks over modules at most `depth` deep, counted from the model. The categories must have been found in a
- * recording loaded with modules, whose paths these are. Returns 0 or TFMT_E_NOMEM; modules_release() is needed either way.
+ * recording loaded with modules, whose paths these are. To be released with modules_release().
  */
-int modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth);
+void modules_find(struct modules *m, const struct categories *c, const struct modulepaths *paths, uint32_t depth);
 void modules_release(struct modules *m);
 
 #endif

@@ -308,15 +308,14 @@ static void order_findings(struct autopsy *a)
 			swap_findings(&f[i], f);
 }
 
-int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
+void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
 		 const struct failures *f)
 {
 	const struct failures_of_device *of = failures_of(f, d);
-	int err = 0;
 
 	*a = (struct autopsy){ .replay = m, .device = d, .failures = f };
 	if (!of)
-		return 0;
+		return;
 	a->failure = &of->failure[of->nr_failures - 1];
 	categories_find(&a->categories, d->process, d->ordinal, LIVES_OOM, a->failure->allocated);
 	if (d->process->lives)
@@ -326,9 +325,7 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 	else
 		find_places(a);
 	if (d->process->modulepaths)
-		err = modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
-	if (err)
-		return err;
+		modules_find(&a->modules, &a->categories, d->process->modulepaths, MODULES_DEPTH);
 	if (d->process->modulepaths && a->step)
 		autopsy_find_parts(a);
 	find_figures(a);
@@ -337,7 +334,6 @@ int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_
 	ask_causes(a);
 	order_findings(a);
 	say_end(a);
-	return 0;
 }
 
 void autopsy_release(struct autopsy *a)

@@ -103,9 +103,9 @@ struct autopsy {
 
 /*
  * Examine the latest failure of a device; the replay must have been loaded with lives, modules, and
- * failures_observe(). Returns 0, or what modules_find() failed with. autopsy_release() is needed either way.
+ * failures_observe(). To be released with autopsy_release().
  */
-int autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
+void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
 		 const struct failures *f);
 void autopsy_release(struct autopsy *a);
 

@@ -197,15 +197,14 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 			       human_bytes(size, f->bytes));
 }
 
-int killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
+void killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures)
 {
 	const struct replay_device *d = fatal_device(failures, m);
 
 	*a = (struct autopsy)AUTOPSY_INIT;
-	if (explains(k, d)) {
+	if (explains(k, d))
 		find_host(a, k, m);
-		return 0;
-	}
-	return d ? autopsy_make(a, m, d, failures) : 0;
+	else if (d)
+		autopsy_make(a, m, d, failures);
 }

@@ -32,9 +32,9 @@ void killings_release(struct killings *k);
 
 /*
  * What ended the program: the host's memory, then the autopsy has no device and one finding; else the last failure of
- * `failures` that was not handled; else nothing. As autopsy_make() otherwise.
+ * `failures` that was not handled; else nothing. To be released with autopsy_release().
  */
-int killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
+void killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,
 		     const struct failures *failures);
 
 /* What the driver had free at the end; false: not known. */

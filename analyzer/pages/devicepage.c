@@ -2,13 +2,12 @@
 /* The analyses of one device that a report has need of. */
 #include "analyzer/pages/devicepage.h"
 
-int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d)
+void devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d)
 {
 	*p = (struct devicepage){ .device = d, .limits = STEPGROWTH_LIMITS_USUAL };
 	outside_find(&p->outside, d);
 	phasetable_find(&p->phases, d);
 	stepgrowth_find(&p->growth, m, d, &p->limits);
-	return 0;
 }
 
 void devicepage_find_host(struct devicepage *p, const struct replay *m)

@@ -17,8 +17,8 @@ struct devicepage {
 	struct stepgrowth on_host;
 };
 
-/* Returns 0 or TFMT_E_NOMEM. devicepage_release() is needed either way. */
-int devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d);
+/* To be released with devicepage_release(). */
+void devicepage_find(struct devicepage *p, const struct replay *m, const struct replay_device *d);
 
 /* What of the host's memory grows as well; after devicepage_find(). */
 void devicepage_find_host(struct devicepage *p, const struct replay *m);

@@ -12,14 +12,13 @@
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
 
-int facts_find(struct facts *f, const struct replay *m, bool is_text)
+void facts_find(struct facts *f, const struct replay *m, bool is_text)
 {
 	*f = (struct facts)FACTS_INIT;
 	if (m->recording.nr_runs > 1)
 		repeat_load(&f->repeat, &m->recording);
 	if (is_text)
 		readplaces_find(&f->places, m, NULL);
-	return 0;
 }
 
 void facts_release(struct facts *f)

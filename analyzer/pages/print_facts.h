@@ -17,8 +17,8 @@ struct facts {
 };
 #define FACTS_INIT { .repeat = REPEAT_INIT }
 
-/* Returns 0 or TFMT_E_NOMEM. facts_release() is needed either way. */
-int facts_find(struct facts *f, const struct replay *m, bool is_text);
+/* To be released with facts_release(). */
+void facts_find(struct facts *f, const struct replay *m, bool is_text);
 void facts_release(struct facts *f);
 
 /* The lines about device d that are shown at once; returns how many (at most 4). */

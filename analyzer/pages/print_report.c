@@ -48,7 +48,7 @@ static void json_places(struct emit *e, const struct replay *m, struct replay_pr
 	readplaces_release(&places);
 }
 
-static int json_process(struct emit *e, const struct replay *m, struct replay_process *p)
+static void json_process(struct emit *e, const struct replay *m, struct replay_process *p)
 {
 	bool exited = p->summary->end == TFMT_PROCESS_EXIT;
 
@@ -79,7 +79,6 @@ static int json_process(struct emit *e, const struct replay *m, struct replay_pr
 	unhooked_json(e, &p->books.unhooked);
 	json_places(e, m, p);
 	emit_object_end(e);
-	return 0;
 }
 
 static void json_tensor(struct emit *e, const struct replay_device *d)
@@ -234,41 +233,31 @@ static void json_findings(struct emit *e, const struct replay *m, const struct d
 	emit_array_end(e);
 }
 
-/* Returns 0 or TFMT_E_NOMEM. */
-static int json_devices(struct emit *e, const struct replay *m, const struct autopsy *a)
+static void json_devices(struct emit *e, const struct replay *m, const struct autopsy *a)
 {
 	struct devicepage *page = heap_alloc(m->nr_devices, sizeof(*page));
-	size_t nr = 0;
-	int err = 0;
 
-	while (nr < m->nr_devices && !err) {
-		err = devicepage_find(&page[nr], m, &m->device[nr]);
-		nr++;
-	}
+	for (size_t i = 0; i < m->nr_devices; i++)
+		devicepage_find(&page[i], m, &m->device[i]);
 	emit_array_begin(e, "devices", NULL);
-	for (size_t i = 0; i < nr && !err; i++)
+	for (size_t i = 0; i < m->nr_devices; i++)
 		json_device(e, &page[i]);
 	emit_array_end(e);
-	if (!err)
-		json_findings(e, m, page, a);
-	for (size_t i = 0; i < nr; i++)
+	json_findings(e, m, page, a);
+	for (size_t i = 0; i < m->nr_devices; i++)
 		devicepage_release(&page[i]);
 	free(page);
-	return err;
 }
 
-int report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
+void report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
 		const struct advices *advices)
 {
-	int err = 0;
-
 	print_recording(e, m);
 	json_repeat(e, m, r);
 	emit_array_begin(e, "process_list", NULL);
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
-		err = json_process(e, m, &m->process[i]);
+	for (size_t i = 0; i < m->nr_processes; i++)
+		json_process(e, m, &m->process[i]);
 	emit_array_end(e);
-	err = err ? err : json_devices(e, m, a);
+	json_devices(e, m, a);
 	json_advice(e, advices, ADVICE_USUAL);
-	return err;
 }

@@ -13,9 +13,9 @@
 
 /*
  * All members of the document. *r holds the runs of a repeated recording; the findings are those of the autopsy, and
- * what grows on the other devices. Returns 0 or TFMT_E_NOMEM.
+ * what grows on the other devices.
  */
-int report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
+void report_json(struct emit *e, const struct replay *m, const struct repeat *r, const struct autopsy *a,
 		const struct advices *advices);
 
 #endif

@@ -42,8 +42,7 @@ static int load_recording(struct subject *s, const char *path, bool quiet)
 	if (!ret) {
 		s->is_damaged = quiet ? s->replay.nr_unreadable > 0 : print_caveats(&s->replay) != CMD_FINE;
 		sourcepath_find_root(&names);
-		if (footprint_make(&s->footprint, &s->replay, &ooms, &names))
-			ret = message_error("cannot group the blocks of '%s': out of memory", path);
+		footprint_make(&s->footprint, &s->replay, &ooms, &names);
 	}
 	oomwatch_release(&ooms);
 	return ret;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files read once, cut into lines. */
 #include "analyzer/pysource/sourcetext.h"
+#include "analyzer/ui/heap.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static char *read_all(const char *path, size_t *size)
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= TFMT_SOURCE_MAX)
-		text = malloc((size_t)st.st_size);
+		text = heap_alloc((size_t)st.st_size, 1);
 	*size = 0;
 	while (text && *size < (size_t)st.st_size && (got = read(fd, text + *size, (size_t)st.st_size - *size)) > 0)
 		*size += (size_t)got;
@@ -55,9 +56,7 @@ static void find_lines(struct sourcetext_file *f)
 
 	for (size_t i = 0; i < f->size; i++)
 		nr += f->text[i] == '\n';
-	f->start = malloc((nr + 2) * sizeof(*f->start));
-	if (!f->start)
-		return;
+	f->start = heap_alloc(nr + (size_t)2, sizeof(*f->start));
 	f->start[f->nr_lines++] = 0;
 	for (size_t i = 0; i < f->size; i++)
 		if (f->text[i] == '\n')
@@ -67,20 +66,14 @@ static void find_lines(struct sourcetext_file *f)
 
 static struct sourcetext_file *file_of(struct sourcetext *s, const char *path)
 {
-	struct sourcetext_file *grown, *f;
+	struct sourcetext_file *f;
 
 	for (size_t i = s->nr_files; i; i--)
 		if (!strcmp(s->file[i - 1].path, path))
 			return &s->file[i - 1];
-	grown = realloc(s->file, (s->nr_files + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	s->file = grown;
-	f = &s->file[s->nr_files];
-	*f = (struct sourcetext_file){ .path = strdup(path) };
-	if (!f->path)
-		return NULL;
-	s->nr_files++;
+	s->file = heap_need(realloc(s->file, (s->nr_files + 1) * sizeof(*s->file)));
+	f = &s->file[s->nr_files++];
+	*f = (struct sourcetext_file){ .path = heap_copy(path) };
 	if (*path != '/') /* "<string>", and what was relative to a folder nobody knows */
 		return f;
 	f->is_edited = s->reader && is_edited(s->reader, path);

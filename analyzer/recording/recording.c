@@ -14,6 +14,7 @@
 
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/leftover.h"
+#include "analyzer/ui/heap.h"
 
 static int failed(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int failed(char *why, size_t size, const char *format, ...)
@@ -40,7 +41,7 @@ static char *join(const char *folder, const char *name)
 
 	while (len > 1 && folder[len - 1] == '/')
 		len--;
-	return asprintf(&path, "%.*s/%s", (int)len, folder, name) < 0 ? NULL : path;
+	return heap_need(asprintf(&path, "%.*s/%s", (int)len, folder, name) < 0 ? NULL : path);
 }
 
 /* Nor are pipes looked for in folders: whoever names one of them waits for it. */
@@ -66,9 +67,7 @@ static int each_generation(const char *path, int (*fn)(void *context, const char
 		unsigned number = generation_number(entry->d_name);
 		char *folder = number ? join(path, entry->d_name) : NULL;
 
-		if (number && !folder)
-			err = ENOMEM;
-		else if (folder && is_folder(folder))
+		if (folder && is_folder(folder))
 			err = fn(context, folder, number);
 		free(folder);
 	}
@@ -84,15 +83,11 @@ struct newest {
 static int take_newer(void *context, const char *folder, unsigned number)
 {
 	struct newest *newest = context;
-	char *copy;
 
 	if (number < newest->number)
 		return 0;
-	copy = strdup(folder);
-	if (!copy)
-		return ENOMEM;
 	free(newest->folder);
-	*newest = (struct newest){ copy, number };
+	*newest = (struct newest){ heap_copy(folder), number };
 	return 0;
 }
 
@@ -121,27 +116,20 @@ static int take_sibling(void *context, const char *folder, unsigned number)
 {
 	struct siblings *s = context;
 	struct recording *r = s->recording;
-	unsigned run, of, *numbers;
-	char job[JOB_ID_MAX], **runs, *copy;
+	unsigned run, of;
+	char job[JOB_ID_MAX];
 	size_t len, at;
 
 	if (!generation_job(folder, job) || !job_run(job, &len, &run, &of) || of != r->runs_wanted ||
 	    len != s->len || memcmp(job, s->job, len) != 0)
 		return 0;
-	runs = realloc(r->run, (r->nr_runs + 1) * sizeof(*runs));
-	if (runs)
-		r->run = runs;
-	numbers = realloc(r->run_number, (r->nr_runs + 1) * sizeof(*numbers));
-	if (numbers)
-		r->run_number = numbers;
-	copy = !runs || !numbers ? NULL : number == 1 ? join(folder, "g1") : strdup(folder);
-	if (!copy)
-		return ENOMEM;
+	r->run = heap_need(realloc(r->run, (r->nr_runs + 1) * sizeof(*r->run)));
+	r->run_number = heap_need(realloc(r->run_number, (r->nr_runs + 1) * sizeof(*r->run_number)));
 	for (at = r->nr_runs++; at > 0 && r->run_number[at - 1] > run; at--) {
 		r->run[at] = r->run[at - 1];
 		r->run_number[at] = r->run_number[at - 1];
 	}
-	r->run[at] = copy;
+	r->run[at] = number == 1 ? join(folder, "g1") : heap_copy(folder);
 	r->run_number[at] = run;
 	return 0;
 }
@@ -150,7 +138,7 @@ static int take_sibling(void *context, const char *folder, unsigned number)
 static int find_runs(struct recording *r, const char *path)
 {
 	struct siblings s = { .recording = r };
-	char *copy, own[PATH_MAX];
+	char own[PATH_MAX];
 	unsigned largest;
 	int err;
 
@@ -161,11 +149,8 @@ static int find_runs(struct recording *r, const char *path)
 	for (size_t i = 0; !err && i < r->nr_runs; i++) {
 		if (r->run_number[i] != largest)
 			continue;
-		copy = strdup(is_first_generation(r->run[i], own, sizeof(own)) ? own : r->run[i]);
-		if (!copy)
-			return ENOMEM;
 		free(r->folder);
-		r->folder = copy;
+		r->folder = heap_copy(is_first_generation(r->run[i], own, sizeof(own)) ? own : r->run[i]);
 		r->run_shown = largest;
 	}
 	return err;
@@ -181,17 +166,11 @@ static int find_generation(struct recording *r, const char *path)
 	return err ? err : find_runs(r, path);
 }
 
-static int add_trace(struct recording *r, char *path)
+/* `path` becomes the recording's. */
+static void add_trace(struct recording *r, char *path)
 {
-	char **trace = path ? realloc(r->trace, (r->nr_traces + 1) * sizeof(*trace)) : NULL;
-
-	if (!trace) {
-		free(path);
-		return ENOMEM;
-	}
-	r->trace = trace;
+	r->trace = heap_grow(r->trace, &r->traces_room, r->nr_traces + 1, sizeof(*r->trace));
 	r->trace[r->nr_traces++] = path;
-	return 0;
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -204,25 +183,24 @@ static int find_traces(struct recording *r)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(r->folder);
-	int err = 0;
 
 	if (!dir)
 		return errno;
-	while (!err && (entry = readdir(dir))) {
+	while ((entry = readdir(dir))) {
 		char *path;
 
 		if (!generation_is_trace(entry->d_name))
 			continue;
 		path = join(r->folder, entry->d_name);
-		if (path && holds_no_trace(path))
+		if (holds_no_trace(path))
 			free(path);
 		else
-			err = add_trace(r, path);
+			add_trace(r, path);
 	}
 	closedir(dir);
 	if (r->nr_traces)
 		qsort(r->trace, r->nr_traces, sizeof(*r->trace), compare_paths);
-	return err;
+	return 0;
 }
 
 int recording_open(struct recording *r, const char *path, char *why, size_t size)
@@ -233,15 +211,13 @@ int recording_open(struct recording *r, const char *path, char *why, size_t size
 
 	if (!strcmp(path, "-"))
 		path = "/dev/stdin";
-	*r = (struct recording){ .path = strdup(path) };
-	if (!r->path)
-		return failed(why, size, "cannot open '%s': %s", path, strerror(ENOMEM));
+	*r = (struct recording){ .path = heap_copy(path) };
 	err = stat(path, &st) ? errno : 0;
 	if (err == ENOENT && is_first_generation(path, own, sizeof(own))) {
-		r->folder = strdup(own);
-		err = r->folder ? find_traces(r) : ENOMEM;
+		r->folder = heap_copy(own);
+		err = find_traces(r);
 	} else if (!err && !S_ISDIR(st.st_mode)) {
-		err = add_trace(r, strdup(path));
+		add_trace(r, heap_copy(path));
 	} else if (!err) {
 		err = find_generation(r, path);
 		if (!err)

@@ -17,7 +17,7 @@ struct recording {
 	char *path;    /* as the user gave it */
 	char *folder;  /* where the traces lie; NULL when the argument is a single trace */
 	char **trace;  /* paths, sorted by name */
-	size_t nr_traces;
+	size_t nr_traces, traces_room;
 	struct unrecorded *unrecorded; /* processes that could not record, as they have left it */
 	size_t nr_unrecorded;
 	char **run;            /* the runs of a repeated job, as recording_open() takes them; else none */

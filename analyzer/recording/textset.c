@@ -7,15 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/command.h"
-#include "analyzer/ui/message.h"
-
-static void *checked(void *p)
-{
-	if (!p)
-		exit(message_error("out of memory"));
-	return p;
-}
+#include "analyzer/ui/heap.h"
 
 static uint64_t hash_of(unsigned kind, const char *text, size_t len)
 {
@@ -43,9 +35,9 @@ static void grow(struct textset *s)
 {
 	s->nr_slots = s->nr_slots ? 2 * s->nr_slots : 1024;
 	free(s->slot);
-	s->slot = checked(calloc(s->nr_slots, sizeof(*s->slot)));
+	s->slot = heap_alloc(s->nr_slots, sizeof(*s->slot));
 	s->room = s->nr_slots / 2;
-	s->member = checked(realloc(s->member, s->room * sizeof(*s->member)));
+	s->member = heap_need(realloc(s->member, s->room * sizeof(*s->member)));
 	for (size_t i = 0; i < s->nr_members; i++)
 		*slot_of(s, s->member[i]->kind, s->member[i]->text, s->member[i]->len) = (uint32_t)i + 1;
 }
@@ -60,7 +52,7 @@ struct textset_member *textset_add(struct textset *s, unsigned kind, const char 
 	slot = slot_of(s, kind, text, len);
 	if (*slot)
 		return s->member[*slot - 1];
-	m = checked(calloc(1, sizeof(*m) + len + 1));
+	m = heap_alloc(1, sizeof(*m) + len + 1);
 	m->kind = kind;
 	m->number = ++s->nr_of_kind[kind];
 	m->len = len;
@@ -91,5 +83,5 @@ char *textset_format(const char *format, ...)
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
-	return checked(text);
+	return heap_need(text);
 }

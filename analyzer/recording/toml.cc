@@ -23,10 +23,14 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "analyzer/recording/toml.h"
+extern "C" {
+#include "analyzer/ui/heap.h"
+}
 
 /* Deques, because pointers to their elements stay valid. */
 struct toml_file {
@@ -138,15 +142,16 @@ struct toml_file *toml_open(const char *path, const struct toml_node **root, cha
 {
 	std::string text;
 
+	std::set_new_handler([] { heap_need(nullptr); });
 	*line = 0;
 	if (!read_all(path, &text)) {
-		*reason = strdup(strerror(errno));
+		*reason = heap_copy(strerror(errno));
 		return nullptr;
 	}
 	toml::parse_result parsed = toml::parse(text);
 	if (!parsed) {
 		*line = parsed.error().source().begin.line;
-		*reason = strdup(std::string(parsed.error().description()).c_str());
+		*reason = heap_copy(std::string(parsed.error().description()).c_str());
 		return nullptr;
 	}
 	toml_file *file = new toml_file;

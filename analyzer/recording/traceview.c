@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One trace read from front to back. */
 #include "analyzer/recording/traceview.h"
+#include "analyzer/ui/heap.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -81,13 +82,15 @@ int traceview_next(struct traceview *v, struct tfmt_event *ev)
 	v->damage = NULL;
 	if (ret == TFMT_E_GIVEN_UP)
 		return -1;
+	if (ret == TFMT_E_NOMEM)
+		heap_need(NULL);
 	v->nr_damaged++;
 	v->damaged_offset = tfmt_reader_offset(v->reader);
 	v->damage = tfmt_reader_message(v->reader);
 	if (!v->trouble[0])
 		snprintf(v->trouble, sizeof(v->trouble), "'%s' is not whole: %s (at byte %" PRIu64 ")",
 			 v->path, v->damage, v->damaged_offset);
-	return ret == TFMT_E_NOMEM ? 0 : -1;
+	return -1;
 }
 
 bool traceview_lacks_end(struct traceview *v)

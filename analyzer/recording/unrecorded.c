@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/recording/generation.h"
+#include "analyzer/ui/heap.h"
 #include "tracefmt/tracefmt.h"
 
 #define JOB_LINES_MAX 64
@@ -114,15 +115,14 @@ size_t unrecorded_read(struct unrecorded **list, const char *folder)
 	int n = scandir(folder, &entries, is_wanted, alphasort);
 	size_t nr = 0, max = (n > 0 ? (size_t)n : 0) + JOB_LINES_MAX;
 
-	*list = calloc(max, sizeof(**list));
+	*list = heap_alloc(max, sizeof(**list));
 	for (int i = 0; i < n; i++) {
-		if (*list)
-			read_file(&(*list)[nr++], folder, entries[i]->d_name);
+		read_file(&(*list)[nr++], folder, entries[i]->d_name);
 		free(entries[i]);
 	}
 	if (n >= 0)
 		free(entries);
-	return *list ? nr + read_job(*list + nr, JOB_LINES_MAX, folder) : 0;
+	return nr + read_job(*list + nr, JOB_LINES_MAX, folder);
 }
 
 const char *unrecorded_text(char buf[static UNRECORDED_TEXT_MAX], const struct unrecorded *u)

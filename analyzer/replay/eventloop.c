@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop over events, and what training and modules are told while the ledger enters one. */
 #include "analyzer/replay/eventloop.h"
+#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 
@@ -56,14 +57,12 @@ static void note_past(void *ctx, uint8_t device, uint64_t allocated_peak_bytes)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* What is kept of blocks, besides the books. Returns 0 or TFMT_E_NOMEM. */
-static int keep_lives(struct replay_process *p, const struct replay_options *o)
+/* What is kept of blocks, besides the books. */
+static void keep_lives(struct replay_process *p, const struct replay_options *o)
 {
-	p->lives = calloc(1, sizeof(*p->lives));
-	p->stepsamples = calloc(1, sizeof(*p->stepsamples));
-	p->modulepaths = o->modules ? calloc(1, sizeof(*p->modulepaths)) : NULL;
-	if (!p->lives || !p->stepsamples || (o->modules && !p->modulepaths))
-		return TFMT_E_NOMEM;
+	p->lives = heap_alloc(1, sizeof(*p->lives));
+	p->stepsamples = heap_alloc(1, sizeof(*p->stepsamples));
+	p->modulepaths = o->modules ? heap_alloc(1, sizeof(*p->modulepaths)) : NULL;
 	p->lives->steps.reader = p->reader;
 	if (p->modulepaths)
 		p->modulepaths->reader = p->reader;
@@ -76,13 +75,13 @@ static int keep_lives(struct replay_process *p, const struct replay_options *o)
 		.note_past = note_past,
 	};
 	p->books.listener = &p->listener;
-	return 0;
 }
 
-int eventloop_begin(struct replay_process *p, const struct replay_options *o)
+void eventloop_begin(struct replay_process *p, const struct replay_options *o)
 {
 	p->phases.reader = p->reader;
-	return o->lives ? keep_lives(p, o) : 0;
+	if (o->lives)
+		keep_lives(p, o);
 }
 
 /* What a flight recorder dropped has come to its end, or all has. */
@@ -126,7 +125,7 @@ static inline bool is_observed(const struct tfmt_event *ev, const struct replay_
 	return ev->kind != but_for && !(ev->flags & TFMT_FLAG_TEARDOWN) && (!ev->before || o->observe_past);
 }
 
-int eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
+void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o)
 {
 	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
 	const struct tfmt_event *end = ev + nr;
@@ -136,7 +135,6 @@ int eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int n
 		if (is_observed(ev, o, but_for) && o->observe)
 			o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
 	}
-	return 0;
 }
 
 void eventloop_miss(struct replay_process *p)
@@ -145,7 +143,7 @@ void eventloop_miss(struct replay_process *p)
 	books_damaged(&p->books);
 }
 
-int eventloop_finish(struct replay_process *p, uint64_t last_ns)
+void eventloop_finish(struct replay_process *p, uint64_t last_ns)
 {
 	if (!p->books.past_entered)
 		enter_past(p);
@@ -154,7 +152,6 @@ int eventloop_finish(struct replay_process *p, uint64_t last_ns)
 		steps_finish(&p->lives->steps);
 		stepsamples_finish(p->stepsamples, &p->lives->steps);
 	}
-	return 0;
 }
 
 void eventloop_release(struct replay_process *p)

@@ -12,20 +12,17 @@
 
 #include "analyzer/replay/replay.h"
 
-/*
- * Before the first event; p->books are those of the process, and p stays where it is until eventloop_release(). Returns 0 or
- * TFMT_E_NOMEM; eventloop_release() is needed either way.
- */
-int eventloop_begin(struct replay_process *p, const struct replay_options *o);
+/* Before the first event; p->books are those of the process, and p stays where it is until eventloop_release(). */
+void eventloop_begin(struct replay_process *p, const struct replay_options *o);
 
-/* The next events. Returns 0 or TFMT_E_NOMEM. */
-int eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o);
+/* The next events. */
+void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int nr, const struct replay_options *o);
 
 /* Events are missing before the next. */
 void eventloop_miss(struct replay_process *p);
 
-/* After the last event, which was at `last_ns` (CLOCK_MONOTONIC). Returns 0 or TFMT_E_NOMEM. */
-int eventloop_finish(struct replay_process *p, uint64_t last_ns);
+/* After the last event, which was at `last_ns` (CLOCK_MONOTONIC). */
+void eventloop_finish(struct replay_process *p, uint64_t last_ns);
 void eventloop_release(struct replay_process *p);
 
 #endif

@@ -209,11 +209,11 @@ static int next_events(struct replay_process *p, const struct tfmt_event **ev, s
 }
 
 /* What options ask of a process, before its first event. */
-static int process_begin(struct replay *m, struct replay_process *p)
+static void process_begin(struct replay *m, struct replay_process *p)
 {
 	const struct replay_options *o = &m->options;
-	int err = eventloop_begin(p, o);
 
+	eventloop_begin(p, o);
 	if (o->window && p->lives && p == m->process)
 		p->lives->window = o->window;
 	if (o->has_at)
@@ -221,17 +221,16 @@ static int process_begin(struct replay *m, struct replay_process *p)
 				       o->at_ns - p->start_ns + p->header->start_mono_ns;
 	p->last_event_ns = p->header->start_mono_ns;
 	tfmt_reader_follow(p->reader, o->follow);
-	return err;
 }
 
 /* All events that are there; with the last one of the process, its accounts are closed. */
-static int process_advance(struct replay *m, struct replay_process *p)
+static void process_advance(struct replay *m, struct replay_process *p)
 {
 	const struct replay_options *o = &m->options;
 	uint64_t nr = 0, shown = 0;
 	const struct tfmt_event *ev;
 	struct tfmt_event single;
-	int ret, got;
+	int got;
 
 	while ((got = next_events(p, &ev, &single)) != 0) {
 		if (got == TFMT_E_NOMEM)
@@ -240,9 +239,7 @@ static int process_advance(struct replay *m, struct replay_process *p)
 			process_damaged(p, got);
 			continue;
 		}
-		ret = eventloop_enter(p, ev, got, o);
-		if (ret)
-			return ret;
+		eventloop_enter(p, ev, got, o);
 		if (ev[got - 1].before) /* all of them, then */
 			continue;
 		p->last_event_ns = ev[got - 1].time_ns;
@@ -255,7 +252,8 @@ static int process_advance(struct replay *m, struct replay_process *p)
 	if (nr)
 		p->last_ns = replay_time(p, p->last_event_ns);
 	p->is_over = !tfmt_reader_is_waiting(p->reader);
-	return p->is_over ? eventloop_finish(p, p->last_event_ns) : 0;
+	if (p->is_over)
+		eventloop_finish(p, p->last_event_ns);
 }
 
 static void add_devices(struct replay *m, struct replay_process *p)
@@ -326,15 +324,9 @@ static int open_all(struct replay *m)
 	return m->nr_processes ? 0 : CMD_TROUBLE;
 }
 
-static int fail(const struct replay *m, int err)
-{
-	return message_error("cannot read '%s': %s", m->recording.path, tfmt_strerror(err));
-}
-
 int replay_open(struct replay *m, const char *path, const struct replay_options *options)
 {
 	char why[4096];
-	int err = 0;
 
 	if (options)
 		m->options = *options;
@@ -343,28 +335,24 @@ int replay_open(struct replay *m, const char *path, const struct replay_options 
 	if (open_all(m))
 		return CMD_TROUBLE;
 	align_clocks(m);
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
-		err = process_begin(m, &m->process[i]);
-	return err ? fail(m, err) : CMD_FINE;
+	for (size_t i = 0; i < m->nr_processes; i++)
+		process_begin(m, &m->process[i]);
+	return CMD_FINE;
 }
 
-int replay_advance(struct replay *m)
+void replay_advance(struct replay *m)
 {
 	char text[4096];
-	int err = 0;
 
 	if (!m->options.quiet) {
 		snprintf(text, sizeof(text), "reading %s", m->recording.path);
 		progress_begin(text);
 	}
-	for (size_t i = 0; i < m->nr_processes && !err; i++)
+	for (size_t i = 0; i < m->nr_processes; i++)
 		if (!m->process[i].is_over)
-			err = process_advance(m, &m->process[i]);
+			process_advance(m, &m->process[i]);
 	progress_end();
-	if (err)
-		return fail(m, err);
 	ask(m);
-	return CMD_FINE;
 }
 
 bool replay_is_over(const struct replay *m)
@@ -392,7 +380,9 @@ int replay_load(struct replay *m, const char *path, const struct replay_options 
 {
 	int ret = replay_open(m, path, options);
 
-	return ret ? ret : replay_advance(m);
+	if (!ret)
+		replay_advance(m);
+	return ret;
 }
 
 void replay_release(struct replay *m)

@@ -124,9 +124,9 @@ int replay_open(struct replay *m, const char *path, const struct replay_options 
  * Read all events that are there. What is asked of the replay afterwards stands as it was after the last of them, its
  * devices are where m->device says until the next call. With options.follow a process that goes on is not over: its
  * books can be asked, what is found in retrospect cannot (steps_now() finds steps), and the next call goes on where this
- * one ended; what it has done in the last second or so may not be there yet. Returns as replay_open() does.
+ * one ended; what it has done in the last second or so may not be there yet.
  */
-int replay_advance(struct replay *m);
+void replay_advance(struct replay *m);
 
 /* Were all processes read to their end? */
 bool replay_is_over(const struct replay *m);

@@ -65,7 +65,7 @@ static void examine(struct synthetic *s)
 	synthetic_close(s, 1);
 	assert_int_equal(replay_load(&m, TRACE, &load), 0);
 	assert_int_equal(m.nr_devices, 1);
-	assert_int_equal(autopsy_make(&a, &m, &m.device[0], &failures), 0);
+	autopsy_make(&a, &m, &m.device[0], &failures);
 }
 
 static void release(void)
