@@ -37,7 +37,9 @@ static void say_feature(char *text, size_t size, const char *path, uint64_t offs
 
 void traceview_say_unreadable(char *text, size_t size, const char *path, int err, uint64_t offset)
 {
-	if (err == TFMT_E_IO)
+	if (err == TFMT_E_NOMEM)
+		heap_need(NULL);
+	else if (err == TFMT_E_IO)
 		snprintf(text, size, "cannot open '%s': %s", path, strerror(errno));
 	else if (err == TFMT_E_FEATURE)
 		say_feature(text, size, path, offset);
