@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from shared_segments import remove_segments
+
 TESTS = Path(__file__).parent
 MORE = TESTS / "more.txt"
 
@@ -48,3 +50,15 @@ def pytest_collection_modifyitems(config, items):
         for case in cases:
             if is_second(case, kept):
                 case.add_marker("more")
+
+
+def pytest_runtest_teardown(item):
+    if "tmp_path" in getattr(item, "funcargs", {}):
+        remove_segments(item.funcargs["tmp_path"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_memory_given_back(tmp_path_factory):
+    """At the end, what is left of recordings that several tests read."""
+    yield
+    remove_segments(tmp_path_factory.getbasetemp())

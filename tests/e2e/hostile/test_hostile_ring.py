@@ -6,7 +6,6 @@ which memory that was allocated once is not there for good are passed over; more
 """
 
 import contextlib
-import ctypes
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness import LIMIT_S, program_environment, trace_files
+from shared_segments import segments
 
 PROGRAMS = Path(__file__).parent / "programs"
 PAIRS = 41_000  # of pauses_for_vandals.c
@@ -27,8 +27,6 @@ PROMISE = {
 }
 STORAGE = {"shm": "shared", "auto": "shared", "memory": "sealed", "folder": "beside"}
 MIB = 1 << 20
-SHM_RDONLY = 0o10000  # shmat(2)
-TRACE_PATH = 3072  # in a status page (FORMAT.md)
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +40,6 @@ def shared_memory():
     forced = Path("/proc/sys/kernel/shm_rmid_forced")
     if not Path("/proc/sysvipc/shm").exists() or (forced.exists() and forced.read_text().strip() != "0"):
         pytest.skip("this machine has no shared memory that outlives its processes")
-
-
-def segments(folder):
-    """Ids of the shared memory of recorders whose traces lie below a folder: other tests run at the same time."""
-    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    ids = [int(line.split()[1]) for line in lines if int(line.split()[0]) & 0xFFFFFFFF >> 16 << 16 == 0x7674_0000]
-    return {one for one in ids if trace_of(one).startswith(f"{folder}/")}
-
-
-def trace_of(segment):
-    """The path that a segment's status page gives; "" if the segment has gone."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.shmat.restype = ctypes.c_void_p
-    base = libc.shmat(segment, None, SHM_RDONLY)
-    if base in (None, ctypes.c_void_p(-1).value):
-        return ""
-    path = ctypes.string_at(base + TRACE_PATH, 1024).split(b"\0")[0].decode()
-    libc.shmdt(ctypes.c_void_p(base))
-    return path
 
 
 def start(vramtrace, tmp_path, rings, program, **options):
