@@ -25,6 +25,9 @@ static const struct {
 	[TFMT_DEF_STRING] = { "s", { TFMT_TEXT_STRING } },
 	[TFMT_DEF_PASSES] = { "*", { 0 } },
 	[TFMT_DEF_SOURCE] = { "vv", { 0 } },
+	[TFMT_DEF_CENSUS] = { "vvvvvvv", { 0 } },
+	[TFMT_DEF_OBJECT] = { "vvvvvvvvvvv", { 0 } },
+	[TFMT_DEF_TENSOR] = { "vvvvvv", { 0 } },
 };
 
 static const char *fields_of(uint32_t type)

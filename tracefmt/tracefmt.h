@@ -327,6 +327,10 @@ enum tfmt_def_type {
 	TFMT_DEF_STRING = 10,  /* string: names of ranges, of their domains, of autograd nodes */
 	TFMT_DEF_PASSES = 11,  /* id = running number: backward passes, written by a flight recorder (FORMAT.md) */
 	TFMT_DEF_SOURCE = 12,  /* id = that of the first code object of a file: bytes, XXH64 of the file */
+	/* Of a census alone, which is a file of its own (FORMAT.md, section 12): */
+	TFMT_DEF_CENSUS = 13, /* id 1, at the beginning and again at the end: struct tfmt_census_facts */
+	TFMT_DEF_OBJECT = 14, /* an object that leads to a tensor, after the one that holds it: struct tfmt_object_facts */
+	TFMT_DEF_TENSOR = 15, /* id = running number: struct tfmt_tensor */
 	TFMT_NR_DEF_TYPES
 };
 
@@ -935,6 +939,122 @@ const char *tfmt_reader_info_value(const struct tfmt_reader *r, const char *key)
  * that cannot be understood are not shown. To be called before the first tfmt_reader_next(); NULL: no more.
  */
 void tfmt_reader_hear(struct tfmt_reader *r, tfmt_definition_fn *fn, void *context);
+
+/* ---- a census: the names of tensors ----------------------------------------------------------- */
+
+/* Why one was taken. */
+enum tfmt_census_why {
+	TFMT_CENSUS_OOM = 1,   /* the framework's allocator gave up: it was taken before the exception was thrown */
+	TFMT_CENSUS_HIGH = 2,  /* more was allocated than ever before */
+	TFMT_CENSUS_ASKED = 3, /* somebody asked for it */
+};
+
+/* What a census says of itself. */
+enum tfmt_census_flags {
+	TFMT_CENSUS_WHOLE = 1,      /* all that could be reached was looked at */
+	TFMT_CENSUS_NO_MEMORY = 2,  /* no: there was no memory for all of it */
+	TFMT_CENSUS_NO_TIME = 4,    /* no: it would have taken too long */
+	TFMT_CENSUS_COLLECTOR = 8,  /* the collector's lists were read: a tensor that nothing leads to is in a cycle */
+};
+
+struct tfmt_census_facts {
+	uint32_t why;     /* enum tfmt_census_why */
+	uint64_t time_ns; /* CLOCK_MONOTONIC when the program was copied */
+	uint32_t device;  /* whose memory it was about; TFMT_DEVICE_NONE: all */
+	uint64_t allocated; /* bytes on it then */
+	uint32_t flags;   /* enum tfmt_census_flags; none: it was cut short */
+	uint64_t nr_objects, nr_tensors; /* that were looked at; tensors in memory of a device */
+};
+
+/* How an object hangs on the one that holds it, its *parent*; the first ones are roots, which have none. */
+enum tfmt_edge {
+	TFMT_EDGE_LOCAL = 1,  /* a variable `name` of a frame (file, line, function, thread): a root, or of a generator, a
+	                         coroutine or a traceback, which is then the parent */
+	TFMT_EDGE_GLOBAL = 2, /* a root: the Python module `name` */
+	TFMT_EDGE_CYCLE = 3,  /* a root: nothing leads here, it waits for the collector */
+	TFMT_EDGE_ATTRIBUTE = 4, /* .name, also of a class or a module */
+	TFMT_EDGE_KEY = 5,       /* ['name'] */
+	TFMT_EDGE_NUMBER = 6,    /* [number], a key */
+	TFMT_EDGE_OBJECT = 7,    /* a key that is an object: `number` is its id, 0 = not known */
+	TFMT_EDGE_INDEX = 8,     /* [number] of a list or a tuple */
+	TFMT_EDGE_CELL = 9,      /* the variable `name` that a function has of the one it was made in */
+	TFMT_EDGE_DEFAULT = 10,  /* what the argument `name` of a function is if it is not given */
+	TFMT_EDGE_MEMBER = 11,   /* held in a way that only the parent knows */
+	TFMT_EDGE_GRADIENT = 12, /* the gradient of a tensor */
+	TFMT_EDGE_SELF = 13,     /* what a bound method is of */
+	TFMT_EDGE_FUNCTION = 14, /* what a bound or partial method calls */
+};
+
+enum tfmt_object_kind {
+	TFMT_KIND_OTHER = 0,
+	TFMT_KIND_TENSOR = 1,
+	TFMT_KIND_PARAMETER = 2, /* a tensor of torch.nn.Parameter's class */
+	TFMT_KIND_MODULE = 3,    /* an nn.Module */
+	TFMT_KIND_OPTIMIZER = 4,
+	TFMT_KIND_DICT = 5,
+	TFMT_KIND_LIST = 6,
+	TFMT_KIND_TUPLE = 7,
+	TFMT_KIND_SET = 8,
+	TFMT_KIND_DEQUE = 9,
+	TFMT_KIND_FUNCTION = 10,
+	TFMT_KIND_METHOD = 11,
+	TFMT_KIND_CLASS = 12,
+	TFMT_KIND_PYTHON_MODULE = 13,
+	TFMT_KIND_GENERATOR = 14, /* or a coroutine */
+	TFMT_KIND_EXCEPTION = 15,
+	TFMT_KIND_TRACEBACK = 16,
+	TFMT_KIND_CELL = 17,
+	TFMT_KIND_THREAD = 18, /* data of a thread */
+	TFMT_KIND_AUTOGRAD = 19, /* a node of autograd, or what a function of the program's own keeps for backward */
+};
+
+/* Ids are 1, 2, ...: a parent's is smaller. Strings "" where there is none. */
+struct tfmt_object_facts {
+	uint32_t parent; /* 0: a root */
+	uint8_t edge;    /* enum tfmt_edge */
+	uint8_t kind;    /* enum tfmt_object_kind */
+	const char *name, *class_name;
+	int64_t number;
+	uint64_t length;  /* entries of a container, plus 1; 0: it is none */
+	uint64_t address; /* of an nn.Module, to tell one from another; else 0 */
+	const char *file, *function; /* of LOCAL */
+	uint32_t line;
+	uint32_t thread; /* the system's number of it; 0: the main thread */
+};
+
+enum tfmt_tensor_flags {
+	TFMT_TENSOR_REQUIRES_GRAD = 1,
+	TFMT_TENSOR_HAS_NODE = 2, /* autograd has computed it: its grad_fn is not None */
+};
+
+struct tfmt_tensor {
+	uint32_t object;  /* by which it is reached */
+	uint64_t address; /* of its storage */
+	uint64_t bytes;   /* of its storage */
+	uint8_t device;
+	uint8_t flags;    /* enum tfmt_tensor_flags */
+	uint32_t holders; /* how many references to the object were met; 0 = not counted */
+};
+
+struct tfmt_census;
+
+/*
+ * Read a census, as far as it was written. Returns 0 or an error, as tfmt_reader_open() does; TFMT_E_EMPTY if nothing of
+ * it is known but its header. tfmt_census_close(NULL) is allowed.
+ */
+int tfmt_census_open(struct tfmt_census **out, const char *path);
+void tfmt_census_close(struct tfmt_census *c);
+
+const struct tfmt_census_facts *tfmt_census_facts(const struct tfmt_census *c);
+
+/* Of the process that it is a copy of. */
+const struct tfmt_header *tfmt_census_header(const struct tfmt_census *c);
+
+/* Object 1 to nr; NULL: there is none of this id. Tensor 0 to nr - 1. All valid until the census is closed. */
+uint32_t tfmt_census_nr_objects(const struct tfmt_census *c);
+const struct tfmt_object_facts *tfmt_census_object(const struct tfmt_census *c, uint32_t id);
+uint32_t tfmt_census_nr_tensors(const struct tfmt_census *c);
+const struct tfmt_tensor *tfmt_census_tensor(const struct tfmt_census *c, uint32_t index);
 
 /* ---- texts and copies ------------------------------------------------------------------------ */
 
