@@ -98,9 +98,9 @@ static void find_shapes(struct advice_job *j)
 	const struct books *books = &j->device->process->books;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct group *g = &books->groups.group[j->blocks.block[i].life.group];
+		const struct group *g = books_group(books, j->blocks.block[i].life.group);
 
-		if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &j->shape[i]))
+		if (!g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &j->shape[i]))
 			continue;
 		j->key[i] = advice_key(&j->shape[i]);
 		if (j->blocks.block[i].category != CATEGORY_PARAMETER || !j->key[i])

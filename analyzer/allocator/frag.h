@@ -82,6 +82,7 @@ struct frag_shortage {
 struct frag_device {
 	const struct replay_process *process;
 	uint32_t ordinal;
+	const struct device_books *books; /* its own */
 	struct segments segments;
 	struct expandable expandable; /* the same requests with that setting */
 	uint64_t expandable_kept;     /* what it could not have given back at the latest failure in FRAG_FAILED */

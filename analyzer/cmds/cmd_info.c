@@ -8,7 +8,6 @@
 
 #include "analyzer/command.h"
 #include "analyzer/ledger/ranges.h"
-#include "analyzer/ledger/unhooked.h"
 #include "analyzer/pages/print_strings.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"

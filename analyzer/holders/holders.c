@@ -141,12 +141,12 @@ static void collect(struct entry **out, uint32_t *nr, const struct replay *m, co
 {
 	const struct books *books = &q->process->books;
 	struct stack_source source = replay_stack_source(m, q->process);
-	struct entry *entry = heap_alloc(books->groups.nr_groups, sizeof(*entry));
+	struct entry *entry = heap_alloc(books_nr_groups(books), sizeof(*entry));
 	struct stack stack = { 0 };
 
 	*nr = 0;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		struct group_figures figures = group_figures_at(g, q->mark);
 
 		if ((!figures.blocks && !((g->unrecorded || g->before) && figures.bytes)) || !is_wanted(g, q))

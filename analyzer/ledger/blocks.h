@@ -3,39 +3,14 @@
  * The blocks that are live at one moment of a trace, by address. Blocks lie in an array, and stay where they are
  * while they live; a hash table leads to them, by chains that go through the blocks. Their size follows the number of
  * live blocks, never the number of events.
+ *
+ * block.next is the place + 1 of the next in its chain; of what is not live, of the next such; 0 = none. What is not
+ * live has the space 0.
  */
 #ifndef VT_BLOCKS_H
 #define VT_BLOCKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* Addresses of different spaces do not meet: a tensor may begin where its driver block begins. */
-enum block_space {
-	BLOCK_TENSOR = 1,
-	BLOCK_DRIVER, /* device, managed, pool, imported and graph memory: one call frees them all */
-	BLOCK_PINNED,
-	BLOCK_REGISTERED,
-	BLOCK_ARRAY,
-	BLOCK_HANDLE,  /* physical memory of a virtual memory handle */
-	BLOCK_MAPPING, /* a mapped range; `handle` holds */
-	BLOCK_RESERVED, /* a range of addresses */
-	BLOCK_GRAPH,      /* an executable graph; its group is that of the memory it makes the driver reserve */
-	BLOCK_GRAPH_POOL, /* what graphs have reserved of a device; address = the device's ordinal */
-};
-
-struct block {
-	uint64_t address, size;
-	uint64_t handle;     /* of a mapping: the number of what it shows; of a tensor: its listener's (books.h) */
-	uint64_t ordinal;    /* of the event that made it; of a mapping: its handle, TFMT_NO_ORDINAL = none was known */
-	uint32_t group;      /* index of the blocks alike (groups.h) */
-	uint32_t references; /* of a handle: creation, retentions and mappings; of imported memory: how often opened */
-	uint32_t range;      /* range group (books_range.h); 0 = none */
-	uint32_t context;    /* number of the context that it ends with; 0 = the primary one, or none */
-	uint32_t next;       /* place + 1 of the next in its chain; of what is not live, of the next such; 0 = none */
-	uint8_t space;       /* enum block_space; 0 = not live */
-};
+#include "analyzer/ledger/books.h"
 
 struct blocks {
 	struct block *block; /* nr_places of them, some not live */

@@ -10,15 +10,7 @@
 #ifndef VT_RANGES_H
 #define VT_RANGES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "tracefmt/tracefmt.h"
-
-/* A range by TFMT_DEF_STRING ids; domain 0 is the default one. */
-struct range {
-	uint32_t name, domain;
-};
+#include "analyzer/ledger/books.h"
 
 struct range_node;
 struct range_started;
@@ -73,8 +65,5 @@ struct range ranges_of_path(const struct ranges *r, uint32_t path, uint32_t k);
 
 /* All of them, outermost first; to be freed. NULL for path 0. */
 struct range *ranges_list(const struct ranges *r, uint32_t path);
-
-/* "step 3", of a domain of its own "NCCL: ncclAllReduce", "(unnamed)". Returns buf. */
-const char *range_label(char *buf, size_t size, const struct tfmt_reader *reader, struct range range);
 
 #endif

@@ -137,8 +137,8 @@ static void find_driver_places(struct autopsy *a)
 	struct autopsy_place *place;
 	struct stack_frame frame;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		struct group_figures figures = group_figures_at(g, MARK_OOM);
 
 		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || !figures.bytes)
@@ -165,8 +165,8 @@ static void find_libraries(struct autopsy *a)
 
 	if (a->failure->is_driver)
 		return;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		enum owner owner;
 
 		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g))

@@ -170,13 +170,13 @@ static struct sequences sequences_of_first(const struct autopsy *a, const struct
 	struct sequences s = { 0 };
 	struct tfmt_shape shape;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 		uint64_t nr = group_figures_at(g, MARK_OOM).blocks;
 
 		if (!g->tensor || g->device != a->device->ordinal || !g->shape ||
 		    (g->phase != PHASE_INIT && g->phase != PHASE_OTHER) ||
-		    !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
+		    !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
 		    shape.element_type != batch->element_type || !has_rest(shape.dims, shape.nr_dims, batch, by) || is_of_model(a, i))
 			continue;
 		for (int k = 0; k < NR_FATES; k++)

@@ -56,10 +56,10 @@ static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 	const struct books *books = &a->device->process->books;
 	struct tfmt_shape s;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && is_half(&s) &&
 		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
 		    autopsy_elements(&s, s.nr_dims) >= autopsy_elements(of, of->nr_dims))
 			return true;

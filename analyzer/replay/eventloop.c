@@ -74,7 +74,7 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 		.note_mark = note_mark,
 		.note_past = note_past,
 	};
-	p->books.listener = &p->listener;
+	books_listen(&p->books, &p->listener);
 }
 
 void eventloop_begin(struct replay_process *p, const struct replay_options *o)
@@ -102,14 +102,14 @@ static inline void follow_lives(struct replay_process *p, const struct tfmt_even
 	else
 		lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
 	if (lives_concern_samples(lives))
-		stepsamples_next(p->stepsamples, lives, &p->books.groups);
+		stepsamples_next(p->stepsamples, lives, &p->books);
 }
 
 static inline void enter_event(struct replay_process *p, const struct tfmt_event *ev)
 {
 	bool is_plain = books_is_plain(&p->books, ev);
 
-	if (!is_plain && !ev->before && !p->books.past_entered)
+	if (!is_plain && !ev->before && !books_has_past(&p->books))
 		enter_past(p);
 	p->phase = phases_next(&p->phases, ev);
 	if (p->lives && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
@@ -145,7 +145,7 @@ void eventloop_miss(struct replay_process *p)
 
 void eventloop_finish(struct replay_process *p, uint64_t last_ns)
 {
-	if (!p->books.past_entered)
+	if (!books_has_past(&p->books))
 		enter_past(p);
 	books_settle(&p->books, last_ns);
 	if (p->lives) {

@@ -11,7 +11,7 @@
 #ifndef VT_REPLAY_H
 #define VT_REPLAY_H
 
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/recording.h"
