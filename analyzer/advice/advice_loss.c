@@ -71,7 +71,7 @@ static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
 /* By group, whether logits of the window were made there; NULL: no memory. */
 static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 {
-	bool *made = heap_alloc(books_nr_groups(&j->device->process->books), sizeof(*made));
+	bool *made = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*made));
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_logits(j, i, vocabulary))
@@ -139,7 +139,7 @@ static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
  */
 static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
 {
-	const struct books *books = &j->device->process->books;
+	const struct books *books = j->device->process->books;
 	struct tfmt_shape s;
 
 	for (uint32_t i = 0; i < books_nr_groups(books); i++) {

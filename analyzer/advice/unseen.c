@@ -188,7 +188,7 @@ static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
 		u->vocabulary = first->dims[0];
 	if (j->device->process->lives->steps.nr_backwards &&
-	    !has_made_logits(&j->device->process->books, u->vocabulary))
+	    !has_made_logits(j->device->process->books, u->vocabulary))
 		u->vocabulary = 0;
 }
 

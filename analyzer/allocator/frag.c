@@ -10,9 +10,9 @@
 
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
 
-void frag_init(struct frag *f, struct replay *m)
+void frag_init(struct frag *f)
 {
-	*f = (struct frag){ .replay = m };
+	*f = (struct frag){ 0 };
 	series_init(&f->series);
 }
 
@@ -64,7 +64,7 @@ static struct frag_device *get_device(struct frag *f, const struct replay_proces
 	d = heap_alloc(1, sizeof(*d));
 	d->process = process;
 	d->ordinal = ordinal;
-	d->books = books_device(&process->books, ordinal);
+	d->books = books_device(process->books, ordinal);
 	f->device[f->nr_devices++] = d;
 	return d;
 }
@@ -144,7 +144,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 	    [FRAG_LARGEST] = segments_largest_free(s),
 	} };
 
-	series_enter(&f->series, &d->process->books, d->ordinal, time_ns, &now);
+	series_enter(&f->series, d->process->books, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ static uint64_t requested_bytes(struct frag_device *d, const struct tfmt_event *
 
 static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	const struct block *block = books_block(&d->process->books, BLOCK_TENSOR, ev->address);
+	const struct block *block = books_block(d->process->books, BLOCK_TENSOR, ev->address);
 	struct segments_request r = {
 		.address = ev->address,
 		.size = ev->size,
@@ -342,7 +342,7 @@ static void tensor_free(struct frag_device *d, const struct tfmt_event *ev)
 /* A free that the driver refused: the books have it again. */
 static void free_failed(struct frag_device *d, const struct tfmt_event *ev)
 {
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	const struct block *b = books_block(books, BLOCK_DRIVER, ev->address);
 
 	if (b)
@@ -398,11 +398,9 @@ static void unmap(struct frag *f, const struct replay_process *process, const st
 	}
 }
 
-static void refused(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
+static void refused(struct frag_device *d, const struct tfmt_event *ev)
 {
-	struct replay_process *process = &f->replay->process[d->process - f->replay->process];
-
-	if (books_owner(&process->books, ev->native_stack, 0).torch_allocator)
+	if (books_owner(d->process->books, ev->native_stack, 0).torch_allocator)
 		shortage_begin(d, ev->thread);
 }
 
@@ -421,8 +419,8 @@ static uint32_t device_of(const struct replay_process *process, const struct tfm
 	const struct block *handle = NULL;
 
 	if (ev->kind == TFMT_MAP)
-		handle = books_block(&process->books, BLOCK_HANDLE, ev->aux);
-	return handle ? books_group(&process->books, handle->group)->device : ev->device;
+		handle = books_block(process->books, BLOCK_HANDLE, ev->aux);
+	return handle ? books_group(process->books, handle->group)->device : ev->device;
 }
 
 static void device_event(struct frag *f, struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
@@ -447,7 +445,7 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		free_failed(d, ev);
 		break;
 	case TFMT_ALLOC_FAILED:
-		refused(f, d, ev);
+		refused(d, ev);
 		break;
 	case TFMT_MAP:
 		map(d, ev);

@@ -54,7 +54,7 @@ static bool is_of_device(const struct group *g, const struct replay_device *d)
 /* The device's tensors with a Python stack, of phases in the mask. */
 static void sort_groups(struct sorted_groups *s, const struct replay_device *d, unsigned phases)
 {
-	struct books *books = &d->process->books;
+	struct books *books = d->process->books;
 
 	s->nr = 0;
 	s->group = heap_alloc(books_nr_groups(books), sizeof(*s->group));
@@ -71,7 +71,7 @@ static void sort_groups(struct sorted_groups *s, const struct replay_device *d, 
 /* The next stack from *at on, which is moved after it; false: there is none. */
 static bool next_run(struct run *r, const struct sorted_groups *s, const struct replay_device *d, uint32_t *at)
 {
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	uint32_t first = *at, python_stack;
 
 	if (first == s->nr)
@@ -102,7 +102,7 @@ bool forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_de
 
 	sort_groups(&sorted, d, OF_FORWARD);
 	for (uint32_t at = 0; next_run(&run, &sorted, d, &at);) {
-		stack_expand(&stack, &source, books_group(&d->process->books, run.group[0])->python_stack, 0);
+		stack_expand(&stack, &source, books_group(d->process->books, run.group[0])->python_stack, 0);
 		nr[frame_module_of(&stack)]++;
 	}
 	stack_release(&stack);
@@ -141,7 +141,7 @@ static uint64_t hash_hooked_call(const struct stack *stack)
 bool forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack)
 {
 	struct stack_source source = replay_stack_source(m, d->process);
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	uint32_t expanded = python_stack, last = 0;
 	struct stack stack = { 0 };
 	uint64_t call, of;
@@ -250,7 +250,7 @@ static uint32_t find_larger(const struct run *run, const struct books *books, ui
 
 static void find_growing(struct growing *g, const struct run *run, const struct replay_device *d)
 {
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	uint32_t *larger = heap_alloc(run->nr, sizeof(*larger)), nr_rises = 0;
 	uint64_t rise[RISES];
 
@@ -275,7 +275,7 @@ static bool makes_piece(const struct run *run, const struct replay_device *d, co
 	struct tfmt_shape shape;
 
 	for (uint32_t i = 0; dim >= 0 && i < run->nr; i++) {
-		const struct group *group = books_group(&d->process->books, run->group[i]);
+		const struct group *group = books_group(d->process->books, run->group[i]);
 
 		if (tfmt_reader_shape(d->process->reader, group->shape, &shape) && !(by % times) &&
 		    is_piece(&shape, newer, (uint32_t)dim, by / times))
@@ -298,7 +298,7 @@ static bool is_put_together(const struct growing *g, const struct replay_device 
 	struct run run;
 
 	while (g->nr > 1 && next_run(&run, s, d, &at)) {
-		if (books_group(&d->process->books, run.group[0])->python_stack == python_stack ||
+		if (books_group(d->process->books, run.group[0])->python_stack == python_stack ||
 		    !may_make_pieces(&run, g))
 			continue;
 		for (uint32_t times = 1; times <= (g->nr_rises > 1 ? PIECES_AT_ONCE : 1); times++) {
@@ -320,7 +320,7 @@ static bool is_growing_batch(const struct run *run, const struct replay_device *
 
 	find_growing(&g, run, d);
 	return g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
-	       !is_put_together(&g, d, all, books_group(&d->process->books, run->group[0])->python_stack);
+	       !is_put_together(&g, d, all, books_group(d->process->books, run->group[0])->python_stack);
 }
 
 bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps)
@@ -347,7 +347,7 @@ bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps
 
 bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group)
 {
-	uint32_t python_stack = books_group(&d->process->books, group)->python_stack;
+	uint32_t python_stack = books_group(d->process->books, group)->python_stack;
 	struct sorted_groups all = { 0 };
 	struct growing g;
 	bool is = false;
@@ -355,7 +355,7 @@ bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group
 
 	sort_groups(&all, d, OF_ALL);
 	for (uint32_t at = 0; next_run(&run, &all, d, &at);) {
-		if (books_group(&d->process->books, run.group[0])->python_stack != python_stack)
+		if (books_group(d->process->books, run.group[0])->python_stack != python_stack)
 			continue;
 		find_growing(&g, &run, d);
 		is |= is_put_together(&g, d, &all, python_stack);

@@ -28,7 +28,7 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 struct replay_device stepgrowth_host(struct replay_process *p)
 {
 	return (struct replay_device){
-		.process = p, .ordinal = GROUP_HOST, .books = books_device(&p->books, GROUP_HOST)
+		.process = p, .ordinal = GROUP_HOST, .books = books_device(p->books, GROUP_HOST)
 	};
 }
 
@@ -265,7 +265,7 @@ static double held_by_others(const struct replay_device *d)
 {
 	struct residual_parts p;
 
-	books_residual_at_peak(&d->process->books, d->ordinal, &p);
+	books_residual_at_peak(d->process->books, d->ordinal, &p);
 	return (double)p.context + (double)p.code + (double)p.local_memory + (double)p.other_processes +
 	       (p.unknown > 0 ? (double)p.unknown : 0);
 }
@@ -348,7 +348,7 @@ static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
 
 static uint64_t peak_bytes(const struct replay_device *d)
 {
-	const struct host_books *host = books_host(&d->process->books);
+	const struct host_books *host = books_host(d->process->books);
 
 	if (stepgrowth_is_host(d))
 		return host->pinned_peak_bytes + host->managed_peak_bytes;
@@ -421,7 +421,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 {
 	const struct lives *lives = d->process->lives;
 	struct stepcauses c = {
-		.replay = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
+		.replay = m, .of = d, .process = d->process, .books = d->process->books, .device = d->ordinal
 	};
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&lives->steps), .limit_bytes = NAN, .step_ns = NAN };

@@ -49,7 +49,7 @@ static int by_time(const void *va, const void *vb)
 static void collect(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
 	uint32_t nr_reads;
-	const struct value_read *reads = books_value_reads(&process->books, &nr_reads);
+	const struct value_read *reads = books_value_reads(process->books, &nr_reads);
 	struct stack_source source = replay_stack_source(m, process);
 	struct stack stack = { 0 };
 

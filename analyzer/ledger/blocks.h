@@ -22,20 +22,11 @@ struct blocks {
 
 void blocks_release(struct blocks *b);
 
-/* The block at an address, NULL if there is none. Valid until the next insert. */
-struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address);
-
-/* Add a block whose address is free in its space. */
-void blocks_insert(struct blocks *b, const struct block *block);
-
 /*
  * Add a block at an address that is free in its space, to be filled in by the caller but for address and space. NULL
  * (and *is_live) when a block is there: nothing was added then.
  */
 static inline struct block *blocks_add(struct blocks *b, uint8_t space, uint64_t address, bool *is_live);
-
-/* Remove a block that blocks_find() gave. */
-void blocks_remove(struct blocks *b, struct block *block);
 
 /* Remove the block at an address, and return what it was, but for space and next, until the next insert. NULL: none. */
 static inline const struct block *blocks_take(struct blocks *b, uint8_t space, uint64_t address);

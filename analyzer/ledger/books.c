@@ -7,18 +7,24 @@
 
 #include "analyzer/ledger/books_driver.h"
 #include "analyzer/ledger/books_range.h"
+#include "analyzer/ui/heap.h"
 
-void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping,
-		struct symbols *symbols)
+struct books *books_open(const struct tfmt_reader *reader, struct mapping *mapping, struct symbols *symbols)
 {
-	*books = (struct books){
-		.reader = reader, .mapping = mapping, .at_time_ns = UINT64_MAX, .owners.symbols = symbols
-	};
+	struct books *books = heap_alloc(1, sizeof(*books));
+
+	books->reader = reader;
+	books->mapping = mapping;
+	books->owners.symbols = symbols;
+	books->at_time_ns = UINT64_MAX;
 	ranges_init(&books->ranges, reader);
+	return books;
 }
 
 void books_release(struct books *books)
 {
+	if (!books)
+		return;
 	blocks_release(&books->blocks);
 	free(books->told_threads.short_of_memory);
 	groups_release(&books->groups);
@@ -28,7 +34,7 @@ void books_release(struct books *books)
 	communicators_release(&books->communicators);
 	value_reads_release(&books->value_reads);
 	books_undo_release(books);
-	*books = (struct books){ 0 };
+	free(books);
 }
 
 void books_listen(struct books *books, const struct books_listener *listener)

@@ -142,6 +142,20 @@ struct block {
 /* The live block at an address, NULL if there is none. */
 const struct block *books_block(const struct books *books, enum block_space space, uint64_t address);
 
+/* A table of blocks as the books have one, for those who keep their own: empty, to be given to blocks_close(). */
+struct blocks;
+struct blocks *blocks_open(void);
+void blocks_close(struct blocks *b); /* NULL: there is nothing to close */
+
+/* The block at an address, NULL if there is none. Valid until the next insert. */
+struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address);
+
+/* Add a block whose address is free in its space. */
+void blocks_insert(struct blocks *b, const struct block *block);
+
+/* Remove a block that blocks_find() gave. */
+void blocks_remove(struct blocks *b, struct block *block);
+
 /* ---- totals of a device, and of the host ------------------------------------------------------- */
 
 /* The device's totals at a mark. */
@@ -280,6 +294,30 @@ struct range *books_range_list(const struct books *books, uint32_t range, uint32
 /* How many ranges were begun while as many as a list may have of them had not ended: they are in no list. */
 uint64_t books_ranges_left_out(const struct books *books);
 
+/* The ranges of a trace without its books, to be given to ranges_close(). The reader is needed until then. */
+struct ranges;
+struct ranges *ranges_open(const struct tfmt_reader *reader);
+void ranges_close(struct ranges *r); /* NULL: there is nothing to close */
+
+/* Follow one event; all kinds may be given, in the order of the trace. */
+void ranges_change(struct ranges *r, const struct tfmt_event *ev);
+static inline void ranges_apply(struct ranges *r, const struct tfmt_event *ev)
+{
+	bool concerns = ev->kind == TFMT_LOST || (ev->kind >= TFMT_RANGE_PUSH && ev->kind <= TFMT_PHASE_END);
+
+	if (concerns)
+		ranges_change(r, ev);
+}
+
+/* What was met so far. */
+struct ranges_figures {
+	uint64_t nr_ranges, nr_marks; /* entered or begun; marks */
+	uint64_t nr_left_out;         /* as books_ranges_left_out() */
+	uint32_t *domain;             /* TFMT_DEF_STRING ids seen, but the default one */
+	uint32_t nr_domains;
+};
+const struct ranges_figures *ranges_figures(const struct ranges *r);
+
 /* ---- communicators, calls past the hooks, values read ------------------------------------------- */
 
 /* NCCL's, and what each of them holds. The recorder numbers them. */
@@ -381,6 +419,15 @@ struct books_listener {
 	void (*note_past)(void *ctx, uint8_t device, uint64_t allocated_peak_bytes);
 };
 
+/*
+ * Books in which nothing is entered, to be given to books_release(). The reader is the one that the events come from; the
+ * mapping is of the same trace. With the symbols, which rules of owners may ask for, they are needed until the release.
+ */
+struct books *books_open(const struct tfmt_reader *reader, struct mapping *mapping, struct symbols *symbols);
+
+/* NULL: there is nothing to release. */
+void books_release(struct books *books);
+
 /* From here on the listener is told. It is the caller's, and needed until the books are released; NULL: nobody is. */
 void books_listen(struct books *books, const struct books_listener *listener);
 
@@ -392,6 +439,25 @@ void books_ask_time(struct books *books, uint64_t time_ns);
  * Events of teardown count in no figure.
  */
 void books_apply(struct books *books, const struct tfmt_event *ev, uint8_t phase);
+
+/*
+ * Is nothing missing, no moment waited for, and the past entered? Nothing but books_apply() and books_damaged() changes
+ * that.
+ */
+bool books_is_calm(const struct books *books);
+
+/*
+ * Is it one of the events that nearly all are: of a tensor? Books that are calm may be given such by books_apply_plain()
+ * as well, which is quicker.
+ */
+static inline bool books_is_plain(const struct tfmt_event *ev)
+{
+	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
+
+	return is_tensor && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN);
+}
+
+void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 /*
  * What a flight recorder dropped has come to this, after its last event (tfmt_event.before), or, without more events,

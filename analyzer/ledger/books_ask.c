@@ -69,7 +69,7 @@ struct range *books_range_list(const struct books *books, uint32_t range, uint32
 
 uint64_t books_ranges_left_out(const struct books *books)
 {
-	return books->ranges.nr_left_out;
+	return books->ranges.figures.nr_left_out;
 }
 
 const struct communicators *books_communicators(const struct books *books)
@@ -86,6 +86,11 @@ const struct value_read *books_value_reads(const struct books *books, uint32_t *
 {
 	*nr = books->value_reads.nr_reads;
 	return books->value_reads.read;
+}
+
+bool books_is_calm(const struct books *books)
+{
+	return books->is_calm;
 }
 
 bool books_has_past(const struct books *books)

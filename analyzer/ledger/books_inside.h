@@ -62,25 +62,8 @@ struct books {
 	uint32_t nr_undos;
 	struct books_damage damage;
 	bool past_untold;  /* nobody counted the tensors before the kept part: they come from the driver's pools */
-	bool is_calm;      /* nothing is missing, no moment is waited for, and the past is entered */
+	bool is_calm;      /* see books_is_calm() */
 	bool past_entered; /* of a flight recorder's trace: what was in effect when it begins is in the books */
 };
-
-void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping,
-		struct symbols *symbols);
-void books_release(struct books *books);
-
-/*
- * Is it one of the events that nearly all are: of a tensor, while nothing is missing and no moment is waited for? Such may
- * be entered by books_apply_plain() as well, which is quicker.
- */
-static inline bool books_is_plain(const struct books *books, const struct tfmt_event *ev)
-{
-	bool is_tensor = ev->kind == TFMT_TENSOR_ALLOC || ev->kind == TFMT_TENSOR_FREE;
-
-	return is_tensor && books->is_calm && !ev->before && !(ev->flags & TFMT_FLAG_TEARDOWN);
-}
-
-void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase);
 
 #endif

@@ -13,7 +13,7 @@
 uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor);
 static inline uint32_t books_range_of(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
-	return books->ranges.nr_ranges ? books_range_find(books, ev, tensor) : 0;
+	return books->ranges.figures.nr_ranges ? books_range_find(books, ev, tensor) : 0;
 }
 
 /* A block of group g enters and leaves the books. Where the program has no ranges, that is nothing. */

@@ -102,7 +102,7 @@ static void look_for(struct factors *f, const struct tfmt_shape *s, const struct
  */
 static bool has_factors(const struct autopsy *a, const struct product *p)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct factors f = { 0 };
 	struct tfmt_shape s;
 
@@ -153,7 +153,7 @@ static bool node_of(const struct books *books, const struct group *g, uint32_t f
 /* By the nodes that went back through what a stack has made, or, before any backward, by its innermost function. */
 static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 	bool has_node = false;
@@ -174,7 +174,7 @@ static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
 /* Did fused attention run there? Backward went through its node before. It makes no matrices but its mask. */
 static bool is_fused(const struct autopsy *a, uint32_t stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const char *name;
 
 	for (uint32_t i = 0; i < books_nr_groups(books); i++)

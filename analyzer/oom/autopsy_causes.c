@@ -39,7 +39,7 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 /* The line with most of what a process had allocated on a device at its peak; NULL: none. */
 static const struct group *largest_at_peak(const struct replay_device *d)
 {
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	const struct group *largest = NULL;
 	uint64_t most = 0, bytes;
 
@@ -120,7 +120,7 @@ static bool is_outside(struct books *books, const struct group *g, uint32_t devi
 /* What one line of Python has taken outside PyTorch, on whatever ways through libraries. */
 static uint64_t taken_there(const struct autopsy *a, const struct group *g)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
 
 	for (uint32_t i = 0; i < books_nr_groups(books) && g->python_stack >= TFMT_STACK_FIRST; i++) {
@@ -135,7 +135,7 @@ static uint64_t taken_there(const struct autopsy *a, const struct group *g)
 /* Libraries of this process, or the driver for it. */
 static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
 	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
 	char size[HUMAN_MAX], lacking[HUMAN_MAX], part[HUMAN_MAX];
@@ -169,7 +169,7 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 /* A library's own request failed, or the program's, beside what PyTorch holds. */
 static bool is_library_request(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	const struct failure *x = a->failure;
 	char asked[HUMAN_MAX], size[HUMAN_MAX], left[HUMAN_MAX];
 	const char *name;

@@ -38,7 +38,7 @@ static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_
 
 static struct shape_run shape_run_of(const struct autopsy *a, uint32_t python_stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_shape shape, before = { 0 };
 	struct shape_run s = { 0 };
 	bool has_before = false;

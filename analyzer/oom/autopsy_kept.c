@@ -221,7 +221,7 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 /* What backward passes have freed of all that forward made for them. */
 static double freed_by_passes(const struct autopsy *a)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	double bytes = 0;
 
@@ -253,7 +253,7 @@ static bool is_passed_by(const struct autopsy *a, size_t i)
 
 static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 {
-	uint32_t *count = heap_alloc(books_nr_groups(&a->device->process->books) + 1, sizeof(*count)), nr;
+	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count)), nr;
 	const struct category_block *last = NULL;
 
 	*g = (struct passed_by){ 0 };
@@ -272,7 +272,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		g->nr_steps += !last || b->step != last->step;
 		last = b;
 	}
-	for (size_t i = 0; i < books_nr_groups(&a->device->process->books); i++)
+	for (size_t i = 0; i < books_nr_groups(a->device->process->books); i++)
 		g->nr_groups += count[i] >= CALLS_MIN;
 	free(count);
 	/* Results that are kept alone are few, and what lay between them is gone. */

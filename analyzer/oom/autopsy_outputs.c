@@ -58,7 +58,7 @@ static uint32_t stacks_end(const struct books *books)
  */
 static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	uint32_t nr_stacks = stacks_end(books), most = 0;
 	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
@@ -87,7 +87,7 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
  */
 static bool is_called_by_layers(const struct autopsy *a)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct modulestacks stacks = { 0 };
 	uint64_t nr, nr_all = 0, nr_layers = 0;
@@ -208,7 +208,7 @@ static bool is_spread(const struct holding *h)
  */
 static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	int64_t nr = 0;
 

@@ -165,7 +165,7 @@ static bool is_of_model(const struct autopsy *a, uint32_t group)
  */
 static struct sequences sequences_of_first(const struct autopsy *a, const struct tfmt_shape *batch, uint32_t by)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct sequences s = { 0 };
 	struct tfmt_shape shape;
@@ -250,7 +250,7 @@ static uint64_t bytes_per_place(const struct autopsy *a, uint64_t places)
 
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
 	char size[HUMAN_MAX], all[HUMAN_MAX], percent[HUMAN_MAX];
 	struct sequences s = { 0 };
 	uint64_t places, bytes;

@@ -53,7 +53,7 @@ static bool has_words(const struct autopsy *a, uint64_t vocabulary)
 /* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
 static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_shape s;
 
 	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
@@ -402,7 +402,7 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
  */
 static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
 {
-	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
 	const struct stepinputs_change *most = NULL;
 
 	for (uint32_t i = 0; d && i < d->nr_places; i++) {

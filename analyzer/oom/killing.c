@@ -15,7 +15,7 @@
 
 static uint64_t host_bytes(const struct killing *one)
 {
-	const struct host_books *host = books_host(&one->process->books);
+	const struct host_books *host = books_host(one->process->books);
 
 	return host->pinned_bytes + host->managed_bytes;
 }
@@ -97,7 +97,7 @@ static bool explains(const struct killings *k, const struct replay_device *faile
 
 bool killing_free(const struct replay_device *d, int64_t *bytes)
 {
-	const struct residual_figures *r = books_residual(&d->process->books, d->ordinal);
+	const struct residual_figures *r = books_residual(d->process->books, d->ordinal);
 
 	*bytes = (int64_t)(r->last.total - r->last.used) + (int64_t)(r->last.ledger - r->ledger);
 	return r->has_last;
@@ -111,8 +111,8 @@ static void find_site(struct autopsy_finding *f, const struct replay *m, struct 
 	struct stack stack = { 0 };
 	int site;
 
-	for (uint32_t i = 0; i < books_nr_groups(&p->books); i++) {
-		const struct group *g = books_group(&p->books, i);
+	for (uint32_t i = 0; i < books_nr_groups(p->books); i++) {
+		const struct group *g = books_group(p->books, i);
 
 		if ((group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED)) &&
 		    (!largest || g->live.bytes > largest->live.bytes))
@@ -140,7 +140,7 @@ static void say_counter(struct autopsy_finding *f, const struct hostmemory *h)
 
 static void say_memory(struct autopsy_finding *f, const struct replay_process *p)
 {
-	const struct host_books *host = books_host(&p->books);
+	const struct host_books *host = books_host(p->books);
 	char pinned[HUMAN_MAX], managed[HUMAN_MAX], shared[HUMAN_MAX];
 
 	autopsy_evidence(f, "at its end %s were pinned, %s managed; %s in shared memory",
@@ -172,7 +172,7 @@ static void say_devices(struct autopsy_finding *f, const struct replay *m, const
 static void find_host(struct autopsy *a, const struct killings *k, const struct replay *m)
 {
 	const struct replay_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
-	const struct host_books *host = books_host(&p->books);
+	const struct host_books *host = books_host(p->books);
 	struct autopsy_finding *f = a->finding;
 	char size[HUMAN_MAX];
 

@@ -450,7 +450,7 @@ static enum category category_of(struct judging *j, const struct life *block)
 
 static void judge_init(struct judging *j, const struct replay_process *process)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 
 	*j = (struct judging){
 		.process = process, .books = books, .lives = process->lives, .stacks.reader = books_reader(books)
@@ -513,7 +513,7 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 
 static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
 	struct judging j;
@@ -569,7 +569,7 @@ void categories_release(struct categories *c)
 
 bool categories_tell_phases(const struct replay_process *process)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	struct category_stacks stacks = { .reader = books_reader(books) };
 	bool tell = process->phases.has_begun;
 

@@ -67,7 +67,7 @@ static void collect(struct items *out, struct categories *c, const struct books 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
 static void collect_gradients(struct items *out, const struct replay_process *process, shapekey *key_of)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	const struct lives *l = process->lives;
 	uint32_t pass = 0;
 
@@ -139,7 +139,7 @@ static void match(struct items *to, const struct items *from, bool opposite)
 
 static void match_all(struct categories *c, const struct replay_process *process, shapekey *key_of)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
 
 	collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);

@@ -63,7 +63,7 @@ static void assert_same(const struct replay *a, const struct replay *b)
 		assert_int_equal(x->tensor_frees, y->tensor_frees);
 	}
 	for (size_t i = 0; i < a->nr_processes; i++) {
-		const struct books *x = &a->process[i].books, *y = &b->process[i].books;
+		const struct books *x = a->process[i].books, *y = b->process[i].books;
 
 		assert_int_equal(books_nr_groups(x), books_nr_groups(y));
 		for (uint32_t k = 0; k < books_nr_groups(x); k++) {

@@ -181,7 +181,7 @@ static void adds_up(const struct books *b, unsigned device, const char *what, un
 
 static void same_books(const struct replay *whole, const struct replay *kept, const char *what, unsigned long long nth)
 {
-	const struct books *a = &kept->process[0].books, *b = &whole->process[0].books;
+	const struct books *a = kept->process[0].books, *b = whole->process[0].books;
 
 	SAME(kept, whole, nr_events);
 	SAME(kept, whole, duration_ns);
@@ -200,7 +200,7 @@ static void same_books(const struct replay *whole, const struct replay *kept, co
 
 static bool is_whole(const struct replay *m)
 {
-	return m->complete && m->process[0].summary->sealed && !m->process[0].books.teardown_events;
+	return m->complete && m->process[0].summary->sealed && !m->process[0].books->teardown_events;
 }
 
 static void check(const char *golden)

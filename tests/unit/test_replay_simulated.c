@@ -48,7 +48,7 @@ static int64_t unknown_at_peak(void)
 {
 	struct residual_parts parts;
 
-	assert_true(books_residual_at_peak(&m.process[0].books, 0, &parts));
+	assert_true(books_residual_at_peak(m.process[0].books, 0, &parts));
 	return parts.unknown;
 }
 
@@ -100,8 +100,8 @@ static void libraries_count_in_the_ledger_and_the_context_beside_it(void **state
 	assert_int_equal(told[OWNER_CODE], 7 * MiB);
 	assert_int_equal(told[OWNER_UNKNOWN], 0); /* came after the peak */
 	assert_int_equal(unknown_at_peak(), 0);
-	assert_int_equal(books_residual(&m.process[0].books, 0)->peak, 307 * MiB);
-	assert_int_equal(m.process[0].books.device[0].residual.modelled_context, 300 * MiB);
+	assert_int_equal(books_residual(m.process[0].books, 0)->peak, 307 * MiB);
+	assert_int_equal(m.process[0].books->device[0].residual.modelled_context, 300 * MiB);
 	replay_release(&m);
 }
 
@@ -116,7 +116,7 @@ static void what_nobody_explains_stays_unknown(void **state)
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 670 * MiB, 1000 * MiB);
 	load();
 	assert_int_equal(unknown_at_peak(), 10 * MiB);
-	assert_int_equal(books_residual(&m.process[0].books, 0)->peak, 310 * MiB);
+	assert_int_equal(books_residual(m.process[0].books, 0)->peak, 310 * MiB);
 	replay_release(&m);
 
 	begin();

@@ -58,7 +58,7 @@ static unsigned nr_refused, nr_said, nr_exact_ends[3];
 
 static struct figures figures_of(const struct replay *m)
 {
-	const struct books *books = &m->process[0].books;
+	const struct books *books = m->process[0].books;
 	const struct device_books *d = books_device(books, 0);
 
 	return (struct figures){
