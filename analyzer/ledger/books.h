@@ -10,6 +10,8 @@
  * time, and then stand as they stood after the latest event. Pointers that they hand out are theirs, to be read only; they
  * are valid until the next event is entered, where nothing else is said. Bytes are of the traced program, times
  * CLOCK_MONOTONIC of its machine. One thread at a time. Running out of memory ends the process (ui/heap.h).
+ *
+ * Other rooms include this header and series.h of the ledger, and no others (checks/ledger.sh).
  */
 #ifndef VT_BOOKS_H
 #define VT_BOOKS_H
