@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "census_kinds.h"
+#include "pyframes.h"
 #include "pytext.h"
 
 #define NAME_MAX_CHARACTERS 64u
@@ -109,17 +110,30 @@ static uint64_t label_of(struct census_output *o, const struct census_node *n)
 	}
 }
 
-/* File, line and function of a root's frame, and its thread; zeros for all else. */
+/* The code of the frame that has a variable: a thread's, or one that waits in the parent. */
+static const void *code_of(const struct census_output *o, const struct census_node *n)
+{
+	const struct pyobjects *py = o->walk->py;
+	const void *frame;
+
+	if (n->edge != TFMT_EDGE_LOCAL)
+		return NULL;
+	if (!n->parent)
+		return o->walk->place[n->number].code;
+	frame = pyobjects_frame(py, o->walk->node[n->parent].object);
+	return frame ? pyframe_code(py->layout, frame) : NULL;
+}
+
+/* File, line and function of a variable's frame, and the thread; zeros for all else. */
 static uint8_t *put_place(struct census_output *o, uint8_t *p, const struct census_node *n)
 {
 	const struct pylayout *l = o->walk->py->layout;
-	const struct census_place *place = &o->walk->place[n->number];
-	bool is_placed = n->edge == TFMT_EDGE_LOCAL && !n->parent;
+	const void *code = code_of(o, n);
 
-	p = tfmt_put_varint(p, is_placed ? str_id(o, py_pointer(place->code, l->code_file), TEXT_CHARACTERS) : 0);
-	p = tfmt_put_varint(p, is_placed ? (uint32_t)py_int(place->code, l->code_line) : 0);
-	p = tfmt_put_varint(p, is_placed ? str_id(o, py_pointer(place->code, l->code_name), TEXT_CHARACTERS) : 0);
-	return tfmt_put_varint(p, is_placed ? place->thread : 0);
+	p = tfmt_put_varint(p, code ? str_id(o, py_pointer(code, l->code_file), TEXT_CHARACTERS) : 0);
+	p = tfmt_put_varint(p, code ? (uint32_t)py_int(code, l->code_line) : 0);
+	p = tfmt_put_varint(p, code ? str_id(o, py_pointer(code, l->code_name), TEXT_CHARACTERS) : 0);
+	return tfmt_put_varint(p, code && !n->parent ? o->walk->place[n->number].thread : 0);
 }
 
 static void put_object(struct census_output *o, uint32_t node)

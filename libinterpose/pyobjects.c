@@ -439,25 +439,28 @@ static void each_of_function(const struct sink *s, const void *function)
 	each_attribute(s, function, pyobject_type(function));
 }
 
-static void each_of_generator(const struct sink *s, const void *generator)
+static bool is_generator(const struct pyobjects *py, const void *type)
 {
-	const struct pyobjects *py = s->py;
-	const char *frame = (const char *)generator + py->generator_frame;
-
-	if (py->generator_state < 0)
-		frame = py_pointer(frame, 0);
-	else if (*((const int8_t *)generator + py->generator_state) >= 1)
-		frame = NULL;
-	if (frame)
-		pyobjects_locals(py, frame, 0, s->fn, s->context);
+	return type == py->type[PYTYPE_GENERATOR] || type == py->type[PYTYPE_COROUTINE] ||
+	       type == py->type[PYTYPE_ASYNC_GENERATOR];
 }
 
-static void each_of_frame(const struct sink *s, const void *frame)
+const void *pyobjects_frame(const struct pyobjects *py, const void *object)
 {
-	if (s->py->frame_object >= 0)
-		frame = py_pointer(frame, s->py->frame_object);
-	if (frame)
-		pyobjects_locals(s->py, frame, 0, s->fn, s->context);
+	const void *type = pyobject_type(object), *frame = object;
+
+	if (is_generator(py, type)) {
+		if (py->generator_state < 0)
+			return py_pointer(object, py->generator_frame);
+		if (*((const int8_t *)object + py->generator_state) >= 1)
+			return NULL;
+		return (const char *)object + py->generator_frame;
+	}
+	if (type == py->type[PYTYPE_TRACEBACK])
+		frame = py_pointer(object, TRACEBACK_FRAME);
+	if (!is_of(py, frame, PYTYPE_FRAME))
+		return NULL;
+	return py->frame_object >= 0 ? py_pointer(frame, py->frame_object) : frame;
 }
 
 /* What only a class itself knows how to find; a class's attributes are its dict's, which its own objects do not lead to. */
@@ -495,17 +498,13 @@ void pyobjects_each(const struct pyobjects *py, const void *object, pyedge_fn *f
 	} else if (type == py->type[PYTYPE_METHOD]) {
 		tell(&s, py_pointer(object, METHOD_SELF), TFMT_EDGE_SELF, NULL, 0);
 		tell(&s, py_pointer(object, METHOD_FUNCTION), TFMT_EDGE_FUNCTION, NULL, 0);
-	} else if (type == py->type[PYTYPE_GENERATOR] || type == py->type[PYTYPE_COROUTINE] ||
-		   type == py->type[PYTYPE_ASYNC_GENERATOR]) {
-		each_of_generator(&s, object);
-	} else if (type == py->type[PYTYPE_TRACEBACK]) {
-		const void *frame = py_pointer(object, TRACEBACK_FRAME);
+	} else if (is_generator(py, type) || type == py->type[PYTYPE_TRACEBACK] || type == py->type[PYTYPE_FRAME]) {
+		const void *frame = pyobjects_frame(py, object);
 
-		if (is_of(py, frame, PYTYPE_FRAME))
-			each_of_frame(&s, frame);
-		tell(&s, py_pointer(object, TRACEBACK_NEXT), TFMT_EDGE_MEMBER, NULL, 0);
-	} else if (type == py->type[PYTYPE_FRAME]) {
-		each_of_frame(&s, object);
+		if (frame)
+			pyobjects_locals(py, frame, 0, fn, context);
+		if (type == py->type[PYTYPE_TRACEBACK])
+			tell(&s, py_pointer(object, TRACEBACK_NEXT), TFMT_EDGE_MEMBER, NULL, 0);
 	} else if (pytype_is(type, py->type[PYTYPE_MODULE])) {
 		const void *dict = py_pointer(object, MODULE_DICT);
 

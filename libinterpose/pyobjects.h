@@ -82,6 +82,9 @@ void pyobjects_traverse(const struct pyobjects *py, const void *object, pyedge_f
 void pyobjects_locals(const struct pyobjects *py, const void *frame, int64_t number, pyedge_fn *fn, void *context);
 const void *pyobjects_globals(const struct pyobjects *py, const void *frame, bool *is_module_level);
 
+/* The frame that a generator, a coroutine, a traceback or a frame object has, NULL if it has none (any more). */
+const void *pyobjects_frame(const struct pyobjects *py, const void *object);
+
 /* The value of a key in a dict, NULL if it has none. */
 const void *pyobjects_get(const struct pyobjects *py, const void *dict, const char *key);
 

@@ -51,6 +51,8 @@ class Census:
         definitions = self.trace.definitions
         self.texts = {number: definitions.string(vtf.STRING, number) for number in definitions.numbers(vtf.STRING)}
         facts = definitions.get(vtf.CENSUS, 1)
+        if not facts:
+            raise vtf.Refused("empty")
         self.why, self.time_ns, self.device, self.allocated, self.flags, self.nr_objects, self.nr_tensors = (
             facts.varint() for _ in range(7)
         )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Tensors that something else keeps each: prints {what: address} when memory has run out. `keepers.py later` also has what
+is gone by the end of a function."""
+
+import collections
+import dataclasses
+import functools
+import gc
+import json
+import sys
+import threading
+import weakref
+
+import torch
+from torch import nn
+
+SIZE = 1 << 18
+placed = {}
+module_global = None
+
+
+def tensor(what):
+    """A block of its own, and its address noted under what keeps it."""
+    made = torch.ones(SIZE, device="cuda")
+    placed[what] = made.data_ptr()
+    return made
+
+
+class Owner:
+    class_attribute = None
+
+    def __init__(self):
+        self.history = [tensor("list"), tensor("list 1")]
+        self.table = {"key": tensor("dict"), 7: tensor("dict of numbers")}
+        self.group = {tensor("set")}
+        self.queue = collections.deque([tensor("deque")], maxlen=4)
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+
+@dataclasses.dataclass
+class Record:
+    field: torch.Tensor
+
+
+def make_closure():
+    captured = tensor("closure")
+    return lambda: captured
+
+
+def with_default(value=None, *, named=None):
+    return value, named
+
+
+@functools.lru_cache
+def cached(number):
+    return tensor("lru_cache")
+
+
+def generate():
+    mine = tensor("generator")
+    yield 1
+    yield mine
+
+
+class Context(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.kept = tensor("ctx")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+
+
+class Node:
+    def __init__(self):
+        self.itself, self.payload = self, tensor("cycle")
+
+
+def raise_with_tensor(what):
+    inner = tensor(what)
+    raise ValueError(inner.shape)
+
+
+def caught():
+    try:
+        raise_with_tensor("exception")
+    except ValueError as error:
+        return error
+
+
+def hooked(kept):
+    layer = nn.Linear(4, 4).cuda()
+    layer.register_forward_hook(lambda module, given, out: kept.setdefault("out", tensor("hook")))
+    layer(torch.ones(2, 4, device="cuda"))
+    return layer
+
+
+def wait_in_thread(ready, go):
+    in_thread = tensor("thread")
+    ready.set()
+    go.wait()
+    del in_thread
+
+
+def main():
+    global module_global
+    owner, slotted = Owner(), Slotted()
+    Owner.class_attribute = tensor("class attribute")
+    module_global = tensor("module global")
+    slotted.held = tensor("slots")
+    record = Record(tensor("dataclass"))
+    closure = make_closure()
+    with_default.__defaults__ = (tensor("default argument"),)
+    with_default.__kwdefaults__ = {"named": tensor("named default")}
+    cached(1)
+    partial = functools.partial(with_default, tensor("partial"))
+    running = generate()
+    next(running)
+    by_hooks = {}
+    layer = hooked(by_hooks)
+    context = Context.apply(torch.ones(4, device="cuda", requires_grad=True))
+    error = caught()
+    try:
+        raise_with_tensor("last exception")
+    except ValueError as last:
+        sys.last_exc = last
+        sys.last_value, sys.last_traceback = last, last.__traceback__
+    weak = weakref.WeakValueDictionary()
+    strong = tensor("weak and strong")
+    weak["it"] = strong
+    gc.disable()
+    Node()
+    ready, go = threading.Event(), threading.Event()
+    thread = threading.Thread(target=wait_in_thread, args=(ready, go))
+    thread.start()
+    ready.wait()
+    try:
+        torch.empty(1 << 45, device="cuda")
+    except torch.OutOfMemoryError:
+        print(json.dumps(placed))
+    go.set()
+    thread.join()
+    return owner, record, closure, partial, layer, context, error, weak
+
+
+main()

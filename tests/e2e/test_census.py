@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The census: what the copy of a process finds, against what the program knows; and that the program never notices.
+
+The files are read by the second reader (tests/spec), which was written from FORMAT.md alone.
+"""
+
+import json
+import sys
+
+import pytest
+
+from harness import TREE, python
+
+sys.path.append(str(TREE / "tests" / "spec"))
+
+from vtf import Refused  # noqa: E402
+from vtf_census import COLLECTOR, WHOLE, Census, censuses  # noqa: E402
+
+MODELS = (
+    "plain ddp fsdp2 compiled resnet convnext swin efficientnet vit mobilenet mixer deit regnet llama mistral qwen gpt2 t5 "
+    "bert lora unet"
+).split()
+MODEL, OPTIMIZER = "main().model.", "main().optimizer.state"
+
+KEEPERS = {
+    "list": "main().owner.history[0]",
+    "list 1": "main().owner.history[1]",
+    "dict": "main().owner.table['key']",
+    "dict of numbers": "main().owner.table[7]",
+    "set": "main().owner.group~Tensor",
+    "deque": "main().owner.queue~Tensor",
+    "class attribute": "Owner.class_attribute",
+    "module global": "module_global",
+    "slots": "main().slotted.held",
+    "dataclass": "main().record.field",
+    "closure": "main().closure{captured}",
+    "default argument": "with_default(value=)",
+    "named default": "with_default(named=)",
+    "lru_cache": "cached~Tensor",
+    "partial": "main().partial.args[0]",
+    "generator": "main().running/generate().mine",
+    "hook": "main().by_hooks['out']",
+    "ctx": "main().context~ContextBackward.kept",
+    "exception": "main().error~traceback~traceback/raise_with_tensor().inner",
+    "last exception": "sys.last_traceback~traceback/raise_with_tensor().inner",
+    "weak and strong": "main().strong",
+    "cycle": "<cycle of Node>.payload",
+    "thread": "wait_in_thread().in_thread",
+}
+
+
+def at_failure(recording):
+    """The census that was taken when memory ran out; it was finished."""
+    (found,) = (one for one in censuses(recording) if one.why == 1)
+    assert found.flags == WHOLE | COLLECTOR
+    assert found.nr_tensors == len(found.tensors)
+    return found
+
+
+def names_of(census):
+    """Names by address; of a sharded tensor, the part on this device goes by the tensor's."""
+    return {
+        address: {name.replace("._local_tensor", "") for name in names} for address, names in census.names().items()
+    }
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_names_are_those_of_the_model(recorded, model):
+    """Parameters, buffers, gradients and the optimizer's state go by the names that PyTorch gives them, all of them."""
+    run = recorded("census/of_models.py", model)
+    assert run.status == 0, run.stderr
+    truth, names = json.loads(run.stdout), names_of(at_failure(run.path))
+    assert truth["parameters"] and truth["gradients"] and truth["states"]
+    for kind, known in truth.items():
+        for address, wanted in known.items():
+            if kind == "states":
+                wanted = [f"{OPTIMIZER}[{MODEL}{name}]['{key}']" for key, name in (one.split(" of ") for one in wanted)]
+            else:
+                wanted = [f"{MODEL}{one}{'.grad' if kind == 'gradients' else ''}" for one in wanted]
+            assert names[int(address)] & set(wanted), f"{kind}: {wanted}"
+
+
+@pytest.mark.parametrize("what", KEEPERS)
+def test_keepers_are_named(recorded, what):
+    run = recorded("census/keepers.py")
+    assert run.status == 0, run.stderr
+    assert at_failure(run.path).names()[json.loads(run.stdout)[what]] == {KEEPERS[what]}
+
+
+def info_of(vramtrace, recording):
+    (process,) = vramtrace.json("info", recording)["process_list"]
+    return process["info"]
+
+
+def run_case(vramtrace, tmp_path, case, **env):
+    """Prints the same with and without censuses, and nothing else; returns what `info` says of them."""
+    seen = []
+    for names in ("auto", "off"):
+        done = vramtrace.record(tmp_path / f"{names}.vtr", python("census/unharmed.py", case), cwd=tmp_path,
+                                env={"VRAMTRACE_NAMES": names} | env)  # fmt: skip
+        assert done.status == 0, done.stderr
+        seen.append((done.stdout, done.stderr))
+    assert seen[0] == seen[1]
+    assert not list((tmp_path / "off.vtr").glob("*.names"))
+    assert info_of(vramtrace, tmp_path / "off.vtr")["names"] == "off: VRAMTRACE_NAMES=off"
+    return json.loads(seen[0][0]), info_of(vramtrace, tmp_path / "auto.vtr")
+
+
+@pytest.mark.parametrize(("case", "seen"), [
+    ("children", {"waited": "no children", "signals": 0, "left": 0}),
+    ("own_children", {"is_it": True, "status": 7, "left": 0}),
+    ("fork_handlers", {"called": 0, "left": 0}),
+    ("threads", {"sum": 200 * (499500.0 + 1000), "left": 0}),
+    ("subreaper", {"left": 0}),
+])  # fmt: skip
+def test_the_program_sees_no_copy(vramtrace, tmp_path, case, seen):
+    printed, info = run_case(vramtrace, tmp_path, case)
+    assert printed == seen
+    assert int(info["names.censuses"]) >= 1
+    assert "names.failed" not in info and "names.refused" not in info
+
+
+def test_descriptors_are_not_held(vramtrace, tmp_path):
+    printed, info = run_case(vramtrace, tmp_path, "descriptors")
+    assert (printed["held"], printed["end"], info["names.censuses"]) == (False, "", "1")
+
+
+def test_no_copy_to_be_had(vramtrace, tmp_path):
+    """A process that may make none goes on as ever, and the trace says it."""
+    printed, info = run_case(vramtrace, tmp_path, "forbidden")
+    assert printed == {"left": 0}
+    assert info["names.refused"] == "1 times there was no copy, the last with errno 1"
+
+
+def test_copy_that_crashes(vramtrace, tmp_path):
+    """No handler of the program's runs in it, no core file is left, and the trace says it."""
+    printed, info = run_case(vramtrace, tmp_path, "crash")
+    assert printed == {"left": 0, "cores": 0}
+    assert info["names.failed"] == "1 copies did not end well, the last by signal 11"
+
+
+def test_copy_that_hangs(vramtrace, tmp_path):
+    printed, info = run_case(vramtrace, tmp_path, "hang", VRAMTRACE_NAMES_SECONDS="2")
+    assert printed == {"left": 0}
+    assert info["names.failed"] == "1 copies did not end well, the last by signal 14"
+
+
+def test_share_of_the_time(vramtrace, tmp_path):
+    """At new highs in a row the first has a copy; the next is due when all have taken less than 1% of the time."""
+    printed, info = run_case(vramtrace, tmp_path, "highs")
+    assert printed == {"kept": 12, "left": 0}
+    assert 1 <= int(info["names.censuses"]) <= 3
+
+
+def test_only_when_memory_runs_out(vramtrace, tmp_path):
+    done = vramtrace.record(tmp_path / "job.vtr", python("census/unharmed.py", "highs"), env={"VRAMTRACE_NAMES": "oom"})
+    assert done.status == 0
+    assert not list((tmp_path / "job.vtr").glob("*.names"))
+    assert info_of(vramtrace, tmp_path / "job.vtr")["names"] == "on: only when memory has run out"
+
+
+def test_little_memory_for_a_copy(vramtrace, tmp_path):
+    """Not all objects are looked at then, and that is said; what was found first is there."""
+    run = vramtrace.record(tmp_path / "job.vtr", python("census/of_models.py", "plain"),
+                           env={"VRAMTRACE_NAMES_MEMORY": "1MiB"})  # fmt: skip
+    assert run.status == 0, run.stderr
+    (found,) = (one for one in censuses(tmp_path / "job.vtr") if one.why == 1)
+    assert found.flags == 2
+    assert any(name.startswith(MODEL) for names in found.names().values() for name in names)
+
+
+def test_copies_of_a_killed_program_are_cut_not_wrong(vramtrace, tmp_path):
+    """A census that was cut anywhere is read as far as it goes: names that are there are right."""
+    run = vramtrace.record(tmp_path / "job.vtr", python("census/of_models.py", "plain"))
+    (whole,) = (one for one in censuses(tmp_path / "job.vtr") if one.why == 1)
+    data, known = whole.path.read_bytes(), whole.names()
+    assert run.status == 0
+    for cut in range(len(data) - 1, 0, -len(data) // 40):
+        whole.path.write_bytes(data[:cut])
+        done = vramtrace.call("info", tmp_path / "job.vtr")
+        assert done.returncode == 0, done.stderr
+        try:
+            left = Census(whole.path)
+        except Refused:
+            assert cut < 300  # not even its first words
+            continue
+        assert all(names <= known[address] for address, names in left.names().items())
