@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
@@ -105,7 +106,8 @@ static int add_folder(void *context, const char *folder, unsigned number)
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		add(s, FILE_NAME, entry->d_name, strlen(entry->d_name));
-		if (generation_is_trace(entry->d_name) && !generation_join(path, folder, entry->d_name))
+		if ((generation_is_trace(entry->d_name) || censusfiles_is_one(entry->d_name)) &&
+		    !generation_join(path, folder, entry->d_name))
 			add_trace(s, path);
 	}
 	closedir(dir);
