@@ -521,7 +521,8 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	print_parts_object(e, a);
 	emit_object_begin(e, "categories", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
+		if (category_has_row(i, a->categories.sum[i].bytes))
+			emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
 	emit_object_end(e);
 	emit_object_end(e);
 	json_holders(e, a);

@@ -43,7 +43,7 @@ void print_categories(struct emit *e, const struct categories *c)
 	emit_table_begin(e, "categories", columns);
 	for (int i = largest(c, done); i >= 0; i = largest(c, done)) {
 		done[i] = true;
-		if (emit_is_text(e) && !c->sum[i].bytes)
+		if (!category_has_row(i, c->sum[i].bytes) || (emit_is_text(e) && !c->sum[i].bytes))
 			continue;
 		emit_row_begin(e);
 		emit_string(e, "category", NULL, category_names[i]);
