@@ -520,7 +520,7 @@ static const char *key_alias(struct alias *a, const char *key)
 					     "local_rank", "world_size",    "ranks_run", "job",
 					     "unwinder",   "note",          "nvtx",      "tracker",
 					     "cupti",      "cupti.[a-z]*",  "keep",      "keep_failed",
-					     "unwinder_compared", NULL };
+					     "unwinder_compared", "names", "names.[a-z]*", NULL };
 	static const char unsupported[] = "unsupported.";
 
 	if (matches_any(known, key))
