@@ -71,6 +71,20 @@ void namegroups_release(struct namegroups *g)
 	*g = (struct namegroups){ 0 };
 }
 
+const struct namegroup *namegroups_only(const struct namegroups *g)
+{
+	const struct namegroup *only = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < g->nr_groups; i++) {
+		bytes += g->group[i].bytes;
+		if (g->group[i].is_named && only)
+			return NULL;
+		only = g->group[i].is_named ? &g->group[i] : only;
+	}
+	return only && only->bytes > bytes / 2 ? only : NULL;
+}
+
 const char *namegroup_text(const struct namegroup *g)
 {
 	if (!g->is_named)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
@@ -468,6 +469,8 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct replay *m
 	if (strlen(from) > (size_t)width)
 		return cut_origin(buf, from, width);
 	snprintf(buf, TEXT_MAX, "%s", from);
+	if (h->named && strlen(from) + strlen(namegroup_text(h->named)) + 3 <= (size_t)width)
+		snprintf(buf, TEXT_MAX, "%s (%s)", from, namegroup_text(h->named));
 	return buf;
 }
 
@@ -508,6 +511,8 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
 		print_newest_ranges(e, q, holder, o->verbose);
+		if (holder->named)
+			json_name(e, holder->named);
 		if (holder_has_no_stack(holder->largest) && !o->by_site) {
 			if (!told)
 				emit_text(e, "no stack was captured: it is not known where these were allocated");
@@ -516,6 +521,8 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
 		else if (!o->by_site)
 			stack_text(e, &stack, o);
+		if (holder->named && !o->by_site)
+			emit_text(e, "named %s", print_named(text, sizeof(text), holder->named));
 		emit_row_end(e);
 	}
 	stack_release(&stack);

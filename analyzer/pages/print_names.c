@@ -134,6 +134,17 @@ static bool is_telling(const struct namegroup *g)
 	return g->is_named && g->named.use == USE_UNKNOWN;
 }
 
+const char *print_named(char *buf, size_t size, const struct namegroup *g)
+{
+	char keeper[OBJECTNAME_MAX + PLACE_MAX + 64];
+
+	if (is_telling(g))
+		snprintf(buf, size, "%s, %s", namegroup_text(g), print_keeper(keeper, sizeof(keeper), g));
+	else
+		snprintf(buf, size, "%s", namegroup_text(g));
+	return buf;
+}
+
 static void group_row(struct emit *e, const struct namegroup *g, const struct print_names_options *o)
 {
 	const char *name = namegroup_text(g);
