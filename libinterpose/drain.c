@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "apart.h"
+#include "census.h"
 #include "cupti.h"
 #include "env.h"
 #include "flight.h"
@@ -389,6 +390,7 @@ static void run(void)
 			return;
 		now = ip_now_ns();
 		drain.pending |= sourcefiles_tell(drain.writer, now + SOURCES_NS);
+		drain.pending |= census_tend(drain.writer);
 		if (drain.pending &&
 		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 ||
 		     definitions_high()) &&
@@ -419,6 +421,7 @@ static void finish(void)
 		modules_scan(drain.writer);
 	info_update(drain.writer);
 	sourcefiles_tell(drain.writer, ip_now_ns() + SOURCES_LAST_NS);
+	census_end(drain.writer);
 	info_comparison(drain.writer);
 	ip_cupti_info(drain.writer, true);
 	drain.pending = true;

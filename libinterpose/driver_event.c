@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Recording what the driver's entry points did: events, allocations, frees. */
 #include "autograd.h"
+#include "census.h"
 #include "hooks_driver.h"
 #include "hooks_nccl.h"
 #include "samples.h"
@@ -155,6 +156,8 @@ struct ip_thread *ip_driver_took(struct tfmt_record ev, int error)
 
 void ip_driver_alloc(uint16_t function, int error, unsigned space, uint64_t address, uint64_t bytes)
 {
+	if (space == TFMT_SPACE_REGISTERED && !error)
+		census_note_registered();
 	ip_driver_took((struct tfmt_record){ .kind = TFMT_DRIVER_ALLOC,
 					     .flags = (uint16_t)space,
 					     .function = function,

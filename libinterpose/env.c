@@ -26,6 +26,7 @@ extern char **environ;
 static const char *const stacks_names[] = { "python", "full", "none" };
 static const char *const tracker_names[] = { "off", "on" };
 static const char *const rings_names[] = { "auto", "shm", "memory", "folder" };
+static const char *const names_names[] = { "auto", "oom", "off" };
 static const char *const argv_names[] = { "off", "on" };
 static const char *const cupti_names[] = { "off", "on", "auto" };
 static const char *const unwinder_names[] = { "auto", "rules", "libgcc", "libunwind" };
@@ -366,6 +367,9 @@ void ip_env_init(int argc, char **argv)
 	ip_env.stacks = (enum ip_stacks)ip_env_choose("VRAMTRACE_STACKS", stacks_names, 3, IP_STACKS_PYTHON);
 	ip_env.rings = (enum ip_rings)ip_env_choose("VRAMTRACE_RINGS", rings_names, 4, IP_RINGS_AUTO);
 	first_of(ip_env.keeper, sizeof(ip_env.keeper), keeper);
+	ip_env.names = (enum ip_names)ip_env_choose("VRAMTRACE_NAMES", names_names, 3, IP_NAMES_AUTO);
+	ip_env.names_bytes = ip_env_size("VRAMTRACE_NAMES_MEMORY", IP_NAMES_LEAST);
+	ip_env.names_seconds = ip_env_number("VRAMTRACE_NAMES_SECONDS", 3600);
 	ip_env.tracker = ip_env_choose("VRAMTRACE_TRACKER", tracker_names, 2, false);
 	ip_env.cupti = (enum ip_cupti_mode)ip_env_choose("VRAMTRACE_CUPTI", cupti_names, 3, IP_CUPTI_OFF);
 	ip_env.unwinder = ip_env_choose("VRAMTRACE_UNWINDER", unwinder_names, 4, 0);

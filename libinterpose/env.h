@@ -14,8 +14,11 @@
 #define IP_ENV_NOTES 16u
 #define IP_KEEP_LEAST (1ull << 20) /* of VRAMTRACE_KEEP; run --keep says it, too */
 
+#define IP_NAMES_LEAST (1ull << 20) /* of VRAMTRACE_NAMES_MEMORY */
+
 enum ip_stacks { IP_STACKS_PYTHON, IP_STACKS_FULL, IP_STACKS_NONE };
 enum ip_rings { IP_RINGS_AUTO, IP_RINGS_SHM, IP_RINGS_MEMORY, IP_RINGS_FOLDER }; /* storage.c has the order */
+enum ip_names { IP_NAMES_AUTO, IP_NAMES_OOM, IP_NAMES_OFF }; /* OOM: only when memory has run out */
 enum ip_cupti_mode { IP_CUPTI_OFF, IP_CUPTI_ON, IP_CUPTI_AUTO }; /* AUTO: where no profiler can be hurt by it */
 
 struct ip_env {
@@ -38,6 +41,9 @@ struct ip_env {
 	char keeper[64];          /* the socket of the `run` that keeps sealed memory, "" = none */
 	enum ip_cupti_mode cupti;
 	unsigned unwinder;        /* enum unwind_choice (unwind.h) */
+	enum ip_names names;
+	uint64_t names_bytes;     /* of memory for a copy that looks for names; 0 = by the machine's */
+	uint64_t names_seconds;   /* of time; 0 = the usual */
 	bool tracker;             /* have PyTorch's allocator tell of itself */
 	uint64_t keep_bytes;      /* the trace may have, the oldest is dropped; 0 = as many as it takes */
 	uint64_t keep_steps;      /* of training, to be kept if there is room; 0 = as many as there is room for */

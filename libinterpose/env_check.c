@@ -79,7 +79,7 @@ uint64_t ip_env_size(const char *variable, uint64_t least)
 	if (read_number(v, &number, &end) && (unit = unit_bytes(end)) && number <= UINT64_MAX / unit &&
 	    number * unit >= least)
 		return number * unit;
-	ip_env_note("%s='%.60s' is no size of at least %llu MiB: all is kept", variable, v,
+	ip_env_note("%s='%.60s' is no size of at least %llu MiB: it sets nothing", variable, v,
 		    (unsigned long long)(least >> 20));
 	return 0;
 }
@@ -104,7 +104,7 @@ static bool is_known(const char *name, size_t len)
 	static const char *const known[] = {
 		"OUTPUT", "JOB",       "STACKS", "SIMULATE", "FILTER", "CUPTI",      "TRACKER",    "SAMPLE_MIB",
 		"OWNERS", "NVTX_NEXT", "ARGV",   "BUILD",    "KEEP",   "KEEP_STEPS", "CATEGORIES",
-		"WITNESS", "UNWINDER",  "RINGS",  "KEEPER",
+		"WITNESS", "UNWINDER",  "RINGS",  "KEEPER", "NAMES", "NAMES_MEMORY", "NAMES_SECONDS",
 	};
 
 	for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -12,6 +12,7 @@
 
 #include "arch.h"
 #include "autograd.h"
+#include "census.h"
 #include "env.h"
 #include "opencall.h"
 #include "resolve.h"
@@ -197,13 +198,22 @@ static void tensor_event(const struct unwind_registers *caller, uint8_t kind, st
 	}
 }
 
-static void memory_report(const struct unwind_registers *caller, void *address, int64_t bytes, uint64_t reserved,
-			  struct torch_device device)
+static inline bool is_device(struct torch_device device)
 {
-	if (bytes >= 0)
+	return (device.type == TORCH_CUDA || device.type == TORCH_HIP) && device.index >= 0 &&
+	       device.index < TFMT_NR_DEVICES;
+}
+
+static void memory_report(const struct unwind_registers *caller, void *address, int64_t bytes, uint64_t allocated,
+			  uint64_t reserved, struct torch_device device)
+{
+	if (bytes >= 0) {
 		tensor_event(caller, TFMT_TENSOR_ALLOC, device, (uintptr_t)address, (uint64_t)bytes, reserved);
-	else
+		if (is_device(device))
+			census_note_allocated((unsigned)device.index, allocated);
+	} else {
 		tensor_event(caller, TFMT_TENSOR_FREE, device, (uintptr_t)address, (uint64_t)-bytes, reserved);
+	}
 }
 
 /* c10::reportMemoryUsageToProfiler: torch 2.0 and later (mm), 1.10 to 1.13 (ll). */
@@ -217,7 +227,7 @@ static void memory_report(const struct unwind_registers *caller, void *address, 
 		__typeof__(&name) real = (__typeof__(&name))torch_function(&f, (const void *)name);                \
 		struct unwind_registers caller = UNWIND_CALLER();                                           \
                                                                                                             \
-		memory_report(&caller, address, bytes, (uint64_t)reserved, device);                         \
+		memory_report(&caller, address, bytes, (uint64_t)allocated, (uint64_t)reserved, device);    \
 		if (real)                                                                                   \
 			real(address, bytes, allocated, reserved, device);                                  \
 	}
@@ -254,6 +264,8 @@ IP_EXPORT void OLD_REPORT(void *block, int64_t bytes, struct torch_device device
                                                                                                             \
 		tensor_event(&caller, TFMT_TENSOR_OOM, device, (uint64_t)allocated, (uint64_t)bytes,        \
 			     (uint64_t)reserved);                                                           \
+		if (is_device(device))                                                                      \
+			census_out_of_memory((unsigned)device.index, (uint64_t)allocated);                  \
 		if (real)                                                                                   \
 			real(bytes, allocated, reserved, device);                                           \
 	}

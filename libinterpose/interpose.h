@@ -180,6 +180,24 @@ struct ip_reason {
 	struct tfmt_witness *_Atomic witness; /* this process's entry in the page of `run`, or NULL */
 };
 
+#define IP_CENSUS_COPIES 4u
+
+/* Copies of the process that look for names: census.h. */
+struct ip_census {
+	_Atomic uint64_t next_high[TFMT_NR_DEVICES]; /* bytes allocated above which one may be due */
+	_Atomic uint32_t taking;                     /* some thread is making one */
+	_Atomic uint32_t copy[IP_CENSUS_COPIES];     /* process numbers of those that are at work; 0 = none */
+	_Atomic uint64_t begun_ns[IP_CENSUS_COPIES];
+	_Atomic uint32_t nr_begun, nr_done, nr_refused, nr_failed; /* refused: there was no copy; failed: it did not end well */
+	_Atomic uint32_t nr_oom;
+	_Atomic uint64_t last_oom_ns, not_before_ns;
+	_Atomic uint64_t stall_ns, longest_ns; /* for which the program stood still, in all */
+	_Atomic int32_t last_error;            /* an errno of a refused one; the wait status of a failed one */
+	_Atomic bool registered;               /* the program has page-locked memory of its own */
+	_Atomic(const char *) unable;          /* why none are taken; NULL: they are, or nobody has asked yet */
+	uint32_t told;                         /* by the drain: a sum of the above that changes when one does */
+};
+
 /* All mutable state of the recorder; one MADV_WIPEONFORK mapping, so a fork child starts at IDLE. */
 struct ip_recorder {
 	_Atomic uint32_t state;
@@ -221,6 +239,7 @@ struct ip_recorder {
 	_Atomic bool library_unloaded;       /* another may lie in its place: the modules are to be looked at again */
 	_Atomic bool torch_too_old;          /* its allocator's reports have no addresses */
 	struct ip_captures captures;
+	struct ip_census census;
 	_Atomic uint32_t sampling;           /* 1: some thread is taking a sample */
 	struct ip_sampled sampled[TFMT_NR_DEVICES];
 	_Atomic bool driver_hooked;          /* a driver wrapper has been reached: runtime wrappers only tag */

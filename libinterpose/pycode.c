@@ -7,6 +7,7 @@
 
 #include "interpose.h"
 #include "pyframes.h"
+#include "pytext.h"
 #include "pywatch.h"
 
 #define ARENA_BYTES (256u << 10)
@@ -37,96 +38,15 @@ static struct {
 
 /* ---- Python's strings ------------------------------------------------------------------------ */
 
-#define STR_COMPACT (1u << 5)
-#define STR_ASCII (1u << 6)
-#define STR_PLAIN (STR_COMPACT | STR_ASCII)
-
-struct pytext {
-	const uint8_t *data;
-	uint32_t length; /* characters */
-	uint8_t width;   /* bytes of each: 1, 2, 4 */
-	bool ascii;
-};
-
-static struct pytext text_of(const struct pylayout *l, const void *str)
-{
-	uint32_t state = (uint32_t)py_int(str, PY_STR_STATE);
-	int64_t length = py_long(str, PY_STR_LENGTH);
-	bool ascii = (state & STR_PLAIN) == STR_PLAIN;
-	struct pytext t = { .width = (uint8_t)(state >> 2 & 7), .ascii = ascii };
-
-	t.length = length < 0 ? 0 : length > TEXT_MAX ? TEXT_MAX : (uint32_t)length;
-	if (!(state & STR_COMPACT))
-		t.data = py_pointer(str, l->str_wide);
-	else
-		t.data = (const uint8_t *)str + (ascii ? l->str_ascii : l->str_wide);
-	if (!t.data || (t.width != 1 && t.width != 2 && t.width != 4))
-		t.length = 0;
-	return t;
-}
-
-/* Character i in UTF-8; what is no character (a lone surrogate) becomes U+FFFD. */
-static size_t utf8_of(const struct pytext *t, uint32_t i, uint8_t out[4])
-{
-	uint32_t c = t->width == 1 ? t->data[i] : t->width == 2 ? ((const uint16_t *)t->data)[i] :
-								  ((const uint32_t *)t->data)[i];
-
-	if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		c = 0xfffd;
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xc0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 63));
-		out[2] = (uint8_t)(0x80 | (c & 63));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 63));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 63));
-	out[3] = (uint8_t)(0x80 | (c & 63));
-	return 4;
-}
-
-static size_t text_bytes(const struct pytext *t)
-{
-	size_t n = 0;
-	uint8_t c[4];
-
-	if (t->ascii)
-		return t->length;
-	for (uint32_t i = 0; i < t->length; i++)
-		n += utf8_of(t, i, c);
-	return n;
-}
-
-static uint8_t *put_text(uint8_t *p, const struct pytext *t)
-{
-	if (t->ascii) {
-		memcpy(p, t->data, t->length);
-		return p + t->length;
-	}
-	for (uint32_t i = 0; i < t->length; i++)
-		p += utf8_of(t, i, p);
-	return p;
-}
-
 static IP_COLD bool same_wide_text(const struct pylayout *l, const void *str, const uint8_t *utf8,
 				   uint32_t bytes)
 {
-	struct pytext t = text_of(l, str);
+	struct pytext t = pytext_of(l, str, TEXT_MAX);
 	uint32_t at = 0;
 	uint8_t c[4];
 
 	for (uint32_t i = 0; i < t.length; i++) {
-		size_t n = utf8_of(&t, i, c);
+		size_t n = pytext_char(&t, i, c);
 
 		if (at + n > bytes || memcmp(utf8 + at, c, n) != 0)
 			return false;
@@ -137,7 +57,7 @@ static IP_COLD bool same_wide_text(const struct pylayout *l, const void *str, co
 
 static inline bool same_text(const struct pylayout *l, const void *str, const uint8_t *utf8, uint32_t bytes)
 {
-	if (((uint32_t)py_int(str, PY_STR_STATE) & STR_PLAIN) != STR_PLAIN)
+	if (((uint32_t)py_int(str, PY_STR_STATE) & PYTEXT_PLAIN) != PYTEXT_PLAIN)
 		return same_wide_text(l, str, utf8, bytes);
 	return py_long(str, PY_STR_LENGTH) == bytes && !memcmp((const char *)str + l->str_ascii, utf8, bytes);
 }
@@ -226,8 +146,8 @@ static bool grow(void)
 /* The object's content in scratch memory, NULL without memory. */
 static struct pycode *read_code(const struct pylayout *l, const void *code)
 {
-	struct pytext name = text_of(l, py_pointer(code, l->code_name));
-	struct pytext file = text_of(l, py_pointer(code, l->code_file));
+	struct pytext name = pytext_of(l, py_pointer(code, l->code_name), TEXT_MAX);
+	struct pytext file = pytext_of(l, py_pointer(code, l->code_file), TEXT_MAX);
 	const void *table = py_pointer(code, l->code_table);
 	int64_t table_bytes = table ? py_long(table, PY_OB_SIZE) : 0;
 	int32_t line = py_int(code, l->code_line);
@@ -240,17 +160,17 @@ static struct pycode *read_code(const struct pylayout *l, const void *code)
 					(size_t)table_bytes);
 	if (!c)
 		return NULL;
-	c->name_bytes = (uint32_t)text_bytes(&name);
-	c->file_bytes = (uint32_t)text_bytes(&file);
+	c->name_bytes = (uint32_t)pytext_bytes(&name);
+	c->file_bytes = (uint32_t)pytext_bytes(&file);
 	c->table_bytes = (uint32_t)table_bytes;
 	p = tfmt_put_varint(c->payload, l->lines);
 	p = tfmt_put_varint(p, line < 0 ? 0 : (uint64_t)line);
 	p = tfmt_put_varint(p, c->name_bytes);
 	c->name = p;
-	p = put_text(p, &name);
+	p = pytext_put(p, &name);
 	p = tfmt_put_varint(p, c->file_bytes);
 	c->file = p;
-	p = put_text(p, &file);
+	p = pytext_put(p, &file);
 	c->table = p;
 	if (table_bytes)
 		memcpy(p, (const uint8_t *)table + PY_BYTES_DATA, (size_t)table_bytes);

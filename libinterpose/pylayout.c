@@ -80,11 +80,8 @@ static const struct debug_offset debug_offsets[] = {
 #define RUNTIME_FREE_THREADED 16 /* u64 */
 #define RUNTIME_FINALIZING 32    /* u64: offset of the pointer after the int `initialized` */
 
-/* PyTypeObject and PyMemberDef, the same in every version. */
-#define TYPE_BASICSIZE 32
-#define TYPE_MEMBERS 240
-#define MEMBER_SIZE 40
-#define MEMBER_OFFSET 16
+#define MEMBER_SIZE PY_MEMBER_BYTES
+#define MEMBER_OFFSET PY_MEMBER_OFFSET
 #define MEMBERS_MAX 64
 
 const struct pylayout *pylayout_of(unsigned minor)
@@ -117,10 +114,9 @@ static const char *check_runtime(const struct pylayout *l, unsigned minor, const
 	return NULL;
 }
 
-/* The offset that the type's member table gives for `name`, -1 if it lists no such member. */
-static int64_t member_offset(const void *type, const char *name)
+int64_t pylayout_member(const void *type, const char *name)
 {
-	const char *m = py_pointer(type, TYPE_MEMBERS);
+	const char *m = py_pointer(type, PY_TYPE_MEMBERS);
 
 	for (int i = 0; m && i < MEMBERS_MAX && py_pointer(m, 0); i++, m += MEMBER_SIZE) {
 		if (!strcmp(py_pointer(m, 0), name))
@@ -141,12 +137,12 @@ const char *pylayout_check(const struct pylayout *l, unsigned minor, const void 
 		if (why)
 			return why;
 	}
-	if (member_offset(code_type, "co_filename") != l->code_file ||
-	    member_offset(code_type, name) != l->code_name ||
-	    member_offset(code_type, "co_firstlineno") != l->code_line ||
-	    member_offset(code_type, table) != l->code_table)
+	if (pylayout_member(code_type, "co_filename") != l->code_file ||
+	    pylayout_member(code_type, name) != l->code_name ||
+	    pylayout_member(code_type, "co_firstlineno") != l->code_line ||
+	    pylayout_member(code_type, table) != l->code_table)
 		return "its code objects are laid out differently";
-	if (l->code_body >= 0 && py_long(code_type, TYPE_BASICSIZE) != l->code_body)
+	if (l->code_body >= 0 && py_long(code_type, PY_TYPE_BASICSIZE) != l->code_body)
 		return "its code objects have another size";
 	return NULL;
 }
@@ -155,8 +151,8 @@ const char *pylayout_check_frames(const struct pylayout *l, unsigned minor, cons
 {
 	if (minor > 10)
 		return NULL;
-	if (!frame_type || member_offset(frame_type, "f_back") != l->frame_back ||
-	    member_offset(frame_type, "f_code") != l->frame_code)
+	if (!frame_type || pylayout_member(frame_type, "f_back") != l->frame_back ||
+	    pylayout_member(frame_type, "f_code") != l->frame_code)
 		return "its frames are laid out differently";
 	return NULL;
 }

@@ -22,7 +22,19 @@
 #define PY_BYTES_DATA 32
 #define PY_STR_LENGTH 16
 #define PY_STR_STATE 32
+#define PY_TYPE_NAME 24
+#define PY_TYPE_BASICSIZE 32
 #define PY_TYPE_DEALLOC 48
+#define PY_TYPE_FLAGS 168
+#define PY_TYPE_TRAVERSE 184
+#define PY_TYPE_MEMBERS 240
+#define PY_TYPE_DICT 264
+#define PY_TYPE_DICTOFFSET 288
+#define PY_TYPE_IS_GC 328
+#define PY_TYPE_MRO 344
+#define PY_MEMBER_BYTES 40 /* PyMemberDef: its size, and where it has type and offset */
+#define PY_MEMBER_TYPE 8
+#define PY_MEMBER_OFFSET 16
 
 /* What a frame stores as its position. */
 enum pyposition {
@@ -75,6 +87,9 @@ const char *pylayout_check(const struct pylayout *l, unsigned minor, const void 
  * frames are such objects: up to Python 3.10.
  */
 const char *pylayout_check_frames(const struct pylayout *l, unsigned minor, const void *frame_type);
+
+/* The offset that the type's member table gives for `name`, -1 if it lists no such member. */
+int64_t pylayout_member(const void *type, const char *name);
 
 static inline const void *py_pointer(const void *base, long offset)
 {

@@ -983,6 +983,7 @@ enum tfmt_edge {
 	TFMT_EDGE_GRADIENT = 12, /* the gradient of a tensor */
 	TFMT_EDGE_SELF = 13,     /* what a bound method is of */
 	TFMT_EDGE_FUNCTION = 14, /* what a bound or partial method calls */
+	TFMT_EDGE_NATIVE = 15,   /* a root: something that is not Python's holds it */
 };
 
 enum tfmt_object_kind {
@@ -1023,8 +1024,7 @@ struct tfmt_object_facts {
 };
 
 enum tfmt_tensor_flags {
-	TFMT_TENSOR_REQUIRES_GRAD = 1,
-	TFMT_TENSOR_HAS_NODE = 2, /* autograd has computed it: its grad_fn is not None */
+	TFMT_TENSOR_HAS_NODE = 1, /* autograd has computed it: its grad_fn is not None */
 };
 
 struct tfmt_tensor {

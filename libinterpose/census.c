@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* When a copy of the process is made, and how. */
+#include "census.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "census_copy.h"
+#include "env.h"
+#include "info.h"
+#include "lifecycle.h"
+#include "objects.h"
+#include "pyframes.h"
+
+#define STEP_BYTES (64ull << 20)     /* the least that a new high is above the last one */
+#define STALL_SHARE 100u             /* of the run's time one part of so many, at most */
+#define OOMS_AT_ONCE 8u              /* each has a census; of later ones one in */
+#define OOM_NS 10000000000ull
+#define RETRY_NS 10000000000ull      /* after there was no copy to be had */
+#define MEMORY_LEAST (256ull << 20)  /* for a copy; or this part of the machine's, if that is more */
+#define MEMORY_PART 50u
+#define SECONDS 20u
+#define STACK_BYTES (512u << 10)
+#define LATE_NS 5000000000ull        /* a copy that goes on so long after its time is ended */
+#define END_NS 1500000000ull         /* the longest an ending process waits for copies */
+#define END_PAUSE_NS 2000000u
+#define SIGNAL_SET_BYTES 8
+
+/* Made once, and kept: they are the same for all copies but for a few words. */
+static struct {
+	struct census_order *order;
+	uint8_t *stack;
+} census;
+
+/* ---- making one ------------------------------------------------------------------------------------------ */
+
+/* Pages that the driver reads and writes by itself stay with the process since Linux 5.12; before, the copy gets them. */
+static bool kernel_keeps_pages(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+
+	if (uname(&u) || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return major > 5 || (major == 5 && minor >= 12);
+}
+
+static uint64_t memory_for_a_copy(void)
+{
+	struct sysinfo machine;
+	uint64_t part;
+
+	if (ip_env.names_bytes)
+		return ip_env.names_bytes;
+	part = sysinfo(&machine) ? 0 : (uint64_t)machine.totalram * machine.mem_unit / MEMORY_PART;
+	return part > MEMORY_LEAST ? part : MEMORY_LEAST;
+}
+
+/* Plain mappings, which a copy has as well (ip_map()'s it has not). NULL, or why there can be no census. */
+static const char *prepare(void)
+{
+	const char *why;
+
+	if (census.order)
+		return NULL;
+	census.order = mmap(NULL, sizeof(*census.order) + STACK_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (census.order == MAP_FAILED) {
+		census.order = NULL;
+		return "no memory";
+	}
+	census.stack = (uint8_t *)census.order + sizeof(*census.order);
+	why = pyobjects_find(&census.order->py);
+	if (why)
+		return why;
+	census_torch_find(&census.order->torch);
+	return census.order->torch.tensor_class ? NULL : "the process has no PyTorch for Python";
+}
+
+/* "FOLDER/HOST.PID.START.vtr" to "FOLDER/HOST.PID.START.N.names"; false if that is too long. */
+static bool name_file(char path[PATH_MAX], const char *trace, uint32_t number)
+{
+	size_t len = strlen(trace);
+	int n;
+
+	if (len < 5 || strcmp(trace + len - 4, ".vtr") != 0)
+		return false;
+	n = snprintf(path, PATH_MAX, "%.*s.%u.names", (int)(len - 4), trace, number);
+	return n > 0 && n < PATH_MAX;
+}
+
+/*
+ * The copy runs on a stack of its own, and not on the thread's, of which little may be left. All signals wait meanwhile:
+ * in the copy none of the program's handlers may run.
+ */
+static int make_copy(void)
+{
+	uint64_t all = UINT64_MAX, old;
+	int pid, error;
+
+	syscall(SYS_rt_sigprocmask, (long)SIG_SETMASK, &all, &old, (long)SIGNAL_SET_BYTES);
+	pid = clone(census_copy_main, census.stack + STACK_BYTES - 64, 0, census.order);
+	error = errno;
+	syscall(SYS_rt_sigprocmask, (long)SIG_SETMASK, &old, NULL, (long)SIGNAL_SET_BYTES);
+	errno = error;
+	return pid;
+}
+
+static void note_stall(uint64_t ns)
+{
+	struct ip_census *c = &ip_recorder->census;
+
+	atomic_fetch_add(&c->stall_ns, ns);
+	if (ns > atomic_load(&c->longest_ns))
+		atomic_store(&c->longest_ns, ns);
+}
+
+static bool take_copy(uint32_t slot)
+{
+	struct ip_census *c = &ip_recorder->census;
+	uint64_t begun = ip_now_ns();
+	int pid;
+
+	census.order->facts.time_ns = begun;
+	pid = make_copy();
+	note_stall(ip_now_ns() - begun);
+	if (pid < 0) {
+		atomic_fetch_add(&c->nr_refused, 1);
+		atomic_store(&c->last_error, errno);
+		atomic_store(&c->not_before_ns, begun + RETRY_NS);
+		return false;
+	}
+	atomic_store(&c->begun_ns[slot], begun);
+	atomic_store(&c->copy[slot], (uint32_t)pid);
+	return true;
+}
+
+static int free_slot(void)
+{
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
+		if (!atomic_load(&ip_recorder->census.copy[i]))
+			return (int)i;
+	return -1;
+}
+
+static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
+{
+	struct ip_census *c = &ip_recorder->census;
+	const char *unable = prepare();
+	int slot = free_slot();
+
+	if (!unable && atomic_load(&c->registered) && !kernel_keeps_pages())
+		unable = "on this kernel a copy would get the program's page-locked memory";
+	if (unable) {
+		atomic_store(&c->unable, unable);
+		return false;
+	}
+	if (slot < 0 || !name_file(census.order->path, ip_recorder->status->trace_path, c->nr_begun + 1))
+		return false;
+	atomic_fetch_add(&c->nr_begun, 1);
+	census.order->facts = (struct tfmt_census_facts){ .why = why, .device = device, .allocated = allocated };
+	census.order->pid = ip_recorder->pid;
+	census.order->image_start_ns = ip_image_start_ns();
+	census.order->max_bytes = memory_for_a_copy();
+	census.order->max_ns = (ip_env.names_seconds ? ip_env.names_seconds : SECONDS) * 1000000000ull;
+	return take_copy((uint32_t)slot);
+}
+
+/* ---- when ------------------------------------------------------------------------------------------------- */
+
+/* How long the process has been running. */
+static uint64_t run_ns(void)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return ns > ip_image_start_ns() ? ns - ip_image_start_ns() : 0;
+}
+
+/* One thread at a time, of this process and with Python in it; the hook leaves errno as it was. */
+static bool enter(int *error)
+{
+	uint32_t nobody = 0;
+
+	*error = errno;
+	return ip_state() == IP_RECORDING && pyframes_layout() && !pyframes_finalizing() &&
+	       ip_recorder->pid == (uint32_t)getpid() &&
+	       atomic_compare_exchange_strong(&ip_recorder->census.taking, &nobody, 1);
+}
+
+static void leave(int error)
+{
+	atomic_store(&ip_recorder->census.taking, 0);
+	errno = error;
+}
+
+static bool is_due(uint64_t now)
+{
+	const struct ip_census *c = &ip_recorder->census;
+
+	return now >= atomic_load(&c->not_before_ns) && atomic_load(&c->stall_ns) <= run_ns() / STALL_SHARE;
+}
+
+void census_high(unsigned device, uint64_t allocated)
+{
+	_Atomic uint64_t *next = &ip_recorder->census.next_high[device];
+	int error;
+
+	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&ip_recorder->census.unable)) {
+		atomic_store(next, UINT64_MAX);
+		return;
+	}
+	if (!atomic_load(next)) {
+		atomic_store(next, STEP_BYTES);
+		if (allocated <= STEP_BYTES)
+			return;
+	}
+	if (!is_due(ip_now_ns()) || !enter(&error))
+		return;
+	if (take(TFMT_CENSUS_HIGH, device, allocated))
+		atomic_store(next, allocated + (allocated / 4 > STEP_BYTES ? allocated / 4 : STEP_BYTES));
+	leave(error);
+}
+
+void census_out_of_memory(unsigned device, uint64_t allocated)
+{
+	struct ip_census *c = &ip_recorder->census;
+	uint64_t now = ip_now_ns();
+	int error;
+
+	if (ip_env.names == IP_NAMES_OFF || atomic_load(&c->unable))
+		return;
+	if (atomic_fetch_add(&c->nr_oom, 1) >= OOMS_AT_ONCE && now - atomic_load(&c->last_oom_ns) < OOM_NS)
+		return;
+	if (!enter(&error))
+		return;
+	atomic_store(&c->last_oom_ns, now);
+	take(TFMT_CENSUS_OOM, device, allocated);
+	leave(error);
+}
+
+void census_note_registered(void)
+{
+	atomic_store_explicit(&ip_recorder->census.registered, true, memory_order_relaxed);
+}
+
+/* ---- the drain's part --------------------------------------------------------------------------------------- */
+
+static void reap(struct ip_census *c, uint32_t slot)
+{
+	pid_t pid = (pid_t)atomic_load(&c->copy[slot]), got;
+	int status = 0;
+
+	if (!pid)
+		return;
+	got = (pid_t)syscall(SYS_wait4, (long)pid, &status, (long)(__WCLONE | WNOHANG), NULL);
+	if (!got) {
+		if (ip_now_ns() - atomic_load(&c->begun_ns[slot]) > census.order->max_ns + LATE_NS)
+			kill(pid, SIGKILL);
+		return;
+	}
+	if (got == pid && WIFEXITED(status) && !WEXITSTATUS(status)) {
+		atomic_fetch_add(&c->nr_done, 1);
+	} else {
+		atomic_fetch_add(&c->nr_failed, 1);
+		atomic_store(&c->last_error, got == pid ? status : 0);
+	}
+	atomic_store(&c->copy[slot], 0);
+}
+
+static void put_number(struct tfmt_writer *w, const char *key, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	info_put(w, key, text);
+}
+
+/* "off: VRAMTRACE_NAMES", "on, but ..." */
+static void put_state(struct tfmt_writer *w)
+{
+	static const char *const states[] = { "on", "on: only when memory has run out", "off: VRAMTRACE_NAMES=off" };
+	const char *unable = atomic_load(&ip_recorder->census.unable);
+	char text[160];
+
+	snprintf(text, sizeof(text), unable ? "off: %s" : "%s", unable ? unable : states[ip_env.names]);
+	info_put(w, "names", text);
+}
+
+/* Why the latest of those that came to nothing did. */
+static void put_trouble(struct tfmt_writer *w, const struct ip_census *c)
+{
+	uint32_t failed = atomic_load(&c->nr_failed), refused = atomic_load(&c->nr_refused);
+	int error = atomic_load(&c->last_error);
+	char text[160];
+
+	if (failed && WIFSIGNALED(error))
+		snprintf(text, sizeof(text), "%u copies did not end well, the last by signal %d", failed, WTERMSIG(error));
+	else if (failed)
+		snprintf(text, sizeof(text), "%u copies did not end well, the last with status %d", failed, WEXITSTATUS(error));
+	if (failed)
+		info_put(w, "names.failed", text);
+	if (refused) {
+		snprintf(text, sizeof(text), "%u times there was no copy, the last with errno %d", refused, error);
+		info_put(w, "names.refused", text);
+	}
+}
+
+bool census_tend(struct tfmt_writer *w)
+{
+	struct ip_census *c = &ip_recorder->census;
+	uint32_t sum;
+
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
+		reap(c, i);
+	sum = 1 + atomic_load(&c->nr_done) + atomic_load(&c->nr_failed) + atomic_load(&c->nr_refused) +
+	      (atomic_load(&c->unable) ? 1 : 0);
+	if (sum == c->told)
+		return false;
+	c->told = sum;
+	put_state(w);
+	if (sum == 1)
+		return true;
+	put_number(w, "names.censuses", atomic_load(&c->nr_done));
+	put_number(w, "names.stall_ns", atomic_load(&c->stall_ns));
+	put_number(w, "names.longest_stall_ns", atomic_load(&c->longest_ns));
+	put_trouble(w, c);
+	return true;
+}
+
+void census_end(struct tfmt_writer *w)
+{
+	struct ip_census *c = &ip_recorder->census;
+	uint64_t until = ip_now_ns() + END_NS;
+	bool is_late = false, any = true;
+
+	while (any) {
+		any = false;
+		for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++) {
+			reap(c, i);
+			any |= atomic_load(&c->copy[i]) != 0;
+			if (is_late && atomic_load(&c->copy[i]))
+				kill((pid_t)atomic_load(&c->copy[i]), SIGKILL);
+		}
+		if (any)
+			ip_pause(END_PAUSE_NS);
+		is_late = ip_now_ns() > until;
+	}
+	census_tend(w);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* In a copy of the process: leave all that is the program's alone, look for names, write, end. */
+#include "census_copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "census_walk.h"
+#include "census_write.h"
+#include "info.h"
+#include "interpose.h"
+
+#define NR_SIGNALS 64
+#define SIGNAL_SET_BYTES 8
+#define DESCRIPTORS_MAX 65536u
+#define NICE 10
+#define WALK_PART 4 / 5 /* of the time, the rest is for writing */
+
+/* struct sigaction as the kernel has it: all zeros is the default action. */
+struct kernel_sigaction {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* A signal here is none of the program's: no handler of its runs. System calls, for others may have wrapped sigaction(). */
+static void reset_signals(void)
+{
+	const struct kernel_sigaction by_default = { 0 };
+	const uint64_t none = 0;
+
+	for (int i = 1; i <= NR_SIGNALS; i++)
+		if (i != SIGKILL && i != SIGSTOP)
+			syscall(SYS_rt_sigaction, (long)i, &by_default, NULL, (long)SIGNAL_SET_BYTES);
+	syscall(SYS_rt_sigprocmask, (long)SIG_SETMASK, &none, NULL, (long)SIGNAL_SET_BYTES);
+}
+
+/* A pipe's reader must see its end, and a file that the program closes must be closed. */
+static void close_all(void)
+{
+	struct rlimit limit = { DESCRIPTORS_MAX, DESCRIPTORS_MAX };
+
+	if (!syscall(SYS_close_range, 0ul, ~0ul, 0ul))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur > DESCRIPTORS_MAX)
+		limit.rlim_cur = DESCRIPTORS_MAX;
+	for (unsigned i = 0; i < limit.rlim_cur; i++)
+		close((int)i);
+}
+
+/* Whoever must give way does it: to the program, and where memory runs out on the machine. */
+static void be_modest(const struct census_order *o)
+{
+	const struct rlimit no_core = { 0, 0 };
+	const struct sched_param param = { 0 };
+	struct itimerval end = { .it_value = { .tv_sec = (time_t)(o->max_ns / 1000000000u) + 1 } };
+	int fd;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	prctl(PR_SET_NAME, "vramtrace-names");
+	sched_setscheduler(0, SCHED_OTHER, &param);
+	setpriority(PRIO_PROCESS, 0, NICE);
+	setitimer(ITIMER_REAL, &end, NULL);
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) < 0)
+		errno = 0; /* it need not be allowed */
+	close(fd);
+}
+
+static int look_and_write(const struct census_order *o, int fd)
+{
+	struct census_walk walk = { .py = &o->py, .max_bytes = o->max_bytes };
+	struct census_layout layout = { .torch = &o->torch };
+	struct tfmt_header header = { 0 };
+	struct tfmt_writer *w;
+
+	info_header(&header);
+	header.pid = o->pid;
+	header.image_start_ns = o->image_start_ns;
+	header.storage = TFMT_STORAGE_ANONYMOUS;
+	header.ring_path[0] = 0;
+	if (census_begin(&w, fd, &header, &o->facts))
+		return CENSUS_NO_WRITE;
+	walk.deadline_ns = o->facts.time_ns + o->max_ns * WALK_PART;
+	walk.tensor_type = o->torch.tensor_class ? *o->torch.tensor_class : NULL;
+	if (!census_walk(&walk))
+		return CENSUS_NO_MEMORY;
+	return census_finish(w, &walk, &layout, &o->facts) ? CENSUS_NO_WRITE : CENSUS_DONE;
+}
+
+int census_copy_main(void *order)
+{
+	const struct census_order *o = order;
+	int fd, status = CENSUS_NO_FILE;
+
+	close_all();
+	be_modest(o);
+	reset_signals();
+	fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		status = look_and_write(o, fd);
+	syscall(SYS_exit_group, (long)status);
+	__builtin_unreachable();
+}

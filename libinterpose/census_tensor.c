@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* From a tensor's Python object to its storage. */
+#include "census_tensor.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "objects.h"
+#include "pylayout.h"
+#include "tracefmt/tracefmt.h"
+
+#define TABLE_HEAD 16 /* a table of virtual functions begins so far after its symbol */
+#define CUDA 1        /* c10::DeviceType */
+#define HIP 20
+/* After the data of a storage: its context and how to delete that, then device and size. */
+#define DATA_TO_DEVICE 24
+#define DATA_TO_BYTES 32
+/* torch::autograd::AutogradMeta: a table, a std::string, then these. */
+#define META_GRADIENT 40
+#define META_NODE 48
+
+void census_torch_find(struct census_torch *t)
+{
+	t->tensor_class = ip_symbol_of("libtorch_python.so", "THPVariableClass");
+	t->tensor_table = ip_symbol_of("libc10.so", "_ZTVN3c1010TensorImplE");
+	t->storage_table = ip_symbol_of("libc10.so", "_ZTVN3c1011StorageImplE");
+	t->autograd_table = ip_symbol_of("libtorch_cpu.so", "_ZTVN5torch8autograd12AutogradMetaE");
+}
+
+/* A word of memory that may not be there. */
+static bool read_word(const void *at, const void **out)
+{
+	struct iovec to = { out, sizeof(*out) }, from = { (void *)at, sizeof(*out) };
+
+	return syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)sizeof(*out);
+}
+
+static bool is_object_of(const void *object, const char *table)
+{
+	const void *word;
+
+	return object && table && read_word(object, &word) && word == table + TABLE_HEAD;
+}
+
+/* Do these offsets lead from the object to a storage? */
+static bool leads(const struct census_torch *t, const void *object, int16_t impl, int16_t base)
+{
+	const void *tensor, *storage;
+
+	return read_word((const char *)object + impl, &tensor) && is_object_of(tensor, t->tensor_table) &&
+	       read_word((const char *)tensor + base, &storage) && is_object_of(storage, t->storage_table);
+}
+
+static void find_layout(struct census_layout *l, const void *object)
+{
+	static const struct {
+		int16_t impl, base;
+	} known[] = {
+		{ 16, 16 }, /* 2.11 and later */
+		{ 24, 24 }, { 16, 24 }, { 24, 16 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (leads(l->torch, object, known[i].impl, known[i].base)) {
+			l->impl = known[i].impl;
+			l->base = known[i].base;
+			return;
+		}
+}
+
+const void *census_impl(struct census_layout *l, const void *object)
+{
+	if (!l->impl)
+		find_layout(l, object);
+	return l->impl ? py_pointer(object, l->impl) : NULL;
+}
+
+bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out)
+{
+	const char *storage, *data, *meta;
+	int device;
+
+	memset(out, 0, sizeof(*out));
+	if (!l->impl || !impl)
+		return false;
+	storage = py_pointer(impl, l->base);
+	if (!storage || py_pointer(storage, 0) != l->torch->storage_table + TABLE_HEAD)
+		return false;
+	data = storage + l->base;
+	device = *(const int8_t *)(data + DATA_TO_DEVICE);
+	out->device = *(const uint8_t *)(data + DATA_TO_DEVICE + 1);
+	out->address = (uint64_t)py_long(data, 0);
+	out->bytes = (uint64_t)py_long(data, DATA_TO_BYTES);
+	meta = py_pointer(impl, l->base + 8);
+	if (meta && l->torch->autograd_table && py_pointer(meta, 0) == l->torch->autograd_table + TABLE_HEAD) {
+		out->gradient = py_pointer(meta, META_GRADIENT);
+		out->has_node = py_pointer(meta, META_NODE) != NULL;
+	}
+	return (device == CUDA || device == HIP) && out->address && out->device < TFMT_NR_DEVICES;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * census_tensor: the memory of a PyTorch tensor, from its Python object. In a copy of the process.
+ *
+ * PyTorch's classes have changed their layout; of the few that there were, the one holds by which the tensors met first
+ * lead to what is an object of c10::TensorImpl and has a c10::StorageImpl: an object is known by its class's table of
+ * virtual functions, which the libraries export.
+ */
+#ifndef IP_CENSUS_TENSOR_H
+#define IP_CENSUS_TENSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Symbols of PyTorch's libraries; all NULL: it is not loaded. From a thread of the program (objects.h). */
+struct census_torch {
+	const void *const *tensor_class; /* THPVariableClass: where the class torch.Tensor is */
+	const char *tensor_table, *storage_table, *autograd_table;
+};
+void census_torch_find(struct census_torch *t);
+
+struct census_layout {
+	const struct census_torch *torch;
+	int16_t impl; /* Python object: its TensorImpl; 0 = not known yet */
+	int16_t base; /* TensorImpl: its storage; StorageImpl: its data */
+};
+
+struct census_memory {
+	uint64_t address, bytes; /* of the storage */
+	uint8_t device;
+	bool has_node; /* its grad_fn is not None */
+	const void *gradient; /* a TensorImpl, or NULL */
+};
+
+/* Where a tensor's object has its TensorImpl, NULL: it has none, or it cannot be told. Sets the layout if need be. */
+const void *census_impl(struct census_layout *l, const void *object);
+
+/* False if it has no memory on a CUDA device. */
+bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out);
+
+#endif

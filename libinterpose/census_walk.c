@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* From roots to tensors, breadth first; see census_walk.h. */
+#include "census_walk.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "census_collector.h"
+#include "census_kinds.h"
+#include "interpose.h"
+#include "pyframes.h"
+#include "pytext.h"
+
+#define NODE_BYTES (sizeof(struct census_node) + 3 * sizeof(uint32_t)) /* with its slots and its place in a queue */
+#define FIRST_SLOTS (1u << 16)
+#define PLACES_MAX 8192u
+#define THREADS_MAX 4096u
+#define FRAMES_MAX 65536u
+#define CLOCK_EVERY 1024u /* objects */
+
+/* ---- memory ----------------------------------------------------------------------------------------- */
+
+void *census_map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static inline uint32_t *slot_of(const struct census_walk *w, const void *object)
+{
+	uint32_t i = (uint32_t)((uintptr_t)object * 0x9e3779b97f4a7c15ull >> 32) & w->slot_mask;
+
+	while (w->slot[i] && w->node[w->slot[i]].object != object)
+		i = (i + 1) & w->slot_mask;
+	return &w->slot[i];
+}
+
+static bool grow_slots(struct census_walk *w)
+{
+	uint32_t *old = w->slot, nr = w->slot_mask + 1;
+
+	w->slot = census_map((size_t)nr * 2 * sizeof(*w->slot));
+	if (!w->slot) {
+		w->slot = old;
+		return false;
+	}
+	w->slot_mask = nr * 2 - 1;
+	for (uint32_t i = 1; i < w->nr; i++)
+		*slot_of(w, w->node[i].object) = i;
+	munmap(old, (size_t)nr * sizeof(*old));
+	return true;
+}
+
+uint32_t census_find(const struct census_walk *w, const void *object)
+{
+	return *slot_of(w, object);
+}
+
+static bool begin(struct census_walk *w)
+{
+	w->max = (uint32_t)(w->max_bytes / 5 * 4 / NODE_BYTES);
+	w->later_max = (uint32_t)(w->max_bytes / 5 / sizeof(*w->later));
+	w->nr = 1;
+	w->slot_mask = FIRST_SLOTS - 1;
+	w->node = census_map((size_t)w->max * sizeof(*w->node));
+	w->slot = census_map(FIRST_SLOTS * sizeof(*w->slot));
+	w->queue[0] = census_map((size_t)w->max * sizeof(uint32_t));
+	w->queue[1] = census_map((size_t)w->max * sizeof(uint32_t));
+	w->later = census_map((size_t)w->later_max * sizeof(*w->later));
+	w->place = census_map(PLACES_MAX * sizeof(*w->place));
+	w->types = census_types_new();
+	return w->node && w->slot && w->queue[0] && w->queue[1] && w->later && w->place && w->types;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------ */
+
+static uint32_t add(struct census_walk *w, const struct census_node *n)
+{
+	uint32_t *slot;
+
+	if (w->nr >= w->max || (w->nr > w->slot_mask / 2 && !grow_slots(w))) {
+		w->no_memory = true;
+		return 0;
+	}
+	slot = slot_of(w, n->object);
+	if (*slot)
+		return 0;
+	w->node[w->nr] = *n;
+	*slot = w->nr;
+	return w->nr++;
+}
+
+uint32_t census_add(struct census_walk *w, const struct census_node *n, bool is_first)
+{
+	uint32_t id = add(w, n);
+
+	if (id) {
+		int q = is_first ? 0 : 1;
+
+		w->queue[q][w->queue_end[q]++] = id;
+	}
+	return id;
+}
+
+static void add_later(struct census_walk *w, const struct census_node *n)
+{
+	if (w->later_end >= w->later_max)
+		w->no_memory = true;
+	else
+		w->later[w->later_end++] = *n;
+}
+
+static bool is_text(const struct census_walk *w, const void *name, const char *text)
+{
+	return name && pyobject_type(name) == w->py->type[PYTYPE_STR] && pytext_is(w->py->layout, name, text);
+}
+
+/* What an nn.Module keeps its own in: dicts by these names. */
+static bool is_own(const struct census_walk *w, const void *name)
+{
+	return is_text(w, name, "_modules") || is_text(w, name, "_parameters") || is_text(w, name, "_buffers");
+}
+
+/* Is it held by an nn.Module as its own, or is it one of the dicts that it keeps such things in? */
+static bool comes_first(const struct census_walk *w, const struct pyedge *e)
+{
+	const struct census_node *parent = &w->node[w->at];
+
+	if (e->edge == TFMT_EDGE_ATTRIBUTE)
+		return parent->kind == TFMT_KIND_MODULE && is_own(w, e->name);
+	return e->edge == TFMT_EDGE_KEY && parent->kind == TFMT_KIND_DICT && parent->edge == TFMT_EDGE_ATTRIBUTE &&
+	       parent->parent && w->node[parent->parent].kind == TFMT_KIND_MODULE && is_own(w, parent->name);
+}
+
+/* A dict's class also shows the values that its entries have shown, without their keys. */
+static bool comes_last(const struct census_walk *w, const struct pyedge *e, uint8_t kind)
+{
+	if (kind == TFMT_KIND_CLASS || kind == TFMT_KIND_FUNCTION || kind == TFMT_KIND_PYTHON_MODULE)
+		return true;
+	return e->edge == TFMT_EDGE_OBJECT || (e->edge == TFMT_EDGE_MEMBER && w->node[w->at].kind == TFMT_KIND_DICT);
+}
+
+static void meet(void *context, const struct pyedge *e)
+{
+	struct census_walk *w = context;
+	struct census_node n = { .object = e->object, .name = e->name, .parent = w->at, .edge = e->edge };
+	uint32_t known;
+
+	if (!pyobject_holds(w->py, e->object))
+		return;
+	known = census_find(w, e->object);
+	if (known) {
+		if (w->node[known].holders < UINT16_MAX)
+			w->node[known].holders++;
+		return;
+	}
+	n.holders = 1;
+	n.number = (uint32_t)e->number;
+	n.kind = census_kind_of(w, pyobject_type(e->object));
+	if (comes_last(w, e, n.kind))
+		add_later(w, &n);
+	else
+		census_add(w, &n, comes_first(w, e));
+}
+
+void census_look(struct census_walk *w, uint32_t node)
+{
+	w->at = node;
+	w->nr_objects++;
+	pyobjects_each(w->py, w->node[node].object, meet, w);
+}
+
+/* The next node of the queues; 0: they are empty. */
+static uint32_t next_of(struct census_walk *w)
+{
+	for (;;) {
+		for (int q = 0; q < 2; q++)
+			if (w->queue_next[q] < w->queue_end[q])
+				return w->queue[q][w->queue_next[q]++];
+		if (w->later_next >= w->later_end)
+			return 0;
+		census_add(w, &w->later[w->later_next++], false);
+	}
+}
+
+void census_run(struct census_walk *w)
+{
+	uint32_t node;
+
+	while (!w->no_time && (node = next_of(w)) != 0) {
+		census_look(w, node);
+		if (w->nr_objects % CLOCK_EVERY == 0 && ip_now_ns() > w->deadline_ns)
+			w->no_time = true;
+	}
+}
+
+/* ---- roots ------------------------------------------------------------------------------------------- */
+
+/* Python's own, and what was installed: not what somebody is writing. */
+static bool is_library(const struct census_walk *w, const void *code)
+{
+	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen " };
+	const void *file = py_pointer(code, w->py->layout->code_file);
+	uint8_t text[1024];
+	struct pytext t;
+
+	if (!file || pyobject_type(file) != w->py->type[PYTYPE_STR])
+		return true;
+	t = pytext_of(w->py->layout, file, (sizeof(text) - 1) / 4);
+	*pytext_put(text, &t) = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (strstr((const char *)text, parts[i]))
+			return true;
+	return false;
+}
+
+/* A module by its dict, of which the object may not be known: its entries are roots' children at once. */
+static void add_module_dict(struct census_walk *w, const void *dict)
+{
+	struct census_node n = { .object = dict, .edge = TFMT_EDGE_GLOBAL, .kind = TFMT_KIND_PYTHON_MODULE };
+	const void *name = pyobjects_get(w->py, dict, "__name__"), *key, *value;
+	ssize_t position = 0;
+	uint32_t id;
+
+	n.name = name && pyobject_type(name) == w->py->type[PYTYPE_STR] ? name : NULL;
+	id = add(w, &n);
+	if (!id)
+		return;
+	w->at = id;
+	w->nr_objects++;
+	while (w->py->dict_next(dict, &position, &key, &value)) {
+		struct pyedge e = { .object = value, .name = key, .edge = TFMT_EDGE_ATTRIBUTE };
+
+		if (pyobject_type(key) == w->py->type[PYTYPE_STR])
+			meet(w, &e);
+	}
+}
+
+static void add_frame(struct census_walk *w, const void *frame, uint32_t thread)
+{
+	const void *code = pyframe_code(w->py->layout, frame), *globals;
+	bool is_module_level;
+
+	globals = pyobjects_globals(w->py, frame, &is_module_level);
+	if (is_module_level) {
+		if (globals)
+			add_module_dict(w, globals);
+		return;
+	}
+	if (w->nr_places >= PLACES_MAX)
+		return;
+	w->place[w->nr_places] = (struct census_place){ .code = code, .thread = thread };
+	w->at = 0;
+	pyobjects_locals(w->py, frame, w->nr_places, meet, w);
+	w->nr_places++;
+}
+
+/*
+ * From the frames of one thread, oldest first: those of the program's own files, or those of libraries. All that the older
+ * one leads to goes by it, so that a name does not change with what is being called.
+ */
+static void add_frames(struct census_walk *w, const void *thread, uint32_t number, bool libraries, const void **frame)
+{
+	const struct pylayout *l = w->py->layout;
+	uint32_t nr = 0;
+
+	for (const void *f = pyframe_newest_of(l, thread); f && nr < FRAMES_MAX; f = py_pointer(f, l->frame_back))
+		frame[nr++] = f;
+	while (nr-- > 0) {
+		const void *code = pyframe_code(l, frame[nr]);
+
+		if (pyframe_is_shim(l, pyframe_owner(l, frame[nr])) || !code ||
+		    pyobject_type(code) != w->py->type[PYTYPE_CODE] || is_library(w, code) != libraries)
+			continue;
+		add_frame(w, frame[nr], number);
+		census_run(w);
+	}
+}
+
+/* The main thread is the oldest: the last of the list. */
+static uint32_t find_threads(const struct census_walk *w, const void **thread)
+{
+	uint32_t nr = 0;
+
+	for (const void *t = w->py->first_thread(w->py->main_interpreter()); t && nr < THREADS_MAX; t = w->py->next_thread(t))
+		thread[nr++] = t;
+	return nr;
+}
+
+static void add_threads(struct census_walk *w, const void **thread, uint32_t nr, const void **frame)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		add_frames(w, thread[nr - 1 - i], i, false, frame);
+	for (uint32_t i = 0; i < nr; i++)
+		add_frames(w, thread[nr - 1 - i], i, true, frame);
+}
+
+bool census_walk(struct census_walk *w)
+{
+	const void **thread = census_map(THREADS_MAX * sizeof(*thread));
+	const void **frame = census_map(FRAMES_MAX * sizeof(*frame));
+
+	if (!thread || !frame || !begin(w))
+		return false;
+	add_threads(w, thread, find_threads(w, thread), frame);
+	census_collector(w);
+	return true;
+}

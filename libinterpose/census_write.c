@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects on the way to tensors, with their names, to a file. */
+#include "census_write.h"
+
+#include <string.h>
+
+#include "census_kinds.h"
+#include "pytext.h"
+
+#define NAME_MAX_CHARACTERS 64u
+#define TEXT_CHARACTERS 1024u /* of files and classes */
+#define STRINGS_MAX (1u << 20)
+#define LEVEL 3
+
+struct text {
+	uint64_t hash;
+	uint32_t id;
+};
+
+/* What is being written. */
+struct output {
+	struct tfmt_writer *w;
+	const struct census_walk *walk;
+	struct census_layout *layout;
+	uint32_t *id;       /* of each node: that of its OBJECT; 1 beforehand: it is on the way to a tensor */
+	uint32_t nr_ids;
+	struct text *text;  /* by hash */
+	uint32_t nr_texts, nr_tensors;
+	int err;
+};
+
+static void define(struct output *o, uint32_t type, uint32_t id, const uint8_t *payload, const uint8_t *end)
+{
+	if (!o->err)
+		o->err = tfmt_writer_definition(o->w, type, id, payload, (size_t)(end - payload));
+}
+
+/* ---- strings ------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const uint8_t *text, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ text[i]) * 0x100000001b3ull;
+	return h | 1;
+}
+
+/* The id of a text, which is written when it first comes. Two texts of one hash of 64 bits are taken for one. */
+static uint32_t string_id(struct output *o, const uint8_t *text, size_t len)
+{
+	uint64_t hash = hash_of(text, len);
+	uint32_t i = (uint32_t)(hash >> 20) & (STRINGS_MAX - 1);
+	uint8_t payload[4 * TEXT_CHARACTERS + 16], *p = payload;
+
+	while (o->text[i].hash && o->text[i].hash != hash)
+		i = (i + 1) & (STRINGS_MAX - 1);
+	if (o->text[i].hash)
+		return o->text[i].id;
+	if (!len || o->nr_texts >= STRINGS_MAX / 2)
+		return 0;
+	o->text[i] = (struct text){ hash, ++o->nr_texts };
+	p = tfmt_put_string(p, (const char *)text, len);
+	define(o, TFMT_DEF_STRING, o->nr_texts, payload, p);
+	return o->nr_texts;
+}
+
+static uint32_t str_id(struct output *o, const void *str, uint32_t most)
+{
+	const struct pyobjects *py = o->walk->py;
+	uint8_t text[4 * TEXT_CHARACTERS];
+	struct pytext t;
+
+	if (!str || pyobject_type(str) != py->type[PYTYPE_STR])
+		return 0;
+	t = pytext_of(py->layout, str, most);
+	return string_id(o, text, (size_t)(pytext_put(text, &t) - text));
+}
+
+static uint32_t class_id(struct output *o, const void *object)
+{
+	const char *name = py_pointer(pyobject_type(object), PY_TYPE_NAME);
+
+	return string_id(o, (const uint8_t *)name, strnlen(name, TEXT_CHARACTERS));
+}
+
+/* ---- objects ------------------------------------------------------------------------------------------- */
+
+static uint64_t label_of(struct output *o, const struct census_node *n)
+{
+	int64_t number;
+	uint32_t key;
+
+	switch (n->edge) {
+	case TFMT_EDGE_INDEX:
+		return n->number;
+	case TFMT_EDGE_NUMBER:
+		return pyobjects_int(o->walk->py, n->name, &number) ? ((uint64_t)number << 1) ^ (uint64_t)(number >> 63) : 0;
+	case TFMT_EDGE_OBJECT:
+		key = census_find(o->walk, n->name);
+		return key ? o->id[key] : 0;
+	case TFMT_EDGE_CYCLE:
+	case TFMT_EDGE_NATIVE:
+	case TFMT_EDGE_MEMBER:
+		return 0;
+	default:
+		return str_id(o, n->name, NAME_MAX_CHARACTERS);
+	}
+}
+
+/* File, line and function of a root's frame, and its thread; zeros for all else. */
+static uint8_t *put_place(struct output *o, uint8_t *p, const struct census_node *n)
+{
+	const struct pylayout *l = o->walk->py->layout;
+	const struct census_place *place = &o->walk->place[n->number];
+	bool is_placed = n->edge == TFMT_EDGE_LOCAL && !n->parent;
+
+	p = tfmt_put_varint(p, is_placed ? str_id(o, py_pointer(place->code, l->code_file), TEXT_CHARACTERS) : 0);
+	p = tfmt_put_varint(p, is_placed ? (uint32_t)py_int(place->code, l->code_line) : 0);
+	p = tfmt_put_varint(p, is_placed ? str_id(o, py_pointer(place->code, l->code_name), TEXT_CHARACTERS) : 0);
+	return tfmt_put_varint(p, is_placed ? place->thread : 0);
+}
+
+static void put_object(struct output *o, uint32_t node)
+{
+	const struct census_node *n = &o->walk->node[node];
+	uint8_t payload[12 * 10], *p = payload;
+
+	p = tfmt_put_varint(p, n->parent ? o->id[n->parent] : 0);
+	p = tfmt_put_varint(p, n->edge);
+	p = tfmt_put_varint(p, n->kind);
+	p = tfmt_put_varint(p, label_of(o, n));
+	p = tfmt_put_varint(p, class_id(o, n->object));
+	p = tfmt_put_varint(p, pyobjects_length(o->walk->py, n->object));
+	p = tfmt_put_varint(p, n->kind == TFMT_KIND_MODULE ? (uintptr_t)n->object : 0);
+	p = put_place(o, p, n);
+	define(o, TFMT_DEF_OBJECT, o->id[node], payload, p);
+}
+
+static void put_tensor(struct output *o, uint32_t object, const struct census_memory *m, uint32_t holders)
+{
+	uint8_t payload[6 * 10], *p = payload;
+
+	p = tfmt_put_varint(p, object);
+	p = tfmt_put_varint(p, m->address);
+	p = tfmt_put_varint(p, m->bytes);
+	p = tfmt_put_varint(p, m->device);
+	p = tfmt_put_varint(p, m->has_node ? TFMT_TENSOR_HAS_NODE : 0);
+	p = tfmt_put_varint(p, holders);
+	define(o, TFMT_DEF_TENSOR, ++o->nr_tensors, payload, p);
+}
+
+/* The gradient that a tensor has, which need not be an object of Python's. */
+static void put_gradient(struct output *o, uint32_t parent, const void *impl)
+{
+	uint8_t payload[12 * 10], *p = payload;
+	struct census_memory m;
+
+	if (!impl || !census_memory(o->layout, impl, &m))
+		return;
+	p = tfmt_put_varint(p, parent);
+	p = tfmt_put_varint(p, TFMT_EDGE_GRADIENT);
+	p = tfmt_put_varint(p, TFMT_KIND_TENSOR);
+	for (int i = 0; i < 8; i++)
+		p = tfmt_put_varint(p, 0);
+	define(o, TFMT_DEF_OBJECT, ++o->nr_ids, payload, p);
+	put_tensor(o, o->nr_ids, &m, 0);
+}
+
+static bool is_tensor(const struct census_node *n)
+{
+	return n->kind == TFMT_KIND_TENSOR || n->kind == TFMT_KIND_PARAMETER;
+}
+
+static bool memory_of(struct output *o, const struct census_node *n, struct census_memory *m)
+{
+	return is_tensor(n) && census_memory(o->layout, census_impl(o->layout, n->object), m);
+}
+
+/* A node and all that leads to it; keys that are objects as well. */
+static void mark(struct output *o, uint32_t node)
+{
+	while (node && !o->id[node]) {
+		const struct census_node *n = &o->walk->node[node];
+
+		o->id[node] = 1;
+		if (n->edge == TFMT_EDGE_OBJECT)
+			mark(o, census_find(o->walk, n->name));
+		node = n->parent;
+	}
+}
+
+static void mark_all(struct output *o)
+{
+	struct census_memory m;
+
+	for (uint32_t i = 1; i < o->walk->nr; i++) {
+		const struct census_node *n = &o->walk->node[i];
+
+		if (n->kind == TFMT_KIND_MODULE || memory_of(o, n, &m))
+			mark(o, i);
+	}
+	for (uint32_t i = 1; i < o->walk->nr; i++)
+		if (o->id[i])
+			o->id[i] = ++o->nr_ids;
+}
+
+static void put_all(struct output *o)
+{
+	struct census_memory m;
+
+	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++) {
+		const struct census_node *n = &o->walk->node[i];
+
+		if (!o->id[i])
+			continue;
+		put_object(o, i);
+		if (memory_of(o, n, &m))
+			put_tensor(o, o->id[i], &m, n->holders);
+	}
+	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++)
+		if (o->id[i] && memory_of(o, &o->walk->node[i], &m))
+			put_gradient(o, o->id[i], m.gradient);
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------ */
+
+static int put_facts(struct tfmt_writer *w, const struct tfmt_census_facts *f)
+{
+	uint8_t payload[7 * 10], *p = payload;
+
+	p = tfmt_put_varint(p, f->why);
+	p = tfmt_put_varint(p, f->time_ns);
+	p = tfmt_put_varint(p, f->device);
+	p = tfmt_put_varint(p, f->allocated);
+	p = tfmt_put_varint(p, f->flags);
+	p = tfmt_put_varint(p, f->nr_objects);
+	p = tfmt_put_varint(p, f->nr_tensors);
+	return tfmt_writer_definition(w, TFMT_DEF_CENSUS, 1, payload, (size_t)(p - payload));
+}
+
+int census_begin(struct tfmt_writer **out, int fd, const struct tfmt_header *header, const struct tfmt_census_facts *facts)
+{
+	int err = tfmt_writer_open(out, fd, header, LEVEL);
+
+	if (!err)
+		err = put_facts(*out, facts);
+	return err ? err : tfmt_writer_flush(*out, NULL, 0);
+}
+
+int census_finish(struct tfmt_writer *w, const struct census_walk *walk, struct census_layout *layout,
+		  const struct tfmt_census_facts *facts)
+{
+	struct output o = { .w = w, .walk = walk, .layout = layout };
+	struct tfmt_census_facts f = *facts;
+	struct tfmt_status ended = { .end = TFMT_END_EXIT };
+
+	o.id = census_map((size_t)walk->nr * sizeof(*o.id));
+	o.text = census_map(STRINGS_MAX * sizeof(*o.text));
+	if (!o.id || !o.text)
+		return TFMT_E_NOMEM;
+	mark_all(&o);
+	put_all(&o);
+	f.nr_objects = walk->nr_objects;
+	f.nr_tensors = o.nr_tensors;
+	f.flags = (walk->no_memory ? TFMT_CENSUS_NO_MEMORY : 0) | (walk->no_time ? TFMT_CENSUS_NO_TIME : 0) |
+		  (walk->has_collector ? TFMT_CENSUS_COLLECTOR : 0);
+	if (!walk->no_memory && !walk->no_time)
+		f.flags |= TFMT_CENSUS_WHOLE;
+	if (!o.err)
+		o.err = put_facts(w, &f);
+	if (!o.err)
+		o.err = tfmt_writer_flush(w, NULL, 0);
+	return o.err ? o.err : tfmt_writer_end(w, &ended);
+}

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT */
+/* Offsets into CPython's objects, and what each kind of object holds. */
+#include "pyobjects.h"
+
+#include <string.h>
+
+#include "objects.h"
+#include "pyframes.h"
+#include "pytext.h"
+#include "tracefmt/tracefmt.h"
+
+#define MANAGED_DICT (1ull << 4)  /* tp_flags, 3.11 and later */
+#define INLINE_VALUES (1ull << 2) /* 3.13 and later */
+#define FIRST_OBJECT 8            /* a pointer below that, and one that is not a multiple of it, is none */
+#define LIST_ITEMS 24             /* pointer to them */
+#define TUPLE_ITEMS 24
+#define SET_USED 24
+#define MODULE_DICT 16
+#define CELL_CONTENT 16
+#define METHOD_FUNCTION 16
+#define METHOD_SELF 24
+#define TRACEBACK_NEXT 16
+#define TRACEBACK_FRAME 24
+#define INT_DIGITS 24
+#define MEMBER_OBJECT 6     /* PyMemberDef types */
+#define MEMBER_OBJECT_EX 16
+#define MEMBERS_MAX 256
+#define INLINE_MAX 30u /* attributes without a dict, at most */
+#define VARIABLES_MAX 65536
+
+/* ---- finding them ------------------------------------------------------------------------------- */
+
+static const char *const type_symbols[PYTYPE_NR] = {
+	[PYTYPE_DICT] = "PyDict_Type",
+	[PYTYPE_LIST] = "PyList_Type",
+	[PYTYPE_TUPLE] = "PyTuple_Type",
+	[PYTYPE_SET] = "PySet_Type",
+	[PYTYPE_FROZENSET] = "PyFrozenSet_Type",
+	[PYTYPE_FUNCTION] = "PyFunction_Type",
+	[PYTYPE_METHOD] = "PyMethod_Type",
+	[PYTYPE_CELL] = "PyCell_Type",
+	[PYTYPE_MODULE] = "PyModule_Type",
+	[PYTYPE_TYPE] = "PyType_Type",
+	[PYTYPE_CODE] = "PyCode_Type",
+	[PYTYPE_STR] = "PyUnicode_Type",
+	[PYTYPE_INT] = "PyLong_Type",
+	[PYTYPE_BYTES] = "PyBytes_Type",
+	[PYTYPE_GENERATOR] = "PyGen_Type",
+	[PYTYPE_COROUTINE] = "PyCoro_Type",
+	[PYTYPE_ASYNC_GENERATOR] = "PyAsyncGen_Type",
+	[PYTYPE_TRACEBACK] = "PyTraceBack_Type",
+	[PYTYPE_FRAME] = "PyFrame_Type",
+};
+
+/* What no type and no debug offset tells, by version: 3.11 and later. */
+static const struct {
+	int16_t frame_locals, frame_globals, frame_names, generator_frame, generator_state, cached_keys, values;
+} newer[] = {
+	/* 3.11 */ { 72, 8, 24, 80, 75, 872, 0 },
+	/* 3.12 */ { 72, 24, 40, 72, 67, 880, 0 },
+	/* 3.13 */ { 72, 24, 40, 72, 67, 880, 8 },
+	/* 3.14 */ { 80, 24, 40, 72, 67, 880, 8 },
+};
+
+static bool find_symbols(struct pyobjects *py)
+{
+	for (int i = 0; i < PYTYPE_NR; i++) {
+		py->type[i] = ip_symbol_elsewhere(type_symbols[i]);
+		if (!py->type[i])
+			return false;
+	}
+	py->dict_next = (int (*)(const void *, ssize_t *, const void **, const void **))ip_symbol_elsewhere("PyDict_Next");
+	py->main_interpreter = (const void *(*)(void))ip_symbol_elsewhere("PyInterpreterState_Main");
+	py->first_thread = (const void *(*)(const void *))ip_symbol_elsewhere("PyInterpreterState_ThreadHead");
+	py->next_thread = (const void *(*)(const void *))ip_symbol_elsewhere("PyThreadState_Next");
+	py->runtime = ip_symbol_elsewhere("_PyRuntime");
+	return py->dict_next && py->main_interpreter && py->first_thread && py->next_thread && py->runtime;
+}
+
+static void set_older(struct pyobjects *py)
+{
+	const void *code = py->type[PYTYPE_CODE];
+
+	py->frame_locals = (int16_t)(py_long(py->type[PYTYPE_FRAME], PY_TYPE_BASICSIZE) - (long)sizeof(void *));
+	py->frame_globals = 48;
+	py->frame_names = 56;
+	py->generator_frame = 16;
+	py->generator_state = -1;
+	py->cached_keys = -1;
+	py->frame_object = -1;
+	py->code_names = (int16_t)pylayout_member(code, "co_varnames");
+	py->code_cells = (int16_t)pylayout_member(code, "co_cellvars");
+	py->code_free = (int16_t)pylayout_member(code, "co_freevars");
+	py->code_kinds = -1;
+}
+
+static void set_newer(struct pyobjects *py)
+{
+	int i = (int)py->minor - 11;
+
+	py->frame_locals = newer[i].frame_locals;
+	py->frame_globals = newer[i].frame_globals;
+	py->frame_names = newer[i].frame_names;
+	py->generator_frame = newer[i].generator_frame;
+	py->generator_state = newer[i].generator_state;
+	py->cached_keys = newer[i].cached_keys;
+	py->values = newer[i].values;
+	py->frame_object = 24;
+	py->code_names = (int16_t)(py->layout->code_file - 16);
+	py->code_kinds = (int16_t)(py->layout->code_file - 8);
+}
+
+/* What the interpreter's own tables say, or a wrong offset would make false. */
+static const char *check(const struct pyobjects *py)
+{
+	const char *frame_members = py->minor <= 10 ? "f_globals" : NULL;
+
+	if (py->function_closure < 0 || py->code_arguments < 0 || py->code_names < 0)
+		return "its functions or code objects are laid out differently";
+	if (frame_members && pylayout_member(py->type[PYTYPE_FRAME], frame_members) != py->frame_globals)
+		return "its frames are laid out differently";
+	/* The keys lie in what a class made by a program has more than a built-in one: four words from its end, or less. */
+	if (py->cached_keys >= 0 && py_long(py->type[PYTYPE_TYPE], PY_TYPE_BASICSIZE) < py->cached_keys + 16)
+		return "its classes are laid out differently";
+	return NULL;
+}
+
+const char *pyobjects_find(struct pyobjects *py)
+{
+	memset(py, 0, sizeof(*py));
+	py->layout = pyframes_layout();
+	if (!py->layout)
+		return "its Python frames cannot be read";
+	while (pylayout_of(PYLAYOUT_OLDEST + py->minor) != py->layout)
+		py->minor++;
+	py->minor += PYLAYOUT_OLDEST;
+	if (!find_symbols(py))
+		return "the interpreter does not export what is needed";
+	if (py->type[PYTYPE_CODE] != pyframes_code_type())
+		return "there are several interpreters";
+	py->function_closure = (int16_t)pylayout_member(py->type[PYTYPE_FUNCTION], "__closure__");
+	py->function_code = (int16_t)(py->function_closure - (py->minor >= 10 ? 24 : 32));
+	py->code_arguments = (int16_t)pylayout_member(py->type[PYTYPE_CODE], "co_argcount");
+	if (py->minor <= 10)
+		set_older(py);
+	else
+		set_newer(py);
+	return check(py);
+}
+
+/* ---- types ------------------------------------------------------------------------------------------ */
+
+static inline bool is_of(const struct pyobjects *py, const void *object, enum pytype type)
+{
+	return object && pyobject_type(object) == py->type[type];
+}
+
+bool pytype_is(const void *type, const void *base)
+{
+	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
+
+	for (int64_t i = 0; i < nr; i++)
+		if (py_pointer(mro, TUPLE_ITEMS + 8 * i) == base)
+			return true;
+	return type == base;
+}
+
+static bool is_named(const struct pyobjects *py, const void *type, const char *module, const char *name)
+{
+	const void *dict, *from;
+
+	if (!(pytype_flags(type) & PY_FLAG_HEAP) || strcmp(py_pointer(type, PY_TYPE_NAME), name) != 0)
+		return false;
+	dict = py_pointer(type, PY_TYPE_DICT);
+	from = dict ? pyobjects_get(py, dict, "__module__") : NULL;
+	return is_of(py, from, PYTYPE_STR) && pytext_is(py->layout, from, module);
+}
+
+bool pytype_is_named(const struct pyobjects *py, const void *type, const char *module, const char *name)
+{
+	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
+
+	for (int64_t i = 0; i < nr; i++)
+		if (is_named(py, py_pointer(mro, TUPLE_ITEMS + 8 * i), module, name))
+			return true;
+	return false;
+}
+
+bool pyobject_holds(const struct pyobjects *py, const void *object)
+{
+	const void *type = pyobject_type(object);
+	int (*is_gc)(const void *);
+
+	(void)py;
+	if (!(pytype_flags(type) & PY_FLAG_GC))
+		return false;
+	is_gc = (int (*)(const void *))py_pointer(type, PY_TYPE_IS_GC);
+	return !is_gc || is_gc(object);
+}
+
+const void *pyobjects_get(const struct pyobjects *py, const void *dict, const char *key)
+{
+	const void *k, *value;
+	ssize_t position = 0;
+
+	while (py->dict_next(dict, &position, &k, &value))
+		if (is_of(py, k, PYTYPE_STR) && pytext_is(py->layout, k, key))
+			return value;
+	return NULL;
+}
+
+bool pyobjects_int(const struct pyobjects *py, const void *object, int64_t *value)
+{
+	int64_t size = py_long(object, PY_OB_SIZE), digits = size < 0 ? -size : size;
+	bool is_negative = size < 0;
+
+	if (py->minor >= 12) {
+		digits = size >> 3;
+		is_negative = (size & 3) == 2;
+	}
+	if (digits > 2)
+		return false;
+	*value = digits > 0 ? py_int(object, INT_DIGITS) : 0;
+	if (digits > 1)
+		*value |= (int64_t)py_int(object, INT_DIGITS + 4) << 30;
+	if (is_negative)
+		*value = -*value;
+	return true;
+}
+
+uint64_t pyobjects_length(const struct pyobjects *py, const void *object)
+{
+	const void *type = pyobject_type(object);
+	uint64_t flags = pytype_flags(type);
+
+	if (flags & (PY_FLAG_DICT | PY_FLAG_LIST | PY_FLAG_TUPLE))
+		return (uint64_t)py_long(object, PY_OB_SIZE) + 1;
+	if (pytype_is(type, py->type[PYTYPE_SET]) || pytype_is(type, py->type[PYTYPE_FROZENSET]))
+		return (uint64_t)py_long(object, SET_USED) + 1;
+	if (!strcmp(py_pointer(type, PY_TYPE_NAME), "collections.deque"))
+		return (uint64_t)py_long(object, PY_OB_SIZE) + 1;
+	return 0;
+}
+
+/* ---- what each holds -------------------------------------------------------------------------------- */
+
+/* Where edges of one object go. */
+struct sink {
+	const struct pyobjects *py;
+	pyedge_fn *fn;
+	void *context;
+};
+
+static inline void tell(const struct sink *s, const void *object, uint8_t edge, const void *name, int64_t number)
+{
+	struct pyedge e = { .object = object, .edge = edge, .name = name, .number = number };
+
+	if ((uintptr_t)object >= FIRST_OBJECT && !((uintptr_t)object & (FIRST_OBJECT - 1)))
+		s->fn(s->context, &e);
+}
+
+/* Entries of a dict; those with a str as their key by this edge. */
+static void each_entry(const struct sink *s, const void *dict, uint8_t edge)
+{
+	const void *key, *value;
+	ssize_t position = 0;
+
+	while (s->py->dict_next(dict, &position, &key, &value)) {
+		if (is_of(s->py, key, PYTYPE_STR))
+			tell(s, value, edge, key, 0);
+		else if (is_of(s->py, key, PYTYPE_INT))
+			tell(s, value, TFMT_EDGE_NUMBER, key, 0);
+		else
+			tell(s, value, TFMT_EDGE_OBJECT, key, 0);
+		if (pyobject_holds(s->py, key))
+			tell(s, key, TFMT_EDGE_MEMBER, NULL, 0);
+	}
+}
+
+static void each_item(const struct sink *s, const void *const *item, int64_t nr)
+{
+	for (int64_t i = 0; i < nr; i++)
+		tell(s, item[i], TFMT_EDGE_INDEX, NULL, i);
+}
+
+/* Attributes that an object keeps without a dict, beside the keys that its class has for all of them. */
+static void each_value(const struct sink *s, const void *type, const char *values)
+{
+	const char *keys = py_pointer(type, s->py->cached_keys), *entry;
+	uint64_t nr;
+	size_t step;
+
+	if (!keys)
+		return;
+	nr = (uint64_t)py_long(keys, 24);
+	if (s->py->values && nr > *(const uint8_t *)values)
+		nr = *(const uint8_t *)values; /* their capacity */
+	if (nr > INLINE_MAX)
+		nr = INLINE_MAX;
+	step = keys[10] ? 16 : 24; /* all keys are str, or their hashes are kept */
+	entry = keys + 32 + ((size_t)1 << (uint8_t)keys[9]) + (step - 16);
+	for (uint64_t i = 0; i < nr; i++) {
+		const void *value = py_pointer(values, s->py->values + 8 * (long)i);
+
+		if (value && py_pointer(entry, (long)(i * step)))
+			tell(s, value, TFMT_EDGE_ATTRIBUTE, py_pointer(entry, (long)(i * step)), 0);
+	}
+}
+
+/* A dict that the interpreter manages for the object, or the values in its place: 3.11 and later. */
+static void each_managed(const struct sink *s, const void *object, const void *type)
+{
+	const char *p = object, *dict = py_pointer(p, -24), *values = NULL;
+
+	if (s->py->minor == 11) {
+		values = py_pointer(p, -32);
+	} else if (s->py->minor == 12) {
+		if ((uintptr_t)dict & 1) {
+			values = dict + 1;
+			dict = NULL;
+		}
+	} else if (!dict && pytype_flags(type) & INLINE_VALUES) {
+		values = p + py_long(type, PY_TYPE_BASICSIZE);
+		if (!values[3]) /* they are not valid */
+			values = NULL;
+	}
+	if (dict && pytype_flags(pyobject_type(dict)) & PY_FLAG_DICT)
+		each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
+	else if (values)
+		each_value(s, type, values);
+}
+
+static void each_attribute(const struct sink *s, const void *object, const void *type)
+{
+	int64_t offset = py_long(type, PY_TYPE_DICTOFFSET);
+	const void *dict;
+
+	if (s->py->minor >= 11 && pytype_flags(type) & MANAGED_DICT) {
+		each_managed(s, object, type);
+	} else if (offset > 0) {
+		dict = py_pointer(object, offset);
+		if (dict && pytype_flags(pyobject_type(dict)) & PY_FLAG_DICT)
+			each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
+	}
+}
+
+
+/* The member that lies at an offset, by the tables of the object's classes; its descriptor has the name as a str. */
+static const void *slot_name(const struct pyobjects *py, const void *class, const char *name)
+{
+	const void *dict = py_pointer(class, PY_TYPE_DICT), *key, *value;
+	ssize_t position = 0;
+
+	while (dict && py->dict_next(dict, &position, &key, &value))
+		if (is_of(py, key, PYTYPE_STR) && pytext_is(py->layout, key, name))
+			return key;
+	return NULL;
+}
+
+static void each_slot_of(const struct sink *s, const void *object, const void *class)
+{
+	const char *m = py_pointer(class, PY_TYPE_MEMBERS);
+
+	if (!(pytype_flags(class) & PY_FLAG_HEAP))
+		return;
+	for (int i = 0; m && i < MEMBERS_MAX && py_pointer(m, 0); i++, m += PY_MEMBER_BYTES) {
+		int type = py_int(m, PY_MEMBER_TYPE);
+		const void *held;
+
+		if (type != MEMBER_OBJECT_EX && type != MEMBER_OBJECT)
+			continue;
+		held = py_pointer(object, py_long(m, PY_MEMBER_OFFSET));
+		if (held && pyobject_holds(s->py, held))
+			tell(s, held, TFMT_EDGE_ATTRIBUTE, slot_name(s->py, class, py_pointer(m, 0)), 0);
+	}
+}
+
+static void each_slot(const struct sink *s, const void *object, const void *type)
+{
+	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
+
+	for (int64_t i = 0; i < nr; i++)
+		each_slot_of(s, object, py_pointer(mro, TUPLE_ITEMS + 8 * i));
+}
+
+static int visit(const void *object, void *arg)
+{
+	tell(arg, object, TFMT_EDGE_MEMBER, NULL, 0);
+	return 0;
+}
+
+static void each_member(const struct sink *s, const void *object, const void *type)
+{
+	int (*traverse)(const void *, int (*)(const void *, void *), void *);
+
+	traverse = (int (*)(const void *, int (*)(const void *, void *), void *))py_pointer(type, PY_TYPE_TRAVERSE);
+	if (traverse)
+		traverse(object, visit, (void *)s);
+}
+
+/* Variables of a function from outside, and what arguments are that are not given. */
+static void each_of_function(const struct sink *s, const void *function)
+{
+	const struct pyobjects *py = s->py;
+	const char *closure = py_pointer(function, py->function_closure);
+	const char *defaults = py_pointer(function, py->function_closure - 16);
+	const void *named_defaults = py_pointer(function, py->function_closure - 8);
+	const void *code = py_pointer(function, py->function_code);
+	const char *names, *free;
+	int64_t nr, nr_names;
+
+	if (!is_of(py, code, PYTYPE_CODE))
+		return;
+	names = py_pointer(code, py->code_names);
+	free = py->code_kinds >= 0 ? names : py_pointer(code, py->code_free);
+	nr = is_of(py, closure, PYTYPE_TUPLE) ? py_long(closure, PY_OB_SIZE) : 0;
+	nr_names = is_of(py, free, PYTYPE_TUPLE) ? py_long(free, PY_OB_SIZE) : 0;
+	for (int64_t i = 0; i < nr; i++) {
+		const void *cell = py_pointer(closure, TUPLE_ITEMS + 8 * i);
+		int64_t at = nr_names - nr + i; /* they come last */
+
+		if (is_of(py, cell, PYTYPE_CELL))
+			tell(s, py_pointer(cell, CELL_CONTENT), TFMT_EDGE_CELL,
+			     at >= 0 ? py_pointer(free, TUPLE_ITEMS + 8 * at) : NULL, 0);
+	}
+	nr = is_of(py, defaults, PYTYPE_TUPLE) ? py_long(defaults, PY_OB_SIZE) : 0;
+	nr_names = is_of(py, names, PYTYPE_TUPLE) ? py_long(names, PY_OB_SIZE) : 0;
+	for (int64_t i = 0; i < nr; i++) {
+		int64_t at = py_int(code, py->code_arguments) - nr + i;
+
+		tell(s, py_pointer(defaults, TUPLE_ITEMS + 8 * i), TFMT_EDGE_DEFAULT,
+		     at >= 0 && at < nr_names ? py_pointer(names, TUPLE_ITEMS + 8 * at) : NULL, 0);
+	}
+	if (is_of(py, named_defaults, PYTYPE_DICT))
+		each_entry(s, named_defaults, TFMT_EDGE_DEFAULT);
+	each_attribute(s, function, pyobject_type(function));
+}
+
+static void each_of_generator(const struct sink *s, const void *generator)
+{
+	const struct pyobjects *py = s->py;
+	const char *frame = (const char *)generator + py->generator_frame;
+
+	if (py->generator_state < 0)
+		frame = py_pointer(frame, 0);
+	else if (*((const int8_t *)generator + py->generator_state) >= 1)
+		frame = NULL;
+	if (frame)
+		pyobjects_locals(py, frame, 0, s->fn, s->context);
+}
+
+static void each_of_frame(const struct sink *s, const void *frame)
+{
+	if (s->py->frame_object >= 0)
+		frame = py_pointer(frame, s->py->frame_object);
+	if (frame)
+		pyobjects_locals(s->py, frame, 0, s->fn, s->context);
+}
+
+/* What only a class itself knows how to find; a class's attributes are its dict's, which its own objects do not lead to. */
+static void each_of_other(const struct sink *s, const void *object, const void *type)
+{
+	uint64_t flags = pytype_flags(type);
+
+	if (flags & PY_FLAG_TYPE) {
+		const void *dict = py_pointer(object, PY_TYPE_DICT);
+
+		if (is_of(s->py, dict, PYTYPE_DICT))
+			each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
+		return;
+	}
+	if (flags & PY_FLAG_DICT)
+		each_entry(s, object, TFMT_EDGE_KEY);
+	else if (flags & PY_FLAG_LIST)
+		each_item(s, py_pointer(object, LIST_ITEMS), py_long(object, PY_OB_SIZE));
+	else if (flags & PY_FLAG_TUPLE)
+		each_item(s, (const void *const *)((const char *)object + TUPLE_ITEMS), py_long(object, PY_OB_SIZE));
+	each_attribute(s, object, type);
+	if (flags & PY_FLAG_HEAP)
+		each_slot(s, object, type);
+	if (type != s->py->type[PYTYPE_DICT] && type != s->py->type[PYTYPE_LIST] && type != s->py->type[PYTYPE_TUPLE])
+		each_member(s, object, type);
+}
+
+void pyobjects_each(const struct pyobjects *py, const void *object, pyedge_fn *fn, void *context)
+{
+	const struct sink s = { py, fn, context };
+	const void *type = pyobject_type(object);
+
+	if (type == py->type[PYTYPE_FUNCTION]) {
+		each_of_function(&s, object);
+	} else if (type == py->type[PYTYPE_METHOD]) {
+		tell(&s, py_pointer(object, METHOD_SELF), TFMT_EDGE_SELF, NULL, 0);
+		tell(&s, py_pointer(object, METHOD_FUNCTION), TFMT_EDGE_FUNCTION, NULL, 0);
+	} else if (type == py->type[PYTYPE_GENERATOR] || type == py->type[PYTYPE_COROUTINE] ||
+		   type == py->type[PYTYPE_ASYNC_GENERATOR]) {
+		each_of_generator(&s, object);
+	} else if (type == py->type[PYTYPE_TRACEBACK]) {
+		const void *frame = py_pointer(object, TRACEBACK_FRAME);
+
+		if (is_of(py, frame, PYTYPE_FRAME))
+			each_of_frame(&s, frame);
+		tell(&s, py_pointer(object, TRACEBACK_NEXT), TFMT_EDGE_MEMBER, NULL, 0);
+	} else if (type == py->type[PYTYPE_FRAME]) {
+		each_of_frame(&s, object);
+	} else if (pytype_is(type, py->type[PYTYPE_MODULE])) {
+		const void *dict = py_pointer(object, MODULE_DICT);
+
+		if (is_of(py, dict, PYTYPE_DICT))
+			each_entry(&s, dict, TFMT_EDGE_ATTRIBUTE);
+	} else {
+		each_of_other(&s, object, type);
+	}
+}
+
+void pyobjects_traverse(const struct pyobjects *py, const void *object, pyedge_fn *fn, void *context)
+{
+	const struct sink s = { py, fn, context };
+
+	each_member(&s, object, pyobject_type(object));
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------- */
+
+const void *pyobjects_globals(const struct pyobjects *py, const void *frame, bool *is_module_level)
+{
+	const void *globals = py_pointer(frame, py->frame_globals);
+
+	*is_module_level = py_pointer(frame, py->frame_names) == globals;
+	return is_of(py, globals, PYTYPE_DICT) ? globals : NULL;
+}
+
+/* A variable's value: of one that functions share it lies in a cell. From 3.14 on its lowest bits say who counts it. */
+static void tell_variable(const struct sink *s, const void *value, const void *name, int64_t number)
+{
+	uintptr_t v = (uintptr_t)value;
+
+	if (s->py->minor >= 14) {
+		if ((v & 3) == 3) /* a number */
+			return;
+		v &= ~(uintptr_t)3;
+	}
+	if (!v)
+		return;
+	value = (const void *)v;
+	if (is_of(s->py, value, PYTYPE_CELL))
+		value = py_pointer(value, CELL_CONTENT);
+	tell(s, value, TFMT_EDGE_LOCAL, name, number);
+}
+
+/* The variables that one tuple of names is of, from a place on; returns the place after them. */
+static const void *const *each_named(const struct sink *s, const char *names, const void *const *value, int64_t number)
+{
+	int64_t nr = is_of(s->py, names, PYTYPE_TUPLE) ? py_long(names, PY_OB_SIZE) : 0;
+
+	for (int64_t i = 0; i < nr && i < VARIABLES_MAX; i++)
+		tell_variable(s, *value++, py_pointer(names, TUPLE_ITEMS + 8 * i), number);
+	return value;
+}
+
+void pyobjects_locals(const struct pyobjects *py, const void *frame, int64_t number, pyedge_fn *fn, void *context)
+{
+	const struct sink s = { py, fn, context };
+	const void *code = pyframe_code(py->layout, frame), *names = py_pointer(frame, py->frame_names), *key, *held;
+	const void *const *value = (const void *const *)((const char *)frame + py->frame_locals);
+	ssize_t position = 0;
+	bool is_module_level;
+
+	if (!is_of(py, code, PYTYPE_CODE))
+		return;
+	pyobjects_globals(py, frame, &is_module_level);
+	value = each_named(&s, py_pointer(code, py->code_names), value, number);
+	if (py->code_kinds < 0) {
+		value = each_named(&s, py_pointer(code, py->code_cells), value, number);
+		each_named(&s, py_pointer(code, py->code_free), value, number);
+	}
+	/* The body of a class has its names in a dict. */
+	if (is_module_level || !is_of(py, names, PYTYPE_DICT))
+		return;
+	while (py->dict_next(names, &position, &key, &held))
+		if (is_of(py, key, PYTYPE_STR))
+			tell(&s, held, TFMT_EDGE_LOCAL, key, number);
+}
