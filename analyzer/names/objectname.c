@@ -304,8 +304,9 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (n->root == ROOT_CYCLE) {
-		append_both(n, "in a reference cycle (", class_of(w.step[0]), ")");
+	if (n->root == ROOT_CYCLE || w.step[0]->edge == TFMT_EDGE_NATIVE) {
+		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
+			    class_of(w.step[0]), ")");
 		n->of_module = false;
 	} else if (state) {
 		name_state(n, c, &w, state, deep);

@@ -49,10 +49,15 @@ static const char *place_text(char buf[static PLACE_MAX], const struct objectnam
 	return buf;
 }
 
-/* The nearest keeper, by its pattern where the group has several blocks. */
-static bool nearest(struct keeper *k, const struct namegroup *g)
+/* The nearest keeper, and the next, of kind 0 if there is none. */
+static bool nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
 {
-	return g->is_named && objectname_keepers(k, 1, g->named.census->census, g->named.object);
+	struct keeper two[2] = { 0 };
+	uint32_t nr = g->is_named ? objectname_keepers(two, 2, g->named.census->census, g->named.object) : 0;
+
+	*k = two[0];
+	*next = two[1];
+	return nr > 0;
 }
 
 static bool is_variable(const struct keeper *k)
@@ -68,14 +73,18 @@ static const char *keeper_name(const struct namegroup *g, const struct objectnam
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 {
 	char place[PLACE_MAX], count[HUMAN_MAX];
-	struct keeper k;
+	struct keeper k, function;
 
 	*buf = 0;
-	if (!nearest(&k, g))
+	if (!nearest(&k, &function, g))
 		return buf;
 	place_text(place, &k.name);
+	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
+		snprintf(place, sizeof(place), ", in the closure of %.200s", function.name.text);
 	if (k.name.root == ROOT_CYCLE)
 		snprintf(buf, size, "kept by nothing: it waits for Python's collector");
+	else if (k.name.root == ROOT_NATIVE)
+		snprintf(buf, size, "kept by no object of Python's");
 	else if (is_variable(&k))
 		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
 	else if (k.has_length)
@@ -138,10 +147,12 @@ const char *print_named(char *buf, size_t size, const struct namegroup *g)
 {
 	char keeper[OBJECTNAME_MAX + PLACE_MAX + 64];
 
-	if (is_telling(g))
-		snprintf(buf, size, "%s, %s", namegroup_text(g), print_keeper(keeper, sizeof(keeper), g));
+	if (g->named.name.root == ROOT_CYCLE)
+		snprintf(buf, size, "%s: it waits for Python's collector", namegroup_text(g));
+	else if (is_telling(g))
+		snprintf(buf, size, "named %s, %s", namegroup_text(g), print_keeper(keeper, sizeof(keeper), g));
 	else
-		snprintf(buf, size, "%s", namegroup_text(g));
+		snprintf(buf, size, "named %s", namegroup_text(g));
 	return buf;
 }
 
@@ -157,7 +168,7 @@ static void group_row(struct emit *e, const struct namegroup *g, const struct pr
 	emit_string(e, "category", NULL, category_names[namegroup_kind(g)]);
 	if (emit_is_json(e))
 		json_name(e, g);
-	else if (emit_is_csv(e) || !g->nr_others)
+	else if (emit_is_csv(e) || !g->nr_others || !(is_telling(g) || o->verbose))
 		emit_string(e, "name", NULL, name ? name : emit_is_csv(e) ? "" : "(no name)");
 	else
 		emit_label(e, "name", NULL, "%s (and %" PRIu32 " other%s)", name, g->nr_others,

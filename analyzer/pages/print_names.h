@@ -20,7 +20,7 @@ void print_names(struct emit *e, const struct replay_process *p, const struct na
 /* Members "name" and "keepers" of the object that is open; JSON alone. */
 void json_name(struct emit *e, const struct namegroup *g);
 
-/* "self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. Returns buf. */
+/* "named self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. Returns buf. */
 const char *print_named(char *buf, size_t size, const struct namegroup *g);
 
 /* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */

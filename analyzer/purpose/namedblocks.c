@@ -2,6 +2,8 @@
 /* Names for the blocks of a moment. */
 #include "analyzer/purpose/namedblocks.h"
 
+#include <stdlib.h>
+
 _Static_assert(NR_CATEGORIES <= NAMEGROUPS_KINDS, "a group has a sum for each category");
 
 /* The event after which the moment is; TFMT_NO_ORDINAL: the end. */
@@ -39,6 +41,30 @@ void namedblocks_find(struct namegroups *g, const struct replay_process *process
 	if (total > known)
 		namegroups_add(g, NULL, CATEGORY_UNKNOWN, total - known, 0);
 	namegroups_sort(g);
+}
+
+void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group)
+{
+	const struct replay_process *p = d->process;
+	const struct groups *all = &p->books.groups;
+	enum lives_moment peak = p->names ? categories_moment(p, d->ordinal, MARK_TENSOR_PEAK) : LIVES_NONE;
+	struct life *life;
+	struct named named;
+	size_t nr;
+
+	*g = (struct namegroups){ 0 };
+	if (peak == LIVES_NONE)
+		return;
+	lives_list(p->lives, d->ordinal, peak, &life, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		bool has_name;
+
+		if (all->group[life[i].group].python_stack != all->group[group].python_stack)
+			continue;
+		has_name = namedblocks_name(&named, p, &life[i], peak);
+		namegroups_add(g, has_name ? &named : NULL, 0, life[i].size, 1);
+	}
+	free(life);
 }
 
 struct namedblocks_share namedblocks_share(const struct replay_device *d)

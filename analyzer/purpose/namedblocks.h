@@ -17,6 +17,12 @@ void namedblocks_find(struct namegroups *g, const struct replay_process *process
 bool namedblocks_name(struct named *out, const struct replay_process *process, const struct life *life,
 		      enum lives_moment moment);
 
+/*
+ * The blocks at a device's peak that the stack of a group (index into the books' groups) has allocated, with what they are
+ * called and enum category 0 for all. The groups are to be released.
+ */
+void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group);
+
 /* Of what tensors held at a device's peak: what has a name, and that whose category no census tells. */
 struct namedblocks_share {
 	uint64_t named_bytes, inferred_bytes;
