@@ -160,11 +160,12 @@ static void names_print(struct emit *e, const struct holders_query *q, const str
 /* By what blocks are for, by name, by module, or each block. */
 static void categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
 {
+	enum lives_moment moment = categories_moment(q->process, q->device, q->mark);
 	struct categories c;
 
-	categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
+	categories_find(&c, q->process, q->device, moment, total);
 	if (is_by(o, "block"))
-		print_blocks(e, q->process, &c, (uint64_t)o->top);
+		print_blocks(e, q->process, &c, moment, (uint64_t)o->top);
 	else if (is_by(o, "module"))
 		modules_print(e, q, &c, o, total);
 	else if (is_by(o, "name"))

@@ -33,6 +33,7 @@ enum kind {
 	ARGUMENTS,
 	RANGE,
 	NAME,
+	DOTTED,
 	PROFILE,
 };
 
@@ -381,10 +382,10 @@ static const char *string_alias(struct alias *a, const char *text)
 }
 
 /*
- * What objects of a program are called: variables, attributes, keys, classes, functions and files. By these few words it is
- * known what a tensor is for; figures are places in a list.
+ * What objects of a program are called, between dots: variables, attributes, keys, classes, functions. By these few words it
+ * is known what a tensor is for; figures are places in a list.
  */
-static const char *object_alias(struct alias *a, const char *text)
+static const char *word_alias(struct alias *a, const char *text)
 {
 	static const char *const known[] = { "_modules", "_parameters", "_buffers",  "__dict__", "state", "grad",
 					     "self",     "__main__",    "<module>",  "param_groups", "params", "dict",
@@ -393,7 +394,33 @@ static const char *object_alias(struct alias *a, const char *text)
 
 	if (!*text || (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 5) || matches_any(known, text))
 		return text;
-	return strchr(text, '/') ? alias_path(a, text) : numbered(a, NAME, "name", text);
+	return numbered(a, NAME, "name", text);
+}
+
+/* The same of "layers.3.kv", so that what is alike but for figures stays so; and files. */
+static const char *object_alias(struct alias *a, const char *text)
+{
+	struct textset_member *m;
+	char *all, *word, *rest, *parts;
+
+	if (strchr(text, '/'))
+		return alias_path(a, text);
+	if (!strchr(text, '.'))
+		return word_alias(a, text);
+	m = textset_add(&a->set, DOTTED, text, strlen(text));
+	if (m->replacement)
+		return m->replacement;
+	all = textset_format("%s", "");
+	parts = rest = textset_format("%s", text);
+	while ((word = strsep(&rest, ".")) != NULL) {
+		char *longer = textset_format("%s%s%s", all, word > parts ? "." : "", word_alias(a, word));
+
+		free(all);
+		all = longer;
+	}
+	free(parts);
+	m->replacement = all;
+	return all;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
