@@ -33,11 +33,16 @@ static int define_as_it_is(void *context, struct tfmt_writer *w, uint32_t type, 
 	return tfmt_writer_definition(w, type, id, payload, len);
 }
 
-/* Say what was wrong with the original; the copy has what could be read. */
+/*
+ * Say what was wrong with the original; the copy has what could be read. A census may end anywhere, as when the program was
+ * faster.
+ */
 static void warn_if_not_whole(struct recordingcopy *c, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
+	if (c->in_census && !s->nr_damaged)
+		return;
 	if (s->nr_damaged || s->cut)
 		message_warn("'%s' is not whole: %s (at byte %" PRIu64 "); the copy has what could be read",
 			     v->path, tfmt_reader_message(v->reader), tfmt_reader_offset(v->reader));
@@ -81,6 +86,14 @@ static int copy_trace(struct recordingcopy *c, struct traceview *v, int dir, con
 
 /* ---- censuses -------------------------------------------------------------------------------- */
 
+/* A file of which nothing was written when the program ended holds nothing to copy. */
+static bool is_begun(const char *path)
+{
+	struct tfmt_header header;
+
+	return tfmt_header_read(path, &header) != TFMT_E_EMPTY;
+}
+
 /* The copy of a census of the process whose trace is being copied, as dir/name. Returns 0, or a message has been printed. */
 static int copy_census(struct recordingcopy *c, const char *path, int dir, const char *name)
 {
@@ -88,6 +101,8 @@ static int copy_census(struct recordingcopy *c, const char *path, int dir, const
 	uint64_t nr_copied = c->nr_copied; /* traces alone count */
 	int err = 0;
 
+	if (!is_begun(path))
+		return 0;
 	if (traceview_open(&v, path)) {
 		message_warn("%s; it is not in the copy", v.trouble);
 		c->nr_not_whole++;

@@ -71,6 +71,8 @@ static const char *read_one(struct names *n, const char *path, const struct tfmt
 
 	if (err == TFMT_E_NOMEM)
 		heap_need(NULL);
+	if (err == TFMT_E_EMPTY) /* the program ended before it was begun */
+		return NULL;
 	if (err)
 		return err == TFMT_E_IO ? strerror(errno) : tfmt_strerror(err);
 	if (!is_of(census, process)) {

@@ -37,7 +37,8 @@ struct names {
 
 /*
  * The censuses beside a trace whose header this is, NULL if there are none. Files that cannot be read, or are of another
- * process, are said in one warning on stderr, and left out.
+ * process, are said in one warning on stderr, and left out; those
+ * that were not begun when the program ended are left out.
  */
 struct names *names_open(const char *trace, const struct tfmt_header *header);
 void names_close(struct names *n); /* NULL is allowed */

@@ -230,9 +230,8 @@ static const char *known(const char *text)
 }
 
 /* The frame whose variable it is. The outermost one's variables are the program's globals. */
-static void place_local(struct objectname *n, const struct objectway *w)
+static void place_local(struct objectname *n, const struct objectway *w, const struct tfmt_object_facts *o)
 {
-	const struct tfmt_object_facts *o = w->step[w->start];
 	uint8_t holder = w->start ? w->step[w->start - 1]->kind : TFMT_KIND_OTHER;
 
 	n->root = holder == TFMT_KIND_GENERATOR ? ROOT_GENERATOR :
@@ -262,13 +261,15 @@ static void place_function(struct objectname *n, const struct objectway *w)
 
 static void place(struct objectname *n, const struct objectway *w)
 {
-	if (w->step[0]->edge == TFMT_EDGE_CYCLE) {
+	const struct tfmt_object_facts *begin = w->start ? w->step[w->start] : w->root;
+
+	if (w->root->edge == TFMT_EDGE_CYCLE) {
 		n->root = ROOT_CYCLE;
 		return;
 	}
-	switch (w->step[w->start]->edge) {
+	switch (begin->edge) {
 	case TFMT_EDGE_LOCAL:
-		place_local(n, w);
+		place_local(n, w, begin);
 		break;
 	case TFMT_EDGE_CELL:
 	case TFMT_EDGE_DEFAULT:
@@ -304,9 +305,9 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (n->root == ROOT_CYCLE || w.step[0]->edge == TFMT_EDGE_NATIVE) {
+	if (n->root == ROOT_CYCLE || w.root->edge == TFMT_EDGE_NATIVE) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
-			    class_of(w.step[0]), ")");
+			    class_of(w.root), ")");
 		n->of_module = false;
 	} else if (state) {
 		name_state(n, c, &w, state, deep);

@@ -14,7 +14,8 @@ struct objectway {
 	const struct tfmt_object_facts *step[OBJECTWAY_MAX]; /* from the root, or below it, to the object */
 	uint32_t id[OBJECTWAY_MAX];
 	uint32_t nr;
-	bool is_cut;      /* the root is further off */
+	const struct tfmt_object_facts *root;
+	bool is_cut;      /* that is further off than the first step */
 	uint32_t start;   /* the step of the variable where names begin: of a frame, a closure, a Python module */
 	uint32_t top;     /* the step of the outermost nn.Module from there on; nr: none */
 };

@@ -80,7 +80,11 @@ static void show_each(struct emit *e, const struct censusfiles *files, uint64_t 
 
 	emit_array_begin(e, "censuses", NULL);
 	for (size_t i = 0; i < files->nr_files; i++) {
-		if (tfmt_census_open(&c, files->file[i].path)) {
+		int err = tfmt_census_open(&c, files->file[i].path);
+
+		if (err == TFMT_E_EMPTY)
+			continue;
+		if (err) {
 			if (!n->nr_unreadable++)
 				message_warn("cannot read '%s'; the names in it are missing", files->file[i].path);
 			continue;

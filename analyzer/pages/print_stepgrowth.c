@@ -159,18 +159,23 @@ static void print_caller(struct emit *e, const struct replay *m, struct replay_p
 	stack_release(&stack);
 }
 
-/* What the program calls what stays. */
-static void print_cause_name(struct emit *e, const struct replay_device *d, const struct stepgrowth_cause *c)
+/* What the program calls what stays; false: no census tells. */
+static bool print_cause_name(struct emit *e, const struct replay_device *d, const struct stepgrowth_cause *c)
 {
 	const struct namegroup *only;
 	struct namegroups names;
 	char text[2 * OBJECTNAME_MAX];
+	bool is_known;
 
+	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
+		return false;
 	namedblocks_of_stack(&names, d, c->group);
 	only = namegroups_only(&names);
-	if (only)
+	is_known = only != NULL;
+	if (is_known)
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 	namegroups_release(&names);
+	return is_known;
 }
 
 static void print_cause(struct emit *e, const struct replay *m, const struct replay_device *d,
@@ -178,14 +183,14 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 {
 	struct replay_process *p = d->process;
 	char text[STEPGROWTH_TEXT_MAX];
+	bool is_named;
 
 	emit_heading(e, "%s", stepgrowth_growth_text(text, sizeof(text), c));
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
-	if (!stepgrowth_is_host(d) && c->class != STEPGROWTH_DRIVER)
-		print_cause_name(e, d, c);
+	is_named = print_cause_name(e, d, c);
 	emit_text(e, "  %s", stepgrowth_class_text(text, sizeof(text), c));
-	if (stepgrowth_kept_text(text, sizeof(text), m, p, c))
+	if (!is_named && stepgrowth_kept_text(text, sizeof(text), m, p, c))
 		emit_text(e, "  %s", text);
 }
 

@@ -98,7 +98,7 @@ static void add_trace(struct strings *s, const char *path)
 		while (traceview_next(&v, &ev))
 			continue;
 	}
-	if (v.trouble[0])
+	if (v.trouble[0] && !censusfiles_is_one(path)) /* a census may not even have begun */
 		s->status = message_error("%s", v.trouble);
 	traceview_close(&v);
 }

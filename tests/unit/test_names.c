@@ -205,6 +205,81 @@ static void test_keepers(void **state)
 	replay_release(&m);
 }
 
+/* A tensor by the object that a way of its own leads to: where that begins. */
+static void check_root(unsigned block, const char *name, enum objectname_root root, const char *function)
+{
+	struct named named = named_of(block);
+
+	assert_string_equal(named.name.text, name);
+	assert_int_equal(named.name.root, root);
+	if (function)
+		assert_string_equal(named.name.function, function);
+	else
+		assert_null(named.name.function);
+}
+
+static void test_roots(void **state)
+{
+	struct synthetic_census c;
+	uint32_t object, function;
+
+	(void)state;
+	begin(7);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(6));
+	object = synthetic_local(&c, TFMT_KIND_EXCEPTION, "error");
+	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TRACEBACK, NULL);
+	c.function = "forward";
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_LOCAL, TFMT_KIND_TENSOR, "scores"), ADDRESS(0), BLOCK);
+	object = synthetic_local(&c, TFMT_KIND_GENERATOR, "batches");
+	c.function = "prefetch";
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_LOCAL, TFMT_KIND_TENSOR, "next"), ADDRESS(1), BLOCK);
+	object = synthetic_object(&c, 0, TFMT_EDGE_GLOBAL, TFMT_KIND_PYTHON_MODULE, "__main__");
+	function = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_FUNCTION, "mask");
+	synthetic_tensor(&c, synthetic_object(&c, function, TFMT_EDGE_DEFAULT, TFMT_KIND_TENSOR, "ones"), ADDRESS(2), BLOCK);
+	object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_CLASS, "Trainer");
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "seen"), ADDRESS(3), BLOCK);
+	c.class_name = "Tensor";
+	synthetic_tensor(&c, synthetic_object(&c, 0, TFMT_EDGE_NATIVE, TFMT_KIND_TENSOR, NULL), ADDRESS(4), BLOCK);
+	c.class_name = "Node"; /* a closure in what waits for the collector is nobody's */
+	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_OTHER, NULL);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_CELL, TFMT_KIND_TENSOR, "x"), ADDRESS(5), BLOCK);
+	object = synthetic_local(&c, TFMT_KIND_TENSOR, "loss");
+	object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_AUTOGRAD, "grad_fn");
+	object = synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_AUTOGRAD, NULL);
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_MEMBER, TFMT_KIND_TENSOR, NULL), ADDRESS(6), BLOCK);
+	synthetic_census_close(&c, true);
+	load();
+	check_root(0, "scores", ROOT_EXCEPTION, "forward");
+	check_root(1, "next", ROOT_GENERATOR, "prefetch");
+	check_root(2, "ones", ROOT_DEFAULT, "mask");
+	check_root(3, "Trainer.seen", ROOT_CLASS, NULL);
+	check_root(4, "held outside of Python (Tensor)", ROOT_NATIVE, NULL);
+	check_root(5, "in a reference cycle (Node)", ROOT_CYCLE, NULL);
+	check_root(6, "loss.grad_fn.saved", ROOT_LOCAL, "main");
+	replay_release(&m);
+}
+
+/* Of a way that is too long the nearer part is told. */
+static void test_a_long_way(void **state)
+{
+	struct synthetic_census c;
+	uint32_t object;
+
+	(void)state;
+	begin(1);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(0));
+	object = synthetic_local(&c, TFMT_KIND_OTHER, "head");
+	for (int i = 0; i < 300; i++)
+		object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_OTHER, "n");
+	synthetic_tensor(&c, synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "data"), ADDRESS(0), BLOCK);
+	synthetic_census_close(&c, true);
+	load();
+	assert_memory_equal(named_of(0).name.text, "....n.n.n", 9);
+	assert_int_equal(named_of(0).name.root, ROOT_LOCAL);
+	assert_string_equal(named_of(0).name.function, "main");
+	replay_release(&m);
+}
+
 /* ---- which census --------------------------------------------------------------------------------- */
 
 /* In the census after event `event` one block has a name. */
@@ -277,6 +352,10 @@ static void test_files(void **state)
 	synthetic_census_open(&c, "a.2.names", 8, TIME(1)); /* of another process */
 	synthetic_census_close(&c, true);
 	f = fopen("a.3.names", "w"); /* no census */
+	assert_non_null(f);
+	fputs("no census", f);
+	assert_int_equal(fclose(f), 0);
+	f = fopen("a.4.names", "w"); /* not begun when the program ended */
 	assert_non_null(f);
 	assert_int_equal(fclose(f), 0);
 	load();
@@ -367,6 +446,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_where_a_model_hangs, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_containers, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_keepers, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_roots, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_a_long_way, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_nearest_census, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_not_live_at_the_census, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_after_the_last_event, synthetic_enter, synthetic_leave),
