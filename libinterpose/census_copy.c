@@ -71,7 +71,8 @@ static void be_modest(const struct census_order *o)
 	setrlimit(RLIMIT_CORE, &no_core);
 	prctl(PR_SET_NAME, "vramtrace-names");
 	sched_setscheduler(0, SCHED_OTHER, &param);
-	setpriority(PRIO_PROCESS, 0, NICE);
+	if (o->facts.why != TFMT_CENSUS_OOM) /* after that the program mostly ends */
+		setpriority(PRIO_PROCESS, 0, NICE);
 	setitimer(ITIMER_REAL, &end, NULL);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -83,23 +84,28 @@ static void be_modest(const struct census_order *o)
 
 static int look_and_write(const struct census_order *o, int fd)
 {
-	struct census_walk walk = { .py = &o->py, .max_bytes = o->max_bytes };
-	struct census_layout layout = { .torch = &o->torch };
+	struct census_walk walk = { .py = &o->py, .layout = { .torch = &o->torch }, .max_bytes = o->max_bytes };
 	struct tfmt_header header = { 0 };
-	struct tfmt_writer *w;
+	struct census_output *out;
 
 	info_header(&header);
 	header.pid = o->pid;
 	header.image_start_ns = o->image_start_ns;
 	header.storage = TFMT_STORAGE_ANONYMOUS;
 	header.ring_path[0] = 0;
-	if (census_begin(&w, fd, &header, &o->facts))
-		return CENSUS_NO_WRITE;
 	walk.deadline_ns = o->facts.time_ns + o->max_ns * WALK_PART;
 	walk.tensor_type = o->torch.tensor_class ? *o->torch.tensor_class : NULL;
-	if (!census_walk(&walk))
+	if (!census_walk_begin(&walk))
 		return CENSUS_NO_MEMORY;
-	return census_finish(w, &walk, &layout, &o->facts) ? CENSUS_NO_WRITE : CENSUS_DONE;
+	out = census_begin(fd, &header, &o->facts, &walk);
+	if (!out)
+		return CENSUS_NO_WRITE;
+	/* What comes first stays if the rest takes too long: if the program ends, say. */
+	census_walk_program(&walk);
+	if (census_put(out))
+		return CENSUS_NO_WRITE;
+	census_walk_rest(&walk);
+	return census_put(out) || census_finish(out, &o->facts) ? CENSUS_NO_WRITE : CENSUS_DONE;
 }
 
 int census_copy_main(void *order)

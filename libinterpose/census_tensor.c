@@ -77,6 +77,40 @@ const void *census_impl(struct census_layout *l, const void *object)
 	return l->impl ? py_pointer(object, l->impl) : NULL;
 }
 
+/* After the storage come some pointers, and then that to the object, of which the lowest bit says who owns it. */
+#define SELF_FIRST 16
+#define SELF_LAST 64
+
+const void *census_object(struct census_layout *l, const void *impl)
+{
+	int from = l->self ? l->self : l->base + SELF_FIRST, to = l->self ? l->self : l->base + SELF_LAST;
+
+	for (int at = from; l->impl && at <= to; at += 8) {
+		const char *object = (const char *)((uintptr_t)py_pointer(impl, at) & ~(uintptr_t)1);
+		const void *back;
+
+		if (!object || !read_word(object + l->impl, &back) || back != impl)
+			continue;
+		l->self = (int16_t)at;
+		return object;
+	}
+	return NULL;
+}
+
+static const char *autograd_of(const struct census_layout *l, const void *impl)
+{
+	const char *meta = l->impl ? py_pointer(impl, l->base + 8) : NULL;
+
+	return meta && l->torch->autograd_table && py_pointer(meta, 0) == l->torch->autograd_table + TABLE_HEAD ? meta : NULL;
+}
+
+const void *census_gradient(const struct census_layout *l, const void *impl)
+{
+	const char *meta = autograd_of(l, impl);
+
+	return meta ? py_pointer(meta, META_GRADIENT) : NULL;
+}
+
 bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out)
 {
 	const char *storage, *data, *meta;
@@ -93,10 +127,7 @@ bool census_memory(const struct census_layout *l, const void *impl, struct censu
 	out->device = *(const uint8_t *)(data + DATA_TO_DEVICE + 1);
 	out->address = (uint64_t)py_long(data, 0);
 	out->bytes = (uint64_t)py_long(data, DATA_TO_BYTES);
-	meta = py_pointer(impl, l->base + 8);
-	if (meta && l->torch->autograd_table && py_pointer(meta, 0) == l->torch->autograd_table + TABLE_HEAD) {
-		out->gradient = py_pointer(meta, META_GRADIENT);
-		out->has_node = py_pointer(meta, META_NODE) != NULL;
-	}
+	meta = autograd_of(l, impl);
+	out->has_node = meta && py_pointer(meta, META_NODE);
 	return (device == CUDA || device == HIP) && out->address && out->device < TFMT_NR_DEVICES;
 }

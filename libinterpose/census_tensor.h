@@ -23,17 +23,23 @@ struct census_layout {
 	const struct census_torch *torch;
 	int16_t impl; /* Python object: its TensorImpl; 0 = not known yet */
 	int16_t base; /* TensorImpl: its storage; StorageImpl: its data */
+	int16_t self; /* TensorImpl: its Python object; 0 = not known yet */
 };
 
 struct census_memory {
 	uint64_t address, bytes; /* of the storage */
 	uint8_t device;
 	bool has_node; /* its grad_fn is not None */
-	const void *gradient; /* a TensorImpl, or NULL */
 };
 
 /* Where a tensor's object has its TensorImpl, NULL: it has none, or it cannot be told. Sets the layout if need be. */
 const void *census_impl(struct census_layout *l, const void *object);
+
+/* The Python object of a TensorImpl, NULL if it has none: which leads back to it. */
+const void *census_object(struct census_layout *l, const void *impl);
+
+/* The gradient that a tensor has, a TensorImpl; NULL without one. */
+const void *census_gradient(const struct census_layout *l, const void *impl);
 
 /* False if it has no memory on a CUDA device. */
 bool census_memory(const struct census_layout *l, const void *impl, struct census_memory *out);

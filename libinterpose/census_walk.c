@@ -136,7 +136,7 @@ static bool comes_first(const struct census_walk *w, const struct pyedge *e)
 /* A dict's class also shows the values that its entries have shown, without their keys. */
 static bool comes_last(const struct census_walk *w, const struct pyedge *e, uint8_t kind)
 {
-	if (kind == TFMT_KIND_CLASS || kind == TFMT_KIND_FUNCTION || kind == TFMT_KIND_PYTHON_MODULE)
+	if (kind == TFMT_KIND_CLASS || kind == TFMT_KIND_FUNCTION)
 		return true;
 	return e->edge == TFMT_EDGE_OBJECT || (e->edge == TFMT_EDGE_MEMBER && w->node[w->at].kind == TFMT_KIND_DICT);
 }
@@ -158,33 +158,48 @@ static void meet(void *context, const struct pyedge *e)
 	n.holders = 1;
 	n.number = (uint32_t)e->number;
 	n.kind = census_kind_of(w, pyobject_type(e->object));
+	/* By its own name, later: what it leads to is mostly the rest of the world. */
+	if (n.kind == TFMT_KIND_PYTHON_MODULE)
+		return;
 	if (comes_last(w, e, n.kind))
 		add_later(w, &n);
 	else
 		census_add(w, &n, comes_first(w, e));
 }
 
+/* What autograd keeps for a tensor; where it is no object of Python's, the file has it all the same. */
+static void meet_gradient(struct census_walk *w, const void *tensor)
+{
+	const void *impl = census_impl(&w->layout, tensor);
+	const void *gradient = impl ? census_gradient(&w->layout, impl) : NULL;
+	struct pyedge e = { .object = gradient ? census_object(&w->layout, gradient) : NULL, .edge = TFMT_EDGE_GRADIENT };
+
+	if (e.object)
+		meet(w, &e);
+}
+
 void census_look(struct census_walk *w, uint32_t node)
 {
+	const struct census_node *n = &w->node[node];
+
 	w->at = node;
 	w->nr_objects++;
-	pyobjects_each(w->py, w->node[node].object, meet, w);
+	pyobjects_each(w->py, n->object, meet, w);
+	if (n->kind == TFMT_KIND_TENSOR || n->kind == TFMT_KIND_PARAMETER)
+		meet_gradient(w, n->object);
 }
 
 /* The next node of the queues; 0: they are empty. */
 static uint32_t next_of(struct census_walk *w)
 {
-	for (;;) {
-		for (int q = 0; q < 2; q++)
-			if (w->queue_next[q] < w->queue_end[q])
-				return w->queue[q][w->queue_next[q]++];
-		if (w->later_next >= w->later_end)
-			return 0;
-		census_add(w, &w->later[w->later_next++], false);
-	}
+	for (int q = 0; q < 2; q++)
+		if (w->queue_next[q] < w->queue_end[q])
+			return w->queue[q][w->queue_next[q]++];
+	return 0;
 }
 
-void census_run(struct census_walk *w)
+/* What hangs on the roots so far, but for what comes last. */
+static void run_first(struct census_walk *w)
 {
 	uint32_t node;
 
@@ -192,6 +207,15 @@ void census_run(struct census_walk *w)
 		census_look(w, node);
 		if (w->nr_objects % CLOCK_EVERY == 0 && ip_now_ns() > w->deadline_ns)
 			w->no_time = true;
+	}
+}
+
+void census_run(struct census_walk *w)
+{
+	run_first(w);
+	while (!w->no_time && w->later_next < w->later_end) {
+		census_add(w, &w->later[w->later_next++], false);
+		run_first(w);
 	}
 }
 
@@ -274,7 +298,7 @@ static void add_frames(struct census_walk *w, const void *thread, uint32_t numbe
 		    pyobject_type(code) != w->py->type[PYTYPE_CODE] || is_library(w, code) != libraries)
 			continue;
 		add_frame(w, frame[nr], number);
-		census_run(w);
+		run_first(w);
 	}
 }
 
@@ -288,22 +312,30 @@ static uint32_t find_threads(const struct census_walk *w, const void **thread)
 	return nr;
 }
 
-static void add_threads(struct census_walk *w, const void **thread, uint32_t nr, const void **frame)
+static void walk_frames(struct census_walk *w, bool libraries)
 {
-	for (uint32_t i = 0; i < nr; i++)
-		add_frames(w, thread[nr - 1 - i], i, false, frame);
-	for (uint32_t i = 0; i < nr; i++)
-		add_frames(w, thread[nr - 1 - i], i, true, frame);
+	for (uint32_t i = 0; i < w->nr_threads; i++)
+		add_frames(w, w->thread[w->nr_threads - 1 - i], i, libraries, w->frame);
+	census_run(w);
 }
 
-bool census_walk(struct census_walk *w)
+bool census_walk_begin(struct census_walk *w)
 {
-	const void **thread = census_map(THREADS_MAX * sizeof(*thread));
-	const void **frame = census_map(FRAMES_MAX * sizeof(*frame));
-
-	if (!thread || !frame || !begin(w))
+	w->thread = census_map(THREADS_MAX * sizeof(*w->thread));
+	w->frame = census_map(FRAMES_MAX * sizeof(*w->frame));
+	if (!w->thread || !w->frame || !begin(w))
 		return false;
-	add_threads(w, thread, find_threads(w, thread), frame);
-	census_collector(w);
+	w->nr_threads = find_threads(w, w->thread);
 	return true;
+}
+
+void census_walk_program(struct census_walk *w)
+{
+	walk_frames(w, false);
+}
+
+void census_walk_rest(struct census_walk *w)
+{
+	walk_frames(w, true);
+	census_collector(w);
 }

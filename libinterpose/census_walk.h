@@ -4,8 +4,8 @@
  *
  * Breadth first, from the variables of the program's own frames, then of its libraries', then from all Python modules. Of
  * what hangs on an object that an nn.Module holds as its own comes first, so that parameters go by their paths; what is
- * known by a key that is no text, classes, functions and Python modules come last. What nothing leads to is held by
- * something that is not Python's, or waits in a cycle for the collector: the counts of references tell.
+ * known by a key that is no text, classes and functions come last. What nothing leads to is held by something that is not
+ * Python's, or waits in a cycle for the collector: the counts of references tell.
  */
 #ifndef IP_CENSUS_WALK_H
 #define IP_CENSUS_WALK_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "census_tensor.h"
 #include "pyobjects.h"
 
 /* An object that was met. */
@@ -35,6 +36,7 @@ struct census_place {
 struct census_walk {
 	const struct pyobjects *py;
 	const void *tensor_type; /* the class of all tensors; objects of it are what is looked for */
+	struct census_layout layout;
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
 
@@ -46,6 +48,8 @@ struct census_walk {
 	uint64_t nr_objects; /* that were looked at */
 
 	/* inside */
+	const void **thread, **frame; /* newest first; room for one thread's frames */
+	uint32_t nr_threads;
 	uint32_t *slot, slot_mask;
 	uint32_t *queue[2], queue_end[2], queue_next[2];
 	struct census_node *later;
@@ -55,8 +59,13 @@ struct census_walk {
 	struct unmet *unmet;
 };
 
-/* False if there is no memory to begin with. What is found stays valid until the process ends. */
-bool census_walk(struct census_walk *w);
+/*
+ * Begin; false if there is no memory for it. Then look at what the program's own frames lead to; then at all the rest. What
+ * is found stays as it is until the process ends.
+ */
+bool census_walk_begin(struct census_walk *w);
+void census_walk_program(struct census_walk *w);
+void census_walk_rest(struct census_walk *w);
 
 /* The node of an object, 0 if it was not met. */
 uint32_t census_find(const struct census_walk *w, const void *object);

@@ -11,6 +11,7 @@
 #define TEXT_CHARACTERS 1024u /* of files and classes */
 #define STRINGS_MAX (1u << 20)
 #define LEVEL 3
+#define MARKED UINT32_MAX
 
 struct text {
 	uint64_t hash;
@@ -18,18 +19,18 @@ struct text {
 };
 
 /* What is being written. */
-struct output {
+struct census_output {
 	struct tfmt_writer *w;
-	const struct census_walk *walk;
-	struct census_layout *layout;
-	uint32_t *id;       /* of each node: that of its OBJECT; 1 beforehand: it is on the way to a tensor */
+	struct census_walk *walk;
+	uint32_t *id;       /* of each node: that of its OBJECT; MARKED beforehand: it is on the way to a tensor */
 	uint32_t nr_ids;
+	uint32_t next;      /* node: those before it were looked at */
 	struct text *text;  /* by hash */
 	uint32_t nr_texts, nr_tensors;
 	int err;
 };
 
-static void define(struct output *o, uint32_t type, uint32_t id, const uint8_t *payload, const uint8_t *end)
+static void define(struct census_output *o, uint32_t type, uint32_t id, const uint8_t *payload, const uint8_t *end)
 {
 	if (!o->err)
 		o->err = tfmt_writer_definition(o->w, type, id, payload, (size_t)(end - payload));
@@ -47,7 +48,7 @@ static uint64_t hash_of(const uint8_t *text, size_t len)
 }
 
 /* The id of a text, which is written when it first comes. Two texts of one hash of 64 bits are taken for one. */
-static uint32_t string_id(struct output *o, const uint8_t *text, size_t len)
+static uint32_t string_id(struct census_output *o, const uint8_t *text, size_t len)
 {
 	uint64_t hash = hash_of(text, len);
 	uint32_t i = (uint32_t)(hash >> 20) & (STRINGS_MAX - 1);
@@ -65,7 +66,7 @@ static uint32_t string_id(struct output *o, const uint8_t *text, size_t len)
 	return o->nr_texts;
 }
 
-static uint32_t str_id(struct output *o, const void *str, uint32_t most)
+static uint32_t str_id(struct census_output *o, const void *str, uint32_t most)
 {
 	const struct pyobjects *py = o->walk->py;
 	uint8_t text[4 * TEXT_CHARACTERS];
@@ -77,7 +78,7 @@ static uint32_t str_id(struct output *o, const void *str, uint32_t most)
 	return string_id(o, text, (size_t)(pytext_put(text, &t) - text));
 }
 
-static uint32_t class_id(struct output *o, const void *object)
+static uint32_t class_id(struct census_output *o, const void *object)
 {
 	const char *name = py_pointer(pyobject_type(object), PY_TYPE_NAME);
 
@@ -86,7 +87,7 @@ static uint32_t class_id(struct output *o, const void *object)
 
 /* ---- objects ------------------------------------------------------------------------------------------- */
 
-static uint64_t label_of(struct output *o, const struct census_node *n)
+static uint64_t label_of(struct census_output *o, const struct census_node *n)
 {
 	int64_t number;
 	uint32_t key;
@@ -109,7 +110,7 @@ static uint64_t label_of(struct output *o, const struct census_node *n)
 }
 
 /* File, line and function of a root's frame, and its thread; zeros for all else. */
-static uint8_t *put_place(struct output *o, uint8_t *p, const struct census_node *n)
+static uint8_t *put_place(struct census_output *o, uint8_t *p, const struct census_node *n)
 {
 	const struct pylayout *l = o->walk->py->layout;
 	const struct census_place *place = &o->walk->place[n->number];
@@ -121,7 +122,7 @@ static uint8_t *put_place(struct output *o, uint8_t *p, const struct census_node
 	return tfmt_put_varint(p, is_placed ? place->thread : 0);
 }
 
-static void put_object(struct output *o, uint32_t node)
+static void put_object(struct census_output *o, uint32_t node)
 {
 	const struct census_node *n = &o->walk->node[node];
 	uint8_t payload[12 * 10], *p = payload;
@@ -137,7 +138,7 @@ static void put_object(struct output *o, uint32_t node)
 	define(o, TFMT_DEF_OBJECT, o->id[node], payload, p);
 }
 
-static void put_tensor(struct output *o, uint32_t object, const struct census_memory *m, uint32_t holders)
+static void put_tensor(struct census_output *o, uint32_t object, const struct census_memory *m, uint32_t holders)
 {
 	uint8_t payload[6 * 10], *p = payload;
 
@@ -150,13 +151,16 @@ static void put_tensor(struct output *o, uint32_t object, const struct census_me
 	define(o, TFMT_DEF_TENSOR, ++o->nr_tensors, payload, p);
 }
 
-/* The gradient that a tensor has, which need not be an object of Python's. */
-static void put_gradient(struct output *o, uint32_t parent, const void *impl)
+/* The gradient that a tensor has, if it is no object of Python's: else the tensor has led to it. */
+static void put_gradient(struct census_output *o, uint32_t parent, const void *tensor)
 {
+	struct census_layout *layout = &o->walk->layout;
+	const void *impl = census_impl(layout, tensor);
 	uint8_t payload[12 * 10], *p = payload;
 	struct census_memory m;
 
-	if (!impl || !census_memory(o->layout, impl, &m))
+	impl = impl ? census_gradient(layout, impl) : NULL;
+	if (!impl || census_object(layout, impl) || !census_memory(layout, impl, &m))
 		return;
 	p = tfmt_put_varint(p, parent);
 	p = tfmt_put_varint(p, TFMT_EDGE_GRADIENT);
@@ -172,55 +176,59 @@ static bool is_tensor(const struct census_node *n)
 	return n->kind == TFMT_KIND_TENSOR || n->kind == TFMT_KIND_PARAMETER;
 }
 
-static bool memory_of(struct output *o, const struct census_node *n, struct census_memory *m)
+static bool memory_of(struct census_output *o, const struct census_node *n, struct census_memory *m)
 {
-	return is_tensor(n) && census_memory(o->layout, census_impl(o->layout, n->object), m);
+	return is_tensor(n) && census_memory(&o->walk->layout, census_impl(&o->walk->layout, n->object), m);
 }
 
 /* A node and all that leads to it; keys that are objects as well. */
-static void mark(struct output *o, uint32_t node)
+static void mark(struct census_output *o, uint32_t node)
 {
 	while (node && !o->id[node]) {
 		const struct census_node *n = &o->walk->node[node];
 
-		o->id[node] = 1;
+		o->id[node] = MARKED;
 		if (n->edge == TFMT_EDGE_OBJECT)
 			mark(o, census_find(o->walk, n->name));
 		node = n->parent;
 	}
 }
 
-static void mark_all(struct output *o)
+/* Ids go by the order of nodes, in which a parent comes before what it holds. */
+static void mark_new(struct census_output *o)
 {
 	struct census_memory m;
 
-	for (uint32_t i = 1; i < o->walk->nr; i++) {
+	for (uint32_t i = o->next; i < o->walk->nr; i++) {
 		const struct census_node *n = &o->walk->node[i];
 
 		if (n->kind == TFMT_KIND_MODULE || memory_of(o, n, &m))
 			mark(o, i);
 	}
 	for (uint32_t i = 1; i < o->walk->nr; i++)
-		if (o->id[i])
+		if (o->id[i] == MARKED)
 			o->id[i] = ++o->nr_ids;
 }
 
-static void put_all(struct output *o)
+int census_put(struct census_output *o)
 {
+	uint32_t first_id = o->nr_ids + 1;
 	struct census_memory m;
 
-	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++) {
+	mark_new(o);
+	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++)
+		if (o->id[i] >= first_id)
+			put_object(o, i);
+	for (uint32_t i = o->next; i < o->walk->nr && !o->err; i++) {
 		const struct census_node *n = &o->walk->node[i];
 
-		if (!o->id[i])
-			continue;
-		put_object(o, i);
-		if (memory_of(o, n, &m))
+		if (o->id[i] && memory_of(o, n, &m))
 			put_tensor(o, o->id[i], &m, n->holders);
+		if (o->id[i] && is_tensor(n))
+			put_gradient(o, o->id[i], n->object);
 	}
-	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++)
-		if (o->id[i] && memory_of(o, &o->walk->node[i], &m))
-			put_gradient(o, o->id[i], m.gradient);
+	o->next = o->walk->nr;
+	return o->err ? o->err : tfmt_writer_flush(o->w, NULL, 0);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
@@ -239,37 +247,38 @@ static int put_facts(struct tfmt_writer *w, const struct tfmt_census_facts *f)
 	return tfmt_writer_definition(w, TFMT_DEF_CENSUS, 1, payload, (size_t)(p - payload));
 }
 
-int census_begin(struct tfmt_writer **out, int fd, const struct tfmt_header *header, const struct tfmt_census_facts *facts)
+struct census_output *census_begin(int fd, const struct tfmt_header *header, const struct tfmt_census_facts *facts,
+				   struct census_walk *walk)
 {
-	int err = tfmt_writer_open(out, fd, header, LEVEL);
+	struct census_output *o = census_map(sizeof(*o));
 
-	if (!err)
-		err = put_facts(*out, facts);
-	return err ? err : tfmt_writer_flush(*out, NULL, 0);
+	if (!o)
+		return NULL;
+	o->walk = walk;
+	o->next = 1;
+	o->id = census_map((size_t)walk->max * sizeof(*o->id));
+	o->text = census_map(STRINGS_MAX * sizeof(*o->text));
+	if (!o->id || !o->text || tfmt_writer_open(&o->w, fd, header, LEVEL) || put_facts(o->w, facts) ||
+	    tfmt_writer_flush(o->w, NULL, 0))
+		return NULL;
+	return o;
 }
 
-int census_finish(struct tfmt_writer *w, const struct census_walk *walk, struct census_layout *layout,
-		  const struct tfmt_census_facts *facts)
+int census_finish(struct census_output *o, const struct tfmt_census_facts *facts)
 {
-	struct output o = { .w = w, .walk = walk, .layout = layout };
+	const struct census_walk *walk = o->walk;
 	struct tfmt_census_facts f = *facts;
 	struct tfmt_status ended = { .end = TFMT_END_EXIT };
 
-	o.id = census_map((size_t)walk->nr * sizeof(*o.id));
-	o.text = census_map(STRINGS_MAX * sizeof(*o.text));
-	if (!o.id || !o.text)
-		return TFMT_E_NOMEM;
-	mark_all(&o);
-	put_all(&o);
 	f.nr_objects = walk->nr_objects;
-	f.nr_tensors = o.nr_tensors;
+	f.nr_tensors = o->nr_tensors;
 	f.flags = (walk->no_memory ? TFMT_CENSUS_NO_MEMORY : 0) | (walk->no_time ? TFMT_CENSUS_NO_TIME : 0) |
 		  (walk->has_collector ? TFMT_CENSUS_COLLECTOR : 0);
 	if (!walk->no_memory && !walk->no_time)
 		f.flags |= TFMT_CENSUS_WHOLE;
-	if (!o.err)
-		o.err = put_facts(w, &f);
-	if (!o.err)
-		o.err = tfmt_writer_flush(w, NULL, 0);
-	return o.err ? o.err : tfmt_writer_end(w, &ended);
+	if (!o->err)
+		o->err = put_facts(o->w, &f);
+	if (!o->err)
+		o->err = tfmt_writer_flush(o->w, NULL, 0);
+	return o->err ? o->err : tfmt_writer_end(o->w, &ended);
 }

@@ -130,7 +130,7 @@ int advices_find(struct advices *all, const struct replay_device *d, const struc
 	all->at_failure = j.asked;
 	all->fits_bytes = j.lacking ? j.peak - j.lacking : 0;
 	all->cached_bytes = j.cached;
-	frag_init(&all->frag, &all->replay);
+	frag_init(&all->frag);
 	/*
 	 * A second reading: which step holds the peak is known after the first, and only of that step is each block kept.
 	 * To keep those of all steps would take memory by the length of the recording.

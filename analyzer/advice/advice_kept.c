@@ -132,7 +132,7 @@ static bool may_go(enum category category)
 /* Of each group the first block that was made in the window behind that ordinal, itself + 1; NULL: no memory. */
 static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
 {
-	uint64_t *first = heap_alloc(j->device->process->books.groups.nr_groups, sizeof(*first));
+	uint64_t *first = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*first));
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
 		const struct life *life = &j->blocks.block[i].life;

@@ -71,7 +71,7 @@ static bool is_logits(const struct advice_job *j, size_t i, uint64_t vocabulary)
 /* By group, whether logits of the window were made there; NULL: no memory. */
 static bool *groups_of_logits(const struct advice_job *j, uint64_t vocabulary)
 {
-	bool *made = heap_alloc(j->device->process->books.groups.nr_groups, sizeof(*made));
+	bool *made = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*made));
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (is_logits(j, i, vocabulary))
@@ -139,13 +139,13 @@ static bool is_last_wide(const struct advice_job *j, uint64_t vocabulary)
  */
 static bool has_loss(const struct advice_job *j, uint64_t vocabulary)
 {
-	const struct books *books = &j->device->process->books;
+	const struct books *books = j->device->process->books;
 	struct tfmt_shape s;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) &&
 		    is_over_words(&s, vocabulary) && is_of_loss(j, g->python_stack))
 			return true;
 	}

@@ -40,7 +40,7 @@ static void find_cycle(struct lives_window *w, const struct steps *steps, uint64
 static uint64_t as_usual(const struct replay_device *d, const struct failures *failures, uint64_t ordinal)
 {
 	const struct stepinputs_device *of =
-	    failures ? stepinputs_of(&failures->inputs, &d->process->books, d->ordinal) : NULL;
+	    failures ? stepinputs_of(&failures->inputs, d->process->books, d->ordinal) : NULL;
 	const struct steps *steps = &d->process->lives->steps;
 	const struct steps_bounds *b = &steps->cycles;
 	uint32_t peak = steps_begun(b, ordinal);
@@ -95,12 +95,12 @@ bool advice_window_find(struct lives_window *w, struct advice_job *j, const stru
 
 static void find_shapes(struct advice_job *j)
 {
-	const struct books *books = &j->device->process->books;
+	const struct books *books = j->device->process->books;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
-		const struct group *g = &books->groups.group[j->blocks.block[i].life.group];
+		const struct group *g = books_group(books, j->blocks.block[i].life.group);
 
-		if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &j->shape[i]))
+		if (!g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &j->shape[i]))
 			continue;
 		j->key[i] = advice_key(&j->shape[i]);
 		if (j->blocks.block[i].category != CATEGORY_PARAMETER || !j->key[i])

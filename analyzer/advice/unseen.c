@@ -162,10 +162,10 @@ static bool has_made_logits(const struct books *books, uint64_t vocabulary)
 {
 	struct tfmt_shape s;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 2 &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && s.nr_dims >= 2 &&
 		    s.dims[s.nr_dims - 1] == vocabulary)
 			return true;
 	}
@@ -188,7 +188,7 @@ static void find_vocabulary(struct unseen *u, const struct advice_job *j)
 	if (last->dims[0] == first->dims[0] || first->dims[0] >= VOCABULARY_MIN)
 		u->vocabulary = first->dims[0];
 	if (j->device->process->lives->steps.nr_backwards &&
-	    !has_made_logits(&j->device->process->books, u->vocabulary))
+	    !has_made_logits(j->device->process->books, u->vocabulary))
 		u->vocabulary = 0;
 }
 

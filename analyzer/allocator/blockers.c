@@ -105,7 +105,7 @@ static uint32_t blocker_at(struct grouping *g, const struct group *group)
 static uint32_t blocker_of(struct grouping *g, uint32_t group)
 {
 	if (!g->of_group[group])
-		g->of_group[group] = blocker_at(g, &g->process->books.groups.group[group]);
+		g->of_group[group] = blocker_at(g, books_group(g->process->books, group));
 	return g->of_group[group];
 }
 
@@ -185,7 +185,7 @@ void blockers_find(struct blockers *b, const struct blockers_moment *moment, con
 
 	sum_free(moment, &in_all, &in_half_free);
 	*b = (struct blockers){ .is_half_free = 2 * in_half_free >= in_all };
-	g.of_group = heap_alloc(process->books.groups.nr_groups, sizeof(*g.of_group));
+	g.of_group = heap_alloc(books_nr_groups(process->books), sizeof(*g.of_group));
 	for (size_t first = 0; first < moment->nr_blocks; first = last) {
 		const struct blockers_block *block = &moment->block[first];
 		uint64_t live = live_of_unit(moment, first, &last);

@@ -12,7 +12,7 @@
 void expandable_release(struct expandable *x)
 {
 	segments_release(&x->segments);
-	blocks_release(&x->placed);
+	blocks_close(x->placed);
 	free(x->pool);
 	*x = (struct expandable){ 0 };
 }
@@ -80,19 +80,21 @@ void expandable_alloc(struct expandable *x, const struct segments_request *r)
 	segments_alloc(&x->segments, &here);
 	placed.handle = here.address;
 	placed.size = here.size;
-	blocks_insert(&x->placed, &placed);
+	if (!x->placed)
+		x->placed = blocks_open();
+	blocks_insert(x->placed, &placed);
 	if (x->segments.reserved_bytes > x->peak_bytes)
 		x->peak_bytes = x->segments.reserved_bytes;
 }
 
 void expandable_free(struct expandable *x, uint64_t address)
 {
-	struct block *b = blocks_find(&x->placed, BLOCK_TENSOR, address);
+	struct block *b = x->placed ? blocks_find(x->placed, BLOCK_TENSOR, address) : NULL;
 
 	if (!b)
 		return;
 	segments_free(&x->segments, b->handle, false);
-	blocks_remove(&x->placed, b);
+	blocks_remove(x->placed, b);
 }
 
 void expandable_empty_cache(struct expandable *x)

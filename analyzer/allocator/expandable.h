@@ -8,7 +8,7 @@
 #define VT_EXPANDABLE_H
 
 #include "analyzer/allocator/segments.h"
-#include "analyzer/ledger/blocks.h"
+#include "analyzer/ledger/books.h"
 
 struct expandable_pool {
 	uint64_t base, end; /* of its addresses; of what was ever mapped */
@@ -19,7 +19,7 @@ struct expandable_pool {
 
 struct expandable {
 	struct segments segments;
-	struct blocks placed; /* by recorded address; `handle` is the address in the replay */
+	struct blocks *placed; /* by recorded address; `handle` is the address in the replay. NULL: none so far */
 	struct expandable_pool *pool;
 	uint32_t nr_pools;
 	size_t pools_room;

@@ -10,9 +10,9 @@
 
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
 
-void frag_init(struct frag *f, struct replay *m)
+void frag_init(struct frag *f)
 {
-	*f = (struct frag){ .replay = m };
+	*f = (struct frag){ 0 };
 	series_init(&f->series);
 }
 
@@ -64,13 +64,9 @@ static struct frag_device *get_device(struct frag *f, const struct replay_proces
 	d = heap_alloc(1, sizeof(*d));
 	d->process = process;
 	d->ordinal = ordinal;
+	d->books = books_device(process->books, ordinal);
 	f->device[f->nr_devices++] = d;
 	return d;
-}
-
-static const struct device_books *books_of(const struct frag_device *d)
-{
-	return &d->process->books.device[d->ordinal];
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */
@@ -92,7 +88,7 @@ static uint64_t cached_bytes(const struct device_books *b)
 
 static struct frag_figures figures_now(const struct frag_device *d, uint64_t time_ns)
 {
-	const struct device_books *b = books_of(d);
+	const struct device_books *b = d->books;
 	const struct segments *s = &d->segments;
 
 	return (struct frag_figures){
@@ -127,7 +123,7 @@ static void moment_reached(struct frag_device *d, enum frag_when when, uint64_t 
 
 static void look_for_peak(struct frag_device *d, uint64_t time_ns)
 {
-	const struct device_books *b = books_of(d);
+	const struct device_books *b = d->books;
 	const struct frag_moment *peak = &d->moment[FRAG_PEAK];
 
 	if (!b->reported || b->driver_unsure || (peak->reached && b->reserved_bytes <= peak->figures.reserved))
@@ -138,7 +134,7 @@ static void look_for_peak(struct frag_device *d, uint64_t time_ns)
 
 static void enter_series(struct frag *f, const struct frag_device *d, uint64_t time_ns)
 {
-	const struct device_books *b = books_of(d);
+	const struct device_books *b = d->books;
 	const struct segments *s = &d->segments;
 	struct series_values now = { {
 	    [FRAG_RESERVED] = b->reserved_bytes,
@@ -148,7 +144,7 @@ static void enter_series(struct frag *f, const struct frag_device *d, uint64_t t
 	    [FRAG_LARGEST] = segments_largest_free(s),
 	} };
 
-	series_enter(&f->series, &d->process->books, d->ordinal, time_ns, &now);
+	series_enter(&f->series, d->process->books, d->ordinal, time_ns, &now);
 }
 
 /* ---- harm --------------------------------------------------------------------------------------- */
@@ -264,7 +260,7 @@ static uint64_t requested_bytes(struct frag_device *d, const struct tfmt_event *
 
 static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	const struct block *block = blocks_find(&d->process->books.blocks, BLOCK_TENSOR, ev->address);
+	const struct block *block = books_block(d->process->books, BLOCK_TENSOR, ev->address);
 	struct segments_request r = {
 		.address = ev->address,
 		.size = ev->size,
@@ -287,7 +283,7 @@ static void tensor_alloc(struct frag_device *d, const struct tfmt_event *ev, uin
 		harm(d, FRAG_SEGMENT, ev, time_ns, o.stuck_before, 0);
 		segments_force(&d->segments, o.segment, o.grown_bytes);
 	}
-	if (d->segments.reserved_bytes != books_of(d)->reserved_bytes)
+	if (d->segments.reserved_bytes != d->books->reserved_bytes)
 		d->disagreements++;
 	look_for_peak(d, time_ns);
 }
@@ -336,7 +332,7 @@ static void told(struct frag_device *d, const struct tfmt_event *ev)
 static void tensor_free(struct frag_device *d, const struct tfmt_event *ev)
 {
 	/* Told of before if it was free at once; without the tracker nobody says. */
-	bool pending = books_of(d)->told.allocs && d->completed_address != ev->address;
+	bool pending = d->books->told.allocs && d->completed_address != ev->address;
 
 	segments_free(&d->segments, ev->address, pending);
 	expandable_free(&d->expandable, ev->address);
@@ -346,12 +342,12 @@ static void tensor_free(struct frag_device *d, const struct tfmt_event *ev)
 /* A free that the driver refused: the books have it again. */
 static void free_failed(struct frag_device *d, const struct tfmt_event *ev)
 {
-	const struct blocks *blocks = &d->process->books.blocks;
-	const struct block *b = blocks_find(blocks, BLOCK_DRIVER, ev->address);
+	const struct books *books = d->process->books;
+	const struct block *b = books_block(books, BLOCK_DRIVER, ev->address);
 
 	if (b)
 		segments_take(&d->segments, b->address, b->size);
-	b = blocks_find(blocks, BLOCK_MAPPING, ev->address);
+	b = books_block(books, BLOCK_MAPPING, ev->address);
 	if (b)
 		segments_map(&d->segments, b->address, b->size);
 }
@@ -402,11 +398,9 @@ static void unmap(struct frag *f, const struct replay_process *process, const st
 	}
 }
 
-static void refused(struct frag *f, struct frag_device *d, const struct tfmt_event *ev)
+static void refused(struct frag_device *d, const struct tfmt_event *ev)
 {
-	struct replay_process *process = &f->replay->process[d->process - f->replay->process];
-
-	if (books_owner(&process->books, ev->native_stack).torch_allocator)
+	if (books_owner(d->process->books, ev->native_stack, 0).torch_allocator)
 		shortage_begin(d, ev->thread);
 }
 
@@ -425,8 +419,8 @@ static uint32_t device_of(const struct replay_process *process, const struct tfm
 	const struct block *handle = NULL;
 
 	if (ev->kind == TFMT_MAP)
-		handle = blocks_find(&process->books.blocks, BLOCK_HANDLE, ev->aux);
-	return handle ? process->books.groups.group[handle->group].device : ev->device;
+		handle = books_block(process->books, BLOCK_HANDLE, ev->aux);
+	return handle ? books_group(process->books, handle->group)->device : ev->device;
 }
 
 static void device_event(struct frag *f, struct frag_device *d, const struct tfmt_event *ev, uint64_t time_ns)
@@ -451,7 +445,7 @@ static void device_event(struct frag *f, struct frag_device *d, const struct tfm
 		free_failed(d, ev);
 		break;
 	case TFMT_ALLOC_FAILED:
-		refused(f, d, ev);
+		refused(d, ev);
 		break;
 	case TFMT_MAP:
 		map(d, ev);

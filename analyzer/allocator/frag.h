@@ -82,6 +82,7 @@ struct frag_shortage {
 struct frag_device {
 	const struct replay_process *process;
 	uint32_t ordinal;
+	const struct device_books *books; /* its own */
 	struct segments segments;
 	struct expandable expandable; /* the same requests with that setting */
 	uint64_t expandable_kept;     /* what it could not have given back at the latest failure in FRAG_FAILED */
@@ -100,16 +101,15 @@ struct frag_device {
 };
 
 struct frag {
-	struct replay *replay; /* being loaded */
 	struct frag_device **device;
 	size_t nr_devices, devices_room;
 	struct series series; /* FRAG_RESERVED and so on, of all devices */
 };
 
-void frag_init(struct frag *f, struct replay *m);
+void frag_init(struct frag *f);
 void frag_release(struct frag *f);
 
-/* A struct replay_options observer; ctx is the struct frag, its model the one being loaded. */
+/* A struct replay_options observer; ctx is the struct frag. */
 void frag_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev, uint64_t time_ns);
 
 /* After the last event: take down the end. */

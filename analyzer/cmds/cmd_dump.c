@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/ranges.h"
+#include "analyzer/ledger/books.h"
 #include "analyzer/recording/eventname.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"

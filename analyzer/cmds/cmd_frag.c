@@ -99,7 +99,7 @@ static void print_points(struct emit *e, const struct frag_view *v, const struct
 /* Of one device, in JSON and CSV. */
 static void print_series(struct emit *e, const struct frag_view *v, uint32_t nr)
 {
-	const struct series_track *track = series_find(&v->frag->series, &v->device->process->books, v->device->ordinal);
+	const struct series_track *track = series_find(&v->frag->series, v->device->process->books, v->device->ordinal);
 	struct series_values *values = heap_alloc(nr, sizeof(*values));
 
 	if (track)
@@ -171,7 +171,7 @@ int cmd_frag(int argc, const char **argv)
 		return opt_wrong(&frag_help, "'--top' cannot be negative");
 	if (o.top < 0)
 		o.top = o.emit.json || o.emit.csv ? 0 : TOP_TEXT;
-	frag_init(&r.frag, &m);
+	frag_init(&r.frag);
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, argv[1], &load);

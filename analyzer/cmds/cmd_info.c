@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/command.h"
-#include "analyzer/ledger/ranges.h"
-#include "analyzer/ledger/unhooked.h"
+#include "analyzer/ledger/books.h"
 #include "analyzer/pages/print_censuses.h"
 #include "analyzer/pages/print_strings.h"
 #include "analyzer/recording/kept.h"
@@ -230,7 +229,7 @@ static void print_losses(struct emit *e, const struct tfmt_summary *s)
 /* What is counted by reading a trace through. */
 struct counted {
 	uint64_t value_reads; /* of what a simulated device did not compute */
-	struct ranges ranges;
+	struct ranges *ranges;
 	struct unhooked unhooked;
 };
 
@@ -243,7 +242,7 @@ static void print_unhooked(struct emit *e, const struct traceview *v, const stru
 	unhooked_json(e, u);
 }
 
-static void print_ranges(struct emit *e, const struct traceview *v, const struct ranges *r)
+static void print_ranges(struct emit *e, const struct traceview *v, const struct ranges_figures *r)
 {
 	emit_uint(e, "ranges", r->nr_ranges ? "ranges" : NULL, r->nr_ranges);
 	emit_uint(e, "marks", r->nr_marks ? "marks" : NULL, r->nr_marks);
@@ -261,7 +260,7 @@ static void print_volume(struct emit *e, const struct traceview *v, uint64_t byt
 
 	emit_uint(e, "events", "events", s->nr_events);
 	emit_uint(e, "value_reads", counted->value_reads ? "values read" : NULL, counted->value_reads);
-	print_ranges(e, v, &counted->ranges);
+	print_ranges(e, v, ranges_figures(counted->ranges));
 	print_unhooked(e, v, &counted->unhooked);
 	emit_uint(e, "frames", "frames", s->nr_frames);
 	emit_uint(e, "checkpoints", NULL, s->nr_checkpoints);
@@ -323,13 +322,12 @@ static void read_through(struct traceview *v, struct counted *counted)
 	struct tfmt_event ev;
 	int ret;
 
-	*counted = (struct counted){ 0 };
-	ranges_init(&counted->ranges, v->reader);
+	*counted = (struct counted){ .ranges = ranges_open(v->reader) };
 	progress_begin(v->path);
 	while ((ret = traceview_next(v, &ev)) != 0) {
 		if (ret > 0) {
 			counted->value_reads += ev.kind == TFMT_VALUE_READ;
-			ranges_apply(&counted->ranges, &ev);
+			ranges_apply(counted->ranges, &ev);
 			if (ev.kind == TFMT_UNHOOKED)
 				unhooked_add(&counted->unhooked, &ev);
 		}
@@ -361,7 +359,7 @@ static void show_trace(struct emit *e, struct traceview *v, struct totals *t)
 	t->lost_events += s->lost_events;
 	t->bytes += bytes;
 	t->complete &= s->complete;
-	ranges_release(&counted.ranges);
+	ranges_close(counted.ranges);
 }
 
 /* Returns CMD_FINE, or CMD_TROUBLE after a message for each trace that is not whole or not readable. */

@@ -215,8 +215,8 @@ static void json_killings(struct emit *e, const struct replay *m, const struct k
 			emit_null(e, "host_oom", NULL);
 		print_optional(e, "oom_kills", one->is_told ? (int64_t)p->host.nr_kills : -1);
 		print_optional(e, "limit_bytes", p->host.limit_bytes ? (int64_t)p->host.limit_bytes : -1);
-		emit_uint(e, "pinned_bytes", NULL, p->books.pinned_bytes);
-		emit_uint(e, "managed_bytes", NULL, p->books.managed_bytes);
+		emit_uint(e, "pinned_bytes", NULL, books_host(p->books)->pinned_bytes);
+		emit_uint(e, "managed_bytes", NULL, books_host(p->books)->managed_bytes);
 		print_optional(e, "shared_bytes", one->is_told ? (int64_t)p->host.shared_bytes : -1);
 		emit_array_begin(e, "devices", NULL);
 		for (size_t n = 0; n < m->nr_devices; n++) {
@@ -344,7 +344,7 @@ static int explain_recording(const char *path, const struct oom_opts *o)
 	bool is_fatal = false;
 	struct emit *e;
 
-	frag_init(&watch.frag, &m);
+	frag_init(&watch.frag);
 	ret = rules_load();
 	if (!ret)
 		ret = replay_load(&m, path, &load);

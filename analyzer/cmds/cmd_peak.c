@@ -119,7 +119,7 @@ static void ranges_print(struct emit *e, const struct holders_query *q, const st
 			 const struct print_holders_options *rows)
 {
 	struct print_ranges_query by_range = {
-		.books = &q->process->books,
+		.books = q->process->books,
 		.device = q->device,
 		.tensors = q->of == HOLDERS_TENSORS,
 		.mark = q->mark,

@@ -124,7 +124,7 @@ static void print_plot(struct emit *e, const struct replay *m, const struct repl
 static void print_device(struct emit *e, const struct replay *m, const struct replay_device *d,
 			 const struct series *t, uint32_t nr)
 {
-	const struct series_track *track = series_find(t, &d->process->books, d->ordinal);
+	const struct series_track *track = series_find(t, d->process->books, d->ordinal);
 	struct series_values *values = heap_alloc(nr, sizeof(*values));
 
 	if (track)

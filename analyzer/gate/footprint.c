@@ -285,7 +285,7 @@ static void name_growing(struct making *k, struct footprint_device *to, const st
 	to->growing = heap_alloc(growth->nr_causes, sizeof(*to->growing));
 	for (size_t i = 0; i < growth->nr_causes; i++) {
 		const struct stepgrowth_cause *cause = &growth->cause[i];
-		const struct group *group = &d->process->books.groups.group[cause->group];
+		const struct group *group = books_group(d->process->books, cause->group);
 		bool is_of_one_shape = cause->class != STEPGROWTH_SHAPES && cause->class != STEPGROWTH_SEQUENCE;
 		struct group_figures left = { .bytes = (uint64_t)(cause->growth.slope + 0.5) };
 		struct holder_shape shape = { group->shape, left };

@@ -37,9 +37,9 @@ struct sorted_groups {
 
 static int compare_groups(const void *va, const void *vb, void *data)
 {
-	const struct groups *groups = data;
+	const struct books *books = data;
 	uint32_t i = *(const uint32_t *)va, k = *(const uint32_t *)vb;
-	const struct group *a = &groups->group[i], *b = &groups->group[k];
+	const struct group *a = books_group(books, i), *b = books_group(books, k);
 
 	if (a->python_stack != b->python_stack)
 		return a->python_stack < b->python_stack ? -1 : 1;
@@ -54,32 +54,35 @@ static bool is_of_device(const struct group *g, const struct replay_device *d)
 /* The device's tensors with a Python stack, of phases in the mask. */
 static void sort_groups(struct sorted_groups *s, const struct replay_device *d, unsigned phases)
 {
-	struct groups *groups = &d->process->books.groups;
+	struct books *books = d->process->books;
 
 	s->nr = 0;
-	s->group = heap_alloc(groups->nr_groups, sizeof(*s->group));
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
+	s->group = heap_alloc(books_nr_groups(books), sizeof(*s->group));
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (is_of_device(g, d) && (phases >> g->phase & 1))
 			s->group[s->nr++] = i;
 	}
 	if (s->nr)
-		qsort_r(s->group, s->nr, sizeof(*s->group), compare_groups, groups);
+		qsort_r(s->group, s->nr, sizeof(*s->group), compare_groups, books);
 }
 
 /* The next stack from *at on, which is moved after it; false: there is none. */
 static bool next_run(struct run *r, const struct sorted_groups *s, const struct replay_device *d, uint32_t *at)
 {
-	const struct group *group = d->process->books.groups.group;
-	uint32_t first = *at;
+	const struct books *books = d->process->books;
+	uint32_t first = *at, python_stack;
 
 	if (first == s->nr)
 		return false;
 	*r = (struct run){ .group = s->group + first };
-	while (*at < s->nr && group[s->group[*at]].python_stack == group[s->group[first]].python_stack) {
-		const struct group *g = &group[s->group[(*at)++]];
+	python_stack = books_group(books, s->group[first])->python_stack;
+	for (; *at < s->nr; ++*at) {
+		const struct group *g = books_group(books, s->group[*at]);
 
+		if (g->python_stack != python_stack)
+			break;
 		r->nr_shapes += g->shape != 0;
 		r->largest = g->shape_bytes > r->largest ? g->shape_bytes : r->largest;
 	}
@@ -99,7 +102,7 @@ bool forwardstacks_are_hooks_rare(const struct replay *m, const struct replay_de
 
 	sort_groups(&sorted, d, OF_FORWARD);
 	for (uint32_t at = 0; next_run(&run, &sorted, d, &at);) {
-		stack_expand(&stack, &source, d->process->books.groups.group[run.group[0]].python_stack, 0);
+		stack_expand(&stack, &source, books_group(d->process->books, run.group[0])->python_stack, 0);
 		nr[frame_module_of(&stack)]++;
 	}
 	stack_release(&stack);
@@ -138,15 +141,15 @@ static uint64_t hash_hooked_call(const struct stack *stack)
 bool forwardstacks_is_result(const struct replay *m, const struct replay_device *d, uint32_t python_stack)
 {
 	struct stack_source source = replay_stack_source(m, d->process);
-	const struct groups *groups = &d->process->books.groups;
+	const struct books *books = d->process->books;
 	uint32_t expanded = python_stack, last = 0;
 	struct stack stack = { 0 };
 	uint64_t call, of;
 
 	stack_expand(&stack, &source, python_stack, 0);
 	of = call = hash_hooked_call(&stack);
-	for (uint32_t i = 0; call && i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
+	for (uint32_t i = 0; call && i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (!is_of_device(g, d) || !g->shape)
 			continue;
@@ -229,15 +232,17 @@ static uint32_t count_different(const uint64_t *value, uint32_t nr)
 }
 
 /* The run's groups that are larger than all before them go to the front of `larger`, of run->nr; how many those are. */
-static uint32_t find_larger(const struct run *run, const struct group *group, uint32_t *larger)
+static uint32_t find_larger(const struct run *run, const struct books *books, uint32_t *larger)
 {
 	uint64_t largest = 0;
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < run->nr; i++) {
-		if (group[run->group[i]].shape_bytes <= largest)
+		uint64_t bytes = books_group(books, run->group[i])->shape_bytes;
+
+		if (bytes <= largest)
 			continue;
-		largest = group[run->group[i]].shape_bytes;
+		largest = bytes;
 		larger[nr++] = run->group[i];
 	}
 	return nr;
@@ -245,17 +250,19 @@ static uint32_t find_larger(const struct run *run, const struct group *group, ui
 
 static void find_growing(struct growing *g, const struct run *run, const struct replay_device *d)
 {
-	const struct group *group = d->process->books.groups.group;
+	const struct books *books = d->process->books;
 	uint32_t *larger = heap_alloc(run->nr, sizeof(*larger)), nr_rises = 0;
 	uint64_t rise[RISES];
 
 	*g = (struct growing){ 0 };
-	g->nr_all = find_larger(run, group, larger);
+	g->nr_all = find_larger(run, books, larger);
 	for (uint32_t i = g->nr_all > RISES ? g->nr_all - RISES : 1; i < g->nr_all; i++)
-		rise[nr_rises++] = group[larger[i]].shape_bytes - group[larger[i - 1]].shape_bytes;
+		rise[nr_rises++] = books_group(books, larger[i])->shape_bytes -
+				   books_group(books, larger[i - 1])->shape_bytes;
 	g->nr_rises = count_different(rise, nr_rises);
 	for (uint32_t i = g->nr_all > GROWTHS ? g->nr_all - GROWTHS - 1 : 0; i < g->nr_all; i++)
-		g->nr += tfmt_reader_shape(d->process->reader, group[larger[i]].shape, &g->shape[g->nr]) != 0;
+		g->nr += tfmt_reader_shape(d->process->reader, books_group(books, larger[i])->shape,
+					   &g->shape[g->nr]) != 0;
 	free(larger);
 }
 
@@ -267,10 +274,13 @@ static bool makes_piece(const struct run *run, const struct replay_device *d, co
 	int dim = grown_dim(older, newer, &by);
 	struct tfmt_shape shape;
 
-	for (uint32_t i = 0; dim >= 0 && i < run->nr; i++)
-		if (tfmt_reader_shape(d->process->reader, d->process->books.groups.group[run->group[i]].shape, &shape) &&
-		    !(by % times) && is_piece(&shape, newer, (uint32_t)dim, by / times))
+	for (uint32_t i = 0; dim >= 0 && i < run->nr; i++) {
+		const struct group *group = books_group(d->process->books, run->group[i]);
+
+		if (tfmt_reader_shape(d->process->reader, group->shape, &shape) && !(by % times) &&
+		    is_piece(&shape, newer, (uint32_t)dim, by / times))
 			return true;
+	}
 	return false;
 }
 
@@ -288,7 +298,7 @@ static bool is_put_together(const struct growing *g, const struct replay_device 
 	struct run run;
 
 	while (g->nr > 1 && next_run(&run, s, d, &at)) {
-		if (d->process->books.groups.group[run.group[0]].python_stack == python_stack ||
+		if (books_group(d->process->books, run.group[0])->python_stack == python_stack ||
 		    !may_make_pieces(&run, g))
 			continue;
 		for (uint32_t times = 1; times <= (g->nr_rises > 1 ? PIECES_AT_ONCE : 1); times++) {
@@ -310,7 +320,7 @@ static bool is_growing_batch(const struct run *run, const struct replay_device *
 
 	find_growing(&g, run, d);
 	return g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
-	       !is_put_together(&g, d, all, d->process->books.groups.group[run->group[0]].python_stack);
+	       !is_put_together(&g, d, all, books_group(d->process->books, run->group[0])->python_stack);
 }
 
 bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps)
@@ -337,7 +347,7 @@ bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps
 
 bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group)
 {
-	uint32_t python_stack = d->process->books.groups.group[group].python_stack;
+	uint32_t python_stack = books_group(d->process->books, group)->python_stack;
 	struct sorted_groups all = { 0 };
 	struct growing g;
 	bool is = false;
@@ -345,7 +355,7 @@ bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group
 
 	sort_groups(&all, d, OF_ALL);
 	for (uint32_t at = 0; next_run(&run, &all, d, &at);) {
-		if (d->process->books.groups.group[run.group[0]].python_stack != python_stack)
+		if (books_group(d->process->books, run.group[0])->python_stack != python_stack)
 			continue;
 		find_growing(&g, &run, d);
 		is |= is_put_together(&g, d, &all, python_stack);

@@ -174,11 +174,11 @@ static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses 
 	size_t nr = 0, first = p->nr_kept > SHAPES_COMPARED ? p->nr_kept - SHAPES_COMPARED : 0;
 
 	for (size_t i = first; i < p->nr_kept; i++) {
-		uint32_t shape = c->books->groups.group[p->kept[i].group].shape;
+		uint32_t shape = books_group(c->books, p->kept[i].group)->shape;
 		bool is_new = shape != 0;
 
 		for (size_t k = first; k < i && is_new; k++)
-			is_new = c->books->groups.group[p->kept[k].group].shape != shape;
+			is_new = books_group(c->books, p->kept[k].group)->shape != shape;
 		nr += is_new;
 	}
 	return nr >= 4 && (double)nr >= 0.95 * (double)(p->nr_kept - first);
@@ -246,7 +246,7 @@ static bool is_kv_cache(const struct stepplace *p, const struct stepcauses *c)
 	struct tfmt_shape shape;
 
 	return p->blocks[c->nr_readings - 1] >= 2 &&
-	       tfmt_reader_shape(c->process->reader, c->books->groups.group[p->group].shape, &shape) &&
+	       tfmt_reader_shape(c->process->reader, books_group(c->books, p->group)->shape, &shape) &&
 	       shape.nr_dims == 4;
 }
 
@@ -346,7 +346,7 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 		     uint32_t nr_places)
 {
 	struct stepgrowth_cause *cause = &g->cause[g->nr_causes];
-	const struct group *group = &c->books->groups.group[p->group];
+	const struct group *group = books_group(c->books, p->group);
 	struct growth_reading r[STEPSAMPLES_MAX];
 
 	*cause = (struct stepgrowth_cause){ .group = p->group, .nr_places = nr_places };
@@ -397,13 +397,12 @@ static void graph_cause(struct stepgrowth *g, const struct stepcauses *c, struct
 /* How many blocks live at the end of what a place has held? */
 static uint64_t nr_live(const struct stepcauses *c, const struct stepplaces *f, uint32_t group)
 {
-	const struct groups *groups = &c->books->groups;
 	uint32_t place = f->of_stack[c->of_group[group]];
 	uint64_t blocks = 0;
 
-	for (uint32_t i = 0; i < groups->nr_groups; i++)
+	for (uint32_t i = 0; i < books_nr_groups(c->books); i++)
 		if (c->of_group[i] != UINT32_MAX && f->of_stack[c->of_group[i]] == place)
-			blocks += groups->group[i].live.blocks;
+			blocks += books_group(c->books, i)->live.blocks;
 	return blocks;
 }
 
@@ -426,7 +425,7 @@ static void find_ends(struct stepgrowth *g, const struct stepcauses *c, const st
 		cause->follows_batch = follow && !is_kept_on;
 		cause->nr_live = nr_live(c, f, cause->group);
 		/* A failure lets go of it, too. */
-		cause->is_let_go = c->is_by_time && !cause->nr_live && !c->books->device[c->device].tensor_ooms;
+		cause->is_let_go = c->is_by_time && !cause->nr_live && !books_device(c->books, c->device)->tensor_ooms;
 	}
 }
 

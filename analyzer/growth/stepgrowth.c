@@ -27,7 +27,9 @@ const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 
 struct replay_device stepgrowth_host(struct replay_process *p)
 {
-	return (struct replay_device){ .process = p, .ordinal = GROUP_HOST, .books = &p->books.device[GROUP_HOST] };
+	return (struct replay_device){
+		.process = p, .ordinal = GROUP_HOST, .books = books_device(p->books, GROUP_HOST)
+	};
 }
 
 bool stepgrowth_is_host(const struct replay_device *d)
@@ -48,8 +50,7 @@ static bool is_counted(struct books *books, const struct group *g, uint32_t devi
 		return true;
 	if (!group_is_device_memory(g))
 		return false;
-	return g->modelled || !owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack)
-				       .torch_allocator;
+	return g->modelled || !books_owner(books, g->native_stack, g->python_stack).torch_allocator;
 }
 
 struct keyed {
@@ -78,16 +79,17 @@ static int compare_stacks(const void *va, const void *vb)
 /* The number of each counted group's stack in of_group (UINT32_MAX: not counted), a group of each stack in *first. */
 static void number_stacks(struct stepcauses *c, uint32_t device)
 {
-	const struct groups *groups = &c->books->groups;
-	struct keyed *keyed = heap_alloc(groups->nr_groups, sizeof(*keyed));
-	uint32_t nr = 0;
+	uint32_t nr_groups = books_nr_groups(c->books), nr = 0;
+	struct keyed *keyed = heap_alloc(nr_groups, sizeof(*keyed));
 
-	c->of_group = heap_alloc(groups->nr_groups, sizeof(*c->of_group));
-	c->first_group = heap_alloc(groups->nr_groups, sizeof(*c->first_group));
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
+	c->of_group = heap_alloc(nr_groups, sizeof(*c->of_group));
+	c->first_group = heap_alloc(nr_groups, sizeof(*c->first_group));
+	for (uint32_t i = 0; i < nr_groups; i++) {
+		const struct group *g = books_group(c->books, i);
+
 		c->of_group[i] = UINT32_MAX;
-		if (is_counted(c->books, &groups->group[i], device))
-			keyed[nr++] = (struct keyed){ &groups->group[i], i };
+		if (is_counted(c->books, g, device))
+			keyed[nr++] = (struct keyed){ g, i };
 	}
 	if (nr)
 		qsort(keyed, nr, sizeof(*keyed), compare_stacks);
@@ -126,7 +128,7 @@ static void fill_series(struct stepgrowth *g, struct stepcauses *c)
 			c->bytes[stack * g->nr_readings + i] += (double)s->part[k].bytes;
 			c->blocks[stack * g->nr_readings + i] += s->part[k].blocks;
 			c->asked[stack * g->nr_readings + i] +=
-				s->part[k].blocks * (double)c->books->groups.group[s->part[k].group].shape_bytes;
+				s->part[k].blocks * (double)books_group(c->books, s->part[k].group)->shape_bytes;
 			g->reading[i].bytes += (double)s->part[k].bytes;
 		}
 	}
@@ -251,7 +253,7 @@ static double step_overhead(const struct replay_device *d, const struct stepcaus
 	while (i > 1 && c->series->sample[i - 1].ordinal > peak->ordinal)
 		i--;
 	for (uint32_t k = 0; k < c->nr_stacks; k++)
-		if (c->books->groups.group[c->first_group[k]].tensor)
+		if (books_group(c->books, c->first_group[k])->tensor)
 			level += c->bytes[k * c->nr_readings + i - 1];
 	if (slope > 0 && !c->is_by_time)
 		level += slope * ((double)steps_of(&lives->steps, peak->ordinal) - c->series->sample[i - 1].nr_steps);
@@ -263,7 +265,7 @@ static double held_by_others(const struct replay_device *d)
 {
 	struct residual_parts p;
 
-	residual_at_peak(&d->books->residual, &p);
+	books_residual_at_peak(d->process->books, d->ordinal, &p);
 	return (double)p.context + (double)p.code + (double)p.local_memory + (double)p.other_processes +
 	       (p.unknown > 0 ? (double)p.unknown : 0);
 }
@@ -346,10 +348,10 @@ static bool is_filled(const struct stepgrowth *g, const struct stepcauses *c)
 
 static uint64_t peak_bytes(const struct replay_device *d)
 {
-	const struct books *books = &d->process->books;
+	const struct host_books *host = books_host(d->process->books);
 
 	if (stepgrowth_is_host(d))
-		return books->pinned_peak_bytes + books->managed_peak_bytes;
+		return host->pinned_peak_bytes + host->managed_peak_bytes;
 	return d->has_tensors ? d->books->allocated_peak_bytes : d->books->driver_peak_bytes;
 }
 
@@ -419,7 +421,7 @@ void stepgrowth_find(struct stepgrowth *g, const struct replay *m, const struct 
 {
 	const struct lives *lives = d->process->lives;
 	struct stepcauses c = {
-		.replay = m, .of = d, .process = d->process, .books = &d->process->books, .device = d->ordinal
+		.replay = m, .of = d, .process = d->process, .books = d->process->books, .device = d->ordinal
 	};
 
 	*g = (struct stepgrowth){ .nr_steps = steps_count(&lives->steps), .limit_bytes = NAN, .step_ns = NAN };

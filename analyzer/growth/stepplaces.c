@@ -16,7 +16,7 @@
 
 static void resolve(struct stepplace *p, const struct stepcauses *c, uint32_t stack_number)
 {
-	const struct group *g = &c->books->groups.group[c->first_group[stack_number]];
+	const struct group *g = books_group(c->books, c->first_group[stack_number]);
 	struct stack_source source = replay_stack_source(c->replay, c->process);
 	struct stack stack = { 0 };
 	int site;
@@ -85,7 +85,7 @@ static void find_hooked(struct stepplaces *f, const struct stepcauses *c)
 		p->is_hooked = p->module == FRAME_HOOKED;
 		if (p->module == FRAME_WITHIN_HOOKED)
 			p->is_hooked = forwardstacks_is_result(c->replay, c->of,
-							       c->books->groups.group[p->group].python_stack);
+							       books_group(c->books, p->group)->python_stack);
 	}
 }
 

@@ -141,14 +141,14 @@ static uint32_t merge(struct holder *out, const struct entry *from, const struct
 /* The groups that had bytes at the moment, in a new array. */
 static void collect(struct entry **out, uint32_t *nr, const struct replay *m, const struct holders_query *q)
 {
-	const struct books *books = &q->process->books;
+	const struct books *books = q->process->books;
 	struct stack_source source = replay_stack_source(m, q->process);
-	struct entry *entry = heap_alloc(books->groups.nr_groups, sizeof(*entry));
+	struct entry *entry = heap_alloc(books_nr_groups(books), sizeof(*entry));
 	struct stack stack = { 0 };
 
 	*nr = 0;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		struct group_figures figures = group_figures_at(g, q->mark);
 
 		if ((!figures.blocks && !((g->unrecorded || g->before) && figures.bytes)) || !is_wanted(g, q))
@@ -182,7 +182,7 @@ static void find_names(struct holders *h, const struct holders_query *q, const s
 {
 	const struct replay_process *p = q->process;
 	enum lives_moment moment = p->names ? categories_moment(p, q->device, q->mark) : LIVES_NONE;
-	uint32_t *number, nr_groups = p->books.groups.nr_groups;
+	uint32_t *number, nr_groups = books_nr_groups(p->books);
 	struct life *life;
 	struct named named;
 	size_t nr_lives;
@@ -226,7 +226,7 @@ void holders_find(struct holders *h, const struct replay *m, const struct holder
 		nr_shapes += merge(holder, entry + from, entry + to, h->shapes + nr_shapes);
 		holder->owner = q->of == HOLDERS_TENSORS
 				    ? OWNER_TORCH
-				    : books_group_owner(&q->process->books, holder->largest);
+				    : books_group_owner(q->process->books, holder->largest);
 		add(&h->total, holder->figures);
 	}
 	find_names(h, q, entry, nr);

@@ -6,11 +6,11 @@
 
 void outside_owners(const struct replay_device *d, uint64_t bytes[static NR_OWNERS])
 {
-	struct books *books = &d->process->books;
+	struct books *books = d->process->books;
 
 	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (!g->tensor && g->device == d->ordinal && group_is_device_memory(g))
 			bytes[books_group_owner(books, g)] += group_figures_at(g, MARK_DRIVER_PEAK).bytes;
@@ -19,12 +19,12 @@ void outside_owners(const struct replay_device *d, uint64_t bytes[static NR_OWNE
 
 bool outside_modelled(const struct replay_device *d, uint64_t bytes[static NR_OWNERS])
 {
-	const struct books *books = &d->process->books;
+	const struct books *books = d->process->books;
 	bool any = false;
 
 	memset(bytes, 0, NR_OWNERS * sizeof(*bytes));
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (!g->modelled || g->device != d->ordinal)
 			continue;
@@ -37,7 +37,7 @@ bool outside_modelled(const struct replay_device *d, uint64_t bytes[static NR_OW
 /* Communicators that were made on the device, also those that hold nothing. */
 static void list_communicators(struct outside *o, const struct replay_device *d)
 {
-	const struct communicators *made = &d->process->books.communicators;
+	const struct communicators *made = books_communicators(d->process->books);
 
 	for (size_t i = 0; i < made->nr_rows; i++) {
 		if (made->row[i].device == d->ordinal)
@@ -60,11 +60,11 @@ static void settle_unassigned(struct communicators *c)
 
 static void find_communicators(struct outside *o, const struct replay_device *d)
 {
-	struct books *books = &d->process->books;
+	struct books *books = d->process->books;
 
 	list_communicators(o, d);
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		uint64_t bytes = group_figures_at(g, MARK_DRIVER_PEAK).bytes;
 		struct communicator *row;
 		uint32_t number, nr_ranks;
@@ -72,7 +72,7 @@ static void find_communicators(struct outside *o, const struct replay_device *d)
 		if (g->tensor || g->device != d->ordinal || !bytes || !group_is_device_memory(g) ||
 		    books_group_owner(books, g) != OWNER_NCCL)
 			continue;
-		communicator_of(tfmt_reader_function(books->reader, g->function), &number, &nr_ranks);
+		communicator_of(tfmt_reader_function(books_reader(books), g->function), &number, &nr_ranks);
 		row = communicators_row(&o->nccl, number);
 		row->bytes += bytes;
 		if (row->number && !row->nr_ranks)
@@ -86,7 +86,7 @@ void outside_find(struct outside *o, const struct replay_device *d)
 	*o = (struct outside){ 0 };
 	outside_owners(d, o->owner);
 	o->is_modelled = outside_modelled(d, o->modelled);
-	o->is_sampled = residual_at_peak(&d->books->residual, &o->parts);
+	o->is_sampled = books_residual_at_peak(d->process->books, d->ordinal, &o->parts);
 	o->has_process =
 	    o->is_sampled && residual_process(&o->parts, &o->process_bytes, &o->is_measured);
 	find_communicators(o, d);

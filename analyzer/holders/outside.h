@@ -6,7 +6,7 @@
 #ifndef VT_OUTSIDE_H
 #define VT_OUTSIDE_H
 
-#include "analyzer/ledger/communicators.h"
+#include "analyzer/ledger/books.h"
 #include "analyzer/replay/replay.h"
 
 struct outside {

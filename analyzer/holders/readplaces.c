@@ -48,13 +48,14 @@ static int by_time(const void *va, const void *vb)
 /* One place for each stack of the process, appended. */
 static void collect(struct readplaces *p, const struct replay *m, struct replay_process *process)
 {
-	const struct value_reads *v = &process->books.value_reads;
+	uint32_t nr_reads;
+	const struct value_read *reads = books_value_reads(process->books, &nr_reads);
 	struct stack_source source = replay_stack_source(m, process);
 	struct stack stack = { 0 };
 
-	p->place = heap_grow(p->place, &p->room, p->nr_places + v->nr_reads, sizeof(*p->place));
-	for (uint32_t i = 0; i < v->nr_reads; i++) {
-		const struct value_read *read = &v->read[i];
+	p->place = heap_grow(p->place, &p->room, p->nr_places + nr_reads, sizeof(*p->place));
+	for (uint32_t i = 0; i < nr_reads; i++) {
+		const struct value_read *read = &reads[i];
 		struct readplace *place = &p->place[p->nr_places++];
 		int site;
 

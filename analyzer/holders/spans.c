@@ -117,7 +117,7 @@ void spans_observe(void *ctx, const struct replay_process *process, const struct
 	}
 	if (d >= TFMT_NR_DEVICES)
 		return;
-	books = &process->books.device[d];
+	books = books_device(process->books, d);
 	advance(s, ev->time_ns, UINT64_C(1) << process->header->time_shift);
 	for (size_t i = 0; i < s->nr_open; i++)
 		touch(s, &s->open[i], d, time_ns);

@@ -7,8 +7,8 @@
 void timeline_observe(void *ctx, const struct replay_process *process, const struct tfmt_event *ev,
 		      uint64_t time_ns)
 {
-	const struct books *books = &process->books;
-	const struct device_books *b = &books->device[ev->device < TFMT_NR_DEVICES ? ev->device : 0];
+	const struct books *books = process->books;
+	const struct device_books *b = books_device(books, ev->device < TFMT_NR_DEVICES ? ev->device : 0);
 	struct series_values now = {
 		.value = {
 			[TIMELINE_ALLOCATED] = b->allocated_bytes,

@@ -17,6 +17,18 @@ void blocks_release(struct blocks *b)
 	*b = (struct blocks){ 0 };
 }
 
+struct blocks *blocks_open(void)
+{
+	return heap_alloc(1, sizeof(struct blocks));
+}
+
+void blocks_close(struct blocks *b)
+{
+	if (b)
+		blocks_release(b);
+	free(b);
+}
+
 struct block *blocks_find(const struct blocks *b, uint8_t space, uint64_t address)
 {
 	uint32_t *link = b->chain ? blocks_link(b, blocks_chain(b, space, address), space, address) : NULL;

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* Entering events into the books of a process: what both ledgers share, and the tensor ledger. */
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/ledger/books_driver.h"
 #include "analyzer/ledger/books_range.h"
+#include "analyzer/ui/heap.h"
 
-void books_init(struct books *books, const struct tfmt_reader *reader, struct mapping *mapping)
+struct books *books_open(const struct tfmt_reader *reader, struct mapping *mapping, struct symbols *symbols)
 {
-	*books = (struct books){ .reader = reader, .mapping = mapping, .at_time_ns = UINT64_MAX };
+	struct books *books = heap_alloc(1, sizeof(*books));
+
+	books->reader = reader;
+	books->mapping = mapping;
+	books->owners.symbols = symbols;
+	books->at_time_ns = UINT64_MAX;
 	ranges_init(&books->ranges, reader);
+	return books;
 }
 
 void books_release(struct books *books)
 {
+	if (!books)
+		return;
 	blocks_release(&books->blocks);
 	free(books->told_threads.short_of_memory);
 	groups_release(&books->groups);
@@ -25,26 +34,24 @@ void books_release(struct books *books)
 	communicators_release(&books->communicators);
 	value_reads_release(&books->value_reads);
 	books_undo_release(books);
-	*books = (struct books){ 0 };
+	free(books);
 }
 
-struct owner_answer books_owner(struct books *books, uint32_t native_stack)
+void books_listen(struct books *books, const struct books_listener *listener)
 {
-	return owner_of_call(&books->owners, books->mapping, native_stack, 0);
+	books->listener = listener;
 }
 
-enum owner books_group_owner(struct books *books, const struct group *g)
+void books_ask_time(struct books *books, uint64_t time_ns)
 {
-	if (g->modelled || g->before)
-		return (enum owner)g->owner;
-	return owner_of_call(&books->owners, books->mapping, g->native_stack, g->python_stack).owner;
+	books->at_time_ns = time_ns;
 }
 
-void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns)
+void books_mark(struct device_ledger *d, enum group_mark which, uint64_t time_ns)
 {
 	d->mark[which]++;
-	d->moment[which] =
-	    (struct books_moment){ true, time_ns, d->allocated_bytes, d->reserved_bytes, d->driver_bytes };
+	d->books.moment[which] = (struct books_moment){ true, time_ns, d->books.allocated_bytes,
+							d->books.reserved_bytes, d->books.driver_bytes };
 }
 
 /* What the group of an event has beyond its identity, when it is new. */
@@ -72,7 +79,7 @@ static uint32_t find_group(struct books *books, const struct tfmt_event *ev, boo
 		.shape = ev->shape,
 		.thread = ev->python_stack < TFMT_STACK_FIRST ? ev->thread : 0,
 		.function = ev->function,
-		.device = books_device(ev),
+		.device = event_device(ev),
 		.space = ev->flags & TFMT_SPACE_MASK,
 		.tensor = tensor,
 		.modelled = ev->flags & TFMT_FLAG_MODELLED,
@@ -86,7 +93,7 @@ static uint32_t find_group(struct books *books, const struct tfmt_event *ev, boo
 	return index;
 }
 
-uint32_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor)
+uint32_t books_group_of(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
 	return find_group(books, ev, tensor, false);
 }
@@ -96,14 +103,14 @@ uint32_t books_group_graphs(struct books *books, const struct tfmt_event *ev)
 	return find_group(books, ev, false, true);
 }
 
-void books_reserved_add(struct device_books *d, int64_t bytes)
+void books_reserved_add(struct device_ledger *d, int64_t bytes)
 {
-	d->reserved_bytes += (uint64_t)bytes;
-	if ((int64_t)d->reserved_bytes < 0) /* freed more than was recorded */
-		d->reserved_bytes = 0;
-	if (d->reserved_bytes > d->reserved_peak_bytes && !d->driver_unsure) {
-		d->reserved_peak_bytes = d->reserved_bytes;
-		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
+	d->books.reserved_bytes += (uint64_t)bytes;
+	if ((int64_t)d->books.reserved_bytes < 0) /* freed more than was recorded */
+		d->books.reserved_bytes = 0;
+	if (d->books.reserved_bytes > d->books.reserved_peak_bytes && !d->books.driver_unsure) {
+		d->books.reserved_peak_bytes = d->books.reserved_bytes;
+		d->books.allocated_at_reserved_peak_bytes = d->books.allocated_bytes;
 		d->unconfirmed_peak = true;
 	}
 }
@@ -111,25 +118,25 @@ void books_reserved_add(struct device_books *d, int64_t bytes)
 /* Driver totals, up or down, by the space of the group. */
 static void driver_add(struct books *books, const struct group *g, int64_t bytes, uint64_t time_ns)
 {
-	struct device_books *d = &books->device[g->device];
+	struct device_ledger *d = &books->device[g->device];
 	/* Only what grows makes a peak: after damage a total may fall below 0 for a while. */
-	bool may_peak = bytes > 0 && !d->driver_unsure;
+	bool may_peak = bytes > 0 && !d->books.driver_unsure;
 
 	if (group_is_page_locked(g)) {
-		books->pinned_bytes += (uint64_t)bytes;
-		if (may_peak && books->pinned_bytes > books->pinned_peak_bytes)
-			books->pinned_peak_bytes = books->pinned_bytes;
+		books->host.pinned_bytes += (uint64_t)bytes;
+		if (may_peak && books->host.pinned_bytes > books->host.pinned_peak_bytes)
+			books->host.pinned_peak_bytes = books->host.pinned_bytes;
 	} else if (g->space == TFMT_SPACE_MANAGED) {
-		books->managed_bytes += (uint64_t)bytes;
-		if (may_peak && books->managed_bytes > books->managed_peak_bytes)
-			books->managed_peak_bytes = books->managed_bytes;
+		books->host.managed_bytes += (uint64_t)bytes;
+		if (may_peak && books->host.managed_bytes > books->host.managed_peak_bytes)
+			books->host.managed_peak_bytes = books->host.managed_bytes;
 	} else if (group_is_device_memory(g)) {
-		d->driver_bytes += (uint64_t)bytes;
+		d->books.driver_bytes += (uint64_t)bytes;
 		residual_ledger(&d->residual, g->space, bytes);
-		if (may_peak && (int64_t)d->driver_bytes > (int64_t)d->driver_peak_bytes) {
-			d->driver_peak_bytes = d->driver_bytes;
+		if (may_peak && (int64_t)d->books.driver_bytes > (int64_t)d->books.driver_peak_bytes) {
+			d->books.driver_peak_bytes = d->books.driver_bytes;
 			residual_peak(&d->residual, time_ns);
-			d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+			d->books.allocated_at_driver_peak_bytes = d->books.allocated_bytes;
 			d->driver_peak_is_new = true;
 			books_mark(d, MARK_DRIVER_PEAK, time_ns);
 		}
@@ -141,7 +148,7 @@ static void driver_add(struct books *books, const struct group *g, int64_t bytes
 void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 {
 	struct group *g = &books->groups.group[b->group];
-	struct device_books *d = &books->device[g->device];
+	struct device_ledger *d = &books->device[g->device];
 
 	if (g->tensor) {
 		books_tensor_enter(books, d, g, b);
@@ -155,7 +162,7 @@ void books_enter(struct books *books, const struct block *b, uint64_t time_ns)
 void books_leave(struct books *books, const struct block *b)
 {
 	struct group *g = &books->groups.group[b->group];
-	struct device_books *d = &books->device[g->device];
+	struct device_ledger *d = &books->device[g->device];
 
 	if (g->tensor) {
 		books_tensor_leave(books, d, g, b);
@@ -185,7 +192,7 @@ void books_forget_stale(struct books *books, uint8_t space, uint64_t address)
 
 void books_adjust(struct books *books, uint8_t device, bool tensor, int64_t bytes, uint64_t time_ns)
 {
-	struct device_books *d = &books->device[device];
+	struct device_ledger *d = &books->device[device];
 	struct group_identity id = { .device = device, .tensor = tensor, .unrecorded = true };
 	struct group *g;
 	uint32_t index;
@@ -203,8 +210,8 @@ void books_adjust(struct books *books, uint8_t device, bool tensor, int64_t byte
 		driver_add(books, g, bytes, time_ns);
 		return;
 	}
-	d->allocated_bytes += (uint64_t)bytes;
-	d->has_unshaped = true;
+	d->books.allocated_bytes += (uint64_t)bytes;
+	d->books.has_unshaped = true;
 	if (bytes > 0)
 		books_tensor_peak(books, d, time_ns);
 }
@@ -227,7 +234,7 @@ static bool ends_with_context(const struct books *books, const struct block *b, 
 /* A context was destroyed: what was allocated in it is gone, but nobody freed it. */
 static void context_reset(struct books *books, const struct tfmt_event *ev)
 {
-	uint8_t device = books_device(ev);
+	uint8_t device = event_device(ev);
 
 	for (uint32_t i = 0; i < books->blocks.nr_places; i++) {
 		struct block *b = &books->blocks.block[i];
@@ -238,7 +245,7 @@ static void context_reset(struct books *books, const struct tfmt_event *ev)
 		blocks_remove(&books->blocks, b);
 	}
 	if (!ev->aux)
-		books->device[device].reserved_bytes = 0;
+		books->device[device].books.reserved_bytes = 0;
 }
 
 static void object_event(struct books *books, const struct tfmt_event *ev)
@@ -258,14 +265,14 @@ static __attribute__((noinline)) void mark_time(struct books *books, bool is_ove
 	books->time_marked = true;
 	for (int i = 0; i <= GROUP_HOST; i++) {
 		books_mark(&books->device[i], MARK_TIME, books->at_time_ns);
-		if (books->listener && books->device[i].present)
+		if (books->listener && books->device[i].books.present)
 			books->listener->note_mark(books->listener->ctx, (uint8_t)i, MARK_TIME, is_over);
 	}
 }
 
 /* An event that counts, and is none of the two that nearly all are. */
 static __attribute__((noinline)) void other_event(struct books *books, const struct tfmt_event *ev,
-						  struct device_books *d)
+						  struct device_ledger *d)
 {
 	switch (ev->kind) {
 	case TFMT_TENSOR_OOM:
@@ -331,9 +338,9 @@ static __attribute__((noinline)) void other_event(struct books *books, const str
 
 static void books_event(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
-	d->present |= ev->kind != TFMT_LOST;
+	d->books.present |= ev->kind != TFMT_LOST;
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
 		books_tensor_alloc(books, ev, true);

@@ -26,24 +26,24 @@ void books_damaged(struct books *books)
 	if (books->teardown_events) /* what follows counts in no figure */
 		return;
 	for (unsigned i = 0; i <= GROUP_HOST; i++) {
-		struct device_books *d = &books->device[i];
+		struct device_ledger *d = &books->device[i];
 
-		d->allocated_unsure = d->reserved_unsure = d->driver_unsure = true;
+		d->books.allocated_unsure = d->books.reserved_unsure = d->books.driver_unsure = true;
 		/* It comes before all else. */
-		d->context_missed |= tfmt_reader_header(books->reader)->simulated && !d->residual.is_modelled &&
-				     !d->driver_allocs;
+		d->books.context_missed |= tfmt_reader_header(books->reader)->simulated && !d->residual.is_modelled &&
+				     !d->books.driver_allocs;
 	}
 }
 
 /* What a header counts of the driver ledger. It has what is modelled of the driver, too, and graphs apart. */
 static int64_t driver_difference(const struct books *books, uint8_t device, const struct tfmt_totals *t)
 {
-	const struct device_books *d = &books->device[device];
+	const struct device_ledger *d = &books->device[device];
 	const struct block *graphs = blocks_find(&books->blocks, BLOCK_GRAPH_POOL, device);
 	uint64_t modelled = d->residual.modelled_context + d->residual.modelled_code;
 	uint64_t calls = t->driver[device] > modelled ? t->driver[device] - modelled : 0;
 
-	return (int64_t)(calls + (graphs ? graphs->size : 0) - d->driver_bytes);
+	return (int64_t)(calls + (graphs ? graphs->size : 0) - d->books.driver_bytes);
 }
 
 /* Totals that have no groups. What was live once makes a peak. */
@@ -60,33 +60,33 @@ static void take_over(struct books *books, const struct tfmt_totals *t, uint64_t
 	uint64_t managed = 0;
 
 	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
-		struct device_books *d = &books->device[i];
+		struct device_ledger *d = &books->device[i];
 
 		managed += t->managed[i];
-		d->allocated_unsure = d->driver_unsure = false;
-		d->present |= t->driver[i] || t->allocated[i];
-		d->context_missed &= !d->residual.is_modelled;
-		if (!d->context_missed)
+		d->books.allocated_unsure = d->books.driver_unsure = false;
+		d->books.present |= t->driver[i] || t->allocated[i];
+		d->books.context_missed &= !d->residual.is_modelled;
+		if (!d->books.context_missed)
 			books_adjust(books, i, false, driver_difference(books, i, t), time_ns);
 		/* Without reports of the framework's, its tensors are in the driver's totals only. */
 		if (t->reserved[i] || t->allocated[i])
-			books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->allocated_bytes), time_ns);
+			books_adjust(books, i, true, (int64_t)(t->allocated[i] - d->books.allocated_bytes), time_ns);
 	}
-	books->device[GROUP_HOST].driver_unsure = false;
-	take_over_total(&books->pinned_bytes, &books->pinned_peak_bytes, t->pinned);
-	take_over_total(&books->managed_bytes, &books->managed_peak_bytes, managed);
+	books->device[GROUP_HOST].books.driver_unsure = false;
+	take_over_total(&books->host.pinned_bytes, &books->host.pinned_peak_bytes, t->pinned);
+	take_over_total(&books->host.managed_bytes, &books->host.managed_peak_bytes, managed);
 }
 
 /* What is reserved every report tells again; the first one after the gap disagrees with nothing. */
 static void take_over_reserved(struct books *books, const struct tfmt_totals *t)
 {
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {
-		struct device_books *d = &books->device[i];
+		struct device_ledger *d = &books->device[i];
 
 		if (!t->reserved[i])
 			continue;
-		take_over_total(&d->reserved_bytes, &d->reserved_peak_bytes, t->reserved[i]);
-		d->reported = false;
+		take_over_total(&d->books.reserved_bytes, &d->books.reserved_peak_bytes, t->reserved[i]);
+		d->books.reported = false;
 	}
 }
 
@@ -108,20 +108,20 @@ void books_damage_before(struct books *books, uint64_t time_ns)
 /* Who called the driver is told by stacks and modules, of which some may be missing. */
 static void check_reserved(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
 	switch (ev->kind) {
 	case TFMT_TENSOR_ALLOC:
 	case TFMT_TENSOR_FREE:
 	case TFMT_TENSOR_OOM:
-		d->reserved_unsure = false;
+		d->books.reserved_unsure = false;
 		break;
 	case TFMT_DRIVER_ALLOC:
 	case TFMT_DRIVER_FREE:
 	case TFMT_FREE_FAILED:
 	case TFMT_MAP:
 	case TFMT_UNMAP:
-		d->reserved_unsure |= !books_owner(books, ev->native_stack).torch_allocator;
+		d->books.reserved_unsure |= !books_owner(books, ev->native_stack, 0).torch_allocator;
 		break;
 	default:
 		break;
@@ -159,8 +159,8 @@ void books_damage_settle(struct books *books, uint64_t time_ns)
 			       summary->nr_damaged + summary->nr_given_up > 1)) /* which may have taken that */
 		known = false;
 	for (unsigned i = 0; !known && i <= GROUP_HOST; i++)
-		books->device[i].allocated_unsure = books->device[i].reserved_unsure =
-			books->device[i].driver_unsure = true;
+		books->device[i].books.allocated_unsure = books->device[i].books.reserved_unsure =
+			books->device[i].books.driver_unsure = true;
 	if (!known || !damage->any || (!damage->is_new && bytes_read(books) == damage->read))
 		return;
 	if (damage->is_new)
@@ -174,9 +174,9 @@ void books_damage_stale(struct books *books, const struct block *stale)
 
 	books->damage.stale = true;
 	if (group_is_page_locked(g))
-		books->pinned_bytes += stale->size;
+		books->host.pinned_bytes += stale->size;
 	else if (g->space == TFMT_SPACE_MANAGED && !g->tensor)
-		books->managed_bytes += stale->size;
+		books->host.managed_bytes += stale->size;
 	else if (group_is_device_memory(g))
 		books_adjust(books, g->device, g->tensor, (int64_t)stale->size, 0);
 }
@@ -186,7 +186,7 @@ void books_damage_unmatched(struct books *books, uint8_t device, bool tensor)
 	if (!books->damage.any)
 		return;
 	if (tensor)
-		books->device[device].allocated_unsure = true;
+		books->device[device].books.allocated_unsure = true;
 	for (unsigned i = 0; !tensor && i <= GROUP_HOST; i++) /* it has no device: its block had */
-		books->device[i].driver_unsure = books->device[i].reserved_unsure = true;
+		books->device[i].books.driver_unsure = books->device[i].books.reserved_unsure = true;
 }

@@ -25,7 +25,7 @@ struct undo {
 
 #define THREADS_MAX (1u << 20) /* ids come from a trace: a damaged one must not make us allocate by them */
 
-static struct device_books *device_of(struct books *books, const struct block *b)
+static struct device_ledger *device_of(struct books *books, const struct block *b)
 {
 	return &books->device[books->groups.group[b->group].device];
 }
@@ -60,7 +60,7 @@ static uint8_t block_space(uint8_t space)
 /* What a library is modelled to take while PyTorch's allocator is on the stack is not PyTorch's. */
 static bool called_by_torch(struct books *books, const struct tfmt_event *ev)
 {
-	return !(ev->flags & TFMT_FLAG_MODELLED) && books_owner(books, ev->native_stack).torch_allocator;
+	return !(ev->flags & TFMT_FLAG_MODELLED) && books_owner(books, ev->native_stack, 0).torch_allocator;
 }
 
 /* Is it memory of the device that a call took? What is modelled was taken by none. */
@@ -84,50 +84,50 @@ bool books_is_pooled_tensor(struct books *books, const struct tfmt_event *ev)
  * Newer PyTorch asks the pool once more before it raises an out-of-memory: the same request on the same
  * thread, with no other in between. Both are one; if the second works there was none.
  */
-static bool is_asked_again(struct device_books *d, const struct tfmt_event *ev)
+static bool is_asked_again(struct device_ledger *d, const struct tfmt_event *ev)
 {
-	bool again = d->pool_refused_bytes == ev->size && d->pool_refused_thread == ev->thread;
+	bool again = d->books.pool_refused_bytes == ev->size && d->books.pool_refused_thread == ev->thread;
 
-	d->pool_refused_bytes = 0;
+	d->books.pool_refused_bytes = 0;
 	return again;
 }
 
 static void pooled_tensor_alloc(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
 	if (is_asked_again(d, ev))
-		d->tensor_ooms--;
+		d->books.tensor_ooms--;
 	books_tensor_alloc(books, ev, false);
 }
 
 static void pooled_tensor_refused(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
 	if (is_asked_again(d, ev))
 		return;
-	d->pool_refused_bytes = ev->size;
-	d->pool_refused_thread = ev->thread;
+	d->books.pool_refused_bytes = ev->size;
+	d->books.pool_refused_thread = ev->thread;
 	books_tensor_oom(books, ev, false);
 }
 
-static void pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d)
+static void pooled_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_ledger *d)
 {
-	d->pool_refused_bytes = 0;
+	d->books.pool_refused_bytes = 0;
 	books_tensor_free(books, ev, d, false);
 }
 
 void books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 {
-	uint32_t group = books_group(books, ev, false);
+	uint32_t group = books_group_of(books, ev, false);
 	struct block b = { .address = ev->address,
 			   .size = ev->size,
 			   .ordinal = ev->ordinal,
 			   .group = group,
 			   .references = 1,
 			   .context = (uint32_t)ev->aux,
-			   .range = books_range(books, ev, false),
+			   .range = books_range_of(books, ev, false),
 			   .space = block_space(space_of(ev)) };
 	struct block *live = blocks_find(&books->blocks, b.space, b.address);
 	const struct group *g;
@@ -142,7 +142,7 @@ void books_driver_alloc(struct books *books, const struct tfmt_event *ev)
 	blocks_insert(&books->blocks, &b);
 	g = &books->groups.group[group];
 	if (is_counted(g))
-		books->device[g->device].driver_allocs++;
+		books->device[g->device].books.driver_allocs++;
 	/* Reserved first: the driver's peak shall see it. Handles count as reserved when they are mapped. */
 	if (b.space != BLOCK_HANDLE && group_is_device_memory(g) && called_by_torch(books, ev))
 		books_reserved_add(&books->device[g->device], (int64_t)ev->size);
@@ -155,31 +155,31 @@ void books_driver_alloc(struct books *books, const struct tfmt_event *ev)
  * On a device with tensors, did a library ask, or the program itself? The framework says of its own requests
  * which fail. What others are refused after a tensor that failed, with none allocated since, explains nothing.
  */
-static bool is_beside_framework(struct books *books, const struct device_books *d, const struct tfmt_event *ev)
+static bool is_beside_framework(struct books *books, const struct device_ledger *d, const struct tfmt_event *ev)
 {
-	return d->tensor_allocs && !called_by_torch(books, ev) &&
-	       (!d->tensor_ooms || d->allocs_at_oom != d->tensor_allocs);
+	return d->books.tensor_allocs && !called_by_torch(books, ev) &&
+	       (!d->books.tensor_ooms || d->allocs_at_oom != d->books.tensor_allocs);
 }
 
 void books_driver_refused(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
-	d->is_beside_refused = false;
-	d->driver_refusals++;
-	d->refused_bytes = ev->size;
+	d->books.is_beside_refused = false;
+	d->books.driver_refusals++;
+	d->books.refused_bytes = ev->size;
 	if (is_pooled_tensor(books, ev)) {
 		pooled_tensor_refused(books, ev);
 		return;
 	}
 	/* Where no framework says what failed, this is what did. */
-	d->is_beside_refused = ev->size && is_beside_framework(books, d, ev);
-	if (d->is_beside_refused || (!d->tensor_allocs && !d->tensor_ooms && ev->size)) {
-		d->oom_asked_bytes = ev->size;
+	d->books.is_beside_refused = ev->size && is_beside_framework(books, d, ev);
+	if (d->books.is_beside_refused || (!d->books.tensor_allocs && !d->books.tensor_ooms && ev->size)) {
+		d->books.oom_asked_bytes = ev->size;
 		books_mark(d, MARK_OOM, ev->time_ns);
 	}
-	if (d->is_beside_refused && books->listener)
-		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
+	if (d->books.is_beside_refused && books->listener)
+		books->listener->note_mark(books->listener->ctx, event_device(ev), MARK_OOM, false);
 }
 
 /* ---- what a thread ended last ------------------------------------------------------------------ */
@@ -226,7 +226,7 @@ static void block_put(struct books *books, struct block *b)
 	if (--b->references)
 		return;
 	if (is_counted(&books->groups.group[b->group]))
-		device_of(books, b)->driver_frees++;
+		device_of(books, b)->books.driver_frees++;
 	books_leave(books, b);
 	blocks_remove(&books->blocks, b);
 }
@@ -254,11 +254,11 @@ void books_driver_free(struct books *books, const struct tfmt_event *ev)
 	struct block *b = blocks_find(&books->blocks, block_space(space_of(ev)), ev->address);
 	struct undo *u = undo_begin(books, ev);
 	struct ended ended = { 0 };
-	struct device_books *d;
+	struct device_ledger *d;
 
 	if (!b) {
 		books->unmatched_frees++;
-		books_damage_unmatched(books, books_device(ev), false);
+		books_damage_unmatched(books, event_device(ev), false);
 		return;
 	}
 	d = device_of(books, b);
@@ -282,10 +282,10 @@ void books_handle_retain(struct books *books, const struct tfmt_event *ev)
 }
 
 /* The device on which a mapping of this handle counts as reserved. */
-static struct device_books *mapped_device(struct books *books, const struct block *handle,
+static struct device_ledger *mapped_device(struct books *books, const struct block *handle,
 					  const struct tfmt_event *ev)
 {
-	return handle ? device_of(books, handle) : &books->device[books_device(ev)];
+	return handle ? device_of(books, handle) : &books->device[event_device(ev)];
 }
 
 void books_range_map(struct books *books, const struct tfmt_event *ev)
@@ -354,7 +354,7 @@ static void block_restore(struct books *books, const struct block *before, uint6
 {
 	struct block *b = blocks_find(&books->blocks, before->space, before->address);
 	struct block again = *before;
-	struct device_books *d;
+	struct device_ledger *d;
 
 	if (is_superseded(books, before))
 		return;
@@ -366,8 +366,8 @@ static void block_restore(struct books *books, const struct block *before, uint6
 	blocks_insert(&books->blocks, &again);
 	d = device_of(books, before);
 	/* None may have been counted of a block whose number was in use twice meanwhile. */
-	if (is_counted(&books->groups.group[before->group]) && d->driver_frees)
-		d->driver_frees--;
+	if (is_counted(&books->groups.group[before->group]) && d->books.driver_frees)
+		d->books.driver_frees--;
 	books_enter(books, &again, time_ns);
 }
 

@@ -6,19 +6,19 @@
 #ifndef VT_BOOKS_DRIVER_H
 #define VT_BOOKS_DRIVER_H
 
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 
 /* The index of the event's device, GROUP_HOST if it names none. */
-static inline uint8_t books_device(const struct tfmt_event *ev)
+static inline uint8_t event_device(const struct tfmt_event *ev)
 {
 	return ev->device < TFMT_NR_DEVICES ? ev->device : GROUP_HOST;
 }
 
 /* A moment of the device has come: its totals, and from here on its groups' figures, are kept. */
-void books_mark(struct device_books *d, enum group_mark which, uint64_t time_ns);
+void books_mark(struct device_ledger *d, enum group_mark which, uint64_t time_ns);
 
 /* The group an allocation belongs to, made if new. */
-uint32_t books_group(struct books *books, const struct tfmt_event *ev, bool tensor);
+uint32_t books_group_of(struct books *books, const struct tfmt_event *ev, bool tensor);
 
 /* Likewise, of what is reserved for graphs that were made at the event's place. */
 uint32_t books_group_graphs(struct books *books, const struct tfmt_event *ev);
@@ -53,19 +53,19 @@ void books_unmap(struct books *books, struct block *mapping);
 void books_forget_stale(struct books *books, uint8_t space, uint64_t address);
 
 /* Reserved changes by a driver event of the framework's allocator. */
-void books_reserved_add(struct device_books *d, int64_t bytes);
+void books_reserved_add(struct device_ledger *d, int64_t bytes);
 
 /*
  * Tensor events: the framework's reports, which tell what it has reserved (`reported`), or pool memory
  * that it takes from the driver for one tensor each.
  */
 void books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported);
-void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_ledger *d,
 		      bool reported);
 void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported);
 
 /* A block comes to its group, or leaves it (bytes and blocks are negative). */
-static inline void books_group_add(struct group *g, const struct device_books *d, uint64_t bytes, uint64_t blocks)
+static inline void books_group_add(struct group *g, const struct device_ledger *d, uint64_t bytes, uint64_t blocks)
 {
 	group_keep_marks(g, d->mark);
 	g->live.bytes += bytes;
@@ -73,11 +73,11 @@ static inline void books_group_add(struct group *g, const struct device_books *d
 }
 
 /* A tensor's block, of group g and device d, comes onto the books or leaves them; as books_enter() and books_leave(). */
-void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b);
-void books_tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b);
+void books_tensor_enter(struct books *books, struct device_ledger *d, struct group *g, const struct block *b);
+void books_tensor_leave(struct books *books, struct device_ledger *d, struct group *g, const struct block *b);
 
 /* The most that tensors have held, if this is it. */
-void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns);
+void books_tensor_peak(struct books *books, struct device_ledger *d, uint64_t time_ns);
 
 /* One function per kind of event. */
 void books_driver_alloc(struct books *books, const struct tfmt_event *ev);

@@ -40,7 +40,7 @@ void books_graph_gone(struct books *books, const struct tfmt_event *ev)
 
 void books_graph_launch(struct books *books, const struct tfmt_event *ev)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 	const struct block *b = blocks_find(&books->blocks, BLOCK_GRAPH, ev->address);
 	uint32_t group = b ? b->group : graph_group(books, ev);
 
@@ -49,8 +49,8 @@ void books_graph_launch(struct books *books, const struct tfmt_event *ev)
 
 void books_graph_reserved(struct books *books, const struct tfmt_event *ev)
 {
-	uint8_t device = books_device(ev);
-	struct device_books *d = &books->device[device];
+	uint8_t device = event_device(ev);
+	struct device_ledger *d = &books->device[device];
 	struct block *live = blocks_find(&books->blocks, BLOCK_GRAPH_POOL, device);
 	struct block b = { .address = device, .size = ev->size, .space = BLOCK_GRAPH_POOL, .references = 1 };
 	uint32_t group = live                ? live->group

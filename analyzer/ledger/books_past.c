@@ -3,51 +3,51 @@
  * Where a flight recorder's trace begins: what is live has been entered block by block; what was counted and reached
  * before is taken over from the figures that the recorder kept.
  */
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 
 #include <string.h>
 
-static void count_tensors(struct device_books *d, const uint64_t *f)
+static void count_tensors(struct device_ledger *d, const uint64_t *f)
 {
-	d->tensor_allocs = f[TFMT_FIGURE_TENSOR_ALLOCS];
-	d->tensor_frees = f[TFMT_FIGURE_TENSOR_FREES];
-	d->tensor_ooms = f[TFMT_FIGURE_TENSOR_OOMS];
-	d->allocated_peak_bytes = f[TFMT_FIGURE_TENSOR_PEAK];
-	d->requested_peak_bytes = f[TFMT_FIGURE_REQUESTED_PEAK];
-	d->has_unshaped = f[TFMT_FIGURE_UNSHAPED] != 0;
-	d->reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK];
-	d->allocated_at_reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED];
-	d->moment[MARK_TENSOR_PEAK] =
+	d->books.tensor_allocs = f[TFMT_FIGURE_TENSOR_ALLOCS];
+	d->books.tensor_frees = f[TFMT_FIGURE_TENSOR_FREES];
+	d->books.tensor_ooms = f[TFMT_FIGURE_TENSOR_OOMS];
+	d->books.allocated_peak_bytes = f[TFMT_FIGURE_TENSOR_PEAK];
+	d->books.requested_peak_bytes = f[TFMT_FIGURE_REQUESTED_PEAK];
+	d->books.has_unshaped = f[TFMT_FIGURE_UNSHAPED] != 0;
+	d->books.reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK];
+	d->books.allocated_at_reserved_peak_bytes = f[TFMT_FIGURE_RESERVED_PEAK_ALLOCATED];
+	d->books.moment[MARK_TENSOR_PEAK] =
 	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_PEAK] != 0, f[TFMT_FIGURE_TENSOR_PEAK_TIME],
 				   f[TFMT_FIGURE_TENSOR_PEAK], f[TFMT_FIGURE_TENSOR_PEAK_RESERVED],
 				   f[TFMT_FIGURE_TENSOR_PEAK_DRIVER] };
 }
 
-static void count(struct device_books *d, const uint64_t *f)
+static void count(struct device_ledger *d, const uint64_t *f)
 {
-	d->present |= f[TFMT_FIGURE_EVENTS] != 0;
-	d->driver_allocs = f[TFMT_FIGURE_DRIVER_ALLOCS];
-	d->driver_frees = f[TFMT_FIGURE_DRIVER_FREES];
-	d->driver_refusals = f[TFMT_FIGURE_DRIVER_REFUSALS];
-	d->refused_bytes = f[TFMT_FIGURE_DRIVER_REFUSED];
-	d->oom_asked_bytes = f[TFMT_FIGURE_OOM_ASKED];
-	d->pool_refused_bytes = 0;
-	d->disagreements = 0;
+	d->books.present |= f[TFMT_FIGURE_EVENTS] != 0;
+	d->books.driver_allocs = f[TFMT_FIGURE_DRIVER_ALLOCS];
+	d->books.driver_frees = f[TFMT_FIGURE_DRIVER_FREES];
+	d->books.driver_refusals = f[TFMT_FIGURE_DRIVER_REFUSALS];
+	d->books.refused_bytes = f[TFMT_FIGURE_DRIVER_REFUSED];
+	d->books.oom_asked_bytes = f[TFMT_FIGURE_OOM_ASKED];
+	d->books.pool_refused_bytes = 0;
+	d->books.disagreements = 0;
 }
 
-static void peaks(struct device_books *d, const uint64_t *f)
+static void peaks(struct device_ledger *d, const uint64_t *f)
 {
 	d->unconfirmed_peak = false;
-	d->driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK];
-	d->allocated_at_driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK_TENSORS];
+	d->books.driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK];
+	d->books.allocated_at_driver_peak_bytes = f[TFMT_FIGURE_DRIVER_PEAK_TENSORS];
 	d->driver_peak_is_new = false;
 }
 
 /* The parts of what is in use beside are known from the latest sample on, not at a peak before. */
 static void residual_past(struct residual *r, const uint64_t *f)
 {
-	r->nr_samples = f[TFMT_FIGURE_SAMPLES];
-	r->peak = f[TFMT_FIGURE_BEYOND_PEAK];
+	r->figures.nr_samples = f[TFMT_FIGURE_SAMPLES];
+	r->figures.peak = f[TFMT_FIGURE_BEYOND_PEAK];
 	r->peak_ns = f[TFMT_FIGURE_DRIVER_PEAK_TIME];
 	r->peak_ledger = f[TFMT_FIGURE_DRIVER_PEAK];
 	r->peak_pool_live = 0;
@@ -57,13 +57,13 @@ static void residual_past(struct residual *r, const uint64_t *f)
 	r->peak_passed = true;
 }
 
-static void moments(struct device_books *d, const uint64_t *f)
+static void moments(struct device_ledger *d, const uint64_t *f)
 {
-	d->moment[MARK_DRIVER_PEAK] =
+	d->books.moment[MARK_DRIVER_PEAK] =
 	    (struct books_moment){ f[TFMT_FIGURE_DRIVER_PEAK] != 0, f[TFMT_FIGURE_DRIVER_PEAK_TIME],
 				   f[TFMT_FIGURE_DRIVER_PEAK_ALLOCATED], f[TFMT_FIGURE_DRIVER_PEAK_RESERVED],
 				   f[TFMT_FIGURE_DRIVER_PEAK] };
-	d->moment[MARK_OOM] =
+	d->books.moment[MARK_OOM] =
 	    (struct books_moment){ f[TFMT_FIGURE_TENSOR_OOMS] != 0, f[TFMT_FIGURE_OOM_TIME],
 				   f[TFMT_FIGURE_OOM_ALLOCATED], f[TFMT_FIGURE_OOM_RESERVED], f[TFMT_FIGURE_OOM_DRIVER] };
 }
@@ -98,7 +98,7 @@ static void hold(struct books *books, uint8_t device, bool tensor, enum owner ow
 /* Those who held memory at the marks, without their names; of the driver's at its peak, how much PyTorch had. */
 static void hold_all(struct books *books, uint8_t device, const uint64_t *f)
 {
-	const struct books_moment *moment = books->device[device].moment;
+	const struct books_moment *moment = books->device[device].books.moment;
 	uint64_t torch = f[TFMT_FIGURE_DRIVER_PEAK_TORCH], driver = f[TFMT_FIGURE_DRIVER_PEAK];
 	uint64_t tensors[NR_MARKS] = { [MARK_TENSOR_PEAK] = moment[MARK_TENSOR_PEAK].allocated_bytes,
 				       [MARK_DRIVER_PEAK] = moment[MARK_DRIVER_PEAK].allocated_bytes,
@@ -125,10 +125,10 @@ void books_past(struct books *books, const struct tfmt_figures *f)
 		return;
 	tfmt_reader_totals(books->reader, &totals);
 	for (uint8_t i = 0; i < TFMT_NR_DEVICES; i++) {
-		struct device_books *d = &books->device[i];
+		struct device_ledger *d = &books->device[i];
 
 		/* backend:cudaMallocAsync reports nothing: what is known of its tensors is what is live. */
-		if (d->tensor_allocs && !f->of[i][TFMT_FIGURE_TENSOR_ALLOCS])
+		if (d->books.tensor_allocs && !f->of[i][TFMT_FIGURE_TENSOR_ALLOCS])
 			books->past_untold = true;
 		else
 			count_tensors(d, f->of[i]);
@@ -137,10 +137,10 @@ void books_past(struct books *books, const struct tfmt_figures *f)
 		residual_past(&d->residual, f->of[i]);
 		moments(d, f->of[i]);
 		if (books->listener)
-			books->listener->note_past(books->listener->ctx, i, d->allocated_peak_bytes);
+			books->listener->note_past(books->listener->ctx, i, d->books.allocated_peak_bytes);
 		if (totals.reserved[i])
-			d->reserved_bytes = totals.reserved[i];
-		d->reported = totals.reserved[i] != 0;
+			d->books.reserved_bytes = totals.reserved[i];
+		d->books.reported = totals.reserved[i] != 0;
 	}
 	forget_marks(books, &books->groups);
 	forget_marks(books, &books->by_range);
@@ -148,7 +148,7 @@ void books_past(struct books *books, const struct tfmt_figures *f)
 		if (f->of[i][TFMT_FIGURE_TENSOR_PEAK] || f->of[i][TFMT_FIGURE_DRIVER_PEAK])
 			hold_all(books, i, f->of[i]);
 	}
-	books->pinned_peak_bytes = process[TFMT_FIGURE_PINNED_PEAK];
-	books->managed_peak_bytes = process[TFMT_FIGURE_MANAGED_PEAK];
+	books->host.pinned_peak_bytes = process[TFMT_FIGURE_PINNED_PEAK];
+	books->host.managed_peak_bytes = process[TFMT_FIGURE_MANAGED_PEAK];
 	books->unmatched_frees = process[TFMT_FIGURE_UNMATCHED_FREES];
 }

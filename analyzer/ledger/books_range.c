@@ -9,7 +9,7 @@
 uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
 	uint32_t path = ranges_path(&books->ranges, ev);
-	struct group_identity id = { .python_stack = path, .device = books_device(ev), .tensor = tensor };
+	struct group_identity id = { .python_stack = path, .device = event_device(ev), .tensor = tensor };
 	bool is_new;
 	uint32_t index;
 
@@ -20,11 +20,6 @@ uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool
 		memcpy(books->by_range.group[index].seen, books->device[id.device].mark,
 		       sizeof(books->device[id.device].mark));
 	return index + 1;
-}
-
-uint32_t books_range_path(const struct books *books, uint32_t range)
-{
-	return range ? books->by_range.group[range - 1].python_stack : 0;
 }
 
 /* NULL: the block counts in none. */

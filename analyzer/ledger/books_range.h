@@ -7,17 +7,14 @@
 #ifndef VT_BOOKS_RANGE_H
 #define VT_BOOKS_RANGE_H
 
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 
 /* The range group of an allocation, 0 for no range. */
 uint32_t books_range_find(struct books *books, const struct tfmt_event *ev, bool tensor);
-static inline uint32_t books_range(struct books *books, const struct tfmt_event *ev, bool tensor)
+static inline uint32_t books_range_of(struct books *books, const struct tfmt_event *ev, bool tensor)
 {
-	return books->ranges.nr_ranges ? books_range_find(books, ev, tensor) : 0;
+	return books->ranges.figures.nr_ranges ? books_range_find(books, ev, tensor) : 0;
 }
-
-/* The path of a range group, 0 for none. */
-uint32_t books_range_path(const struct books *books, uint32_t range);
 
 /* A block of group g enters and leaves the books. Where the program has no ranges, that is nothing. */
 void books_range_enter_one(struct books *books, const struct block *b, const struct group *g);

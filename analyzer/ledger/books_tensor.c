@@ -7,50 +7,51 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Reserved as the framework itself reports it. Its report follows the driver's event within one call. */
-static inline void reserved_report(struct device_books *d, uint64_t bytes)
+static inline void reserved_report(struct device_ledger *d, uint64_t bytes)
 {
 	/* Nothing new, as nearly always. */
-	if (d->reserved_bytes == bytes && d->reported && bytes <= d->reserved_peak_bytes && !d->unconfirmed_peak)
+	if (d->books.reserved_bytes == bytes && d->books.reported && bytes <= d->books.reserved_peak_bytes &&
+	    !d->unconfirmed_peak)
 		return;
-	if (d->reported && d->reserved_bytes != bytes)
-		d->disagreements++;
-	d->reported = true;
-	d->reserved_bytes = bytes;
-	if (bytes > d->reserved_peak_bytes || (d->unconfirmed_peak && bytes == d->reserved_peak_bytes)) {
-		d->reserved_peak_bytes = bytes;
-		d->allocated_at_reserved_peak_bytes = d->allocated_bytes;
+	if (d->books.reported && d->books.reserved_bytes != bytes)
+		d->books.disagreements++;
+	d->books.reported = true;
+	d->books.reserved_bytes = bytes;
+	if (bytes > d->books.reserved_peak_bytes || (d->unconfirmed_peak && bytes == d->books.reserved_peak_bytes)) {
+		d->books.reserved_peak_bytes = bytes;
+		d->books.allocated_at_reserved_peak_bytes = d->books.allocated_bytes;
 		d->unconfirmed_peak = false;
 	}
 }
 
-static inline void tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+static inline void tensor_enter(struct books *books, struct device_ledger *d, struct group *g, const struct block *b)
 {
 	books_group_add(g, d, b->size, 1);
 	books_range_enter(books, b, g);
-	d->allocated_bytes += b->size;
-	d->requested_bytes += g->shape_bytes;
+	d->books.allocated_bytes += b->size;
+	d->books.requested_bytes += g->shape_bytes;
 	if (!g->shape_bytes)
-		d->has_unshaped = true;
-	if (d->requested_bytes > d->requested_peak_bytes && !d->allocated_unsure)
-		d->requested_peak_bytes = d->requested_bytes;
+		d->books.has_unshaped = true;
+	if (d->books.requested_bytes > d->books.requested_peak_bytes && !d->books.allocated_unsure)
+		d->books.requested_peak_bytes = d->books.requested_bytes;
 }
 
-static inline void tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+static inline void tensor_leave(struct books *books, struct device_ledger *d, struct group *g, const struct block *b)
 {
 	books_group_add(g, d, 0 - b->size, UINT64_MAX);
 	books_range_leave(books, b, g);
-	d->allocated_bytes -= b->size;
-	d->requested_bytes -= g->shape_bytes;
+	d->books.allocated_bytes -= b->size;
+	d->books.requested_bytes -= g->shape_bytes;
 	if (books->listener)
 		books->listener->end_block(books->listener->ctx, b->handle);
 }
 
 /* The most that tensors have held, if this is it. */
-static inline void tensor_peak(struct device_books *d, uint64_t time_ns)
+static inline void tensor_peak(struct device_ledger *d, uint64_t time_ns)
 {
-	if ((int64_t)d->allocated_bytes <= (int64_t)d->allocated_peak_bytes || d->allocated_unsure)
+	if ((int64_t)d->books.allocated_bytes <= (int64_t)d->books.allocated_peak_bytes || d->books.allocated_unsure)
 		return;
-	d->allocated_peak_bytes = d->allocated_bytes;
+	d->books.allocated_peak_bytes = d->books.allocated_bytes;
 	books_mark(d, MARK_TENSOR_PEAK, time_ns);
 }
 
@@ -73,36 +74,36 @@ static inline uint32_t tensor_group(struct books *books, const struct tfmt_event
 
 	if (*known && group_is_of(&books->groups.group[*known - 1], ev))
 		return *known - 1;
-	group = books_group(books, ev, true);
+	group = books_group_of(books, ev, true);
 	*known = group + 1;
 	return group;
 }
 
 /* What the listener calls this event's block. */
 static inline uint64_t listeners_number(const struct books *books, const struct tfmt_event *ev,
-					const struct device_books *d, uint32_t group)
+					const struct device_ledger *d, uint32_t group)
 {
 	const struct books_listener *listener = books->listener;
-	uint64_t bytes = d->allocated_unsure ? 0 : d->allocated_bytes;
+	uint64_t bytes = d->books.allocated_unsure ? 0 : d->books.allocated_bytes;
 
-	return listener ? listener->begin_block(listener->ctx, ev, books_device(ev), group, bytes) : 0;
+	return listener ? listener->begin_block(listener->ctx, ev, event_device(ev), group, bytes) : 0;
 }
 
-static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_event *ev, struct device_ledger *d,
 				      bool reported)
 {
 	uint32_t group = tensor_group(books, ev);
-	uint32_t range = books_range(books, ev, true);
+	uint32_t range = books_range_of(books, ev, true);
 	struct block *b = tensor_block(books, ev->address);
 
 	b->size = ev->size;
 	b->ordinal = ev->ordinal;
 	b->group = group;
 	b->range = range;
-	d->tensor_allocs++;
+	d->books.tensor_allocs++;
 	tensor_enter(books, d, &books->groups.group[group], b);
 	if (d->driver_peak_is_new)
-		d->allocated_at_driver_peak_bytes = d->allocated_bytes;
+		d->books.allocated_at_driver_peak_bytes = d->books.allocated_bytes;
 	d->driver_peak_is_new = false;
 	if (reported)
 		reserved_report(d, ev->aux);
@@ -110,74 +111,74 @@ static ALWAYS_INLINE void tensor_alloc(struct books *books, const struct tfmt_ev
 	b->handle = listeners_number(books, ev, d, group);
 }
 
-static ALWAYS_INLINE void tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d,
+static ALWAYS_INLINE void tensor_free(struct books *books, const struct tfmt_event *ev, struct device_ledger *d,
 				     bool reported)
 {
 	const struct block *b = blocks_take(&books->blocks, BLOCK_TENSOR, ev->address);
 	struct group *g = b ? &books->groups.group[b->group] : NULL;
 
-	d->tensor_frees++;
+	d->books.tensor_frees++;
 	d->driver_peak_is_new = false;
 	if (b) {
 		tensor_leave(books, &books->device[g->device], g, b);
 	} else {
 		books->unmatched_frees++;
-		books_damage_unmatched(books, books_device(ev), true);
+		books_damage_unmatched(books, event_device(ev), true);
 	}
 	if (reported)
 		reserved_report(d, ev->aux);
 }
 
-void books_tensor_enter(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+void books_tensor_enter(struct books *books, struct device_ledger *d, struct group *g, const struct block *b)
 {
 	tensor_enter(books, d, g, b);
 }
 
-void books_tensor_leave(struct books *books, struct device_books *d, struct group *g, const struct block *b)
+void books_tensor_leave(struct books *books, struct device_ledger *d, struct group *g, const struct block *b)
 {
 	tensor_leave(books, d, g, b);
 }
 
-void books_tensor_peak(struct books *books, struct device_books *d, uint64_t time_ns)
+void books_tensor_peak(struct books *books, struct device_ledger *d, uint64_t time_ns)
 {
 	const struct books_listener *listener = books->listener;
 
-	if (listener && !d->allocated_unsure)
-		listener->note_total(listener->ctx, (uint8_t)(d - books->device), d->allocated_bytes);
+	if (listener && !d->books.allocated_unsure)
+		listener->note_total(listener->ctx, (uint8_t)(d - books->device), d->books.allocated_bytes);
 	tensor_peak(d, time_ns);
 }
 
 void books_tensor_alloc(struct books *books, const struct tfmt_event *ev, bool reported)
 {
-	tensor_alloc(books, ev, &books->device[books_device(ev)], reported);
+	tensor_alloc(books, ev, &books->device[event_device(ev)], reported);
 }
 
-void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_books *d, bool reported)
+void books_tensor_free(struct books *books, const struct tfmt_event *ev, struct device_ledger *d, bool reported)
 {
 	tensor_free(books, ev, d, reported);
 }
 
 void books_tensor_oom(struct books *books, const struct tfmt_event *ev, bool reported)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
-	d->tensor_ooms++;
-	d->allocs_at_oom = d->tensor_allocs;
-	d->oom_asked_bytes = ev->size;
+	d->books.tensor_ooms++;
+	d->allocs_at_oom = d->books.tensor_allocs;
+	d->books.oom_asked_bytes = ev->size;
 	if (reported)
 		reserved_report(d, ev->aux);
 	books_mark(d, MARK_OOM, ev->time_ns);
 	if (books->listener)
-		books->listener->note_mark(books->listener->ctx, books_device(ev), MARK_OOM, false);
+		books->listener->note_mark(books->listener->ctx, event_device(ev), MARK_OOM, false);
 }
 
 /* All there is to do with a tensor event while nothing is missing and no moment is waited for. */
 void books_apply_plain(struct books *books, const struct tfmt_event *ev, uint8_t phase)
 {
-	struct device_books *d = &books->device[books_device(ev)];
+	struct device_ledger *d = &books->device[event_device(ev)];
 
 	books->phase = phase;
-	d->present = true;
+	d->books.present = true;
 	if (ev->kind == TFMT_TENSOR_ALLOC)
 		tensor_alloc(books, ev, d, true);
 	else

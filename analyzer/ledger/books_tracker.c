@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ledger/books.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/ui/heap.h"
 
 #define THREADS_MAX (1u << 20)
@@ -69,8 +69,8 @@ void books_told(struct books *books, const struct tfmt_event *ev)
 	if (!flag)
 		flag = &none;
 	if (ev->kind == TFMT_ALLOCATOR && ev->device < TFMT_NR_DEVICES)
-		told_action(&books->device[ev->device].told, ev, flag);
-	else if (ev->kind == TFMT_ALLOC_FAILED && books_owner(books, ev->native_stack).owner == OWNER_TORCH)
+		told_action(&books->device[ev->device].books.told, ev, flag);
+	else if (ev->kind == TFMT_ALLOC_FAILED && books_owner(books, ev->native_stack, 0).owner == OWNER_TORCH)
 		*flag = true;
 }
 

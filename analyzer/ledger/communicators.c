@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of communicators; see communicators.h. */
+/* A list of communicators; see books.h. */
 #include "analyzer/ledger/communicators.h"
 
 #include <inttypes.h>

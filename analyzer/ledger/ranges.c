@@ -43,10 +43,30 @@ void ranges_release(struct ranges *r)
 		free(r->thread[i].open);
 	free(r->thread);
 	free(r->started);
-	free(r->domain);
+	free(r->figures.domain);
 	free(r->node);
 	free(r->slot);
 	*r = (struct ranges){ 0 };
+}
+
+struct ranges *ranges_open(const struct tfmt_reader *reader)
+{
+	struct ranges *r = heap_alloc(1, sizeof(*r));
+
+	ranges_init(r, reader);
+	return r;
+}
+
+void ranges_close(struct ranges *r)
+{
+	if (r)
+		ranges_release(r);
+	free(r);
+}
+
+const struct ranges_figures *ranges_figures(const struct ranges *r)
+{
+	return &r->figures;
 }
 
 /* ---- following ------------------------------------------------------------------------------- */
@@ -71,13 +91,15 @@ static struct range_thread *thread_of(struct ranges *r, uint32_t id)
 
 static void note_domain(struct ranges *r, uint32_t domain)
 {
-	for (uint32_t i = 0; i < r->nr_domains; i++)
-		if (r->domain[i] == domain)
+	struct ranges_figures *f = &r->figures;
+
+	for (uint32_t i = 0; i < f->nr_domains; i++)
+		if (f->domain[i] == domain)
 			return;
 	if (!domain)
 		return;
-	r->domain = heap_grow(r->domain, &r->domains_room, r->nr_domains + 1u, sizeof(*r->domain));
-	r->domain[r->nr_domains++] = domain;
+	f->domain = heap_grow(f->domain, &r->domains_room, f->nr_domains + 1u, sizeof(*f->domain));
+	f->domain[f->nr_domains++] = domain;
 }
 
 static struct range range_in(const struct tfmt_event *ev)
@@ -116,7 +138,7 @@ static void pop(struct range_thread *t, uint32_t domain)
 static void start(struct ranges *r, const struct tfmt_event *ev)
 {
 	r->started = heap_grow(r->started, &r->started_room, r->nr_started + 1u, sizeof(*r->started));
-	r->nr_left_out += r->nr_started >= STARTED_MAX;
+	r->figures.nr_left_out += r->nr_started >= STARTED_MAX;
 	r->started[r->nr_started++] = (struct range_started){ ev->aux, range_in(ev) };
 }
 
@@ -181,8 +203,8 @@ void ranges_change(struct ranges *r, const struct tfmt_event *ev)
 		set_backward(r, t, 0);
 		break;
 	}
-	r->nr_ranges += ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START;
-	r->nr_marks += ev->kind == TFMT_MARK;
+	r->figures.nr_ranges += ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START;
+	r->figures.nr_marks += ev->kind == TFMT_MARK;
 	if (ev->kind == TFMT_RANGE_PUSH || ev->kind == TFMT_RANGE_START || ev->kind == TFMT_MARK)
 		note_domain(r, (uint32_t)ev->size);
 	if (ev->kind != TFMT_MARK)
@@ -284,7 +306,7 @@ static uint32_t path_along(struct ranges *r, uint32_t path, const struct range_t
 
 uint32_t ranges_path(struct ranges *r, const struct tfmt_event *ev)
 {
-	struct range_thread *t = r->nr_ranges ? thread_of(r, ev->thread) : NULL;
+	struct range_thread *t = r->figures.nr_ranges ? thread_of(r, ev->thread) : NULL;
 	const struct range_thread *caller;
 	bool in_backward;
 

@@ -10,15 +10,7 @@
 #ifndef VT_RANGES_H
 #define VT_RANGES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "tracefmt/tracefmt.h"
-
-/* A range by TFMT_DEF_STRING ids; domain 0 is the default one. */
-struct range {
-	uint32_t name, domain;
-};
+#include "analyzer/ledger/books.h"
 
 struct range_node;
 struct range_started;
@@ -26,13 +18,8 @@ struct range_thread;
 
 struct ranges {
 	const struct tfmt_reader *reader;
-	uint64_t nr_ranges, nr_marks; /* entered or begun; marks */
-	uint64_t nr_left_out;         /* begun while as many as a path may have of them had not ended: in no path */
-	uint32_t *domain;             /* TFMT_DEF_STRING ids seen, but the default one */
-	uint32_t nr_domains;
+	struct ranges_figures figures;
 	size_t domains_room;
-
-	/* private */
 	struct range_node *node; /* node i is path i + 1 */
 	uint32_t nr_nodes;
 	size_t nodes_room;
@@ -51,16 +38,6 @@ struct ranges {
 void ranges_init(struct ranges *r, const struct tfmt_reader *reader);
 void ranges_release(struct ranges *r);
 
-/* Follow one event; all kinds may be given, in the order of the trace. */
-void ranges_change(struct ranges *r, const struct tfmt_event *ev);
-static inline void ranges_apply(struct ranges *r, const struct tfmt_event *ev)
-{
-	bool concerns = ev->kind == TFMT_LOST || (ev->kind >= TFMT_RANGE_PUSH && ev->kind <= TFMT_PHASE_END);
-
-	if (concerns)
-		ranges_change(r, ev);
-}
-
 /* Events are missing before the next: which ranges are open is not known any more. */
 void ranges_damaged(struct ranges *r);
 
@@ -73,8 +50,5 @@ struct range ranges_of_path(const struct ranges *r, uint32_t path, uint32_t k);
 
 /* All of them, outermost first; to be freed. NULL for path 0. */
 struct range *ranges_list(const struct ranges *r, uint32_t path);
-
-/* "step 3", of a domain of its own "NCCL: ncclAllReduce", "(unnamed)". Returns buf. */
-const char *range_label(char *buf, size_t size, const struct tfmt_reader *reader, struct range range);
 
 #endif

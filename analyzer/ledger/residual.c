@@ -6,15 +6,15 @@
 
 void residual_ledger(struct residual *r, unsigned space, int64_t bytes)
 {
-	r->ledger += (uint64_t)bytes;
+	r->figures.ledger += (uint64_t)bytes;
 	if (space == TFMT_SPACE_POOL)
 		r->pool_live += (uint64_t)bytes;
 }
 
 static void note_peak(struct residual *r, uint64_t beyond)
 {
-	if (beyond > r->peak)
-		r->peak = beyond;
+	if (beyond > r->figures.peak)
+		r->figures.peak = beyond;
 }
 
 void residual_modelled(struct residual *r, bool is_code, int64_t bytes)
@@ -22,19 +22,19 @@ void residual_modelled(struct residual *r, bool is_code, int64_t bytes)
 	*(is_code ? &r->modelled_code : &r->modelled_context) += (uint64_t)bytes;
 	r->is_modelled = true;
 	note_peak(r, r->modelled_context + r->modelled_code +
-			 (r->has_last && r->last.unknown > 0 ? (uint64_t)r->last.unknown : 0));
+			 (r->figures.has_last && r->figures.last.unknown > 0 ? (uint64_t)r->figures.last.unknown : 0));
 }
 
 void residual_peak(struct residual *r, uint64_t time_ns)
 {
 	r->peak_ns = time_ns;
-	r->peak_ledger = r->ledger;
+	r->peak_ledger = r->figures.ledger;
 	r->peak_pool_live = r->pool_live;
 	r->peak_context = r->modelled_context;
 	r->peak_code = r->modelled_code;
 	r->peak_passed = false;
-	r->has_nearest = r->has_last;
-	r->nearest = r->last_fresh.is_fresh ? r->last_fresh : r->last;
+	r->has_nearest = r->figures.has_last;
+	r->nearest = r->last_fresh.is_fresh ? r->last_fresh : r->figures.last;
 }
 
 /* ---- pools ------------------------------------------------------------------------------------ */
@@ -103,7 +103,7 @@ static void attribute(struct residual *r, int64_t step)
 /* All that is known of this process's own memory as things stand. */
 static uint64_t known(const struct residual *r)
 {
-	return r->ledger + excess(pools_reserved(r), r->pool_live) + r->modelled_context + r->modelled_code;
+	return r->figures.ledger + excess(pools_reserved(r), r->pool_live) + r->modelled_context + r->modelled_code;
 }
 
 /* This process's memory as NVML said, brought up to date; 0 when more of it has gone than was there. */
@@ -139,7 +139,7 @@ static void sample(struct residual *r, const struct tfmt_event *ev)
 		.time_ns = ev->time_ns,
 		.total = ev->aux,
 		.used = excess(ev->aux, ev->size),
-		.ledger = r->ledger,
+		.ledger = r->figures.ledger,
 		.pool_reserved = pools_reserved(r),
 		.other_processes = r->other_processes,
 		.own = r->knows_own ? own(r) : 0,
@@ -153,16 +153,17 @@ static void sample(struct residual *r, const struct tfmt_event *ev)
 		p.context = r->context;
 		p.code = r->code;
 		p.local_memory = r->local_memory;
-		attribute(r, (int64_t)((uint64_t)rest(&p) - (uint64_t)(r->has_last ? r->last.unknown : 0)));
+		attribute(r, (int64_t)((uint64_t)rest(&p) -
+				       (uint64_t)(r->figures.has_last ? r->figures.last.unknown : 0)));
 	}
 	p.context = r->is_modelled ? r->modelled_context : r->context;
 	p.code = r->is_modelled ? r->modelled_code : r->code;
 	p.local_memory = r->local_memory;
 	p.unknown = rest(&p);
 	note_peak(r, excess(p.used, p.ledger));
-	r->nr_samples++;
-	r->last = p;
-	r->has_last = true;
+	r->figures.nr_samples++;
+	r->figures.last = p;
+	r->figures.has_last = true;
 	r->processes_told = false;
 	if (p.is_fresh)
 		r->last_fresh = p;
@@ -209,7 +210,7 @@ void residual_event(struct residual *r, const struct tfmt_event *ev)
 		if (ev->aux) /* not the primary context: its end frees what the others share, too */
 			break;
 		r->context = r->code = r->local_memory = 0;
-		r->has_context = r->has_last = r->last_fresh.is_fresh = false;
+		r->has_context = r->figures.has_last = r->last_fresh.is_fresh = false;
 		r->nr_pools = 0;
 		break;
 	default:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting memory calls past the hooks, and saying so. */
-#include "analyzer/ledger/unhooked.h"
+#include "analyzer/ledger/books.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analyzer/ui/emit.h"
 #include "analyzer/ui/human.h"
 
 void unhooked_add(struct unhooked *u, const struct tfmt_event *ev)

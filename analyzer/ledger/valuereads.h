@@ -6,16 +6,7 @@
 #ifndef VT_VALUEREADS_H
 #define VT_VALUEREADS_H
 
-#include <stdint.h>
-
-#include "tracefmt/tracefmt.h"
-
-/* Reads with one stack. */
-struct value_read {
-	uint32_t python_stack, native_stack;
-	uint64_t reads, bytes;
-	uint64_t first_ns; /* CLOCK_MONOTONIC of the traced machine */
-};
+#include "analyzer/ledger/books.h"
 
 /* Zero before first use. */
 struct value_reads {

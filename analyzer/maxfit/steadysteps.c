@@ -87,7 +87,7 @@ static void observe(void *context, const struct replay_process *p, const struct 
 	w->nr_cycles = s->cycles.nr_bounds;
 	w->nr_named = s->named.nr_bounds;
 	if (ev->device <= TFMT_NR_DEVICES)
-		count(w, &p->books.device[ev->device], ev->device);
+		count(w, books_device(p->books, ev->device), ev->device);
 }
 
 /* All between two boundaries that count. */

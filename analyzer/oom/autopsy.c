@@ -152,13 +152,13 @@ static void find_places(struct autopsy *a)
 /* On a device without tensors: what was taken from the driver. */
 static void find_driver_places(struct autopsy *a)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	struct places_of of = { 0 };
 	struct autopsy_place *place;
 	struct stack_frame frame;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		struct group_figures figures = group_figures_at(g, MARK_OOM);
 
 		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g) || !figures.bytes)
@@ -179,14 +179,14 @@ static void find_driver_places(struct autopsy *a)
 /* Of the driver ledger, what others than PyTorch have taken. */
 static void find_libraries(struct autopsy *a)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	uint64_t bytes[NR_OWNERS] = { 0 };
 	uint64_t most = 0;
 
 	if (a->failure->is_driver)
 		return;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		enum owner owner;
 
 		if (g->tensor || g->device != a->device->ordinal || !group_is_device_memory(g))
@@ -272,7 +272,7 @@ static void find_request(struct autopsy *a)
 static void find_shape(struct autopsy *a)
 {
 	const struct lives *lives = a->device->process->lives;
-	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
 
 	if (a->failure->free_known)
 		a->usable = a->failure->allocated + a->failure->free;

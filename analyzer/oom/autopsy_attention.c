@@ -102,15 +102,15 @@ static void look_for(struct factors *f, const struct tfmt_shape *s, const struct
  */
 static bool has_factors(const struct autopsy *a, const struct product *p)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct factors f = { 0 };
 	struct tfmt_shape s;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		/* A spectrum of real numbers has half as many columns as its image: it is no factor. */
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && s.nr_dims >= 3 &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && s.nr_dims >= 3 &&
 		    !strstr(element_name(s.element_type), "complex"))
 			look_for(&f, &s, p);
 	}
@@ -143,42 +143,42 @@ static bool node_of(const struct books *books, const struct group *g, uint32_t f
 {
 	struct tfmt_frame frame;
 
-	if (!g->tensor || !tfmt_reader_frame(books->reader, g->python_stack, &frame) ||
+	if (!g->tensor || !tfmt_reader_frame(books_reader(books), g->python_stack, &frame) ||
 	    frame.kind != TFMT_FRAME_NODE || frame.parent != forward)
 		return false;
-	*name = tfmt_reader_string(books->reader, (uint32_t)frame.a);
+	*name = tfmt_reader_string(books_reader(books), (uint32_t)frame.a);
 	return true;
 }
 
 /* By the nodes that went back through what a stack has made, or, before any backward, by its innermost function. */
 static bool is_made_by_attention(const struct autopsy *a, uint32_t stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_frame frame;
 	struct tfmt_code code;
 	bool has_node = false;
 	const char *name;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		if (!node_of(books, &books->groups.group[i], stack, &name))
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		if (!node_of(books, books_group(books, i), stack, &name))
 			continue;
 		if (is_of_attention(name))
 			return true;
 		has_node = true;
 	}
-	return !has_node && tfmt_reader_frame(books->reader, stack, &frame) &&
+	return !has_node && tfmt_reader_frame(books_reader(books), stack, &frame) &&
 	       (frame.kind == TFMT_FRAME_PYTHON || frame.kind == TFMT_FRAME_PYTHON_ENTRY) &&
-	       tfmt_reader_code(books->reader, (uint32_t)frame.a, &code) && is_of_attention(code.name);
+	       tfmt_reader_code(books_reader(books), (uint32_t)frame.a, &code) && is_of_attention(code.name);
 }
 
 /* Did fused attention run there? Backward went through its node before. It makes no matrices but its mask. */
 static bool is_fused(const struct autopsy *a, uint32_t stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const char *name;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
-		if (node_of(books, &books->groups.group[i], stack, &name) && strstr(name, "ScaledDotProduct"))
+	for (uint32_t i = 0; i < books_nr_groups(books); i++)
+		if (node_of(books, books_group(books, i), stack, &name) && strstr(name, "ScaledDotProduct"))
 			return true;
 	return false;
 }

@@ -39,12 +39,12 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 /* The line with most of what a process had allocated on a device at its peak; NULL: none. */
 static const struct group *largest_at_peak(const struct replay_device *d)
 {
-	const struct groups *groups = &d->process->books.groups;
+	const struct books *books = d->process->books;
 	const struct group *largest = NULL;
 	uint64_t most = 0, bytes;
 
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		bytes = g->tensor && g->device == d->ordinal ? group_figures_at(g, MARK_TENSOR_PEAK).bytes : 0;
 		if (bytes > most) {
@@ -120,11 +120,11 @@ static bool is_outside(struct books *books, const struct group *g, uint32_t devi
 /* What one line of Python has taken outside PyTorch, on whatever ways through libraries. */
 static uint64_t taken_there(const struct autopsy *a, const struct group *g)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	uint64_t bytes = group_figures_at(g, MARK_OOM).bytes;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && g->python_stack >= TFMT_STACK_FIRST; i++) {
-		const struct group *other = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && g->python_stack >= TFMT_STACK_FIRST; i++) {
+		const struct group *other = books_group(books, i);
 
 		if (other != g && other->python_stack == g->python_stack && is_outside(books, other, a->device->ordinal))
 			bytes += group_figures_at(other, MARK_OOM).bytes;
@@ -135,7 +135,7 @@ static uint64_t taken_there(const struct autopsy *a, const struct group *g)
 /* Libraries of this process, or the driver for it. */
 static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
 	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
 	char size[HUMAN_MAX], lacking[HUMAN_MAX], part[HUMAN_MAX];
@@ -144,8 +144,8 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
 	    own - CONTEXT_MAX_BYTES < a->lacking)
 		return false;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 		uint64_t bytes = is_outside(books, g, a->device->ordinal) ? taken_there(a, g) : 0;
 
 		if (bytes <= most)
@@ -169,7 +169,7 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 /* A library's own request failed, or the program's, beside what PyTorch holds. */
 static bool is_library_request(const struct autopsy *a, struct autopsy_finding *f)
 {
-	struct books *books = &a->device->process->books;
+	struct books *books = a->device->process->books;
 	const struct failure *x = a->failure;
 	char asked[HUMAN_MAX], size[HUMAN_MAX], left[HUMAN_MAX];
 	const char *name;
@@ -177,9 +177,9 @@ static bool is_library_request(const struct autopsy *a, struct autopsy_finding *
 
 	if (!x->is_library)
 		return false;
-	name = x->modelled ? tfmt_reader_function(books->reader, x->modelled) : NULL;
+	name = x->modelled ? tfmt_reader_function(books_reader(books), x->modelled) : NULL;
 	owner = name ? owner_named(name)
-		     : owner_of_call(&books->owners, books->mapping, x->native_stack, x->python_stack).owner;
+		     : books_owner(books, x->native_stack, x->python_stack).owner;
 	f->bytes = x->asked;
 	autopsy_at_request(a, f);
 	autopsy_say(f, "The driver had no %s for %s, beside the %s that PyTorch had reserved.",

@@ -6,7 +6,7 @@
 
 const struct group *autopsy_group(const struct autopsy *a, size_t block)
 {
-	return &a->device->process->books.groups.group[a->categories.block[block].life.group];
+	return books_group(a->device->process->books, a->categories.block[block].life.group);
 }
 
 const struct lives_fates *autopsy_fates(const struct autopsy *a, size_t block)

@@ -34,7 +34,7 @@ bool autopsy_is_open(const struct autopsy *a, size_t i)
 /* How many live blocks are of each group: an array by group, to be freed. */
 static uint32_t *count_groups(const struct autopsy *a, bool graphs)
 {
-	uint32_t *count = heap_alloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count));
+	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count));
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (autopsy_is_open(a, i) && a->block[i].has_graph == graphs)
@@ -113,14 +113,14 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
  */
 static bool is_line_consumed(const struct autopsy *a, size_t block)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct stack_frame line, other;
 
 	if (!autopsy_call_line(a, autopsy_group(a, block)->python_stack, &line))
 		return false;
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD &&
 		    lives->fates[i].nr[FATE_INTO_PASS] &&

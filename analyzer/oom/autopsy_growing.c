@@ -38,18 +38,18 @@ static bool grew(const struct tfmt_shape *a, const struct tfmt_shape *b, uint32_
 
 static struct shape_run shape_run_of(const struct autopsy *a, uint32_t python_stack)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_shape shape, before = { 0 };
 	struct shape_run s = { 0 };
 	bool has_before = false;
 	uint64_t dims[16];
 	uint32_t dim = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (!g->tensor || g->python_stack != python_stack || g->device != a->device->ordinal ||
-		    !g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
+		    !g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
 		    shape.nr_dims > 16)
 			continue;
 		if (has_before && grew(&before, &shape, &dim) && (!s.nr_grown || s.dim == dim)) {

@@ -221,12 +221,12 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 /* What backward passes have freed of all that forward made for them. */
 static double freed_by_passes(const struct autopsy *a)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	double bytes = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 
 		if (g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD)
 			bytes += (double)lives->fates[i].nr[FATE_INTO_PASS] * (double)g->shape_bytes;
@@ -253,7 +253,7 @@ static bool is_passed_by(const struct autopsy *a, size_t i)
 
 static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 {
-	uint32_t *count = heap_alloc(a->device->process->books.groups.nr_groups + 1, sizeof(*count)), nr;
+	uint32_t *count = heap_alloc(books_nr_groups(a->device->process->books) + 1, sizeof(*count)), nr;
 	const struct category_block *last = NULL;
 
 	*g = (struct passed_by){ 0 };
@@ -272,7 +272,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		g->nr_steps += !last || b->step != last->step;
 		last = b;
 	}
-	for (size_t i = 0; i < a->device->process->books.groups.nr_groups; i++)
+	for (size_t i = 0; i < books_nr_groups(a->device->process->books); i++)
 		g->nr_groups += count[i] >= CALLS_MIN;
 	free(count);
 	/* Results that are kept alone are few, and what lay between them is gone. */

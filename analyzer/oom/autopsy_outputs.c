@@ -46,9 +46,9 @@ static uint32_t stacks_end(const struct books *books)
 {
 	uint32_t end = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
-		if (books->groups.group[i].tensor && books->groups.group[i].python_stack >= end)
-			end = books->groups.group[i].python_stack + 1;
+	for (uint32_t i = 0; i < books_nr_groups(books); i++)
+		if (books_group(books, i)->tensor && books_group(books, i)->python_stack >= end)
+			end = books_group(books, i)->python_stack + 1;
 	return end;
 }
 
@@ -58,13 +58,13 @@ static uint32_t stacks_end(const struct books *books)
  */
 static uint32_t most_batches(const struct autopsy *a, uint64_t from)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	uint32_t nr_stacks = stacks_end(books), most = 0;
 	uint32_t *nr = nr_stacks && nr_stacks <= STACKS_MAX ? heap_alloc(nr_stacks, sizeof(*nr)) : NULL;
 
-	for (uint32_t i = 0; nr && i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; nr && i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 
 		if (g->tensor && g->device == a->device->ordinal && is_born_outside(g->phase))
 			nr[g->python_stack] += lives->fates[i].nr[FATE_SHORT];
@@ -87,15 +87,15 @@ static uint32_t most_batches(const struct autopsy *a, uint64_t from)
  */
 static bool is_called_by_layers(const struct autopsy *a)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct modulestacks stacks = { 0 };
 	uint64_t nr, nr_all = 0, nr_layers = 0;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 		const struct modulestack *s = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
-						      ? modulestacks_get(&stacks, books->reader, g->python_stack)
+						      ? modulestacks_get(&stacks, books_reader(books), g->python_stack)
 						      : NULL;
 
 		if (!s || !s->nr_levels)
@@ -208,14 +208,14 @@ static bool is_spread(const struct holding *h)
  */
 static bool is_still_kept(const struct autopsy *a, const struct holding *h, size_t place)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	int64_t nr = 0;
 
 	if (sourceline_is_same_call(&a->site, &a->place[place].frame))
 		return true;
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (!g->tensor || g->device != a->device->ordinal || g->python_stack != a->failure->python_stack)
 			continue;

@@ -11,7 +11,7 @@
 /* By its environment; else, as where a program starts its own ranks, by what it has told NCCL. -1: none. */
 static int64_t rank_of(const struct replay_process *p)
 {
-	return p->rank >= 0 ? p->rank : communicators_rank(&p->books.communicators);
+	return p->rank >= 0 ? p->rank : communicators_rank(books_communicators(p->books));
 }
 
 /* The device on which a process held most. */

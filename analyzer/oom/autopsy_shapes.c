@@ -165,18 +165,18 @@ static bool is_of_model(const struct autopsy *a, uint32_t group)
  */
 static struct sequences sequences_of_first(const struct autopsy *a, const struct tfmt_shape *batch, uint32_t by)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
 	struct sequences s = { 0 };
 	struct tfmt_shape shape;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && i < lives->nr_fates; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
+		const struct group *g = books_group(books, i);
 		uint64_t nr = group_figures_at(g, MARK_OOM).blocks;
 
 		if (!g->tensor || g->device != a->device->ordinal || !g->shape ||
 		    (g->phase != PHASE_INIT && g->phase != PHASE_OTHER) ||
-		    !tfmt_reader_shape(books->reader, g->shape, &shape) || !shape.nr_dims ||
+		    !tfmt_reader_shape(books_reader(books), g->shape, &shape) || !shape.nr_dims ||
 		    shape.element_type != batch->element_type || !has_rest(shape.dims, shape.nr_dims, batch, by) || is_of_model(a, i))
 			continue;
 		for (int k = 0; k < NR_FATES; k++)
@@ -250,7 +250,7 @@ static uint64_t bytes_per_place(const struct autopsy *a, uint64_t places)
 
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 {
-	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
+	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
 	char size[HUMAN_MAX], all[HUMAN_MAX], percent[HUMAN_MAX];
 	struct sequences s = { 0 };
 	uint64_t places, bytes;

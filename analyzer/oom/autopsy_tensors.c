@@ -53,13 +53,13 @@ static bool has_words(const struct autopsy *a, uint64_t vocabulary)
 /* Was there a tensor over the same vocabulary, and of as many rows or more, in 16 bits? */
 static bool has_half(const struct autopsy *a, const struct tfmt_shape *of)
 {
-	const struct books *books = &a->device->process->books;
+	const struct books *books = a->device->process->books;
 	struct tfmt_shape s;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
-		if (g->tensor && g->shape && tfmt_reader_shape(books->reader, g->shape, &s) && is_half(&s) &&
+		if (g->tensor && g->shape && tfmt_reader_shape(books_reader(books), g->shape, &s) && is_half(&s) &&
 		    s.nr_dims >= 2 && s.dims[s.nr_dims - 1] == of->dims[of->nr_dims - 1] &&
 		    autopsy_elements(&s, s.nr_dims) >= autopsy_elements(of, of->nr_dims))
 			return true;
@@ -402,7 +402,7 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
  */
 static const struct stepinputs_change *batch_before(const struct autopsy *a, size_t block, uint64_t was)
 {
-	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, &a->device->process->books, a->device->ordinal);
+	const struct stepinputs_device *d = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
 	const struct stepinputs_change *most = NULL;
 
 	for (uint32_t i = 0; d && i < d->nr_places; i++) {

@@ -21,7 +21,7 @@ static struct failures_of_device *device_of(struct failures *f, const struct rep
 }
 
 /* What the driver had free: its latest sample, and what has changed since. */
-static void see_driver(struct failure *failure, const struct residual *r)
+static void see_driver(struct failure *failure, const struct residual_figures *r)
 {
 	const struct residual_parts *last = &r->last;
 	int64_t free_bytes;
@@ -65,8 +65,9 @@ static void drop_tries(struct failures_of_device *d)
 
 static void request_failed(struct failures_of_device *d, const struct tfmt_event *ev, uint64_t time_ns)
 {
-	const struct device_books *b = &d->process->books.device[d->ordinal];
+	const struct device_books *b = books_device(d->process->books, d->ordinal);
 	const struct lives *lives = d->process->lives;
+	const struct residual_figures *residual = books_residual(d->process->books, d->ordinal);
 	bool is_refused = d->refused.bytes && d->refused.python_stack == ev->python_stack;
 	struct failure failure = {
 		.ordinal = ev->ordinal,
@@ -90,7 +91,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		failure.modelled = ev->flags & TFMT_FLAG_MODELLED ? ev->function : 0;
 		/* No report says what is reserved: a pool's tensors at least, else all that was taken. */
 		if (!failure.is_library)
-			failure.reserved = failure.is_driver ? b->driver_bytes : b->residual.last.pool_reserved;
+			failure.reserved = failure.is_driver ? b->driver_bytes : residual->last.pool_reserved;
 		if (failure.reserved < failure.allocated)
 			failure.reserved = failure.allocated;
 	}
@@ -98,7 +99,7 @@ static void request_failed(struct failures_of_device *d, const struct tfmt_event
 		failure.nr_begun = lives->now.nr_begun;
 		failure.nr_cycles = lives->now.nr_cycles;
 	}
-	see_driver(&failure, &b->residual);
+	see_driver(&failure, residual);
 	add_failure(d, &failure);
 	d->refused.bytes = 0;
 }
@@ -182,7 +183,7 @@ static __attribute__((noinline)) void tensor_allocated(struct failures *f, const
 {
 	struct failures_of_device *d;
 
-	stepinputs_observe(&f->inputs, &p->books, p->lives, ev);
+	stepinputs_observe(&f->inputs, p->books, p->lives, ev);
 	note_size(f, p, ev);
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		d = &f->device[i];
@@ -205,9 +206,9 @@ static void driver_allocated(struct failures *f, const struct replay_process *p,
 		if (d->process != p || d->ordinal != ev->device || !last ||
 		    (!last->is_driver && !last->is_pooled && !last->is_library))
 			continue;
-		if (last->is_pooled && p->books.device[d->ordinal].tensor_ooms < d->nr_ooms) {
+		if (last->is_pooled && books_device(p->books, d->ordinal)->tensor_ooms < d->nr_ooms) {
 			drop_last(d);
-			d->nr_ooms = p->books.device[d->ordinal].tensor_ooms;
+			d->nr_ooms = books_device(p->books, d->ordinal)->tensor_ooms;
 		} else if (last->is_driver || last->python_stack == ev->python_stack) {
 			handle(d, 0);
 		}
@@ -217,7 +218,7 @@ static void driver_allocated(struct failures *f, const struct replay_process *p,
 /* Has the framework, or a pool for it, just failed to serve this? Or is there none that could say so? */
 static bool is_failure(const struct failures_of_device *d, const struct tfmt_event *ev)
 {
-	const struct device_books *b = &d->process->books.device[d->ordinal];
+	const struct device_books *b = books_device(d->process->books, d->ordinal);
 
 	if (ev->kind == TFMT_TENSOR_OOM)
 		return true;
@@ -248,7 +249,7 @@ void failures_observe(void *ctx, const struct replay_process *process, const str
 		return;
 	if (ev->kind == TFMT_TENSOR_ALLOC) {
 		/* Nearly always there is no failure yet, and nothing new in the event. */
-		if (f->nr_devices || !stepinputs_raise(&f->inputs, &process->books, ev) || !is_size_known(f, process, ev))
+		if (f->nr_devices || !stepinputs_raise(&f->inputs, process->books, ev) || !is_size_known(f, process, ev))
 			tensor_allocated(f, process, ev);
 		return;
 	}
@@ -263,7 +264,7 @@ void failures_observe(void *ctx, const struct replay_process *process, const str
 		if (ev->kind == TFMT_TENSOR_OOM)
 			drop_tries(d);
 		request_failed(d, ev, time_ns);
-		d->nr_ooms = process->books.device[ev->device].tensor_ooms;
+		d->nr_ooms = books_device(process->books, ev->device)->tensor_ooms;
 	}
 	if (ev->kind == TFMT_ALLOC_FAILED) {
 		d->refused.bytes = ev->size;

@@ -15,7 +15,9 @@
 
 static uint64_t host_bytes(const struct killing *one)
 {
-	return one->process->books.pinned_bytes + one->process->books.managed_bytes;
+	const struct host_books *host = books_host(one->process->books);
+
+	return host->pinned_bytes + host->managed_bytes;
 }
 
 static int by_host_bytes(const void *va, const void *vb)
@@ -95,7 +97,7 @@ static bool explains(const struct killings *k, const struct replay_device *faile
 
 bool killing_free(const struct replay_device *d, int64_t *bytes)
 {
-	const struct residual *r = &d->books->residual;
+	const struct residual_figures *r = books_residual(d->process->books, d->ordinal);
 
 	*bytes = (int64_t)(r->last.total - r->last.used) + (int64_t)(r->last.ledger - r->ledger);
 	return r->has_last;
@@ -109,8 +111,8 @@ static void find_site(struct autopsy_finding *f, const struct replay *m, struct 
 	struct stack stack = { 0 };
 	int site;
 
-	for (uint32_t i = 0; i < p->books.groups.nr_groups; i++) {
-		const struct group *g = &p->books.groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(p->books); i++) {
+		const struct group *g = books_group(p->books, i);
 
 		if ((group_is_page_locked(g) || (!g->tensor && g->space == TFMT_SPACE_MANAGED)) &&
 		    (!largest || g->live.bytes > largest->live.bytes))
@@ -138,10 +140,11 @@ static void say_counter(struct autopsy_finding *f, const struct hostmemory *h)
 
 static void say_memory(struct autopsy_finding *f, const struct replay_process *p)
 {
+	const struct host_books *host = books_host(p->books);
 	char pinned[HUMAN_MAX], managed[HUMAN_MAX], shared[HUMAN_MAX];
 
 	autopsy_evidence(f, "at its end %s were pinned, %s managed; %s in shared memory",
-			 human_bytes(pinned, p->books.pinned_bytes), human_bytes(managed, p->books.managed_bytes),
+			 human_bytes(pinned, host->pinned_bytes), human_bytes(managed, host->managed_bytes),
 			 human_bytes(shared, p->host.shared_bytes));
 }
 
@@ -169,13 +172,14 @@ static void say_devices(struct autopsy_finding *f, const struct replay *m, const
 static void find_host(struct autopsy *a, const struct killings *k, const struct replay *m)
 {
 	const struct replay_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
+	const struct host_books *host = books_host(p->books);
 	struct autopsy_finding *f = a->finding;
 	char size[HUMAN_MAX];
 
 	*a = (struct autopsy){ .replay = m, .nr_findings = 1 };
 	f->verdict = VERDICT_HOST_OOM;
 	f->cause = k->by_host ? "killed" : "other_killed";
-	f->bytes = p->books.pinned_bytes + p->books.managed_bytes;
+	f->bytes = host->pinned_bytes + host->managed_bytes;
 	find_site(f, m, (struct replay_process *)p);
 	if (k->by_host && k->by_host->nr_candidates)
 		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32

@@ -52,7 +52,7 @@ static void json_site(struct emit *e, const struct replay *m, struct replay_proc
 static void json_cause_site(struct emit *e, const struct replay *m, struct replay_process *p,
 			    const struct stepgrowth_cause *c)
 {
-	const struct group *group = &p->books.groups.group[c->group];
+	const struct group *group = books_group(p->books, c->group);
 
 	json_site(e, m, p, group->python_stack, group->native_stack);
 }

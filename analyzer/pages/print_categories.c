@@ -87,7 +87,7 @@ static void block_name(struct emit *e, const struct replay_process *p, const str
 static void block_row(struct emit *e, const struct replay_process *p, const struct category_block *b,
 		      enum lives_moment moment)
 {
-	const struct group *g = &p->books.groups.group[b->life.group];
+	const struct group *g = books_group(p->books, b->life.group);
 	char text[SHAPE_TEXT_MAX], address[32], path[512];
 	struct tfmt_shape shape;
 

@@ -99,7 +99,7 @@ static unsigned print_unhooked(struct emit *e, const struct replay *m)
 	char text[96];
 
 	for (size_t i = 0; i < m->nr_processes; i++)
-		if (unhooked_text(text, sizeof(text), &m->process[i].books.unhooked, m->process[i].reader)) {
+		if (unhooked_text(text, sizeof(text), books_unhooked(m->process[i].books), m->process[i].reader)) {
 			emit_text(e, "past the hooks: %s", text);
 			return 1;
 		}

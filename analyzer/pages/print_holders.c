@@ -488,7 +488,7 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct replay *m
 /* The NVTX ranges that the newest block was allocated in. */
 static void print_newest_ranges(struct emit *e, const struct holders_query *q, const struct holder *h, bool verbose)
 {
-	const struct books *books = &q->process->books;
+	const struct books *books = q->process->books;
 	uint32_t range = group_figures_at(h->largest, q->mark).range;
 	char text[TEXT_MAX];
 

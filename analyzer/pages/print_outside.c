@@ -246,7 +246,7 @@ static void json_modelled(struct emit *e, const struct outside *o)
 void json_outside(struct emit *e, const struct replay_device *d, const struct outside *o)
 {
 	const struct residual_parts *p = &o->parts;
-	const struct residual *r = &d->books->residual;
+	const struct residual_figures *r = books_residual(d->process->books, d->ordinal);
 
 	json_modelled(e, o);
 	emit_object_begin(e, "residual", NULL);

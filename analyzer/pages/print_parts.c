@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/ui/human.h"

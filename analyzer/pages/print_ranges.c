@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ledger/books_range.h"
+#include "analyzer/ledger/books.h"
 #include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
@@ -15,15 +15,15 @@
 
 const char *print_range_path(char *buf, size_t size, const struct books *books, uint32_t range)
 {
-	uint32_t path = books_range_path(books, range), depth = ranges_depth(&books->ranges, path);
-	struct range *list = ranges_list(&books->ranges, path);
+	uint32_t depth;
+	struct range *list = books_range_list(books, range, &depth);
 	size_t n = 0;
 
 	buf[0] = 0;
-	for (uint32_t k = 0; list && k < depth && n < size; k++) {
+	for (uint32_t k = 0; k < depth && n < size; k++) {
 		char name[TEXT_MAX];
 
-		range_label(name, sizeof(name), books->reader, list[k]);
+		range_label(name, sizeof(name), books_reader(books), list[k]);
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", k ? " > " : "", name);
 	}
 	free(list);
@@ -32,14 +32,14 @@ const char *print_range_path(char *buf, size_t size, const struct books *books, 
 
 void print_range_array(struct emit *e, const char *key, const struct books *books, uint32_t range)
 {
-	uint32_t path = books_range_path(books, range), depth = ranges_depth(&books->ranges, path);
-	struct range *list = ranges_list(&books->ranges, path);
+	uint32_t depth;
+	struct range *list = books_range_list(books, range, &depth);
 
 	emit_array_begin(e, key, NULL);
-	for (uint32_t k = 0; list && !emit_is_text(e) && k < depth; k++) {
+	for (uint32_t k = 0; !emit_is_text(e) && k < depth; k++) {
 		char name[TEXT_MAX];
 
-		emit_string(e, NULL, NULL, range_label(name, sizeof(name), books->reader, list[k]));
+		emit_string(e, NULL, NULL, range_label(name, sizeof(name), books_reader(books), list[k]));
 	}
 	free(list);
 	emit_array_end(e);
@@ -82,7 +82,7 @@ static void print_row(struct emit *e, const struct print_ranges_query *q, const 
 		   human_percent(text, (double)(int64_t)row->figures.bytes, (double)q->total.bytes));
 	emit_uint(e, "count", NULL, row->figures.blocks);
 	emit_uint(e, "device", NULL, q->device);
-	emit_uint(e, "pid", NULL, tfmt_reader_header(q->books->reader)->pid);
+	emit_uint(e, "pid", NULL, tfmt_reader_header(books_reader(q->books))->pid);
 	print_range_path(text, sizeof(text), q->books, row->range);
 	if (emit_is_text(e) || emit_is_csv(e))
 		emit_string(e, "range", NULL, *text ? text : emit_is_csv(e) ? "" : "(in no range)");
@@ -93,18 +93,19 @@ static void print_row(struct emit *e, const struct print_ranges_query *q, const 
 
 void print_ranges(struct emit *e, const struct print_ranges_query *q)
 {
-	const struct groups *groups = &q->books->by_range;
-	struct row *row = heap_alloc((size_t)groups->nr_groups + 1, sizeof(*row));
+	uint32_t nr_ranges = books_nr_ranges(q->books);
+	uint64_t left_out = books_ranges_left_out(q->books);
+	struct row *row = heap_alloc((size_t)nr_ranges + 1, sizeof(*row));
 	struct group_figures rest = q->total;
 	uint32_t nr = 0, shown;
 
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
+	for (uint32_t range = 1; range <= nr_ranges; range++) {
+		const struct group *g = books_range(q->books, range);
 		struct group_figures figures = group_figures_at(g, q->mark);
 
 		if (g->device != q->device || g->tensor != q->tensors || !figures.blocks)
 			continue;
-		row[nr++] = (struct row){ figures, i + 1 };
+		row[nr++] = (struct row){ figures, range };
 		rest.bytes -= figures.bytes;
 		rest.blocks -= figures.blocks;
 	}
@@ -112,15 +113,15 @@ void print_ranges(struct emit *e, const struct print_ranges_query *q)
 		row[nr++] = (struct row){ rest, 0 };
 	qsort(row, nr, sizeof(*row), compare_rows);
 	shown = q->top && q->top < nr ? (uint32_t)q->top : nr;
-	emit_uint(e, "ranges_left_out", NULL, q->books->ranges.nr_left_out);
+	emit_uint(e, "ranges_left_out", NULL, left_out);
 	emit_table_begin(e, "ranges", columns);
 	for (uint32_t i = 0; i < shown; i++)
 		print_row(e, q, &row[i]);
 	emit_table_end(e);
 	if (shown < nr)
 		emit_text(e, "(%" PRIu32 " more ranges: --top N)", nr - shown);
-	if (q->books->ranges.nr_left_out)
+	if (left_out)
 		emit_text(e, "(%" PRIu64 " ranges that may end on any thread are left out: too many were open)",
-			  q->books->ranges.nr_left_out);
+			  left_out);
 	free(row);
 }

@@ -83,8 +83,9 @@ void print_kept(const struct replay *m)
 	if (last)
 		message_info("the recording keeps %s; %s", kept_text(text, sizeof(text), last->reader,
 				       last->header->start_mono_ns + last->last_ns - last->start_ns),
-			     last->books.past_untold ? "PyTorch's allocator told nothing of the tensors before"
-						     : "peaks and counts are of the whole job");
+			     books_is_past_untold(last->books)
+				     ? "PyTorch's allocator told nothing of the tensors before"
+				     : "peaks and counts are of the whole job");
 }
 
 void print_recording(struct emit *e, const struct replay *m)

@@ -70,14 +70,14 @@ static void json_process(struct emit *e, const struct replay *m, struct replay_p
 	emit_string(e, "torch_version", NULL, p->torch);
 	emit_string(e, "allocator_conf", NULL, p->allocator_conf);
 	emit_object_begin(e, "pinned", NULL);
-	emit_uint(e, "peak_bytes", NULL, p->books.pinned_peak_bytes);
+	emit_uint(e, "peak_bytes", NULL, books_host(p->books)->pinned_peak_bytes);
 	emit_object_end(e);
 	emit_object_begin(e, "managed", NULL);
-	emit_uint(e, "peak_bytes", NULL, p->books.managed_peak_bytes);
+	emit_uint(e, "peak_bytes", NULL, books_host(p->books)->managed_peak_bytes);
 	emit_object_end(e);
 	json_unsupported(e, p);
 	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
-	unhooked_json(e, &p->books.unhooked);
+	unhooked_json(e, books_unhooked(p->books));
 	json_places(e, m, p);
 	emit_object_end(e);
 }

@@ -34,7 +34,7 @@ static const char *step_number(char buf[static HUMAN_MAX], double step)
 static const char *origin_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
 			       const struct stepgrowth_cause *c)
 {
-	struct holder h = { .largest = &p->books.groups.group[c->group] };
+	struct holder h = { .largest = books_group(p->books, c->group) };
 
 	return print_origin(buf, size, m, p, &h);
 }

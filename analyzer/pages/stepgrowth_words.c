@@ -107,7 +107,7 @@ bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_
 bool stepgrowth_caller(struct stack *stack, const struct replay *m, struct replay_process *p,
 		      const struct stepgrowth_cause *c, const struct stack_frame **frame)
 {
-	const struct group *group = &p->books.groups.group[c->group];
+	const struct group *group = books_group(p->books, c->group);
 	const struct stack_frame *site;
 	int caller = -1;
 

@@ -31,7 +31,7 @@ static bool is_whole_number(const struct judging *j, const struct group *g)
 	struct tfmt_shape shape;
 	const char *name;
 
-	if (!g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+	if (!g->shape || !tfmt_reader_shape(books_reader(j->books), g->shape, &shape))
 		return false;
 	name = element_name(shape.element_type);
 	return !strncmp(name, "int", 3) || !strncmp(name, "uint", 4) || !strcmp(name, "bool");
@@ -55,7 +55,7 @@ static bool is_flat(const struct judging *j, const struct group *g)
 	struct tfmt_shape shape;
 	uint64_t nr = j->nr_elements;
 
-	if (j->nr_live_parameters < 2 || !g->shape || !tfmt_reader_shape(j->books->reader, g->shape, &shape) ||
+	if (j->nr_live_parameters < 2 || !g->shape || !tfmt_reader_shape(books_reader(j->books), g->shape, &shape) ||
 	    shape.nr_dims != 1)
 		return false;
 	return (shape.dims[0] > nr ? shape.dims[0] - nr : nr - shape.dims[0]) <= nr / FLAT_PADDING_DIV;
@@ -422,7 +422,7 @@ static bool is_kept(struct judging *j, const struct life *life, enum lives_fate 
 
 static enum category category_of(struct judging *j, const struct life *block)
 {
-	const struct group *g = &j->books->groups.group[block->group];
+	const struct group *g = books_group(j->books, block->group);
 	struct life life = so_far(j, block);
 	struct category_stack stack = category_stack_of(&j->stacks, life.birth.stack);
 	enum lives_fate fate = fate_of(j, &life);
@@ -468,13 +468,13 @@ static enum category told_by_census(const struct replay_process *process, const 
 
 static void judge_init(struct judging *j, const struct replay_process *process)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 
 	*j = (struct judging){
-		.process = process, .books = books, .lives = process->lives, .stacks.reader = books->reader
+		.process = process, .books = books, .lives = process->lives, .stacks.reader = books_reader(books)
 	};
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
+		const struct group *g = books_group(books, i);
 
 		if (g->tensor)
 			category_stacks_add(&j->stacks, g->python_stack,
@@ -494,7 +494,7 @@ static uint64_t elements_of(const struct judging *j, const struct group *g)
 	struct tfmt_shape shape;
 	uint64_t nr = 1;
 
-	if (!g->shape || is_whole_number(j, g) || !tfmt_reader_shape(j->books->reader, g->shape, &shape))
+	if (!g->shape || is_whole_number(j, g) || !tfmt_reader_shape(books_reader(j->books), g->shape, &shape))
 		return 0;
 	for (uint32_t i = 0; i < shape.nr_dims; i++)
 		nr *= shape.dims[i];
@@ -508,7 +508,7 @@ static uint64_t elements_of(const struct judging *j, const struct group *g)
 static void count_parameters(struct judging *j, const struct life *life, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		const struct group *g = &j->books->groups.group[life[i].group];
+		const struct group *g = books_group(j->books, life[i].group);
 		uint8_t phase = life[i].birth.phase;
 
 		if (category_stack_of(&j->stacks, life[i].birth.stack).kept == CATEGORY_PARAMETER) {
@@ -524,14 +524,14 @@ static void count_parameters(struct judging *j, const struct life *life, size_t 
 /* What a tensor takes of its block: all of it where that is not known. */
 static uint64_t used_bytes(const struct books *books, const struct life *life)
 {
-	uint64_t bytes = books->groups.group[life->group].shape_bytes;
+	uint64_t bytes = books_group(books, life->group)->shape_bytes;
 
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
 static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
 	struct judging j;
@@ -590,12 +590,12 @@ void categories_release(struct categories *c)
 
 bool categories_tell_phases(const struct replay_process *process)
 {
-	const struct books *books = &process->books;
-	struct category_stacks stacks = { .reader = books->reader };
+	const struct books *books = process->books;
+	struct category_stacks stacks = { .reader = books_reader(books) };
 	bool tell = process->phases.has_begun;
 
-	for (uint32_t i = 0; i < books->groups.nr_groups && !tell; i++) {
-		const struct group *g = &books->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(books) && !tell; i++) {
+		const struct group *g = books_group(books, i);
 
 		tell = g->tensor && category_stack_of(&stacks, g->python_stack).kept == CATEGORY_PARAMETER;
 	}

@@ -50,7 +50,7 @@ static void collect(struct items *out, struct categories *c, const struct books 
 	out->item = heap_alloc(c->nr_blocks, sizeof(*out->item));
 	for (size_t i = 0; i < c->nr_blocks; i++) {
 		struct category_block *b = &c->block[i];
-		uint64_t key = key_of(books, &books->groups.group[b->life.group]);
+		uint64_t key = key_of(books, books_group(books, b->life.group));
 
 		if (b->category == category && key)
 			out->item[out->nr++] = (struct item){
@@ -67,7 +67,7 @@ static void collect(struct items *out, struct categories *c, const struct books 
 /* The gradients of one pass: those of the latest that are live, else of the latest whose have been freed. */
 static void collect_gradients(struct items *out, const struct replay_process *process, shapekey *key_of)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	const struct lives *l = process->lives;
 	uint32_t pass = 0;
 
@@ -75,7 +75,7 @@ static void collect_gradients(struct items *out, const struct replay_process *pr
 	out->item = heap_alloc(l->nr_gradients + l->nr_lives, sizeof(*out->item));
 	for (size_t i = 0; i < l->nr_gradients; i++)
 		out->item[out->nr++] = (struct item){
-			.key = key_of(books, &books->groups.group[l->gradient[i].group]),
+			.key = key_of(books, books_group(books, l->gradient[i].group)),
 			.ordinal = l->gradient[i].ordinal,
 			.module = modulepaths_settled(process->modulepaths, l->gradient[i].module),
 		};
@@ -87,7 +87,7 @@ static void collect_gradients(struct items *out, const struct replay_process *pr
 		pass = pass ? pass : life->birth.nr_begun;
 		if (life->birth.nr_begun == pass)
 			out->item[out->nr++] = (struct item){
-				.key = key_of(books, &books->groups.group[life->group]),
+				.key = key_of(books, books_group(books, life->group)),
 				.ordinal = life->birth.ordinal,
 				.module = modulepaths_settled(process->modulepaths, life->module),
 			};
@@ -139,7 +139,7 @@ static void match(struct items *to, const struct items *from, bool opposite)
 
 static void match_all(struct categories *c, const struct replay_process *process, shapekey *key_of)
 {
-	const struct books *books = &process->books;
+	const struct books *books = process->books;
 	struct items parameters = { 0 }, states = { 0 }, gradients = { 0 };
 
 	collect(&parameters, c, books, CATEGORY_PARAMETER, key_of);

@@ -17,7 +17,7 @@ static bool has_rows(const struct category_shapes *s, const struct group *g)
 {
 	struct tfmt_shape shape;
 
-	return g->shape && tfmt_reader_shape(s->books->reader, g->shape, &shape) &&
+	return g->shape && tfmt_reader_shape(books_reader(s->books), g->shape, &shape) &&
 	       !(shape.nr_dims == 2 && shape.dims[0] == shape.dims[1]);
 }
 
@@ -71,7 +71,7 @@ static void add_live_gradients(struct category_shapes *s, struct category_stacks
 		if (!life->is_live || life->birth.phase != PHASE_BACKWARD || life->flags & TFMT_FLAG_FORWARD ||
 		    life->birth.nr_ended == lives->now.nr_ended || category_stack_of(stacks, life->birth.stack).in_hook)
 			continue;
-		key = shapekey_of(s->books, &s->books->groups.group[life->group]);
+		key = shapekey_of(s->books, books_group(s->books, life->group));
 		if (key)
 			s->gradient[s->nr_gradients++] = key;
 	}
@@ -80,12 +80,11 @@ static void add_live_gradients(struct category_shapes *s, struct category_stacks
 /* How many sizes parameters have, and how many of them each line has ever made beside. */
 static void count_sizes(struct category_shapes *s, struct category_stacks *stacks)
 {
-	const struct groups *groups = &s->books->groups;
 
 	for (size_t i = 0; i < s->nr_parameters; i++)
 		s->nr_parameter_sizes += !i || s->parameter_sizes[i] != s->parameter_sizes[i - 1];
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group *g = &groups->group[i];
+	for (uint32_t i = 0; i < books_nr_groups(s->books); i++) {
+		const struct group *g = books_group(s->books, i);
 
 		if (g->tensor && g->phase <= PHASE_FORWARD && category_shapes_fit_sizes(s, g))
 			category_stack_count_shape(stacks, g->python_stack);
@@ -95,15 +94,15 @@ static void count_sizes(struct category_shapes *s, struct category_stacks *stack
 void category_shapes_find(struct category_shapes *s, const struct books *books, const struct lives *lives,
 			 struct category_stacks *stacks)
 {
-	size_t nr = books->groups.nr_groups + 1;
+	size_t nr = books_nr_groups(books) + 1;
 
 	*s = (struct category_shapes){ .books = books, .lives = lives };
 	s->parameter = heap_alloc(nr, sizeof(*s->parameter));
 	s->parameter_sizes = heap_alloc(nr, sizeof(*s->parameter_sizes));
 	s->row = heap_alloc(nr, sizeof(*s->row));
 	s->gradient = heap_alloc(nr + lives->nr_lives, sizeof(*s->gradient));
-	for (uint32_t i = 0; i < books->groups.nr_groups; i++)
-		add_group(s, stacks, &books->groups.group[i], i < lives->nr_fates ? &lives->fates[i] : NULL);
+	for (uint32_t i = 0; i < books_nr_groups(books); i++)
+		add_group(s, stacks, books_group(books, i), i < lives->nr_fates ? &lives->fates[i] : NULL);
 	add_live_gradients(s, stacks);
 	sort(s->parameter, s->nr_parameters);
 	sort(s->parameter_sizes, s->nr_parameters);
@@ -133,7 +132,7 @@ bool category_shapes_fit_batch(const struct category_shapes *s, const struct gro
 {
 	struct tfmt_shape shape;
 
-	if (!has_rows(s, g) || !tfmt_reader_shape(s->books->reader, g->shape, &shape))
+	if (!has_rows(s, g) || !tfmt_reader_shape(books_reader(s->books), g->shape, &shape))
 		return false;
 	for (uint32_t i = 0; i < shape.nr_dims; i++)
 		if (shapekey_in(s->row, s->nr_rows, shapekey_rows(s->books, g, i)))

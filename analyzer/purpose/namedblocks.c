@@ -46,7 +46,7 @@ void namedblocks_find(struct namegroups *g, const struct replay_process *process
 void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group)
 {
 	const struct replay_process *p = d->process;
-	const struct groups *all = &p->books.groups;
+	uint32_t stack = books_group(p->books, group)->python_stack;
 	enum lives_moment peak = p->names ? categories_moment(p, d->ordinal, MARK_TENSOR_PEAK) : LIVES_NONE;
 	struct life *life;
 	struct named named;
@@ -59,7 +59,7 @@ void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, u
 	for (size_t i = 0; i < nr; i++) {
 		bool has_name;
 
-		if (all->group[life[i].group].python_stack != all->group[group].python_stack)
+		if (books_group(p->books, life[i].group)->python_stack != stack)
 			continue;
 		has_name = namedblocks_name(&named, p, &life[i], peak);
 		namegroups_add(g, has_name ? &named : NULL, 0, life[i].size, 1);

@@ -13,7 +13,7 @@ static uint64_t key_of(const struct books *books, const struct group *g, uint32_
 	uint64_t dims[8], key;
 	uint32_t nr = 0;
 
-	if (!g->shape || !tfmt_reader_shape(books->reader, g->shape, &shape))
+	if (!g->shape || !tfmt_reader_shape(books_reader(books), g->shape, &shape))
 		return 0;
 	for (uint32_t i = first; i < shape.nr_dims && nr < 8; i++)
 		if (shape.dims[i] != 1)

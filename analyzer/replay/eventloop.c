@@ -74,7 +74,7 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 		.note_mark = note_mark,
 		.note_past = note_past,
 	};
-	p->books.listener = &p->listener;
+	books_listen(p->books, &p->listener);
 }
 
 void eventloop_begin(struct replay_process *p, const struct replay_options *o)
@@ -92,7 +92,7 @@ static __attribute__((noinline)) void enter_past(struct replay_process *p)
 	const struct tfmt_figures *f = tfmt_reader_figures(p->reader);
 
 	p->phases.has_begun |= f && f->of[TFMT_FIGURES_PROCESS][TFMT_FIGURE_BEGUN];
-	books_past(&p->books, f);
+	books_past(p->books, f);
 }
 
 static inline void follow_lives(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
@@ -102,24 +102,22 @@ static inline void follow_lives(struct replay_process *p, const struct tfmt_even
 	if (is_plain)
 		lives_next_tensor(lives, ev, p->phase, p->phases.is_update, false);
 	else
-		lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(&p->books, ev));
+		lives_next(lives, ev, p->phase, p->phases.is_update, books_is_pooled_tensor(p->books, ev));
 	if (lives_concern_samples(lives))
-		stepsamples_next(p->stepsamples, lives, &p->books.groups);
+		stepsamples_next(p->stepsamples, lives, p->books);
 }
 
-static inline void enter_event(struct replay_process *p, const struct tfmt_event *ev)
+static inline void enter_event(struct replay_process *p, const struct tfmt_event *ev, bool is_plain)
 {
-	bool is_plain = books_is_plain(&p->books, ev);
-
-	if (!is_plain && !ev->before && !p->books.past_entered)
+	if (!is_plain && !ev->before && !books_has_past(p->books))
 		enter_past(p);
 	p->phase = phases_next(&p->phases, ev);
 	if (p->lives && (is_plain || !(ev->flags & TFMT_FLAG_TEARDOWN)))
 		follow_lives(p, ev, is_plain);
 	if (is_plain)
-		books_apply_plain(&p->books, ev, (uint8_t)p->phase);
+		books_apply_plain(p->books, ev, (uint8_t)p->phase);
 	else
-		books_apply(&p->books, ev, (uint8_t)p->phase);
+		books_apply(p->books, ev, (uint8_t)p->phase);
 }
 
 static inline bool is_observed(const struct tfmt_event *ev, const struct replay_options *o, uint8_t but_for)
@@ -131,11 +129,16 @@ void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int 
 {
 	uint8_t but_for = o->observe_no_frees ? TFMT_TENSOR_FREE : TFMT_NONE;
 	const struct tfmt_event *end = ev + nr;
+	bool is_calm = books_is_calm(p->books);
 
 	if (p->names)
 		names_pass(p->names, ev, nr);
 	for (; ev < end; ev++) {
-		enter_event(p, ev);
+		bool is_plain = is_calm && books_is_plain(ev);
+
+		enter_event(p, ev, is_plain);
+		if (!is_plain)
+			is_calm = books_is_calm(p->books);
 		if (is_observed(ev, o, but_for) && o->observe)
 			o->observe(o->ctx, p, ev, replay_time(p, ev->time_ns));
 	}
@@ -144,14 +147,14 @@ void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int 
 void eventloop_miss(struct replay_process *p)
 {
 	phases_damaged(&p->phases);
-	books_damaged(&p->books);
+	books_damaged(p->books);
 }
 
 void eventloop_finish(struct replay_process *p, uint64_t last_ns)
 {
-	if (!p->books.past_entered)
+	if (!books_has_past(p->books))
 		enter_past(p);
-	books_settle(&p->books, last_ns);
+	books_settle(p->books, last_ns);
 	if (p->lives) {
 		steps_finish(&p->lives->steps);
 		stepsamples_finish(p->stepsamples, &p->lives->steps);

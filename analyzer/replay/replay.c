@@ -32,7 +32,7 @@ uint64_t replay_filled_bytes(const struct replay_device *d)
 
 bool replay_is_exact(const struct replay_process *p)
 {
-	return p->summary->complete && !p->lost_events && !p->books.past_untold;
+	return p->summary->complete && !p->lost_events && !books_is_past_untold(p->books);
 }
 
 bool replay_end_is_exact(const struct replay_device *d, enum replay_total total)
@@ -202,7 +202,7 @@ static void process_damaged(struct replay_process *p, int err)
  */
 static int next_events(struct replay_process *p, const struct tfmt_event **ev, struct tfmt_event *single)
 {
-	if (!p->books.damage.any)
+	if (!books_is_damaged(p->books))
 		return tfmt_reader_events(p->reader, ev);
 	*ev = single;
 	return tfmt_reader_next(p->reader, single);
@@ -217,8 +217,8 @@ static void process_begin(struct replay *m, struct replay_process *p)
 	if (o->window && p->lives && p == m->process)
 		p->lives->window = o->window;
 	if (o->has_at)
-		p->books.at_time_ns = o->at_ns < p->start_ns ? p->header->start_mono_ns :
-				       o->at_ns - p->start_ns + p->header->start_mono_ns;
+		books_ask_time(p->books, o->at_ns < p->start_ns ? p->header->start_mono_ns
+							  : o->at_ns - p->start_ns + p->header->start_mono_ns);
 	p->last_event_ns = p->header->start_mono_ns;
 	tfmt_reader_follow(p->reader, o->follow);
 }
@@ -259,7 +259,7 @@ static void process_advance(struct replay *m, struct replay_process *p)
 static void add_devices(struct replay *m, struct replay_process *p)
 {
 	for (uint32_t i = 0; i < TFMT_NR_DEVICES; i++) {
-		const struct device_books *books = &p->books.device[i];
+		const struct device_books *books = books_device(p->books, i);
 		struct replay_device *device;
 
 		if (!books->present)
@@ -271,7 +271,7 @@ static void add_devices(struct replay *m, struct replay_process *p)
 		device->is_unlimited = device->info.capacity_bytes == TFMT_CAPACITY_UNLIMITED;
 		if (!device->is_unlimited)
 			device->capacity_bytes = device->info.capacity_bytes ? device->info.capacity_bytes
-									     : books->residual.last.total;
+									     : books_residual(p->books, i)->last.total;
 		device->has_tensors = books->tensor_allocs || books->tensor_ooms;
 	}
 }
@@ -316,8 +316,7 @@ static int open_all(struct replay *m)
 			continue;
 		}
 		mapping_init(&p->mapping, p->reader);
-		books_init(&p->books, p->reader, &p->mapping);
-		p->books.owners.symbols = m->symbols;
+		p->books = books_open(p->reader, &p->mapping, m->symbols);
 		hostmemory_noted(&p->host, m->recording.trace[i], p->header->host);
 		m->nr_processes++;
 	}
@@ -389,7 +388,7 @@ void replay_release(struct replay *m)
 {
 	for (size_t i = 0; i < m->nr_processes; i++) {
 		eventloop_release(&m->process[i]);
-		books_release(&m->process[i].books);
+		books_release(m->process[i].books);
 		mapping_release(&m->process[i].mapping);
 		tfmt_reader_close(m->process[i].reader);
 	}

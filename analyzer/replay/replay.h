@@ -51,7 +51,7 @@ struct replay_process {
 	const struct tfmt_header *header;
 	const struct tfmt_summary *summary;
 	struct mapping mapping;
-	struct books books;
+	struct books *books;
 	struct phases phases;
 	enum phase phase;                 /* of the latest event */
 	struct lives *lives;              /* of tensor blocks, with steps; NULL: nobody asks (struct replay_options) */

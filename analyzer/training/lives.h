@@ -11,7 +11,7 @@
 #ifndef VT_LIVES_H
 #define VT_LIVES_H
 
-#include "analyzer/ledger/groups.h"
+#include "analyzer/ledger/books.h"
 #include "analyzer/training/steps.h"
 
 /* Moments of a device: the first event at which the most was allocated in each phase, two of enum group_mark, ... */

@@ -18,7 +18,9 @@ static struct stepinputs_device *device_of(struct stepinputs *s, const struct bo
 			return &s->device[i];
 	s->device = heap_grow(s->device, &s->devices_room, s->nr_devices + 1, sizeof(*d));
 	d = &s->device[s->nr_devices++];
-	*d = (struct stepinputs_device){ .books = books, .lives = lives, .ordinal = ordinal };
+	*d = (struct stepinputs_device){
+		.books = books, .figures = books_device(books, ordinal), .lives = lives, .ordinal = ordinal
+	};
 	d->peak_bytes = heap_alloc(STEPINPUTS_CYCLES, sizeof(*d->peak_bytes));
 	d->place = heap_alloc(STEPINPUTS_PLACES, sizeof(*d->place));
 	return d;
@@ -84,7 +86,7 @@ static void note_shape(struct stepinputs_device *d, const struct tfmt_event *ev)
 	struct tfmt_shape shape;
 
 	if (ev->python_stack < TFMT_STACK_FIRST || !ev->shape ||
-	    !tfmt_reader_shape(d->books->reader, ev->shape, &shape) || !shape.nr_dims ||
+	    !tfmt_reader_shape(books_reader(d->books), ev->shape, &shape) || !shape.nr_dims ||
 	    shape.nr_dims > STEPINPUTS_DIMS)
 		return;
 	p = place_of(d, ev->python_stack);
@@ -104,7 +106,7 @@ void stepinputs_observe(struct stepinputs *s, const struct books *books, const s
 	if (ev->kind != TFMT_TENSOR_ALLOC || !lives || ev->device >= TFMT_NR_DEVICES)
 		return;
 	d = device_of(s, books, lives, ev->device);
-	note_peak(d, lives->now.nr_cycles, books->device[ev->device].allocated_bytes);
+	note_peak(d, lives->now.nr_cycles, d->figures->allocated_bytes);
 	if (lives->now.phase == PHASE_OTHER)
 		note_shape(d, ev);
 }

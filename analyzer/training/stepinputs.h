@@ -35,6 +35,7 @@ struct stepinputs_place {
 
 struct stepinputs_device {
 	const struct books *books; /* its process's */
+	const struct device_books *figures; /* its own */
 	const struct lives *lives;
 	uint32_t ordinal;
 	uint64_t *peak_bytes; /* by cycle, from first_cycle on */
@@ -75,7 +76,7 @@ static inline bool stepinputs_raise(struct stepinputs *s, const struct books *bo
 	if (!d || d->books != books || d->ordinal != ev->device || !d->nr_cycles ||
 	    d->lives->now.phase == PHASE_OTHER || d->lives->now.nr_cycles != d->first_cycle + d->nr_cycles - 1)
 		return false;
-	bytes = books->device[ev->device].allocated_bytes;
+	bytes = d->figures->allocated_bytes;
 	peak = &d->peak_bytes[d->nr_cycles - 1];
 	*peak = bytes > *peak ? bytes : *peak; /* no branch: which way it goes cannot be foreseen */
 	return true;

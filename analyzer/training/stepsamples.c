@@ -47,15 +47,15 @@ static void parts_drop(struct stepsample *sample)
 }
 
 /* All groups are looked at: once, they are many. */
-static void take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct groups *groups,
+static void take(struct stepsamples *t, struct stepsample *sample, const struct lives *lives, const struct books *books,
 		 uint64_t ordinal)
 {
-	uint32_t nr = 0;
+	uint32_t nr_groups = books_nr_groups(books), nr = 0;
 
 	*sample = (struct stepsample){ .ordinal = ordinal, .taken = lives->now.ordinal, .time_ns = lives->time_ns };
-	t->scratch = heap_grow(t->scratch, &t->scratch_room, groups->nr_groups, sizeof(*t->scratch));
-	for (uint32_t i = 0; i < groups->nr_groups; i++) {
-		const struct group_figures *live = &groups->group[i].live;
+	t->scratch = heap_grow(t->scratch, &t->scratch_room, nr_groups, sizeof(*t->scratch));
+	for (uint32_t i = 0; i < nr_groups; i++) {
+		const struct group_figures *live = &books_group(books, i)->live;
 
 		if (live->blocks)
 			t->scratch[nr++] = (struct stepsample_part){ i, (uint32_t)live->blocks, live->bytes };
@@ -98,7 +98,7 @@ static bool may_be_updated(const struct stepsamples *t, const struct steps *s)
 	       (t->nr_updated || s->cycles.nr_bounds <= STEPSAMPLES_MAX);
 }
 
-static void cycle_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+static void cycle_began(struct stepsamples *t, const struct lives *lives, const struct books *books)
 {
 	const struct steps *s = &lives->steps;
 	uint32_t index = s->cycles.nr_bounds - 1;
@@ -106,12 +106,12 @@ static void cycle_began(struct stepsamples *t, const struct lives *lives, const 
 	parts_drop(&t->latest);
 	if (!is_due(&t->of[SAMPLES_CYCLES], index) && !may_be_updated(t, s))
 		return;
-	take(t, &t->latest, lives, groups, s->cycles.ordinal[index]);
+	take(t, &t->latest, lives, books, s->cycles.ordinal[index]);
 	if (is_due(&t->of[SAMPLES_CYCLES], index))
 		keep(&t->of[SAMPLES_CYCLES], &t->latest, index, index + 1);
 }
 
-static void named_began(struct stepsamples *t, const struct lives *lives, const struct groups *groups)
+static void named_began(struct stepsamples *t, const struct lives *lives, const struct books *books)
 {
 	const struct steps *s = &lives->steps;
 	struct stepsample_series *series = &t->of[SAMPLES_NAMED];
@@ -120,7 +120,7 @@ static void named_began(struct stepsamples *t, const struct lives *lives, const 
 
 	if (!is_due(series, index))
 		return;
-	take(t, &sample, lives, groups, s->named.ordinal[index]);
+	take(t, &sample, lives, books, s->named.ordinal[index]);
 	keep(series, &sample, index, index);
 	parts_drop(&sample);
 }
@@ -142,7 +142,7 @@ static void part_ended(struct stepsamples *t)
 }
 
 /* No step has shown so far. What lives has of a step is, then, of the part of time. */
-static void time_passed(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+static void time_passed(struct stepsamples *t, struct lives *lives, const struct books *books)
 {
 	if (lives->time_ns >= t->next_ns) {
 		part_ended(t);
@@ -151,21 +151,21 @@ static void time_passed(struct stepsamples *t, struct lives *lives, const struct
 	}
 	parts_drop(&t->lowest);
 	t->below_bytes = lives->allocated - lives->allocated / LOWER;
-	take(t, &t->lowest, lives, groups, lives->now.ordinal);
+	take(t, &t->lowest, lives, books, lives->now.ordinal);
 }
 
-void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups)
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct books *books)
 {
 	struct steps *s = &lives->steps;
 
 	if (!s->nr_backwards && !s->named.nr_bounds && !lives->is_past &&
 	    (lives->time_ns >= t->next_ns || lives->allocated < t->below_bytes))
-		time_passed(t, lives, groups);
+		time_passed(t, lives, books);
 
 	if (lives->signs & STEPS_CYCLE)
-		cycle_began(t, lives, groups);
+		cycle_began(t, lives, books);
 	if (lives->signs & STEPS_NAMED)
-		named_began(t, lives, groups);
+		named_began(t, lives, books);
 	/* That a cycle is a step may show when it has long begun. */
 	if (s->updated.nr_bounds == t->nr_updated)
 		return;

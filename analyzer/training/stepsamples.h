@@ -55,8 +55,8 @@ struct stepsamples {
 	size_t scratch_room;
 };
 
-/* The event that lives_next() was called with, before it is entered in the groups. */
-void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct groups *groups);
+/* The event that lives_next() was called with, before it is entered in the books. */
+void stepsamples_next(struct stepsamples *t, struct lives *lives, const struct books *books);
 
 /* After steps_finish(): leave out samples that turned out to lie within steps, and count the steps before the others. */
 void stepsamples_finish(struct stepsamples *t, const struct steps *s);

@@ -37,7 +37,8 @@ KIND = {name: number for number, name in enumerate(KINDS, 1)}
 WITH_AGE = {KIND["tensor_free"], KIND["driver_free"], KIND["free_failed"]}
 
 FRAME, CODE, MODULE, SHAPE, THREAD, DEVICE, FUNCTION, INFO, CLOCK, STRING, PASSES, SOURCE = range(1, 13)
-DEFINITION_TYPES = range(FRAME, SOURCE + 1)
+CENSUS, OBJECT, TENSOR = range(13, 16)  # section 12
+DEFINITION_TYPES = range(FRAME, TENSOR + 1)
 
 
 class Refused(Exception):

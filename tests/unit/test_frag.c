@@ -103,7 +103,7 @@ static void load(void)
 	struct replay_options options = { .quiet = true, .observe = frag_observe, .ctx = &f };
 
 	synthetic_close(&s, 0);
-	frag_init(&f, &m);
+	frag_init(&f);
 	assert_int_equal(replay_load(&m, TRACE, &options), 0);
 	frag_finish(&f);
 	d = frag_of(&f, &m.device[0]);

@@ -211,7 +211,7 @@ static void the_allocator_is_seen_in_a_file_passed_over(void **state)
 	synthetic_event(&s, TFMT_DRIVER_ALLOC, 0, 0x100000, 1 * MiB, 0);
 	synthetic_close(&s, 0);
 	assert_int_equal(replay_load(&m, TRACE, &quiet), 0);
-	verdict = books_owner(&m.process[0].books, 4);
+	verdict = books_owner(m.process[0].books, 4, 0);
 	assert_int_equal(verdict.owner, OWNER_TORCH);
 	assert_true(verdict.torch_allocator);
 	assert_int_equal(m.device[0].books->reserved_peak_bytes, 1 * MiB);

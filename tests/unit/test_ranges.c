@@ -198,14 +198,14 @@ static void ranges_that_never_end(void **state)
 	}
 	path = ranges_path(&r, &alloc);
 	assert_int_equal(ranges_depth(&r, path), 64);
-	assert_int_equal(r.nr_left_out, 0);
+	assert_int_equal(r.figures.nr_left_out, 0);
 	nr_nodes = r.nr_nodes;
 	for (; ev.aux < 10000; ev.aux++) {
 		ranges_apply(&r, &ev);
 		assert_int_equal(ranges_path(&r, &alloc), path);
 	}
 	assert_int_equal(r.nr_nodes, nr_nodes);
-	assert_int_equal(r.nr_left_out, 10000 - 64);
+	assert_int_equal(r.figures.nr_left_out, 10000 - 64);
 	list = ranges_list(&r, path);
 	for (uint32_t k = 0; k < 64; k++) {
 		assert_int_equal(list[k].name, k % 2 ? STEP : WHOLE);

@@ -99,7 +99,7 @@ static void lost_frees_of_the_driver(void **state)
 	b = load();
 	assert_int_equal(b->driver_peak_bytes, 65 * MiB);
 	assert_int_equal(b->driver_bytes, 64 * MiB);
-	assert_int_equal(b->residual.ledger, 64 * MiB);
+	assert_int_equal(books_residual(m.process[0].books, 0)->ledger, 64 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_DRIVER_PEAK, 65 * MiB);
 	check_sum(HOLDERS_DRIVER, MARK_END, 64 * MiB);
 	replay_release(&m);

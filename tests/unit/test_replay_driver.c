@@ -3,6 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/outside.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
@@ -301,7 +302,7 @@ static void mapped_handles_are_reserved(void **state)
 static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 {
 	struct residual_parts parts;
-	const struct device_books *b;
+	const struct residual_figures *residual;
 
 	(void)state;
 	begin();
@@ -309,10 +310,11 @@ static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 500 * MiB, 1000 * MiB);
 	driver(TFMT_DRIVER_ALLOC, 0x200000, 10 * MiB, TFMT_SPACE_DEVICE);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 480 * MiB, 1000 * MiB);
-	b = load();
-	assert_int_equal(b->residual.nr_samples, 2);
-	assert_int_equal(b->residual.peak, 490 * MiB);
-	assert_true(residual_at_peak(&b->residual, &parts)); /* by the sample right behind it */
+	load();
+	residual = books_residual(m.process[0].books, 0);
+	assert_int_equal(residual->nr_samples, 2);
+	assert_int_equal(residual->peak, 490 * MiB);
+	assert_true(books_residual_at_peak(m.process[0].books, 0, &parts)); /* by the sample right behind it */
 	assert_int_equal(parts.unknown, 490 * MiB);
 	assert_int_equal(parts.used, 520 * MiB);
 	assert_int_equal(m.device[0].capacity_bytes,
@@ -338,9 +340,9 @@ static void host_memory_and_other_processes_memory_stay_apart(void **state)
 	assert_int_equal(b->driver_allocs, 1);
 	assert_int_equal(b->driver_refusals, 1);
 	assert_int_equal(b->refused_bytes, 99 * MiB);
-	assert_int_equal(m.process[0].books.pinned_peak_bytes, 2 * MiB);
-	assert_int_equal(m.process[0].books.pinned_bytes, 0);
-	assert_int_equal(m.process[0].books.managed_peak_bytes, 4 * MiB);
+	assert_int_equal(books_host(m.process[0].books)->pinned_peak_bytes, 2 * MiB);
+	assert_int_equal(books_host(m.process[0].books)->pinned_bytes, 0);
+	assert_int_equal(books_host(m.process[0].books)->managed_peak_bytes, 4 * MiB);
 	replay_release(&m);
 }
 
@@ -402,7 +404,7 @@ static void the_end_of_a_context_takes_its_own(void **state)
 	synthetic_event(&s, TFMT_RESET, 0, 0, 0, 3);
 	b = load();
 	assert_int_equal(b->driver_bytes, 13 * MiB);
-	assert_int_equal(m.process[0].books.pinned_bytes, 0);
+	assert_int_equal(books_host(m.process[0].books)->pinned_bytes, 0);
 	assert_int_equal(b->driver_frees, 0);
 	replay_release(&m);
 
@@ -454,8 +456,8 @@ static void memory_of_other_processes_is_open_until_it_is_closed_as_often(void *
 	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_IPC);
 	driver(TFMT_DRIVER_FREE, 0x100000, 0, TFMT_SPACE_IPC);
 	load();
-	assert_int_equal(m.process[0].books.unmatched_frees, 0);
-	assert_int_equal(m.process[0].books.blocks.nr_blocks, 0);
+	assert_int_equal(m.process[0].books->unmatched_frees, 0);
+	assert_int_equal(m.process[0].books->blocks.nr_blocks, 0);
 	replay_release(&m);
 }
 
@@ -477,9 +479,9 @@ static void handles_and_pools_count_where_their_memory_is(void **state)
 	assert_int_equal(b->driver_peak_bytes, 0);
 	assert_int_equal(b->driver_allocs, 0);
 	assert_int_equal(b->driver_frees, 0);
-	assert_int_equal(m.process[0].books.pinned_peak_bytes, 9 * MiB);
-	assert_int_equal(m.process[0].books.pinned_bytes, 1 * MiB);
-	assert_int_equal(m.process[0].books.unmatched_frees, 0);
+	assert_int_equal(books_host(m.process[0].books)->pinned_peak_bytes, 9 * MiB);
+	assert_int_equal(books_host(m.process[0].books)->pinned_bytes, 1 * MiB);
+	assert_int_equal(m.process[0].books->unmatched_frees, 0);
 	replay_release(&m);
 }
 

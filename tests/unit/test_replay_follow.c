@@ -63,12 +63,12 @@ static void assert_same(const struct replay *a, const struct replay *b)
 		assert_int_equal(x->tensor_frees, y->tensor_frees);
 	}
 	for (size_t i = 0; i < a->nr_processes; i++) {
-		const struct books *x = &a->process[i].books, *y = &b->process[i].books;
+		const struct books *x = a->process[i].books, *y = b->process[i].books;
 
-		assert_int_equal(x->groups.nr_groups, y->groups.nr_groups);
-		for (uint32_t k = 0; k < x->groups.nr_groups; k++) {
-			assert_int_equal(x->groups.group[k].live.bytes, y->groups.group[k].live.bytes);
-			assert_int_equal(x->groups.group[k].live.blocks, y->groups.group[k].live.blocks);
+		assert_int_equal(books_nr_groups(x), books_nr_groups(y));
+		for (uint32_t k = 0; k < books_nr_groups(x); k++) {
+			assert_int_equal(books_group(x, k)->live.bytes, books_group(y, k)->live.bytes);
+			assert_int_equal(books_group(x, k)->live.blocks, books_group(y, k)->live.blocks);
 		}
 	}
 }

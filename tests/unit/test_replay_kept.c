@@ -9,6 +9,7 @@
 #include "tests/unit/tracefmt_stream.h"
 
 #include "analyzer/command.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/replay/replay.h"
 
 #define GOLDENS "tests/golden/v1/*.vtr"
@@ -81,41 +82,41 @@ static void keep(const char *golden, const char *path, uint64_t nth)
 				 (unsigned long long)(a)->field, (unsigned long long)(b)->field); \
 	} while (0)
 
-static void same_device(const struct device_books *a, const struct device_books *b, const char *what,
+static void same_device(const struct device_ledger *a, const struct device_ledger *b, const char *what,
 			unsigned long long nth)
 {
-	SAME(a, b, present);
-	SAME(a, b, tensor_allocs);
-	SAME(a, b, tensor_frees);
-	SAME(a, b, tensor_ooms);
-	SAME(a, b, allocated_bytes);
-	SAME(a, b, allocated_peak_bytes);
-	SAME(a, b, requested_bytes);
-	SAME(a, b, requested_peak_bytes);
-	SAME(a, b, has_unshaped);
-	SAME(a, b, oom_asked_bytes);
-	SAME(a, b, reserved_bytes);
-	SAME(a, b, reserved_peak_bytes);
-	SAME(a, b, allocated_at_reserved_peak_bytes);
-	SAME(a, b, reported);
-	SAME(a, b, driver_allocs);
-	SAME(a, b, driver_frees);
-	SAME(a, b, driver_refusals);
-	SAME(a, b, driver_bytes);
-	SAME(a, b, driver_peak_bytes);
-	SAME(a, b, refused_bytes);
-	SAME(a, b, allocated_at_driver_peak_bytes);
-	SAME(a, b, residual.nr_samples);
-	SAME(a, b, residual.peak);
+	SAME(a, b, books.present);
+	SAME(a, b, books.tensor_allocs);
+	SAME(a, b, books.tensor_frees);
+	SAME(a, b, books.tensor_ooms);
+	SAME(a, b, books.allocated_bytes);
+	SAME(a, b, books.allocated_peak_bytes);
+	SAME(a, b, books.requested_bytes);
+	SAME(a, b, books.requested_peak_bytes);
+	SAME(a, b, books.has_unshaped);
+	SAME(a, b, books.oom_asked_bytes);
+	SAME(a, b, books.reserved_bytes);
+	SAME(a, b, books.reserved_peak_bytes);
+	SAME(a, b, books.allocated_at_reserved_peak_bytes);
+	SAME(a, b, books.reported);
+	SAME(a, b, books.driver_allocs);
+	SAME(a, b, books.driver_frees);
+	SAME(a, b, books.driver_refusals);
+	SAME(a, b, books.driver_bytes);
+	SAME(a, b, books.driver_peak_bytes);
+	SAME(a, b, books.refused_bytes);
+	SAME(a, b, books.allocated_at_driver_peak_bytes);
+	SAME(a, b, residual.figures.nr_samples);
+	SAME(a, b, residual.figures.peak);
 	SAME(a, b, residual.peak_context);
 	SAME(a, b, residual.peak_code);
 	SAME(a, b, residual.modelled_context);
 	SAME(a, b, residual.modelled_code);
 	for (unsigned i = 0; i < NR_MARKS; i++) {
-		SAME(a, b, moment[i].reached);
-		SAME(a, b, moment[i].time_ns);
-		SAME(a, b, moment[i].allocated_bytes);
-		SAME(a, b, moment[i].driver_bytes);
+		SAME(a, b, books.moment[i].reached);
+		SAME(a, b, books.moment[i].time_ns);
+		SAME(a, b, books.moment[i].allocated_bytes);
+		SAME(a, b, books.moment[i].driver_bytes);
 	}
 }
 
@@ -129,8 +130,8 @@ static uint32_t live_groups(const struct books *b, struct group *out)
 {
 	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < b->groups.nr_groups; i++) {
-		const struct group *g = &b->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(b); i++) {
+		const struct group *g = books_group(b, i);
 
 		if (g->live.blocks)
 			out[nr++] = *g;
@@ -141,7 +142,7 @@ static uint32_t live_groups(const struct books *b, struct group *out)
 
 static void same_live(const struct books *a, const struct books *b, const char *what, unsigned long long nth)
 {
-	struct group *x = calloc(a->groups.nr_groups + 1, sizeof(*x)), *y = calloc(b->groups.nr_groups + 1, sizeof(*y));
+	struct group *x = calloc(books_nr_groups(a) + 1, sizeof(*x)), *y = calloc(books_nr_groups(b) + 1, sizeof(*y));
 	uint32_t nr = live_groups(a, x);
 
 	if (nr != live_groups(b, y))
@@ -161,11 +162,11 @@ static void same_live(const struct books *a, const struct books *b, const char *
 /* Who held memory at a peak adds up to it, whether they have names or not. */
 static void adds_up(const struct books *b, unsigned device, const char *what, unsigned long long nth)
 {
-	const struct device_books *d = &b->device[device];
+	const struct device_books *d = books_device(b, device);
 	uint64_t tensors = 0, driver = 0, oom = 0;
 
-	for (uint32_t i = 0; i < b->groups.nr_groups; i++) {
-		const struct group *g = &b->groups.group[i];
+	for (uint32_t i = 0; i < books_nr_groups(b); i++) {
+		const struct group *g = books_group(b, i);
 
 		if (g->device != device || !group_is_device_memory(g))
 			continue;
@@ -180,14 +181,14 @@ static void adds_up(const struct books *b, unsigned device, const char *what, un
 
 static void same_books(const struct replay *whole, const struct replay *kept, const char *what, unsigned long long nth)
 {
-	const struct books *a = &kept->process[0].books, *b = &whole->process[0].books;
+	const struct books *a = kept->process[0].books, *b = whole->process[0].books;
 
 	SAME(kept, whole, nr_events);
 	SAME(kept, whole, duration_ns);
-	SAME(a, b, pinned_bytes);
-	SAME(a, b, pinned_peak_bytes);
-	SAME(a, b, managed_bytes);
-	SAME(a, b, managed_peak_bytes);
+	SAME(a, b, host.pinned_bytes);
+	SAME(a, b, host.pinned_peak_bytes);
+	SAME(a, b, host.managed_bytes);
+	SAME(a, b, host.managed_peak_bytes);
 	SAME(a, b, unmatched_frees);
 	SAME(a, b, communicators.nr_rows);
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++) {
@@ -199,7 +200,7 @@ static void same_books(const struct replay *whole, const struct replay *kept, co
 
 static bool is_whole(const struct replay *m)
 {
-	return m->complete && m->process[0].summary->sealed && !m->process[0].books.teardown_events;
+	return m->complete && m->process[0].summary->sealed && !m->process[0].books->teardown_events;
 }
 
 static void check(const char *golden)

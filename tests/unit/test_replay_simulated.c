@@ -5,6 +5,7 @@
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
 #include "analyzer/holders/readplaces.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
@@ -43,11 +44,11 @@ static const struct device_books *load(void)
 	return m.device[0].books;
 }
 
-static int64_t unknown_at_peak(const struct device_books *b)
+static int64_t unknown_at_peak(void)
 {
 	struct residual_parts parts;
 
-	assert_true(residual_at_peak(&b->residual, &parts));
+	assert_true(books_residual_at_peak(m.process[0].books, 0, &parts));
 	return parts.unknown;
 }
 
@@ -98,15 +99,14 @@ static void libraries_count_in_the_ledger_and_the_context_beside_it(void **state
 	assert_int_equal(told[OWNER_CONTEXT], 300 * MiB);
 	assert_int_equal(told[OWNER_CODE], 7 * MiB);
 	assert_int_equal(told[OWNER_UNKNOWN], 0); /* came after the peak */
-	assert_int_equal(unknown_at_peak(b), 0);
-	assert_int_equal(b->residual.peak, 307 * MiB);
-	assert_int_equal(b->residual.modelled_context, 300 * MiB);
+	assert_int_equal(unknown_at_peak(), 0);
+	assert_int_equal(books_residual(m.process[0].books, 0)->peak, 307 * MiB);
+	assert_int_equal(m.process[0].books->device[0].residual.modelled_context, 300 * MiB);
 	replay_release(&m);
 }
 
 static void what_nobody_explains_stays_unknown(void **state)
 {
-	const struct device_books *b;
 	uint64_t told[NR_OWNERS];
 
 	(void)state;
@@ -114,16 +114,16 @@ static void what_nobody_explains_stays_unknown(void **state)
 	modelled(TFMT_DRIVER_ALLOC, FN_CONTEXT, 1, 300 * MiB);
 	take(0x100000, 20 * MiB);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 670 * MiB, 1000 * MiB);
-	b = load();
-	assert_int_equal(unknown_at_peak(b), 10 * MiB);
-	assert_int_equal(b->residual.peak, 310 * MiB);
+	load();
+	assert_int_equal(unknown_at_peak(), 10 * MiB);
+	assert_int_equal(books_residual(m.process[0].books, 0)->peak, 310 * MiB);
 	replay_release(&m);
 
 	begin();
 	take(0x100000, 20 * MiB);
 	synthetic_event(&s, TFMT_MEMORY_INFO, 0, 0, 670 * MiB, 1000 * MiB);
-	b = load();
-	assert_int_equal(unknown_at_peak(b), 310 * MiB);
+	load();
+	assert_int_equal(unknown_at_peak(), 310 * MiB);
 	assert_false(outside_modelled(&m.device[0], told));
 	replay_release(&m);
 }

@@ -3,6 +3,7 @@
 #include "synthetic.h"
 
 #include "analyzer/holders/holders.h"
+#include "analyzer/ledger/books_inside.h"
 #include "analyzer/replay/replay.h"
 
 #define MiB (1ull << 20)
@@ -101,7 +102,7 @@ static void teardown_counts_in_no_figure(void **state)
 	b = load(NULL);
 	assert_int_equal(b->tensor_frees, 1);
 	assert_int_equal(b->allocated_bytes, 2 * MiB);
-	assert_int_equal(m.process[0].books.teardown_events, 1);
+	assert_int_equal(m.process[0].books->teardown_events, 1);
 	replay_release(&m);
 }
 
@@ -165,10 +166,10 @@ static void marks_equal_a_snapshot_taken_at_the_peak(void **state)
 		}
 	}
 	assert_int_equal(load(NULL)->allocated_peak_bytes, peak);
-	books = &m.process[0].books;
-	assert_int_equal(books->groups.nr_groups, NR_GROUPS);
+	books = m.process[0].books;
+	assert_int_equal(books_nr_groups(books), NR_GROUPS);
 	for (uint32_t i = 0; i < NR_GROUPS; i++) {
-		const struct group *g = &books->groups.group[i];
+		const struct group *g = books_group(books, i);
 
 		assert_int_equal(group_figures_at(g, MARK_TENSOR_PEAK).bytes,
 				 at_peak[g->python_stack - TFMT_STACK_FIRST]);
@@ -190,13 +191,13 @@ static void a_time_can_be_asked_for(void **state)
 	release(0x1000, 20 * MiB);
 	b = load(&at);
 	assert_int_equal(b->moment[MARK_TIME].allocated_bytes, 5 * MiB);
-	assert_int_equal(group_figures_at(&m.process[0].books.groups.group[0], MARK_TIME).bytes, 5 * MiB);
+	assert_int_equal(group_figures_at(books_group(m.process[0].books, 0), MARK_TIME).bytes, 5 * MiB);
 	replay_release(&m);
 
 	at.at_ns = 3600000000000ull; /* long after the end: the state at the end */
 	assert_int_equal(replay_load(&m, TRACE, &at), 0);
 	assert_int_equal(m.device[0].books->moment[MARK_TIME].allocated_bytes, 2 * MiB);
-	assert_int_equal(group_figures_at(&m.process[0].books.groups.group[0], MARK_TIME).bytes, 2 * MiB);
+	assert_int_equal(group_figures_at(books_group(m.process[0].books, 0), MARK_TIME).bytes, 2 * MiB);
 	replay_release(&m);
 }
 
@@ -212,7 +213,7 @@ static void an_address_handed_out_twice_counts_once(void **state)
 	b = load(NULL);
 	assert_int_equal(b->tensor_allocs, 2);
 	assert_int_equal(b->allocated_bytes, 2 * MiB);
-	assert_int_equal(m.process[0].books.unmatched_frees, 1);
+	assert_int_equal(m.process[0].books->unmatched_frees, 1);
 	replay_release(&m);
 }
 

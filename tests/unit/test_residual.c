@@ -36,7 +36,7 @@ static void event(uint8_t kind, uint16_t flags, uint64_t address, int64_t size, 
 static void take(unsigned space, int64_t bytes)
 {
 	residual_ledger(&r, space, bytes);
-	if (r.ledger > r.peak_ledger)
+	if (r.figures.ledger > r.peak_ledger)
 		residual_peak(&r, now);
 	now += 10;
 }
@@ -209,7 +209,7 @@ static void pools(void **state)
 	assert_int_equal(at_peak().pool_cached, 0);
 	event(TFMT_POOL_INFO, 0, 0, 64 * MiB, 40 * MiB); /* the graphs' own: in the ledger */
 	sample(357 * MiB);
-	assert_int_equal(r.last.pool_cached, 0);
+	assert_int_equal(r.figures.last.pool_cached, 0);
 }
 
 /* A ledger that holds more than the driver counts: said as it is, so that the sum stays right. */
@@ -269,7 +269,7 @@ static void what_cannot_be_is_not_known(void **state)
 	event(TFMT_PROCESS_INFO, 0, 0, 10 * MiB, 0); /* NVML is behind: 190 less than is recorded */
 	take(TFMT_SPACE_DEVICE, -200 * MiB);
 	sample(100 * MiB);
-	assert_int_equal(r.last.own, 0);
+	assert_int_equal(r.figures.last.own, 0);
 }
 
 static void a_reset_takes_the_context_along(void **state)
@@ -280,7 +280,7 @@ static void a_reset_takes_the_context_along(void **state)
 	sample(320 * MiB);
 	event(TFMT_RESET, 0, 0, 0, 1); /* a second context: the first stays */
 	sample(320 * MiB);
-	assert_int_equal(r.last.context, 300 * MiB);
+	assert_int_equal(r.figures.last.context, 300 * MiB);
 	take(TFMT_SPACE_DEVICE, -20 * MiB);
 	event(TFMT_RESET, 0, 0, 0, 0);
 	take(TFMT_SPACE_DEVICE, 30 * MiB);
@@ -292,16 +292,16 @@ static void a_reset_takes_the_context_along(void **state)
 static void figures_beyond_all_memory(void **state)
 {
 	(void)state;
-	r.ledger = (uint64_t)INT64_MIN;
+	r.figures.ledger = (uint64_t)INT64_MIN;
 	event(TFMT_PROCESS_INFO, 0, 0, 1, 0);
-	r.ledger = (uint64_t)INT64_MAX;
+	r.figures.ledger = (uint64_t)INT64_MAX;
 	event(TFMT_MEMORY_INFO, 0, 0, 0, INT64_MAX);
-	r.ledger = 1;
+	r.figures.ledger = 1;
 	event(TFMT_PROCESS_INFO, 0, 0, INT64_MIN, 0);
-	r.ledger = (uint64_t)INT64_MIN + 5;
+	r.figures.ledger = (uint64_t)INT64_MIN + 5;
 	event(TFMT_MEMORY_INFO, 0, 0, 0, INT64_MAX);
 	event(TFMT_MEMORY_INFO, 0, 0, 0, 0);
-	assert_int_equal(r.nr_samples, 3);
+	assert_int_equal(r.figures.nr_samples, 3);
 }
 
 int main(void)

@@ -78,7 +78,7 @@ static void a_long_run_is_thinned_and_exact(void **state)
 	assert_in_range(g.nr_readings, STEPSAMPLES_MAX / 2, STEPSAMPLES_MAX);
 	assert_int_equal(g.nr_findings, 1);
 	assert_int_equal(g.cause[0].class, STEPGROWTH_TENSORS);
-	assert_int_equal(m.process[0].books.groups.group[g.cause[0].group].python_stack, TFMT_STACK_FIRST + 1);
+	assert_int_equal(books_group(m.process[0].books, g.cause[0].group)->python_stack, TFMT_STACK_FIRST + 1);
 	assert_true(g.cause[0].growth.slope_low == 65536 && g.cause[0].growth.slope_high == 65536);
 	assert_int_equal(g.cause[0].first_step, 1);
 	/* 1024 MiB hold 2 MiB of a step, and 64 KiB of each step before. */
@@ -225,7 +225,7 @@ static void serve(uint64_t nr_temporaries)
 	assert_true(g.is_by_time);
 	assert_in_range(g.nr_readings, STEPSAMPLES_MAX / 2, STEPSAMPLES_MAX);
 	assert_int_equal(g.nr_causes, 1);
-	assert_int_equal(m.process[0].books.groups.group[g.cause[0].group].python_stack, TFMT_STACK_FIRST + 1);
+	assert_int_equal(books_group(m.process[0].books, g.cause[0].group)->python_stack, TFMT_STACK_FIRST + 1);
 }
 
 static void without_steps_growth_is_by_time(void **state)

@@ -58,8 +58,8 @@ static unsigned nr_refused, nr_said, nr_exact_ends[3];
 
 static struct figures figures_of(const struct replay *m)
 {
-	const struct books *books = &m->process[0].books;
-	const struct device_books *d = &books->device[0];
+	const struct books *books = m->process[0].books;
+	const struct device_books *d = books_device(books, 0);
 
 	return (struct figures){
 		.nr_events = m->nr_events,
@@ -70,11 +70,11 @@ static struct figures figures_of(const struct replay *m)
 		.allocated = d->allocated_bytes,
 		.reserved = d->reserved_bytes,
 		.driver = d->driver_bytes,
-		.pinned = books->pinned_bytes,
+		.pinned = books_host(books)->pinned_bytes,
 		.allocated_peak = d->allocated_peak_bytes,
 		.reserved_peak = d->reserved_peak_bytes,
 		.driver_peak = d->driver_peak_bytes,
-		.pinned_peak = books->pinned_peak_bytes,
+		.pinned_peak = books_host(books)->pinned_peak_bytes,
 	};
 }
 
