@@ -60,7 +60,10 @@ static int define(void *context, struct tfmt_writer *w, uint32_t type, uint32_t 
 	/* By its content a file is known as by its name, and nobody finds it by the name that it gets. */
 	if (nr < 0 || type == TFMT_DEF_SOURCE)
 		return 0;
-	alias_texts(&a->alias, text, nr);
+	if (a->copy.in_census)
+		alias_census_texts(&a->alias, text, nr);
+	else
+		alias_texts(&a->alias, text, nr);
 	err = tfmt_definition_rewrite(type, payload, len, text, &changed, &bytes);
 	if (err) /* of a type that is not known: nobody can say what it holds */
 		return err == TFMT_E_NOMEM ? err : 0;

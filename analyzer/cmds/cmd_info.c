@@ -8,6 +8,7 @@
 
 #include "analyzer/command.h"
 #include "analyzer/ledger/books.h"
+#include "analyzer/pages/print_censuses.h"
 #include "analyzer/pages/print_strings.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"
@@ -298,6 +299,7 @@ static void print_process(struct emit *e, const struct traceview *v, uint64_t by
 	print_end(e, tfmt_reader_summary(v->reader));
 	print_values(e, v->reader);
 	print_devices(e, v->reader);
+	print_censuses(e, v->path, v->reader);
 	print_volume(e, v, bytes, counted);
 	emit_int(e, "format_version", NULL, h->version);
 	emit_bool(e, "simulated", NULL, h->simulated);

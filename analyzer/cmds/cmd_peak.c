@@ -10,9 +10,11 @@
 #include "analyzer/pages/print_categories.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_modules.h"
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_spans.h"
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
@@ -34,7 +36,7 @@ struct peak_opts {
 
 static const struct opt peak_optv[] = {
 	OPT_STRING(0, "at", struct peak_opts, at, "TIME", "at TIME (12.5s, 300ms), oom, end; default: the peak"),
-	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), category, module, block or NVTX range"),
+	OPT_STRING(0, "by", struct peak_opts, by, "WHAT", "by stack (default), name, category, module, block or NVTX range"),
 	OPT_STRING(0, "spans", struct peak_opts, spans, "FILE", "instead, the peak in each span of time that FILE lists"),
 	OPT_INT(0, "depth", struct peak_opts, depth, "N", "of modules: how many deep, from the model (default 1)"),
 	OPT_INT('n', "top", struct peak_opts, top, "N", "the N largest groups of each device (text: 10)"),
@@ -45,10 +47,11 @@ static const struct opt peak_optv[] = {
 
 static const struct opt_help peak_help = {
 	.command = "peak",
-	.purpose = "List who held memory at the peak, grouped by stack, category, module or range.",
+	.purpose = "List who held memory at the peak, grouped by stack, name, category, module or range.",
 	.usage = "[options] RECORDING",
 	.example = "vramtrace peak train.vtr\n"
 		   "vramtrace peak --at oom train.vtr\n"
+		   "vramtrace peak --by name train.vtr\n"
 		   "vramtrace peak --by category train.vtr\n"
 		   "vramtrace peak --by module --depth 2 train.vtr\n"
 		   "vramtrace peak --at 12.5s --top 3 -v train.vtr",
@@ -142,16 +145,31 @@ static void modules_print(struct emit *e, const struct holders_query *q, const s
 	modules_release(&m);
 }
 
-/* By what blocks are for, by module, or each block. */
+/* By the names that the program has for its blocks. */
+static void names_print(struct emit *e, const struct holders_query *q, const struct categories *c,
+		       const struct peak_opts *o, uint64_t total)
+{
+	struct print_names_options rows = { .total = total, .top = (uint64_t)o->top, .verbose = o->verbose > 0 };
+	struct namegroups g;
+
+	namedblocks_find(&g, q->process, c, categories_moment(q->process, q->device, q->mark), total);
+	print_names(e, q->process, &g, &rows);
+	namegroups_release(&g);
+}
+
+/* By what blocks are for, by name, by module, or each block. */
 static void categories_print(struct emit *e, const struct holders_query *q, const struct peak_opts *o, uint64_t total)
 {
+	enum lives_moment moment = categories_moment(q->process, q->device, q->mark);
 	struct categories c;
 
-	categories_find(&c, q->process, q->device, categories_moment(q->process, q->device, q->mark), total);
+	categories_find(&c, q->process, q->device, moment, total);
 	if (is_by(o, "block"))
-		print_blocks(e, q->process, &c, (uint64_t)o->top);
+		print_blocks(e, q->process, &c, moment, (uint64_t)o->top);
 	else if (is_by(o, "module"))
 		modules_print(e, q, &c, o, total);
+	else if (is_by(o, "name"))
+		names_print(e, q, &c, o, total);
 	else
 		print_categories(e, &c);
 	categories_release(&c);
@@ -159,7 +177,7 @@ static void categories_print(struct emit *e, const struct holders_query *q, cons
 
 static bool needs_lives(const struct peak_opts *o)
 {
-	return is_by(o, "category") || is_by(o, "module") || is_by(o, "block");
+	return is_by(o, "category") || is_by(o, "module") || is_by(o, "block") || is_by(o, "name");
 }
 
 static void device_print(struct emit *e, const struct replay *m, const struct replay_device *d,
@@ -275,10 +293,11 @@ int cmd_peak(int argc, const char **argv)
 	if (o.spans)
 		return peak_of_spans(&o, argv[1]);
 	if (o.by && !is_by(&o, "stack") && !is_by(&o, "range") && !needs_lives(&o))
-		return opt_wrong(&peak_help, "cannot group by '%s': stack, category, module, block or range", o.by);
+		return opt_wrong(&peak_help, "cannot group by '%s': stack, name, category, module, block or range", o.by);
 	if (o.depth < 1 || o.depth > 1000)
 		return opt_wrong(&peak_help, "'--depth' is at least 1");
 	load.lives = needs_lives(&o);
+	load.names = true;
 	load.modules = is_by(&o, "module") || is_by(&o, "block");
 	if (o.at && strcmp(o.at, "oom") && strcmp(o.at, "end")) {
 		load.has_at = true;

@@ -32,6 +32,8 @@ enum kind {
 	NOTE,
 	ARGUMENTS,
 	RANGE,
+	NAME,
+	DOTTED,
 	PROFILE,
 };
 
@@ -379,6 +381,48 @@ static const char *string_alias(struct alias *a, const char *text)
 	return !*text || !strcmp(text, "PythonDispatchMode") ? text : numbered(a, RANGE, "range", text);
 }
 
+/*
+ * What objects of a program are called, between dots: variables, attributes, keys, classes, functions. By these few words it
+ * is known what a tensor is for; figures are places in a list.
+ */
+static const char *word_alias(struct alias *a, const char *text)
+{
+	static const char *const known[] = { "_modules", "_parameters", "_buffers",  "__dict__", "state", "grad",
+					     "self",     "__main__",    "<module>",  "param_groups", "params", "dict",
+					     "list",     "tuple",       "set",       "deque",    "Tensor", "Parameter",
+					     "weight",   "bias",        "exp_avg",   "exp_avg_sq", "momentum_buffer", NULL };
+
+	if (!*text || (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 5) || matches_any(known, text))
+		return text;
+	return numbered(a, NAME, "name", text);
+}
+
+/* The same of "layers.3.kv", so that what is alike but for figures stays so; and files. */
+static const char *object_alias(struct alias *a, const char *text)
+{
+	struct textset_member *m;
+	char *all, *word, *rest, *parts;
+
+	if (strchr(text, '/'))
+		return alias_path(a, text);
+	if (!strchr(text, '.'))
+		return word_alias(a, text);
+	m = textset_add(&a->set, DOTTED, text, strlen(text));
+	if (m->replacement)
+		return m->replacement;
+	all = textset_format("%s", "");
+	parts = rest = textset_format("%s", text);
+	while ((word = strsep(&rest, ".")) != NULL) {
+		char *longer = textset_format("%s%s%s", all, word > parts ? "." : "", word_alias(a, word));
+
+		free(all);
+		all = longer;
+	}
+	free(parts);
+	m->replacement = all;
+	return all;
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 /* Words and figures of the allocator's settings; anything else may be anything. */
@@ -503,7 +547,7 @@ static const char *key_alias(struct alias *a, const char *key)
 					     "local_rank", "world_size",    "ranks_run", "job",
 					     "unwinder",   "note",          "nvtx",      "tracker",
 					     "cupti",      "cupti.[a-z]*",  "keep",      "keep_failed",
-					     "unwinder_compared", NULL };
+					     "unwinder_compared", "names", "names.[a-z]*", NULL };
 	static const char unsupported[] = "unsupported.";
 
 	if (matches_any(known, key))
@@ -516,7 +560,7 @@ static const char *key_alias(struct alias *a, const char *key)
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-static const char *replacement(struct alias *a, enum tfmt_text_kind kind, char *const text[], int i)
+static const char *replacement(struct alias *a, enum tfmt_text_kind kind, char *const text[], int i, bool of_census)
 {
 	const char *s = text[i];
 
@@ -544,7 +588,7 @@ static const char *replacement(struct alias *a, enum tfmt_text_kind kind, char *
 	case TFMT_TEXT_INFO_VALUE:
 		return info_alias(a, text[i - 1], s);
 	case TFMT_TEXT_STRING:
-		return string_alias(a, s);
+		return of_census ? object_alias(a, s) : string_alias(a, s);
 	case TFMT_TEXT_HOST:
 		return alias_host(a, s);
 	default:
@@ -552,14 +596,14 @@ static const char *replacement(struct alias *a, enum tfmt_text_kind kind, char *
 	}
 }
 
-void alias_texts(struct alias *a, struct tfmt_text *text, int nr)
+static void replace_all(struct alias *a, struct tfmt_text *text, int nr, bool of_census)
 {
 	char *original[TFMT_DEFINITION_TEXTS];
 
 	for (int i = 0; i < nr; i++)
 		original[i] = textset_format("%.*s", (int)text[i].len, text[i].s ? text[i].s : "");
 	for (int i = 0; i < nr; i++) {
-		const char *with = replacement(a, text[i].kind, original, i);
+		const char *with = replacement(a, text[i].kind, original, i, of_census);
 
 		/* What stays is what the payload has; but for what lay behind a zero byte. */
 		text[i].len = strlen(with);
@@ -568,6 +612,16 @@ void alias_texts(struct alias *a, struct tfmt_text *text, int nr)
 	}
 	for (int i = 0; i < nr; i++)
 		free(original[i]);
+}
+
+void alias_texts(struct alias *a, struct tfmt_text *text, int nr)
+{
+	replace_all(a, text, nr, false);
+}
+
+void alias_census_texts(struct alias *a, struct tfmt_text *text, int nr)
+{
+	replace_all(a, text, nr, true);
 }
 
 void alias_release(struct alias *a)

@@ -37,6 +37,9 @@ void alias_boot_id(struct alias *a, uint8_t id[16]);
 /* Replace a definition's strings, in text[], where they do not stay. */
 void alias_texts(struct alias *a, struct tfmt_text *text, int nr);
 
+/* The same in a census (tracefmt/FORMAT.md, section 12), whose strings are names of the program's objects. */
+void alias_census_texts(struct alias *a, struct tfmt_text *text, int nr);
+
 /* Is this the class of an autograd node of PyTorch's own? */
 bool alias_is_torch_node(const char *name);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "analyzer/command.h"
+#include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/textset.h"
@@ -32,11 +33,16 @@ static int define_as_it_is(void *context, struct tfmt_writer *w, uint32_t type, 
 	return tfmt_writer_definition(w, type, id, payload, len);
 }
 
-/* Say what was wrong with the original; the copy has what could be read. */
+/*
+ * Say what was wrong with the original; the copy has what could be read. A census may end anywhere, as when the program was
+ * faster.
+ */
 static void warn_if_not_whole(struct recordingcopy *c, struct traceview *v)
 {
 	const struct tfmt_summary *s = tfmt_reader_summary(v->reader);
 
+	if (c->in_census && !s->nr_damaged)
+		return;
 	if (s->nr_damaged || s->cut)
 		message_warn("'%s' is not whole: %s (at byte %" PRIu64 "); the copy has what could be read",
 			     v->path, tfmt_reader_message(v->reader), tfmt_reader_offset(v->reader));
@@ -78,6 +84,57 @@ static int copy_trace(struct recordingcopy *c, struct traceview *v, int dir, con
 	return err;
 }
 
+/* ---- censuses -------------------------------------------------------------------------------- */
+
+/* A file of which nothing was written when the program ended holds nothing to copy. */
+static bool is_begun(const char *path)
+{
+	struct tfmt_header header;
+
+	return tfmt_header_read(path, &header) != TFMT_E_EMPTY;
+}
+
+/* The copy of a census of the process whose trace is being copied, as dir/name. Returns 0, or a message has been printed. */
+static int copy_census(struct recordingcopy *c, const char *path, int dir, const char *name)
+{
+	struct traceview v;
+	uint64_t nr_copied = c->nr_copied; /* traces alone count */
+	int err = 0;
+
+	if (!is_begun(path))
+		return 0;
+	if (traceview_open(&v, path)) {
+		message_warn("%s; it is not in the copy", v.trouble);
+		c->nr_not_whole++;
+	} else {
+		c->in_census = true;
+		err = copy_trace(c, &v, dir, name);
+		c->in_census = false;
+	}
+	traceview_close(&v);
+	c->nr_copied = nr_copied;
+	return err;
+}
+
+/* Those of a trace of which the copy is called dir/name: beside that, by the same numbers. */
+static int copy_censuses(struct recordingcopy *c, const char *trace, int dir, const char *name)
+{
+	struct censusfiles files;
+	char own[PATH_MAX];
+	int err = 0;
+
+	censusfiles_find(&files, trace);
+	for (size_t i = 0; i < files.nr_files && !err && generation_is_trace(name); i++) {
+		snprintf(own, sizeof(own), "%.*s.%lu" CENSUSFILES_SUFFIX, (int)(strlen(name) - strlen(".vtr")), name,
+			 files.file[i].number);
+		err = copy_census(c, files.file[i].path, dir, own);
+	}
+	censusfiles_release(&files);
+	return err;
+}
+
+/* ---- traces and what belongs to them ---------------------------------------------------------- */
+
 /* Returns 0, also when the trace cannot be read at all, which is said; else a message has been printed. */
 static int copy_into(struct recordingcopy *c, const char *path, int dir, const char *name)
 {
@@ -94,7 +151,9 @@ static int copy_into(struct recordingcopy *c, const char *path, int dir, const c
 				 v.header->pid, v.header->image_start_ns);
 		else /* not what the header says: that may be anything */
 			snprintf(own, sizeof(own), "%s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-		err = copy_trace(c, &v, dir, name ? name : own);
+		name = name ? name : own;
+		err = copy_trace(c, &v, dir, name);
+		err = err ? err : copy_censuses(c, path, dir, name);
 	}
 	traceview_close(&v);
 	return err;

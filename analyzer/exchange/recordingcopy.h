@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A copy of a recording in a new folder (or of a single trace in a new file), for its owner alone, that never
- * overwrites or follows anything: all generations, with their job ids. Ring files are folded in.
+ * overwrites or follows anything: all generations, with their job ids and censuses. Ring files are
+ * folded in.
  */
 #ifndef VT_RECORDINGCOPY_H
 #define VT_RECORDINGCOPY_H
@@ -19,6 +20,7 @@ struct recordingcopy {
 	const char *(*host)(void *context, const char *host); /* as it stands in the names of traces */
 	const char *(*job)(void *context, const char *job);
 	tfmt_define_fn *define;
+	bool in_census; /* filled in: `define` is called for a census */
 	/* filled in: traces that were copied; that could not be, or whose copy lacks something */
 	uint64_t nr_copied, nr_not_whole;
 };

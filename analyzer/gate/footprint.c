@@ -326,7 +326,8 @@ static void find_purposes(struct making *k, struct footprint_device *to, const s
 	categories_find(&c, d->process, d->ordinal, peak, d->books->allocated_peak_bytes);
 	to->part[BY_CATEGORY] = heap_alloc(NR_CATEGORIES, sizeof(struct footprint_part));
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
+		if (category_has_row(i, c.sum[i].bytes))
+			add_part(to, BY_CATEGORY, category_names[i], c.sum[i].bytes);
 	if (p->modulepaths)
 		find_modules(k, to, &c, p->modulepaths);
 	categories_release(&c);

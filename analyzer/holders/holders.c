@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/heap.h"
 
 /* A group with bytes at the moment, and what it is grouped by. */
 struct entry {
 	const struct group *group;
+	uint32_t index; /* of the group */
 	struct group_figures figures;
 	struct sourceline site; /* file NULL: group by stack */
 	const char *node;       /* class of the autograd node that ran there; "" = none */
@@ -151,7 +153,7 @@ static void collect(struct entry **out, uint32_t *nr, const struct replay *m, co
 
 		if ((!figures.blocks && !((g->unrecorded || g->before) && figures.bytes)) || !is_wanted(g, q))
 			continue;
-		entry[*nr] = (struct entry){ .group = g, .figures = figures };
+		entry[*nr] = (struct entry){ .group = g, .index = i, .figures = figures };
 		if (q->by == HOLDERS_BY_SITE)
 			resolve_site(&entry[*nr], &stack, &source);
 		++*nr;
@@ -159,6 +161,51 @@ static void collect(struct entry **out, uint32_t *nr, const struct replay *m, co
 	stack_release(&stack);
 	*out = entry;
 }
+
+/* ---- names -------------------------------------------------------------------------------------- */
+
+/* Of each group of the ledger, the number of its holder + 1. */
+static uint32_t *numbers_of(const struct holders *h, const struct entry *entry, uint32_t nr, uint32_t nr_groups)
+{
+	uint32_t *number = heap_alloc(nr_groups, sizeof(*number));
+
+	for (uint32_t i = 0, holder = 0; i < nr; i++) {
+		if (i && compare_places(&entry[i - 1], &entry[i]))
+			holder++;
+		number[entry[i].index] = holder < h->nr_holders ? holder + 1 : 0;
+	}
+	return number;
+}
+
+/* What the blocks of each holder are called, where a census tells; before holders are sorted. */
+static void find_names(struct holders *h, const struct holders_query *q, const struct entry *entry, uint32_t nr)
+{
+	const struct replay_process *p = q->process;
+	enum lives_moment moment = p->names ? categories_moment(p, q->device, q->mark) : LIVES_NONE;
+	uint32_t *number, nr_groups = books_nr_groups(p->books);
+	struct life *life;
+	struct named named;
+	size_t nr_lives;
+
+	if (moment == LIVES_NONE || q->of != HOLDERS_TENSORS)
+		return;
+	number = numbers_of(h, entry, nr, nr_groups);
+	h->names = heap_alloc(h->nr_holders, sizeof(*h->names));
+	lives_list(p->lives, q->device, moment, &life, &nr_lives);
+	for (size_t i = 0; i < nr_lives; i++) {
+		uint32_t holder = life[i].group < nr_groups ? number[life[i].group] : 0;
+		bool has_name = holder && namedblocks_name(&named, p, &life[i], moment);
+
+		if (holder)
+			namegroups_add(&h->names[holder - 1], has_name ? &named : NULL, 0, life[i].size, 1);
+	}
+	for (uint32_t i = 0; i < h->nr_holders; i++)
+		h->holder[i].named = namegroups_only(&h->names[i]);
+	free(life);
+	free(number);
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
 
 void holders_find(struct holders *h, const struct replay *m, const struct holders_query *q)
 {
@@ -182,6 +229,7 @@ void holders_find(struct holders *h, const struct replay *m, const struct holder
 				    : books_group_owner(q->process->books, holder->largest);
 		add(&h->total, holder->figures);
 	}
+	find_names(h, q, entry, nr);
 	if (h->nr_holders)
 		qsort(h->holder, h->nr_holders, sizeof(*h->holder), compare_holders);
 	free(entry);
@@ -189,6 +237,9 @@ void holders_find(struct holders *h, const struct replay *m, const struct holder
 
 void holders_release(struct holders *h)
 {
+	for (uint32_t i = 0; h->names && i < h->nr_holders; i++)
+		namegroups_release(&h->names[i]);
+	free(h->names);
 	free(h->holder);
 	free(h->shapes);
 	*h = (struct holders)HOLDERS_INIT;

@@ -7,6 +7,7 @@
 #ifndef VT_HOLDERS_H
 #define VT_HOLDERS_H
 
+#include "analyzer/names/namegroups.h"
 #include "analyzer/replay/replay.h"
 
 enum holders_by { HOLDERS_BY_STACK, HOLDERS_BY_SITE };
@@ -29,6 +30,7 @@ struct holder {
 	struct holder_shape *shape;  /* largest first */
 	uint32_t nr_shapes;
 	uint32_t nr_stacks; /* different stacks; 1 when grouped by stack */
+	const struct namegroup *named; /* what all of its blocks are called alike; NULL: nothing is known, or not alike */
 };
 
 struct holders {
@@ -36,6 +38,7 @@ struct holders {
 	uint32_t nr_holders;
 	struct group_figures total;
 	struct holder_shape *shapes; /* what holder[].shape point into */
+	struct namegroups *names;    /* what holder[].named point into; NULL: there is no census */
 };
 #define HOLDERS_INIT { 0 }
 

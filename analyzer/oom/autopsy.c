@@ -109,6 +109,25 @@ static void sort_places(struct autopsy *a)
 	free(now);
 }
 
+/* What the blocks of each place are called, by the censuses. */
+static void find_names(struct autopsy *a)
+{
+	const struct replay_process *p = a->device->process;
+	struct named named;
+
+	if (!p->names)
+		return;
+	a->names = heap_alloc(a->nr_places, sizeof(*a->names));
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+		bool has_name = namedblocks_name(&named, p, life, LIVES_OOM);
+
+		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
+	}
+	for (size_t i = 0; i < a->nr_places; i++)
+		a->place[i].named = namegroups_only(&a->names[i]);
+}
+
 static void find_places(struct autopsy *a)
 {
 	struct places_of of = { 0 };
@@ -125,6 +144,7 @@ static void find_places(struct autopsy *a)
 		add_block(a, i);
 	}
 	sort_places(a);
+	find_names(a);
 	free(of.stack);
 	stack_release(&of.expanded);
 }
@@ -274,6 +294,15 @@ static void ask_causes(struct autopsy *a)
 	}
 }
 
+/* What is at the site of each finding, by its name. */
+static void name_findings(struct autopsy *a)
+{
+	for (unsigned i = 0; i < a->nr_findings; i++)
+		for (size_t k = 0; k < a->nr_places && a->finding[i].has_site; k++)
+			if (sourceline_is_same_call(&a->place[k].frame, &a->finding[i].site))
+				a->finding[i].named = a->place[k].named;
+}
+
 /* A smaller card, a fallback, a notebook's last cell: it may have been meant so. */
 static void say_end(struct autopsy *a)
 {
@@ -333,11 +362,15 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	find_shape(a);
 	ask_causes(a);
 	order_findings(a);
+	name_findings(a);
 	say_end(a);
 }
 
 void autopsy_release(struct autopsy *a)
 {
+	for (size_t i = 0; a->names && i < a->nr_places; i++)
+		namegroups_release(&a->names[i]);
+	free(a->names);
 	categories_release(&a->categories);
 	modules_release(&a->modules);
 	free(a->block);

@@ -15,7 +15,7 @@
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
-#include "analyzer/purpose/category.h"
+#include "analyzer/purpose/namedblocks.h"
 
 #define AUTOPSY_TEXT_MAX 320
 #define AUTOPSY_FINDINGS_MAX 4
@@ -28,6 +28,7 @@ struct autopsy_place {
 	uint64_t kept_bytes; /* of blocks from before the step */
 	uint32_t largest;    /* index of its largest block */
 	uint32_t module;     /* that its largest block was made in; 0 = in none */
+	const struct namegroup *named; /* what all of its blocks are called alike; NULL: nothing is known, or not alike */
 };
 
 /* What a block is beside its life and category. */
@@ -51,6 +52,7 @@ struct autopsy_finding {
 	char sentence[AUTOPSY_TEXT_MAX];
 	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
 	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
+	const struct namegroup *named; /* what the blocks of its site are called, as a place has it */
 	char smaller[AUTOPSY_TEXT_MAX]; /* input with which it would have fitted: the last of its advice, or "" */
 	unsigned nr_evidence, nr_advice;
 };
@@ -73,6 +75,7 @@ struct autopsy {
 	struct autopsy_block *block;  /* as categories.block */
 	struct autopsy_place *place;  /* largest first */
 	size_t nr_places;
+	struct namegroups *names; /* of each place; NULL: there is no census */
 	struct modules modules;  /* two modules deep; empty if the replay was loaded without */
 	struct autopsy_parts parts; /* empty likewise; no finding goes by them, as not every command loads modules */
 	struct stack_frame site; /* of the request */

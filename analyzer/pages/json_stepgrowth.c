@@ -5,9 +5,11 @@
 #include <math.h>
 
 #include "analyzer/pages/print_growth.h"
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/stepgrowth_words.h"
+#include "analyzer/purpose/namedblocks.h"
 
 /* A step that may never come, or is not known: null. */
 static void json_step_number(struct emit *e, const char *key, double step)
@@ -84,8 +86,26 @@ static void json_kept_by(struct emit *e, const struct replay *m, struct replay_p
 	emit_object_end(e);
 }
 
-static void json_cause(struct emit *e, const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c)
+/* "name" and "keepers" of what stays, where a census tells. */
+static void json_cause_name(struct emit *e, const struct replay_device *d, const struct stepgrowth_cause *c)
 {
+	const struct namegroup *only;
+	struct namegroups names;
+
+	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
+		return;
+	namedblocks_of_stack(&names, d, c->group);
+	only = namegroups_only(&names);
+	if (only)
+		json_name(e, only);
+	namegroups_release(&names);
+}
+
+static void json_cause(struct emit *e, const struct replay *m, const struct replay_device *d,
+		       const struct stepgrowth_cause *c)
+{
+	struct replay_process *p = d->process;
+
 	emit_object_begin(e, NULL, NULL);
 	emit_string(e, "class", NULL, stepgrowth_class_names[c->class]);
 	emit_bool(e, "is_finding", NULL, c->is_finding);
@@ -103,6 +123,7 @@ static void json_cause(struct emit *e, const struct replay *m, struct replay_pro
 	emit_bool(e, "follows_batch", NULL, c->follows_batch);
 	emit_bool(e, "let_go", NULL, c->is_let_go);
 	json_kept_by(e, m, p, c);
+	json_cause_name(e, d, c);
 	emit_object_end(e);
 }
 
@@ -147,7 +168,7 @@ void json_stepgrowth(struct emit *e, const struct replay *m, const struct replay
 	emit_bool(e, "warned", NULL, g->is_warned);
 	emit_array_begin(e, "causes", NULL);
 	for (size_t i = 0; i < g->nr_causes; i++)
-		json_cause(e, m, d->process, &g->cause[i]);
+		json_cause(e, m, d, &g->cause[i]);
 	emit_array_end(e);
 	emit_object_end(e);
 }
@@ -185,6 +206,7 @@ void json_stepgrowth_findings(struct emit *e, const struct replay *m, const stru
 		emit_array_end(e);
 		emit_array_begin(e, "advice", NULL);
 		emit_array_end(e);
+		json_cause_name(e, d, c);
 		emit_object_end(e);
 	}
 }

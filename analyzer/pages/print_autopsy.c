@@ -9,6 +9,7 @@
 
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/pages/print_advice.h"
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
 #include "analyzer/pages/print_recording.h"
@@ -21,6 +22,7 @@
 #define REQUEST_WIDTH 52 /* behind what was asked for */
 #define NARROW_SITE 36
 #define HOLDERS_SHOWN 3
+#define NAMED_SITE 40 /* of a row: a site with what is held there */
 #define MODULES_SHOWN 3
 #define ADVICE_SHOWN 3
 #define SCREEN_LINES 24
@@ -147,6 +149,18 @@ static enum category main_category(const struct autopsy_place *p)
 	return most;
 }
 
+/* "train.py:42 fit (self.history[*])", where that is not too long. Returns buf. */
+static const char *site_with_name(char *buf, size_t size, const char *site, const struct autopsy_place *p)
+{
+	const char *name = p->named ? namegroup_text(p->named) : "";
+
+	if (*name && strlen(site) + strlen(name) + 3 <= NAMED_SITE)
+		snprintf(buf, size, "%s (%s)", site, name);
+	else
+		snprintf(buf, size, "%s", site);
+	return buf;
+}
+
 static void print_places(struct emit *e, const struct autopsy *a)
 {
 	static const struct emit_column columns[] = {
@@ -154,7 +168,7 @@ static void print_places(struct emit *e, const struct autopsy *a)
 		{ "count", "blocks", EMIT_RIGHT, true },     { "category", "mostly", EMIT_LEFT, true },
 		{ "site", "allocated at", EMIT_LEFT, true }, { NULL, NULL, EMIT_LEFT, false },
 	};
-	char text[SITE_MAX], share[HUMAN_MAX];
+	char text[SITE_MAX], share[HUMAN_MAX], with_name[SITE_MAX + OBJECTNAME_MAX];
 
 	if (!a->nr_places)
 		return;
@@ -169,7 +183,8 @@ static void print_places(struct emit *e, const struct autopsy *a)
 					 (double)(a->failure->is_driver ? a->failure->reserved : a->failure->allocated)));
 		emit_uint(e, "count", NULL, p->blocks);
 		emit_string(e, "category", NULL, category_names[main_category(p)]);
-		emit_string(e, "site", NULL, narrow_site_text(text, sizeof(text), &p->frame));
+		narrow_site_text(text, sizeof(text), &p->frame);
+		emit_string(e, "site", NULL, site_with_name(with_name, sizeof(with_name), text, p));
 		emit_row_end(e);
 	}
 	emit_table_end(e);
@@ -251,6 +266,8 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
 	if (f->has_caller)
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
+	if (f->named)
+		lines += print_wrapped(e, "  ", "     ", print_named(text, sizeof(text), f->named));
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
 		if (lines + print_wrapped(NULL, "- ", "  ", f->evidence[i]) <= room)
 			lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
@@ -434,6 +451,8 @@ static void json_holders(struct emit *e, const struct autopsy *a)
 			    paths && p->module ? modulepaths_text(paths, p->module, 0, text, sizeof(text))
 					       : NULL);
 		print_site_of(e, p->frame.file || p->frame.function ? &p->frame : NULL);
+		if (p->named)
+			json_name(e, p->named);
 		emit_object_end(e);
 	}
 	emit_array_end(e);
@@ -521,7 +540,8 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	print_parts_object(e, a);
 	emit_object_begin(e, "categories", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
+		if (category_has_row(i, a->categories.sum[i].bytes))
+			emit_uint(e, category_names[i], NULL, a->categories.sum[i].bytes);
 	emit_object_end(e);
 	emit_object_end(e);
 	json_holders(e, a);
@@ -553,6 +573,8 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		if (*f->smaller)
 			emit_string(e, NULL, NULL, f->smaller);
 		emit_array_end(e);
+		if (f->named)
+			json_name(e, f->named);
 		emit_object_end(e);
 	}
 }

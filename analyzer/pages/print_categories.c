@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
@@ -43,7 +44,7 @@ void print_categories(struct emit *e, const struct categories *c)
 	emit_table_begin(e, "categories", columns);
 	for (int i = largest(c, done); i >= 0; i = largest(c, done)) {
 		done[i] = true;
-		if (emit_is_text(e) && !c->sum[i].bytes)
+		if (!category_has_row(i, c->sum[i].bytes) || (emit_is_text(e) && !c->sum[i].bytes))
 			continue;
 		emit_row_begin(e);
 		emit_string(e, "category", NULL, category_names[i]);
@@ -69,7 +70,22 @@ static int by_size(const void *va, const void *vb)
 	return (a->life.birth.ordinal > b->life.birth.ordinal) - (a->life.birth.ordinal < b->life.birth.ordinal);
 }
 
-static void block_row(struct emit *e, const struct replay_process *p, const struct category_block *b)
+/* What the program calls it; JSON alone, and only where a census was taken. */
+static void block_name(struct emit *e, const struct replay_process *p, const struct category_block *b,
+		       enum lives_moment moment)
+{
+	struct named named;
+
+	if (!p->names || !emit_is_json(e))
+		return;
+	if (namedblocks_name(&named, p, &b->life, moment))
+		emit_string(e, "name", NULL, named.name.text);
+	else
+		emit_null(e, "name", NULL);
+}
+
+static void block_row(struct emit *e, const struct replay_process *p, const struct category_block *b,
+		      enum lives_moment moment)
 {
 	const struct group *g = books_group(p->books, b->life.group);
 	char text[SHAPE_TEXT_MAX], address[32], path[512];
@@ -91,6 +107,7 @@ static void block_row(struct emit *e, const struct replay_process *p, const stru
 		emit_string(e, "module", NULL, modulepaths_text(p->modulepaths, b->module, 0, path, sizeof(path)));
 	else
 		emit_null(e, "module", NULL);
+	block_name(e, p, b, moment);
 	emit_uint(e, "ordinal", NULL, b->life.birth.ordinal);
 	if (b->life.death.ordinal == TFMT_NO_ORDINAL)
 		emit_null(e, "freed_ordinal", NULL);
@@ -99,7 +116,8 @@ static void block_row(struct emit *e, const struct replay_process *p, const stru
 	emit_row_end(e);
 }
 
-void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top)
+void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, enum lives_moment moment,
+		  uint64_t top)
 {
 	static const struct emit_column columns[] = {
 		{ "bytes", "bytes", EMIT_RIGHT, false },      { "address", "address", EMIT_LEFT, false },
@@ -116,7 +134,7 @@ void print_blocks(struct emit *e, const struct replay_process *p, const struct c
 	qsort(order, c->nr_blocks, sizeof(*order), by_size);
 	emit_table_begin(e, "blocks", columns);
 	for (size_t i = 0; i < c->nr_blocks && (!top || i < top); i++)
-		block_row(e, p, order[i]);
+		block_row(e, p, order[i], moment);
 	emit_table_end(e);
 	free(order);
 	if (top && c->nr_blocks > top)

@@ -10,6 +10,8 @@
 void print_categories(struct emit *e, const struct categories *c);
 
 /* One row for each block, largest first, at most `top` of them (0 = all). */
-void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, uint64_t top);
+/* `moment` is that of the blocks: their names are of then. */
+void print_blocks(struct emit *e, const struct replay_process *p, const struct categories *c, enum lives_moment moment,
+		  uint64_t top);
 
 #endif

@@ -78,7 +78,8 @@ static void json_categories(struct emit *e, const struct fit_result *r)
 	}
 	emit_object_begin(e, "categories_at_peak", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, r->category_bytes[i]);
+		if (category_has_row(i, r->category_bytes[i]))
+			emit_uint(e, category_names[i], NULL, r->category_bytes[i]);
 	emit_object_end(e);
 }
 
@@ -325,7 +326,8 @@ static void print_value(struct emit *e, const struct fit_page *p, const struct f
 	else
 		emit_label(e, "allocated_peak_bytes", NULL, "%s", fit_outcome_names[r->outcome]);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		cell_bytes(e, category_names[i], is_known, r->category_bytes[i]);
+		if (category_has_row(i, r->category_bytes[i]))
+			cell_bytes(e, category_names[i], is_known, r->category_bytes[i]);
 	cell_bytes(e, "rest", is_known, rest);
 	cell_bytes(e, "reserved_peak_bytes", is_known, r->reserved_peak_bytes);
 	cell_bytes(e, "used_peak_bytes", is_known, r->used_bytes);

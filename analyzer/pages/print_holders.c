@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
@@ -448,6 +449,17 @@ static int origin_width(const struct holders *h, const struct print_holders_opti
 	return PAGE_WIDTH - (bytes + 2 + share + 2 + count + 2);
 }
 
+/* A place in buf gets a name: "train.py:42 in fit (self.history[*])", or without the function, as there is room. */
+static void add_name(char buf[static TEXT_MAX], const char *name, size_t width)
+{
+	size_t len = strlen(buf), room = strlen(name) + strlen(" ()"), site = strcspn(buf, " ");
+
+	if (len + room > width && site && buf[site - 1] >= '0' && buf[site - 1] <= '9') /* file:line */
+		len = site;
+	if (len + room <= width)
+		snprintf(buf + len, TEXT_MAX - len, " (%s)", name);
+}
+
 /* The origin in as many characters as a line of the first page has left for it. Returns buf. */
 static const char *page_origin(char buf[static TEXT_MAX], const struct replay *m, struct replay_process *p,
 			       const struct holder *h, int width)
@@ -468,6 +480,8 @@ static const char *page_origin(char buf[static TEXT_MAX], const struct replay *m
 	if (strlen(from) > (size_t)width)
 		return cut_origin(buf, from, width);
 	snprintf(buf, TEXT_MAX, "%s", from);
+	if (h->named)
+		add_name(buf, namegroup_text(h->named), (size_t)width);
 	return buf;
 }
 
@@ -508,6 +522,8 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 		print_csv_site(e, &stack);
 		print_row_details(e, q->process, holder, &stack);
 		print_newest_ranges(e, q, holder, o->verbose);
+		if (holder->named)
+			json_name(e, holder->named);
 		if (holder_has_no_stack(holder->largest) && !o->by_site) {
 			if (!told)
 				emit_text(e, "no stack was captured: it is not known where these were allocated");
@@ -516,6 +532,8 @@ void print_holders_rows(struct emit *e, const struct replay *m, const struct hol
 			emit_text(e, "%s", no_frames_text(text, sizeof(text), q->process, holder->largest));
 		else if (!o->by_site)
 			stack_text(e, &stack, o);
+		if (holder->named && !o->by_site)
+			emit_text(e, "%s", print_named(text, sizeof(text), holder->named));
 		emit_row_end(e);
 	}
 	stack_release(&stack);

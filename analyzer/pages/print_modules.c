@@ -38,7 +38,8 @@ static void category_columns(struct emit *e, const struct module_sum *s)
 			   s->category[shown[i]] ? human_bytes(text, s->category[shown[i]]) : "-");
 	emit_object_begin(e, "categories", NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, s->category[i]);
+		if (category_has_row(i, s->category[i]))
+			emit_uint(e, category_names[i], NULL, s->category[i]);
 	emit_object_end(e);
 }
 

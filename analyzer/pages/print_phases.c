@@ -196,7 +196,8 @@ void json_category_sums(struct emit *e, const char *key, const struct category_s
 {
 	emit_object_begin(e, key, NULL);
 	for (int i = 0; i < NR_CATEGORIES; i++)
-		emit_uint(e, category_names[i], NULL, sum[i].bytes);
+		if (category_has_row(i, sum[i].bytes))
+			emit_uint(e, category_names[i], NULL, sum[i].bytes);
 	emit_object_end(e);
 }
 

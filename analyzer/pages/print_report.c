@@ -13,6 +13,7 @@
 #include "analyzer/pages/print_phases.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_stepgrowth.h"
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/ui/heap.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
@@ -148,6 +149,24 @@ static void json_categories(struct emit *e, const struct replay_device *d, const
 	json_category_sums(e, "categories_at_peak", sum);
 }
 
+/* How much of the peak has a name; where no census was taken there is no such member. */
+static void json_names(struct emit *e, const struct replay_device *d)
+{
+	const struct names *names = d->process->names;
+	const char *stall = tfmt_reader_info_value(d->process->reader, "names.stall_ns");
+	struct namedblocks_share share;
+
+	if (!names)
+		return;
+	share = namedblocks_share(d);
+	emit_object_begin(e, "names", NULL);
+	emit_uint(e, "censuses", NULL, names->nr_censuses);
+	emit_uint(e, "stall_ns", NULL, stall ? strtoull(stall, NULL, 10) : 0);
+	emit_uint(e, "named_bytes_at_peak", NULL, share.named_bytes);
+	emit_uint(e, "inferred_bytes_at_peak", NULL, share.inferred_bytes);
+	emit_object_end(e);
+}
+
 static void json_device(struct emit *e, const struct devicepage *p)
 {
 	const struct replay_device *d = p->device;
@@ -159,6 +178,7 @@ static void json_device(struct emit *e, const struct devicepage *p)
 	json_driver(e, d, &p->outside);
 	json_outside(e, d, &p->outside);
 	json_categories(e, d, &p->phases);
+	json_names(e, d);
 	if (b->reserved_peak_bytes)
 		emit_double(e, "unused_at_peak", NULL,
 			    1 - (double)b->allocated_at_reserved_peak_bytes / (double)b->reserved_peak_bytes);

@@ -10,11 +10,14 @@
 
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/print_holders.h"
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/stepgrowth_words.h"
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
+#include "analyzer/ui/print_wrapped.h"
 
 #define FINDINGS_SHOWN 3
 #define PAGE_WIDTH 80
@@ -156,16 +159,38 @@ static void print_caller(struct emit *e, const struct replay *m, struct replay_p
 	stack_release(&stack);
 }
 
-static void print_cause(struct emit *e, const struct replay *m, struct replay_process *p,
+/* What the program calls what stays; false: no census tells. */
+static bool print_cause_name(struct emit *e, const struct replay_device *d, const struct stepgrowth_cause *c)
+{
+	const struct namegroup *only;
+	struct namegroups names;
+	char text[2 * OBJECTNAME_MAX];
+	bool is_known;
+
+	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
+		return false;
+	namedblocks_of_stack(&names, d, c->group);
+	only = namegroups_only(&names);
+	is_known = only != NULL;
+	if (is_known)
+		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
+	namegroups_release(&names);
+	return is_known;
+}
+
+static void print_cause(struct emit *e, const struct replay *m, const struct replay_device *d,
 			const struct stepgrowth_cause *c)
 {
+	struct replay_process *p = d->process;
 	char text[STEPGROWTH_TEXT_MAX];
+	bool is_named;
 
 	emit_heading(e, "%s", stepgrowth_growth_text(text, sizeof(text), c));
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
+	is_named = print_cause_name(e, d, c);
 	emit_text(e, "  %s", stepgrowth_class_text(text, sizeof(text), c));
-	if (stepgrowth_kept_text(text, sizeof(text), m, p, c))
+	if (!is_named && stepgrowth_kept_text(text, sizeof(text), m, p, c))
 		emit_text(e, "  %s", text);
 }
 
@@ -243,7 +268,7 @@ void print_stepgrowth(struct emit *e, const struct replay *m, const struct repla
 	if (g->nr_findings)
 		emit_blank(e);
 	for (size_t i = 0; i < g->nr_findings && i < FINDINGS_SHOWN; i++)
-		print_cause(e, m, d->process, &g->cause[i]);
+		print_cause(e, m, d, &g->cause[i]);
 	print_notes(e, m, d, g);
 	if (!g->is_host)
 		print_passes(e, d);

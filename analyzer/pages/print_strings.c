@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "analyzer/command.h"
+#include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/message.h"
 
-/* Behind the kinds of tfmt_text: what lies beside the traces. */
-enum { FILE_NAME = TFMT_NR_TEXT_KINDS, JOB_FILE, NR_KINDS };
+/* After the kinds of tfmt_text: what lies beside the traces, and in censuses. */
+enum { FILE_NAME = TFMT_NR_TEXT_KINDS, JOB_FILE, OBJECT_NAME, NR_KINDS };
 
 static const char *const kind_names[] = {
 	[TFMT_TEXT_CODE_NAME] = "Python function",
@@ -37,6 +38,7 @@ static const char *const kind_names[] = {
 	[TFMT_TEXT_COMMIT] = "recorder's commit",
 	[FILE_NAME] = "file name",
 	[JOB_FILE] = "job file",
+	[OBJECT_NAME] = "name, key or class",
 };
 
 struct strings {
@@ -58,16 +60,29 @@ static void add(struct strings *s, unsigned kind, const char *text, size_t len)
 	}
 }
 
-static void add_definition(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+static void add_definition_of(void *context, bool of_census, uint32_t type, uint32_t id, const uint8_t *payload,
+			      size_t len)
 {
 	struct tfmt_text text[TFMT_DEFINITION_TEXTS];
 	int nr = tfmt_definition_texts(type, payload, len, text);
 
 	(void)id;
 	for (int i = 0; i < nr; i++)
-		add(context, text[i].kind, text[i].s, text[i].len);
+		add(context, of_census && text[i].kind == TFMT_TEXT_STRING ? OBJECT_NAME : text[i].kind, text[i].s,
+		    text[i].len);
 }
 
+static void add_definition(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+{
+	add_definition_of(context, false, type, id, payload, len);
+}
+
+static void add_census_definition(void *context, uint32_t type, uint32_t id, const uint8_t *payload, size_t len)
+{
+	add_definition_of(context, true, type, id, payload, len);
+}
+
+/* A trace, or a census beside it. */
 static void add_trace(struct strings *s, const char *path)
 {
 	struct traceview v;
@@ -79,11 +94,11 @@ static void add_trace(struct strings *s, const char *path)
 		add(s, TFMT_TEXT_RING_PATH, v.header->ring_path, strlen(v.header->ring_path));
 		add(s, TFMT_TEXT_RECORDER, v.header->recorder, strlen(v.header->recorder));
 		add(s, TFMT_TEXT_COMMIT, v.header->commit, strlen(v.header->commit));
-		tfmt_reader_hear(v.reader, add_definition, s);
+		tfmt_reader_hear(v.reader, censusfiles_is_one(path) ? add_census_definition : add_definition, s);
 		while (traceview_next(&v, &ev))
 			continue;
 	}
-	if (v.trouble[0])
+	if (v.trouble[0] && !censusfiles_is_one(path)) /* a census may not even have begun */
 		s->status = message_error("%s", v.trouble);
 	traceview_close(&v);
 }
@@ -105,7 +120,8 @@ static int add_folder(void *context, const char *folder, unsigned number)
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		add(s, FILE_NAME, entry->d_name, strlen(entry->d_name));
-		if (generation_is_trace(entry->d_name) && !generation_join(path, folder, entry->d_name))
+		if ((generation_is_trace(entry->d_name) || censusfiles_is_one(entry->d_name)) &&
+		    !generation_join(path, folder, entry->d_name))
 			add_trace(s, path);
 	}
 	closedir(dir);

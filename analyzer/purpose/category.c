@@ -446,6 +446,24 @@ static enum category category_of(struct judging *j, const struct life *block)
 	}
 }
 
+/* ---- facts ------------------------------------------------------------------------------------ */
+
+/* What a census says that a block is for; NR_CATEGORIES: none does. */
+static enum category told_by_census(const struct replay_process *process, const struct life *life)
+{
+	static const enum category categories[] = {
+		[USE_PARAMETER] = CATEGORY_PARAMETER,
+		[USE_BUFFER] = CATEGORY_BUFFER,
+		[USE_GRADIENT] = CATEGORY_GRADIENT,
+		[USE_OPTIMIZER_STATE] = CATEGORY_OPTIMIZER_STATE,
+		[USE_UNKNOWN] = NR_CATEGORIES,
+	};
+	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal,
+				     life->device };
+
+	return process->names ? categories[names_use(process->names, &block)] : NR_CATEGORIES;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 static void judge_init(struct judging *j, const struct replay_process *process)
@@ -526,7 +544,10 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 
 		b->life = life[i];
 		b->module = process->modulepaths ? modulepaths_settled(process->modulepaths, life[i].module) : 0;
-		b->category = category_of(&j, &life[i]);
+		b->category = told_by_census(process, &life[i]);
+		b->is_fact = b->category != NR_CATEGORIES;
+		if (!b->is_fact)
+			b->category = category_of(&j, &life[i]);
 		b->step = nr_steps ? steps_of(steps, life[i].birth.ordinal) + 1 : 0;
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);

@@ -5,7 +5,8 @@
  * Each block is judged by its life (lives.h): by the rules for the stack that allocated it (categories.def), else by
  * the phase it was allocated in and what it outlived, and by shapes: a gradient has the shape of a parameter. A block
  * whose end is not known, because the recording ends first or memory ran out, is judged as most blocks of its stack
- * and shape turned out. docs/categories.md has it in words.
+ * and shape turned out. Where a census saw what a block is for (names.h), that is a fact, and nothing else is asked.
+ * docs/categories.md has it in words.
  */
 #ifndef VT_CATEGORY_H
 #define VT_CATEGORY_H
@@ -18,6 +19,7 @@ struct category_block {
 	enum category category;
 	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
 	uint32_t module; /* path in the process's modulepaths, 0 = not known */
+	bool is_fact;    /* a census saw what it is for */
 	bool matched;    /* module is known by shape and order, not by the block's own stack */
 };
 

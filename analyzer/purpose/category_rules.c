@@ -18,7 +18,7 @@ const char *const category_names[NR_CATEGORIES] = {
 	[CATEGORY_OPTIMIZER_STATE] = "optimizer_state", [CATEGORY_ACTIVATION] = "activation",
 	[CATEGORY_INPUT] = "input",                 [CATEGORY_WORKSPACE] = "workspace",
 	[CATEGORY_COMMUNICATION] = "communication", [CATEGORY_TEMPORARY] = "temporary",
-	[CATEGORY_UNKNOWN] = "unknown",
+	[CATEGORY_UNKNOWN] = "unknown",             [CATEGORY_BUFFER] = "buffer",
 };
 
 struct rule {

@@ -14,6 +14,7 @@
 #define VT_CATEGORY_RULES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum category {
 	CATEGORY_PARAMETER, /* and buffers of modules */
@@ -25,11 +26,18 @@ enum category {
 	CATEGORY_COMMUNICATION,
 	CATEGORY_TEMPORARY,
 	CATEGORY_UNKNOWN,
+	CATEGORY_BUFFER, /* of a module, where a census saw it: no rule and no inference tells it from a parameter */
 	NR_CATEGORIES,
 	CATEGORY_PASS_OVER = NR_CATEGORIES, /* "-" */
 	CATEGORY_NO_RULE,
 };
 extern const char *const category_names[NR_CATEGORIES];
+
+/* Has a category its row, or its member, for so many bytes? Buffers have one only where there are any. */
+static inline bool category_has_row(int category, uint64_t bytes)
+{
+	return category != CATEGORY_BUFFER || bytes;
+}
 
 /*
  * Read the user's file, if there is one. Returns 0; or the reason has been printed (message_error) with the line it

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/job.h"
 #include "analyzer/recording/unrecorded.h"
@@ -39,7 +40,7 @@ bool generation_is_trace(const char *name)
 bool generation_is_file(const char *name)
 {
 	return generation_is_trace(name) || ends_with(name, ".vtr.new") || ends_with(name, ".ring") ||
-	       hostmemory_is_note(name) || unrecorded_is_file(name) || !strcmp(name, "job") || !strcmp(name, "largest");
+	       censusfiles_is_one(name) || hostmemory_is_note(name) || unrecorded_is_file(name) || !strcmp(name, "job") || !strcmp(name, "largest");
 }
 
 int generation_join(char out[static PATH_MAX], const char *dir, const char *name)

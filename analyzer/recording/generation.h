@@ -4,7 +4,8 @@
  * made it), traces (*.vtr) and, while a process runs or after a crash, ring files (*.ring). The recording's
  * own folder is the first generation; later ones are its subfolders g2, g3, ... Each run of a repeated job is a
  * generation; a file `largest` in the latest says which of the runs so far reached the highest peak. Of a program that
- * failed there may be notes about the host's memory (*.host, hostmemory.h).
+ * failed there may be notes about the host's memory (*.host, hostmemory.h), beside a trace censuses of its process
+ * (*.names, censusfiles.h).
  */
 #ifndef VT_GENERATION_H
 #define VT_GENERATION_H

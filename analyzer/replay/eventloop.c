@@ -80,7 +80,9 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 void eventloop_begin(struct replay_process *p, const struct replay_options *o)
 {
 	p->phases.reader = p->reader;
-	if (o->lives)
+	if (o->names || o->lives)
+		p->names = names_open(p->path, p->header);
+	if (o->lives || p->names)
 		keep_lives(p, o);
 }
 
@@ -129,6 +131,8 @@ void eventloop_enter(struct replay_process *p, const struct tfmt_event *ev, int 
 	const struct tfmt_event *end = ev + nr;
 	bool is_calm = books_is_calm(p->books);
 
+	if (p->names)
+		names_pass(p->names, ev, nr);
 	for (; ev < end; ev++) {
 		bool is_plain = is_calm && books_is_plain(ev);
 
@@ -169,6 +173,8 @@ void eventloop_release(struct replay_process *p)
 	if (p->modulepaths)
 		modulepaths_release(p->modulepaths);
 	free(p->modulepaths);
+	names_close(p->names);
+	p->names = NULL;
 	p->lives = NULL;
 	p->stepsamples = NULL;
 	p->modulepaths = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop over the events of one process: each is handed to training, to the ledger and to modules.
+ * The loop over the events of one process: each is handed to training, to the ledger and to modules; names hear which
+ * pass.
  *
  * An event passes three stations. Training hears of it first, while the books still stand as they stood before it: its
  * phase, whether a step begins, and what each group held there. Then the ledger enters it, and says of each tensor's block

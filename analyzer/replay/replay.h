@@ -13,6 +13,7 @@
 
 #include "analyzer/ledger/books.h"
 #include "analyzer/modules/modulepaths.h"
+#include "analyzer/names/names.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/stacks/stack.h"
@@ -38,8 +39,9 @@ struct replay_options {
 	bool observe_past; /* also a checkpoint's (ev->before): what is live where a kept recording begins */
 	bool quiet; /* no progress line */
 	bool follow; /* a process that goes on is not at its end: replay_advance() may be called again */
-	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need */
+	bool lives; /* keep the lives of tensor blocks (process->lives), which categories and steps need; with names */
 	struct lives_window *window; /* with lives: blocks of the first process to be kept one by one; may be NULL */
+	bool names; /* read the censuses beside the traces (process->names), and keep lives where there are any */
 	bool modules; /* find the modules that tensor blocks were allocated in (process->modulepaths) */
 };
 
@@ -55,6 +57,7 @@ struct replay_process {
 	struct lives *lives;              /* of tensor blocks, with steps; NULL: nobody asks (struct replay_options) */
 	struct stepsamples *stepsamples;  /* with lives */
 	struct modulepaths *modulepaths;  /* of tensor blocks; NULL: nobody asks */
+	struct names *names;              /* of tensor blocks; NULL: there is no census, or nobody asks */
 	struct books_listener listener;   /* by which the books say what lives and module paths come from (eventloop.h) */
 	enum replay_end end;
 	int64_t rank, local_rank;         /* -1 = none */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks whose names are alike: model.layers.*.mlp.weight, history[*]. */
+#ifndef VT_NAMEGROUPS_H
+#define VT_NAMEGROUPS_H
+
+#include "analyzer/names/names.h"
+#include "analyzer/recording/textset.h"
+
+#define NAMEGROUPS_KINDS 16 /* of what blocks are for, as the caller numbers it */
+
+struct namegroup {
+	bool is_named;
+	struct named named; /* of the largest of the blocks; keepers are its */
+	uint64_t largest_bytes;
+	uint64_t bytes, blocks;
+	uint64_t by_kind[NAMEGROUPS_KINDS]; /* the bytes */
+	uint32_t nr_others; /* names that a block of the group has besides, at most */
+};
+
+/* Zeroed: empty. */
+struct namegroups {
+	struct namegroup *group;
+	size_t nr_groups, room;
+	uint64_t named_bytes;
+	struct textset keys; /* private */
+};
+
+/* Blocks of one name, mostly one; `named` NULL: they have none, and are put with others of their kind. */
+void namegroups_add(struct namegroups *g, const struct named *named, unsigned kind, uint64_t bytes, uint64_t blocks);
+
+/* Largest first; ties by name. Nothing is added afterwards. */
+void namegroups_sort(struct namegroups *g);
+void namegroups_release(struct namegroups *g);
+
+/*
+ * The group that all of the blocks with a name are of, if these are more than half of the bytes; NULL: there is none. Valid
+ * as long as the groups.
+ */
+const struct namegroup *namegroups_only(const struct namegroups *g);
+
+/* What a group is called: its block's name, of several their pattern. NULL: it has none. Valid as long as the groups. */
+const char *namegroup_text(const struct namegroup *g);
+
+/* What most of its bytes are for. */
+unsigned namegroup_kind(const struct namegroup *g);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Censuses of a process, and the blocks that they name. */
+#include "analyzer/names/names.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/recording/basename.h"
+#include "analyzer/recording/censusfiles.h"
+#include "analyzer/recording/textset.h"
+#include "analyzer/ui/heap.h"
+#include "analyzer/ui/message.h"
+
+#define TENSORS_ASKED 256 /* of one block: of more, the rest counts as other names */
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static int by_place(const void *va, const void *vb)
+{
+	const struct names_tensor *a = va, *b = vb;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return (a->object > b->object) - (a->object < b->object);
+}
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct names_census *a = va, *b = vb;
+
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+/* Takes the census over. */
+static void take(struct names *n, struct tfmt_census *census)
+{
+	struct names_census *c = &n->census[n->nr_censuses++];
+	uint32_t nr = tfmt_census_nr_tensors(census);
+
+	*c = (struct names_census){ .census = census,
+				    .time_ns = tfmt_census_facts(census)->time_ns,
+				    .after = TFMT_NO_ORDINAL,
+				    .tensor = heap_alloc(nr, sizeof(*c->tensor)) };
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct tfmt_tensor *t = tfmt_census_tensor(census, i);
+
+		if (t->address)
+			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->device };
+	}
+	if (c->nr_tensors)
+		qsort(c->tensor, c->nr_tensors, sizeof(*c->tensor), by_place);
+}
+
+static bool is_of(const struct tfmt_census *c, const struct tfmt_header *process)
+{
+	const struct tfmt_header *h = tfmt_census_header(c);
+
+	return h->pid == process->pid && h->image_start_ns == process->image_start_ns;
+}
+
+/* What is wrong with a file; NULL: nothing, and the census is taken. */
+static const char *read_one(struct names *n, const char *path, const struct tfmt_header *process)
+{
+	struct tfmt_census *census;
+	int err = tfmt_census_open(&census, path);
+
+	if (err == TFMT_E_NOMEM)
+		heap_need(NULL);
+	if (err == TFMT_E_EMPTY) /* the program ended before it was begun */
+		return NULL;
+	if (err)
+		return err == TFMT_E_IO ? strerror(errno) : tfmt_strerror(err);
+	if (!is_of(census, process)) {
+		tfmt_census_close(census);
+		return "it is of another process";
+	}
+	take(n, census);
+	return NULL;
+}
+
+/* One warning for all, of the first; a recording may be read several times. */
+static void warn(const char *path, const char *why, size_t nr)
+{
+	static _Atomic bool has_warned;
+	char others[64] = "";
+
+	if (nr && atomic_exchange(&has_warned, true))
+		return;
+	if (nr > 1)
+		snprintf(others, sizeof(others), " (nor %zu more such files)", nr - 1);
+	if (nr)
+		message_warn("cannot read '%s': %s%s; the names in it are missing", path, why, others);
+}
+
+struct names *names_open(const char *trace, const struct tfmt_header *header)
+{
+	struct names *n = heap_alloc(1, sizeof(*n));
+	const char *why, *first_why = NULL, *first = NULL;
+	struct censusfiles files;
+	size_t nr_bad = 0;
+
+	censusfiles_find(&files, trace);
+	n->census = heap_alloc(files.nr_files, sizeof(*n->census));
+	for (size_t i = 0; i < files.nr_files; i++) {
+		why = read_one(n, files.file[i].path, header);
+		if (why && !nr_bad++) {
+			first = files.file[i].path;
+			first_why = why;
+		}
+	}
+	warn(first, first_why, nr_bad);
+	censusfiles_release(&files);
+	if (!n->nr_censuses) {
+		names_close(n);
+		return NULL;
+	}
+	qsort(n->census, n->nr_censuses, sizeof(*n->census), by_time);
+	n->next_ns = n->census[0].time_ns;
+	return n;
+}
+
+void names_close(struct names *n)
+{
+	if (!n)
+		return;
+	for (size_t i = 0; i < n->nr_censuses; i++) {
+		tfmt_census_close(n->census[i].census);
+		free(n->census[i].tensor);
+	}
+	free(n->census);
+	free(n);
+}
+
+/* ---- moments ------------------------------------------------------------------------------------ */
+
+/* Censuses before this event are between it and the one before. */
+static void pass_event(struct names *n, const struct tfmt_event *ev)
+{
+	while (n->nr_passed < n->nr_censuses && n->census[n->nr_passed].time_ns < ev->time_ns) {
+		/* Of what is gone from a recording nobody can say what was live then. */
+		bool is_past = n->has_past && !n->past_is_over;
+
+		n->census[n->nr_passed++].after = is_past ? 0 : ev->ordinal;
+	}
+	n->next_ns = n->nr_passed < n->nr_censuses ? n->census[n->nr_passed].time_ns : UINT64_MAX;
+}
+
+void names_pass_moment(struct names *n, const struct tfmt_event *ev, int nr)
+{
+	for (const struct tfmt_event *end = ev + nr; ev < end; ev++) {
+		if (ev->before) {
+			n->has_past = true;
+			continue;
+		}
+		if (ev->time_ns > n->next_ns)
+			pass_event(n, ev);
+		n->past_is_over = true;
+	}
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------- */
+
+static bool was_live(const struct names_census *c, const struct names_block *b)
+{
+	return b->birth < c->after && b->death >= c->after;
+}
+
+/* The first of the tensors in the block, and how many there are. */
+static uint32_t tensors_in(const struct names_census *c, const struct names_block *b, uint32_t *nr)
+{
+	struct names_tensor from = { .address = b->address, .device = b->device };
+	uint32_t low = 0, high = c->nr_tensors;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (by_place(&c->tensor[middle], &from) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (*nr = 0; low + *nr < c->nr_tensors; ++*nr) {
+		const struct names_tensor *t = &c->tensor[low + *nr];
+
+		if (t->device != b->device || t->address - b->address >= b->size)
+			break;
+	}
+	return low;
+}
+
+/*
+ * The ith of the censuses that may name a block, best first: back from the moment, then on from it. NULL: there are no more.
+ */
+static const struct names_census *ith(const struct names *n, uint64_t moment, size_t i)
+{
+	size_t nr_until = 0;
+
+	while (nr_until < n->nr_censuses &&
+	       (moment == TFMT_NO_ORDINAL || n->census[nr_until].after <= moment + 1))
+		nr_until++;
+	if (i >= n->nr_censuses)
+		return NULL;
+	return i < nr_until ? &n->census[nr_until - 1 - i] : &n->census[i];
+}
+
+static bool is_better(const struct objectname *a, enum objectname_use use, const struct named *than)
+{
+	const struct objectname *b = &than->name;
+
+	if (use != than->use)
+		return use < than->use;
+	if ((a->root == ROOT_CYCLE) != (b->root == ROOT_CYCLE))
+		return b->root == ROOT_CYCLE;
+	return strlen(a->text) < strlen(b->text);
+}
+
+/* The best of the tensors in a block, with its name. */
+static void choose(struct named *out, const struct names_census *c, uint32_t first, uint32_t nr)
+{
+	struct textset texts = { 0 };
+
+	*out = (struct named){ .census = c, .use = USE_UNKNOWN };
+	for (uint32_t i = first; i < first + nr && i < first + TENSORS_ASKED; i++) {
+		enum objectname_use use = objectname_use(c->census, c->tensor[i].object);
+		struct objectname name;
+
+		objectname_find(&name, c->census, c->tensor[i].object);
+		textset_add(&texts, 0, name.text, strlen(name.text));
+		if (out->object && !is_better(&name, use, out))
+			continue;
+		out->object = c->tensor[i].object;
+		out->use = use;
+		out->name = name;
+	}
+	out->nr_others = (uint32_t)texts.nr_members - 1 + (nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0);
+	textset_release(&texts);
+}
+
+bool names_find(struct named *out, const struct names *n, const struct names_block *block, uint64_t moment)
+{
+	const struct names_census *c;
+	uint32_t first, nr;
+
+	for (size_t i = 0; (c = ith(n, moment, i)) != NULL; i++) {
+		if (!was_live(c, block))
+			continue;
+		first = tensors_in(c, block, &nr);
+		if (!nr)
+			continue;
+		choose(out, c, first, nr);
+		return true;
+	}
+	return false;
+}
+
+enum objectname_use names_use(const struct names *n, const struct names_block *block)
+{
+	enum objectname_use best = USE_UNKNOWN;
+	uint32_t first, nr;
+
+	for (size_t i = 0; i < n->nr_censuses && best == USE_UNKNOWN; i++) {
+		const struct names_census *c = &n->census[n->nr_censuses - 1 - i];
+
+		if (!was_live(c, block))
+			continue;
+		first = tensors_in(c, block, &nr);
+		for (uint32_t k = first; k < first + nr && k < first + TENSORS_ASKED; k++) {
+			enum objectname_use use = objectname_use(c->census, c->tensor[k].object);
+
+			best = use < best ? use : best;
+		}
+	}
+	return best;
+}

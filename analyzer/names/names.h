@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of one process's blocks, from the censuses beside its trace.
+ *
+ * A census is of one moment, at which the trace's events lie before or after it. What it says of an address it says of the
+ * block that was live there then, and of no other: so a name is an exact fact, or there is none.
+ */
+#ifndef VT_NAMES_H
+#define VT_NAMES_H
+
+#include "analyzer/names/objectname.h"
+#include "tracefmt/tracefmt.h"
+
+/* A tensor of a census, by its place in memory. */
+struct names_tensor {
+	uint64_t address;
+	uint32_t object;
+	uint8_t device;
+};
+
+struct names_census {
+	struct tfmt_census *census;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t after;   /* ordinal of the first event after it; TFMT_NO_ORDINAL: there was none yet; 0: it is of no use */
+	struct names_tensor *tensor; /* by device and address */
+	uint32_t nr_tensors;
+};
+
+struct names {
+	struct names_census *census; /* by time */
+	size_t nr_censuses;
+	size_t nr_passed;  /* censuses whose moment is behind the events so far */
+	uint64_t next_ns;  /* of the next, UINT64_MAX: there is none */
+	bool has_past;     /* the trace begins with what was live where a flight recorder's kept part begins */
+	bool past_is_over;
+};
+
+/*
+ * The censuses beside a trace whose header this is, NULL if there are none. Files that cannot be read, or are of another
+ * process, are said in one warning on stderr, and left out; those
+ * that were not begun when the program ended are left out.
+ */
+struct names *names_open(const char *trace, const struct tfmt_header *header);
+void names_close(struct names *n); /* NULL is allowed */
+
+/* What names_pass() does when a census's moment may have come. */
+void names_pass_moment(struct names *n, const struct tfmt_event *ev, int nr);
+
+/* The next events of the trace: all of them are to be told, in their order. */
+static inline void names_pass(struct names *n, const struct tfmt_event *ev, int nr)
+{
+	if (!n->past_is_over || n->next_ns != UINT64_MAX)
+		names_pass_moment(n, ev, nr);
+}
+
+/* A block and its life, by ordinals of events; death TFMT_NO_ORDINAL: it has not ended. */
+struct names_block {
+	uint64_t address, size;
+	uint64_t birth, death;
+	uint8_t device;
+};
+
+/* What a census says of a block. */
+struct named {
+	const struct names_census *census;
+	uint32_t object;
+	uint32_t nr_others; /* other names of the same block */
+	enum objectname_use use;
+	struct objectname name;
+};
+
+/*
+ * The name that a block had at or before the event `moment` (TFMT_NO_ORDINAL: at the end), by the latest census of its life
+ * until then that knows it; if none does, by the first after it. Of several the one that tells what the block is for, then
+ * the shortest; one that waits for the collector last. false: nothing is known.
+ */
+bool names_find(struct named *out, const struct names *n, const struct names_block *block, uint64_t moment);
+
+/* What a block is for, without its name; USE_UNKNOWN: no census tells. */
+enum objectname_use names_use(const struct names *n, const struct names_block *block);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of objects, from the steps that lead to them. */
+#include "analyzer/names/objectname.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/names/objectway.h"
+
+#define KEYS_DEEP 4 /* a key is an object, whose name may have such a key itself, ... */
+
+const char *const objectname_roots[NR_ROOTS] = {
+	[ROOT_LOCAL] = "local",		[ROOT_GLOBAL] = "global",	[ROOT_CLASS] = "class",
+	[ROOT_CLOSURE] = "closure",	[ROOT_DEFAULT] = "default",	[ROOT_GENERATOR] = "generator",
+	[ROOT_EXCEPTION] = "exception", [ROOT_THREAD] = "thread",	[ROOT_NATIVE] = "native",
+	[ROOT_CYCLE] = "cycle",
+};
+
+const char *objectname_kind(uint8_t kind)
+{
+	static const char *const names[] = {
+		[TFMT_KIND_OTHER] = "object",
+		[TFMT_KIND_TENSOR] = "tensor",
+		[TFMT_KIND_PARAMETER] = "parameter",
+		[TFMT_KIND_MODULE] = "module",
+		[TFMT_KIND_OPTIMIZER] = "optimizer",
+		[TFMT_KIND_DICT] = "dict",
+		[TFMT_KIND_LIST] = "list",
+		[TFMT_KIND_TUPLE] = "tuple",
+		[TFMT_KIND_SET] = "set",
+		[TFMT_KIND_DEQUE] = "deque",
+		[TFMT_KIND_FUNCTION] = "function",
+		[TFMT_KIND_METHOD] = "method",
+		[TFMT_KIND_CLASS] = "class",
+		[TFMT_KIND_PYTHON_MODULE] = "python_module",
+		[TFMT_KIND_GENERATOR] = "generator",
+		[TFMT_KIND_EXCEPTION] = "exception",
+		[TFMT_KIND_TRACEBACK] = "traceback",
+		[TFMT_KIND_CELL] = "cell",
+		[TFMT_KIND_THREAD] = "thread",
+		[TFMT_KIND_AUTOGRAD] = "autograd",
+	};
+
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[TFMT_KIND_OTHER];
+}
+
+/* ---- texts ------------------------------------------------------------------------------------ */
+
+/* What is longer than OBJECTNAME_MAX is cut. */
+static void append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char *text, const char *format, ...)
+{
+	size_t len = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + len, OBJECTNAME_MAX - len, format, args);
+	va_end(args);
+}
+
+static void append_both(struct objectname *n, const char *before, const char *text, const char *after)
+{
+	append(n->text, "%s%s%s", before, text, after);
+	append(n->pattern, "%s%s%s", before, text, after);
+}
+
+/* The parts of a key between dots; of the pattern, '*' for those that are numbers. */
+static void append_key(struct objectname *n, const char *before, const char *key, const char *after)
+{
+	append(n->text, "%s%s%s", before, key, after);
+	append(n->pattern, "%s", before);
+	while (*key) {
+		size_t part = strcspn(key, "."), digits = strspn(key, "0123456789");
+
+		if (part && digits == part)
+			append(n->pattern, "*");
+		else
+			append(n->pattern, "%.*s", (int)part, key);
+		key += part;
+		if (*key == '.')
+			append(n->pattern, ".");
+		key += *key == '.';
+	}
+	append(n->pattern, "%s", after);
+}
+
+static void append_number(struct objectname *n, int64_t number)
+{
+	append(n->text, "[%" PRId64 "]", number);
+	append(n->pattern, "[*]");
+}
+
+static const char *class_of(const struct tfmt_object_facts *o)
+{
+	return *o->class_name ? o->class_name : objectname_kind(o->kind);
+}
+
+static void append_attribute(struct objectname *n, const char *name)
+{
+	append_both(n, *n->text ? "." : "", name, "");
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep);
+
+/* The name of a key, or "?". Its path of a module is the whole name's. */
+static void append_object(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
+{
+	struct objectname key = { .text = "?", .pattern = "?" };
+
+	if (object && deep < KEYS_DEEP)
+		find(&key, c, object, deep + 1);
+	append(n->text, "%s", key.text);
+	append(n->pattern, "%s", key.pattern);
+	n->of_module |= key.of_module;
+}
+
+/* Of what only the holder knows how it holds it. */
+static void append_member(struct objectname *n, const struct objectway *w, uint32_t i)
+{
+	uint8_t holder = i ? w->step[i - 1]->kind : TFMT_KIND_OTHER;
+	const struct tfmt_object_facts *o = w->step[i];
+
+	if (holder == TFMT_KIND_DEQUE || holder == TFMT_KIND_SET)
+		append_both(n, "", "[*]", "");
+	else if (o->kind == TFMT_KIND_AUTOGRAD && holder != TFMT_KIND_AUTOGRAD)
+		append_attribute(n, "grad_fn");
+	else if (o->kind == TFMT_KIND_AUTOGRAD || holder == TFMT_KIND_CELL || holder == TFMT_KIND_TRACEBACK)
+		return; /* as its holder */
+	else if (holder == TFMT_KIND_AUTOGRAD)
+		append_attribute(n, "saved");
+	else
+		append_both(n, ".<", class_of(o), ">");
+}
+
+/* What a Python module calls itself is left out for the program's own. */
+static void append_first(struct objectname *n, const struct objectway *w, uint32_t i)
+{
+	const struct tfmt_object_facts *o = w->step[i];
+
+	if (o->edge == TFMT_EDGE_GLOBAL && !strcmp(o->name, "__main__"))
+		return;
+	append_both(n, "", *o->name ? o->name : class_of(o), "");
+}
+
+static void append_step(struct objectname *n, const struct tfmt_census *c, const struct objectway *w, uint32_t i,
+			unsigned deep)
+{
+	const struct tfmt_object_facts *o = w->step[i];
+
+	if (objectway_is_transparent(w, i))
+		return;
+	switch (o->edge) {
+	case TFMT_EDGE_ATTRIBUTE:
+		append_attribute(n, o->name);
+		break;
+	case TFMT_EDGE_KEY:
+		if (i && objectway_is_transparent(w, i - 1))
+			append_key(n, *n->text ? "." : "", o->name, "");
+		else
+			append_key(n, "['", o->name, "']");
+		break;
+	case TFMT_EDGE_NUMBER:
+	case TFMT_EDGE_INDEX:
+		append_number(n, o->number);
+		break;
+	case TFMT_EDGE_OBJECT:
+		append_both(n, "[", "", "");
+		append_object(n, c, (uint32_t)o->number, deep);
+		append_both(n, "]", "", "");
+		break;
+	case TFMT_EDGE_MEMBER:
+		append_member(n, w, i);
+		break;
+	case TFMT_EDGE_GRADIENT:
+		append_attribute(n, "grad");
+		break;
+	case TFMT_EDGE_SELF:
+		append_attribute(n, "__self__");
+		break;
+	case TFMT_EDGE_FUNCTION:
+		append_attribute(n, "func");
+		break;
+	default:
+		append_first(n, w, i);
+	}
+}
+
+/* The step that a name begins with: the variable; of what a module holds, what that module itself is called. */
+static uint32_t first_step(const struct objectway *w)
+{
+	uint32_t i = w->top < w->nr ? w->top : w->start;
+
+	while (i > w->start && w->step[i]->edge != TFMT_EDGE_ATTRIBUTE)
+		i--;
+	return i;
+}
+
+/* "exp_avg of model.0.weight": what an optimizer keeps for a parameter, below step `state`. */
+static void name_state(struct objectname *n, const struct tfmt_census *c, const struct objectway *w, uint32_t state,
+		       unsigned deep)
+{
+	for (uint32_t i = state + 1; i < w->nr; i++) {
+		if (w->step[i]->edge == TFMT_EDGE_KEY && !*n->text)
+			append_key(n, "", w->step[i]->name, "");
+		else
+			append_step(n, c, w, i, deep);
+	}
+	append_both(n, *n->text ? " of " : "state of ", "", "");
+	append_object(n, c, (uint32_t)w->step[state]->number, deep);
+}
+
+/* ---- roots ------------------------------------------------------------------------------------ */
+
+static bool passes(const struct objectway *w, uint32_t from, uint8_t kind)
+{
+	for (uint32_t i = from; i + 1 < w->nr; i++)
+		if (w->step[i]->kind == kind)
+			return true;
+	return false;
+}
+
+static const char *known(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+/* The frame whose variable it is. The outermost one's variables are the program's globals. */
+static void place_local(struct objectname *n, const struct objectway *w, const struct tfmt_object_facts *o)
+{
+	uint8_t holder = w->start ? w->step[w->start - 1]->kind : TFMT_KIND_OTHER;
+
+	n->root = holder == TFMT_KIND_GENERATOR ? ROOT_GENERATOR :
+		  holder == TFMT_KIND_TRACEBACK || holder == TFMT_KIND_EXCEPTION ? ROOT_EXCEPTION : ROOT_LOCAL;
+	if (n->root == ROOT_LOCAL && !strcmp(o->function, "<module>")) {
+		n->root = ROOT_GLOBAL;
+		return;
+	}
+	n->file = known(o->file);
+	n->function = known(o->function);
+	n->line = o->line;
+}
+
+/* The function that has a closure or default arguments. */
+static void place_function(struct objectname *n, const struct objectway *w)
+{
+	const struct tfmt_object_facts *o = w->step[w->start];
+	const struct tfmt_object_facts *holder = w->start ? w->step[w->start - 1] : o;
+
+	n->root = o->edge == TFMT_EDGE_CELL ? ROOT_CLOSURE : ROOT_DEFAULT;
+	n->file = known(o->file) ? o->file : known(holder->file);
+	n->function = known(o->function) ? o->function : known(holder->function);
+	n->line = o->line ? o->line : holder->line;
+	if (!n->function && holder != o && holder->kind == TFMT_KIND_FUNCTION)
+		n->function = known(holder->name);
+}
+
+static void place(struct objectname *n, const struct objectway *w)
+{
+	const struct tfmt_object_facts *begin = w->start ? w->step[w->start] : w->root;
+
+	if (w->root->edge == TFMT_EDGE_CYCLE) {
+		n->root = ROOT_CYCLE;
+		return;
+	}
+	switch (begin->edge) {
+	case TFMT_EDGE_LOCAL:
+		place_local(n, w, begin);
+		break;
+	case TFMT_EDGE_CELL:
+	case TFMT_EDGE_DEFAULT:
+		place_function(n, w);
+		break;
+	case TFMT_EDGE_GLOBAL:
+		n->root = ROOT_GLOBAL;
+		break;
+	default:
+		n->root = ROOT_NATIVE;
+	}
+	if (n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_NATIVE) {
+		if (passes(w, w->start, TFMT_KIND_EXCEPTION) || passes(w, w->start, TFMT_KIND_TRACEBACK))
+			n->root = ROOT_EXCEPTION;
+		else if (passes(w, w->start, TFMT_KIND_THREAD))
+			n->root = ROOT_THREAD;
+		else if (n->root == ROOT_GLOBAL && passes(w, w->start, TFMT_KIND_CLASS))
+			n->root = ROOT_CLASS;
+	}
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
+{
+	struct objectway w;
+	uint32_t state;
+
+	*n = (struct objectname){ .root = ROOT_NATIVE };
+	objectway_find(&w, c, object);
+	if (!w.nr)
+		return;
+	place(n, &w);
+	n->of_module = w.top < w.nr;
+	state = objectway_state(&w, c);
+	if (n->root == ROOT_CYCLE || w.root->edge == TFMT_EDGE_NATIVE) {
+		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
+			    class_of(w.root), ")");
+		n->of_module = false;
+	} else if (state) {
+		name_state(n, c, &w, state, deep);
+	} else {
+		if (w.is_cut && !w.start)
+			append_both(n, "...", "", "");
+		for (uint32_t i = first_step(&w); i < w.nr; i++)
+			append_step(n, c, &w, i, deep);
+	}
+}
+
+void objectname_find(struct objectname *n, const struct tfmt_census *c, uint32_t object)
+{
+	find(n, c, object, 0);
+}
+
+static bool is_keeper(const struct objectway *w, uint32_t i)
+{
+	uint8_t kind = w->step[i]->kind;
+
+	return !objectway_is_transparent(w, i) && kind != TFMT_KIND_PYTHON_MODULE && kind != TFMT_KIND_CELL &&
+	       kind != TFMT_KIND_TRACEBACK && !(i && w->step[i - 1]->kind == TFMT_KIND_AUTOGRAD &&
+						kind == TFMT_KIND_AUTOGRAD);
+}
+
+static void take_keeper(struct keeper *k, const struct tfmt_census *c, const struct objectway *w, uint32_t i)
+{
+	objectname_find(&k->name, c, w->id[i]);
+	k->kind = w->step[i]->kind;
+	k->has_length = w->step[i]->length > 0;
+	k->length = k->has_length ? w->step[i]->length - 1 : 0;
+}
+
+uint32_t objectname_keepers(struct keeper *out, uint32_t max, const struct tfmt_census *c, uint32_t object)
+{
+	struct objectway w;
+	uint32_t nr = 0;
+
+	objectway_find(&w, c, object);
+	for (uint32_t i = w.nr ? w.nr - 1 : 0; i-- > 0 && nr < max;)
+		if (is_keeper(&w, i))
+			take_keeper(&out[nr++], c, &w, i);
+	if (!nr && w.nr && max)
+		take_keeper(&out[nr++], c, &w, w.nr - 1);
+	return nr;
+}
+
+enum objectname_use objectname_use(const struct tfmt_census *c, uint32_t object)
+{
+	const struct tfmt_object_facts *o;
+	struct objectway w;
+
+	objectway_find(&w, c, object);
+	if (!w.nr)
+		return USE_UNKNOWN;
+	o = w.step[w.nr - 1];
+	if (o->edge == TFMT_EDGE_GRADIENT || (o->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(o->name, "grad") && w.nr > 1 &&
+					      (w.step[w.nr - 2]->kind == TFMT_KIND_TENSOR ||
+					       w.step[w.nr - 2]->kind == TFMT_KIND_PARAMETER)))
+		return USE_GRADIENT;
+	if (o->kind == TFMT_KIND_PARAMETER || (w.nr > 1 && objectway_is_own(&w, w.nr - 2, "_parameters")))
+		return USE_PARAMETER;
+	if (w.nr > 1 && objectway_is_own(&w, w.nr - 2, "_buffers"))
+		return USE_BUFFER;
+	return objectway_state(&w, c) ? USE_OPTIMIZER_STATE : USE_UNKNOWN;
+}

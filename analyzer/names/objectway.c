@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Ways to objects, and the few that mean something. */
+#include "analyzer/names/objectway.h"
+
+#include <string.h>
+
+static bool begins_name(const struct objectway *w, uint32_t i)
+{
+	uint8_t edge = w->step[i]->edge;
+
+	return edge == TFMT_EDGE_LOCAL || edge == TFMT_EDGE_CELL || edge == TFMT_EDGE_DEFAULT;
+}
+
+void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object)
+{
+	const struct tfmt_object_facts *o;
+	uint32_t nr = 0;
+
+	*w = (struct objectway){ .nr = 0 };
+	for (; nr < OBJECTWAY_MAX && (o = tfmt_census_object(c, object)) != NULL; object = o->parent) {
+		w->step[nr] = o;
+		w->id[nr++] = object;
+	}
+	w->is_cut = object != 0;
+	w->nr = nr;
+	w->root = nr ? w->step[nr - 1] : NULL;
+	for (; (o = tfmt_census_object(c, object)) != NULL; object = o->parent)
+		w->root = o;
+	for (uint32_t i = 0; i < nr / 2; i++) {
+		const struct tfmt_object_facts *step = w->step[i];
+		uint32_t id = w->id[i];
+
+		w->step[i] = w->step[nr - 1 - i];
+		w->id[i] = w->id[nr - 1 - i];
+		w->step[nr - 1 - i] = step;
+		w->id[nr - 1 - i] = id;
+	}
+	for (uint32_t i = 1; i < nr; i++)
+		if (begins_name(w, i))
+			w->start = i;
+	w->top = w->start;
+	while (w->top < nr && w->step[w->top]->kind != TFMT_KIND_MODULE)
+		w->top++;
+}
+
+bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name)
+{
+	return i && w->step[i]->kind == TFMT_KIND_DICT && w->step[i]->edge == TFMT_EDGE_ATTRIBUTE &&
+	       w->step[i - 1]->kind == TFMT_KIND_MODULE && !strcmp(w->step[i]->name, name);
+}
+
+bool objectway_is_transparent(const struct objectway *w, uint32_t i)
+{
+	return objectway_is_own(w, i, "_modules") || objectway_is_own(w, i, "_parameters") ||
+	       objectway_is_own(w, i, "_buffers") ||
+	       (i && w->step[i]->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(w->step[i]->name, "__dict__"));
+}
+
+uint32_t objectway_state(const struct objectway *w, const struct tfmt_census *c)
+{
+	for (uint32_t i = w->nr; i-- > 2;) {
+		const struct tfmt_object_facts *key, *dict = w->step[i - 1];
+
+		if (w->step[i]->edge != TFMT_EDGE_OBJECT || dict->edge != TFMT_EDGE_ATTRIBUTE ||
+		    strcmp(dict->name, "state") || w->step[i - 2]->kind != TFMT_KIND_OPTIMIZER)
+			continue;
+		key = tfmt_census_object(c, (uint32_t)w->step[i]->number);
+		if (key && (key->kind == TFMT_KIND_TENSOR || key->kind == TFMT_KIND_PARAMETER))
+			return i;
+	}
+	return 0;
+}

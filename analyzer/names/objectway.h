@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The way from a root of a census to an object, and what its steps mean. */
+#ifndef VT_OBJECTWAY_H
+#define VT_OBJECTWAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tracefmt/tracefmt.h"
+
+#define OBJECTWAY_MAX 128 /* steps; of a longer way, the last */
+
+struct objectway {
+	const struct tfmt_object_facts *step[OBJECTWAY_MAX]; /* from the root, or below it, to the object */
+	uint32_t id[OBJECTWAY_MAX];
+	uint32_t nr;
+	const struct tfmt_object_facts *root;
+	bool is_cut;      /* that is further off than the first step */
+	uint32_t start;   /* the step of the variable where names begin: of a frame, a closure, a Python module */
+	uint32_t top;     /* the step of the outermost nn.Module from there on; nr: none */
+};
+
+void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object);
+
+/* Is it one of the dicts that an nn.Module keeps its own in, or an object's own dict? It reads as if it were not there. */
+bool objectway_is_transparent(const struct objectway *w, uint32_t i);
+
+/* Is the step a dict that a module calls so: _parameters? */
+bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name);
+
+/* The latest step that is the state of one parameter in an optimizer; 0: there is none, for that is no root. */
+uint32_t objectway_state(const struct objectway *w, const struct tfmt_census *c);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of names, and who keeps what. */
+#include "analyzer/pages/print_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/pages/print_recording.h"
+#include "analyzer/purpose/category.h"
+#include "analyzer/ui/human.h"
+
+#define KEEPERS_SHOWN 16 /* in JSON, the nearest */
+#define PLACE_MAX 320
+
+static const struct emit_column columns[] = {
+	{ "bytes", "bytes", EMIT_RIGHT, false },      { "share", "share", EMIT_RIGHT, true },
+	{ "blocks", "blocks", EMIT_RIGHT, false },    { "category", "category", EMIT_LEFT, false },
+	{ "name", "name", EMIT_LEFT, false },	      { NULL, NULL, EMIT_LEFT, false },
+};
+
+/* ---- keepers ------------------------------------------------------------------------------------ */
+
+/* "in main() at train.py:31", with a comma before; "" if nothing is known. Returns buf. */
+static const char *place_text(char buf[static PLACE_MAX], const struct objectname *n)
+{
+	static const char *const in[NR_ROOTS] = {
+		[ROOT_LOCAL] = "in",
+		[ROOT_CLOSURE] = "in the closure of",
+		[ROOT_DEFAULT] = "a default argument of",
+		[ROOT_GENERATOR] = "in the generator",
+		[ROOT_EXCEPTION] = "held by an exception's traceback in",
+	};
+	static const char *const without[NR_ROOTS] = {
+		[ROOT_GLOBAL] = ", a global variable", [ROOT_CLASS] = ", an attribute of a class",
+		[ROOT_EXCEPTION] = ", held by an exception", [ROOT_THREAD] = ", data of a thread",
+		[ROOT_CLOSURE] = ", in a closure", [ROOT_DEFAULT] = ", a default argument",
+		[ROOT_GENERATOR] = ", in a generator", [ROOT_LOCAL] = ", a local variable",
+	};
+	int len;
+
+	if (!in[n->root] || !n->function) {
+		snprintf(buf, PLACE_MAX, "%s", without[n->root] ? without[n->root] : "");
+		return buf;
+	}
+	len = snprintf(buf, PLACE_MAX, ", %s %.100s()", in[n->root], n->function);
+	if (n->file && n->line)
+		snprintf(buf + len, PLACE_MAX - (size_t)len, " at %.140s:%" PRIu32, print_short_path(n->file), n->line);
+	return buf;
+}
+
+/* The nearest keeper, and the next, of kind 0 if there is none. */
+static bool nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
+{
+	struct keeper two[2] = { 0 };
+	uint32_t nr = g->is_named ? objectname_keepers(two, 2, g->named.census->census, g->named.object) : 0;
+
+	*k = two[0];
+	*next = two[1];
+	return nr > 0;
+}
+
+static bool is_variable(const struct keeper *k)
+{
+	return k->kind == TFMT_KIND_TENSOR || k->kind == TFMT_KIND_PARAMETER;
+}
+
+static const char *keeper_name(const struct namegroup *g, const struct objectname *n)
+{
+	return g->blocks == 1 ? n->text : n->pattern;
+}
+
+const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
+{
+	char place[PLACE_MAX], count[HUMAN_MAX];
+	struct keeper k, function;
+
+	*buf = 0;
+	if (!nearest(&k, &function, g))
+		return buf;
+	place_text(place, &k.name);
+	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
+		snprintf(place, sizeof(place), ", in the closure of %.200s", function.name.text);
+	if (k.name.root == ROOT_CYCLE)
+		snprintf(buf, size, "kept by nothing: it waits for Python's collector");
+	else if (k.name.root == ROOT_NATIVE)
+		snprintf(buf, size, "kept by no object of Python's");
+	else if (is_variable(&k))
+		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
+	else if (k.has_length)
+		snprintf(buf, size, "kept by %s, a %s of %s%s", keeper_name(g, &k.name), objectname_kind(k.kind),
+			 human_count(count, k.length), place);
+	else
+		snprintf(buf, size, "kept by %s%s", keeper_name(g, &k.name), place);
+	return buf;
+}
+
+static void json_keeper(struct emit *e, const struct namegroup *g, const struct keeper *k)
+{
+	const struct objectname *n = &k->name;
+
+	emit_object_begin(e, NULL, NULL);
+	emit_string(e, "name", NULL, keeper_name(g, n));
+	emit_string(e, "root", NULL, objectname_roots[n->root]);
+	emit_string(e, "kind", NULL, objectname_kind(k->kind));
+	if (k->has_length)
+		emit_uint(e, "length", NULL, k->length);
+	if (n->file)
+		emit_string(e, "file", NULL, n->file);
+	if (n->line)
+		emit_uint(e, "line", NULL, n->line);
+	if (n->function)
+		emit_string(e, "function", NULL, n->function);
+	emit_object_end(e);
+}
+
+static void json_keepers(struct emit *e, const struct namegroup *g)
+{
+	struct keeper keeper[KEEPERS_SHOWN];
+	uint32_t nr = 0;
+
+	if (g->is_named)
+		nr = objectname_keepers(keeper, KEEPERS_SHOWN, g->named.census->census, g->named.object);
+	emit_array_begin(e, "keepers", NULL);
+	for (uint32_t i = 0; i < nr; i++)
+		json_keeper(e, g, &keeper[i]);
+	emit_array_end(e);
+}
+
+void json_name(struct emit *e, const struct namegroup *g)
+{
+	if (!emit_is_json(e))
+		return;
+	emit_string(e, "name", NULL, namegroup_text(g));
+	json_keepers(e, g);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------- */
+
+/* Does the keeper say more than the name? What a model or an optimizer holds is known by its name. */
+static bool is_telling(const struct namegroup *g)
+{
+	return g->is_named && g->named.use == USE_UNKNOWN;
+}
+
+const char *print_named(char *buf, size_t size, const struct namegroup *g)
+{
+	char keeper[OBJECTNAME_MAX + PLACE_MAX + 64];
+
+	if (g->named.name.root == ROOT_CYCLE)
+		snprintf(buf, size, "%s: it waits for Python's collector", namegroup_text(g));
+	else if (is_telling(g))
+		snprintf(buf, size, "named %s, %s", namegroup_text(g), print_keeper(keeper, sizeof(keeper), g));
+	else
+		snprintf(buf, size, "named %s", namegroup_text(g));
+	return buf;
+}
+
+static void group_row(struct emit *e, const struct namegroup *g, const struct print_names_options *o)
+{
+	const char *name = namegroup_text(g);
+	char text[OBJECTNAME_MAX + PLACE_MAX + 64];
+
+	emit_row_begin(e);
+	emit_bytes(e, "bytes", NULL, g->bytes);
+	emit_label(e, "share", NULL, "%s", human_percent(text, (double)g->bytes, (double)o->total));
+	emit_uint(e, "blocks", NULL, g->blocks);
+	emit_string(e, "category", NULL, category_names[namegroup_kind(g)]);
+	if (emit_is_json(e))
+		json_name(e, g);
+	else if (emit_is_csv(e) || !g->nr_others || !(is_telling(g) || o->verbose))
+		emit_string(e, "name", NULL, name ? name : emit_is_csv(e) ? "" : "(no name)");
+	else
+		emit_label(e, "name", NULL, "%s (and %" PRIu32 " other%s)", name, g->nr_others,
+			   g->nr_others == 1 ? "" : "s");
+	emit_uint(e, "other_names", NULL, g->nr_others);
+	if (is_telling(g) || (o->verbose && g->is_named))
+		emit_text(e, "%s", print_keeper(text, sizeof(text), g));
+	emit_row_end(e);
+}
+
+void print_names(struct emit *e, const struct replay_process *p, const struct namegroups *g,
+		 const struct print_names_options *o)
+{
+	emit_table_begin(e, "groups", columns);
+	for (size_t i = 0; i < g->nr_groups && (!o->top || i < o->top); i++)
+		group_row(e, &g->group[i], o);
+	emit_table_end(e);
+	emit_uint(e, "censuses", NULL, p->names ? p->names->nr_censuses : 0);
+	emit_uint(e, "named_bytes", NULL, g->named_bytes);
+	if (o->top && g->nr_groups > o->top)
+		emit_text(e, "(%zu more group%s: --top N)", g->nr_groups - (size_t)o->top,
+			  g->nr_groups - o->top == 1 ? "" : "s");
+	if (!p->names)
+		emit_text(e, "(no census of the program's objects was taken: nothing tells their names)");
+}

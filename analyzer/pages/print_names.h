@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory by the names that the program has for it, as a table (peak --by name); names and keepers in other pages. */
+#ifndef VT_PRINT_NAMES_H
+#define VT_PRINT_NAMES_H
+
+#include "analyzer/names/namegroups.h"
+#include "analyzer/replay/replay.h"
+#include "analyzer/ui/emit.h"
+
+struct print_names_options {
+	uint64_t total; /* bytes that were allocated */
+	uint64_t top;   /* rows at most; 0 = all */
+	bool verbose;   /* who keeps each, also where its name tells that */
+};
+
+/* The table "groups". */
+void print_names(struct emit *e, const struct replay_process *p, const struct namegroups *g,
+		 const struct print_names_options *o);
+
+/* Members "name" and "keepers" of the object that is open; JSON alone. */
+void json_name(struct emit *e, const struct namegroup *g);
+
+/* "named self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. Returns buf. */
+const char *print_named(char *buf, size_t size, const struct namegroup *g);
+
+/* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */
+const char *print_keeper(char *buf, size_t size, const struct namegroup *g);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocks of a device at a moment by their names, each with what it is for. */
+#ifndef VT_NAMEDBLOCKS_H
+#define VT_NAMEDBLOCKS_H
+
+#include "analyzer/names/namegroups.h"
+#include "analyzer/purpose/category.h"
+
+/*
+ * Put the blocks that categories_find() has found for a moment into groups, by enum category, and what is left of `total`,
+ * the bytes that were allocated then, with those that have no name. The groups are to be released.
+ */
+void namedblocks_find(struct namegroups *g, const struct replay_process *process, const struct categories *c,
+		      enum lives_moment moment, uint64_t total);
+
+/* The name of a block at a moment; false: none is known. */
+bool namedblocks_name(struct named *out, const struct replay_process *process, const struct life *life,
+		      enum lives_moment moment);
+
+/*
+ * The blocks at a device's peak that the stack of a group (index into the books' groups) has allocated, with what they are
+ * called and enum category 0 for all. The groups are to be released.
+ */
+void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group);
+
+/* Of what tensors held at a device's peak: what has a name, and that whose category no census tells. */
+struct namedblocks_share {
+	uint64_t named_bytes, inferred_bytes;
+};
+struct namedblocks_share namedblocks_share(const struct replay_device *d);
+
+#endif

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Names of blocks and their keepers, against what the program itself says (jobs/names.py), by a real census."""
+
+import pytest
+
+from harness import python
+
+
+@pytest.fixture(scope="module")
+def job(recorded):
+    recording = recorded("names.py")
+    assert recording.status == 0, recording.stderr
+    return recording
+
+
+def test_each_block_has_its_name(vramtrace, job):
+    blocks = vramtrace.json("peak", "--by", "block", "--at", "oom", job.path)["devices"][0]["blocks"]
+    said = {int(block["address"], 16): (block["name"], block["category"]) for block in blocks}
+    for name, (address, category) in job.ledger.items():
+        assert said[address][0] == name, address
+        assert category in (None, said[address][1]), name
+
+
+def groups(vramtrace, job):
+    device = vramtrace.json("peak", "--by", "name", "--at", "oom", job.path)["devices"][0]
+    return device, {group["name"]: group for group in device["groups"]}
+
+
+def test_blocks_of_one_pattern_are_one_group(vramtrace, job):
+    device, named = groups(vramtrace, job)
+    assert named["model.layers.*.up.weight"]["blocks"] == 3
+    assert named["exp_avg of model.layers.*.up.weight"]["category"] == "optimizer_state"
+    assert named["model.layers.*.scale"]["category"] == "buffer"
+    assert named["self.history[*]"]["blocks"] == 6
+    assert named["Trainer.cache['layers.*.kv']"]["blocks"] == 6
+    assert named["self.recent[*]"]["blocks"] == 4
+    assert named["in a reference cycle (Node)"]["blocks"] == 6
+    assert sum(group["bytes"] for group in device["groups"]) == device["bytes"]
+
+
+def test_keepers(vramtrace, job):
+    named = groups(vramtrace, job)[1]
+    history = named["self.history[*]"]["keepers"][0]
+    assert (history["name"], history["kind"], history["length"], history["root"]) == ("self.history", "list", 6, "local")
+    assert (history["function"], history["file"].endswith("names.py")) == ("Trainer.fit", True)
+    cache = named["Trainer.cache['layers.*.kv']"]["keepers"][0]
+    assert (cache["name"], cache["kind"], cache["root"]) == ("Trainer.cache", "dict", "class")
+    assert named["seen['output']"]["keepers"][0]["root"] in ("local", "closure")
+    assert named["in a reference cycle (Node)"]["keepers"][0]["root"] == "cycle"
+
+
+def test_report_and_info_tell_of_the_census(vramtrace, job):
+    device = vramtrace.json("report", job.path)["devices"][0]
+    assert device["names"]["censuses"] >= 1
+    assert device["names"]["stall_ns"] > 0
+    assert 0 < device["names"]["named_bytes_at_peak"] <= device["tensor"]["peak_bytes"]
+    censuses = vramtrace.json("info", job.path)["process_list"][0]["censuses"]
+    assert "oom" in [census["reason"] for census in censuses]
+    assert all(census["whole"] for census in censuses)
+
+
+def test_an_anonymous_copy_has_the_same_groups(vramtrace, job, tmp_path):
+    copy = tmp_path / "copy.vtr"
+    assert vramtrace.call("anonymize", job.path, copy).returncode == 0
+    one, _ = groups(vramtrace, job)
+    device = vramtrace.json("peak", "--by", "name", "--at", "oom", copy)["devices"][0]
+    assert sorted((g["bytes"], g["blocks"], g["category"]) for g in device["groups"]) == sorted(
+        (g["bytes"], g["blocks"], g["category"]) for g in one["groups"])
+    strings = vramtrace.call("info", "--strings", copy).stdout
+    for word in ("history", "Trainer", "names.py", "recent"):
+        assert word not in strings
+
+
+def test_names_can_be_switched_off(vramtrace, tmp_path):
+    recording = vramtrace.record(tmp_path / "off.vtr", python("names.py"), env={"VRAMTRACE_NAMES": "off"})
+    assert not list(recording.path.glob("*.names"))
+    report = vramtrace.json("report", recording.path)["devices"][0]
+    assert "names" not in report and "buffer" not in report["categories_at_peak"]
