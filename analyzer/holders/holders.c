@@ -200,7 +200,7 @@ static void find_names(struct holders *h, const struct holders_query *q, const s
 			namegroups_add(&h->names[holder - 1], has_name ? &named : NULL, 0, life[i].size, 1);
 	}
 	for (uint32_t i = 0; i < h->nr_holders; i++)
-		h->holder[i].named = namegroups_only(&h->names[i]);
+		h->holder[i].named = namegroups_most(&h->names[i]);
 	free(life);
 	free(number);
 }

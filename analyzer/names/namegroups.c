@@ -71,18 +71,17 @@ void namegroups_release(struct namegroups *g)
 	*g = (struct namegroups){ 0 };
 }
 
-const struct namegroup *namegroups_only(const struct namegroups *g)
+const struct namegroup *namegroups_most(const struct namegroups *g)
 {
-	const struct namegroup *only = NULL;
+	const struct namegroup *most = NULL;
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < g->nr_groups; i++) {
 		bytes += g->group[i].bytes;
-		if (g->group[i].is_named && only)
-			return NULL;
-		only = g->group[i].is_named ? &g->group[i] : only;
+		if (g->group[i].is_named && (!most || g->group[i].bytes > most->bytes))
+			most = &g->group[i];
 	}
-	return only && only->bytes > bytes / 2 ? only : NULL;
+	return most && most->bytes > bytes / 2 ? most : NULL;
 }
 
 const char *namegroup_text(const struct namegroup *g)

@@ -32,11 +32,8 @@ void namegroups_add(struct namegroups *g, const struct named *named, unsigned ki
 void namegroups_sort(struct namegroups *g);
 void namegroups_release(struct namegroups *g);
 
-/*
- * The group that all of the blocks with a name are of, if these are more than half of the bytes; NULL: there is none. Valid
- * as long as the groups.
- */
-const struct namegroup *namegroups_only(const struct namegroups *g);
+/* The named group that has more than half of all the bytes; NULL: there is none. Valid as long as the groups. */
+const struct namegroup *namegroups_most(const struct namegroups *g);
 
 /* What a group is called: its block's name, of several their pattern. NULL: it has none. Valid as long as the groups. */
 const char *namegroup_text(const struct namegroup *g);

@@ -125,7 +125,7 @@ static void find_names(struct autopsy *a)
 		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
 	}
 	for (size_t i = 0; i < a->nr_places; i++)
-		a->place[i].named = namegroups_only(&a->names[i]);
+		a->place[i].named = namegroups_most(&a->names[i]);
 }
 
 static void find_places(struct autopsy *a)

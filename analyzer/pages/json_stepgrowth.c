@@ -95,7 +95,7 @@ static void json_cause_name(struct emit *e, const struct replay_device *d, const
 	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
 		return;
 	namedblocks_of_stack(&names, d, c->group);
-	only = namegroups_only(&names);
+	only = namegroups_most(&names);
 	if (only)
 		json_name(e, only);
 	namegroups_release(&names);

@@ -170,7 +170,7 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 	if (stepgrowth_is_host(d) || c->class == STEPGROWTH_DRIVER)
 		return false;
 	namedblocks_of_stack(&names, d, c->group);
-	only = namegroups_only(&names);
+	only = namegroups_most(&names);
 	is_known = only != NULL;
 	if (is_known)
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
