@@ -26,6 +26,7 @@
 #define STALL_SHARE 100u             /* of the run's time one part of so many, at most */
 #define OOMS_AT_ONCE 8u              /* each has a census; of later ones one in */
 #define OOM_NS 10000000000ull
+#define ASKED_NS 500000000ull        /* so long a census that was asked for waits for a hook */
 #define RETRY_NS 10000000000ull      /* after there was no copy to be had */
 #define MEMORY_LEAST (256ull << 20)  /* for a copy; or this part of the machine's, if that is more */
 #define MEMORY_PART 50u
@@ -213,24 +214,33 @@ static bool is_due(uint64_t now)
 	return now >= atomic_load(&c->not_before_ns) && atomic_load(&c->stall_ns) <= run_ns() / STALL_SHARE;
 }
 
+/* Somebody has asked, and nobody has taken one yet. */
+static bool take_question(void)
+{
+	bool asked = true;
+
+	return atomic_compare_exchange_strong(&ip_recorder->census.asked, &asked, false);
+}
+
 void census_high(unsigned device, uint64_t allocated)
 {
-	_Atomic uint64_t *next = &ip_recorder->census.next_high[device];
+	struct ip_census *c = &ip_recorder->census;
+	uint64_t high = atomic_load(&c->high[device]);
 	int error;
 
-	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&ip_recorder->census.unable)) {
-		atomic_store(next, UINT64_MAX);
+	high = high ? high : STEP_BYTES;
+	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable))
+		high = UINT64_MAX;
+	atomic_store(&c->next_high[device], high);
+	if (!atomic_load(&c->asked) && (allocated <= high || !is_due(ip_now_ns())))
 		return;
-	}
-	if (!atomic_load(next)) {
-		atomic_store(next, STEP_BYTES);
-		if (allocated <= STEP_BYTES)
-			return;
-	}
-	if (!is_due(ip_now_ns()) || !enter(&error))
+	if (!enter(&error))
 		return;
-	if (take(TFMT_CENSUS_HIGH, device, allocated))
-		atomic_store(next, allocated + (allocated / 4 > STEP_BYTES ? allocated / 4 : STEP_BYTES));
+	if (take_question())
+		take(TFMT_CENSUS_ASKED, device, allocated);
+	else if (allocated > high && take(TFMT_CENSUS_HIGH, device, allocated))
+		atomic_store(&c->high[device], allocated + (allocated / 4 > STEP_BYTES ? allocated / 4 : STEP_BYTES));
+	atomic_store(&c->next_high[device], atomic_load(&c->high[device]));
 	leave(error);
 }
 
@@ -254,6 +264,31 @@ void census_out_of_memory(unsigned device, uint64_t allocated)
 void census_note_registered(void)
 {
 	atomic_store_explicit(&ip_recorder->census.registered, true, memory_order_relaxed);
+}
+
+void census_ask(void)
+{
+	struct ip_census *c = &ip_recorder->census;
+
+	if (ip_env.names == IP_NAMES_OFF || atomic_load(&c->unable))
+		return;
+	atomic_store(&c->asked_ns, ip_now_ns());
+	atomic_store(&c->asked, true);
+	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++)
+		atomic_store(&c->next_high[i], 0);
+}
+
+/* No hook has come by: the program computes, or waits. Then its objects may change while the copy is made. */
+static void take_if_nobody_has(void)
+{
+	struct ip_census *c = &ip_recorder->census;
+	int error;
+
+	if (!atomic_load(&c->asked) || ip_now_ns() - atomic_load(&c->asked_ns) < ASKED_NS || !enter(&error))
+		return;
+	if (take_question())
+		take(TFMT_CENSUS_ASKED, TFMT_DEVICE_NONE, 0);
+	leave(error);
 }
 
 /* ---- the drain's part --------------------------------------------------------------------------------------- */
@@ -323,6 +358,7 @@ bool census_tend(struct tfmt_writer *w)
 	struct ip_census *c = &ip_recorder->census;
 	uint32_t sum;
 
+	take_if_nobody_has();
 	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
 		reap(c, i);
 	sum = 1 + atomic_load(&c->nr_done) + atomic_load(&c->nr_failed) + atomic_load(&c->nr_refused) +

@@ -37,6 +37,12 @@ IP_COLD void census_out_of_memory(unsigned device, uint64_t allocated);
 /* Page-locked memory of the program's own: old kernels cannot copy such a process without harm. */
 void census_note_registered(void);
 
+/*
+ * Somebody asks for one: taken by the next hook of an allocation, whose thread then stands still in it; by the drain itself
+ * if none comes within half a second.
+ */
+void census_ask(void);
+
 /* For the drain, in each round: reap copies that have ended, and tell the trace. True if something was written. */
 bool census_tend(struct tfmt_writer *w);
 

@@ -390,6 +390,8 @@ static void run(void)
 			return;
 		now = ip_now_ns();
 		drain.pending |= sourcefiles_tell(drain.writer, now + SOURCES_NS);
+		if (storage_is_asked(&drain.storage))
+			census_ask();
 		drain.pending |= census_tend(drain.writer);
 		if (drain.pending &&
 		    (now - drain.last_flush_ns > FLUSH_NS || tend_rings() > IP_RING_CAPACITY / 4 ||

@@ -184,7 +184,10 @@ struct ip_reason {
 
 /* Copies of the process that look for names: census.h. */
 struct ip_census {
-	_Atomic uint64_t next_high[TFMT_NR_DEVICES]; /* bytes allocated above which one may be due */
+	_Atomic uint64_t next_high[TFMT_NR_DEVICES]; /* bytes allocated above which a hook looks whether one is due */
+	_Atomic uint64_t high[TFMT_NR_DEVICES];      /* above which one is; 0 = the first step */
+	_Atomic bool asked;                          /* for one: the next hook takes it, or after a while the drain */
+	_Atomic uint64_t asked_ns;
 	_Atomic uint32_t taking;                     /* some thread is making one */
 	_Atomic uint32_t copy[IP_CENSUS_COPIES];     /* process numbers of those that are at work; 0 = none */
 	_Atomic uint64_t begun_ns[IP_CENSUS_COPIES];

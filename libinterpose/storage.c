@@ -439,6 +439,15 @@ void storage_drop_next(struct storage *s)
 	s->next_fd = -1;
 }
 
+bool storage_is_asked(const struct storage *s)
+{
+	char name[NAME_MAX + 1];
+	int len = (int)strlen(s->trace_name) - 4; /* without .vtr */
+
+	snprintf(name, sizeof(name), "%.*s.ask", len > 0 ? len : 0, s->trace_name);
+	return !faccessat(s->folder_fd, name, F_OK, 0) && !unlinkat(s->folder_fd, name, 0);
+}
+
 void storage_discard(struct storage *s)
 {
 	unlinkat(s->folder_fd, s->trace_name, 0);

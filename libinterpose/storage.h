@@ -70,6 +70,9 @@ bool storage_publish_next(struct storage *s);
 void storage_take_next(struct storage *s);
 void storage_drop_next(struct storage *s);
 
+/* Has somebody put a question beside the trace, HOST.PID.START.ask? It is taken away. */
+bool storage_is_asked(const struct storage *s);
+
 /* The trace is whole without its rings: remove their file or shared memory. The mapping stays for late hooks. */
 void storage_drop_ring_file(struct storage *s);
 

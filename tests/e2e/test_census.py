@@ -5,11 +5,13 @@ The files are read by the second reader (tests/spec), which was written from FOR
 """
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
 
-from harness import TREE, python
+from harness import TREE, program_environment, python
 
 sys.path.append(str(TREE / "tests" / "spec"))
 
@@ -150,6 +152,47 @@ def test_share_of_the_time(vramtrace, tmp_path):
     printed, info = run_case(vramtrace, tmp_path, "highs")
     assert printed == {"kept": 12, "left": 0}
     assert 1 <= int(info["names.censuses"]) <= 3
+
+
+def waiting_program(vramtrace, tmp_path, env=None):
+    """One that holds two tensors and waits for its input's end; its process number."""
+    program = tmp_path / "waits.py"
+    program.write_text(
+        "import os, sys, torch\n"
+        "def main():\n"
+        "    cache = {'a': torch.ones(1000, device='cuda'), 'b': torch.ones(2000, device='cuda')}\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    sys.stdin.read()\n"
+        "    return cache\n"
+        "main()\n"
+    )
+    argv = vramtrace.run_argv(tmp_path / "job.vtr", [sys.executable, program])
+    return subprocess.Popen([*map(str, argv)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            env=program_environment(env))  # fmt: skip
+
+
+def test_census_that_was_asked_for(vramtrace, tmp_path):
+    with waiting_program(vramtrace, tmp_path) as process:
+        pid = process.stdout.readline().strip()
+        said = vramtrace.json("names", pid)
+        process.communicate()
+    (found,) = censuses(tmp_path / "job.vtr")
+    assert (found.why, said["census"], said["tensors"]) == (3, str(found.path), 2)
+    assert said["recording"] == str(tmp_path / "job.vtr")
+    names = {name for names in found.names().values() for name in names}
+    assert names == {"main().cache['a']", "main().cache['b']"}
+    assert process.returncode == 0
+
+
+def test_census_that_cannot_be_had(vramtrace, tmp_path):
+    with waiting_program(vramtrace, tmp_path, {"VRAMTRACE_NAMES": "off"}) as process:
+        pid = process.stdout.readline().strip()
+        asked = vramtrace.call("names", pid)
+        process.communicate()
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "could not look; 'vramtrace info' says at 'names' why" in asked.stderr
+    other = vramtrace.call("names", os.getpid())
+    assert other.returncode == 2 and "writes a recording; start it with 'vramtrace run'" in other.stderr
 
 
 def test_only_when_memory_runs_out(vramtrace, tmp_path):
