@@ -75,11 +75,12 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 /* Whose turn it was before a bound of `updated`; after the last, if it is their number. */
 static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
 {
-	size_t room = s->turns_room;
+	if (index >= s->turns_room) {
+		size_t room = s->turns_room;
 
-	s->turn = heap_grow(s->turn, &s->turns_room, (size_t)index + 1, sizeof(*s->turn));
-	if (s->turns_room > room)
+		s->turn = heap_grow(s->turn, &s->turns_room, (size_t)index + 1, sizeof(*s->turn));
 		memset(s->turn + room, 0, (s->turns_room - room) * sizeof(*s->turn));
+	}
 	s->nr_sure += sites & TURN_SURE && !(s->turn[index] & TURN_SURE);
 	s->turn[index] |= sites;
 }

@@ -25,12 +25,10 @@ void *heap_alloc(size_t n, size_t size)
 	return heap_need(calloc(n ? n : 1, size ? size : 1));
 }
 
-void *heap_grow(void *array, size_t *room, size_t need, size_t size)
+void *heap_grow_more(void *array, size_t *room, size_t need, size_t size)
 {
 	size_t more = *room ? *room : FIRST_ROOM;
 
-	if (need <= *room)
-		return array;
 	while (more < need && more <= SIZE_MAX / 2)
 		more *= 2;
 	array = heap_need(more >= need && more <= SIZE_MAX / size ? realloc(array, more * size) : NULL);
