@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a census: the objects and tensors that a copy of a process has found (FORMAT.md, section 12). */
 #include "tracefmt/array.h"
+#include "tracefmt/reader.h"
 #include "tracefmt/tracefmt.h"
 #include "tracefmt/varint.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Ids from a file are not trusted to be dense: beyond the ones seen so far by more than this, an object is left out. */
-#define GAP_MAX 65536u
 
 /* An object as the file has it: strings by their ids. */
 struct ids {
@@ -22,7 +20,7 @@ struct tfmt_census {
 	struct tfmt_object_facts *object; /* by id - 1 */
 	struct ids *ids;
 	size_t objects_room, ids_room;
-	uint32_t nr_objects;
+	uint32_t nr_objects, nr_missing; /* nr_missing: ids up to nr_objects that nothing has been heard of */
 	struct tfmt_tensor *tensor;
 	size_t tensors_room;
 	uint32_t nr_tensors;
@@ -60,6 +58,15 @@ static bool make_room(struct tfmt_census *c, uint32_t id)
 	return true;
 }
 
+/*
+ * Ids have gaps where frames are damaged. No more are believed to be missing than the file has bytes so far: what is stored
+ * of an object takes several.
+ */
+static bool is_next(const struct tfmt_census *c, uint32_t id)
+{
+	return id > c->nr_objects && c->nr_missing + (uint64_t)(id - c->nr_objects - 1) <= c->reader->offset;
+}
+
 static void hear_object(struct tfmt_census *c, uint32_t id, struct tfmt_cursor *p)
 {
 	struct tfmt_object_facts o = { .parent = tfmt_varint_get32(p) };
@@ -73,8 +80,8 @@ static void hear_object(struct tfmt_census *c, uint32_t id, struct tfmt_cursor *
 	o.line = tfmt_varint_get32(p);
 	ids.function = tfmt_varint_get32(p);
 	o.thread = tfmt_varint_get32(p);
-	if (p->bad || !id || o.parent >= id || !edge || edge > UINT8_MAX || kind > UINT8_MAX ||
-	    id - c->nr_objects > GAP_MAX || id <= c->nr_objects || !make_room(c, id))
+	if (p->bad || !id || o.parent >= id || !edge || edge > UINT8_MAX || kind > UINT8_MAX || !is_next(c, id) ||
+	    !make_room(c, id))
 		return;
 	o.edge = (uint8_t)edge;
 	o.kind = (uint8_t)kind;
@@ -86,6 +93,7 @@ static void hear_object(struct tfmt_census *c, uint32_t id, struct tfmt_cursor *
 		ids.label = label <= UINT32_MAX ? (uint32_t)label : 0;
 	memset(c->object + c->nr_objects, 0, (id - c->nr_objects) * sizeof(o));
 	memset(c->ids + c->nr_objects, 0, (id - c->nr_objects) * sizeof(ids));
+	c->nr_missing += id - c->nr_objects - 1;
 	c->object[id - 1] = o;
 	c->ids[id - 1] = ids;
 	c->nr_objects = id;
@@ -144,7 +152,12 @@ static void resolve(struct tfmt_census *c)
 		o->function = tfmt_reader_string(c->reader, ids->function);
 		if (o->parent && !c->object[o->parent - 1].edge)
 			o->edge = 0;
-		if (o->edge == TFMT_EDGE_OBJECT && !tfmt_census_object(c, (uint32_t)o->number))
+	}
+	for (uint32_t i = 0; i < c->nr_objects; i++) {
+		struct tfmt_object_facts *o = &c->object[i];
+
+		if (o->edge == TFMT_EDGE_OBJECT &&
+		    ((uint64_t)o->number > UINT32_MAX || !tfmt_census_object(c, (uint32_t)o->number)))
 			o->number = 0;
 	}
 	for (uint32_t i = 0; i < c->nr_tensors; i++)
@@ -157,13 +170,13 @@ int tfmt_census_open(struct tfmt_census **out, const char *path)
 {
 	struct tfmt_census *c = calloc(1, sizeof(*c));
 	struct tfmt_event ev;
-	int err = c ? tfmt_reader_open(&c->reader, path, NULL) : TFMT_E_NOMEM;
+	int got, err = c ? tfmt_reader_open(&c->reader, path, NULL) : TFMT_E_NOMEM;
 
 	*out = NULL;
 	if (!err) {
 		tfmt_reader_hear(c->reader, hear, c);
-		while (tfmt_reader_next(c->reader, &ev))
-			continue;
+		while ((got = tfmt_reader_next(c->reader, &ev)) != 0)
+			c->is_short |= got == TFMT_E_NOMEM;
 		resolve(c);
 		err = c->is_short ? TFMT_E_NOMEM : c->has_facts ? 0 : TFMT_E_EMPTY;
 	}

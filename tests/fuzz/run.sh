@@ -10,6 +10,7 @@ for f; do
 	recordings=
 	case $f in
 	reader | commands) recordings="tests/fuzz/corpus/reader tests/golden/v1" ;;
+	census) recordings="-seed_inputs=$(echo tests/golden/v1/*.names | tr ' ' ,)" ;;
 	esac
 	if ! "$build/fuzz/$f" -max_total_time="${TIME:-60}" -max_len=65536 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix="$build/fuzz/$f-" $([ -f "$dict" ] && echo "-dict=$dict") \

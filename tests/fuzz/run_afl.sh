@@ -19,6 +19,7 @@ for f; do
 			cp "$trace" "$seeds/golden-${trace##*/}"
 		done
 		;;
+	census) cp tests/golden/v1/*.names "$seeds" ;;
 	esac
 	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "$seeds" -o "$out" \
 		$([ -f "$dict" ] && echo "-x $dict") -- "$build/fuzz-afl/$f" >"$out/log" 2>&1; then

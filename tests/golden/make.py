@@ -8,6 +8,7 @@ in namespaces of its own (unshare, no root needed), so that no trace names a fol
 import argparse
 import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 PRELOAD = HERE.parent / "preload"
 GOLDEN = HERE / "v1"
 HOST = "golden"
+FRAME = b"\xb6\x56\x46\xe9"  # how one begins
 STAGE = Path("/opt")  # an empty folder in the namespace; what the recorded programs use is mounted in it
 JOB, BUILD, PYTHON, PACKAGES = (STAGE / name for name in ("job", "vramtrace", "python", "packages"))
 
@@ -57,6 +59,7 @@ INDEXED = {  # name: of which golden trace, where a checkpoint is
     "indexed-references": ("references", 5, 9),
 }
 CUT_BYTES = 300  # of the end of "training", to make "cut"
+CUT_CENSUS = "named.2.names"  # in the middle of its third frame
 
 
 def python_says(python, expression):
@@ -96,6 +99,14 @@ def record(name, program, options=(), **environment):
     shutil.copyfile(trace, GOLDEN / f"{name}.vtr")
     for ring in output.glob("*.ring"):
         (GOLDEN / f"{name}.ring.xz").write_bytes(lzma.compress(ring.read_bytes(), preset=9))
+    for census in output.glob("*.names"):
+        keep_census(census, GOLDEN / f"{name}{census.name.removeprefix(trace.stem)}")
+
+
+def keep_census(source, target):
+    data = source.read_bytes()
+    frames = [found.start() for found in re.finditer(re.escape(FRAME), data)]
+    target.write_bytes(data[: (frames[2] + frames[3]) // 2] if target.name == CUT_CENSUS else data)
 
 
 def compile_c(source, *flags, name=None):
@@ -123,14 +134,19 @@ def past_hooks(flags):
     record("past-hooks", [compile_c(source, *flags, "-ldl"), plugin], ("--cupti",))
 
 
-PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks}
+def named(_):
+    """No census but those of the failures: whether another one is taken depends on the time."""
+    record("named", [PYTHON / "bin" / "python3", "named.py"], VRAMTRACE_NAMES="oom")
+
+
+PROGRAMS = {"hurried": hurried, "past-hooks": past_hooks, "named": named}
 
 
 def break_copies():
     """What no program leaves at will: an unfinished frame, and one with a wrong byte."""
     whole = (GOLDEN / "training.vtr").read_bytes()
     (GOLDEN / "cut.vtr").write_bytes(whole[:-CUT_BYTES])
-    middle = whole.find(b"\xb6\x56\x46\xe9", len(whole) // 2)
+    middle = whole.find(FRAME, len(whole) // 2)
     damaged = bytearray(whole)
     damaged[middle + 100] ^= 0x20
     (GOLDEN / "damaged.vtr").write_bytes(damaged)
