@@ -275,7 +275,7 @@ static void text_others(struct emit *e, const struct replay *m, const struct fai
 	}
 }
 
-/* Returns 0, or what advices_find() does: the recording could not be read a second time. */
+/* Returns 0, or what advices_find() does: the recording could not be read a second time (advice.c says what for). */
 static int print_recorded(struct emit *e, const struct replay *m, const struct failures *failures, bool verbose,
 			  bool *is_fatal)
 {

@@ -400,7 +400,7 @@ static void report_text(struct emit *e, const struct replay *m, const struct fin
 
 /*
  * Facts, what there is to explain, and what would help. Returns 0, or what advices_find() does: the recording could not
- * be read a second time.
+ * be read a second time (advice.c says what for).
  */
 static int find_all(struct findings *found, const struct replay *m, const struct failures *failures, bool is_text)
 {

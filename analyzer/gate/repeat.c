@@ -135,6 +135,10 @@ void repeat_add(struct repeat *r, const struct replay *m, unsigned number)
 	note_largest(r, m, number);
 }
 
+/*
+ * One run after another, and none is kept: who shows one of them reads that one again. To keep all until it is known which
+ * that is would take the memory of all.
+ */
 void repeat_load(struct repeat *r, const struct recording *recording)
 {
 	static const struct replay_options quiet = { .quiet = true };

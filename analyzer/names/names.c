@@ -258,6 +258,38 @@ bool names_find(struct named *out, const struct names *n, const struct names_blo
 	return false;
 }
 
+/* The object of a census that is called as another one was at another time; NULL: there is none. */
+static const struct tfmt_object_facts *find_alike(const struct tfmt_census *c, const struct keeper *k)
+{
+	for (uint32_t id = 1; id <= tfmt_census_nr_objects(c); id++) {
+		const struct tfmt_object_facts *o = tfmt_census_object(c, id);
+		struct objectname name;
+
+		if (!o || o->kind != k->kind || !o->length)
+			continue;
+		objectname_find(&name, c, id);
+		if (name.root == k->name.root && !strcmp(name.text, k->name.text))
+			return o;
+	}
+	return NULL;
+}
+
+uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *length, uint32_t max)
+{
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < n->nr_censuses && max; i++) {
+		const struct tfmt_object_facts *o = find_alike(n->census[i].census, k);
+
+		if (!o)
+			continue;
+		if (nr == max)
+			memmove(length, length + 1, --nr * sizeof(*length));
+		length[nr++] = o->length - 1;
+	}
+	return nr;
+}
+
 enum objectname_use names_use(const struct names *n, const struct names_block *block)
 {
 	enum objectname_use best = USE_UNKNOWN;

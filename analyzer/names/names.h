@@ -29,7 +29,7 @@ struct names_census {
 struct names {
 	struct names_census *census; /* by time */
 	size_t nr_censuses;
-	size_t nr_passed;  /* censuses whose moment is behind the events so far */
+	size_t nr_passed;  /* censuses of moments before the latest event */
 	uint64_t next_ns;  /* of the next, UINT64_MAX: there is none */
 	bool has_past;     /* the trace begins with what was live where a flight recorder's kept part begins */
 	bool past_is_over;
@@ -75,6 +75,12 @@ struct named {
  * the shortest; one that waits for the collector last. false: nothing is known.
  */
 bool names_find(struct named *out, const struct names *n, const struct names_block *block, uint64_t moment);
+
+/*
+ * How many entries the container of this name had in each census that knows it, the oldest first: how it grew. Returns how
+ * many censuses that are, at most `max`, which are then the latest.
+ */
+uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *length, uint32_t max);
 
 /* What a block is for, without its name; USE_UNKNOWN: no census tells. */
 enum objectname_use names_use(const struct names *n, const struct names_block *block);

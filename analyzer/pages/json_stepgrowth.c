@@ -96,8 +96,10 @@ static void json_cause_name(struct emit *e, const struct replay_device *d, const
 		return;
 	namedblocks_of_stack(&names, d, c->group);
 	only = namegroups_most(&names);
-	if (only)
+	if (only) {
 		json_name(e, only);
+		json_lengths(e, d->process->names, only);
+	}
 	namegroups_release(&names);
 }
 

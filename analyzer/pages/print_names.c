@@ -12,6 +12,7 @@
 
 #define KEEPERS_SHOWN 16 /* in JSON, the nearest */
 #define PLACE_MAX 320
+#define LENGTHS_SHOWN 5 /* of a container that grows, the latest */
 
 static const struct emit_column columns[] = {
 	{ "bytes", "bytes", EMIT_RIGHT, false },      { "share", "share", EMIT_RIGHT, true },
@@ -93,6 +94,45 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	else
 		snprintf(buf, size, "kept by %s%s", keeper_name(g, &k.name), place);
 	return buf;
+}
+
+/* How many entries the nearest keeper had in the latest censuses; 0: nothing tells. */
+static uint32_t lengths_of(uint64_t length[static LENGTHS_SHOWN], const struct names *names, const struct namegroup *g)
+{
+	struct keeper k, next;
+
+	return names && nearest(&k, &next, g) && k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
+}
+
+const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g)
+{
+	uint64_t length[LENGTHS_SHOWN];
+	uint32_t nr = lengths_of(length, names, g);
+	char count[HUMAN_MAX];
+	size_t n;
+
+	if (nr < 2 || length[nr - 1] <= length[0])
+		return NULL;
+	n = (size_t)snprintf(buf, size, "from census to census it had ");
+	for (uint32_t i = 0; i < nr && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 0 ? "" : i + 1 == nr ? " and " : ", ",
+				      human_count(count, length[i]));
+	if (n < size)
+		snprintf(buf + n, size - n, " entries");
+	return buf;
+}
+
+void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g)
+{
+	uint64_t length[LENGTHS_SHOWN];
+	uint32_t nr = lengths_of(length, names, g);
+
+	if (!nr || !emit_is_json(e))
+		return;
+	emit_array_begin(e, "keeper_lengths", NULL);
+	for (uint32_t i = 0; i < nr; i++)
+		emit_uint(e, NULL, NULL, length[i]);
+	emit_array_end(e);
 }
 
 static void json_keeper(struct emit *e, const struct namegroup *g, const struct keeper *k)

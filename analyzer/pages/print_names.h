@@ -23,6 +23,13 @@ void json_name(struct emit *e, const struct namegroup *g);
 /* "named self.history[*], kept by self.history, a list of 200, in ...": a name, with its keeper where that says more. Returns buf. */
 const char *print_named(char *buf, size_t size, const struct namegroup *g);
 
+/*
+ * "from census to census it had 4, 51, 102 and 204 entries": how the nearest keeper grew. Returns buf; NULL: it did not, or
+ * only one census knows it. In JSON "keeper_lengths" of the object that is open.
+ */
+const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g);
+void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g);
+
 /* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g);
 

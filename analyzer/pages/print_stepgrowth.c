@@ -172,8 +172,11 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 	namedblocks_of_stack(&names, d, c->group);
 	only = namegroups_most(&names);
 	is_known = only != NULL;
-	if (is_known)
+	if (is_known) {
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
+		if (print_lengths(text, sizeof(text), d->process->names, only))
+			emit_text(e, "  %s", text);
+	}
 	namegroups_release(&names);
 	return is_known;
 }

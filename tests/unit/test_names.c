@@ -405,6 +405,41 @@ static void test_several_names(void **state)
 	replay_release(&m);
 }
 
+/* A list is known by its name, whatever its number in a census; one of another name, or of another kind, is another. */
+static void test_container_that_grows(void **state)
+{
+	struct synthetic_census c;
+	struct keeper keeper;
+	struct named named;
+	uint64_t length[2];
+
+	(void)state;
+	begin(4);
+	for (unsigned i = 0; i < 3; i++) {
+		char file[16];
+		uint32_t list;
+
+		snprintf(file, sizeof(file), "a.%u.names", i + 1);
+		synthetic_census_open(&c, file, 7, TIME(4));
+		c.length = 5;
+		for (unsigned k = 0; k < i; k++)
+			synthetic_tensor(&c, synthetic_element(&c, synthetic_local(&c, TFMT_KIND_LIST, "other"),
+							       TFMT_EDGE_INDEX, TFMT_KIND_TENSOR, k), ADDRESS(2), BLOCK);
+		c.length = 10 * (i + 1) + 1;
+		list = synthetic_local(&c, TFMT_KIND_LIST, "history");
+		synthetic_tensor(&c, synthetic_element(&c, list, TFMT_EDGE_INDEX, TFMT_KIND_TENSOR, i), ADDRESS(0), BLOCK);
+		synthetic_census_close(&c, true);
+	}
+	load();
+	named = named_of(0);
+	assert_int_equal(objectname_keepers(&keeper, 1, named.census->census, named.object), 1);
+	assert_string_equal(keeper.name.text, "history");
+	assert_int_equal(names_lengths(m.process[0].names, &keeper, length, 2), 2);
+	assert_int_equal(length[0], 20);
+	assert_int_equal(length[1], 30);
+	replay_release(&m);
+}
+
 static void test_groups(void **state)
 {
 	struct synthetic_census c;
@@ -454,6 +489,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_no_census, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_several_names, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_container_that_grows, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_groups, synthetic_enter, synthetic_leave),
 	};
 
