@@ -166,7 +166,12 @@ static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
 		atomic_store(&c->unable, unable);
 		return false;
 	}
-	if (slot < 0 || !name_file(census.order->path, ip_recorder->status->trace_path, c->nr_begun + 1))
+	if (slot < 0) {
+		atomic_fetch_add(&c->nr_refused, 1);
+		atomic_store(&c->last_error, EAGAIN);
+		return false;
+	}
+	if (!name_file(census.order->path, ip_recorder->status->trace_path, c->nr_begun + 1))
 		return false;
 	atomic_fetch_add(&c->nr_begun, 1);
 	census.order->facts = (struct tfmt_census_facts){ .why = why, .device = device, .allocated = allocated };
@@ -207,10 +212,14 @@ static void leave(int error)
 	errno = error;
 }
 
+/* A copy at work is enough: the others are for when memory runs out. */
 static bool is_due(uint64_t now)
 {
 	const struct ip_census *c = &ip_recorder->census;
 
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
+		if (atomic_load(&c->copy[i]))
+			return false;
 	return now >= atomic_load(&c->not_before_ns) && atomic_load(&c->stall_ns) <= run_ns() / STALL_SHARE;
 }
 

@@ -193,19 +193,30 @@ static uint32_t tensors_in(const struct names_census *c, const struct names_bloc
 	return low;
 }
 
-/*
- * The ith of the censuses that may name a block, best first: back from the moment, then on from it. NULL: there are no more.
- */
+/* How many events lie between a moment and a census. */
+static uint64_t distance(const struct names_census *c, uint64_t moment)
+{
+	return c->after > moment ? c->after - moment - 1 : moment + 1 - c->after;
+}
+
+/* The ith of the censuses that may name a block: the nearest first, of two as near the earlier. NULL: there are no more. */
 static const struct names_census *ith(const struct names *n, uint64_t moment, size_t i)
 {
-	size_t nr_until = 0;
+	size_t before = n->nr_censuses, next;
 
-	while (nr_until < n->nr_censuses &&
-	       (moment == TFMT_NO_ORDINAL || n->census[nr_until].after <= moment + 1))
-		nr_until++;
+	while (moment != TFMT_NO_ORDINAL && before && n->census[before - 1].after > moment + 1)
+		before--;
+	next = before; /* those from here on are after the moment, those below before it */
 	if (i >= n->nr_censuses)
 		return NULL;
-	return i < nr_until ? &n->census[nr_until - 1 - i] : &n->census[i];
+	for (;; i--) {
+		bool is_earlier = before && (next == n->nr_censuses || distance(&n->census[before - 1], moment) <=
+									       distance(&n->census[next], moment));
+		const struct names_census *c = is_earlier ? &n->census[--before] : &n->census[next++];
+
+		if (!i)
+			return c;
+	}
 }
 
 static bool is_better(const struct objectname *a, enum objectname_use use, const struct named *than)

@@ -70,8 +70,8 @@ struct named {
 };
 
 /*
- * The name that a block had at or before the event `moment` (TFMT_NO_ORDINAL: at the end), by the latest census of its life
- * until then that knows it; if none does, by the first after it. Of several the one that tells what the block is for, then
+ * The name that a block had about the event `moment` (TFMT_NO_ORDINAL: at the end), by the nearest census of its life that
+ * knows it. Of several the one that tells what the block is for, then
  * the shortest; one that waits for the collector last. false: nothing is known.
  */
 bool names_find(struct named *out, const struct names *n, const struct names_block *block, uint64_t moment);

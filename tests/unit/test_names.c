@@ -304,9 +304,9 @@ static void test_nearest_census(void **state)
 	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 2), "early");
 	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 3), "early");
 	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 4), "between");
-	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 6), "between");
+	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 5), "between");
+	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 6), "late");
 	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, TFMT_NO_ORDINAL), "late");
-	/* None before the moment: the first after it. */
 	assert_string_equal(name_at(0, 0, TFMT_NO_ORDINAL, 0), "early");
 	assert_string_equal(name_at(0, 3, TFMT_NO_ORDINAL, 3), "between");
 	replay_release(&m);
