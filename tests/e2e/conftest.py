@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import LIMIT_S, TREE, Recorded, Vramtrace, program_environment, python
+from harness import LIMIT_S, TREE, WITH_NAMES, Recorded, Vramtrace, program_environment, python
 from packaged import Package
 from shared_runs import once, shared
 
@@ -43,7 +43,9 @@ def recorded(vramtrace, tmp_path_factory):
     def record(job, *arguments):
         return once(
             shared(tmp_path_factory), ("recorded", job, *arguments),
-            lambda folder: vramtrace.record(folder / "job.vtr", python(job, *arguments)),
+            lambda folder: vramtrace.record(
+                folder / "job.vtr", python(job, *arguments), env=WITH_NAMES if job.startswith(("census/", "names")) else None
+            ),
         )
 
     return record

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from harness import TREE, program_environment, python
+from harness import TREE, WITH_NAMES, program_environment, python
 
 sys.path.append(str(TREE / "tests" / "spec"))
 
@@ -168,7 +168,7 @@ def waiting_program(vramtrace, tmp_path, env=None):
     )
     argv = vramtrace.run_argv(tmp_path / "job.vtr", [sys.executable, program])
     return subprocess.Popen([*map(str, argv)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                            env=program_environment(env))  # fmt: skip
+                            env=program_environment(WITH_NAMES | (env or {})))  # fmt: skip
 
 
 def test_census_that_was_asked_for(vramtrace, tmp_path):
@@ -205,7 +205,7 @@ def test_only_when_memory_runs_out(vramtrace, tmp_path):
 def test_little_memory_for_a_copy(vramtrace, tmp_path):
     """Not all objects are looked at then, and that is said; what was found first is there."""
     run = vramtrace.record(tmp_path / "job.vtr", python("census/of_models.py", "plain"),
-                           env={"VRAMTRACE_NAMES_MEMORY": "1MiB"})  # fmt: skip
+                           env=WITH_NAMES | {"VRAMTRACE_NAMES_MEMORY": "1MiB"})  # fmt: skip
     assert run.status == 0, run.stderr
     (found,) = (one for one in censuses(tmp_path / "job.vtr") if one.why == 1)
     assert found.flags == 2
@@ -214,7 +214,7 @@ def test_little_memory_for_a_copy(vramtrace, tmp_path):
 
 def test_copies_of_a_killed_program_are_cut_not_wrong(vramtrace, tmp_path):
     """A census that was cut anywhere is read as far as it goes: names that are there are right."""
-    run = vramtrace.record(tmp_path / "job.vtr", python("census/of_models.py", "plain"))
+    run = vramtrace.record(tmp_path / "job.vtr", python("census/of_models.py", "plain"), env=WITH_NAMES)
     (whole,) = (one for one in censuses(tmp_path / "job.vtr") if one.why == 1)
     data, known = whole.path.read_bytes(), whole.names()
     assert run.status == 0

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import JOBS, LIMIT_S, program_environment, python
+from harness import JOBS, LIMIT_S, WITH_NAMES, program_environment, python
 
 BEHAVIOURS = re.findall(r"^def (\w+)\(\):$", (JOBS / "untouched.py").read_text(), re.MULTILINE)
 EXACT_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}  # else freed blocks may count as used
@@ -29,7 +29,7 @@ def outcome(vramtrace, recording, behaviour):
         input=b"some\nlines\nof input",
         capture_output=True,
         timeout=LIMIT_S,
-        env=program_environment(EXACT_HEAP),
+        env=program_environment(EXACT_HEAP | WITH_NAMES),
     )
     texts = done.stdout, done.stderr
     if behaviour in SEES_ADDRESSES:
@@ -48,7 +48,7 @@ def on_terminal(argv):
     """What a terminal shows of a command, and how that ends."""
     pid, terminal = pty.fork()
     if not pid:
-        os.execve(argv[0], [str(word) for word in argv], program_environment({"TERM": "dumb"}))
+        os.execve(argv[0], [str(word) for word in argv], program_environment({"TERM": "dumb"} | WITH_NAMES))
     os.write(terminal, b"an answer\n")
     shown = b""
     while True:
