@@ -22,7 +22,7 @@
 #define REQUEST_WIDTH 52 /* behind what was asked for */
 #define NARROW_SITE 36
 #define HOLDERS_SHOWN 3
-#define NAMED_SITE 40 /* of a row: a site with what is held there */
+#define NAMED_SITE 38 /* of a row: a site with what is held there */
 #define MODULES_SHOWN 3
 #define ADVICE_SHOWN 3
 #define SCREEN_LINES 24
