@@ -241,8 +241,13 @@ void census_high(unsigned device, uint64_t allocated)
 	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable))
 		high = UINT64_MAX;
 	atomic_store(&c->next_high[device], high);
-	if (!atomic_load(&c->asked) && (allocated <= high || !is_due(ip_now_ns())))
+	if (!atomic_load(&c->asked) && allocated <= high)
 		return;
+	if (!atomic_load(&c->asked) && !is_due(ip_now_ns())) {
+		/* Until the drain finds that one is due, hooks need not ask. */
+		atomic_store(&c->next_high[device], UINT64_MAX);
+		return;
+	}
 	if (!enter(&error))
 		return;
 	if (take_question())
@@ -298,6 +303,18 @@ static void take_if_nobody_has(void)
 	if (take_question())
 		take(TFMT_CENSUS_ASKED, TFMT_DEVICE_NONE, 0);
 	leave(error);
+}
+
+/* Hooks that have found that none is due look again from here on. */
+static void arm(void)
+{
+	struct ip_census *c = &ip_recorder->census;
+
+	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable) || !is_due(ip_now_ns()))
+		return;
+	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++)
+		if (atomic_load(&c->next_high[i]) == UINT64_MAX)
+			atomic_store(&c->next_high[i], atomic_load(&c->high[i]));
 }
 
 /* ---- the drain's part --------------------------------------------------------------------------------------- */
@@ -368,6 +385,7 @@ bool census_tend(struct tfmt_writer *w)
 	uint32_t sum;
 
 	take_if_nobody_has();
+	arm();
 	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
 		reap(c, i);
 	sum = 1 + atomic_load(&c->nr_done) + atomic_load(&c->nr_failed) + atomic_load(&c->nr_refused) +

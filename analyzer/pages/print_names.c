@@ -14,6 +14,8 @@
 #define PLACE_MAX 320
 #define LENGTHS_SHOWN 5 /* of a container that grows, the latest */
 
+_Static_assert(NR_CATEGORIES <= NAMEGROUPS_KINDS, "a group sums its bytes by category");
+
 static const struct emit_column columns[] = {
 	{ "bytes", "bytes", EMIT_RIGHT, false },      { "share", "share", EMIT_RIGHT, true },
 	{ "blocks", "blocks", EMIT_RIGHT, false },    { "category", "category", EMIT_LEFT, false },

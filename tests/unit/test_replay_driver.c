@@ -314,7 +314,7 @@ static void the_residual_is_what_the_ledger_does_not_explain(void **state)
 	residual = books_residual(m.process[0].books, 0);
 	assert_int_equal(residual->nr_samples, 2);
 	assert_int_equal(residual->peak, 490 * MiB);
-	assert_true(books_residual_at_peak(m.process[0].books, 0, &parts)); /* by the sample right behind it */
+	assert_true(books_residual_at_peak(m.process[0].books, 0, &parts)); /* by the sample right after it */
 	assert_int_equal(parts.unknown, 490 * MiB);
 	assert_int_equal(parts.used, 520 * MiB);
 	assert_int_equal(m.device[0].capacity_bytes,

@@ -36,7 +36,7 @@ static void skip_to(uint32_t id)
 	made.nr_objects = id - 1;
 }
 
-/* What a damaged frame took is a gap: what comes behind it is read all the same. */
+/* What a damaged frame took is a gap: what comes after it is read all the same. */
 static void test_a_gap(void **state)
 {
 	struct tfmt_census *c;
