@@ -140,7 +140,7 @@ $(O)/unit/%: $(O)/tests/unit/%.o $(O)/libanalyzer.a $(O)/libtracefmt.a
 ## unit: unit tests (cmocka)
 unit: $(UNIT)
 	$(if $(HAVE_CMOCKA),,$(error cmocka is missing: install libcmocka-dev, or let root run 'make setup'))
-	$(Q)for t in $(UNIT); do echo "  TEST  $$t"; timeout 300 $$t || exit 1; done
+	$(Q)printf '%s\n' $(UNIT) | xargs -P $(shell nproc) -n 1 tests/unit_test.sh
 
 ## check: unit tests and checks of the tree (exports, layers, tables of the documents); needs no PyTorch, no environment
 check: all examples unit

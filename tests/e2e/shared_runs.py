@@ -5,10 +5,15 @@ import fcntl
 import hashlib
 import os
 import pickle
+from pathlib import Path
 
 
 def shared(tmp_path_factory):
-    """The folder that all workers of this test run have."""
+    """The folder that all workers of this test run have, or of several runs of one build, where the environment names it."""
+    if "TESTS_SHARED_RUNS" in os.environ:
+        folder = Path(os.environ["TESTS_SHARED_RUNS"])
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
     folder.mkdir(exist_ok=True)

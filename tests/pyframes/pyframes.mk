@@ -5,7 +5,7 @@
 PYFRAMES := $(O)/pyframes/libstackprobe.so $(O)/pyframes/libstackprobe-unwatched.so $(O)/pyframes/embedder
 PYFRAMES_UNIT := $(O)/pyframes/test_stacks $(O)/pyframes/test_unwind
 PLUGINS := $(O)/pyframes/plugin1.so $(O)/pyframes/plugin2.so
-INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/pytext.o libinterpose/stacktree.o libinterpose/system.o \
+INTERNING := libinterpose/pylayout.o libinterpose/pycode.o libinterpose/instances.o libinterpose/pytext.o libinterpose/stacktree.o libinterpose/system.o \
 	tracefmt/varint.o
 UNWINDING := libinterpose/unwind_table.o libinterpose/unwind_known.o libinterpose/unwind_rules.o \
 	libinterpose/unwind_cfi.o libinterpose/unwind_libunwind.o
