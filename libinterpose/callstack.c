@@ -7,6 +7,7 @@
  */
 #include "callstack.h"
 
+#include "instances.h"
 #include "interpose.h"
 #include "pychain.h"
 #include "pycode.h"
@@ -77,6 +78,7 @@ void callstack_init(void)
 void callstack_start(enum unwind_choice unwinder)
 {
 	pycode_init();
+	instances_init();
 	stacktree_init();
 	pyframes_init(true);
 	if (pyframes_layout())
@@ -178,6 +180,12 @@ static inline uint32_t python_kind(bool entry)
 	return entry ? TFMT_FRAME_PYTHON_ENTRY : TFMT_FRAME_PYTHON;
 }
 
+/* As stacktree_child() wants it: the code, and for whom it runs. */
+static inline uint64_t frame_a(const struct pylevel *level)
+{
+	return level->id | (uint64_t)level->instance << 32;
+}
+
 /* What the chain has learned. The path's steps, 0 if code could not be interned. */
 static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t kept)
 {
@@ -187,7 +195,7 @@ static uint32_t path_of_chain(struct path *p, const struct pychain *c, uint32_t 
 		if (level->flags & PYLEVEL_HIDDEN)
 			path_set(p, i, 0, 0, 0);
 		else if (level->id)
-			path_set(p, i, python_kind(level->flags & PYLEVEL_ENTRY), level->id, level->position);
+			path_set(p, i, python_kind(level->flags & PYLEVEL_ENTRY), frame_a(level), level->position);
 		else
 			return 0;
 	}
@@ -271,7 +279,7 @@ static IP_COLD uint32_t path_of_deep(struct path *p, struct deep *d, uint32_t ke
 		if (!level->id)
 			return 0;
 		path_set(p, nr_cut && n > PYFRAMES_OLDEST ? n - nr_cut : n - 1,
-			 python_kind(level->flags & PYLEVEL_ENTRY), level->id, level->position);
+			 python_kind(level->flags & PYLEVEL_ENTRY), frame_a(level), level->position);
 	}
 	return total - nr_cut + (nr_cut > 0);
 }

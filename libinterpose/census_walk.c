@@ -141,6 +141,39 @@ static bool comes_last(const struct census_walk *w, const struct pyedge *e, uint
 	return e->edge == TFMT_EDGE_OBJECT || (e->edge == TFMT_EDGE_MEMBER && w->node[w->at].kind == TFMT_KIND_DICT);
 }
 
+/* A variable of a frame or a Python module: a root, as good as any other of them. */
+static bool is_variable(const struct census_walk *w)
+{
+	return !w->at || w->node[w->at].kind == TFMT_KIND_PYTHON_MODULE;
+}
+
+static bool is_shelf(uint8_t kind)
+{
+	return kind == TFMT_KIND_LIST || kind == TFMT_KIND_TUPLE || kind == TFMT_KIND_DICT;
+}
+
+/* Is what `at` holds an entry of a variable that is a list, tuple or dict? */
+static bool is_on_shelf(const struct census_walk *w)
+{
+	const struct census_node *n = &w->node[w->at];
+
+	return w->at && is_shelf(n->kind) && (!n->parent || w->node[n->parent].kind == TFMT_KIND_PYTHON_MODULE);
+}
+
+/*
+ * All that a variable has of nn.Modules, at once: a later variable of the same frame, as that of a loop over layers, may
+ * be one of them, which are called by their path.
+ */
+static void walk_modules(struct census_walk *w, const struct census_node *variable)
+{
+	uint32_t at = w->at;
+
+	if (census_add(w, variable, true))
+		while (!w->no_time && w->queue_next[0] < w->queue_end[0])
+			census_look(w, w->queue[0][w->queue_next[0]++]);
+	w->at = at;
+}
+
 static void meet(void *context, const struct pyedge *e)
 {
 	struct census_walk *w = context;
@@ -163,8 +196,10 @@ static void meet(void *context, const struct pyedge *e)
 		return;
 	if (comes_last(w, e, n.kind))
 		add_later(w, &n);
+	else if ((n.kind == TFMT_KIND_MODULE || is_shelf(n.kind)) && is_variable(w))
+		walk_modules(w, &n);
 	else
-		census_add(w, &n, comes_first(w, e));
+		census_add(w, &n, comes_first(w, e) || (n.kind == TFMT_KIND_MODULE && is_on_shelf(w)));
 }
 
 /* What autograd keeps for a tensor; where it is no object of Python's, the file has it all the same. */

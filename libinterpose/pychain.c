@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "instances.h"
 #include "pyframes.h"
 #include "pywatch.h"
 
@@ -79,6 +80,8 @@ static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const stru
 	met->flags = pyframe_is_entry(l, frame) ? PYLEVEL_CALLED : 0;
 	if (owner != PYFRAME_OWNER_GENERATOR && met->position < seen.traceable)
 		met->flags |= PYLEVEL_HIDDEN;
+	else if (seen.calls_module)
+		met->flags |= PYLEVEL_MODULE;
 	return true;
 }
 
@@ -93,6 +96,36 @@ static inline void level_set(struct pychain *c, uint32_t at, const struct pylayo
 	level->id = met->id;
 	level->position = met->position;
 	level->flags = (uint16_t)met->flags;
+	level->instance = 0;
+}
+
+/* A new level calls a module. Where so many do already, it stays unknown which, for nobody would see that change. */
+static void note_module(struct pychain *c, const struct pylayout *l, uint32_t at)
+{
+	const void *module = instances_of_frame(l, c->spot[at].frame);
+
+	if (c->nr_calls == PYCHAIN_CALLS)
+		return;
+	pychain_level(c, at)->instance = instances_id(module);
+	c->call[c->nr_calls++] = (struct pycall){ module, at };
+}
+
+/* Of the kept levels, those from the first on that calls another module than it did are not what they were. */
+static inline void look_at_modules(struct pychain *c, const struct pylayout *l)
+{
+	while (c->nr_calls && c->call[c->nr_calls - 1].level > c->kept)
+		c->nr_calls--;
+	for (uint32_t i = 0; i < c->nr_calls; i++) {
+		struct pycall *call = &c->call[i];
+		const void *module = instances_of_frame(l, c->spot[call->level].frame);
+
+		if (call->module == module)
+			continue;
+		call->module = module;
+		pychain_level(c, call->level)->instance = instances_id(module);
+		if (call->level <= c->kept)
+			c->kept = call->level - 1;
+	}
 }
 
 /*
@@ -106,6 +139,7 @@ static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uin
 
 	c->kept = kept;
 	c->nr = kept + nr_met;
+	look_at_modules(c, l);
 	for (uint32_t i = kept + 1; i <= c->nr; i++) {
 		const struct pymet *met = &all[--nr_met];
 		struct pylevel *level = pychain_level(c, i);
@@ -117,6 +151,8 @@ static void join(struct pychain *c, const struct pylayout *l, uint32_t kept, uin
 		level->flags &= (uint16_t)~PYLEVEL_ENTRY;
 		if ((level->flags & PYLEVEL_CALLED) || ((below & PYLEVEL_HIDDEN) && (below & PYLEVEL_ENTRY)))
 			level->flags |= PYLEVEL_ENTRY;
+		if (level->flags & PYLEVEL_MODULE)
+			note_module(c, l, i);
 		below = level->flags;
 	}
 }
@@ -184,6 +220,7 @@ bool pychain_update(struct pychain *c, struct pycode_cache *codes, const struct 
 			if (nr_met)
 				break;
 			c->kept = c->nr = n; /* all as it was */
+			look_at_modules(c, l);
 			return true;
 		}
 		if (nr_met + n >= c->max) {

@@ -20,11 +20,13 @@
 #define PYCHAIN_MAX 1024u    /* levels of a thread's chain at first */
 #define PYCHAIN_DEEP 65000u  /* and once the chain has been longer than that; still longer ones are not kept */
 #define PYCHAIN_PLACES 256u
+#define PYCHAIN_CALLS 64u    /* modules within modules; of those further in nobody knows which they are */
 
 enum pylevel_flags {
 	PYLEVEL_HIDDEN = 1,  /* not shown: a shim, or a frame that is still being set up */
 	PYLEVEL_CALLED = 2,  /* the frame itself says that native code has entered the interpreter here */
 	PYLEVEL_ENTRY = 4,   /* it has, here or at a hidden frame right below */
+	PYLEVEL_MODULE = 8,  /* an nn.Module is called: the frame's first argument */
 };
 
 /* What of a level every capture looks at: side by side, four in a cache line. */
@@ -39,6 +41,13 @@ struct pylevel {
 	uint32_t id;       /* of the code; 0 = could not be had */
 	int32_t position;
 	uint16_t flags;    /* enum pylevel_flags */
+	uint32_t instance; /* of PYLEVEL_MODULE, as instances.h has it; else 0 */
+};
+
+/* A level that calls an nn.Module. */
+struct pycall {
+	const void *module;
+	uint32_t level;
 };
 
 /* A frame met above the kept ones. */
@@ -68,6 +77,8 @@ struct pychain {
 	enum pychain_way way;
 	bool apart;           /* the chain has ended without `until` */
 	uint16_t place[PYCHAIN_PLACES]; /* hash of a frame's address -> level */
+	uint32_t nr_calls;
+	struct pycall call[PYCHAIN_CALLS]; /* of the levels, by level */
 	struct pyspot spot[]; /* of the levels; the root is level 1, no frame is level 0 */
 };
 

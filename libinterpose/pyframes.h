@@ -130,7 +130,7 @@ const char *pyframes_support(void);
 
 static inline const void *pyframe_code(const struct pylayout *l, const void *frame)
 {
-	return (const void *)((uintptr_t)py_pointer(frame, l->frame_code) & ~(uintptr_t)l->code_tag);
+	return (const void *)((uintptr_t)py_pointer(frame, l->frame_code) & ~(uintptr_t)l->tag);
 }
 
 static inline uint8_t pyframe_owner(const struct pylayout *l, const void *frame)

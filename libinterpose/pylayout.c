@@ -29,23 +29,23 @@ static const uint64_t fixed_warm[PYLAYOUT_FIXED_WORDS] = { ALL, ALL, ALL, LOW_HA
 
 /* clang-format off */
 static const struct pylayout layouts[] = {
-/*           state         frame                         shim entry anchor     str
-             frame cframe  back code position owner                 newest back ascii wide
+/*           state         frame                         shim         anchor      str
+             frame cframe  back code position owner entry locals      newest back ascii wide
              code
              file name line table body traceable version fixed init position lines  tag fixed words */
-/* 3.8  */ { 24,   -1,     24,  32,  104,     -1,   0,   -1,   -1,   -1,  48,   72,
+/* 3.8  */ { 24,  -1,      24,  32,  104,      -1,    0,    -1,    360,    -1,   -1,   48,     72,
              104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  BYTES,   LNOTAB, 0,  fixed_14 },
-/* 3.9  */ { 24,   -1,     24,  32,  104,     -1,   0,   -1,   -1,   -1,  48,   72,
+/* 3.9  */ { 24,  -1,      24,  32,  104,      -1,    0,    -1,    360,    -1,   -1,   48,     72,
              104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  BYTES,   LNOTAB, 0,  fixed_14 },
-/* 3.10 */ { 24,   -1,     24,  32,  96,      -1,   0,   -1,   48,   8,   48,   72,
+/* 3.10 */ { 24,  -1,      24,  32,  96,       -1,    0,    -1,    352,    48,   8,    48,     72,
              104, 112, 40,  120,  -1,  -1,       -1,     16,   -1,  UNITS,   PEP626, 0,  fixed_14 },
-/* 3.11 */ { 56,   8,      48,  32,  56,      69,   127, 68,   56,   16,  48,   72,
+/* 3.11 */ { 56,  8,       48,  32,  56,       69,    127,  68,    72,     56,   16,   48,     72,
              112, 128, 72,  136,  184, 168,      -1,     24,   16,  POINTER, PEP657, 0,  fixed_warm },
-/* 3.12 */ { 56,   0,      8,   0,   56,      70,   3,   -1,   -1,   -1,  40,   56,
+/* 3.12 */ { 56,  0,       8,   0,   56,       70,    3,    -1,    72,     -1,   -1,   40,     56,
              112, 128, 68,  136,  192, 176,      92,     24,   16,  POINTER, PEP657, 0,  fixed_15 },
-/* 3.13 */ { 72,   -1,     8,   0,   56,      70,   3,   -1,   -1,   -1,  40,   56,
+/* 3.13 */ { 72,  -1,      8,   0,   56,       70,    3,    -1,    72,     -1,   -1,   40,     56,
              112, 128, 68,  136,  200, 184,      92,     24,   600, POINTER, PEP657, 0,  fixed_15 },
-/* 3.14 */ { 72,   -1,     8,   0,   56,      74,   3,   -1,   -1,   -1,  40,   56,
+/* 3.14 */ { 72,  -1,      8,   0,   56,       74,    3,    -1,    80,     -1,   -1,   40,     56,
              112, 128, 68,  136,  208, 192,      92,     24,   776, POINTER, PEP657, 3,  fixed_15 },
 };
 /* clang-format on */
@@ -63,6 +63,7 @@ static const struct debug_offset debug_offsets[] = {
 	{ 232, 256, COLUMN(frame_back) },     /* interpreter_frame.previous */
 	{ 240, 264, COLUMN(frame_code) },     /* interpreter_frame.executable */
 	{ 248, 272, COLUMN(frame_position) }, /* interpreter_frame.instr_ptr */
+	{ 256, 280, COLUMN(frame_locals) },   /* interpreter_frame.localsplus */
 	{ 264, 288, COLUMN(frame_owner) },    /* interpreter_frame.owner */
 	{ 280, 320, COLUMN(code_file) },      /* code_object.filename */
 	{ 296, 336, COLUMN(code_name) },      /* code_object.qualname */
@@ -152,7 +153,8 @@ const char *pylayout_check_frames(const struct pylayout *l, unsigned minor, cons
 	if (minor > 10)
 		return NULL;
 	if (!frame_type || pylayout_member(frame_type, "f_back") != l->frame_back ||
-	    pylayout_member(frame_type, "f_code") != l->frame_code)
+	    pylayout_member(frame_type, "f_code") != l->frame_code ||
+	    py_long(frame_type, PY_TYPE_BASICSIZE) != l->frame_locals + (int)sizeof(void *))
 		return "its frames are laid out differently";
 	return NULL;
 }

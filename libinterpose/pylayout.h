@@ -52,6 +52,7 @@ struct pylayout {
 	int16_t frame_owner;    /* char; -1 = frames have no owner */
 	int16_t frame_shim;     /* owners from here on run no Python code */
 	int16_t frame_entry;    /* bool: native code entered the interpreter here; -1 = a shim below it says so */
+	int16_t frame_locals;   /* its variables, the arguments first */
 	int16_t state_anchor;   /* thread state: the newest cframe, which lies on the C stack; -1 = shims do */
 	int16_t anchor_back;    /* cframe: the next older one */
 	int16_t str_ascii;      /* ASCII characters in a str */
@@ -67,7 +68,7 @@ struct pylayout {
 	int16_t runtime_initialized; /* _PyRuntime: int, Py_IsInitialized(); -1 = it holds no thread state */
 	uint8_t position;       /* enum pyposition */
 	uint8_t lines;          /* enum tfmt_line_table */
-	uint8_t code_tag;       /* low bits of the code pointer that are not address */
+	uint8_t tag;            /* low bits of a frame's pointers to objects that are not address */
 	const uint64_t *fixed;  /* of those words, the bits that never change */
 };
 

@@ -94,12 +94,16 @@ static bool grow(uint32_t slots)
 
 static bool define(uint32_t id, const struct node *n)
 {
+	bool is_python = n->kind == TFMT_FRAME_PYTHON || n->kind == TFMT_FRAME_PYTHON_ENTRY;
+	uint32_t instance = is_python ? (uint32_t)(n->a >> 32) : 0;
 	uint8_t payload[40], *p = payload;
 
 	p = tfmt_put_varint(p, n->parent);
 	p = tfmt_put_varint(p, n->kind);
-	p = tfmt_put_varint(p, n->a);
+	p = tfmt_put_varint(p, instance ? (uint32_t)n->a : n->a);
 	p = tfmt_put_zigzag(p, n->b);
+	if (instance)
+		p = tfmt_put_varint(p, instance);
 	return ip_define(TFMT_DEF_FRAME, id, payload, (size_t)(p - payload));
 }
 

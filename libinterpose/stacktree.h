@@ -26,7 +26,8 @@ bool stacktree_init(void);
 
 /*
  * The id (TFMT_STACK_FIRST or more) of frame (kind, a, b) under `parent` (an id, or STACKTREE_ROOT), made if
- * new. 0 if it could not be: table full, no memory, or its definition was not committed.
+ * new. 0 if it could not be: table full, no memory, or its definition was not committed. The upper half of a Python
+ * frame's `a` is the nn.Module that it calls (instances.h), 0 = none.
  */
 uint32_t stacktree_child(uint32_t parent, enum tfmt_frame_kind kind, uint64_t a, int32_t b);
 

@@ -133,8 +133,8 @@ static int list_add(struct tfmt_list *l, const void *value)
 void tfmt_definitions_release(struct tfmt_definitions *d)
 {
 	struct tfmt_table *table[] = { &d->frames,  &d->codes,     &d->shapes,   &d->threads,
-				       &d->devices, &d->functions, &d->strings, &d->info_ids, &d->module_ids,
-				       &d->info_keys };
+				       &d->devices, &d->functions, &d->strings, &d->instances, &d->info_ids,
+				       &d->module_ids, &d->info_keys, &d->plain_frames };
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
@@ -174,16 +174,72 @@ static void place_frame(struct tfmt_definitions *d, struct tfmt_frame_entry *e)
 	d->beyond.stacks++;
 }
 
+static bool is_alike(const struct tfmt_frame *a, const struct tfmt_frame *b)
+{
+	return a->parent == b->parent && a->kind == b->kind && a->a == b->a && a->b == b->b;
+}
+
+/* The plain frame that is what `f` is; else NULL and *at = where it would be. */
+static const struct tfmt_frame_entry *find_plain(const struct tfmt_definitions *d, const struct tfmt_frame *f, uint32_t *at)
+{
+	const uint64_t key[] = { f->a, (uint64_t)f->parent << 32 | (uint32_t)f->b, f->kind };
+	const struct tfmt_frame_entry *known;
+
+	*at = (uint32_t)XXH64(key, sizeof(key), 0);
+	while ((known = tfmt_table_get(&d->plain_frames, *at)) && !is_alike(&known->frame, f))
+		++*at;
+	return known;
+}
+
+/* Up to the first frame that calls an instance all are plain, and none was looked for. */
+static int begin_plain(struct tfmt_definitions *d)
+{
+	uint32_t at;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && d->frames.entry && i <= d->frames.mask; i++) {
+		const struct tfmt_frame_entry *e = d->frames.entry[i].value;
+
+		if (e && !find_plain(d, &e->frame, &at))
+			err = table_set(&d->plain_frames, at, e);
+	}
+	return err;
+}
+
+/* Of the stacks that differ in nothing but the instances that their frames call, the first stands for all. */
+static int find_first(struct tfmt_definitions *d, struct tfmt_frame_entry *e, uint32_t id)
+{
+	const struct tfmt_frame_entry *parent = tfmt_table_get(&d->frames, e->frame.parent), *first;
+	uint32_t at;
+	int err;
+
+	e->plain = id;
+	e->call.parent = e->frame.parent;
+	if (parent)
+		e->frame.parent = parent->plain;
+	if (!d->plain_frames.entry && !e->call.instance)
+		return 0;
+	if (!d->plain_frames.entry && (err = begin_plain(d)) != 0)
+		return err;
+	first = find_plain(d, &e->frame, &at);
+	if (first)
+		e->plain = first->plain;
+	return first ? 0 : table_set(&d->plain_frames, at, e);
+}
+
 static int add_frame(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
 {
-	struct tfmt_frame_entry e, *copy;
+	struct tfmt_frame_entry e = { 0 }, *copy;
 	int64_t b;
+	int err;
 
 	e.frame.parent = tfmt_varint_get32(c);
 	e.frame.kind = tfmt_varint_get32(c);
 	e.frame.a = tfmt_varint_get(c);
 	b = tfmt_unzigzag(tfmt_varint_get(c));
 	e.frame.b = (int32_t)b;
+	if (!c->bad && c->p < c->end && (e.frame.kind == TFMT_FRAME_PYTHON || e.frame.kind == TFMT_FRAME_PYTHON_ENTRY))
+		e.call.instance = tfmt_varint_get32(c);
 	/* A parent that is not older could make a stack that never ends. */
 	if (c->bad || e.frame.parent >= id || !e.frame.kind || e.frame.b != b)
 		return TFMT_E_DAMAGED;
@@ -194,7 +250,8 @@ static int add_frame(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor
 		return TFMT_E_NOMEM;
 	place_frame(d, &e);
 	*copy = e;
-	return table_set(&d->frames, id, copy);
+	err = find_first(d, copy, id);
+	return err ? err : table_set(&d->frames, id, copy);
 }
 
 static int add_code(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
@@ -316,6 +373,19 @@ static int add_string(struct tfmt_definitions *d, uint32_t id, struct tfmt_curso
 	return add_text(d, &d->strings, id, c);
 }
 
+static int add_instance(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)
+{
+	struct tfmt_instance *in = arena_take(d, sizeof(*in));
+
+	if (!in)
+		return TFMT_E_NOMEM;
+	in->address = tfmt_varint_get(c);
+	in->class_name = arena_string(d, c);
+	if (c->bad)
+		return TFMT_E_DAMAGED;
+	return in->class_name ? table_set(&d->instances, id, in) : TFMT_E_NOMEM;
+}
+
 /* A value, or its beginning; NULL without memory. */
 static const char *info_value(struct tfmt_definitions *d, struct tfmt_cursor *c)
 {
@@ -435,7 +505,7 @@ int tfmt_definitions_add(struct tfmt_definitions *d, uint32_t type, uint32_t id,
 		[TFMT_DEF_THREAD] = add_thread,     [TFMT_DEF_DEVICE] = add_device,
 		[TFMT_DEF_FUNCTION] = add_function, [TFMT_DEF_INFO] = add_info,
 		[TFMT_DEF_STRING] = add_string,     [TFMT_DEF_PASSES] = add_passes,
-		[TFMT_DEF_SOURCE] = add_source,
+		[TFMT_DEF_SOURCE] = add_source,     [TFMT_DEF_INSTANCE] = add_instance,
 	};
 	struct tfmt_cursor c = { payload, payload + len, false };
 	int err;

@@ -37,8 +37,10 @@ struct tfmt_source_entry {
 
 /* A node, and how many frames it and the older ones are: until the cut, and really. */
 struct tfmt_frame_entry {
-	struct tfmt_frame frame;
+	struct tfmt_frame frame; /* its parent is a plain stack */
 	uint32_t depth, real_depth;
+	uint32_t plain;          /* as tfmt_reader_plain_stack() tells it */
+	struct tfmt_call call;
 };
 
 /* What of the definitions taken in last was beyond what a reader takes. */
@@ -54,7 +56,8 @@ static inline bool tfmt_beyond_any(const struct tfmt_beyond *b)
 }
 
 struct tfmt_definitions {
-	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, info_ids, module_ids;
+	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, instances, info_ids, module_ids;
+	struct tfmt_table plain_frames; /* by a hash of what they are; empty until a frame calls an instance */
 	struct tfmt_table info_keys; /* by a hash of the key */
 	struct tfmt_list modules, infos, sources;
 	struct tfmt_pass_list passes[TFMT_NR_DEVICES];

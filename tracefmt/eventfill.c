@@ -56,6 +56,7 @@ static inline __attribute__((always_inline)) void fill(struct tfmt_decoder *d, u
 		ev->ordinal = ordinal;
 		ev->alloc_ordinal = has_block | (ordinal - age);
 		ev->before = is_checkpoint;
+		ev->called_stack = 0;
 		ordinal++;
 		f.nr_ages += p->is_free;
 		f.nr_blocks += !age;

@@ -87,6 +87,7 @@ TFMT_WIDE static inline void put_event(struct tfmt_decoder *d, uint32_t i, __m51
 	ev->python_stack = (uint32_t)d->value[TFMT_COLUMN_PYTHON][i];
 	ev->native_stack = (uint32_t)d->value[TFMT_COLUMN_NATIVE][i];
 	ev->before = false;
+	ev->called_stack = 0;
 }
 
 /* Eight events from i on. */

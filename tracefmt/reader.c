@@ -414,6 +414,16 @@ static int reader_frame(struct tfmt_reader *r)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+static inline void reader_make_plain(const struct tfmt_reader *r, struct tfmt_event *ev, uint32_t nr)
+{
+	if (!r->gives_plain_stacks || !r->definitions.plain_frames.entry)
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		ev[i].called_stack = ev[i].python_stack;
+		ev[i].python_stack = tfmt_reader_plain_stack(r, ev[i].python_stack);
+	}
+}
+
 static int reader_deliver(struct tfmt_reader *r, const struct tfmt_event *ev)
 {
 	if (ev->before)
@@ -451,6 +461,7 @@ static inline int reader_next_framed(struct tfmt_reader *r, struct tfmt_event *e
 		d->index++;
 		if (!tfmt_kind_is_known(ev->kind))
 			continue;
+		reader_make_plain(r, ev, 1);
 		got = tfmt_ledger_replay(&r->ledger, ev);
 		return got ? got : reader_deliver(r, ev);
 	}
@@ -462,8 +473,10 @@ static int reader_replay_ready(struct tfmt_reader *r, const struct tfmt_event **
 {
 	struct tfmt_decoder *d = &r->decoder;
 	struct tfmt_event *ev = tfmt_decoder_event(d);
-	uint32_t ready = d->nr_ready - d->index, nr = tfmt_ledger_replay_all(&r->ledger, ev, ready);
+	uint32_t ready = d->nr_ready - d->index, nr;
 
+	reader_make_plain(r, ev, ready);
+	nr = tfmt_ledger_replay_all(&r->ledger, ev, ready);
 	d->index += nr;
 	r->summary.nr_events += nr;
 	if (nr < ready)
@@ -508,6 +521,8 @@ static int reader_next_joined(struct tfmt_reader *r, struct tfmt_event *ev)
 		return 0;
 	}
 	*ev = r->joined.event[r->joined.next++];
+	ev->called_stack = 0;
+	reader_make_plain(r, ev, 1);
 	ev->time_ns = ev->time_ns >> r->header.time_shift << r->header.time_shift;
 	err = tfmt_ledger_record(&r->ledger, ev, r->next_ordinal++);
 	r->summary.joined_events++;
@@ -544,6 +559,11 @@ static TFMT_SELDOM int reader_stop(struct tfmt_reader *r, int got)
 	}
 	tfmt_reader_conclude(r);
 	return got;
+}
+
+void tfmt_reader_plain_stacks(struct tfmt_reader *r)
+{
+	r->gives_plain_stacks = true;
 }
 
 void tfmt_reader_follow(struct tfmt_reader *r, bool follow)

@@ -66,6 +66,7 @@ struct tfmt_reader {
 	bool has_end_frame;
 	bool is_running;
 	bool stops_at_ring;         /* leave the ring file alone: tfmt_seal() does that part */
+	bool gives_plain_stacks;
 	bool is_followed;           /* wait where whole frames end, as long as the trace is being written */
 	bool is_waiting;            /* that is where it stands */
 	int kept_ring;              /* a descriptor of the rings; -1: they are where the header says */

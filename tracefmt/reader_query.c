@@ -165,6 +165,32 @@ bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_fra
 	return f != NULL;
 }
 
+bool tfmt_reader_call(const struct tfmt_reader *r, uint32_t id, struct tfmt_call *out)
+{
+	const struct tfmt_frame_entry *f = tfmt_table_get(&r->definitions.frames, id);
+
+	*out = f ? f->call : (struct tfmt_call){ 0 };
+	return f != NULL;
+}
+
+uint32_t tfmt_reader_plain_stack(const struct tfmt_reader *r, uint32_t id)
+{
+	const struct tfmt_frame_entry *f;
+
+	if (!r->definitions.plain_frames.entry)
+		return id;
+	f = tfmt_table_get(&r->definitions.frames, id);
+	return f ? f->plain : id;
+}
+
+bool tfmt_reader_instance(const struct tfmt_reader *r, uint32_t id, struct tfmt_instance *out)
+{
+	const struct tfmt_instance *in = tfmt_table_get(&r->definitions.instances, id);
+
+	*out = in ? *in : (struct tfmt_instance){ .class_name = "" };
+	return in != NULL;
+}
+
 bool tfmt_reader_code(const struct tfmt_reader *r, uint32_t id, struct tfmt_code *out)
 {
 	const struct tfmt_code *c = tfmt_table_get(&r->definitions.codes, id);

@@ -13,7 +13,7 @@ static const struct {
 	const char *fields;
 	enum tfmt_text_kind text[TFMT_DEFINITION_TEXTS];
 } layouts[] = {
-	[TFMT_DEF_FRAME] = { "vvvv", { 0 } },
+	[TFMT_DEF_FRAME] = { "vvvv*", { 0 } },
 	[TFMT_DEF_CODE] = { "vvss*", { TFMT_TEXT_CODE_NAME, TFMT_TEXT_CODE_FILE } },
 	[TFMT_DEF_MODULE] = { "vvvss", { TFMT_TEXT_MODULE_PATH, TFMT_TEXT_BUILD_ID } },
 	[TFMT_DEF_SHAPE] = { "vvn", { 0 } },
@@ -28,6 +28,7 @@ static const struct {
 	[TFMT_DEF_CENSUS] = { "vvvvvvv", { 0 } },
 	[TFMT_DEF_OBJECT] = { "vvvvvvvvvvv", { 0 } },
 	[TFMT_DEF_TENSOR] = { "vvvvvv", { 0 } },
+	[TFMT_DEF_INSTANCE] = { "vs", { TFMT_TEXT_CLASS } },
 };
 
 static const char *fields_of(uint32_t type)

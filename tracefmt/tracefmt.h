@@ -232,6 +232,8 @@ struct tfmt_event {
 	 * by ordinal. They are none of the recording's own: struct tfmt_figures has counted them.
 	 */
 	bool before;
+	/* With tfmt_reader_plain_stacks(): the stack as it is in the trace, 0 where that is python_stack. */
+	uint32_t called_stack;
 };
 
 /*
@@ -314,7 +316,8 @@ struct tfmt_totals {
  * bytes, UTF-8 but not checked) and raw bytes to the payload's end. tfmt_put_*() write them.
  */
 enum tfmt_def_type {
-	TFMT_DEF_FRAME = 1,    /* stack node: parent id (below its own), enum tfmt_frame_kind, a, b zigzag */
+	TFMT_DEF_FRAME = 1,    /* stack node: parent id (below its own), enum tfmt_frame_kind, a, b zigzag, and of a frame of
+	                          Python that calls an nn.Module its TFMT_DEF_INSTANCE id */
 	TFMT_DEF_CODE = 2,     /* code object: table kind, first line, string name, string file, the table */
 	TFMT_DEF_MODULE = 3,   /* mapped file: start, end, file offset, string path, string build id in hex */
 	TFMT_DEF_SHAPE = 4,    /* element type, storage bytes, number of dimensions, that many sizes */
@@ -331,6 +334,7 @@ enum tfmt_def_type {
 	TFMT_DEF_CENSUS = 13, /* id 1, at the beginning and again at the end: struct tfmt_census_facts */
 	TFMT_DEF_OBJECT = 14, /* an object that leads to a tensor, after the one that holds it: struct tfmt_object_facts */
 	TFMT_DEF_TENSOR = 15, /* id = running number: struct tfmt_tensor */
+	TFMT_DEF_INSTANCE = 16, /* an nn.Module that was called: its object's address, string name of its class */
 	TFMT_NR_DEF_TYPES
 };
 
@@ -758,6 +762,14 @@ struct tfmt_frame {
 	uint64_t a;
 	int32_t b;
 };
+/* Which nn.Module a frame of Python calls, 0 = none, and the next older node as it is in the trace. */
+struct tfmt_call {
+	uint32_t parent, instance;
+};
+struct tfmt_instance {
+	uint64_t address;
+	const char *class_name; /* NUL-terminated, without its module */
+};
 struct tfmt_code {
 	const char *name, *file; /* NUL-terminated */
 	uint32_t first_line, table_kind;
@@ -908,10 +920,22 @@ void tfmt_reader_progress(const struct tfmt_reader *r, uint64_t *done, uint64_t 
 uint32_t tfmt_reader_nr_definitions(const struct tfmt_reader *r);
 
 /*
+ * Stacks that differ in nothing but the nn.Modules that their frames call are one stack to most: the first of them, its
+ * plain stack. Events have their stacks as they are; the parents that tfmt_reader_frame() tells are plain. An id that is
+ * not defined is plain.
+ */
+uint32_t tfmt_reader_plain_stack(const struct tfmt_reader *r, uint32_t id);
+
+/* Before the first event: all that follow have their plain stacks, and their own in called_stack. */
+void tfmt_reader_plain_stacks(struct tfmt_reader *r);
+
+/*
  * Definitions by id. Pointers stay valid until the reader is closed, also when a definition is replaced.
  * An unknown id gives false and a zeroed result (strings "").
  */
 bool tfmt_reader_frame(const struct tfmt_reader *r, uint32_t id, struct tfmt_frame *out);
+bool tfmt_reader_call(const struct tfmt_reader *r, uint32_t id, struct tfmt_call *out);
+bool tfmt_reader_instance(const struct tfmt_reader *r, uint32_t id, struct tfmt_instance *out);
 bool tfmt_reader_code(const struct tfmt_reader *r, uint32_t id, struct tfmt_code *out);
 bool tfmt_reader_shape(const struct tfmt_reader *r, uint32_t id, struct tfmt_shape *out);
 bool tfmt_reader_thread(const struct tfmt_reader *r, uint32_t id, struct tfmt_thread *out);
@@ -1072,6 +1096,7 @@ enum tfmt_text_kind {
 	TFMT_TEXT_INFO_KEY,
 	TFMT_TEXT_INFO_VALUE,
 	TFMT_TEXT_STRING,
+	TFMT_TEXT_CLASS,
 	TFMT_TEXT_HOST, /* from here on: of the header, in no definition */
 	TFMT_TEXT_JOB,
 	TFMT_TEXT_RING_PATH,

@@ -126,6 +126,29 @@ static void emit_stack(struct dump *d, struct stack_source *source, const char *
 	emit_array_end(d->e);
 }
 
+/* The nn.Modules that a stack's frames call, innermost first; JSON only. */
+static void emit_modules(struct emit *e, const struct tfmt_reader *reader, uint32_t stack)
+{
+	struct tfmt_instance module;
+	struct tfmt_call call;
+	bool any = false;
+
+	for (; tfmt_reader_call(reader, stack, &call); stack = call.parent) {
+		if (!call.instance)
+			continue;
+		if (!any)
+			emit_array_begin(e, "modules", NULL);
+		any = true;
+		tfmt_reader_instance(reader, call.instance, &module);
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "class", NULL, module.class_name);
+		emit_uint(e, "address", NULL, module.address);
+		emit_object_end(e);
+	}
+	if (any)
+		emit_array_end(e);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static void emit_shape(struct emit *e, const struct tfmt_reader *reader, const struct tfmt_event *ev)
@@ -287,6 +310,7 @@ static void dump_event(struct dump *d, const struct traceview *v, struct stack_s
 		emit_event(d->e, v, ev, phase);
 	if (d->opts->verbose) {
 		emit_stack(d, source, "python", ev->python_stack, 0);
+		emit_modules(d->e, v->reader, ev->python_stack);
 		emit_stack(d, source, "native", 0, ev->native_stack);
 	}
 	emit_record_end(d->e);

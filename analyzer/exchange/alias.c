@@ -589,6 +589,8 @@ static const char *replacement(struct alias *a, enum tfmt_text_kind kind, char *
 		return info_alias(a, text[i - 1], s);
 	case TFMT_TEXT_STRING:
 		return of_census ? object_alias(a, s) : string_alias(a, s);
+	case TFMT_TEXT_CLASS:
+		return object_alias(a, s);
 	case TFMT_TEXT_HOST:
 		return alias_host(a, s);
 	default:

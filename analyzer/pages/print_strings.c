@@ -31,6 +31,7 @@ static const char *const kind_names[] = {
 	[TFMT_TEXT_INFO_KEY] = "info key",
 	[TFMT_TEXT_INFO_VALUE] = "info value",
 	[TFMT_TEXT_STRING] = "range, domain or node",
+	[TFMT_TEXT_CLASS] = "class",
 	[TFMT_TEXT_HOST] = "host",
 	[TFMT_TEXT_JOB] = "job",
 	[TFMT_TEXT_RING_PATH] = "ring file",

@@ -221,6 +221,7 @@ static void process_begin(struct replay *m, struct replay_process *p)
 							  : o->at_ns - p->start_ns + p->header->start_mono_ns);
 	p->last_event_ns = p->header->start_mono_ns;
 	tfmt_reader_follow(p->reader, o->follow);
+	tfmt_reader_plain_stacks(p->reader);
 }
 
 /* All events that are there; with the last one of the process, its accounts are closed. */

@@ -25,6 +25,7 @@ JOB, BUILD, PYTHON, PACKAGES = (STAGE / name for name in ("job", "vramtrace", "p
 
 JOBS = {  # name: (script, options of run)
     "training": ("training.py", ()),
+    "instances": ("instances.py", ()),
     "native-stacks": ("stacks.py", ("--stacks", "full")),
     "refused": ("refused.py", ("--tracker",)),
     "ranges": ("ranges.py", ()),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "libinterpose/instances.h"
 #include "libinterpose/interpose.h"
 #include "libinterpose/pycode.h"
 #include "libinterpose/pyframes.h"
@@ -26,8 +27,8 @@ struct kept {
 	uint8_t payload[120];
 };
 
-static struct kept frames[IDS_MAX], objects[IDS_MAX];
-static _Atomic uint32_t nr_frames, nr_objects;
+static struct kept frames[IDS_MAX], objects[IDS_MAX], modules[IDS_MAX];
+static _Atomic uint32_t nr_frames, nr_objects, nr_modules;
 static _Atomic bool refusing;
 
 /* Finalisation has not begun. */
@@ -38,7 +39,7 @@ bool pyframes_still_there(void)
 
 bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 {
-	struct kept *k = type == TFMT_DEF_CODE ? &objects[id] : &frames[id];
+	struct kept *of = type == TFMT_DEF_CODE ? objects : type == TFMT_DEF_INSTANCE ? modules : frames, *k = &of[id];
 
 	if (atomic_load(&refusing))
 		return false;
@@ -46,7 +47,7 @@ bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 		abort(); /* defined twice */
 	k->len = (uint32_t)len;
 	memcpy(k->payload, payload, len < sizeof(k->payload) ? len : sizeof(k->payload));
-	atomic_fetch_add(type == TFMT_DEF_CODE ? &nr_objects : &nr_frames, 1);
+	atomic_fetch_add(type == TFMT_DEF_CODE ? &nr_objects : type == TFMT_DEF_INSTANCE ? &nr_modules : &nr_frames, 1);
 	return true;
 }
 
@@ -55,10 +56,13 @@ static int begin(void **state)
 	(void)state;
 	memset(frames, 0, sizeof(frames));
 	memset(objects, 0, sizeof(objects));
+	memset(modules, 0, sizeof(modules));
+	atomic_store(&nr_modules, 0);
 	atomic_store(&nr_frames, 0);
 	atomic_store(&nr_objects, 0);
 	atomic_store(&refusing, false);
 	pycode_init();
+	instances_init();
 	return !stacktree_init();
 }
 
@@ -155,6 +159,75 @@ static void test_the_tree_grows_and_keeps_its_ids(void **state)
 	}
 	assert_int_equal(atomic_load(&nr_frames), NODES);
 	free(id);
+}
+
+static void test_a_frame_of_python_has_its_instance(void **state)
+{
+	uint32_t without = stacktree_child(STACKTREE_ROOT, TFMT_FRAME_PYTHON, 7, 3);
+	uint32_t with = stacktree_child(STACKTREE_ROOT, TFMT_FRAME_PYTHON_ENTRY, 7 | 300ull << 32, 3);
+	const uint8_t *p = frames[with].payload;
+
+	(void)state;
+	assert_int_equal(frames[without].len, 4);
+	assert_int_equal(take_varint(&p), STACKTREE_ROOT);
+	assert_int_equal(take_varint(&p), TFMT_FRAME_PYTHON_ENTRY);
+	assert_int_equal(take_varint(&p), 7);
+	assert_int_equal(take_varint(&p), 6); /* 3, zigzag */
+	assert_int_equal(take_varint(&p), 300);
+	assert_ptr_equal(p, frames[with].payload + frames[with].len);
+}
+
+/* ---- objects that are called ------------------------------------------------------------------- */
+
+struct fake_type {
+	uint64_t head[3];
+	const char *name;
+};
+struct fake_object {
+	uint64_t count;
+	const struct fake_type *type;
+};
+
+static void test_an_object_has_one_id_and_its_class(void **state)
+{
+	static const struct fake_type linear = { .name = "Linear" }, conv = { .name = "Conv2d" };
+	struct fake_object a = { .type = &linear }, b = { .type = &linear };
+	uint32_t id = instances_id(&a);
+	const uint8_t *p = modules[id].payload;
+
+	(void)state;
+	assert_int_equal(id, 1);
+	assert_int_equal(take_varint(&p), (uintptr_t)&a);
+	assert_int_equal(take_varint(&p), 6);
+	assert_memory_equal(p, "Linear", 6);
+	assert_ptr_equal(p + 6, modules[id].payload + modules[id].len);
+	assert_int_equal(instances_id(&b), 2);
+	assert_int_equal(instances_id(&a), 1);
+	a.type = &conv; /* another object lies there */
+	assert_int_equal(instances_id(&a), 3);
+	a.type = &linear;
+	assert_int_equal(instances_id(&a), 1);
+	assert_int_equal(instances_id(NULL), 0);
+	assert_int_equal(atomic_load(&nr_modules), 3);
+}
+
+static void test_of_too_many_objects_the_last_have_no_id(void **state)
+{
+	static const struct fake_type type = { .name = "Block" };
+	struct fake_object *object = calloc(INSTANCES_MAX + 1, sizeof(*object));
+
+	(void)state;
+	assert_non_null(object);
+	for (uint32_t i = 0; i <= INSTANCES_MAX; i++)
+		object[i].type = &type;
+	atomic_store(&refusing, true);
+	assert_int_equal(instances_id(&object[0]), 0);
+	atomic_store(&refusing, false);
+	for (uint32_t i = 0; i < INSTANCES_MAX; i++)
+		assert_int_equal(instances_id(&object[i]), i + 1);
+	assert_int_equal(instances_id(&object[INSTANCES_MAX]), 0);
+	assert_int_equal(instances_id(&object[5]), 6);
+	free(object);
 }
 
 /* ---- code objects: memory laid out as an interpreter's -------------------------------------- */
@@ -373,19 +446,19 @@ static void test_threads_agree_on_every_id(void **state)
 struct stored {
 	unsigned minor;
 	int file, name, line, table, basicsize;     /* PyCode_Type.tp_members, tp_basicsize */
-	int frame, back, code, position, owner;     /* frame: in the thread state */
+	int frame, back, code, position, owner, locals; /* frame: in the thread state */
 	int ascii_size;
 	int finalizing; /* in _PyRuntime, behind `initialized` */
 };
 
 static const struct stored stored[] = {
-	{ 8, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48, 0 },
-	{ 9, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 48, 0 },
-	{ 10, 104, 112, 40, 120, 0, 24, 24, 32, 96, -1, 48, 0 },
-	{ 11, 112, 128, 72, 136, 184, 56, 48, 32, 56, 69, 48, 24 },
-	{ 12, 112, 128, 68, 136, 192, 56, 8, 0, 56, 70, 40, 24 },
-	{ 13, 112, 128, 68, 136, 200, 72, 8, 0, 56, 70, 40, 608 },
-	{ 14, 112, 128, 68, 136, 208, 72, 8, 0, 56, 74, 40, 784 },
+	{ 8, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 360, 48, 0 },
+	{ 9, 104, 112, 40, 120, 0, 24, 24, 32, 104, -1, 360, 48, 0 },
+	{ 10, 104, 112, 40, 120, 0, 24, 24, 32, 96, -1, 352, 48, 0 },
+	{ 11, 112, 128, 72, 136, 184, 56, 48, 32, 56, 69, 72, 48, 24 },
+	{ 12, 112, 128, 68, 136, 192, 56, 8, 0, 56, 70, 72, 40, 24 },
+	{ 13, 112, 128, 68, 136, 200, 72, 8, 0, 56, 70, 72, 40, 608 },
+	{ 14, 112, 128, 68, 136, 208, 72, 8, 0, 56, 74, 80, 40, 784 },
 };
 
 struct image {
@@ -401,11 +474,11 @@ static void add_member(struct image *m, int index, const char *name, int offset)
 /* PyCode_Type and _PyRuntime as that version has them. */
 static void make_image(struct image *m, const struct stored *s)
 {
-	static const int runtime_13[] = { 184, 232, 240, 248, 264, 280, 296, 304, 312,
+	static const int runtime_13[] = { 184, 232, 240, 248, 264, 256, 280, 296, 304, 312,
 					  344, 360, 520, 528, 544, 552, 560, 32 };
-	static const int runtime_14[] = { 208, 256, 264, 272, 288, 320, 336, 344, 352,
+	static const int runtime_14[] = { 208, 256, 264, 272, 288, 280, 320, 336, 344, 352,
 					  384, 408, 600, 608, 624, 632, 640, 32 };
-	const int value[] = { s->frame, s->back, s->code, s->position, s->owner, s->file, s->name, s->table,
+	const int value[] = { s->frame, s->back, s->code, s->position, s->owner, s->locals, s->file, s->name, s->table,
 			      s->line, s->basicsize, 8, 16, 32, 32, 16, s->ascii_size, s->finalizing };
 
 	memset(m, 0, sizeof(*m));
@@ -445,6 +518,7 @@ static void test_layouts_are_those_stored(void **state)
 		assert_int_equal(l->frame_code, s->code);
 		assert_int_equal(l->frame_position, s->position);
 		assert_int_equal(l->frame_owner, s->owner);
+		assert_int_equal(l->frame_locals, s->locals);
 		assert_int_equal(l->str_ascii, s->ascii_size);
 		assert_int_equal(l->runtime_initialized, s->finalizing ? s->finalizing - 8 : -1);
 		if (s->basicsize)
@@ -508,6 +582,9 @@ static void test_frames_must_be_laid_out_as_known(void **state)
 	type[30] = (uintptr_t)members;
 	for (unsigned minor = PYLAYOUT_OLDEST; minor <= 10; minor++) {
 		members[7] = 32;
+		type[4] = (uint64_t)pylayout_of(minor)->frame_locals;
+		assert_string_equal(pylayout_check_frames(pylayout_of(minor), minor, type), "its frames are laid out differently");
+		type[4] += sizeof(void *);
 		assert_null(pylayout_check_frames(pylayout_of(minor), minor, type));
 		members[7] = 40;
 		assert_string_equal(pylayout_check_frames(pylayout_of(minor), minor, type), "its frames are laid out differently");
@@ -524,6 +601,9 @@ int main(void)
 		cmocka_unit_test_setup(test_nodes_differ_by_every_part, begin),
 		cmocka_unit_test_setup(test_an_id_that_was_not_committed_is_not_published, begin),
 		cmocka_unit_test_setup(test_the_tree_grows_and_keeps_its_ids, begin),
+		cmocka_unit_test_setup(test_a_frame_of_python_has_its_instance, begin),
+		cmocka_unit_test_setup(test_an_object_has_one_id_and_its_class, begin),
+		cmocka_unit_test_setup(test_of_too_many_objects_the_last_have_no_id, begin),
 		cmocka_unit_test_setup(test_code_is_defined_as_it_is, begin),
 		cmocka_unit_test_setup(test_names_become_utf8, begin),
 		cmocka_unit_test_setup(test_another_object_at_the_same_address_is_seen, begin),

@@ -104,6 +104,8 @@ def as_dumped(trace, event, stacks):
     python, native = stacks.python(event), stacks.native(event)
     line["python"] = None if python is None else python_lines(python)
     line["native"] = [native_place(*frame) for frame in native] if native is not None else None
+    if modules := stacks.modules_called(event):
+        line["modules"] = [{"class": name, "address": address} for name, address in modules]
     return line
 
 

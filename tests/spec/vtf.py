@@ -38,7 +38,8 @@ WITH_AGE = {KIND["tensor_free"], KIND["driver_free"], KIND["free_failed"]}
 
 FRAME, CODE, MODULE, SHAPE, THREAD, DEVICE, FUNCTION, INFO, CLOCK, STRING, PASSES, SOURCE = range(1, 13)
 CENSUS, OBJECT, TENSOR = range(13, 16)  # section 12
-DEFINITION_TYPES = range(FRAME, TENSOR + 1)
+INSTANCE = 16
+DEFINITION_TYPES = range(FRAME, INSTANCE + 1)
 
 
 class Refused(Exception):

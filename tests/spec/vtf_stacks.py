@@ -111,6 +111,18 @@ class Stacks:
         self.nodes_of[stack] = nodes
         return nodes
 
+    def modules_called(self, event):
+        """(class, address) of the nn.Modules that the frames of an event's Python stack call, innermost first."""
+        called, at = [], event.python
+        while at >= FIRST_STACK and (cursor := self.definitions.get(vtf.FRAME, at)):
+            at, kind, _, _ = cursor.varint(), cursor.varint(), cursor.varint(), cursor.zigzag()
+            instance = cursor.varint() if cursor.left and kind in (PYTHON, PYTHON_CALLED) else 0
+            if instance:
+                module = self.definitions.get(vtf.INSTANCE, instance, event.known_at)
+                address = module.varint() if module else 0
+                called.append((module.string() if module else "", address))
+        return called
+
     def code_place(self, number, unit, ordinal):
         """(file, line, function) of a position in a code object."""
         cursor = self.definitions.get(vtf.CODE, number, ordinal)
