@@ -8,7 +8,8 @@
 
 static bool is_member(const struct layerlist *list, const struct modulepath *p)
 {
-	return p->indexed && p->parent == list->parent && !strcmp(p->name, list->name);
+	return p->indexed && p->parent == list->parent && p->by_class == list->by_class && p->name == list->name &&
+	       p->call == list->call;
 }
 
 static struct layerlist *list_of(struct layerlist *list, size_t *nr, const struct modulepath *p, uint32_t depth)
@@ -18,7 +19,7 @@ static struct layerlist *list_of(struct layerlist *list, size_t *nr, const struc
 			return &list[i];
 	if (*nr == LAYERLISTS_MAX)
 		return NULL;
-	list[*nr] = (struct layerlist){ .parent = p->parent, .name = p->name, .depth = depth };
+	list[*nr] = (struct layerlist){ .parent = p->parent, .name = p->name, .by_class = p->by_class, .call = p->call, .depth = depth };
 	return &list[(*nr)++];
 }
 

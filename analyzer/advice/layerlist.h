@@ -13,6 +13,8 @@
 struct layerlist {
 	uint32_t parent; /* path (modulepaths.h) of their owner */
 	const char *name;
+	bool by_class;
+	uint32_t call; /* as struct modulepath has it */
 	uint32_t depth;     /* of its members */
 	uint64_t bytes;     /* activations */
 	uint32_t nr_layers; /* the highest index and one */

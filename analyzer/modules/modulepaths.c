@@ -1,504 +1,279 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of modules on stacks, told apart by their order. */
+/* Modules on stacks, and their interned paths. */
 #include "analyzer/modules/modulepaths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "analyzer/modules/modulenames.h"
+#include "analyzer/names/modulename.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/ui/heap.h"
 
-#define SHAPES_MAX 4 /* of one operation's results, or gradients */
-
-/* A call that has not ended yet, as far as is known. */
-struct open_call {
-	uint32_t path, instance;
-	int32_t first; /* position in the callee of its first allocation */
-	uint32_t first_callee, first_stack; /* of that: the callee's frame, and the whole stack */
-	uint32_t list; /* it has called a member of a list: the call's frame, the latest; 0 = it has not */
-	struct modulecalls_key of_list; /* ... its calls */
+/* What a stack's modules are, once somebody has asked. */
+struct modulepaths_stack {
+	uint32_t path;
+	uint32_t outermost; /* instance */
+	bool is_known;
+	bool calls_several; /* it is a line that calls modules that no other calls: more than this one */
+	uint32_t calls;     /* instance */
 };
 
-struct direction {
-	uint32_t stack; /* the latest with levels, 0 = none */
-	uint32_t nr_open;
-	struct open_call open[MODULELEVELS_MAX];
-	uint32_t first_stack; /* of the innermost call; with what backward runs */
-	uint32_t latest_stack;
-	uint32_t shape[SHAPES_MAX]; /* that the innermost call has allocated, the first first */
-	uint32_t nr_shapes;
-	uint32_t nr_begun; /* backward passes, at the latest event */
-};
+/* ---- interning ------------------------------------------------------------------------------------ */
 
-struct modulepath_thread {
-	struct direction *direction[3]; /* forward, backward, __init__ */
-};
-
-static const struct modulestack *stack_of(struct modulepaths *m, uint32_t stack)
+static bool same_path(const struct modulepath *a, const struct modulepath *b)
 {
-	return modulestacks_get(&m->stacks, m->reader, stack);
+	return a->parent == b->parent && a->index == b->index && a->by_class == b->by_class && a->name == b->name;
 }
 
-static const struct sourceloops *loops_of(struct modulepaths *m, uint32_t frame)
+static uint32_t *path_slot(const struct modulepaths *m, const struct modulepath *p)
 {
-	return modulestacks_loops(&m->stacks, m->reader, frame);
+	uint64_t hash = (p->parent * 0x9e3779b97f4a7c15ull ^ p->index) * 0xc2b2ae3d27d4eb4full ^ (uintptr_t)p->name;
+	uint32_t i = (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & (m->slots_room - 1);
+
+	while (m->slot[i] && !same_path(&m->path[m->slot[i] - 1], p))
+		i = (i + 1) & (m->slots_room - 1);
+	return &m->slot[i];
 }
 
-/* Do both frames, of one function, stand in one of its loops? -1: nobody knows. */
-static int in_one_loop(struct modulepaths *m, uint32_t a, uint32_t b)
+static void paths_grow(struct modulepaths *m)
 {
-	const struct sourceloops *of_a = loops_of(m, a);
-	struct sourceloops copy = of_a ? *of_a : (struct sourceloops){ 0 };
-	const struct sourceloops *of_b = of_a ? loops_of(m, b) : NULL;
+	uint32_t room = m->slots_room ? 2 * m->slots_room : 256;
 
-	return of_b ? sourceloops_common(&copy, of_b) != NULL : -1;
+	m->path = heap_need(realloc(m->path, room / 2 * sizeof(*m->path)));
+	m->paths_room = room / 2;
+	free(m->slot);
+	m->slot = heap_alloc(room, sizeof(*m->slot));
+	m->slots_room = room;
+	for (uint32_t i = 0; i < m->nr_paths; i++)
+		*path_slot(m, &m->path[i]) = i + 1;
 }
 
-/*
- * The call at level `nr` goes round a loop that it began with. Were it a new one, it would look the same; that may be
- * where its own place is in a loop.
- */
-static bool may_be_next(struct modulepaths *m, const struct modulestack *s, uint32_t nr)
+static uint32_t intern(struct modulepaths *m, const struct modulepath *p)
 {
-	const struct sourceloops *loops = nr ? loops_of(m, s->level[nr].caller) : NULL;
+	uint32_t *slot;
 
-	return !s->makes && (s->level[nr].indexed || (loops && loops->nr));
-}
-
-static struct modulecalls_key key_of(uint32_t owner_path, const struct modulelevel *l)
-{
-	return (struct modulecalls_key){ .owner_path = owner_path, .place = l->place, .branch = l->branch };
-}
-
-static struct modulecalls *place_of(const struct modulepaths *m, const struct direction *d, const struct modulestack *s,
-				    uint32_t nr)
-{
-	return modulecalls_find(&m->calls, key_of(nr ? d->open[nr - 1].path : 0, &s->level[nr]));
-}
-
-/* Of the call at level `nr`, and of those that began with it. The innermost such; NULL: none. */
-static struct modulecalls *note_looks_alike(struct modulepaths *m, const struct direction *d,
-					    const struct modulestack *s, uint32_t nr)
-{
-	struct modulecalls *innermost = NULL;
-
-	for (bool begins = true; begins; nr--) {
-		struct modulecalls *c = may_be_next(m, s, nr) ? place_of(m, d, s, nr) : NULL;
-
-		if (c)
-			c->looks_alike = true;
-		innermost = innermost ? innermost : c;
-		begins = nr && d->open[nr - 1].first_stack == d->open[nr].first_stack;
+	if (m->nr_paths == m->paths_room)
+		paths_grow(m);
+	slot = path_slot(m, p);
+	if (!*slot) {
+		m->path[m->nr_paths++] = *p;
+		*slot = m->nr_paths;
 	}
-	return innermost;
+	return *slot;
 }
 
-/*
- * Members of a list that are called in a loop that their owner, at level nr - 1, began with: is it still the
- * same one?
- */
-static void note_loop_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
-			 struct modulecalls *c)
+static const char *keep(struct modulepaths *m, const char *text, size_t len)
 {
-	uint32_t caller = s->level[nr].caller;
-	uint32_t first = nr ? modulestacks_frame_beside(m->reader, d->open[nr - 1].first_stack, caller) : 0;
-	const struct modulecalls *outer;
-
-	if (!first || s->level[nr - 1].sequence || in_one_loop(m, first, caller) != 1)
-		return;
-	outer = note_looks_alike(m, d, s, nr - 1);
-	if (outer)
-		c->outer = outer->key;
+	return textset_add(&m->texts, 0, text, len)->text;
 }
 
-/* Has the owner allocated something else since the latest event in a call here? */
-static bool is_apart(struct modulepaths *m, const struct direction *d, const struct modulelevel *l, uint32_t nr)
+/* "layers.3" is one of several, as is "3" of an nn.Sequential. */
+static uint32_t named_child(struct modulepaths *m, uint32_t parent, const char *step)
 {
-	const struct modulestack *before = d->stack ? stack_of(m, d->stack) : NULL;
+	size_t len = strlen(step), digits = 0;
+	struct modulepath p = { .parent = parent };
 
-	return before && (before->nr_levels <= nr || before->level[nr].place != l->place ||
-			  before->level[nr].branch != l->branch);
-}
-
-static uint32_t number_of(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
-			  const struct open_call *owner, bool back)
-{
-	const struct modulelevel *l = &s->level[nr];
-	const struct sequence *sequence = nr && s->level[nr - 1].sequence ? s->level[nr - 1].sequence : l->list;
-	struct modulecalls *c = modulecalls_at(&m->calls, key_of(owner->path, l));
-	const struct sourceloops *loops = NULL;
-
-	if (!c)
-		return 0;
-	if (back)
-		return modulecalls_number_back(c, owner->instance);
-	if (c->instance == owner->instance && c->nr)
-		c->apart |= is_apart(m, d, l, nr);
-	if (l->indexed && !s->makes) {
-		c->name = l->name;
-		/* The program's own loops go over steps and batches, too; an nn.Sequential's own is no other's. */
-		loops = nr && !s->level[nr - 1].sequence ? loops_of(m, l->caller) : NULL;
-		if (c->instance == owner->instance && c->nr)
-			note_loop_of(m, d, s, nr, c);
+	while (digits < len && digits < 9 && step[len - 1 - digits] >= '0' && step[len - 1 - digits] <= '9')
+		digits++;
+	p.indexed = digits && (digits == len || step[len - 1 - digits] == '.');
+	if (p.indexed) {
+		p.index = (uint32_t)strtoul(step + len - digits, NULL, 10);
+		len -= digits + (digits < len);
 	}
-	return modulecalls_number(c, owner->instance, sequence, l, loops);
+	p.name = keep(m, step, len);
+	return intern(m, &p);
 }
 
-static uint32_t enter(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t nr,
-		      const struct open_call *owner, bool back)
+static uint32_t named_path(struct modulepaths *m, const struct modulename *name)
 {
-	const struct modulelevel *l = &s->level[nr];
-	struct modulepath p = { .parent = owner->path, .name = l->name, .indexed = l->indexed, .by_class = l->by_class,
-				.is_variable = l->is_variable };
-	uint32_t number = number_of(m, d, s, nr, owner, back), path;
+	uint32_t path = 0;
 
-	if (l->site && l->site->nr_listed) {
-		p.name = l->site->listed[number % l->site->nr_listed];
-		p.indexed = false;
-	} else if (l->site) {
-		p.is_any = l->site->is_any;
-		p.indexed &= !p.is_any;
-		p.by_key = l->site->by_key;
+	for (uint32_t i = 0; i < name->nr_steps; i++)
+		path = named_child(m, path, name->step[i]);
+	return path;
+}
+
+/* One more of this class; of several, all have a number. */
+static uint32_t child_by_class(struct modulepaths *m, uint32_t parent, const char *class_name, uint32_t call)
+{
+	struct modulepath p = { .parent = parent, .name = keep(m, class_name, strlen(class_name)), .by_class = true, .call = call };
+	uint32_t first = intern(m, &p);
+
+	p.index = m->path[first - 1].nr_alike++;
+	p.indexed = p.index > 0;
+	m->path[first - 1].indexed |= p.indexed;
+	return intern(m, &p);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------------- */
+
+static uint64_t address_of(const struct modulepaths *m, uint32_t instance)
+{
+	struct tfmt_instance in;
+
+	return tfmt_reader_instance(m->reader, instance, &in) ? in.address : 0;
+}
+
+/* The path of a module that the line `call` calls within what is on the stack already. */
+static uint32_t path_of_instance(struct modulepaths *m, uint32_t instance, const struct modulepaths_stack *within,
+				 uint32_t call, uint64_t time_ns)
+{
+	struct tfmt_instance in;
+	struct modulename name;
+
+	m->of_instance = idtable_grown(m->of_instance, &m->nr_instances, instance, sizeof(*m->of_instance), m->reader);
+	if (instance >= m->nr_instances || !tfmt_reader_instance(m->reader, instance, &in))
+		return within->path;
+	if (m->of_instance[instance])
+		return m->of_instance[instance];
+	if (m->names && modulename_find(&name, m->names, &in, time_ns, address_of(m, within->outermost)))
+		m->of_instance[instance] = named_path(m, &name);
+	else
+		m->of_instance[instance] = child_by_class(m, within->path, in.class_name, call);
+	return m->of_instance[instance];
+}
+
+static struct modulepaths_stack *stack_of(struct modulepaths *m, uint32_t stack)
+{
+	m->of_stack = idtable_grown(m->of_stack, &m->nr_stacks, stack, sizeof(*m->of_stack), m->reader);
+	return stack < m->nr_stacks ? &m->of_stack[stack] : NULL;
+}
+
+/* A frame calls a module, from this line of the program's. */
+static void enter_call(struct modulepaths *m, struct modulepaths_stack *s, uint32_t instance, uint32_t call, uint64_t time_ns)
+{
+	struct modulepaths_stack *line = s->outermost ? NULL : stack_of(m, call);
+
+	if (line) {
+		line->calls_several |= line->calls && line->calls != instance;
+		line->calls = instance;
 	}
-	p.index = p.indexed ? number : 0;
-	if (*l->within)
-		p.parent = modulenames_child(m, &(struct modulepath){ .parent = p.parent, .name = l->within });
-	path = modulenames_child(m, &p);
-	if (!*l->behind)
-		return path;
-	p = (struct modulepath){ .parent = path, .name = l->behind };
-	return modulenames_child(m, &p);
+	s->outermost = s->outermost ? s->outermost : instance;
+	s->path = path_of_instance(m, instance, s, call, time_ns);
 }
 
-/* The open calls go on: which of them have left the loop over the list that they have called from? */
-static void note_left(struct modulepaths *m, const struct direction *d, const struct modulestack *s, uint32_t keep,
-		      uint32_t stack)
+/* The root's modules come first: those of a stack are its parent's, and the one that its innermost frame calls. */
+static struct modulepaths_stack find_stack(struct modulepaths *m, uint32_t stack, uint64_t time_ns)
 {
-	for (uint32_t nr = 0; nr < keep; nr++) {
-		uint32_t list = d->open[nr].list, beside;
-		const struct sourceloops *loops;
-		struct sourceloops of_list;
-		struct modulecalls *c;
-		uint32_t at;
+	struct modulepaths_stack found = { .is_known = true }, *known;
+	uint32_t chain[TFMT_STACK_DEPTH_MAX], nr = 0;
+	struct tfmt_frame frame;
+	struct tfmt_call call;
 
-		if (!list || (nr + 1 < s->nr_levels && s->level[nr + 1].place == d->open[nr].of_list.place &&
-			      s->level[nr + 1].branch == d->open[nr].of_list.branch))
-			continue;
-		c = modulecalls_find(&m->calls, d->open[nr].of_list);
-		loops = loops_of(m, list);
-		if (!c || !loops || !loops->nr || modulestacks_is_generator(m->reader, list))
-			continue;
-		of_list = *loops;
-		at = modulecalls_list_loop(c, &of_list);
-		beside = modulestacks_frame_beside(m->reader, stack, list);
-		loops = beside ? loops_of(m, beside) : NULL;
-		if (!loops || !sourceloops_have(loops, &of_list.loop[at]))
-			c->left = true;
-		else if (at && !sourceloops_have(loops, &of_list.loop[at - 1]))
-			c->left_inner = true;
-	}
-}
-
-/* Has the call at level `nr` come to a loop over modules? */
-static bool is_in_loop(const struct direction *d, const struct modulestack *now, uint32_t nr)
-{
-	return d->open[nr].list || (nr + 1 < now->nr_levels && now->level[nr + 1].indexed);
-}
-
-/* In backward: has forward called more of the list that the call at level `nr` has come to than have come by? */
-static bool has_more(const struct modulepaths *m, const struct direction *d, uint32_t nr)
-{
-	const struct modulecalls *c;
-
-	if (!d->open[nr].list)
-		return false;
-	c = modulecalls_find(&m->calls, d->open[nr].of_list);
-	return c && c->back_instance == d->open[nr].instance && c->nr_back < c->nr;
-}
-
-/*
- * Does the call at level `nr` of the latest event go on, though its frame stands elsewhere now? Forward goes
- * ahead, backward back, but for a loop: that goes the other way too. Where the source shows that no loop
- * holds both places, it is a new call. Of several modules the next begins with what this one began with:
- * forward stays behind that, backward goes on as long as more of the loop is to come. For a single one there
- * is no next: what the loop leaves out in its first round may come before where the call began.
- */
-static bool goes_on(struct modulepaths *m, const struct direction *d, const struct modulestack *before,
-		    const struct modulestack *now, uint32_t nr, bool back)
-{
-	const struct modulelevel *was = &before->level[nr], *is = &now->level[nr];
-	struct modulecalls *c;
-	int in_loop;
-
-	if (was->caller != is->caller || was->code != is->code || was->position == is->position)
-		return false;
-	if (back ? is->position < was->position : is->position > was->position)
-		return true;
-	in_loop = in_one_loop(m, was->callee, is->callee);
-	c = in_loop ? NULL : place_of(m, d, now, nr);
-	if (c && !back && in_one_loop(m, is->callee, is->callee) == 1)
-		c->apart = true; /* the loop that it begins with was seen to end */
-	if (!in_loop || (in_loop < 0 && !is_in_loop(d, now, nr)))
-		return false;
-	if (back)
-		return !is->indexed || has_more(m, d, nr) ||
-		       (!is_in_loop(d, now, nr) && is->position < d->open[nr].first);
-	if (is->position > d->open[nr].first)
-		return true;
-	if (in_loop > 0 && in_one_loop(m, d->open[nr].first_callee, is->callee) == 1)
-		note_looks_alike(m, d, now, nr);
-	return in_loop > 0 || !is->indexed;
-}
-
-/* Where the two stacks part, in one function: does it go the wrong way there, as only a new call of it does? */
-static bool turns_back(const struct modulepaths *m, uint32_t before, uint32_t now, bool back)
-{
-	struct tfmt_frame f = { 0 }, g = { 0 }, x;
-	uint32_t a = before, b = now;
-
-	while (a != b && a >= TFMT_STACK_FIRST && b >= TFMT_STACK_FIRST) {
-		if (!tfmt_reader_frame(m->reader, a > b ? a : b, &x) || x.parent >= (a > b ? a : b))
-			return false;
-		if (a > b) {
-			f = x;
-			a = x.parent;
-		} else {
-			g = x;
-			b = x.parent;
+	for (uint32_t id = stack; nr < TFMT_STACK_DEPTH_MAX; id = call.parent) {
+		known = id >= TFMT_STACK_FIRST && tfmt_reader_call(m->reader, id, &call) ? stack_of(m, id) : NULL;
+		if (known && known->is_known) {
+			found.path = known->path;
+			found.outermost = known->outermost;
 		}
-	}
-	if (!modulestacks_is_python(&f) || !modulestacks_is_python(&g) || f.a != g.a)
-		return false;
-	return back ? g.b > f.b : g.b < f.b;
-}
-
-/*
- * May a loop have led from one place to the other, below the frame `callee` that both have? In the function
- * in which they part, or around a call on the way to it. -1: nobody knows.
- */
-static int looped_back(struct modulepaths *m, uint32_t before, uint32_t now, uint32_t callee)
-{
-	struct tfmt_frame f;
-	bool known = true;
-
-	for (uint32_t id = now; id >= callee && id >= TFMT_STACK_FIRST; id = f.parent) {
-		uint32_t beside = modulestacks_frame_beside(m->reader, before, id);
-		int in_loop = beside ? in_one_loop(m, beside, id) : 0;
-
-		if (in_loop > 0)
-			return 1;
-		known &= in_loop == 0;
-		if (!tfmt_reader_frame(m->reader, id, &f) || f.parent >= id)
+		if (!known || known->is_known)
 			break;
+		chain[nr++] = id;
 	}
-	return known ? 0 : -1;
-}
-
-/* The same of a loop that is not the call's own, but that of a function it has called. */
-static bool loops_on(struct modulepaths *m, const struct direction *d, const struct modulestack *now, uint32_t nr,
-		     uint32_t stack, bool back)
-{
-	int looped = looped_back(m, d->stack, stack, now->level[nr].callee);
-	uint32_t first = d->open[nr].first_stack;
-
-	if (!looped || (looped < 0 && !is_in_loop(d, now, nr)))
-		return false;
-	if (!now->level[nr].indexed)
-		return true;
-	if (back)
-		return has_more(m, d, nr);
-	if (first != stack && !turns_back(m, first, stack, false))
-		return true;
-	if (looped > 0)
-		note_looks_alike(m, d, now, nr);
-	return looped > 0;
-}
-
-/*
- * The same call in the source as that of the latest event: has it been made again? What one operation allocates, it
- * allocates again then, from the beginning.
- */
-static bool is_again(const struct direction *d, const struct modulelevel *innermost, const struct tfmt_event *ev,
-		     bool back)
-{
-	if (!innermost->is_single)
-		return false;
-	if (!back)
-		return d->nr_shapes && d->shape[0] == ev->shape;
-	/*
-	 * A chain of layers alike runs the same from call to call. The gradient of its input comes first, and
-	 * again where it is added to another's: those of the parameters tell.
-	 */
-	if (d->first_stack != ev->python_stack)
-		return false;
-	for (uint32_t i = 1; i < d->nr_shapes && ev->shape; i++)
-		if (d->shape[i] == ev->shape)
-			return true;
-	return d->latest_stack != ev->python_stack;
-}
-
-/* How many of the open calls go on. */
-static uint32_t going_on(struct modulepaths *m, const struct direction *d, const struct modulestack *before,
-			 const struct modulestack *now, uint32_t stack, const struct tfmt_event *ev, bool back)
-{
-	uint32_t nr = 0;
-
-	while (nr < d->nr_open && nr < now->nr_levels && before->level[nr].callee == now->level[nr].callee)
-		nr++;
-	if (d->stack == stack)
-		return nr == now->nr_levels && is_again(d, &now->level[nr - 1], ev, back) ? nr - 1 : nr;
-	if (nr < d->nr_open && nr < now->nr_levels && before->level[nr].caller == now->level[nr].caller)
-		return goes_on(m, d, before, now, nr, back) ? nr + 1 : nr;
-	if (!nr || !turns_back(m, d->stack, stack, back) || loops_on(m, d, now, nr - 1, stack, back))
-		return nr;
-	return nr - 1;
-}
-
-/*
- * Has the open call at level `nr` called all that it has? That is, of an nn.Sequential: is what is called at the next
- * level none that its list still has, or in backward none that forward has called; while another of several is still to
- * come, or a single one was called again in forward.
- */
-static bool has_ended(const struct modulepaths *m, const struct direction *d, const struct modulestack *now,
-		      uint32_t nr, bool back)
-{
-	const struct modulelevel *is = &now->level[nr], *next = &now->level[nr + 1];
-	struct modulecalls *c;
-	bool has_ended;
-
-	if (!is->sequence)
-		return false;
-	c = modulecalls_find(&m->calls, key_of(d->open[nr].path, next));
-	if (!c || (back ? c->back_instance : c->instance) != d->open[nr].instance)
-		return false;
-	if (back)
-		return c->nr_back >= c->nr && (is->indexed ? nr && has_more(m, d, nr - 1) : c->begins_again);
-	has_ended = c->nr <= SEQUENCE_MAX &&
-		    sequence_next(is->sequence, (int32_t)c->member[c->nr - 1], next->forward) == SEQUENCE_END;
-	c->begins_again |= has_ended;
-	return has_ended;
-}
-
-static struct direction *direction_of(struct modulepaths *m, uint32_t thread, int which)
-{
-	struct direction **d;
-
-	m->thread = idtable_grown(m->thread, &m->nr_threads, thread, sizeof(*m->thread), m->reader);
-	if (thread >= m->nr_threads)
-		return NULL;
-	d = &m->thread[thread].direction[which];
-	if (!*d)
-		*d = heap_alloc(1, sizeof(**d));
-	return *d;
-}
-
-/* An allocation outside of any module: the calls of forward that were open have ended. */
-static void end_calls(struct modulepaths *m, uint32_t thread)
-{
-	if (thread < m->nr_threads && m->thread[thread].direction[0])
-		m->thread[thread].direction[0]->stack = m->thread[thread].direction[0]->nr_open = 0;
-}
-
-/* Is what an __init__ allocates itself a part of the module that is being made? Other classes have an __init__, too. */
-static bool is_part(struct modulepaths *m, const struct direction *d, uint32_t stack)
-{
-	const struct modulestack *before = stack_of(m, d->stack), *s = stack_of(m, stack);
-
-	return !s->by_itself || (before && before->nr_levels && before->level[0].caller == s->level[0].caller &&
-				 before->level[0].code == s->level[0].code);
-}
-
-/*
- * How many levels can be told: of a call that one of several modules made, in a cycle whose beginning a flight recorder
- * dropped, nobody knows which of them it was. What is made in __init__ stays, and is there to be counted.
- */
-static uint32_t known_levels(struct modulepaths *m, const struct modulestack *s, const struct tfmt_event *ev,
-			     const struct lives_when *now)
-{
-	uint32_t nr = 0;
-
-	if (ev->before)
-		m->cut_cycle = now->nr_cycles + 1;
-	if (s->makes || m->cut_cycle != now->nr_cycles + 1)
-		return s->nr_levels;
-	while (nr < s->nr_levels && !s->level[nr].indexed)
-		nr++;
-	return nr;
-}
-
-uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev, const struct lives_when *now)
-{
-	/* The program's own calls are numbered anew in each cycle: a loop over steps makes no further modules. */
-	const struct open_call program = { .instance = now->nr_cycles };
-	enum phase phase = (enum phase)now->phase;
-	bool back = phase == PHASE_BACKWARD;
-	uint32_t stack = back ? modulestacks_forward_part(m->reader, ev->python_stack) : ev->python_stack, keep = 0;
-	const struct modulestack *s = stack_of(m, stack);
-	struct direction *d;
-
-	if (s && !s->nr_levels && !back)
-		end_calls(m, ev->thread);
-	if (!s || !s->nr_levels || phase == PHASE_OPTIMIZER)
-		return 0;
-	d = direction_of(m, ev->thread, s->makes ? 2 : back);
-	if (!d)
-		return 0;
-	if (s->makes && !is_part(m, d, stack))
-		return 0;
-	if (d->nr_begun != now->nr_begun)
-		d->stack = d->nr_open = 0;
-	d->nr_begun = now->nr_begun;
-	if (d->stack)
-		keep = going_on(m, d, stack_of(m, d->stack), stack_of(m, stack), stack, ev, back);
-	s = stack_of(m, stack);
-	while (keep && keep < s->nr_levels && has_ended(m, d, s, keep - 1, back))
-		keep--;
-	if (!back && !s->makes)
-		note_left(m, d, s, keep, stack);
-	if (keep < s->nr_levels) {
-		/* Of the next of a chain the first shape is known already. */
-		d->nr_shapes = back && d->latest_stack == ev->python_stack && d->first_stack == ev->python_stack;
-		d->first_stack = ev->python_stack;
+	while (nr--) {
+		if (tfmt_reader_call(m->reader, chain[nr], &call) && call.instance &&
+		    tfmt_reader_frame(m->reader, chain[nr], &frame))
+			enter_call(m, &found, call.instance, frame.parent, time_ns);
+		known = stack_of(m, chain[nr]);
+		known->path = found.path;
+		known->outermost = found.outermost;
+		known->is_known = true;
 	}
-	if (d->nr_shapes < SHAPES_MAX)
-		d->shape[d->nr_shapes++] = ev->shape;
-	d->latest_stack = ev->python_stack;
-	for (d->nr_open = keep; d->nr_open < s->nr_levels; d->nr_open++) {
-		const struct open_call *owner = d->nr_open ? &d->open[d->nr_open - 1] : &program;
+	return found;
+}
 
-		d->open[d->nr_open].path = enter(m, d, s, d->nr_open, owner, back);
-		d->open[d->nr_open].instance = ++m->nr_instances;
-		d->open[d->nr_open].first = s->level[d->nr_open].position;
-		d->open[d->nr_open].first_callee = s->level[d->nr_open].callee;
-		d->open[d->nr_open].first_stack = stack;
-		d->open[d->nr_open].list = 0;
-		if (d->nr_open && s->level[d->nr_open].indexed) {
-			d->open[d->nr_open - 1].list = s->level[d->nr_open].caller;
-			d->open[d->nr_open - 1].of_list = key_of(owner->path, &s->level[d->nr_open]);
-		}
-	}
-	d->stack = stack;
-	keep = known_levels(m, s, ev, now);
-	return keep ? d->open[keep - 1].path : 0;
+uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev)
+{
+	uint32_t stack = ev->called_stack ? ev->called_stack : ev->python_stack;
+	const struct modulepaths_stack *known = stack >= TFMT_STACK_FIRST ? stack_of(m, stack) : NULL;
+
+	if (!known)
+		return 0;
+	return known->is_known ? known->path : find_stack(m, stack, ev->time_ns).path;
+}
+
+uint32_t modulepaths_holder(struct modulepaths *m, const struct names_block *block, uint64_t moment)
+{
+	struct modulename name;
+
+	return m->names && modulename_of_block(&name, m->names, block, moment) ? named_path(m, &name) : 0;
+}
+
+uint32_t modulepaths_call(const struct modulepaths *m, uint32_t stack, uint32_t depth)
+{
+	struct tfmt_frame frame;
+	struct tfmt_call call;
+
+	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent)
+		if (call.instance && call.instance < m->nr_instances && m->of_instance[call.instance] &&
+		    modulepaths_depth(m, m->of_instance[call.instance]) == depth &&
+		    tfmt_reader_frame(m->reader, id, &frame))
+			return frame.parent;
+	return 0;
+}
+
+uint32_t modulepaths_outermost_call(const struct modulepaths *m, uint32_t stack)
+{
+	struct tfmt_frame frame = { 0 };
+	struct tfmt_call call;
+	uint32_t found = 0;
+
+	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent)
+		if (call.instance && tfmt_reader_frame(m->reader, id, &frame))
+			found = frame.parent;
+	return found;
+}
+
+bool modulepaths_calls_several(const struct modulepaths *m, uint32_t call)
+{
+	return call < m->nr_stacks && m->of_stack[call].calls_several;
 }
 
 void modulepaths_release(struct modulepaths *m)
 {
-	for (uint32_t i = 0; i < m->nr_threads; i++)
-		for (int k = 0; k < 3; k++)
-			free(m->thread[i].direction[k]);
-	modulestacks_release(&m->stacks);
-	free(m->thread);
-	modulecalls_release(&m->calls);
-	free(m->settled);
+	textset_release(&m->texts);
+	free(m->of_stack);
+	free(m->of_instance);
 	free(m->slot);
 	free(m->path);
-	*m = (struct modulepaths){ .reader = m->reader };
+	*m = (struct modulepaths){ .reader = m->reader, .names = m->names };
 }
 
-uint32_t modulepaths_call(struct modulepaths *m, uint32_t stack, uint32_t depth)
-{
-	const struct modulestack *s = stack_of(m, stack);
+/* ---- what a path is --------------------------------------------------------------------------------- */
 
-	return s && !s->makes && depth && depth <= s->nr_levels ? s->level[depth - 1].caller : 0;
+uint32_t modulepaths_depth(const struct modulepaths *m, uint32_t path)
+{
+	uint32_t depth = 0;
+
+	for (; path; path = m->path[path - 1].parent)
+		depth++;
+	return depth;
+}
+
+uint32_t modulepaths_ancestor(const struct modulepaths *m, uint32_t path, uint32_t depth)
+{
+	uint32_t own = modulepaths_depth(m, path);
+
+	for (; own > depth; own--)
+		path = m->path[path - 1].parent;
+	return path;
+}
+
+const char *modulepaths_text(const struct modulepaths *m, uint32_t path, uint32_t from, char *buf, size_t size)
+{
+	uint32_t depth = modulepaths_depth(m, path);
+	size_t used = 0;
+
+	*buf = 0;
+	for (uint32_t i = from + 1; i <= depth && used < size; i++) {
+		const struct modulepath *p = &m->path[modulepaths_ancestor(m, path, i) - 1];
+		const char *dot = used ? "." : "";
+
+		if (*p->name)
+			used += (size_t)snprintf(buf + used, size - used, p->by_class ? "%s<%s>" : "%s%s", dot, p->name);
+		if (p->indexed && used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s%u", used ? "." : "", p->index);
+	}
+	return buf;
 }

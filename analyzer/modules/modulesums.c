@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* 1 if all blocks that are in a module are in the same outermost one, which only a variable names. */
+/* 1 if all blocks that are in a module are in the same outermost one, the model. */
 static uint32_t common_modules(const struct categories *c, const struct modulepaths *paths)
 {
 	uint32_t common = 0;
@@ -17,7 +17,7 @@ static uint32_t common_modules(const struct categories *c, const struct modulepa
 			return 0;
 		common = root ? root : common;
 	}
-	return common && (paths->path[common - 1].is_variable || paths->path[common - 1].by_class);
+	return common > 0;
 }
 
 static bool has_class_name(const struct modulepaths *paths, uint32_t path, uint32_t above)
@@ -43,7 +43,6 @@ static void add(struct module_sum *s, const struct category_block *b)
 {
 	s->bytes += b->life.size;
 	s->blocks++;
-	s->matched_bytes += b->matched ? b->life.size : 0;
 	s->category[b->category] += b->life.size;
 }
 

@@ -7,9 +7,8 @@
 
 struct module_sum {
 	uint32_t path; /* 0 = in no module */
-	bool by_class; /* some name of it is a class's, because no source told a better one */
+	bool by_class; /* some name of it is a class's, because no census tells another */
 	uint64_t bytes, blocks;
-	uint64_t matched_bytes; /* of them: of this module by shape and order, not by their stacks */
 	uint64_t category[NR_CATEGORIES];
 };
 

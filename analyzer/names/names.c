@@ -36,6 +36,28 @@ static int by_time(const void *va, const void *vb)
 	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 }
 
+static int by_address(const void *va, const void *vb)
+{
+	const struct names_module *a = va, *b = vb;
+
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+static void take_modules(struct names_census *c)
+{
+	uint32_t nr = tfmt_census_nr_objects(c->census);
+
+	c->module = heap_alloc(nr, sizeof(*c->module));
+	for (uint32_t id = 1; id <= nr; id++) {
+		const struct tfmt_object_facts *o = tfmt_census_object(c->census, id);
+
+		if (o && o->kind == TFMT_KIND_MODULE)
+			c->module[c->nr_modules++] = (struct names_module){ o->address, id };
+	}
+	if (c->nr_modules)
+		qsort(c->module, c->nr_modules, sizeof(*c->module), by_address);
+}
+
 /* Takes the census over. */
 static void take(struct names *n, struct tfmt_census *census)
 {
@@ -54,6 +76,7 @@ static void take(struct names *n, struct tfmt_census *census)
 	}
 	if (c->nr_tensors)
 		qsort(c->tensor, c->nr_tensors, sizeof(*c->tensor), by_place);
+	take_modules(c);
 }
 
 static bool is_of(const struct tfmt_census *c, const struct tfmt_header *process)
@@ -131,6 +154,7 @@ void names_close(struct names *n)
 	for (size_t i = 0; i < n->nr_censuses; i++) {
 		tfmt_census_close(n->census[i].census);
 		free(n->census[i].tensor);
+		free(n->census[i].module);
 	}
 	free(n->census);
 	free(n);

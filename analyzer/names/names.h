@@ -18,12 +18,20 @@ struct names_tensor {
 	uint8_t device;
 };
 
+/* An nn.Module of a census, by its object's address. */
+struct names_module {
+	uint64_t address;
+	uint32_t object;
+};
+
 struct names_census {
 	struct tfmt_census *census;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t after;   /* ordinal of the first event after it; TFMT_NO_ORDINAL: there was none yet; 0: it is of no use */
 	struct names_tensor *tensor; /* by device and address */
 	uint32_t nr_tensors;
+	struct names_module *module; /* by address */
+	uint32_t nr_modules;
 };
 
 struct names {

@@ -191,13 +191,18 @@ static void append_step(struct objectname *n, const struct tfmt_census *c, const
 }
 
 /* The step that a name begins with: the variable; of what a module holds, what that module itself is called. */
-static uint32_t first_step(const struct objectway *w)
+uint32_t objectname_first_step(const struct objectway *w)
 {
 	uint32_t i = w->top < w->nr ? w->top : w->start;
 
 	while (i > w->start && w->step[i]->edge != TFMT_EDGE_ATTRIBUTE)
 		i--;
 	return i;
+}
+
+void objectname_add_step(struct objectname *n, const struct tfmt_census *c, const struct objectway *w, uint32_t i)
+{
+	append_step(n, c, w, i, 0);
 }
 
 /* "exp_avg of model.0.weight": what an optimizer keeps for a parameter, below step `state`. */
@@ -281,6 +286,10 @@ static void place(struct objectname *n, const struct objectway *w)
 	default:
 		n->root = ROOT_NATIVE;
 	}
+	if (w->root->edge == TFMT_EDGE_NATIVE && w->root->kind == TFMT_KIND_EXCEPTION) {
+		n->root = ROOT_EXCEPTION; /* while it is handled, the interpreter holds it */
+		return;
+	}
 	if (n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_NATIVE) {
 		if (passes(w, w->start, TFMT_KIND_EXCEPTION) || passes(w, w->start, TFMT_KIND_TRACEBACK))
 			n->root = ROOT_EXCEPTION;
@@ -292,6 +301,12 @@ static void place(struct objectname *n, const struct objectway *w)
 }
 
 /* ---- all ---------------------------------------------------------------------------------------- */
+
+/* An exception that is being handled; below it, a variable of a frame that it has left. */
+static bool is_handled(const struct objectway *w)
+{
+	return w->root->kind == TFMT_KIND_EXCEPTION && (w->start || w->nr == 1);
+}
 
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
 {
@@ -305,16 +320,18 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 	place(n, &w);
 	n->of_module = w.top < w.nr;
 	state = objectway_state(&w, c);
-	if (n->root == ROOT_CYCLE || w.root->edge == TFMT_EDGE_NATIVE) {
+	if (n->root == ROOT_CYCLE || (w.root->edge == TFMT_EDGE_NATIVE && !is_handled(&w))) {
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
 			    class_of(w.root), ")");
 		n->of_module = false;
+	} else if (w.nr == 1 && w.root->kind == TFMT_KIND_EXCEPTION) {
+		append_both(n, "the ", class_of(w.root), " that is handled");
 	} else if (state) {
 		name_state(n, c, &w, state, deep);
 	} else {
 		if (w.is_cut && !w.start)
 			append_both(n, "...", "", "");
-		for (uint32_t i = first_step(&w); i < w.nr; i++)
+		for (uint32_t i = objectname_first_step(&w); i < w.nr; i++)
 			append_step(n, c, &w, i, deep);
 	}
 }

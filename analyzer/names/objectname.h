@@ -48,6 +48,11 @@ void objectname_find(struct objectname *n, const struct tfmt_census *c, uint32_t
 /* What an object's kind is called, as JSON has it: "list". */
 const char *objectname_kind(uint8_t kind);
 
+/* The step that a name begins with, and what one adds to the text of a zeroed name that had those before. */
+struct objectway;
+uint32_t objectname_first_step(const struct objectway *w);
+void objectname_add_step(struct objectname *n, const struct tfmt_census *c, const struct objectway *w, uint32_t i);
+
 /* One of those that hold a block. */
 struct keeper {
 	struct objectname name;

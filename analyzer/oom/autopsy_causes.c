@@ -257,6 +257,8 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
  * before what one tensor needs, this before what others hold, and "too big" is what is left.
  */
 const struct autopsy_cause autopsy_causes[] = {
+	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, false },
+	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, false },
 	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, false },
 	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
 	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, false },

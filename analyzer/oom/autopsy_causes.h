@@ -14,6 +14,10 @@ struct autopsy_cause {
 };
 extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a name */
 
+/* What nobody needs any more, by what a census says holds it (autopsy_held.c). */
+bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f);
+bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f);
+
 /* Tensors that grow with each token, call or step (autopsy_growing.c). */
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f);
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyzer/modules/modulestacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
 #include "analyzer/ui/heap.h"
@@ -89,24 +88,25 @@ static bool is_called_by_layers(const struct autopsy *a)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
-	struct modulestacks stacks = { 0 };
+	const struct modulepaths *paths = a->device->process->modulepaths;
 	uint64_t nr, nr_all = 0, nr_layers = 0;
 
+	if (!paths)
+		return false;
 	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
 		const struct group *g = books_group(books, i);
-		const struct modulestack *s = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
-						      ? modulestacks_get(&stacks, books_reader(books), g->python_stack)
-						      : NULL;
+		uint32_t call = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
+				    ? modulepaths_outermost_call(paths, g->python_stack)
+				    : 0;
 
-		if (!s || !s->nr_levels)
+		if (!call)
 			continue;
 		nr = group_figures_at(g, MARK_END).blocks;
 		for (int k = 0; k < NR_FATES; k++)
 			nr += lives->fates[i].nr[k];
 		nr_all += nr;
-		nr_layers += s->level[0].indexed ? nr : 0;
+		nr_layers += modulepaths_calls_several(paths, call) ? nr : 0;
 	}
-	modulestacks_release(&stacks);
 	return nr_layers && 2 * nr_layers >= nr_all;
 }
 

@@ -299,7 +299,7 @@ static void say_model(const struct autopsy *a, struct autopsy_finding *f)
 /* State that came with the first steps is complete; what comes with each is a history, as L-BFGS keeps. */
 bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_finding *f)
 {
-	uint64_t later = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
+	uint64_t later = 0, of_last = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
 	uint32_t nr_steps = 0, last = 0;
 	char size[HUMAN_MAX], each[HUMAN_MAX];
 	size_t largest = 0;
@@ -309,8 +309,12 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 
 		if (b->category != CATEGORY_OPTIMIZER_STATE)
 			continue;
-		nr_steps += !nr_steps || b->step != last;
+		if (!nr_steps || b->step != last) {
+			nr_steps++;
+			of_last = 0;
+		}
 		last = b->step;
+		of_last += b->life.size;
 		later += nr_steps > HISTORY_STEPS / 2 ? b->life.size : 0;
 		if (b->life.size > a->categories.block[largest].life.size ||
 		    a->categories.block[largest].category != CATEGORY_OPTIMIZER_STATE)
@@ -320,8 +324,9 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 		return false;
 	f->bytes = all;
 	autopsy_at_place(a, f, a->block[largest].place);
+	/* The last step may not be over. */
 	autopsy_say(f, "The optimizer's state is %s of %" PRIu32 " steps, %s more with each.", human_bytes(size, all),
-		    nr_steps, human_bytes(each, all / nr_steps));
+		    nr_steps, human_bytes(each, (all - of_last) / (nr_steps - 1)));
 	say_model(a, f);
 	autopsy_evidence(f, "L-BFGS keeps such a history, of up to history_size steps and directions");
 	autopsy_advise(f, "a history_size of half of what is there holds %s less", human_bytes(size, all / 2));

@@ -11,6 +11,8 @@ const char *verdict_name(enum verdict v)
 		[VERDICT_FRAGMENTATION] = "fragmentation",
 		[VERDICT_LEAK] = "leak",
 		[VERDICT_GRAPH_RETENTION] = "graph_retention",
+		[VERDICT_CYCLE] = "cycle",
+		[VERDICT_EXCEPTION] = "exception",
 		[VERDICT_SPIKE] = "spike",
 		[VERDICT_KV_CACHE] = "kv_cache",
 		[VERDICT_ATTENTION_MATRIX] = "attention_matrix",

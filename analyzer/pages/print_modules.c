@@ -46,7 +46,7 @@ static void category_columns(struct emit *e, const struct module_sum *s)
 void print_modules(struct emit *e, const struct replay_process *p, const struct modules *m, uint64_t total, uint64_t top)
 {
 	const struct modulepaths *paths = p->modulepaths;
-	bool by_class = false, matched = false, any = false;
+	bool by_class = false;
 	char text[PATH_TEXT_MAX];
 
 	emit_table_begin(e, "modules", columns);
@@ -60,24 +60,17 @@ void print_modules(struct emit *e, const struct replay_process *p, const struct 
 			emit_string(e, "module", NULL, "");
 		else
 			emit_string(e, "module", NULL, module_text(text, paths, m, s->path));
-		emit_string(e, "named_by", NULL, !s->path ? NULL : s->by_class ? "class" : "source");
+		emit_string(e, "named_by", NULL, !s->path ? NULL : s->by_class ? "class" : "census");
 		emit_bytes(e, "bytes", NULL, s->bytes);
-		emit_uint(e, "matched_bytes", NULL, s->matched_bytes);
 		emit_label(e, "share", NULL, "%s", human_percent(text, (double)s->bytes, (double)total));
 		emit_uint(e, "count", NULL, s->blocks);
 		category_columns(e, s);
 		emit_row_end(e);
 		by_class |= s->by_class;
-		matched |= s->matched_bytes != 0;
-		any |= s->path && strchr(modulepaths_text(paths, s->path, m->nr_common, text, sizeof(text)), '*');
 	}
 	emit_table_end(e);
 	if (top && m->nr_sums > top)
 		emit_text(e, "(%" PRIu64 " more modules: --top N)", (uint64_t)m->nr_sums - top);
 	if (by_class)
-		emit_text(e, "<Name>: its class, and its number among those called there; the source could not be read");
-	if (any)
-		emit_text(e, "*: one of several, and the order of calls does not tell which");
-	if (matched)
-		emit_text(e, "(some parameters and optimizer state are told by shape and order)");
+		emit_text(e, "<Name>: its class, and its number by the order of first calls; no census has seen its name");
 }

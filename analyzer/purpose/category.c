@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/purpose/category_modules.h"
 #include "analyzer/purpose/category_shapes.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/heap.h"
@@ -464,6 +463,45 @@ static enum category told_by_census(const struct replay_process *process, const 
 	return process->names ? categories[names_use(process->names, &block)] : NR_CATEGORIES;
 }
 
+/*
+ * What a census tells of some blocks holds for those like them: made by the same stack in the same shape, and live as long.
+ * One row for each group and fate: NR_CATEGORIES: nothing is told; NR_CATEGORIES + 1: of one this, of another that.
+ */
+#define TOLD_APART (NR_CATEGORIES + 1)
+
+static uint8_t *told_of(uint8_t *told, const struct judging *j, const struct life *life)
+{
+	struct life l = so_far(j, life);
+
+	return &told[(size_t)life->group * NR_FATES + lives_fate(&l)];
+}
+
+static void learn(uint8_t *told, const struct judging *j, const struct category_block *b)
+{
+	uint8_t *of = told_of(told, j, &b->life);
+
+	*of = (uint8_t)(*of == NR_CATEGORIES || *of == b->category ? b->category : TOLD_APART);
+}
+
+static enum category by_likes(uint8_t *told, const struct judging *j, const struct life *life)
+{
+	uint8_t category = *told_of(told, j, life);
+
+	return category < NR_CATEGORIES ? (enum category)category : NR_CATEGORIES;
+}
+
+/* The module that holds it, else that in whose forward it was made. */
+static uint32_t module_of(struct replay_process *process, const struct life *life)
+{
+	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal, life->device };
+	uint32_t holder;
+
+	if (!process->modulepaths)
+		return 0;
+	holder = modulepaths_holder(process->modulepaths, &block, TFMT_NO_ORDINAL);
+	return holder ? holder : life->module;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 static void judge_init(struct judging *j, const struct replay_process *process)
@@ -534,25 +572,37 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 	const struct books *books = process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
+	size_t nr_rows = (size_t)books_nr_groups(books) * NR_FATES;
+	uint8_t *told = heap_alloc(nr_rows, 1);
 	struct judging j;
 
 	judge_init(&j, process);
 	c->block = heap_alloc(nr, sizeof(*c->block));
+	memset(told, NR_CATEGORIES, nr_rows);
 	count_parameters(&j, life, nr);
 	for (size_t i = 0; i < nr; i++) {
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
-		b->module = process->modulepaths ? modulepaths_settled(process->modulepaths, life[i].module) : 0;
+		b->module = module_of(process, &life[i]);
 		b->category = told_by_census(process, &life[i]);
 		b->is_fact = b->category != NR_CATEGORIES;
-		if (!b->is_fact)
-			b->category = category_of(&j, &life[i]);
+		if (b->is_fact)
+			learn(told, &j, b);
 		b->step = nr_steps ? steps_of(steps, life[i].birth.ordinal) + 1 : 0;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		struct category_block *b = &c->block[i];
+
+		if (!b->is_fact)
+			b->category = by_likes(told, &j, &life[i]);
+		if (b->category == NR_CATEGORIES)
+			b->category = category_of(&j, &life[i]);
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
 		c->sum[b->category].blocks++;
 	}
+	free(told);
 	judge_release(&j);
 }
 
@@ -560,8 +610,6 @@ void categories_judge(struct categories *c, struct replay_process *process, cons
 {
 	*c = (struct categories)CATEGORIES_INIT;
 	judge_all(c, process, life, nr);
-	if (process->modulepaths)
-		category_find_modules(c, process);
 }
 
 void categories_find(struct categories *c, struct replay_process *process, uint32_t device, enum lives_moment moment,

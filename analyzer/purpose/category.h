@@ -20,7 +20,6 @@ struct category_block {
 	uint32_t step; /* it was allocated in, 1 the first; 0 = there are none */
 	uint32_t module; /* path in the process's modulepaths, 0 = not known */
 	bool is_fact;    /* a census saw what it is for */
-	bool matched;    /* module is known by shape and order, not by the block's own stack */
 };
 
 struct category_sum {

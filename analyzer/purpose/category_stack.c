@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/pysource/memberclass.h"
+#include "analyzer/pysource/sourcewords.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/stacks/pylines.h"
@@ -158,7 +158,7 @@ static size_t word_len(const char *text, size_t len)
 {
 	size_t nr = 0;
 
-	while (nr < len && memberclass_is_word(text[nr]))
+	while (nr < len && sourcewords_is_part(text[nr]))
 		nr++;
 	if (nr > 1 && nr < len && isdigit((unsigned char)*text) && text[nr - 1] == 'e')
 		nr++; /* "1e-12" */
@@ -184,7 +184,7 @@ static bool is_scaled_gradient(const char *text, size_t len)
 		if (!strchr("([", text[i]))
 			continue;
 		nr = closing(text + i, len - i);
-		found |= !(i && (memberclass_is_word(text[i - 1]) || strchr(")]", text[i - 1]))) &&
+		found |= !(i && (sourcewords_is_part(text[i - 1]) || strchr(")]", text[i - 1]))) &&
 			 is_scaled_gradient(text + i + 1, nr - 1);
 		nr += i + nr < len;
 	}
@@ -208,7 +208,7 @@ static void read_line(struct category_stack *s, struct category_stacks *c, const
 	line = sourcetext_line(&c->sources, code->file, span.line, &len);
 	if (!line || len > LINE_MAX_BYTES)
 		return;
-	value = text = memberclass_assigned(line, len);
+	value = text = sourcewords_assigned(line, len);
 	text = text ? text : line;
 	whole = len;
 	if (span.known && span.column < len) {

@@ -20,7 +20,7 @@ static uint64_t begin_block_in_module(void *ctx, const struct tfmt_event *ev, ui
 				      uint64_t allocated_bytes)
 {
 	const struct replay_process *p = ctx;
-	uint32_t module = modulepaths_next(p->modulepaths, ev, &p->lives->now);
+	uint32_t module = modulepaths_next(p->modulepaths, ev);
 
 	return lives_born(p->lives, ev, device, group, module, allocated_bytes);
 }
@@ -65,7 +65,7 @@ static void keep_lives(struct replay_process *p, const struct replay_options *o)
 	p->modulepaths = o->modules ? heap_alloc(1, sizeof(*p->modulepaths)) : NULL;
 	p->lives->steps.reader = p->reader;
 	if (p->modulepaths)
-		p->modulepaths->reader = p->reader;
+		*p->modulepaths = (struct modulepaths){ .reader = p->reader, .names = p->names };
 	p->listener = (struct books_listener){
 		.ctx = p,
 		.begin_block = o->modules ? begin_block_in_module : begin_block,

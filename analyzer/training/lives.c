@@ -208,21 +208,6 @@ static void window_keep(struct lives_window *w, const struct life *life)
 	w->life[w->nr++] = *life;
 }
 
-/* Keep what outlived a backward pass, to tell later whose gradient was made when. */
-static void keep_gradient(struct lives *l, const struct life *life, enum lives_fate fate)
-{
-	if (life->birth.phase != PHASE_BACKWARD || (fate != FATE_OUT_OF_PASS && fate != FATE_KEPT))
-		return;
-	if (life->birth.nr_begun < l->gradient_pass)
-		return;
-	if (life->birth.nr_begun > l->gradient_pass)
-		l->nr_gradients = 0;
-	l->gradient_pass = life->birth.nr_begun;
-	l->gradient = heap_grow(l->gradient, &l->gradients_room, l->nr_gradients + 1, sizeof(*l->gradient));
-	l->gradient[l->nr_gradients++] =
-	    (struct lives_gradient){ life->birth.ordinal, life->group, life->module };
-}
-
 static inline bool was_live_at(const struct life *life, const struct lives_at *m)
 {
 	return m->reached && life->birth.ordinal <= m->ordinal;
@@ -256,8 +241,6 @@ void lives_gone(struct lives *l, uint64_t handle)
 	if (life->birth.ordinal < d->after_moments || was_live_at(life, &d->moment[LIVES_STEP]) || l->window)
 		keep(l, d, life);
 	count_fate(l, life, fate);
-	if (life->module)
-		keep_gradient(l, life, fate);
 	d->allocated -= life->size;
 	l->allocated -= life->size;
 	*net_of(l, d) -= (int64_t)life->size;
@@ -421,7 +404,6 @@ void lives_release(struct lives *l)
 	free(l->life);
 	free(l->fates);
 	free(l->brings);
-	free(l->gradient);
 	steps_release(&l->steps);
 	*l = (struct lives){ 0 };
 }

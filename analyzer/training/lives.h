@@ -75,12 +75,6 @@ static inline uint32_t lives_cycles(const struct lives_when *from, const struct 
 	return to->nr_cycles - from->nr_cycles - (uint16_t)(to->nr_evaluations - from->nr_evaluations);
 }
 
-/* A gradient that has been freed, of the latest pass of which any have. */
-struct lives_gradient {
-	uint64_t ordinal; /* of its allocation */
-	uint32_t group, module;
-};
-
 struct lives_at {
 	bool reached;
 	uint64_t ordinal, time_ns; /* of the event; CLOCK_MONOTONIC */
@@ -121,9 +115,6 @@ struct lives {
 	size_t free; /* a free place + 1, which holds the next as its address */
 	struct lives_fates *fates; /* by group */
 	uint32_t nr_fates;
-	struct lives_gradient *gradient;
-	size_t nr_gradients, gradients_room;
-	uint32_t gradient_pass; /* nr_begun of theirs */
 	struct lives_when now; /* of the event that is being entered */
 	uint64_t time_ns;
 	int signs; /* enum steps_sign of that event */

@@ -115,7 +115,7 @@ def program_environment(more=None):
         for name, value in os.environ.items()
         if not name.startswith(SETTINGS)
     }
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1", "VRAMTRACE_NAMES": "off"} | (more or {})
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
 
 
 WITH_NAMES = {"VRAMTRACE_NAMES": "auto"}

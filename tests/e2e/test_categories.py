@@ -21,7 +21,7 @@ JOBS += [(KEPT, name) for name in ("statistics", "transitions", "average", "ense
                                 "wide_sums", "preconditioned", "hooked", "regularized", "padded", "sharpness")]
 JOBS += [("categories/loops.py",), ("categories/hf_trainer.py",)]
 JOBS += [("categories/lightning_fit.py",)]
-RANK = ["parameter", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
+RANK = ["parameter", "buffer", "optimizer_state", "gradient", "input", "activation"]  # of a block that is several, the first
 
 
 class Oracle:
@@ -65,6 +65,8 @@ class Oracle:
     def allows(self, ordinal, said):
         """Is this right, as far as the program knows? What it does not know may be what passes by."""
         true = self.category(ordinal)
+        if true == "buffer":  # a fact of a census; by rules a buffer is like a parameter
+            return said in ("buffer", "parameter")
         if true:
             return said == true
         if said == "activation":  # also what autograd does not save, but is still there when backward begins
@@ -121,10 +123,13 @@ def test_sums_are_the_programs_own(vramtrace, job):
     """At the end, parameters, gradients and optimizer state are within 1% of what the program computes itself."""
     recording, oracle = job
     device = vramtrace.json("peak", "--by", "category", "--at", "end", recording.path)["devices"][0]
-    said = {row["category"]: row["bytes"] for row in device["categories"]}
+    said = Counter({row["category"]: row["bytes"] for row in device["categories"]})
     small = 4096 + 0.001 * sum(said.values())
-    for category in ("parameter", "gradient", "optimizer_state"):
-        assert said[category] == pytest.approx(recording.ledger[category], rel=0.01, abs=small), category
+    own = dict(recording.ledger)
+    if said["buffer"] < own["buffer"] / 2:  # no census saw them: by rules a buffer is like a parameter
+        own["parameter"] += own.pop("buffer")
+    for category in own.keys() & {"parameter", "buffer", "gradient", "optimizer_state"}:
+        assert said[category] == pytest.approx(own[category], rel=0.01, abs=small), category
 
 
 def test_categories_sum_to_the_peak(vramtrace, job):
@@ -132,7 +137,6 @@ def test_categories_sum_to_the_peak(vramtrace, job):
     assert sum(device["categories_at_peak"].values()) == device["tensor"]["peak_bytes"]
 
 
-# Of a model in a variable the names begin below it; Lightning's own model calls its parts itself.
 NAMED = [(TRAIN, name) for name in ("adamw_foreach", "accumulate", "mixed", "recompute")] + JOBS[-3:] + [("categories/names.py",), ("categories/loops_within.py",),
                                                                                                 ("categories/rounds.py",)]
 
@@ -145,9 +149,7 @@ def test_modules_have_their_names(vramtrace, recorded, events_of, arguments):
     blocks = [b for b in blocks_at(vramtrace, recording, ()) if b["ordinal"] in oracle.modules]
     total, wrong, misplaced = sum(b["bytes"] for b in blocks), [], []
     for block in blocks:
-        true, said = oracle.modules[block["ordinal"]], block["module"] or ""
-        if said.split(".")[0] == "model" and arguments[0] != "categories/lightning_fit.py":
-            said = said[len("model.") :]
+        true, said = oracle.modules[block["ordinal"]], (block["module"] or "").partition(".")[2]  # below the model
         if said != true:
             wrong.append((block["bytes"], block["category"], block["shape"], block["phase"], true, said))
         if not said.startswith(".".join(true.split(".")[:2])):
@@ -197,14 +199,21 @@ for _ in range(2):
 """
 
 
-def test_what_order_does_not_tell_is_not_said(vramtrace, record, tmp_path):
-    """The same stacks come from other members, too: such a path has no number; keys are none that a stack holds."""
-    script = tmp_path / "untold.py"
-    script.write_text(UNTOLD)
-    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "2", record(script).path)["devices"]
-    names = {row["module"] for row in device["modules"] if row["module"]}
-    parts = {f"{member}{part}" for member in ("shared.*", "back.*", "picked.*", "heads.<0>", "heads.<1>") for part in ("", ".up", ".down")}
-    assert {name for name in names if "." in name} == parts | {"groups.*.layers.*"}
+def modules_of(vramtrace, record, tmp_path, source, depth):
+    """The modules of a script's peak, below the model."""
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", str(depth), record(script).path)["devices"]
+    return {row["module"].removeprefix("net.") for row in device["modules"] if row["module"]}
+
+
+def test_what_order_does_not_tell_the_modules_do(vramtrace, record, tmp_path):
+    """The same stacks come from other members, in any order, again and again, or of a dict."""
+    names = modules_of(vramtrace, record, tmp_path, UNTOLD, 2)
+    members = {"shared.0", "shared.1", "back.0", "back.1", "picked.2", "heads.one", "heads.two"}
+    parts = {f"{member}{part}" for member in members for part in ("", ".up", ".down")}
+    unused = {f"picked.{i}.{part}" for i in range(2) for part in ("up", "down")}  # their parameters are there
+    assert names == parts | unused | {f"groups.{i}.layers.{k}" for i in range(2) for k in range(3)}
 
 
 PASSED_OVER = """
@@ -263,15 +272,14 @@ for rolls in ([0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]):
 """
 
 
-def test_members_that_are_passed_over_are_not_counted(vramtrace, record, tmp_path):
-    """Members that are skipped, or allocate nothing, count where the source tells; else those behind have no number."""
-    script = tmp_path / "passed_over.py"
-    script.write_text(PASSED_OVER)
-    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "2", record(script).path)["devices"]
-    paths = [row["module"].removeprefix("net.").split(".") for row in device["modules"] if row["module"]]
-    names = {".".join(path[:2]) for path in paths if len(path) > 1}
-    numbered = {f"whole.{i}" for i in range(3)} | {f"halves.{i}" for i in range(4)} | {f"closed.{i}" for i in range(2)}
-    assert names == numbered | {"dropped.*", "second.*", "listed.0", "listed.2", "listed.4", "unlisted.*", "some.*"}
+def test_members_that_are_passed_over_are_counted(vramtrace, record, tmp_path):
+    """Members that are skipped, or allocate nothing, change no other's number."""
+    names = modules_of(vramtrace, record, tmp_path, PASSED_OVER, 1)
+    lists = {"dropped": 4, "whole": 3, "second": 4, "halves": 4, "closed": 2}
+    members = {f"{name}.{i}" for name, nr in lists.items() for i in range(nr)}
+    assert names == members | {"listed", "unlisted", "some.1", "some.3"}
+    names = modules_of(vramtrace, record, tmp_path, PASSED_OVER, 2)
+    assert {name for name in names if "listed." in name} == {"listed.0", "listed.2", "listed.4", "unlisted.0", "unlisted.2"}
 
 
 METHODS = """
@@ -315,15 +323,11 @@ for _ in range(2):
 
 
 def test_methods_of_members_are_within_them(vramtrace, record, tmp_path):
-    """A forward may call another method of a member: what that calls is the member's."""
-    script = tmp_path / "methods.py"
-    script.write_text(METHODS)
-    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "4", record(script).path)["devices"]
-    names = {row["module"].removeprefix("net.") for row in device["modules"] if row["module"]}
-    one = {f"{tower}.{part}" for tower in ("vision", "text", "other", "pair.*") for part in ("stem", "blocks.0")}
-    looked_up = {name for name in names if "<" in name}
-    assert names - looked_up - {"net"} == one | {"vision.blocks.1", "middle", "text", "given"}
-    assert looked_up and all(name.startswith("<Linear>") for name in looked_up)
+    """A forward may call another method of a member: what that calls is the member's, however it was found."""
+    names = modules_of(vramtrace, record, tmp_path, METHODS, 4)
+    towers = ("vision", "text", "other", "pair.0", "pair.1", "looked_up")
+    one = {f"{tower}.{part}" for tower in towers for part in ("stem", "blocks.0")}
+    assert names - {"", "net"} == one | {"vision.blocks.1", "middle", "text", "given"}
 
 
 NESTED = """
@@ -350,19 +354,21 @@ for _ in range(3):
 
 
 def test_sequences_within_sequences(vramtrace, record, tmp_path):
-    """All stacks run through the same line, ever deeper: what they do not tell is left open, and nothing is made up."""
-    script = tmp_path / "nested.py"
-    script.write_text(NESTED)
-    (device,) = vramtrace.json("peak", "--by", "module", "--depth", "9", record(script).path)["devices"]
-    names = {row["module"] for row in device["modules"] if row["module"]}
-    below = r"(\.(0|1|\*)){0,5}"
-    true = rf"(net|\*|net\.0|net\.\*)(\.features(\.[0-4*]{below}(\.inner{below})?)?)?"
-    assert names and [name for name in names if not re.fullmatch(true, name)] == []
+    """All stacks run through the same line, ever deeper."""
+    names = modules_of(vramtrace, record, tmp_path, NESTED, 12)
+    part = {"0", "1.0", "1.1.1"}
+    inner = {f"inner.0.{leaf}" for leaf in part} | {f"inner.1.0.{leaf}" for leaf in part}
+    features = {f"0.{leaf}" for leaf in part} | {f"{i}.{leaf}" for i in (1, 2, 3, "4.0", "4.1") for leaf in inner}
+    made = {f"0.features.{leaf}" for leaf in features}
+    assert made <= names
+    around = {leaf.rpartition(".")[0] for leaf in made}
+    relus = {f"{leaf.removesuffix('1.1.1')}1.1.0" for leaf in made if leaf.endswith("1.1.1")}
+    assert all(name in made | relus or any(f"{leaf}.".startswith(f"{name}.") for leaf in around) for name in names), names - made
 
 
-def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp_path):
-    """Then they are told apart by their classes and order, and a further step makes no further ones."""
-    script = tmp_path / "gone.py"
+def test_modules_that_no_census_has_seen_have_their_class_and_number(vramtrace, record, tmp_path):
+    """They are told apart by their classes and order, and a further step makes no further ones."""
+    script = tmp_path / "unseen.py"
     script.write_text(
         "import torch\n"
         "class Block(torch.nn.Module):\n"
@@ -381,8 +387,7 @@ def test_modules_without_sources_are_as_many_in_each_step(vramtrace, record, tmp
         "    optimizer.step()\n"
         "    optimizer.zero_grad()\n"
     )
-    path = record(script).path
-    script.unlink()
+    path = record(script, env={"VRAMTRACE_NAMES": "off"}).path
     (device,) = vramtrace.json("peak", "--by", "module", path)["devices"]
     names = {row["module"] for row in device["modules"] if row["module"]}
     assert {f"<Block>.{i}" for i in range(3)} <= {name.split(".<")[0] for name in names}

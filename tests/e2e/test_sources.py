@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A source file is read for names and loops exactly where it is still what ran, whatever its times say."""
+"""
+A source file is read for loops and assignments exactly where it is still what ran, whatever its times say. Names of modules
+do not hang on it.
+"""
 
 import json
 import os
@@ -50,14 +53,15 @@ def ran(vramtrace, tmp_path_factory):
 
 @pytest.fixture
 def seen(vramtrace, ran):
-    """seen(): which modules are named by source, and whether a note says that a file was changed."""
+    """seen(): how often a note says that a file was changed."""
 
     def see():
-        done = vramtrace.call("peak", "--by", "module", "--json", ran / "job.vtr")
+        done = vramtrace.call("peak", "--by", "module", "--depth", "2", "--json", ran / "job.vtr")
         (device,) = json.loads(done.stdout)["devices"]
         names = {row["module"]: row["named_by"] for row in device["modules"] if row["module"]}
-        assert "<Linear>.0" in names  # of the cell, and of the file that is not there
-        return {name for name in names if names[name] == "source"}, done.stderr.count("changed after the recording")
+        members = {f"models[{i}].{side}" for i in range(3) for side in ("left", "right")}
+        assert members <= {name for name in names if names[name] == "census"}, names
+        return done.stderr.count("changed after the recording")
 
     yield see
     (ran / "made.py").write_text(MODEL)
@@ -66,14 +70,14 @@ def seen(vramtrace, ran):
 
 def test_generated_source_is_read(seen):
     """It is younger than the recording, and what ran all the same."""
-    assert seen() == ({"left", "right"}, 0)
+    assert seen() == 0
 
 
 def test_fresh_checkout_is_read(seen, ran):
     for file in (ran / "job.py", ran / "made.py"):
         file.write_text(file.read_text())
         os.utime(file, (4e9, 4e9))
-    assert seen() == ({"left", "right"}, 0)
+    assert seen() == 0
 
 
 @pytest.mark.parametrize(
@@ -90,19 +94,19 @@ def test_edited_source_is_not_read(seen, ran, text, time):
     """Times do not excuse it: a file of an older commit, or copied with its times, may be older than the recording."""
     (ran / "made.py").write_text(text)
     os.utime(ran / "made.py", (time, time))
-    assert seen() == (set(), 1)
+    assert seen() == 1
 
 
 def test_source_that_is_gone_is_not_read(seen, ran):
     (ran / "made.py").unlink()
-    assert seen() == (set(), 0)
+    assert seen() == 0
     (ran / "made.py").mkdir()
-    assert seen() == (set(), 0)
+    assert seen() == 0
     (ran / "made.py").rmdir()
 
 
 def test_source_that_came_later_is_not_read(seen, ran):
     """Nobody knows whether what lies there now is what ran."""
     (ran / "absent.py").write_text(MODEL)
-    assert seen() == ({"left", "right"}, 1)
+    assert seen() == 1
 

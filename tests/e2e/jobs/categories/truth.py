@@ -84,7 +84,8 @@ class Truth:
                 parameter.register_post_accumulate_grad_hook(gradient)
 
     def parameters(self, model):
-        self.note("parameter", list(model.parameters()), list(model.buffers()))
+        self.note("parameter", list(model.parameters()))
+        self.note("buffer", list(model.buffers()))
 
     def optimizer(self, optimizer):
         self.optimizers.append(optimizer)
@@ -130,7 +131,8 @@ class Truth:
             "backwards": self.backwards,
             "places": [[name, address, count] for (address, count), name in self.places.items()],
             "calls": self.calls,
-            "parameter": size(parameters + buffers),
+            "parameter": size(parameters),
+            "buffer": size(buffers),
             "gradient": size(p.grad for p in parameters),
             "optimizer_state": size(tensors_of([list(o.state.values()) for o in self.optimizers])),
         }

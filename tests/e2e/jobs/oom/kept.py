@@ -2,6 +2,7 @@
 """Programs that keep what they should not, in the ways that programs do: kept.py CAUSE"""
 
 import copy
+import gc
 import random
 import sys
 
@@ -187,6 +188,47 @@ def streamed():
                 del layers[-1]
                 if is_last:
                     raise
+
+
+def circles():
+    """An experiment's trainer and model hold each other; the next one begins before the collector comes."""
+
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Sequential(*(nn.Linear(4096, 4096) for _ in range(12))).to(DEVICE)  # planted: circles
+            self.model.trainer = self
+
+    gc.disable()
+    for _ in range(8):
+        Trainer()
+
+
+def small_circles():
+    """Some memory waits for the collector, too little to matter: the model alone is too large."""
+
+    class Pair:
+        def __init__(self):
+            self.other, self.rows = self, torch.randn(1 << 20, device=DEVICE)
+
+    gc.disable()
+    pairs = [Pair() for _ in range(8)]
+    pairs.clear()
+    nn.Sequential(*(nn.Linear(8192, 8192) for _ in range(20))).to(DEVICE)  # planted: small_circles
+
+
+def kept_errors():
+    """The errors of attempts that did not run through are listed, and each has the variables of its attempt."""
+
+    def attempt(number):
+        rows = torch.randn(1 << 28, device=DEVICE)  # planted: kept_errors
+        raise ValueError(f"attempt {number} with {rows.numel()} rows")
+
+    errors = []
+    for number in range(8):
+        try:
+            attempt(number)
+        except ValueError as error:
+            errors.append(error)
 
 
 def gradients():

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules on the ways to objects. */
+#include "analyzer/names/modulename.h"
+
+#include <string.h>
+
+#include "analyzer/names/objectway.h"
+#include "analyzer/recording/sorted.h"
+
+/* Containers that are never called themselves. */
+static bool is_container(const struct tfmt_object_facts *o)
+{
+	return !strcmp(o->class_name, "ModuleList") || !strcmp(o->class_name, "ModuleDict");
+}
+
+/* A step's text without the dot that parts it from the one before. */
+static void add_step(struct modulename *m, size_t *used, const char *text)
+{
+	size_t len;
+
+	text += *text == '.';
+	len = strlen(text) + 1;
+	if (m->nr_steps == MODULENAME_STEPS || *used + len > sizeof(m->text))
+		return;
+	m->step[m->nr_steps++] = memcpy(m->text + *used, text, len);
+	*used += len;
+}
+
+/* Up to the last step that is a module. */
+static uint32_t last_module(const struct objectway *w)
+{
+	uint32_t i = w->nr;
+
+	while (i && w->step[i - 1]->kind != TFMT_KIND_MODULE)
+		i--;
+	return i;
+}
+
+bool modulename_of(struct modulename *m, const struct tfmt_census *c, uint32_t object)
+{
+	struct objectname name = { .root = ROOT_NATIVE };
+	size_t used = 0, begin = 0;
+	struct objectway w;
+	uint32_t state, end;
+
+	memset(m, 0, offsetof(struct modulename, text));
+	objectway_find(&w, c, object);
+	state = objectway_state(&w, c);
+	if (state)
+		objectway_find(&w, c, (uint32_t)w.step[state]->number);
+	end = w.nr && w.root->edge != TFMT_EDGE_CYCLE ? last_module(&w) : 0;
+	if (!end || w.is_cut)
+		return false;
+	m->outermost = w.step[w.top]->address;
+	for (uint32_t i = objectname_first_step(&w); i < end; i++) {
+		objectname_add_step(&name, c, &w, i);
+		if (i < w.top || w.step[i]->kind != TFMT_KIND_MODULE || is_container(w.step[i]))
+			continue;
+		add_step(m, &used, name.text + begin);
+		begin = strlen(name.text);
+	}
+	return m->nr_steps > 0;
+}
+
+/* In one census: is there this module, and does it have a name? */
+static bool find_in(struct modulename *m, const struct names_census *c, const struct tfmt_instance *module)
+{
+	const struct tfmt_object_facts *o;
+	size_t i = sorted_below(c->module, c->nr_modules, sizeof(*c->module), offsetof(struct names_module, address),
+				module->address);
+
+	if (i == c->nr_modules || c->module[i].address != module->address)
+		return false;
+	o = tfmt_census_object(c->census, c->module[i].object);
+	return !strcmp(o->class_name, module->class_name) && modulename_of(m, c->census, c->module[i].object);
+}
+
+bool modulename_find(struct modulename *m, const struct names *n, const struct tfmt_instance *module, uint64_t first_ns,
+		     uint64_t outermost)
+{
+	size_t before = 0;
+
+	while (before < n->nr_censuses && n->census[before].time_ns < first_ns)
+		before++;
+	for (size_t i = before; i < n->nr_censuses; i++)
+		if (find_in(m, &n->census[i], module))
+			return true;
+	while (before--)
+		if (find_in(m, &n->census[before], module) && m->outermost == outermost)
+			return true;
+	return false;
+}
+
+bool modulename_of_block(struct modulename *m, const struct names *n, const struct names_block *block, uint64_t moment)
+{
+	struct named named;
+
+	return names_find(&named, n, block, moment) && named.use != USE_UNKNOWN &&
+	       modulename_of(m, named.census->census, named.object);
+}

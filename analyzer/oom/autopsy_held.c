@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Causes: memory that nobody needs any more, by what a census says holds it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/ui/human.h"
+
+#define NAMES_TOLD 2
+
+/* The blocks that hang on one kind of root, by name, and the largest of them. */
+struct held {
+	struct namegroups names;
+	uint64_t bytes, largest_bytes;
+	size_t largest; /* index of the block */
+};
+
+static void find_held(struct held *h, const struct autopsy *a, enum objectname_root root)
+{
+	struct named named;
+
+	*h = (struct held){ 0 };
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		const struct life *life = &a->categories.block[i].life;
+
+		if (!namedblocks_name(&named, a->device->process, life, LIVES_OOM) || named.name.root != root)
+			continue;
+		namegroups_add(&h->names, &named, a->categories.block[i].category, life->size, 1);
+		h->bytes += life->size;
+		if (life->size <= h->largest_bytes)
+			continue;
+		h->largest_bytes = life->size;
+		h->largest = i;
+	}
+	namegroups_sort(&h->names);
+}
+
+/* Would the request have fitted without it? */
+static bool explains(const struct autopsy *a, const struct held *h)
+{
+	return h->bytes && autopsy_matters(a, h->bytes) && (a->lacking || h->bytes >= a->failure->asked);
+}
+
+static void say_names(const struct held *h, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX];
+
+	for (size_t i = 0; i < h->names.nr_groups && i < NAMES_TOLD; i++) {
+		const struct namegroup *g = &h->names.group[i];
+
+		autopsy_evidence(f, "%s %s", human_bytes(size, g->bytes), namegroup_text(g));
+	}
+}
+
+bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX];
+	struct held h;
+	bool is;
+
+	find_held(&h, a, ROOT_CYCLE);
+	is = explains(a, &h);
+	if (is) {
+		f->bytes = h.bytes;
+		autopsy_at_place(a, f, a->block[h.largest].place);
+		autopsy_say(f, "%s wait for Python's collector: nothing leads there but objects that hold each other.",
+			    human_bytes(size, h.bytes));
+		say_names(&h, f);
+		autopsy_advise(f, "gc.collect() before the request gives them back; without the circle (a weakref for one of its "
+				  "references, or del) they go at once");
+	}
+	namegroups_release(&h.names);
+	return is;
+}
+
+/* The frame whose variables the traceback holds. */
+static void say_frame(struct autopsy_finding *f, const struct objectname *n)
+{
+	const char *slash = n->file ? strrchr(n->file, '/') : NULL;
+
+	if (n->file && n->function)
+		autopsy_evidence(f, "the traceback has the variables of %s(), stopped at %s:%u", n->function,
+				 slash ? slash + 1 : n->file, n->line);
+}
+
+bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
+{
+	char size[HUMAN_MAX];
+	struct held h;
+	bool is;
+
+	find_held(&h, a, ROOT_EXCEPTION);
+	is = explains(a, &h);
+	if (is) {
+		f->bytes = h.bytes;
+		autopsy_at_place(a, f, a->block[h.largest].place);
+		autopsy_say(f, "%s are held by an exception that is still there, with the variables of what it has left.",
+			    human_bytes(size, h.bytes));
+		say_names(&h, f);
+		say_frame(f, &h.names.group[0].named.name);
+		autopsy_advise(f, "leave the except block before going on, and keep str(error) instead of the error (sys.last_exc = "
+				  "None in a notebook)");
+	}
+	namegroups_release(&h.names);
+	return is;
+}
