@@ -35,6 +35,9 @@ def package(vramtrace, tmp_path_factory):
     return Package(build, tmp_path_factory.mktemp("package"))
 
 
+NAMED_JOBS = ("census/", "names", "categories/")  # recorded with the names of tensors
+
+
 @pytest.fixture(scope="session")
 def recorded(vramtrace, tmp_path_factory):
     """recorded(job, *arguments): the recording of a job, made once for all tests, of all workers, that read it."""
@@ -44,7 +47,7 @@ def recorded(vramtrace, tmp_path_factory):
         return once(
             shared(tmp_path_factory), ("recorded", job, *arguments),
             lambda folder: vramtrace.record(
-                folder / "job.vtr", python(job, *arguments), env=WITH_NAMES if job.startswith(("census/", "names")) else None
+                folder / "job.vtr", python(job, *arguments), env=WITH_NAMES if job.startswith(NAMED_JOBS) else None
             ),
         )
 

@@ -107,15 +107,15 @@ SETTINGS = (
 def program_environment(more=None):
     """
     The tests' environment without settings of the allocator, the recorder or Python's buffers, and without bytecode.
-    Names of tensors are not looked for: what a census sees hangs on the moment, and on how busy the machine is. The tests
-    of names, and those that hold a program's life against an untraced one's, look for them.
+    Names of tensors are not looked for, which takes a second for each job: the tests of names, of what they decide
+    (categories, modules, why memory ran out), and those that hold a program's life against an untraced one's, look for them.
     """
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(SETTINGS)
     }
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"} | (more or {})
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1", "VRAMTRACE_NAMES": "off"} | (more or {})
 
 
 WITH_NAMES = {"VRAMTRACE_NAMES": "auto"}

@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from harness import WITH_NAMES
+
 TRAIN = "categories/train.py"
 LOOPS = [
     "sgd_momentum", "adamw_foreach", "adamw_fused", "adamw_loop", "accumulate", "keep_gradients", "recompute", "mixed",
@@ -203,7 +205,7 @@ def modules_of(vramtrace, record, tmp_path, source, depth):
     """The modules of a script's peak, below the model."""
     script = tmp_path / "script.py"
     script.write_text(source)
-    (device,) = vramtrace.json("peak", "--by", "module", "--depth", str(depth), record(script).path)["devices"]
+    (device,) = vramtrace.json("peak", "--by", "module", "--depth", str(depth), record(script, env=WITH_NAMES).path)["devices"]
     return {row["module"].removeprefix("net.") for row in device["modules"] if row["module"]}
 
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from harness import JOBS, TREE, program_environment, python
+from harness import JOBS, TREE, WITH_NAMES, program_environment, python
 
 SCRIPT = JOBS / "oom" / "causes.py"
 PYTORCH_ABORTS = "terminate called without an active exception"
@@ -151,12 +151,12 @@ def ran_out(vramtrace, tmp_path_factory):
         if cause not in made:
             path = tmp_path_factory.mktemp(cause) / "job.vtr"
             options = ("--simulate-capacity", "4GiB")
-            made[cause] = vramtrace.record(path, python(script_of(cause), cause), options=options)
+            made[cause] = vramtrace.record(path, python(script_of(cause), cause), options=options, env=WITH_NAMES)
             # PyTorch itself ends so behind one in ten tracebacks out of backward, recorded or not.
             for _ in range(3):
                 if made[cause].status != -signal.SIGABRT or PYTORCH_ABORTS not in made[cause].stderr:
                     break
-                made[cause] = vramtrace.record(path, python(script_of(cause), cause), options=(*options, "--force"))
+                made[cause] = vramtrace.record(path, python(script_of(cause), cause), options=(*options, "--force"), env=WITH_NAMES)
         return made[cause]
 
     return record

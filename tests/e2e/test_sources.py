@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from harness import python
+from harness import WITH_NAMES, python
 
 MODEL = """
 import torch
@@ -46,7 +46,7 @@ for model in models:
 def ran(vramtrace, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     (folder / "job.py").write_text(JOB)
-    done = vramtrace.record(folder / "job.vtr", python(folder / "job.py", "<cell 1>", folder / "absent.py"))
+    done = vramtrace.record(folder / "job.vtr", python(folder / "job.py", "<cell 1>", folder / "absent.py"), env=WITH_NAMES)
     assert done.status == 0, done.stderr
     return folder
 

@@ -13,6 +13,7 @@ struct synthetic_census {
 	const char *file, *function, *class_name;
 	uint32_t line;
 	uint64_t length; /* entries + 1 */
+	uint64_t address; /* of an nn.Module */
 };
 
 static inline void synthetic_census_facts(struct synthetic_census *c)
@@ -73,7 +74,7 @@ static inline uint32_t synthetic_object_put(struct synthetic_census *c, uint32_t
 	p = tfmt_put_varint(p, label);
 	p = tfmt_put_varint(p, class_name);
 	p = tfmt_put_varint(p, c->length);
-	p = tfmt_put_varint(p, 0);
+	p = tfmt_put_varint(p, c->address);
 	p = tfmt_put_varint(p, file);
 	p = tfmt_put_varint(p, c->line);
 	p = tfmt_put_varint(p, function);
@@ -81,7 +82,7 @@ static inline uint32_t synthetic_object_put(struct synthetic_census *c, uint32_t
 	synthetic_define(&c->s, TFMT_DEF_OBJECT, ++c->nr_objects, buf, p);
 	c->file = c->function = c->class_name = NULL;
 	c->line = 0;
-	c->length = 0;
+	c->length = c->address = 0;
 	return c->nr_objects;
 }
 
