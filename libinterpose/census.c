@@ -231,13 +231,37 @@ static bool take_question(void)
 	return atomic_compare_exchange_strong(&ip_recorder->census.asked, &asked, false);
 }
 
+/* What comes after the highest moment, as an optimizer's state, is seen when the run is twice as old as at the latest. */
+static bool is_long_ago(const struct ip_census *c)
+{
+	uint64_t then = atomic_load(&c->latest_run_ns);
+
+	return then && run_ns() >= 2 * then;
+}
+
+/* Above how many bytes of a device one is due: a quarter more than at the latest; long after it, as many again. */
+static uint64_t due_above(const struct ip_census *c, unsigned device)
+{
+	uint64_t high = atomic_load(&c->high[device]);
+
+	if (!high)
+		return STEP_BYTES;
+	return is_long_ago(c) ? atomic_load(&c->latest[device]) - 1 : high;
+}
+
+static void note_high(struct ip_census *c, unsigned device, uint64_t allocated)
+{
+	atomic_store(&c->latest[device], allocated);
+	atomic_store(&c->high[device], allocated + (allocated / 4 > STEP_BYTES ? allocated / 4 : STEP_BYTES));
+	atomic_store(&c->latest_run_ns, run_ns());
+}
+
 void census_high(unsigned device, uint64_t allocated)
 {
 	struct ip_census *c = &ip_recorder->census;
-	uint64_t high = atomic_load(&c->high[device]);
+	uint64_t high = due_above(c, device);
 	int error;
 
-	high = high ? high : STEP_BYTES;
 	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable))
 		high = UINT64_MAX;
 	atomic_store(&c->next_high[device], high);
@@ -253,7 +277,7 @@ void census_high(unsigned device, uint64_t allocated)
 	if (take_question())
 		take(TFMT_CENSUS_ASKED, device, allocated);
 	else if (allocated > high && take(TFMT_CENSUS_HIGH, device, allocated))
-		atomic_store(&c->high[device], allocated + (allocated / 4 > STEP_BYTES ? allocated / 4 : STEP_BYTES));
+		note_high(c, device, allocated);
 	atomic_store(&c->next_high[device], atomic_load(&c->high[device]));
 	leave(error);
 }
@@ -313,8 +337,8 @@ static void arm(void)
 	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable) || !is_due(ip_now_ns()))
 		return;
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++)
-		if (atomic_load(&c->next_high[i]) == UINT64_MAX)
-			atomic_store(&c->next_high[i], atomic_load(&c->high[i]));
+		if (atomic_load(&c->next_high[i]) == UINT64_MAX || is_long_ago(c))
+			atomic_store(&c->next_high[i], due_above(c, i));
 }
 
 /* ---- the drain's part --------------------------------------------------------------------------------------- */

@@ -186,6 +186,8 @@ struct ip_reason {
 struct ip_census {
 	_Atomic uint64_t next_high[TFMT_NR_DEVICES]; /* bytes allocated above which a hook looks whether one is due */
 	_Atomic uint64_t high[TFMT_NR_DEVICES];      /* above which one is; 0 = the first step */
+	_Atomic uint64_t latest[TFMT_NR_DEVICES];    /* bytes allocated when the latest was taken for that */
+	_Atomic uint64_t latest_run_ns;              /* how long the process had been running then */
 	_Atomic bool asked;                          /* for one: the next hook takes it, or after a while the drain */
 	_Atomic uint64_t asked_ns;
 	_Atomic uint32_t taking;                     /* some thread is making one */
