@@ -25,10 +25,4 @@ void instances_init(void);
 /* The id of an object that is alive, 1 or more; its definition is committed. 0: it has none. */
 uint32_t instances_id(const void *object);
 
-/* The object that the first argument of a running frame is; NULL if there is none. */
-static inline const void *instances_of_frame(const struct pylayout *l, const void *frame)
-{
-	return (const void *)((uintptr_t)py_pointer(frame, l->frame_locals) & ~(uintptr_t)l->tag);
-}
-
 #endif

@@ -99,15 +99,29 @@ static inline void level_set(struct pychain *c, uint32_t at, const struct pylayo
 	level->instance = 0;
 }
 
+static uint32_t instance_of(const struct pylayout *l, uintptr_t module)
+{
+	return instances_id((const void *)(module & ~(uintptr_t)l->tag));
+}
+
+/* Another module than the one that was called. */
+static __attribute__((noinline)) void change_module(struct pychain *c, const struct pylayout *l, struct pycall *call)
+{
+	call->module = *call->argument;
+	pychain_level(c, call->level)->instance = instance_of(l, call->module);
+	if (call->level <= c->kept)
+		c->kept = call->level - 1;
+}
+
 /* A new level calls a module. Where so many do already, it stays unknown which, for nobody would see that change. */
 static void note_module(struct pychain *c, const struct pylayout *l, uint32_t at)
 {
-	const void *module = instances_of_frame(l, c->spot[at].frame);
+	const uintptr_t *argument = (const uintptr_t *)((const char *)c->spot[at].frame + l->frame_locals);
 
 	if (c->nr_calls == PYCHAIN_CALLS)
 		return;
-	pychain_level(c, at)->instance = instances_id(module);
-	c->call[c->nr_calls++] = (struct pycall){ module, at };
+	pychain_level(c, at)->instance = instance_of(l, *argument);
+	c->call[c->nr_calls++] = (struct pycall){ argument, *argument, at };
 }
 
 /* Of the kept levels, those from the first on that calls another module than it did are not what they were. */
@@ -115,17 +129,9 @@ static inline void look_at_modules(struct pychain *c, const struct pylayout *l)
 {
 	while (c->nr_calls && c->call[c->nr_calls - 1].level > c->kept)
 		c->nr_calls--;
-	for (uint32_t i = 0; i < c->nr_calls; i++) {
-		struct pycall *call = &c->call[i];
-		const void *module = instances_of_frame(l, c->spot[call->level].frame);
-
-		if (call->module == module)
-			continue;
-		call->module = module;
-		pychain_level(c, call->level)->instance = instances_id(module);
-		if (call->level <= c->kept)
-			c->kept = call->level - 1;
-	}
+	for (struct pycall *call = c->call, *end = call + c->nr_calls; call < end; call++)
+		if (*call->argument != call->module)
+			change_module(c, l, call);
 }
 
 /*

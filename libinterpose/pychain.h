@@ -46,7 +46,8 @@ struct pylevel {
 
 /* A level that calls an nn.Module. */
 struct pycall {
-	const void *module;
+	const uintptr_t *argument; /* where the frame has its first */
+	uintptr_t module;          /* what was there */
 	uint32_t level;
 };
 

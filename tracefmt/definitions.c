@@ -145,6 +145,7 @@ void tfmt_definitions_release(struct tfmt_definitions *d)
 	for (i = 0; i < TFMT_NR_DEVICES; i++)
 		free(d->passes[i].pass);
 	free(d->partial);
+	free(d->plain);
 	while (d->arena) {
 		struct tfmt_arena_chunk *next = d->arena->next;
 
@@ -191,6 +192,27 @@ static const struct tfmt_frame_entry *find_plain(const struct tfmt_definitions *
 	return known;
 }
 
+/* Ids mostly have no gaps: what events ask for lies in a row. An id that is far from the others is not put there. */
+static int note_plain(struct tfmt_definitions *d, uint32_t id, uint32_t plain)
+{
+	uint32_t room = d->nr_plain ? d->nr_plain : 1024, *grown;
+
+	if (id >= 4 * (uint64_t)d->frames.nr + 1024)
+		return 0;
+	while (room <= id)
+		room *= 2;
+	if (room > d->nr_plain) {
+		grown = realloc(d->plain, room * sizeof(*grown));
+		if (!grown)
+			return TFMT_E_NOMEM;
+		memset(grown + d->nr_plain, 0, (room - d->nr_plain) * sizeof(*grown));
+		d->plain = grown;
+		d->nr_plain = room;
+	}
+	d->plain[id] = plain;
+	return 0;
+}
+
 /* Up to the first frame that calls an instance all are plain, and none was looked for. */
 static int begin_plain(struct tfmt_definitions *d)
 {
@@ -202,8 +224,10 @@ static int begin_plain(struct tfmt_definitions *d)
 
 		if (e && !find_plain(d, &e->frame, &at))
 			err = table_set(&d->plain_frames, at, e);
+		if (e && !err)
+			err = note_plain(d, e->plain, e->plain);
 	}
-	return err;
+	return err ? err : note_plain(d, TFMT_STACK_NO_PYTHON, TFMT_STACK_NO_PYTHON);
 }
 
 /* Of the stacks that differ in nothing but the instances that their frames call, the first stands for all. */
@@ -224,7 +248,8 @@ static int find_first(struct tfmt_definitions *d, struct tfmt_frame_entry *e, ui
 	first = find_plain(d, &e->frame, &at);
 	if (first)
 		e->plain = first->plain;
-	return first ? 0 : table_set(&d->plain_frames, at, e);
+	err = note_plain(d, id, e->plain);
+	return err || first ? err : table_set(&d->plain_frames, at, e);
 }
 
 static int add_frame(struct tfmt_definitions *d, uint32_t id, struct tfmt_cursor *c)

@@ -58,6 +58,8 @@ static inline bool tfmt_beyond_any(const struct tfmt_beyond *b)
 struct tfmt_definitions {
 	struct tfmt_table frames, codes, shapes, threads, devices, functions, strings, instances, info_ids, module_ids;
 	struct tfmt_table plain_frames; /* by a hash of what they are; empty until a frame calls an instance */
+	uint32_t *plain;                /* by id of a frame below nr_plain, the plain one; 0 = not here */
+	uint32_t nr_plain;
 	struct tfmt_table info_keys; /* by a hash of the key */
 	struct tfmt_list modules, infos, sources;
 	struct tfmt_pass_list passes[TFMT_NR_DEVICES];

@@ -419,8 +419,11 @@ static inline void reader_make_plain(const struct tfmt_reader *r, struct tfmt_ev
 	if (!r->gives_plain_stacks || !r->definitions.plain_frames.entry)
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
-		ev[i].called_stack = ev[i].python_stack;
-		ev[i].python_stack = tfmt_reader_plain_stack(r, ev[i].python_stack);
+		uint32_t stack = ev[i].python_stack;
+		uint32_t plain = stack < r->definitions.nr_plain ? r->definitions.plain[stack] : 0;
+
+		ev[i].called_stack = stack;
+		ev[i].python_stack = plain ? plain : tfmt_reader_plain_stack(r, stack);
 	}
 }
 

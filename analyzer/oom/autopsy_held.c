@@ -83,6 +83,14 @@ static void say_frame(struct autopsy_finding *f, const struct objectname *n)
 				 slash ? slash + 1 : n->file, n->line);
 }
 
+/* Of an attempt that failed, a list may have more than its traceback. */
+static bool is_more_of_attempt(const struct autopsy *a, uint64_t bytes)
+{
+	struct autopsy_finding other = { .bytes = 0 };
+
+	return autopsy_is_held_attempt(a, &other) && other.bytes > bytes;
+}
+
 bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 {
 	char size[HUMAN_MAX];
@@ -90,7 +98,7 @@ bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 	bool is;
 
 	find_held(&h, a, ROOT_EXCEPTION);
-	is = explains(a, &h);
+	is = explains(a, &h) && !is_more_of_attempt(a, h.bytes);
 	if (is) {
 		f->bytes = h.bytes;
 		autopsy_at_place(a, f, a->block[h.largest].place);

@@ -97,7 +97,7 @@ CAUSES = {
     "buffers": ("spike", "larger_input"),
     "windows": ("fragmentation", "fragmentation"),
     "gradients": ("leak", "kept_tensors"),
-    "searched": ("exception", "exception"),
+    "searched": ("leak", "traceback"),
     "circles": ("cycle", "cycle"),
     "small_circles": ("too_big", "sum"),
     "kept_errors": ("exception", "exception"),

@@ -37,6 +37,8 @@ bool ip_define(uint32_t type, uint32_t id, const void *payload, size_t len)
 
 	if (id >= DEFINITIONS_MAX || atomic_load(&refusing))
 		return false;
+	if (type == TFMT_DEF_INSTANCE)
+		return true;
 	if (atomic_load(&defined[which][id]))
 		abort(); /* an id was defined twice */
 	d = malloc(sizeof(*d) + len);
