@@ -45,6 +45,9 @@ struct modulepaths {
 /* The path of an allocation. */
 uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev);
 
+/* Look at all stacks that are defined, as modulepaths_next() does at an event's: without events, for what lines call. */
+void modulepaths_look(struct modulepaths *m);
+
 /* The path of the module that holds a block (modulename_of_block()); 0: none is known to. */
 uint32_t modulepaths_holder(struct modulepaths *m, const struct names_block *block, uint64_t moment);
 void modulepaths_release(struct modulepaths *m);

@@ -88,15 +88,14 @@ static bool is_called_by_layers(const struct autopsy *a)
 {
 	const struct books *books = a->device->process->books;
 	const struct lives *lives = a->device->process->lives;
-	const struct modulepaths *paths = a->device->process->modulepaths;
+	struct modulepaths paths = { .reader = a->device->process->reader };
 	uint64_t nr, nr_all = 0, nr_layers = 0;
 
-	if (!paths)
-		return false;
+	modulepaths_look(&paths);
 	for (uint32_t i = 0; i < books_nr_groups(books) && i < lives->nr_fates; i++) {
 		const struct group *g = books_group(books, i);
 		uint32_t call = g->tensor && g->device == a->device->ordinal && g->phase == PHASE_FORWARD
-				    ? modulepaths_outermost_call(paths, g->python_stack)
+				    ? modulepaths_outermost_call(&paths, g->python_stack)
 				    : 0;
 
 		if (!call)
@@ -105,8 +104,9 @@ static bool is_called_by_layers(const struct autopsy *a)
 		for (int k = 0; k < NR_FATES; k++)
 			nr += lives->fates[i].nr[k];
 		nr_all += nr;
-		nr_layers += modulepaths_calls_several(paths, call) ? nr : 0;
+		nr_layers += modulepaths_calls_several(&paths, call) ? nr : 0;
 	}
+	modulepaths_release(&paths);
 	return nr_layers && 2 * nr_layers >= nr_all;
 }
 
