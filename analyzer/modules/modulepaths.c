@@ -196,11 +196,13 @@ uint32_t modulepaths_next(struct modulepaths *m, const struct tfmt_event *ev)
 void modulepaths_look(struct modulepaths *m)
 {
 	uint32_t end = TFMT_STACK_FIRST + tfmt_reader_nr_definitions(m->reader);
-	struct tfmt_call call;
 
-	for (uint32_t id = TFMT_STACK_FIRST; id < end; id++)
-		if (tfmt_reader_call(m->reader, id, &call) && !stack_of(m, id)->is_known)
+	for (uint32_t id = TFMT_STACK_FIRST; id < end; id++) {
+		const struct modulepaths_stack *known = stack_of(m, id);
+
+		if (known && !known->is_known)
 			find_stack(m, id, 0);
+	}
 }
 
 uint32_t modulepaths_holder(struct modulepaths *m, const struct names_block *block, uint64_t moment)
