@@ -9,6 +9,7 @@ import os
 import sys
 import types
 
+GLOBAL, CYCLE, NATIVE = 2, 3, 15
 LOCAL, ATTRIBUTE, KEY, NUMBER, OBJECT, INDEX = 1, 4, 5, 6, 7, 8
 CELL, DEFAULT, MEMBER, SELF, FUNCTION = 9, 10, 11, 13, 14
 NO_FRAME = 0xFFFFFFFF
@@ -21,9 +22,13 @@ class Edge(ctypes.Structure):
                 ("edge", ctypes.c_uint8)]
 
 
+class Meeting(ctypes.Structure):
+    _fields_ = [("parent", ctypes.c_void_p), ("edge", ctypes.c_uint32)]
+
+
 probe = ctypes.PyDLL(os.environ["PYFRAMES_LIBRARY"])  # the GIL is kept
 probe.probe_find.restype = ctypes.c_char_p
-probe.probe_length.restype = ctypes.c_uint64
+probe.probe_length.restype = probe.probe_walk.restype = ctypes.c_uint64
 probe.probe_globals.restype = probe.probe_get.restype = ctypes.c_void_p
 for name in ("each", "traverse", "locals"):
     getattr(probe, "probe_" + name).restype = ctypes.c_uint32
@@ -708,6 +713,50 @@ def check_holding():
               or (type(thing).__flags__ & HAVE_GC != 0 and not isinstance(thing, type)))
 
 
+# ---- a walk through all of them -------------------------------------------------------------------------
+
+
+def way_to(address):
+    """The edges that a walk came by, from the root on; None: it was not met."""
+    edges, meeting = [], Meeting()
+    while address:
+        if not probe.probe_met(ctypes.c_void_p(address), ctypes.byref(meeting)):
+            return None
+        edges.insert(0, meeting.edge)
+        address = meeting.parent
+    return edges
+
+
+def plant():
+    """Objects that no variable leads to, by what does: their addresses."""
+    cycle, by_library, by_module = Plain(), Plain(), Plain()
+    cycle.itself = cycle
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(by_library))
+    sys.modules["planted"] = types.ModuleType("planted")
+    sys.modules["planted"].table = {"key": by_module}
+    return {"cycle": id(cycle), "library": id(by_library), "module": id(by_module)}
+
+
+def walk_all(freeze):
+    """What gc.freeze() has set apart is still there."""
+    gc.collect()
+    gc.disable()
+    planted = plant()
+    begun = set(map(id, gc.get_objects()))
+    if freeze:
+        gc.freeze()
+    mine = Plain()
+    nr = probe.probe_walk()
+    gc.unfreeze()
+    check("all objects were looked at", nr > 3000, True)
+    check("way to a variable", way_to(id(mine)), [LOCAL])
+    check("way to a cycle", way_to(planted["cycle"]), [CYCLE])
+    check("way to what a library holds", way_to(planted["library"]), [NATIVE])
+    check("way to a module", way_to(planted["module"]), [GLOBAL, ATTRIBUTE, KEY])
+    unmet = [one for one in gc.get_objects() if id(one) in begun and way_to(id(one)) is None]
+    check("objects that were not met", collections.Counter(type(one).__name__ for one in unmet), {})
+
+
 if __name__ == "__main__":
     why = probe.probe_find()
     if why:
@@ -725,6 +774,8 @@ if __name__ == "__main__":
     check_holding()
     check_frames()
     compare_all()
+    walk_all(False)
+    walk_all(True)
     print("%d checks, %d bad" % (checks, len(bad)))
     sys.stdout.flush()
     sys.exit(1 if bad else 0)
