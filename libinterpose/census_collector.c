@@ -84,8 +84,10 @@ static void each_in_rings(struct census_walk *w, uintptr_t head, ring_fn *fn)
 	for (uintptr_t ring = head - NEIGHBOUR_BYTES; ring <= head + NEIGHBOUR_BYTES; ring += sizeof(void *)) {
 		if (ring != head && !is_head(w, ring))
 			continue;
-		for (uintptr_t at = next_in_ring(ring); at != ring && !w->no_time; at = next_in_ring(at))
+		for (uintptr_t at = next_in_ring(ring); at != ring && !w->no_time; at = next_in_ring(at)) {
 			fn(w, (const void *)(at + HEAD_BYTES));
+			census_beat(w);
+		}
 	}
 }
 
@@ -222,8 +224,12 @@ void census_collector(struct census_walk *w)
 		return;
 	w->unmet = &unmet;
 	each_in_rings(w, head, add_unmet);
-	for (uint32_t i = 0; i < unmet.nr; i++)
+	for (uint32_t i = 0; i < unmet.nr && !w->no_time; i++) {
 		pyobjects_traverse(w->py, unmet.list[i].object, count_reference, &unmet);
+		census_beat(w);
+	}
+	if (w->no_time)
+		return;
 	place_unmet(w, &unmet);
 	w->has_collector = !w->no_time && !w->no_memory;
 }
