@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "census_copy.h"
+#include "census_room.h"
 #include "env.h"
 #include "info.h"
 #include "lifecycle.h"
@@ -32,6 +34,11 @@
 #define MEMORY_PART 50u
 #define SECONDS 20u
 #define STACK_BYTES (512u << 10)
+#define SPARE_TASKS 32u              /* processes and threads that a program may still want to make */
+#define SPARE_BYTES (96ull << 20)    /* of memory; and for page tables, twice over: */
+#define RESIDENT_PART 256u
+#define LOOK_NS 20000000u            /* from one look at them to the next */
+#define FIND_NS 10000000000ull       /* and at which groups have a limit */
 #define LATE_NS 5000000000ull        /* a copy that goes on so long after its time is ended */
 #define END_NS 1500000000ull         /* the longest an ending process waits for copies */
 #define END_PAUSE_NS 2000000u
@@ -41,6 +48,8 @@
 static struct {
 	struct census_order *order;
 	uint8_t *stack;
+	struct census_room room;
+	uint64_t looked_ns, found_ns; /* when that was asked; when its groups were found */
 } census;
 
 /* ---- making one ------------------------------------------------------------------------------------------ */
@@ -117,6 +126,47 @@ static int make_copy(void)
 	return pid;
 }
 
+/* ---- room for one ------------------------------------------------------------------------------------------ */
+
+/* The kernel counts a user's processes; how many there are on the whole machine is known without counting. */
+static bool is_room_for_user(void)
+{
+	struct rlimit limit;
+	struct sysinfo machine;
+
+	if (getrlimit(RLIMIT_NPROC, &limit) || limit.rlim_cur == RLIM_INFINITY || sysinfo(&machine))
+		return true;
+	return machine.procs + SPARE_TASKS <= limit.rlim_cur;
+}
+
+static void look_for_room(void)
+{
+	const char *crowded = NULL;
+	uint64_t now = ip_now_ns();
+
+	if (now - census.looked_ns < LOOK_NS)
+		return;
+	census.looked_ns = now;
+	if (now - census.found_ns > FIND_NS) {
+		census.found_ns = now;
+		census_room_look(&census.room, "");
+	}
+	if (census_room_tasks(&census.room) < SPARE_TASKS)
+		crowded = "its control group may have hardly any more processes";
+	else if (census.room.nr_memory &&
+		 census_room_memory(&census.room) < SPARE_BYTES + census_room_resident() / RESIDENT_PART)
+		crowded = "its control group has too little memory left";
+	atomic_store(&ip_recorder->census.crowded, crowded);
+}
+
+void census_open(void)
+{
+	census.looked_ns = census.found_ns = 0;
+	look_for_room();
+}
+
+/* ---- and then ---------------------------------------------------------------------------------------------- */
+
 static void note_stall(uint64_t ns)
 {
 	struct ip_census *c = &ip_recorder->census;
@@ -124,6 +174,17 @@ static void note_stall(uint64_t ns)
 	atomic_fetch_add(&c->stall_ns, ns);
 	if (ns > atomic_load(&c->longest_ns))
 		atomic_store(&c->longest_ns, ns);
+}
+
+/* There is no copy to be had, for this reason or errno: not soon again. */
+static void refuse(const char *why, int error)
+{
+	struct ip_census *c = &ip_recorder->census;
+
+	atomic_fetch_add(&c->nr_refused, 1);
+	atomic_store(&c->refused_why, why);
+	atomic_store(&c->last_errno, error);
+	atomic_store(&c->not_before_ns, ip_now_ns() + RETRY_NS);
 }
 
 static bool take_copy(uint32_t slot)
@@ -134,13 +195,11 @@ static bool take_copy(uint32_t slot)
 
 	census.order->facts.time_ns = begun;
 	pid = make_copy();
+	if (pid < 0)
+		refuse(NULL, errno);
 	note_stall(ip_now_ns() - begun);
-	if (pid < 0) {
-		atomic_fetch_add(&c->nr_refused, 1);
-		atomic_store(&c->last_error, errno);
-		atomic_store(&c->not_before_ns, begun + RETRY_NS);
+	if (pid < 0)
 		return false;
-	}
 	atomic_store(&c->begun_ns[slot], begun);
 	atomic_store(&c->copy[slot], (uint32_t)pid);
 	return true;
@@ -157,7 +216,7 @@ static int free_slot(void)
 static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
 {
 	struct ip_census *c = &ip_recorder->census;
-	const char *unable = prepare();
+	const char *unable = prepare(), *crowded = atomic_load(&c->crowded);
 	int slot = free_slot();
 
 	if (!unable && atomic_load(&c->registered) && !kernel_keeps_pages())
@@ -166,9 +225,12 @@ static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
 		atomic_store(&c->unable, unable);
 		return false;
 	}
-	if (slot < 0) {
-		atomic_fetch_add(&c->nr_refused, 1);
-		atomic_store(&c->last_error, EAGAIN);
+	if (!crowded && !is_room_for_user())
+		crowded = "its user may have hardly any more processes";
+	if (!crowded && slot < 0)
+		crowded = "others were still at work";
+	if (crowded) {
+		refuse(crowded, 0);
 		return false;
 	}
 	if (!name_file(census.order->path, ip_recorder->status->trace_path, c->nr_begun + 1))
@@ -176,6 +238,7 @@ static bool take(enum tfmt_census_why why, unsigned device, uint64_t allocated)
 	atomic_fetch_add(&c->nr_begun, 1);
 	census.order->facts = (struct tfmt_census_facts){ .why = why, .device = device, .allocated = allocated };
 	census.order->pid = ip_recorder->pid;
+	census.order->room = &census.room;
 	census.order->image_start_ns = ip_image_start_ns();
 	census.order->max_bytes = memory_for_a_copy();
 	census.order->max_ns = (ip_env.names_seconds ? ip_env.names_seconds : SECONDS) * 1000000000ull;
@@ -360,7 +423,7 @@ static void reap(struct ip_census *c, uint32_t slot)
 		atomic_fetch_add(&c->nr_done, 1);
 	} else {
 		atomic_fetch_add(&c->nr_failed, 1);
-		atomic_store(&c->last_error, got == pid ? status : 0);
+		atomic_store(&c->last_status, got == pid ? status : 0);
 	}
 	atomic_store(&c->copy[slot], 0);
 }
@@ -388,19 +451,24 @@ static void put_state(struct tfmt_writer *w)
 static void put_trouble(struct tfmt_writer *w, const struct ip_census *c)
 {
 	uint32_t failed = atomic_load(&c->nr_failed), refused = atomic_load(&c->nr_refused);
-	int error = atomic_load(&c->last_error);
+	int status = atomic_load(&c->last_status);
+	const char *why = atomic_load(&c->refused_why);
 	char text[160];
 
-	if (failed && WIFSIGNALED(error))
-		snprintf(text, sizeof(text), "%u copies did not end well, the last by signal %d", failed, WTERMSIG(error));
+	if (failed && WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "%u copies did not end well, the last by signal %d", failed, WTERMSIG(status));
 	else if (failed)
-		snprintf(text, sizeof(text), "%u copies did not end well, the last with status %d", failed, WEXITSTATUS(error));
+		snprintf(text, sizeof(text), "%u copies did not end well, the last because %s", failed,
+			 census_status_text(WEXITSTATUS(status)));
 	if (failed)
 		info_put(w, "names.failed", text);
-	if (refused) {
-		snprintf(text, sizeof(text), "%u times there was no copy, the last with errno %d", refused, error);
+	if (refused && why)
+		snprintf(text, sizeof(text), "%u times there was no copy, the last time because %s", refused, why);
+	else if (refused)
+		snprintf(text, sizeof(text), "%u times there was no copy, the last with errno %d", refused,
+			 atomic_load(&c->last_errno));
+	if (refused)
 		info_put(w, "names.refused", text);
-	}
 }
 
 bool census_tend(struct tfmt_writer *w)
@@ -408,6 +476,7 @@ bool census_tend(struct tfmt_writer *w)
 	struct ip_census *c = &ip_recorder->census;
 	uint32_t sum;
 
+	look_for_room();
 	take_if_nobody_has();
 	arm();
 	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)

@@ -43,6 +43,9 @@ void census_note_registered(void);
  */
 void census_ask(void);
 
+/* For the drain, before the process records: find the limits that it is kept to. */
+void census_open(void);
+
 /* For the drain, in each round: reap copies that have ended, and tell the trace. True if something was written. */
 bool census_tend(struct tfmt_writer *w);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The collector's lists are rings: each object that it follows has two pointers in front of it. From any such object one
- * comes to the head of its ring, which lies in the interpreter's state, and beside it lie the heads of the others.
+ * comes to the head of its ring, which lies in the interpreter's state, and near it lie the heads of the others: of each
+ * generation one, and one of what gc.freeze() has set apart.
  */
 #include "census_collector.h"
 
@@ -11,8 +12,7 @@
 #include "tracefmt/tracefmt.h"
 
 #define HEAD_BYTES 16u              /* in front of an object */
-#define GENERATION_BYTES 24u        /* from head to head */
-#define NEIGHBOURS 3                /* generations on either side */
+#define NEIGHBOUR_BYTES 96u         /* from one head to the others: three side by side, and one not far off */
 #define STATE_BYTES 0x80000u        /* more than the interpreter's state has */
 #define RING_MAX (1ull << 31)
 #define MODULE_DICT 16
@@ -34,6 +34,19 @@ static bool is_in_state(const struct census_walk *w, uintptr_t p)
 	return p - interpreter < STATE_BYTES || p - runtime < STATE_BYTES;
 }
 
+/*
+ * Is there an object after this place in a ring? Its class would have classes in a tuple. Up to 3.10 the state lies in the
+ * heap, with objects beside it.
+ */
+static bool has_object(const struct census_walk *w, uintptr_t at)
+{
+	const void *type, *bases, *tuple_type;
+
+	return census_read_word((const char *)at + HEAD_BYTES + PY_OB_TYPE, &type) &&
+	       census_read_word((const char *)type + PY_TYPE_MRO, &bases) &&
+	       census_read_word((const char *)bases + PY_OB_TYPE, &tuple_type) && tuple_type == w->py->type[PYTYPE_TUPLE];
+}
+
 /* The head of the ring that an object is in; 0: it is in none. */
 static uintptr_t find_head(const struct census_walk *w, const void *object)
 {
@@ -43,36 +56,38 @@ static uintptr_t find_head(const struct census_walk *w, const void *object)
 	if (!next_in_ring(first))
 		return 0;
 	for (uintptr_t at = next_in_ring(first); at && at != first && nr < RING_MAX; at = next_in_ring(at), nr++)
-		if (is_in_state(w, at))
+		if (is_in_state(w, at) && !has_object(w, at))
 			return at;
 	return 0;
 }
 
-/* Is there such a head? Then its ring leads back to it from both sides. */
+/* Does the pointer at `from`, which may be none, lead to where the one after `offset` leads back? */
+static bool leads_back(uintptr_t from, uintptr_t to, long offset)
+{
+	const void *back;
+
+	return from >= 4096 && from != to && census_read_word((const char *)from + offset, &back) &&
+	       ((uintptr_t)back & ~(uintptr_t)7) == to;
+}
+
+/* Is there such a head? Then its ring leads back to it from both sides. If there is none, its words can be anything. */
 static bool is_head(const struct census_walk *w, uintptr_t head)
 {
-	uintptr_t next, previous;
-
-	if (!is_in_state(w, head))
-		return false;
-	next = next_in_ring(head);
-	previous = previous_in_ring(head);
-	if (next < 4096 || previous < 4096 || next == head)
-		return false;
-	return previous_in_ring(next) == head && next_in_ring(previous) == head;
+	return is_in_state(w, head) && leads_back(next_in_ring(head), head, sizeof(void *)) &&
+	       leads_back(previous_in_ring(head), head, 0);
 }
 
 typedef void ring_fn(struct census_walk *w, const void *object);
 
 static void each_in_rings(struct census_walk *w, uintptr_t head, ring_fn *fn)
 {
-	for (int i = -NEIGHBOURS; i <= NEIGHBOURS; i++) {
-		uintptr_t ring = head + (uintptr_t)((intptr_t)i * (intptr_t)GENERATION_BYTES);
-
-		if (i && !is_head(w, ring))
+	for (uintptr_t ring = head - NEIGHBOUR_BYTES; ring <= head + NEIGHBOUR_BYTES; ring += sizeof(void *)) {
+		if (ring != head && !is_head(w, ring))
 			continue;
-		for (uintptr_t at = next_in_ring(ring); at != ring && !w->no_time; at = next_in_ring(at))
+		for (uintptr_t at = next_in_ring(ring); at != ring && !w->no_time; at = next_in_ring(at)) {
 			fn(w, (const void *)(at + HEAD_BYTES));
+			census_beat(w);
+		}
 	}
 }
 
@@ -209,8 +224,12 @@ void census_collector(struct census_walk *w)
 		return;
 	w->unmet = &unmet;
 	each_in_rings(w, head, add_unmet);
-	for (uint32_t i = 0; i < unmet.nr; i++)
+	for (uint32_t i = 0; i < unmet.nr && !w->no_time; i++) {
 		pyobjects_traverse(w->py, unmet.list[i].object, count_reference, &unmet);
+		census_beat(w);
+	}
+	if (w->no_time)
+		return;
 	place_unmet(w, &unmet);
 	w->has_collector = !w->no_time && !w->no_memory;
 }

@@ -20,4 +20,7 @@ uint32_t census_add(struct census_walk *w, const struct census_node *n, bool is_
 void census_look(struct census_walk *w, uint32_t node);
 void census_run(struct census_walk *w);
 
+/* One object more: now and then sees whether there is still time for them, and room. */
+void census_beat(struct census_walk *w);
+
 #endif

@@ -2,7 +2,7 @@
 /* In a copy of the process: leave all that is the program's alone, look for names, write, end. */
 #include "census_copy.h"
 
-#include <errno.h>
+#include <stdbool.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +24,7 @@
 #define SIGNAL_SET_BYTES 8
 #define DESCRIPTORS_MAX 65536u
 #define NICE 10
+#define LEAST_ROOM (48ull << 20) /* bytes that its control group has left; with less the copy ends */
 #define WALK_PART 4 / 5 /* of the time, the rest is for writing */
 
 /* struct sigaction as the kernel has it: all zeros is the default action. */
@@ -60,26 +61,56 @@ static void close_all(void)
 		close((int)i);
 }
 
-/* Whoever must give way does it: to the program, and where memory runs out on the machine. */
+/* Where memory runs out the kernel ends the copy and not the program: false if that cannot be had. Before memory is used. */
+static bool go_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, "1000", 4) == 4;
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* Whoever must give way does it. */
 static void be_modest(const struct census_order *o)
 {
 	const struct rlimit no_core = { 0, 0 };
 	const struct sched_param param = { 0 };
-	struct itimerval end = { .it_value = { .tv_sec = (time_t)(o->max_ns / 1000000000u) + 1 } };
-	int fd;
+	struct itimerval last = { .it_value = { .tv_sec = (time_t)(o->max_ns / 1000000000u) + 1 } };
 
 	setrlimit(RLIMIT_CORE, &no_core);
 	prctl(PR_SET_NAME, "vramtrace-names");
 	sched_setscheduler(0, SCHED_OTHER, &param);
 	if (o->facts.why != TFMT_CENSUS_OOM) /* after that the program mostly ends */
 		setpriority(PRIO_PROCESS, 0, NICE);
-	setitimer(ITIMER_REAL, &end, NULL);
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (write(fd, "1000", 4) < 0)
-		errno = 0; /* it need not be allowed */
-	close(fd);
+	setitimer(ITIMER_REAL, &last, NULL);
+}
+
+const char *census_status_text(int status)
+{
+	static const char *const texts[] = {
+		[CENSUS_DONE] = "it is not known how",
+		[CENSUS_NO_FILE] = "its file could not be made",
+		[CENSUS_NO_MEMORY] = "it had no memory",
+		[CENSUS_NO_WRITE] = "its file could not be written",
+		[CENSUS_NO_ROOM] = "its control group was running out of memory",
+		[CENSUS_NOT_FIRST] = "the kernel would not have it killed before the program",
+	};
+
+	return texts[status >= 0 && status < (int)(sizeof(texts) / sizeof(*texts)) ? status : 0];
+}
+
+static void leave(enum census_status status)
+{
+	syscall(SYS_exit_group, (long)status);
+}
+
+/* All pages that the program writes from here on are there twice: it must not run out of them because of that. */
+static void look_for_room(const struct census_walk *w)
+{
+	if (w->room && w->room->nr_memory && census_room_memory(w->room) < LEAST_ROOM)
+		leave(CENSUS_NO_ROOM);
 }
 
 static int look_and_write(const struct census_order *o, int fd)
@@ -93,6 +124,9 @@ static int look_and_write(const struct census_order *o, int fd)
 	header.image_start_ns = o->image_start_ns;
 	header.storage = TFMT_STORAGE_ANONYMOUS;
 	header.ring_path[0] = 0;
+	walk.room = o->room;
+	walk.look_for_room = look_for_room;
+	look_for_room(&walk);
 	walk.deadline_ns = o->facts.time_ns + o->max_ns * WALK_PART;
 	walk.tensor_type = o->torch.tensor_class ? *o->torch.tensor_class : NULL;
 	if (!census_walk_begin(&walk))
@@ -114,11 +148,13 @@ int census_copy_main(void *order)
 	int fd, status = CENSUS_NO_FILE;
 
 	close_all();
+	if (!go_first())
+		leave(CENSUS_NOT_FIRST);
 	be_modest(o);
 	reset_signals();
 	fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		status = look_and_write(o, fd);
-	syscall(SYS_exit_group, (long)status);
+	leave((enum census_status)status);
 	__builtin_unreachable();
 }

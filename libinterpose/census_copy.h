@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "census_room.h"
 #include "census_tensor.h"
 #include "pyobjects.h"
 #include "tracefmt/tracefmt.h"
@@ -17,7 +18,12 @@ enum census_status {
 	CENSUS_NO_FILE = 1,   /* its file could not be made */
 	CENSUS_NO_MEMORY = 2,
 	CENSUS_NO_WRITE = 3,
+	CENSUS_NO_ROOM = 4,   /* the program's control group was about to run out of memory */
+	CENSUS_NOT_FIRST = 5, /* where memory runs out it might not have been the first to be killed */
 };
+
+/* Goes after "because". */
+const char *census_status_text(int status);
 
 /* All that a copy needs. Filled in before it is made. */
 struct census_order {
@@ -28,6 +34,7 @@ struct census_order {
 	uint32_t pid;        /* of the program */
 	uint64_t image_start_ns;
 	uint64_t max_bytes, max_ns;
+	const struct census_room *room;
 };
 
 /* In the copy, on a stack of its own: never returns to the program's code. The argument is the order. */

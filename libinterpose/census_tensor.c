@@ -29,8 +29,7 @@ void census_torch_find(struct census_torch *t)
 	t->autograd_table = ip_symbol_of("libtorch_cpu.so", "_ZTVN5torch8autograd12AutogradMetaE");
 }
 
-/* A word of memory that may not be there. */
-static bool read_word(const void *at, const void **out)
+bool census_read_word(const void *at, const void **out)
 {
 	struct iovec to = { out, sizeof(*out) }, from = { (void *)at, sizeof(*out) };
 
@@ -41,7 +40,7 @@ static bool is_object_of(const void *object, const char *table)
 {
 	const void *word;
 
-	return object && table && read_word(object, &word) && word == table + TABLE_HEAD;
+	return object && table && census_read_word(object, &word) && word == table + TABLE_HEAD;
 }
 
 /* Do these offsets lead from the object to a storage? */
@@ -49,8 +48,8 @@ static bool leads(const struct census_torch *t, const void *object, int16_t impl
 {
 	const void *tensor, *storage;
 
-	return read_word((const char *)object + impl, &tensor) && is_object_of(tensor, t->tensor_table) &&
-	       read_word((const char *)tensor + base, &storage) && is_object_of(storage, t->storage_table);
+	return census_read_word((const char *)object + impl, &tensor) && is_object_of(tensor, t->tensor_table) &&
+	       census_read_word((const char *)tensor + base, &storage) && is_object_of(storage, t->storage_table);
 }
 
 static void find_layout(struct census_layout *l, const void *object)
@@ -89,7 +88,7 @@ const void *census_object(struct census_layout *l, const void *impl)
 		const char *object = (const char *)((uintptr_t)py_pointer(impl, at) & ~(uintptr_t)1);
 		const void *back;
 
-		if (!object || !read_word(object + l->impl, &back) || back != impl)
+		if (!object || !census_read_word(object + l->impl, &back) || back != impl)
 			continue;
 		l->self = (int16_t)at;
 		return object;

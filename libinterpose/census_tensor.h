@@ -19,6 +19,9 @@ struct census_torch {
 };
 void census_torch_find(struct census_torch *t);
 
+/* A word of memory that may not be there: false then. */
+bool census_read_word(const void *at, const void **out);
+
 struct census_layout {
 	const struct census_torch *torch;
 	int16_t impl; /* Python object: its TensorImpl; 0 = not known yet */

@@ -17,6 +17,7 @@
 #define THREADS_MAX 4096u
 #define FRAMES_MAX 65536u
 #define CLOCK_EVERY 1024u /* objects */
+#define ROOM_EVERY 4      /* looks at the clock */
 
 /* ---- memory ----------------------------------------------------------------------------------------- */
 
@@ -233,6 +234,15 @@ static uint32_t next_of(struct census_walk *w)
 	return 0;
 }
 
+void census_beat(struct census_walk *w)
+{
+	if (++w->nr_beats % CLOCK_EVERY)
+		return;
+	w->no_time |= ip_now_ns() > w->deadline_ns;
+	if (w->look_for_room && w->nr_beats / CLOCK_EVERY % ROOM_EVERY == 0)
+		w->look_for_room(w);
+}
+
 /* What hangs on the roots so far, but for what comes last. */
 static void run_first(struct census_walk *w)
 {
@@ -240,8 +250,7 @@ static void run_first(struct census_walk *w)
 
 	while (!w->no_time && (node = next_of(w)) != 0) {
 		census_look(w, node);
-		if (w->nr_objects % CLOCK_EVERY == 0 && ip_now_ns() > w->deadline_ns)
-			w->no_time = true;
+		census_beat(w);
 	}
 }
 

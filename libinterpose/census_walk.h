@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "census_room.h"
 #include "census_tensor.h"
 #include "pyobjects.h"
 
@@ -39,6 +40,8 @@ struct census_walk {
 	struct census_layout layout;
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
+	const struct census_room *room;                       /* NULL: there is enough */
+	void (*look_for_room)(const struct census_walk *w);   /* is called now and then if there is one */
 
 	struct census_node *node; /* 1 to nr - 1 */
 	uint32_t nr, max;
@@ -55,6 +58,7 @@ struct census_walk {
 	struct census_node *later;
 	uint32_t later_end, later_next, later_max;
 	uint32_t at;      /* the node that is looked at */
+	uint32_t nr_beats;
 	struct census_type *types;
 	struct unmet *unmet;
 };

@@ -497,6 +497,8 @@ static void begin(void)
 {
 	enum tfmt_why why = open_trace();
 
+	census_open();
+
 	if (why) {
 		ip_reason_tell(why, errno);
 		ip_reason_count(atomic_exchange(&ip_recorder->lost_before_open, 0));

@@ -197,7 +197,9 @@ struct ip_census {
 	_Atomic uint32_t nr_oom;
 	_Atomic uint64_t last_oom_ns, not_before_ns;
 	_Atomic uint64_t stall_ns, longest_ns; /* for which the program stood still, in all */
-	_Atomic int32_t last_error;            /* an errno of a refused one; the wait status of a failed one */
+	_Atomic int32_t last_errno, last_status; /* of a refused one; of one that did not end well, as wait() has it */
+	_Atomic(const char *) refused_why;     /* of the last one that was not even tried; NULL: it was */
+	_Atomic(const char *) crowded;         /* why there is no room for a copy just now; the drain looks */
 	_Atomic bool registered;               /* the program has page-locked memory of its own */
 	_Atomic(const char *) unable;          /* why none are taken; NULL: they are, or nobody has asked yet */
 	uint32_t told;                         /* by the drain: a sum of the above that changes when one does */

@@ -13,8 +13,8 @@
 #define INLINE_VALUES (1ull << 2) /* 3.13 and later */
 #define FIRST_OBJECT 8            /* a pointer below that, and one that is not a multiple of it, is none */
 #define LIST_ITEMS 24             /* pointer to them */
-#define TUPLE_ITEMS 24
 #define SET_USED 24
+#define TYPE_ITEMSIZE 40
 #define MODULE_DICT 16
 #define CELL_CONTENT 16
 #define METHOD_FUNCTION 16
@@ -27,6 +27,7 @@
 #define MEMBERS_MAX 256
 #define INLINE_MAX 30u /* attributes without a dict, at most */
 #define VARIABLES_MAX 65536
+#define SLOT_NAME_MAX 256 /* characters of one that is not ASCII */
 
 /* ---- finding them ------------------------------------------------------------------------------- */
 
@@ -84,6 +85,7 @@ static void set_older(struct pyobjects *py)
 	py->frame_locals = (int16_t)(py_long(py->type[PYTYPE_FRAME], PY_TYPE_BASICSIZE) - (long)sizeof(void *));
 	py->frame_globals = 48;
 	py->frame_names = 56;
+	py->frame_stack = py->minor == 10 ? 80 : 72;
 	py->generator_frame = 16;
 	py->generator_state = -1;
 	py->cached_keys = -1;
@@ -101,6 +103,7 @@ static void set_newer(struct pyobjects *py)
 	py->frame_locals = newer[i].frame_locals;
 	py->frame_globals = newer[i].frame_globals;
 	py->frame_names = newer[i].frame_names;
+	py->frame_stack = 64;
 	py->generator_frame = newer[i].generator_frame;
 	py->generator_state = newer[i].generator_state;
 	py->cached_keys = newer[i].cached_keys;
@@ -115,7 +118,7 @@ static const char *check(const struct pyobjects *py)
 {
 	const char *frame_members = py->minor <= 10 ? "f_globals" : NULL;
 
-	if (py->function_closure < 0 || py->code_arguments < 0 || py->code_names < 0)
+	if (py->function_closure < 0 || py->code_arguments < 0 || py->code_stack < 0 || py->code_names < 0)
 		return "its functions or code objects are laid out differently";
 	if (frame_members && pylayout_member(py->type[PYTYPE_FRAME], frame_members) != py->frame_globals)
 		return "its frames are laid out differently";
@@ -141,6 +144,7 @@ const char *pyobjects_find(struct pyobjects *py)
 	py->function_closure = (int16_t)pylayout_member(py->type[PYTYPE_FUNCTION], "__closure__");
 	py->function_code = (int16_t)(py->function_closure - (py->minor >= 10 ? 24 : 32));
 	py->code_arguments = (int16_t)pylayout_member(py->type[PYTYPE_CODE], "co_argcount");
+	py->code_stack = (int16_t)pylayout_member(py->type[PYTYPE_CODE], "co_stacksize");
 	if (py->minor <= 10)
 		set_older(py);
 	else
@@ -155,13 +159,24 @@ static inline bool is_of(const struct pyobjects *py, const void *object, enum py
 	return object && pyobject_type(object) == py->type[type];
 }
 
+/* The items of a tuple come after what its class calls its size: from 3.14 on that has a hash. */
+static inline const void *const *items_of(const void *tuple, const void *tuple_class)
+{
+	return (const void *const *)((const char *)tuple + py_long(tuple_class, PY_TYPE_BASICSIZE));
+}
+
+static inline const void *item(const void *tuple, int64_t i)
+{
+	return items_of(tuple, pyobject_type(tuple))[i];
+}
+
 bool pytype_is(const void *type, const void *base)
 {
-	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	const void *mro = py_pointer(type, PY_TYPE_MRO);
 	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
 
 	for (int64_t i = 0; i < nr; i++)
-		if (py_pointer(mro, TUPLE_ITEMS + 8 * i) == base)
+		if (item(mro, i) == base)
 			return true;
 	return type == base;
 }
@@ -179,11 +194,11 @@ static bool is_named(const struct pyobjects *py, const void *type, const char *m
 
 bool pytype_is_named(const struct pyobjects *py, const void *type, const char *module, const char *name)
 {
-	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	const void *mro = py_pointer(type, PY_TYPE_MRO);
 	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
 
 	for (int64_t i = 0; i < nr; i++)
-		if (is_named(py, py_pointer(mro, TUPLE_ITEMS + 8 * i), module, name))
+		if (is_named(py, item(mro, i), module, name))
 			return true;
 	return false;
 }
@@ -332,29 +347,54 @@ static void each_managed(const struct sink *s, const void *object, const void *t
 		each_value(s, type, values);
 }
 
+/* Of an object with as many items as it needs the dict comes after them: the offset is from its end, and negative. */
+static int64_t dict_offset(const void *object, const void *type)
+{
+	int64_t offset = py_long(type, PY_TYPE_DICTOFFSET), nr, bytes;
+
+	if (offset >= 0)
+		return offset;
+	nr = py_long(object, PY_OB_SIZE);
+	bytes = py_long(type, PY_TYPE_BASICSIZE) + (nr < 0 ? -nr : nr) * py_long(type, TYPE_ITEMSIZE);
+	return ((bytes + 7) & ~INT64_C(7)) + offset;
+}
+
 static void each_attribute(const struct sink *s, const void *object, const void *type)
 {
-	int64_t offset = py_long(type, PY_TYPE_DICTOFFSET);
+	int64_t offset;
 	const void *dict;
 
 	if (s->py->minor >= 11 && pytype_flags(type) & MANAGED_DICT) {
 		each_managed(s, object, type);
-	} else if (offset > 0) {
-		dict = py_pointer(object, offset);
-		if (dict && pytype_flags(pyobject_type(dict)) & PY_FLAG_DICT)
-			each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
+		return;
 	}
+	offset = dict_offset(object, type);
+	dict = offset > 0 ? py_pointer(object, offset) : NULL;
+	if (dict && pytype_flags(pyobject_type(dict)) & PY_FLAG_DICT)
+		each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
 }
 
+/* Is a str this text in UTF-8? */
+static bool is_text(const struct pyobjects *py, const void *str, const char *text)
+{
+	uint8_t utf8[4 * SLOT_NAME_MAX];
+	struct pytext t;
 
-/* The member that lies at an offset, by the tables of the object's classes; its descriptor has the name as a str. */
+	if (pytext_is(py->layout, str, text))
+		return true;
+	t = pytext_of(py->layout, str, SLOT_NAME_MAX);
+	return !t.ascii && t.length && pytext_bytes(&t) == strlen(text) &&
+	       !memcmp(utf8, text, (size_t)(pytext_put(utf8, &t) - utf8));
+}
+
+/* The name of a slot as a str, by which its class has the descriptor. */
 static const void *slot_name(const struct pyobjects *py, const void *class, const char *name)
 {
 	const void *dict = py_pointer(class, PY_TYPE_DICT), *key, *value;
 	ssize_t position = 0;
 
 	while (dict && py->dict_next(dict, &position, &key, &value))
-		if (is_of(py, key, PYTYPE_STR) && pytext_is(py->layout, key, name))
+		if (is_of(py, key, PYTYPE_STR) && is_text(py, key, name))
 			return key;
 	return NULL;
 }
@@ -379,11 +419,11 @@ static void each_slot_of(const struct sink *s, const void *object, const void *c
 
 static void each_slot(const struct sink *s, const void *object, const void *type)
 {
-	const char *mro = py_pointer(type, PY_TYPE_MRO);
+	const void *mro = py_pointer(type, PY_TYPE_MRO);
 	int64_t nr = mro ? py_long(mro, PY_OB_SIZE) : 0;
 
 	for (int64_t i = 0; i < nr; i++)
-		each_slot_of(s, object, py_pointer(mro, TUPLE_ITEMS + 8 * i));
+		each_slot_of(s, object, item(mro, i));
 }
 
 static int visit(const void *object, void *arg)
@@ -401,38 +441,43 @@ static void each_member(const struct sink *s, const void *object, const void *ty
 		traverse(object, visit, (void *)s);
 }
 
+/* How many a tuple has; 0: it is none. */
+static int64_t nr_of(const struct pyobjects *py, const void *tuple)
+{
+	return is_of(py, tuple, PYTYPE_TUPLE) ? py_long(tuple, PY_OB_SIZE) : 0;
+}
+
 /* Variables of a function from outside, and what arguments are that are not given. */
 static void each_of_function(const struct sink *s, const void *function)
 {
 	const struct pyobjects *py = s->py;
-	const char *closure = py_pointer(function, py->function_closure);
-	const char *defaults = py_pointer(function, py->function_closure - 16);
+	const void *closure = py_pointer(function, py->function_closure);
+	const void *defaults = py_pointer(function, py->function_closure - 16);
 	const void *named_defaults = py_pointer(function, py->function_closure - 8);
 	const void *code = py_pointer(function, py->function_code);
-	const char *names, *free;
+	const void *names, *free;
 	int64_t nr, nr_names;
 
 	if (!is_of(py, code, PYTYPE_CODE))
 		return;
 	names = py_pointer(code, py->code_names);
 	free = py->code_kinds >= 0 ? names : py_pointer(code, py->code_free);
-	nr = is_of(py, closure, PYTYPE_TUPLE) ? py_long(closure, PY_OB_SIZE) : 0;
-	nr_names = is_of(py, free, PYTYPE_TUPLE) ? py_long(free, PY_OB_SIZE) : 0;
+	nr = nr_of(py, closure);
+	nr_names = nr_of(py, free);
 	for (int64_t i = 0; i < nr; i++) {
-		const void *cell = py_pointer(closure, TUPLE_ITEMS + 8 * i);
+		const void *cell = item(closure, i);
 		int64_t at = nr_names - nr + i; /* they come last */
 
 		if (is_of(py, cell, PYTYPE_CELL))
 			tell(s, py_pointer(cell, CELL_CONTENT), TFMT_EDGE_CELL,
-			     at >= 0 ? py_pointer(free, TUPLE_ITEMS + 8 * at) : NULL, 0);
+			     at >= 0 ? item(free, at) : NULL, 0);
 	}
-	nr = is_of(py, defaults, PYTYPE_TUPLE) ? py_long(defaults, PY_OB_SIZE) : 0;
-	nr_names = is_of(py, names, PYTYPE_TUPLE) ? py_long(names, PY_OB_SIZE) : 0;
+	nr = nr_of(py, defaults);
+	nr_names = nr_of(py, names);
 	for (int64_t i = 0; i < nr; i++) {
 		int64_t at = py_int(code, py->code_arguments) - nr + i;
 
-		tell(s, py_pointer(defaults, TUPLE_ITEMS + 8 * i), TFMT_EDGE_DEFAULT,
-		     at >= 0 && at < nr_names ? py_pointer(names, TUPLE_ITEMS + 8 * at) : NULL, 0);
+		tell(s, item(defaults, i), TFMT_EDGE_DEFAULT, at >= 0 && at < nr_names ? item(names, at) : NULL, 0);
 	}
 	if (is_of(py, named_defaults, PYTYPE_DICT))
 		each_entry(s, named_defaults, TFMT_EDGE_DEFAULT);
@@ -463,6 +508,49 @@ const void *pyobjects_frame(const struct pyobjects *py, const void *object)
 	return py->frame_object >= 0 ? py_pointer(frame, py->frame_object) : frame;
 }
 
+/* What object a word of a frame is, NULL: none. From 3.14 on its lowest bits say who counts it, or that it is a number. */
+static const void *object_in(const struct pyobjects *py, const void *word)
+{
+	uintptr_t v = (uintptr_t)word;
+
+	if (py->minor < 14)
+		return word;
+	return (v & 3) == 3 ? NULL : (const void *)(v & ~(uintptr_t)3);
+}
+
+/* The end of what a frame that does not run just now has on its stack, from `begin` on; NULL where it cannot be told. */
+static const void *const *stack_end(const struct pyobjects *py, const void *frame, const void *const *begin)
+{
+	const void *code = pyframe_code(py->layout, frame);
+	const void *const *end;
+
+	if (py->minor <= 9 || py->minor >= 14)
+		end = py_pointer(frame, py->frame_stack);
+	else if (py->minor == 10)
+		end = begin + py_int(frame, py->frame_stack);
+	else
+		end = (const void *const *)((const char *)frame + py->frame_locals) + py_int(frame, py->frame_stack);
+	return end > begin && end <= begin + py_int(code, py->code_stack) ? end : NULL;
+}
+
+/* Of what waits: what it goes through in a loop, and what it waits for itself. */
+static void each_on_stack(const struct sink *s, const void *frame)
+{
+	const struct pyobjects *py = s->py;
+	const void *const *begin = (const void *const *)((const char *)frame + py->frame_locals);
+	const void *code = pyframe_code(py->layout, frame);
+	const void *const *end;
+
+	if (!is_of(py, code, PYTYPE_CODE))
+		return;
+	begin += nr_of(py, py_pointer(code, py->code_names));
+	if (py->code_kinds < 0)
+		begin += nr_of(py, py_pointer(code, py->code_cells)) + nr_of(py, py_pointer(code, py->code_free));
+	end = stack_end(py, frame, begin);
+	for (; end && begin < end; begin++)
+		tell(s, object_in(py, *begin), TFMT_EDGE_MEMBER, NULL, 0);
+}
+
 /* What only a class itself knows how to find; a class's attributes are its dict's, which its own objects do not lead to. */
 static void each_of_other(const struct sink *s, const void *object, const void *type)
 {
@@ -480,7 +568,7 @@ static void each_of_other(const struct sink *s, const void *object, const void *
 	else if (flags & PY_FLAG_LIST)
 		each_item(s, py_pointer(object, LIST_ITEMS), py_long(object, PY_OB_SIZE));
 	else if (flags & PY_FLAG_TUPLE)
-		each_item(s, (const void *const *)((const char *)object + TUPLE_ITEMS), py_long(object, PY_OB_SIZE));
+		each_item(s, items_of(object, s->py->type[PYTYPE_TUPLE]), py_long(object, PY_OB_SIZE));
 	each_attribute(s, object, type);
 	if (flags & PY_FLAG_HEAP)
 		each_slot(s, object, type);
@@ -501,8 +589,10 @@ void pyobjects_each(const struct pyobjects *py, const void *object, pyedge_fn *f
 	} else if (is_generator(py, type) || type == py->type[PYTYPE_TRACEBACK] || type == py->type[PYTYPE_FRAME]) {
 		const void *frame = pyobjects_frame(py, object);
 
-		if (frame)
+		if (frame) {
 			pyobjects_locals(py, frame, 0, fn, context);
+			each_on_stack(&s, frame);
+		}
 		if (type == py->type[PYTYPE_TRACEBACK])
 			tell(&s, py_pointer(object, TRACEBACK_NEXT), TFMT_EDGE_MEMBER, NULL, 0);
 	} else if (pytype_is(type, py->type[PYTYPE_MODULE])) {
@@ -532,31 +622,23 @@ const void *pyobjects_globals(const struct pyobjects *py, const void *frame, boo
 	return is_of(py, globals, PYTYPE_DICT) ? globals : NULL;
 }
 
-/* A variable's value: of one that functions share it lies in a cell. From 3.14 on its lowest bits say who counts it. */
-static void tell_variable(const struct sink *s, const void *value, const void *name, int64_t number)
+/* A variable's value: of one that functions share it lies in a cell. */
+static void tell_variable(const struct sink *s, const void *word, const void *name, int64_t number)
 {
-	uintptr_t v = (uintptr_t)value;
+	const void *value = object_in(s->py, word);
 
-	if (s->py->minor >= 14) {
-		if ((v & 3) == 3) /* a number */
-			return;
-		v &= ~(uintptr_t)3;
-	}
-	if (!v)
-		return;
-	value = (const void *)v;
 	if (is_of(s->py, value, PYTYPE_CELL))
 		value = py_pointer(value, CELL_CONTENT);
 	tell(s, value, TFMT_EDGE_LOCAL, name, number);
 }
 
 /* The variables that one tuple of names is of, from a place on; returns the place after them. */
-static const void *const *each_named(const struct sink *s, const char *names, const void *const *value, int64_t number)
+static const void *const *each_named(const struct sink *s, const void *names, const void *const *value, int64_t number)
 {
-	int64_t nr = is_of(s->py, names, PYTYPE_TUPLE) ? py_long(names, PY_OB_SIZE) : 0;
+	int64_t nr = nr_of(s->py, names);
 
 	for (int64_t i = 0; i < nr && i < VARIABLES_MAX; i++)
-		tell_variable(s, *value++, py_pointer(names, TUPLE_ITEMS + 8 * i), number);
+		tell_variable(s, *value++, item(names, i), number);
 	return value;
 }
 

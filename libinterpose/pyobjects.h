@@ -52,8 +52,10 @@ struct pyobjects {
 	const void *(*next_thread)(const void *thread);
 	const void *runtime; /* _PyRuntime */
 	int16_t frame_locals, frame_globals, frame_names; /* of a frame: its variables, and two dicts */
+	int16_t frame_stack; /* of one that waits: where its stack ends; int (entries): after its variables in 3.10, with
+				them from 3.11 to 3.13; else a pointer */
 	int16_t function_code, function_closure;          /* defaults lie 16 bytes before the closure */
-	int16_t code_arguments;                           /* int: how many arguments by position it has */
+	int16_t code_arguments, code_stack;               /* int: arguments by position, entries that its stack has at most */
 	int16_t code_names;  /* names of all variables; up to 3.10 those of its own, and then: */
 	int16_t code_kinds;  /* bytes: what each is; up to 3.10 -1 */
 	int16_t code_cells, code_free; /* up to 3.10: names of those that others share, and of those of others */

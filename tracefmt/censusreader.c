@@ -152,6 +152,7 @@ static void resolve(struct tfmt_census *c)
 		o->function = tfmt_reader_string(c->reader, ids->function);
 		if (o->parent && !c->object[o->parent - 1].edge)
 			o->edge = 0;
+		o->root = o->parent ? c->object[o->parent - 1].root : i + 1;
 	}
 	for (uint32_t i = 0; i < c->nr_objects; i++) {
 		struct tfmt_object_facts *o = &c->object[i];

@@ -1045,6 +1045,7 @@ struct tfmt_object_facts {
 	const char *file, *function; /* of LOCAL */
 	uint32_t line;
 	uint32_t thread; /* the system's number of it; 0: the main thread */
+	uint32_t root;   /* the object that its way begins with; itself if it is one */
 };
 
 enum tfmt_tensor_flags {

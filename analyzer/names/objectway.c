@@ -23,9 +23,7 @@ void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t o
 	}
 	w->is_cut = object != 0;
 	w->nr = nr;
-	w->root = nr ? w->step[nr - 1] : NULL;
-	for (; (o = tfmt_census_object(c, object)) != NULL; object = o->parent)
-		w->root = o;
+	w->root = nr ? tfmt_census_object(c, w->step[0]->root) : NULL;
 	for (uint32_t i = 0; i < nr / 2; i++) {
 		const struct tfmt_object_facts *step = w->step[i];
 		uint32_t id = w->id[i];

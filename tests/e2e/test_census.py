@@ -4,10 +4,13 @@
 The files are read by the second reader (tests/spec), which was written from FORMAT.md alone.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -94,12 +97,18 @@ def info_of(vramtrace, recording):
     return process["info"]
 
 
-def run_case(vramtrace, tmp_path, case, **env):
-    """Prints the same with and without censuses, and nothing else; returns what `info` says of them."""
+def run_case(vramtrace, tmp_path, case, *arguments, enter=None, **env):
+    """
+    Prints the same with and without censuses, and nothing else; returns what `info` says of them. An argument that is a
+    function is told the recording; `enter` is a control group.
+    """
     seen = []
     for names in ("auto", "off"):
-        done = vramtrace.record(tmp_path / f"{names}.vtr", python("census/unharmed.py", case), cwd=tmp_path,
-                                env={"VRAMTRACE_NAMES": names} | env)  # fmt: skip
+        recording = tmp_path / f"{names}.vtr"
+        program = [*python("census/unharmed.py", case), *(one(recording) if callable(one) else one for one in arguments)]
+        if enter:
+            program = ["sh", "-c", f'echo $$ >{enter}/cgroup.procs && exec "$@"', "sh", *program]
+        done = vramtrace.record(recording, program, cwd=tmp_path, env={"VRAMTRACE_NAMES": names} | env)
         assert done.status == 0, done.stderr
         seen.append((done.stdout, done.stderr))
     assert seen[0] == seen[1]
@@ -111,6 +120,9 @@ def run_case(vramtrace, tmp_path, case, **env):
 @pytest.mark.parametrize(("case", "seen"), [
     ("children", {"waited": "no children", "signals": 0, "left": 0}),
     ("own_children", {"is_it": True, "status": 7, "left": 0}),
+    ("many_children", {"statuses": list(range(20)), "others": 0, "left": 0}),
+    ("errors", {"errno": [77, 77], "left": 0}),
+    ("deathsigs", {"lives": True, "signal": 10, "kept": 300_000}),
     ("fork_handlers", {"called": 0, "left": 0}),
     ("threads", {"sum": 200 * (499500.0 + 1000), "left": 0}),
     ("subreaper", {"left": 0}),
@@ -130,8 +142,94 @@ def test_descriptors_are_not_held(vramtrace, tmp_path):
 def test_no_copy_to_be_had(vramtrace, tmp_path):
     """A process that may make none goes on as ever, and the trace says it."""
     printed, info = run_case(vramtrace, tmp_path, "forbidden")
-    assert printed == {"left": 0}
+    assert printed == {"errno": 77, "left": 0}
     assert info["names.refused"] == "1 times there was no copy, the last with errno 1"
+
+
+NO_THREAD = "can't start new thread"
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that any user may enter."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
+
+
+@pytest.fixture
+def control_group():
+    """control_group(controller, limit's files): a group that is limited to nothing yet; skipped where none can be made."""
+    with contextlib.ExitStack() as stack:
+
+        def make(controller, *limits):
+            for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup") / controller):
+                group = parent / f"vramtrace-census-{os.getpid()}"
+                try:
+                    group.mkdir()
+                except OSError:
+                    continue
+                stack.callback(group.rmdir)
+                if any((group / limit).exists() for limit in limits):
+                    return group
+            pytest.skip(f"no control group with the {controller} controller can be made here")
+
+        yield make
+
+
+def test_as_many_processes_as_the_user_may_have(vramtrace, open_folder):
+    if os.getuid():
+        pytest.skip("only root can be a user that has no other process")
+    printed, info = run_case(vramtrace, open_folder, "user_limit", lambda recording: recording)
+    assert printed == {"thread": [NO_THREAD, "started"], "left": 0}
+    assert info["names.censuses"] == "1" and "names.failed" not in info
+    assert info["names.refused"] == (
+        "2 times there was no copy, the last time because its user may have hardly any more processes"
+    )
+
+
+def test_as_many_processes_as_the_group_may_have(vramtrace, tmp_path, control_group):
+    group = control_group("pids", "pids.max")
+    (group / "pids.max").write_text("10000")
+    printed, info = run_case(vramtrace, tmp_path, "tasks_limit", group, enter=group)
+    assert printed == {"thread": [NO_THREAD, "started"], "left": 0}
+    assert info["names.censuses"] == "1" and "names.failed" not in info
+    assert info["names.refused"] == (
+        "2 times there was no copy, the last time because its control group may have hardly any more processes"
+    )
+
+
+@pytest.mark.parametrize(("case", "spare", "key", "said"), [
+    ("memory_limit", 20, "refused", "1 times there was no copy, the last time because its control group has too little memory "
+     "left"),
+    ("memory_limit", 240, "failed", "1 copies did not end well, the last because its control group was running out of memory"),
+    ("memory_limit_held", 240, "failed", "1 copies did not end well, the last by signal 9"),
+], ids=("no_room", "gives_way", "cannot_give_way"))  # fmt: skip
+def test_little_memory_in_the_group(vramtrace, tmp_path, control_group, case, spare, key, said):
+    """With 4 GiB in memory and little more to be had, the copy is what goes: by itself, or if it cannot by the kernel."""
+    if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 10 << 30:
+        pytest.skip("less than 10 GiB of memory are free")
+    group = control_group("memory", "memory.max", "memory.limit_in_bytes")
+    limit = next(group / name for name in ("memory.max", "memory.limit_in_bytes") if (group / name).exists())
+    limit.write_text(str(16 << 30))
+    seen = []
+    for names in ("auto", "off"):
+        limit.write_text(str(16 << 30))
+        before = oom_kills(group)
+        recording = tmp_path / f"{names}.vtr"
+        program = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh",
+                   *python("census/unharmed.py", case), group, str(spare << 20)]  # fmt: skip
+        done = vramtrace.record(recording, program, cwd=tmp_path, env={"VRAMTRACE_NAMES": names})
+        assert (done.status, json.loads(done.stdout)) == (0, {"whole": True, "kept": 1_000_000, "left": 0}), done.stderr
+        seen.append((oom_kills(group) - before, done.stderr))
+    assert seen == [(int(case == "memory_limit_held"), ""), (0, "")]
+    assert info_of(vramtrace, tmp_path / "auto.vtr")[f"names.{key}"] == said
+
+
+def oom_kills(group):
+    """How many processes of a control group the kernel has ended for want of memory."""
+    lines = next(group / name for name in ("memory.events", "memory.oom_control") if (group / name).exists())
+    return sum(int(line.split()[1]) for line in lines.read_text().splitlines() if line.startswith("oom_kill "))
 
 
 def test_copy_that_crashes(vramtrace, tmp_path):

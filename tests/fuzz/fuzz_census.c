@@ -40,6 +40,10 @@ static void check_object(const struct tfmt_census *c, uint32_t id)
 		return;
 	if (!o->edge || o->parent >= id || (o->parent && !tfmt_census_object(c, o->parent)))
 		abort();
+	if (!tfmt_census_object(c, o->root) || tfmt_census_object(c, o->root)->parent)
+		abort();
+	if (o->parent ? o->root != tfmt_census_object(c, o->parent)->root : o->root != id)
+		abort();
 	if (o->edge == TFMT_EDGE_OBJECT && o->number && !tfmt_census_object(c, (uint32_t)o->number))
 		abort();
 	if (o->edge == TFMT_EDGE_OBJECT && (uint64_t)o->number > UINT32_MAX)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzer of the commands that read recordings: whatever a trace and its ring file tell, the books, the
- * analyses and the printers end, and print a document. The header's process id says which command reads it.
+ * Fuzzer of the commands that read recordings: whatever a trace, its ring file and its census tell, the books, the
+ * analyses and the printers end, and print a document. The header's process id says which command reads it; with
+ * FUZZ_ALL_COMMANDS in the environment each command does, one after another.
  */
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +34,8 @@ static const struct {
 	{ cmd_peak, { "peak", "--by", "module", "--depth=3" } },
 	{ cmd_peak, { "peak", "--by", "category", "--at", "oom" } },
 	{ cmd_peak, { "peak", "--at", "oom" } },
+	{ cmd_peak, { "peak", "--json", "--by", "name" } },
+	{ cmd_peak, { "peak", "--by", "name", "-v" } },
 	{ cmd_leaks, { "leaks", "--json" } },
 	{ cmd_leaks, { "leaks", "-v" } },
 	{ cmd_frag, { "frag", "--json" } },
@@ -52,10 +57,8 @@ static const struct {
 };
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run(size_t which, const char *path)
 {
-	struct reader_input in = reader_input_split(data, size);
-	size_t which = in.trace_bytes > PROCESS_ID ? in.trace[PROCESS_ID] % NR_COMMANDS : 0;
 	const char *argv[WORDS_MAX + 2];
 	int argc = 0, is_json = 0;
 
@@ -63,9 +66,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		argv[argc] = commands[which].word[argc];
 		is_json |= !strcmp(argv[argc], "--json");
 	}
-	argv[argc++] = reader_input_store(&in, "commands");
+	argv[argc++] = path;
 	argv[argc] = NULL;
 	hostile_run(commands[which].run, argc, argv, is_json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct reader_input in = reader_input_split(data, size);
+	size_t which = in.trace_bytes > PROCESS_ID ? in.trace[PROCESS_ID] % NR_COMMANDS : 0;
+	bool all = getenv("FUZZ_ALL_COMMANDS");
+	const char *path = reader_input_store(&in, "commands");
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		if (all || i == which)
+			run(i, path);
 	reader_input_remove(&in, "commands");
 	return 0;
 }

@@ -12,6 +12,10 @@
 #include <zstd.h>
 
 #define HEADER_MIN 80
+#define PROCESS_ID 24
+#define PROCESS_ID_BYTES 4
+#define IMAGE_START 48
+#define IMAGE_START_BYTES 8
 #define FRAME_MIN 32
 #define PAYLOAD_MAX 65536
 #define PAGE 4096
@@ -22,6 +26,7 @@
 #define ENTRY_BYTES 32 /* before the payload, in version 2 */
 #define ENTRIES_MAX 64
 
+static const uint8_t header_magic[8] = { 0x89, 'V', 'T', 'F', 0x0d, 0x0a, 0x1a, 0x0a };
 static const uint8_t frame_magic[4] = { 0xb6, 0x56, 0x46, 0xe9 };
 
 static uint32_t u32_at(const uint8_t *p)
@@ -54,7 +59,24 @@ struct reader_input reader_input_split(const uint8_t *data, size_t size)
 		in.trace_bytes = size - 4 - ring;
 		in.ring = data + in.trace_bytes;
 	}
+	if (in.trace_bytes > HEADER_MIN)
+		in.census = memmem(data + HEADER_MIN, in.trace_bytes - HEADER_MIN, header_magic, sizeof(header_magic));
+	if (in.census) {
+		in.census_bytes = in.trace_bytes - (size_t)(in.census - data);
+		in.trace_bytes -= in.census_bytes;
+	}
 	return in;
+}
+
+void reader_input_pair_census(uint8_t *data, size_t size)
+{
+	struct reader_input in = reader_input_split(data, size);
+	uint8_t *census = data + in.trace_bytes;
+
+	if (in.census_bytes < HEADER_MIN)
+		return;
+	memcpy(census + PROCESS_ID, data + PROCESS_ID, PROCESS_ID_BYTES);
+	memcpy(census + IMAGE_START, data + IMAGE_START, IMAGE_START_BYTES);
 }
 
 /* The bytes of the whole frame at p, 0 if there is none. */
@@ -104,12 +126,12 @@ static bool put_expanded(uint8_t *out, size_t *used, size_t max_size, const uint
 size_t reader_input_expand(uint8_t *data, size_t size, size_t max_size)
 {
 	struct reader_input in = reader_input_split(data, size);
-	size_t used = 0, bytes, behind = size - in.trace_bytes;
+	size_t used = 0, bytes, files = in.trace_bytes + in.census_bytes, behind = size - files;
 	uint8_t *out = malloc(max_size);
 	bool changed = false;
 
-	for (size_t at = 0; out && at < in.trace_bytes; at += bytes) {
-		bytes = frame_bytes(data + at, in.trace_bytes - at);
+	for (size_t at = 0; out && at < files; at += bytes) {
+		bytes = frame_bytes(data + at, files - at);
 		if (bytes && put_expanded(out, &used, max_size, data + at)) {
 			changed = true;
 			continue;
@@ -121,7 +143,7 @@ size_t reader_input_expand(uint8_t *data, size_t size, size_t max_size)
 		used += bytes;
 	}
 	if (changed && used + behind <= max_size) {
-		memcpy(out + used, data + in.trace_bytes, behind);
+		memcpy(out + used, data + files, behind);
 		size = used + behind;
 		memcpy(data, out, size);
 	}
@@ -199,7 +221,7 @@ void reader_input_pair(uint8_t *data, size_t size)
 	struct reader_input in = reader_input_split(data, size);
 	struct ring_layout l = ring_layout(in.ring, in.ring_bytes);
 	bool checks = in.ring_bytes > 8 && in.ring[8] != 1;
-	uint8_t *ring = data + in.trace_bytes, *at = ring + STATUS_USED + l.definition_bytes;
+	uint8_t *ring = data + in.trace_bytes + in.census_bytes, *at = ring + STATUS_USED + l.definition_bytes;
 
 	if (!l.capacity || in.trace_bytes < HEADER_MIN)
 		return;
@@ -207,8 +229,8 @@ void reader_input_pair(uint8_t *data, size_t size)
 	put_bytes(ring + 8, checks ? 2 : 1, 4);
 	if (checks)
 		check_definitions(ring + STATUS_USED, l.definition_bytes);
-	memcpy(ring + 12, data + 24, 4); /* process id */
-	memcpy(ring + 16, data + 48, 8); /* start */
+	memcpy(ring + 12, data + PROCESS_ID, PROCESS_ID_BYTES);
+	memcpy(ring + 16, data + IMAGE_START, IMAGE_START_BYTES);
 	put_bytes(ring + 24, PAGE, 8);
 	put_bytes(ring + 32, l.definition_bytes, 8);
 	put_bytes(ring + 40, PAGE + l.definition_bytes, 8);
@@ -258,9 +280,16 @@ static uint8_t *ring_file(const uint8_t *ring, size_t size, size_t *bytes)
 size_t reader_input_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed,
 			   size_t (*mutate)(uint8_t *data, size_t size, size_t max_size))
 {
+	struct reader_input in;
+
 	size = mutate(data, reader_input_expand(data, size, max_size), max_size);
-	if (seed % 8) /* now and then a wrong checksum is the point */
-		reader_input_seal(data, reader_input_split(data, size).trace_bytes);
+	if (seed / 32 % 8)
+		reader_input_pair_census(data, size);
+	in = reader_input_split(data, size);
+	if (seed % 8) { /* now and then a wrong checksum is the point */
+		reader_input_seal(data, in.trace_bytes);
+		reader_input_seal(data + in.trace_bytes, in.census_bytes);
+	}
 	if (seed / 8 % 4)
 		reader_input_pair(data, size);
 	return size;
@@ -284,17 +313,17 @@ static const char *path_of(const char *name, const char *suffix)
 	return path;
 }
 
-static void store_trace(const struct reader_input *in, const char *path)
+static void store_sealed(const char *path, const uint8_t *bytes, size_t size)
 {
 #ifdef __AFL_COMPILER
-	uint8_t *sealed = malloc(in->trace_bytes + 1);
+	uint8_t *sealed = malloc(size + 1);
 
-	memcpy(sealed, in->trace, in->trace_bytes);
-	reader_input_seal(sealed, in->trace_bytes);
-	store(path, sealed, in->trace_bytes);
+	memcpy(sealed, bytes, size);
+	reader_input_seal(sealed, size);
+	store(path, sealed, size);
 	free(sealed);
 #else
-	store(path, in->trace, in->trace_bytes);
+	store(path, bytes, size);
 #endif
 }
 
@@ -309,14 +338,18 @@ const char *reader_input_store(const struct reader_input *in, const char *name)
 		store(path_of(name, "ring"), file, bytes);
 		free(file);
 	}
+	if (in->census_bytes)
+		store_sealed(path_of(name, "1.names"), in->census, in->census_bytes);
 	path = path_of(name, "vtr");
-	store_trace(in, path);
+	store_sealed(path, in->trace, in->trace_bytes);
 	return path;
 }
 
 void reader_input_remove(const struct reader_input *in, const char *name)
 {
 	unlink(path_of(name, "vtr"));
+	if (in->census_bytes)
+		unlink(path_of(name, "1.names"));
 	if (in->ring_bytes)
 		unlink(path_of(name, "ring"));
 }

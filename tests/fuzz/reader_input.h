@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzzers of the reader share: an input is a trace, and behind it, if its last four bytes say so, a ring file
- * without the padding of its pages: 144 bytes of status, the definition ring, and per ring head, tail, thread, owner and its records.
+ * What the fuzzers of the reader share: an input is a trace; after it, if a second header begins there, a census of the same
+ * process; and at its end, if the last four bytes say so, a ring file without the padding of its pages: 144 bytes of status,
+ * the definition ring, and per ring head, tail, thread, owner and its records.
  * Checksums are made right after each mutation, or hardly any would get past them.
  */
 #ifndef FUZZ_READER_INPUT_H
@@ -11,14 +12,17 @@
 #include <stdint.h>
 
 struct reader_input {
-	const uint8_t *trace, *ring;
-	size_t trace_bytes, ring_bytes; /* ring_bytes 0 = there is none */
+	const uint8_t *trace, *census, *ring;
+	size_t trace_bytes, census_bytes, ring_bytes; /* 0 = there is none */
 };
 
 /* Take an input apart. The last four bytes, little endian, are the ring file's length if that is possible. */
 struct reader_input reader_input_split(const uint8_t *data, size_t size);
 
-/* Give the header and every frame of the trace the checksum that its bytes have. */
+/* Make the census one of the trace's process: else it is only refused. The checksum of its header is no longer right. */
+void reader_input_pair_census(uint8_t *data, size_t size);
+
+/* Give the header and every frame of a trace or a census the checksum that its bytes have. */
 void reader_input_seal(uint8_t *trace, size_t size);
 
 /*

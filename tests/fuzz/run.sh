@@ -9,7 +9,12 @@ for f; do
 	dict="tests/fuzz/$f.dict"
 	recordings=
 	case $f in
-	reader | commands) recordings="tests/fuzz/corpus/reader tests/golden/v1" ;;
+	reader) recordings="tests/fuzz/corpus/reader tests/golden/v1" ;;
+	commands) # also one with a census after it
+		mkdir -p "$build/fuzz/seeds"
+		cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >"$build/fuzz/seeds/named"
+		recordings="tests/fuzz/corpus/reader tests/golden/v1 $build/fuzz/seeds"
+		;;
 	census) recordings="-seed_inputs=$(echo tests/golden/v1/*.names | tr ' ' ,)" ;;
 	esac
 	if ! "$build/fuzz/$f" -max_total_time="${TIME:-60}" -max_len=65536 -timeout=20 -print_final_stats=1 \

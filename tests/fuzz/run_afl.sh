@@ -19,6 +19,9 @@ for f; do
 			cp "$trace" "$seeds/golden-${trace##*/}"
 		done
 		;;
+	esac
+	case $f in
+	commands) cat tests/golden/v1/named.vtr tests/golden/v1/named.2.names >"$seeds/named" ;;
 	census) cp tests/golden/v1/*.names "$seeds" ;;
 	esac
 	if ! afl-fuzz -V "${TIME:-60}" -t 5000 -m none -i "$seeds" -o "$out" \

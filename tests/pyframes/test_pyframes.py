@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("VRAMTRACE_BUILD", os.path.join(HERE, "..", "..", "build"))
 PROBE = os.path.join(BUILD, "pyframes", "libstackprobe.so")
 UNWATCHED = os.path.join(BUILD, "pyframes", "libstackprobe-unwatched.so")
+OBJECTS = os.path.join(BUILD, "pyframes", "libobjectprobe.so")
 EMBEDDER = os.path.join(BUILD, "pyframes", "embedder")
 PROGRAMS = ("frames", "reuse", "lifecycle", "native", "weave", "bench")
 SUPPORTED = [str(path) for path, version in installed().items() if (3, 8) <= version <= (3, 14)]
@@ -37,6 +38,11 @@ def run_program(python, program, probe):
 @pytest.mark.parametrize("python", SUPPORTED)
 def test_frames_as_the_interpreter_shows_them(python, program):
     run_program(python, program, PROBE)
+
+
+@pytest.mark.parametrize("python", SUPPORTED)
+def test_objects_hold_what_the_interpreter_says(python):
+    run_program(python, "objects", OBJECTS)
 
 
 @pytest.mark.parametrize("program", ("frames", "reuse", "weave"))

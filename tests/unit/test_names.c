@@ -2,11 +2,15 @@
 /* What blocks are called, and who keeps them: by made-up censuses beside a made-up trace. */
 #include "synthetic_census.h"
 
+#include <time.h>
+
 #include "analyzer/names/namegroups.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/replay/replay.h"
 
 #define BLOCK 4096u
+#define LINKED 100000u
+#define LINKED_SECONDS 20 /* it takes less than one; with a walk from each element to the root it took 36 */
 #define ADDRESS(i) (0x10000u * (uint64_t)((i) + 1))
 #define TIME(event) (SYNTHETIC_START + SYNTHETIC_STEP * (uint64_t)(event) + 1) /* just after event number `event` */
 
@@ -474,6 +478,30 @@ static void test_groups(void **state)
 	replay_release(&m);
 }
 
+/* Each element of a linked list is looked at by its own last steps, not by all that are before it. */
+static void test_a_list_linked_through_tensors(void **state)
+{
+	struct synthetic_census c;
+	uint32_t object;
+	clock_t begun;
+
+	(void)state;
+	begin(LINKED);
+	synthetic_census_open(&c, "a.1.names", 7, TIME(LINKED - 1));
+	object = synthetic_object(&c, 0, TFMT_EDGE_CYCLE, TFMT_KIND_LIST, NULL);
+	for (unsigned i = 0; i < LINKED; i++) {
+		object = synthetic_object(&c, object, TFMT_EDGE_ATTRIBUTE, TFMT_KIND_TENSOR, "next");
+		synthetic_tensor(&c, object, ADDRESS(i), BLOCK);
+	}
+	synthetic_census_close(&c, true);
+	begun = clock();
+	load();
+	for (unsigned i = 0; i < LINKED; i++)
+		assert_int_equal(named_of(i).name.root, ROOT_CYCLE);
+	assert_in_range(clock() - begun, 0, LINKED_SECONDS * CLOCKS_PER_SEC);
+	replay_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_several_names, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_container_that_grows, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_groups, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_a_list_linked_through_tensors, synthetic_enter, synthetic_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

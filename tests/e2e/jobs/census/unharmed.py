@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What a program could see of the copies that look for names: `unharmed.py CASE` prints what it does see, as JSON."""
+"""
+What a program could see of the copies that look for names: `unharmed.py CASE [ARGUMENT]` prints what it does see, as JSON.
+"""
 
 import ctypes
 import gc
 import json
 import os
+import resource
 import signal
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +22,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 MIB = 1 << 20
 TRAVERSE = 184  # of PyTypeObject: tp_traverse
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 36, 38, 22
+PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE = 1, 2, 4
 SYS_CLONE, CLONE_THREAD, EPERM = 56, 0x10000, 1
 
 
@@ -36,7 +41,13 @@ def out_of_memory():
 
 def copies():
     """Processes that /proc lists as children of this one."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            found += map(int, (task / "children").read_text().split())
+        except OSError:
+            pass  # the thread has ended
+    return found
 
 
 def wait_for_none(seconds=20):
@@ -66,6 +77,57 @@ def own_children():
     out_of_memory()
     got, status = os.wait()
     return {"is_it": got == pid, "status": os.waitstatus_to_exitcode(status), "left": wait_for_none()}
+
+
+def many_children():
+    """20 that end while copies are made and end: a handler of SIGCHLD finds them all, and nobody else."""
+    found = []
+
+    def reap(number, frame):
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                found.append(ended)
+        except ChildProcessError:
+            pass
+
+    signal.signal(signal.SIGCHLD, reap)
+    started = []
+    for number in range(20):
+        started.append(os.posix_spawn("/bin/sh", ["sh", "-c", f"sleep 0.0{number}; exit {number}"], {}))
+        if number % 5 == 0:
+            out_of_memory()
+    left = wait_for_none()
+    statuses = {pid: os.waitstatus_to_exitcode(status) for pid, status in found}
+    return {"statuses": [statuses.get(pid) for pid in started], "others": len(found) - len(started), "left": left}
+
+
+def errno_after(function):
+    """What a call leaves in errno; it does not change it if it goes well."""
+    place = libc.__errno_location
+    place.restype = ctypes.POINTER(ctypes.c_int)
+    place().contents.value = 77
+    function()
+    return place().contents.value
+
+
+def errors():
+    kept = []
+    return {"errno": [errno_after(lambda: more(kept)), errno_after(out_of_memory)], "left": wait_for_none()}
+
+
+def deathsigs():
+    """Children that are to die with the program live while copies end, and die with it: else its output stays open."""
+    kept = [[number] for number in range(300_000)]  # for the copy to look at when the program has ended
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
+    mine = ctypes.c_int()
+    child = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    out_of_memory()
+    while len(copies()) > 1:
+        time.sleep(0.05)
+    libc.prctl(PR_GET_PDEATHSIG, ctypes.byref(mine), 0, 0, 0)
+    lives = child.poll() is None
+    out_of_memory()
+    return {"lives": lives, "signal": mine.value, "kept": len(kept)}
 
 
 def descriptors():
@@ -132,9 +194,76 @@ def forbid_clone():
 
 def forbidden():
     forbid_clone()
-    ctypes.set_errno(0)
+    return {"errno": errno_after(out_of_memory), "left": len(copies())}
+
+
+def thread_starts():
+    """May the program make a thread?"""
+    thread = threading.Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        return str(error)
+    thread.join()
+    return "started"
+
+
+def user_limit(folder):
+    """As a user whose only process this is: one that has as many tasks as it may, and one that may make one more."""
+    os.chmod(folder, 0o777)
+    user = 100_000 + os.getpid()
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # as a program has it that the user has started
     out_of_memory()
-    return {"left": len(copies())}
+    left, seen = wait_for_none(), []
+    for spare in (0, 1):
+        tasks = len(os.listdir("/proc/self/task"))
+        resource.setrlimit(resource.RLIMIT_NPROC, (tasks + spare, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+        out_of_memory()
+        seen.append(thread_starts())
+    return {"thread": seen, "left": left}
+
+
+def tasks_limit(group):
+    """The same in a control group."""
+    out_of_memory()
+    left, seen = wait_for_none(), []
+    for spare in (0, 1):
+        tasks = int(Path(group, "pids.current").read_text())
+        Path(group, "pids.max").write_text(str(tasks + spare))
+        time.sleep(0.5)  # the recorder looks now and then
+        out_of_memory()
+        seen.append(thread_starts())
+    return {"thread": seen, "left": left}
+
+
+def limit_memory(group, spare):
+    """The group may have so many bytes more than it has: a file of the kernel's second or first interface."""
+    new = Path(group, "memory.max").exists()
+    usage, limit = ("memory.current", "memory.max") if new else ("memory.usage_in_bytes", "memory.limit_in_bytes")
+    Path(group, limit).write_text(str(int(Path(group, usage).read_text()) + spare))
+    time.sleep(0.5)  # the recorder looks now and then
+
+
+def memory_limit(group, spare, hold=False):
+    """4 GiB in memory, and little more to be had: all of it is written again while a copy is there."""
+    many = [[number] for number in range(1_000_000)]  # for the copy to look at
+    memory = torch.ones(4 << 30, dtype=torch.uint8)
+    limit_memory(group, int(spare))
+    out_of_memory()
+    if hold:
+        for pid in copies():
+            os.kill(pid, signal.SIGSTOP)
+    memory.fill_(3)
+    whole = int(memory.view(torch.int64).min()) == int.from_bytes(bytes([3] * 8), "little")
+    return {"whole": whole, "kept": len(many), "left": wait_for_none()}
+
+
+def memory_limit_held(group, spare):
+    """The copy cannot give way, for it is stopped: the kernel ends it, and not the program."""
+    return memory_limit(group, spare, hold=True)
 
 
 def subreaper():
@@ -184,6 +313,6 @@ def highs():
 
 if __name__ == "__main__":
     torch.zeros(1, device="cuda")
-    print(json.dumps(globals()[sys.argv[1]]()), flush=True)
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])), flush=True)
     if sys.argv[1] in ("crash", "hang"):
         os._exit(0)  # Python's own end looks at all objects
