@@ -7,6 +7,7 @@
 #include "census_collector.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "census_kinds.h"
 #include "tracefmt/tracefmt.h"
@@ -14,6 +15,7 @@
 #define HEAD_BYTES 16u              /* in front of an object */
 #define NEIGHBOUR_BYTES 96u         /* from one head to the others: three side by side, and one not far off */
 #define STATE_BYTES 0x80000u        /* more than the interpreter's state has */
+#define FIRST_SLOTS (1u << 16)
 #define RING_MAX (1ull << 31)
 #define MODULE_DICT 16
 
@@ -137,6 +139,22 @@ static uint32_t references_of(const struct census_walk *w, const void *object)
 	return references > UINT32_MAX ? UINT32_MAX : (uint32_t)references;
 }
 
+static bool grow_slots(struct unmet *u)
+{
+	uint32_t *old = u->slot, nr = u->slot_mask + 1;
+
+	u->slot = census_map((size_t)nr * 2 * sizeof(*u->slot));
+	if (!u->slot) {
+		u->slot = old;
+		return false;
+	}
+	u->slot_mask = nr * 2 - 1;
+	for (uint32_t i = 0; i < u->nr; i++)
+		*slot_of(u, u->list[i].object) = i + 1;
+	munmap(old, (size_t)nr * sizeof(*old));
+	return true;
+}
+
 static void add_unmet(struct census_walk *w, const void *object)
 {
 	struct unmet *u = w->unmet;
@@ -144,7 +162,7 @@ static void add_unmet(struct census_walk *w, const void *object)
 
 	if (census_find(w, object))
 		return;
-	if (u->nr >= u->max) {
+	if (u->nr >= u->max || (u->nr > u->slot_mask / 2 && !grow_slots(u))) {
 		w->no_memory = true;
 		return;
 	}
@@ -166,14 +184,10 @@ static void count_reference(void *context, const struct pyedge *e)
 
 static bool unmet_begin(struct census_walk *w, struct unmet *u)
 {
-	uint64_t nr = w->max_bytes / 2 / (sizeof(*u->list) + 4 * sizeof(*u->slot));
-
-	u->slot_mask = 1;
-	while (u->slot_mask < nr)
-		u->slot_mask = u->slot_mask * 2 + 1;
-	u->max = u->slot_mask / 2;
+	u->max = (uint32_t)(w->max_bytes / 2 / (sizeof(*u->list) + 4 * sizeof(*u->slot)));
+	u->slot_mask = FIRST_SLOTS - 1;
 	u->list = census_map((size_t)u->max * sizeof(*u->list));
-	u->slot = census_map(((size_t)u->slot_mask + 1) * sizeof(*u->slot));
+	u->slot = census_map(FIRST_SLOTS * sizeof(*u->slot));
 	return u->list && u->slot;
 }
 

@@ -27,6 +27,7 @@
 #define MEMBERS_MAX 256
 #define INLINE_MAX 30u /* attributes without a dict, at most */
 #define VARIABLES_MAX 65536
+#define FETCH_AHEAD 4  /* items that the processor may fetch meanwhile: they lie anywhere in memory */
 #define SLOT_NAME_MAX 256 /* characters of one that is not ASCII */
 
 /* ---- finding them ------------------------------------------------------------------------------- */
@@ -296,8 +297,11 @@ static void each_entry(const struct sink *s, const void *dict, uint8_t edge)
 
 static void each_item(const struct sink *s, const void *const *item, int64_t nr)
 {
-	for (int64_t i = 0; i < nr; i++)
+	for (int64_t i = 0; i < nr; i++) {
+		if (i + FETCH_AHEAD < nr)
+			__builtin_prefetch(item[i + FETCH_AHEAD]);
 		tell(s, item[i], TFMT_EDGE_INDEX, NULL, i);
+	}
 }
 
 /* Attributes that an object keeps without a dict, beside the keys that its class has for all of them. */
@@ -316,6 +320,8 @@ static void each_value(const struct sink *s, const void *type, const char *value
 		nr = INLINE_MAX;
 	step = keys[10] ? 16 : 24; /* all keys are str, or their hashes are kept */
 	entry = keys + 32 + ((size_t)1 << (uint8_t)keys[9]) + (step - 16);
+	for (uint64_t i = 0; i < nr; i++)
+		__builtin_prefetch(py_pointer(values, s->py->values + 8 * (long)i));
 	for (uint64_t i = 0; i < nr; i++) {
 		const void *value = py_pointer(values, s->py->values + 8 * (long)i);
 
