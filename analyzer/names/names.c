@@ -325,6 +325,16 @@ uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *
 	return nr;
 }
 
+bool names_saw(const struct names *n, const struct names_block *block)
+{
+	uint32_t nr;
+
+	for (size_t i = 0; i < n->nr_censuses; i++)
+		if (was_live(&n->census[i], block) && (tensors_in(&n->census[i], block, &nr), nr))
+			return true;
+	return false;
+}
+
 enum objectname_use names_use(const struct names *n, const struct names_block *block)
 {
 	enum objectname_use best = USE_UNKNOWN;

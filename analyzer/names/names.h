@@ -90,6 +90,9 @@ bool names_find(struct named *out, const struct names *n, const struct names_blo
  */
 uint32_t names_lengths(const struct names *n, const struct keeper *k, uint64_t *length, uint32_t max);
 
+/* Has any census seen it? */
+bool names_saw(const struct names *n, const struct names_block *block);
+
 /* What a block is for, without its name; USE_UNKNOWN: no census tells. */
 enum objectname_use names_use(const struct names *n, const struct names_block *block);
 

@@ -463,9 +463,18 @@ static enum category told_by_census(const struct replay_process *process, const 
 	return process->names ? categories[names_use(process->names, &block)] : NR_CATEGORIES;
 }
 
+/* A census has seen it, and does not tell what it is for. */
+static bool is_seen(const struct replay_process *process, const struct life *life)
+{
+	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal, life->device };
+
+	return process->names && names_saw(process->names, &block);
+}
+
 /*
- * What a census tells of some blocks holds for those like them: made by the same stack in the same shape, and live as long.
- * One row for each group and fate: NR_CATEGORIES: nothing is told; NR_CATEGORIES + 1: of one this, of another that.
+ * What a census tells of some blocks holds for those that none has seen and that are like them: made by the same stack in
+ * the same shape, and live as long. One row for each group and fate: NR_CATEGORIES: nothing is told; NR_CATEGORIES + 1: of
+ * one this, of another that.
  */
 #define TOLD_APART (NR_CATEGORIES + 1)
 
@@ -480,7 +489,10 @@ static void learn(uint8_t *told, const struct judging *j, const struct category_
 {
 	uint8_t *of = told_of(told, j, &b->life);
 
-	*of = (uint8_t)(*of == NR_CATEGORIES || *of == b->category ? b->category : TOLD_APART);
+	if (!b->is_fact)
+		*of = TOLD_APART;
+	else
+		*of = (uint8_t)(*of == NR_CATEGORIES || *of == b->category ? b->category : TOLD_APART);
 }
 
 static enum category by_likes(uint8_t *told, const struct judging *j, const struct life *life)
@@ -587,7 +599,7 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 		b->module = module_of(process, &life[i]);
 		b->category = told_by_census(process, &life[i]);
 		b->is_fact = b->category != NR_CATEGORIES;
-		if (b->is_fact)
+		if (b->is_fact || is_seen(process, &life[i]))
 			learn(told, &j, b);
 		b->step = nr_steps ? steps_of(steps, life[i].birth.ordinal) + 1 : 0;
 	}
