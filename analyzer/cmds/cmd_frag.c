@@ -155,7 +155,8 @@ int cmd_frag(int argc, const char **argv)
 {
 	struct frag_opts o = { .points = POINTS_DEFAULT, .top = TOP_USUAL };
 	struct frag_result r = { 0 };
-	struct replay_options load = { .observe = frag_observe, .ctx = &r.frag, .observe_past = true };
+	struct replay_options load = { .observe = frag_observe, .ctx = &r.frag, .observe_past = true,
+				       .names = true };
 	struct replay m = REPLAY_INIT;
 	enum opt_result parsed = opt_parse(&frag_help, &argc, argv, &o);
 	int ret, damaged = CMD_FINE;

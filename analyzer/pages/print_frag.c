@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/human.h"
+#include "analyzer/ui/print_wrapped.h"
 
 #define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */
 #define TEXT_MAX 512
@@ -125,11 +128,36 @@ static const char *site_text(char *buf, size_t size, const struct blocker *b)
 	return buf;
 }
 
+/* What the program calls the blocks of a place then; false: no census tells. The groups are to be released either way. */
+static bool name_of(struct namegroups *g, const struct frag_view *v, const struct blocker *b, enum frag_when when)
+{
+	enum lives_moment moment = when == FRAG_FAILURE ? LIVES_OOM : when == FRAG_END ? LIVES_END :
+				   categories_moment(v->device->process, v->device->ordinal, MARK_TENSOR_PEAK);
+
+	namedblocks_of_python(g, v->device, b->python_stack, moment);
+	return b->known && namegroups_most(g);
+}
+
+/* Below the table, of what keeps most. */
+static void print_blocker_name(struct emit *e, const struct frag_view *v, enum frag_when when)
+{
+	const struct blockers *b = &v->blockers[when];
+	char text[2 * OBJECTNAME_MAX];
+	struct namegroups g;
+
+	if (!b->nr_blockers)
+		return;
+	if (name_of(&g, v, &b->blocker[0], when))
+		print_wrapped(e, "  the first is ", "    ", print_named(text, sizeof(text), namegroups_most(&g)));
+	namegroups_release(&g);
+}
+
 static void print_blockers(struct emit *e, const struct frag_view *v, enum frag_when when)
 {
 	const struct blockers *b = &v->blockers[when];
 	uint64_t now = v->d->moment[when].figures.time_ns;
 	char text[TEXT_MAX], age[HUMAN_MAX];
+	struct namegroups g;
 
 	emit_table_begin(e, "blockers", blocker_columns);
 	for (size_t i = 0; i < b->nr_blockers && (!v->top || i < v->top); i++) {
@@ -146,11 +174,17 @@ static void print_blockers(struct emit *e, const struct frag_view *v, enum frag_
 		emit_uint(e, "oldest_ns", NULL, k->oldest_ns);
 		emit_uint(e, "python_stack", NULL, k->python_stack);
 		print_site_of(e, k->known ? &k->site : NULL);
+		if (emit_is_json(e)) {
+			if (name_of(&g, v, k, when))
+				json_name(e, namegroups_most(&g));
+			namegroups_release(&g);
+		}
 		emit_label(e, "age", NULL, "%s", human_ns(age, now > k->oldest_ns ? now - k->oldest_ns : 0));
 		emit_label(e, "where", NULL, "%s", site_text(text, sizeof(text), k));
 		emit_row_end(e);
 	}
 	emit_table_end(e);
+	print_blocker_name(e, v, when);
 }
 
 /* ---- what would help ---------------------------------------------------------------------------- */

@@ -43,28 +43,33 @@ void namedblocks_find(struct namegroups *g, const struct replay_process *process
 	namegroups_sort(g);
 }
 
-void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group)
+void namedblocks_of_python(struct namegroups *g, const struct replay_device *d, uint32_t python_stack,
+			   enum lives_moment moment)
 {
 	const struct replay_process *p = d->process;
-	uint32_t stack = books_group(p->books, group)->python_stack;
-	enum lives_moment peak = p->names ? categories_moment(p, d->ordinal, MARK_TENSOR_PEAK) : LIVES_NONE;
 	struct life *life;
 	struct named named;
 	size_t nr;
 
 	*g = (struct namegroups){ 0 };
-	if (peak == LIVES_NONE)
+	if (!p->names || moment == LIVES_NONE)
 		return;
-	lives_list(p->lives, d->ordinal, peak, &life, &nr);
+	lives_list(p->lives, d->ordinal, moment, &life, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		bool has_name;
 
-		if (books_group(p->books, life[i].group)->python_stack != stack)
+		if (books_group(p->books, life[i].group)->python_stack != python_stack)
 			continue;
-		has_name = namedblocks_name(&named, p, &life[i], peak);
+		has_name = namedblocks_name(&named, p, &life[i], moment);
 		namegroups_add(g, has_name ? &named : NULL, 0, life[i].size, 1);
 	}
 	free(life);
+}
+
+void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group)
+{
+	namedblocks_of_python(g, d, books_group(d->process->books, group)->python_stack,
+			      categories_moment(d->process, d->ordinal, MARK_TENSOR_PEAK));
 }
 
 struct namedblocks_share namedblocks_share(const struct replay_device *d)

@@ -23,6 +23,10 @@ bool namedblocks_name(struct named *out, const struct replay_process *process, c
  */
 void namedblocks_of_stack(struct namegroups *g, const struct replay_device *d, uint32_t group);
 
+/* The same of those at any moment that a Python stack has allocated. */
+void namedblocks_of_python(struct namegroups *g, const struct replay_device *d, uint32_t python_stack,
+			   enum lives_moment moment);
+
 /* Of what tensors held at a device's peak: what has a name, and that whose category no census tells. */
 struct namedblocks_share {
 	uint64_t named_bytes, inferred_bytes;

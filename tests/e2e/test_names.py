@@ -3,7 +3,7 @@
 
 import pytest
 
-from harness import python
+from harness import WITH_NAMES, python
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +76,13 @@ def test_names_can_be_switched_off(vramtrace, tmp_path):
     assert not list(recording.path.glob("*.names"))
     report = vramtrace.json("report", recording.path)["devices"][0]
     assert "names" not in report and "buffer" not in report["categories_at_peak"]
+
+
+def test_what_keeps_segments_has_its_name(vramtrace, record):
+    """A list of small blocks cuts up what larger ones leave: frag tells which list."""
+    run = record("oom/mixed.py", "windows", options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    failure = vramtrace.json("frag", run.path)["devices"][0]["moments"]["failure"]
+    (blocker,) = failure["blockers"]
+    assert blocker["name"] == "kept[*]"
+    assert blocker["keepers"][0] == blocker["keepers"][0] | {"name": "kept", "kind": "list", "root": "local", "function": "windows"}
+    assert "the first is named kept[*], kept by kept, a list of " in vramtrace.call("frag", run.path).stdout
