@@ -72,7 +72,7 @@ static void take(struct names *n, struct tfmt_census *census)
 		const struct tfmt_tensor *t = tfmt_census_tensor(census, i);
 
 		if (t->address)
-			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->device };
+			c->tensor[c->nr_tensors++] = (struct names_tensor){ t->address, t->object, t->device, t->flags };
 	}
 	if (c->nr_tensors)
 		qsort(c->tensor, c->nr_tensors, sizeof(*c->tensor), by_place);
@@ -270,6 +270,7 @@ static void choose(struct named *out, const struct names_census *c, uint32_t fir
 			continue;
 		out->object = c->tensor[i].object;
 		out->use = use;
+		out->has_node = c->tensor[i].flags & TFMT_TENSOR_HAS_NODE;
 		out->name = name;
 	}
 	out->nr_others = (uint32_t)texts.nr_members - 1 + (nr > TENSORS_ASKED ? nr - TENSORS_ASKED : 0);

@@ -16,6 +16,7 @@ struct names_tensor {
 	uint64_t address;
 	uint32_t object;
 	uint8_t device;
+	uint8_t flags; /* enum tfmt_tensor_flags */
 };
 
 /* An nn.Module of a census, by its object's address. */
@@ -74,6 +75,7 @@ struct named {
 	uint32_t object;
 	uint32_t nr_others; /* other names of the same block */
 	enum objectname_use use;
+	bool has_node; /* it has a grad_fn, and keeps all that it was computed of */
 	struct objectname name;
 };
 

@@ -57,6 +57,7 @@ void objectname_add_step(struct objectname *n, const struct tfmt_census *c, cons
 struct keeper {
 	struct objectname name;
 	uint8_t kind;    /* enum tfmt_object_kind */
+	const char *class_name; /* "" = not known; valid until the census is closed */
 	uint64_t length; /* entries; valid if has_length */
 	bool has_length;
 };

@@ -99,6 +99,7 @@ static void json_cause_name(struct emit *e, const struct replay_device *d, const
 	if (only) {
 		json_name(e, only);
 		json_lengths(e, d->process->names, only);
+		json_let_go(e, only);
 	}
 	namegroups_release(&names);
 }

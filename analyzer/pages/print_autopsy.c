@@ -252,6 +252,13 @@ unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
 }
 
 /* With as much of its evidence as there is room for; returns how many lines there are. */
+/* Is it about what is kept, and need not be? */
+static bool is_kept(const struct autopsy_finding *f)
+{
+	return f->verdict == VERDICT_LEAK || f->verdict == VERDICT_GRAPH_RETENTION || f->verdict == VERDICT_CYCLE ||
+	       f->verdict == VERDICT_EXCEPTION;
+}
+
 static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
 {
 	const struct autopsy_finding *f = a->finding;
@@ -268,6 +275,8 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
 	if (f->named)
 		lines += print_wrapped(e, "  ", "     ", print_named(text, sizeof(text), f->named));
+	if (f->named && is_kept(f) && print_let_go(text, sizeof(text), f->named))
+		lines += print_wrapped(e, "  let go by ", "     ", text);
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
 		if (lines + print_wrapped(NULL, "- ", "  ", f->evidence[i]) <= room)
 			lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
@@ -575,6 +584,8 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		emit_array_end(e);
 		if (f->named)
 			json_name(e, f->named);
+		if (f->named && is_kept(f))
+			json_let_go(e, f->named);
 		emit_object_end(e);
 	}
 }

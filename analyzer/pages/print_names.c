@@ -98,6 +98,90 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	return buf;
 }
 
+/* As it stands in the program: no pattern, nothing that only a class is known of. */
+static bool is_code(const char *name)
+{
+	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
+}
+
+static bool has_entries(const struct keeper *k)
+{
+	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
+	       k->kind == TFMT_KIND_SET;
+}
+
+/* What a container is to be given, or to be done with it. */
+static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+{
+	const char *name = keeper_name(g, &k->name);
+
+	if (!is_code(name))
+		return NULL;
+	if (!g->named.has_node)
+		snprintf(buf, size, "%s.clear()", name);
+	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
+		snprintf(buf, size, "%s.append(x.detach()), or x.item(), in place of x", name);
+	else
+		snprintf(buf, size, "x.detach() in %s in place of x", name);
+	return buf;
+}
+
+static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+{
+	if (!strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper")) {
+		snprintf(buf, size, "%s.cache_clear()", k->name.text);
+		return is_code(k->name.text) ? buf : NULL;
+	}
+	if (has_entries(k))
+		return let_go_of_entries(buf, size, g, k);
+	if (!is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
+		return NULL;
+	snprintf(buf, size, "del %s", k->name.text);
+	return buf;
+}
+
+/* An exception in a container, or in a variable; else it is being handled. */
+static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k,
+				       const struct keeper *next)
+{
+	if (has_entries(next) && is_code(keeper_name(g, &next->name)))
+		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", keeper_name(g, &next->name));
+	else if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
+		snprintf(buf, size, "del %s", k->name.text);
+	else
+		snprintf(buf, size, "the end of the except block");
+	return buf;
+}
+
+const char *print_let_go(char *buf, size_t size, const struct namegroup *g)
+{
+	struct keeper k, next;
+
+	if (!nearest(&k, &next, g) || g->named.use != USE_UNKNOWN)
+		return NULL;
+	switch (g->named.name.root) {
+	case ROOT_CYCLE:
+		snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
+		return buf;
+	case ROOT_EXCEPTION:
+		return let_go_of_exception(buf, size, g, &k, &next);
+	case ROOT_LOCAL:
+	case ROOT_GLOBAL:
+	case ROOT_CLASS:
+		return let_go_of(buf, size, g, &k);
+	default:
+		return NULL;
+	}
+}
+
+void json_let_go(struct emit *e, const struct namegroup *g)
+{
+	char text[OBJECTNAME_MAX];
+
+	if (emit_is_json(e) && print_let_go(text, sizeof(text), g))
+		emit_string(e, "let_go", NULL, text);
+}
+
 /* How many entries the nearest keeper had in the latest censuses; 0: nothing tells. */
 static uint32_t lengths_of(uint64_t length[static LENGTHS_SHOWN], const struct names *names, const struct namegroup *g)
 {

@@ -176,6 +176,8 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 		if (print_lengths(text, sizeof(text), d->process->names, only))
 			emit_text(e, "  %s", text);
+		if (print_let_go(text, sizeof(text), only))
+			print_wrapped(e, "  let go by ", "    ", text);
 	}
 	namegroups_release(&names);
 	return is_known;

@@ -196,6 +196,9 @@ LEAK_PAGE = """\
 Out of memory on GPU 0, NVIDIA H100 80GB HBM3 (simulated)
 leak: 3.19 GiB are kept of 51 earlier steps, 64.1 MiB more with each.
   at oom/causes.py:LINE in leak
+  named history[*], kept by history, a list of 52, in leak() at
+     oom/causes.py:DEF
+  let go by history.clear()
 - 51 blocks are left of steps 2 to 52, of nearly every one: 64.1 MiB per step
 
 asked            64.1 MiB   step 53, other, at oom/causes.py:LINE
@@ -206,7 +209,7 @@ outside PyTorch   500 MiB   context 500 MiB
 free             58.0 MiB   58.0 MiB would have fitted at most
 
  held by  share  blocks  mostly      allocated at
-3.27 GiB  97.6%      53  activation  oom/causes.py:LINE leak
+3.27 GiB  97.6%      53  activation  oom/causes.py:LINE leak (history[*])
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
@@ -227,7 +230,7 @@ def test_page_of_a_leak(vramtrace, ran_out):
     def line_of(text):
         return str(next(i for i, line in enumerate(lines, 1) if text in line))
 
-    page = LEAK_PAGE.replace("LINE", str(planted_line("leak")))
+    page = LEAK_PAGE.replace("LINE", str(planted_line("leak"))).replace("DEF", line_of("def leak():"))
     page = page.replace("TRAIN", line_of("loss = model(x)")).replace("NETWORK", line_of("return nn.Sequential(*[part"))
     assert vramtrace.call("oom", ran_out("leak").path).stdout == page
 
@@ -247,6 +250,20 @@ def test_other_optimizers_do_not_replace_a_history(vramtrace, ran_out):
     assert not {row["kind"] for row in told["advice"]} & {
         "small_optimizer_state", "bf16_optimizer_state", "optimizer_offload",
     }  # fmt: skip
+
+
+LETS_GO = {
+    "leak": "history.clear()",
+    "kept_errors": "errors.clear(), or str(error) in it in place of the error",
+    "halves": "the end of the except block",
+    "circles": "gc.collect(), or a weakref for one of the references",
+}
+
+
+@pytest.mark.parametrize("cause", LETS_GO)
+def test_line_that_lets_go(vramtrace, ran_out, cause):
+    (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
+    assert finding["let_go"] == LETS_GO[cause]
 
 
 def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
