@@ -157,7 +157,7 @@ const char *print_let_go(char *buf, size_t size, const struct namegroup *g)
 {
 	struct keeper k, next;
 
-	if (!nearest(&k, &next, g) || g->named.use != USE_UNKNOWN)
+	if (!nearest(&k, &next, g))
 		return NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:
@@ -168,7 +168,7 @@ const char *print_let_go(char *buf, size_t size, const struct namegroup *g)
 	case ROOT_LOCAL:
 	case ROOT_GLOBAL:
 	case ROOT_CLASS:
-		return let_go_of(buf, size, g, &k);
+		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k) : NULL; /* of a model's, all is needed */
 	default:
 		return NULL;
 	}
