@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Two steps of a model that packages make, then memory runs out: names and addresses of what it holds, as it knows them.
 
-of_models.py NAME prints {"parameters": {address: [names]}, "buffers": ..., "gradients": ..., "states": ...} when its last
-allocation has failed. Nothing is loaded: all models are small ones, made from configurations.
+of_models.py NAME prints {"parameters": {address: [names]}, "buffers": ..., "gradients": ..., "states": ..., "calls": [[module,
+allocations before its forward, and at its end]]} when its last allocation has failed. Nothing is loaded: all models are small ones, made from configurations.
 """
 
 import json
@@ -164,6 +164,19 @@ def truth(model, optimizer):
     }
 
 
+def nr_allocations():
+    return torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+
+
+def watch(model):
+    """Each call of each module, by its hooks: its name, and how many allocations there had been when it began and ended."""
+    running, calls = [], []
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda *_, name=name: running.append((name, nr_allocations())))
+        module.register_forward_hook(lambda *_: calls.append([*running.pop(), nr_allocations()]))
+    return calls
+
+
 def wait_for_copies():
     """Until the census is written: at the program's end it would be cut where the machine is busy."""
     until = time.monotonic() + 20
@@ -174,6 +187,7 @@ def wait_for_copies():
 def main():
     model, inputs = MODELS[sys.argv[1]]()
     model = model.cuda()
+    calls = watch(model) if sys.argv[1] != "compiled" else []  # hooks would be compiled
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(2):
         optimizer.zero_grad()
@@ -182,7 +196,7 @@ def main():
     try:
         torch.empty(1 << 45, device="cuda")
     except torch.OutOfMemoryError:
-        print(json.dumps(known))
+        print(json.dumps(known | {"calls": calls}))
     wait_for_copies()
 
 
