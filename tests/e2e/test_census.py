@@ -87,14 +87,15 @@ def test_names_are_those_of_the_model(recorded, model):
 
 
 def modules_by_hooks(allocations, calls):
-    """By ordinal: the module in whose forward it was made. The innermost call begins last."""
+    """By ordinal: the module in whose forward it was made. The innermost call begins last, and ends first."""
     found = {}
-    for name, first, last in sorted(calls, key=lambda call: (call[1], -call[2])):
+    for name, first, last in sorted(reversed(calls), key=lambda call: (call[1], -call[2])):
         found |= {event["ordinal"]: name for event in allocations[first:last] if event["phase"] == "forward"}
     return found
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if model != "compiled"])
+# Hooks of compiled models would be compiled; what FSDP gathers for a module's forward, it gathers before our hook of it.
+@pytest.mark.parametrize("model", [model for model in MODELS if model not in ("compiled", "fsdp2")])
 def test_forward_allocations_are_in_their_modules(vramtrace, recorded, events_of, model):
     """Of all that is live at the peak, and at ten other moments: never in a wrong module, unknown at most 1% of the bytes."""
     run = recorded("census/of_models.py", model)
