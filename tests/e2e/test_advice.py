@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import JOBS, python
+from harness import JOBS, WITH_NAMES, python
 
 MIB = 1 << 20
 QUICK = ("--simulate-values", "off")
@@ -58,7 +58,8 @@ def ran(vramtrace, tmp_path_factory):
             path = tmp_path_factory.mktemp("advice") / "job.vtr"
             alone = ("--ranks", "0") if RANKS & set(arguments) else ()
             made[arguments, bool(env)] = vramtrace.record(
-                path, python("advice.py", *arguments), gpu="8xh100" if alone else "h100", options=(*QUICK, *alone), env=env
+                path, python("advice.py", *arguments), gpu="8xh100" if alone else "h100", options=(*QUICK, *alone),
+                env=WITH_NAMES | (env or {}),
             )
             assert made[arguments, bool(env)].status == 0, made[arguments, bool(env)].stderr
         return made[arguments, bool(env)]
@@ -135,7 +136,7 @@ def test_what_a_package_calls(vramtrace, tmp_path):
         "    model(ids, labels=ids).loss.backward()\n"
         "    model.zero_grad()\n"
     )
-    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=QUICK)
+    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=QUICK, env=WITH_NAMES)
     assert recording.status == 0, recording.stderr
     advice = advice_of(vramtrace, recording, "--always")
     assert advice["checkpointing"]["action"].startswith("once the model is made, model.gradient_checkpointing_enable()")
@@ -177,7 +178,7 @@ def test_expandable_segments(vramtrace, ran):
 
 
 def run_in_3_gib(vramtrace, path, arguments):
-    return vramtrace.record(path, python("advice.py", *arguments), options=(*QUICK, "--simulate-capacity", "3GiB"))
+    return vramtrace.record(path, python("advice.py", *arguments), options=(*QUICK, "--simulate-capacity", "3GiB"), env=WITH_NAMES)
 
 
 FITS = {
@@ -224,8 +225,8 @@ def test_no_logits_where_steps_made_none(vramtrace, tmp_path):
         "    optimizer.step()\n"
         "    optimizer.zero_grad()\n"
     )
-    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=("--simulate-capacity", "5GiB"))
-    whole = vramtrace.record(tmp_path / "whole.vtr", python(script))
+    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=("--simulate-capacity", "5GiB"), env=WITH_NAMES)
+    whole = vramtrace.record(tmp_path / "whole.vtr", python(script), env=WITH_NAMES)
     assert (failed.status, whole.status) == (1, 0), whole.stderr
     peak = vramtrace.json("report", whole.path)["devices"][0]["tensor"]["peak_bytes"]
     rows = advice_of(vramtrace, failed)
@@ -256,7 +257,7 @@ def test_layers_that_are_not_alike_tell_only_the_most_that_fits(vramtrace, tmp_p
     )
 
     def run(name, batch, *options):
-        return vramtrace.record(tmp_path / name, python(script, batch), options=(*QUICK, *options))
+        return vramtrace.record(tmp_path / name, python(script, batch), options=(*QUICK, *options), env=WITH_NAMES)
 
     failed = run("failed.vtr", 128, "--simulate-capacity", "3GiB")
     whole = run("whole.vtr", 128)
@@ -288,7 +289,7 @@ def test_batch_is_that_of_padded_sequences(vramtrace, tmp_path):
         "    bank = torch.cat([bank, torch.randn(50000, 64, device='cuda')])\n"
     )
     options = (*QUICK, "--simulate-capacity", "3GiB")
-    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=options)
+    failed = vramtrace.record(tmp_path / "failed.vtr", python(script), options=options, env=WITH_NAMES)
     assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
     rows = advice_of(vramtrace, failed)
     assert re.match(r"batch at most \d+ instead of 24 at padded.py:8", rows["smaller_batch"]["title"])
@@ -310,7 +311,7 @@ def test_table_beside_the_model_is_no_batch(vramtrace, tmp_path):
         "    optimizer.zero_grad()\n"
         "    table = torch.randn(64 << 20, device='cuda')\n"
     )
-    recording = vramtrace.record(tmp_path / "table.vtr", python(script), options=QUICK)
+    recording = vramtrace.record(tmp_path / "table.vtr", python(script), options=QUICK, env=WITH_NAMES)
     told = vramtrace.json("advise", "--always", recording.path)["advice"]
     assert told and not [row for row in told if row["kind"] in ("accumulation", "smaller_batch")], told
 
@@ -328,7 +329,7 @@ def test_table_of_positions_is_no_batch(vramtrace, tmp_path):
         "    net(words).square().mean().backward()\n"
         "    net.zero_grad()\n"
     )
-    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=QUICK)
+    recording = vramtrace.record(tmp_path / "job.vtr", python(script), options=QUICK, env=WITH_NAMES)
     told = advice_of(vramtrace, recording, "--always")
     assert told.get("accumulation", {"saved_bytes": 0})["saved_bytes"] < 32 * MIB
 

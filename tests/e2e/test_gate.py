@@ -8,7 +8,7 @@ import tomllib
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from harness import TREE, program_environment
+from harness import TREE, WITH_NAMES, program_environment
 from markdown_it import MarkdownIt
 
 SCRIPT = '''\
@@ -67,7 +67,7 @@ class Repository:
     def record(self, name="train.py", gpu="h100", status=0):
         self.nr += 1
         output = self.path / f"{self.nr}.vtr"
-        done = self.vramtrace.record(output, [sys.executable, name], gpu=gpu, cwd=self.path)
+        done = self.vramtrace.record(output, [sys.executable, name], gpu=gpu, cwd=self.path, env=WITH_NAMES)
         assert done.status == status, done.stderr
         return output.name
 

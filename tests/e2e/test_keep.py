@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import LIMIT_S, program_environment, python
+from harness import LIMIT_S, WITH_NAMES, program_environment, python
 
 CRASH = Path(__file__).resolve().parents[1] / "crash"
 MIB = 1 << 20
@@ -163,12 +163,12 @@ except torch.OutOfMemoryError:
 
 
 def test_layers_whose_calls_were_dropped(vramtrace, tmp_path):
-    """Which of several layers made a tensor is told by all calls before it: no layer is named that was not it."""
+    """Which of several layers made a tensor is known of the part that is kept, too."""
     (tmp_path / "layers.py").write_text(LAYERS)
     command = [sys.executable, tmp_path / "layers.py"]
     bytes_of = []
     for name, options in (("whole.vtr", []), ("kept.vtr", ["--keep", "1MiB"])):
-        recorded = vramtrace.record(tmp_path / name, command, options=options)
+        recorded = vramtrace.record(tmp_path / name, command, options=options, env=WITH_NAMES)
         (device,) = vramtrace.json("oom", recorded.path)["devices"]
         bytes_of.append({row["module"]: row["bytes"] for row in device["modules"]})
     whole, kept = bytes_of
