@@ -305,7 +305,7 @@ static void place(struct objectname *n, const struct objectway *w)
 /* An exception that is being handled; below it, a variable of a frame that it has left. */
 static bool is_handled(const struct objectway *w)
 {
-	return w->root->kind == TFMT_KIND_EXCEPTION && (w->start || w->nr == 1);
+	return w->root->edge == TFMT_EDGE_NATIVE && w->root->kind == TFMT_KIND_EXCEPTION && (w->start || w->nr == 1);
 }
 
 static void find(struct objectname *n, const struct tfmt_census *c, uint32_t object, unsigned deep)
@@ -324,7 +324,7 @@ static void find(struct objectname *n, const struct tfmt_census *c, uint32_t obj
 		append_both(n, n->root == ROOT_CYCLE ? "in a reference cycle (" : "held outside of Python (",
 			    class_of(w.root), ")");
 		n->of_module = false;
-	} else if (w.nr == 1 && w.root->kind == TFMT_KIND_EXCEPTION) {
+	} else if (w.nr == 1 && is_handled(&w)) {
 		append_both(n, "the ", class_of(w.root), " that is handled");
 	} else if (state) {
 		name_state(n, c, &w, state, deep);

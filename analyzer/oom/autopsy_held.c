@@ -79,7 +79,7 @@ static void say_frame(struct autopsy_finding *f, const struct objectname *n)
 	const char *slash = n->file ? strrchr(n->file, '/') : NULL;
 
 	if (n->file && n->function)
-		autopsy_evidence(f, "the traceback has the variables of %s(), stopped at %s:%u", n->function,
+		autopsy_evidence(f, "the traceback has the variables of %s() at %s:%u", n->function,
 				 slash ? slash + 1 : n->file, n->line);
 }
 
