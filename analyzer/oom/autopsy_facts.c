@@ -49,5 +49,5 @@ bool autopsy_is_about_size(const struct autopsy *a)
 	if (!a->nr_findings)
 		return true;
 	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
-	       !is_one_tensor(a);
+	       verdict != VERDICT_CYCLE && verdict != VERDICT_EXCEPTION && !is_one_tensor(a);
 }
