@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/checkpages/print_ruling.h"
+#include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
@@ -48,6 +49,10 @@ static void stack_json(struct emit *e, const char *key, const struct footprint_s
 	emit_string(e, "phase", NULL, *s->phase ? s->phase : NULL);
 	emit_uint(e, "blocks", NULL, s->blocks);
 	emit_uint(e, "bytes", NULL, s->bytes);
+	if (s->named)
+		json_name(e, s->named);
+	else if (*s->name)
+		emit_string(e, "name", NULL, s->name);
 	emit_object_end(e);
 }
 
@@ -85,6 +90,17 @@ static void place_line(struct emit *e, const struct footprint_stack *s, const ch
 		emit_text(e, "%s%s", label, place);
 }
 
+/* What the program calls them, and who keeps them where that says more; of a baseline the name alone. */
+static void name_line(struct emit *e, const struct footprint_stack *s)
+{
+	char text[2 * OBJECTNAME_MAX];
+
+	if (s->named)
+		print_wrapped(e, "", "  ", print_named(text, sizeof(text), s->named));
+	else if (*s->name)
+		emit_text(e, "named %s", s->name);
+}
+
 static const struct emit_column grown_columns[] = {
 	{ "grown_bytes", "grown", EMIT_RIGHT, false }, { "before_bytes", "before", EMIT_RIGHT, false },
 	{ "after_bytes", "now", EMIT_RIGHT, false },   { "what", "what", EMIT_LEFT, true },
@@ -119,6 +135,7 @@ static void change_row(struct emit *e, const struct compare_stack *s, bool is_gr
 	place_line(e, now, text);
 	if (now->nr_callers)
 		emit_text(e, "          by %s", print_callers(text, now, CALLERS_WIDTH));
+	name_line(e, now);
 	emit_row_end(e);
 }
 

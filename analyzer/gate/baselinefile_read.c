@@ -86,6 +86,8 @@ static const struct field stack_fields[] = {
 	FIELD("call", FIELD_TEXT, footprint_stack, call),
 	FIELD("shape", FIELD_TEXT, footprint_stack, shape),
 	FIELD("phase", FIELD_TEXT, footprint_stack, phase),
+	FIELD("name", FIELD_TEXT, footprint_stack, name),
+	FIELD("name_in", FIELD_TEXT, footprint_stack, name_in),
 	FIELD("blocks", FIELD_U64, footprint_stack, blocks),
 	FIELD("bytes", FIELD_U64, footprint_stack, bytes),
 	{ 0 },
@@ -153,7 +155,7 @@ static void take_callers(struct reading *r, const struct toml_node *list, struct
 static void take_stack(struct reading *r, const struct toml_node *table, struct footprint_stack *s)
 {
 	*s = (struct footprint_stack){ .file = "", .function = "", .node = "", .through = "", .call = "",
-				       .shape = "", .phase = "" };
+				       .shape = "", .phase = "", .name = "", .name_in = "" };
 	if (!expect(r, table, TOML_TABLE))
 		return;
 	for (const struct toml_node *node = table->first; node; node = node->next) {

@@ -76,6 +76,8 @@ static void write_stack(FILE *out, const struct footprint_stack *s)
 	write_callers(out, s);
 	write_text(out, "shape", s->shape);
 	write_text(out, "phase", s->phase);
+	write_text(out, "name", s->name);
+	write_text(out, "name_in", s->name_in);
 	fprintf(out, "blocks = %" PRIu64 "\nbytes = %" PRIu64 "\n", s->blocks, s->bytes);
 }
 

@@ -2,8 +2,8 @@
 /*
  * What is different between two footprints, device by device.
  *
- * Stacks are matched by what survives an edit: first those that are named alike, then those with the same functions
- * along the stack in another line or file, then those of the same function whose callers are mostly the same, then
+ * Stacks are matched by what survives an edit: first those that are the same, then those whose blocks the program calls by the
+ * same name (names.h), wherever it makes them, then those with the same functions along the stack in another line or file, then those of the same function whose callers are mostly the same, then
  * those whose callers are mostly the same and whose blocks are of the same shape and number (a renamed function). Of
  * several candidates the one with the nearest shape, size and line is taken.
  */

@@ -11,7 +11,7 @@
 #define PAIRS_MAX 4000000 /* considered of one device */
 
 /* How sure it is that two stacks are one; the numbers are only compared. */
-enum likeness { LIKE_NOTHING, LIKE_RENAMED, LIKE_FUNCTION, LIKE_FUNCTIONS, LIKE_NAMES };
+enum likeness { LIKE_NOTHING, LIKE_RENAMED, LIKE_FUNCTION, LIKE_FUNCTIONS, LIKE_BLOCKS, LIKE_NAMES };
 
 struct pair {
 	const struct footprint_stack *before, *after;
@@ -78,10 +78,18 @@ static double nearness(const struct footprint_stack *a, const struct footprint_s
 	       0.2 * !strcmp(a->file, b->file) + 0.1 * !strcmp(a->through, b->through) + 0.1 / (1 + lines);
 }
 
+/* Does the program call the blocks the same? It does so wherever it makes them. */
+static bool same_name(const struct footprint_stack *a, const struct footprint_stack *b)
+{
+	return *a->name && !strcmp(a->name, b->name) && !strcmp(a->name_in, b->name_in);
+}
+
 static enum likeness likeness(const struct footprint_stack *a, const struct footprint_stack *b)
 {
 	bool same_site = !strcmp(a->function, b->function);
 
+	if (same_name(a, b))
+		return LIKE_BLOCKS;
 	if (strcmp(a->node, b->node) || strcmp(a->call, b->call) || a->from_forward != b->from_forward)
 		return LIKE_NOTHING;
 	if (same_functions(a, b))

@@ -33,10 +33,16 @@ const char *footprint_text(struct footprint *f, const char *text)
 	return textset_add(&f->texts, 0, text, strlen(text))->text;
 }
 
+static void release_stack(struct footprint_stack *s)
+{
+	free(s->caller);
+	free(s->named);
+}
+
 static void free_stacks(struct footprint_stack *stack, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++)
-		free(stack[i].caller);
+		release_stack(&stack[i]);
 	free(stack);
 }
 
@@ -175,6 +181,17 @@ static const char *no_site(struct making *k, struct replay_process *p, const str
 	return footprint_text(k->f, text);
 }
 
+/* The pattern, however many blocks there are: another version may have more of them. */
+static void name_blocks(struct making *k, const struct namegroup *g, struct footprint_stack *s)
+{
+	const struct objectname *n = &g->named.name;
+
+	s->name = footprint_text(k->f, n->pattern);
+	s->name_in = footprint_text(k->f, n->of_module ? NULL : n->function);
+	s->named = heap_alloc(1, sizeof(*s->named));
+	*s->named = *g;
+}
+
 static void name_stack(struct making *k, struct replay_process *p, const struct holder *h, struct footprint_stack *s)
 {
 	struct stack_source source = replay_stack_source(k->m, p);
@@ -183,7 +200,7 @@ static void name_stack(struct making *k, struct replay_process *p, const struct 
 	char text[SHAPE_TEXT_MAX];
 
 	*s = (struct footprint_stack){ .file = "", .function = "", .node = "", .through = "", .call = "",
-				       .shape = "", .phase = phase_names[g->phase],
+				       .shape = "", .phase = phase_names[g->phase], .name = "", .name_in = "",
 				       .bytes = h->figures.bytes, .blocks = h->figures.blocks };
 	stack_expand(&k->stack, &source, g->python_stack, g->native_stack);
 	name_frames(k, s);
@@ -194,6 +211,8 @@ static void name_stack(struct making *k, struct replay_process *p, const struct 
 	s->shape_bytes = h->nr_shapes ? h->shape[0].figures.bytes : 0;
 	if (h->nr_shapes && tfmt_reader_shape(p->reader, h->shape[0].shape, &shape))
 		s->shape = footprint_text(k->f, shape_text(text, &shape));
+	if (h->named)
+		name_blocks(k, h->named, s);
 }
 
 /* Never more than a baseline can say, whatever it said. */
@@ -215,7 +234,7 @@ void footprint_sort_stacks(struct footprint_device *d)
 		if (last && !footprint_compare_stacks(last, &d->stack[i])) {
 			last->bytes = sum(last->bytes, d->stack[i].bytes);
 			last->blocks = sum(last->blocks, d->stack[i].blocks);
-			free(d->stack[i].caller);
+			release_stack(&d->stack[i]);
 		} else {
 			d->stack[nr++] = d->stack[i];
 		}

@@ -10,6 +10,7 @@
 #ifndef VT_FOOTPRINT_H
 #define VT_FOOTPRINT_H
 
+#include "analyzer/names/namegroups.h"
 #include "analyzer/oom/oomwatch.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/replay/replay.h"
@@ -61,6 +62,9 @@ struct footprint_stack {
 	const char **caller;         /* functions of the program that called the site, innermost first */
 	uint32_t nr_callers;
 	const char *shape, *phase; /* of most of the bytes */
+	const char *name;          /* what the program calls the blocks, as a census has it: a pattern */
+	const char *name_in;       /* the function whose variable the name begins at; none: what a module holds, a global */
+	struct namegroup *named;   /* who keeps them, of a recording; NULL: it is not known */
 	uint64_t shape_bytes;      /* of that shape */
 	uint64_t bytes, blocks;
 };

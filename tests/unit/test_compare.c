@@ -97,6 +97,24 @@ static void renamed_files_and_functions_are_matched(void **state)
 	forget();
 }
 
+/* Two lists of tensors, filled by functions that have changed places, names and callers. */
+static void what_has_the_same_name_is_the_same_wherever_it_is_made(void **state)
+{
+	(void)state;
+	compare_texts(HEAD GPU STACK("m.py", 10, "fill", "\"main\"", "float32 [8]", 1, 100) "name = \"self.bank[*]\"\n"
+			       "name_in = \"fit\"\n"
+			       STACK("m.py", 20, "store", "\"main\"", "float32 [8]", 1, 100) "name = \"cache[*]\"\n",
+		      HEAD GPU STACK("n.py", 70, "put", "\"g\", \"h\"", "int64 [2]", 5, 400) "name = \"cache[*]\"\n"
+			       STACK("n.py", 90, "add", "\"h\"", "int64 [2]", 2, 150) "name = \"self.bank[*]\"\n"
+			       "name_in = \"fit\"\n"
+			       STACK("n.py", 95, "add", "\"h\"", "int64 [2]", 2, 150) "name = \"self.bank[*]\"\n"
+			       "name_in = \"test\"\n");
+	assert_int_equal(expect_match(70, 20)->grown_bytes, 300);
+	assert_int_equal(expect_match(90, 10)->grown_bytes, 50);
+	expect_match(95, 0); /* another function's */
+	forget();
+}
+
 static void another_caller_more_is_the_same_function(void **state)
 {
 	(void)state;
@@ -203,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moved_lines_are_matched_in_their_order),
 		cmocka_unit_test(renamed_files_and_functions_are_matched),
+		cmocka_unit_test(what_has_the_same_name_is_the_same_wherever_it_is_made),
 		cmocka_unit_test(another_caller_more_is_the_same_function),
 		cmocka_unit_test(parts_of_one_side_count_as_nothing_on_the_other),
 		cmocka_unit_test(what_a_baseline_left_out_is_no_growth_of_a_stack),
