@@ -86,3 +86,46 @@ def test_what_keeps_segments_has_its_name(vramtrace, record):
     assert blocker["name"] == "kept[*]"
     assert blocker["keepers"][0] == blocker["keepers"][0] | {"name": "kept", "kind": "list", "root": "local", "function": "windows"}
     assert "the first is named kept[*], kept by kept, a list of " in vramtrace.call("frag", run.path).stdout
+
+
+# ---- what moved ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def versions(recorded):
+    both = [recorded("names_moved.py", version) for version in ("before", "after")]
+    assert [version.status for version in both] == [0, 0], both[0].stderr + both[1].stderr
+    return [version.path for version in both]
+
+
+def bank_of(vramtrace, before, after):
+    """What diff says of the list's tensors, which another function makes in each version."""
+    (device,) = vramtrace.json("diff", before, after)["devices"]
+    found = [row for row in device["stacks"] if "self.bank[*]" in ((row["before"] or {}).get("name"), (row["after"] or {}).get("name"))]
+    return sorted(found, key=lambda row: -row["after_bytes"])
+
+
+def test_a_stack_that_moved_is_known_by_its_name(vramtrace, versions):
+    (bank,) = bank_of(vramtrace, *versions)
+    assert (bank["before"]["function"], bank["after"]["function"]) == ("Trainer.fill", "Trainer.stock_up.<locals>.rows.<locals>.<listcomp>")
+    assert (bank["before_bytes"], bank["after_bytes"]) == (40 << 20, 60 << 20)
+    keeper = bank["after"]["keepers"][0]
+    assert (keeper["name"], keeper["kind"], keeper["length"], keeper["function"]) == ("self.bank", "list", 15, "Trainer.fit")
+    page = vramtrace.call("diff", *versions).stdout
+    assert "named self.bank[*], kept by self.bank, a list of 15, in Trainer.fit()" in " ".join(page.split())
+
+
+def test_baselines_have_names(vramtrace, versions, tmp_path):
+    baseline = tmp_path / "memory-baseline.toml"
+    assert vramtrace.call("baseline", "-o", baseline, versions[0]).returncode == 0
+    assert 'name = "self.bank[*]"\nname_in = "Trainer.fit"\n' in baseline.read_text()
+    (bank,) = bank_of(vramtrace, baseline, versions[1])
+    assert (bank["before"]["name"], bank["before_bytes"], bank["after_bytes"]) == ("self.bank[*]", 40 << 20, 60 << 20)
+    checked = vramtrace.call("check", "--baseline", baseline, versions[1])
+    assert checked.returncode == 1 and "+20.0 MiB 40.0 MiB 60.0 MiB" in " ".join(checked.stdout.split())
+    assert "named self.bank[*], kept by self.bank, a list of 15" in " ".join(checked.stdout.split())
+    # One that was made without names compares stacks alone.
+    lines = [line for line in baseline.read_text().splitlines(True) if not line.startswith("name_in") and "bank" not in line]
+    baseline.write_text("".join(lines))
+    gone = bank_of(vramtrace, baseline, versions[1])
+    assert [(row["before"], row["after_bytes"]) for row in gone] == [(None, 60 << 20)]
