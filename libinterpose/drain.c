@@ -497,12 +497,11 @@ static void begin(void)
 {
 	enum tfmt_why why = open_trace();
 
-	census_open();
-
 	if (why) {
 		ip_reason_tell(why, errno);
 		ip_reason_count(atomic_exchange(&ip_recorder->lost_before_open, 0));
 	}
+	census_open();
 	atomic_store(&ip_recorder->state, why ? IP_OFF : IP_RECORDING);
 	ip_futex_wake(&ip_recorder->state);
 }

@@ -48,17 +48,30 @@ static uint64_t best_fit(const struct expandable *x, const struct expandable_poo
 	return found || !tail_fits ? found : tail->address;
 }
 
-/* Map pages at the end until so much is free there; its address. */
+/* The bytes of as few pages as hold so many. */
+static uint64_t whole_pages(uint64_t bytes, uint64_t page)
+{
+	return bytes / page * page + (bytes % page ? page : 0);
+}
+
+/* Map pages at the end until so much is free there, or all of the range is mapped; its address. */
 static uint64_t grow(struct expandable *x, struct expandable_pool *p, uint64_t size)
 {
 	const struct segments_block *tail = p->end > p->base ? segments_at(&x->segments, p->end - 1) : NULL;
 	uint64_t page = p->small ? TORCH_SMALL_SEGMENT : TORCH_LARGE_SEGMENT;
 	uint64_t from = tail && tail->state == SEGMENTS_FREE ? tail->address : p->end;
+	uint64_t left = p->end - p->base < RANGE - page ? RANGE - page - (p->end - p->base) : 0;
+	uint64_t needed = size > p->end - from ? size - (p->end - from) : 0;
+	uint64_t more = whole_pages(needed < left ? needed : left, page);
 
-	while (p->end - from < size && p->end - p->base < RANGE - page) {
+	/* The first page tells how large pages are; the others come at once, for a request may be of any size. */
+	if (more && p->end == p->base) {
 		segments_map(&x->segments, p->end, page);
 		p->end += page;
+		more -= page;
 	}
+	segments_map(&x->segments, p->end, more);
+	p->end += more;
 	return from;
 }
 

@@ -8,7 +8,7 @@ import tomllib
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from harness import TREE, WITH_NAMES, program_environment
+from harness import TREE, program_environment
 from markdown_it import MarkdownIt
 
 SCRIPT = '''\
@@ -67,7 +67,7 @@ class Repository:
     def record(self, name="train.py", gpu="h100", status=0):
         self.nr += 1
         output = self.path / f"{self.nr}.vtr"
-        done = self.vramtrace.record(output, [sys.executable, name], gpu=gpu, cwd=self.path, env=WITH_NAMES)
+        done = self.vramtrace.record(output, [sys.executable, name], gpu=gpu, cwd=self.path)
         assert done.status == status, done.stderr
         return output.name
 
@@ -251,7 +251,7 @@ def test_diff_by_category_and_module(unchanged, doubled):
     activation = {row["what"]: row for row in device["category"]}["activation"]
     assert activation["grown_bytes"] == activation["after_bytes"] - activation["before_bytes"] > 0
     modules = {row["what"] for row in device["module"]}
-    assert any(re.match(r"(model\.)?[0-2]", name) for name in modules), modules
+    assert any(name.startswith("<Linear>") for name in modules), modules  # no census has seen their names
     assert "by module: " in unchanged.check(doubled, "--tolerance", "2%").stdout
 
 

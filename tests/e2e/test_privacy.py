@@ -67,7 +67,7 @@ def folder(tmp_path_factory):
 
 
 # Fields of a definition in front of its end: v a varint, s a string.
-FIELDS = {1: "vvvv", 2: "vvss", 3: "vvvss", 5: "vs", 6: "vsss", 7: "s", 8: "ss", 9: "vv", 10: "s"}
+FIELDS = {1: "vvvv", 2: "vvss", 3: "vvvss", 5: "vs", 6: "vsss", 7: "s", 8: "ss", 9: "vv", 10: "s", 16: "vs"}
 
 
 def strings(trace, kind=None):
