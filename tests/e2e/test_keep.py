@@ -172,9 +172,8 @@ def test_layers_whose_calls_were_dropped(vramtrace, tmp_path):
         (device,) = vramtrace.json("oom", recorded.path)["devices"]
         bytes_of.append({row["module"]: row["bytes"] for row in device["modules"]})
     whole, kept = bytes_of
-    assert whole["2"] > kept["2"]  # the rest was made before the part that is kept
-    for module in ("0", "1", "2"):
-        assert 0 < kept[module] <= whole[module], module
+    for module in ("0", "1", "2"):  # also what was made before the part that is kept: its stacks have the modules
+        assert 0 < kept[module] == whole[module], module
 
 
 def test_events_are_the_tail_of_the_whole(vramtrace, long_job, kept_job):
