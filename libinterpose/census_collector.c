@@ -139,10 +139,11 @@ static uint32_t references_of(const struct census_walk *w, const void *object)
 	return references > UINT32_MAX ? UINT32_MAX : (uint32_t)references;
 }
 
-static bool grow_slots(struct unmet *u)
+static bool grow_slots(const struct census_walk *w, struct unmet *u)
 {
 	uint32_t *old = u->slot, nr = u->slot_mask + 1;
 
+	census_need(w, (uint64_t)nr * 2 * sizeof(*u->slot));
 	u->slot = census_map((size_t)nr * 2 * sizeof(*u->slot));
 	if (!u->slot) {
 		u->slot = old;
@@ -162,7 +163,7 @@ static void add_unmet(struct census_walk *w, const void *object)
 
 	if (census_find(w, object))
 		return;
-	if (u->nr >= u->max || (u->nr > u->slot_mask / 2 && !grow_slots(u))) {
+	if (u->nr >= u->max || (u->nr > u->slot_mask / 2 && !grow_slots(w, u))) {
 		w->no_memory = true;
 		return;
 	}

@@ -23,4 +23,7 @@ void census_run(struct census_walk *w);
 /* One object more: now and then sees whether there is still time for them, and room. */
 void census_beat(struct census_walk *w);
 
+/* So many bytes are about to be taken at once, or a few: does not come back if the limits leave no room for them. */
+void census_need(const struct census_walk *w, uint64_t bytes);
+
 #endif

@@ -107,9 +107,9 @@ static void leave(enum census_status status)
 }
 
 /* All pages that the program writes from here on are there twice: it must not run out of them because of that. */
-static void look_for_room(const struct census_walk *w)
+static void look_for_room(const struct census_walk *w, uint64_t bytes)
 {
-	if (w->room && w->room->nr_memory && census_room_memory(w->room) < LEAST_ROOM)
+	if (w->room && w->room->nr_memory && census_room_memory(w->room) < LEAST_ROOM + bytes)
 		leave(CENSUS_NO_ROOM);
 }
 
@@ -126,7 +126,7 @@ static int look_and_write(const struct census_order *o, int fd)
 	header.ring_path[0] = 0;
 	walk.room = o->room;
 	walk.look_for_room = look_for_room;
-	look_for_room(&walk);
+	look_for_room(&walk, 0);
 	walk.deadline_ns = o->facts.time_ns + o->max_ns * WALK_PART;
 	walk.tensor_type = o->torch.tensor_class ? *o->torch.tensor_class : NULL;
 	if (!census_walk_begin(&walk))

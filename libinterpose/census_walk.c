@@ -18,7 +18,7 @@
 #define FRAMES_MAX 65536u
 #define CLOCK_EVERY 1024u /* objects */
 #define FETCH_AHEAD 6
-#define ROOM_EVERY 4      /* looks at the clock */
+#define ROOM_EVERY 4096u  /* objects */
 
 /* ---- memory ----------------------------------------------------------------------------------------- */
 
@@ -43,10 +43,17 @@ static inline uint32_t *slot_of(const struct census_walk *w, const void *object)
 	return &w->slot[i];
 }
 
+void census_need(const struct census_walk *w, uint64_t bytes)
+{
+	if (w->look_for_room)
+		w->look_for_room(w, bytes);
+}
+
 static bool grow_slots(struct census_walk *w)
 {
 	uint32_t *old = w->slot, nr = w->slot_mask + 1;
 
+	census_need(w, (uint64_t)nr * 2 * sizeof(*w->slot));
 	w->slot = census_map((size_t)nr * 2 * sizeof(*w->slot));
 	if (!w->slot) {
 		w->slot = old;
@@ -95,6 +102,8 @@ static uint32_t add(struct census_walk *w, const struct census_node *n)
 		return 0;
 	w->node[w->nr] = *n;
 	*slot = w->nr;
+	if (w->nr % ROOM_EVERY == 0)
+		census_need(w, 0);
 	return w->nr++;
 }
 
@@ -263,8 +272,8 @@ void census_beat(struct census_walk *w)
 	if (++w->nr_beats % CLOCK_EVERY)
 		return;
 	w->no_time |= ip_now_ns() > w->deadline_ns;
-	if (w->look_for_room && w->nr_beats / CLOCK_EVERY % ROOM_EVERY == 0)
-		w->look_for_room(w);
+	if (w->nr_beats % ROOM_EVERY == 0)
+		census_need(w, 0);
 }
 
 /* What hangs on the roots so far, but for what comes last. */

@@ -41,7 +41,8 @@ struct census_walk {
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
 	const struct census_room *room;                       /* NULL: there is enough */
-	void (*look_for_room)(const struct census_walk *w);   /* is called now and then if there is one */
+	/* Is called now and then, and before so many bytes are taken at once; ends the copy if they are not to be had. */
+	void (*look_for_room)(const struct census_walk *w, uint64_t bytes);
 
 	struct census_node *node; /* 1 to nr - 1 */
 	uint32_t nr, max;

@@ -247,19 +247,33 @@ def limit_memory(group, spare):
     time.sleep(0.5)  # the recorder looks now and then
 
 
+def memory_left(group):
+    new = Path(group, "memory.max").exists()
+    limit, usage = ("memory.max", "memory.current") if new else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    return int(Path(group, limit).read_text()) - int(Path(group, usage).read_text())
+
+
 def memory_limit(group, spare, hold=False):
-    """4 GiB in memory, and little more to be had: all of it is written again, from while a copy is there on."""
+    """4 GiB in memory, and little more to be had: all of it is written again, from while a copy is there on.
+
+    The copy is stopped until there is less room than it needs (48 MiB), and then goes on, unless it is held.
+    """
     many = [[number] for number in range(1_000_000)]  # for the copy to look at
     memory = torch.ones(4 << 30, dtype=torch.uint8)
     limit_memory(group, int(spare))
     out_of_memory()
-    if hold:
-        for pid in copies():
-            os.kill(pid, signal.SIGSTOP)
-    for piece in memory.split(16 << 20):
+    stopped = copies()
+    for pid in stopped:
+        while Path(f"/proc/{pid}/oom_score_adj").read_text() != "1000\n":
+            time.sleep(0.001)  # it has yet to say that it is to be killed first
+        os.kill(pid, signal.SIGSTOP)
+    for piece in memory.split(4 << 20):
+        if stopped and not hold and memory_left(group) < 40 << 20:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+            stopped = []
+            wait_for_none()
         piece.fill_(3)
-        if not hold and copies():
-            time.sleep(0.05)  # on a busy machine it does not run all the time
     whole = int(memory.view(torch.int64).min()) == int.from_bytes(bytes([3] * 8), "little")
     return {"whole": whole, "kept": len(many), "left": wait_for_none()}
 
