@@ -9,19 +9,22 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 OBJCOPY ?= objcopy
-CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
+OPTIMIZE := $(if $(DEBUG),-O0,$(if $(SAN),-O1,-O2))
+CFLAGS ?= $(OPTIMIZE) -g
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla -Wpointer-arith -Wwrite-strings
 override CPPFLAGS += -I. -D_GNU_SOURCE
 override CFLAGS += -std=gnu11 -fvisibility=hidden $(WARN) $(if $(CI),-Werror)
 
 # C++ is for toml++ alone (analyzer/recording/toml.cc); the C compiler compiles it, so that CC= chooses for both.
-CXXFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
+CXXFLAGS ?= $(OPTIMIZE) -g
 override CXXFLAGS += -std=c++17 -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(CI),-Werror)
 
 # Sanitizers and coverage: for the analyzer and the unit tests. What is preloaded into somebody else's program
 # is never instrumented, because the sanitizers' runtimes and gcov want to be there first.
+comma := ,
 INSTRUMENT := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+	$(if $(findstring fuzzer-no-link,$(SAN)),-fno-sanitize=vptr$(comma)function) \
 	$(if $(COVERAGE),--coverage)
 
 # Code that runs in the traced process: no TLS allocation behind our back, and unwindable all through.

@@ -470,10 +470,11 @@ static struct merge_limit merge_limit(const struct tfmt_merge *m, unsigned domai
 	};
 
 	for (uint32_t i = 0; i < m->nr_listed; i++) {
-		const struct tfmt_merge_head *other = first_of(m, m->listed[i]);
+		const struct tfmt_merge_head *other;
 
 		if (m->listed[i] == domain || m->queue[m->listed[i]].first == TFMT_RING_NONE)
 			continue;
+		other = first_of(m, m->listed[i]);
 		if (other->record.time_ns < limit.time_ns ||
 		    (other->record.time_ns == limit.time_ns && other->rank < limit.rank)) {
 			limit.time_ns = other->record.time_ns;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Fuzzers: one program per tests/fuzz/fuzz_*.c, with AddressSanitizer and UBSan, for libFuzzer (clang) and for AFL++.
+# CC=clang SAN=address,undefined,fuzzer-no-link makes unit tests and fuzzers of the same objects.
 # What they found, and the small inputs they start from, lie in tests/fuzz/corpus/NAME/, words that help in NAME.dict;
 # every `unit` reads the corpus with the build at hand.
 
@@ -30,7 +31,14 @@ $(FUZZERS:%=$(O)/$(1)/%): $(O)/$(1)/%: $(O)/$(1)/tests/fuzz/fuzz_%.o $(FUZZ_SHAR
 endef
 # vptr and function want the C++ runtime of the sanitizers, which a C compiler does not link.
 FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize=vptr,function
+ifeq ($(findstring fuzzer-no-link,$(SAN)),)
 $(eval $(call FUZZ_BUILD,fuzz,clang,$(FUZZ_SAN) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fsanitize=fuzzer))
+else
+$(FUZZERS:%=$(O)/fuzz/%): $(O)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(FUZZ_SHARED:%.c=$(O)/%.o) $(O)/libanalyzer.a $(O)/libtracefmt.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(FUZZ_LIBS)
+endif
 $(eval $(call FUZZ_BUILD,fuzz-afl,AFL_QUIET=1 AFL_USE_ASAN=1 AFL_USE_UBSAN=1 afl-clang-fast,,-fsanitize=fuzzer))
 
 fuzzers: $(FUZZERS:%=$(O)/fuzz/%)

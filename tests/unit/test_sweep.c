@@ -26,6 +26,11 @@ static const struct sweep {
 	{ "sweep of one with an index", "tests/golden/v1/indexed-references.vtr", 13, 11, false },
 }, *sweep;
 
+#if defined(__has_feature) /* clang's way to say it */
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__aarch64__) /* slower, or emulated */
 #define PAYLOAD_STEP 5 /* bytes of a payload from one changed bit to the next */
 #define CUT_STEP 3
