@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * instances: an id for each nn.Module that is called, so that a stack tells which of the layers of a loop runs.
+ * instances: an id for each nn.Module that is called or moved, so that a stack tells which of the layers of a loop it is.
  *
  * An object is known by its address and its class; one that is made later where it lay, of the same class, has its id.
  *

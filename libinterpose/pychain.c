@@ -80,7 +80,7 @@ static bool meet_frame(struct pymet *met, struct pycode_cache *codes, const stru
 	met->flags = pyframe_is_entry(l, frame) ? PYLEVEL_CALLED : 0;
 	if (owner != PYFRAME_OWNER_GENERATOR && met->position < seen.traceable)
 		met->flags |= PYLEVEL_HIDDEN;
-	else if (seen.calls_module)
+	else if (seen.has_module)
 		met->flags |= PYLEVEL_MODULE;
 	return true;
 }

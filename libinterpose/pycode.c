@@ -16,9 +16,13 @@
 #define TABLE_MAX (512u << 10)  /* bytes of a line table; a longer one (some 100,000 lines) is left out */
 #define TABLE_HEAD 32u        /* bytes of it that a cache hit compares */
 
-/* What every call of an nn.Module runs through since PyTorch 2.1: until Python 3.10 without its class's name. */
+/*
+ * What every call of an nn.Module runs through since PyTorch 2.1, and what moves one to a device or type (Module.to() and the
+ * like, for each module within as well): until Python 3.10 without their class's name.
+ */
 #define CALL_NAME "_wrapped_call_impl"
-#define CALL_FILE "torch/nn/modules/module.py"
+#define MOVE_NAME "_apply"
+#define MODULE_FILE "torch/nn/modules/module.py"
 
 /* A distinct code object: never moves, never changes. Its payload is that of TFMT_DEF_CODE. */
 struct pycode {
@@ -27,7 +31,7 @@ struct pycode {
 	uint32_t name_bytes, file_bytes, table_bytes;
 	size_t payload_bytes;
 	const uint8_t *name, *file, *table; /* inside the payload */
-	bool calls_module; /* as struct pycode_seen has it */
+	bool has_module; /* as struct pycode_seen has it */
 	uint8_t payload[];
 };
 
@@ -188,7 +192,8 @@ static struct pycode *read_code(const struct pylayout *l, const void *code)
 		memcpy(p, (const uint8_t *)table + PY_BYTES_DATA, (size_t)table_bytes);
 	c->payload_bytes = (size_t)(p + table_bytes - c->payload);
 	c->hash = hash_of(c->payload, c->payload_bytes);
-	c->calls_module = ends_with(c->name, c->name_bytes, CALL_NAME) && ends_with(c->file, c->file_bytes, CALL_FILE);
+	c->has_module = ends_with(c->file, c->file_bytes, MODULE_FILE) &&
+			(ends_with(c->name, c->name_bytes, CALL_NAME) || ends_with(c->name, c->name_bytes, MOVE_NAME));
 	return c;
 }
 
@@ -323,7 +328,7 @@ static IP_COLD bool see_first(struct pycode_seen *set, const struct pylayout *l,
 	if (!known)
 		return true;
 	out->id = known->id;
-	out->calls_module = known->calls_module;
+	out->has_module = known->has_module;
 	if (set[0].code != code)
 		set[1] = set[0];
 	set[0] = *out;

@@ -37,7 +37,7 @@ struct pycode_seen {
 	uint32_t deaths;   /* pywatch_deaths_at() then */
 	uint32_t id;       /* 0 = could not be had */
 	int32_t traceable; /* frames that stand before it are still being set up */
-	bool calls_module; /* it is Module._wrapped_call_impl of PyTorch, whose first argument is the nn.Module */
+	bool has_module;   /* it calls or moves the nn.Module that is its first argument: PyTorch's Module._wrapped_call_impl and _apply */
 };
 
 /* Two ways of each set; way 0 is the one used last. */

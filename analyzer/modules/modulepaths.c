@@ -13,7 +13,8 @@
 /* What a stack's modules are, once somebody has asked. */
 struct modulepaths_stack {
 	uint32_t path;
-	uint32_t outermost; /* instance */
+	uint32_t outermost; /* instance that is called */
+	uint32_t mover;     /* outermost instance that is moved, while none is called */
 	bool is_known;
 	bool calls_several; /* it is a line that calls modules that no other calls: more than this one */
 	uint32_t calls;     /* instance */
@@ -134,6 +135,40 @@ static uint32_t path_of_instance(struct modulepaths *m, uint32_t instance, const
 	return m->of_instance[instance];
 }
 
+/*
+ * While a module is being moved a census may come upon it by the function that moves it: believed is one to which the outermost
+ * of them is the outermost.
+ */
+static uint32_t path_of_moved(struct modulepaths *m, uint32_t instance, uint32_t mover)
+{
+	struct tfmt_instance in;
+	struct modulename name;
+
+	if (!m->names || !tfmt_reader_instance(m->reader, instance, &in) ||
+	    !modulename_find(&name, m->names, &in, UINT64_MAX, address_of(m, mover)))
+		return 0;
+	return named_path(m, &name);
+}
+
+/* The module that the innermost frame of a stack calls, 0 = none; *moved: the one that it moves. */
+static uint32_t called_by(const struct modulepaths *m, uint32_t stack, const struct tfmt_call *call, uint32_t *moved)
+{
+	static const char name[] = "_apply";
+	struct tfmt_frame frame;
+	struct tfmt_code code;
+	size_t len;
+
+	*moved = 0;
+	if (!call->instance || !tfmt_reader_frame(m->reader, stack, &frame) ||
+	    !tfmt_reader_code(m->reader, (uint32_t)frame.a, &code))
+		return call->instance;
+	len = strlen(code.name);
+	if (len < sizeof(name) - 1 || strcmp(code.name + len - (sizeof(name) - 1), name) != 0)
+		return call->instance;
+	*moved = call->instance;
+	return 0;
+}
+
 static struct modulepaths_stack *stack_of(struct modulepaths *m, uint32_t stack)
 {
 	m->of_stack = idtable_grown(m->of_stack, &m->nr_stacks, stack, sizeof(*m->of_stack), m->reader);
@@ -149,35 +184,48 @@ static void enter_call(struct modulepaths *m, struct modulepaths_stack *s, uint3
 		line->calls_several |= line->calls && line->calls != instance;
 		line->calls = instance;
 	}
-	s->outermost = s->outermost ? s->outermost : instance;
+	if (!s->outermost) {
+		s->outermost = instance;
+		s->path = 0;
+	}
 	s->path = path_of_instance(m, instance, s, call, time_ns);
 }
 
-/* The root's modules come first: those of a stack are its parent's, and the one that its innermost frame calls. */
+static void enter_move(struct modulepaths *m, struct modulepaths_stack *s, uint32_t instance)
+{
+	if (s->outermost)
+		return;
+	s->mover = s->mover ? s->mover : instance;
+	s->path = path_of_moved(m, instance, s->mover);
+}
+
+/* The root's modules come first: those of a stack are its parent's, and the one that its innermost frame calls or moves. */
 static struct modulepaths_stack find_stack(struct modulepaths *m, uint32_t stack, uint64_t time_ns)
 {
 	struct modulepaths_stack found = { .is_known = true }, *known;
-	uint32_t chain[TFMT_STACK_DEPTH_MAX], nr = 0;
+	uint32_t chain[TFMT_STACK_DEPTH_MAX], nr = 0, called, moved;
 	struct tfmt_frame frame;
 	struct tfmt_call call;
 
 	for (uint32_t id = stack; nr < TFMT_STACK_DEPTH_MAX; id = call.parent) {
 		known = id >= TFMT_STACK_FIRST && tfmt_reader_call(m->reader, id, &call) ? stack_of(m, id) : NULL;
-		if (known && known->is_known) {
-			found.path = known->path;
-			found.outermost = known->outermost;
-		}
+		if (known && known->is_known)
+			found = *known;
 		if (!known || known->is_known)
 			break;
 		chain[nr++] = id;
 	}
 	while (nr--) {
-		if (tfmt_reader_call(m->reader, chain[nr], &call) && call.instance &&
-		    tfmt_reader_frame(m->reader, chain[nr], &frame))
-			enter_call(m, &found, call.instance, frame.parent, time_ns);
+		tfmt_reader_call(m->reader, chain[nr], &call); /* which has been seen to be there */
+		called = called_by(m, chain[nr], &call, &moved);
+		if (called && tfmt_reader_frame(m->reader, chain[nr], &frame))
+			enter_call(m, &found, called, frame.parent, time_ns);
+		else if (moved)
+			enter_move(m, &found, moved);
 		known = stack_of(m, chain[nr]);
 		known->path = found.path;
 		known->outermost = found.outermost;
+		known->mover = found.mover;
 		known->is_known = true;
 	}
 	return found;
@@ -216,12 +264,14 @@ uint32_t modulepaths_call(const struct modulepaths *m, uint32_t stack, uint32_t 
 {
 	struct tfmt_frame frame;
 	struct tfmt_call call;
+	uint32_t called, moved;
 
-	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent)
-		if (call.instance && call.instance < m->nr_instances && m->of_instance[call.instance] &&
-		    modulepaths_depth(m, m->of_instance[call.instance]) == depth &&
-		    tfmt_reader_frame(m->reader, id, &frame))
+	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent) {
+		called = called_by(m, id, &call, &moved);
+		if (called && called < m->nr_instances && m->of_instance[called] &&
+		    modulepaths_depth(m, m->of_instance[called]) == depth && tfmt_reader_frame(m->reader, id, &frame))
 			return frame.parent;
+	}
 	return 0;
 }
 
@@ -229,10 +279,10 @@ uint32_t modulepaths_outermost_call(const struct modulepaths *m, uint32_t stack)
 {
 	struct tfmt_frame frame = { 0 };
 	struct tfmt_call call;
-	uint32_t found = 0;
+	uint32_t found = 0, moved;
 
 	for (uint32_t id = stack; tfmt_reader_call(m->reader, id, &call); id = call.parent)
-		if (call.instance && tfmt_reader_frame(m->reader, id, &frame))
+		if (called_by(m, id, &call, &moved) && tfmt_reader_frame(m->reader, id, &frame))
 			found = frame.parent;
 	return found;
 }

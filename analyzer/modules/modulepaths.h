@@ -7,6 +7,9 @@
  * seen is <Class> within the module that called it first, and a number by the order of first calls where there are
  * several.
  *
+ * A module that is moved to the device (Module.to() and the like) is the path of what that allocates, where a census knows
+ * it; lines that move modules call none.
+ *
  * Paths are interned: one number per distinct path, 0 for none.
  */
 #ifndef VT_MODULEPATHS_H

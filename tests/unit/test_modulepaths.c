@@ -9,7 +9,7 @@
 #define ADDRESS(i) (0x10000u * (uint64_t)((i) + 1))
 #define MODULE(i) (0x7f0000001000u + 0x100u * (uint64_t)(i))
 
-enum { MAIN = 1, CALL, FORWARD };          /* code objects */
+enum { MAIN = 1, CALL, FORWARD, MOVE };    /* code objects */
 enum { IN_MAIN = TFMT_STACK_FIRST, FIRST_CALL }; /* stacks; each module has its call and what that runs */
 
 static struct synthetic trace;
@@ -36,16 +36,21 @@ static void define_frame(uint32_t id, uint32_t parent, uint64_t code, uint32_t i
 	synthetic_define(&trace, TFMT_DEF_FRAME, id, buf, p);
 }
 
-/* A block is made in forward of this module, the nr-th of the trace, whose call is on stack `within`. */
-static void allocate(uint32_t nr, uint32_t within, const char *class_name)
+/* A block is made in a call of this module, the nr-th of the trace, or as it is moved; the frame's caller is stack `within`. */
+static void allocate_in(uint32_t code, uint32_t nr, uint32_t within, const char *class_name)
 {
 	uint32_t call = FIRST_CALL + 2 * nr;
 
 	define_instance(nr + 1, MODULE(nr), class_name);
-	define_frame(call, within, CALL, nr + 1);
+	define_frame(call, within, code, nr + 1);
 	define_frame(call + 1, call, FORWARD, 0);
 	trace.python_stack = call + 1;
 	synthetic_event(&trace, TFMT_TENSOR_ALLOC, 0, ADDRESS(nr), BLOCK, 1 << 20);
+}
+
+static void allocate(uint32_t nr, uint32_t within, const char *class_name)
+{
+	allocate_in(CALL, nr, within, class_name);
 }
 
 static void begin(void)
@@ -55,6 +60,7 @@ static void begin(void)
 	synthetic_open(&trace, "a.vtr", &header);
 	synthetic_code(&trace, MAIN, "main", "/home/u/train.py", 1);
 	synthetic_code(&trace, CALL, "Module._wrapped_call_impl", "/lib/torch/nn/modules/module.py", 1);
+	synthetic_code(&trace, MOVE, "Module._apply", "/lib/torch/nn/modules/module.py", 400);
 	synthetic_code(&trace, FORWARD, "forward", "/home/u/model.py", 1);
 	define_frame(IN_MAIN, 0, MAIN, 0);
 }
@@ -180,12 +186,42 @@ static void test_an_earlier_census_is_believed_of_the_same_model(void **state)
 	replay_release(&m);
 }
 
+/* Net.to() moves Net, and within that its layers: what no forward has called has its name of the census, or none. */
+static void test_modules_that_are_moved(void **state)
+{
+	const struct modulepaths *paths;
+
+	(void)state;
+	begin();
+	allocate_in(MOVE, 0, IN_MAIN, "Net");
+	put_census(SYNTHETIC_START + 1);
+	allocate_in(MOVE, 1, FIRST_CALL, "Block");
+	allocate_in(MOVE, 2, FIRST_CALL, "Block");
+	load();
+	paths = m.process[0].modulepaths;
+	assert_string_equal(module_of(0), "model");
+	assert_string_equal(module_of(1), "model.layers.0");
+	assert_string_equal(module_of(2), ""); /* what lies there is of another class */
+	assert_int_equal(modulepaths_outermost_call(paths, FIRST_CALL + 2), 0);
+	assert_int_equal(modulepaths_call(paths, FIRST_CALL + 2, 1), 0);
+	assert_false(modulepaths_calls_several(paths, IN_MAIN));
+	replay_release(&m);
+
+	begin();
+	allocate_in(MOVE, 1, IN_MAIN, "Block"); /* by itself: to the census it is within another */
+	put_census(SYNTHETIC_START + 10 * SYNTHETIC_STEP);
+	load();
+	assert_string_equal(module_of(1), "");
+	replay_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_layers_of_one_line_are_one_stack_and_several_modules, synthetic_enter,
 						synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_modules_are_called_as_a_census_says, synthetic_enter, synthetic_leave),
+		cmocka_unit_test_setup_teardown(test_modules_that_are_moved, synthetic_enter, synthetic_leave),
 		cmocka_unit_test_setup_teardown(test_an_earlier_census_is_believed_of_the_same_model, synthetic_enter,
 						synthetic_leave),
 	};
