@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/purpose/category_facts.h"
 #include "analyzer/purpose/category_shapes.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/ui/heap.h"
@@ -445,67 +446,12 @@ static enum category category_of(struct judging *j, const struct life *block)
 	}
 }
 
-/* ---- facts ------------------------------------------------------------------------------------ */
-
-/* What a census says that a block is for; NR_CATEGORIES: none does. */
-static enum category told_by_census(const struct replay_process *process, const struct life *life)
-{
-	static const enum category categories[] = {
-		[USE_PARAMETER] = CATEGORY_PARAMETER,
-		[USE_BUFFER] = CATEGORY_BUFFER,
-		[USE_GRADIENT] = CATEGORY_GRADIENT,
-		[USE_OPTIMIZER_STATE] = CATEGORY_OPTIMIZER_STATE,
-		[USE_UNKNOWN] = NR_CATEGORIES,
-	};
-	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal,
-				     life->device };
-
-	return process->names ? categories[names_use(process->names, &block)] : NR_CATEGORIES;
-}
-
-/* A census has seen it, and does not tell what it is for. */
-static bool is_seen(const struct replay_process *process, const struct life *life)
-{
-	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal, life->device };
-
-	return process->names && names_saw(process->names, &block);
-}
-
-/*
- * What a census tells of some blocks holds for those that none has seen and that are like them: made by the same stack in
- * the same shape, and live as long. One row for each group and fate: NR_CATEGORIES: nothing is told; NR_CATEGORIES + 1: of
- * one this, of another that.
- */
-#define TOLD_APART (NR_CATEGORIES + 1)
-
-static uint8_t *told_of(uint8_t *told, const struct judging *j, const struct life *life)
-{
-	struct life l = so_far(j, life);
-
-	return &told[(size_t)life->group * NR_FATES + lives_fate(&l)];
-}
-
-static void learn(uint8_t *told, const struct judging *j, const struct category_block *b)
-{
-	uint8_t *of = told_of(told, j, &b->life);
-
-	if (!b->is_fact)
-		*of = TOLD_APART;
-	else
-		*of = (uint8_t)(*of == NR_CATEGORIES || *of == b->category ? b->category : TOLD_APART);
-}
-
-static enum category by_likes(uint8_t *told, const struct judging *j, const struct life *life)
-{
-	uint8_t category = *told_of(told, j, life);
-
-	return category < NR_CATEGORIES ? (enum category)category : NR_CATEGORIES;
-}
+/* ---- all of them ------------------------------------------------------------------------------ */
 
 /* The module that holds it, else that in whose forward it was made. */
 static uint32_t module_of(struct replay_process *process, const struct life *life)
 {
-	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal, life->device };
+	struct names_block block = category_facts_block(life);
 	uint32_t holder;
 
 	if (!process->modulepaths)
@@ -513,8 +459,6 @@ static uint32_t module_of(struct replay_process *process, const struct life *lif
 	holder = modulepaths_holder(process->modulepaths, &block, TFMT_NO_ORDINAL);
 	return holder ? holder : life->module;
 }
-
-/* ---- all of them ------------------------------------------------------------------------------ */
 
 static void judge_init(struct judging *j, const struct replay_process *process)
 {
@@ -579,42 +523,46 @@ static uint64_t used_bytes(const struct books *books, const struct life *life)
 	return bytes && bytes < life->size ? bytes : life->size;
 }
 
+static enum lives_fate fate_so_far(const struct judging *j, const struct life *life)
+{
+	struct life l = so_far(j, life);
+
+	return lives_fate(&l);
+}
+
 static void judge_all(struct categories *c, struct replay_process *process, const struct life *life, size_t nr)
 {
 	const struct books *books = process->books;
 	const struct steps *steps = &process->lives->steps;
 	uint32_t nr_steps = steps_count(steps);
-	size_t nr_rows = (size_t)books_nr_groups(books) * NR_FATES;
-	uint8_t *told = heap_alloc(nr_rows, 1);
+	struct category_facts facts;
 	struct judging j;
 
 	judge_init(&j, process);
+	category_facts_init(&facts, process);
 	c->block = heap_alloc(nr, sizeof(*c->block));
-	memset(told, NR_CATEGORIES, nr_rows);
 	count_parameters(&j, life, nr);
 	for (size_t i = 0; i < nr; i++) {
 		struct category_block *b = &c->block[c->nr_blocks++];
 
 		b->life = life[i];
 		b->module = module_of(process, &life[i]);
-		b->category = told_by_census(process, &life[i]);
+		b->category = category_facts_learn(&facts, &life[i], fate_so_far(&j, &life[i]));
 		b->is_fact = b->category != NR_CATEGORIES;
-		if (b->is_fact || is_seen(process, &life[i]))
-			learn(told, &j, b);
 		b->step = nr_steps ? steps_of(steps, life[i].birth.ordinal) + 1 : 0;
 	}
 	for (size_t i = 0; i < nr; i++) {
 		struct category_block *b = &c->block[i];
 
 		if (!b->is_fact)
-			b->category = by_likes(told, &j, &life[i]);
+			b->category = category_facts_by_likes(&facts, &life[i], fate_so_far(&j, &life[i]));
 		if (b->category == NR_CATEGORIES)
 			b->category = category_of(&j, &life[i]);
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
 		c->sum[b->category].blocks++;
 	}
-	free(told);
+	category_facts_release(&facts);
 	judge_release(&j);
 }
 

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/purpose/category_facts.h"
+
 _Static_assert(NR_CATEGORIES <= NAMEGROUPS_KINDS, "a group has a sum for each category");
 
 /* The event after which the moment is; TFMT_NO_ORDINAL: the end. */
@@ -18,8 +20,7 @@ static uint64_t ordinal_of(const struct replay_process *process, uint32_t device
 bool namedblocks_name(struct named *out, const struct replay_process *process, const struct life *life,
 		      enum lives_moment moment)
 {
-	struct names_block block = { life->address, life->size, life->birth.ordinal, life->death.ordinal,
-				     life->device };
+	struct names_block block = category_facts_block(life);
 
 	return process->names && names_find(out, process->names, &block, ordinal_of(process, life->device, moment));
 }
