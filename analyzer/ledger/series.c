@@ -39,14 +39,17 @@ const struct series_track *series_find(const struct series *s, const struct book
 	return find_track(s, books, device);
 }
 
-static struct series_track *make_track(struct series *s, const struct books *books, uint32_t device)
+static struct series_track *make_track(struct series *s, const struct books *books, uint32_t device, uint64_t time_ns)
 {
 	struct series_track *track;
 
 	s->track = heap_grow(s->track, &s->room, s->nr_tracks + 1, sizeof(*s->track));
 	track = &s->track[s->nr_tracks++];
 	*track = (struct series_track){
-		.books = books, .device = device, .step = heap_alloc(SERIES_STEPS, sizeof(*track->step))
+		.books = books,
+		.device = device,
+		.begin_ns = time_ns,
+		.step = heap_alloc(SERIES_STEPS, sizeof(*track->step)),
 	};
 	return track;
 }
@@ -83,7 +86,7 @@ void series_enter(struct series *s, const struct books *books, uint32_t device, 
 	struct series_track *track = find_track(s, books, device);
 
 	if (!track)
-		track = make_track(s, books, device);
+		track = make_track(s, books, device, time_ns);
 	while (time_ns / s->step_ns >= SERIES_STEPS)
 		halve(s);
 	fill_to(track, time_ns / s->step_ns);
@@ -102,6 +105,9 @@ void series_resample(const struct series *s, const struct series_track *track, u
 		/* A part shorter than a step shows that step; the last part includes the end. */
 		uint64_t to = i + 1 == nr ? end_ns / s->step_ns + 1 : (uint64_t)((i + 1) * part_ns) / s->step_ns;
 
+		/* So does the part in which the first values came: half of a step may lie in the next part. */
+		if ((double)track->begin_ns < (i + 1) * part_ns && to <= track->begin_ns / s->step_ns)
+			to = track->begin_ns / s->step_ns + 1;
 		to = to > from ? to : from + 1;
 		values[i] = (struct series_values){ 0 };
 		for (uint64_t k = from; k < to && k < track->filled; k++)

@@ -20,6 +20,7 @@ struct series_values {
 struct series_track {
 	const struct books *books;
 	uint32_t device;
+	uint64_t begin_ns;          /* of the first values */
 	struct series_values *step; /* SERIES_STEPS maxima */
 	struct series_values now;
 	uint64_t filled; /* steps 0..filled-1 hold */
