@@ -16,7 +16,7 @@ include rules.mk
 # Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
 # the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
 GOALS := $(or $(MAKECMDGOALS),all)
-PYTHON_GOALS := demo test test-more test-all test-driver test-gpu test-aarch64 bench
+PYTHON_GOALS := demo test test-more test-all test-driver test-serving test-gpu test-aarch64 bench
 SETUP_GOALS := $(PYTHON_GOALS) setup check unit
 QUICK_GOALS := help clean uninstall venv
 
@@ -174,13 +174,23 @@ test: check package $(VENV)/.complete $(PYTHON314)/.complete
 test-more: all package $(VENV)/.complete $(PYTHON314)/.complete
 	$(Q)$(PYTEST_MANY) -m 'more and not slow and not gpu' $(PYTEST_FLAGS) tests
 
-## test-all: test, test-more, the long runs, test-driver and test-aarch64
-test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-driver test-aarch64
+## test-all: test, test-more, the long runs, test-driver, test-serving and test-aarch64
+test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-driver test-serving test-aarch64
 	$(Q)$(PYTEST_MANY) -m 'not gpu' $(PYTEST_FLAGS) tests
 
 ## test-driver: on NVIDIA's own driver libraries, without a GPU (fetches them, CUDA's wheels and two PyTorch for CUDA 12)
 test-driver: all $(VENV)/.complete
 	$(Q)VRAMTRACE_DRIVER_CACHE='$(CACHE)' $(PYTEST) $(PYTEST_FLAGS) tests/driver
+
+# An inference engine, which brings its own PyTorch.
+SERVING := $(CACHE)/env-$(shell sha256sum tests/requirements-serving.txt | cut -c1-12)
+
+$(SERVING)/.complete: | $(O)/packages.ok
+	$(Q)setup/venv.sh '$(@D)' tests/requirements-serving.txt
+
+## test-serving: vLLM on the simulated GPU (one more environment, 9 GB on disk)
+test-serving: all $(VENV)/.complete $(SERVING)/.complete
+	$(Q)VRAMTRACE_SERVING_PYTHON='$(SERVING)/bin/python' $(PYTEST) $(PYTEST_FLAGS) tests/e2e/test_serving.py
 
 ## test-matrix: a smoke set with the oldest and the newest PyTorch (two more environments, 12 GB on disk)
 test-matrix: all examples
@@ -276,5 +286,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
+.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -201,9 +201,12 @@ static void add_root(struct census_walk *w, const void *object, uint8_t edge)
 }
 
 /* A program's own objects stand for a cycle rather than the dicts and lists that belong to them. */
-static bool is_telling(const void *object)
+static bool is_telling(struct census_walk *w, const void *object)
 {
-	return pytype_flags(pyobject_type(object)) & PY_FLAG_HEAP;
+	const void *type = pyobject_type(object);
+	uint8_t kind = census_kind_of(w, type);
+
+	return pytype_flags(type) & PY_FLAG_HEAP && kind != TFMT_KIND_TENSOR && kind != TFMT_KIND_PARAMETER;
 }
 
 /*
@@ -218,7 +221,7 @@ static void place_unmet(struct census_walk *w, const struct unmet *u)
 	census_run(w);
 	for (int telling = 1; telling >= 0; telling--)
 		for (uint32_t i = 0; i < u->nr && !w->no_time; i++)
-			if (is_telling(u->list[i].object) == telling && !census_find(w, u->list[i].object)) {
+			if (is_telling(w, u->list[i].object) == telling && !census_find(w, u->list[i].object)) {
 				add_root(w, u->list[i].object, TFMT_EDGE_CYCLE);
 				census_run(w);
 			}

@@ -27,16 +27,16 @@ vramtrace: setting up the Python environment for demo and tests, once; clones sh
   where     $venv  (VENV= names another)
   python    $python
   packages  $(grep -v '^#' "$requirements" | tr '\n' ' ')
-  download  about 3 GB from PyPI (PyTorch with CUDA), 6 GB on disk
+  download  3 to 5 GB from PyPI (PyTorch with CUDA), 6 to 9 GB on disk
 TEXT
 free_kib=$(df -Pk "$(dirname "$venv")" | awk 'NR == 2 { print $4 }')
 if [ "$free_kib" -lt 9000000 ]; then
-	echo "vramtrace: warning: only $((free_kib / 1048576)) GiB are free there, installing takes 9" >&2
+	echo "vramtrace: warning: only $((free_kib / 1048576)) GiB are free there, installing takes up to 9" >&2
 fi
 
 "$python" -m venv --clear "$venv"
 # DeepSpeed comes as source: whatever is set outside, without its compiled parts, which would need nvcc.
 DS_BUILD_OPS=0 "$venv/bin/python" -m pip install --disable-pip-version-check -r "$requirements" >&2
-"$venv/bin/python" -c 'import torch, numpy, pytest, transformers'
+"$venv/bin/python" -c 'import torch, numpy, transformers'
 : >"$venv/.complete"
 echo "vramtrace: the Python environment is ready" >&2

@@ -67,22 +67,27 @@ static void append_both(struct objectname *n, const char *before, const char *te
 	append(n->pattern, "%s%s%s", before, text, after);
 }
 
-/* The parts of a key between dots; of the pattern, '*' for those that are numbers. */
-static void append_key(struct objectname *n, const char *before, const char *key, const char *after)
+/*
+ * A key; in the pattern '*' for numbers: the parts between dots that are numbers where it is a path ("layers.3.norm_1"), all
+ * that stand apart from letters else ("layers.3.kv", "step_12", but not "conv1").
+ */
+static void append_key(struct objectname *n, const char *before, const char *key, const char *after, bool is_path)
 {
+	bool is_in_word = false;
+
 	append(n->text, "%s%s%s", before, key, after);
 	append(n->pattern, "%s", before);
 	while (*key) {
-		size_t part = strcspn(key, "."), digits = strspn(key, "0123456789");
+		size_t digits = strspn(key, "0123456789");
+		char next = key[digits];
 
-		if (part && digits == part)
+		if (digits && !is_in_word && (is_path ? !next || next == '.' : !isalpha((unsigned char)next))) {
 			append(n->pattern, "*");
-		else
-			append(n->pattern, "%.*s", (int)part, key);
-		key += part;
-		if (*key == '.')
-			append(n->pattern, ".");
-		key += *key == '.';
+			key += digits;
+			continue;
+		}
+		is_in_word = is_path ? *key != '.' : isalpha((unsigned char)*key) || (is_in_word && digits);
+		append(n->pattern, "%c", *key++);
 	}
 	append(n->pattern, "%s", after);
 }
@@ -125,11 +130,12 @@ static void append_member(struct objectname *n, const struct objectway *w, uint3
 	uint8_t holder = i ? w->step[i - 1]->kind : TFMT_KIND_OTHER;
 	const struct tfmt_object_facts *o = w->step[i];
 
-	if (holder == TFMT_KIND_DEQUE || holder == TFMT_KIND_SET)
+	if (holder == TFMT_KIND_DEQUE || holder == TFMT_KIND_SET || (i && objectway_is_cache(w, i - 1)))
 		append_both(n, "", "[*]", "");
 	else if (o->kind == TFMT_KIND_AUTOGRAD && holder != TFMT_KIND_AUTOGRAD)
 		append_attribute(n, "grad_fn");
-	else if (o->kind == TFMT_KIND_AUTOGRAD || holder == TFMT_KIND_CELL || holder == TFMT_KIND_TRACEBACK)
+	else if (o->kind == TFMT_KIND_AUTOGRAD || holder == TFMT_KIND_CELL || holder == TFMT_KIND_TRACEBACK ||
+		 (o->kind == TFMT_KIND_EXCEPTION && holder == TFMT_KIND_EXCEPTION))
 		return; /* as its holder */
 	else if (holder == TFMT_KIND_AUTOGRAD)
 		append_attribute(n, "saved");
@@ -159,10 +165,10 @@ static void append_step(struct objectname *n, const struct tfmt_census *c, const
 		append_attribute(n, o->name);
 		break;
 	case TFMT_EDGE_KEY:
-		if (i && objectway_is_transparent(w, i - 1))
-			append_key(n, *n->text ? "." : "", o->name, "");
+		if (i && objectway_is_transparent(w, i - 1) && !(i > 1 && objectway_is_cache(w, i - 2)))
+			append_key(n, *n->text ? "." : "", o->name, "", true);
 		else
-			append_key(n, "['", o->name, "']");
+			append_key(n, "['", o->name, "']", false);
 		break;
 	case TFMT_EDGE_NUMBER:
 	case TFMT_EDGE_INDEX:
@@ -211,7 +217,7 @@ static void name_state(struct objectname *n, const struct tfmt_census *c, const 
 {
 	for (uint32_t i = state + 1; i < w->nr; i++) {
 		if (w->step[i]->edge == TFMT_EDGE_KEY && !*n->text)
-			append_key(n, "", w->step[i]->name, "");
+			append_key(n, "", w->step[i]->name, "", true);
 		else
 			append_step(n, c, w, i, deep);
 	}
@@ -225,6 +231,14 @@ static bool passes(const struct objectway *w, uint32_t from, uint8_t kind)
 {
 	for (uint32_t i = from; i + 1 < w->nr; i++)
 		if (w->step[i]->kind == kind)
+			return true;
+	return false;
+}
+
+static bool passes_thread_local(const struct objectway *w)
+{
+	for (uint32_t i = w->start; i + 1 < w->nr; i++)
+		if (objectway_is_thread_local(w, i))
 			return true;
 	return false;
 }
@@ -293,7 +307,7 @@ static void place(struct objectname *n, const struct objectway *w)
 	if (n->root == ROOT_LOCAL || n->root == ROOT_GLOBAL || n->root == ROOT_NATIVE) {
 		if (passes(w, w->start, TFMT_KIND_EXCEPTION) || passes(w, w->start, TFMT_KIND_TRACEBACK))
 			n->root = ROOT_EXCEPTION;
-		else if (passes(w, w->start, TFMT_KIND_THREAD))
+		else if (passes(w, w->start, TFMT_KIND_THREAD) || passes_thread_local(w))
 			n->root = ROOT_THREAD;
 		else if (n->root == ROOT_GLOBAL && passes(w, w->start, TFMT_KIND_CLASS))
 			n->root = ROOT_CLASS;

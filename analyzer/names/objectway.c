@@ -47,9 +47,42 @@ bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name)
 	       w->step[i - 1]->kind == TFMT_KIND_MODULE && !strcmp(w->step[i]->name, name);
 }
 
+static bool is_of_class(const struct objectway *w, uint32_t i, const char *name)
+{
+	const char *dot = strrchr(w->step[i]->class_name, '.');
+
+	return !strcmp(dot ? dot + 1 : w->step[i]->class_name, name);
+}
+
+bool objectway_is_cache(const struct objectway *w, uint32_t i)
+{
+	return is_of_class(w, i, "_lru_cache_wrapper");
+}
+
+bool objectway_is_thread_local(const struct objectway *w, uint32_t i)
+{
+	return is_of_class(w, i, "_local");
+}
+
+/* A dict of dicts, one for each thread. */
+static bool is_of_threads(const struct objectway *w, uint32_t i)
+{
+	return i && w->step[i]->kind == TFMT_KIND_DICT && w->step[i]->edge == TFMT_EDGE_MEMBER &&
+	       objectway_is_thread_local(w, i - 1);
+}
+
+/* Members of their objects, which have no names. */
+static bool is_inside(const struct objectway *w, uint32_t i)
+{
+	if (!i || w->step[i]->kind != TFMT_KIND_DICT)
+		return false;
+	return is_of_threads(w, i) || (w->step[i]->edge == TFMT_EDGE_MEMBER && objectway_is_cache(w, i - 1)) ||
+	       (w->step[i]->edge == TFMT_EDGE_OBJECT && is_of_threads(w, i - 1));
+}
+
 bool objectway_is_transparent(const struct objectway *w, uint32_t i)
 {
-	return objectway_is_own(w, i, "_modules") || objectway_is_own(w, i, "_parameters") ||
+	return is_inside(w, i) || objectway_is_own(w, i, "_modules") || objectway_is_own(w, i, "_parameters") ||
 	       objectway_is_own(w, i, "_buffers") ||
 	       (i && w->step[i]->edge == TFMT_EDGE_ATTRIBUTE && !strcmp(w->step[i]->name, "__dict__"));
 }

@@ -22,8 +22,15 @@ struct objectway {
 
 void objectway_find(struct objectway *w, const struct tfmt_census *c, uint32_t object);
 
-/* Is it one of the dicts that an nn.Module keeps its own in, or an object's own dict? It reads as if it were not there. */
+/*
+ * Is it one of the dicts that an nn.Module keeps its own in, an object's own dict, or what functools.lru_cache and
+ * threading.local keep theirs in? It reads as if it were not there.
+ */
 bool objectway_is_transparent(const struct objectway *w, uint32_t i);
+
+/* Is the step an object of functools.lru_cache, or of threading.local? */
+bool objectway_is_cache(const struct objectway *w, uint32_t i);
+bool objectway_is_thread_local(const struct objectway *w, uint32_t i);
 
 /* Is the step a dict that a module calls so: _parameters? */
 bool objectway_is_own(const struct objectway *w, uint32_t i, const char *name);

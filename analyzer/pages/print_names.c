@@ -63,6 +63,35 @@ static bool nearest(struct keeper *k, struct keeper *next, const struct namegrou
 	return nr > 0;
 }
 
+static bool has_entries(const struct keeper *k)
+{
+	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
+	       k->kind == TFMT_KIND_SET;
+}
+
+/*
+ * Of many blocks the container that has an entry for each (for some, they came after the census): that of the records,
+ * exceptions or contexts which hold them, where the nearest is one of those. false: there is none.
+ */
+static bool container_of(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper all[KEEPERS_SHOWN];
+	uint32_t nr = g->blocks > 1 ? objectname_keepers(all, KEEPERS_SHOWN, g->named.census->census, g->named.object) : 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!has_entries(&all[i]) || 2 * all[i].length < g->blocks || strchr(all[i].name.pattern, '*'))
+			continue;
+		*k = all[i];
+		return true;
+	}
+	return false;
+}
+
+static bool is_lru_cache(const struct keeper *k)
+{
+	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");
+}
+
 static bool is_variable(const struct keeper *k)
 {
 	return k->kind == TFMT_KIND_TENSOR || k->kind == TFMT_KIND_PARAMETER;
@@ -81,6 +110,8 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 	*buf = 0;
 	if (!nearest(&k, &function, g))
 		return buf;
+	if (!k.has_length && container_of(&k, g))
+		function.kind = TFMT_KIND_OTHER;
 	place_text(place, &k.name);
 	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
 		snprintf(place, sizeof(place), ", in the closure of %.200s", function.name.text);
@@ -90,6 +121,8 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 		snprintf(buf, size, "kept by no object of Python's");
 	else if (is_variable(&k))
 		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
+	else if (is_lru_cache(&k))
+		snprintf(buf, size, "kept by the cache of %s()%s", keeper_name(g, &k.name), place);
 	else if (k.has_length)
 		snprintf(buf, size, "kept by %s, a %s of %s%s", keeper_name(g, &k.name), objectname_kind(k.kind),
 			 human_count(count, k.length), place);
@@ -104,20 +137,14 @@ static bool is_code(const char *name)
 	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
 }
 
-static bool has_entries(const struct keeper *k)
-{
-	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
-	       k->kind == TFMT_KIND_SET;
-}
-
-/* What a container is to be given, or to be done with it. */
-static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+/* What a container is to be given, or to be done with it. has_node: what it holds has a grad_fn. */
+static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool has_node)
 {
 	const char *name = keeper_name(g, &k->name);
 
 	if (!is_code(name))
 		return NULL;
-	if (!g->named.has_node)
+	if (!has_node)
 		snprintf(buf, size, "%s.clear()", name);
 	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
 		snprintf(buf, size, "%s.append(x.detach()), or x.item(), in place of x", name);
@@ -128,12 +155,16 @@ static const char *let_go_of_entries(char *buf, size_t size, const struct namegr
 
 static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
 {
-	if (!strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper")) {
+	struct keeper container;
+
+	if (is_lru_cache(k)) {
 		snprintf(buf, size, "%s.cache_clear()", k->name.text);
 		return is_code(k->name.text) ? buf : NULL;
 	}
 	if (has_entries(k))
-		return let_go_of_entries(buf, size, g, k);
+		return let_go_of_entries(buf, size, g, k, g->named.has_node);
+	if (container_of(&container, g))
+		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD);
 	if (!is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
 		return NULL;
 	snprintf(buf, size, "del %s", k->name.text);
@@ -179,7 +210,7 @@ void json_let_go(struct emit *e, const struct namegroup *g)
 	char text[OBJECTNAME_MAX];
 
 	if (emit_is_json(e) && print_let_go(text, sizeof(text), g))
-		emit_string(e, "let_go", NULL, text);
+		emit_string(e, "let_go_by", NULL, text);
 }
 
 /* How many entries the nearest keeper had in the latest censuses; 0: nothing tells. */

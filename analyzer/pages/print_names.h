@@ -32,7 +32,7 @@ void json_lengths(struct emit *e, const struct names *names, const struct namegr
 
 /*
  * "history.clear()": the one line that would let go, where who keeps it makes that certain. Returns buf; NULL: nothing does.
- * In JSON "let_go" of the object that is open.
+ * In JSON "let_go_by" of the object that is open.
  */
 const char *print_let_go(char *buf, size_t size, const struct namegroup *g);
 void json_let_go(struct emit *e, const struct namegroup *g);

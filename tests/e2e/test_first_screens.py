@@ -2,26 +2,17 @@
 """
 The first screens of three jobs, as they are printed: one that ran out of memory, one that leaks, a healthy one.
 
-The transcripts in screens/ are made by these tests: UPDATE_SCREENS=1 writes them anew. What differs from run to run is
-masked: the recording's path, times, numbers of events, versions.
+The transcripts in screens/ are made by these tests (screens.py).
 """
 
 import functools
-import os
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
 from harness import python
-
-SCREENS = Path(__file__).parent / "screens"
-MASKS = [
-    (r"\b\d[\d.]* (ns|us|ms|s|min|h|d)( \d+ (s|min|h))?(?![\w/])", "TIME"),
-    (r"torch \d[\w.+]*", "torch VERSION"),
-    (r"[\d,]+ events", "N events"),
-]
+from screens import as_golden
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +41,7 @@ def test_first_screen(vramtrace, job, name, command):
     path = job(name).path
     done = vramtrace.call(command, path)
     assert (done.returncode, done.stderr) == (0, "")
-    page = done.stdout.replace(str(path), "train.vtr")
-    lines = page.splitlines()
-    assert len(lines) <= 24 and max(map(len, lines)) <= 80, page
-    for pattern, mask in MASKS:
-        page = re.sub(pattern, mask, page)
-    golden = SCREENS / f"{name}.{command}"
-    if os.environ.get("UPDATE_SCREENS"):
-        golden.write_text(page)
-    assert page == golden.read_text()
+    as_golden(f"{name}.{command}", done.stdout.replace(str(path), "train.vtr"))
 
 
 @pytest.mark.parametrize("name", ["oom", "leak", "healthy"])

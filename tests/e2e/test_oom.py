@@ -263,7 +263,7 @@ LETS_GO = {
 @pytest.mark.parametrize("cause", LETS_GO)
 def test_line_that_lets_go(vramtrace, ran_out, cause):
     (finding, *_) = vramtrace.json("oom", ran_out(cause).path)["findings"]
-    assert finding["let_go"] == LETS_GO[cause]
+    assert finding["let_go_by"] == LETS_GO[cause]
 
 
 def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Sixteen ways to keep memory, planted: each is named in `oom` and `leaks`, by a census; nobody is accused of a healthy job.
+
+Their first screens are in screens/keepers/, as they are printed (UPDATE_SCREENS=1 writes them anew).
+"""
+
+import pytest
+
+from harness import WITH_NAMES, python
+from screens import as_golden
+
+# way: verdict; root, name and kind of who keeps it; what would let go
+KEEPERS = {
+    "in_list": ("leak", "local", "trainer.history", "list", "trainer.history.clear()"),
+    "in_dict": ("leak", "local", "trainer.table", "dict", "trainer.table.clear()"),
+    "in_set": ("leak", "local", "trainer.group", "set", "trainer.group.clear()"),
+    "in_deque": ("leak", "local", "trainer.queue", "deque", "trainer.queue.clear()"),
+    "in_closure": ("leak", "closure", "captured", "list", None),
+    "in_default": ("leak", "default", "kept", "list", None),
+    "in_class_attribute": ("leak", "class", "Trainer.seen", "list", "Trainer.seen.clear()"),
+    "in_global": ("leak", "global", "everything", "list", "everything.clear()"),
+    "in_lru_cache": ("leak", "global", "noise", "object", "noise.cache_clear()"),
+    "in_hook": ("leak", "local", "outputs", "dict", "outputs.clear()"),
+    "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()), or x.item(), in place of x"),
+    "in_generator": ("leak", "generator", "mine", "list", None),
+    "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it in place of the error"),
+    "in_last_exc": ("exception", "exception", "sys.last_exc", "exception", "del sys.last_exc"),
+    "in_thread_local": ("leak", "thread", "store.kept", "list", None),
+    "in_cycle": ("cycle", "cycle", "in a reference cycle (Node)", "object",
+                 "gc.collect(), or a weakref for one of the references"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KEEPERS)
+def kept(request, vramtrace, tmp_path_factory):
+    path = tmp_path_factory.mktemp(request.param) / "job.vtr"
+    command = python("oom/keepers.py", request.param)
+    recording = vramtrace.record(path, command, gpu="a10", options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    assert recording.status == 1 and "OutOfMemoryError" in recording.stderr
+    return request.param, path
+
+
+def is_told(told, keeper, let_go):
+    said = [(one["root"], one["name"], one["kind"]) for one in told["keepers"]]
+    assert keeper in said
+    assert told.get("let_go_by") == let_go
+
+
+def test_keeper_is_named(vramtrace, kept):
+    way, path = kept
+    verdict, root, name, kind, let_go = KEEPERS[way]
+    (finding,) = vramtrace.json("oom", path)["findings"]
+    assert finding["verdict"] == verdict
+    is_told(finding, (root, name, kind), let_go)
+    (growth,) = vramtrace.json("leaks", path)["growth"]
+    is_told(growth["causes"][0], (root, name, kind), let_go)
+
+
+@pytest.mark.parametrize("command", ["oom", "leaks"])
+def test_first_screen(vramtrace, kept, command):
+    way, path = kept
+    done = vramtrace.call(command, path)
+    assert done.stderr == ""
+    as_golden(f"keepers/{way}.{command}", "\n".join(done.stdout.splitlines()[:24]) + "\n")
