@@ -62,3 +62,13 @@ def test_first_screen(vramtrace, kept, command):
     done = vramtrace.call(command, path)
     assert done.stderr == ""
     as_golden(f"keepers/{way}.{command}", "\n".join(done.stdout.splitlines()[:24]) + "\n")
+
+
+@pytest.mark.parametrize("kind", ["evaluation", "masks", "loader", "average", "checkpoints"])
+def test_nobody_is_accused(vramtrace, tmp_path, kind):
+    """Containers that have all they will ever have are no keepers of a leak, though a census knows them."""
+    recording = vramtrace.record(tmp_path / "job.vtr", python("leaks/healthy.py", kind, "40"), env=WITH_NAMES)
+    assert recording.status == 0, recording.stderr
+    leaks = vramtrace.json("leaks", recording.path)
+    assert leaks["findings"] == [] and "kept by" not in vramtrace.call("leaks", recording.path).stdout
+    assert vramtrace.json("report", recording.path)["devices"][0]["names"]["censuses"] > 0
