@@ -29,6 +29,7 @@
 #define OOMS_AT_ONCE 8u              /* each has a census; of later ones one in */
 #define OOM_NS 10000000000ull
 #define ASKED_NS 500000000ull        /* so long a census that was asked for waits for a hook */
+#define DUE_NS 100000000ull          /* so long one that is due waits for an event */
 #define RETRY_NS 10000000000ull      /* after there was no copy to be had */
 #define MEMORY_LEAST (256ull << 20)  /* for a copy; or this part of the machine's, if that is more */
 #define MEMORY_PART 50u
@@ -335,13 +336,35 @@ void census_high(unsigned device, uint64_t allocated)
 		atomic_store(&c->next_high[device], UINT64_MAX);
 		return;
 	}
+	if (!atomic_load(&c->asked)) {
+		atomic_store(&c->next_high[device], UINT64_MAX);
+		atomic_store(&c->due_allocated, allocated);
+		atomic_store(&c->due_ns, ip_now_ns());
+		atomic_store(&c->due, device + 1);
+		return;
+	}
 	if (!enter(&error))
 		return;
 	if (take_question())
 		take(TFMT_CENSUS_ASKED, device, allocated);
-	else if (allocated > high && take(TFMT_CENSUS_HIGH, device, allocated))
-		note_high(c, device, allocated);
 	atomic_store(&c->next_high[device], atomic_load(&c->high[device]));
+	leave(error);
+}
+
+void census_take_due(void)
+{
+	struct ip_census *c = &ip_recorder->census;
+	uint32_t due;
+	int error;
+
+	if (!enter(&error))
+		return;
+	due = atomic_exchange(&c->due, 0);
+	if (due) {
+		if (take(TFMT_CENSUS_HIGH, due - 1, atomic_load(&c->due_allocated)))
+			note_high(c, due - 1, atomic_load(&c->due_allocated));
+		atomic_store(&c->next_high[due - 1], atomic_load(&c->high[due - 1]));
+	}
 	leave(error);
 }
 
@@ -385,6 +408,8 @@ static void take_if_nobody_has(void)
 	struct ip_census *c = &ip_recorder->census;
 	int error;
 
+	if (atomic_load(&c->due) && ip_now_ns() - atomic_load(&c->due_ns) > DUE_NS)
+		census_take_due();
 	if (!atomic_load(&c->asked) || ip_now_ns() - atomic_load(&c->asked_ns) < ASKED_NS || !enter(&error))
 		return;
 	if (take_question())
@@ -397,7 +422,7 @@ static void arm(void)
 {
 	struct ip_census *c = &ip_recorder->census;
 
-	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable) || !is_due(ip_now_ns()))
+	if (ip_env.names != IP_NAMES_AUTO || atomic_load(&c->unable) || atomic_load(&c->due) || !is_due(ip_now_ns()))
 		return;
 	for (unsigned i = 0; i < TFMT_NR_DEVICES; i++)
 		if (atomic_load(&c->next_high[i]) == UINT64_MAX || is_long_ago(c))

@@ -10,7 +10,8 @@
  *
  * One is taken when the framework's allocator gives up (the first 8 times, then at most every 10 s), and when more is
  * allocated on a device than ever before: by a quarter than at the last census of it, and by 64 MiB. But for the former, the
- * next is due when all of them together have stopped the program for less than 1% of its time.
+ * next is due when all of them together have stopped the program for less than 1% of its time. It is then taken as the next
+ * event comes, or after a while without one: what has just been allocated has no name before the allocation returns.
  */
 #ifndef IP_CENSUS_H
 #define IP_CENSUS_H
@@ -29,6 +30,15 @@ static inline void census_note_allocated(unsigned device, uint64_t allocated)
 {
 	if (allocated > atomic_load_explicit(&ip_recorder->census.next_high[device], memory_order_relaxed))
 		census_high(device, allocated);
+}
+
+/* An event is about to be recorded: one that is due is taken as things are before it. */
+IP_COLD void census_take_due(void);
+
+static inline void census_before_event(void)
+{
+	if (atomic_load_explicit(&ip_recorder->census.due, memory_order_relaxed))
+		census_take_due();
 }
 
 /* The allocator has given up; the exception is still to be thrown. */

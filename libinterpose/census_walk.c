@@ -18,6 +18,7 @@
 #define FRAMES_MAX 65536u
 #define CLOCK_EVERY 1024u /* objects */
 #define FETCH_AHEAD 6
+#define ADOPTED_DEEP 64   /* objects on the way to a module that holds others */
 #define ROOM_EVERY 4096u  /* objects */
 
 /* ---- memory ----------------------------------------------------------------------------------------- */
@@ -138,6 +139,12 @@ static bool is_own(const struct census_walk *w, const void *name)
 	return is_text(w, name, "_modules") || is_text(w, name, "_parameters") || is_text(w, name, "_buffers");
 }
 
+static bool is_own_dict(const struct census_walk *w, const struct census_node *n)
+{
+	return n->kind == TFMT_KIND_DICT && n->edge == TFMT_EDGE_ATTRIBUTE && n->parent &&
+	       w->node[n->parent].kind == TFMT_KIND_MODULE && is_own(w, n->name);
+}
+
 /* Is it held by an nn.Module as its own, or is it one of the dicts that it keeps such things in? */
 static bool comes_first(const struct census_walk *w, const struct pyedge *e)
 {
@@ -145,8 +152,7 @@ static bool comes_first(const struct census_walk *w, const struct pyedge *e)
 
 	if (e->edge == TFMT_EDGE_ATTRIBUTE)
 		return parent->kind == TFMT_KIND_MODULE && is_own(w, e->name);
-	return e->edge == TFMT_EDGE_KEY && parent->kind == TFMT_KIND_DICT && parent->edge == TFMT_EDGE_ATTRIBUTE &&
-	       parent->parent && w->node[parent->parent].kind == TFMT_KIND_MODULE && is_own(w, parent->name);
+	return e->edge == TFMT_EDGE_KEY && is_own_dict(w, parent);
 }
 
 /* A dict's class also shows the values that its entries have shown, without their keys. */
@@ -190,6 +196,40 @@ static void walk_modules(struct census_walk *w, const struct census_node *variab
 	w->at = at;
 }
 
+/* An nn.Module that was found as an entry of some container: a registry, a list of layers. */
+static bool is_entry(const struct census_walk *w, const struct census_node *n)
+{
+	uint8_t parent = n->parent ? w->node[n->parent].kind : TFMT_KIND_OTHER;
+
+	return n->kind == TFMT_KIND_MODULE && is_shelf(parent) && (n->edge == TFMT_EDGE_KEY || n->edge == TFMT_EDGE_NUMBER ||
+								  n->edge == TFMT_EDGE_INDEX || n->edge == TFMT_EDGE_OBJECT);
+}
+
+/* Does the way to what is looked at now lead through this node? true if it is too long to say. */
+static bool leads_through(const struct census_walk *w, uint32_t node)
+{
+	uint32_t at = w->at;
+
+	for (int i = 0; i < ADOPTED_DEEP; i++, at = w->node[at].parent)
+		if (!at || at == node)
+			return at == node;
+	return true;
+}
+
+/* The module that holds it is met later than the container: it is called by the module's path, as all that it holds. */
+static void adopt(struct census_walk *w, uint32_t known, const struct pyedge *e)
+{
+	struct census_node *n = &w->node[known];
+
+	if (e->edge != TFMT_EDGE_KEY || !is_entry(w, n) || !comes_first(w, e) ||
+	    is_own_dict(w, &w->node[n->parent]) || leads_through(w, known))
+		return;
+	n->name = e->name;
+	n->number = (uint32_t)e->number;
+	n->parent = w->at;
+	n->edge = e->edge;
+}
+
 static void meet(void *context, const struct pyedge *e)
 {
 	struct census_walk *w = context;
@@ -203,6 +243,7 @@ static void meet(void *context, const struct pyedge *e)
 	if (known) {
 		if (w->node[known].holders < UINT16_MAX)
 			w->node[known].holders++;
+		adopt(w, known, e);
 		return;
 	}
 	n.holders = 1;

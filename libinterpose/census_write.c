@@ -13,6 +13,7 @@
 #define STRINGS_MAX (1u << 20)
 #define LEVEL 3
 #define MARKED UINT32_MAX
+#define NUMBERED (UINT32_MAX - 1) /* about to be */
 
 struct text {
 	uint64_t hash;
@@ -25,6 +26,9 @@ struct census_output {
 	struct census_walk *walk;
 	uint32_t *id;       /* of each node: that of its OBJECT; MARKED beforehand: it is on the way to a tensor */
 	uint32_t nr_ids;
+	uint32_t *chain;    /* nodes, from one up */
+	uint32_t *order;    /* nodes by their new ids */
+	uint32_t nr_order;
 	uint32_t next;      /* node: those before it were looked at */
 	struct text *text;  /* by hash */
 	uint32_t nr_texts, nr_tensors;
@@ -208,7 +212,22 @@ static void mark(struct census_output *o, uint32_t node)
 	}
 }
 
-/* Ids go by the order of nodes, in which a parent comes before what it holds. */
+/* Ids for a node and those that lead to it: what holds another, which it may have adopted, has the smaller one. */
+static void number(struct census_output *o, uint32_t node)
+{
+	uint32_t depth = 0;
+
+	for (; node && o->id[node] == MARKED; node = o->walk->node[node].parent) {
+		o->id[node] = NUMBERED;
+		o->chain[depth++] = node;
+	}
+	while (depth) {
+		node = o->chain[--depth];
+		o->id[node] = ++o->nr_ids;
+		o->order[o->nr_order++] = node;
+	}
+}
+
 static void mark_new(struct census_output *o)
 {
 	struct census_memory m;
@@ -219,20 +238,18 @@ static void mark_new(struct census_output *o)
 		if (n->kind == TFMT_KIND_MODULE || memory_of(o, n, &m))
 			mark(o, i);
 	}
+	o->nr_order = 0;
 	for (uint32_t i = 1; i < o->walk->nr; i++)
-		if (o->id[i] == MARKED)
-			o->id[i] = ++o->nr_ids;
+		number(o, i);
 }
 
 int census_put(struct census_output *o)
 {
-	uint32_t first_id = o->nr_ids + 1;
 	struct census_memory m;
 
 	mark_new(o);
-	for (uint32_t i = 1; i < o->walk->nr && !o->err; i++)
-		if (o->id[i] >= first_id)
-			put_object(o, i);
+	for (uint32_t i = 0; i < o->nr_order && !o->err; i++)
+		put_object(o, o->order[i]);
 	for (uint32_t i = o->next; i < o->walk->nr && !o->err; i++) {
 		const struct census_node *n = &o->walk->node[i];
 
@@ -271,8 +288,10 @@ struct census_output *census_begin(int fd, const struct tfmt_header *header, con
 	o->walk = walk;
 	o->next = 1;
 	o->id = census_map((size_t)walk->max * sizeof(*o->id));
+	o->chain = census_map((size_t)walk->max * sizeof(*o->chain));
+	o->order = census_map((size_t)walk->max * sizeof(*o->order));
 	o->text = census_map(STRINGS_MAX * sizeof(*o->text));
-	if (!o->id || !o->text || tfmt_writer_open(&o->w, fd, header, LEVEL) || put_facts(o->w, facts) ||
+	if (!o->id || !o->chain || !o->order || !o->text || tfmt_writer_open(&o->w, fd, header, LEVEL) || put_facts(o->w, facts) ||
 	    tfmt_writer_flush(o->w, NULL, 0))
 		return NULL;
 	return o;

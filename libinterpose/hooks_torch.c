@@ -207,6 +207,7 @@ static inline bool is_device(struct torch_device device)
 static void memory_report(const struct unwind_registers *caller, void *address, int64_t bytes, uint64_t allocated,
 			  uint64_t reserved, struct torch_device device)
 {
+	census_before_event();
 	if (bytes >= 0) {
 		tensor_event(caller, TFMT_TENSOR_ALLOC, device, (uintptr_t)address, (uint64_t)bytes, reserved);
 		if (is_device(device))

@@ -188,6 +188,8 @@ struct ip_census {
 	_Atomic uint64_t high[TFMT_NR_DEVICES];      /* above which one is; 0 = the first step */
 	_Atomic uint64_t latest[TFMT_NR_DEVICES];    /* bytes allocated when the latest was taken for that */
 	_Atomic uint64_t latest_run_ns;              /* how long the process had been running then */
+	_Atomic uint32_t due;                        /* device + 1 of which one is to be taken; 0 = none */
+	_Atomic uint64_t due_allocated, due_ns;      /* of it, and since when */
 	_Atomic bool asked;                          /* for one: the next hook takes it, or after a while the drain */
 	_Atomic uint64_t asked_ns;
 	_Atomic uint32_t taking;                     /* some thread is making one */
