@@ -420,6 +420,12 @@ static bool is_kept(struct judging *j, const struct life *life, enum lives_fate 
 	return fate == FATE_KEPT || (life->death.ordinal == TFMT_NO_ORDINAL && life->death.nr_ooms == life->birth.nr_ooms);
 }
 
+/* A program that neither calls backward nor makes a node for it answers requests: rules of training say nothing of it. */
+static bool trains(const struct judging *j)
+{
+	return j->lives->steps.nr_backwards || j->process->phases.has_nodes;
+}
+
 static enum category category_of(struct judging *j, const struct life *block)
 {
 	const struct group *g = books_group(j->books, block->group);
@@ -427,7 +433,7 @@ static enum category category_of(struct judging *j, const struct life *block)
 	struct category_stack stack = category_stack_of(&j->stacks, life.birth.stack);
 	enum lives_fate fate = fate_of(j, &life);
 	bool kept = is_kept(j, &life, fate);
-	enum category told = (enum category)(kept ? stack.kept : stack.freed);
+	enum category told = (enum category)(kept ? stack.kept : stack.freed), category;
 
 	if (told == CATEGORY_PARAMETER && stack.copies_state)
 		return CATEGORY_OPTIMIZER_STATE;
@@ -436,14 +442,32 @@ static enum category category_of(struct judging *j, const struct life *block)
 		return told;
 	switch (life.birth.phase) {
 	case PHASE_OPTIMIZER:
-		return born_in_optimizer(&life, g, kept);
+		category = born_in_optimizer(&life, g, kept);
+		break;
 	case PHASE_BACKWARD:
-		return born_in_backward(j, &life, g, fate);
+		category = born_in_backward(j, &life, g, fate);
+		break;
 	case PHASE_FORWARD:
-		return born_in_forward(j, &life, g, fate);
+		category = born_in_forward(j, &life, g, fate);
+		break;
 	default:
-		return born_elsewhere(j, &life, g, fate);
+		category = born_elsewhere(j, &life, g, fate);
 	}
+	return category;
+}
+
+/*
+ * Of a program that answers requests what is no weight by a census, which has seen it, is none; nor is anything a batch, or
+ * kept for a backward pass.
+ */
+static enum category category_without_training(const struct category_facts *facts, const struct life *life,
+					       enum category category)
+{
+	bool is_of_training = category == CATEGORY_INPUT || category == CATEGORY_ACTIVATION ||
+			      category == CATEGORY_GRADIENT || category == CATEGORY_OPTIMIZER_STATE;
+
+	return is_of_training || (category == CATEGORY_PARAMETER && category_facts_saw(facts, life)) ? CATEGORY_UNKNOWN :
+												       category;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------ */
@@ -556,8 +580,11 @@ static void judge_all(struct categories *c, struct replay_process *process, cons
 
 		if (!b->is_fact)
 			b->category = category_facts_by_likes(&facts, &life[i], fate_so_far(&j, &life[i]));
-		if (b->category == NR_CATEGORIES)
+		if (b->category == NR_CATEGORIES) {
 			b->category = category_of(&j, &life[i]);
+			if (!trains(&j))
+				b->category = category_without_training(&facts, &life[i], b->category);
+		}
 		c->sum[b->category].bytes += used_bytes(books, &life[i]);
 		c->rounding_bytes += life[i].size - used_bytes(books, &life[i]);
 		c->sum[b->category].blocks++;

@@ -32,6 +32,13 @@ static uint8_t *told_of(const struct category_facts *f, const struct life *life,
 	return &f->told[(size_t)life->group * NR_FATES + fate];
 }
 
+bool category_facts_saw(const struct category_facts *f, const struct life *life)
+{
+	struct names_block block = category_facts_block(life);
+
+	return f->names && names_saw(f->names, &block);
+}
+
 enum category category_facts_learn(struct category_facts *f, const struct life *life, enum lives_fate fate)
 {
 	static const enum category categories[] = {
@@ -45,7 +52,7 @@ enum category category_facts_learn(struct category_facts *f, const struct life *
 	uint8_t *told = told_of(f, life, fate);
 	enum category category;
 
-	if (!f->names || !names_saw(f->names, &block))
+	if (!category_facts_saw(f, life))
 		return NR_CATEGORIES;
 	category = categories[names_use(f->names, &block)];
 	if (category == NR_CATEGORIES || (*told != NR_CATEGORIES && *told != category))

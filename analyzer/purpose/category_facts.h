@@ -21,6 +21,9 @@ void category_facts_release(struct category_facts *f);
 /* As the functions of names.h want a block. */
 struct names_block category_facts_block(const struct life *life);
 
+/* Has a census seen it? */
+bool category_facts_saw(const struct category_facts *f, const struct life *life);
+
 /* What a census says that a block is for; NR_CATEGORIES: none does. `fate`: of a life so far. */
 enum category category_facts_learn(struct category_facts *f, const struct life *life, enum lives_fate fate);
 

@@ -50,6 +50,7 @@ struct phases {
 	struct phases_thread *thread; /* by id */
 	uint32_t nr_threads;
 	bool has_begun;     /* a forward or backward has been seen */
+	bool has_nodes;     /* autograd nodes have been made: a backward may follow */
 	bool is_update;     /* the event is an optimizer's own, at work on parameters: no zero_grad, no clipping */
 };
 
@@ -80,6 +81,7 @@ static inline enum phase phases_take(struct phases *p, const struct phases_stack
 	}
 	p->is_update = told & PHASES_UPDATE;
 	p->has_begun |= !!(told & PHASES_BEGUN);
+	p->has_nodes |= makes_nodes;
 	return phase == PHASE_OTHER && !p->has_begun ? PHASE_INIT : phase;
 }
 
