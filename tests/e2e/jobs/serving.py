@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""serving.py MODEL eager|graphs: answer four requests with vLLM, its defaults but for what needs a network, a tokenizer or
-minutes of compiling. Prints the model's parameters and buffers as {address of the storage: name}, and the number of tokens."""
+"""
+serving.py MODEL eager|graphs: answer four requests with vLLM, as it is but for what needs a network, a tokenizer or minutes of
+compiling. The last line printed is JSON: how many tokens each answer has, and {name: address} of the model's parameters and
+buffers on the GPU.
+"""
 
 import json
 import os
@@ -8,16 +11,11 @@ import sys
 
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # the engine runs in this process
 
-from vllm import LLM, SamplingParams
+from vllm import LLM, SamplingParams  # noqa: E402
 
 
-def tensors_of(model):
-    return {
-        tensor.untyped_storage().data_ptr(): name
-        for tensors in (model.named_buffers(), model.named_parameters())
-        for name, tensor in tensors
-        if tensor.is_cuda
-    }
+def addresses(tensors):
+    return {name: tensor.untyped_storage().data_ptr() for name, tensor in tensors if tensor.is_cuda}
 
 
 def main():
@@ -25,8 +23,12 @@ def main():
               max_model_len=2048, gpu_memory_utilization=0.9)  # fmt: skip
     prompts = [{"prompt_token_ids": list(range(1, 200))}] * 4
     answers = llm.generate(prompts, SamplingParams(max_tokens=16, detokenize=False))
-    tensors = llm.llm_engine.model_executor.driver_worker.worker.model_runner.model
-    print(json.dumps({"tokens": [len(answer.outputs[0].token_ids) for answer in answers], "tensors": tensors_of(tensors)}))
+    model = llm.llm_engine.model_executor.driver_worker.worker.model_runner.model
+    print(json.dumps({
+        "tokens": [len(answer.outputs[0].token_ids) for answer in answers],
+        "parameters": addresses(model.named_parameters()),
+        "buffers": addresses(model.named_buffers()),
+    }))  # fmt: skip
 
 
 if __name__ == "__main__":
