@@ -173,7 +173,7 @@ static void tell_fit(struct advice *a, const struct unseen *u, uint64_t kept, ui
 
 	if (u->is_unknown) {
 		advice_evidence(a, "no larger one fits: %s allocated, up to the request that failed; what the step "
-				   "needs behind it was not seen", human_bytes(peak, a->after_bytes));
+				   "needs after it was not seen", human_bytes(peak, a->after_bytes));
 		return;
 	}
 	if (left)
@@ -208,7 +208,7 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 	return true;
 }
 
-/* Says "TITLE [at most] 19 instead of 48 at train.py:12", and so, behind ACTION, what to do. */
+/* Says "TITLE [at most] 19 instead of 48 at train.py:12", and so, after ACTION, what to do. */
 static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c, const char *title,
 		       const char *action)
 {

@@ -139,7 +139,7 @@ static bool find_checkpoint(struct twice *t, const struct advice_job *j)
 
 /* ---- clones ---------------------------------------------------------------------------------- */
 
-/* What was allocated directly before or behind a block, by another line or none. */
+/* What was allocated directly before or after a block, by another line or none. */
 static bool is_alone(const struct advice_job *j, size_t i, const struct stack_frame *site)
 {
 	size_t beside[] = { i - 1, i + 1 };

@@ -7,7 +7,7 @@
 #include "analyzer/ui/heap.h"
 #include "analyzer/ui/human.h"
 
-#define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon behind the next one's birth */
+#define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon after the next one's birth */
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
@@ -110,10 +110,10 @@ bool advice_set_to_none(const struct advice_job *j, struct advice *a)
 	advice_where(where, sizeof(where), a);
 	advice_title(a, "zero_grad(set_to_none=True)%s", where);
 	if (stack)
-		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s directly behind optimizer.step(), "
+		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s right after optimizer.step(), "
 				 "before the next forward", where);
 	else
-		advice_action(a, "call optimizer.zero_grad(set_to_none=True) directly behind optimizer.step(): "
+		advice_action(a, "call optimizer.zero_grad(set_to_none=True) right after optimizer.step(): "
 				 "set_to_none=False keeps gradients as zeros");
 	advice_evidence(a, "%s of gradients of an earlier step are still there in the next forward",
 			human_bytes(size, bytes));
@@ -129,7 +129,7 @@ static bool may_go(enum category category)
 	       category == CATEGORY_UNKNOWN;
 }
 
-/* Of each group the first block that was made in the window behind that ordinal, itself + 1; NULL: no memory. */
+/* Of each group the first block that was made in the window after that ordinal, itself + 1; NULL: no memory. */
 static uint64_t *first_of_groups(const struct advice_job *j, uint64_t from)
 {
 	uint64_t *first = heap_alloc(books_nr_groups(j->device->process->books), sizeof(*first));
@@ -150,7 +150,7 @@ struct generations {
 
 /*
  * Where a block would have ended before the same line made the next one: the window's beginning, or, of what the
- * window made before its backward and replaced behind it, the next one's birth. That one's maker must be the last to
+ * window made before its backward and replaced after it, the next one's birth. That one's maker must be the last to
  * have had use for it: it goes next. TFMT_NO_ORDINAL: there is no next one.
  */
 static uint64_t end_before(const struct advice_job *j, const struct generations *g, const struct life *life)

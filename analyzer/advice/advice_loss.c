@@ -39,7 +39,7 @@ static unsigned nr_matrices_of(const struct advice_job *j, uint64_t vocabulary)
 	return nr;
 }
 
-/* Words come last; or behind the sample, as cross_entropy takes [batch, words, length]. */
+/* Words come last; or after the sample, as cross_entropy takes [batch, words, length]. */
 static bool is_over_words(const struct tfmt_shape *s, uint64_t vocabulary)
 {
 	return (s->nr_dims >= 2 && s->dims[s->nr_dims - 1] == vocabulary) ||

@@ -71,7 +71,7 @@ static int by_death(const void *va, const void *vb)
 	return (a->death > b->death) - (a->death < b->death);
 }
 
-/* Backward's first allocation behind an event; TFMT_NO_ORDINAL: none. *i goes on from call to call. */
+/* Backward's first allocation after an event; TFMT_NO_ORDINAL: none. *i goes on from call to call. */
 static uint64_t birth_behind(const struct advice_job *j, size_t *i, uint64_t ordinal)
 {
 	for (; *i < j->blocks.nr_blocks; (*i)++)
@@ -80,7 +80,7 @@ static uint64_t birth_behind(const struct advice_job *j, size_t *i, uint64_t ord
 	return TFMT_NO_ORDINAL;
 }
 
-/* A node begins behind the release of another's, and what it releases is there from then on. Sorts by death. */
+/* A node begins after the release of another's, and what it releases is there from then on. Sorts by death. */
 static void find_back(struct saved *s)
 {
 	uint64_t began = s->j->backward, before = s->j->backward;

@@ -252,7 +252,7 @@ static bool is_of_rows(const struct batchcut *c, const struct tfmt_shape *s)
 	return has_rows(c, rows) || (c->length && rows > c->length && rows % c->batch == 0);
 }
 
-/* The batch comes first, or behind the length and the parts of attention: [3, length, batch, features]. */
+/* The batch comes first, or after the length and the parts of attention: [3, length, batch, features]. */
 static bool follows_batch(const struct batchcut *c, const struct tfmt_shape *s)
 {
 	bool found = s->dims[0] % c->batch == 0 || (s->nr_dims == 2 && s->dims[1] == c->batch) || is_of_rows(c, s);

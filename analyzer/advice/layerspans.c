@@ -43,7 +43,7 @@ static bool is_result(const struct layerspans *l, size_t i)
 
 /*
  * The layer's output is the last that it makes and the next one finds: what a norm keeps of its input, a few values
- * for each sample or channel, is made behind its result.
+ * for each sample or channel, is made after its result.
  */
 static void find_outputs(struct layerspans *l)
 {

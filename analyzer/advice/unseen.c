@@ -23,7 +23,7 @@
 
 /*
  * How often the parameters repeat: the longest run in which each has the shape of the one `period` before it. 0: as
- * many parameters as a layer has come behind the run, so that its layers are not all there are.
+ * many parameters as a layer has come after the run, so that its layers are not all there are.
  */
 static uint32_t nr_repeats(const uint64_t *key, size_t nr)
 {
@@ -326,7 +326,7 @@ static void find_logits(const struct unseen *u, const struct advice_job *j, cons
 		*of_backward += batchcut_asked(c, j);
 }
 
-/* Until logits are gone, the rest of their gradients; behind them the gradients of a layer's largest blocks. */
+/* Until logits are gone, the rest of their gradients; after them the gradients of a layer's largest blocks. */
 static uint64_t rest_of_backward(const struct unseen *u, const struct advice_job *j, const struct batchcut *c)
 {
 	uint64_t logits, now, all;
@@ -370,10 +370,10 @@ void unseen_release(struct unseen *u)
 }
 
 /*
- * Within the last layer, or behind it: there the loss has its logits, or backward the gradients of the largest
+ * Within the last layer, or after it: there the loss has its logits, or backward the gradients of the largest
  * blocks.
  */
-static uint64_t behind(const struct layer_bytes *last, uint64_t logits)
+static uint64_t after(const struct layer_bytes *last, uint64_t logits)
 {
 	unsigned nr = last->nr_largest < GRADIENTS_MAX ? last->nr_largest : GRADIENTS_MAX;
 	uint64_t gradients = nr * last->largest, more = last->stays + (logits > gradients ? logits : gradients);
@@ -392,7 +392,7 @@ static uint64_t rest_of_forward(const struct unseen *u, const struct advice_job 
 		layer = bytes_of(u, j, c, u->layer - 1);
 	if (u->vocabulary && asks_for_logits(u, j, c))
 		logits += batchcut_asked(c, j);
-	last = behind(&layer, logits);
+	last = after(&layer, logits);
 	return (u->nr_layers - 1 - u->layer) * layer.stays + (last > now ? last - now : 0);
 }
 

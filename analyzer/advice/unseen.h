@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unseen rest of a step in which memory ran out: layers that forward has not reached, the logits behind them, and
+ * The unseen rest of a step in which memory ran out: layers that forward has not reached, the logits after them, and
  * what the optimizer will keep.
  *
  * How many layers there are shows in the parameters, which repeat; what each keeps, in the last one that was whole.

@@ -19,7 +19,7 @@ struct asking {
 	const char *reason;
 };
 
-/* ---- kinds of questions: the text behind the kind to *bytes, or false with a reason ----------- */
+/* ---- kinds of questions: the text after the kind to *bytes, or false with a reason ----------- */
 
 static bool ask_plan(struct asking *a, const char *text, uint64_t *bytes)
 {
@@ -153,7 +153,7 @@ struct fft {
 	int in, out, execution;
 };
 
-/* RANK numbers separated by commas, or "-"; *text moves behind them and the blank. */
+/* RANK numbers separated by commas, or "-"; *text moves after them and the blank. */
 static bool parse_list(const char **text, int rank, long long *values, bool *has)
 {
 	char *end;

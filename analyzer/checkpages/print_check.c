@@ -14,7 +14,7 @@
 #include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
-#define LINE_WIDTH 73  /* of what stands below a row, behind "by" */
+#define LINE_WIDTH 73  /* of what stands below a row, after "by" */
 #define GAPS 12        /* between the columns of the table of limits */
 #define VERDICT_WIDTH 7
 #define PATH_WIDTH 36  /* of a baseline, in a heading */

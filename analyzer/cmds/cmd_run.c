@@ -291,7 +291,7 @@ static int prepare(struct run *r)
 {
 	int status = check_options(&r->opts);
 
-	/* A limit that is none is better said before an hour of training than behind it. */
+	/* A limit that is none is better said before an hour of training than after it. */
 	if (!status && r->opts.check && limits_take(&r->limits, &r->opts.limits))
 		status = RUN_TROUBLE;
 	r->plan.is_recording = !r->opts.no_record;

@@ -375,7 +375,7 @@ int modelconfig_read(struct modelconfig *m, const char *path)
 	else if (!top || !json_object_is_type(top, json_type_object))
 		ret = message_error("'%s' is no JSON object, or not a whole one", path);
 	else if (!is_blank(content + json_tokener_get_parse_end(tokener), content + size))
-		ret = message_error("'%s' goes on behind its JSON object: is it two files in one?", path);
+		ret = message_error("'%s' goes on after its JSON object: is it two files in one?", path);
 	if (!ret) {
 		counted = count(m, top, &wrong);
 		if (wrong)

@@ -29,7 +29,7 @@ static double encoder_layer(double hidden, double inter)
 	return 4 * linear(hidden, hidden) + mlp(hidden, inter) + norms(2, hidden);
 }
 
-/* The class behind the family's name: "Model", "ForMaskedLM"; a file that does not say has the family's Model. */
+/* The class after the family's name: "Model", "ForMaskedLM"; a file that does not say has the family's Model. */
 static bool is_class(const struct modelkeys *k, const char *end)
 {
 	return modelkeys_is_class(k, end, "Model");

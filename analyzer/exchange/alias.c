@@ -320,7 +320,7 @@ static const char *build_id_alias(struct alias *a, const char *id, const char *p
 	return m->replacement;
 }
 
-/* An entry point of CUDA or NCCL, or an owner of modelled memory, with what follows behind a comma. */
+/* An entry point of CUDA or NCCL, or an owner of modelled memory, with what follows after a comma. */
 static const char *entry_alias(struct alias *a, const char *name)
 {
 	static const char *const known[] = { "cu[A-Z]*", "cuda[A-Z_]*", "__cuda[A-Z]*", "nccl[A-Z]*", NULL };
@@ -531,7 +531,7 @@ static const char *info_alias(struct alias *a, const char *key, const char *valu
 		return value;
 	if (!strcmp(key, "allocator_conf") && is_allocator_conf(value))
 		return value;
-	/* The recorder's own words name files and what others said only behind a slash or in quotes. */
+	/* The recorder's own words name files and what others said only after a slash or in quotes. */
 	if (matches_any(sentences, key) && !strpbrk(value, "/'\""))
 		return value;
 	if (!strcmp(key, "nvtx") && begins_with(value, chained))
@@ -607,7 +607,7 @@ static void replace_all(struct alias *a, struct tfmt_text *text, int nr, bool of
 	for (int i = 0; i < nr; i++) {
 		const char *with = replacement(a, text[i].kind, original, i, of_census);
 
-		/* What stays is what the payload has; but for what lay behind a zero byte. */
+		/* What stays is what the payload has; but for what lay after a zero byte. */
 		text[i].len = strlen(with);
 		if (with != original[i] && strcmp(with, original[i]))
 			text[i].s = with;

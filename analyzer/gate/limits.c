@@ -93,7 +93,7 @@ bool limits_parse_tolerance(const char *text, struct tolerance *t, char *why, si
 	return false;
 }
 
-/* "rank0=", "gpu1=": returns what is behind, text itself if there is none of it. */
+/* "rank0=", "gpu1=": returns what is after, text itself if there is none of it. */
 static const char *parse_selector(const char *text, struct limit *limit)
 {
 	static const char *const words[] = { "rank", "gpu" };
@@ -114,7 +114,7 @@ static const char *parse_selector(const char *text, struct limit *limit)
 	return text;
 }
 
-/* "activation=": returns what is behind, NULL after writing why. */
+/* "activation=": returns what is after, NULL after writing why. */
 static const char *parse_category(const char *text, struct limit *limit, char *why, size_t size)
 {
 	const char *equals = strchr(text, '=');

@@ -22,7 +22,7 @@
 struct gpufile_key {
 	const char *section, *name;
 	uint64_t min, max;
-	const char *what; /* the comment behind it; its source where it is calibrate that measures it */
+	const char *what; /* the comment after it; its source where it is calibrate that measures it */
 };
 
 enum { GPUFILE_NR_KEYS = 20, GPUFILE_MAX_NCCL = 64, GPUFILE_MAX_PRODUCT = 200 };

@@ -23,7 +23,7 @@ void launch_unwatch(const struct launch_end *end);
  */
 int launch_start(const char *const *argv, launch_prepare *prepare, void *context, pid_t *pid);
 
-/* The next of the watched signals as sigwaitinfo() gives it, or -1 soon, behind a tick. */
+/* The next of the watched signals as sigwaitinfo() gives it, or -1 soon, after a tick. */
 int launch_next_signal(const sigset_t *watched, siginfo_t *info);
 
 /*

@@ -22,7 +22,7 @@ struct output {
 
 /*
  * Name the recording of argv (NULL-terminated) run as `pid`. pattern: -o's argument with %p pid, %h host, %j
- * job, %r rank and %% (anything else behind a % stays as it is); NULL = vramtrace-PROGRAM-JOB.vtr. o->job is
+ * job, %r rank and %% (anything else after a % stays as it is); NULL = vramtrace-PROGRAM-JOB.vtr. o->job is
  * set by the caller. Returns 0, or RUN_TROUBLE after a message.
  */
 int output_name(struct output *o, const char *pattern, const char *const *argv, pid_t pid);

@@ -47,7 +47,7 @@ static int add_rank(struct ranks *r, const char *list, unsigned long rank)
 	return 0;
 }
 
-/* "17" or "0-3" at *text, which is moved behind it. */
+/* "17" or "0-3" at *text, which is moved after it. */
 static int add_range(struct ranks *r, const char *list, const char **text)
 {
 	unsigned long first, last;

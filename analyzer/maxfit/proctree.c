@@ -13,7 +13,7 @@ struct process {
 	pid_t pid, parent;
 };
 
-/* The parent stands behind the state, behind the name, which may hold anything, parentheses, too. */
+/* The parent stands after the state, after the name, which may hold anything, parentheses, too. */
 static bool read_parent(pid_t pid, pid_t *parent)
 {
 	char path[64], line[1024], *name_end;

@@ -187,7 +187,7 @@ static bool is_library_request(const struct autopsy *a, struct autopsy_finding *
 		    owner == OWNER_UNKNOWN || !owner_titles[owner] ? "a library" : owner_titles[owner],
 		    human_bytes(size, x->reserved));
 	if (x->free_known)
-		autopsy_evidence(f, "%s were free; nothing was allocated for a tensor behind it",
+		autopsy_evidence(f, "%s were free; nothing was allocated for a tensor after it",
 				 human_bytes(left, x->free));
 	if (a->cached && a->cached >= a->lacking)
 		autopsy_advise(f, "torch.cuda.empty_cache() before it gives back up to %s that PyTorch has cached",

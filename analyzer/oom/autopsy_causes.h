@@ -43,7 +43,7 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 /* Free memory between live blocks (autopsy_pieces.c). */
 bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f);
 
-/* Not a cause: was a block made behind the latest backward pass? */
+/* Not a cause: was a block made after the latest backward pass? */
 bool autopsy_is_open(const struct autopsy *a, size_t block);
 
 /* A weight for each query and key (autopsy_attention.c). */

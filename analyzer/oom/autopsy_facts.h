@@ -41,7 +41,7 @@ bool autopsy_call_line(const struct autopsy *a, uint32_t python_stack, struct st
 
 /*
  * The call that ended with an earlier failure, as far as stacks tell: the program's frames of that, outermost first, down
- * to the line behind which its function went on by another line (is_parted), else all of them. Zero it.
+ * to the line after which its function went on by another line (is_parted), else all of them. Zero it.
  */
 struct ended_call {
 	struct stack stack;

@@ -12,7 +12,7 @@
 #define STEPS_MIN 4 /* of training, before the name of a function is believed */
 #define CALLS_MIN 3
 
-/* Forward's blocks with a graph, behind the last backward pass. */
+/* Forward's blocks with a graph, after the last backward pass. */
 struct open_graphs {
 	uint64_t bytes;
 	uint32_t nr_blocks;
@@ -42,7 +42,7 @@ static uint32_t *count_groups(const struct autopsy *a, bool graphs)
 	return count;
 }
 
-/* Made outside of the model, behind the latest backward pass. */
+/* Made outside of the model, after the latest backward pass. */
 static bool is_open_input(const struct autopsy *a, size_t i)
 {
 	const struct category_block *b = &a->categories.block[i];
@@ -223,7 +223,7 @@ static bool is_before_pass(const struct autopsy *a, size_t i, const struct failu
 	return a->categories.block[i].life.birth.nr_begun + (ended->phase == PHASE_BACKWARD) < ended->nr_begun;
 }
 
-/* Is the block the only one of its stack that the attempt has left, and was there another behind it? As batches are. */
+/* Is the block the only one of its stack that the attempt has left, and was there another after it? As batches are. */
 static bool is_made_again(const struct autopsy *a, size_t block, const struct failure *ended)
 {
 	uint32_t nr_before = 0, nr_behind = 0;
@@ -296,7 +296,7 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 	struct attempt attempt = { 0 };
 
 	*t = (struct attempts){ 0 };
-	/* Both by order: of each block the first failure behind it. */
+	/* Both by order: of each block the first failure after it. */
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		const struct life *life = &a->categories.block[i].life;
 
@@ -337,7 +337,7 @@ static bool say_attempts(const struct autopsy *a, struct autopsy_finding *f, con
 			 phase_names[t->of_largest->phase]);
 	autopsy_evidence(f, "an exception holds the frames it passed through: until its except block ends, and "
 			    "longer where something keeps it");
-	autopsy_advise(f, "trying again behind the except block, with no list or variable that keeps the "
+	autopsy_advise(f, "trying again after the except block, with no list or variable that keeps the "
 			  "exception, has %s more", human_bytes(size, t->bytes));
 	return true;
 }

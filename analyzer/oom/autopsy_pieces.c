@@ -9,7 +9,7 @@
 #include "analyzer/ui/human.h"
 
 
-/* Of one line's blocks, those with free memory behind or before them. */
+/* Of one line's blocks, those with free memory after or before them. */
 struct beside {
 	uint64_t bytes; /* free: half of each piece */
 	uint64_t blocks;

@@ -115,7 +115,7 @@ static struct failures_process *process_of(struct failures *f, const struct repl
 	return &f->process[f->nr_processes++];
 }
 
-/* No step can begin behind this event and up to now. */
+/* No step can begin after this event and up to now. */
 static uint64_t step_began(const struct replay_process *p)
 {
 	const struct steps *steps = p->lives ? &p->lives->steps : NULL;
@@ -232,7 +232,7 @@ static void pass_ended(struct failures *f, const struct replay_process *p)
 	for (size_t i = 0; i < f->nr_devices; i++) {
 		struct failures_of_device *d = &f->device[i];
 
-		/* Of a pass that began behind it. */
+		/* Of a pass that began after it. */
 		if (d->process == p && d->nr_handled < d->nr_failures && p->lives &&
 		    p->lives->steps.nr_backwards > d->failure[d->nr_failures - 1].nr_begun)
 			handle(d, 0);

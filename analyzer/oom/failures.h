@@ -2,9 +2,9 @@
 /*
  * Failures: the requests that the framework's allocator could not serve, with the device as it was then, and
  * how large the blocks of each stack, and what each step began with and needed, had been before. What the driver refused
- * others is one as well: on a device without tensors, and on one that has some if no tensor was allocated behind it.
+ * others is one as well: on a device without tensors, and on one that has some if no tensor was allocated after it.
  *
- * A failure is *handled* when the program went on behind it: a later backward pass ended, or the same stack
+ * A failure is *handled* when the program went on after it: a later backward pass ended, or the same stack
  * got memory after all; on a device without tensors, when the driver gave any, or the program ended well. Programs that
  * look for the batch that fits fail on purpose.
  */

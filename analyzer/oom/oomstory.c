@@ -162,7 +162,7 @@ static void find_fragmentation(struct oom_story *s)
 		add_reason(s, VERDICT_FRAGMENTATION, s->unused.bytes, oom_surely_above(within, s->requested));
 }
 
-/* A little unused, as nearly always, comes behind others that hold many times that. */
+/* A little unused, as nearly always, comes after others that hold many times that. */
 static void order_reasons(struct oom_story *s)
 {
 	struct oom_reason first = s->reason[0];

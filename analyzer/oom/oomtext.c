@@ -276,7 +276,7 @@ static bool read_sentences(const char **p, struct oom_message *m)
 	return true;
 }
 
-/* What comes behind "Tried to allocate". */
+/* What comes after "Tried to allocate". */
 static bool read_request(const char **p, struct oom_message *m)
 {
 	if (take(p, "morethan1EBmemory")) {
@@ -461,7 +461,7 @@ struct stream {
 	bool in_head, in_escape, after_backslash;
 };
 
-/* The first anchor at p or behind it, with where each of them is next: every byte is searched once for each.
+/* The first anchor at p or after it, with where each of them is next: every byte is searched once for each.
  */
 static const struct anchor *next_anchor(const char *p, const char *next[NR_ANCHORS], const char **where)
 {

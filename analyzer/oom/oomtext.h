@@ -3,7 +3,7 @@
  * What PyTorch says when memory runs out, read back from logs.
  *
  * The wordings are those of c10/cuda/CUDACachingAllocator.cpp from 1.0 on, of the cudaMallocAsync backend,
- * and of forks for other devices, wherever they stand in the text: behind prefixes of launchers, between
+ * and of forks for other devices, wherever they stand in the text: after prefixes of launchers, between
  * tracebacks, wrapped at any column. To find them all white space is taken out first, so a *figure* "2.50
  * GiB" may have been cut anywhere. Text is read as a stream: memory is bounded however long it is.
  * Single-threaded.

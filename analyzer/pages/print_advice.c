@@ -20,7 +20,7 @@ unsigned print_advice_brief(struct emit *e, const struct advices *all, const cha
 
 /*
  * Would the step have gone through? That is known of what is reckoned with the rest of forward; and of what saves less
- * than was lacking, whatever comes behind the request.
+ * than was lacking, whatever comes after the request.
  */
 enum fit { FIT_UNKNOWN, FIT_ENOUGH, FIT_LACKS };
 
@@ -33,7 +33,7 @@ static enum fit fit_of(const struct advices *all, const struct advice *a)
 	return a->after_bytes > all->fits_bytes + all->cached_bytes ? FIT_LACKS : FIT_UNKNOWN;
 }
 
-/* Up to where the figures go: behind a failure the step was never seen. */
+/* Up to where the figures go: after a failure the step was never seen. */
 static const char *extent(const struct advices *all, const struct advice *a)
 {
 	if (!all->at_failure)

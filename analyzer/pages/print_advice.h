@@ -6,7 +6,7 @@
 #include "analyzer/advice/advice.h"
 #include "analyzer/ui/emit.h"
 
-/* The `most` largest in a line each, behind `indent`. Returns how many lines; without an e it only counts them. */
+/* The `most` largest in a line each, after `indent`. Returns how many lines; without an e it only counts them. */
 unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent,
 			    unsigned most);
 

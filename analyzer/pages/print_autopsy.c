@@ -19,7 +19,7 @@
 #define LISTED_MAX 100 /* in JSON */
 #define NARROW_PATH 30
 #define NAME_MIN 8       /* of a file's name, however little room there is */
-#define REQUEST_WIDTH 52 /* behind what was asked for */
+#define REQUEST_WIDTH 52 /* after what was asked for */
 #define NARROW_SITE 36
 #define HOLDERS_SHOWN 3
 #define NAMED_SITE 38 /* of a row: a site with what is held there */

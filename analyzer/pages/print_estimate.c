@@ -62,7 +62,7 @@ static const char *spread(char buf[static 48], const struct sizing_job *j, int s
 	return buf;
 }
 
-/* The word behind a factor; a line has no room for it and for over how many GPUs its term is spread. */
+/* The word after a factor; a line has no room for it and for over how many GPUs its term is spread. */
 static const char *bytes_word(const struct sizing_job *j, int stage)
 {
 	char by[48];

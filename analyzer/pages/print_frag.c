@@ -240,7 +240,7 @@ static enum frag_when shown_moment(const struct frag_view *v)
 	return v->d->moment[FRAG_FAILURE].reached ? FRAG_FAILURE : FRAG_PEAK;
 }
 
-/* Lines of at most 80 columns; those behind the first are indented by `indent`. */
+/* Lines of at most 80 columns; those after the first are indented by `indent`. */
 static void text_wrapped(struct emit *e, void (*line)(struct emit *, const char *, ...), const char *text,
 			 int indent)
 {

@@ -217,7 +217,7 @@ static void print_limit(struct emit *e, const struct growth *g, const struct ser
 	print_why(e, g);
 }
 
-/* A line below all others, the first behind an empty one. */
+/* A line below all others, the first after an empty one. */
 __attribute__((format(printf, 3, 4))) static void note(struct emit *e, bool *is_first, const char *format,
 						       ...)
 {

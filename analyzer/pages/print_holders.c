@@ -299,7 +299,7 @@ static bool has_python_or_node(const struct stack *stack)
 /*
  * What stands before a frame: the first is where memory was allocated, or the call of forward to whose gradient it
  * belongs; the others are callers. A node speaks for itself. A native stack that is apart from the Python one, because
- * they do not match, comes behind it.
+ * they do not match, comes after it.
  */
 static const char *frame_label(const struct stack_frame *f, const struct stack_frame *before)
 {

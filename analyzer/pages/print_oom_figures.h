@@ -16,7 +16,7 @@ const char *print_oom_range(char buf[static 64], struct oom_figure f);
 double print_oom_in_unit(double bytes, int unit);
 
 /*
- * Text: the known figures behind an empty line, one or two to a line. Returns how many lines these are; e NULL: would be.
+ * Text: the known figures after an empty line, one or two to a line. Returns how many lines these are; e NULL: would be.
  */
 unsigned print_oom_figures(struct emit *e, const struct oom_message *m, const struct oom_story *s, unsigned columns);
 

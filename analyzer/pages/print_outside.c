@@ -10,7 +10,7 @@
 #include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
-#define LABEL_WIDTH 30 /* of a label with its size: the list behind them has the rest */
+#define LABEL_WIDTH 30 /* of a label with its size: the list after them has the rest */
 #define LIST_LINES 3
 #define NAMED_MAX 2    /* libraries; more are one figure */
 
@@ -32,7 +32,7 @@ static void list_put(struct list *l, const char *separator, const char *word)
 
 	if (l->is_cut)
 		return;
-	if (used && line[used - 1] == ':') /* the first behind a title */
+	if (used && line[used - 1] == ':') /* the first after a title */
 		separator = " ";
 	if (l->nr && fits) {
 		snprintf(line + used, sizeof(l->line[0]) - used, "%s%s", separator, word);

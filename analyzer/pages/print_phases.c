@@ -75,7 +75,7 @@ unsigned print_peak_phase(struct emit *e, const struct replay_device *d, const s
 	step = step_of(d, t->row[t->peak].at);
 	place = t->peak == PHASE_BACKWARD && is_turn(t) ? "in forward, as it turns to backward" : where[t->peak];
 	if (nr_steps && t->peak != PHASE_INIT && step > nr_steps)
-		emit_text(e, "Tensors peak %s, behind step %" PRIu32 "%s.", place, nr_steps, kept);
+		emit_text(e, "Tensors peak %s, after step %" PRIu32 "%s.", place, nr_steps, kept);
 	else if (nr_steps && t->peak != PHASE_INIT)
 		emit_text(e, "Tensors peak %s, in step %" PRIu32 " of %" PRIu32 "%s.", place, step, nr_steps, kept);
 	else

@@ -7,7 +7,7 @@
 static const struct emit_column columns[] = {
 	{ "peak_bytes", "peak", EMIT_RIGHT, false },
 	{ "begin_bytes", "before", EMIT_RIGHT, false },
-	{ "end_bytes", "behind", EMIT_RIGHT, false },
+	{ "end_bytes", "after", EMIT_RIGHT, false },
 	{ "pid", "pid", EMIT_RIGHT, false },
 	{ "device", "GPU", EMIT_RIGHT, false },
 	{ "name", "span", EMIT_LEFT, false },

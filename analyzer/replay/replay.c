@@ -197,7 +197,7 @@ static void process_damaged(struct replay_process *p, int err)
 }
 
 /*
- * Events as many as are at hand; behind damage one at a time: the books then ask what the reader knows to be live at
+ * Events as many as are at hand; after damage one at a time: the books then ask what the reader knows to be live at
  * each. Returns as tfmt_reader_events() does.
  */
 static int next_events(struct replay_process *p, const struct tfmt_event **ev, struct tfmt_event *single)

@@ -32,7 +32,7 @@ struct owner_cache {
 void owner_cache_release(struct owner_cache *c);
 
 /*
- * Judge a call of the trace behind `m` by its native stack (leaf id); where that only leads into the interpreter, by
+ * Judge a call of the trace of `m` by its native stack (leaf id); where that only leads into the interpreter, by
  * its Python stack.
  */
 struct owner_answer owner_of_call(struct owner_cache *c, struct mapping *m, uint32_t native_stack,

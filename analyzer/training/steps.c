@@ -272,7 +272,7 @@ static bool is_repeated(const struct steps *s, uint32_t sites)
 }
 
 /*
- * Two turns of lines in one loop, at least one of them behind an `if`: do they share a round of it? Those that do stand
+ * Two turns of lines in one loop, at least one of them after an `if`: do they share a round of it? Those that do stand
  * in the order of their lines, and none that comes now and then is ever called twice in a row. 1 yes, -1 no, 0 they are
  * none such.
  */

@@ -23,7 +23,7 @@ struct updatesites {
 	uint32_t nr_callers;
 	/* By bit, the sites that, in the function they share, ... */
 	uint32_t inside[UPDATESITES_MAX + 1]; /* are called outside of a loop that this one is called in */
-	uint32_t always[UPDATESITES_MAX + 1]; /* are called in each round of its loop, and this one behind an `if` */
+	uint32_t always[UPDATESITES_MAX + 1]; /* are called in each round of its loop, and this one after an `if` */
 	uint32_t before[UPDATESITES_MAX + 1]; /* stand above */
 	uint32_t apart[UPDATESITES_MAX + 1];  /* drop gradients of another object, as the source calls it, than this one */
 	struct sourcetext sources;

@@ -6,7 +6,7 @@
 #include "analyzer/ui/emit.h"
 
 /*
- * Text in lines of at most 80 columns, the first behind `first`, the others behind `indent`; returns how many they are.
+ * Text in lines of at most 80 columns, the first after `first`, the others after `indent`; returns how many they are.
  * Without an e it only counts them.
  */
 unsigned print_wrapped(struct emit *e, const char *first, const char *indent, const char *text);

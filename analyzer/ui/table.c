@@ -107,7 +107,7 @@ static int column_width(const struct table *t, int column)
 	return width;
 }
 
-/* One line of the table; blanks behind its last cell are not printed. */
+/* One line of the table; blanks after its last cell are not printed. */
 static void print_cells(const struct table *t, char *const *cells, const int *widths, int indent, FILE *out)
 {
 	int pending = indent;

@@ -24,7 +24,7 @@ void table_add_row(struct table *t);
 void table_set_cell(struct table *t, int column, const char *text);
 void table_add_line(struct table *t, const char *text);
 
-/* Print all rows aligned, each line behind `indent` blanks; lines below a row stand four further in. */
+/* Print all rows aligned, each line after `indent` blanks; lines below a row stand four further in. */
 void table_print_text(const struct table *t, FILE *out, int indent, bool colored);
 
 /* CSV, quoted as RFC 4180 has it: the header; then the last row, which is forgotten again. */

@@ -31,10 +31,10 @@ bool term_wants_color(FILE *out, int color);
 /* Escape sequence that starts a style (TERM_PLAIN ends it); "" when colored is false. */
 const char *term_style(enum term_style style, bool colored);
 
-/* Columns of the terminal behind `out`; COLUMNS, then 80, when it is none. */
+/* Columns of the terminal that `out` is; COLUMNS, then 80, when it is none. */
 int term_columns(FILE *out);
 
-/* Can the terminal behind `out` draw Unicode (UTF-8 locale by LC_ALL, LC_CTYPE, LANG)? */
+/* Can the terminal that `out` is draw Unicode (UTF-8 locale by LC_ALL, LC_CTYPE, LANG)? */
 bool term_has_utf8(void);
 
 /* One code point of UTF-8: its length and *point, or 0 if the bytes are none (overlong, surrogate, cut). */

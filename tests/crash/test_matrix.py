@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """However and whenever a process ends: its trace reads, and holds every call that had returned, exactly once.
 
-The program under test (victim.c) notes each call behind it, in a file of its own, and is ended by itself, by the kernel
+The program under test (victim.c) notes each call after it, in a file of its own, and is ended by itself, by the kernel
 or from here while its threads are busy, idle, halted inside a hook, or while the recorder is halted in a write.
 """
 import collections

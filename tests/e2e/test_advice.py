@@ -29,7 +29,7 @@ KINDS = {
     "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
     "accumulation under autocast": (["--batch", "32", "autocast"], ["accumulate"]),
     "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
-    "chunked_loss of words behind the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
+    "chunked_loss of words after the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
     "free_before": (["--words", "50304", "--layers", "12", "keep-logits"], []),
     "free_before of what a step ends with": (["--steps", "2", "table"], ["drop-table"]),
     "bf16_optimizer_state": ([*WIDE], ["state16"]),
@@ -182,7 +182,7 @@ def run_in_3_gib(vramtrace, path, arguments):
 
 
 FITS = {
-    "smaller_batch behind a loss": (["--words", "50304", "--layers", "3"], "--batch"),
+    "smaller_batch after a loss": (["--words", "50304", "--layers", "3"], "--batch"),
     "smaller_batch": (["--batch", "48"], "--batch"),
     "shorter_sequence": (["--batch", "16", "--length", "1000", "matrix"], "--length"),
 }
@@ -235,7 +235,7 @@ def test_no_logits_where_steps_made_none(vramtrace, tmp_path):
 
 
 def test_layers_that_are_not_alike_tell_only_the_most_that_fits(vramtrace, tmp_path):
-    """Stages that halve what they keep, out of memory in the first forward: what comes behind is not reckoned with."""
+    """Stages that halve what they keep, out of memory in the first forward: what comes after is not reckoned with."""
     script = tmp_path / "stages.py"
     script.write_text(
         "import sys, torch\n"

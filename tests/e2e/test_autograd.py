@@ -103,8 +103,8 @@ def case(recorded, events_of):
             if line.startswith("case "):
                 _, ended, counts = line.split(maxsplit=2)
                 if ended == name:
-                    first, behind = json.loads(counts)
-                    end = places[behind] if behind < len(places) else len(events)
+                    first, after = json.loads(counts)
+                    end = places[after] if after < len(places) else len(events)
                     return said[:-1], events[places[first] : end], events[0]["pid"]
                 said = []
         raise AssertionError(f"no case {name} in {done.stdout}")
@@ -156,7 +156,7 @@ def test_python_function(case):
     assert (event["python"][0]["file"], event["phase"]) == (str(JOBS / "autograd_cases.py"), "backward")
 
 
-def test_one_python_function_behind_another(case):
+def test_one_python_function_after_another(case):
     """What PyTorch itself allocates for a node before that runs Python is that node's, and so is all that follows."""
     _, events, _ = case("functions")
     found = [(nodes_of(event), made_by(event), own_frames(event)[:1]) for event in in_backward(events)]

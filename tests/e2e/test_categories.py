@@ -89,7 +89,7 @@ def job(request, recorded, events_of):
 
 
 def moments(recording, oracle):
-    """The peak, and times all over the recording, of which the last is behind everything."""
+    """The peak, and times all over the recording, of which the last is after everything."""
     times = [event["time_ns"] for event in oracle.allocs]
     return [()] + [("--at", f"{times[len(times) * i // 13]}ns") for i in range(1, 13)]
 

@@ -358,7 +358,7 @@ for step in range(40):
 """
 
 
-def test_what_is_made_behind_the_update_is_no_graphs(vramtrace, record, tmp_path):
+def test_what_is_made_after_the_update_is_no_graphs(vramtrace, record, tmp_path):
     """A list keeps exceptions: their frames hold the outputs of the step, and what the function that failed had made."""
     script = tmp_path / "train.py"
     script.write_text(

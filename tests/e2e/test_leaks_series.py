@@ -173,7 +173,7 @@ def test_healthy_jobs(growth_of, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_leaks_behind_what_healthy_jobs_do(growth_of, seed):
+def test_leaks_after_what_healthy_jobs_do(growth_of, seed):
     steps = numpy.arange(1, 201)
     for name, values in healthy_jobs(numpy.random.default_rng(seed)):
         result = growth_of(steps, values + 4e7 * steps, "--exit-code", status=1)

@@ -87,7 +87,7 @@ def test_shapes_at_the_peak(recorded, events_of, job):
 
 
 def test_shapes_of_what_is_made_empty(record, events_of, tmp_path):
-    """Outputs of embedding and index_select get their size behind the factory: shape and type are known all the same."""
+    """Outputs of embedding and index_select get their size after the factory: shape and type are known all the same."""
     script = tmp_path / "lookup.py"
     script.write_text(
         "import torch\n"

@@ -45,7 +45,7 @@ def test_stacks_reach_the_threads_first_function(full, allocations):
 
 def test_nodes_are_those_of_the_native_stack(allocations):
     """What the recorder calls the running node is what the innermost frame of a node's `apply` is called. Gradients that
-    the engine casts behind it have no such frame."""
+    the engine casts after it have no such frame."""
     checked = 0
     for phase, node, functions in allocations:
         applied = (re.search(r"(?:^|::)(\w+)::apply\(", function) for function in functions)

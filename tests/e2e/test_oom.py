@@ -152,7 +152,7 @@ def ran_out(vramtrace, tmp_path_factory):
             path = tmp_path_factory.mktemp(cause) / "job.vtr"
             options = ("--simulate-capacity", "4GiB")
             made[cause] = vramtrace.record(path, python(script_of(cause), cause), options=options, env=WITH_NAMES)
-            # PyTorch itself ends so behind one in ten tracebacks out of backward, recorded or not.
+            # PyTorch itself ends so after one in ten tracebacks out of backward, recorded or not.
             for _ in range(3):
                 if made[cause].status != -signal.SIGABRT or PYTORCH_ABORTS not in made[cause].stderr:
                     break
@@ -465,7 +465,7 @@ torch.empty(FIT, dtype=torch.uint8, device="cuda")
         assert done.returncode == status, (size, done.stderr)
 
 
-def test_program_line_behind_a_package(vramtrace, tmp_path):
+def test_program_line_after_a_package(vramtrace, tmp_path):
     """Where the line is in an installed package, the program's own that led there is told as well."""
     package, script = tmp_path / "site-packages" / "nets.py", tmp_path / "job.py"
     package.parent.mkdir()
@@ -493,7 +493,7 @@ def test_program_line_behind_a_package(vramtrace, tmp_path):
     assert re.search(r"Cause: too_big at \S*nets.py:4 forward, called at \S*job.py:5 predict, ", report), report
 
 
-def test_program_line_behind_a_library(vramtrace, tmp_path):
+def test_program_line_after_a_library(vramtrace, tmp_path):
     """The same of memory that a package takes from the driver, as one that binds it does; the program ends well."""
     package, script = tmp_path / "site-packages" / "arrays.py", tmp_path / "job.py"
     package.parent.mkdir()

@@ -102,7 +102,7 @@ def test_kernel_killed_it(vramtrace, limited_group, tmp_path):
 
 
 def test_shared_memory_is_that_of_before(vramtrace, limited_group, tmp_path):
-    """The group is full of it; behind the kill there is none."""
+    """The group is full of it; after the kill there is none."""
     done = run_in(vramtrace, limited_group, tmp_path, SHARE)
     assert done.returncode == -9, done.stderr
     told = vramtrace.json("oom", tmp_path / "job.vtr")

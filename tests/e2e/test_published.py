@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Peaks that others measured on real GPUs come out equal, to the last digit, on the simulated GPU of the same kind.
 
-published/published.json holds the figures with their sources, published/*.py the computations behind them.
+published/published.json holds the figures with their sources, published/*.py the computations of them.
 """
 
 import functools

@@ -31,7 +31,7 @@ class Whole:
         self.times = [json.loads(line)["time_ns"] for line in self.lines]
 
     def between(self, begin, end):
-        """From the first event that is not before `begin` up to the first that is behind `end`."""
+        """From the first event that is not before `begin` up to the first that is after `end`."""
         first = next(place for place, time in enumerate(self.times) if time >= begin)
         last = next((place for place, time in enumerate(self.times) if time > end), len(self.times))
         return self.lines[first:last]
@@ -106,7 +106,7 @@ def test_ends_are_optional(vramtrace, trace, whole):
     assert status == 0 and lines == allocated[:5]
 
 
-def test_time_behind_the_end(vramtrace, trace, whole):
+def test_time_after_the_end(vramtrace, trace, whole):
     status, lines, said = dump(vramtrace, trace, "--from", "1000min")
     last = whole.times[-1]
     assert status == 2 and not lines

@@ -233,7 +233,7 @@ for step in range(6000):
 """
 
 
-def test_peaks_behind_damage(vramtrace, tmp_path):
+def test_peaks_after_damage(vramtrace, tmp_path):
     """Whatever is lost: no peak is higher than it was, and who held it adds up to it."""
     done = vramtrace.record(tmp_path / "job.vtr", [sys.executable, "-c", CHURN])
     (whole,) = trace_files(done.path)

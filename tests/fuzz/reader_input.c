@@ -201,7 +201,7 @@ static uint32_t record_check(const uint8_t *r, uint64_t position)
 	return (uint32_t)(step(check, u64_at(r + 48), u32_at(r + 56)) >> 32);
 }
 
-/* The checks of the entries that lie one behind another from the beginning of the definition ring on. */
+/* The checks of the entries that lie one after another from the beginning of the definition ring on. */
 static void check_definitions(uint8_t *area, size_t bytes)
 {
 	size_t at = 0, payload;

@@ -20,7 +20,7 @@ def compare(what, capture):
     want = addresses[:number.value]
     got = [(kind, a) for kind, a, b in stackcheck.trace.nodes(node)]
     check(what + ": has frames", len(want) > 3, True)
-    want[0] -= 1  # the innermost is an address in the call, not behind it
+    want[0] -= 1  # the innermost is an address in the call, not after it
     if len(want) > NATIVE_MAX:
         check(what + ": cut", got[-1], (decode.CUT, 0))
         check(what + ": length", NATIVE_MAX - OWN_MAX <= len(got[:-1]) <= NATIVE_MAX, True)

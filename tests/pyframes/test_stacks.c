@@ -448,7 +448,7 @@ struct stored {
 	int file, name, line, table, basicsize;     /* PyCode_Type.tp_members, tp_basicsize */
 	int frame, back, code, position, owner, locals; /* frame: in the thread state */
 	int ascii_size;
-	int finalizing; /* in _PyRuntime, behind `initialized` */
+	int finalizing; /* in _PyRuntime, after `initialized` */
 };
 
 static const struct stored stored[] = {

@@ -71,7 +71,7 @@ class Apart:
         return self.together([*self.parts[:index], part, *self.parts[index + 1 :]])
 
     def with_more(self, index, make):
-        """A frame more before `index`; those behind it count on."""
+        """A frame more before `index`; those after it count on."""
         more = make(self.frames[index])
         later = [frame(each, sequence=each.sequence + 1) for each in self.frames[index:]]
         return self.together([*self.parts[:index], more, *later])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
 Traces that no recorder wrote, read by both readers: damaged in every way that section 8 of FORMAT.md knows, with what
-section 9 says is skipped, and with values out of their limits behind a right checksum.
+section 9 says is skipped, and with values out of their limits after a right checksum.
 """
 
 import lzma
@@ -94,8 +94,8 @@ SKIPPED = {
     "column": events_frame(payload=tagged({77: b"\xff\xff"} | COLUMNS)),
     "columns in another order": events_frame(payload=tagged(dict(reversed(COLUMNS.items())))),
     "uncompressed": events_frame(),
-    "behind END": APART.with_part(LAST, frame(APART.frames[LAST], payload=APART.frames[LAST].payload() + b"\xff\xff")),
-    "behind the file header": seal_file(
+    "after END": APART.with_part(LAST, frame(APART.frames[LAST], payload=APART.frames[LAST].payload() + b"\xff\xff")),
+    "after the file header": seal_file(
         APART.header[:12] + struct.pack("<I", len(APART.header) + 6) + APART.header[16:] + b"\0\0more"
     )
     + b"".join(APART.parts),
@@ -168,14 +168,14 @@ def test_out_of_limits(tmp_path, what):
 
 
 def test_more_records_than_events(tmp_path):
-    """How much of such a frame counts is each reader's own affair; not what is behind it."""
+    """How much of such a frame counts is each reader's own affair; not what is after it."""
     path = tmp_path / "made.vtr"
     path.write_bytes(events_frame(records=NR_EVENTS + 1))
-    behind = APART.frames[EVENTS].ordinal + NR_EVENTS
+    after = APART.frames[EVENTS].ordinal + NR_EVENTS
     trace = vtf.read(path)
     assert trace.damage and dual.verify(path)[0]["damage"]
-    trace.events = [event for event in trace.events if event.ordinal >= behind]
-    dual.assert_same_events(trace, path, lambda line: line["ordinal"] >= behind)
+    trace.events = [event for event in trace.events if event.ordinal >= after]
+    dual.assert_same_events(trace, path, lambda line: line["ordinal"] >= after)
 
 
 # ---- the file header -----------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_wrong_payload_before_the_ring(tmp_path):
 
 
 def test_orders_that_are_missing(tmp_path):
-    """A hook that had not returned: its record is not there, and what comes behind it is."""
+    """A hook that had not returned: its record is not there, and what comes after it is."""
     ring = Ring(RING)
     orders = sorted(order for number in range(NR_RINGS) for _, order, *_ in ring.records(number, 0, [])[0])
     gap = orders[len(orders) // 2]

@@ -619,7 +619,7 @@ class Trace:
 
 
 def next_frame(data, at):
-    """Where the next frame begins at or behind `at` whose magic, limits and checksum hold, or None."""
+    """Where the next frame begins at or after `at` whose magic, limits and checksum hold, or None."""
     while (at := data.find(FRAME_MAGIC, at)) >= 0:
         try:
             Frame(data, at)

@@ -202,7 +202,7 @@ class Ring:
         return record, record[-1] == (position + 1) & 0xFFFFFFFF
 
     def end_of(self, index, covered, problems):
-        """The position behind the last record of a ring."""
+        """The position after the last record of a ring."""
         head = self.head_of(index)
         if not self.trusts_checks:
             return head
@@ -216,7 +216,7 @@ class Ring:
 
     def records(self, index, covered, problems):
         """
-        What no frame holds of one ring, oldest first, with how many are missing before each, and how many are behind
+        What no frame holds of one ring, oldest first, with how many are missing before each, and how many are after
         the last.
         """
         base = self.first + index * self.stride

@@ -187,7 +187,7 @@ static void test_evaluation_comes_last(void **state)
 	assert_int_equal(count_steps(&l), 5);
 }
 
-/* A trainer drops gradients at a line of its own before it evaluates, also behind the last step. */
+/* A trainer drops gradients at a line of its own before it evaluates, also after the last step. */
 static void test_zero_grad_of_evaluation(void **state)
 {
 	struct loop l;

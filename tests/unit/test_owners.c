@@ -191,7 +191,7 @@ static void calls_of_a_trace(void **state)
 	replay_release(&m);
 }
 
-/* PyTorch's allocator is on the way also where a rule passes its file over, or one behind it. */
+/* PyTorch's allocator is on the way also where a rule passes its file over, or one after it. */
 static void the_allocator_is_seen_in_a_file_passed_over(void **state)
 {
 	struct tfmt_header header = synthetic_header(1);

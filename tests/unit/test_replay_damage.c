@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace that lacks a frame: totals and peaks behind it are those of the headers, and holders add up to them. */
+/* A trace that lacks a frame: totals and peaks after it are those of the headers, and holders add up to them. */
 #include "synthetic.h"
 
 #include "analyzer/holders/holders.h"

@@ -138,7 +138,7 @@ static void a_model_is_believed(void **state)
 	assert_int_equal(p.used, 480 * MiB);
 }
 
-/* Of the samples around the peak, the nearer one; at the same distance the one behind it. */
+/* Of the samples around the peak, the nearer one; at the same distance the one after it. */
 static void the_nearest_sample_counts(void **state)
 {
 	(void)state;
@@ -157,7 +157,7 @@ static void the_nearest_sample_counts(void **state)
 }
 
 /* What pools keep is no mystery; what they lend out is in the ledger already. */
-/* They take 50 between their own sample and the one behind the peak: that is not unknown. */
+/* They take 50 between their own sample and the one after the peak: that is not unknown. */
 static void other_processes_go_on(void **state)
 {
 	struct residual_parts p;

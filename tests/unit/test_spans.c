@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Spans of time: what was live before, at most in, and behind them; of which process; files of them. */
+/* Spans of time: what was live before, at most in, and after them; of which process; files of them. */
 #include "synthetic.h"
 
 #include "analyzer/command.h"
@@ -71,9 +71,9 @@ static void a_span_has_what_was_before_at_most_and_behind(void **state)
 
 	(void)state;
 	add_span(text, 0, AT(0), AT(4));           /* all of it */
-	add_span(text, 1, AT(2), AT(3) + 1);       /* begins at an event, ends behind one; overlaps the first */
+	add_span(text, 1, AT(2), AT(3) + 1);       /* begins at an event, ends after one; overlaps the first */
 	add_span(text, 0, AT(1) + 1, AT(1) + 2);   /* between two events */
-	add_span(text, 0, AT(4) + 1, AT(4) + 9);   /* behind the last */
+	add_span(text, 0, AT(4) + 1, AT(4) + 9);   /* after the last */
 	follow(text, &m);
 	assert_int_equal(spans.nr_stays, 4);
 	check_stay(0, 0, 8, 1, 1);

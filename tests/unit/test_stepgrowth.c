@@ -104,7 +104,7 @@ static void memory_that_moves_is_no_growth(void **state)
 	done();
 }
 
-/* What is freed behind the last step, before an evaluation's forward, has grown all the same. */
+/* What is freed after the last step, before an evaluation's forward, has grown all the same. */
 static void an_evaluation_behind_is_no_step(void **state)
 {
 	(void)state;

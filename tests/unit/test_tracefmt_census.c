@@ -46,12 +46,12 @@ static void test_a_gap(void **state)
 	begin();
 	synthetic_local(&made, TFMT_KIND_TENSOR, "first");
 	skip_to(100);
-	object = synthetic_local(&made, TFMT_KIND_TENSOR, "behind");
+	object = synthetic_local(&made, TFMT_KIND_TENSOR, "after");
 	synthetic_tensor(&made, object, 4096, 512);
 	c = read_back(true);
 	assert_int_equal(tfmt_census_nr_objects(c), 100);
 	assert_string_equal(tfmt_census_object(c, 1)->name, "first");
-	assert_string_equal(tfmt_census_object(c, 100)->name, "behind");
+	assert_string_equal(tfmt_census_object(c, 100)->name, "after");
 	for (uint32_t id = 2; id < 100; id++)
 		assert_null(tfmt_census_object(c, id));
 	assert_int_equal(tfmt_census_nr_tensors(c), 1);

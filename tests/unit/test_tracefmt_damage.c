@@ -197,7 +197,7 @@ static void test_flip_every_bit(void **state)
 	free(bytes);
 }
 
-/* Garbage of any kind between, before and behind frames is stepped over. */
+/* Garbage of any kind between, before and after frames is stepped over. */
 static void test_garbage_between_frames(void **state)
 {
 	size_t len, at;

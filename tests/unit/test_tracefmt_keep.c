@@ -10,7 +10,7 @@
 
 static struct stream stream;
 
-/* The model: every event as a reader must give it, and what was live, in total, and counted behind it. */
+/* The model: every event as a reader must give it, and what was live, in total, and counted after it. */
 struct model {
 	struct tfmt_event *want;
 	struct tfmt_totals totals;
@@ -57,7 +57,7 @@ static void record(struct flight *f, unsigned nr, uint64_t interval, uint64_t ke
 		int full;
 
 		stream_next(&stream, &ev, &model.want[i]);
-		ev.flags &= (uint16_t)~TFMT_FLAG_TEARDOWN; /* behind it there are no checkpoints */
+		ev.flags &= (uint16_t)~TFMT_FLAG_TEARDOWN; /* after it there are no checkpoints */
 		model.want[i].flags &= (uint16_t)~TFMT_FLAG_TEARDOWN;
 		define(f->w, i);
 		full = tfmt_writer_event(f->w, &ev);
@@ -199,7 +199,7 @@ static const struct tfmt_event handle_events[] = {
 	{ .kind = TFMT_UNMAP, .address = SECOND },
 };
 #define NR_HANDLE_EVENTS (sizeof(handle_events) / sizeof(handle_events[0]))
-static const uint64_t nr_live[] = { 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0 }; /* handles, behind each */
+static const uint64_t nr_live[] = { 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0 }; /* handles, after each */
 
 /* All but the first nr_dropped events (0: all) are kept: what the ledger makes of them is what it was. */
 static void check_handles(unsigned nr_dropped)

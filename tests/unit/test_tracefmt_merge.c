@@ -127,7 +127,7 @@ static void test_overwritten_records_are_lost(void **state)
 	recorder_stop(&rec);
 }
 
-/* A clock read before the order was taken: the missing record lies behind a later one of another domain. */
+/* A clock read before the order was taken: the missing record lies after a later one of another domain. */
 static void test_hidden_record_is_not_lost(void **state)
 {
 	struct tfmt_event tensor = { .kind = TFMT_TENSOR_ALLOC, .time_ns = 50 }, got;

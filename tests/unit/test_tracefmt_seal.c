@@ -11,7 +11,7 @@ static struct {
 	int fd;                   /* the recorder's, of the trace */
 } replace;
 
-/* In the place of open(2): right behind it, the recorder that is being watched moves on. */
+/* In the place of open(2): right after it, the recorder that is being watched moves on. */
 int test_open(const char *path, int flags, ...) __asm__("open");
 int test_open(const char *path, int flags, ...)
 {

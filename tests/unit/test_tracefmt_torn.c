@@ -259,7 +259,7 @@ static void test_a_process_that_runs(void **state)
 	recorder_stop(&rec);
 }
 
-/* Definitions behind a torn place are found again. */
+/* Definitions after a torn place are found again. */
 static void test_torn_definitions(void **state)
 {
 	struct recorder rec;

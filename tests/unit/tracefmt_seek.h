@@ -26,7 +26,7 @@ static inline void record(struct flight *f, uint64_t keep)
 		int full;
 
 		stream_next(&stream, &ev, &want);
-		ev.flags &= (uint16_t)~TFMT_FLAG_TEARDOWN; /* behind it there are no checkpoints */
+		ev.flags &= (uint16_t)~TFMT_FLAG_TEARDOWN; /* after it there are no checkpoints */
 		/* A clock is read before the event is published. */
 		if (!stream_below(&stream, 20))
 			ev.time_ns -= stream_below(&stream, 10000);

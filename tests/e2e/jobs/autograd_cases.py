@@ -2,7 +2,7 @@
 """Ways to run backward, one after the other. The functions whose names begin with `made_` are the forward of a node.
 
 usage: autograd_cases.py CASE [CASE ...]
-Prints for each case, as JSON, how many allocations there had been before it and how many behind it.
+Prints for each case, as JSON, how many allocations there had been before it and how many after it.
 """
 
 import json
@@ -94,7 +94,7 @@ def function():
 
 
 def functions():
-    """Backward of one Python function behind another's."""
+    """Backward of one Python function after another's."""
     x = parameter()
     made_by_function(made_by_split(made_by_function(made_by_split(x)))).sum().backward()
 

@@ -29,7 +29,7 @@ def made_at(node):
 
 
 class Watch:
-    """Hooks before and behind a node."""
+    """Hooks before and after a node."""
 
     def __init__(self, node):
         self.said = {"name": node.name(), "number": node._sequence_nr(), "frames": made_at(node)}

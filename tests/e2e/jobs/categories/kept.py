@@ -47,7 +47,7 @@ def statistics():
 
 
 def transitions():
-    """States are stored one by one, in front of the update that draws some of them, and behind a call of the model."""
+    """States are stored one by one, in front of the update that draws some of them, and after a call of the model."""
     model = nn.Sequential(nn.Linear(16384, 64), nn.ReLU(), nn.Linear(64, 4)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
     truth.model(model)
@@ -154,7 +154,7 @@ def compiled():
 
 
 def by_hand():
-    """Momentum without any class: its state is made behind the first backward."""
+    """Momentum without any class: its state is made after the first backward."""
     model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 768), nn.GELU(), nn.Linear(768, 10)).cuda()
     truth.model(model)
     momentum = {}

@@ -435,7 +435,7 @@ def momentum_encoder():
 
 
 def clipped():
-    """Gradients are clipped behind each of the four batches of a step."""
+    """Gradients are clipped after each of the four batches of a step."""
     model = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 10)).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     note(model, optimizer)
@@ -473,7 +473,7 @@ def evaluations():
 
 def averaged():
     """
-    Weights are averaged once an epoch, behind updates that allocate nothing; an evaluation then computes a loss of all
+    Weights are averaged once an epoch, after updates that allocate nothing; an evaluation then computes a loss of all
     the outputs that it has collected.
     """
     model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 2048)).cuda()

@@ -2,7 +2,7 @@
 """What blocks of GPU memory are for, by the program's own objects: the oracle of test_categories.py.
 
 A Truth notes, as the program runs, which storage is what: parameters and buffers, gradients as they are accumulated,
-the optimizer's state behind each step, tensors that autograd saves, inputs of the model. A note holds how many
+the optimizer's state after each step, tensors that autograd saves, inputs of the model. A note holds how many
 allocations the process had made: its block is the latest before that at this address.
 """
 

@@ -215,7 +215,7 @@ def masks():
 
 
 def finder():
-    """A search for the learning rate: a run that is thrown away, behind which weights and state are as before."""
+    """A search for the learning rate: a run that is thrown away, after which weights and state are as before."""
     model = network()
     optimizer = adam(model)
     before = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
@@ -255,7 +255,7 @@ def serving():
 
 
 def generation():
-    """No training: tokens one after another with a cache of keys and values, which is gone behind them."""
+    """No training: tokens one after another with a cache of keys and values, which is gone after them."""
 
     def generate():
         cache = torch.randn(2, 8, 8, 1, 64, device="cuda").unbind()

@@ -87,7 +87,7 @@ def history():
 
 
 def late():
-    """From the 21st step on, behind a jump at the tenth."""
+    """From the 21st step on, after a jump at the tenth."""
 
     def keep(step, rows):
         if step == 9:

@@ -467,7 +467,7 @@ def sorted_batches():
 
 
 def two_models():
-    """The second network's first forward, behind the first one's backward, in a function with a telling name."""
+    """The second network's first forward, after the first one's backward, in a function with a telling name."""
     first, second = network(), network(depth=8)
     first(torch.randn(1024, 1024, device=DEVICE)).square().mean().backward()
 

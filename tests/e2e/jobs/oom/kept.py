@@ -38,7 +38,7 @@ def train(model, optimizer, x):
 
 
 def stored_pairs():
-    """States and the states behind them are stored for later: two lines keep half each."""
+    """States and the states after them are stored for later: two lines keep half each."""
     model, stored = Blocks().to(DEVICE), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(1000):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Steps whose memory follows the shapes of their batches, until one does not fit: shapes.py CAUSE [SIZE]
 
-With SIZE, the step that did not fit is run with that instead, and nothing else is run behind it.
+With SIZE, the step that did not fit is run with that instead, and nothing else is run after it.
 """
 
 import copy
