@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/message.h"
 
 /* setup/version.sh gives both as they are, without quotes. */
 #define TEXT(words) #words

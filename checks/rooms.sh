@@ -4,6 +4,11 @@
 set -eu
 
 build=${O:-build}
+users=$(grep -l '"analyzer/ui/' analyzer/*/*.[ch] | grep -v '^analyzer/\(cmds\|checkpages\|pages\|ui\)/' || true)
+if [ -n "$users" ]; then
+	echo "rooms: only pages/, checkpages/ and cmds/ may include what is in analyzer/ui:" "$users" >&2
+	exit 1
+fi
 for source in analyzer/*/*.c analyzer/*/*.cc; do
 	nm -A "$build/${source%.c*}.o"
 done | awk -v layers=analyzer/layers '

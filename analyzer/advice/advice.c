@@ -10,7 +10,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/advice_window.h"
-#include "analyzer/ui/message.h"
+#include "analyzer/base/message.h"
 
 /* Smaller batches and sequences come last, whatever they save. */
 static const struct advice_row {

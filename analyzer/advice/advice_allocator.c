@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the allocator's settings: what fragmentation cost. */
 #include "analyzer/advice/advice_kinds.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 /* Behind a failure what counts is what is kept from its request, not how much more was reserved once. */
 static bool of_failure(const struct advice_job *j, struct advice *a, const struct frag_device *d)

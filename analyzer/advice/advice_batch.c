@@ -5,7 +5,7 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/unseen.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14% */
 #define STATE_PERCENT 130 /* of optimizer state: up to a third more of it, which the first update lays between pieces */

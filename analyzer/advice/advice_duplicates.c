@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define LIKELY_SHARE 0.9 /* of a checkpoint's bytes that have the sizes of parameters */
 

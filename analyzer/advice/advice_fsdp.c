@@ -16,8 +16,8 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
 #define PERIOD_MAX 256	   /* parameters of a layer */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 
 #define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon after the next one's birth */
 

@@ -6,13 +6,14 @@
  * *output*, which is the next one's input; it is there again from the layer's backward on.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 
 struct layer {
 	uint64_t most;	      /* bytes of forward live at once, without the output */

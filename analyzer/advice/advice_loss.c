@@ -6,9 +6,9 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 4096
 #define VOCABULARY_SURE 16384 /* a vocabulary, also where no loss is seen, if no layer takes as many features */

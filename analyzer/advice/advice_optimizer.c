@@ -4,8 +4,8 @@
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/human.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/human.h"
 
 /* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
 #define SMALL_TENSOR 4096

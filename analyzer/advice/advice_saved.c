@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 
 #define RESULTS_HELD 2 /* latest results of forward that variables still hold */
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define RANKS_USUAL 8
 

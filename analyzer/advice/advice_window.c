@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 #define NEARLY 0.99 /* of the peak: a cycle that is as good to look at */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/heap.h"
 
 #define OUTPUT_LEAST 256 /* an output is no smaller than that part of the largest result */
 #define LAYERS_MIN 3	 /* of two, one is always there */

@@ -7,7 +7,7 @@
 
 #include "analyzer/advice/layerlist.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define PERIOD_MIN 2 /* parameters of a layer */
 #define PERIOD_MAX 256

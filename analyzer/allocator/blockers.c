@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
 
 void blockers_moment_release(struct blockers_moment *moment)
 {

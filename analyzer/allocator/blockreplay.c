@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 static void change(struct blockreplay *r, uint64_t time, int64_t bytes)
 {

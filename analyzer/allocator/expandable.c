@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define RANGE (1ull << 44) /* addresses of a pool: more than it ever maps */
 

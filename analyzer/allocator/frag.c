@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define SHORTAGES_MAX 1024 /* threads of a damaged trace must not make us allocate by them */
 

@@ -6,7 +6,7 @@
 
 #include "analyzer/allocator/blocktree.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 void segments_release(struct segments *s)
 {

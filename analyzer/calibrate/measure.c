@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 static int cuda_trouble(const struct libraries *l, const char *what, CUresult result)
 {

@@ -2,9 +2,9 @@
 /* What NCCL takes of the GPUs: one process, a communicator over 1, 2 ... all of them, its first operation. */
 #include <string.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/calibrate/measure.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/message.h"
 
 enum { MAX_GPUS = 64 };
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/calibrate/plan.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 struct asking {
 	const struct libraries *l;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
 
 #define CALLERS_WIDTH 63 /* so that their line has 80 columns */

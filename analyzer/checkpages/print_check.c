@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
 #define LINE_WIDTH 73  /* of what stands below a row, after "by" */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/checkpages/print_check.h"
 #include "analyzer/checkpages/print_ruling.h"
-#include "analyzer/ui/human.h"
 
 /* Text that means nothing to Markdown, in a cell of a table too. */
 static void plain(FILE *out, const char *text)

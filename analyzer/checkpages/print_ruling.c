@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 const char *print_place(char buf[static RULING_TEXT_MAX], const struct footprint_stack *s)
 {

@@ -3,8 +3,8 @@
 #ifndef VT_PRINT_RULING_H
 #define VT_PRINT_RULING_H
 
+#include "analyzer/base/human.h"
 #include "analyzer/gate/rulings.h"
-#include "analyzer/ui/human.h"
 
 #define RULING_TEXT_MAX 512
 

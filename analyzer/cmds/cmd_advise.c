@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* vramtrace advise: what would have made the peak smaller, and by how much. */
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 struct advise_opts {

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
+#include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/exchange/alias.h"
 #include "analyzer/exchange/recordingcopy.h"
@@ -17,10 +20,7 @@
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
-#include "analyzer/ui/progress.h"
 
 struct anonymize_opts {
 	struct emit_opts emit;

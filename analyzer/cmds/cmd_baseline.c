@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/subject.h"
 #include "analyzer/recording/textset.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define MIN_USUAL (UINT64_C(1) << 20)

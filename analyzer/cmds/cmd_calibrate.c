@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/calibrate/libraries.h"
 #include "analyzer/calibrate/measure.h"
 #include "analyzer/calibrate/questions.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpufile.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 struct calibrate_opts {

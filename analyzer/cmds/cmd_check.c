@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analyzer/checkpages/limit_options.h"
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/limits.h"

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/checkpages/print_change.h"
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/command.h"
@@ -12,9 +15,6 @@
 #include "analyzer/gate/limits.h"
 #include "analyzer/pages/subject.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define DIFF_SCHEMA "vramtrace/diff/1"

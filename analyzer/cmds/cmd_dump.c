@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/ledger/books.h"
 #include "analyzer/recording/eventname.h"
@@ -15,9 +18,6 @@
 #include "analyzer/stacks/stack.h"
 #include "analyzer/training/phases.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 struct dump_opts {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/estimate/estimate_measure.h"
 #include "analyzer/pages/print_estimate.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define CONTEXT_USUAL (500u << 20)

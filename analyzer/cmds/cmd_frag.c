@@ -2,12 +2,12 @@
 /* vramtrace frag: cached but unusable: how much, when, and which blocks keep it so. */
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/pages/print_frag.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define POINTS_DEFAULT 512

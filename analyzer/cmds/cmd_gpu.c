@@ -2,10 +2,10 @@
 /* vramtrace gpu: is there a real GPU whose driver answers? */
 #include <inttypes.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/realgpu.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/options.h"
 
 struct gpu_opts {

@@ -6,17 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/message.h"
+#include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/ledger/books.h"
 #include "analyzer/pages/print_censuses.h"
+#include "analyzer/pages/print_missing.h"
 #include "analyzer/pages/print_strings.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
-#include "analyzer/ui/progress.h"
 
 struct info_opts {
 	struct emit_opts emit;
@@ -239,7 +240,7 @@ static void print_unhooked(struct emit *e, const struct traceview *v, const stru
 
 	if (unhooked_text(text, sizeof(text), u, v->reader))
 		emit_label(e, NULL, "past the hooks", "%s", text);
-	unhooked_json(e, u);
+	print_unhooked_calls(e, u);
 }
 
 static void print_ranges(struct emit *e, const struct traceview *v, const struct ranges_figures *r)
@@ -394,7 +395,7 @@ static void print_totals(struct emit *e, const struct recording *r, const struct
 	emit_uint(e, "lost_events", NULL, t->lost_events);
 	emit_bytes(e, "bytes", NULL, t->bytes);
 	emit_bool(e, "complete", NULL, all_read && t->complete && !r->nr_unrecorded);
-	unrecorded_print(e, r->unrecorded, r->nr_unrecorded);
+	print_unrecorded(e, r->unrecorded, r->nr_unrecorded);
 	emit_object_end(e);
 	if (t->processes > 1) {
 		emit_blank(e);

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/limits.h"
 #include "analyzer/gpu/gpufile.h"
@@ -19,9 +22,6 @@
 #include "analyzer/maxfit/fitcrew.h"
 #include "analyzer/maxfit/fitsearch.h"
 #include "analyzer/pages/print_fit.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define GPUS_MAX 16

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/askcensus.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 #include "tracefmt/tracefmt.h"
 

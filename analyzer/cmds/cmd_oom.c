@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "analyzer/allocator/frag.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/oom/killing.h"
@@ -17,8 +19,6 @@
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define LISTED_MAX 8 /* rows of a table that leaves room for the explanation on one screen */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/oom/autopsy_facts.h"
@@ -22,8 +24,6 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/print_wrapped.h"
 

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
+#include "analyzer/checkpages/limit_options.h"
 #include "analyzer/cmds/judge.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/limits.h"
@@ -25,8 +28,6 @@
 #include "analyzer/pages/closing.h"
 #include "analyzer/recording/hostmemory.h"
 #include "analyzer/recording/leftover.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 
 #define REPEAT_MAX 1000

@@ -2,18 +2,18 @@
 /* vramtrace timeline: memory over time, as a plot or as numbers. */
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
+#include "analyzer/base/term.h"
 #include "analyzer/command.h"
 #include "analyzer/holders/timeline.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
 #include "analyzer/ui/plot.h"
-#include "analyzer/ui/term.h"
 
 #define PLOT_ROWS 14
 #define POINTS_DEFAULT 512

@@ -5,15 +5,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/message.h"
+#include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/exchange/recordingcopy.h"
+#include "analyzer/pages/print_missing.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/recording.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/ui/emit.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/options.h"
-#include "analyzer/ui/progress.h"
 
 #define PLACES_SHOWN 100 /* damaged places listed per trace */
 
@@ -251,7 +252,7 @@ int cmd_verify(int argc, const char **argv)
 		make_worse(&worst, verify_trace(e, r.trace[i]));
 	}
 	emit_array_end(e);
-	unrecorded_print(e, r.unrecorded, r.nr_unrecorded);
+	print_unrecorded(e, r.unrecorded, r.nr_unrecorded);
 	if (r.nr_unrecorded)
 		make_worse(&worst, INCOMPLETE);
 	emit_string(e, "verdict", NULL, health_names[worst]);

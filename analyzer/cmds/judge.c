@@ -2,12 +2,12 @@
 /* Load, judge, print. */
 #include "analyzer/cmds/judge.h"
 
+#include "analyzer/base/message.h"
 #include "analyzer/checkpages/print_ruling.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/subject.h"
-#include "analyzer/ui/message.h"
 
 static int print_page(const struct check_page *page, const struct judge_opts *o, FILE *out)
 {

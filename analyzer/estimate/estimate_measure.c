@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/launch.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/scratch.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 int estimate_measure_read(struct estimate_measured *m, const char *recording)
 {

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/estimate/modelencoders.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 #define FILE_MAX_BYTES (1 << 22)
 #define DEPTH_MAX 32

@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
+#include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/generation.h"
@@ -20,9 +23,6 @@
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
 #include "analyzer/recording/unrecorded.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
-#include "analyzer/ui/progress.h"
 
 /* ---- one trace ------------------------------------------------------------------------------- */
 

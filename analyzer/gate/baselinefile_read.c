@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/recording/toml.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 #define NUMBER_MAX ((uint64_t)INT64_MAX)
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/gate/compare_stacks.h"
-#include "analyzer/ui/heap.h"
 
 void compare_release(struct compare *c)
 {

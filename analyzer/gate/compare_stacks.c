@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define FRAMES_MAX 64     /* compared of a stack, innermost first */
 #define PAIRS_MAX 4000000 /* considered of one device */

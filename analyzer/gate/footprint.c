@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/growth/stepgrowth.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/holders/outside.h"
@@ -15,7 +16,6 @@
 #include "analyzer/purpose/category.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/heap.h"
 
 const struct footprint_figure_name footprint_figures[NR_FIGURES] = {
 	[FIGURE_PEAK] = { "peak", "peak", true },

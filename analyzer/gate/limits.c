@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/toml.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 const char *const limit_names[NR_LIMIT_KINDS] = { "max-peak", "max-reserved", "max-device-used",
 						  "max-growth-per-step", "max-fragmentation", "max-category",

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 void repeat_release(struct repeat *r)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define MAX_BYTES (UINT64_C(1) << 46)
 

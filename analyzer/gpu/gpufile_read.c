@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/gpu/gpunames.h"
 #include "analyzer/recording/toml.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 struct reading {
 	struct gpufile *g;

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/message.h"
 
 #define NAME "vramtrace-model-"
 

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/stacks/framekind.h"
 #include "analyzer/stacks/stack.h"
-#include "analyzer/ui/heap.h"
 
 /* Of the steps, in so many there is a shape that was not there before. */
 #define NEW_SHAPES 0.8

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/growth/pace.h"
-#include "analyzer/ui/heap.h"
 
 const char *const growth_shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
 

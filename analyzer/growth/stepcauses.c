@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/growth/stepplaces.h"
-#include "analyzer/ui/heap.h"
 
 /* A kept graph has so many blocks a step at least, in most steps; they are this share of what forward allocated between them. */
 #define GRAPH_BLOCKS_MIN 3

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/growth/stepcauses.h"
-#include "analyzer/ui/heap.h"
 
 const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",

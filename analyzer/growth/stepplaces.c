@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/stacks/stack.h"
-#include "analyzer/ui/heap.h"
 
 /* What a first reading holds of growth that began with it, in steps: what the second step is at may be in it. */
 #define FIRST_STEPS 3.5

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
 
 /* A group with bytes at the moment, and what it is grouped by. */
 struct entry {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {

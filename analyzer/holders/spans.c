@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 /* A span that the events are in; of[d] holds once device d was touched in it. */
 struct span_open {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 static bool take_number(const char **p, uint64_t most, uint64_t *number)
 {

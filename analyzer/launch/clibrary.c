@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/message.h"
 
 #define SCRIPTS_MAX 4 /* a script's interpreter may be a script */
 

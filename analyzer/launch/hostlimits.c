@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/realgpu.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 /* PyTorch's CUDA libraries alone take some 10 GiB of addresses before the first allocation. */
 #define ADDRESS_BYTES_MIN (16ull << 30)

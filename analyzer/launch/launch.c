@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/launch_parts.h"
-#include "analyzer/ui/message.h"
 
 #define TICK_NS 250000000 /* how often what goes on meanwhile is looked at */
 

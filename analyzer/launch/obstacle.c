@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
 
 /* Who holds the lock on a trace: a pid, 0 = nobody, -1 = somebody (locks of open files name no process). */

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/ui/message.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gpu/gpunames.h"
 #include "analyzer/launch/output.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 #define SIMGPU_MIN_CAPACITY (1ull << 20) /* less is a forgotten unit */
 #define SIMGPU_MAX_CAPACITY (64ull << 40)

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 #define GPUS_PER_NODE 8
 #define STORE_PATIENCE_MS 1000 /* for the rendezvous store to end */

@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/launch_parts.h"
 #include "analyzer/launch/ranks.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 #define GRACE_SECONDS 10 /* between asking the other ranks to end and killing them */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/message.h"
+#include "analyzer/base/message.h"
 
 int scratch_make(char path[static PATH_MAX], const char *what)
 {

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/ranks.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 /* What of it matters here. */
 struct torchrun {

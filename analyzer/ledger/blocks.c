@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define FIRST_PLACES 1024
 #define PLACES_MAX (1u << 30)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/ledger/books_driver.h"
 #include "analyzer/ledger/books_range.h"
-#include "analyzer/ui/heap.h"
 
 struct books *books_open(const struct tfmt_reader *reader, struct mapping *mapping, struct symbols *symbols)
 {

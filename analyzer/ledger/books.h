@@ -9,7 +9,7 @@
  * Books are opened, given every event in the order of the trace, settled, asked, and released. They may be asked at any
  * time, and then stand as they stood after the latest event. Pointers that they hand out are theirs, to be read only; they
  * are valid until the next event is entered, where nothing else is said. Bytes are of the traced program, times
- * CLOCK_MONOTONIC of its machine. One thread at a time. Running out of memory ends the process (ui/heap.h).
+ * CLOCK_MONOTONIC of its machine. One thread at a time. Running out of memory ends the process (base/heap.h).
  *
  * Other rooms include this header and series.h of the ledger, and no others (checks/ledger.sh).
  */
@@ -24,7 +24,6 @@
 #include "tracefmt/tracefmt.h"
 
 struct books;
-struct emit;
 
 /* ---- groups ------------------------------------------------------------------------------------ */
 
@@ -373,9 +372,6 @@ void unhooked_add(struct unhooked *u, const struct tfmt_event *ev);
  * none.
  */
 char *unhooked_text(char *buf, size_t size, const struct unhooked *u, const struct tfmt_reader *reader);
-
-/* "unhooked": { "allocs", "bytes", "frees", "others" }. */
-void unhooked_json(struct emit *e, const struct unhooked *u);
 
 /* Those of the process so far. */
 const struct unhooked *books_unhooked(const struct books *books);

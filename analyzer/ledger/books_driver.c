@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 /* A block that a free or an unmap took off the books, or took a reference from: as it was before. */
 struct ended {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/ledger/books_inside.h"
-#include "analyzer/ui/heap.h"
 
 #define THREADS_MAX (1u << 20)
 

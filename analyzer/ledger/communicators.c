@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define NUMBER_MAX 65536 /* numbers come from a trace: a damaged one must not make us allocate by them */
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 void groups_release(struct groups *t)
 {

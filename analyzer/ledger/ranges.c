@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define THREADS_MAX (1u << 20) /* ids beyond are damage */
 #define STARTED_MAX 64 /* of a path: each change of them makes new paths, and some programs never end theirs */

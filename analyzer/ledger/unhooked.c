@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "analyzer/ui/emit.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 void unhooked_add(struct unhooked *u, const struct tfmt_event *ev)
 {
@@ -46,14 +45,4 @@ char *unhooked_text(char *buf, size_t size, const struct unhooked *u, const stru
 	if (*name && used < size)
 		snprintf(buf + used, size - used, "; first %s", name);
 	return buf;
-}
-
-void unhooked_json(struct emit *e, const struct unhooked *u)
-{
-	emit_object_begin(e, "unhooked", NULL);
-	emit_uint(e, "allocs", NULL, u->allocs);
-	emit_uint(e, "bytes", NULL, u->alloc_bytes);
-	emit_uint(e, "frees", NULL, u->frees);
-	emit_uint(e, "others", NULL, u->others);
-	emit_object_end(e);
 }

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/launch_parts.h"
 #include "analyzer/maxfit/proctree.h"
-#include "analyzer/ui/message.h"
 
 struct crew {
 	struct fit_try **tries;

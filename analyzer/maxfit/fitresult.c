@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/footprint.h"
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/oom/oomtext.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/message.h"
 
 const char *const fit_outcome_names[] = {
 	[FIT_UNKNOWN] = "unknown", [FIT_FITS] = "fits",     [FIT_OOM] = "oom",

@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/launch/launch_parts.h"
 #include "analyzer/launch/output.h"
 #include "analyzer/maxfit/proctree.h"
 #include "analyzer/maxfit/steadysteps.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/ui/message.h"
 
 #define LOOK_NS 250000000u /* between two looks at a recording, at least */
 #define LOOK_SHARE 4       /* of them, at least so many times what a look takes: most of the time is the program's */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/command.h"
 #include "analyzer/purpose/rules.h"
 #include "analyzer/replay/replay.h"
-#include "analyzer/ui/heap.h"
 
 /*
  * Gradients may be accumulated over many cycles, in which nothing shows yet that there is an optimizer, nor

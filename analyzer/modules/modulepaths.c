@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/names/modulename.h"
 #include "analyzer/recording/idtable.h"
-#include "analyzer/ui/heap.h"
 
 /* What a stack's modules are, once somebody has asked. */
 struct modulepaths_stack {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums by module path. */
+#include "analyzer/base/heap.h"
 #include "analyzer/modules/modulesums.h"
-#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 /* Names that are alike but hang elsewhere are two; where an nn.Module hangs does not matter. */
 static struct namegroup *group_of(struct namegroups *g, const struct named *named, unsigned kind)

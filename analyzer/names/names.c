@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/textset.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 #define TENSORS_ASKED 256 /* of one block: of more, the rest counts as other names */
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
 
 #define MODULES_DEPTH 2
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/human.h"
 
 #define MATRIX_MIN 256  /* rows of a matrix that is worth a word */
 #define WIDTH_MIN 8     /* of a head */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
 #define SECOND_MIN 100                 /* the part of what is allocated from which on the second category is told */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* of training, before the name of a function is believed */
 #define CALLS_MIN 3

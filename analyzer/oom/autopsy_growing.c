@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/human.h"
 
 #define SERIES_MIN 5 /* sizes that grow one after the other */
 #define TWICE_MIN 3 /* tensors that are there twice: one or two are, where each is replaced as it grows */

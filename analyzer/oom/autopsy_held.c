@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/human.h"
 
 #define NAMES_TOLD 2
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/framekind.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
 #define NEARLY_EVERY 1.2 /* steps from one that left something to the next, on average */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/human.h"
 
 #define LIST_MIN 4 /* tensors: fewer are as large as the request by chance */
 

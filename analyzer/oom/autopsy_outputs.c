@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define OUTPUTS_MIN 8         /* of one line: fewer are chance */
 #define STILL_KEPT 0.8        /* as many requests like the one that failed, for each call that keeps something */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/oom/autopsy_facts.h"
-#include "analyzer/ui/heap.h"
 
 #define COLOURS 3
 #define SIDE_MIN 16 /* of a picture */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 
 /* Of one line's blocks, those with free memory after or before them. */

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/human.h"
 
 #define AS_FAR 0.9 /* of forward's allocations: the rest is what one is ahead of the other */
 

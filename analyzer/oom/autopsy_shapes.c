@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
-#include "analyzer/ui/human.h"
 
 #define BLOCKS_MAX 4096
 #define SHAPES_MIN 4        /* of a cache: fewer are chance */

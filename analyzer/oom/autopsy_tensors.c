@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: tensors that are larger than they need be, or than in the steps before. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/human.h"
 
 #define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
 #define STEPS_BEFORE_MIN 3   /* steps that show what is usual */

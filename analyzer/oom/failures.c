@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/oom/fatal.h"
 #include "analyzer/recording/idtable.h"
-#include "analyzer/ui/heap.h"
 
 static struct failures_of_device *device_of(struct failures *f, const struct replay_process *p,
 					    uint32_t ordinal)

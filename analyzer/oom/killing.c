@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/fatal.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
 

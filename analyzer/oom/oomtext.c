@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 /* ---- figures --------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 static struct oomwatch_row *find(const struct oomwatch *w, const struct replay_process *p, const struct tfmt_event *ev)
 {

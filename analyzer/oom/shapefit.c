@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define STEPS_MIN 4
 #define SIZES_MIN 3     /* with a quadratic term, one more */

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/launch/keeper.h"
 #include "analyzer/launch/obstacle.h"
@@ -19,9 +22,6 @@
 #include "analyzer/purpose/rules.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/replay/replay.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 #include "tracefmt/tracefmt.h"
 
 #define DEVICES_SHOWN 4 /* with three holders and the other lines: at most twelve */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
 
 static int nothing_read(const struct seriestext *s, const struct leaks_series_opts *o, const char *path)
 {

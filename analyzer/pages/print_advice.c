@@ -2,9 +2,9 @@
 /* Printing advice. */
 #include "analyzer/pages/print_advice.h"
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent, unsigned most)
 {

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 #define SITE_MAX 512
 #define LISTED_MAX 100 /* in JSON */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 static uint64_t total_bytes(const struct categories *c)
 {

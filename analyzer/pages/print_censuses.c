@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/recording/censusfiles.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 enum { NR_REASONS = TFMT_CENSUS_ASKED + 1 };
 

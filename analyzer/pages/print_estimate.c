@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #define GIB 1073741824.0
 #define GB 1e9

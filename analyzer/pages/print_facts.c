@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/human.h"
 
 #define PLACE_NAME_WIDTH 30 /* of a file name, so that its line has 80 columns */
 

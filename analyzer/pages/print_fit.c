@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
 

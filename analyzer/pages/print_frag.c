@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
 
 #define SITE_WIDTH 34 /* so that a blocker's line has 80 columns */

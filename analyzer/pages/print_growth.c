@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/growth/pace.h"
 #include "analyzer/oom/verdict.h"
-#include "analyzer/ui/human.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

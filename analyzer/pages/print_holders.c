@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_ranges.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/element.h"
 #include "analyzer/stacks/framekind.h"
-#include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
 #define FRAMES_SHOWN 6 /* of the program's own, unless verbose */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #define PATH_TEXT_MAX 512
 

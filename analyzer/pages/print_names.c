@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/category.h"
-#include "analyzer/ui/human.h"
 
 #define KEEPERS_SHOWN 16 /* in JSON, the nearest */
 #define PLACE_MAX 320

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 #define FIGURES_MAX 9
 #define INDENT 2

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/pages/print_recording.h"
-#include "analyzer/ui/human.h"
 
 #define PAGE_WIDTH 80
 #define LABEL_WIDTH 30 /* of a label with its size: the list after them has the rest */

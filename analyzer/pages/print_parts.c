@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_facts.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
 
 #define NAME_MAX_SHOWN 128

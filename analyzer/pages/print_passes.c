@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 static const struct tfmt_pass *passes_of(const struct replay_device *d, uint32_t *nr)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #define CATEGORIES_SHOWN 2 /* on the first page */
 #define HOLDS_WIDTH 48     /* of their list, so that its line has 80 columns */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
 #include "analyzer/ledger/books.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 
 #define TEXT_MAX 1024
 

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
+#include "analyzer/pages/print_missing.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/recording/kept.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 static int64_t nr_listed(const char *list)
 {
@@ -104,7 +105,7 @@ void print_recording(struct emit *e, const struct replay *m)
 	emit_uint(e, "duration_ns", NULL, m->duration_ns);
 	print_optional(e, "kept_from_ns", print_kept_from(m));
 	if (emit_is_json(e))
-		unrecorded_print(e, m->recording.unrecorded, m->recording.nr_unrecorded);
+		print_unrecorded(e, m->recording.unrecorded, m->recording.nr_unrecorded);
 	emit_object_end(e);
 }
 

@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/holders/readplaces.h"
 #include "analyzer/pages/devicepage.h"
 #include "analyzer/pages/print_advice.h"
 #include "analyzer/pages/print_autopsy.h"
+#include "analyzer/pages/print_missing.h"
 #include "analyzer/pages/print_outside.h"
 #include "analyzer/pages/print_phases.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/pages/print_stepgrowth.h"
 #include "analyzer/purpose/namedblocks.h"
-#include "analyzer/ui/heap.h"
 
 /* Calls that the simulated device refused: { "function": calls }. */
 static void json_unsupported(struct emit *e, const struct replay_process *p)
@@ -77,7 +78,7 @@ static void json_process(struct emit *e, const struct replay *m, struct replay_p
 	emit_object_end(e);
 	json_unsupported(e, p);
 	emit_string(e, "cupti", NULL, tfmt_reader_info_value(p->reader, "cupti"));
-	unhooked_json(e, books_unhooked(p->books));
+	print_unhooked_calls(e, books_unhooked(p->books));
 	json_places(e, m, p);
 	emit_object_end(e);
 }

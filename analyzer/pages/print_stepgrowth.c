@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
 #include "analyzer/holders/holders.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_names.h"
@@ -16,7 +17,6 @@
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/print_wrapped.h"
 
 #define FINDINGS_SHOWN 3

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/censusfiles.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/recording/traceview.h"
-#include "analyzer/ui/message.h"
 
 /* After the kinds of tfmt_text: what lies beside the traces, and in censuses. */
 enum { FILE_NAME = TFMT_NR_TEXT_KINDS, JOB_FILE, OBJECT_NAME, NR_KINDS };

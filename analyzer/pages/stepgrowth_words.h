@@ -3,9 +3,9 @@
 #ifndef VT_STEPGROWTH_WORDS_H
 #define VT_STEPGROWTH_WORDS_H
 
+#include "analyzer/base/human.h"
 #include "analyzer/growth/stepgrowth.h"
 #include "analyzer/stacks/stack.h"
-#include "analyzer/ui/human.h"
 
 #define STEPGROWTH_TEXT_MAX 256
 

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
 #include "analyzer/gate/baselinefile.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/rules.h"
-#include "analyzer/ui/message.h"
 
 /* A text file, then: a recording is a folder or begins as every trace does. What cannot be read is no baseline. */
 static bool is_baseline(const char *path)

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/purpose/category_facts.h"
 #include "analyzer/purpose/category_shapes.h"
 #include "analyzer/stacks/element.h"
-#include "analyzer/ui/heap.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
 #define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define TOLD_APART (NR_CATEGORIES + 1) /* of one block this, of another that */
 

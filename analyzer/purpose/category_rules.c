@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/rulesfile.h"
-#include "analyzer/ui/heap.h"
 
 #define WORDS_MAX 4
 

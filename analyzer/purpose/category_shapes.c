@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 static void sort(uint64_t *keys, size_t nr)
 {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/pysource/sourcewords.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
 #include "analyzer/stacks/pylines.h"
-#include "analyzer/ui/heap.h"
 
 #define DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 #define LINE_MAX_BYTES 4096 /* of a line that is looked at, for each bracket in another: longer ones are generated */

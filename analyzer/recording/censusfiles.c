@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/ui/heap.h"
 
 bool censusfiles_is_one(const char *name)
 {

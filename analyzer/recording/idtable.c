@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #define ROWS_MIN 256
 /* Where definitions are lost to damage, ids go beyond their number. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 bool kept_from(const struct tfmt_reader *r, uint64_t *ns)
 {

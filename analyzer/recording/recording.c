@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/generation.h"
 #include "analyzer/recording/leftover.h"
-#include "analyzer/ui/heap.h"
 
 static int failed(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int failed(char *why, size_t size, const char *format, ...)

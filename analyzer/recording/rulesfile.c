@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/message.h"
+#include "analyzer/base/message.h"
 
 int rulesfile_split(char *line, char **word, int max)
 {

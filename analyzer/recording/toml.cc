@@ -29,7 +29,7 @@
 
 #include "analyzer/recording/toml.h"
 extern "C" {
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 }
 
 /* Deques, because pointers to their elements stay valid. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One trace read from front to back. */
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/traceview.h"
-#include "analyzer/ui/heap.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/generation.h"
-#include "analyzer/ui/heap.h"
 #include "tracefmt/tracefmt.h"
 
 #define JOB_LINES_MAX 64
@@ -139,22 +139,4 @@ const char *unrecorded_text(char buf[static UNRECORDED_TEXT_MAX], const struct u
 	if (u->nr)
 		snprintf(buf + n, size - n, "; %" PRIu64 " event%s missing", u->nr, u->nr == 1 ? " is" : "s are");
 	return buf;
-}
-
-void unrecorded_print(struct emit *e, const struct unrecorded *list, size_t nr)
-{
-	char text[UNRECORDED_TEXT_MAX];
-
-	emit_array_begin(e, "unrecorded", NULL);
-	for (size_t i = 0; i < nr; i++) {
-		emit_object_begin(e, NULL, NULL);
-		emit_uint(e, "pid", NULL, list[i].pid);
-		emit_string(e, "program", NULL, list[i].program);
-		emit_string(e, "why", NULL, tfmt_why_name(list[i].why));
-		emit_int(e, "errno", NULL, list[i].error);
-		emit_uint(e, "unrecorded_events", NULL, list[i].nr);
-		emit_string(e, "text", "not recorded", unrecorded_text(text, &list[i]));
-		emit_object_end(e);
-	}
-	emit_array_end(e);
 }

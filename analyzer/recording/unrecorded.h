@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyzer/ui/emit.h"
-
 #define UNRECORDED_TEXT_MAX 512
 
 struct unrecorded {
@@ -33,8 +31,5 @@ size_t unrecorded_read(struct unrecorded **list, const char *folder);
 
 /* "pid 12 (train.py) did not record its use of GPU memory: there was no thread to write with (...); 3 events are missing" */
 const char *unrecorded_text(char buf[static UNRECORDED_TEXT_MAX], const struct unrecorded *u);
-
-/* As an array "unrecorded", and in text a line for each. */
-void unrecorded_print(struct emit *e, const struct unrecorded *list, size_t nr);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop over events, and what training and modules are told while the ledger enters one. */
+#include "analyzer/base/heap.h"
 #include "analyzer/replay/eventloop.h"
-#include "analyzer/ui/heap.h"
 
 #include <stdlib.h>
 

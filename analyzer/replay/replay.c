@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/message.h"
+#include "analyzer/base/progress.h"
 #include "analyzer/command.h"
 #include "analyzer/recording/kept.h"
 #include "analyzer/recording/traceview.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/message.h"
-#include "analyzer/ui/progress.h"
 
 const char *const replay_end_names[] = { "exit", "running", "unknown", "signal", "killed" };
 

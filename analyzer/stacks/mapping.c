@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 #define TORCH_FOLDER "/torch/"
 #define TORCH_LIBRARY TORCH_FOLDER "lib/libtorch_python.so"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/stacks/owner.h"
 #include "analyzer/stacks/pylines.h"
-#include "analyzer/ui/heap.h"
 
 #define STACK_DEPTH_MAX 100000 /* a damaged trace may link its frames in a circle */
 

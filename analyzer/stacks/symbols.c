@@ -2,8 +2,8 @@
 /* Symbols through elfutils' libdw: one session per file, opened at the first address in it. */
 #include "analyzer/stacks/symbols.h"
 
+#include "analyzer/base/heap.h"
 #include "analyzer/stacks/symboltable.h"
-#include "analyzer/ui/heap.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 #define NESTED_MAX 64 /* how many functions before the address are looked at for one that holds it */
 

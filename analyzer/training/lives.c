@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 static struct lives_device *device_of(struct lives *l, uint8_t device)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 static struct stepinputs_device *device_of(struct stepinputs *s, const struct books *books, const struct lives *lives,
 					   uint32_t ordinal)

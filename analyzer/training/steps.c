@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
-#include "analyzer/ui/heap.h"
 
 static void bound_add(struct steps_bounds *b, uint64_t ordinal)
 {

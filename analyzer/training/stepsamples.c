@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 /* The first part of time; it doubles when a series is full. A new lowest is an eighth below the one before. */
 #define PART_NS 1000000u

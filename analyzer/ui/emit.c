@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
-#include "analyzer/ui/human.h"
 #include "analyzer/ui/jsonout.h"
-#include "analyzer/ui/message.h"
 #include "analyzer/ui/table.h"
 #include "analyzer/ui/textout.h"
 

@@ -43,7 +43,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analyzer/ui/term.h"
+#include "analyzer/base/term.h"
 
 /* What the user asked for; zero is text, colour where it fits. EMIT_OPTIONS gives a command the options. */
 struct emit_opts {

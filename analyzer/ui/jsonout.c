@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/term.h"
+#include "analyzer/base/term.h"
 
 static void put_escaped(FILE *out, const char *text)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/human.h"
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/message.h"
 
 int opt_status(enum opt_result result)
 {

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/term.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/term.h"
 
 static const char *const eighths[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 

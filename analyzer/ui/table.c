@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 struct row {
 	char **cells; /* one per column, NULL = empty */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "analyzer/ui/term.h"
+#include "analyzer/base/term.h"
 
 struct textout_pair {
 	char *label, *value;

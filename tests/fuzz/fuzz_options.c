@@ -12,7 +12,7 @@
 #include "analyzer/gpu/gpufile.h"
 #include "analyzer/launch/preload.h"
 #include "analyzer/launch/ranks.h"
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 #include "tests/fuzz/hostile_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

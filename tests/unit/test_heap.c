@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/heap.h"
 
 static void test_elements_are_zero(void **state)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "analyzer/ui/human.h"
-#include "analyzer/ui/term.h"
+#include "analyzer/base/human.h"
+#include "analyzer/base/term.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

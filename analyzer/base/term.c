@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the terminal can do. */
-#include "analyzer/ui/term.h"
+#include "analyzer/base/term.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory, or the end. */
-#include "analyzer/ui/heap.h"
+#include "analyzer/base/heap.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/message.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/message.h"
 
 #define FIRST_ROOM 16 /* elements of an array that grows */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The progress line on stderr. */
-#include "analyzer/ui/progress.h"
+#include "analyzer/base/progress.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/ui/term.h"
+#include "analyzer/base/term.h"
 
 #define FIRST_DRAW_NS 500000000u
 #define REDRAW_NS 100000000u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as people read and type them. */
-#include "analyzer/ui/human.h"
+#include "analyzer/base/human.h"
 
 #include <ctype.h>
 #include <errno.h>

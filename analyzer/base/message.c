@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* One-line messages on stderr. */
-#include "analyzer/ui/message.h"
+#include "analyzer/base/message.h"
 
 #include <stdio.h>
 
+#include "analyzer/base/progress.h"
+#include "analyzer/base/term.h"
 #include "analyzer/command.h"
-#include "analyzer/ui/progress.h"
-#include "analyzer/ui/term.h"
 
 void message_line(const char *format, va_list args)
 {
