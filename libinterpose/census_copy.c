@@ -19,6 +19,8 @@
 #include "census_write.h"
 #include "info.h"
 #include "interpose.h"
+#include "kernelsignal.h"
+#include "traverse.h"
 
 #define NR_SIGNALS 64
 #define SIGNAL_SET_BYTES 8
@@ -27,23 +29,14 @@
 #define LEAST_ROOM (48ull << 20) /* bytes that its control group has left; with less the copy ends */
 #define WALK_PART 4 / 5 /* of the time, the rest is for writing */
 
-/* struct sigaction as the kernel has it: all zeros is the default action. */
-struct kernel_sigaction {
-	void *handler;
-	unsigned long flags;
-	void *restorer;
-	uint64_t mask;
-};
-
-/* A signal here is none of the program's: no handler of its runs. System calls, for others may have wrapped sigaction(). */
+/* A signal here is none of the program's: no handler of its runs. */
 static void reset_signals(void)
 {
-	const struct kernel_sigaction by_default = { 0 };
 	const uint64_t none = 0;
 
 	for (int i = 1; i <= NR_SIGNALS; i++)
 		if (i != SIGKILL && i != SIGSTOP)
-			syscall(SYS_rt_sigaction, (long)i, &by_default, NULL, (long)SIGNAL_SET_BYTES);
+			kernel_signal(i, NULL);
 	syscall(SYS_rt_sigprocmask, (long)SIG_SETMASK, &none, NULL, (long)SIGNAL_SET_BYTES);
 }
 
@@ -152,6 +145,7 @@ int census_copy_main(void *order)
 		leave(CENSUS_NOT_FIRST);
 	be_modest(o);
 	reset_signals();
+	traverse_survive();
 	fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		status = look_and_write(o, fd);

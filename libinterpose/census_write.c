@@ -7,6 +7,7 @@
 #include "census_kinds.h"
 #include "pyframes.h"
 #include "pytext.h"
+#include "traverse.h"
 
 #define NAME_MAX_CHARACTERS 64u
 #define TEXT_CHARACTERS 1024u /* of files and classes */
@@ -306,8 +307,8 @@ int census_finish(struct census_output *o, const struct tfmt_census_facts *facts
 	f.nr_objects = walk->nr_objects;
 	f.nr_tensors = o->nr_tensors;
 	f.flags = (walk->no_memory ? TFMT_CENSUS_NO_MEMORY : 0) | (walk->no_time ? TFMT_CENSUS_NO_TIME : 0) |
-		  (walk->has_collector ? TFMT_CENSUS_COLLECTOR : 0);
-	if (!walk->no_memory && !walk->no_time)
+		  (walk->has_collector ? TFMT_CENSUS_COLLECTOR : 0) | (traverse_nr_faults() ? TFMT_CENSUS_FAULT : 0);
+	if (!walk->no_memory && !walk->no_time && !traverse_nr_faults())
 		f.flags |= TFMT_CENSUS_WHOLE;
 	if (!o->err)
 		o->err = put_facts(o->w, &f);

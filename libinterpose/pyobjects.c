@@ -7,6 +7,7 @@
 #include "objects.h"
 #include "pyframes.h"
 #include "pytext.h"
+#include "traverse.h"
 #include "tracefmt/tracefmt.h"
 
 #define MANAGED_DICT (1ull << 4)  /* tp_flags, 3.11 and later */
@@ -438,13 +439,27 @@ static int visit(const void *object, void *arg)
 	return 0;
 }
 
+/*
+ * A tuple, or one with names made in C (sys.version_info), holds its items and nothing else. The latter's own traverse
+ * asks the current thread of Python's how many they are in 3.12, and here may be none.
+ */
+static bool is_all_items(const void *type)
+{
+	return (pytype_flags(type) & (PY_FLAG_TUPLE | PY_FLAG_HEAP)) == PY_FLAG_TUPLE;
+}
+
 static void each_member(const struct sink *s, const void *object, const void *type)
 {
-	int (*traverse)(const void *, int (*)(const void *, void *), void *);
+	traverse_fn *traverse = (traverse_fn *)py_pointer(type, PY_TYPE_TRAVERSE);
 
-	traverse = (int (*)(const void *, int (*)(const void *, void *), void *))py_pointer(type, PY_TYPE_TRAVERSE);
-	if (traverse)
-		traverse(object, visit, (void *)s);
+	if (is_all_items(type)) {
+		const void *const *item = items_of(object, s->py->type[PYTYPE_TUPLE]);
+
+		for (int64_t i = 0; i < py_long(object, PY_OB_SIZE); i++)
+			tell(s, item[i], TFMT_EDGE_MEMBER, NULL, 0);
+	} else if (traverse) {
+		traverse_object(traverse, object, visit, (void *)s);
+	}
 }
 
 /* How many a tuple has; 0: it is none. */
@@ -578,7 +593,7 @@ static void each_of_other(const struct sink *s, const void *object, const void *
 	each_attribute(s, object, type);
 	if (flags & PY_FLAG_HEAP)
 		each_slot(s, object, type);
-	if (type != s->py->type[PYTYPE_DICT] && type != s->py->type[PYTYPE_LIST] && type != s->py->type[PYTYPE_TUPLE])
+	if (type != s->py->type[PYTYPE_DICT] && type != s->py->type[PYTYPE_LIST] && !is_all_items(type))
 		each_member(s, object, type);
 }
 

@@ -978,6 +978,7 @@ enum tfmt_census_flags {
 	TFMT_CENSUS_WHOLE = 1,      /* all that could be reached was looked at */
 	TFMT_CENSUS_NO_MEMORY = 2,  /* no: there was no memory for all of it */
 	TFMT_CENSUS_NO_TIME = 4,    /* no: it would have taken too long */
+	TFMT_CENSUS_FAULT = 16,     /* no: a class's own code for what its objects hold (tp_traverse) faulted */
 	TFMT_CENSUS_COLLECTOR = 8,  /* the collector's lists were read: a tensor that nothing leads to is in a cycle */
 };
 

@@ -24,9 +24,21 @@ static const char *const reason_words[NR_REASONS] = {
 	[TFMT_CENSUS_ASKED] = "asked for",
 };
 
+/* Why one has not all: in JSON, and in a sentence. A file that ends early has no flags. */
+static const struct cut {
+	uint32_t flag;
+	const char *word, *because;
+} cuts[] = {
+	{ TFMT_CENSUS_NO_MEMORY, "memory", "had no memory" },
+	{ TFMT_CENSUS_NO_TIME, "time", "had no time" },
+	{ TFMT_CENSUS_FAULT, "class", "met a class whose code faulted" },
+	{ 0, "end", "ended early" },
+};
+#define NR_CUTS ((int)(sizeof(cuts) / sizeof(*cuts)))
+
 struct counts {
-	uint32_t reason[NR_REASONS];
-	uint32_t nr, nr_cut, nr_unreadable;
+	uint32_t reason[NR_REASONS], cut[NR_CUTS];
+	uint32_t nr, nr_unreadable;
 	uint64_t nr_tensors; /* of the one with most */
 };
 
@@ -35,17 +47,22 @@ static uint32_t reason_of(const struct tfmt_census_facts *f)
 	return f->why < NR_REASONS ? f->why : 0;
 }
 
-/* Why it has not all: a file that ends early has no flags. */
-static const char *cut_of(const struct tfmt_census_facts *f)
+/* Number in cuts; NR_CUTS: it is whole. */
+static int cut_of(const struct tfmt_census_facts *f)
 {
+	int i = 0;
+
 	if (f->flags & TFMT_CENSUS_WHOLE)
-		return NULL;
-	return f->flags & TFMT_CENSUS_NO_MEMORY ? "memory" : f->flags & TFMT_CENSUS_NO_TIME ? "time" : "end";
+		return NR_CUTS;
+	while (cuts[i].flag && !(f->flags & cuts[i].flag))
+		i++;
+	return i;
 }
 
 static void census_json(struct emit *e, const struct censusfile *file, const struct tfmt_census *c, uint64_t start_ns)
 {
 	const struct tfmt_census_facts *f = tfmt_census_facts(c);
+	int cut = cut_of(f);
 
 	emit_object_begin(e, NULL, NULL);
 	emit_uint(e, "number", NULL, file->number);
@@ -58,18 +75,20 @@ static void census_json(struct emit *e, const struct censusfile *file, const str
 	emit_uint(e, "allocated_bytes", NULL, f->allocated);
 	emit_uint(e, "objects", NULL, f->nr_objects);
 	emit_uint(e, "tensors", NULL, tfmt_census_nr_tensors(c));
-	emit_bool(e, "whole", NULL, !cut_of(f));
-	emit_string(e, "cut_by", NULL, cut_of(f));
+	emit_bool(e, "whole", NULL, cut == NR_CUTS);
+	emit_string(e, "cut_by", NULL, cut < NR_CUTS ? cuts[cut].word : NULL);
 	emit_object_end(e);
 }
 
 static void add(struct counts *n, const struct tfmt_census *c)
 {
 	const struct tfmt_census_facts *f = tfmt_census_facts(c);
+	int cut = cut_of(f);
 
 	n->nr++;
 	n->reason[reason_of(f)]++;
-	n->nr_cut += cut_of(f) != NULL;
+	if (cut < NR_CUTS)
+		n->cut[cut]++;
 	if (tfmt_census_nr_tensors(c) > n->nr_tensors)
 		n->nr_tensors = tfmt_census_nr_tensors(c);
 }
@@ -112,13 +131,28 @@ static void show_line(struct emit *e, const struct counts *n, uint64_t stall_ns)
 	}
 	used += (size_t)snprintf(text + used, sizeof(text) - used, "%s, up to %s tensors", is_first ? "" : ")",
 				 human_count(tensors, n->nr_tensors));
-	if (n->nr_cut)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, ", %" PRIu32 " not whole", n->nr_cut);
+	for (int i = 0; i < NR_CUTS; i++)
+		if (n->cut[i])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, ", %" PRIu32 " not whole: %s", n->cut[i],
+						 cuts[i].because);
 	if (n->nr_unreadable)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, ", %" PRIu32 " not readable", n->nr_unreadable);
 	if (stall_ns)
 		snprintf(text + used, sizeof(text) - used, "; it stood still for %s", human_ns(stall, stall_ns));
 	emit_label(e, NULL, "names", "%s", text);
+}
+
+/* What the recorder says of copies that did not look, or did not end well. */
+static void show_failures(struct emit *e, struct tfmt_reader *reader)
+{
+	static const char *const keys[] = { "names.failed", "names.refused" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const char *said = tfmt_reader_info_value(reader, keys[i]);
+
+		if (said)
+			emit_label(e, NULL, "names", "%s", said);
+	}
 }
 
 void print_censuses(struct emit *e, const char *trace, struct tfmt_reader *reader)
@@ -134,5 +168,6 @@ void print_censuses(struct emit *e, const char *trace, struct tfmt_reader *reade
 		emit_uint(e, "names_stall_ns", NULL, stall ? strtoull(stall, NULL, 10) : 0);
 		show_line(e, &n, stall ? strtoull(stall, NULL, 10) : 0);
 	}
+	show_failures(e, reader);
 	censusfiles_release(&files);
 }

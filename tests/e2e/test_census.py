@@ -19,7 +19,7 @@ from harness import TREE, WITH_NAMES, program_environment, python
 sys.path.append(str(TREE / "tests" / "spec"))
 
 from vtf import Refused  # noqa: E402
-from vtf_census import COLLECTOR, WHOLE, Census, censuses  # noqa: E402
+from vtf_census import COLLECTOR, FAULT, WHOLE, Census, censuses  # noqa: E402
 
 MODELS = (
     "plain ddp fsdp2 compiled resnet convnext swin efficientnet vit mobilenet mixer deit regnet llama mistral qwen gpt2 t5 "
@@ -264,11 +264,26 @@ def oom_kills(group):
     return sum(int(line.split()[1]) for line in lines.read_text().splitlines() if line.startswith("oom_kill "))
 
 
+def test_class_whose_code_faults(vramtrace, tmp_path):
+    """Its objects are left out, what else leads to tensors is there, and it is said why the censuses are not whole."""
+    printed, info = run_case(vramtrace, tmp_path, "fault")
+    assert printed == {"left": 0}
+    assert "names.failed" not in info
+    first, second = censuses(tmp_path / "auto.vtr")
+    assert first.flags == second.flags == COLLECTOR | FAULT
+    assert "fault().held.tensor" in {name for names in second.names().values() for name in names}
+    (process,) = vramtrace.json("info", tmp_path / "auto.vtr")["process_list"]
+    assert [(one["whole"], one["cut_by"]) for one in process["censuses"]] == [(False, "class")] * 2
+    assert "2 not whole: met a class whose code faulted" in vramtrace.call("info", tmp_path / "auto.vtr").stdout
+
+
 def test_copy_that_crashes(vramtrace, tmp_path):
     """No handler of the program's runs in it, no core file is left, and the trace says it."""
     printed, info = run_case(vramtrace, tmp_path, "crash")
     assert printed == {"left": 0, "cores": 0}
     assert info["names.failed"] == "1 copies did not end well, the last by signal 11"
+    said = vramtrace.call("info", tmp_path / "auto.vtr").stdout
+    assert "1 not whole: ended early" in said and info["names.failed"] in said
 
 
 def test_copy_that_hangs(vramtrace, tmp_path):

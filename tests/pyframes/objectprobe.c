@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The recorder's look at Python's objects without the rest of the recorder: Python programs ask through ctypes what an
- * object of theirs holds. They keep the GIL meanwhile, so nothing changes, as in a copy of the process.
+ * object of theirs holds. They keep the GIL meanwhile, so nothing changes, as in a copy of the process; and as there, who
+ * looks is a thread that Python knows nothing of.
  */
+#include <pthread.h>
 #include <time.h>
 
 #include "libinterpose/census_walk.h"
@@ -66,20 +68,40 @@ const char *probe_find(void)
 	return pyobjects_find(&py);
 }
 
+/* What a thread is to look at, and how. */
+struct look {
+	void (*each)(const struct pyobjects *, const void *, pyedge_fn *, void *);
+	const void *object;
+	struct list list;
+};
+
+static void *look(void *arg)
+{
+	struct look *l = arg;
+
+	l->each(&py, l->object, add, &l->list);
+	return NULL;
+}
+
+static bool in_a_thread_of_its_own(void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+
+	return !pthread_create(&thread, NULL, fn, arg) && !pthread_join(thread, NULL);
+}
+
 uint32_t probe_each(const void *object, struct pyedge *edge, uint32_t max)
 {
-	struct list l = { .edge = edge, .max = max };
+	struct look l = { pyobjects_each, object, { .edge = edge, .max = max } };
 
-	pyobjects_each(&py, object, add, &l);
-	return l.nr;
+	return in_a_thread_of_its_own(look, &l) ? l.list.nr : UINT32_MAX;
 }
 
 uint32_t probe_traverse(const void *object, struct pyedge *edge, uint32_t max)
 {
-	struct list l = { .edge = edge, .max = max };
+	struct look l = { pyobjects_traverse, object, { .edge = edge, .max = max } };
 
-	pyobjects_traverse(&py, object, add, &l);
-	return l.nr;
+	return in_a_thread_of_its_own(look, &l) ? l.list.nr : UINT32_MAX;
 }
 
 /* The variables of the frame that an object has; UINT32_MAX: it has none. */
@@ -126,6 +148,16 @@ const void *probe_get(const void *dict, const char *key)
 	return pyobjects_get(&py, dict, key);
 }
 
+static void *walk_through(void *unused)
+{
+	(void)unused;
+	if (!census_walk_begin(&walk))
+		return NULL;
+	census_walk_program(&walk);
+	census_walk_rest(&walk);
+	return NULL;
+}
+
 /* Walk through all objects there are, once; how many they were, 0 if not all were looked at. */
 uint64_t probe_walk(void)
 {
@@ -133,11 +165,7 @@ uint64_t probe_walk(void)
 
 	walk = (struct census_walk){ .py = &py, .layout = { .torch = &none }, .max_bytes = WALK_BYTES,
 				     .deadline_ns = ip_now_ns() + WALK_NS };
-	if (!census_walk_begin(&walk))
-		return 0;
-	census_walk_program(&walk);
-	census_walk_rest(&walk);
-	return walk.has_collector ? walk.nr_objects : 0;
+	return in_a_thread_of_its_own(walk_through, NULL) && walk.has_collector ? walk.nr_objects : 0;
 }
 
 int probe_met(const void *object, struct meeting *out)

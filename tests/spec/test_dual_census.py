@@ -14,7 +14,7 @@ import vtf_census
 GOLDEN = dual.GOLDEN / "v1" / "named.vtr"
 STEM = GOLDEN.with_suffix("")
 BLOCK = 512  # what the allocator hands out is a multiple of it
-CUT_BY = {vtf_census.NO_MEMORY: "memory", vtf_census.NO_TIME: "time", 0: "end"}
+CUT_BY = {vtf_census.NO_MEMORY: "memory", vtf_census.NO_TIME: "time", vtf_census.FAULT: "class", 0: "end"}
 NAMES = {
     "main().model.weight": ("model.weight", "parameter"),
     "main().model.bias": ("model.bias", "parameter"),
@@ -62,7 +62,7 @@ def check_info(path, censuses):
         assert (one["device"], one["allocated_bytes"]) == (census.device, census.allocated)
         assert (one["objects"], one["tensors"]) == (census.nr_objects, len(census.tensors))
         assert one["whole"] == whole
-        assert one["cut_by"] == (None if whole else CUT_BY[census.flags & (vtf_census.NO_MEMORY | vtf_census.NO_TIME)])
+        assert one["cut_by"] == (None if whole else CUT_BY[census.flags & ~vtf_census.COLLECTOR])
 
 
 def test_what_they_are_for(both):

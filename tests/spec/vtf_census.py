@@ -15,7 +15,7 @@ KINDS = (
     "exception traceback cell thread autograd"
 ).split()
 WHY = {1: "oom", 2: "high", 3: "asked"}
-WHOLE, NO_MEMORY, NO_TIME, COLLECTOR = 1, 2, 4, 8
+WHOLE, NO_MEMORY, NO_TIME, COLLECTOR, FAULT = 1, 2, 4, 8, 16
 TRANSPARENT = {"_modules", "_parameters", "_buffers"}
 
 

@@ -20,7 +20,7 @@ import torch
 
 libc = ctypes.CDLL(None, use_errno=True)
 MIB = 1 << 20
-TRAVERSE = 184  # of PyTypeObject: tp_traverse
+TRAVERSE, MEMBERS = 184, 240  # of PyTypeObject: tp_traverse, tp_members
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 36, 38, 22
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE = 1, 2, 4
 SYS_CLONE, CLONE_THREAD, EPERM = 56, 0x10000, 1
@@ -293,10 +293,24 @@ class Wrong:
     pass
 
 
-def spoil(address):
+def spoil(address, offset=TRAVERSE):
     """The class's own objects cannot be looked at any more; the program's collector must not try."""
     gc.disable()
-    ctypes.c_void_p.from_address(id(Wrong) + TRAVERSE).value = address
+    ctypes.c_void_p.from_address(id(Wrong) + offset).value = address
+
+
+def fault():
+    """What only the class's own code knows is missing, and nothing else; a handler of the program's must not run."""
+    import faulthandler
+
+    faulthandler.enable()
+    held = Wrong()
+    held.tensor = torch.ones(10, device="cuda")
+    spoil(8)
+    out_of_memory()
+    spoil(ctypes.cast(libc.abort, ctypes.c_void_p).value)
+    out_of_memory()
+    return {"left": wait_for_none()}
 
 
 def crash():
@@ -306,7 +320,7 @@ def crash():
     faulthandler.enable()
     held = Wrong()
     held.tensor = torch.ones(10, device="cuda")
-    spoil(8)
+    spoil(8, MEMBERS)
     out_of_memory()
     left = wait_for_none()
     return {"left": left, "cores": len(list(Path.cwd().glob("core*")))}
@@ -331,5 +345,5 @@ def highs():
 if __name__ == "__main__":
     torch.zeros(1, device="cuda")
     print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])), flush=True)
-    if sys.argv[1] in ("crash", "hang"):
+    if sys.argv[1] in ("fault", "crash", "hang"):
         os._exit(0)  # Python's own end looks at all objects
