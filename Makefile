@@ -218,7 +218,7 @@ emulated: $(O)/vramtrace $(O)/libinterpose.so $(O)/cuda.flags $(UNIT) $(PYFRAMES
 ## sanitized: the recorder once more, instrumented, for the tests that preload it into instrumented programs
 # (tests/preload/sanitized.mk)
 
-## test-gpu: walk through what never ran on a GPU, in half an hour, report in O/walk; without one, says so and succeeds
+## test-gpu: walk through what only a GPU can show, in half an hour, report in O/walk; without one, says so and succeeds
 test-gpu: all examples $(VENV)/.complete
 	$(Q)if '$(O)/vramtrace' gpu; then \
 		$(PYTHON) tests/gpu/walk.py --build '$(O)' --output '$(O)/walk' $(WALK_FLAGS); \

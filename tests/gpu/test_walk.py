@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The walk through what never ran on a GPU, taken on the simulated one: that it walks, stops for nothing, and tells."""
+"""The walk through what only a GPU can show, taken on the simulated one: that it walks, stops for nothing, and tells."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_all_limits_together_are_less_than_half_an_hour():
 
 def test_the_page_lists_the_steps_in_their_order():
     page = (TREE / "docs" / "reliability.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \|", page[page.index("## What never ran on a GPU") :], re.M) == [row[1] for row in listed()]
+    assert re.findall(r"^\| `(\w+)` \|", page[page.index("## On a GPU of NVIDIA") :], re.M) == [row[1] for row in listed()]
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Walks through what never ran on a real GPU, the most risky first, and says of each what was expected and what was seen.
+"""Walks through what only a real GPU can show, the most risky first, and says of each what was expected and what was seen.
 
 usage: walk.py [--build DIR] [--simulate GPU] [--only NAME,...] [--output DIR] [--list]      (`make test-gpu`)
 
@@ -280,9 +280,11 @@ def walk_latency(w):
                 w.check(f"{name} run", "exit status 0", f"{done.status}: {done.stdout[-200:]}{done.stderr[-200:]}")
                 return
             runs[name].append(json.loads(done.stdout))
-    for key, more in (("p50_ns", 2_000), ("p999_ns", 1_000_000), ("max_ns", 5_000_000), ("init_ns", 1_000_000_000)):
+    # The first allocation has the first look at who else is on the GPU, by NVML: 11 ms on an H200.
+    for key, more in (("p50_ns", 2_000), ("p999_ns", 1_000_000), ("max_ns", 15_000_000), ("init_ns", 1_000_000_000)):
         plain, recorded = (min(run[key] for run in runs[name]) for name in ("plain", "recorded"))
         w.judge_time(key, f"at most {more} ns more than {plain} ns", f"{recorded} ns", recorded <= plain + more)
+    w.tell("slowest of the allocations recorded", " ".join(str(run["slowest"]) for run in runs["recorded"]))
 
 
 @step("nvml", 30, "NVML is initialised as often as the program has done it")
@@ -398,7 +400,7 @@ def walk_overhead(w):
         "torch's recorder": lambda job: w.plain(*job, "torch"),
     }
     medians, longest = {name: [] for name in modes}, {name: [] for name in modes}
-    for _ in range(1 if w.gpu else 3):
+    for _ in range(1 if w.gpu else 2):
         for name, run in modes.items():
             done = run(w.torch(PROGRAMS / "steps.py"))
             if done.status:
@@ -420,6 +422,8 @@ def walk_overhead(w):
 def count_ioctls(w, command):
     """What the driver is asked of the kernel, all threads together; None where strace cannot tell."""
     done = w.call(("strace", "-f", "-c", "-e", "trace=ioctl", "-o", w.folder / "strace", *command))
+    if not (w.folder / "strace").exists():
+        return None
     found = re.search(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) .*ioctl$", (w.folder / "strace").read_text(), re.M)
     return int(found[1]) if found and not done.status else None
 
