@@ -139,15 +139,14 @@ static inline void push_thread(struct recorder *rec, unsigned i, uint32_t thread
 	ring_of(rec, i)->thread = thread;
 }
 
-static inline void ring_write(struct recorder *rec, const void *from, size_t len)
+static inline void ring_write(struct recorder *rec, uint64_t position, const void *from, size_t len)
 {
 	uint8_t *area = rec->view.base + rec->status->definition_offset;
 	const uint8_t *bytes = from;
 	size_t i;
 
 	for (i = 0; i < len; i++)
-		area[(rec->status->definition_head + i) % DEFINITION_BYTES] = bytes[i];
-	rec->status->definition_head += (len + 7) / 8 * 8;
+		area[(position + i) % DEFINITION_BYTES] = bytes[i];
 }
 
 static inline void push_definition(struct recorder *rec, uint32_t type, uint32_t id, const uint8_t *payload,
@@ -166,9 +165,13 @@ static inline void push_definition(struct recorder *rec, uint32_t type, uint32_t
 			.whole_bytes = len,
 		};
 
-		e.check = tfmt_entry_check(&e, rec->status->definition_head, payload + offset);
-		ring_write(rec, &e, sizeof(e));
-		ring_write(rec, payload + offset, chunk);
+		uint64_t head = rec->status->definition_head;
+
+		e.check = tfmt_entry_check(&e, head, payload + offset);
+		ring_write(rec, head, &e, sizeof(e));
+		ring_write(rec, head + sizeof(e), payload + offset, chunk);
+		/* The whole entry at once, as the recorder does it: somebody may be reading. */
+		__atomic_store_n(&rec->status->definition_head, head + e.entry_bytes, __ATOMIC_RELEASE);
 		offset += chunk;
 	} while (offset < len);
 }
