@@ -121,7 +121,7 @@ static void explain(struct fit_result *r, const struct replay *m, const struct w
 	}
 	if (a.nr_findings) {
 		r->verdict = verdict_name(a.finding[0].verdict);
-		snprintf(r->sentence, sizeof(r->sentence), "%s", a.finding[0].sentence);
+		r->said = a.finding[0].sentence;
 		site = a.finding[0].has_site ? &a.finding[0].site : site;
 	}
 	if (site) {

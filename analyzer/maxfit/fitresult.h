@@ -41,7 +41,7 @@ struct fit_result {
 	bool has_autopsy;
 	uint64_t asked_bytes;
 	const char *verdict, *phase;
-	char sentence[AUTOPSY_TEXT_MAX];
+	struct said said; /* of what filled the device */
 	char file[PATH_MAX], function[256]; /* "" = not known */
 	uint32_t line;
 };

@@ -309,7 +309,7 @@ static void say_end(struct autopsy *a)
 	const struct replay_process *p = a->device->process;
 
 	if (a->nr_findings && p->end == REPLAY_END_EXIT && !p->summary->exit_status)
-		autopsy_evidence(&a->finding[0], "the program went on without it, and ended with status 0");
+		autopsy_evidence(&a->finding[0], SAID(went_on, NO_FACTS));
 }
 
 static void swap_findings(struct autopsy_finding *a, struct autopsy_finding *b)

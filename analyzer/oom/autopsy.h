@@ -11,13 +11,13 @@
 #ifndef VT_AUTOPSY_H
 #define VT_AUTOPSY_H
 
+#include "analyzer/findings/said.h"
 #include "analyzer/modules/modulesums.h"
 #include "analyzer/oom/failures.h"
 #include "analyzer/oom/shapefit.h"
 #include "analyzer/oom/verdict.h"
 #include "analyzer/purpose/namedblocks.h"
 
-#define AUTOPSY_TEXT_MAX 320
 #define AUTOPSY_FINDINGS_MAX 4
 #define AUTOPSY_LINES_MAX 4 /* of evidence, of advice */
 
@@ -49,11 +49,11 @@ struct autopsy_finding {
 	struct stack_frame site;
 	bool has_caller; /* the site is in an installed package, or in a model whose calls are the matter */
 	struct stack_frame caller; /* the program's own line that led to the site */
-	char sentence[AUTOPSY_TEXT_MAX];
-	char evidence[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
-	char advice[AUTOPSY_LINES_MAX][AUTOPSY_TEXT_MAX];
+	struct said sentence;
+	struct said evidence[AUTOPSY_LINES_MAX];
+	struct said advice[AUTOPSY_LINES_MAX];
+	struct said smaller; /* input with which it would have fitted: the last of its advice, or nothing */
 	const struct namegroup *named; /* what the blocks of its site are called, as a place has it */
-	char smaller[AUTOPSY_TEXT_MAX]; /* input with which it would have fitted: the last of its advice, or "" */
 	unsigned nr_evidence, nr_advice;
 };
 

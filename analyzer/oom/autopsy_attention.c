@@ -4,12 +4,9 @@
  * the product of: [.., rows, width] and [.., columns, width], or, where those are views of what one layer made,
  * [batch, rows, heads * width]. As many columns as rows are a sequence that looks at itself; else it looks at another.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
 
@@ -347,22 +344,33 @@ static bool find_asked(const struct autopsy *a, struct product *p)
 /* Masks alone are what is wrong only where they are most of it. */
 static bool say_masks(const struct autopsy *a, struct autopsy_finding *f, const struct matrices *m, uint64_t bytes)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-
 	if (2 * bytes < a->failure->allocated + (m->is_asked ? a->failure->asked : 0))
 		return false;
-	autopsy_say(f, "Attention masks of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m->each.rows, m->each.columns,
-		    human_bytes(size, m->bytes), m->is_asked ? ", and one more was asked for: " : "",
-		    m->is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "of a bool mask fused attention makes one in the type of the queries, in each layer");
-	autopsy_advise(f, "fused attention without a mask (no padding, is_causal=True) keeps none of the %s",
-		       human_bytes(size, bytes));
+	autopsy_say(f, SAID(attention_masks, fact_count("rows", m->each.rows), fact_count("columns", m->each.columns),
+			    fact_bytes("taken", m->bytes), fact_if(m->is_asked, fact_bytes("asked", a->failure->asked))));
+	autopsy_evidence(f, SAID(attention_masks_of_layers, NO_FACTS));
+	autopsy_advise(f, SAID(attention_masks_advice, fact_bytes("bytes", bytes)));
 	return true;
+}
+
+/* How many there are, and how they grow: those of a square by both of its sides. */
+static void say_tensors(struct autopsy_finding *f, const struct matrices *m)
+{
+	const struct fact facts[] = {
+		fact_count("tensors", m->nr_blocks),
+		fact_flag("is_up_to", m->varies),
+		fact_count("matrices", m->each.nr),
+	};
+
+	autopsy_evidence(f, said_of(is_square(&m->each) ? SAY_attention_grows_by_length : SAY_attention_grows_by_keys, facts,
+				    sizeof(facts) / sizeof(*facts)));
+	if (!is_square(&m->each))
+		autopsy_evidence(f, SAID(attention_is_cross, fact_count("rows", m->each.rows),
+					 fact_count("columns", m->each.columns)));
 }
 
 bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX], stays[64] = "";
 	struct matrices m;
 	struct product p;
 	uint64_t bytes;
@@ -382,18 +390,11 @@ bool autopsy_is_attention_matrix(const struct autopsy *a, struct autopsy_finding
 		autopsy_at_place(a, f, a->block[m.largest].place);
 	if (!m.has_scores && (!m.is_asked || is_mask_asked(a, &m.each)))
 		return say_masks(a, f, &m, bytes);
-	autopsy_say(f, "Attention matrices of %" PRIu64 " x %" PRIu64 " take %s%s%s.", m.each.rows, m.each.columns,
-		    human_bytes(size, m.bytes), m.is_asked ? ", and one more was asked for: " : "",
-		    m.is_asked ? human_bytes(asked, a->failure->asked) : "");
-	autopsy_evidence(f, "%" PRIu32 " live tensor%s of %s%" PRIu64 " matrices each; twice the %s the bytes", m.nr_blocks,
-			 m.nr_blocks == 1 ? "" : "s", m.varies ? "up to " : "", m.each.nr,
-			 is_square(&m.each) ? "length makes four times" : "keys make twice");
-	if (!is_square(&m.each))
-		autopsy_evidence(f, "cross-attention: %" PRIu64 " places look at %" PRIu64 " of another sequence, as of images",
-				 m.each.rows, m.each.columns);
-	/* It takes them as attn_mask. */
-	if (m.masks)
-		snprintf(stays, sizeof(stays), ", but masks and biases (%s) stay", human_bytes(asked, m.masks));
-	autopsy_advise(f, "scaled_dot_product_attention keeps none of the %s%s", human_bytes(size, bytes - m.masks), stays);
+	autopsy_say(f, SAID(attention_matrices, fact_count("rows", m.each.rows), fact_count("columns", m.each.columns),
+			    fact_bytes("taken", m.bytes), fact_if(m.is_asked, fact_bytes("asked", a->failure->asked))));
+	say_tensors(f, &m);
+	/* Masks stay: it takes them as attn_mask. */
+	autopsy_advise(f, SAID(attention_advice, fact_bytes("saved", bytes - m.masks),
+			       fact_if(m.masks, fact_bytes("masks", m.masks))));
 	return true;
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/human.h"
 
 #define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
 #define SECOND_MIN 100                 /* the part of what is allocated from which on the second category is told */
@@ -16,23 +15,18 @@
 static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct failure *x = a->failure;
-	char asked[HUMAN_MAX], reserved[HUMAN_MAX], left[HUMAN_MAX], most[HUMAN_MAX], share[HUMAN_MAX];
 	uint64_t least = x->reserved + x->asked;
 
 	if (x->refused || !x->free_known || x->free < x->asked || !a->capacity || x->asked > a->capacity)
 		return false;
 	f->bytes = x->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "%s more would have passed the limit set for this process; the GPU had %s free.",
-		    human_bytes(asked, x->asked), human_bytes(left, x->free));
-	autopsy_evidence(f, "PyTorch did not ask the driver: set_per_process_memory_fraction(), or the allocator's settings, "
-			    "allow less than %s", human_bytes(most, least));
-	autopsy_evidence(f, "%s of %s were reserved", human_bytes(reserved, x->reserved),
-			 human_bytes(most, a->capacity));
+	autopsy_say(f, SAID(limit_of_user, fact_bytes("bytes", x->asked), fact_bytes("free", x->free)));
+	autopsy_evidence(f, SAID(limit_not_asked, fact_bytes("limit", least)));
+	autopsy_evidence(f, SAID(limit_reserved, fact_bytes("reserved", x->reserved), fact_bytes("capacity", a->capacity)));
 	/* What something keeps would fill a larger part, too. */
 	if (autopsy_is_about_size(a))
-		autopsy_advise(f, "a fraction of at least %s lets this request pass",
-			       human_percent(share, (double)least, (double)a->capacity));
+		autopsy_advise(f, SAID(limit_advice, fact_share("fraction", (double)least, (double)a->capacity)));
 	return true;
 }
 
@@ -65,8 +59,6 @@ static bool is_shared(const struct replay_device *a, const struct replay_device 
 /* The others may be of this recording: workers, or ranks that meant another GPU. */
 static void say_recorded_others(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], line[AUTOPSY_TEXT_MAX];
-
 	for (size_t i = 0; i < a->replay->nr_devices; i++) {
 		const struct replay_device *d = &a->replay->device[i];
 		const struct group *g = is_shared(a->device, d) ? largest_at_peak(d) : NULL;
@@ -79,14 +71,9 @@ static void say_recorded_others(const struct autopsy *a, struct autopsy_finding 
 		source = replay_stack_source(a->replay, d->process);
 		stack_expand(&stack, &source, g->python_stack, g->native_stack);
 		site = stack_site(&stack);
-		*line = 0;
-		if (site >= 0 && stack.frame[site].file)
-			snprintf(line, sizeof(line), ", mostly at %s:%" PRIu32,
-				 strrchr(stack.frame[site].file, '/') ? strrchr(stack.frame[site].file, '/') + 1
-								     : stack.frame[site].file,
-				 stack.frame[site].line);
-		autopsy_evidence(f, "process %" PRIu32 " of this recording has had %s of tensors on it%s",
-				 d->process->header->pid, human_bytes(size, d->books->allocated_peak_bytes), line);
+		autopsy_evidence(f, SAID(others_recorded, fact_count("pid", d->process->header->pid),
+					 fact_bytes("tensors", d->books->allocated_peak_bytes),
+					 fact_site("site", site >= 0 ? &stack.frame[site] : &(struct stack_frame){ 0 })));
 		stack_release(&stack);
 	}
 }
@@ -94,21 +81,18 @@ static void say_recorded_others(const struct autopsy *a, struct autopsy_finding 
 static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct failure *x = a->failure;
-	char others[HUMAN_MAX], share[HUMAN_MAX], lacking[HUMAN_MAX];
 
 	if (!x->others_known || !a->lacking || x->other_processes < a->lacking ||
 	    (x->other_processes < a->capacity / 20 && x->other_processes < OTHERS_MIN_BYTES))
 		return false;
 	f->bytes = x->other_processes;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "Other processes held %s (%s) of the GPU; this one was %s short.",
-		    human_bytes(others, x->other_processes),
-		    human_percent(share, (double)x->other_processes, (double)a->capacity),
-		    human_bytes(lacking, a->lacking));
-	autopsy_evidence(f, "by NVML's list of the processes on this GPU, asked when memory ran out");
+	autopsy_say(f, SAID(others_hold, fact_bytes("bytes", x->other_processes),
+			    fact_share("share", (double)x->other_processes, (double)a->capacity),
+			    fact_bytes("lacking", a->lacking)));
+	autopsy_evidence(f, SAID(others_by_nvml, NO_FACTS));
 	say_recorded_others(a, f);
-	autopsy_advise(f, "without them it would have had %s more; it needed %s",
-		       human_bytes(others, f->bytes), human_bytes(lacking, a->lacking));
+	autopsy_advise(f, SAID(others_advice, fact_bytes("more", f->bytes), fact_bytes("lacking", a->lacking)));
 	return true;
 }
 
@@ -138,7 +122,6 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	struct books *books = a->device->process->books;
 	uint64_t others = a->failure->others_known ? a->failure->other_processes : 0;
 	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
-	char size[HUMAN_MAX], lacking[HUMAN_MAX], part[HUMAN_MAX];
 	const struct group *largest = NULL;
 
 	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
@@ -156,13 +139,11 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	f->bytes = own;
 	if (largest)
 		autopsy_at_group(a, f, largest);
-	autopsy_say(f, "%s were in use outside PyTorch's allocator by this process; it was %s short.",
-		    human_bytes(size, own), human_bytes(lacking, a->lacking));
+	autopsy_say(f, SAID(outside_torch, fact_bytes("bytes", own), fact_bytes("lacking", a->lacking)));
 	if (a->libraries)
-		autopsy_evidence(f, "%s of it taken by calls that were recorded, mostly of %s",
-				 human_bytes(part, a->libraries), owner_names[a->largest_owner]);
-	autopsy_evidence(f, "%s by none: contexts, their code, and what was not recorded",
-			 human_bytes(part, own > a->libraries ? own - a->libraries : 0));
+		autopsy_evidence(f, SAID(outside_by_calls, fact_bytes("recorded", a->libraries),
+					 fact_name("owner", owner_names[a->largest_owner])));
+	autopsy_evidence(f, SAID(outside_by_none, fact_bytes("rest", own > a->libraries ? own - a->libraries : 0)));
 	return true;
 }
 
@@ -171,7 +152,6 @@ static bool is_library_request(const struct autopsy *a, struct autopsy_finding *
 {
 	struct books *books = a->device->process->books;
 	const struct failure *x = a->failure;
-	char asked[HUMAN_MAX], size[HUMAN_MAX], left[HUMAN_MAX];
 	const char *name;
 	enum owner owner;
 
@@ -182,31 +162,26 @@ static bool is_library_request(const struct autopsy *a, struct autopsy_finding *
 		     : books_owner(books, x->native_stack, x->python_stack).owner;
 	f->bytes = x->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "The driver had no %s for %s, beside the %s that PyTorch had reserved.",
-		    human_bytes(asked, x->asked),
-		    owner == OWNER_UNKNOWN || !owner_titles[owner] ? "a library" : owner_titles[owner],
-		    human_bytes(size, x->reserved));
+	if (owner == OWNER_UNKNOWN || !owner_titles[owner])
+		autopsy_say(f, SAID(library_refused, fact_bytes("bytes", x->asked), fact_bytes("reserved", x->reserved)));
+	else
+		autopsy_say(f, SAID(owner_refused, fact_bytes("bytes", x->asked), fact_name("owner", owner_titles[owner]),
+				    fact_bytes("reserved", x->reserved)));
 	if (x->free_known)
-		autopsy_evidence(f, "%s were free; nothing was allocated for a tensor after it",
-				 human_bytes(left, x->free));
+		autopsy_evidence(f, SAID(library_free, fact_bytes("free", x->free)));
 	if (a->cached && a->cached >= a->lacking)
-		autopsy_advise(f, "torch.cuda.empty_cache() before it gives back up to %s that PyTorch has cached",
-			       human_bytes(size, a->cached));
+		autopsy_advise(f, SAID(library_advice, fact_bytes("cached", a->cached)));
 	return true;
 }
 
 static bool is_never_fitting(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char asked[HUMAN_MAX], capacity[HUMAN_MAX], over[HUMAN_MAX];
-
 	if (!a->capacity || a->failure->asked <= a->capacity)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "%s were asked for at once, more than the GPU has (%s).", human_bytes(asked, f->bytes),
-		    human_bytes(capacity, a->capacity));
-	autopsy_evidence(f, "even on an empty GPU it lacks at least %s",
-			 human_bytes(over, a->failure->asked - a->capacity));
+	autopsy_say(f, SAID(never_fits, fact_bytes("bytes", f->bytes), fact_bytes("capacity", a->capacity)));
+	autopsy_evidence(f, SAID(never_fits_empty, fact_bytes("lacking", a->failure->asked - a->capacity)));
 	return true;
 }
 
@@ -223,32 +198,33 @@ static int most_bytes(const struct autopsy *a, int apart)
 	return most;
 }
 
+static struct said sum_text(const struct autopsy *a)
+{
+	struct fact lacking = fact_bytes("lacking", a->lacking), asked = fact_bytes("asked", a->failure->asked);
+	struct fact taken = fact_bytes("taken", a->failure->reserved), allocated = fact_bytes("allocated", a->failure->allocated);
+
+	if (a->failure->is_driver)
+		return a->lacking ? SAID(sum_of_program, lacking, asked, taken) : SAID(sum_beside_program, asked, taken);
+	return a->lacking ? SAID(sum_of_tensors, lacking, asked, allocated) : SAID(sum_beside_tensors, asked, allocated);
+}
+
 /* Nothing else: the sum of what the program needs. */
 static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char lacking[HUMAN_MAX], part[HUMAN_MAX], asked[HUMAN_MAX];
 	int first = most_bytes(a, NR_CATEGORIES), second = most_bytes(a, first);
-	const char *what = a->failure->is_driver ? "what the program had taken" : "tensors";
 
 	f->bytes = a->lacking ? a->lacking : a->failure->asked;
 	autopsy_at_request(a, f);
-	human_bytes(asked, a->failure->asked);
-	human_bytes(part, a->failure->is_driver ? a->failure->reserved : a->failure->allocated);
-	if (a->lacking)
-		autopsy_say(f, "It is %s more than fits: %s asked for beside %s of %s.", human_bytes(lacking, a->lacking),
-			    asked, part, what);
-	else
-		autopsy_say(f, "%s more do not fit beside %s of %s.", asked, part, what);
+	autopsy_say(f, sum_text(a));
 	if (!a->failure->refused && a->failure->free_known && a->failure->free < a->failure->asked)
-		autopsy_evidence(f, "a limit set for this process stopped it before the driver did, which had %s free",
-				 human_bytes(part, a->failure->free));
+		autopsy_evidence(f, SAID(limit_came_first, fact_bytes("free", a->failure->free)));
 	if (first >= CATEGORY_UNKNOWN)
 		return true;
-	autopsy_evidence(f, "most of it is %s: %s", category_names[first],
-			 human_bytes(part, a->categories.sum[first].bytes));
+	autopsy_evidence(f, SAID(sum_mostly, fact_name("category", category_names[first]),
+				 fact_bytes("part", a->categories.sum[first].bytes)));
 	if (second < NR_CATEGORIES && a->categories.sum[second].bytes >= a->failure->allocated / SECOND_MIN)
-		autopsy_evidence(f, "then %s: %s", category_names[second],
-				 human_bytes(part, a->categories.sum[second].bytes));
+		autopsy_evidence(f, SAID(sum_then, fact_name("category", category_names[second]),
+					 fact_bytes("part", a->categories.sum[second].bytes)));
 	return true;
 }
 

@@ -59,12 +59,11 @@ void autopsy_at_call(const struct autopsy *a, struct autopsy_finding *f, size_t 
 void autopsy_at_group(const struct autopsy *a, struct autopsy_finding *f, const struct group *g);
 void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 
-/* ---- the texts of a finding (autopsy_finding.c) ---------------------------------------------- */
+/* ---- what a finding says (autopsy_finding.c) ------------------------------------------------- */
 
-/* A finding has one sentence; evidence and advice beyond AUTOPSY_LINES_MAX are left out. */
-void autopsy_say(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void autopsy_advise(struct autopsy_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A finding has one sentence; evidence and advice beyond AUTOPSY_LINES_MAX are left out. Give them SAID(). */
+void autopsy_say(struct autopsy_finding *f, struct said said);
+void autopsy_evidence(struct autopsy_finding *f, struct said said);
+void autopsy_advise(struct autopsy_finding *f, struct said said);
 
 #endif

@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of a finding. */
+/* What a finding says. */
 #include "analyzer/oom/autopsy_facts.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-void autopsy_say(struct autopsy_finding *f, const char *format, ...)
+void autopsy_say(struct autopsy_finding *f, struct said said)
 {
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(f->sentence, sizeof(f->sentence), format, ap);
-	va_end(ap);
+	f->sentence = said;
 }
 
-void autopsy_evidence(struct autopsy_finding *f, const char *format, ...)
+void autopsy_evidence(struct autopsy_finding *f, struct said said)
 {
-	va_list ap;
-
-	if (f->nr_evidence == AUTOPSY_LINES_MAX)
-		return;
-	va_start(ap, format);
-	vsnprintf(f->evidence[f->nr_evidence++], AUTOPSY_TEXT_MAX, format, ap);
-	va_end(ap);
+	if (f->nr_evidence < AUTOPSY_LINES_MAX)
+		f->evidence[f->nr_evidence++] = said;
 }
 
-void autopsy_advise(struct autopsy_finding *f, const char *format, ...)
+void autopsy_advise(struct autopsy_finding *f, struct said said)
 {
-	va_list ap;
-
-	if (f->nr_advice == AUTOPSY_LINES_MAX)
-		return;
-	va_start(ap, format);
-	vsnprintf(f->advice[f->nr_advice++], AUTOPSY_TEXT_MAX, format, ap);
-	va_end(ap);
+	if (f->nr_advice < AUTOPSY_LINES_MAX)
+		f->advice[f->nr_advice++] = said;
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: graphs of autograd that no backward pass has used up. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -151,7 +149,6 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 /* Training has had backward passes, and this code never one. */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX];
 	const char *name = NULL;
 	struct open_graphs g;
 	bool is_consumed;
@@ -170,20 +167,21 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_call(a, f, g.largest);
-	autopsy_say(f, "%s are graphs of calls of the model that no backward pass follows.",
-		    human_bytes(size, g.bytes));
-	autopsy_evidence(f, "%" PRIu32 " backward passes went before, none for what %s makes%s%s",
-			 a->failure->nr_begun, is_consumed ? name : "this line",
-			 name && !is_consumed ? "; it runs in " : "", name && !is_consumed ? name : "");
+	autopsy_say(f, SAID(evaluation_keeps_graphs, fact_bytes("bytes", g.bytes)));
+	if (is_consumed)
+		autopsy_evidence(f, SAID(evaluation_function, fact_count("passes", a->failure->nr_begun),
+					 fact_name("function", name)));
+	else
+		autopsy_evidence(f, SAID(evaluation_line, fact_count("passes", a->failure->nr_begun),
+					 fact_name("function", name)));
 	if (g.nr_calls >= CALLS_MIN)
-		autopsy_evidence(f, "about %" PRIu32 " calls are kept", g.nr_calls);
-	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));
+		autopsy_evidence(f, SAID(evaluation_calls, fact_count("calls", g.nr_calls)));
+	autopsy_advise(f, SAID(evaluation_advice, fact_bytes("bytes", g.bytes)));
 	return true;
 }
 
 bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	struct open_graphs g;
 
 	find_open(a, &g);
@@ -192,15 +190,12 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 		return false;
 	f->bytes = g.repeated_bytes;
 	autopsy_at_call(a, f, g.largest);
-	autopsy_say(f, "%s are the graphs of %" PRIu32 " calls of the model without a backward pass.",
-		    human_bytes(size, f->bytes), g.nr_calls);
-	autopsy_evidence(f, "each call leaves %s; %" PRIu32 " backward passes have been seen",
-			 human_bytes(each, f->bytes / g.nr_calls), a->failure->nr_begun);
+	autopsy_say(f, SAID(graphs_without_pass, fact_bytes("bytes", f->bytes), fact_count("calls", g.nr_calls)));
+	autopsy_evidence(f, SAID(graphs_of_each_call, fact_bytes("each", f->bytes / g.nr_calls),
+				 fact_count("passes", a->failure->nr_begun)));
 	if (g.input_bytes >= f->bytes / 2)
-		autopsy_evidence(f, "their batches are there as well, which backward may need: %s",
-				 human_bytes(size, g.input_bytes));
-	autopsy_advise(f, "a backward pass for each batch, or .item() of its loss, frees %s",
-		       human_bytes(size, f->bytes - f->bytes / g.nr_calls));
+		autopsy_evidence(f, SAID(graphs_have_batches, fact_bytes("batches", g.input_bytes)));
+	autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g.nr_calls)));
 	return true;
 }
 
@@ -325,20 +320,18 @@ static void find_attempts(const struct autopsy *a, struct attempts *t)
 
 static bool say_attempts(const struct autopsy *a, struct autopsy_finding *f, const struct attempts *t)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-
 	if (!t->of_largest || !autopsy_matters(a, t->bytes))
 		return false;
 	f->bytes = t->bytes;
 	autopsy_at_call(a, f, t->largest);
-	autopsy_say(f, "%s are what an earlier attempt, that had failed too, had %s.", human_bytes(size, t->bytes),
-		    t->graph_bytes == t->bytes ? "saved for backward" : "made");
-	autopsy_evidence(f, "it had asked for %s, and failed in %s", human_bytes(asked, t->of_largest->asked),
-			 phase_names[t->of_largest->phase]);
-	autopsy_evidence(f, "an exception holds the frames it passed through: until its except block ends, and "
-			    "longer where something keeps it");
-	autopsy_advise(f, "trying again after the except block, with no list or variable that keeps the "
-			  "exception, has %s more", human_bytes(size, t->bytes));
+	if (t->graph_bytes == t->bytes)
+		autopsy_say(f, SAID(attempt_had_saved, fact_bytes("bytes", t->bytes)));
+	else
+		autopsy_say(f, SAID(attempt_had_made, fact_bytes("bytes", t->bytes)));
+	autopsy_evidence(f, SAID(attempt_failed, fact_bytes("asked", t->of_largest->asked),
+				 fact_name("phase", phase_names[t->of_largest->phase])));
+	autopsy_evidence(f, SAID(attempt_is_held, NO_FACTS));
+	autopsy_advise(f, SAID(attempt_advice, fact_bytes("bytes", t->bytes)));
 	return true;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: tensors that grow with each token, call or step. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define SERIES_MIN 5 /* sizes that grow one after the other */
@@ -190,8 +188,8 @@ static uint32_t find_twice(const struct autopsy *a, const struct shape_run *s, u
 
 static void say_series(struct autopsy_finding *f, const struct shape_run *s)
 {
-	autopsy_evidence(f, "dimension %" PRIu32 " grew %" PRIu32 " times, from %" PRIu64 " to %" PRIu64,
-			 s->dim, s->nr_grown, s->first, s->last);
+	autopsy_evidence(f, SAID(growing_series, fact_count("dimension", s->dim), fact_count("times", s->nr_grown),
+				 fact_count("first", s->first), fact_count("last", s->last)));
 }
 
 /* How long a cache could be that is made once, and in which each position is written: with the rest as it is. */
@@ -204,7 +202,6 @@ static uint64_t longest_in_place(const struct autopsy *a, uint64_t cache_bytes, 
 
 bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	struct growing g;
 	uint64_t per_row, twice, longest;
 	uint32_t nr_twice;
@@ -219,31 +216,27 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	if (nr_twice < TWICE_MIN)
 		twice = 0;
 	per_row = (g.bytes - twice) / (g.series.last ? g.series.last : 1);
-	autopsy_say(
-		f, "%s are a cache of %" PRIu32 " tensors that grow with the sequence, now %" PRIu64 " long.",
-		human_bytes(size, g.bytes), g.nr_blocks, g.series.last);
+	autopsy_say(f, SAID(cache_grows, fact_bytes("bytes", g.bytes), fact_count("tensors", g.nr_blocks),
+			    fact_count("length", g.series.last)));
 	say_series(f, &g.series);
 	if (twice)
-		autopsy_evidence(f, "each position takes %s; %" PRIu32 " tensors are there twice, %s: all are made anew "
-				 "beside those of the position before",
-				 human_bytes(each, per_row), nr_twice, human_bytes(size, twice));
+		autopsy_evidence(f, SAID(cache_is_twice, fact_bytes("each", per_row), fact_count("tensors", nr_twice),
+					 fact_bytes("twice", twice)));
 	else
-		autopsy_evidence(f, "each position takes %s; while it is copied, one tensor is there twice",
-				 human_bytes(each, per_row));
+		autopsy_evidence(f, SAID(cache_is_copied, fact_bytes("each", per_row)));
 	if (twice)
-		autopsy_advise(f, "each layer's let go as soon as its next is made, they take %s less", size);
+		autopsy_advise(f, SAID(cache_let_go_advice, fact_bytes("twice", twice)));
 	longest = longest_in_place(a, g.bytes, per_row);
 	if (longest > g.series.last + g.series.last / 50)
-		autopsy_advise(f, "made once and written in place, it can be %" PRIu64 " long", longest);
+		autopsy_advise(f, SAID(cache_in_place_advice, fact_count("length", longest)));
 	else if (per_row && a->lacking)
-		autopsy_advise(f, "a cache shorter by %" PRIu64 " leaves room for the %s that were lacking",
-			       (a->lacking + per_row - 1) / per_row, human_bytes(size, a->lacking));
+		autopsy_advise(f, SAID(cache_shorter_advice, fact_count("positions", (a->lacking + per_row - 1) / per_row),
+				       fact_bytes("lacking", a->lacking)));
 	return true;
 }
 
 bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
 	const struct shape_run *s;
 	struct growing g;
 	uint64_t bytes;
@@ -270,13 +263,11 @@ bool autopsy_is_growing_tensor(const struct autopsy *a, struct autopsy_finding *
 		return false;
 	f->bytes = bytes;
 	autopsy_at_place(a, f, a->block[block].place);
-	human_bytes(size, bytes);
 	if (is_copy)
-		autopsy_say(f, "A tensor that grows by concatenation holds %s, and needs %s more for its next copy.",
-			    size, human_bytes(asked, a->failure->asked));
+		autopsy_say(f, SAID(growing_needs_copy, fact_bytes("bytes", bytes), fact_bytes("asked", a->failure->asked)));
 	else
-		autopsy_say(f, "A tensor that grows by concatenation holds %s.", size);
+		autopsy_say(f, SAID(growing_holds, fact_bytes("bytes", bytes)));
 	say_series(f, s);
-	autopsy_advise(f, "kept on the host it frees %s here", human_bytes(size, bytes));
+	autopsy_advise(f, SAID(growing_advice, fact_bytes("bytes", bytes)));
 	return true;
 }

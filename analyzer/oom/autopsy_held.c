@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: memory that nobody needs any more, by what a census says holds it. */
-#include <stdio.h>
-#include <string.h>
-
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define NAMES_TOLD 2
@@ -43,18 +39,15 @@ static bool explains(const struct autopsy *a, const struct held *h)
 
 static void say_names(const struct held *h, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX];
-
 	for (size_t i = 0; i < h->names.nr_groups && i < NAMES_TOLD; i++) {
 		const struct namegroup *g = &h->names.group[i];
 
-		autopsy_evidence(f, "%s %s", human_bytes(size, g->bytes), namegroup_text(g));
+		autopsy_evidence(f, SAID(bytes_named, fact_bytes("bytes", g->bytes), fact_name("name", namegroup_text(g))));
 	}
 }
 
 bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX];
 	struct held h;
 	bool is;
 
@@ -63,11 +56,9 @@ bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 	if (is) {
 		f->bytes = h.bytes;
 		autopsy_at_place(a, f, a->block[h.largest].place);
-		autopsy_say(f, "%s wait for Python's collector: nothing leads there but objects that hold each other.",
-			    human_bytes(size, h.bytes));
+		autopsy_say(f, SAID(cycle_waits, fact_bytes("bytes", h.bytes)));
 		say_names(&h, f);
-		autopsy_advise(f, "gc.collect() before the request gives them back; without the circle (a weakref for one of its "
-				  "references, or del) they go at once");
+		autopsy_advise(f, SAID(cycle_advice, NO_FACTS));
 	}
 	namegroups_release(&h.names);
 	return is;
@@ -76,11 +67,8 @@ bool autopsy_is_cycle(const struct autopsy *a, struct autopsy_finding *f)
 /* The frame whose variables the traceback holds. */
 static void say_frame(struct autopsy_finding *f, const struct objectname *n)
 {
-	const char *slash = n->file ? strrchr(n->file, '/') : NULL;
-
 	if (n->file && n->function)
-		autopsy_evidence(f, "the traceback has the variables of %s() at %s:%u", n->function,
-				 slash ? slash + 1 : n->file, n->line);
+		autopsy_evidence(f, SAID(exception_frame, fact_line("site", n->file, n->line, n->function)));
 }
 
 /* Of an attempt that failed, a list may have more than its traceback. */
@@ -93,7 +81,6 @@ static bool is_more_of_attempt(const struct autopsy *a, uint64_t bytes)
 
 bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX];
 	struct held h;
 	bool is;
 
@@ -102,12 +89,10 @@ bool autopsy_is_exception(const struct autopsy *a, struct autopsy_finding *f)
 	if (is) {
 		f->bytes = h.bytes;
 		autopsy_at_place(a, f, a->block[h.largest].place);
-		autopsy_say(f, "%s are held by an exception that is still there, with the variables of what it has left.",
-			    human_bytes(size, h.bytes));
+		autopsy_say(f, SAID(exception_holds, fact_bytes("bytes", h.bytes)));
 		say_names(&h, f);
 		say_frame(f, &h.names.group[0].named.name);
-		autopsy_advise(f, "leave the except block before going on, and keep str(error) instead of the error (sys.last_exc = "
-				  "None in a notebook)");
+		autopsy_advise(f, SAID(exception_advice, NO_FACTS));
 	}
 	namegroups_release(&h.names);
 	return is;

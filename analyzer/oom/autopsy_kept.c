@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/framekind.h"
@@ -99,20 +98,15 @@ static uint64_t bytes_per_step(const struct kept *k)
 
 static void say_kept(struct autopsy_finding *f, const struct kept *k)
 {
-	char each[HUMAN_MAX];
+	struct fact blocks = fact_count("blocks", k->blocks), first = fact_step("first", k->first);
+	struct fact last = fact_step("last", k->last), each = fact_bytes("each", bytes_per_step(k));
 
-	human_bytes(each, bytes_per_step(k));
 	if (interval(k) < 2 && interval(k) > NEARLY_EVERY)
-		autopsy_evidence(f, "%" PRIu64 " blocks are left of %" PRIu32 " of the steps %" PRIu32 " to %" PRIu32 ": %s each",
-				 k->blocks, k->nr_steps, k->first, k->last, each);
+		autopsy_evidence(f, SAID(kept_of_some_steps, blocks, fact_count("steps", k->nr_steps), first, last, each));
 	else if (interval(k) < 2)
-		autopsy_evidence(f,
-				 "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32
-				 ", of nearly every one: %s per step",
-				 k->blocks, k->first, k->last, each);
+		autopsy_evidence(f, SAID(kept_of_each_step, blocks, first, last, each));
 	else
-		autopsy_evidence(f, "%" PRIu64 " blocks are left of steps %" PRIu32 " to %" PRIu32 ", %s every %.3g steps",
-				 k->blocks, k->first, k->last, each, interval(k));
+		autopsy_evidence(f, SAID(kept_now_and_then, blocks, first, last, each, fact_ratio("interval", interval(k))));
 }
 
 typedef bool keeps_fn(const struct autopsy *a, const struct kept *k);
@@ -283,83 +277,72 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 bool autopsy_is_past_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct passed_by g;
-	char size[HUMAN_MAX];
 
 	if (!find_passed_by(a, &g))
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_call(a, f, g.largest);
-	autopsy_say(f, "%s are graphs of calls of the model that no backward pass followed.", human_bytes(size, g.bytes));
-	autopsy_evidence(f, "%" PRIu32 " backward passes freed what other calls had made, and nothing of this",
-			 a->failure->nr_begun);
-	autopsy_evidence(f, "they are of %" PRIu32 " step%s: something still holds them, a list of results say", g.nr_steps,
-			 g.nr_steps == 1 ? "" : "s");
-	autopsy_advise(f, "with torch.no_grad() around it %s are not kept", human_bytes(size, g.bytes));
+	autopsy_say(f, SAID(passed_by_graphs, fact_bytes("bytes", g.bytes)));
+	autopsy_evidence(f, SAID(passed_by_passes, fact_count("passes", a->failure->nr_begun)));
+	autopsy_evidence(f, SAID(passed_by_steps, fact_count("steps", g.nr_steps)));
+	autopsy_advise(f, SAID(no_grad_advice, fact_bytes("less", g.bytes)));
 	return true;
 }
 
-static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g,
-			    const char *how)
+static void say_kept_graphs(const struct autopsy *a, struct autopsy_finding *f, const struct kept_graphs *g, struct said said)
 {
-	char size[HUMAN_MAX], each[HUMAN_MAX];
-
 	f->bytes = g->bytes;
 	autopsy_at_call(a, f, g->block);
-	autopsy_say(f, "%s are graphs of %" PRIu32 " earlier steps that %s.", human_bytes(size, g->bytes), g->nr_steps, how);
-	autopsy_evidence(f, "each step leaves about %" PRIu64 " tensors saved for backward, %s", g->per_step,
-			 human_bytes(each, g->bytes / g->nr_steps));
+	autopsy_say(f, said);
+	autopsy_evidence(f, SAID(graphs_each_step, fact_count("tensors", g->per_step), fact_bytes("each", g->bytes / g->nr_steps)));
 }
 
 /* Passes went through the steps, and hardly anything was freed by them. */
 bool autopsy_is_retained_graph(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct kept_graphs g;
-	char size[HUMAN_MAX];
 
 	if (!find_kept_graphs(a, &g) || 2 * freed_by_passes(a) >= (double)g.bytes)
 		return false;
-	say_kept_graphs(a, f, &g, "backward passes went through and did not free");
-	autopsy_evidence(f, "so does retain_graph=True, as long as something holds an output: a sum of losses, a state");
-	autopsy_advise(f, "without retain_graph=True, and with what is carried on detached, %s are free",
-		       human_bytes(size, g.bytes));
+	say_kept_graphs(a, f, &g, SAID(graphs_not_freed, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
+	autopsy_evidence(f, SAID(graphs_as_retained, NO_FACTS));
+	autopsy_advise(f, SAID(retain_advice, fact_bytes("less", g.bytes)));
 	return true;
 }
 
 bool autopsy_is_kept_graphs(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct kept_graphs g;
-	char size[HUMAN_MAX], stays[HUMAN_MAX];
 
 	if (!find_kept_graphs(a, &g))
 		return false;
-	say_kept_graphs(a, f, &g, "something still holds");
+	say_kept_graphs(a, f, &g, SAID(graphs_held, fact_bytes("bytes", g.bytes), fact_count("steps", g.nr_steps)));
 	if (g.results < RESULTS_MIN * (double)g.bytes)
-		autopsy_advise(f, "outputs kept with .detach() free %s", human_bytes(size, g.bytes));
+		autopsy_advise(f, SAID(detach_advice, fact_bytes("less", g.bytes)));
 	else
-		autopsy_advise(f, "outputs kept with .detach() free %s; kept on the host, or not at all, %s more",
-			       human_bytes(size, g.bytes - g.results), human_bytes(stays, g.results));
+		autopsy_advise(f, SAID(detach_and_host_advice, fact_bytes("less", g.bytes - g.results),
+				       fact_bytes("results", g.results)));
 	return true;
 }
 
 /* Which lines keep it, where several do. */
 static void say_places(const struct autopsy *a, struct autopsy_finding *f, const struct kept *kept, keeps_fn *keeps)
 {
-	char text[AUTOPSY_TEXT_MAX] = "", size[HUMAN_MAX];
-	size_t n = 0;
+	static const char *const keys[PLACES_TOLD][2] = { { "first", "first_at" }, { "second", "second_at" }, { "third", "third_at" } };
+	struct fact fact[2 * PLACES_TOLD];
 	unsigned nr = 0;
 
 	for (size_t i = 0; i < a->nr_places && nr < PLACES_TOLD; i++) {
 		const struct stack_frame *site = &a->place[i].frame;
-		const char *name = site->file ? strrchr(site->file, '/') : NULL;
 
-		if (!site->file || !keeps(a, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes ||
-		    n >= sizeof(text))
+		if (!site->file || !keeps(a, &kept[i]) || (double)kept[i].bytes < PLACE_MIN * (double)f->bytes)
 			continue;
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s at %s:%" PRIu32, nr++ ? ", " : "",
-				      human_bytes(size, kept[i].bytes), name ? name + 1 : site->file, site->line);
+		fact[2 * nr] = fact_bytes(keys[nr][0], kept[i].bytes);
+		fact[2 * nr + 1] = fact_site(keys[nr][1], site);
+		nr++;
 	}
 	if (nr > 1)
-		autopsy_evidence(f, "of it %s", text);
+		autopsy_evidence(f, said_of(SAY_kept_by_places, fact, 2 * nr));
 }
 
 /* By whom the place's largest block was allocated, where that is no plain call. */
@@ -374,9 +357,8 @@ static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t 
 	site = stack_site(&stack);
 	kind = site < 0 ? FRAME_PLAIN : frame_kind_of(&stack, site);
 	if (kind != FRAME_PLAIN)
-		autopsy_evidence(f, "it is allocated in %s: %s",
-				 kind == FRAME_HOOK ? "a hook" : "a custom autograd.Function, whose context may keep it",
-				 stack.frame[site].function ? stack.frame[site].function : "?");
+		autopsy_evidence(f, kind == FRAME_HOOK ? SAID(made_in_hook, fact_site("site", &stack.frame[site]))
+						       : SAID(made_in_function, fact_site("site", &stack.frame[site])));
 	stack_release(&stack);
 }
 
@@ -396,8 +378,7 @@ static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const s
 	say_kept(f, k);
 	say_places(a, f, kept, keeps);
 	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
-		autopsy_evidence(f, "they are results of %s; what was made between them was freed: a list or a hook holds them",
-				 is_hooked(a, best) ? "a module with a hook, as most have none" : "autograd");
+		autopsy_evidence(f, is_hooked(a, best) ? SAID(results_of_hooked_module, NO_FACTS) : SAID(results_of_autograd, NO_FACTS));
 	say_kind(a, f, best);
 	autopsy_say_shapes(a, f, best, k->blocks);
 }
@@ -408,7 +389,6 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 	struct kept *kept = find_kept(a);
 	int64_t best = most_kept(a, kept, keeps);
 	uint64_t bytes = 0, per_step = 0;
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	bool applies;
 
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
@@ -421,10 +401,10 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 	if (applies) {
 		f->bytes = bytes;
 		autopsy_at_call(a, f, largest_kept(a, (size_t)best, false));
-		autopsy_say(f, "%s are kept of %" PRIu32 " earlier steps, %s more with each.",
-			    human_bytes(size, bytes), kept[best].nr_steps, human_bytes(each, per_step));
+		autopsy_say(f, SAID(kept_of_steps, fact_bytes("bytes", bytes), fact_count("steps", kept[best].nr_steps),
+				    fact_bytes("each", per_step)));
 		say_leak(a, f, kept, (size_t)best, keeps);
-		autopsy_advise(f, "not kept, or kept on the host, it frees %s", human_bytes(size, bytes));
+		autopsy_advise(f, SAID(not_kept_advice, fact_bytes("less", bytes)));
 	}
 	free(kept);
 	return applies;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Cause: a list of tensors is to become one, beside the list. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define LIST_MIN 4 /* tensors: fewer are as large as the request by chance */
@@ -46,8 +44,6 @@ bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct autopsy_place *place = a->nr_places ? &a->place[0] : NULL;
 	uint32_t stack = place ? autopsy_group(a, place->largest)->python_stack : TFMT_STACK_NOT_CAPTURED;
-	char size[HUMAN_MAX];
-	const char *file;
 	struct list list;
 
 	if (stack < TFMT_STACK_FIRST || !is_joining(a->operation))
@@ -57,12 +53,8 @@ bool autopsy_is_list(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = list.bytes;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "A list of %" PRIu32 " tensors was to become one of %s, beside the list.", list.nr,
-		    human_bytes(size, list.bytes));
-	file = place->frame.file ? place->frame.file : "?";
-	autopsy_evidence(f, "by %s(); the list's tensors were made at %s:%" PRIu32, a->operation,
-			 strrchr(file, '/') ? strrchr(file, '/') + 1 : file, place->frame.line);
-	autopsy_advise(f, "made first, with each tensor written into its part, it takes %s less",
-		       human_bytes(size, list.bytes - list.largest));
+	autopsy_say(f, SAID(list_joined, fact_count("tensors", list.nr), fact_bytes("bytes", list.bytes)));
+	autopsy_evidence(f, SAID(list_made, fact_name("operation", a->operation), fact_site("site", &place->frame)));
+	autopsy_advise(f, SAID(list_advice, fact_bytes("less", list.bytes - list.largest)));
 	return true;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: what is kept of the model's calls where no backward pass makes steps of them. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -114,7 +112,7 @@ static bool is_called_by_layers(const struct autopsy *a)
 static void say_end(const struct autopsy *a, struct autopsy_finding *f)
 {
 	if (!a->failure->nr_begun)
-		autopsy_evidence(f, "whether it would have ended does not show: a data set that is loaded grows so, too");
+		autopsy_evidence(f, SAID(outputs_may_end, NO_FACTS));
 }
 
 /* Without a backward pass there are no steps: what stays is told by batches that have come and gone meanwhile. */
@@ -126,7 +124,6 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 		uint32_t nr;
 	} *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
 	uint64_t batch = latest_batch(a);
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	uint32_t nr_batches = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -147,13 +144,11 @@ bool autopsy_is_kept_outputs(const struct autopsy *a, struct autopsy_finding *f)
 	if (nr_batches >= OUTPUTS_MIN) {
 		f->bytes = most->bytes;
 		autopsy_at_call(a, f, most->largest);
-		autopsy_say(f, "%s are outputs of earlier calls of the model that something keeps.",
-			    human_bytes(size, most->bytes));
-		autopsy_evidence(f, "%" PRIu32 " tensors of this line, %s each on average; %" PRIu32
-				 " batches were made meanwhile",
-				 most->nr, human_bytes(each, most->bytes / most->nr), nr_batches);
+		autopsy_say(f, SAID(outputs_are_kept, fact_bytes("bytes", most->bytes)));
+		autopsy_evidence(f, SAID(outputs_of_line, fact_count("tensors", most->nr),
+					 fact_bytes("each", most->bytes / most->nr), fact_count("batches", nr_batches)));
 		say_end(a, f);
-		autopsy_advise(f, "kept on the host, or reduced at once, they free %s here", human_bytes(size, most->bytes));
+		autopsy_advise(f, SAID(outputs_advice, fact_bytes("bytes", most->bytes)));
 	}
 	free(of);
 	return nr_batches >= OUTPUTS_MIN;
@@ -230,7 +225,6 @@ static bool is_still_kept(const struct autopsy *a, const struct holding *h, size
 bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f)
 {
 	struct holding *of = heap_alloc(a->nr_places + 1, sizeof(*of)), *most = of;
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	bool applies;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -249,13 +243,11 @@ bool autopsy_is_kept_by_calls(const struct autopsy *a, struct autopsy_finding *f
 	if (applies) {
 		f->bytes = most->bytes;
 		autopsy_at_place(a, f, (size_t)(most - of));
-		autopsy_say(f, "%s are %" PRIu32 " tensors of one line, more with nearly each call of the model.",
-			    human_bytes(size, most->bytes), most->nr);
-		autopsy_evidence(f, "%s each on average; the model was called between them, and none was freed since",
-				 human_bytes(each, most->bytes / most->nr));
+		autopsy_say(f, SAID(calls_keep, fact_bytes("bytes", most->bytes), fact_count("tensors", most->nr)));
+		autopsy_evidence(f, SAID(calls_keep_each, fact_bytes("each", most->bytes / most->nr)));
 		autopsy_say_shapes(a, f, (size_t)(most - of), most->nr);
 		say_end(a, f);
-		autopsy_advise(f, "not kept, or kept on the host, they free %s here", human_bytes(size, most->bytes));
+		autopsy_advise(f, SAID(calls_keep_advice, fact_bytes("bytes", most->bytes)));
 	}
 	free(of);
 	return applies;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Cause: memory that is free, but lies in pieces between live blocks. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 
@@ -86,7 +84,6 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / 10;
 	/* With what the driver has left: where most of a card stands empty, a sum that is a little too large is not why. */
 	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / 2;
-	char asked[HUMAN_MAX], cached[HUMAN_MAX], left[HUMAN_MAX], largest[HUMAN_MAX];
 	struct beside *of;
 	size_t most = 0;
 
@@ -98,25 +95,21 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 			most = i;
 	f->bytes = a->cached;
 	autopsy_at_request(a, f);
-	human_bytes(cached, a->cached);
-	human_bytes(left, x->free);
-	human_bytes(asked, x->asked);
 	/* A piece of a larger tensor's segment is there, and does not serve it. */
 	if (x->asked <= TORCH_SMALL_MAX && x->largest_cached >= x->asked)
-		autopsy_say(f, "%s were reserved but unused, all in segments of larger tensors: the %s asked for need a new one.",
-			    cached, asked);
+		autopsy_say(f, SAID(pieces_of_larger, fact_bytes("bytes", a->cached), fact_bytes("asked", x->asked)));
 	else if (holds_it)
-		autopsy_say(f, "%s were reserved but unused, more than the %s asked for, yet in no one piece.", cached, asked);
+		autopsy_say(f, SAID(pieces_hold_it, fact_bytes("bytes", a->cached), fact_bytes("asked", x->asked)));
 	else
-		autopsy_say(f, "%s were reserved but unused and %s free: more than the %s asked for, yet in no one piece.",
-			    cached, left, asked);
+		autopsy_say(f, SAID(pieces_with_free, fact_bytes("bytes", a->cached), fact_bytes("free", x->free),
+				    fact_bytes("asked", x->asked)));
 	if (of[most].blocks) {
 		autopsy_at_place(a, f, most);
-		autopsy_evidence(f, "%" PRIu64 " live blocks of this line, of at most %s, lie beside free pieces",
-				 of[most].blocks, human_bytes(largest, of[most].largest));
+		autopsy_evidence(f, SAID(pieces_beside, fact_count("blocks", of[most].blocks),
+					 fact_bytes("largest", of[most].largest)));
 	}
 	if (holds_it)
-		autopsy_evidence(f, "the driver had %s free", left);
+		autopsy_evidence(f, SAID(pieces_driver, fact_bytes("free", x->free)));
 	free(of);
 	return true;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: this rank needs more than the others of its job, or keeps gradients twice for them. */
-#include <inttypes.h>
 #include <string.h>
 
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define AS_FAR 0.9 /* of forward's allocations: the rest is what one is ahead of the other */
@@ -145,7 +143,6 @@ static void at_category(const struct autopsy *a, struct autopsy_finding *f, enum
 bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t needed = a->failure->allocated + a->failure->asked, here, there;
-	char mine[HUMAN_MAX], theirs[HUMAN_MAX];
 	bool in_forward = false;
 	enum category category;
 	struct others others;
@@ -163,17 +160,19 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 	f->bytes = needed - others.bytes;
 	f->comes_first = was_ahead(a, others.largest, f->bytes);
 	autopsy_at_request(a, f);
-	autopsy_say(f, "Rank %" PRId64 " needs %s%s, where no other rank needed more than %s.",
-		    rank_of(a->device->process), human_bytes(mine, needed), in_forward ? " in forward" : "",
-		    human_bytes(theirs, others.bytes));
+	autopsy_say(f, SAID(rank_needs_more, fact_count("rank", (uint64_t)rank_of(a->device->process)),
+			    fact_bytes("needed", needed), fact_flag("in_forward", in_forward),
+			    fact_bytes("needed_elsewhere", others.bytes)));
 	if (find_difference(a, others.largest, &category, &here, &there)) {
 		at_category(a, f, category);
-		autopsy_evidence(f, "most of the difference is %s: %s here, %s on rank %" PRId64,
-				 category_names[category], human_bytes(mine, here), human_bytes(theirs, there),
-				 rank_of(others.largest->process));
+		autopsy_evidence(f, SAID(rank_difference, fact_name("category", category_names[category]),
+					 fact_bytes("here", here), fact_bytes("there", there),
+					 fact_count("rank", (uint64_t)rank_of(others.largest->process))));
 	}
-	autopsy_evidence(f, "compared with %" PRIu32 " rank%s that %s", others.nr, others.nr == 1 ? "" : "s",
-			 in_forward ? "had begun the same backward pass" : "went beyond this point");
+	if (in_forward)
+		autopsy_evidence(f, SAID(ranks_in_same_pass, fact_count("ranks", others.nr)));
+	else
+		autopsy_evidence(f, SAID(ranks_beyond, fact_count("ranks", others.nr)));
 	return true;
 }
 
@@ -211,7 +210,6 @@ static bool are_gradients_made(const struct autopsy *a)
 bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t buckets = 0, gradients = a->categories.sum[CATEGORY_GRADIENT].bytes, twice, idle = 0;
-	char size[HUMAN_MAX], other[HUMAN_MAX], rest[HUMAN_MAX];
 	struct stack stack = { 0 };
 	int64_t largest = -1;
 
@@ -233,12 +231,10 @@ bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / 8)
 		return false;
 	autopsy_at_place(a, f, a->block[largest].place);
-	autopsy_say(f, "Gradients are there twice: %s of their own, and %s in the buckets of DDP%s%s%s.",
-		    human_bytes(size, gradients), human_bytes(other, buckets), idle ? ", " : "",
-		    idle ? human_bytes(rest, idle) : "", idle ? " of them for parameters that got no gradient" : "");
-	autopsy_advise(f, "DistributedDataParallel(gradient_as_bucket_view=True) takes %s less", human_bytes(size, twice));
+	autopsy_say(f, SAID(ddp_gradients_twice, fact_bytes("gradients", gradients), fact_bytes("buckets", buckets),
+			    fact_if(idle, fact_bytes("idle", idle))));
+	autopsy_advise(f, SAID(ddp_view_advice, fact_bytes("twice", twice)));
 	if (idle)
-		autopsy_advise(f, "requires_grad_(False) on what gets no gradient keeps %s out of the buckets",
-			       human_bytes(size, idle));
+		autopsy_advise(f, SAID(ddp_idle_advice, fact_bytes("idle", idle)));
 	return true;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 
 #define BLOCKS_MAX 4096
@@ -15,6 +14,7 @@
 #define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
 #define FAR 8 /* times what can be had: no figure to print */
 #define HOLDS_MIN 0.97      /* of what was needed until the request failed: below, the fit does not hold for this size */
+#define DIMS_TEXT_MAX 96    /* of the dimensions of a batch */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
 static const char *dims_text(char *buf, size_t size, const struct shapefit *s, uint32_t dim, uint64_t instead)
@@ -31,55 +31,65 @@ static const char *dims_text(char *buf, size_t size, const struct shapefit *s, u
 /* Which batches would have fitted, as evidence. */
 static void say_fitting(const struct autopsy *a, struct autopsy_finding *f)
 {
+	static const char *const keys[STEPINPUTS_DIMS] = { "fitting", "fitting_2", "fitting_3", "fitting_4" };
+	struct fact facts[STEPINPUTS_DIMS + 1];
 	const struct shapefit *s = &a->shape;
-	char text[256] = "", one[96];
-	size_t n = 0;
+	char text[DIMS_TEXT_MAX];
+	uint32_t nr = 0;
 
 	for (uint32_t dim = 0; dim < s->nr_dims; dim++) {
 		uint64_t largest = shapefit_largest(s, dim, a->fitting);
 
-		if (largest && largest < s->dims[dim] && n < sizeof(text))
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n ? " or " : "",
-					      dims_text(one, sizeof(one), s, dim, largest));
+		if (!largest || largest >= s->dims[dim])
+			continue;
+		facts[nr] = fact_name(keys[nr], dims_text(text, sizeof(text), s, dim, largest));
+		nr++;
 	}
-	if (n)
-		snprintf(f->smaller, sizeof(f->smaller), "%s would have fitted instead of %s", text,
-			 dims_text(one, sizeof(one), s, UINT32_MAX, 0));
+	if (!nr)
+		return;
+	facts[nr] = fact_name("batch", dims_text(text, sizeof(text), s, UINT32_MAX, 0));
+	f->smaller = said_of(SAY_shape_would_fit, facts, nr + 1);
+}
+
+/* How the steps before followed their batches' size, and what that makes of this one; 0 = no figure. */
+static void say_curve(const struct shapefit *s, struct autopsy_finding *f, uint64_t needed)
+{
+	const struct fact facts[] = {
+		fact_count("steps", s->nr_steps),
+		fact_bytes("most", s->largest_peak),
+		fact_if(needed, fact_bytes("needed", needed)),
+	};
+
+	autopsy_evidence(f, said_of(s->is_quadratic ? SAY_shape_is_quadratic : SAY_shape_is_linear, facts,
+				    sizeof(facts) / sizeof(*facts)));
 }
 
 void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct shapefit *s = &a->shape;
 	double fitted = a->has_shape ? shapefit_at(s, s->dims) : 0;
-	char need[HUMAN_MAX], most[HUMAN_MAX];
 
 	if (!a->has_shape)
 		return;
 	/* Far beyond what was seen: what it would need is a guess, but surely too much. */
 	if (a->usable && fitted > FAR * (double)a->usable) {
-		autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most",
-				 s->is_quadratic ? "quadratic" : "linear", s->nr_steps,
-				 human_bytes(most, s->largest_peak));
+		say_curve(s, f, 0);
 		say_fitting(a, f);
 		return;
 	}
 	/* It needed more than that: what the curve says of other sizes holds no better. */
 	if (fitted < HOLDS_MIN * (double)(a->failure->allocated + a->failure->asked)) {
-		autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most",
-				 s->is_quadratic ? "quadratic" : "linear", s->nr_steps,
-				 human_bytes(most, s->largest_peak));
+		say_curve(s, f, 0);
 		return;
 	}
-	autopsy_evidence(f, "%s in the batch's size over %" PRIu32 " steps before, which needed %s at most: for this %s",
-			 s->is_quadratic ? "quadratic" : "linear", s->nr_steps, human_bytes(most, s->largest_peak),
-			 human_bytes(need, (uint64_t)fitted));
+	say_curve(s, f, (uint64_t)fitted);
 	say_fitting(a, f);
 }
 
 bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct shapefit *s = &a->shape;
-	char dims[96], need[HUMAN_MAX], most[HUMAN_MAX];
+	char batch[DIMS_TEXT_MAX];
 	double needed;
 
 	if (!a->has_shape || !a->usable)
@@ -90,9 +100,9 @@ bool autopsy_is_input_shape(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = (uint64_t)needed;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "The batch of step %" PRIu32 ", %s, is too large: it needs about %s, and %s can be had.", a->step,
-		    dims_text(dims, sizeof(dims), s, UINT32_MAX, 0), human_bytes(need, f->bytes),
-		    human_bytes(most, a->usable));
+	autopsy_say(f, SAID(shape_too_large, fact_step("step", a->step),
+			    fact_name("batch", dims_text(batch, sizeof(batch), s, UINT32_MAX, 0)),
+			    fact_bytes("bytes", f->bytes), fact_bytes("usable", a->usable)));
 	autopsy_say_shape(a, f);
 	return true;
 }
@@ -251,7 +261,6 @@ static uint64_t bytes_per_place(const struct autopsy *a, uint64_t places)
 bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct stepinputs_device *inputs = stepinputs_of(&a->failures->inputs, a->device->process->books, a->device->ordinal);
-	char size[HUMAN_MAX], all[HUMAN_MAX], percent[HUMAN_MAX];
 	struct sequences s = { 0 };
 	uint64_t places, bytes;
 	size_t batch = 0;
@@ -268,13 +277,12 @@ bool autopsy_is_padding(const struct autopsy *a, struct autopsy_finding *f)
 	if (share < PADDING_MIN || !autopsy_matters(a, f->bytes))
 		return false;
 	autopsy_at_place(a, f, a->block[batch].place);
-	autopsy_say(f, "%s of the batch is padding: about %s of the %s that follow its shape.",
-		    human_percent(percent, share, 1), human_bytes(size, f->bytes), human_bytes(all, bytes));
-	autopsy_evidence(f, "%" PRIu64 " sequences of %" PRIu64 " on average were padded to the longest: %" PRIu64,
-			 s.nr, s.total / s.nr, s.longest);
+	autopsy_say(f, SAID(padding_of_batch, fact_share("share", share, 1), fact_bytes("bytes", f->bytes),
+			    fact_bytes("following", bytes)));
+	autopsy_evidence(f, SAID(padding_sequences, fact_count("sequences", s.nr), fact_count("average", s.total / s.nr),
+				 fact_count("longest", s.longest)));
 	autopsy_say_shape(a, f);
-	autopsy_advise(f, "sequences of like length together, or packed, take up to %s less",
-		       human_bytes(size, f->bytes));
+	autopsy_advise(f, SAID(padding_advice, fact_bytes("bytes", f->bytes)));
 	return true;
 }
 
@@ -335,12 +343,11 @@ void autopsy_say_shapes(const struct autopsy *a, struct autopsy_finding *f, size
 	uint32_t nr = select_kept(a, place, &kept) ? count_shapes(a, &kept, &is_repeated) : 0;
 
 	if (nr >= SHAPES_MIN && (double)nr >= OTHER_SHAPES * (double)blocks)
-		autopsy_evidence(f, "%" PRIu32 " different shapes: as of a cache with an entry for each", nr);
+		autopsy_evidence(f, SAID(shapes_differ, fact_count("shapes", nr)));
 }
 
 bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX];
 	struct selection kept;
 
 	for (size_t i = 0; a->step && i < a->nr_places && autopsy_matters(a, a->place[i].bytes); i++) {
@@ -357,12 +364,10 @@ bool autopsy_is_shape_cache(const struct autopsy *a, struct autopsy_finding *f)
 			continue;
 		f->bytes = bytes;
 		autopsy_at_place(a, f, i);
-		autopsy_say(f, "A cache with an entry for each shape holds %s: %" PRIu32 " shapes so far.",
-			    human_bytes(size, bytes), nr);
-		autopsy_evidence(f, "each shape was made in one step, %" PRIu32 " to %" PRIu32 ", and kept since",
-				 a->categories.block[kept.block[0]].step,
-				 a->categories.block[kept.block[kept.nr - 1]].step);
-		autopsy_advise(f, "limited to one entry it holds about %s less", human_bytes(size, bytes - bytes / nr));
+		autopsy_say(f, SAID(shape_cache, fact_bytes("bytes", bytes), fact_count("shapes", nr)));
+		autopsy_evidence(f, SAID(shape_cache_steps, fact_step("first", a->categories.block[kept.block[0]].step),
+					 fact_step("last", a->categories.block[kept.block[kept.nr - 1]].step)));
+		autopsy_advise(f, SAID(shape_cache_advice, fact_bytes("saved", bytes - bytes / nr)));
 		return true;
 	}
 	return false;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Causes: tensors that are larger than they need be, or than in the steps before. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/stacks/element.h"
 
@@ -83,7 +80,6 @@ static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t wide = 0, vocabulary = 0, rows = 0;
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
 	bool is_asked = false;
 	size_t largest = 0;
 
@@ -115,17 +111,14 @@ bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
 		autopsy_at_place(a, f, a->block[largest].place);
 	else
 		autopsy_at_request(a, f);
-	human_bytes(size, wide);
-	human_bytes(asked, a->failure->asked);
 	if (!wide)
-		autopsy_say(f, "Logits were to be copied to float32, %s; the model computed them in 16 bits.", asked);
+		autopsy_say(f, SAID(logits_were_copied, fact_bytes("asked", a->failure->asked)));
 	else
-		autopsy_say(f, "Logits in float32 take %s%s%s; the model computed them in 16 bits.", size,
-			    is_asked ? ", and one more copy was asked for: " : "", is_asked ? asked : "");
-	autopsy_evidence(f, "%" PRIu64 " rows over a vocabulary of %" PRIu64 "; in 16 bits they are %s", rows,
-			 vocabulary, human_bytes(size, 2 * rows * vocabulary));
-	autopsy_advise(f, "a loss over %d parts of the rows keeps %s less", PARTS,
-		       human_bytes(size, f->bytes - f->bytes / PARTS));
+		autopsy_say(f, SAID(logits_are_wide, fact_bytes("wide", wide),
+				    fact_if(is_asked, fact_bytes("asked", a->failure->asked))));
+	autopsy_evidence(f, SAID(logits_rows, fact_count("rows", rows), fact_count("vocabulary", vocabulary),
+				 fact_bytes("half", 2 * rows * vocabulary)));
+	autopsy_advise(f, SAID(logits_advice, fact_count("parts", PARTS), fact_bytes("saved", f->bytes - f->bytes / PARTS)));
 	return true;
 }
 
@@ -161,8 +154,8 @@ static uint32_t asked_element(const struct autopsy *a)
 bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 {
 	int64_t source = largest_of(a, FLOAT16, BFLOAT16), spectrum = largest_of(a, COMPLEX64, COMPLEX64);
-	char size[HUMAN_MAX], part[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
 	uint32_t asked = asked_element(a);
+	char shape[SHAPE_TEXT_MAX];
 	uint64_t parts;
 
 	if (!strstr(a->operation, "fft") || source < 0 || (asked != COMPLEX64 && spectrum < 0) ||
@@ -170,17 +163,16 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "A Fourier transform of 16-bit data asked for %s%s: its spectrum is complex64.",
-		    human_bytes(size, f->bytes), asked == UINT8 ? " to work in" : "");
-	autopsy_evidence(f, "the data are %s, %s", shape_text(shape, &a->block[source].shape),
-			 human_bytes(part, a->categories.block[source].life.size));
+	autopsy_say(f, SAID(fft_asked, fact_bytes("bytes", f->bytes), fact_flag("to_work_in", asked == UINT8)));
+	autopsy_evidence(f, SAID(fft_data, fact_name("shape", shape_text(shape, &a->block[source].shape)),
+				 fact_bytes("bytes", a->categories.block[source].life.size)));
 	if (spectrum >= 0)
-		autopsy_evidence(f, "%s is there already, %s", shape_text(shape, &a->block[spectrum].shape),
-				 human_bytes(part, a->categories.block[spectrum].life.size));
+		autopsy_evidence(f, SAID(fft_spectrum, fact_name("shape", shape_text(shape, &a->block[spectrum].shape)),
+					 fact_bytes("bytes", a->categories.block[spectrum].life.size)));
 	parts = a->block[source].shape.dims[0] < PARTS ? a->block[source].shape.dims[0] : PARTS;
 	if (parts > 1)
-		autopsy_advise(f, "in %" PRIu64 " parts of the first dimension it takes %s less", parts,
-			       human_bytes(size, f->bytes - f->bytes / parts));
+		autopsy_advise(f, SAID(fft_advice, fact_count("parts", parts),
+				       fact_bytes("saved", f->bytes - f->bytes / parts)));
 	return true;
 }
 
@@ -218,29 +210,25 @@ static void say_original(const struct autopsy *a, struct autopsy_finding *f, siz
 	char shape[SHAPE_TEXT_MAX];
 
 	if (a->block[original].is_shaped)
-		autopsy_evidence(f, "by %s(); the original is %s", a->operation,
-				 shape_text(shape, &a->block[original].shape));
+		autopsy_evidence(f, SAID(copy_original, fact_name("operation", a->operation),
+					 fact_name("shape", shape_text(shape, &a->block[original].shape))));
 	else if (site->file)
-		autopsy_evidence(f, "by %s(); the original was made at %s:%" PRIu32, a->operation,
-				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
+		autopsy_evidence(f, SAID(copy_original_site, fact_name("operation", a->operation), fact_site("site", site)));
 }
 
 bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding *f)
 {
 	static const char *const operations[] = { "contiguous", "reshape", "flatten" };
 	int64_t original = original_of_request(a);
-	char size[HUMAN_MAX];
 
 	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || original < 0 ||
 	    a->failure->asked < a->capacity / 10)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "A tensor was to be copied into another order: %s, beside the original.",
-		    human_bytes(size, f->bytes));
+	autopsy_say(f, SAID(copy_of_order, fact_bytes("bytes", f->bytes)));
 	say_original(a, f, (size_t)original);
-	autopsy_advise(f, "used as a view, or copied in %d parts, it takes %s less", PARTS,
-		       human_bytes(size, f->bytes - f->bytes / PARTS));
+	autopsy_advise(f, SAID(copy_advice, fact_count("parts", PARTS), fact_bytes("saved", f->bytes - f->bytes / PARTS)));
 	return true;
 }
 
@@ -248,7 +236,7 @@ bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding 
 bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f)
 {
 	static const char *const operations[] = { "contiguous", "reshape", "flatten", "clone" };
-	char size[HUMAN_MAX], most_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX] = "";
+	char shape[SHAPE_TEXT_MAX] = "";
 	struct tfmt_shape asked;
 	uint64_t most = 0;
 
@@ -260,12 +248,12 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "A view that repeats its elements was to be copied whole: %s.", human_bytes(size, f->bytes));
+	autopsy_say(f, SAID(copy_of_expanded, fact_bytes("bytes", f->bytes)));
 	if (a->failure->shape && tfmt_reader_shape(a->device->process->reader, a->failure->shape, &asked))
 		shape_text(shape, &asked);
-	autopsy_evidence(f, "by %s()%s%s; no tensor that was there has more than %s", a->operation,
-			 *shape ? ", to " : "", shape, human_bytes(most_size, most));
-	autopsy_advise(f, "used as an expanded view it takes up to %s less", human_bytes(size, f->bytes));
+	autopsy_evidence(f, SAID(copy_exceeds_all, fact_name("operation", a->operation),
+				 fact_if(*shape, fact_name("shape", shape)), fact_bytes("most", most)));
+	autopsy_advise(f, SAID(copy_of_expanded_advice, fact_bytes("bytes", f->bytes)));
 	return true;
 }
 
@@ -289,12 +277,10 @@ static bool request_has_frame(const struct autopsy *a, const char *part)
 static void say_model(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct category_sum *sum = a->categories.sum;
-	char parameters[HUMAN_MAX], gradients[HUMAN_MAX], state[HUMAN_MAX];
 
-	autopsy_evidence(f, "parameters %s, gradients %s, optimizer state so far %s",
-			 human_bytes(parameters, sum[CATEGORY_PARAMETER].bytes),
-			 human_bytes(gradients, sum[CATEGORY_GRADIENT].bytes),
-			 human_bytes(state, sum[CATEGORY_OPTIMIZER_STATE].bytes));
+	autopsy_evidence(f, SAID(optimizer_beside, fact_bytes("parameters", sum[CATEGORY_PARAMETER].bytes),
+				 fact_bytes("gradients", sum[CATEGORY_GRADIENT].bytes),
+				 fact_bytes("state", sum[CATEGORY_OPTIMIZER_STATE].bytes)));
 }
 
 /* State that came with the first steps is complete; what comes with each is a history, as L-BFGS keeps. */
@@ -302,7 +288,6 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 {
 	uint64_t later = 0, of_last = 0, all = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes;
 	uint32_t nr_steps = 0, last = 0;
-	char size[HUMAN_MAX], each[HUMAN_MAX];
 	size_t largest = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -326,24 +311,22 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 	f->bytes = all;
 	autopsy_at_place(a, f, a->block[largest].place);
 	/* The last step may not be over. */
-	autopsy_say(f, "The optimizer's state is %s of %" PRIu32 " steps, %s more with each.", human_bytes(size, all),
-		    nr_steps, human_bytes(each, (all - of_last) / (nr_steps - 1)));
+	autopsy_say(f, SAID(optimizer_history, fact_bytes("bytes", all), fact_count("steps", nr_steps),
+			    fact_bytes("each", (all - of_last) / (nr_steps - 1))));
 	say_model(a, f);
-	autopsy_evidence(f, "L-BFGS keeps such a history, of up to history_size steps and directions");
-	autopsy_advise(f, "a history_size of half of what is there holds %s less", human_bytes(size, all / 2));
+	autopsy_evidence(f, SAID(optimizer_history_kept, NO_FACTS));
+	autopsy_advise(f, SAID(optimizer_history_advice, fact_bytes("saved", all / 2)));
 	return true;
 }
 
 bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char size[HUMAN_MAX], asked[HUMAN_MAX];
-
 	if (a->failure->phase != PHASE_OPTIMIZER || !request_has_frame(a, "_init_group"))
 		return false;
 	f->bytes = a->categories.sum[CATEGORY_OPTIMIZER_STATE].bytes + a->failure->asked;
 	autopsy_at_request(a, f);
-	autopsy_say(f, "The optimizer's state does not fit: %s are there and %s more were asked for.",
-		    human_bytes(size, f->bytes - a->failure->asked), human_bytes(asked, a->failure->asked));
+	autopsy_say(f, SAID(optimizer_state, fact_bytes("state", f->bytes - a->failure->asked),
+			    fact_bytes("asked", a->failure->asked)));
 	say_model(a, f);
 	return true;
 }
@@ -351,7 +334,6 @@ bool autopsy_is_optimizer_state(const struct autopsy *a, struct autopsy_finding 
 bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_finding *f)
 {
 	uint64_t bytes = a->failure->asked, largest = 0, whole = a->categories.sum[CATEGORY_GRADIENT].bytes;
-	char size[HUMAN_MAX], saved[HUMAN_MAX];
 	bool is_foreach;
 
 	if (a->failure->phase != PHASE_OPTIMIZER)
@@ -371,16 +353,12 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 		return false;
 	f->bytes = bytes;
 	autopsy_at_request(a, f);
-	autopsy_say(
-		f, "The peak is in optimizer.step: %s of temporaries beside parameters, gradients and state.",
-		human_bytes(size, bytes));
+	autopsy_say(f, SAID(optimizer_temporaries, fact_bytes("bytes", bytes)));
 	say_model(a, f);
 	if (is_foreach && whole > bytes)
-		autopsy_evidence(f, "so far: foreach makes one for each gradient at once, %s in all",
-				 human_bytes(size, whole));
+		autopsy_evidence(f, SAID(optimizer_foreach, fact_bytes("whole", whole)));
 	if (largest < bytes && is_foreach)
-		autopsy_advise(f, "foreach=False works on one parameter at a time: at least %s less so far",
-			       human_bytes(saved, bytes - largest));
+		autopsy_advise(f, SAID(optimizer_foreach_advice, fact_bytes("saved", bytes - largest)));
 	return true;
 }
 
@@ -431,24 +409,15 @@ static void say_longer(struct autopsy_finding *f, const struct tfmt_shape *is, c
 	for (uint32_t i = 2; i < is->nr_dims; i++)
 		if (is->dims[i] != was->dims[i])
 			return;
-	autopsy_evidence(f, "each of its %" PRIu64 " rows is %" PRIu64 " long, before at most %" PRIu64
-			 ": where few need that, the rest is padding", is->dims[0], is->dims[1], was->dims[1]);
-}
-
-/* "2.29", "1,200". */
-static const char *times_text(char buf[static HUMAN_MAX], double times)
-{
-	if (times >= 1000)
-		return human_count(buf, (uint64_t)times);
-	snprintf(buf, HUMAN_MAX, "%.3g", times);
-	return buf;
+	autopsy_evidence(f, SAID(larger_rows_are_longer, fact_count("rows", is->dims[0]), fact_count("length", is->dims[1]),
+				 fact_count("length_before", was->dims[1])));
 }
 
 bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX], shape[SHAPE_TEXT_MAX];
 	const struct stepinputs_change *exact;
 	uint64_t bytes = 0, was, best_was = 0;
+	char shape[SHAPE_TEXT_MAX];
 	int64_t best = -1;
 
 	if (a->step <= STEPS_BEFORE_MIN ||
@@ -476,19 +445,15 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 	exact = batch_before(a, (size_t)best, best_was);
 	best_was = exact ? exact->bytes : best_was;
 	autopsy_at_place(a, f, a->block[best].place);
-	autopsy_say(f,
-		    "The batch of step %" PRIu32
-		    " is %s%s times the largest before: %s of it and what follows.",
-		    a->step, exact ? "" : "at least ",
-		    times_text(times, (double)a->block[best].shape.bytes / (double)best_was), human_bytes(size, bytes));
-	autopsy_evidence(f, "it is %s, %s; before at most %s", shape_text(shape, &a->block[best].shape),
-			 human_bytes(size, a->categories.block[best].life.size),
-			 human_bytes(was_size, best_was));
+	autopsy_say(f, SAID(larger_batch, fact_step("step", a->step), fact_flag("is_at_least", !exact),
+			    fact_ratio("times", (double)a->block[best].shape.bytes / (double)best_was),
+			    fact_bytes("bytes", bytes)));
+	autopsy_evidence(f, SAID(larger_batch_shape, fact_name("shape", shape_text(shape, &a->block[best].shape)),
+				 fact_bytes("bytes", a->categories.block[best].life.size), fact_bytes("before", best_was)));
 	say_longer(f, &a->block[best].shape, exact);
 	autopsy_say_shape(a, f);
 	if (was)
-		autopsy_evidence(f, "the request was for %s, where at most %s had been asked for",
-				 human_bytes(size, a->failure->asked), human_bytes(was_size, was));
+		autopsy_evidence(f, SAID(larger_request, fact_bytes("asked", a->failure->asked), fact_bytes("before", was)));
 	return true;
 }
 
@@ -507,7 +472,6 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 {
 	const struct stack_frame *site;
 	uint64_t most = 0, was;
-	char size[HUMAN_MAX];
 	size_t largest = 0;
 
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
@@ -520,13 +484,11 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 	}
 	site = most ? &a->place[a->block[largest].place].frame : NULL;
 	if (site && site->file)
-		autopsy_evidence(f, "beside it another of this step is: %s, at %s:%" PRIu32, human_bytes(size, most),
-				 strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site->file, site->line);
+		autopsy_evidence(f, SAID(spike_has_another, fact_bytes("bytes", most), fact_site("site", site)));
 }
 
 bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 {
-	char times[HUMAN_MAX], size[HUMAN_MAX], was_size[HUMAN_MAX];
 	uint64_t was = before(a, a->failure->python_stack), most = 0, block_was = 0;
 	int64_t best = -1;
 
@@ -552,16 +514,13 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_at_place(a, f, a->block[best].place);
 	was = best < 0 ? was : block_was;
-	autopsy_say(f, "One tensor of step %" PRIu32 " is out of line: %s.", a->step,
-		    human_bytes(size, most));
+	autopsy_say(f, SAID(spike_of_step, fact_step("step", a->step), fact_bytes("bytes", most)));
 	if (was)
-		autopsy_evidence(f, "in the steps before it was at most %s here: at least %s times",
-				 human_bytes(was_size, was), times_text(times, (double)most / (double)was));
+		autopsy_evidence(f, SAID(spike_was_less, fact_bytes("before", was),
+					 fact_ratio("times", (double)most / (double)was)));
 	else
-		autopsy_evidence(f, "none of the %" PRIu32 " steps before allocated anything here",
-				 a->step - 1);
+		autopsy_evidence(f, SAID(spike_is_first, fact_count("steps", a->step - 1)));
 	say_another(a, f, best);
-	autopsy_advise(f, "computed in %d parts, one after the other, it takes %s less", PARTS,
-		       human_bytes(size, most - most / PARTS));
+	autopsy_advise(f, SAID(spike_advice, fact_count("parts", PARTS), fact_bytes("saved", most - most / PARTS)));
 	return true;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/fatal.h"
 
@@ -130,27 +129,22 @@ static void find_site(struct autopsy_finding *f, const struct replay *m, struct 
 
 static void say_counter(struct autopsy_finding *f, const struct hostmemory *h)
 {
-	char limit[HUMAN_MAX];
+	struct fact kills = fact_count("kills", h->nr_kills);
+	struct fact limit = fact_if(h->limit_bytes, fact_bytes("limit", h->limit_bytes));
 
-	autopsy_evidence(f, "oom_kill of its %s rose by %" PRIu64 " while it ran%s%s",
-			 h->is_machine ? "machine" : "control group", h->nr_kills,
-			 h->limit_bytes ? "; the group's limit is " : "",
-			 h->limit_bytes ? human_bytes(limit, h->limit_bytes) : "");
+	autopsy_evidence(f, h->is_machine ? SAID(killed_of_machine, kills, limit) : SAID(killed_of_group, kills, limit));
 }
 
 static void say_memory(struct autopsy_finding *f, const struct replay_process *p)
 {
 	const struct host_books *host = books_host(p->books);
-	char pinned[HUMAN_MAX], managed[HUMAN_MAX], shared[HUMAN_MAX];
 
-	autopsy_evidence(f, "at its end %s were pinned, %s managed; %s in shared memory",
-			 human_bytes(pinned, host->pinned_bytes), human_bytes(managed, host->managed_bytes),
-			 human_bytes(shared, p->host.shared_bytes));
+	autopsy_evidence(f, SAID(killed_with, fact_bytes("pinned", host->pinned_bytes), fact_bytes("managed", host->managed_bytes),
+				 fact_bytes("shared", p->host.shared_bytes)));
 }
 
 static void say_devices(struct autopsy_finding *f, const struct replay *m, const struct replay_process *p)
 {
-	char size[HUMAN_MAX];
 	uint64_t taken = 0;
 	int64_t left;
 
@@ -161,12 +155,10 @@ static void say_devices(struct autopsy_finding *f, const struct replay *m, const
 			continue;
 		taken += d->books->driver_bytes;
 		if (f->nr_evidence < AUTOPSY_LINES_MAX - 1 && killing_free(d, &left))
-			autopsy_evidence(f, "its GPU %" PRIu32 " had %s free", d->ordinal,
-					 human_signed_bytes(size, left));
+			autopsy_evidence(f, SAID(killed_gpu_free, fact_count("device", d->ordinal), fact_signed_bytes("free", left)));
 	}
 	if (m->simulated && taken)
-		autopsy_evidence(f, "the simulated GPU lives in host memory, too: of %s what was written to",
-				 human_bytes(size, taken));
+		autopsy_evidence(f, SAID(killed_simulated, fact_bytes("taken", taken)));
 }
 
 static void find_host(struct autopsy *a, const struct killings *k, const struct replay *m)
@@ -174,7 +166,6 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 	const struct replay_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
 	const struct host_books *host = books_host(p->books);
 	struct autopsy_finding *f = a->finding;
-	char size[HUMAN_MAX];
 
 	*a = (struct autopsy){ .replay = m, .nr_findings = 1 };
 	f->verdict = VERDICT_HOST_OOM;
@@ -182,23 +173,17 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 	f->bytes = host->pinned_bytes + host->managed_bytes;
 	find_site(f, m, (struct replay_process *)p);
 	if (k->by_host && k->by_host->nr_candidates)
-		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32
-			    ", or another of the %" PRIu64 " that were killed.",
-			    p->header->pid, k->by_host->nr_candidates);
+		autopsy_say(f, SAID(host_killed_one_of, fact_count("pid", p->header->pid),
+				    fact_count("candidates", k->by_host->nr_candidates)));
 	else if (k->by_host)
-		autopsy_say(f, "Host memory, not GPU memory, ran out: the kernel killed process %" PRIu32 ".",
-			    p->header->pid);
+		autopsy_say(f, SAID(host_killed, fact_count("pid", p->header->pid)));
 	else
-		autopsy_say(f,
-			    "Host memory, not GPU memory, ran out: the kernel killed a process beside %" PRIu32
-			    ", which then failed.",
-			    p->header->pid);
+		autopsy_say(f, SAID(host_killed_beside, fact_count("pid", p->header->pid)));
 	say_counter(f, &p->host);
 	say_memory(f, p);
 	say_devices(f, m, p);
 	if (f->bytes >= 1 << 20)
-		autopsy_advise(f, "less pinned and managed memory leaves the host up to %s more",
-			       human_bytes(size, f->bytes));
+		autopsy_advise(f, SAID(host_advice, fact_bytes("more", f->bytes)));
 }
 
 void killings_autopsy(struct autopsy *a, const struct killings *k, const struct replay *m,

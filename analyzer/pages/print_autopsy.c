@@ -14,6 +14,7 @@
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_parts.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
 
 #define SITE_MAX 512
 #define LISTED_MAX 100 /* in JSON */
@@ -229,7 +230,7 @@ static void print_step(struct emit *e, const struct autopsy *a)
 unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
-	char size[HUMAN_MAX], where[SITE_MAX] = "", caller[SITE_MAX] = "", text[AUTOPSY_TEXT_MAX + SITE_MAX];
+	char size[HUMAN_MAX], where[SITE_MAX] = "", caller[SITE_MAX] = "", text[SENTENCE_MAX + SITE_MAX];
 
 	if (!a->nr_findings)
 		return 0;
@@ -242,16 +243,23 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 	return print_wrapped(e, "", "  ", text);
 }
 
+/* As print_wrapped(); nothing where nothing is said. */
+static unsigned print_said(struct emit *e, const char *lead, const char *indent, const struct said *s)
+{
+	char text[SENTENCE_MAX];
+
+	return s->sentence == SAY_nothing ? 0 : print_wrapped(e, lead, indent, sentence_text(text, s));
+}
+
 unsigned print_autopsy_action(struct emit *e, const struct autopsy *a)
 {
 	const struct autopsy_finding *f = a->finding;
 
-	if (!a->nr_findings || autopsy_is_about_size(a) || (!f->nr_advice && !*f->smaller))
+	if (!a->nr_findings || autopsy_is_about_size(a))
 		return 0;
-	return print_wrapped(e, "do: ", "    ", f->nr_advice ? f->advice[0] : f->smaller);
+	return print_said(e, "do: ", "    ", f->nr_advice ? &f->advice[0] : &f->smaller);
 }
 
-/* With as much of its evidence as there is room for; returns how many lines there are. */
 /* Is it about what is kept, and need not be? */
 static bool is_kept(const struct autopsy_finding *f)
 {
@@ -259,15 +267,16 @@ static bool is_kept(const struct autopsy_finding *f)
 	       f->verdict == VERDICT_EXCEPTION;
 }
 
+/* With as much of its evidence as there is room for; returns how many lines there are. */
 static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned room)
 {
 	const struct autopsy_finding *f = a->finding;
-	char text[AUTOPSY_TEXT_MAX + SITE_MAX], where[SITE_MAX];
+	char text[SENTENCE_MAX + SITE_MAX], sentence[SENTENCE_MAX], where[SITE_MAX];
 	unsigned lines;
 
 	if (!a->nr_findings)
 		return 0;
-	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), f->sentence);
+	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), sentence_text(sentence, &f->sentence));
 	lines = print_wrapped(e, "", "  ", text);
 	if (f->has_site)
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
@@ -278,23 +287,23 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 	if (f->named && is_kept(f) && print_let_go(text, sizeof(text), f->named))
 		lines += print_wrapped(e, "  let go by ", "     ", text);
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
-		if (lines + print_wrapped(NULL, "- ", "  ", f->evidence[i]) <= room)
-			lines += print_wrapped(e, "- ", "  ", f->evidence[i]);
+		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
+			lines += print_said(e, "- ", "  ", &f->evidence[i]);
 	}
 	return lines;
 }
 
-static const char *smaller_input(const struct autopsy *a)
+static const struct said *smaller_input(const struct autopsy *a)
 {
 	for (unsigned i = 0; i < a->nr_findings; i++)
-		if (*a->finding[i].smaller)
-			return a->finding[i].smaller;
+		if (a->finding[i].smaller.sentence != SAY_nothing)
+			return &a->finding[i].smaller;
 	return NULL;
 }
 
 /* At most so many lines of advice; none of a smaller input, which comes last (advice.c), where `smaller` tells of one. */
 static unsigned print_others(struct emit *e, const struct advices *advices, const char *first, unsigned most,
-			     const char *smaller)
+			     const struct said *smaller)
 {
 	unsigned nr = 0;
 
@@ -310,13 +319,13 @@ static unsigned print_others(struct emit *e, const struct advices *advices, cons
  */
 static unsigned print_next(struct emit *e, const struct autopsy *a, const struct advices *advices)
 {
-	const char *smaller = smaller_input(a);
+	const struct said *smaller = smaller_input(a);
 	unsigned shown = 0, lines = 0, brief, room = ADVICE_SHOWN - (smaller != NULL);
 	unsigned most = autopsy_is_about_size(a) ? room : 0;
 
 	for (unsigned i = 0; i < a->nr_findings; i++) {
 		for (unsigned k = 0; k < a->finding[i].nr_advice && shown < room; k++) {
-			lines += print_wrapped(e, shown++ ? "      " : "next: ", "      ", a->finding[i].advice[k]);
+			lines += print_said(e, shown++ ? "      " : "next: ", "      ", &a->finding[i].advice[k]);
 			if (shown > 1 || !most)
 				continue;
 			brief = print_others(e, advices, "      ", most - shown, smaller);
@@ -326,7 +335,7 @@ static unsigned print_next(struct emit *e, const struct autopsy *a, const struct
 	}
 	if (!shown)
 		lines += shown = print_others(e, advices, "next: ", most, smaller);
-	return smaller ? lines + print_wrapped(e, shown ? "      " : "next: ", "      ", smaller) : lines;
+	return smaller ? lines + print_said(e, shown ? "      " : "next: ", "      ", smaller) : lines;
 }
 
 static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct advices *advices, bool verbose)
@@ -334,7 +343,7 @@ static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct
 	unsigned lines = print_next(e, a, advices);
 
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
-		lines += print_wrapped(e, "also: ", "      ", a->finding[i].sentence);
+		lines += print_said(e, "also: ", "      ", &a->finding[i].sentence);
 	return lines;
 }
 
@@ -557,6 +566,45 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	json_modules(e, a);
 }
 
+static void json_text(struct emit *e, const struct said *s)
+{
+	char text[SENTENCE_MAX];
+
+	if (s->sentence != SAY_nothing)
+		emit_string(e, NULL, NULL, sentence_text(text, s));
+}
+
+/* In words. */
+static void json_texts(struct emit *e, const struct autopsy_finding *f)
+{
+	emit_array_begin(e, "evidence", NULL);
+	json_text(e, &f->sentence);
+	for (unsigned k = 0; k < f->nr_evidence; k++)
+		json_text(e, &f->evidence[k]);
+	emit_array_end(e);
+	emit_array_begin(e, "advice", NULL);
+	for (unsigned k = 0; k < f->nr_advice; k++)
+		json_text(e, &f->advice[k]);
+	json_text(e, &f->smaller);
+	emit_array_end(e);
+}
+
+/* The same as data: of the first line of evidence, of the others, of the advice. */
+static void json_facts(struct emit *e, const struct autopsy_finding *f)
+{
+	sentence_json(e, "facts", &f->sentence);
+	emit_array_begin(e, "evidence_facts", NULL);
+	for (unsigned k = 0; k < f->nr_evidence; k++)
+		sentence_json(e, NULL, &f->evidence[k]);
+	emit_array_end(e);
+	emit_array_begin(e, "advice_facts", NULL);
+	for (unsigned k = 0; k < f->nr_advice; k++)
+		sentence_json(e, NULL, &f->advice[k]);
+	if (f->smaller.sentence != SAY_nothing)
+		sentence_json(e, NULL, &f->smaller);
+	emit_array_end(e);
+}
+
 void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 {
 	for (unsigned i = 0; a && i < a->nr_findings; i++) {
@@ -571,17 +619,8 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		else
 			emit_null(e, "caller", NULL);
 		emit_uint(e, "bytes", NULL, f->bytes);
-		emit_array_begin(e, "evidence", NULL);
-		emit_string(e, NULL, NULL, f->sentence);
-		for (unsigned k = 0; k < f->nr_evidence; k++)
-			emit_string(e, NULL, NULL, f->evidence[k]);
-		emit_array_end(e);
-		emit_array_begin(e, "advice", NULL);
-		for (unsigned k = 0; k < f->nr_advice; k++)
-			emit_string(e, NULL, NULL, f->advice[k]);
-		if (*f->smaller)
-			emit_string(e, NULL, NULL, f->smaller);
-		emit_array_end(e);
+		json_texts(e, f);
+		json_facts(e, f);
 		if (f->named)
 			json_name(e, f->named);
 		if (f->named && is_kept(f))

@@ -9,6 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
 
 #define TEXT_MAX 1024
 
@@ -85,6 +86,7 @@ static void json_categories(struct emit *e, const struct fit_result *r)
 
 static void json_oom(struct emit *e, const struct fit_result *r)
 {
+	char sentence[SENTENCE_MAX];
 	struct stack_frame site = { .file = *r->file ? r->file : NULL, .line = r->line,
 				    .function = *r->function ? r->function : NULL };
 
@@ -94,7 +96,8 @@ static void json_oom(struct emit *e, const struct fit_result *r)
 	}
 	emit_object_begin(e, "oom", NULL);
 	emit_string(e, "verdict", NULL, r->verdict);
-	emit_string(e, "sentence", NULL, *r->sentence ? r->sentence : NULL);
+	emit_string(e, "sentence", NULL, *sentence_text(sentence, &r->said) ? sentence : NULL);
+	sentence_json(e, "facts", &r->said);
 	json_known(e, "asked_bytes", r->has_autopsy, r->asked_bytes);
 	emit_string(e, "phase", NULL, r->phase);
 	print_site_of(e, &site);
@@ -191,14 +194,15 @@ static void cell_bytes(struct emit *e, const char *key, bool is_known, uint64_t 
 static void print_reason(struct emit *e, const struct fit_try *t)
 {
 	const struct fit_result *r = &t->result;
-	char text[TEXT_MAX], outcome[160], lead[40], site[512] = "";
+	char text[TEXT_MAX], outcome[160], sentence[SENTENCE_MAX], lead[40], site[512] = "";
 	struct stack_frame frame = { .python = true, .file = *r->file ? print_short_path(r->file) : NULL,
 				     .line = r->line, .function = *r->function ? r->function : NULL };
 
 	if (frame.file || frame.function)
 		stack_frame_text(site, sizeof(site), &frame);
 	print_fit_outcome(outcome, sizeof(outcome), r);
-	snprintf(text, sizeof(text), "%s%s%s", outcome, *r->sentence ? ": " : "", r->sentence);
+	sentence_text(sentence, &r->said);
+	snprintf(text, sizeof(text), "%s%s%s", outcome, *sentence ? ": " : "", sentence);
 	snprintf(lead, sizeof(lead), "%" PRIu64 ": ", t->value);
 	print_wrapped(e, lead, "  ", text);
 	if (*site)

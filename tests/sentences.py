@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""All sentences of findings with example facts, as a user may meet them; and which facts the sources give each.
+
+usage: sentences.py        (prints them; tests/e2e/test_sentences.py holds the sources against the table)
+"""
+
+import re
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[1]
+TABLE = TREE / "analyzer" / "findings" / "sentences.def"
+EXAMPLES = {
+    "bytes": "3.19 GiB", "signed_bytes": "-12.0 MiB", "count": "51", "step": "7", "ns": "1.5 s", "share": "12.5%", "ratio": "4",
+    "name": "NAME", "site": "train.py:36", "line": "train.py:36", "flag": "",
+}  # fmt: skip
+
+
+def table():
+    """{name: text} of all rows, in their order."""
+    rows = re.findall(r"^SENTENCE\((\w+),((?:\s*\"(?:[^\"\\]|\\.)*\")+)\)", TABLE.read_text(), re.M)
+    return {name: "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)) for name, text in rows}
+
+
+def keys(text):
+    """The keys that a sentence must have, and those that it may have."""
+    may = set(re.findall(r"\{(\w+)", "".join(re.findall(r"\[[^]]*\]", text))))
+    must = set(re.findall(r"\{(\w+)", re.sub(r"\[[^]]*\]", "", text)))
+    return must, may - must
+
+
+def functions(source):
+    """The functions of a C file, each from its first line to the brace in the first column."""
+    return re.findall(r"^\w[^\n;]*\([^;]*?\)\n\{\n.*?^\}", source, re.M | re.S)
+
+
+def uses():
+    """(file, sentence, {key: unit}, are they given with it) for each place of the sources that says a sentence."""
+    for path in sorted((TREE / "analyzer").glob("*/*.c")):
+        for function in functions(path.read_text()):
+            named = {name: (key, unit) for name, unit, key in re.findall(r'(\w+) = fact_(\w+)\("(\w+)"', function)}
+            named |= {name: (key, unit) for name, unit, key in
+                      re.findall(r'(\w+) = fact_if\([^"]*fact_(\w+)\("(\w+)"', function)}  # fmt: skip
+            around = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', function)}
+            for name, given in re.findall(r"\bSAID\((\w+),((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)", function):
+                here = {key: unit for unit, key in re.findall(r'fact_(\w+)\("(\w+)"', given)}
+                here |= dict(named[word] for word in re.findall(r"\w+", given) if word in named)
+                yield path, name, here, True
+            for name in re.findall(r"\bSAY_(\w+)", function):
+                if name != "nothing":
+                    keys_of_arrays = {key: "bytes" for pair in re.findall(r'\{ ("\w+"(?:, "\w+")*) \}', function)
+                                      for key in re.findall(r'"(\w+)"', pair)}  # fmt: skip
+                    yield path, name, around | keys_of_arrays, False
+
+
+def example(text, units):
+    """The sentence with all that it may have."""
+    def put(match):
+        key, noun = re.match(r"(\w+)(?:[:.](.*))?", match[1]).groups()
+        value = EXAMPLES.get(units.get(key, "name"), "NAME")
+        if noun == "function":
+            return "step"
+        return value + (" " + (noun.split("/")[1] if "/" in noun else noun + "s") if noun else "")
+
+    return re.sub(r"[][]", "", re.sub(r"\{([^}]*)\}", put, text))
+
+
+def main():
+    units = {}
+    for _, name, here, _ in uses():
+        units.setdefault(name, {}).update(here)
+    for name, text in table().items():
+        print(f"{name}: {example(text, units.get(name, {}))}")
+
+
+if __name__ == "__main__":
+    main()

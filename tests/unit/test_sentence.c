@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Sentences of findings: facts by their units, nouns, parts that are left out, and the same as JSON. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/pages/sentence.h"
+
+#define GIB (1ull << 30)
+
+#define assert_says(text, ...)                                                                                            \
+	do {                                                                                                              \
+		const struct said said = __VA_ARGS__;                                                                     \
+		char buf[SENTENCE_MAX];                                                                                   \
+		assert_string_equal(sentence_text(buf, &said), text);                                                     \
+	} while (0)
+
+static void test_facts_by_their_units(void **state)
+{
+	const struct stack_frame frame = { .file = "/home/me/train.py", .line = 36, .function = "step" };
+
+	(void)state;
+	assert_says("3.00 GiB are kept of 51 earlier steps, 64.0 MiB more with each.",
+		    SAID(kept_of_steps, fact_bytes("bytes", 3 * GIB), fact_count("steps", 51), fact_bytes("each", 64 << 20)));
+	assert_says("a fraction of at least 12.5% lets this request pass", SAID(limit_advice, fact_share("fraction", 1, 8)));
+	assert_says("the traceback has the variables of step() at train.py:36",
+		    SAID(exception_frame, fact_site("site", &frame)));
+	assert_says("its GPU 3 had -12 B free", SAID(killed_gpu_free, fact_count("device", 3), fact_signed_bytes("free", -12)));
+	assert_says("2 blocks are left of steps 3 to 9, 1.00 GiB every 3.5 steps",
+		    SAID(kept_now_and_then, fact_count("blocks", 2), fact_step("first", 3), fact_step("last", 9),
+			 fact_bytes("each", GIB), fact_ratio("interval", 3.5)));
+}
+
+static void test_parts_that_are_left_out(void **state)
+{
+	const struct stack_frame nowhere = { 0 };
+	struct fact pid = fact_count("pid", 7), tensors = fact_bytes("tensors", GIB);
+
+	(void)state;
+	assert_says("process 7 of this recording has had 1.00 GiB of tensors on it, mostly at train.py:36",
+		    SAID(others_recorded, pid, tensors, fact_line("site", "/a/train.py", 36, NULL)));
+	assert_says("process 7 of this recording has had 1.00 GiB of tensors on it",
+		    SAID(others_recorded, pid, tensors, fact_site("site", &nowhere)));
+	assert_says("A Fourier transform of 16-bit data asked for 1.00 GiB to work in: its spectrum is complex64.",
+		    SAID(fft_asked, fact_bytes("bytes", GIB), fact_flag("to_work_in", true)));
+	assert_says("A Fourier transform of 16-bit data asked for 1.00 GiB: its spectrum is complex64.",
+		    SAID(fft_asked, fact_bytes("bytes", GIB), fact_flag("to_work_in", false)));
+}
+
+static void test_one_and_several(void **state)
+{
+	(void)state;
+	assert_says("they are of 1 step: something still holds them, a list of results say",
+		    SAID(passed_by_steps, fact_count("steps", 1)));
+	assert_says("they are of 2 steps: something still holds them, a list of results say",
+		    SAID(passed_by_steps, fact_count("steps", 2)));
+}
+
+/* It shows, so that a test of what is printed finds it. */
+static void test_a_missing_fact_shows(void **state)
+{
+	(void)state;
+	assert_says("? wait for Python's collector: nothing leads there but objects that hold each other.",
+		    SAID(cycle_waits, NO_FACTS));
+	assert_says("", (struct said){ .sentence = SAY_nothing });
+}
+
+/* Long texts are cut between characters, never in one. */
+static void test_long_names(void **state)
+{
+	char name[2000], buf[SENTENCE_MAX];
+	struct said said;
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i + 2 < sizeof(name); i += 2)
+		memcpy(name + i, "\xc3\xb6", 3);
+	said = SAID(bytes_named, fact_bytes("bytes", 512), fact_name("name", name));
+	len = strlen(sentence_text(buf, &said));
+	assert_true(len > FACT_TEXT_MAX - 8 && len < SENTENCE_MAX);
+	assert_memory_equal(buf + len - 2, "\xc3\xb6", 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_facts_by_their_units),  cmocka_unit_test(test_parts_that_are_left_out),
+		cmocka_unit_test(test_one_and_several),       cmocka_unit_test(test_a_missing_fact_shows),
+		cmocka_unit_test(test_long_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
