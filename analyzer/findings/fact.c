@@ -33,6 +33,11 @@ struct fact fact_count(const char *key, uint64_t count)
 	return (struct fact){ .key = key, .unit = FACT_COUNT, .number = count };
 }
 
+struct fact fact_many(const char *key, uint64_t count)
+{
+	return (struct fact){ .key = key, .unit = FACT_MANY, .number = count };
+}
+
 struct fact fact_step(const char *key, uint64_t step)
 {
 	return (struct fact){ .key = key, .unit = FACT_STEP, .number = step };

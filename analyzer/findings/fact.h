@@ -19,6 +19,7 @@ enum fact_unit {
 	FACT_BYTES,
 	FACT_SIGNED_BYTES, /* may be below 0 */
 	FACT_COUNT,
+	FACT_MANY,         /* a count that may be large: "1,234" */
 	FACT_STEP,         /* the number of a step, from 1 on */
 	FACT_NS,
 	FACT_SHARE,        /* of a whole that is 1 */
@@ -32,7 +33,7 @@ struct fact {
 	const char *key; /* as the sentence has it in {braces}; static */
 	enum fact_unit unit;
 	union {
-		uint64_t number; /* BYTES, COUNT, STEP, NS */
+		uint64_t number; /* BYTES, COUNT, MANY, STEP, NS */
 		int64_t signed_number;
 		double ratio;    /* SHARE, RATIO */
 		uint32_t line;   /* SITE */
@@ -45,6 +46,7 @@ struct fact {
 struct fact fact_bytes(const char *key, uint64_t bytes);
 struct fact fact_signed_bytes(const char *key, int64_t bytes);
 struct fact fact_count(const char *key, uint64_t count);
+struct fact fact_many(const char *key, uint64_t count);
 struct fact fact_step(const char *key, uint64_t step);
 struct fact fact_ns(const char *key, uint64_t ns);
 struct fact fact_share(const char *key, double part, double whole); /* whole 0: absent */

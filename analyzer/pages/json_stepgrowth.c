@@ -8,6 +8,7 @@
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/purpose/namedblocks.h"
 
@@ -73,14 +74,16 @@ static void json_caller(struct emit *e, const struct replay *m, struct replay_pr
 static void json_kept_by(struct emit *e, const struct replay *m, struct replay_process *p,
 			 const struct stepgrowth_cause *c)
 {
-	char text[STEPGROWTH_TEXT_MAX];
+	const struct said keeper = stepgrowth_keeper(m, p, c);
+	char text[SENTENCE_MAX];
 
-	if (!stepgrowth_kept_text(text, sizeof(text), m, p, c)) {
+	if (keeper.sentence == SAY_nothing) {
 		emit_null(e, "kept_by", NULL);
 		return;
 	}
 	emit_object_begin(e, "kept_by", NULL);
-	emit_string(e, "evidence", NULL, text);
+	emit_string(e, "evidence", NULL, sentence_text(text, &keeper));
+	sentence_json(e, "facts", &keeper);
 	emit_uint(e, "freed", NULL, c->nr_freed);
 	json_site(e, m, p, c->freed_stack, 0);
 	emit_object_end(e);
@@ -191,22 +194,18 @@ void json_steps(struct emit *e, const struct replay_device *d, const struct step
 void json_stepgrowth_findings(struct emit *e, const struct replay *m, const struct replay_device *d,
 			      const struct stepgrowth *g)
 {
-	char text[STEPGROWTH_TEXT_MAX];
-
 	for (size_t i = 0; i < g->nr_findings; i++) {
 		const struct stepgrowth_cause *c = &g->cause[i];
+		const struct said said[] = { stepgrowth_growth(c), stepgrowth_what(c), stepgrowth_keeper(m, d->process, c) };
 
 		emit_object_begin(e, NULL, NULL);
 		emit_string(e, "verdict", NULL, verdict_name(c->verdict));
 		json_cause_site(e, m, d->process, c);
 		json_caller(e, m, d->process, c);
 		emit_int(e, "bytes", NULL, llround(c->grown_bytes));
-		emit_array_begin(e, "evidence", NULL);
-		emit_string(e, NULL, NULL, stepgrowth_growth_text(text, sizeof(text), c));
-		emit_string(e, NULL, NULL, stepgrowth_class_text(text, sizeof(text), c));
-		if (stepgrowth_kept_text(text, sizeof(text), m, d->process, c))
-			emit_string(e, NULL, NULL, text);
-		emit_array_end(e);
+		sentence_json_texts(e, "evidence", said, sizeof(said) / sizeof(*said));
+		sentence_json(e, "facts", &said[0]);
+		sentence_json_facts(e, "evidence_facts", said + 1, sizeof(said) / sizeof(*said) - 1);
 		emit_array_begin(e, "advice", NULL);
 		emit_array_end(e);
 		json_cause_name(e, d, c);

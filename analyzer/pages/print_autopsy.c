@@ -566,26 +566,18 @@ void print_autopsy_state(struct emit *e, const struct autopsy *a)
 	json_modules(e, a);
 }
 
-static void json_text(struct emit *e, const struct said *s)
-{
-	char text[SENTENCE_MAX];
-
-	if (s->sentence != SAY_nothing)
-		emit_string(e, NULL, NULL, sentence_text(text, s));
-}
-
 /* In words. */
 static void json_texts(struct emit *e, const struct autopsy_finding *f)
 {
 	emit_array_begin(e, "evidence", NULL);
-	json_text(e, &f->sentence);
+	sentence_json_text(e, &f->sentence);
 	for (unsigned k = 0; k < f->nr_evidence; k++)
-		json_text(e, &f->evidence[k]);
+		sentence_json_text(e, &f->evidence[k]);
 	emit_array_end(e);
 	emit_array_begin(e, "advice", NULL);
 	for (unsigned k = 0; k < f->nr_advice; k++)
-		json_text(e, &f->advice[k]);
-	json_text(e, &f->smaller);
+		sentence_json_text(e, &f->advice[k]);
+	sentence_json_text(e, &f->smaller);
 	emit_array_end(e);
 }
 
@@ -593,10 +585,7 @@ static void json_texts(struct emit *e, const struct autopsy_finding *f)
 static void json_facts(struct emit *e, const struct autopsy_finding *f)
 {
 	sentence_json(e, "facts", &f->sentence);
-	emit_array_begin(e, "evidence_facts", NULL);
-	for (unsigned k = 0; k < f->nr_evidence; k++)
-		sentence_json(e, NULL, &f->evidence[k]);
-	emit_array_end(e);
+	sentence_json_facts(e, "evidence_facts", f->evidence, f->nr_evidence);
 	emit_array_begin(e, "advice_facts", NULL);
 	for (unsigned k = 0; k < f->nr_advice; k++)
 		sentence_json(e, NULL, &f->advice[k]);

@@ -9,6 +9,7 @@
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
 #include "analyzer/ui/print_wrapped.h"
@@ -65,45 +66,33 @@ static uint64_t unknown_request(const struct frag_figures *f)
 
 /* ---- sentences ---------------------------------------------------------------------------------- */
 
-static const char *harm_text(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_harm which)
+static struct said harm_said(const struct frag_view *v, enum frag_harm which)
 {
 	const struct frag_cases *c = &v->d->harm[which];
-	char asked[HUMAN_MAX], free_bytes[HUMAN_MAX], largest[HUMAN_MAX], forced[HUMAN_MAX];
+	struct fact asked = fact_bytes("asked", c->asked), free_bytes = fact_bytes("free", c->free_bytes);
 
-	human_bytes(asked, c->asked);
-	human_bytes(free_bytes, c->free_bytes);
-	human_bytes(largest, c->largest_free);
 	if (which == FRAG_FAILED)
-		snprintf(buf, TEXT_MAX, "A request of %s failed while %s were free for it, in pieces of at most %s.",
-			 asked, free_bytes, largest);
-	else if (which == FRAG_RETRY)
-		snprintf(buf, TEXT_MAX,
-			 "A request of %s made PyTorch empty its cache, which held %s for it in pieces.", asked,
-			 free_bytes);
-	else
-		snprintf(buf, TEXT_MAX, "%s were taken for requests that stuck memory would have held.",
-			 human_bytes(forced, frag_forced_bytes(v->d)));
-	return buf;
+		return SAID(frag_failed, asked, free_bytes, fact_bytes("largest", c->largest_free));
+	if (which == FRAG_RETRY)
+		return SAID(frag_retry, asked, free_bytes);
+	return SAID(frag_segments, fact_bytes("bytes", frag_forced_bytes(v->d)));
 }
 
-static const char *stuck_text(char buf[static TEXT_MAX], const struct frag_view *v)
+static struct said stuck_said(const struct frag_view *v)
 {
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
-	char stuck[HUMAN_MAX], reserved[HUMAN_MAX], share[HUMAN_MAX];
 
-	snprintf(buf, TEXT_MAX, "%s of %s reserved (%s) were stuck between live blocks at the peak.",
-		 human_bytes(stuck, p->stuck), human_bytes(reserved, p->reserved),
-		 human_percent(share, (double)p->stuck, (double)p->reserved));
-	return buf;
+	return SAID(frag_stuck, fact_bytes("bytes", p->stuck), fact_bytes("reserved", p->reserved),
+		    fact_share("share", (double)p->stuck, (double)p->reserved));
 }
 
-/* The finding that matters most, as one sentence; NULL = none. */
-static const char *verdict(char buf[static TEXT_MAX], const struct frag_view *v)
+/* The finding that matters most, or nothing. */
+static struct said verdict(const struct frag_view *v)
 {
 	for (int i = 0; i < NR_FRAG_HARMS; i++)
 		if (frag_is_finding(v->d, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
-			return harm_text(buf, v, (enum frag_harm)i);
-	return shows_stuck(v) ? stuck_text(buf, v) : NULL;
+			return harm_said(v, (enum frag_harm)i);
+	return shows_stuck(v) ? stuck_said(v) : (struct said){ .sentence = SAY_nothing };
 }
 
 /* ---- blockers ----------------------------------------------------------------------------------- */
@@ -302,24 +291,24 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 
 void print_frag_text(struct emit *e, const struct frag_view *v)
 {
-	char title[256], text[TEXT_MAX + 2];
-	const char *sentence;
+	char title[256], text[TEXT_MAX + 2], sentence[SENTENCE_MAX];
 	enum frag_when when;
+	struct said said;
 
 	emit_heading(e, "%s", print_device_title(title, sizeof(title), v->m, v->device));
 	if (!v->d || !v->d->moment[FRAG_PEAK].reached) {
 		emit_text(e, "PyTorch's caching allocator reserved nothing here.");
 		return;
 	}
-	sentence = verdict(text, v);
-	if (sentence)
+	said = verdict(v);
+	if (*sentence_text(sentence, &said))
 		text_wrapped(e, emit_heading, sentence, 0);
 	else
 		emit_text(e, "No fragmentation that did harm.");
 	emit_blank(e);
 	text_figures(e, v);
 	when = shown_moment(v);
-	if (!sentence || !v->blockers[when].nr_blockers)
+	if (!*sentence || !v->blockers[when].nr_blockers)
 		return;
 	emit_blank(e);
 	emit_text(e, "What kept segments that were %s free, at %s:",
@@ -418,8 +407,7 @@ void json_frag(struct emit *e, const struct frag_view *v)
 	emit_uint(e, "disagreements", NULL, v->d ? v->d->disagreements : 0);
 }
 
-static void json_finding(struct emit *e, const struct frag_view *v, enum frag_when when, uint64_t bytes,
-			 const char *sentence)
+static void json_finding(struct emit *e, const struct frag_view *v, enum frag_when when, uint64_t bytes, struct said said)
 {
 	const struct blockers *b = &v->blockers[when];
 	char text[TEXT_MAX];
@@ -430,9 +418,8 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 	emit_uint(e, "bytes", NULL, bytes);
 	emit_uint(e, "pid", NULL, v->device->process->header->pid);
 	emit_uint(e, "device", NULL, v->device->ordinal);
-	emit_array_begin(e, "evidence", NULL);
-	emit_string(e, NULL, NULL, sentence);
-	emit_array_end(e);
+	sentence_json_texts(e, "evidence", &said, 1);
+	sentence_json(e, "facts", &said);
 	emit_array_begin(e, "advice", NULL);
 	if (expandable_advice(text, v))
 		emit_string(e, NULL, NULL, text);
@@ -444,8 +431,6 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 
 void json_frag_findings(struct emit *e, const struct frag_view *v)
 {
-	char text[TEXT_MAX];
-
 	if (!v->d || !emit_is_json(e))
 		return;
 	for (int i = 0; i < NR_FRAG_HARMS; i++) {
@@ -454,8 +439,8 @@ void json_frag_findings(struct emit *e, const struct frag_view *v)
 		if (frag_is_finding(v->d, which))
 			json_finding(e, v, moment_of(which),
 				     which == FRAG_SEGMENT ? frag_forced_bytes(v->d) : v->d->harm[which].free_bytes,
-				     harm_text(text, v, which));
+				     harm_said(v, which));
 	}
 	if (shows_stuck(v))
-		json_finding(e, v, FRAG_PEAK, v->d->moment[FRAG_PEAK].figures.stuck, stuck_text(text, v));
+		json_finding(e, v, FRAG_PEAK, v->d->moment[FRAG_PEAK].figures.stuck, stuck_said(v));
 }

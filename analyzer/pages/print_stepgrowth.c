@@ -14,6 +14,7 @@
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
 #include "analyzer/pages/stepgrowth_words.h"
 #include "analyzer/purpose/namedblocks.h"
 #include "analyzer/recording/basename.h"
@@ -187,16 +188,17 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 			const struct stepgrowth_cause *c)
 {
 	struct replay_process *p = d->process;
-	char text[STEPGROWTH_TEXT_MAX];
-	bool is_named;
+	const struct said growth = stepgrowth_growth(c), what = stepgrowth_what(c);
+	char text[STEPGROWTH_TEXT_MAX], sentence[SENTENCE_MAX];
+	struct said keeper;
 
-	emit_heading(e, "%s", stepgrowth_growth_text(text, sizeof(text), c));
+	emit_heading(e, "%s", sentence_text(sentence, &growth));
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
-	is_named = print_cause_name(e, d, c);
-	emit_text(e, "  %s", stepgrowth_class_text(text, sizeof(text), c));
-	if (!is_named && stepgrowth_kept_text(text, sizeof(text), m, p, c))
-		emit_text(e, "  %s", text);
+	keeper = print_cause_name(e, d, c) ? (struct said){ .sentence = SAY_nothing } : stepgrowth_keeper(m, p, c);
+	emit_text(e, "  %s", sentence_text(sentence, &what));
+	if (*sentence_text(sentence, &keeper))
+		emit_text(e, "  %s", sentence);
 }
 
 static void print_notes(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g)

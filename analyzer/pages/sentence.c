@@ -79,6 +79,9 @@ static void put_fact(struct out *o, const struct fact *f)
 		snprintf(text, sizeof(text), "%" PRIu64, f->number);
 		put_text(o, text);
 		break;
+	case FACT_MANY:
+		put_text(o, human_count(text, f->number));
+		break;
 	case FACT_NS:
 		put_text(o, human_ns(text, f->number));
 		break;
@@ -200,6 +203,7 @@ static void fact_json(struct emit *e, const struct fact *f)
 	switch (f->unit) {
 	case FACT_BYTES:
 	case FACT_COUNT:
+	case FACT_MANY:
 	case FACT_STEP:
 	case FACT_NS:
 		emit_uint(e, key, NULL, f->number);
@@ -240,4 +244,29 @@ void sentence_json(struct emit *e, const char *key, const struct said *s)
 	for (unsigned i = 0; i < s->nr_facts; i++)
 		fact_json(e, &s->fact[i]);
 	emit_object_end(e);
+}
+
+void sentence_json_text(struct emit *e, const struct said *s)
+{
+	char text[SENTENCE_MAX];
+
+	if (s->sentence != SAY_nothing)
+		emit_string(e, NULL, NULL, sentence_text(text, s));
+}
+
+void sentence_json_texts(struct emit *e, const char *key, const struct said *said, size_t nr)
+{
+	emit_array_begin(e, key, NULL);
+	for (size_t i = 0; i < nr; i++)
+		sentence_json_text(e, &said[i]);
+	emit_array_end(e);
+}
+
+void sentence_json_facts(struct emit *e, const char *key, const struct said *said, size_t nr)
+{
+	emit_array_begin(e, key, NULL);
+	for (size_t i = 0; i < nr; i++)
+		if (said[i].sentence != SAY_nothing)
+			sentence_json(e, NULL, &said[i]);
+	emit_array_end(e);
 }

@@ -22,4 +22,11 @@ const char *sentence_name(enum sentence sentence);
  */
 void sentence_json(struct emit *e, const char *key, const struct said *s);
 
+/* In words, an element of an array; nothing where nothing is said. */
+void sentence_json_text(struct emit *e, const struct said *s);
+
+/* Arrays of several: in words, and as sentence_json() has each; those that say nothing are left out. */
+void sentence_json_texts(struct emit *e, const char *key, const struct said *said, size_t nr);
+void sentence_json_facts(struct emit *e, const char *key, const struct said *said, size_t nr);
+
 #endif

@@ -31,65 +31,50 @@ const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds)
 	return buf;
 }
 
-const char *stepgrowth_growth_text(char *buf, size_t size, const struct stepgrowth_cause *c)
+static struct fact rate(const char *key, double bytes)
 {
-	char slope[HUMAN_MAX], low[HUMAN_MAX], high[HUMAN_MAX], since[HUMAN_MAX];
-	const struct growth *g = &c->growth;
-
-	if (!c->first_step)
-		snprintf(buf, size, "%s a second (%s to %s, 95%%), %s, since %s", stepgrowth_rate_text(slope, g->slope),
-			 stepgrowth_rate_text(low, g->slope_low), stepgrowth_rate_text(high, g->slope_high), growth_shape_names[g->shape],
-			 stepgrowth_seconds_text(since, c->first_s));
-	else if (g->slope_low == g->slope_high)
-		snprintf(buf, size, "%s in each step since step %" PRIu32, stepgrowth_rate_text(slope, g->slope), c->first_step);
-	else
-		snprintf(buf, size, "%s a step (%s to %s, 95%%), %s, since step %" PRIu32,
-			 stepgrowth_rate_text(slope, g->slope), stepgrowth_rate_text(low, g->slope_low),
-			 stepgrowth_rate_text(high, g->slope_high), growth_shape_names[g->shape], c->first_step);
-	return buf;
+	return fact_signed_bytes(key, (int64_t)llround(bytes));
 }
 
-const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowth_cause *c)
+struct said stepgrowth_growth(const struct stepgrowth_cause *c)
 {
-	char kept[HUMAN_MAX];
+	const struct growth *g = &c->growth;
+	struct fact slope = rate("rate", g->slope), low = rate("low", g->slope_low), high = rate("high", g->slope_high);
+	struct fact course = fact_name("course", growth_shape_names[g->shape]), since = fact_step("since", c->first_step);
+	char seconds[HUMAN_MAX];
 
-	human_count(kept, c->nr_kept);
+	if (!c->first_step) {
+		since = fact_name("since", stepgrowth_seconds_text(seconds, c->first_s));
+		return SAID(grows_by_second, slope, low, high, course, since);
+	}
+	return g->slope_low == g->slope_high ? SAID(grows_each_step, slope, since) :
+					       SAID(grows_by_step, slope, low, high, course, since);
+}
+
+struct said stepgrowth_what(const struct stepgrowth_cause *c)
+{
+	struct fact kept = fact_many("kept", c->nr_kept), owner = fact_name("owner", owner_titles[c->owner]);
+
 	switch (c->class) {
 	case STEPGROWTH_GRAPH:
-		snprintf(buf, size, "%s blocks of %" PRIu32 " place%s that forward keeps for backward", kept,
-			 c->nr_places, c->nr_places == 1 ? "" : "s");
-		break;
+		return SAID(stays_for_backward, kept, fact_count("places", c->nr_places));
 	case STEPGROWTH_GRAPH_TENSORS:
-		snprintf(buf, size, "%s results of autograd stay%s", kept,
-			 c->in_module ? ", by a list or a hook; each may hold its graph" :
-					"; unless detached, each holds its graph");
-		break;
+		return c->in_module ? SAID(stays_by_list_or_hook, kept) : SAID(stays_with_graphs, kept);
 	case STEPGROWTH_SHAPES:
-		snprintf(buf, size, "%s tensors stay, each of another shape, as in a cache by shape", kept);
-		break;
+		return SAID(stays_by_shape, kept);
 	case STEPGROWTH_SEQUENCE:
-		snprintf(buf, size, "as many tensors as before, each time longer");
-		break;
+		return SAID(stays_longer, NO_FACTS);
 	case STEPGROWTH_HOOK:
-		if (c->has_hook)
-			snprintf(buf, size, "%s results of a module with a hook stay%s", kept,
-				 c->makes_nodes ? "; undetached, each holds its graph" : "");
-		else
-			snprintf(buf, size, "%s tensors stay that a hook allocates", kept);
-		break;
+		return c->has_hook ? SAID(stays_by_hook, kept, fact_flag("has_graphs", c->makes_nodes)) : SAID(stays_in_hook, kept);
 	case STEPGROWTH_CONTEXT:
-		snprintf(buf, size, "%s tensors stay that a custom autograd.Function allocates", kept);
-		break;
+		return SAID(stays_in_function, kept);
 	case STEPGROWTH_HOST:
-		snprintf(buf, size, "page-locked or managed host memory, taken by %s", owner_titles[c->owner]);
-		break;
+		return SAID(stays_on_host, owner);
 	case STEPGROWTH_DRIVER:
-		snprintf(buf, size, "taken from the driver by %s, outside PyTorch", owner_titles[c->owner]);
-		break;
+		return SAID(stays_outside_torch, owner);
 	default:
-		snprintf(buf, size, "%s tensors stay, one after another", kept);
+		return SAID(stays, kept);
 	}
-	return buf;
 }
 
 bool stepgrowth_site(struct stack *stack, const struct replay *m, struct replay_process *p, uint32_t python,
@@ -132,28 +117,24 @@ const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_fra
 	return buf;
 }
 
-bool stepgrowth_kept_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
-		      const struct stepgrowth_cause *c)
+struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c)
 {
+	struct said said = { .sentence = SAY_nothing };
 	const struct stack_frame *frame;
 	struct stack stack = { 0 };
 	char place[STEPGROWTH_TEXT_MAX];
-	bool known = true;
 
-	if (c->class == STEPGROWTH_GRAPH) {
-		snprintf(buf, size, "kept by one graph a step, through its last result");
-	} else if (c->has_hook) {
-		snprintf(buf, size, "kept by its hook, which allocates nothing, or by what called the module");
-	} else if (c->class == STEPGROWTH_HOOK) {
-		snprintf(buf, size, "kept by a hook: its frames are on the stack");
-	} else if (c->class == STEPGROWTH_CONTEXT) {
-		snprintf(buf, size, "kept by a Function's context: allocated in its forward or backward");
-	} else if (c->nr_freed && stepgrowth_site(&stack, m, p, c->freed_stack, 0, &frame)) {
-		snprintf(buf, size, "kept by what was let go at %s: %" PRIu32 " of %" PRIu32,
-			 stepgrowth_place_text(place, sizeof(place), frame), c->nr_freed, c->nr_kept);
-	} else {
-		known = false;
-	}
+	if (c->class == STEPGROWTH_GRAPH)
+		return SAID(keeper_is_graph, NO_FACTS);
+	if (c->has_hook)
+		return SAID(keeper_is_hook_or_caller, NO_FACTS);
+	if (c->class == STEPGROWTH_HOOK)
+		return SAID(keeper_is_hook, NO_FACTS);
+	if (c->class == STEPGROWTH_CONTEXT)
+		return SAID(keeper_is_context, NO_FACTS);
+	if (c->nr_freed && stepgrowth_site(&stack, m, p, c->freed_stack, 0, &frame))
+		said = SAID(keeper_was_let_go, fact_name("place", stepgrowth_place_text(place, sizeof(place), frame)),
+			    fact_count("freed", c->nr_freed), fact_count("kept", c->nr_kept));
 	stack_release(&stack);
-	return known;
+	return said;
 }

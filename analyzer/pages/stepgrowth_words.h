@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What text and JSON say of growth from step to step in the same words. All fill buf and return it. */
+/* What text and JSON say of growth from step to step. What fills buf returns it. */
 #ifndef VT_STEPGROWTH_WORDS_H
 #define VT_STEPGROWTH_WORDS_H
 
 #include "analyzer/base/human.h"
+#include "analyzer/findings/said.h"
 #include "analyzer/growth/stepgrowth.h"
 #include "analyzer/stacks/stack.h"
 
@@ -18,14 +19,13 @@ const char *stepgrowth_unit(const struct stepgrowth *g);
 const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds);
 
 /* How fast it grows, with its interval, and since when. */
-const char *stepgrowth_growth_text(char *buf, size_t size, const struct stepgrowth_cause *c);
+struct said stepgrowth_growth(const struct stepgrowth_cause *c);
 
 /* What the blocks are that stay. */
-const char *stepgrowth_class_text(char *buf, size_t size, const struct stepgrowth_cause *c);
+struct said stepgrowth_what(const struct stepgrowth_cause *c);
 
-/* Who keeps it, where something tells; false: nothing does. */
-bool stepgrowth_kept_text(char *buf, size_t size, const struct replay *m, struct replay_process *p,
-			  const struct stepgrowth_cause *c);
+/* Who keeps it, where something tells; else nothing. */
+struct said stepgrowth_keeper(const struct replay *m, struct replay_process *p, const struct stepgrowth_cause *c);
 
 /* A frame, without its folders if it is too long. */
 const char *stepgrowth_place_text(char *buf, size_t size, const struct stack_frame *frame);

@@ -85,7 +85,7 @@ static void fill(uint64_t address)
 	alloc(address + 52 * MiB, 48 * MiB);
 }
 
-/* ... which alone stays live. */
+/* Only the block in the middle stays live. */
 static void empty(uint64_t address)
 {
 	release(address, 50 * MiB);

@@ -123,7 +123,7 @@ static void define_stacks(struct synthetic *s)
 	synthetic_function(s, FN_DAMAGED, "ncclAllReduce, communicator 70000 of 8 ranks");
 }
 
-/* ... and memory taken by each way into the driver. */
+/* Memory taken by each way into the driver. */
 static void take_memory(struct synthetic *s)
 {
 	s->function = FN_MALLOC;

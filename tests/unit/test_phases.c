@@ -57,7 +57,7 @@ static void test_frames(void **state)
 {
 	static const enum phase expected[] = {
 		PHASE_INIT,      /* the program's own code, before anything else */
-		PHASE_INIT,      /* ... through nn.Linear.__init__ */
+		PHASE_INIT,      /* through nn.Linear.__init__ */
 		PHASE_OPTIMIZER, /* before the first step */
 		PHASE_INIT,      /* an optimizer's construction tells nothing */
 		PHASE_FORWARD,   /* a function of torch.nn */
@@ -140,7 +140,7 @@ static void test_lost_end(void **state)
 		PHASE_BACKWARD, /* begin */
 		PHASE_OTHER,    /* events of another thread were lost */
 		PHASE_BACKWARD, /* here still */
-		PHASE_OTHER,    /* ... and of this one */
+		PHASE_OTHER,    /* events of this thread were lost, too */
 		PHASE_OTHER,
 		PHASE_BACKWARD, /* begin again */
 		PHASE_BACKWARD, /* a nested end whose begin was lost */
@@ -223,7 +223,7 @@ static void test_named(void **state)
 		PHASE_INIT,      /* a range that names no phase */
 		PHASE_FORWARD,   /* "Forward 3" */
 		PHASE_FORWARD,   /* the program's own code there */
-		PHASE_FORWARD,   /* ... and in a range inside */
+		PHASE_FORWARD,   /* in a range inside it, too */
 		PHASE_FORWARD,
 		PHASE_FORWARD,
 		PHASE_OPTIMIZER, /* an optimizer's frame holds */

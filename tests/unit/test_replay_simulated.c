@@ -206,8 +206,8 @@ static void reads_are_counted_by_place(void **state)
 	s.native_stack = TFMT_STACK_NOT_CAPTURED;
 	read_value(10, 8);
 	for (int i = 0; i < 1000; i++)
-		read_value(14, 4); /* through the shadow ... */
-	read_value(21, 4); /* ... from another line of train.py, and without it: still step.py:20 */
+		read_value(14, 4); /* through the shadow */
+	read_value(21, 4); /* from another line of train.py, and without train.py: step.py:20 as well */
 	read_value(TFMT_STACK_NOT_CAPTURED, 1);
 	s.flags = TFMT_FLAG_TEARDOWN;
 	read_value(10, 8);

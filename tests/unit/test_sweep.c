@@ -49,7 +49,7 @@ struct figures {
 struct outcome {
 	bool refused;
 	bool complete; /* the report calls its figures exact */
-	bool end_is_exact[3]; /* ... what is live at the end, by enum replay_total */
+	bool end_is_exact[3]; /* of what is live at the end, by enum replay_total */
 	int verdict;   /* exit status of verify */
 	struct figures figures;
 };
