@@ -11,8 +11,8 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[1]
 TABLE = TREE / "analyzer" / "findings" / "sentences.def"
 EXAMPLES = {
-    "bytes": "3.19 GiB", "signed_bytes": "-12.0 MiB", "count": "51", "many": "1,064", "step": "7", "ns": "1.5 s", "share": "12.5%", "ratio": "4",
-    "name": "NAME", "site": "train.py:36", "line": "train.py:36", "flag": "",
+    "bytes": "3.19 GiB", "signed_bytes": "-12.0 MiB", "count": "51", "many": "1,064", "step": "7", "ns": "1.5 s",
+    "share": "12.5%", "ratio": "4", "name": "NAME", "site": "train.py:36", "line": "train.py:36", "flag": "",
 }  # fmt: skip
 
 

@@ -13,14 +13,13 @@
 #define VT_ADVICE_H
 
 #include "analyzer/allocator/frag.h"
+#include "analyzer/findings/said.h"
 #include "analyzer/oom/failures.h"
 
 #define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* advices that are said unless all are asked for */
-#define ADVICE_TEXT_MAX 320
-#define ADVICE_TITLE_MAX 54 /* indented and with its figure, a line of the screen */
-#define ADVICE_LEAST 0.02   /* of the peak */
-#define ADVICE_SCARCE 0.70  /* of the device reserved: from here on memory is scarce */
+#define ADVICE_LEAST 0.02  /* of the peak */
+#define ADVICE_SCARCE 0.70 /* of the device reserved: from here on memory is scarce */
 
 struct advice {
 	const char *kind; /* "checkpointing"; static */
@@ -33,11 +32,10 @@ struct advice {
 	bool at_least;	   /* memory ran out before the step's peak, where it would save no less */
 	uint64_t peak_bytes, after_bytes, saved_bytes;
 	bool has_site;
-	struct stack_frame site;      /* its strings belong to the advices */
-	char title[ADVICE_TITLE_MAX]; /* what to do, in a few words */
-	char action[ADVICE_TEXT_MAX]; /* the line, or the setting */
-	char evidence[ADVICE_TEXT_MAX];
-	char cost[ADVICE_TEXT_MAX];
+	struct stack_frame site; /* its strings belong to the advices */
+	struct said title;	 /* what to do, in a few words */
+	struct said action;	 /* the line, or the setting */
+	struct said evidence, cost;
 };
 
 struct advices {

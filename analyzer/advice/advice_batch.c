@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the batch: in parts whose gradients add up, smaller, or of shorter samples. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/unseen.h"
-#include "analyzer/base/human.h"
 
 #define ROOM_PERCENT 15 /* of what can be had: what jobs of other batches had in pieces was up to 14% */
 #define STATE_PERCENT 130 /* of optimizer state: up to a third more of it, which the first update lays between pieces */
@@ -97,9 +93,10 @@ static uint64_t find_saving(const struct advice_job *j, struct advice *a, struct
 
 static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
-	char peak[HUMAN_MAX], size[HUMAN_MAX], where[64], logits[96] = "";
+	struct fact site, each, vocabulary, more, after;
+	char file[FACT_TEXT_MAX];
 	uint64_t parts = 2, most, kept;
-	const char *at_most;
+	bool is_of_logits;
 
 	if (c->batch < 2)
 		return false;
@@ -114,20 +111,19 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	a->fits = peak_with(j, c, u, true) <= most;
 	kept = find_saving(j, a, c, u, true);
 	advice_at_program(j, a, j->blocks.block[c->input].life.birth.stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "%" PRIu64 " x batch %" PRIu64 ", accumulated%s", parts, c->part, where);
-	at_most = c->batch % c->part ? "at most " : "";
-	advice_action(a, "take the batch of %" PRIu64 "%s in %" PRIu64 " parts of %s%" PRIu64 ": (loss / %" PRIu64
-			 ").backward() for each, then one optimizer.step()", c->batch, where, parts, at_most, c->part,
-		      parts);
-	if (u->vocabulary && !u->in_backward)
-		snprintf(logits, sizeof(logits), " (of logits over %" PRIu64 " words, %s more if kept)", u->vocabulary,
-			 human_bytes(size, kept));
-	advice_evidence(a, "what follows the batch in size is %" PRIu64 " times smaller%s, gradients are there "
-			   "throughout: %s would be %s", parts, logits,
-			u->is_unknown ? "up to the request that failed it" : "the peak",
-			human_bytes(peak, a->after_bytes));
-	advice_cost(a, "%" PRIu64 " calls of the model for each step instead of 1; BatchNorm sees parts", parts);
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	each = fact_count("part", c->part);
+	a->title = SAID(accumulation_parts, fact_count("parts", parts), each, site);
+	a->action = SAID(accumulation_action, fact_count("batch", c->batch), fact_count("parts", parts), each,
+			 fact_flag("is_at_most", c->batch % c->part), site);
+	is_of_logits = u->vocabulary && !u->in_backward;
+	vocabulary = fact_if(is_of_logits, fact_count("vocabulary", u->vocabulary));
+	more = fact_if(is_of_logits, fact_bytes("kept", kept));
+	after = fact_bytes("after", a->after_bytes);
+	a->evidence = u->is_unknown ?
+			      SAID(accumulation_shrinks_request, fact_count("parts", parts), vocabulary, more, after) :
+			      SAID(accumulation_shrinks_peak, fact_count("parts", parts), vocabulary, more, after);
+	a->cost = SAID(accumulation_calls, fact_count("parts", parts));
 	return true;
 }
 
@@ -168,26 +164,18 @@ static uint64_t find_part(const struct advice_job *j, struct batchcut *c, const 
 /* What the figure knows of: what was seen, the rest of forward, and what was left free. */
 static void tell_fit(struct advice *a, const struct unseen *u, uint64_t kept, uint64_t more)
 {
-	char peak[HUMAN_MAX], size[HUMAN_MAX], layers[64] = "", logits[96] = "", state[96] = "";
 	uint32_t left = u->nr_layers ? u->nr_layers - 1 - u->layer : 0;
+	bool is_of_logits = u->vocabulary && !u->in_backward;
 
-	if (u->is_unknown) {
-		advice_evidence(a, "no larger one fits: %s allocated, up to the request that failed; what the step "
-				   "needs after it was not seen", human_bytes(peak, a->after_bytes));
-		return;
-	}
-	if (left)
-		snprintf(layers, sizeof(layers), ", %" PRIu32 " layers that were not reached", left);
-	if (u->vocabulary && !u->in_backward)
-		snprintf(logits, sizeof(logits), ", logits over %" PRIu64 " words (kept, they save %s more)",
-			 u->vocabulary, human_bytes(size, kept));
-	if (more)
-		snprintf(state, sizeof(state), " and %s for optimizer state as of Adam, with what lies between",
-			 human_bytes(size, more / 100 * STATE_PERCENT));
-	else if (u->state_bytes)
-		snprintf(state, sizeof(state), "; what the optimizer keeps was not seen");
-	advice_evidence(a, "the largest that fits: %s allocated%s%s, and %d%% left for fragmentation%s",
-			human_bytes(peak, a->after_bytes), layers, logits, ROOM_PERCENT, state);
+	if (u->is_unknown)
+		a->evidence = SAID(larger_does_not_fit, fact_bytes("after", a->after_bytes));
+	else
+		a->evidence = SAID(largest_that_fits, fact_bytes("after", a->after_bytes),
+				   fact_if(left, fact_count("layers", left)),
+				   fact_if(is_of_logits, fact_count("vocabulary", u->vocabulary)),
+				   fact_if(is_of_logits, fact_bytes("kept", kept)), fact_count("room_percent", ROOM_PERCENT),
+				   fact_if(more, fact_bytes("state", more / 100 * STATE_PERCENT)),
+				   fact_flag("is_state_unseen", !more && u->state_bytes));
 }
 
 static bool find_fit(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
@@ -208,24 +196,30 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 	return true;
 }
 
-/* Says "TITLE [at most] 19 instead of 48 at train.py:12", and so, after ACTION, what to do. */
-static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c, const char *title,
-		       const char *action)
+/* Says "batch [at most] 19 instead of 48 at train.py:12", or the like of lengths, and so what to do. */
+static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c)
 {
-	char where[64];
-	const char *most;
+	struct fact at_most, part, whole, site;
+	char file[FACT_TEXT_MAX];
 	struct unseen u;
 	bool found;
 
 	unseen_find(&u, j, c);
 	found = find_fit(j, a, c, &u);
-	most = u.is_unknown ? " at most" : "";
+	at_most = fact_flag("is_at_most", u.is_unknown);
 	unseen_release(&u);
 	if (!found)
 		return false;
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "%s%s %" PRIu64 " instead of %" PRIu64 "%s", title, most, c->part, c->whole, where);
-	advice_action(a, "%s%s %" PRIu64 " instead of %" PRIu64 "%s", action, most, c->part, c->whole, where);
+	part = fact_count("part", c->part);
+	whole = fact_count("whole", c->whole);
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	if (c->of_length) {
+		a->title = SAID(shorter_samples, at_most, part, whole, site);
+		a->action = SAID(shorter_samples_action, at_most, part, whole, site);
+	} else {
+		a->title = SAID(smaller_batch, at_most, part, whole, site);
+		a->action = SAID(smaller_batch_action, at_most, part, whole, site);
+	}
 	return true;
 }
 
@@ -235,8 +229,8 @@ bool advice_smaller_batch(const struct advice_job *j, struct advice *a)
 
 	if (!j->lacking || !batchcut_init(&c, j) || c.batch < 2)
 		return false;
-	advice_cost(a, "each step sees fewer samples: other results");
-	return advise_cut(j, a, &c, "batch", "take a batch of");
+	a->cost = SAID(smaller_batch_cost, NO_FACTS);
+	return advise_cut(j, a, &c);
 }
 
 /* Without training the window is all calls of the model: the length of each is not that of what they leave together. */
@@ -256,6 +250,6 @@ bool advice_shorter(const struct advice_job *j, struct advice *a)
 	if (!j->lacking || !batchcut_init(&c, j) || !c.length || is_of_many_calls(j, &c))
 		return false;
 	c.of_length = true;
-	advice_cost(a, "the ends of longer samples are not seen: other results");
-	return advise_cut(j, a, &c, "length", "cut samples to a length of");
+	a->cost = SAID(shorter_samples_cost, NO_FACTS);
+	return advise_cut(j, a, &c);
 }

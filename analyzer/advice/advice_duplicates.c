@@ -7,13 +7,11 @@
  * and that the other, of the same size, is there all the while. Copies by deepcopy are made on purpose (an average of
  * the weights, a frozen reference): nothing is said of them.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/pysource/sourcetext.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -226,36 +224,34 @@ static uint64_t peak_without(const struct advice_job *j, const struct twice *t)
 	return advice_peak(j, &r);
 }
 
-static void tell_checkpoint(const struct twice *t, struct advice *a, const char *where)
+static void tell_checkpoint(const struct twice *t, struct advice *a)
 {
-	char size[HUMAN_MAX];
+	char file[FACT_TEXT_MAX];
+	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
 
-	advice_title(a, "free the loaded checkpoint%s", where);
-	advice_action(a, "load it%s with map_location=\"cpu\", or del what it is bound to once load_state_dict() has "
-			 "copied it", where);
-	advice_evidence(a, "%zu tensors, %s, that were loaded from a file have the sizes of parameters made "
-			   "elsewhere, and are there as long", t->nr, human_bytes(size, t->bytes));
-	advice_cost(a, "none, if only load_state_dict() read it");
+	a->title = SAID(checkpoint_free, site);
+	a->action = SAID(checkpoint_free_action, site);
+	a->evidence = SAID(checkpoint_stays, fact_count("tensors", t->nr), fact_bytes("bytes", t->bytes));
+	a->cost = SAID(checkpoint_free_cost, NO_FACTS);
 }
 
-static void tell_clones(const struct twice *t, struct advice *a, const char *where)
+static void tell_clones(const struct twice *t, struct advice *a)
 {
-	char size[HUMAN_MAX];
+	char file[FACT_TEXT_MAX];
+	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
 
-	advice_title(a, "no clone()%s", where);
-	advice_action(a, "use the tensor itself%s instead of its clone(), where nothing writes into either", where);
-	advice_evidence(a, "%zu clones, %s, wait for backward beside a tensor of the same shape that waits as well",
-			t->nr, human_bytes(size, t->bytes));
-	advice_cost(a, "none");
+	a->title = SAID(clone_not, site);
+	a->action = SAID(clone_not_action, site);
+	a->evidence = SAID(clones_stay, fact_count("clones", t->nr), fact_bytes("bytes", t->bytes));
+	a->cost = SAID(costs_nothing, NO_FACTS);
 }
 
 bool advice_duplicates(const struct advice_job *j, struct advice *a)
 {
 	static const struct {
 		bool (*find)(struct twice *t, const struct advice_job *j);
-		void (*tell)(const struct twice *t, struct advice *a, const char *where);
+		void (*tell)(const struct twice *t, struct advice *a);
 	} kinds[] = { { find_checkpoint, tell_checkpoint }, { find_clones, tell_clones } };
-	char where[64];
 
 	a->after_bytes = a->peak_bytes;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
@@ -265,7 +261,7 @@ bool advice_duplicates(const struct advice_job *j, struct advice *a)
 		if (after < a->after_bytes) {
 			a->after_bytes = after;
 			advice_at_program(j, a, j->blocks.block[t.largest].life.birth.stack);
-			kinds[k].tell(&t, a, advice_where(where, sizeof(where), a));
+			kinds[k].tell(&t, a);
 		}
 		free(t.goes);
 	}

@@ -8,8 +8,6 @@
  * from forward's beginning to the end of backward. In backward the layer to come is gathered already, and a unit's
  * gradients, whole until its end, are copied to be sent.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +15,6 @@
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 
 #define GRADIENTS_ALL 0.99 /* of the parameters' bytes: so many gradients tell what each unit has */
 #define PERIOD_MAX 256	   /* parameters of a layer */
@@ -273,10 +270,9 @@ static void tell(const struct fsdp *f, struct advice *a)
 {
 	uint64_t layers = 0, most = 0, gradients = f->sent[root_of(f)], root = f->unit[root_of(f)];
 	uint32_t call = layerspans_call(f->spans);
-	char all[HUMAN_MAX], layer[HUMAN_MAX], rest[HUMAN_MAX], got[HUMAN_MAX], sent[HUMAN_MAX];
-	char where[64], ddp[96] = "";
-	const char *name = *f->spans->list.name ? f->spans->list.name : "layers";
+	char file[FACT_TEXT_MAX], list[LAYERLIST_NAME_MAX];
 	double others = (double)(f->ranks - 1) / (double)f->ranks;
+	struct fact site, ranks = fact_count("ranks", f->ranks);
 
 	for (uint32_t i = 0; i < root_of(f); i++) {
 		layers += f->unit[i];
@@ -285,20 +281,14 @@ static void tell(const struct fsdp *f, struct advice *a)
 	}
 	if (call)
 		advice_at_stack(f->j, a, call);
-	advice_where(where, sizeof(where), a);
-	if (f->buckets)
-		snprintf(ddp, sizeof(ddp), "; DistributedDataParallel's buckets, %s, go", human_bytes(got, f->buckets));
-	advice_title(a, "fully_shard() over %" PRIu64 " ranks%s", f->ranks, where);
-	advice_action(a, "shard parameters, gradients and state over %" PRIu64 " ranks (ZeRO-3): "
-			 "torch.distributed.fsdp.fully_shard(layer) for each layer of %.32s, called%s, then "
-			 "fully_shard(model)%s, before the optimizer is made", f->ranks, name, where,
-		      f->buckets ? " instead of DistributedDataParallel" : "");
-	advice_evidence(a, "of %s of parameters each rank keeps 1/%" PRIu64 "; whole are only the layer that runs, at "
-			   "most %s, and what is in no layer, %s%s", human_bytes(all, layers + root), f->ranks,
-			human_bytes(layer, most), human_bytes(rest, root), ddp);
-	advice_cost(a, "each step, a rank receives %s of parameters and sends %s of gradients",
-		    human_bytes(got, (uint64_t)(others * (double)(2 * layers + root))),
-		    human_bytes(sent, (uint64_t)(others * (double)gradients)));
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(fsdp_shard, ranks, site);
+	a->action = SAID(fsdp_shard_action, ranks, fact_name("layers", layerlist_name(list, f->spans->list.name)), site,
+			 fact_flag("has_ddp", f->buckets));
+	a->evidence = SAID(fsdp_keeps, fact_bytes("parameters", layers + root), ranks, fact_bytes("layer", most),
+			   fact_bytes("rest", root), fact_if(f->buckets, fact_bytes("buckets", f->buckets)));
+	a->cost = SAID(fsdp_sends, fact_bytes("received", (uint64_t)(others * (double)(2 * layers + root))),
+		       fact_bytes("sent", (uint64_t)(others * (double)gradients)));
 }
 
 static bool advise(const struct layerspans *spans, struct advice *a)

@@ -98,12 +98,7 @@ bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const c
 /* Is it the newest frame of the stack that lies there? */
 bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file);
 
-/* " at train.py:31", "" if no line is known. Returns buf. */
-const char *advice_where(char *buf, size_t size, const struct advice *a);
-
-void advice_title(struct advice *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void advice_action(struct advice *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void advice_evidence(struct advice *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void advice_cost(struct advice *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The file of the line, for a fact: a long name is cut, there is no room for it. Returns buf; NULL: no line is known. */
+const char *advice_file(char buf[static FACT_TEXT_MAX], const struct advice *a);
 
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about what outlives its use: gradients through the next forward, results until the next ones are there. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 
 #define REPLACED_WITHIN 16 /* events: what a line replaces goes so soon after the next one's birth */
 
@@ -100,24 +98,19 @@ bool advice_set_to_none(const struct advice_job *j, struct advice *a)
 {
 	uint64_t bytes = 0;
 	uint32_t stack = 0;
-	char size[HUMAN_MAX], where[64];
+	char file[FACT_TEXT_MAX];
+	struct fact site;
 
 	a->after_bytes = without_stays(j, &bytes, &stack);
 	if (!bytes)
 		return false;
 	if (stack)
 		advice_at_stack(j, a, stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "zero_grad(set_to_none=True)%s", where);
-	if (stack)
-		advice_action(a, "call optimizer.zero_grad(set_to_none=True)%s right after optimizer.step(), "
-				 "before the next forward", where);
-	else
-		advice_action(a, "call optimizer.zero_grad(set_to_none=True) right after optimizer.step(): "
-				 "set_to_none=False keeps gradients as zeros");
-	advice_evidence(a, "%s of gradients of an earlier step are still there in the next forward",
-			human_bytes(size, bytes));
-	advice_cost(a, "none: gradients are allocated anew in each backward");
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(gradients_to_none, site);
+	a->action = stack ? SAID(gradients_earlier_action, site) : SAID(gradients_to_none_action, NO_FACTS);
+	a->evidence = SAID(gradients_stay, fact_bytes("bytes", bytes));
+	a->cost = SAID(gradients_anew, NO_FACTS);
 	return true;
 }
 
@@ -175,7 +168,8 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
 	uint64_t bytes = 0, most = 0;
 	struct blockreplay r = advice_replay(j);
-	char size[HUMAN_MAX], where[64];
+	char file[FACT_TEXT_MAX];
+	struct fact site;
 	uint32_t stack = 0;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++) {
@@ -199,11 +193,10 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	if (!bytes)
 		return false;
 	advice_at_stack(j, a, stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "del the step before's result%s", where);
-	advice_action(a, "del what is bound%s at the end of the step: its last value lives until the next one is there",
-		      where);
-	advice_evidence(a, "%s of the step before are held while the same is made anew", human_bytes(size, bytes));
-	advice_cost(a, "none");
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(result_del, site);
+	a->action = SAID(result_del_action, site);
+	a->evidence = SAID(results_meet, fact_bytes("bytes", bytes));
+	a->cost = SAID(costs_nothing, NO_FACTS);
 	return true;
 }

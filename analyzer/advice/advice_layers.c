@@ -5,7 +5,6 @@
  * Of the layers of a list (layerlist.h): what a layer has made by the end of its forward goes then, but for its
  * *output*, which is the next one's input; it is there again from the layer's backward on.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,8 @@
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/advice/layerspans.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
+
+#define TITLE_NAME_MAX 16 /* characters of a list's name */
 
 struct layer {
 	uint64_t most;	      /* bytes of forward live at once, without the output */
@@ -120,7 +120,7 @@ static uint64_t forward_bytes(const struct advice_job *j)
 	return bytes;
 }
 
-/* What the list is called; with its owner where PyTorch calls the layers: the line may call other lists as well. */
+/* What the list is called, or ""; with its owner where PyTorch calls the layers: the line may call other lists as well. */
 static const char *list_text(const struct layers *l, char *buf, size_t size)
 {
 	const struct layerlist *list = &l->spans->list;
@@ -128,33 +128,30 @@ static const char *list_text(const struct layers *l, char *buf, size_t size)
 
 	if (l->is_called_by_torch && list->parent)
 		owner = l->spans->paths->path[list->parent - 1].name;
-	if (!*owner && !*name)
-		return "layers";
 	snprintf(buf, size, "%s%s%s", owner, *owner && *name ? "." : "", name);
 	return buf;
 }
 
 /* How, at the line that calls them, or from outside where it is PyTorch that does. */
-static void tell_action(const struct layers *l, struct advice *a, const char *where, const char *list)
+static struct said action_of(const struct layers *l, const struct advice *a, const char *list)
 {
+	char file[FACT_TEXT_MAX], name[LAYERLIST_NAME_MAX];
+	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+
 	if (a->has_site && strstr(a->site.file, "/transformers/"))
-		advice_action(a, "once the model is made, model.gradient_checkpointing_enable(): it wraps the call%s",
-			      where);
-	else if (l->is_of_package)
-		advice_action(a, "once the model is made, for each layer of %.32s, called%s: layer.forward = "
-				 "functools.partial(torch.utils.checkpoint.checkpoint, layer.forward, "
-				 "use_reentrant=False)", list, where);
-	else
-		advice_action(a, "wrap the call%s: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)",
-			      where);
+		return SAID(layers_of_transformers_action, site);
+	if (l->is_of_package)
+		return SAID(layers_of_package_action, fact_name("layers", layerlist_name(name, list)), site);
+	return SAID(layers_checkpoint_action, site);
 }
 
 static void tell(struct layers *l, struct advice *a)
 {
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
-	const char *layers = *l->spans->list.name ? l->spans->list.name : "layers", *list;
-	char size[HUMAN_MAX], rest[HUMAN_MAX], share[HUMAN_MAX], where[64], name[128], text[64];
+	char owner[128], text[64], name[LAYERLIST_NAME_MAX], file[FACT_TEXT_MAX];
+	const char *list;
+	struct fact site;
 
 	for (uint32_t i = 0; i < l->spans->list.nr_layers; i++) {
 		if (l->spans->span[i].first == TFMT_NO_ORDINAL)
@@ -165,17 +162,18 @@ static void tell(struct layers *l, struct advice *a)
 		stays += l->layer[i].stays;
 		passed += l->spans->span[i].passed;
 	}
-	modulepaths_text(l->spans->paths, l->spans->list.parent, 0, name, sizeof(name));
+	modulepaths_text(l->spans->paths, l->spans->list.parent, 0, owner, sizeof(owner));
 	find_site(l, a);
-	advice_where(where, sizeof(where), a);
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
 	list = list_text(l, text, sizeof(text));
-	advice_title(a, "checkpoint %.16s %" PRIu32 "-%" PRIu32 "%s", list, first, last, where);
-	tell_action(l, a, where, list);
-	advice_evidence(a, "%.32s %" PRIu32 "-%" PRIu32 "%s%s keep %s of activations until backward; checkpointed they "
-			   "keep %s", layers, first, last, *name ? " of " : "", name, human_bytes(size, kept + stays),
-			human_bytes(rest, stays));
-	advice_cost(a, "%s of what forward allocates is computed again in backward",
-		    human_percent(share, (double)passed, (double)forward_bytes(l->j)));
+	layerlist_name(name, list)[TITLE_NAME_MAX] = 0;
+	a->title = SAID(layers_checkpoint, fact_name("layers", name), fact_count("first", first),
+			fact_count("last", last), site);
+	a->action = action_of(l, a, list);
+	a->evidence = SAID(layers_keep, fact_name("layers", layerlist_name(name, l->spans->list.name)),
+			   fact_count("first", first), fact_count("last", last), fact_if(*owner, fact_name("owner", owner)),
+			   fact_bytes("bytes", kept + stays), fact_bytes("rest", stays));
+	a->cost = SAID(layers_run_again, fact_share("share", (double)passed, (double)forward_bytes(l->j)));
 }
 
 static bool advise(const struct layerspans *spans, struct advice *a)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What an advice says, and the line of the program that it is about. */
+/* The line of the program that an advice is about. */
 #include "analyzer/advice/advice_job.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyzer/stacks/sourceline.h"
+
+#define FILE_NAME_MAX 40 /* characters of a file's name */
 
 static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
@@ -94,47 +94,18 @@ bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const cha
 	return found;
 }
 
-const char *advice_where(char *buf, size_t size, const struct advice *a)
+const char *advice_file(char buf[static FACT_TEXT_MAX], const struct advice *a)
 {
-	const char *name = a->has_site ? strrchr(a->site.file, '/') : NULL;
+	const char *slash, *name;
+	size_t folder;
 
-	*buf = 0;
-	if (a->has_site)
-		snprintf(buf, size, " at %.40s:%" PRIu32, name ? name + 1 : a->site.file, a->site.line);
+	if (!a->has_site)
+		return NULL;
+	slash = strrchr(a->site.file, '/');
+	name = slash ? slash + 1 : a->site.file;
+	folder = (size_t)(name - a->site.file);
+	if (folder + FILE_NAME_MAX >= FACT_TEXT_MAX)
+		folder = 0;
+	snprintf(buf, FACT_TEXT_MAX, "%.*s%.*s", (int)folder, a->site.file, FILE_NAME_MAX, name);
 	return buf;
-}
-
-#define FILL(name, field)                                                                                    \
-	void advice_##name(struct advice *a, const char *format, ...)                                        \
-	{                                                                                                    \
-		va_list args;                                                                                \
-                                                                                                             \
-		va_start(args, format);                                                                      \
-		vsnprintf(a->field, sizeof(a->field), format, args);                                         \
-		va_end(args);                                                                                \
-	}
-FILL(action, action)
-FILL(evidence, evidence)
-FILL(cost, cost)
-
-/* A title that is too long loses of the middle of its file's name: the line must not be cut. */
-void advice_title(struct advice *a, const char *format, ...)
-{
-	char text[4 * ADVICE_TITLE_MAX], *name = NULL, *end;
-	size_t length, over;
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	length = strlen(text);
-	for (char *at = text; (at = strstr(at, " at ")); at++)
-		name = at;
-	end = name ? strrchr(name, '.') : NULL; /* of its extension */
-	over = length < ADVICE_TITLE_MAX ? 0 : length - ADVICE_TITLE_MAX + 2; /* with room for a '~' */
-	if (over && end && (size_t)(end - name) > strlen(" at ") + over) {
-		end[-(ptrdiff_t)over] = '~';
-		memmove(end - over + 1, end, strlen(end) + 1);
-	}
-	snprintf(a->title, sizeof(a->title), "%s", text);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about the loss over a large vocabulary: a part of the tokens at a time. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/stacks/element.h"
 
 #define VOCABULARY_MIN 4096
@@ -242,7 +240,8 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
 {
 	struct head head = { 0 };
-	char size[HUMAN_MAX], shape[SHAPE_TEXT_MAX], where[64];
+	char shape[SHAPE_TEXT_MAX], file[FACT_TEXT_MAX];
+	struct fact site;
 	uint64_t bytes;
 	unsigned nr;
 	size_t first = 0;
@@ -252,19 +251,14 @@ bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
 	a->after_bytes = peak_in_parts(j, &head);
 	bytes = logits_bytes(j, head.vocabulary, &nr, &first);
 	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "logits and loss in %d parts%s", PARTS, where);
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(loss_in_parts, fact_count("parts", PARTS), site);
 	if (advice_is_package(j, a, j->blocks.block[first].life.birth.stack))
-		advice_action(a, "call the model without its output layer, which computes logits%s, and that and the "
-				 "loss for an eighth of the tokens at a time, each under torch.utils.checkpoint."
-				 "checkpoint(..., use_reentrant=False); with transformers, AutoLigerKernelForCausalLM "
-				 "(liger_kernel) does so", where);
+		a->action = SAID(loss_of_package_action, site);
 	else
-		advice_action(a, "compute logits%s and their loss for an eighth of the tokens at a time, each under "
-				 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False), or a fused linear cross "
-				 "entropy (Liger)", where);
-	advice_evidence(a, "%u tensors for each token and word, %s in a step; the first is %s", nr,
-			human_bytes(size, bytes), shape_text(shape, &j->shape[first]));
-	advice_cost(a, "the logits are computed twice, by one matrix product more");
+		a->action = SAID(loss_in_parts_action, site);
+	a->evidence = SAID(loss_tensors, fact_count("tensors", nr), fact_bytes("bytes", bytes),
+			   fact_name("shape", shape_text(shape, &j->shape[first])));
+	a->cost = SAID(loss_in_parts_cost, NO_FACTS);
 	return true;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice about what the optimizer keeps: in fewer bits, on the host, on other ranks. */
-#include <inttypes.h>
-
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/allocator/torch.h"
-#include "analyzer/base/human.h"
 #include "analyzer/stacks/element.h"
 
 /* How bitsandbytes keeps state: a byte for each value, a float for each block of values; none of small tensors. */
 #define SMALL_TENSOR 4096
 #define SCALE_BLOCK 256
+
+#define OFFLOAD_SETTING "\"offload_optimizer\": {\"device\": \"cpu\"}" /* of DeepSpeed */
 
 #define VALUES_MAX 4 /* of state for each of the parameters', in optimizers that these advices are about */
 
@@ -95,19 +94,20 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 static bool find_small_state(const struct advice_job *j, struct advice *a, const char *name, uint64_t value_bytes,
 			     bool scales)
 {
-	char all[HUMAN_MAX], where[64];
+	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
+	struct fact site;
 
 	if (!bytes || !is_wide(j, largest) || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	advice_where(where, sizeof(where), a);
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
 	a->after_bytes = with_state_of(j, value_bytes, scales);
-	advice_title(a, "%s optimizer state%s", name, where);
-	advice_evidence(a, "the state takes %s, most of it %s", human_bytes(all, bytes),
-			element_name(j->shape[largest].element_type));
-	advice_cost(a, "updates differ by the rounding of the state; no transfers");
+	a->title = SAID(state_smaller, fact_name("smaller", name), site);
+	a->evidence = SAID(state_takes_mostly, fact_bytes("bytes", bytes),
+			   fact_name("type", element_name(j->shape[largest].element_type)));
+	a->cost = SAID(state_smaller_cost, NO_FACTS);
 	return true;
 }
 
@@ -135,8 +135,7 @@ bool advice_small_state(const struct advice_job *j, struct advice *a)
 {
 	const char *name = small_class(j);
 
-	advice_action(a, "keep the optimizer's state in 8 bits: bitsandbytes.optim.%s for the optimizer of torch.optim",
-		      name ? name : "AdamW8bit (or its like)");
+	a->action = SAID(state_in_8_bits_action, fact_name("class", name ? name : "AdamW8bit"), fact_flag("is_any", !name));
 	return find_small_state(j, a, "8-bit", 1, true);
 }
 
@@ -145,9 +144,7 @@ bool advice_bf16_state(const struct advice_job *j, struct advice *a)
 {
 	if (small_class(j))
 		return false;
-	advice_action(a, "keep the optimizer's state in bfloat16, which torch.optim refuses: with a subclass of "
-			 "torchao.optim.AdamW8bit whose _subclass_zeros(p, *_) returns torch.zeros_like(p, "
-			 "dtype=torch.bfloat16)");
+	a->action = SAID(state_in_bfloat16_action, NO_FACTS);
 	return find_small_state(j, a, "bfloat16", 2, false);
 }
 
@@ -170,10 +167,11 @@ uint64_t advice_gradient_bytes(const struct advice_job *j)
 
 bool advice_offload(const struct advice_job *j, struct advice *a)
 {
-	char size[HUMAN_MAX], moved[HUMAN_MAX], where[64];
 	struct blockreplay r = advice_replay(j);
+	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
+	struct fact site;
 
 	for (size_t i = 0; i < j->blocks.nr_blocks; i++)
 		if (!advice_is_state(j, i) && !advice_is_of_step(j, i))
@@ -182,12 +180,10 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 	if (!bytes || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "optimizer on the host%s", where);
-	advice_action(a, "keep the optimizer's state on the host and step there, instead of%s: DeepSpeed's "
-			 "\"offload_optimizer\": {\"device\": \"cpu\"}, or torchao's CPUOffloadOptimizer", where);
-	advice_evidence(a, "the state takes %s", human_bytes(size, bytes));
-	advice_cost(a, "%s go between GPU and host in each step: gradients there, parameters back",
-		    human_bytes(moved, 2 * advice_gradient_bytes(j)));
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(state_on_host, site);
+	a->action = SAID(state_on_host_action, site, fact_name("setting", OFFLOAD_SETTING));
+	a->evidence = SAID(state_takes, fact_bytes("bytes", bytes));
+	a->cost = SAID(state_on_host_cost, fact_bytes("moved", 2 * advice_gradient_bytes(j)));
 	return true;
 }

@@ -7,13 +7,11 @@
  * multiplies with: save_on_cpu() takes these to the host as well. What is released without an allocation in between was
  * of one node.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 
 #define RESULTS_HELD 2 /* latest results of forward that variables still hold */
 
@@ -191,17 +189,16 @@ static void find_site(const struct advice_job *j, struct advice *a, size_t block
 
 static void tell(const struct saved *s, struct advice *a)
 {
-	char size[HUMAN_MAX], moved[HUMAN_MAX], weights[HUMAN_MAX], where[64];
+	char file[FACT_TEXT_MAX];
+	struct fact site;
 
 	find_site(s->j, a, s->largest);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "activations on the host%s", where);
-	advice_action(a, "run forward%s within torch.autograd.graph.save_on_cpu(pin_memory=True): what autograd saves "
-			 "waits in host memory for backward", where);
-	advice_evidence(a, "%zu tensors, %s, are kept from forward until backward", s->nr, human_bytes(size, s->bytes));
-	advice_cost(a, "at least %s go between GPU and host in each step: there in forward, back in backward; %s of "
-		       "weights among them", human_bytes(moved, 2 * (s->bytes + s->weights)),
-		    human_bytes(weights, 2 * s->weights));
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(saved_on_host, site);
+	a->action = SAID(saved_on_host_action, site);
+	a->evidence = SAID(saved_waits, fact_count("tensors", s->nr), fact_bytes("bytes", s->bytes));
+	a->cost = SAID(saved_on_host_cost, fact_bytes("moved", 2 * (s->bytes + s->weights)),
+		       fact_bytes("weights", 2 * s->weights));
 }
 
 bool advice_activation_offload(const struct advice_job *j, struct advice *a)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice to have each rank keep a part of the optimizer's state. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzer/advice/advice_kinds.h"
 #include "analyzer/base/heap.h"
-#include "analyzer/base/human.h"
 #include "analyzer/recording/sorted.h"
 
 #define RANKS_USUAL 8
@@ -123,10 +121,11 @@ uint64_t advice_ranks(const struct advice_job *j)
 bool advice_sharding(const struct advice_job *j, struct advice *a)
 {
 	uint64_t ranks = advice_ranks(j);
-	char size[HUMAN_MAX], kept[HUMAN_MAX], moved[HUMAN_MAX], where[64];
+	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct blockreplay r;
+	struct fact site;
 	double share;
 
 	if (!bytes || advice_is_sharded(j))
@@ -144,14 +143,11 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 	}
 	a->after_bytes = advice_peak(j, &r);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	advice_where(where, sizeof(where), a);
-	advice_title(a, "optimizer state over %" PRIu64 " ranks%s", ranks, where);
-	advice_action(a, "shard the optimizer's state over %" PRIu64 " ranks (ZeRO-1): "
-			 "torch.distributed.optim.ZeroRedundancyOptimizer around the optimizer that steps%s", ranks,
-		      where);
-	advice_evidence(a, "the state takes %s; of %" PRIu64 " ranks, the one with most would keep %s",
-			human_bytes(size, bytes), ranks, human_bytes(kept, (uint64_t)(share * (double)bytes)));
-	advice_cost(a, "each step, the ranks send each other the parameters that they updated: %s",
-		    human_bytes(moved, advice_gradient_bytes(j)));
+	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	a->title = SAID(state_shard, fact_count("ranks", ranks), site);
+	a->action = SAID(state_shard_action, fact_count("ranks", ranks), site);
+	a->evidence = SAID(state_of_fullest_rank, fact_bytes("bytes", bytes), fact_count("ranks", ranks),
+			   fact_bytes("kept", (uint64_t)(share * (double)bytes)));
+	a->cost = SAID(state_shard_cost, fact_bytes("moved", advice_gradient_bytes(j)));
 	return true;
 }

@@ -2,6 +2,7 @@
 /* Lists of layers, by the modules that activations were made in. */
 #include "analyzer/advice/layerlist.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LAYERS_MAX 4096
@@ -59,4 +60,10 @@ void layerlist_members(const struct layerlist *list, const struct modulepaths *p
 		else if (p->parent && p->parent < path)
 			of[path] = of[p->parent];
 	}
+}
+
+char *layerlist_name(char buf[static LAYERLIST_NAME_MAX], const char *name)
+{
+	snprintf(buf, LAYERLIST_NAME_MAX, "%s", *name ? name : "layers");
+	return buf;
 }

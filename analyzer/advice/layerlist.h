@@ -9,6 +9,7 @@
 #include "analyzer/advice/advice_job.h"
 
 #define LAYERLISTS_MAX 64
+#define LAYERLIST_NAME_MAX (32 + 1)
 
 struct layerlist {
 	uint32_t parent; /* path (modulepaths.h) of their owner */
@@ -25,5 +26,8 @@ size_t layerlists_find(struct layerlist *list, const struct advice_job *j, const
 
 /* By path, 0 to paths->nr_paths: the layer that it lies in, -1 = in none. */
 void layerlist_members(const struct layerlist *list, const struct modulepaths *paths, int32_t *of);
+
+/* As much of a list's name as there is room for; "layers" if it is "". Returns buf. */
+char *layerlist_name(char buf[static LAYERLIST_NAME_MAX], const char *name);
 
 #endif

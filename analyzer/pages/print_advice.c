@@ -2,17 +2,43 @@
 /* Printing advice. */
 #include "analyzer/pages/print_advice.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "analyzer/base/human.h"
 #include "analyzer/pages/print_oom.h"
 #include "analyzer/pages/print_recording.h"
+#include "analyzer/pages/sentence.h"
+
+#define TITLE_MAX 54 /* indented and with its figure, a line of the screen */
+
+/* A title that is too long loses of the middle of its file's name: the line must not be cut. */
+static const char *title_text(char buf[static SENTENCE_MAX], const struct advice *a)
+{
+	char *name = NULL, *end;
+	size_t length, over;
+
+	sentence_text(buf, &a->title);
+	length = strlen(buf);
+	for (char *at = buf; (at = strstr(at, " at ")); at++)
+		name = at;
+	end = name ? strrchr(name, '.') : NULL; /* of its extension */
+	over = length < TITLE_MAX ? 0 : length - TITLE_MAX + 2; /* with room for a '~' */
+	if (over && end && (size_t)(end - name) > strlen(" at ") + over) {
+		end[-(ptrdiff_t)over] = '~';
+		memmove(end - over + 1, end, strlen(end) + 1);
+	}
+	buf[TITLE_MAX - 1] = 0;
+	return buf;
+}
 
 unsigned print_advice_brief(struct emit *e, const struct advices *all, const char *first, const char *indent, unsigned most)
 {
-	char saved[HUMAN_MAX];
+	char saved[HUMAN_MAX], title[SENTENCE_MAX];
 	unsigned nr = all->nr < most ? all->nr : most;
 
 	for (unsigned i = 0; e && i < nr; i++)
-		emit_text(e, "%s%s (saves %s%s%s)", i ? indent : first, all->advice[i].title,
+		emit_text(e, "%s%s (saves %s%s%s)", i ? indent : first, title_text(title, &all->advice[i]),
 			  all->advice[i].at_least ? ">= " : "", human_bytes(saved, all->advice[i].saved_bytes),
 			  all->advice[i].of_reserved ? " of what is reserved" : "");
 	return nr;
@@ -47,13 +73,13 @@ static const char *const fit_texts[] = { "", "; would have fitted", "; not enoug
 
 void print_advice(struct emit *e, const struct advices *all, unsigned most)
 {
-	char saved[HUMAN_MAX], before[HUMAN_MAX], after[HUMAN_MAX], share[HUMAN_MAX], figures[256];
+	char saved[HUMAN_MAX], before[HUMAN_MAX], after[HUMAN_MAX], share[HUMAN_MAX], figures[256], text[SENTENCE_MAX];
 
 	for (unsigned i = 0; i < all->nr && i < most; i++) {
 		const struct advice *a = &all->advice[i];
 
 		emit_blank(e);
-		emit_heading(e, "%s (saves %s%s)", a->title, a->at_least ? ">= " : "",
+		emit_heading(e, "%s (saves %s%s)", title_text(text, a), a->at_least ? ">= " : "",
 			     human_bytes(saved, a->saved_bytes));
 		snprintf(figures, sizeof(figures), "%s %s -> %s (-%s)%s%s%s", a->of_reserved ? "reserved" : "allocated",
 			 human_bytes(before, a->peak_bytes), human_bytes(after, a->after_bytes),
@@ -61,14 +87,16 @@ void print_advice(struct emit *e, const struct advices *all, unsigned most)
 			 extent(all, a), fit_texts[fit_of(all, a)],
 			 a->keeps_result ? "" : "; changes the result");
 		print_wrapped(e, "  ", "  ", figures);
-		print_wrapped(e, "  do:   ", "        ", a->action);
-		print_wrapped(e, "  why:  ", "        ", a->evidence);
-		print_wrapped(e, "  cost: ", "        ", a->cost);
+		print_wrapped(e, "  do:   ", "        ", sentence_text(text, &a->action));
+		print_wrapped(e, "  why:  ", "        ", sentence_text(text, &a->evidence));
+		print_wrapped(e, "  cost: ", "        ", sentence_text(text, &a->cost));
 	}
 }
 
 void json_advice(struct emit *e, const struct advices *all, unsigned most)
 {
+	char text[SENTENCE_MAX];
+
 	emit_array_begin(e, "advice", NULL);
 	for (unsigned i = 0; i < all->nr && i < most; i++) {
 		const struct advice *a = &all->advice[i];
@@ -90,10 +118,14 @@ void json_advice(struct emit *e, const struct advices *all, unsigned most)
 			emit_null(e, "enough", NULL);
 		else
 			emit_bool(e, "enough", NULL, fit_of(all, a) == FIT_ENOUGH);
-		emit_string(e, "title", NULL, a->title);
-		emit_string(e, "action", NULL, a->action);
-		emit_string(e, "evidence", NULL, a->evidence);
-		emit_string(e, "cost", NULL, a->cost);
+		emit_string(e, "title", NULL, title_text(text, a));
+		emit_string(e, "action", NULL, sentence_text(text, &a->action));
+		emit_string(e, "evidence", NULL, sentence_text(text, &a->evidence));
+		emit_string(e, "cost", NULL, sentence_text(text, &a->cost));
+		sentence_json(e, "title_facts", &a->title);
+		sentence_json(e, "action_facts", &a->action);
+		sentence_json(e, "facts", &a->evidence);
+		sentence_json(e, "cost_facts", &a->cost);
 		print_site_of(e, a->has_site ? &a->site : NULL);
 		emit_object_end(e);
 	}

@@ -31,15 +31,11 @@ const char *stepgrowth_seconds_text(char buf[static HUMAN_MAX], double seconds)
 	return buf;
 }
 
-static struct fact rate(const char *key, double bytes)
-{
-	return fact_signed_bytes(key, (int64_t)llround(bytes));
-}
-
 struct said stepgrowth_growth(const struct stepgrowth_cause *c)
 {
 	const struct growth *g = &c->growth;
-	struct fact slope = rate("rate", g->slope), low = rate("low", g->slope_low), high = rate("high", g->slope_high);
+	struct fact slope = fact_signed_bytes("rate", llround(g->slope)), low = fact_signed_bytes("low", llround(g->slope_low));
+	struct fact high = fact_signed_bytes("high", llround(g->slope_high));
 	struct fact course = fact_name("course", growth_shape_names[g->shape]), since = fact_step("since", c->first_step);
 	char seconds[HUMAN_MAX];
 
