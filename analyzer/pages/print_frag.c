@@ -187,39 +187,31 @@ static bool would_fit(const struct frag_view *v)
 	       v->d->expandable_kept + v->d->harm[FRAG_FAILED].asked <= failure->figures.reserved;
 }
 
-static const char *expandable_advice(char buf[static TEXT_MAX], const struct frag_view *v)
+static struct said expandable_advice(const struct frag_view *v)
 {
-	static const char setting[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 	const struct frag_figures *p = &v->d->moment[FRAG_PEAK].figures;
 	uint64_t saved = frag_saved_by_growing(v->d);
-	char text[HUMAN_MAX];
 
-	if (frag_is_expandable(v->d))
-		return NULL;
-	if (would_fit(v))
-		snprintf(buf, TEXT_MAX, "%s: it fits, %s are kept", setting,
-			 human_bytes(text, v->d->expandable_kept));
-	else if ((double)saved > FRAG_SAVED_SHARE * (double)p->reserved)
-		snprintf(buf, TEXT_MAX, "%s: %s less reserved", setting, human_bytes(text, saved));
-	else
-		return NULL;
-	return buf;
+	if (!frag_is_expandable(v->d) && would_fit(v))
+		return SAID(frag_expandable_fits, fact_bytes("kept", v->d->expandable_kept));
+	if (!frag_is_expandable(v->d) && (double)saved > FRAG_SAVED_SHARE * (double)p->reserved)
+		return SAID(frag_expandable_saves, fact_bytes("saved", saved));
+	return (struct said){ .sentence = SAY_nothing };
 }
 
 /* Of blocks that keep more than they are. */
-static const char *blocker_advice(char buf[static TEXT_MAX], const struct frag_view *v, enum frag_when when)
+static struct said blocker_advice(const struct frag_view *v, enum frag_when when)
 {
 	const struct blockers *b = &v->blockers[when];
-	char site[TEXT_MAX / 2], kept[HUMAN_MAX], bytes[HUMAN_MAX];
+	char site[TEXT_MAX / 2];
 
 	if (!b->nr_blockers || !b->blocker[0].known ||
 	    b->blocker[0].kept_bytes < b->blocker[0].bytes ||
 	    (double)b->blocker[0].kept_bytes <= FRAG_SAVED_SHARE * (double)v->d->moment[when].figures.reserved)
-		return NULL;
-	snprintf(buf, TEXT_MAX, "make the %s of %s before the large blocks: frees %s",
-		 human_bytes(bytes, b->blocker[0].bytes), site_text(site, sizeof(site), &b->blocker[0]),
-		 human_bytes(kept, b->blocker[0].kept_bytes));
-	return buf;
+		return (struct said){ .sentence = SAY_nothing };
+	return SAID(frag_blocker_first, fact_bytes("bytes", b->blocker[0].bytes),
+		    fact_name("place", site_text(site, sizeof(site), &b->blocker[0])),
+		    fact_bytes("freed", b->blocker[0].kept_bytes));
 }
 
 /* ---- text --------------------------------------------------------------------------------------- */
@@ -289,9 +281,17 @@ static void text_figures(struct emit *e, const struct frag_view *v)
 		emit_label(e, NULL, "not known", "some segments: what is stuck is an estimate");
 }
 
+static void text_advice(struct emit *e, struct said said)
+{
+	char text[SENTENCE_MAX + 2] = "- ";
+
+	if (*sentence_text(text + 2, &said))
+		text_wrapped(e, emit_text, text, 2);
+}
+
 void print_frag_text(struct emit *e, const struct frag_view *v)
 {
-	char title[256], text[TEXT_MAX + 2], sentence[SENTENCE_MAX];
+	char title[256], sentence[SENTENCE_MAX];
 	enum frag_when when;
 	struct said said;
 
@@ -316,10 +316,8 @@ void print_frag_text(struct emit *e, const struct frag_view *v)
 		  when == FRAG_FAILURE ? "the failure" : "the peak");
 	print_blockers(e, v, when);
 	emit_blank(e);
-	if (expandable_advice(text + 2, v))
-		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
-	if (blocker_advice(text + 2, v, when))
-		text_wrapped(e, emit_text, memcpy(text, "- ", 2), 2);
+	text_advice(e, expandable_advice(v));
+	text_advice(e, blocker_advice(v, when));
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
@@ -409,8 +407,8 @@ void json_frag(struct emit *e, const struct frag_view *v)
 
 static void json_finding(struct emit *e, const struct frag_view *v, enum frag_when when, uint64_t bytes, struct said said)
 {
+	const struct said advice[] = { expandable_advice(v), blocker_advice(v, when) };
 	const struct blockers *b = &v->blockers[when];
-	char text[TEXT_MAX];
 
 	emit_object_begin(e, NULL, NULL);
 	emit_string(e, "verdict", NULL, "fragmentation");
@@ -420,12 +418,8 @@ static void json_finding(struct emit *e, const struct frag_view *v, enum frag_wh
 	emit_uint(e, "device", NULL, v->device->ordinal);
 	sentence_json_texts(e, "evidence", &said, 1);
 	sentence_json(e, "facts", &said);
-	emit_array_begin(e, "advice", NULL);
-	if (expandable_advice(text, v))
-		emit_string(e, NULL, NULL, text);
-	if (blocker_advice(text, v, when))
-		emit_string(e, NULL, NULL, text);
-	emit_array_end(e);
+	sentence_json_texts(e, "advice", advice, sizeof(advice) / sizeof(*advice));
+	sentence_json_facts(e, "advice_facts", advice, sizeof(advice) / sizeof(*advice));
 	emit_object_end(e);
 }
 

@@ -266,7 +266,7 @@ def test_layers_that_are_not_alike_tell_only_the_most_that_fits(vramtrace, tmp_p
     peak = vramtrace.json("report", whole.path)["devices"][0]["tensor"]["peak_bytes"]
     assert max(rows[kind]["peak_bytes"] for kind in ("accumulation", "smaller_batch")) <= peak
     most = int(re.match(r"batch at most (\d+) instead of 128 ", rows["smaller_batch"]["title"])[1])
-    assert "no larger one fits" in rows["smaller_batch"]["evidence"]
+    assert rows["smaller_batch"]["facts"]["says"] == "larger_does_not_fit"
     larger = run("larger.vtr", most + 1, "--simulate-capacity", "3GiB")
     assert larger.status == 1 and "OutOfMemoryError" in larger.stderr
 

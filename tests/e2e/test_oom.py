@@ -236,17 +236,17 @@ def test_page_of_a_leak(vramtrace, ran_out):
 
 
 def test_larger_limit_is_no_cure_for_a_leak(vramtrace, ran_out):
-    """Behind a limit alone it is."""
+    """After a limit alone it is."""
     cause, limit = vramtrace.json("oom", ran_out("limited_leak").path)["findings"]
-    assert limit["advice"] == [] and "a fraction of" not in " ".join(cause["advice"])
+    assert limit["advice"] == [] and "limit_advice" not in [facts["says"] for facts in cause["advice_facts"]]
     (limit,) = vramtrace.json("oom", ran_out("user_limit").path)["findings"]
-    assert limit["advice"][0].startswith("a fraction of at least ")
+    assert limit["advice_facts"][0]["says"] == "limit_advice" and 0.25 < limit["advice_facts"][0]["fraction"] < 1
 
 
 def test_other_optimizers_do_not_replace_a_history(vramtrace, ran_out):
     """Each step of L-BFGS with 8 iterations adds 16 tensors of 32 MiB; nothing keeps them in 8 bits."""
     told = vramtrace.json("oom", ran_out("history").path)
-    assert told["findings"][0]["bytes"] % (32 << 20) == 0 and ", 512 MiB more with each" in told["findings"][0]["evidence"][0]
+    assert told["findings"][0]["bytes"] % (32 << 20) == 0 and told["findings"][0]["facts"]["each_bytes"] == 512 << 20
     assert not {row["kind"] for row in told["advice"]} & {
         "small_optimizer_state", "bf16_optimizer_state", "optimizer_offload",
     }  # fmt: skip
@@ -270,40 +270,42 @@ def test_sample_is_not_taken_for_the_batch(vramtrace, ran_out):
     """The largest input is one sequence of 64 that are padded together: its length is no number of samples."""
     told = vramtrace.json("oom", ran_out("padding").path)
     (accumulation,) = [row for row in told["advice"] if row["kind"] == "accumulation"]
-    assert re.match(r"take the batch of 64 at shapes.py:\d+ in 2 parts of 32", accumulation["action"])
+    action = accumulation["action_facts"]
+    assert (action["says"], action["batch"], action["parts"], action["part"]) == ("accumulation_action", 64, 2, 32)
+    assert action["site"]["file"].endswith("shapes.py")
     assert "would have fitted instead of" not in json.dumps(told)
 
 
 def test_rows_that_are_longer_may_be_padding(vramtrace, ran_out):
     """The values of a batch are not recorded: which of its rows were short nobody knows, but they are as many as before."""
-    told = vramtrace.json("oom", ran_out("collated").path)["findings"][0]["evidence"]
-    assert "each of its 64 rows is 3000 long, before at most 90: where few need that, the rest is padding" in told
+    told = vramtrace.json("oom", ran_out("collated").path)["findings"][0]["evidence_facts"]
+    assert {"says": "larger_rows_are_longer", "rows": 64, "length": 3000, "length_before": 90} in told
 
 
 def test_curve_that_does_not_hold_tells_no_batch(vramtrace, ran_out):
     """It would have the step need less than it had got and asked for."""
     told = vramtrace.json("oom", ran_out("distances").path)
     state = told["devices"][0]["state"]
-    evidence = " ".join(told["findings"][0]["evidence"])
-    if "quadratic in" in evidence:
-        needed = re.search(r"quadratic in .* at most: for this ([\d.]+) GiB", evidence)
-        assert not needed or float(needed.group(1)) * 2**30 >= 0.96 * (state["allocated_bytes"] + state["asked_bytes"])
+    for facts in told["findings"][0]["evidence_facts"]:
+        if facts["says"] in ("shape_is_linear", "shape_is_quadratic") and "needed_bytes" in facts:
+            assert facts["needed_bytes"] >= 0.96 * (state["allocated_bytes"] + state["asked_bytes"])
     assert "would have fitted instead of" not in json.dumps(told)
 
 
 def test_leak_of_two_lines_is_their_sum(vramtrace, ran_out):
     """10,240 rows of 4 KiB are stored in each step: 16 MiB by one line, 24 MiB by the next, which is the one named."""
     found = vramtrace.json("oom", ran_out("stored_pairs").path)["findings"][0]
-    steps = int(re.search(r"kept of (\d+) earlier steps, 40.0 MiB more with each", found["evidence"][0]).group(1))
-    assert found["bytes"] == steps * (40 << 20)
-    of = [line for line in found["evidence"] if line.startswith("of it ")]
-    assert len(of) == 1 and re.fullmatch(r"of it [\d.]+ GiB at kept.py:\d+, [\d.]+ GiB at kept.py:\d+", of[0])
+    assert found["facts"]["each_bytes"] == 40 << 20
+    assert found["bytes"] == found["facts"]["steps"] * (40 << 20)
+    (of,) = [facts for facts in found["evidence_facts"] if facts["says"] == "kept_by_places"]
+    assert of["first_bytes"] + of["second_bytes"] == found["bytes"] and "third_bytes" not in of
+    assert {of["first_at"]["file"], of["second_at"]["file"]} == {str(KEPT)}
 
 
 def test_outputs_that_hooks_keep(vramtrace, ran_out):
     """That the modules whose results stay have hooks, as others have not, is seen from how they are called."""
-    told = vramtrace.json("oom", ran_out("hook_outputs").path)["findings"][0]["evidence"]
-    assert [line for line in told if line.startswith("they are results of a module with a hook, as most have none")]
+    told = vramtrace.json("oom", ran_out("hook_outputs").path)["findings"][0]["evidence_facts"]
+    assert {"says": "results_of_hooked_module"} in told
 
 
 def test_figures_are_those_of_the_message(vramtrace, ran_out):
@@ -360,9 +362,9 @@ def test_mask_of_attention_stays(vramtrace, tmp_path):
     assert failed.status == 1 and "OutOfMemoryError" in failed.stderr
     finding = vramtrace.json("oom", failed.path)["findings"][0]
     assert finding["verdict"] == "attention_matrix", finding
-    (said,) = finding["advice"]
-    assert said.endswith(", but masks and biases (64.0 MiB) stay"), said
-    assert f"none of the {(finding['bytes'] - (64 << 20)) / (1 << 30):.2f} GiB" in said
+    (said,) = finding["advice_facts"]
+    assert said["says"] == "attention_advice" and abs(said["masks_bytes"] - (64 << 20)) < 1 << 18
+    assert said["saved_bytes"] == finding["bytes"] - said["masks_bytes"]
 
 
 def run_out(vramtrace, tmp_path, text):
@@ -392,13 +394,12 @@ def test_masks_of_fused_attention_are_no_matrices(vramtrace, tmp_path):
     finding = vramtrace.json("oom", path)["findings"][0]
     assert finding["verdict"] == "attention_matrix", finding
     assert finding["site"]["line"] == 8
-    (said,) = finding["advice"]
-    assert said.startswith("fused attention without a mask"), said
+    assert [said["says"] for said in finding["advice_facts"]] == ["attention_masks_advice"]
 
 
 def test_cross_attention_is_named(vramtrace, ran_out):
-    told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence"]
-    assert any(line.startswith("cross-attention: 1024 places look at 6144 ") for line in told), told
+    told = vramtrace.json("oom", ran_out("cross_attention").path)["findings"][0]["evidence_facts"]
+    assert {"says": "attention_is_cross", "rows": 1024, "columns": 6144} in told
 
 
 def parameters_of(width, feedforward):
@@ -521,21 +522,22 @@ def test_program_line_after_a_library(vramtrace, tmp_path):
     assert finding["verdict"] == "non_torch"
     assert (finding["site"]["file"], finding["site"]["line"]) == (str(package), 4)
     assert finding["caller"] == {"file": str(script), "line": 5, "function": "simulate"}
-    assert recording.status == 0 and finding["evidence"][-1] == "the program went on without it, and ended with status 0"
+    assert recording.status == 0 and finding["evidence_facts"][-1] == {"says": "went_on"}
 
 
 def test_tensor_beside_the_one_out_of_line(vramtrace, ran_out):
     """The request is for as much again as the line above has made."""
-    told = vramtrace.json("oom", ran_out("similarities").path)["findings"][0]["evidence"]
-    (line,) = [line for line in told if line.startswith("beside it another of this step is: 2.52 GiB, at mixed.py:")]
-    assert int(line.rsplit(":", 1)[1]) == planted_line("similarities") - 1
+    told = vramtrace.json("oom", ran_out("similarities").path)["findings"][0]["evidence_facts"]
+    (other,) = [facts for facts in told if facts["says"] == "spike_has_another"]
+    assert abs(other["bytes"] / 2**30 - 2.52) < 0.01
+    assert (other["site"]["file"], other["site"]["line"]) == (str(MIXED), planted_line("similarities") - 1)
 
 
 def test_batches_that_a_graph_keeps(vramtrace, ran_out):
     """Observations of 16 MiB each are there for as many calls; they are no cause of their own."""
-    told = vramtrace.json("oom", ran_out("rollout").path)["findings"][0]["evidence"]
-    calls = int(re.search(r"graphs of (\d+) calls of the model", told[0]).group(1))
-    assert f"their batches are there as well, which backward may need: {calls / 64:.2f} GiB" in told
+    told = vramtrace.json("oom", ran_out("rollout").path)["findings"][0]
+    assert told["facts"]["says"] == "graphs_without_pass"
+    assert {"says": "graphs_have_batches", "batches_bytes": told["facts"]["calls"] * (16 << 20)} in told["evidence_facts"]
 
 
 def test_nothing_where_memory_sufficed(vramtrace, recorded):
@@ -566,9 +568,9 @@ def test_document_lists_what_is_found(vramtrace, ran_out):
 def test_list_that_becomes_one_tensor(vramtrace, ran_out):
     """The list is as large as its tensor: only one of both is needed, and one part of the list."""
     finding = vramtrace.json("oom", ran_out("collected").path)["findings"][0]
-    assert f"the list's tensors were made at mixed.py:{planted_line('collected', 'listed')}" in finding["evidence"][1]
-    saved = (30 * 8192 + 4000) * 2048 * 4 / (1 << 30)
-    assert finding["advice"][0] == f"made first, with each tensor written into its part, it takes {saved:.2f} GiB less"
+    (made,) = [facts for facts in finding["evidence_facts"] if facts["says"] == "list_made"]
+    assert (made["site"]["file"], made["site"]["line"]) == (str(MIXED), planted_line("collected", "listed"))
+    assert finding["advice_facts"][0] == {"says": "list_advice", "less_bytes": (30 * 8192 + 4000) * 2048 * 4}
 
 
 @pytest.mark.parametrize("cause", ["fragmentation", "sessions"])
@@ -612,11 +614,10 @@ def test_both_generations_of_a_cache(vramtrace, tmp_path):
     )
     assert told["verdict"] == "kv_cache"
     each = 12 * 8 * 8 * 64 * 4
-    said = next(line for line in told["evidence"] if line.startswith("each position takes"))
-    value, unit = re.search(r"takes ([\d.]+) (\w+);", said).groups()
-    assert abs(float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit] - each) < 0.1 * each and "twice" in said
-    said = next(line for line in told["advice"] if line.startswith("made once and written in place"))
-    longest, free = int(re.search(r"(\d+) long", said).group(1)), (2048 - 500) << 20  # beside the context
+    (said,) = [facts for facts in told["evidence_facts"] if facts["says"] in ("cache_is_twice", "cache_is_copied")]
+    assert abs(said["each_bytes"] - each) < 0.1 * each
+    (said,) = [facts for facts in told["advice_facts"] if facts["says"] == "cache_in_place_advice"]
+    longest, free = said["length"], (2048 - 500) << 20  # beside the context
     assert 0.85 * free < longest * each < free
 
 

@@ -116,7 +116,7 @@ def test_kernel_killed_the_larger_one(vramtrace, limited_group, tmp_path):
     pinning, idle = (int(word) for word in done.stdout.split())
     told = vramtrace.json("oom", tmp_path / "job.vtr")
     assert {k["pid"]: k["host_oom"] for k in told["killed"]} == {pinning: True, idle: False}
-    assert told["findings"][0]["evidence"][0].endswith(f"killed process {pinning}.")
+    assert told["findings"][0]["facts"] == {"says": "host_killed", "pid": pinning}
 
 
 def test_kernel_killed_its_worker(vramtrace, limited_group, tmp_path):

@@ -72,8 +72,9 @@ def test_gradients_are_there_twice(vramtrace, tmp_path, job):
     assert (finding["site"]["file"], finding["site"]["line"]) == (str(SCRIPT), line)
     layer = (4096 * 4096 + 4096) * 4
     assert 14 * layer <= finding["bytes"] <= 14 * layer + 14 * 512
-    assert "of DDP, 128 MiB of them for parameters that got no gradient" in finding["evidence"][0]
-    assert finding["advice"][1].endswith("keeps 128 MiB out of the buckets")
+    idle = finding["facts"]["idle_bytes"]
+    assert abs(idle - 2 * layer) <= 14 * 512
+    assert finding["advice_facts"][1] == {"says": "ddp_idle_advice", "idle_bytes": idle}
 
 
 def planted(script, mark):
@@ -105,5 +106,6 @@ def test_communicators_fill_the_device(vramtrace, tmp_path):
     told = vramtrace.json("oom", recording.path)
     (finding,) = [finding for finding in told["findings"] if finding["cause"] == "library_request"]
     assert finding["verdict"] == "non_torch" and finding["site"].items() >= planted(SCRIPT, "groups").items()
-    assert " for NCCL, beside the 2.00 GiB " in finding["evidence"][0]
+    assert finding["facts"]["says"] == "owner_refused" and finding["facts"]["owner"] == "NCCL"
+    assert abs(finding["facts"]["reserved_bytes"] - (2 << 30)) < 4 << 20
     assert told["findings"][0]["verdict"] == "non_torch"
