@@ -94,7 +94,6 @@ static uint64_t find_saving(const struct advice_job *j, struct advice *a, struct
 static bool in_parts(const struct advice_job *j, struct advice *a, struct batchcut *c, struct unseen *u)
 {
 	struct fact site, each, vocabulary, more, after;
-	char file[FACT_TEXT_MAX];
 	uint64_t parts = 2, most, kept;
 	bool is_of_logits;
 
@@ -111,7 +110,7 @@ static bool in_parts(const struct advice_job *j, struct advice *a, struct batchc
 	a->fits = peak_with(j, c, u, true) <= most;
 	kept = find_saving(j, a, c, u, true);
 	advice_at_program(j, a, j->blocks.block[c->input].life.birth.stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	each = fact_count("part", c->part);
 	a->title = SAID(accumulation_parts, fact_count("parts", parts), each, site);
 	a->action = SAID(accumulation_action, fact_count("batch", c->batch), fact_count("parts", parts), each,
@@ -200,7 +199,6 @@ static bool find_fit(const struct advice_job *j, struct advice *a, struct batchc
 static bool advise_cut(const struct advice_job *j, struct advice *a, struct batchcut *c)
 {
 	struct fact at_most, part, whole, site;
-	char file[FACT_TEXT_MAX];
 	struct unseen u;
 	bool found;
 
@@ -212,7 +210,7 @@ static bool advise_cut(const struct advice_job *j, struct advice *a, struct batc
 		return false;
 	part = fact_count("part", c->part);
 	whole = fact_count("whole", c->whole);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	if (c->of_length) {
 		a->title = SAID(shorter_samples, at_most, part, whole, site);
 		a->action = SAID(shorter_samples_action, at_most, part, whole, site);

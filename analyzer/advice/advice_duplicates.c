@@ -226,8 +226,7 @@ static uint64_t peak_without(const struct advice_job *j, const struct twice *t)
 
 static void tell_checkpoint(const struct twice *t, struct advice *a)
 {
-	char file[FACT_TEXT_MAX];
-	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	struct fact site = fact_if(a->has_site, fact_site("site", &a->site));
 
 	a->title = SAID(checkpoint_free, site);
 	a->action = SAID(checkpoint_free_action, site);
@@ -237,8 +236,7 @@ static void tell_checkpoint(const struct twice *t, struct advice *a)
 
 static void tell_clones(const struct twice *t, struct advice *a)
 {
-	char file[FACT_TEXT_MAX];
-	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	struct fact site = fact_if(a->has_site, fact_site("site", &a->site));
 
 	a->title = SAID(clone_not, site);
 	a->action = SAID(clone_not_action, site);

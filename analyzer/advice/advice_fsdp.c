@@ -270,7 +270,7 @@ static void tell(const struct fsdp *f, struct advice *a)
 {
 	uint64_t layers = 0, most = 0, gradients = f->sent[root_of(f)], root = f->unit[root_of(f)];
 	uint32_t call = layerspans_call(f->spans);
-	char file[FACT_TEXT_MAX], list[LAYERLIST_NAME_MAX];
+	char list[LAYERLIST_NAME_MAX];
 	double others = (double)(f->ranks - 1) / (double)f->ranks;
 	struct fact site, ranks = fact_count("ranks", f->ranks);
 
@@ -281,7 +281,7 @@ static void tell(const struct fsdp *f, struct advice *a)
 	}
 	if (call)
 		advice_at_stack(f->j, a, call);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(fsdp_shard, ranks, site);
 	a->action = SAID(fsdp_shard_action, ranks, fact_name("layers", layerlist_name(list, f->spans->list.name)), site,
 			 fact_flag("has_ddp", f->buckets));

@@ -98,7 +98,4 @@ bool advice_names_one(const struct advice_job *j, uint32_t python_stack, const c
 /* Is it the newest frame of the stack that lies there? */
 bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const char *file);
 
-/* The file of the line, for a fact: a long name is cut, there is no room for it. Returns buf; NULL: no line is known. */
-const char *advice_file(char buf[static FACT_TEXT_MAX], const struct advice *a);
-
 #endif

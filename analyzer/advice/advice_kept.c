@@ -98,7 +98,6 @@ bool advice_set_to_none(const struct advice_job *j, struct advice *a)
 {
 	uint64_t bytes = 0;
 	uint32_t stack = 0;
-	char file[FACT_TEXT_MAX];
 	struct fact site;
 
 	a->after_bytes = without_stays(j, &bytes, &stack);
@@ -106,7 +105,7 @@ bool advice_set_to_none(const struct advice_job *j, struct advice *a)
 		return false;
 	if (stack)
 		advice_at_stack(j, a, stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(gradients_to_none, site);
 	a->action = stack ? SAID(gradients_earlier_action, site) : SAID(gradients_to_none_action, NO_FACTS);
 	a->evidence = SAID(gradients_stay, fact_bytes("bytes", bytes));
@@ -168,7 +167,6 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	struct generations g = { first_of_groups(j, j->from), first_of_groups(j, j->backward) };
 	uint64_t bytes = 0, most = 0;
 	struct blockreplay r = advice_replay(j);
-	char file[FACT_TEXT_MAX];
 	struct fact site;
 	uint32_t stack = 0;
 
@@ -193,7 +191,7 @@ bool advice_free_before(const struct advice_job *j, struct advice *a)
 	if (!bytes)
 		return false;
 	advice_at_stack(j, a, stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(result_del, site);
 	a->action = SAID(result_del_action, site);
 	a->evidence = SAID(results_meet, fact_bytes("bytes", bytes));

@@ -135,8 +135,8 @@ static const char *list_text(const struct layers *l, char *buf, size_t size)
 /* How, at the line that calls them, or from outside where it is PyTorch that does. */
 static struct said action_of(const struct layers *l, const struct advice *a, const char *list)
 {
-	char file[FACT_TEXT_MAX], name[LAYERLIST_NAME_MAX];
-	struct fact site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	char name[LAYERLIST_NAME_MAX];
+	struct fact site = fact_if(a->has_site, fact_site("site", &a->site));
 
 	if (a->has_site && strstr(a->site.file, "/transformers/"))
 		return SAID(layers_of_transformers_action, site);
@@ -149,7 +149,7 @@ static void tell(struct layers *l, struct advice *a)
 {
 	uint64_t kept = 0, stays = 0, passed = 0;
 	uint32_t first = UINT32_MAX, last = 0;
-	char owner[128], text[64], name[LAYERLIST_NAME_MAX], file[FACT_TEXT_MAX];
+	char owner[128], text[64], name[LAYERLIST_NAME_MAX];
 	const char *list;
 	struct fact site;
 
@@ -164,7 +164,7 @@ static void tell(struct layers *l, struct advice *a)
 	}
 	modulepaths_text(l->spans->paths, l->spans->list.parent, 0, owner, sizeof(owner));
 	find_site(l, a);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	list = list_text(l, text, sizeof(text));
 	layerlist_name(name, list)[TITLE_NAME_MAX] = 0;
 	a->title = SAID(layers_checkpoint, fact_name("layers", name), fact_count("first", first),

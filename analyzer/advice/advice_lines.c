@@ -7,8 +7,6 @@
 
 #include "analyzer/stacks/sourceline.h"
 
-#define FILE_NAME_MAX 40 /* characters of a file's name */
-
 static void find_site(const struct advice_job *j, struct advice *a, uint32_t python_stack, bool of_program)
 {
 	struct stack_source source = replay_stack_source(j->replay, j->device->process);
@@ -92,20 +90,4 @@ bool advice_ends_in(const struct advice_job *j, uint32_t python_stack, const cha
 	found = stack.nr_frames && stack.frame[0].file && strstr(stack.frame[0].file, file);
 	stack_release(&stack);
 	return found;
-}
-
-const char *advice_file(char buf[static FACT_TEXT_MAX], const struct advice *a)
-{
-	const char *slash, *name;
-	size_t folder;
-
-	if (!a->has_site)
-		return NULL;
-	slash = strrchr(a->site.file, '/');
-	name = slash ? slash + 1 : a->site.file;
-	folder = (size_t)(name - a->site.file);
-	if (folder + FILE_NAME_MAX >= FACT_TEXT_MAX)
-		folder = 0;
-	snprintf(buf, FACT_TEXT_MAX, "%.*s%.*s", (int)folder, a->site.file, FILE_NAME_MAX, name);
-	return buf;
 }

@@ -240,7 +240,7 @@ static uint64_t peak_in_parts(const struct advice_job *j, const struct head *hea
 bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
 {
 	struct head head = { 0 };
-	char shape[SHAPE_TEXT_MAX], file[FACT_TEXT_MAX];
+	char shape[SHAPE_TEXT_MAX];
 	struct fact site;
 	uint64_t bytes;
 	unsigned nr;
@@ -251,7 +251,7 @@ bool advice_chunked_loss(const struct advice_job *j, struct advice *a)
 	a->after_bytes = peak_in_parts(j, &head);
 	bytes = logits_bytes(j, head.vocabulary, &nr, &first);
 	advice_at_stack(j, a, j->blocks.block[first].life.birth.stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(loss_in_parts, fact_count("parts", PARTS), site);
 	if (advice_is_package(j, a, j->blocks.block[first].life.birth.stack))
 		a->action = SAID(loss_of_package_action, site);

@@ -94,7 +94,6 @@ static uint64_t with_state_of(const struct advice_job *j, uint64_t value_bytes, 
 static bool find_small_state(const struct advice_job *j, struct advice *a, const char *name, uint64_t value_bytes,
 			     bool scales)
 {
-	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct fact site;
@@ -102,7 +101,7 @@ static bool find_small_state(const struct advice_job *j, struct advice *a, const
 	if (!bytes || !is_wide(j, largest) || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->after_bytes = with_state_of(j, value_bytes, scales);
 	a->title = SAID(state_smaller, fact_name("smaller", name), site);
 	a->evidence = SAID(state_takes_mostly, fact_bytes("bytes", bytes),
@@ -168,7 +167,6 @@ uint64_t advice_gradient_bytes(const struct advice_job *j)
 bool advice_offload(const struct advice_job *j, struct advice *a)
 {
 	struct blockreplay r = advice_replay(j);
-	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct fact site;
@@ -180,7 +178,7 @@ bool advice_offload(const struct advice_job *j, struct advice *a)
 	if (!bytes || is_history(j))
 		return false;
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(state_on_host, site);
 	a->action = SAID(state_on_host_action, site, fact_name("setting", OFFLOAD_SETTING));
 	a->evidence = SAID(state_takes, fact_bytes("bytes", bytes));

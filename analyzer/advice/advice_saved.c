@@ -189,11 +189,10 @@ static void find_site(const struct advice_job *j, struct advice *a, size_t block
 
 static void tell(const struct saved *s, struct advice *a)
 {
-	char file[FACT_TEXT_MAX];
 	struct fact site;
 
 	find_site(s->j, a, s->largest);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(saved_on_host, site);
 	a->action = SAID(saved_on_host_action, site);
 	a->evidence = SAID(saved_waits, fact_count("tensors", s->nr), fact_bytes("bytes", s->bytes));

@@ -121,7 +121,6 @@ uint64_t advice_ranks(const struct advice_job *j)
 bool advice_sharding(const struct advice_job *j, struct advice *a)
 {
 	uint64_t ranks = advice_ranks(j);
-	char file[FACT_TEXT_MAX];
 	size_t largest = 0;
 	uint64_t bytes = advice_state_bytes(j, &largest);
 	struct blockreplay r;
@@ -143,7 +142,7 @@ bool advice_sharding(const struct advice_job *j, struct advice *a)
 	}
 	a->after_bytes = advice_peak(j, &r);
 	advice_at_program(j, a, j->blocks.block[largest].life.birth.stack);
-	site = fact_line("site", advice_file(file, a), a->site.line, a->site.function);
+	site = fact_if(a->has_site, fact_site("site", &a->site));
 	a->title = SAID(state_shard, fact_count("ranks", ranks), site);
 	a->action = SAID(state_shard_action, fact_count("ranks", ranks), site);
 	a->evidence = SAID(state_of_fullest_rank, fact_bytes("bytes", bytes), fact_count("ranks", ranks),

@@ -18,6 +18,14 @@ static void copy_text(char *out, size_t size, const char *text)
 	out[len] = 0;
 }
 
+/* Of a path that is too long the end, which has the file's name: from a '/' on, if one is there. */
+static const char *tail_of(const char *path, size_t len)
+{
+	const char *tail = path + len - (FACT_TEXT_MAX - 1), *slash = strchr(tail, '/');
+
+	return slash ? slash : tail;
+}
+
 struct fact fact_bytes(const char *key, uint64_t bytes)
 {
 	return (struct fact){ .key = key, .unit = FACT_BYTES, .number = bytes };
@@ -81,9 +89,11 @@ struct fact fact_line(const char *key, const char *file, uint32_t line, const ch
 	struct fact f = { .key = key };
 
 	if (file) {
+		size_t len = strlen(file);
+
 		f.unit = FACT_SITE;
 		f.line = line;
-		copy_text(f.text, sizeof(f.text), file);
+		copy_text(f.text, sizeof(f.text), len < sizeof(f.text) ? file : tail_of(file, len));
 		if (function)
 			copy_text(f.function, sizeof(f.function), function);
 	}

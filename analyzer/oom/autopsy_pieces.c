@@ -6,7 +6,6 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
 
-
 /* Of one line's blocks, those with free memory after or before them. */
 struct beside {
 	uint64_t bytes; /* free: half of each piece */

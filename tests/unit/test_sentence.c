@@ -85,12 +85,25 @@ static void test_long_names(void **state)
 	assert_memory_equal(buf + len - 2, "\xc3\xb6", 2);
 }
 
+/* Of a path that is too long for a fact the folders go, not the file. */
+static void test_long_paths(void **state)
+{
+	char path[600] = "";
+
+	(void)state;
+	for (int i = 0; i < 50; i++)
+		strcat(path, "/folder-01");
+	strcat(path, "/train.py");
+	assert_says("the traceback has the variables of step() at train.py:36",
+		    SAID(exception_frame, fact_line("site", path, 36, "step")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_facts_by_their_units),  cmocka_unit_test(test_parts_that_are_left_out),
 		cmocka_unit_test(test_one_and_several),       cmocka_unit_test(test_a_missing_fact_shows),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_long_names),            cmocka_unit_test(test_long_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
