@@ -2,7 +2,6 @@
 /* The line of the program that an advice is about. */
 #include "analyzer/advice/advice_job.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/stacks/sourceline.h"
