@@ -26,7 +26,8 @@ KINDS = {
     "set_to_none of uneven blocks": ([*UNEVEN, "side", "keep-gradients"], []),
     "accumulation": (["--batch", "32"], ["accumulate"]),
     "accumulation of an odd batch": (["--width", "1024", "--words", "8000", "--layers", "4", "--batch", "7"], ["accumulate"]),
-    "accumulation of experts' tokens": (["--batch", "16", "experts"], ["accumulate"]),
+    # Whose parameters have the sizes of an expert's tokens a census knows: the run is long enough for one of the whole model.
+    "accumulation of experts' tokens": (["--batch", "16", "--steps", "150", "experts"], ["accumulate"]),
     "accumulation under autocast": (["--batch", "32", "autocast"], ["accumulate"]),
     "chunked_loss of kept logits": (["--words", "50304", "--layers", "3", "keep-logits"], ["chunks"]),
     "chunked_loss of words after the sample": (["--words", "50304", "--layers", "3", "words-second"], ["chunks"]),
