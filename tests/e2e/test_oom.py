@@ -194,12 +194,12 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
 
 LEAK_PAGE = """\
 Out of memory on GPU 0, NVIDIA H100 80GB HBM3 (simulated)
-leak: 3.19 GiB are kept of 51 earlier steps, 64.1 MiB more with each.
+leak: 3.19 GiB is still there from 51 earlier steps; each step adds 64.1 MiB.
   at oom/causes.py:LINE in leak
   named history[*], kept by history, a list of 52, in leak() at
      oom/causes.py:DEF
   let go by history.clear()
-- 51 blocks are left of steps 2 to 52, of nearly every one: 64.1 MiB per step
+- 51 blocks left from nearly every step, 2 to 52: 64.1 MiB per step
 
 asked            64.1 MiB   step 53, other, at oom/causes.py:LINE
 capacity         4.00 GiB
@@ -213,7 +213,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: not kept, or kept on the host, it frees 3.19 GiB
+next: do not keep it, or keep it on the CPU: frees 3.19 GiB
 """
 
 

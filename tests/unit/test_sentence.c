@@ -24,13 +24,13 @@ static void test_facts_by_their_units(void **state)
 	const struct stack_frame frame = { .file = "/home/me/train.py", .line = 36, .function = "step" };
 
 	(void)state;
-	assert_says("3.00 GiB are kept of 51 earlier steps, 64.0 MiB more with each.",
+	assert_says("3.00 GiB is still there from 51 earlier steps; each step adds 64.0 MiB.",
 		    SAID(kept_of_steps, fact_bytes("bytes", 3 * GIB), fact_count("steps", 51), fact_bytes("each", 64 << 20)));
 	assert_says("a fraction of at least 12.5% lets this request pass", SAID(limit_advice, fact_share("fraction", 1, 8)));
 	assert_says("the traceback has the variables of step() at train.py:36",
 		    SAID(exception_frame, fact_site("site", &frame)));
 	assert_says("its GPU 3 had -12 B free", SAID(killed_gpu_free, fact_count("device", 3), fact_signed_bytes("free", -12)));
-	assert_says("2 blocks are left of steps 3 to 9, 1.00 GiB every 3.5 steps",
+	assert_says("2 blocks left from steps 3 to 9: 1.00 GiB every 3.5 steps",
 		    SAID(kept_now_and_then, fact_count("blocks", 2), fact_step("first", 3), fact_step("last", 9),
 			 fact_bytes("each", GIB), fact_ratio("interval", 3.5)));
 }
@@ -41,22 +41,22 @@ static void test_parts_that_are_left_out(void **state)
 	struct fact pid = fact_count("pid", 7), tensors = fact_bytes("tensors", GIB);
 
 	(void)state;
-	assert_says("process 7 of this recording has had 1.00 GiB of tensors on it, mostly at train.py:36",
+	assert_says("process 7 of this recording had 1.00 GiB of tensors on this GPU, mostly from train.py:36",
 		    SAID(others_recorded, pid, tensors, fact_line("site", "/a/train.py", 36, NULL)));
-	assert_says("process 7 of this recording has had 1.00 GiB of tensors on it",
+	assert_says("process 7 of this recording had 1.00 GiB of tensors on this GPU",
 		    SAID(others_recorded, pid, tensors, fact_site("site", &nowhere)));
-	assert_says("A Fourier transform of 16-bit data asked for 1.00 GiB to work in: its spectrum is complex64.",
+	assert_says("An FFT of 16-bit data asked for 1.00 GiB of workspace: its output is complex64.",
 		    SAID(fft_asked, fact_bytes("bytes", GIB), fact_flag("to_work_in", true)));
-	assert_says("A Fourier transform of 16-bit data asked for 1.00 GiB: its spectrum is complex64.",
+	assert_says("An FFT of 16-bit data asked for 1.00 GiB: its output is complex64.",
 		    SAID(fft_asked, fact_bytes("bytes", GIB), fact_flag("to_work_in", false)));
 }
 
 static void test_one_and_several(void **state)
 {
 	(void)state;
-	assert_says("they are of 1 step: something still holds them, a list of results say",
+	assert_says("it is from 1 step: something still holds it, such as a list of results",
 		    SAID(passed_by_steps, fact_count("steps", 1)));
-	assert_says("they are of 2 steps: something still holds them, a list of results say",
+	assert_says("it is from 2 steps: something still holds it, such as a list of results",
 		    SAID(passed_by_steps, fact_count("steps", 2)));
 }
 
@@ -64,7 +64,7 @@ static void test_one_and_several(void **state)
 static void test_a_missing_fact_shows(void **state)
 {
 	(void)state;
-	assert_says("? wait for Python's collector: nothing leads there but objects that hold each other.",
+	assert_says("? is held only by reference cycles that Python's garbage collector has not freed yet.",
 		    SAID(cycle_waits, NO_FACTS));
 	assert_says("", (struct said){ .sentence = SAY_nothing });
 }
