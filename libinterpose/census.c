@@ -41,7 +41,6 @@
 #define LOOK_NS 20000000u            /* from one look at them to the next */
 #define FIND_NS 10000000000ull       /* and at which groups have a limit */
 #define LATE_NS 5000000000ull        /* a copy that goes on so long after its time is ended */
-#define END_NS 1500000000ull         /* the longest an ending process waits for copies */
 #define END_PAUSE_NS 2000000u
 #define SIGNAL_SET_BYTES 8
 
@@ -521,23 +520,37 @@ bool census_tend(struct tfmt_writer *w)
 	return true;
 }
 
-void census_end(struct tfmt_writer *w)
+static bool any_is_there(struct ip_census *c)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++) {
+		reap(c, i);
+		any |= atomic_load(&c->copy[i]) != 0;
+	}
+	return any;
+}
+
+void census_end(struct tfmt_writer *w, uint64_t until_ns)
 {
 	struct ip_census *c = &ip_recorder->census;
-	uint64_t until = ip_now_ns() + END_NS;
-	bool is_late = false, any = true;
 
-	while (any) {
-		any = false;
-		for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++) {
-			reap(c, i);
-			any |= atomic_load(&c->copy[i]) != 0;
-			if (is_late && atomic_load(&c->copy[i]))
-				kill((pid_t)atomic_load(&c->copy[i]), SIGKILL);
-		}
-		if (any)
-			ip_pause(END_PAUSE_NS);
-		is_late = ip_now_ns() > until;
+	while (any_is_there(c) && ip_now_ns() < until_ns)
+		ip_pause(END_PAUSE_NS);
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++) {
+		c->ended[i] = (pid_t)atomic_exchange(&c->copy[i], 0);
+		if (!c->ended[i])
+			continue;
+		kill(c->ended[i], SIGKILL);
+		atomic_fetch_add(&c->nr_failed, 1);
+		atomic_store(&c->last_status, SIGKILL);
 	}
 	census_tend(w);
+}
+
+void census_see_end(void)
+{
+	for (uint32_t i = 0; i < IP_CENSUS_COPIES; i++)
+		if (ip_recorder->census.ended[i])
+			syscall(SYS_wait4, (long)ip_recorder->census.ended[i], NULL, (long)__WCLONE, NULL);
 }

@@ -59,7 +59,10 @@ void census_open(void);
 /* For the drain, in each round: reap copies that have ended, and tell the trace. True if something was written. */
 bool census_tend(struct tfmt_writer *w);
 
-/* The process ends: wait a while for the copies, then end them. */
-void census_end(struct tfmt_writer *w);
+/* The process ends: wait for the copies until then (ip_now_ns()), then end them, and tell the trace. */
+void census_end(struct tfmt_writer *w, uint64_t until_ns);
+
+/* After census_end(): wait for the end of those that it ended. Where all processors are busy they take long even for that. */
+void census_see_end(void);
 
 #endif

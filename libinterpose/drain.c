@@ -47,6 +47,7 @@
 #define SCAN_NS 50000000ull       /* between scans of what is loaded */
 #define SOURCES_NS 5000000ull     /* of a round, for looking at source files */
 #define SOURCES_LAST_NS 100000000ull /* the same when the program ends, which waits for it */
+#define CENSUS_LAST_NS 1500000000ull /* that an ending process waits for copies that look for names: of FINISH_NS, its wait for all */
 #define SPARE_RINGS 2u
 /*
  * zstd levels, by the use of the fullest ring when it was last looked at; a frame's events, about a third of a ring,
@@ -415,6 +416,8 @@ static void run(void)
 /* The process ends: everything that was recorded goes into the trace, which then needs no ring file. */
 static void finish(void)
 {
+	uint64_t now = ip_now_ns();
+
 	flight_end(&drain.flight);
 	take_events(0);
 	if (ip_state() == IP_STOPPED)
@@ -423,14 +426,15 @@ static void finish(void)
 		modules_scan(drain.writer);
 	info_update(drain.writer);
 	sourcefiles_tell(drain.writer, ip_now_ns() + SOURCES_LAST_NS);
-	census_end(drain.writer);
+	census_end(drain.writer, now + CENSUS_LAST_NS);
 	info_comparison(drain.writer);
 	ip_cupti_info(drain.writer, true);
 	drain.pending = true;
-	if (!flush() || tfmt_writer_end(drain.writer, ip_recorder->status))
-		return;
-	__atomic_store_n(&ip_recorder->status->is_complete, 1, __ATOMIC_RELEASE);
-	storage_drop_ring_file(&drain.storage);
+	if (flush() && !tfmt_writer_end(drain.writer, ip_recorder->status)) {
+		__atomic_store_n(&ip_recorder->status->is_complete, 1, __ATOMIC_RELEASE);
+		storage_drop_ring_file(&drain.storage);
+	}
+	census_see_end();
 }
 
 /* Without a drain, what fits into the rings is all that there will be. */

@@ -195,6 +195,7 @@ struct ip_census {
 	_Atomic uint32_t taking;                     /* some thread is making one */
 	_Atomic uint32_t copy[IP_CENSUS_COPIES];     /* process numbers of those that are at work; 0 = none */
 	_Atomic uint64_t begun_ns[IP_CENSUS_COPIES];
+	pid_t ended[IP_CENSUS_COPIES];               /* killed at the end of the process, and not yet waited for; 0 = none */
 	_Atomic uint32_t nr_begun, nr_done, nr_refused, nr_failed; /* refused: there was no copy; failed: it did not end well */
 	_Atomic uint32_t nr_oom;
 	_Atomic uint64_t last_oom_ns, not_before_ns;
