@@ -85,7 +85,8 @@ def test_memory_does_not_follow_damage(vramtrace, peak_kib, long_trace, tmp_path
     short, _ = peak_kib("verify", long_trace(EVENTS[0]))
     long, status = peak_kib("verify", holed)
     assert status == 2
-    assert 0 < long < short + MOST_MORE_KIB
+    # As above: the hole fills the reader's window, the short trace does not.
+    assert 0 < long < short + MOST_MORE_KIB + WINDOW_KIB, (short, long)
     (told,) = json.loads(vramtrace.call("verify", "--json", holed).stdout)["traces"]
     assert HOLE_BYTES <= told["damaged_bytes"] < HOLE_BYTES + FRAME_BYTES_MAX
     assert told["events"] + told["lost_events"] == summary(vramtrace, long_trace(EVENTS[0]))["events"]
