@@ -151,9 +151,10 @@ $(O)/cuda.flags: FORCE
 	$(call remember,$(CUDA_PROGRAM))
 
 PYTEST = VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) -m pytest
-# Files of tests run side by side, one more than there are processors, as a third of the time is waiting, and four at most:
-# some take 4 GiB of memory. PYTEST_FLAGS='-n 0': one by one.
-PYTEST_MANY = $(PYTEST) -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) + 1 : 4))) --dist loadfile
+# Files of tests run side by side, on up to four processors: some take 4 GiB of memory. PYTEST_FLAGS='-n 0': one by one.
+# The second tier has no tests that need a processor to themselves, and waits a third of its time: it runs one more.
+PYTEST_MANY = $(PYTEST) --dist loadfile -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) : 4)))
+PYTEST_MORE = $(PYTEST) --dist loadfile -n $(shell echo $$(($(shell nproc) < 4 ? $(shell nproc) + 1 : 4)))
 
 # An interpreter that Debian 12 and Ubuntu do not have; without it, its tests are skipped.
 PYTHON314 := $(CACHE)/python314-$(shell cat setup/python314.sh setup/apt_apart.sh | sha256sum | cut -c1-12)
@@ -173,7 +174,7 @@ test: check package $(VENV)/.complete $(PYTHON314)/.complete
 
 ## test-more: the tests that `test` leaves out, longer ones and more cases of the same (tests/more.txt)
 test-more: all package $(VENV)/.complete $(PYTHON314)/.complete
-	$(Q)$(PYTEST_MANY) -m 'more and not slow and not gpu' $(PYTEST_FLAGS) tests
+	$(Q)$(PYTEST_MORE) -m 'more and not slow and not gpu' $(PYTEST_FLAGS) tests
 
 ## test-all: test, test-more, the long runs, test-driver, test-serving and test-aarch64
 test-all: check package $(VENV)/.complete $(PYTHON314)/.complete $(TORCH314)/.complete test-driver test-serving test-aarch64

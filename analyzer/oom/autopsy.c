@@ -10,6 +10,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
+#include "analyzer/oom/autopsy_rank.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -281,26 +282,36 @@ static void find_shape(struct autopsy *a)
 		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
 }
 
-static void ask_causes(struct autopsy *a)
+/* What is at the site of a finding, by its name. */
+static void name_finding(const struct autopsy *a, struct autopsy_finding *f)
 {
-	for (const struct autopsy_cause *c = autopsy_causes; c->name && a->nr_findings < AUTOPSY_FINDINGS_MAX;
-	     c++) {
-		struct autopsy_finding *f = &a->finding[a->nr_findings];
-
-		if (a->nr_findings && !c->is_beside)
-			continue;
-		*f = (struct autopsy_finding){ .verdict = c->verdict, .cause = c->name, .is_beside = c->is_beside };
-		a->nr_findings += c->applies(a, f);
-	}
+	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
+		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
+			f->named = a->place[k].named;
 }
 
-/* What is at the site of each finding, by its name. */
-static void name_findings(struct autopsy *a)
+static void ask_causes(struct autopsy *a)
 {
-	for (unsigned i = 0; i < a->nr_findings; i++)
-		for (size_t k = 0; k < a->nr_places && a->finding[i].has_site; k++)
-			if (sourceline_is_same_call(&a->place[k].frame, &a->finding[i].site))
-				a->finding[i].named = a->place[k].named;
+	size_t room = 0;
+
+	for (const struct autopsy_cause *c = autopsy_causes; c->name; c++) {
+		struct autopsy_finding *f;
+
+		a->finding = heap_grow(a->finding, &room, a->nr_findings + 1, sizeof(*a->finding));
+		f = &a->finding[a->nr_findings];
+		*f = (struct autopsy_finding){ .verdict = c->verdict,
+					       .cause = c->name,
+					       .kind = c->kind,
+					       .certainty = c->certainty,
+					       .is_beside = c->is_beside };
+		if (c->applies(a, f)) {
+			name_finding(a, f);
+			autopsy_judge(a, f);
+			a->nr_findings++;
+		} else if (f->aside.sentence != SAY_nothing) {
+			autopsy_set_aside(a, f->aside);
+		}
+	}
 }
 
 /* A smaller card, a fallback, a notebook's last cell: it may have been meant so. */
@@ -310,31 +321,6 @@ static void say_end(struct autopsy *a)
 
 	if (a->nr_findings && p->end == REPLAY_END_EXIT && !p->summary->exit_status)
 		autopsy_evidence(&a->finding[0], SAID(went_on, NO_FACTS));
-}
-
-static void swap_findings(struct autopsy_finding *a, struct autopsy_finding *b)
-{
-	struct autopsy_finding one = *a;
-
-	*a = *b;
-	*b = one;
-}
-
-/*
- * Of causes that stand beside each other the one with most bytes comes first, so that a rank which needs four
- * times as much is not said to fail for pieces. A limit stays first: the driver was not asked.
- */
-static void order_findings(struct autopsy *a)
-{
-	unsigned first = a->nr_findings && a->finding[0].verdict == VERDICT_USER_LIMIT;
-	struct autopsy_finding *f = a->finding;
-
-	for (unsigned i = first + 1; i < a->nr_findings && f[first].is_beside; i++)
-		for (unsigned k = i; k > first && f[k].is_beside && f[k].bytes > f[k - 1].bytes; k--)
-			swap_findings(&f[k], &f[k - 1]);
-	for (unsigned i = 1; i < a->nr_findings && f->verdict == VERDICT_TOO_BIG; i++)
-		if (f[i].comes_first)
-			swap_findings(&f[i], f);
 }
 
 void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay_device *d,
@@ -361,8 +347,7 @@ void autopsy_make(struct autopsy *a, const struct replay *m, const struct replay
 	find_request(a);
 	find_shape(a);
 	ask_causes(a);
-	order_findings(a);
-	name_findings(a);
+	autopsy_rank(a);
 	say_end(a);
 }
 
@@ -375,5 +360,7 @@ void autopsy_release(struct autopsy *a)
 	modules_release(&a->modules);
 	free(a->block);
 	free(a->place);
+	free(a->finding);
+	free(a->aside);
 	*a = (struct autopsy)AUTOPSY_INIT;
 }

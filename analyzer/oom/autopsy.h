@@ -5,12 +5,13 @@
  *
  * A *place* is a line of the program with all blocks it held. A *cause* is a row of the table in
  * autopsy_causes.c: a verdict, and a function that looks at the autopsy and either says nothing or makes a
- * finding of it, with figures. Causes are asked in the order of the table; the first that finds something is
- * the verdict, the others are said beside it.
+ * finding of it, with the bytes that it explains and how certain it is. All causes are asked; autopsy_rank.h says which one
+ * is the verdict, what is said beside it, and what is set aside.
  */
 #ifndef VT_AUTOPSY_H
 #define VT_AUTOPSY_H
 
+#include "analyzer/findings/certainty.h"
 #include "analyzer/findings/said.h"
 #include "analyzer/modules/modulesums.h"
 #include "analyzer/oom/failures.h"
@@ -18,7 +19,7 @@
 #include "analyzer/oom/verdict.h"
 #include "analyzer/purpose/namedblocks.h"
 
-#define AUTOPSY_FINDINGS_MAX 4
+#define AUTOPSY_FINDINGS_MAX 4 /* the verdict, and what is said beside it */
 #define AUTOPSY_LINES_MAX 4 /* of evidence, of advice */
 
 struct autopsy_place {
@@ -39,10 +40,25 @@ struct autopsy_block {
 	bool has_graph; /* allocated by a forward call that made autograd nodes */
 };
 
+/*
+ * Why a cause comes before others whatever they explain: the first kind fills any GPU in time, so that a larger limit, or a
+ * smaller tensor, only puts the failure off.
+ */
+enum autopsy_kind {
+	AUTOPSY_HELD,  /* grows with each step or call, or nobody needs it any more */
+	AUTOPSY_LIMIT, /* the driver was not asked for it, or not by PyTorch */
+	AUTOPSY_WASTE, /* could be had back without less being computed: other processes, pieces, copies, padding */
+	AUTOPSY_NEED,  /* what the program computes */
+	AUTOPSY_SUM,   /* no more than that the sum is too large */
+};
+
 struct autopsy_finding {
 	enum verdict verdict;
 	const char *cause; /* finer than the verdict: "growing_tensor"; static */
-	uint64_t bytes;    /* what it is about */
+	uint64_t bytes;    /* what it explains, of the state at the failure and of the request */
+	enum certainty certainty;
+	struct said certain_with; /* what would make it certain; nothing: it is, or nothing is known to */
+	enum autopsy_kind kind; /* its cause's */
 	bool is_beside;    /* its cause's */
 	bool comes_first;  /* before what is about size alone */
 	bool has_site;
@@ -52,6 +68,7 @@ struct autopsy_finding {
 	struct said sentence;
 	struct said evidence[AUTOPSY_LINES_MAX];
 	struct said advice[AUTOPSY_LINES_MAX];
+	struct said aside;   /* where its cause does not apply: the figure that decided, if it is worth a word */
 	struct said smaller; /* input with which it would have fitted: the last of its advice, or nothing */
 	const struct namegroup *named; /* what the blocks of its site are called, as a place has it */
 	unsigned nr_evidence, nr_advice;
@@ -96,8 +113,10 @@ struct autopsy {
 	uint64_t usable;       /* what tensors could have held in all; 0 = not known */
 	uint64_t fitting;      /* what they surely could have held: a twentieth less, as segments leave some unused */
 	uint64_t largest_fit;  /* request that a new segment, or a cached block, would have served; with failure->free_known */
-	struct autopsy_finding finding[AUTOPSY_FINDINGS_MAX];
+	struct autopsy_finding *finding; /* the verdict first */
 	unsigned nr_findings;
+	struct said *aside; /* of causes that were weighed and set aside: the figure that decided, with the cause's name */
+	unsigned nr_aside;
 };
 #define AUTOPSY_INIT                                                                                         \
 	{                                                                                                    \

@@ -17,6 +17,9 @@ static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
 	const struct failure *x = a->failure;
 	uint64_t least = x->reserved + x->asked;
 
+	if (x->free_known && x->free < x->asked)
+		f->aside = SAID(aside_user_limit, fact_name("cause", f->cause), fact_bytes("free", x->free),
+				fact_bytes("asked", x->asked));
 	if (x->refused || !x->free_known || x->free < x->asked || !a->capacity || x->asked > a->capacity)
 		return false;
 	f->bytes = x->asked;
@@ -82,6 +85,9 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct failure *x = a->failure;
 
+	if (x->others_known && a->lacking)
+		f->aside = SAID(aside_other_process, fact_name("cause", f->cause), fact_bytes("others", x->other_processes),
+				fact_bytes("lacking", a->lacking));
 	if (!x->others_known || !a->lacking || x->other_processes < a->lacking ||
 	    (x->other_processes < a->capacity / 20 && x->other_processes < OTHERS_MIN_BYTES))
 		return false;
@@ -124,6 +130,9 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t own = a->outside > others ? a->outside - others : 0, most = 0;
 	const struct group *largest = NULL;
 
+	if (!a->failure->is_driver && a->outside_known && a->lacking)
+		f->aside = SAID(aside_non_torch, fact_name("cause", f->cause), fact_bytes("outside", own),
+				fact_bytes("lacking", a->lacking));
 	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
 	    own - CONTEXT_MAX_BYTES < a->lacking)
 		return false;
@@ -229,47 +238,47 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 }
 
 /*
- * Asked from top to bottom. What the program keeps, which fills any limit, comes before the limit that it sets, this
- * before what one tensor needs, this before what others hold, and "too big" is what is left.
+ * Each with how certain its evidence makes it, where nothing else is known; a census may make it more so. Of two that explain
+ * the same, the earlier in this table says more of how it came about.
  */
 const struct autopsy_cause autopsy_causes[] = {
-	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, false },
-	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, false },
-	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, false },
-	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, false },
-	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, false },
-	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, false },
-	{ VERDICT_GRAPH_RETENTION, "past_evaluation", autopsy_is_past_evaluation, false },
-	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, false },
-	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, false },
-	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, false },
-	{ VERDICT_TOO_BIG, "list", autopsy_is_list, false },
-	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, false },
-	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, false },
-	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, false },
-	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, false },
-	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, false },
-	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, false },
-	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, true },
-	{ VERDICT_NON_TORCH, "library_request", is_library_request, true },
-	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, false },
-	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, false },
-	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, false },
-	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, false },
-	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, false },
-	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, true },
-	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, true },
-	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, true },
-	{ VERDICT_TOO_BIG, "optimizer_history", autopsy_is_optimizer_history, false },
-	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, false },
-	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, false },
-	{ VERDICT_PADDING, "padding", autopsy_is_padding, false },
-	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, false },
-	{ VERDICT_TOO_BIG, "input_shape", autopsy_is_input_shape, false },
-	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, false },
-	{ VERDICT_RANK_IMBALANCE, "rank_imbalance", autopsy_is_rank_imbalance, true },
-	{ VERDICT_TOO_BIG, "ddp_buckets", autopsy_is_ddp_buckets, true },
-	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, false },
-	{ VERDICT_TOO_BIG, "sum", is_too_big, false },
-	{ VERDICT_NONE, NULL, NULL, false },
+	{ VERDICT_CYCLE, "cycle", autopsy_is_cycle, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
+	{ VERDICT_EXCEPTION, "exception", autopsy_is_exception, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
+	{ VERDICT_KV_CACHE, "kv_cache", autopsy_is_kv_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "growing_tensor", autopsy_is_growing_tensor, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_GRAPH_RETENTION, "traceback", autopsy_is_traceback, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_GRAPH_RETENTION, "evaluation", autopsy_is_evaluation, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
+	{ VERDICT_GRAPH_RETENTION, "past_evaluation", autopsy_is_past_evaluation, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_GRAPH_RETENTION, "no_backward", autopsy_is_graph_retention, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
+	{ VERDICT_GRAPH_RETENTION, "retain_graph", autopsy_is_retained_graph, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_GRAPH_RETENTION, "kept_graphs", autopsy_is_kept_graphs, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_TOO_BIG, "list", autopsy_is_list, AUTOPSY_HELD, CERTAINTY_PROVEN, false },
+	{ VERDICT_LEAK, "kept_tensors", autopsy_is_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "kept_outputs", autopsy_is_kept_outputs, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "kept_by_calls", autopsy_is_kept_by_calls, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "shape_cache", autopsy_is_shape_cache, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
+	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true },
+	{ VERDICT_NON_TORCH, "library_request", is_library_request, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true },
+	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, AUTOPSY_WASTE, CERTAINTY_LIKELY, false },
+	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
+	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
+	{ VERDICT_CONTIGUOUS_COPY, "contiguous_copy", autopsy_is_contiguous_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
+	{ VERDICT_CONTIGUOUS_COPY, "expanded_copy", autopsy_is_expanded_copy, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
+	{ VERDICT_FRAGMENTATION, "fragmentation", autopsy_is_fragmentation, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
+	{ VERDICT_OTHER_PROCESS, "other_process", is_other_process, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
+	{ VERDICT_NON_TORCH, "non_torch", is_non_torch, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
+	{ VERDICT_TOO_BIG, "optimizer_history", autopsy_is_optimizer_history, AUTOPSY_NEED, CERTAINTY_LIKELY, false },
+	{ VERDICT_TOO_BIG, "optimizer_state", autopsy_is_optimizer_state, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
+	{ VERDICT_TOO_BIG, "optimizer_temporaries", autopsy_is_optimizer_temporaries, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
+	{ VERDICT_PADDING, "padding", autopsy_is_padding, AUTOPSY_WASTE, CERTAINTY_LIKELY, false },
+	{ VERDICT_SPIKE, "larger_input", autopsy_is_larger_input, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
+	{ VERDICT_TOO_BIG, "input_shape", autopsy_is_input_shape, AUTOPSY_NEED, CERTAINTY_LIKELY, false },
+	{ VERDICT_SPIKE, "larger_tensor", autopsy_is_spike, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
+	{ VERDICT_RANK_IMBALANCE, "rank_imbalance", autopsy_is_rank_imbalance, AUTOPSY_NEED, CERTAINTY_LIKELY, true },
+	{ VERDICT_TOO_BIG, "ddp_buckets", autopsy_is_ddp_buckets, AUTOPSY_NEED, CERTAINTY_PROVEN, true },
+	{ VERDICT_TOO_BIG, "never_fits", is_never_fitting, AUTOPSY_NEED, CERTAINTY_PROVEN, false },
+	{ VERDICT_TOO_BIG, "sum", is_too_big, AUTOPSY_SUM, CERTAINTY_PROVEN, false },
+	{ VERDICT_NONE, NULL, NULL, AUTOPSY_SUM, CERTAINTY_HINT, false },
 };

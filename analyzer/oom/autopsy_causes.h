@@ -3,13 +3,18 @@
 #ifndef VT_AUTOPSY_CAUSES_H
 #define VT_AUTOPSY_CAUSES_H
 
-#include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/oom/autopsy_rank.h"
 
 struct autopsy_cause {
 	enum verdict verdict;
 	const char *name;
-	/* Does it apply? Fill bytes, site and texts of *f if so. Calls see the whole autopsy, with findings above theirs. */
+	/*
+	 * Does it apply? Fill bytes, site and texts of *f if so; certainty, where it is another than the table's. If not, `aside`
+	 * may say which figure decided. What other causes have found is not to be looked at.
+	 */
 	bool (*applies)(const struct autopsy *a, struct autopsy_finding *f);
+	enum autopsy_kind kind;
+	enum certainty certainty; /* by its evidence alone */
 	bool is_beside; /* also said where another cause is the verdict */
 };
 extern const struct autopsy_cause autopsy_causes[]; /* ends with a row without a name */

@@ -44,10 +44,11 @@ static bool is_one_tensor(const struct autopsy *a)
 
 bool autopsy_is_about_size(const struct autopsy *a)
 {
-	enum verdict verdict = a->finding[0].verdict;
+	enum verdict verdict;
 
 	if (!a->nr_findings)
 		return true;
+	verdict = a->finding[0].verdict;
 	return a->device && verdict != VERDICT_LEAK && verdict != VERDICT_GRAPH_RETENTION &&
 	       verdict != VERDICT_CYCLE && verdict != VERDICT_EXCEPTION && !is_one_tensor(a);
 }

@@ -61,6 +61,9 @@ void autopsy_at_request(const struct autopsy *a, struct autopsy_finding *f);
 
 /* ---- what a finding says (autopsy_finding.c) ------------------------------------------------- */
 
+/* A cause that is no finding, or not in the end: what decided. */
+void autopsy_set_aside(struct autopsy *a, struct said said);
+
 /* A finding has one sentence; evidence and advice beyond AUTOPSY_LINES_MAX are left out. Give them SAID(). */
 void autopsy_say(struct autopsy_finding *f, struct said said);
 void autopsy_evidence(struct autopsy_finding *f, struct said said);

@@ -2,6 +2,16 @@
 /* What a finding says. */
 #include "analyzer/oom/autopsy_facts.h"
 
+#include <stdlib.h>
+
+#include "analyzer/base/heap.h"
+
+void autopsy_set_aside(struct autopsy *a, struct said said)
+{
+	a->aside = heap_need(realloc(a->aside, (a->nr_aside + 1) * sizeof(*a->aside)));
+	a->aside[a->nr_aside++] = said;
+}
+
 void autopsy_say(struct autopsy_finding *f, struct said said)
 {
 	f->sentence = said;

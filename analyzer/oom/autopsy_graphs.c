@@ -165,6 +165,8 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	is_consumed = is_line_consumed(a, g.largest);
 	if (!name && (is_consumed || g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
 		return false;
+	if (is_consumed) /* a name alone */
+		f->certainty = CERTAINTY_LIKELY;
 	f->bytes = g.bytes;
 	autopsy_at_call(a, f, g.largest);
 	autopsy_say(f, SAID(evaluation_keeps_graphs, fact_bytes("bytes", g.bytes)));

@@ -86,6 +86,8 @@ bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f
 	struct beside *of;
 	size_t most = 0;
 
+	f->aside = SAID(aside_fragmentation, fact_name("cause", f->cause), fact_bytes("cached", a->cached),
+			fact_bytes("asked", x->asked));
 	if (x->is_pooled || x->is_library || x->asked <= x->free || (!holds_it && !would_do) || is_batch_too_large(a))
 		return false;
 	of = find_beside(a);

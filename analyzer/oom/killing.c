@@ -165,9 +165,10 @@ static void find_host(struct autopsy *a, const struct killings *k, const struct 
 {
 	const struct replay_process *p = k->by_host ? k->by_host->process : k->of_unrecorded;
 	const struct host_books *host = books_host(p->books);
-	struct autopsy_finding *f = a->finding;
+	struct autopsy_finding *f = heap_alloc(1, sizeof(*f));
 
-	*a = (struct autopsy){ .replay = m, .nr_findings = 1 };
+	*a = (struct autopsy){ .replay = m, .finding = f, .nr_findings = 1 };
+	f->certainty = k->by_host ? CERTAINTY_PROVEN : CERTAINTY_LIKELY;
 	f->verdict = VERDICT_HOST_OOM;
 	f->cause = k->by_host ? "killed" : "other_killed";
 	f->bytes = host->pinned_bytes + host->managed_bytes;

@@ -238,7 +238,7 @@ unsigned print_autopsy_brief(struct emit *e, const struct autopsy *a)
 		narrow_site_text(where, sizeof(where), &f->site);
 	if (f->has_caller)
 		narrow_site_text(caller, sizeof(caller), &f->caller);
-	snprintf(text, sizeof(text), "Cause: %s%s%s%s%s, %s.", verdict_name(f->verdict), *where ? " at " : "", where,
+	snprintf(text, sizeof(text), "Cause: %s%s%s%s%s%s, %s.", certainty_word(f->certainty), verdict_name(f->verdict), *where ? " at " : "", where,
 		 *caller ? ", called at " : "", caller, human_bytes(size, f->bytes));
 	return print_wrapped(e, "", "  ", text);
 }
@@ -276,7 +276,8 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 
 	if (!a->nr_findings)
 		return 0;
-	snprintf(text, sizeof(text), "%s: %s", verdict_name(f->verdict), sentence_text(sentence, &f->sentence));
+	snprintf(text, sizeof(text), "%s%s: %s", certainty_word(f->certainty), verdict_name(f->verdict),
+		 sentence_text(sentence, &f->sentence));
 	lines = print_wrapped(e, "", "  ", text);
 	if (f->has_site)
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
@@ -290,6 +291,8 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
 			lines += print_said(e, "- ", "  ", &f->evidence[i]);
 	}
+	if (lines + print_said(NULL, "- ", "  ", &f->certain_with) <= room)
+		lines += print_said(e, "- ", "  ", &f->certain_with);
 	return lines;
 }
 
@@ -344,6 +347,8 @@ static unsigned print_rest(struct emit *e, const struct autopsy *a, const struct
 
 	for (unsigned i = 1; i < a->nr_findings && (verbose || i == 1); i++)
 		lines += print_said(e, "also: ", "      ", &a->finding[i].sentence);
+	for (unsigned i = 0; i < a->nr_aside && verbose; i++)
+		lines += print_said(e, i ? "           " : "set aside: ", "             ", &a->aside[i]);
 	return lines;
 }
 
@@ -608,6 +613,9 @@ void print_autopsy_finding_objects(struct emit *e, const struct autopsy *a)
 		else
 			emit_null(e, "caller", NULL);
 		emit_uint(e, "bytes", NULL, f->bytes);
+		emit_string(e, "certainty", NULL, certainty_name(f->certainty));
+		if (f->certain_with.sentence != SAY_nothing)
+			sentence_json(e, "certain_with", &f->certain_with);
 		json_texts(e, f);
 		json_facts(e, f);
 		if (f->named)
@@ -622,5 +630,17 @@ void print_autopsy_findings(struct emit *e, const struct autopsy *a)
 {
 	emit_array_begin(e, "findings", NULL);
 	print_autopsy_finding_objects(e, a);
+	emit_array_end(e);
+	emit_array_begin(e, "set_aside", NULL);
+	for (unsigned i = 0; a && i < a->nr_aside; i++) {
+		const struct fact *cause = said_fact(&a->aside[i], "cause");
+		char text[SENTENCE_MAX];
+
+		emit_object_begin(e, NULL, NULL);
+		emit_string(e, "cause", NULL, cause ? cause->text : NULL);
+		emit_string(e, "evidence", NULL, sentence_text(text, &a->aside[i]));
+		sentence_json(e, "facts", &a->aside[i]);
+		emit_object_end(e);
+	}
 	emit_array_end(e);
 }

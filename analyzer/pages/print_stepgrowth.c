@@ -196,9 +196,9 @@ static void print_cause(struct emit *e, const struct replay *m, const struct rep
 	emit_text(e, "  %s", origin_text(text, sizeof(text), m, p, c));
 	print_caller(e, m, p, c);
 	keeper = print_cause_name(e, d, c) ? (struct said){ .sentence = SAY_nothing } : stepgrowth_keeper(m, p, c);
-	emit_text(e, "  %s", sentence_text(sentence, &what));
+	print_wrapped(e, "  ", "    ", sentence_text(sentence, &what));
 	if (*sentence_text(sentence, &keeper))
-		emit_text(e, "  %s", sentence);
+		print_wrapped(e, "  ", "    ", sentence);
 }
 
 static void print_notes(struct emit *e, const struct replay *m, const struct replay_device *d, const struct stepgrowth *g)

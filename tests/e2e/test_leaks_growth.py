@@ -70,11 +70,11 @@ def test_keeper_needs_evidence(vramtrace, planted):
     """Who keeps it is said where something shows it, and nowhere else."""
     kind, done = planted
     (cause,) = vramtrace.json("leaks", done.path)["growth"][0]["causes"]
-    outputs = "by its hook, which allocates nothing, or by what called the module"
-    words = {"graphs": "one graph", "hook": "a hook", "gradient_hook": "a hook", "full_hook": "a hook", "context": "context",
-             "kept_outputs": outputs, "root_outputs": outputs}.get(kind)  # fmt: skip
-    if words:
-        assert words in cause["kept_by"]["evidence"]
+    says = {"graphs": "keeper_is_graph", "hook": "keeper_is_hook", "gradient_hook": "keeper_is_hook",
+            "full_hook": "keeper_is_hook", "context": "keeper_is_context", "kept_outputs": "keeper_is_hook_or_caller",
+            "root_outputs": "keeper_is_hook_or_caller"}.get(kind)  # fmt: skip
+    if says:
+        assert cause["kept_by"]["facts"]["says"] == says
     elif kind == "history":  # the list is emptied in one line
         assert cause["kept_by"]["site"]["line"] == line_of(PLANTED, "# freed: history")
         assert cause["kept_by"]["freed"] == cause["kept"] == STEPS - 1

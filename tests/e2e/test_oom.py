@@ -184,12 +184,12 @@ def test_page_fits_a_screen(vramtrace, ran_out, cause):
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) <= 24
     assert all(len(line) <= 80 for line in lines), [line for line in lines if len(line) > 80]
-    assert lines[1].startswith(CAUSES[cause][0] + ": ")
+    assert lines[1].removeprefix("probably ").startswith(CAUSES[cause][0] + ": ")
     # So does the report, which names the verdict in one line.
     path = ran_out(cause).path
     lines = vramtrace.call("report", path).stdout.splitlines()
     assert len(lines) <= 24 and all(len(line) <= 80 for line in lines if str(path) not in line), lines
-    assert sum(line.startswith(f"Cause: {CAUSES[cause][0]} at ") for line in lines) == 1
+    assert sum(line.replace("probably ", "").startswith(f"Cause: {CAUSES[cause][0]} at ") for line in lines) == 1
 
 
 LEAK_PAGE = """\
@@ -233,6 +233,29 @@ def test_page_of_a_leak(vramtrace, ran_out):
     page = LEAK_PAGE.replace("LINE", str(planted_line("leak"))).replace("DEF", line_of("def leak():"))
     page = page.replace("TRAIN", line_of("loss = model(x)")).replace("NETWORK", line_of("return nn.Sequential(*[part"))
     assert vramtrace.call("oom", ran_out("leak").path).stdout == page
+
+
+def test_how_certain_it_is(vramtrace, ran_out, tmp_path):
+    """A census that saw what keeps a leak makes it certain; without, the page says "probably", and what would tell."""
+    (seen,) = vramtrace.json("oom", ran_out("leak").path)["findings"]
+    assert seen["certainty"] == "proven" and "certain_with" not in seen
+    options = ("--simulate-capacity", "4GiB")
+    unnamed = vramtrace.record(tmp_path / "job.vtr", python(script_of("leak"), "leak"), options=options, env={"VRAMTRACE_NAMES": "off"})
+    (unseen,) = vramtrace.json("oom", unnamed.path)["findings"]
+    assert (unseen["verdict"], unseen["certainty"]) == ("leak", "likely")
+    assert unseen["certain_with"] == {"says": "certain_with_names"}
+    lines = vramtrace.call("oom", unnamed.path).stdout.splitlines()
+    assert lines[1].startswith("probably leak: ") and any(line.startswith("- certain only with names") for line in lines)
+
+
+def test_what_was_weighed_is_told(vramtrace, ran_out):
+    """With the figure that decided; on the page where more is asked for."""
+    told = vramtrace.json("oom", ran_out("limited_leak").path)
+    state, aside = told["devices"][0]["state"], {row["cause"]: row["facts"] for row in told["set_aside"]}
+    assert aside["fragmentation"]["cached_bytes"] == state["cached_bytes"] < state["asked_bytes"]
+    assert "sum" not in aside and "kept_tensors" not in aside
+    text = vramtrace.call("oom", "-v", ran_out("limited_leak").path).stdout
+    assert "set aside: " in text and "set aside: " not in vramtrace.call("oom", ran_out("limited_leak").path).stdout
 
 
 def test_larger_limit_is_no_cure_for_a_leak(vramtrace, ran_out):

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/oom/autopsy_rank.h"
+
+#include <string.h>
+
+static uint64_t weight(const struct autopsy_finding *f)
+{
+	return f->bytes << f->certainty;
+}
+
+static bool comes_before(const struct autopsy_finding *f, const struct autopsy_finding *other)
+{
+	return f->kind != other->kind ? f->kind < other->kind : weight(f) > weight(other);
+}
+
+/* Move one of the findings to an earlier place; those between go on by one. */
+static void move_up(struct autopsy_finding *finding, unsigned from, unsigned to)
+{
+	struct autopsy_finding one = finding[from];
+
+	memmove(&finding[to + 1], &finding[to], (from - to) * sizeof(*finding));
+	finding[to] = one;
+}
+
+/* A rank that was ahead when its step began fails for that, not for what the sum of it is. */
+static unsigned find_verdict(const struct autopsy *a)
+{
+	unsigned first = 0;
+
+	for (unsigned i = 1; i < a->nr_findings; i++)
+		if (comes_before(&a->finding[i], &a->finding[first]))
+			first = i;
+	for (unsigned i = 0; i < a->nr_findings && a->finding[first].verdict == VERDICT_TOO_BIG; i++)
+		if (a->finding[i].comes_first)
+			first = i;
+	return first;
+}
+
+/* Has a census seen most of it, and who keeps it? */
+static bool is_seen_kept(const struct autopsy_finding *f)
+{
+	const struct namegroup *g = f->named;
+	struct keeper nearest;
+
+	return g && g->is_named && 2 * g->bytes >= f->bytes &&
+	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
+}
+
+void autopsy_judge(const struct autopsy *a, struct autopsy_finding *f)
+{
+	if (f->kind != AUTOPSY_HELD || f->certainty == CERTAINTY_PROVEN)
+		return;
+	if (is_seen_kept(f))
+		f->certainty = CERTAINTY_PROVEN;
+	else if (a->device->process->names)
+		f->certain_with = SAID(certain_with_keeper, NO_FACTS);
+	else
+		f->certain_with = SAID(certain_with_names, NO_FACTS);
+}
+
+/* The figure that decided. */
+static struct said say_aside(const struct autopsy_finding *f, const struct autopsy_finding *verdict)
+{
+	struct fact cause = fact_name("cause", f->cause), certainty = fact_name("certainty", certainty_name(f->certainty));
+	struct fact bytes = fact_bytes("bytes", f->bytes), most = fact_bytes("verdict", verdict->bytes);
+
+	if (f->kind != verdict->kind && verdict->kind == AUTOPSY_HELD)
+		return SAID(aside_after_held, cause, certainty, bytes, most);
+	if (f->kind != verdict->kind && verdict->kind == AUTOPSY_WASTE)
+		return SAID(aside_after_waste, cause, certainty, bytes, most);
+	if (f->kind != verdict->kind)
+		return SAID(aside_after_limit, cause, certainty, bytes);
+	if (f->bytes == verdict->bytes)
+		return SAID(aside_same, cause, certainty, bytes);
+	return SAID(aside_less, cause, certainty, bytes, most, fact_name("verdict_certainty", certainty_name(verdict->certainty)));
+}
+
+void autopsy_rank(struct autopsy *a)
+{
+	struct autopsy_finding *f = a->finding;
+	unsigned nr = 1;
+
+	if (!a->nr_findings)
+		return;
+	move_up(f, find_verdict(a), 0);
+	for (unsigned i = 1; i < a->nr_findings; i++) {
+		unsigned to = nr;
+
+		if (!f[i].is_beside || nr == AUTOPSY_FINDINGS_MAX) {
+			if (f[i].kind != AUTOPSY_SUM)
+				autopsy_set_aside(a, say_aside(&f[i], f));
+			continue;
+		}
+		while (to > 1 && f[i].bytes > f[to - 1].bytes)
+			to--;
+		move_up(f, i, to);
+		nr++;
+	}
+	a->nr_findings = nr;
+}
