@@ -307,6 +307,8 @@ static void ask_causes(struct autopsy *a)
 		if (c->applies(a, f)) {
 			name_finding(a, f);
 			autopsy_judge(a, f);
+			if (autopsy_can_let_go(f))
+				autopsy_let_go(f);
 			a->nr_findings++;
 		} else if (f->aside.sentence != SAY_nothing) {
 			autopsy_set_aside(a, f->aside);

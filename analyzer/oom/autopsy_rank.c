@@ -22,18 +22,23 @@ static void move_up(struct autopsy_finding *finding, unsigned from, unsigned to)
 	finding[to] = one;
 }
 
-/* A rank that was ahead when its step began fails for that, not for what the sum of it is. */
-static unsigned find_verdict(const struct autopsy *a)
+/*
+ * A rank that was ahead when its step began fails for that, and not for its sum, which the others have been through; that is
+ * told beside it.
+ */
+static unsigned find_verdict(struct autopsy *a)
 {
-	unsigned first = 0;
+	unsigned first = 0, ahead;
 
 	for (unsigned i = 1; i < a->nr_findings; i++)
 		if (comes_before(&a->finding[i], &a->finding[first]))
 			first = i;
+	ahead = first;
 	for (unsigned i = 0; i < a->nr_findings && a->finding[first].verdict == VERDICT_TOO_BIG; i++)
 		if (a->finding[i].comes_first)
-			first = i;
-	return first;
+			ahead = i;
+	a->finding[first].is_beside |= ahead != first;
+	return ahead;
 }
 
 /* Has a census seen most of it, and who keeps it? */
@@ -42,7 +47,7 @@ static bool is_seen_kept(const struct autopsy_finding *f)
 	const struct namegroup *g = f->named;
 	struct keeper nearest;
 
-	return g && g->is_named && 2 * g->bytes >= f->bytes &&
+	return g && g->is_named && g->named.name.root != ROOT_NATIVE && 2 * g->bytes >= f->bytes &&
 	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
 }
 

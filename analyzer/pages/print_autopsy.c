@@ -285,8 +285,6 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
 	if (f->named)
 		lines += print_wrapped(e, "  ", "     ", print_named(text, sizeof(text), f->named));
-	if (f->named && is_kept(f) && print_let_go(text, sizeof(text), f->named))
-		lines += print_wrapped(e, "  let go by ", "     ", text);
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
 		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
 			lines += print_said(e, "- ", "  ", &f->evidence[i]);

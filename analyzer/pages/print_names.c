@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "analyzer/base/human.h"
+#include "analyzer/names/groupkeeper.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/pages/print_recording.h"
 #include "analyzer/purpose/category.h"
 
-#define KEEPERS_SHOWN 16 /* in JSON, the nearest */
 #define PLACE_MAX 320
 #define LENGTHS_SHOWN 5 /* of a container that grows, the latest */
 
@@ -52,65 +53,15 @@ static const char *place_text(char buf[static PLACE_MAX], const struct objectnam
 	return buf;
 }
 
-/* The nearest keeper, and the next, of kind 0 if there is none. */
-static bool nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
-{
-	struct keeper two[2] = { 0 };
-	uint32_t nr = g->is_named ? objectname_keepers(two, 2, g->named.census->census, g->named.object) : 0;
-
-	*k = two[0];
-	*next = two[1];
-	return nr > 0;
-}
-
-static bool has_entries(const struct keeper *k)
-{
-	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
-	       k->kind == TFMT_KIND_SET;
-}
-
-/*
- * Of many blocks the container that has an entry for each (for some, they came after the census): that of the records,
- * exceptions or contexts which hold them, where the nearest is one of those. false: there is none.
- */
-static bool container_of(struct keeper *k, const struct namegroup *g)
-{
-	struct keeper all[KEEPERS_SHOWN];
-	uint32_t nr = g->blocks > 1 ? objectname_keepers(all, KEEPERS_SHOWN, g->named.census->census, g->named.object) : 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		if (!has_entries(&all[i]) || 2 * all[i].length < g->blocks || strchr(all[i].name.pattern, '*'))
-			continue;
-		*k = all[i];
-		return true;
-	}
-	return false;
-}
-
-static bool is_lru_cache(const struct keeper *k)
-{
-	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");
-}
-
-static bool is_variable(const struct keeper *k)
-{
-	return k->kind == TFMT_KIND_TENSOR || k->kind == TFMT_KIND_PARAMETER;
-}
-
-static const char *keeper_name(const struct namegroup *g, const struct objectname *n)
-{
-	return g->blocks == 1 ? n->text : n->pattern;
-}
-
 const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 {
 	char place[PLACE_MAX], count[HUMAN_MAX];
 	struct keeper k, function;
 
 	*buf = 0;
-	if (!nearest(&k, &function, g))
+	if (!groupkeeper_nearest(&k, &function, g))
 		return buf;
-	if (!k.has_length && container_of(&k, g))
+	if (!k.has_length && groupkeeper_container(&k, g))
 		function.kind = TFMT_KIND_OTHER;
 	place_text(place, &k.name);
 	if (k.name.root == ROOT_CLOSURE && !k.name.function && function.kind == TFMT_KIND_FUNCTION)
@@ -119,97 +70,23 @@ const char *print_keeper(char *buf, size_t size, const struct namegroup *g)
 		snprintf(buf, size, "kept by nothing: it waits for Python's collector");
 	else if (k.name.root == ROOT_NATIVE)
 		snprintf(buf, size, "kept by no object of Python's");
-	else if (is_variable(&k))
+	else if (keeper_is_variable(&k))
 		snprintf(buf, size, "kept by %s%s", k.name.root == ROOT_LOCAL ? "a variable" : "itself", place);
-	else if (is_lru_cache(&k))
-		snprintf(buf, size, "kept by the cache of %s()%s", keeper_name(g, &k.name), place);
+	else if (keeper_is_lru_cache(&k))
+		snprintf(buf, size, "kept by the cache of %s()%s", groupkeeper_name(g, &k.name), place);
 	else if (k.has_length)
-		snprintf(buf, size, "kept by %s, a %s of %s%s", keeper_name(g, &k.name), objectname_kind(k.kind),
+		snprintf(buf, size, "kept by %s, a %s of %s%s", groupkeeper_name(g, &k.name), objectname_kind(k.kind),
 			 human_count(count, k.length), place);
 	else
-		snprintf(buf, size, "kept by %s%s", keeper_name(g, &k.name), place);
+		snprintf(buf, size, "kept by %s%s", groupkeeper_name(g, &k.name), place);
 	return buf;
-}
-
-/* As it stands in the program: no pattern, nothing that only a class is known of. */
-static bool is_code(const char *name)
-{
-	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
-}
-
-/* What a container is to be given, or to be done with it. has_node: what it holds has a grad_fn. */
-static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool has_node)
-{
-	const char *name = keeper_name(g, &k->name);
-
-	if (!is_code(name))
-		return NULL;
-	if (!has_node)
-		snprintf(buf, size, "%s.clear()", name);
-	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
-		snprintf(buf, size, "%s.append(x.detach()), or x.item(), in place of x", name);
-	else
-		snprintf(buf, size, "x.detach() in %s in place of x", name);
-	return buf;
-}
-
-static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
-{
-	struct keeper container;
-
-	if (is_lru_cache(k)) {
-		snprintf(buf, size, "%s.cache_clear()", k->name.text);
-		return is_code(k->name.text) ? buf : NULL;
-	}
-	if (has_entries(k))
-		return let_go_of_entries(buf, size, g, k, g->named.has_node);
-	if (container_of(&container, g))
-		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD);
-	if (!is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
-		return NULL;
-	snprintf(buf, size, "del %s", k->name.text);
-	return buf;
-}
-
-/* An exception in a container, or in a variable; else it is being handled. */
-static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k,
-				       const struct keeper *next)
-{
-	if (has_entries(next) && is_code(keeper_name(g, &next->name)))
-		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", keeper_name(g, &next->name));
-	else if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
-		snprintf(buf, size, "del %s", k->name.text);
-	else
-		snprintf(buf, size, "the end of the except block");
-	return buf;
-}
-
-const char *print_let_go(char *buf, size_t size, const struct namegroup *g)
-{
-	struct keeper k, next;
-
-	if (!nearest(&k, &next, g))
-		return NULL;
-	switch (g->named.name.root) {
-	case ROOT_CYCLE:
-		snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
-		return buf;
-	case ROOT_EXCEPTION:
-		return let_go_of_exception(buf, size, g, &k, &next);
-	case ROOT_LOCAL:
-	case ROOT_GLOBAL:
-	case ROOT_CLASS:
-		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k) : NULL; /* of a model's, all is needed */
-	default:
-		return NULL;
-	}
 }
 
 void json_let_go(struct emit *e, const struct namegroup *g)
 {
 	char text[OBJECTNAME_MAX];
 
-	if (emit_is_json(e) && print_let_go(text, sizeof(text), g))
+	if (emit_is_json(e) && letgo_text(text, sizeof(text), g))
 		emit_string(e, "let_go_by", NULL, text);
 }
 
@@ -218,7 +95,7 @@ static uint32_t lengths_of(uint64_t length[static LENGTHS_SHOWN], const struct n
 {
 	struct keeper k, next;
 
-	return names && nearest(&k, &next, g) && k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
+	return names && groupkeeper_nearest(&k, &next, g) && k.has_length ? names_lengths(names, &k, length, LENGTHS_SHOWN) : 0;
 }
 
 const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g)
@@ -257,7 +134,7 @@ static void json_keeper(struct emit *e, const struct namegroup *g, const struct 
 	const struct objectname *n = &k->name;
 
 	emit_object_begin(e, NULL, NULL);
-	emit_string(e, "name", NULL, keeper_name(g, n));
+	emit_string(e, "name", NULL, groupkeeper_name(g, n));
 	emit_string(e, "root", NULL, objectname_roots[n->root]);
 	emit_string(e, "kind", NULL, objectname_kind(k->kind));
 	if (k->has_length)
@@ -273,11 +150,11 @@ static void json_keeper(struct emit *e, const struct namegroup *g, const struct 
 
 static void json_keepers(struct emit *e, const struct namegroup *g)
 {
-	struct keeper keeper[KEEPERS_SHOWN];
+	struct keeper keeper[GROUPKEEPER_MOST];
 	uint32_t nr = 0;
 
 	if (g->is_named)
-		nr = objectname_keepers(keeper, KEEPERS_SHOWN, g->named.census->census, g->named.object);
+		nr = objectname_keepers(keeper, GROUPKEEPER_MOST, g->named.census->census, g->named.object);
 	emit_array_begin(e, "keepers", NULL);
 	for (uint32_t i = 0; i < nr; i++)
 		json_keeper(e, g, &keeper[i]);

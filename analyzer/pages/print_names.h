@@ -30,11 +30,7 @@ const char *print_named(char *buf, size_t size, const struct namegroup *g);
 const char *print_lengths(char *buf, size_t size, const struct names *names, const struct namegroup *g);
 void json_lengths(struct emit *e, const struct names *names, const struct namegroup *g);
 
-/*
- * "history.clear()": the one line that would let go, where who keeps it makes that certain. Returns buf; NULL: nothing does.
- * In JSON "let_go_by" of the object that is open.
- */
-const char *print_let_go(char *buf, size_t size, const struct namegroup *g);
+/* "let_go_by" (letgo.h) of the object that is open; JSON alone. */
 void json_let_go(struct emit *e, const struct namegroup *g);
 
 /* "kept by a list of 200 entries: history, in main() at train.py:31": the nearest keeper. Returns buf. */

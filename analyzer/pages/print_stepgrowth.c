@@ -10,6 +10,7 @@
 
 #include "analyzer/base/human.h"
 #include "analyzer/holders/holders.h"
+#include "analyzer/names/letgo.h"
 #include "analyzer/pages/print_holders.h"
 #include "analyzer/pages/print_names.h"
 #include "analyzer/pages/print_passes.h"
@@ -177,7 +178,7 @@ static bool print_cause_name(struct emit *e, const struct replay_device *d, cons
 		print_wrapped(e, "  ", "    ", print_named(text, sizeof(text), only));
 		if (print_lengths(text, sizeof(text), d->process->names, only))
 			emit_text(e, "  %s", text);
-		if (print_let_go(text, sizeof(text), only))
+		if (letgo_text(text, sizeof(text), only))
 			print_wrapped(e, "  let go by ", "    ", text);
 	}
 	namegroups_release(&names);

@@ -198,7 +198,6 @@ leak: 3.19 GiB is still there from 51 earlier steps; each step adds 64.1 MiB.
   at oom/causes.py:LINE in leak
   named history[*], kept by history, a list of 52, in leak() at
      oom/causes.py:DEF
-  let go by history.clear()
 - 51 blocks left from nearly every step, 2 to 52: 64.1 MiB per step
 
 asked            64.1 MiB   step 53, other, at oom/causes.py:LINE
@@ -213,7 +212,8 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: do not keep it, or keep it on the CPU: frees 3.19 GiB
+next: history.clear() in leak() at oom/causes.py:DEF: frees 3.19 GiB
+      do not keep it, or keep it on the CPU: frees 3.19 GiB
 """
 
 

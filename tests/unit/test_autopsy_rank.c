@@ -28,6 +28,9 @@ static const struct autopsy_finding sum = { .verdict = VERDICT_TOO_BIG, .cause =
 static const struct autopsy_finding rank = { .verdict = VERDICT_RANK_IMBALANCE, .cause = "rank_imbalance", .bytes = GIB,
 					     .kind = AUTOPSY_NEED, .is_beside = true, .comes_first = true };
 
+static const struct autopsy_finding shape = { .verdict = VERDICT_TOO_BIG, .cause = "input_shape", .bytes = 4 * GIB,
+					      .kind = AUTOPSY_NEED, .certainty = CERTAINTY_LIKELY };
+
 /* Of these findings the causes that are told, and those that are set aside with the sentence that says why. */
 static void assert_ranked(const char *told, const char *aside, const struct autopsy_finding *const findings[])
 {
@@ -79,6 +82,7 @@ static void test_what_stands_beside(void **state)
 static void test_a_rank_that_was_ahead(void **state)
 {
 	(void)state;
+	RANKED("rank_imbalance input_shape", "", &shape, &rank, &sum); /* first, and what the others have been through beside it */
 	RANKED("rank_imbalance", "", &rank, &sum);
 	RANKED("kept_tensors rank_imbalance", "", &leak, &rank, &sum);
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/names/groupkeeper.h"
+
+#include <string.h>
+
+bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct namegroup *g)
+{
+	struct keeper two[2] = { 0 };
+	uint32_t nr = g->is_named ? objectname_keepers(two, 2, g->named.census->census, g->named.object) : 0;
+
+	*k = two[0];
+	*next = two[1];
+	return nr > 0;
+}
+
+bool keeper_has_entries(const struct keeper *k)
+{
+	return k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE || k->kind == TFMT_KIND_DICT ||
+	       k->kind == TFMT_KIND_SET;
+}
+
+bool groupkeeper_container(struct keeper *k, const struct namegroup *g)
+{
+	struct keeper all[GROUPKEEPER_MOST];
+	uint32_t nr = g->blocks > 1 ? objectname_keepers(all, GROUPKEEPER_MOST, g->named.census->census, g->named.object) : 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!keeper_has_entries(&all[i]) || 2 * all[i].length < g->blocks || strchr(all[i].name.pattern, '*'))
+			continue;
+		*k = all[i];
+		return true;
+	}
+	return false;
+}
+
+bool keeper_is_lru_cache(const struct keeper *k)
+{
+	return !strcmp(k->class_name, "_lru_cache_wrapper") || !strcmp(k->class_name, "functools._lru_cache_wrapper");
+}
+
+bool keeper_is_variable(const struct keeper *k)
+{
+	return k->kind == TFMT_KIND_TENSOR || k->kind == TFMT_KIND_PARAMETER;
+}
+
+const char *groupkeeper_name(const struct namegroup *g, const struct objectname *n)
+{
+	return g->blocks == 1 ? n->text : n->pattern;
+}

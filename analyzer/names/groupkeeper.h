@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Who keeps the blocks of a group: objectname.h's keepers of its largest one, as what they are for the whole of it. */
+#ifndef VT_GROUPKEEPER_H
+#define VT_GROUPKEEPER_H
+
+#include "analyzer/names/namegroups.h"
+
+#define GROUPKEEPER_MOST 16 /* keepers that are looked at, the nearest */
+
+/* The nearest keeper, and the next, of kind 0 if there is none. false: nothing keeps it. */
+bool groupkeeper_nearest(struct keeper *k, struct keeper *next, const struct namegroup *g);
+
+/*
+ * Of many blocks the container that has an entry for each (for some, they came after the census): that of the records,
+ * exceptions or contexts which hold them, where the nearest is one of those. false: there is none.
+ */
+bool groupkeeper_container(struct keeper *k, const struct namegroup *g);
+
+/* A list, deque, dict or set; the cache of functools.lru_cache(); a variable that is the tensor itself. */
+bool keeper_has_entries(const struct keeper *k);
+bool keeper_is_lru_cache(const struct keeper *k);
+bool keeper_is_variable(const struct keeper *k);
+
+/* What a keeper of the group is called: its name, of keepers of several blocks the pattern. */
+const char *groupkeeper_name(const struct namegroup *g, const struct objectname *n);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/names/letgo.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/names/groupkeeper.h"
+
+#define SCALAR_MAX 512 /* bytes of a block: PyTorch's smallest, as one number has (kMinBlockSize) */
+
+/* As it stands in the program: no pattern, nothing that only a class is known of. */
+static bool is_code(const char *name)
+{
+	return *name && !strpbrk(name, "<*(") && !strchr(name, ' ');
+}
+
+/* What a container is to be given, or to be done with it. has_node: what it holds has a grad_fn. */
+static const char *let_go_of_entries(char *buf, size_t size, const struct namegroup *g, const struct keeper *k, bool has_node)
+{
+	const char *name = groupkeeper_name(g, &k->name);
+
+	if (!is_code(name))
+		return NULL;
+	if (!has_node)
+		snprintf(buf, size, "%s.clear()", name);
+	else if (k->kind == TFMT_KIND_LIST || k->kind == TFMT_KIND_DEQUE)
+		snprintf(buf, size, "%s.append(x.detach())%s in place of x", name,
+			 g->largest_bytes <= SCALAR_MAX ? ", or x.item()," : "");
+	else
+		snprintf(buf, size, "x.detach() in %s in place of x", name);
+	return buf;
+}
+
+static const char *let_go_of(char *buf, size_t size, const struct namegroup *g, const struct keeper *k)
+{
+	struct keeper container;
+
+	if (keeper_is_lru_cache(k)) {
+		snprintf(buf, size, "%s.cache_clear()", k->name.text);
+		return is_code(k->name.text) ? buf : NULL;
+	}
+	if (keeper_has_entries(k))
+		return let_go_of_entries(buf, size, g, k, g->named.has_node);
+	if (groupkeeper_container(&container, g))
+		return let_go_of_entries(buf, size, g, &container, k->kind == TFMT_KIND_AUTOGRAD);
+	if (!keeper_is_variable(k) || g->blocks != 1 || !is_code(k->name.text))
+		return NULL;
+	snprintf(buf, size, "del %s", k->name.text);
+	return buf;
+}
+
+/* An exception in a container, or in a variable; else it is being handled. */
+static const char *let_go_of_exception(char *buf, size_t size, const struct namegroup *g, const struct keeper *k,
+				       const struct keeper *next)
+{
+	if (keeper_has_entries(next) && is_code(groupkeeper_name(g, &next->name)))
+		snprintf(buf, size, "%s.clear(), or str(error) in it in place of the error", groupkeeper_name(g, &next->name));
+	else if (k->kind == TFMT_KIND_EXCEPTION && is_code(k->name.text))
+		snprintf(buf, size, "del %s", k->name.text);
+	else
+		snprintf(buf, size, "the end of the except block");
+	return buf;
+}
+
+const char *letgo_text(char *buf, size_t size, const struct namegroup *g)
+{
+	struct keeper k, next;
+
+	if (!groupkeeper_nearest(&k, &next, g))
+		return NULL;
+	switch (g->named.name.root) {
+	case ROOT_CYCLE:
+		snprintf(buf, size, "gc.collect(), or a weakref for one of the references");
+		return buf;
+	case ROOT_EXCEPTION:
+		return let_go_of_exception(buf, size, g, &k, &next);
+	case ROOT_LOCAL:
+	case ROOT_GLOBAL:
+	case ROOT_CLASS:
+		return g->named.use == USE_UNKNOWN ? let_go_of(buf, size, g, &k) : NULL; /* of a model's, all is needed */
+	default:
+		return NULL;
+	}
+}
