@@ -43,8 +43,8 @@ bool advices_are_needed(const struct replay_device *d, const struct failures *fa
 {
 	if (!d->has_tensors)
 		return false;
-	return advice_window_failure(failures, d) || (d->capacity_bytes && (double)d->books->reserved_peak_bytes >
-								 ADVICE_SCARCE * (double)d->capacity_bytes);
+	return advice_window_failure(failures, d) ||
+	       (d->capacity_bytes && frag_is_scarce(d->books->reserved_peak_bytes, d->capacity_bytes));
 }
 
 static int by_use(const void *va, const void *vb)

@@ -19,7 +19,6 @@
 #define ADVICE_MAX 15  /* kinds */
 #define ADVICE_USUAL 5 /* advices that are said unless all are asked for */
 #define ADVICE_LEAST 0.02  /* of the peak */
-#define ADVICE_SCARCE 0.70 /* of the device reserved: from here on memory is scarce */
 
 struct advice {
 	const char *kind; /* "checkpointing"; static */
@@ -51,7 +50,7 @@ struct advices {
 #define ADVICES_INIT { 0 }
 
 /*
- * Was the memory of this device scarce: did a request fail for good, or was ADVICE_SCARCE of it reserved? `failures`
+ * Was the memory of this device scarce: did a request fail for good, or was as much of it reserved as frag_is_scarce() says? `failures`
  * may be NULL.
  */
 bool advices_are_needed(const struct replay_device *d, const struct failures *failures);

@@ -564,6 +564,11 @@ static bool growing_would_help(const struct frag_device *d)
 	       (double)frag_saved_by_growing(d) > FRAG_SAVED_SHARE * (double)d->moment[FRAG_PEAK].figures.reserved;
 }
 
+bool frag_is_scarce(uint64_t reserved, uint64_t capacity)
+{
+	return (double)reserved > FRAG_SCARCE_SHARE * (double)capacity;
+}
+
 bool frag_is_finding(const struct frag_device *d, enum frag_harm which)
 {
 	if (which != FRAG_SEGMENT)

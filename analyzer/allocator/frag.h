@@ -20,6 +20,7 @@
 #include "analyzer/ledger/series.h"
 #include "analyzer/replay/replay.h"
 
+#define FRAG_SCARCE_SHARE 0.70 /* of the GPU, reserved at its peak: from here on memory is scarce */
 #define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
 /*
  * Likewise if segments were taken meanwhile that it would have saved. Without a share of its own each of those would be a
@@ -137,6 +138,9 @@ uint64_t frag_forced_bytes(const struct frag_device *d);
 
 /* Bytes by which the reserved peak would have been smaller with expandable segments. */
 uint64_t frag_saved_by_growing(const struct frag_device *d);
+
+/* Was the memory of a GPU scarce, by the reserved bytes at their peak? A capacity of 0, which is not known, is taken for scarce. */
+bool frag_is_scarce(uint64_t reserved, uint64_t capacity);
 
 /* Is this harm a finding? Of segments that were taken, if they have made the peak so much larger. */
 bool frag_is_finding(const struct frag_device *d, enum frag_harm harm);

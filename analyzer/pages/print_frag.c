@@ -39,10 +39,22 @@ static enum frag_when moment_of(enum frag_harm which)
 	return which == FRAG_FAILED ? FRAG_FAILURE : FRAG_PEAK;
 }
 
+/* Where most of a GPU stands empty, what lies in pieces costs nothing. */
+static bool is_scarce(const struct frag_view *v)
+{
+	return frag_is_scarce(v->d->moment[FRAG_PEAK].figures.reserved, v->device->capacity_bytes);
+}
+
 /* Does the finding that too much is stuck say more than the others? */
 static bool shows_stuck(const struct frag_view *v)
 {
-	return frag_is_stuck(v->d);
+	return frag_is_stuck(v->d) && is_scarce(v);
+}
+
+/* A request that failed, or emptied the cache, has had its price; segments that were taken have one where memory is scarce. */
+static bool is_finding(const struct frag_view *v, enum frag_harm which)
+{
+	return frag_is_finding(v->d, which) && (which != FRAG_SEGMENT || is_scarce(v));
 }
 
 unsigned frag_view_findings(const struct frag_view *v)
@@ -52,7 +64,7 @@ unsigned frag_view_findings(const struct frag_view *v)
 	if (!v->d)
 		return 0;
 	for (int i = 0; i < NR_FRAG_HARMS; i++)
-		nr += frag_is_finding(v->d, (enum frag_harm)i);
+		nr += is_finding(v, (enum frag_harm)i);
 	return nr + shows_stuck(v);
 }
 
@@ -90,7 +102,7 @@ static struct said stuck_said(const struct frag_view *v)
 static struct said verdict(const struct frag_view *v)
 {
 	for (int i = 0; i < NR_FRAG_HARMS; i++)
-		if (frag_is_finding(v->d, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
+		if (is_finding(v, (enum frag_harm)i) && (i != FRAG_SEGMENT || !shows_stuck(v)))
 			return harm_said(v, (enum frag_harm)i);
 	return shows_stuck(v) ? stuck_said(v) : (struct said){ .sentence = SAY_nothing };
 }
@@ -430,7 +442,7 @@ void json_frag_findings(struct emit *e, const struct frag_view *v)
 	for (int i = 0; i < NR_FRAG_HARMS; i++) {
 		enum frag_harm which = (enum frag_harm)i;
 
-		if (frag_is_finding(v->d, which))
+		if (is_finding(v, which))
 			json_finding(e, v, moment_of(which),
 				     which == FRAG_SEGMENT ? frag_forced_bytes(v->d) : v->d->harm[which].free_bytes,
 				     harm_said(v, which));
