@@ -66,7 +66,7 @@ const char *letgo_text(char *buf, size_t size, const struct namegroup *g)
 {
 	struct keeper k, next;
 
-	if (!groupkeeper_nearest(&k, &next, g))
+	if (!groupkeeper_nearest(&k, &next, g) || g->nr_others) /* others hold it as well */
 		return NULL;
 	switch (g->named.name.root) {
 	case ROOT_CYCLE:

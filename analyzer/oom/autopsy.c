@@ -8,6 +8,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
+#include "analyzer/names/groupkeeper.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/oom/autopsy_rank.h"
@@ -124,6 +125,8 @@ static void find_names(struct autopsy *a)
 		bool has_name = namedblocks_name(&named, p, life, LIVES_OOM);
 
 		namegroups_add(&a->names[a->block[i].place], has_name ? &named : NULL, 0, life->size, 1);
+		if (has_name && named.has_node && named.name.root != ROOT_NATIVE && named.use == USE_UNKNOWN)
+			namegroups_add(&a->holders, &named, 0, life->size, 1);
 	}
 	for (size_t i = 0; i < a->nr_places; i++)
 		a->place[i].named = namegroups_most(&a->names[i]);
@@ -282,12 +285,29 @@ static void find_shape(struct autopsy *a)
 		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
 }
 
-/* What is at the site of a finding, by its name. */
+/* The container that has an entry for each of the most graphs; NULL: a census saw none. */
+static const struct namegroup *graph_holder(const struct autopsy *a)
+{
+	const struct namegroup *most = NULL;
+	struct keeper container;
+
+	for (size_t i = 0; i < a->holders.nr_groups; i++) {
+		const struct namegroup *g = &a->holders.group[i];
+
+		if (g->is_named && groupkeeper_container(&container, g) && (!most || g->blocks > most->blocks))
+			most = g;
+	}
+	return most;
+}
+
+/* What is at the site of a finding, by its name; of graphs that are kept, what keeps them. */
 static void name_finding(const struct autopsy *a, struct autopsy_finding *f)
 {
 	for (size_t k = 0; k < a->nr_places && f->has_site; k++)
 		if (sourceline_is_same_call(&a->place[k].frame, &f->site))
 			f->named = a->place[k].named;
+	if (f->verdict == VERDICT_GRAPH_RETENTION && strcmp(f->cause, "traceback") && graph_holder(a))
+		f->named = graph_holder(a);
 }
 
 static void ask_causes(struct autopsy *a)
@@ -358,6 +378,7 @@ void autopsy_release(struct autopsy *a)
 	for (size_t i = 0; a->names && i < a->nr_places; i++)
 		namegroups_release(&a->names[i]);
 	free(a->names);
+	namegroups_release(&a->holders);
 	categories_release(&a->categories);
 	modules_release(&a->modules);
 	free(a->block);

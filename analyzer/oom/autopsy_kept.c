@@ -346,7 +346,7 @@ static void say_places(const struct autopsy *a, struct autopsy_finding *f, const
 }
 
 /* By whom the place's largest block was allocated, where that is no plain call. */
-static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t place)
+static enum frame_kind say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t place)
 {
 	struct stack_source source = replay_stack_source(a->replay, a->device->process);
 	struct stack stack = { 0 };
@@ -360,6 +360,7 @@ static void say_kind(const struct autopsy *a, struct autopsy_finding *f, size_t 
 		autopsy_evidence(f, kind == FRAME_HOOK ? SAID(made_in_hook, fact_site("site", &stack.frame[site]))
 						       : SAID(made_in_function, fact_site("site", &stack.frame[site])));
 	stack_release(&stack);
+	return kind;
 }
 
 /* Are the place's blocks results of a module with a hook? */
@@ -374,13 +375,18 @@ static void say_leak(const struct autopsy *a, struct autopsy_finding *f, const s
 		     keeps_fn *keeps)
 {
 	const struct kept *k = &kept[best];
+	enum frame_kind kind;
 
 	say_kept(f, k);
 	say_places(a, f, kept, keeps);
 	if (2 * k->graph_blocks >= k->blocks && !are_near(a, kept))
 		autopsy_evidence(f, is_hooked(a, best) ? SAID(results_of_hooked_module, NO_FACTS) : SAID(results_of_autograd, NO_FACTS));
-	say_kind(a, f, best);
+	kind = say_kind(a, f, best);
 	autopsy_say_shapes(a, f, best, k->blocks);
+	if (kind != FRAME_PLAIN && kind != FRAME_HOOK) /* backward needs it */
+		autopsy_advise(f, SAID(context_advice, fact_bytes("less", f->bytes)));
+	else
+		autopsy_advise(f, SAID(not_kept_advice, fact_bytes("less", f->bytes)));
 }
 
 /* What is kept of all places of which the function says so. */
@@ -388,23 +394,23 @@ static bool find_leak(const struct autopsy *a, struct autopsy_finding *f, keeps_
 {
 	struct kept *kept = find_kept(a);
 	int64_t best = most_kept(a, kept, keeps);
-	uint64_t bytes = 0, per_step = 0;
+	uint64_t bytes = 0;
+	uint32_t nr_steps = 0;
 	bool applies;
 
 	for (size_t i = 0; best >= 0 && i < a->nr_places; i++) {
 		if (!keeps(a, &kept[i]))
 			continue;
 		bytes += kept[i].bytes;
-		per_step += bytes_per_step(&kept[i]);
+		nr_steps = kept[i].nr_steps > nr_steps ? kept[i].nr_steps : nr_steps;
 	}
 	applies = best >= 0 && autopsy_matters(a, bytes);
 	if (applies) {
 		f->bytes = bytes;
 		autopsy_at_call(a, f, largest_kept(a, (size_t)best, false));
-		autopsy_say(f, SAID(kept_of_steps, fact_bytes("bytes", bytes), fact_count("steps", kept[best].nr_steps),
-				    fact_bytes("each", per_step)));
+		autopsy_say(f, SAID(kept_of_steps, fact_bytes("bytes", bytes), fact_count("steps", nr_steps),
+				    fact_bytes("each", bytes / nr_steps)));
 		say_leak(a, f, kept, (size_t)best, keeps);
-		autopsy_advise(f, SAID(not_kept_advice, fact_bytes("less", bytes)));
 	}
 	free(kept);
 	return applies;

@@ -47,7 +47,8 @@ static bool is_seen_kept(const struct autopsy_finding *f)
 	const struct namegroup *g = f->named;
 	struct keeper nearest;
 
-	return g && g->is_named && g->named.name.root != ROOT_NATIVE && 2 * g->bytes >= f->bytes &&
+	return g && g->is_named && g->named.name.root != ROOT_NATIVE &&
+	       (2 * g->bytes >= f->bytes || (f->verdict == VERDICT_GRAPH_RETENTION && g->named.has_node)) &&
 	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
 }
 

@@ -232,6 +232,30 @@ bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding 
 	return true;
 }
 
+/* The operation is one that copies what it is given, many times; what it made before at this line is live as well. */
+static bool is_repeating(const struct autopsy *a, struct autopsy_finding *f)
+{
+	static const char *const operations[] = { "repeat", "repeat_interleave", "tile" };
+	uint32_t stack = a->failure->python_stack, nr = 0;
+
+	if (stack < TFMT_STACK_FIRST || !is_operation(a, operations, sizeof(operations) / sizeof(*operations)))
+		return false;
+	f->bytes = a->failure->asked;
+	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
+		if (autopsy_group(a, i)->python_stack != stack)
+			continue;
+		f->bytes += a->categories.block[i].life.size;
+		nr++;
+	}
+	if (f->bytes < a->capacity / 10)
+		return false;
+	autopsy_at_request(a, f);
+	autopsy_say(f, SAID(copy_repeated, fact_bytes("bytes", f->bytes), fact_name("operation", a->operation),
+			    fact_if(nr, fact_count("live", nr))));
+	autopsy_advise(f, SAID(copy_repeated_advice, fact_name("operation", a->operation), fact_bytes("bytes", f->bytes)));
+	return true;
+}
+
 /* These copy what is there. Where no tensor has as much, a view shows some elements many times. */
 bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f)
 {
@@ -240,6 +264,8 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 	struct tfmt_shape asked;
 	uint64_t most = 0;
 
+	if (is_repeating(a, f))
+		return true;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++)
 		if (a->categories.block[i].life.size > most)
 			most = a->categories.block[i].life.size;

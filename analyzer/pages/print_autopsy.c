@@ -68,6 +68,16 @@ static const char *narrow_site_text(char *buf, size_t size, const struct stack_f
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+/* The end of a path that has room: folders are left out, of a long name its beginning. */
+static const char *path_end(const char *path, size_t room)
+{
+	const char *slash;
+
+	while (strlen(path) > room && (slash = strchr(path, '/')))
+		path = slash + 1;
+	return strlen(path) > room ? path + strlen(path) - room : path;
+}
+
 static void print_request(struct emit *e, const struct autopsy *a)
 {
 	const struct failure *x = a->failure;
@@ -87,7 +97,7 @@ static void print_request(struct emit *e, const struct autopsy *a)
 		snprintf(line, sizeof(line), ":%" PRIu32, a->site.line);
 	room = room > NARROW_PATH ? NARROW_PATH : room < NAME_MIN ? NAME_MIN : room;
 	if (a->site.file)
-		snprintf(where, sizeof(where), "%sat %.*s%s", first, room, narrow_path(a->site.file), line);
+		snprintf(where, sizeof(where), "%sat %s%s", first, path_end(narrow_path(a->site.file), (size_t)room), line);
 	emit_label(e, NULL, "asked", "%8s   %s%s%s%s", human_bytes(asked, x->asked), step, phase,
 		   stream, where);
 }
@@ -283,7 +293,7 @@ static unsigned print_verdict(struct emit *e, const struct autopsy *a, unsigned 
 		lines += print_wrapped(e, "  at ", "     ", site_text(where, sizeof(where), &f->site));
 	if (f->has_caller)
 		lines += print_wrapped(e, "  called at ", "     ", site_text(where, sizeof(where), &f->caller));
-	if (f->named)
+	if (f->named && !(f->named->is_named && f->named->named.name.root == ROOT_NATIVE)) /* saved for backward, mostly */
 		lines += print_wrapped(e, "  ", "     ", print_named(text, sizeof(text), f->named));
 	for (unsigned i = 0; i < f->nr_evidence; i++) {
 		if (lines + print_said(NULL, "- ", "  ", &f->evidence[i]) <= room)
