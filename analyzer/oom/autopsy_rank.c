@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/oom/oom_thresholds.h"
+
 static uint64_t weight(const struct autopsy_finding *f)
 {
 	return f->bytes << f->certainty;
@@ -42,7 +44,7 @@ static bool is_seen_kept(const struct autopsy_finding *f)
 	const struct namegroup *g = f->named;
 	struct keeper nearest;
 
-	return g && g->is_named && 2 * g->bytes >= f->bytes &&
+	return g && g->is_named && SEEN_PART * g->bytes >= f->bytes &&
 	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
 }
 
