@@ -131,7 +131,7 @@ static bool holds(const struct tfmt_shape *batch, const struct sequences *s, uin
 {
 	const uint64_t *dims = batch->dims;
 
-	if (s->nr < SEQUENCES_MIN)
+	if (!s->nr)
 		return false;
 	if (!by)
 		return dims[0] == s->nr * s->longest;

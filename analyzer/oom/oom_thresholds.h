@@ -226,8 +226,6 @@
  * little of.
  */
 #define PADDING_MIN THRESHOLD(PADDING_MIN, 0.3)
-/* Sequences that a batch is put together from: one alone has no padding. */
-#define SEQUENCES_MIN THRESHOLD(SEQUENCES_MIN, 2)
 /*
  * Share of what can be had that the batch needs, by the curve of the steps before, which is off by a percent or two.
  */
