@@ -128,6 +128,8 @@ double threshold_moved(const char *name, double value, bool is_whole)
 		make_moves();
 	if (!is_among(moved, name))
 		return value;
+	if (value > 0.5 && value < 1 && factor > 1) /* a share of nearly all */
+		return 1 - (1 - value) / factor;
 	if (!is_whole)
 		return value * factor;
 	whole = round(value * factor);
