@@ -16,7 +16,7 @@ include rules.mk
 # Make includes $(O)/config.mk, so it makes that file first. Goals that promise to set up everything install
 # the packages before it; those that need the Python environment have that before, too: its wheels bring headers.
 GOALS := $(or $(MAKECMDGOALS),all)
-PYTHON_GOALS := demo test test-more test-all test-driver test-serving test-gpu test-aarch64 bench
+PYTHON_GOALS := demo thresholds test test-more test-all test-driver test-serving test-gpu test-aarch64 bench
 SETUP_GOALS := $(PYTHON_GOALS) setup check unit
 QUICK_GOALS := help clean uninstall venv
 
@@ -226,6 +226,13 @@ test-gpu: all examples $(VENV)/.complete
 		$(PYTHON) tests/gpu/walk.py --build '$(O)' --output '$(O)/walk' $(WALK_FLAGS); \
 	else echo 'test-gpu: no NVIDIA GPU here, nothing to test'; fi
 
+## thresholds: move each threshold by a quarter and list which verdicts change (half an hour); THRESHOLDS_FLAGS='--room oom -v'
+thresholds: all $(VENV)/.complete
+	+$(Q)MAKEFLAGS= $(MAKE) --no-print-directory V='$(V)' O='$(O)/thresholds' VENV='$(VENV)' CC='$(CC)' \
+		CPPFLAGS=-DVT_MOVE_THRESHOLDS '$(O)/thresholds/vramtrace'
+	$(Q)VRAMTRACE_BUILD='$(abspath $(O))' $(PYTHON) tests/thresholds.py --moving '$(O)/thresholds/vramtrace' \
+		--jobs '$(O)/thresholds/jobs' $(THRESHOLDS_FLAGS)
+
 ## bench: the benchmarks of bench/
 bench: all $(VENV)/.complete
 	$(Q)export VRAMTRACE_BUILD='$(abspath $(O))'; \
@@ -288,5 +295,5 @@ help:
 #:   CUDA_TOOLKIT=no  ignore installed toolkits          PYTEST_FLAGS=                more arguments for pytest
 #: SAN and COVERAGE are for the analyzer and the unit tests, never for what is loaded into other programs.
 
-.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated bench man install uninstall clean help
+.PHONY: all setup venv examples demo unit check test test-more test-all test-driver test-serving test-matrix test-gpu test-aarch64 emulated thresholds bench man install uninstall clean help
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

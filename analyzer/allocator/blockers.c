@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/allocator/allocator_thresholds.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -172,7 +173,7 @@ static void sum_free(const struct blockers_moment *moment, uint64_t *in_all, uin
 		uint64_t unit = moment->block[first].unit_bytes, live = live_of_unit(moment, first, &last);
 
 		*in_all += unit - live;
-		*in_half_free += live <= unit / 2 ? unit - live : 0;
+		*in_half_free += live <= unit / HALF_FREE_UNIT_PART ? unit - live : 0;
 	}
 }
 
@@ -184,13 +185,13 @@ void blockers_find(struct blockers *b, const struct blockers_moment *moment, con
 	size_t last;
 
 	sum_free(moment, &in_all, &in_half_free);
-	*b = (struct blockers){ .is_half_free = 2 * in_half_free >= in_all };
+	*b = (struct blockers){ .is_half_free = HALF_FREE_ALL_PART * in_half_free >= in_all };
 	g.of_group = heap_alloc(books_nr_groups(process->books), sizeof(*g.of_group));
 	for (size_t first = 0; first < moment->nr_blocks; first = last) {
 		const struct blockers_block *block = &moment->block[first];
 		uint64_t live = live_of_unit(moment, first, &last);
 
-		if (live && live <= (b->is_half_free ? block->unit_bytes / 2 : block->unit_bytes - 1))
+		if (live && live <= (b->is_half_free ? block->unit_bytes / HALF_FREE_UNIT_PART : block->unit_bytes - 1))
 			group_unit(&g, block, last - first, live);
 	}
 	if (b->nr_blockers)

@@ -14,22 +14,12 @@
 
 #include <assert.h>
 
+#include "analyzer/allocator/allocator_thresholds.h"
 #include "analyzer/allocator/blockers.h"
 #include "analyzer/allocator/expandable.h"
 #include "analyzer/allocator/segments.h"
 #include "analyzer/ledger/series.h"
 #include "analyzer/replay/replay.h"
-
-#define FRAG_SCARCE_SHARE 0.70 /* of the GPU, reserved at its peak: from here on memory is scarce */
-#define FRAG_STUCK_SHARE 0.20  /* of reserved, at its peak: more is a finding */
-/*
- * Likewise if segments were taken meanwhile that it would have saved. Without a share of its own each of those would be a
- * finding, and ten of the tests' healthy jobs (gpt.py, mlp.py, resnet50.py, ...) take some while their first steps ask
- * for sizes that are new.
- */
-#define FRAG_FORCED_SHARE 0.10
-/* Forced segments count if segments that grow would have saved this share: else it is not the segments' fault. */
-#define FRAG_SAVED_SHARE 0.02
 
 /* What a device's allocator had at one moment, bytes. */
 struct frag_figures {

@@ -5,19 +5,13 @@
 #include <stdlib.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/stacks/framekind.h"
 #include "analyzer/stacks/stack.h"
 
-/* Of the steps, in so many there is a shape that was not there before. */
-#define NEW_SHAPES 0.8
-/* Of what forward's stacks allocate at most, so much is theirs that have. */
-#define VARYING 0.75
-/* Of the latest growths, so many are looked at, and rises of so many; for so many of the first there is the piece. */
+/* Of the latest growths, so many are looked at, and rises of so many. */
 #define GROWTHS 16
 #define RISES 256
-#define PIECES 0.8
-/* Of varying pieces so many may come on at a time. */
-#define PIECES_AT_ONCE 4
 
 /* Groups of one Python stack, by index: as they appeared. */
 struct run {
@@ -287,7 +281,7 @@ static bool makes_piece(const struct run *run, const struct replay_device *d, co
 /* Has a stack hardly more shapes than there are rises? Others make tensors of all sizes, those of the rises among them. */
 static bool may_make_pieces(const struct run *run, const struct growing *g)
 {
-	return run->nr_shapes && run->nr_shapes <= g->nr_rises + g->nr_rises / 4 + 1;
+	return run->nr_shapes && run->nr_shapes <= g->nr_rises + g->nr_rises / FEW_SHAPES_PART + 1;
 }
 
 /* Does another stack make what comes on? Then it is put together from the one before and that. */
@@ -305,7 +299,7 @@ static bool is_put_together(const struct growing *g, const struct replay_device 
 			nr = 0;
 			for (uint32_t i = 1; i < g->nr; i++)
 				nr += makes_piece(&run, d, &g->shape[i - 1], &g->shape[i], times);
-			if (nr >= PIECES * (g->nr - 1))
+			if (nr >= PIECES_MIN * (g->nr - 1))
 				return true;
 		}
 	}
@@ -319,7 +313,7 @@ static bool is_growing_batch(const struct run *run, const struct replay_device *
 	struct growing g;
 
 	find_growing(&g, run, d);
-	return g.nr > 1 && g.nr_all >= NEW_SHAPES * nr_steps &&
+	return g.nr > 1 && g.nr_all >= NEW_SHAPES_MIN * nr_steps &&
 	       !is_put_together(&g, d, all, books_group(d->process->books, run->group[0])->python_stack);
 }
 
@@ -337,12 +331,12 @@ bool forwardstacks_follow_batch(const struct replay_device *d, uint32_t nr_steps
 		has_batch = is_growing_batch(&run, d, &all, nr_steps);
 	for (uint32_t at = 0; has_batch && next_run(&run, &forward, d, &at);) {
 		bytes += (double)run.largest;
-		varying += run.nr_shapes >= NEW_SHAPES * nr_steps ? (double)run.largest : 0;
+		varying += run.nr_shapes >= NEW_SHAPES_MIN * nr_steps ? (double)run.largest : 0;
 	}
 	free(outside.group);
 	free(forward.group);
 	free(all.group);
-	return bytes > 0 && varying >= VARYING * bytes;
+	return bytes > 0 && varying >= VARYING_MIN * bytes;
 }
 
 bool forwardstacks_is_put_together(const struct replay_device *d, uint32_t group)

@@ -7,19 +7,13 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/growth/pace.h"
 
 const char *const growth_shape_names[] = { "unknown", "none", "steady", "accelerating", "decelerating" };
 
 /* Normal quantile of a 95% interval. */
 #define Z_95 1.959964
-/* How much better, by BIC, two lines must be than one parabola before the first is called warm-up. */
-#define BREAK_EVIDENCE 10
-#define BREAKS_MAX 3
-/* Robust standard deviations beyond which a reading is no part of a fit. */
-#define OUTLIER_SIGMAS 6
-/* An error of this share of the readings is none. */
-#define EXACT 1e-7
 
 /* 97.5% quantile of Student's distribution. */
 static double student_95(size_t freedom)
@@ -200,7 +194,7 @@ static void fit(struct growth_fit *f, const struct growth_reading *r, size_t nr,
 		for (int k = 0; k < terms; k++)
 			f->covariance[j][k] = inverse[j][k] * f->error_bytes * f->error_bytes;
 	/* Readings that lie on the curve to the last bit would make the logarithm worthless. */
-	floor_ = n * pow(EXACT * largest, 2);
+	floor_ = n * pow(ERROR_EXACT * largest, 2);
 	f->aicc = n * log(fmax(squares, floor_) / n) + 2 * (terms + 1);
 	f->aicc += n > terms + 2 ? 2.0 * (terms + 1) * (terms + 2) / (n - terms - 2) : INFINITY;
 }
@@ -244,7 +238,7 @@ static void find_drift(struct growth *g, const struct growth_reading *r, size_t 
 		error[i] = r[i].bytes - value_at(&g->quadratic, r[i].step);
 	}
 	may_drift = pace_may_drift(error, nr);
-	g->drifts = nr > 3 && g->quadratic.error_bytes > EXACT * largest && pace_drifts(error, nr);
+	g->drifts = nr >= READINGS_MIN && g->quadratic.error_bytes > ERROR_EXACT * largest && pace_drifts(error, nr);
 	if (!g->drifts && !may_drift)
 		return;
 	find_walk(&g->linear, r, nr, 1);
@@ -275,14 +269,14 @@ static void fit_both(struct growth *g, const struct growth_reading *r, size_t nr
 	struct growth_reading *used = heap_alloc(nr, sizeof(*used));
 
 	/* Again while it finds other ones: a large spike hides a smaller one. */
-	for (int round = 0; nr >= 8 && round < 4; round++) {
+	for (int round = 0; nr >= READINGS_TO_BREAK && round < 4; round++) {
 		size_t marked;
 
 		fit(&g->quadratic, r, nr, left_out, 2);
 		if (!g->quadratic.is_known)
 			break;
 		marked = mark_outliers(&g->quadratic, r, nr, left_out, work);
-		if (4 * marked > nr) {
+		if (OUTLIERS_PART * marked > nr) {
 			/* So many are no spikes: the readings scatter. */
 			memset(left_out, 0, nr * sizeof(*left_out));
 			marked = 0;
@@ -341,7 +335,7 @@ static bool is_drift(const struct growth_reading *r, size_t nr, const struct sum
 	line_errors(s, at, nr, error);
 	for (size_t i = 0; i < nr; i++)
 		squares += error[i] * error[i];
-	return squares > least && (nr < PACE_DRIFT_KNOWN || pace_drifts(error, nr)) && !pace_breaks(r, nr, at);
+	return squares > least && (nr < DRIFT_KNOWN || pace_drifts(error, nr)) && !pace_breaks(r, nr, at);
 }
 
 /* Where the series breaks: readings before that are warm-up. 0: nowhere. */
@@ -349,7 +343,7 @@ static size_t find_break(const struct growth_reading *r, size_t nr)
 {
 	struct sums *s = heap_alloc(nr + 1, sizeof(*s));
 	double *error = heap_alloc(nr, sizeof(*error));
-	size_t last_part = nr / 4 > 4 ? nr / 4 : 4, at = 0;
+	size_t last_part = nr / AFTER_BREAK_PART > AFTER_BREAK_MIN ? nr / AFTER_BREAK_PART : AFTER_BREAK_MIN, at = 0;
 	struct growth_fit parabola;
 	double best, largest = 1, floor_, n = (double)nr, squares;
 
@@ -363,7 +357,7 @@ static size_t find_break(const struct growth_reading *r, size_t nr)
 					  s[i].xx + x * x, s[i].xy + x * y, s[i].yy + y * y };
 		largest = fmax(largest, fabs(r[i].bytes));
 	}
-	floor_ = n * pow(1e-6 * largest, 2);
+	floor_ = n * pow(BREAK_EXACT * largest, 2);
 	squares = pow(parabola.error_bytes, 2) * (n - 3);
 	best = n * log(fmax(squares, floor_)) + 3 * log(n) - BREAK_EVIDENCE;
 	for (size_t i = 1; i + last_part <= nr && parabola.is_known; i++) {
@@ -437,9 +431,9 @@ static bool may_bend(const struct growth *g)
 {
 	const struct growth_fit *q = &g->quadratic;
 
-	if (g->believes_quadratic || !q->is_known || g->linear.error_bytes <= EXACT * fabs(g->linear.value[0]))
+	if (g->believes_quadratic || !q->is_known || g->linear.error_bytes <= ERROR_EXACT * fabs(g->linear.value[0]))
 		return false;
-	if (g->nr_used < PACE_DRIFT_KNOWN)
+	if (g->nr_used < DRIFT_KNOWN)
 		return true;
 	return fabs(q->value[2]) > sqrt(q->covariance[2][2]) &&
 	       (!q->may_walk || fabs(q->walk.bend) * sqrt(q->walk.bend_weight) > sqrt(q->walk.variance));
@@ -483,7 +477,7 @@ const struct growth_fit *growth_believed(const struct growth *g)
 /* low: the slope's, by ranks */
 static enum growth_shape shape_of(const struct growth *g, double low)
 {
-	if (isnan(g->slope) || g->nr_used < 4)
+	if (isnan(g->slope) || g->nr_used < READINGS_MIN)
 		return GROWTH_UNKNOWN;
 	if (!(low > 0) || g->slope_low < 0)
 		return GROWTH_NONE;
@@ -508,7 +502,7 @@ void growth_find(struct growth *g, const struct growth_reading *reading, size_t 
 
 	*g = (struct growth){ .nr_used = nr, .slope = NAN, .slope_low = NAN, .slope_high = NAN,
 			      .limit_step_low = NAN, .limit_step_high = NAN };
-	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= 8; i++) {
+	for (int i = 0; i < BREAKS_MAX && at && g->nr_used >= READINGS_TO_BREAK; i++) {
 		at = find_break(reading + g->nr_warm_up, g->nr_used);
 		g->nr_warm_up += at;
 		g->nr_used -= at;

@@ -5,18 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/*
- * Von Neumann's ratio, the mean square of neighbouring errors' differences to that of the errors, is 2 of independent
- * ones, and near 0 of those of a sum of random parts; of few of them, once a curve is taken off, above 1, too.
- */
-#define DRIFT_RATIO 1.5
-#define MAY_DRIFT_RATIO 2
-/* Of the errors' variance that of their means in pairs is half if they are independent; so little is no drift. */
-#define LEAST_DRIFT 100
-/* So many times the largest rise after it makes a rise a jump. */
-#define JUMP_MIN 3
-/* So many standard deviations make another pace: many breaks are tried. */
-#define PACE_SIGMAS 4
+#include "analyzer/growth/growth_thresholds.h"
+
 /* Normal quantile of a 95% interval. */
 #define Z_95 1.959964
 
@@ -33,7 +23,7 @@ static double von_neumann(const double *error, size_t nr)
 
 bool pace_may_drift(const double *error, size_t nr)
 {
-	return nr < PACE_DRIFT_KNOWN || (nr < 2 * PACE_DRIFT_KNOWN && von_neumann(error, nr) < MAY_DRIFT_RATIO);
+	return nr < DRIFT_KNOWN || (nr < 2 * DRIFT_KNOWN && von_neumann(error, nr) < MAY_DRIFT_RATIO);
 }
 
 /* least: mean square of errors that do not count. */
@@ -43,16 +33,16 @@ static bool errors_drift(double *error, size_t nr, double least)
 
 	for (size_t i = 0; i < nr; i++)
 		squares += error[i] * error[i];
-	if (nr < 4 || squares < least * (double)nr)
+	if (nr < READINGS_MIN || squares < least * (double)nr)
 		return false;
 	if (von_neumann(error, nr) < DRIFT_RATIO)
 		return true;
-	if (nr < 2 * PACE_DRIFT_KNOWN)
+	if (nr < 2 * DRIFT_KNOWN)
 		return false;
 	/* Independent ones on top may hide it: they shrink in means, and it does not. */
 	for (size_t i = 0; i < nr / 2; i++)
 		error[i] = (error[2 * i] + error[2 * i + 1]) / 2;
-	return errors_drift(error, nr / 2, squares / (double)nr / LEAST_DRIFT);
+	return errors_drift(error, nr / 2, squares / (double)nr / LEAST_DRIFT_PART);
 }
 
 bool pace_drifts(double *error, size_t nr)
@@ -95,7 +85,7 @@ size_t pace_onset(const struct growth_reading *r, size_t nr)
 		onset++;
 	for (size_t i = onset + 1; i < nr; i++) {
 		stays = r[i].bytes == r[i - 1].bytes ? stays + 1 : 0;
-		if (2 * stays >= onset)
+		if (ONSET_STAYS_PART * stays >= onset)
 			return 0;
 	}
 	return onset;
@@ -107,7 +97,7 @@ bool pace_breaks(const struct growth_reading *r, size_t nr, size_t at)
 
 	for (size_t i = at + 1; i < nr; i++)
 		largest = fmax(largest, fabs(pace(r, i)));
-	if (fabs(pace(r, at)) > JUMP_MIN * largest)
+	if (fabs(pace(r, at)) > JUMP_TIMES * largest)
 		return true;
 	if (at < 2)
 		return false;

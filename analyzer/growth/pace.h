@@ -12,9 +12,6 @@
 
 #include "analyzer/growth/growth.h"
 
-/* Whether errors hang together is not told of fewer. */
-#define PACE_DRIFT_KNOWN 20
-
 #define PACE_PARTS 12
 
 /* Do errors of neighbouring readings hang together? Overwrites error. */

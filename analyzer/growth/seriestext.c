@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/growth/growth_thresholds.h"
+
 #define LINE_MAX_BYTES 4096 /* of a line; what comes after it is not looked at */
 #define LARGEST 9223372036854775808.0
 
@@ -344,7 +346,7 @@ static void keep_reading(struct reader *r, const struct found *f)
 		s->trouble[SERIESTEXT_NO_NUMBER]++;
 		return;
 	}
-	if (step < r->last_step / 2 && r->has_risen) {
+	if (step < r->last_step / RESTART_PART && r->has_risen) {
 		s->nr_restarts++;
 		begin_again(r);
 	} else if (s->nr_readings) {

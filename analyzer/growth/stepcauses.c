@@ -8,15 +8,9 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/growth/forwardstacks.h"
+#include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/growth/stepplaces.h"
 
-/* A kept graph has so many blocks a step at least, in most steps; they are this share of what forward allocated between them. */
-#define GRAPH_BLOCKS_MIN 3
-#define GRAPH_DENSITY_MIN 0.33
-/* Of the growth of tensors, at least so much must be older than a step. */
-#define ACCUMULATED 0.4
-/* Blocks are of the same steps as others when this share of them is; readings have as many of them. */
-#define SAME_STEPS 0.8
 /* Each with each: the latest so many. */
 #define SHAPES_COMPARED 1000
 
@@ -79,7 +73,7 @@ static bool is_graph(const struct graph_cycle *cycle, uint32_t nr_cycles)
 		allocations += cycle[i].nr_blocks ? cycle[i].last - cycle[i].first + 1 : 0;
 	}
 	/* The first and the last reading may have part of a graph only. */
-	return nr && nr_whole >= SAME_STEPS * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
+	return nr && nr_whole >= SAME_STEPS_MIN * nr && blocks >= GRAPH_DENSITY_MIN * allocations;
 }
 
 /* Mark the places whose blocks one graph keeps. Returns how many. */
@@ -104,7 +98,7 @@ static uint32_t find_graph(struct stepplaces *f, const struct stepcauses *c)
 		struct stepplace *p = &f->place[i];
 
 		p->in_graph = p->nr_kept && p->kind == FRAME_PLAIN &&
-			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS * (double)p->nr_kept;
+			      (double)nr_in_cycles(p, c, of_forward) >= SAME_STEPS_MIN * (double)p->nr_kept;
 		nr += p->in_graph;
 		nr_hooked += p->in_graph && (p->is_hooked || p->module == FRAME_HOOKED);
 		for (size_t k = 0; p->in_graph && k < p->nr_kept; k++)
@@ -181,7 +175,7 @@ static bool is_one_per_shape(const struct stepplace *p, const struct stepcauses 
 			is_new = books_group(c->books, p->kept[k].group)->shape != shape;
 		nr += is_new;
 	}
-	return nr >= 4 && (double)nr >= 0.95 * (double)(p->nr_kept - first);
+	return nr >= SHAPE_BLOCKS_MIN && (double)nr >= ONE_PER_SHAPE_MIN * (double)(p->nr_kept - first);
 }
 
 /*
@@ -210,7 +204,8 @@ static bool is_sequence(const struct stepplace *p, const struct stepcauses *c, c
 		last = i;
 		nr_equal++;
 	}
-	return p->blocks[last] > 0 && nr_equal >= 4 && (double)nr_equal >= SAME_STEPS * (double)(nr - first);
+	return p->blocks[last] > 0 && nr_equal >= SEQUENCE_READINGS_MIN &&
+	       (double)nr_equal >= SAME_STEPS_MIN * (double)(nr - first);
 }
 
 /* Do blocks that outlived a whole step account for the growth? Else it is chance in what each step allocates anew. */
@@ -222,7 +217,7 @@ static bool accumulates(const struct stepplace *p, const struct stepcauses *c)
 	for (size_t i = 0; i < p->nr_kept; i++)
 		if (p->kept[i].birth.ordinal < before)
 			bytes += (double)p->kept[i].size;
-	return bytes >= ACCUMULATED * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
+	return bytes >= ACCUMULATED_MIN * (p->bytes[c->nr_readings - 1] - p->bytes[0]);
 }
 
 static enum stepgrowth_class class_of(const struct stepplace *p, const struct stepcauses *c, const struct growth *g)
@@ -235,7 +230,7 @@ static enum stepgrowth_class class_of(const struct stepplace *p, const struct st
 		return p->kind == FRAME_HOOK ? STEPGROWTH_HOOK : STEPGROWTH_CONTEXT;
 	if (p->is_hooked)
 		return STEPGROWTH_HOOK;
-	if (p->nr_kept && 2 * p->nr_forward >= p->nr_kept)
+	if (p->nr_kept && OF_FORWARD_PART * p->nr_forward >= p->nr_kept)
 		return STEPGROWTH_GRAPH_TENSORS;
 	return is_one_per_shape(p, c) ? STEPGROWTH_SHAPES : STEPGROWTH_TENSORS;
 }
@@ -245,7 +240,7 @@ static bool is_kv_cache(const struct stepplace *p, const struct stepcauses *c)
 {
 	struct tfmt_shape shape;
 
-	return p->blocks[c->nr_readings - 1] >= 2 &&
+	return p->blocks[c->nr_readings - 1] >= KV_TENSORS_MIN &&
 	       tfmt_reader_shape(c->process->reader, books_group(c->books, p->group)->shape, &shape) &&
 	       shape.nr_dims == 4;
 }
@@ -270,9 +265,9 @@ static uint32_t first_step(const struct growth *g, const struct growth_reading *
 	size_t i = g->nr_warm_up;
 
 	/* A first reading of about one step's growth is the first step's; so is a break that grows like that. */
-	if (i && fabs(r[i].bytes - r[i - 1].bytes) <= 1.5 * g->slope * (r[i].step - r[i - 1].step))
+	if (i && fabs(r[i].bytes - r[i - 1].bytes) <= FIRST_STEP_TIMES * g->slope * (r[i].step - r[i - 1].step))
 		i--;
-	if (!i && r[0].step > 0 && r[0].bytes > 0 && r[0].bytes <= 1.5 * g->slope * r[0].step)
+	if (!i && r[0].step > 0 && r[0].bytes > 0 && r[0].bytes <= FIRST_STEP_TIMES * g->slope * r[0].step)
 		return 1;
 	while (i + 1 < nr && r[i + 1].bytes <= r[i].bytes)
 		i++;
@@ -291,7 +286,7 @@ static uint32_t first_step_kept(const struct stepplace *p, const struct stepcaus
 	for (size_t i = 0; i < p->nr_kept; i++)
 		first = p->kept[i].birth.ordinal < first ? p->kept[i].birth.ordinal : first;
 	born = first == TFMT_NO_ORDINAL ? step : steps_of(&c->process->lives->steps, first) + 1;
-	return born < step && step - born <= 2 ? born : step;
+	return born < step && step - born <= FIRST_STEP_EARLIER ? born : step;
 }
 
 /* The second after which it grows. */
@@ -319,7 +314,7 @@ static void find_freed(struct stepgrowth_cause *cause, const struct stepplace *p
 	}
 	for (size_t i = 0; i < p->nr_kept; i++)
 		nr += p->kept[i].death.ordinal != TFMT_NO_ORDINAL && p->kept[i].death.stack == stack;
-	if (stack < TFMT_STACK_FIRST || nr < 2 || 2 * nr < p->nr_kept)
+	if (stack < TFMT_STACK_FIRST || nr < FREED_MIN || FREED_PART * nr < p->nr_kept)
 		return;
 	cause->nr_freed = nr;
 	cause->freed_stack = stack;
@@ -365,7 +360,7 @@ static void cause_of(struct stepgrowth *g, const struct stepcauses *c, const str
 	cause->nr_kept = (uint32_t)p->nr_kept;
 	cause->in_module = p->tensor && p->module != FRAME_NO_MODULE;
 	cause->has_hook = p->kind == FRAME_PLAIN && p->is_hooked;
-	cause->makes_nodes = p->nr_kept && 2 * p->nr_forward >= p->nr_kept;
+	cause->makes_nodes = p->nr_kept && OF_FORWARD_PART * p->nr_forward >= p->nr_kept;
 	if (cause->class != STEPGROWTH_SEQUENCE)
 		find_freed(cause, p);
 	g->nr_causes++;

@@ -7,22 +7,13 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/growth/stepcauses.h"
 
 const char *const stepgrowth_class_names[NR_STEPGROWTH_CLASSES] = {
 	"tensors", "graph_tensors", "graph", "shapes", "sequence", "hook", "context", "driver", "host",
 };
 
-/* Growth is believed from so many rises on: fewer are a few steps that differ. */
-#define RISES_MIN 3
-/* Growth is believed as long as it goes on at this share of its pace at the end. */
-#define PACE_MIN 0.25
-/* When so much of what grows shrinks elsewhere, memory moves. */
-#define MOVES 0.5
-
-/* By time: so many events for each block that stays tell a program at work from one that is being loaded. */
-#define EVENTS_OF_WORK 4
-#define NOISE 0.001
 #define MONTH_S (30 * 86400.0)
 
 struct replay_device stepgrowth_host(struct replay_process *p)
@@ -151,7 +142,7 @@ static bool goes_on(const struct growth *g, const struct growth_reading *r, size
 	const struct growth_reading *used = r + g->nr_warm_up, *last = &r[nr - 1], *third;
 	size_t rises = 0;
 
-	if (g->shape < GROWTH_STEADY || g->nr_used < 4)
+	if (g->shape < GROWTH_STEADY || g->nr_used < READINGS_MIN)
 		return false;
 	for (size_t i = 0; i < g->nr_warm_up; i++)
 		if (r[i].bytes >= last->bytes)
@@ -160,7 +151,7 @@ static bool goes_on(const struct growth *g, const struct growth_reading *r, size
 		rises += used[i].bytes > used[i - 1].bytes;
 	third = used + (g->nr_used - 1) * 2 / 3;
 	return rises >= RISES_MIN && last->step > third->step &&
-	       (last->bytes - third->bytes) / (last->step - third->step) >= PACE_MIN * g->slope;
+	       (last->bytes - third->bytes) / (last->step - third->step) >= GOES_ON_MIN * g->slope;
 }
 
 /* By time nearly every stack has changed a little between any two readings: those that matter are another share of all. */
@@ -173,7 +164,7 @@ static bool is_noise(const struct stepgrowth *g, const double *bytes)
 		change += (bytes[g->nr_readings - 1 - i] - bytes[i]) / (double)third;
 	for (size_t i = 0; i < g->nr_readings; i++)
 		most = fmax(most, g->reading[i].bytes);
-	return fabs(change) < NOISE * most;
+	return fabs(change) < NOISE_MAX * most;
 }
 
 /*
@@ -187,7 +178,7 @@ static bool asked_grows(struct growth *out, const struct stepgrowth *g, const do
 	struct growth growth;
 	bool grows;
 
-	if (!(asked[last] > asked[0]) || bytes[last] - bytes[0] < (asked[last] - asked[0]) / 2)
+	if (!(asked[last] > asked[0]) || bytes[last] - bytes[0] < (asked[last] - asked[0]) / ASKED_SHOWN_PART)
 		return false;
 	for (size_t i = 0; i < g->nr_readings; i++)
 		r[i] = (struct growth_reading){ g->reading[i].step, asked[i] };
@@ -232,7 +223,7 @@ static void find_growing(struct stepgrowth *g, struct stepcauses *c)
 			down -= growth.slope;
 		}
 	}
-	if (down > MOVES * up)
+	if (down > MOVES_MIN * up)
 		c->nr_growing = 0;
 }
 
@@ -375,7 +366,7 @@ static void mark_findings(struct stepgrowth *g, const struct replay_device *d, c
 	for (size_t i = 0; i < g->nr_causes; i++) {
 		struct stepgrowth_cause *c = &g->cause[i];
 
-		c->is_finding = c->grown_bytes > 0.01 * peak ||
+		c->is_finding = c->grown_bytes > FINDING_MIN * peak ||
 				(!isnan(left) && !g->is_by_time && c->growth.slope * l->horizon_steps >= left);
 		c->is_finding &= !g->is_filled && !stepgrowth_is_apart(c);
 		g->nr_findings += c->is_finding;

@@ -7,10 +7,8 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/growth/forwardstacks.h"
+#include "analyzer/growth/growth_thresholds.h"
 #include "analyzer/stacks/stack.h"
-
-/* What a first reading holds of growth that began with it, in steps: what the second step is at may be in it. */
-#define FIRST_STEPS 3.5
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -101,7 +99,7 @@ void stepplaces_keep(struct stepplace *p, const struct life *life)
 /* Had it so little at the first reading that this is growth already? Else blocks of the first step are others. */
 static bool grows_from_first(const struct stepplace *p, size_t nr)
 {
-	return p->bytes[0] <= FIRST_STEPS * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
+	return p->bytes[0] <= FIRST_READING_TIMES * (p->bytes[nr - 1] - p->bytes[0]) / (double)(nr - 1);
 }
 
 static void find_kept(struct stepplaces *f, const struct stepcauses *c)

@@ -12,6 +12,7 @@
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/autopsy_parts.h"
 #include "analyzer/oom/autopsy_rank.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/stacks/sourceline.h"
 
@@ -280,7 +281,7 @@ static void find_shape(struct autopsy *a)
 
 	if (a->failure->free_known)
 		a->usable = a->failure->allocated + a->failure->free;
-	a->fitting = a->usable - a->usable / 20;
+	a->fitting = a->usable - a->usable / FITTING_SPARE_PART;
 	a->has_shape = lives && inputs &&
 		       shapefit_find(&a->shape, inputs, &lives->steps, a->failure->nr_cycles, a->failure->ordinal);
 }

@@ -8,13 +8,10 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
 
-#define MATRIX_MIN 256  /* rows of a matrix that is worth a word */
-#define WIDTH_MIN 8     /* of a head */
-#define WIDTHS_MAX 16   /* that are compared */
-#define SMALL 200       /* blocks below this part of what is allocated are not looked at, of which there are many */
-#define RECENT 64       /* queries and keys are among so many blocks before their product */
+#define WIDTHS_MAX 16 /* that are compared */
 
 /* So many matrices, each rows x columns. */
 struct product {
@@ -73,7 +70,7 @@ static bool is_view(const struct tfmt_shape *s, const struct product *p, uint64_
 	if (s->nr_dims != 3 || s->dims[0] != batch || s->dims[1] != length || width == length)
 		return false;
 	heads = p->nr / batch;
-	return heads >= 2 && width % heads == 0 && width / heads >= WIDTH_MIN;
+	return heads >= 2 && width % heads == 0 && width / heads >= HEAD_WIDTH_MIN;
 }
 
 static void look_for(struct factors *f, const struct tfmt_shape *s, const struct product *p)
@@ -115,7 +112,7 @@ static bool has_factors(const struct autopsy *a, const struct product *p)
 		return f.nr[0] || f.has_view[0];
 	for (unsigned i = 0; i < f.nr[0]; i++)
 		for (unsigned k = 0; k < f.nr[1]; k++)
-			if (f.width[0][i] == f.width[1][k] && f.width[0][i] >= WIDTH_MIN)
+			if (f.width[0][i] == f.width[1][k] && f.width[0][i] >= HEAD_WIDTH_MIN)
 				return true;
 	return f.has_view[0] && f.has_view[1];
 }
@@ -235,7 +232,7 @@ static void find_matrices(const struct autopsy *a, struct matrices *m)
 
 		if (!a->block[i].is_shaped || !autopsy_is_passing(b->category) || !product_of(s, &p) ||
 		    p.rows * p.columns < m->each.rows * m->each.columns ||
-		    (!is_square(&p) && (!has_heads(&p) || b->life.size < a->failure->allocated / SMALL)))
+		    (!is_square(&p) && (!has_heads(&p) || b->life.size < a->failure->allocated / ATTENTION_SMALL_PART)))
 			continue;
 		if (!same_matrices(&p, &known) || p.nr != known.nr)
 			is_known = has_factors(a, &p);
@@ -285,8 +282,8 @@ static bool is_asked(const struct autopsy *a, size_t query, size_t key, struct p
 		p->columns = k->dims[k->nr_dims - 1];
 	else
 		return false;
-	return autopsy_elements(k, k->nr_dims - 2) == p->nr && width >= WIDTH_MIN && width < p->rows && width < p->columns &&
-	       p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN &&
+	return autopsy_elements(k, k->nr_dims - 2) == p->nr && width >= HEAD_WIDTH_MIN && width < p->rows &&
+	       width < p->columns && p->rows >= MATRIX_MIN && p->columns >= MATRIX_MIN &&
 	       torch_rounded(p->nr * p->rows * p->columns * each) == torch_rounded(a->failure->asked);
 }
 
@@ -326,7 +323,7 @@ static bool may_multiply(const char *operation)
 /* The first matrices of their kind have been asked for; what of? */
 static bool find_asked(const struct autopsy *a, struct product *p)
 {
-	size_t nr = a->categories.nr_blocks, first = nr > RECENT ? nr - RECENT : 0;
+	size_t nr = a->categories.nr_blocks, first = nr > ATTENTION_RECENT ? nr - ATTENTION_RECENT : 0;
 
 	if (a->failure->phase != PHASE_FORWARD || !may_multiply(a->operation))
 		return false;

@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-
-#define OTHERS_MIN_BYTES (1ull << 30)  /* or a twentieth of the device: less explains little */
-#define SECOND_MIN 100                 /* the part of what is allocated from which on the second category is told */
-#define CONTEXT_MAX_BYTES (1ull << 30) /* what a context takes at most, with what libraries load */
+#include "analyzer/oom/oom_thresholds.h"
 
 /* The driver was not asked, or had enough: it was PyTorch's own limit. */
 static bool is_user_limit(const struct autopsy *a, struct autopsy_finding *f)
@@ -89,7 +86,7 @@ static bool is_other_process(const struct autopsy *a, struct autopsy_finding *f)
 		f->aside = SAID(aside_other_process, fact_name("cause", f->cause), fact_bytes("others", x->other_processes),
 				fact_bytes("lacking", a->lacking));
 	if (!x->others_known || !a->lacking || x->other_processes < a->lacking ||
-	    (x->other_processes < a->capacity / 20 && x->other_processes < OTHERS_MIN_BYTES))
+	    (x->other_processes < a->capacity / OTHERS_MIN_PART && x->other_processes < OTHERS_MIN_BYTES))
 		return false;
 	f->bytes = x->other_processes;
 	autopsy_at_request(a, f);
@@ -133,8 +130,8 @@ static bool is_non_torch(const struct autopsy *a, struct autopsy_finding *f)
 	if (!a->failure->is_driver && a->outside_known && a->lacking)
 		f->aside = SAID(aside_non_torch, fact_name("cause", f->cause), fact_bytes("outside", own),
 				fact_bytes("lacking", a->lacking));
-	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_MAX_BYTES ||
-	    own - CONTEXT_MAX_BYTES < a->lacking)
+	if (a->failure->is_driver || !a->outside_known || !a->lacking || own < CONTEXT_AND_LIBRARIES_MAX_BYTES ||
+	    own - CONTEXT_AND_LIBRARIES_MAX_BYTES < a->lacking)
 		return false;
 	for (uint32_t i = 0; i < books_nr_groups(books); i++) {
 		const struct group *g = books_group(books, i);
@@ -231,7 +228,7 @@ static bool is_too_big(const struct autopsy *a, struct autopsy_finding *f)
 		return true;
 	autopsy_evidence(f, SAID(sum_mostly, fact_name("category", category_names[first]),
 				 fact_bytes("part", a->categories.sum[first].bytes)));
-	if (second < NR_CATEGORIES && a->categories.sum[second].bytes >= a->failure->allocated / SECOND_MIN)
+	if (second < NR_CATEGORIES && a->categories.sum[second].bytes >= a->failure->allocated / SECOND_PART)
 		autopsy_evidence(f, SAID(sum_then, fact_name("category", category_names[second]),
 					 fact_bytes("part", a->categories.sum[second].bytes)));
 	return true;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "analyzer/oom/oom_thresholds.h"
+
 const struct group *autopsy_group(const struct autopsy *a, size_t block)
 {
 	return books_group(a->device->process->books, a->categories.block[block].life.group);
@@ -33,7 +35,7 @@ uint64_t autopsy_elements(const struct tfmt_shape *s, uint32_t nr_dims)
 
 bool autopsy_matters(const struct autopsy *a, uint64_t bytes)
 {
-	return bytes >= a->lacking && bytes >= a->failure->allocated / 5;
+	return bytes >= a->lacking && bytes >= a->failure->allocated / MATTERS_PART;
 }
 
 /* One tensor out of line, that no smaller batch mends. */

@@ -5,10 +5,9 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
 
-#define STEPS_MIN 4 /* of training, before the name of a function is believed */
-#define CALLS_MIN 3
 
 /* Forward's blocks with a graph, after the last backward pass. */
 struct open_graphs {
@@ -101,7 +100,7 @@ static void find_open(const struct autopsy *a, struct open_graphs *g)
 	}
 	free(count);
 	/* They were samples of one batch: the one call that took them all has made most of it. */
-	if (2 * behind_bytes > g->repeated_bytes)
+	if (ONE_BATCH_PART * behind_bytes > g->repeated_bytes)
 		g->nr_calls = 1;
 }
 
@@ -160,10 +159,10 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 		return false;
 	/* A name alone is believed once training is under way: its first steps may bring further models'
 	 * forward. */
-	if (a->step >= STEPS_MIN)
+	if (a->step >= EVALUATION_STEPS_MIN)
 		name = evaluating(a, autopsy_group(a, g.largest)->python_stack);
 	is_consumed = is_line_consumed(a, g.largest);
-	if (!name && (is_consumed || g.nr_calls < CALLS_MIN || 2 * g.repeated_bytes < g.bytes))
+	if (!name && (is_consumed || g.nr_calls < OPEN_CALLS_MIN || OPEN_REPEATED_PART * g.repeated_bytes < g.bytes))
 		return false;
 	if (is_consumed) /* a name alone */
 		f->certainty = CERTAINTY_LIKELY;
@@ -176,7 +175,7 @@ bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 	else
 		autopsy_evidence(f, SAID(evaluation_line, fact_count("passes", a->failure->nr_begun),
 					 fact_name("function", name)));
-	if (g.nr_calls >= CALLS_MIN)
+	if (g.nr_calls >= OPEN_CALLS_MIN)
 		autopsy_evidence(f, SAID(evaluation_calls, fact_count("calls", g.nr_calls)));
 	autopsy_advise(f, SAID(evaluation_advice, fact_bytes("bytes", g.bytes)));
 	return true;
@@ -187,15 +186,15 @@ bool autopsy_is_graph_retention(const struct autopsy *a, struct autopsy_finding 
 	struct open_graphs g;
 
 	find_open(a, &g);
-	if (g.nr_calls < CALLS_MIN || !autopsy_matters(a, g.repeated_bytes) ||
-	    2 * (g.repeated_bytes + g.input_bytes) < a->failure->allocated)
+	if (g.nr_calls < OPEN_CALLS_MIN || !autopsy_matters(a, g.repeated_bytes) ||
+	    NO_BACKWARD_PART * (g.repeated_bytes + g.input_bytes) < a->failure->allocated)
 		return false;
 	f->bytes = g.repeated_bytes;
 	autopsy_at_call(a, f, g.largest);
 	autopsy_say(f, SAID(graphs_without_pass, fact_bytes("bytes", f->bytes), fact_count("calls", g.nr_calls)));
 	autopsy_evidence(f, SAID(graphs_of_each_call, fact_bytes("each", f->bytes / g.nr_calls),
 				 fact_count("passes", a->failure->nr_begun)));
-	if (g.input_bytes >= f->bytes / 2)
+	if (g.input_bytes >= f->bytes / GRAPH_BATCHES_PART)
 		autopsy_evidence(f, SAID(graphs_have_batches, fact_bytes("batches", g.input_bytes)));
 	autopsy_advise(f, SAID(graphs_advice, fact_bytes("freed", f->bytes - f->bytes / g.nr_calls)));
 	return true;

@@ -4,9 +4,8 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 
-#define SERIES_MIN 5 /* sizes that grow one after the other */
-#define TWICE_MIN 3 /* tensors that are there twice: one or two are, where each is replaced as it grows */
 
 /* The shapes of one stack's tensors in the order in which they first appeared. */
 struct shape_run {
@@ -86,14 +85,14 @@ static bool keeps_past(const struct autopsy *a, uint32_t python_stack, const str
 		if (is_past(&a->block[i].shape, s))
 			past += a->categories.block[i].life.size;
 	}
-	return 2 * past > all;
+	return SERIES_PAST_PART * past > all;
 }
 
 /* By concatenation it grows evenly; batches that happen to become longer do not. */
 static bool is_growing(const struct shape_run *s)
 {
-	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / 8 &&
-	       4 * s->nr_alike >= 3 * (s->nr_grown - 1);
+	return s->nr_grown >= SERIES_MIN && s->nr_others <= s->nr_grown / SERIES_OTHERS_PART &&
+	       s->nr_alike >= SERIES_EVEN * (s->nr_grown - 1);
 }
 
 /* All blocks of stacks whose tensors grow, made by calls without a graph. */
@@ -115,7 +114,7 @@ static void find_growing(const struct autopsy *a, struct growing *out)
 		const struct life *life = &a->categories.block[i].life;
 		uint32_t stack = autopsy_group(a, i)->python_stack;
 
-		if (life->size < a->failure->allocated / 1000 || a->block[i].has_graph ||
+		if (life->size < a->failure->allocated / GROWING_SMALL_PART || a->block[i].has_graph ||
 		    !a->block[i].is_shaped || life->birth.phase == PHASE_BACKWARD ||
 		    life->birth.phase == PHASE_OPTIMIZER)
 			continue;
@@ -148,7 +147,8 @@ static bool is_next(const struct autopsy *a, size_t block, const struct shape_ru
 {
 	uint64_t size = a->categories.block[block].life.size, step = size / s->last * s->by;
 
-	return a->failure->asked + TORCH_SEGMENT_ROUND >= size && a->failure->asked <= size + 2 * step + TORCH_SEGMENT_ROUND;
+	return a->failure->asked + TORCH_SEGMENT_ROUND >= size &&
+	       a->failure->asked <= size + NEXT_STEPS * step + TORCH_SEGMENT_ROUND;
 }
 
 static bool is_long(const struct autopsy *a, size_t i, const struct shape_run *s, uint64_t length)
@@ -208,7 +208,7 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 
 	find_growing(a, &g);
 	/* Keys and values of at least one layer. */
-	if (g.nr_blocks < 2 || g.bytes < a->failure->allocated / 5)
+	if (g.nr_blocks < CACHE_TENSORS_MIN || g.bytes < a->failure->allocated / CACHE_PART)
 		return false;
 	f->bytes = g.bytes;
 	autopsy_at_place(a, f, a->block[g.largest].place);
@@ -227,7 +227,7 @@ bool autopsy_is_kv_cache(const struct autopsy *a, struct autopsy_finding *f)
 	if (twice)
 		autopsy_advise(f, SAID(cache_let_go_advice, fact_bytes("twice", twice)));
 	longest = longest_in_place(a, g.bytes, per_row);
-	if (longest > g.series.last + g.series.last / 50)
+	if (longest > g.series.last + g.series.last / LONGER_PART)
 		autopsy_advise(f, SAID(cache_in_place_advice, fact_count("length", longest)));
 	else if (per_row && a->lacking)
 		autopsy_advise(f, SAID(cache_shorter_advice, fact_count("positions", (a->lacking + per_row - 1) / per_row),

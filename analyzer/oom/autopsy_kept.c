@@ -8,16 +8,10 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/growth/forwardstacks.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/framekind.h"
 
-#define STEPS_MIN 4 /* that have left something: fewer are warm-up, or chance */
-#define NEARLY_EVERY 1.2 /* steps from one that left something to the next, on average */
-#define GRAPH_NEAR 3 /* forward's allocations from one tensor of a graph to the next, mostly */
-#define CALLS_MIN 3  /* blocks of one stack: of as many calls of the model, or of its layers */
-#define GROUPS_MIN 3 /* stacks that left something */
 #define PLACES_TOLD 3
-#define RESULTS_MIN 0.02 /* of kept graphs: what the results themselves take, worth a word */
-#define PLACE_MIN 0.1 /* of what is kept: a line worth a word */
 
 /* What steps have left of one place. */
 struct kept {
@@ -75,20 +69,20 @@ static double interval(const struct kept *k)
  */
 static bool is_let_go(const struct kept *k)
 {
-	return k->first > STEPS_MIN * (1 + interval(k)) && k->freed >= (double)k->nr_steps * (double)k->bytes;
+	return k->first > KEPT_STEPS_MIN * (1 + interval(k)) && k->freed >= (double)k->nr_steps * (double)k->bytes;
 }
 
 static bool is_kept_on(const struct autopsy *a, const struct kept *k)
 {
-	return k->nr_steps >= STEPS_MIN && k->last + 3 >= a->step && 2 * k->nr_steps >= k->last - k->first &&
-	       !is_let_go(k);
+	return k->nr_steps >= KEPT_STEPS_MIN && k->last + KEPT_RECENT_STEPS >= a->step &&
+	       KEPT_MOST_STEPS_PART * k->nr_steps >= k->last - k->first && !is_let_go(k);
 }
 
 /* Once an epoch, or every so many steps: as regularly as a counter makes it. */
 static bool is_kept_regularly(const struct autopsy *a, const struct kept *k)
 {
-	return k->nr_steps >= STEPS_MIN && k->longest <= 1.5 * interval(k) + 1 &&
-	       a->step - k->last <= 1.5 * interval(k) + 3 && !is_let_go(k);
+	return k->nr_steps >= KEPT_STEPS_MIN && k->longest <= REGULAR_INTERVALS * interval(k) + 1 &&
+	       a->step - k->last <= REGULAR_INTERVALS * interval(k) + KEPT_RECENT_STEPS && !is_let_go(k);
 }
 
 static uint64_t bytes_per_step(const struct kept *k)
@@ -101,9 +95,9 @@ static void say_kept(struct autopsy_finding *f, const struct kept *k)
 	struct fact blocks = fact_count("blocks", k->blocks), first = fact_step("first", k->first);
 	struct fact last = fact_step("last", k->last), each = fact_bytes("each", bytes_per_step(k));
 
-	if (interval(k) < 2 && interval(k) > NEARLY_EVERY)
+	if (interval(k) < KEPT_NOW_AND_THEN && interval(k) > KEPT_NEARLY_EVERY)
 		autopsy_evidence(f, SAID(kept_of_some_steps, blocks, fact_count("steps", k->nr_steps), first, last, each));
-	else if (interval(k) < 2)
+	else if (interval(k) < KEPT_NOW_AND_THEN)
 		autopsy_evidence(f, SAID(kept_of_each_step, blocks, first, last, each));
 	else
 		autopsy_evidence(f, SAID(kept_now_and_then, blocks, first, last, each, fact_ratio("interval", interval(k))));
@@ -149,7 +143,7 @@ static bool are_near(const struct autopsy *a, const struct kept *kept)
 		nr++;
 		last = b;
 	}
-	return 3 * nr_near >= nr;
+	return GRAPH_NEAR_PART * nr_near >= nr;
 }
 
 /* The largest block that steps have left of a place (of_graph: with a graph); others of its line are of this step. */
@@ -209,7 +203,8 @@ static bool find_kept_graphs(const struct autopsy *a, struct kept_graphs *g)
 	}
 	free(kept);
 	/* One or two outputs may be kept without their graph; its saved tensors make more. */
-	return is_near && g->per_step >= 3 && 2 * graph >= g->bytes && autopsy_matters(a, g->bytes);
+	return is_near && g->per_step >= GRAPH_TENSORS_MIN && GRAPH_KEPT_PART * graph >= g->bytes &&
+	       autopsy_matters(a, g->bytes);
 }
 
 /* What backward passes have freed of all that forward made for them. */
@@ -257,7 +252,7 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		const struct category_block *b = &a->categories.block[i];
 
 		nr = count[b->life.group];
-		if (nr < CALLS_MIN || !is_passed_by(a, i)) /* made once: a workspace, say */
+		if (nr < PASSED_CALLS_MIN || !is_passed_by(a, i)) /* made once: a workspace, say */
 			continue;
 		if (!g->nr_blocks++ || b->life.size > a->categories.block[g->largest].life.size)
 			g->largest = i;
@@ -267,10 +262,10 @@ static bool find_passed_by(const struct autopsy *a, struct passed_by *g)
 		last = b;
 	}
 	for (size_t i = 0; i < books_nr_groups(a->device->process->books); i++)
-		g->nr_groups += count[i] >= CALLS_MIN;
+		g->nr_groups += count[i] >= PASSED_CALLS_MIN;
 	free(count);
 	/* Results that are kept alone are few, and what lay between them is gone. */
-	return g->nr_groups >= GROUPS_MIN && 3 * g->nr_near >= g->nr_blocks &&
+	return g->nr_groups >= PASSED_STACKS_MIN && GRAPH_NEAR_PART * g->nr_near >= g->nr_blocks &&
 	       freed_by_passes(a) >= (double)g->bytes && autopsy_matters(a, g->bytes);
 }
 

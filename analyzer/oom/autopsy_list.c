@@ -4,8 +4,7 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
-
-#define LIST_MIN 4 /* tensors: fewer are as large as the request by chance */
+#include "analyzer/oom/oom_thresholds.h"
 
 struct list {
 	uint32_t nr;

@@ -4,10 +4,9 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
 
-#define OUTPUTS_MIN 8         /* of one line: fewer are chance */
-#define STILL_KEPT 0.8        /* as many requests like the one that failed, for each call that keeps something */
 #define STACKS_MAX (1u << 26) /* many times what a recorder makes */
 
 /* Neither in forward nor in a pass, nor by the optimizer. */
@@ -105,7 +104,7 @@ static bool is_called_by_layers(const struct autopsy *a)
 		nr_layers += modulepaths_calls_several(&paths, call) ? nr : 0;
 	}
 	modulepaths_release(&paths);
-	return nr_layers && 2 * nr_layers >= nr_all;
+	return nr_layers && BY_LAYERS_PART * nr_layers >= nr_all;
 }
 
 /* Where no training goes on, all of a program may be the beginning of it. */
@@ -194,7 +193,7 @@ static uint64_t nr_freed(const struct autopsy *a, size_t place)
 /* Nearly as many from each call to the next, and of enough calls? What is loaded at once comes in one long run. */
 static bool is_spread(const struct holding *h)
 {
-	return h->nr_calls >= OUTPUTS_MIN && (uint64_t)h->longest_run * h->nr_calls <= 2 * (uint64_t)h->nr;
+	return h->nr_calls >= OUTPUTS_MIN && (uint64_t)h->longest_run * h->nr_calls <= RUN_TIMES * (uint64_t)h->nr;
 }
 
 /*

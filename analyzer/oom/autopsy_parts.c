@@ -8,9 +8,9 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/modules/modulepaths.h"
 #include "analyzer/oom/autopsy_facts.h"
+#include "analyzer/oom/oom_thresholds.h"
 
 #define COLOURS 3
-#define SIDE_MIN 16 /* of a picture */
 
 /* What this step has made that passes: activations, temporaries, and the like. */
 static bool is_of_step(const struct autopsy *a, size_t i)
@@ -24,8 +24,8 @@ static bool is_of_step(const struct autopsy *a, size_t i)
 /* Pictures or films: [n, 3, height, width], or with more in front. */
 static bool is_pictures(const struct tfmt_shape *s)
 {
-	return s->nr_dims >= 4 && s->dims[s->nr_dims - 3] == COLOURS && s->dims[s->nr_dims - 2] >= SIDE_MIN &&
-	       s->dims[s->nr_dims - 1] >= SIDE_MIN;
+	return s->nr_dims >= 4 && s->dims[s->nr_dims - 3] == COLOURS && s->dims[s->nr_dims - 2] >= PICTURE_SIDE_MIN &&
+	       s->dims[s->nr_dims - 1] >= PICTURE_SIDE_MIN;
 }
 
 static void find_pictures(struct autopsy *a, struct autopsy_parts *p)
@@ -103,7 +103,7 @@ void autopsy_find_parts(struct autopsy *a)
 	}
 	for (uint32_t path = 1; path <= paths->nr_paths; path++) {
 		depth = modulepaths_depth(paths, path);
-		if (2 * bytes[path] <= p->step_bytes || depth <= deepest)
+		if (MOST_OF_STEP_PART * bytes[path] <= p->step_bytes || depth <= deepest)
 			continue;
 		deepest = depth;
 		p->most = path;

@@ -5,6 +5,7 @@
 #include "analyzer/allocator/torch.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 
 /* Of one line's blocks, those with free memory after or before them. */
 struct beside {
@@ -80,9 +81,9 @@ static bool is_batch_too_large(const struct autopsy *a)
 bool autopsy_is_fragmentation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const struct failure *x = a->failure;
-	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / 10;
+	bool holds_it = a->cached >= x->asked && a->cached >= x->reserved / PIECES_PART;
 	/* With what the driver has left: where most of a card stands empty, a sum that is a little too large is not why. */
-	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / 2;
+	bool would_do = a->lacking && a->cached >= a->lacking && a->cached >= x->reserved / PIECES_WITH_REST_PART;
 	struct beside *of;
 	size_t most = 0;
 

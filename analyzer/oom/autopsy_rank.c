@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/oom/oom_thresholds.h"
+
 static uint64_t weight(const struct autopsy_finding *f)
 {
 	return f->bytes << f->certainty;
@@ -48,7 +50,7 @@ static bool is_seen_kept(const struct autopsy_finding *f)
 	struct keeper nearest;
 
 	return g && g->is_named && g->named.name.root != ROOT_NATIVE &&
-	       (2 * g->bytes >= f->bytes || (f->verdict == VERDICT_GRAPH_RETENTION && g->named.has_node)) &&
+	       (SEEN_PART * g->bytes >= f->bytes || (f->verdict == VERDICT_GRAPH_RETENTION && g->named.has_node)) &&
 	       objectname_keepers(&nearest, 1, g->named.census->census, g->named.object);
 }
 

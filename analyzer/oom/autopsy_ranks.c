@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_causes.h"
-
-#define AS_FAR 0.9 /* of forward's allocations: the rest is what one is ahead of the other */
+#include "analyzer/oom/oom_thresholds.h"
 
 /* By its environment; else, as where a program starts its own ranks, by what it has told NCCL. -1: none. */
 static int64_t rank_of(const struct replay_process *p)
@@ -155,7 +154,8 @@ bool autopsy_is_rank_imbalance(const struct autopsy *a, struct autopsy_finding *
 		others = find_others(a, true);
 		needed = others.largest ? forward_bytes(a->device) : 0;
 	}
-	if (needed <= others.bytes || needed - others.bytes < a->lacking || needed - others.bytes < needed / 10)
+	if (needed <= others.bytes || needed - others.bytes < a->lacking ||
+	    needed - others.bytes < needed / IMBALANCE_PART)
 		return false;
 	f->bytes = needed - others.bytes;
 	f->comes_first = was_ahead(a, others.largest, f->bytes);
@@ -225,10 +225,11 @@ bool autopsy_is_ddp_buckets(const struct autopsy *a, struct autopsy_finding *f)
 	stack_release(&stack);
 	/* Where gradients are views into the buckets, there are hardly any of their own. */
 	twice = buckets < gradients ? buckets : gradients;
-	if (are_gradients_made(a) && twice > buckets / 8 && buckets > gradients + gradients / 20)
+	if (are_gradients_made(a) && twice > buckets / BUCKETS_COPIED_PART &&
+	    buckets > gradients + gradients / BUCKETS_IDLE_PART)
 		idle = buckets - gradients;
 	f->bytes = twice + idle;
-	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / 8)
+	if (largest < 0 || f->bytes < a->lacking || f->bytes < a->failure->allocated / BUCKETS_MATTER_PART)
 		return false;
 	autopsy_at_place(a, f, a->block[largest].place);
 	autopsy_say(f, SAID(ddp_gradients_twice, fact_bytes("gradients", gradients), fact_bytes("buckets", buckets),

@@ -5,16 +5,10 @@
 #include <string.h>
 
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 
 #define BLOCKS_MAX 4096
-#define SHAPES_MIN 4        /* of a cache: fewer are chance */
-#define OTHER_SHAPES 0.8    /* share of blocks that has a shape of its own where a cache keeps one for each */
-#define PADDING_MIN 0.3     /* share of a batch that is worth a word */
-#define SEQUENCES_MIN 2
-#define NEARLY_FULL 0.98    /* of what can be had: the fit is no better than that */
-#define FAR 8 /* times what can be had: no figure to print */
-#define HOLDS_MIN 0.97      /* of what was needed until the request failed: below, the fit does not hold for this size */
-#define DIMS_TEXT_MAX 96    /* of the dimensions of a batch */
+#define DIMS_TEXT_MAX 96 /* of the dimensions of a batch */
 
 /* "[32, 2048]", with one dimension replaced. Returns buf. */
 static const char *dims_text(char *buf, size_t size, const struct shapefit *s, uint32_t dim, uint64_t instead)
@@ -72,13 +66,13 @@ void autopsy_say_shape(const struct autopsy *a, struct autopsy_finding *f)
 	if (!a->has_shape)
 		return;
 	/* Far beyond what was seen: what it would need is a guess, but surely too much. */
-	if (a->usable && fitted > FAR * (double)a->usable) {
+	if (a->usable && fitted > FAR_TIMES * (double)a->usable) {
 		say_curve(s, f, 0);
 		say_fitting(a, f);
 		return;
 	}
 	/* It needed more than that: what the curve says of other sizes holds no better. */
-	if (fitted < HOLDS_MIN * (double)(a->failure->allocated + a->failure->asked)) {
+	if (fitted < CURVE_HOLDS_MIN * (double)(a->failure->allocated + a->failure->asked)) {
 		say_curve(s, f, 0);
 		return;
 	}
@@ -137,7 +131,7 @@ static bool holds(const struct tfmt_shape *batch, const struct sequences *s, uin
 {
 	const uint64_t *dims = batch->dims;
 
-	if (s->nr < SEQUENCES_MIN)
+	if (!s->nr)
 		return false;
 	if (!by)
 		return dims[0] == s->nr * s->longest;

@@ -4,10 +4,9 @@
 
 #include "analyzer/allocator/torch.h"
 #include "analyzer/oom/autopsy_causes.h"
+#include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/element.h"
 
-#define VOCABULARY_MIN 16384 /* above it a last dimension is taken for a vocabulary's */
-#define STEPS_BEFORE_MIN 3   /* steps that show what is usual */
 #define UINT8 0
 #define FLOAT16 5
 #define FLOAT32 6
@@ -74,7 +73,7 @@ static bool is_upcast_asked(const struct autopsy *a, const struct tfmt_shape *s)
 
 	if (torch_rounded(asked_rows * row) != torch_rounded(a->failure->asked))
 		return false;
-	return asked_rows == rows || (is_copy && asked_rows < rows && 2 * asked_rows >= rows);
+	return asked_rows == rows || (is_copy && asked_rows < rows && UPCAST_ROWS_PART * asked_rows >= rows);
 }
 
 bool autopsy_is_logits_fp32(const struct autopsy *a, struct autopsy_finding *f)
@@ -159,7 +158,7 @@ bool autopsy_is_fft_upcast(const struct autopsy *a, struct autopsy_finding *f)
 	uint64_t parts;
 
 	if (!strstr(a->operation, "fft") || source < 0 || (asked != COMPLEX64 && spectrum < 0) ||
-	    a->categories.block[source].life.size < a->failure->asked / 32)
+	    a->categories.block[source].life.size < a->failure->asked / FFT_SOURCE_PART)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
@@ -222,7 +221,7 @@ bool autopsy_is_contiguous_copy(const struct autopsy *a, struct autopsy_finding 
 	int64_t original = original_of_request(a);
 
 	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || original < 0 ||
-	    a->failure->asked < a->capacity / 10)
+	    a->failure->asked < a->capacity / COPY_PART)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
@@ -247,7 +246,7 @@ static bool is_repeating(const struct autopsy *a, struct autopsy_finding *f)
 		f->bytes += a->categories.block[i].life.size;
 		nr++;
 	}
-	if (f->bytes < a->capacity / 10)
+	if (f->bytes < a->capacity / COPY_PART)
 		return false;
 	autopsy_at_request(a, f);
 	autopsy_say(f, SAID(copy_repeated, fact_bytes("bytes", f->bytes), fact_name("operation", a->operation),
@@ -270,7 +269,7 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 		if (a->categories.block[i].life.size > most)
 			most = a->categories.block[i].life.size;
 	if (!is_operation(a, operations, sizeof(operations) / sizeof(*operations)) || a->failure->asked <= most ||
-	    !most || a->failure->asked < a->capacity / 10)
+	    !most || a->failure->asked < a->capacity / COPY_PART)
 		return false;
 	f->bytes = a->failure->asked;
 	autopsy_at_request(a, f);
@@ -284,8 +283,6 @@ bool autopsy_is_expanded_copy(const struct autopsy *a, struct autopsy_finding *f
 }
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
-
-#define HISTORY_STEPS 4 /* with new state: layers that are unfrozen one after the other are fewer, mostly */
 
 static bool request_has_frame(const struct autopsy *a, const char *part)
 {
@@ -332,7 +329,7 @@ bool autopsy_is_optimizer_history(const struct autopsy *a, struct autopsy_findin
 		    a->categories.block[largest].category != CATEGORY_OPTIMIZER_STATE)
 			largest = i;
 	}
-	if (nr_steps < HISTORY_STEPS || 2 * later < all || !autopsy_matters(a, all))
+	if (nr_steps < HISTORY_STEPS || HISTORY_LATER_PART * later < all || !autopsy_matters(a, all))
 		return false;
 	f->bytes = all;
 	autopsy_at_place(a, f, a->block[largest].place);
@@ -375,7 +372,8 @@ bool autopsy_is_optimizer_temporaries(const struct autopsy *a, struct autopsy_fi
 			bytes += b->life.size;
 	}
 	/* One after the other, they would have been as many as there are gradients. */
-	if (bytes < a->lacking || (is_foreach && whole > bytes ? whole : bytes) < a->failure->allocated / 20)
+	if (bytes < a->lacking ||
+	    (is_foreach && whole > bytes ? whole : bytes) < a->failure->allocated / TEMPORARIES_PART)
 		return false;
 	f->bytes = bytes;
 	autopsy_at_request(a, f);
@@ -403,7 +401,7 @@ static bool is_larger(const struct autopsy *a, size_t i, uint64_t *was)
 	if (life->birth.ordinal < a->step_ordinal)
 		return false;
 	*was = before(a, autopsy_group(a, i)->python_stack);
-	return life->size >= 2 * *was;
+	return life->size >= LARGER_TIMES * *was;
 }
 
 /*
@@ -463,7 +461,7 @@ bool autopsy_is_larger_input(const struct autopsy *a, struct autopsy_finding *f)
 		}
 	}
 	was = before(a, a->failure->python_stack);
-	if (was && a->failure->asked >= 2 * was)
+	if (was && a->failure->asked >= LARGER_TIMES * was)
 		bytes += a->failure->asked;
 	if (best < 0 || !autopsy_matters(a, bytes))
 		return false;
@@ -503,7 +501,7 @@ static void say_another(const struct autopsy *a, struct autopsy_finding *f, int6
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		uint64_t bytes = a->categories.block[i].life.size;
 
-		if ((int64_t)i == apart || bytes <= most || 2 * bytes < f->bytes || !is_larger(a, i, &was))
+		if ((int64_t)i == apart || bytes <= most || ANOTHER_PART * bytes < f->bytes || !is_larger(a, i, &was))
 			continue;
 		most = bytes;
 		largest = i;
@@ -520,19 +518,19 @@ bool autopsy_is_spike(const struct autopsy *a, struct autopsy_finding *f)
 
 	if (a->step <= STEPS_BEFORE_MIN)
 		return false;
-	if (a->failure->asked >= 2 * was && !has_like_request(a))
+	if (a->failure->asked >= LARGER_TIMES * was && !has_like_request(a))
 		most = a->failure->asked;
 	for (size_t i = 0; i < a->categories.nr_blocks; i++) {
 		uint64_t one_was;
 
 		if (a->categories.block[i].life.size <= most || !is_larger(a, i, &one_was) ||
-		    a->place[a->block[i].place].bytes >= 2 * a->categories.block[i].life.size)
+		    a->place[a->block[i].place].bytes >= SPIKE_ALONE_TIMES * a->categories.block[i].life.size)
 			continue;
 		most = a->categories.block[i].life.size;
 		block_was = one_was;
 		best = (int64_t)i;
 	}
-	if (!most || most < a->lacking || most < a->capacity / 10)
+	if (!most || most < a->lacking || most < a->capacity / SPIKE_PART)
 		return false;
 	f->bytes = most;
 	if (best < 0)

@@ -9,8 +9,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/oom/autopsy_facts.h"
 #include "analyzer/oom/fatal.h"
-
-#define CLEAR_BYTES (1ull << 30) /* more than the next process, where the group has no limit to go by */
+#include "analyzer/oom/oom_thresholds.h"
 
 static uint64_t host_bytes(const struct killing *one)
 {
@@ -40,7 +39,7 @@ static bool is_same_host(const struct killing *a, const struct killing *b)
 static void find_killer(struct killings *k, struct killing *one)
 {
 	const struct hostmemory *h = &one->process->host;
-	uint64_t nr = 0, clear = h->limit_bytes ? h->limit_bytes / 4 : CLEAR_BYTES;
+	uint64_t nr = 0, clear = h->limit_bytes ? h->limit_bytes / KILLED_CLEAR_PART : KILLED_CLEAR_BYTES;
 	const struct killing *last = NULL, *next = NULL;
 
 	for (size_t i = 0; i < k->nr_killings; i++) {

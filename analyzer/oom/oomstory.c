@@ -5,23 +5,9 @@
 #include <math.h>
 
 #include "analyzer/allocator/torch.h"
+#include "analyzer/oom/oom_thresholds.h"
 
-#define KIB 1024.0
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
 #define TWO_TO_64 18446744073709551616.0
-
-/* Of what is reserved: less of it unused, as any allocator leaves, is a full GPU and no fragmentation. */
-#define FRAGMENTED_LEAST 0.01
-/* The share from which on it is remarkable, whatever others hold. */
-#define FRAGMENTED_MUCH 0.1
-/* So many times as much held by others is. */
-#define OTHERS_MUCH 4
-
-/* What a context takes at most, by the measured models of simgpu/profiles.def. */
-#define CONTEXT_MAX_BYTES (600 * MIB)
-/* No machine has so much: a dimension was computed wrong. */
-#define REQUEST_MAX_BYTES (1024 * 1024 * GIB)
 
 static const struct oom_figure zero = { .known = true };
 

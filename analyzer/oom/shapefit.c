@@ -7,13 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
-
-#define STEPS_MIN 4
-#define SIZES_MIN 3     /* with a quadratic term, one more */
-#define SAMPLES_MIN 3 /* of one place for one step: two may be what a model takes side by side */
-#define R_SQUARED_MIN 0.95
-#define BETTER 0.25     /* what a quadratic term must leave of the squared errors, at most */
-#define EXACT 1e-5      /* of the squares, what a line may leave unexplained and need no quadratic term */
+#include "analyzer/oom/oom_thresholds.h"
 
 /* One step: its batch's size and extent, and its peak. */
 struct point {
@@ -125,19 +119,19 @@ static bool fit_points(struct shapefit *f, struct point *p, size_t nr)
 	f->nr_sizes = nr != 0;
 	for (size_t i = 1; i < nr; i++)
 		f->nr_sizes += p[i].size > p[i - 1].size;
-	if (nr < STEPS_MIN || f->nr_sizes < SIZES_MIN || spread <= 0)
+	if (nr < FIT_STEPS_MIN || f->nr_sizes < FIT_SIZES_MIN || spread <= 0)
 		return false;
 	line_errors = fit(p, nr, 2, line);
-	curve_errors = f->nr_sizes > SIZES_MIN ? fit(p, nr, 3, curve) : -1;
+	curve_errors = f->nr_sizes > FIT_SIZES_MIN ? fit(p, nr, 3, curve) : -1;
 	if (line_errors < 0)
 		return false;
-	f->is_quadratic = curve_errors >= 0 && curve_errors < BETTER * line_errors && curve[2] > 0 &&
-			  line_errors > EXACT * spread;
+	f->is_quadratic = curve_errors >= 0 && curve_errors < FIT_CURVE_LEAVES * line_errors && curve[2] > 0 &&
+			  line_errors > FIT_LINE_EXACT * spread;
 	f->constant = f->is_quadratic ? curve[0] : line[0];
 	f->linear = f->is_quadratic ? curve[1] : line[1];
 	f->quadratic = f->is_quadratic ? curve[2] : 0;
 	f->r_squared = 1 - (f->is_quadratic ? curve_errors : line_errors) / spread;
-	return f->r_squared >= R_SQUARED_MIN && (f->linear > 0 || f->is_quadratic);
+	return f->r_squared >= FIT_R_SQUARED_MIN && (f->linear > 0 || f->is_quadratic);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -171,7 +165,7 @@ static bool is_sample(const struct stepinputs_place *p, const struct stepinputs_
 
 	for (const struct stepinputs_change *c = now; c >= p->change && c->cycle == now->cycle; c--)
 		nr += c->nr;
-	return nr >= SAMPLES_MIN;
+	return nr >= FIT_SAMPLES_MIN;
 }
 
 static bool fit_place(struct shapefit *f, const struct stepinputs_device *d, const struct stepinputs_place *place,
@@ -218,8 +212,8 @@ bool shapefit_find(struct shapefit *f, const struct stepinputs_device *d, const 
 		if (!fit_place(&one, d, &d->place[i], steps, cycle, ordinal))
 			continue;
 		/* A batch's mask or its targets explain as much as the batch: the largest of them stands for all. */
-		if (!found || one.r_squared > f->r_squared + 0.01 ||
-		    (one.r_squared > f->r_squared - 0.01 && one.bytes > f->bytes))
+		if (!found || one.r_squared > f->r_squared + FIT_ALIKE ||
+		    (one.r_squared > f->r_squared - FIT_ALIKE && one.bytes > f->bytes))
 			*f = one;
 		found = true;
 	}

@@ -8,10 +8,11 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/purpose/category_facts.h"
 #include "analyzer/purpose/category_shapes.h"
+#include "analyzer/purpose/purpose_thresholds.h"
 #include "analyzer/stacks/element.h"
+#include "analyzer/training/training_thresholds.h"
 
 #define WORKSPACES_MAX 8 /* streams that a line of the program works on */
-#define FLAT_PADDING_DIV 64 /* a row of all parameters differs from their sum by at most this part */
 
 /* What judging a block needs to know of all others. */
 struct judging {
@@ -42,8 +43,8 @@ static bool is_remade(struct judging *j, const struct life *life, const struct g
 {
 	uint32_t nr_shapes = category_stack_of(&j->stacks, life->birth.stack).nr_shapes;
 
-	return category_shapes_fit_sizes(&j->shapes, g) && nr_shapes > 2 &&
-	       2 * nr_shapes >= j->shapes.nr_parameter_sizes;
+	return category_shapes_fit_sizes(&j->shapes, g) && nr_shapes >= REMADE_SHAPES_MIN &&
+	       REMADE_PART * nr_shapes >= j->shapes.nr_parameter_sizes;
 }
 
 /*
@@ -58,7 +59,7 @@ static bool is_flat(const struct judging *j, const struct group *g)
 	if (j->nr_live_parameters < 2 || !g->shape || !tfmt_reader_shape(books_reader(j->books), g->shape, &shape) ||
 	    shape.nr_dims != 1)
 		return false;
-	return (shape.dims[0] > nr ? shape.dims[0] - nr : nr - shape.dims[0]) <= nr / FLAT_PADDING_DIV;
+	return (shape.dims[0] > nr ? shape.dims[0] - nr : nr - shape.dims[0]) <= nr / FLAT_PADDING_PART;
 }
 
 /* Is it one of a set? Data may have the shape of some parameter, a copy of the model has those of most. */
@@ -66,7 +67,7 @@ static bool is_copy(struct judging *j, const struct life *life, const struct gro
 {
 	return is_remade(j, life, g) || (is_flat(j, g) && !life->birth.nr_begun) ||
 	       (category_shapes_fit_sizes(&j->shapes, g) &&
-		2 * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters);
+		COPIES_PART * category_stack_of(&j->stacks, life->birth.stack).nr_copies > j->nr_live_parameters);
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static bool is_of_gradients(struct judging *j, const struct life *life, const st
 static enum category copied(struct judging *j, const struct life *life, const struct group *g)
 {
 	bool is_function = life->birth.nr_begun && !life->after_forward && !j->lives->steps.sites.nr_callers &&
-			   lives_cycles(&life->birth, &life->death) > 2;
+			   lives_cycles(&life->birth, &life->death) >= LONG_CYCLES;
 
 	if (category_stack_of(&j->stacks, life->birth.stack).makes_zeros && is_copy(j, life, g) &&
 	    !is_own_state(j, life, g))
@@ -374,11 +375,11 @@ static bool is_to_stay(const struct judging *j, const struct life *life, const s
 	const struct lives_fates *f = life->group < j->lives->nr_fates ? &j->lives->fates[life->group] : NULL;
 	uint32_t cycles = lives_cycles(&life->birth, &life->death);
 
-	if (cycles > 2 || (f && 2 * f->nr_long > f->nr[FATE_KEPT]))
+	if (cycles >= LONG_CYCLES || (f && STAYED_PART * f->nr_long > f->nr[FATE_KEPT]))
 		return true;
 	if (end_tells(life))
 		return false;
-	return (life->birth.phase == PHASE_INIT && life->death.ordinal == TFMT_NO_ORDINAL) || g->live.blocks > 2 ||
+	return (life->birth.phase == PHASE_INIT && life->death.ordinal == TFMT_NO_ORDINAL) || g->live.blocks >= STAYS_BLOCKS ||
 	       (cycles == 2 && !is_passing(j, life));
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/purpose/purpose_thresholds.h"
 #include "analyzer/pysource/sourcewords.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/textset.h"
@@ -94,7 +95,7 @@ static void count_dictionaries(struct category_stack *s, int *nr, const struct t
 	if (*nr < 0 || len < sizeof(file) - 1 || strcmp(code->file + len - (sizeof(file) - 1), file))
 		return;
 	*nr = strcmp(function, "_reconstruct") ? *nr + !strcmp(function, "_deepcopy_dict") : -1;
-	s->copies_state |= *nr > 2;
+	s->copies_state |= *nr >= STATE_DEPTH_MIN;
 }
 
 /* What the rules say of a frame's code. Codes are few, and patterns are costly. */

@@ -8,6 +8,7 @@
 #include "analyzer/base/heap.h"
 #include "analyzer/recording/idtable.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/training/training_thresholds.h"
 
 static struct lives_device *device_of(struct lives *l, uint8_t device)
 {
@@ -188,7 +189,7 @@ static inline void count_fate(struct lives *l, const struct life *life, enum liv
 	f = &l->fates[life->group];
 	f->nr[fate]++;
 	if (fate == FATE_KEPT)
-		f->nr_long += lives_cycles(&life->birth, &l->now) > 2;
+		f->nr_long += lives_cycles(&life->birth, &l->now) >= LONG_CYCLES;
 }
 
 static void keep_ended(struct lives_at *m, const struct life *life)

@@ -9,6 +9,7 @@
 
 #include "analyzer/base/heap.h"
 #include "analyzer/recording/sorted.h"
+#include "analyzer/training/training_thresholds.h"
 
 static void bound_add(struct steps_bounds *b, uint64_t ordinal)
 {
@@ -70,7 +71,6 @@ static int maybe_begin(struct steps *s, const struct tfmt_event *ev)
 }
 
 #define TURN_SURE (UINT32_C(1) << 31) /* in a turn: an optimizer at work, or zero_grad; else gradients are clipped */
-#define SURE_ENOUGH 2 /* turns: one update alone is the making of the optimizer's state */
 
 /* Whose turn it was before a bound of `updated`; after the last, if it is their number. */
 static void note_turn(struct steps *s, uint32_t index, uint32_t sites)
@@ -205,7 +205,6 @@ int steps_change(struct steps *s, const struct tfmt_event *ev, enum phase phase,
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
 #define TURNS_LOOKED_AT 32 /* for one alike */
-#define REPEATED_MAX 10    /* turns of one line in a round; more in a row are a loop over data */
 
 static uint32_t turn(const struct steps *s, uint32_t i)
 {
@@ -256,7 +255,7 @@ static void follow_runs(struct steps *s, uint32_t nr)
 static bool is_repeated(const struct steps *s, uint32_t sites)
 {
 	/* Else zero_grad tells, which drops nothing of what has never had a gradient: of the first round it is not there. */
-	bool is_working = 2 * (uint64_t)s->nr_working >= s->nr_sure;
+	bool is_working = WORKING_PART * (uint64_t)s->nr_working >= s->nr_sure;
 	uint32_t telling = is_working ? s->updating : ~UINT32_C(0);
 	uint32_t gathers = is_working ? s->runs.gathers : s->runs.gather_again;
 	uint32_t single = s->runs.again & ~s->runs.twice & telling; /* they come again, but never twice in a row */
