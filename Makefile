@@ -249,6 +249,7 @@ INSTALLED := $(O)/vramtrace:$(PREFIX)/bin/vramtrace:755 \
 	$(O)/libtracefmt.a:$(PREFIX)/lib/libtracefmt.a:644 $(O)/tracefmt.pc:$(PREFIX)/lib/pkgconfig/tracefmt.pc:644 \
 	tracefmt/tracefmt.h:$(PREFIX)/include/tracefmt/tracefmt.h:644 \
 	$(foreach p,$(SIM_PYTHON),$(p):$(p:$(O)/%=$(LIBDIR)/%):644) \
+	$(foreach s,$(wildcard docs/schemas/*.json),$(s):$(PREFIX)/share/vramtrace/schemas/$(notdir $(s)):644) \
 	$(foreach m,$(MAN),$(m):$(PREFIX)/share/man/man1/$(notdir $(m)):644)
 # The simulated driver and NVML go by the names that programs open.
 INSTALLED_LINKS := $(addprefix $(LIBDIR)/simgpu/,libcuda.so.1 libcuda.so libnvidia-ml.so.1)
@@ -273,7 +274,8 @@ uninstall:
 	$(Q)for f in $(INSTALLED); do IFS=:; set -- $$f; unset IFS; rm -f '$(DESTDIR)'$$2; done
 	$(Q)rm -f $(addprefix '$(DESTDIR)',$(INSTALLED_LINKS)) '$(DESTDIR)$(PREFIX)/lib/libtracefmt.so'
 	$(Q)rm -rf '$(DESTDIR)$(LIBDIR)/simgpu/python'
-	$(Q)rmdir '$(DESTDIR)$(LIBDIR)/simgpu' '$(DESTDIR)$(LIBDIR)' 2>/dev/null || true
+	$(Q)rmdir '$(DESTDIR)$(LIBDIR)/simgpu' '$(DESTDIR)$(LIBDIR)' '$(DESTDIR)$(PREFIX)/share/vramtrace/schemas' \
+		'$(DESTDIR)$(PREFIX)/share/vramtrace' 2>/dev/null || true
 
 ## clean: remove the build folder; the Python environment, shared by clones, stays
 clean:

@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import schemas
+
 TREE = Path(__file__).resolve().parents[2]
 JOBS = TREE / "tests" / "e2e" / "jobs"
 EXAMPLES = TREE / "examples"
@@ -44,10 +46,12 @@ class Vramtrace:
         return subprocess.run([self.program, *map(str, arguments)], **options)
 
     def json(self, command, *arguments):
-        """What `command --json` prints; it must have ended well."""
+        """What `command --json` prints, which is as its schema says; it must have ended well."""
         done = self.call(command, "--json", *arguments)
         assert done.returncode == 0, f"vramtrace {command} ended with {done.returncode}: {done.stderr}"
-        return json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        schemas.check(document)
+        return document
 
     def whole_report(self, recording):
         """What `report` says of a recording, which is complete and has lost no event."""
