@@ -21,7 +21,7 @@ KEEPERS = {
     "in_global": ("leak", "global", "everything", "list", "everything.clear()"),
     "in_lru_cache": ("leak", "global", "noise", "object", "noise.cache_clear()"),
     "in_hook": ("leak", "local", "outputs", "dict", "outputs.clear()"),
-    "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()), or x.item(), in place of x"),
+    "in_ctx": ("leak", "global", "results", "list", "results.append(x.detach()) in place of x"),
     "in_generator": ("leak", "generator", "mine", "list", None),
     "in_exception": ("exception", "global", "errors", "list", "errors.clear(), or str(error) in it in place of the error"),
     "in_last_exc": ("exception", "exception", "sys.last_exc", "exception", "del sys.last_exc"),
