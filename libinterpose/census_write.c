@@ -141,6 +141,15 @@ static uint8_t *put_place(struct census_output *o, uint8_t *p, const struct cens
 	return tfmt_put_varint(p, code && !n->parent ? o->walk->place[n->number].thread : 0);
 }
 
+/* Of an nn.Module: whether train() or eval() was called last. */
+static uint64_t flags_of(const struct census_output *o, const struct census_node *n)
+{
+	const void *training = n->kind == TFMT_KIND_MODULE ? pyobjects_attribute(o->walk->py, n->object, "training") : NULL;
+	int is_training = training ? pyobjects_bool(o->walk->py, training) : -1;
+
+	return is_training < 0 ? 0 : is_training ? TFMT_OBJECT_TRAINS : TFMT_OBJECT_EVALUATES;
+}
+
 static void put_object(struct census_output *o, uint32_t node)
 {
 	const struct census_node *n = &o->walk->node[node];
@@ -154,6 +163,7 @@ static void put_object(struct census_output *o, uint32_t node)
 	p = tfmt_put_varint(p, pyobjects_length(o->walk->py, n->object));
 	p = tfmt_put_varint(p, n->kind == TFMT_KIND_MODULE ? (uintptr_t)n->object : 0);
 	p = put_place(o, p, n);
+	p = tfmt_put_varint(p, flags_of(o, n));
 	define(o, TFMT_DEF_OBJECT, o->id[node], payload, p);
 }
 
@@ -184,7 +194,7 @@ static void put_gradient(struct census_output *o, uint32_t parent, const void *t
 	p = tfmt_put_varint(p, parent);
 	p = tfmt_put_varint(p, TFMT_EDGE_GRADIENT);
 	p = tfmt_put_varint(p, TFMT_KIND_TENSOR);
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 9; i++)
 		p = tfmt_put_varint(p, 0);
 	define(o, TFMT_DEF_OBJECT, ++o->nr_ids, payload, p);
 	put_tensor(o, o->nr_ids, &m, 0);

@@ -381,6 +381,37 @@ static void each_attribute(const struct sink *s, const void *object, const void 
 		each_entry(s, dict, TFMT_EDGE_ATTRIBUTE);
 }
 
+struct wanted {
+	const struct pyobjects *py;
+	const char *name;
+	const void *value;
+};
+
+static void take_wanted(void *context, const struct pyedge *e)
+{
+	struct wanted *w = context;
+
+	if (e->edge == TFMT_EDGE_ATTRIBUTE && is_of(w->py, e->name, PYTYPE_STR) && pytext_is(w->py->layout, e->name, w->name))
+		w->value = e->object;
+}
+
+const void *pyobjects_attribute(const struct pyobjects *py, const void *object, const char *name)
+{
+	struct wanted wanted = { .py = py, .name = name };
+	struct sink s = { .py = py, .fn = take_wanted, .context = &wanted };
+
+	each_attribute(&s, object, pyobject_type(object));
+	return wanted.value;
+}
+
+int pyobjects_bool(const struct pyobjects *py, const void *object)
+{
+	const char *class = py_pointer(pyobject_type(object), PY_TYPE_NAME);
+	int64_t value;
+
+	return class && !strcmp(class, "bool") && pyobjects_int(py, object, &value) ? value != 0 : -1;
+}
+
 /* Is a str this text in UTF-8? */
 static bool is_text(const struct pyobjects *py, const void *str, const char *text)
 {

@@ -90,6 +90,12 @@ const void *pyobjects_frame(const struct pyobjects *py, const void *object);
 /* The value of a key in a dict, NULL if it has none. */
 const void *pyobjects_get(const struct pyobjects *py, const void *dict, const char *key);
 
+/* What an object itself has under the name of an attribute, not its class; NULL: nothing. */
+const void *pyobjects_attribute(const struct pyobjects *py, const void *object, const char *name);
+
+/* Is it True, or False? -1: neither. */
+int pyobjects_bool(const struct pyobjects *py, const void *object);
+
 /* An int's value; false if it takes more than 60 bits. */
 bool pyobjects_int(const struct pyobjects *py, const void *object, int64_t *value);
 

@@ -1047,6 +1047,12 @@ struct tfmt_object_facts {
 	uint32_t line;
 	uint32_t thread; /* the system's number of it; 0: the main thread */
 	uint32_t root;   /* the object that its way begins with; itself if it is one */
+	uint32_t flags;  /* enum tfmt_object_flags */
+};
+
+enum tfmt_object_flags { /* of an nn.Module, by its attribute `training`; neither: it is not known */
+	TFMT_OBJECT_TRAINS = 1,
+	TFMT_OBJECT_EVALUATES = 2,
 };
 
 enum tfmt_tensor_flags {

@@ -62,17 +62,36 @@ bool modulename_of(struct modulename *m, const struct tfmt_census *c, uint32_t o
 	return m->nr_steps > 0;
 }
 
-/* In one census: is there this module, and does it have a name? */
-static bool find_in(struct modulename *m, const struct names_census *c, const struct tfmt_instance *module)
+/* The object that a module is in one census; 0: it is not there. */
+static uint32_t object_of(const struct names_census *c, const struct tfmt_instance *module)
 {
 	const struct tfmt_object_facts *o;
 	size_t i = sorted_below(c->module, c->nr_modules, sizeof(*c->module), offsetof(struct names_module, address),
 				module->address);
 
 	if (i == c->nr_modules || c->module[i].address != module->address)
-		return false;
+		return 0;
 	o = tfmt_census_object(c->census, c->module[i].object);
-	return !strcmp(o->class_name, module->class_name) && modulename_of(m, c->census, c->module[i].object);
+	return strcmp(o->class_name, module->class_name) ? 0 : c->module[i].object;
+}
+
+/* In one census: is there this module, and does it have a name? */
+static bool find_in(struct modulename *m, const struct names_census *c, const struct tfmt_instance *module)
+{
+	uint32_t object = object_of(c, module);
+
+	return object && modulename_of(m, c->census, object);
+}
+
+uint32_t modulename_mode(const struct names *n, const struct tfmt_instance *module)
+{
+	for (size_t i = n->nr_censuses; i-- > 0;) {
+		uint32_t object = object_of(&n->census[i], module);
+
+		if (object)
+			return tfmt_census_object(n->census[i].census, object)->flags;
+	}
+	return 0;
 }
 
 bool modulename_find(struct modulename *m, const struct names *n, const struct tfmt_instance *module, uint64_t first_ns,

@@ -31,6 +31,9 @@ bool modulename_of(struct modulename *m, const struct tfmt_census *c, uint32_t o
 bool modulename_find(struct modulename *m, const struct names *n, const struct tfmt_instance *module, uint64_t first_ns,
 		     uint64_t outermost);
 
+/* Whether a module trains or evaluates (enum tfmt_object_flags), by the latest census that has it; 0: none tells. */
+uint32_t modulename_mode(const struct names *n, const struct tfmt_instance *module);
+
 /* The module that holds a block as its parameter or buffer, as a gradient or optimizer's state of one. */
 bool modulename_of_block(struct modulename *m, const struct names *n, const struct names_block *block, uint64_t moment);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/heap.h"
+#include "analyzer/names/modulename.h"
 #include "analyzer/oom/autopsy_causes.h"
 #include "analyzer/oom/oom_thresholds.h"
 #include "analyzer/stacks/sourceline.h"
@@ -145,17 +146,48 @@ static const char *evaluating(const struct autopsy *a, uint32_t python_stack)
 	return found;
 }
 
-/* Training has had backward passes, and this code never one. */
+/* Was the outermost module that made this block in evaluation mode (model.eval()) when memory ran out? */
+static bool is_of_evaluation(const struct autopsy *a, size_t block)
+{
+	const struct tfmt_reader *reader = a->device->process->reader;
+	struct tfmt_instance outermost = { 0 }, in;
+	struct tfmt_call call;
+
+	for (uint32_t id = autopsy_group(a, block)->python_stack; tfmt_reader_call(reader, id, &call); id = call.parent)
+		if (call.instance && tfmt_reader_instance(reader, call.instance, &in))
+			outermost = in;
+	return outermost.address && a->device->process->names &&
+	       modulename_mode(a->device->process->names, &outermost) & TFMT_OBJECT_EVALUATES;
+}
+
+/* The model evaluates, and keeps graphs: nobody will go back through them. */
+static bool is_in_evaluation_mode(const struct autopsy *a, struct autopsy_finding *f, const struct open_graphs *g)
+{
+	if (!is_of_evaluation(a, g->largest))
+		return false;
+	if (!a->failure->nr_begun) /* some train a model in this mode, and backward may have been to come */
+		f->certainty = CERTAINTY_LIKELY;
+	f->bytes = g->bytes;
+	autopsy_at_call(a, f, g->largest);
+	autopsy_say(f, SAID(evaluation_keeps_graphs, fact_bytes("bytes", g->bytes)));
+	autopsy_evidence(f, SAID(evaluation_mode, fact_count("passes", a->failure->nr_begun)));
+	autopsy_advise(f, SAID(evaluation_advice, fact_bytes("bytes", g->bytes)));
+	return true;
+}
+
+/* Training has had backward passes, and this code never one; or the model is in evaluation mode. */
 bool autopsy_is_evaluation(const struct autopsy *a, struct autopsy_finding *f)
 {
 	const char *name = NULL;
 	struct open_graphs g;
 	bool is_consumed;
 
-	if (!a->failure->nr_begun)
-		return false;
 	find_open(a, &g);
 	if (!g.nr_blocks || g.is_consumed || !autopsy_matters(a, g.bytes))
+		return false;
+	if (is_in_evaluation_mode(a, f, &g))
+		return true;
+	if (!a->failure->nr_begun)
 		return false;
 	/* A name alone is believed once training is under way: its first steps may bring further models'
 	 * forward. */

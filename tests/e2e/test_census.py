@@ -124,6 +124,15 @@ def test_keepers_are_named(recorded, what):
     assert at_failure(run.path).names()[json.loads(run.stdout)[what]] == {KEEPERS[what]}
 
 
+def test_modules_train_or_evaluate(vramtrace, tmp_path):
+    """As model.train() and model.eval() have left them; what is known of no module is not made up."""
+    program = python("oom/causes.py", "ranked")
+    run = vramtrace.record(tmp_path / "job.vtr", program, options=("--simulate-capacity", "4GiB"), env=WITH_NAMES)
+    modes = [{one.flags for one in census.objects.values() if one.kind == "module"} for census in censuses(run.path)]
+    assert modes[-1] == {2} and {1} in modes and all(mode <= {1, 2} for mode in modes)
+    assert {one.flags for one in at_failure(run.path).objects.values() if one.kind != "module"} == {0}
+
+
 def info_of(vramtrace, recording):
     (process,) = vramtrace.json("info", recording)["process_list"]
     return process["info"]

@@ -30,6 +30,7 @@ CAUSES = {
     "predictions": ("leak", "kept_outputs"),
     "evaluation": ("graph_retention", "evaluation"),
     "one_evaluation": ("graph_retention", "evaluation"),
+    "ranked": ("graph_retention", "evaluation"),
     "spike": ("spike", "larger_tensor"),
     "long_batch": ("spike", "larger_input"),
     "attention_matrix": ("attention_matrix", "attention_matrix"),

@@ -32,6 +32,7 @@ class Object:
     line: int
     function: str
     thread: int
+    flags: int  # of an nn.Module: 1 it trains, 2 it evaluates
 
 
 @dataclass
@@ -67,9 +68,10 @@ class Census:
         label = cursor.zigzag() if edge == "number" else cursor.varint()
         class_name, length, address = self.text(cursor.varint()), cursor.varint() - 1, cursor.varint()
         file, line, function, thread = self.text(cursor.varint()), cursor.varint(), self.text(cursor.varint()), cursor.varint()
+        flags = cursor.varint() if cursor.at < len(cursor.data) else 0
         if edge not in ("number", "object", "index"):
             label = self.text(label)
-        return Object(parent, edge, kind, label, class_name, length, address, file, line, function, thread)
+        return Object(parent, edge, kind, label, class_name, length, address, file, line, function, thread, flags)
 
     def text(self, number):
         return self.texts.get(number, "") if number else ""
