@@ -35,6 +35,8 @@ IP_EXPORT uint64_t probe_length(const void *object);
 IP_EXPORT int probe_int(const void *object, int64_t *value);
 IP_EXPORT int probe_holds(const void *object);
 IP_EXPORT const void *probe_get(const void *dict, const char *key);
+IP_EXPORT const void *probe_attribute(const void *object, const char *name);
+IP_EXPORT int probe_bool(const void *object);
 
 /* How an object was met: the kind of its edge, and where that comes from; NULL: from a root. */
 struct meeting {
@@ -146,6 +148,16 @@ int probe_holds(const void *object)
 const void *probe_get(const void *dict, const char *key)
 {
 	return pyobjects_get(&py, dict, key);
+}
+
+const void *probe_attribute(const void *object, const char *name)
+{
+	return pyobjects_attribute(&py, object, name);
+}
+
+int probe_bool(const void *object)
+{
+	return pyobjects_bool(&py, object);
 }
 
 static void *walk_through(void *unused)

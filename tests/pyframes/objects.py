@@ -29,7 +29,7 @@ class Meeting(ctypes.Structure):
 probe = ctypes.PyDLL(os.environ["PYFRAMES_LIBRARY"])  # the GIL is kept
 probe.probe_find.restype = ctypes.c_char_p
 probe.probe_length.restype = probe.probe_walk.restype = ctypes.c_uint64
-probe.probe_globals.restype = probe.probe_get.restype = ctypes.c_void_p
+probe.probe_globals.restype = probe.probe_get.restype = probe.probe_attribute.restype = ctypes.c_void_p
 for name in ("each", "traverse", "locals"):
     getattr(probe, "probe_" + name).restype = ctypes.c_uint32
 buffer = (Edge * ROOM)()
@@ -352,6 +352,29 @@ def check_ints():
     table = {"name": Held("of the name"), "größe": 1, 5: 2}
     check("get", probe.probe_get(pointer(table), b"name"), id(table["name"]))
     check("get what is not there", probe.probe_get(pointer(table), b"nam"), None)
+
+
+def check_attributes():
+    class Mode:
+        of_class = True
+
+    class Slotted:
+        __slots__ = ("training", "__dict__")
+
+    modes = [Mode() for _ in range(40)]  # values that objects have without a dict, and dicts of their own
+    for number, one in enumerate(modes):
+        one.other, one.training = Held("other"), bool(number % 2)
+        if number % 3 == 0:
+            one.__dict__["late"] = 5
+    with_slots = Slotted()
+    with_slots.training, with_slots.late = False, True
+    for one in modes:
+        check("attribute", probe.probe_attribute(pointer(one), b"training"), id(one.training))
+        check("attribute that another begins with", probe.probe_attribute(pointer(one), b"train"), None)
+        check("attribute of the class", probe.probe_attribute(pointer(one), b"of_class"), None)
+    check("attribute beside slots", probe.probe_attribute(pointer(with_slots), b"late"), id(True))
+    for value, known in ((True, 1), (False, 0), (1, -1), (0, -1), (None, -1), ("True", -1), (Mode, -1)):
+        check("bool %r" % (value,), probe.probe_bool(pointer(value)), known)
 
 
 # ---- functions ---------------------------------------------------------------------------------------
@@ -769,6 +792,7 @@ if __name__ == "__main__":
     check_sequences()
     check_lengths()
     check_ints()
+    check_attributes()
     check_functions()
     check_methods()
     check_holding()
