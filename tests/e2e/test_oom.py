@@ -213,7 +213,7 @@ free             58.0 MiB   58.0 MiB would have fitted at most
 65.0 MiB   1.9%       3  workspace   oom/causes.py:TRAIN train
 16.0 MiB   0.5%       8  parameter   oom/causes.py:NETWORK network
 Step 53 began with 3.27 GiB allocated, +64.1 MiB against the step before.
-next: history.clear() in leak() at oom/causes.py:DEF: frees 3.19 GiB
+next: history.clear() in leak() at causes.py:DEF: frees 3.19 GiB
       do not keep it, or keep it on the CPU: frees 3.19 GiB
 """
 
