@@ -4,8 +4,8 @@ Moves each threshold of the analyzer a quarter down and up, and lists what is th
 jobs.
 
 `make thresholds` runs it with a build whose thresholds can be moved (analyzer/base/threshold.h). Jobs are recorded
-once. What counts are verdicts, causes, classes and kinds with their lines, in the order in which `oom`, `leaks`, `frag` and
-`advise` have them; no figures.
+once. What counts are verdicts, causes, classes and kinds with their lines, in the order in which `oom`, `leaks`,
+`frag` and `advise` have them; no figures.
 """
 
 import argparse
@@ -172,8 +172,8 @@ def write(results, nr_jobs, factors):
     text = DOCUMENT.read_text()
     counts = ", ".join(f"{sum(r['room'] == room for r in results)} of {room}" for room in rooms)
     lines = [
-        f"Of {len(results)} thresholds ({counts}), {len(moving)} change what is said of any of {nr_jobs} jobs when they",
-        f"are multiplied by {' or '.join(f'{f:g}' for f in factors)}; the rest change nothing.",
+        f"Of {len(results)} thresholds ({counts}), {len(moving)} change what is said of any of {nr_jobs} jobs when",
+        f"they are multiplied by {' or '.join(f'{f:g}' for f in factors)}; the rest change nothing.",
         "",
         *table(moving),
     ]

@@ -22,9 +22,10 @@
 #include <stdbool.h>
 
 /*
- * The value times the factor that VT_MOVED_THRESHOLD has for this name; is_whole: rounded, but not to what it
- * was. A share above a half never gets to be all: what it leaves is divided by a factor above 1. With VT_ASKED_THRESHOLDS=FILE the names that are asked for are appended to a file, one a line, some
- * twice. Threads may ask at the same time.
+ * The value times the factor that VT_MOVED_THRESHOLD has for this name; is_whole: rounded, but not to what it was.
+ * A share above a half never gets to be all: what it leaves is divided by a factor above 1. With
+ * VT_ASKED_THRESHOLDS=FILE the names that are asked for are appended to a file, one a line, some twice. Threads
+ * may ask at the same time.
  *
  * VT_MOVED_THRESHOLDS=FILE tries many: of each line, "NAME,NAME,.. FACTOR OUTPUT", one process is made where the
  * first of all names is asked for, goes on with those of its line moved, and prints to OUTPUT. The process itself goes

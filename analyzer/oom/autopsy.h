@@ -46,7 +46,7 @@ struct autopsy_block {
  */
 enum autopsy_kind {
 	AUTOPSY_HELD,  /* grows with each step or call, or nobody needs it any more */
-	AUTOPSY_LIMIT, /* the driver was not asked for it, or not by PyTorch */
+	AUTOPSY_LIMIT, /* the driver was not asked for it */
 	AUTOPSY_WASTE, /* could be had back without less being computed: other processes, pieces, copies, padding */
 	AUTOPSY_NEED,  /* what the program computes */
 	AUTOPSY_SUM,   /* no more than that the sum is too large */

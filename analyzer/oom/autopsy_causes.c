@@ -257,7 +257,7 @@ const struct autopsy_cause autopsy_causes[] = {
 	{ VERDICT_LEAK, "kept_regularly", autopsy_is_regular_leak, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
 	{ VERDICT_LEAK, "traceback", autopsy_is_held_attempt, AUTOPSY_HELD, CERTAINTY_LIKELY, false },
 	{ VERDICT_USER_LIMIT, "user_limit", is_user_limit, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true },
-	{ VERDICT_NON_TORCH, "library_request", is_library_request, AUTOPSY_LIMIT, CERTAINTY_PROVEN, true },
+	{ VERDICT_NON_TORCH, "library_request", is_library_request, AUTOPSY_WASTE, CERTAINTY_PROVEN, true },
 	{ VERDICT_ATTENTION_MATRIX, "attention_matrix", autopsy_is_attention_matrix, AUTOPSY_WASTE, CERTAINTY_LIKELY, false },
 	{ VERDICT_FFT_UPCAST, "fft_upcast", autopsy_is_fft_upcast, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
 	{ VERDICT_LOGITS_FP32, "logits_fp32", autopsy_is_logits_fp32, AUTOPSY_WASTE, CERTAINTY_PROVEN, false },
